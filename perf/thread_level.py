@@ -9,7 +9,6 @@ import sys
 from statistics import median
 
 from omb_py.measure.overhead import with_interval
-from omb_py.results.text import interval
 from perf.jobs import rows_of
 
 BINDINGS = ("native", "buffer")
@@ -36,7 +35,7 @@ def main() -> None:
         added, low, high = with_interval([b - a for a, b in zip(single, multiple, strict=True)])
         print(
             f"{binding:<10}single {median(single):.3f}  multiple {median(multiple):.3f}  "
-            f"added {added:+.3f} {interval(low, high)}"
+            f"added {added:+.3f} [{low:+.3f}, {high:+.3f}]"
         )
 
 

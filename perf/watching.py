@@ -19,7 +19,6 @@ from pathlib import Path
 from statistics import mean, median, quantiles
 
 from omb_py.measure.overhead import with_interval
-from omb_py.results.text import interval
 
 BIN = Path(sys.executable).parent
 
@@ -79,7 +78,7 @@ def main() -> None:
         added, low, high = with_interval([b - a for a, b in zip(alone, watched, strict=True)])
         print(
             f"{what:<14}alone {median(alone):.3f}  watched {median(watched):.3f}  "
-            f"added {added:+.3f} {interval(low, high)}"
+            f"added {added:+.3f} [{low:+.3f}, {high:+.3f}]"
         )
     print(f"a watcher takes {100 * cpu:.1f} % of a core once it runs")
 

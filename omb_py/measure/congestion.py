@@ -89,8 +89,8 @@ class CongestionMeasurement(GroupsMeasurement):
         from omb_py.results.text import CongestionWriter
 
         victim, *others = map(ranks_text, self._mine.groups)
-        groups = (self._name, victim, others)
-        text = CongestionWriter(sys.stdout, self.benchmark, self.options, *groups)
+        who = f"# Victim: ranks {victim}; congestor {self._name}: ranks {', '.join(others)}"
+        text = CongestionWriter(sys.stdout, self.benchmark, self.options, [who])
         return writers_of(Row, text, self.options)
 
     def measure_group(self, case: Case, writers: list[Writer[Any]]) -> None:

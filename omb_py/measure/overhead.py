@@ -19,6 +19,7 @@ from omb_py.core.calls.loop import Loop
 from omb_py.core.dataclass import dataclass, replace
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.core.statistics import BUSY, median_interval, percentile, relative_spread
+from omb_py.core.text.words import count
 from omb_py.measure.measurement import Measurement, RunContext
 from omb_py.measure.rows import MICROSECONDS, on_device, placement
 from omb_py.measure.sampling import SETTLING, run_counted, warm_up
@@ -72,7 +73,9 @@ class OverheadMeasurement(Measurement):
     def open_writers(self) -> list[Writer[OverheadRow]]:
         from omb_py.results.text import OverheadWriter
 
-        text = OverheadWriter(sys.stdout, self.benchmark, self.options, self._rounds)
+        above = f"# {count(self._rounds, 'round')}, thread level {self.options.thread_level}: what "
+        above += "another one adds needs jobs of its own, with --thread-level"
+        text = OverheadWriter(sys.stdout, self.benchmark, self.options, [above])
         return writers_of(OverheadRow, text, self.options)
 
     def measure_case(self, case: Case, writers: list[Writer[Any]]) -> None:

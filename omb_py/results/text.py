@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple, TextIO
+from typing import Any, NamedTuple, TextIO
 
 from omb_py.benchmarks import Benchmark, Metric, StartUp
 from omb_py.core import VERSION
@@ -40,16 +40,96 @@ THOUSANDTHS = BUS | CLOCK | STATISTICS | SLOWEST
 """Headings of columns with three decimals, and the columns of `Row` that they stand for."""
 
 
-class LineWriter(StreamWriter):
-    """Lines below a banner and, for each element type, below headings."""
+class Cell(NamedTuple):
+    """A column of a table: heading, column of a row or percentage, decimals, least width.
 
-    def __init__(self, stream: TextIO, benchmark: Benchmark, options: Options) -> None:
+    ``decimals`` is None for what is no number, or a whole one; values are divided by ``unit``. A
+    width below 0 puts the column's texts at its left end.
+    """
+
+    heading: str
+    column: str | float
+    decimals: int | None = 2
+    least: int = 18
+    unit: float = 1
+
+    def placed(self, text: str) -> str:
+        """A text in the column, which a heading of more than 17 characters widens."""
+        if self.least < 0:
+            return text.ljust(-self.least)
+        return text.rjust(max(self.least, len(self.heading) + 1))
+
+    def text(self, row: Any) -> str:
+        """The value of a row: a dash where it has none."""
+        if isinstance(self.column, str):
+            value = getattr(row, self.column)
+        else:
+            value = dict(row.percentiles)[self.column]
+        if value is not None and self.decimals is not None:
+            value = f"{value / self.unit:.{self.decimals}f}"
+        return "-" if value is None else str(value)
+
+
+PARTS = (
+    Cell("Part", "part", None, -14),
+    Cell("Min(ms)", "latency_min_us", 2, 12, 1e3),
+    Cell("Avg(ms)", "latency_us", 2, 12, 1e3),
+    Cell("Max(ms)", "latency_max_us", 2, 12, 1e3),
+    Cell("Min files", "files_min", None, 12),
+    Cell("Avg", "files", 1, 9),
+    Cell("Max", "files_max", None, 9),
+)
+FAILURES = (
+    Cell("Part", "part", None, -24),
+    Cell("Ranks", "ranks", None, 8),
+    Cell("Failed", "failed", None, 8),
+    Cell("Min(us)", "latency_min_us", 2, 14),
+    Cell("Avg(us)", "latency_us", 2, 14),
+    Cell("Max(us)", "latency_max_us", 2, 14),
+    Cell("Iterations", "iterations", None, 12),
+)
+CONGESTION = (
+    Cell("Size", "bytes", None, -10),
+    Cell("Congestor", "congestor", None, -20),
+    Cell("Median(us)", "sample_p50_us", 2, 12),
+    Cell("Impact", "impact", 2, 9),
+    Cell("95% from", "impact_low", 2, 9),
+    Cell("95% to", "impact_high", 2, 9),
+    Cell("P99(us)", "sample_p99_us", 2, 14),
+    Cell("Impact", "impact_p99", 2, 9),
+    Cell("95% from", "impact_p99_low", 2, 9),
+    Cell("95% to", "impact_p99_high", 2, 9),
+    Cell("Congestor iterations", "congestor_iterations", None, 22),
+)
+OVERHEAD = (
+    Cell("Size", "bytes", None, -10),
+    Cell("Binding", "binding", None, -17),
+    Cell("Base", "base", None, -17),
+    Cell("Median(us)", "median_us", 3, 11),
+    Cell("Added(us)", "added_us", 3, 11),
+    Cell("95% from", "added_low_us", 3, 11),
+    Cell("95% to", "added_high_us", 3, 11),
+    Cell("Ratio", "ratio", 2, 9),
+    Cell("95% from", "ratio_low", 2, 9),
+    Cell("95% to", "ratio_high", 2, 9),
+)
+"""The columns of tables that are not native OMB's: parts of the start, failures, and so on."""
+
+
+class LineWriter(StreamWriter):
+    """Lines below a banner, others ``above`` them, and headings for each element type."""
+
+    def __init__(
+        self, stream: TextIO, benchmark: Benchmark, options: Options, above: Sequence[str] = ()
+    ) -> None:
         super().__init__(stream)
         self._benchmark = benchmark
         self._options = options
+        self._above = above
 
     def start(self, metadata: dict[str, str]) -> None:
-        self._line(banner(self._benchmark, self._options, metadata))
+        for text in (banner(self._benchmark, self._options, metadata), *self._above):
+            self._line(text)
 
     def section(self, datatype: Datatype | None) -> None:
         if datatype is not None:
@@ -62,48 +142,96 @@ class LineWriter(StreamWriter):
         raise NotImplementedError
 
 
-class StartUpWriter(LineWriter):
+class TableWriter(LineWriter):
+    """A line for each row, of the cells that a table has."""
+
+    cells: Sequence[Cell]
+
+    def _headings(self) -> Iterable[str]:
+        first, *others = self.cells
+        heads = (one.placed(one.heading) for one in others)
+        yield first.placed(f"# {first.heading}") + "".join(heads)
+
+    def row(self, row: Any) -> None:
+        self._line(self.text(row))
+
+    def text(self, row: Any) -> str:
+        """The line of a row."""
+        return "".join(one.placed(one.text(row)) for one in self.cells)
+
+
+class RecoveryWriter(TableWriter):
+    """Failures: a line for each part, its ranks, those of them that failed, and times."""
+
+    cells = FAILURES
+
+
+class CongestionWriter(TableWriter):
+    """A victim alone, then beside its congestors, with the quotients of both times."""
+
+    cells = CONGESTION
+
+
+class StartUpWriter(TableWriter):
     """A line for each row: native OMB's sentence, or times and files of a part."""
 
-    WIDTHS = (12, 12, 12, 12, 9, 9)
+    cells = PARTS
 
     def _headings(self) -> Iterable[str]:
-        if self._benchmark.start_up is StartUp.PARTS:
-            heads = ("Min(ms)", "Avg(ms)", "Max(ms)", "Min files", "Avg", "Max")
-            yield f"{'# Part':<14}{aligned(heads, self.WIDTHS)}"
+        return super()._headings() if self._benchmark.start_up is StartUp.PARTS else ()
 
-    def row(self, row: Row) -> None:
+    def text(self, row: Row) -> str:
+        low, mean, high = (one.text(row) for one in PARTS[1:4])
         if self._benchmark.start_up is StartUp.HELLO:
-            self._line(f"This is a test with {row.ranks} processes")
-            return
-        values = (row.latency_min_us, row.latency_us, row.latency_max_us)
-        low, mean, high = ("-" if value is None else f"{value / 1e3:.2f}" for value in values)
+            return f"This is a test with {row.ranks} processes"
         if self._benchmark.start_up is StartUp.INIT:
-            self._line(f"nprocs: {row.ranks}, min: {low} ms, max: {high} ms, avg: {mean} ms")
-            return
-        files = ["-"] * 3
-        if row.files is not None:
-            files = [f"{row.files_min}", f"{row.files:.1f}", f"{row.files_max}"]
-        self._line(f"{row.part:<14}{aligned([low, mean, high, *files], self.WIDTHS)}")
+            return f"nprocs: {row.ranks}, min: {low} ms, max: {high} ms, avg: {mean} ms"
+        return super().text(row)
 
 
-class RecoveryWriter(LineWriter):
-    """A line for each part: its ranks, those of them that failed, and times in microseconds."""
+class OverheadWriter(TableWriter):
+    """`omb-py overhead`: for each size a line for each binding, then one for each named part."""
 
-    WIDTHS = (8, 8, 14, 14, 14, 12)
+    cells = OVERHEAD
 
-    def _headings(self) -> Iterable[str]:
-        heads = ("Ranks", "Failed", "Min(us)", "Avg(us)", "Max(us)", "Iterations")
-        yield f"{'# Part':<24}{aligned(heads, self.WIDTHS)}"
+    def start(self, metadata: dict[str, str]) -> None:
+        latency = self._benchmark.metric is Metric.LATENCY
+        unit = "of a call" if latency else "of one message of a window"
+        self._line(
+            f"# OMB-Py Overhead of {self._benchmark.title} v{VERSION} "
+            f"(buffer {self._options.buffer}, time {unit})"
+        )
+        self._line(
+            "# Median: over the rounds. Added and Ratio: medians of the differences and ratios "
+            "within each round."
+        )
+        for text in self._above:
+            self._line(text)
 
-    def row(self, row: Row) -> None:
-        times = (row.latency_min_us, row.latency_us, row.latency_max_us)
-        cells = [row.ranks, row.failed, *(f"{time:.2f}" for time in times), row.iterations]
-        self._line(f"{row.part:<24}{aligned(map(str, cells), self.WIDTHS)}")
+    def row(self, row: OverheadRow) -> None:
+        name = row.split or (f"own algorithm {row.algorithm}" if row.algorithm else "")
+        self._line(f"{self.text(row)}  {name}".rstrip())
+        quotient = row.median_us / row.base_us
+        low, high = row.ratio_low or row.ratio, row.ratio_high or row.ratio
+        if row.split is None and not low * (1 - SLACK) <= quotient <= high * (1 + SLACK):
+            self._line(
+                f"#   {row.binding}: the quotient of the medians is {quotient:.2f}: the speed of "
+                "the machine changed between rounds, which the ratio within rounds is free of"
+            )
 
 
-class TextWriter(LineWriter):
-    """One table for each element type."""
+class TextWriter(TableWriter):
+    """Native OMB's table, one for each element type."""
+
+    def __init__(
+        self, stream: TextIO, benchmark: Benchmark, options: Options, above: Sequence[str] = ()
+    ) -> None:
+        super().__init__(stream, benchmark, options, above)
+        first, *others = cells(benchmark, options)
+        if benchmark.sized:
+            self.cells = [Cell("Size", "bytes", None, -10), first, *others]
+        else:
+            self.cells = [first._replace(least=len(f"# {first.heading}")), *others]
 
     def start(self, metadata: dict[str, str]) -> None:
         if self._benchmark.leading_blank:
@@ -112,11 +240,11 @@ class TextWriter(LineWriter):
         for text in self._benchmark.heading(self._options, int(metadata["ranks"])):
             self._line(text)
 
-    def _headings(self) -> Iterable[str]:
-        yield header(self._benchmark, self._options)
-
-    def row(self, row: Row) -> None:
-        self._line(line(row, self._benchmark, self._options))
+    def text(self, row: Row) -> str:
+        if row.part is None:
+            return super().text(row)
+        low, high = row.latency_min_us, row.latency_max_us
+        return f"# {row.part}: {row.latency_us:.2f} us (of the ranks {low:.2f} to {high:.2f})"
 
 
 class VariedWindowWriter(TextWriter):
@@ -162,183 +290,55 @@ class GroupsWriter(TextWriter):
         self, stream: TextIO, benchmark: Benchmark, options: Options, hosts: Mapping[str, str]
     ) -> None:
         """``hosts`` are those of each group, by its name."""
-        super().__init__(stream, benchmark, options)
-        self._hosts = hosts
-        self._width = max(map(len, [*hosts, "Group"])) + 4
-        self._slowest = Counter(dict.fromkeys(hosts, 0))
-        self._clearly = Counter(dict.fromkeys(hosts, 0))
-        self._ranks: dict[str, int] = {}
-
-    def start(self, metadata: dict[str, str]) -> None:
-        super().start(metadata)
-        for name, hosts in self._hosts.items():
-            self._line(f"# Group {name}: {hosts}")
-
-    def _headings(self) -> Iterable[str]:
-        yield header(self._benchmark, self._options) + "Group".rjust(self._width)
+        above = [f"# Group {name}: {on}" for name, on in hosts.items()]
+        super().__init__(stream, benchmark, options, above)
+        self.cells = [
+            *self.cells,
+            Cell("Group", "group", None, max(map(len, [*hosts, "Group"])) + 4),
+        ]
+        self._slowest: list[tuple[str, bool]] = []  # of each size, and whether clearly
+        self._compared = 0
+        self._others: list[str] = []
 
     def together(self, rows: Iterable[Row]) -> None:
-        measured = []
-        for row in rows:
-            if row.part is None:
-                measured.append(row)
-            else:
-                self._line(f"{line(row, self._benchmark, self._options)}, group {row.group}")
-        if not measured:
+        found = list(rows)
+        for row in found:
+            if row.part is not None:
+                self._line(f"{self.text(row)}, group {row.group}")
+        if not (measured := [row for row in found if row.part is None]):
             return
-        self._ranks = {row.group: row.ranks for row in measured}
-        compared = [row for row in measured if row.ranks == self._usual_ranks()]
-        last = max(compared, key=cost)
+        usual, _ = Counter(row.ranks for row in measured).most_common(1)[0]
+        compared = sorted((row for row in measured if row.ranks == usual), key=cost)
+        self._compared = len(compared)
+        self._others = [row.group for row in measured if row.ranks != usual]
+        *faster, last = compared
         for row in measured:
-            text = line(row, self._benchmark, self._options) + row.group.rjust(self._width)
-            if row is last and len(compared) > 1:
-                text += f"  slowest, {cost(row) / min(map(cost, compared)):.2f} x"
-            self._line(text)
-        if len(compared) > 1:
-            self._slowest[last.group] += 1
-            ends = [row.median_high_us or float("inf") for row in compared if row is not last]
-            self._clearly[last.group] += (last.median_low_us or 0.0) > max(ends)
-
-    def _usual_ranks(self) -> int:
-        """The number of ranks that most groups have."""
-        ((ranks, _),) = Counter(self._ranks.values()).most_common(1)
-        return ranks
+            marked = row is last and faster
+            mark = f"  slowest, {cost(row) / cost(faster[0]):.2f} x" if marked else ""
+            self._line(self.text(row) + mark)
+        if faster:
+            ends = max(row.median_high_us or float("inf") for row in faster)
+            self._slowest.append((last.group, (last.median_low_us or 0.0) > ends))
 
     def finish(self) -> None:
-        others = [name for name, ranks in self._ranks.items() if ranks != self._usual_ranks()]
-        if not (sizes := self._slowest.total()):
-            if others:
-                self._line("# The groups are not compared: they differ in their number of ranks")
+        if self._others and not self._slowest:
+            self._line("# The groups are not compared: they differ in their number of ranks")
+        elif self._others:
+            self._line(
+                f"# Not compared, for they have another number of ranks: {', '.join(self._others)}"
+            )
+        if not self._slowest:
             return
-        if others:
-            reason = f"for their number of ranks is not {self._usual_ranks()}"
-            self._line(f"# Not compared, {reason}: {', '.join(others)}")
-        ((name, times),) = self._slowest.most_common(1)
-        clearly = self._clearly[name]
-        text, beyond = name, "" if clearly else "not "
+        ((name, times),) = Counter(name for name, _ in self._slowest).most_common(1)
+        text, clearly = name, self._slowest.count((name, True))
+        beyond = "" if clearly else "not "
         if self._benchmark.sized:
-            text += f" at {times} of {count(sizes, 'size')}"
+            text += f" at {times} of {count(len(self._slowest), 'size')}"
             beyond = f"at {clearly} of them "
         self._line(
-            f"# Slowest of {len(self._ranks) - len(others)} groups: {text}, {beyond}beyond the "
-            "95 % intervals of all others"
+            f"# Slowest of {self._compared} groups: {text}, {beyond}beyond the 95 % intervals of "
+            "all others"
         )
-
-
-class CongestionWriter(LineWriter):
-    """A victim and its congestors: for each size times alone and congested, and their quotients.
-
-    First medians, then 99th percentiles.
-    """
-
-    WIDTHS = (14, 14, 10, 10, 10) * 2
-    HEADS = ("Alone(us)", "Congested(us)", "Impact", "95% from", "95% to") * 2
-
-    def __init__(
-        self,
-        stream: TextIO,
-        benchmark: Benchmark,
-        options: Options,
-        congestor: str,
-        victim: str,
-        others: Sequence[str],
-    ) -> None:
-        """``victim`` and ``others`` are the ranks of each group."""
-        super().__init__(stream, benchmark, options)
-        self._groups = f"# Victim: ranks {victim}; congestor {congestor}: ranks {', '.join(others)}"
-
-    def start(self, metadata: dict[str, str]) -> None:
-        super().start(metadata)
-        self._line(self._groups)
-
-    def _headings(self) -> Iterable[str]:
-        yield f"{'#':<10}{aligned(('Median', '', '', '', '', 'P99'), self.WIDTHS)}"
-        yield f"{'# Size':<10}{aligned(self.HEADS, self.WIDTHS)}  Congestor iterations"
-
-    def together(self, rows: Iterable[Row]) -> None:
-        alone, congested = rows
-        texts: list[str] = []
-        for column, factor in (("sample_p50_us", "impact"), ("sample_p99_us", "impact_p99")):
-            texts += [f"{getattr(row, column):.2f}" for row in (alone, congested)]
-            for name in (factor, f"{factor}_low", f"{factor}_high"):
-                value = getattr(congested, name)
-                texts.append("-" if value is None else f"{value:.2f}")
-        size = "-" if congested.bytes is None else str(congested.bytes)
-        cells = f"{aligned(texts, self.WIDTHS)}{congested.congestor_iterations:>22}"
-        self._line(f"{size:<10}{cells}")
-
-    def row(self, row: Row) -> None:
-        raise NotImplementedError
-
-
-class OverheadWriter(LineWriter):
-    """`omb-py overhead`: for each size a line for each binding, then one for each named part."""
-
-    def __init__(self, stream: TextIO, benchmark: Benchmark, options: Options, rounds: int) -> None:
-        super().__init__(stream, benchmark, options)
-        self._rounds = rounds
-        self._thread_level = options.thread_level
-        self._named: set[str] = set()
-
-    def start(self, metadata: dict[str, str]) -> None:
-        latency = self._benchmark.metric is Metric.LATENCY
-        unit = "of a call" if latency else "of one message of a window"
-        self._line(
-            f"# OMB-Py Overhead of {self._benchmark.title} v{VERSION} "
-            f"(buffer {self._options.buffer}, {count(self._rounds, 'round')}, time {unit})"
-        )
-        self._line(
-            "# Median: over the rounds. Added and Ratio: medians of the differences and ratios "
-            "within each round."
-        )
-
-    def _headings(self) -> Iterable[str]:
-        yield (
-            f"# {'Size':<10}{'Binding':<16}{'Median(us)':>12}{'Added(us)':>12}"
-            f"{'95% interval':>21}{'Ratio':>10}{'95% interval':>19}"
-        )
-
-    def row(self, row: OverheadRow) -> None:
-        self._thread_level = row.thread_level
-        added = interval(row.added_low_us, row.added_high_us)
-        ratio = interval(row.ratio_low, row.ratio_high, sign="")
-        if row.split is not None:
-            self._line(
-                f"#   {row.split} ({row.binding} - {row.base}): {row.added_us:+.3f} us {added}, "
-                f"x {row.ratio:.2f} {ratio}"
-            )
-            return
-        size = "-" if row.bytes is None else str(row.bytes)
-        text = f"{size:<12}{row.binding:<16}{row.median_us:12.3f}"
-        if row.binding != row.base:
-            text += f"{row.added_us:+12.3f} {added:>20}{row.ratio:10.2f} {ratio:>18}"
-        self._line(text)
-        if row.algorithm is not None and row.binding not in self._named:
-            self._named.add(row.binding)
-            self._line(f"#   {row.binding}: by own algorithm {row.algorithm}")
-        quotient = row.median_us / row.base_us
-        low, high = row.ratio_low or row.ratio, row.ratio_high or row.ratio
-        if not low * (1 - SLACK) <= quotient <= high * (1 + SLACK):
-            self._line(
-                f"#   {row.binding}: the quotient of the medians is {quotient:.2f}: the speed of "
-                "the machine changed between rounds, which the ratio within rounds is free of"
-            )
-
-    def finish(self) -> None:
-        self._line(
-            f"# Thread level {self._thread_level}. What another adds needs jobs of its own: run "
-            "this with --thread-level, by turns."
-        )
-
-
-def aligned(cells: Iterable[str], widths: Iterable[int]) -> str:
-    """Cells below their headings, each at the right end of its width."""
-    return "".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=False))
-
-
-def interval(low: float | None, high: float | None, sign: str = "+") -> str:
-    """An interval in brackets; empty where there were too few rounds for one."""
-    return "" if low is None or high is None else f"[{low:{sign}.3f}, {high:{sign}.3f}]"
 
 
 def cost(row: Row) -> float:
@@ -383,33 +383,6 @@ def title_line(benchmark: Benchmark, accelerator: str | None = None) -> str:
     return f"# {name} {mpi}{space}{benchmark.title} Test v{version}"
 
 
-class Cell(NamedTuple):
-    """A column of a table: heading, column of `Row` or percentage, decimals, least width.
-
-    ``decimals`` is None for what is no number, or a whole one.
-    """
-
-    heading: str
-    column: str | float
-    decimals: int | None = 2
-    least: int = 18
-
-    @property
-    def width(self) -> int:
-        """Characters of the column: headings of more than 17 characters widen it."""
-        return max(self.least, len(self.heading) + 1)
-
-    def text(self, row: Row) -> str:
-        """The cell of a row: a dash where it has no value."""
-        if isinstance(self.column, str):
-            value = getattr(row, self.column)
-        else:
-            value = dict(row.percentiles)[self.column]
-        if value is not None and self.decimals is not None:
-            value = f"{value:.{self.decimals}f}"
-        return ("-" if value is None else str(value)).rjust(self.width)
-
-
 def thousandths(columns: Mapping[str, str]) -> list[Cell]:
     """Columns with three decimals."""
     return [Cell(heading, column, 3) for heading, column in columns.items()]
@@ -420,11 +393,8 @@ def cells(benchmark: Benchmark, options: Options) -> list[Cell]:
     overlap = "overlap" in benchmark.options
     found = [Cell(heading, name) for heading, name in values_of(benchmark, options).items()]
     if options.full and not overlap:
-        found += [Cell("Min Latency(us)", "latency_min_us")]
-        found += [
-            Cell("Max Latency(us)", "latency_max_us"),
-            Cell("Iterations", "iterations", None, 12),
-        ]
+        found += [Cell(f"{end} Latency(us)", f"latency_{end.lower()}_us") for end in ("Min", "Max")]
+        found += [Cell("Iterations", "iterations", None, 12)]
     if options.bus:
         found += thousandths(BUS)
     if options.validate:
@@ -462,21 +432,3 @@ def values_of(benchmark: Benchmark, options: Options) -> dict[str, str]:
         return {"Bandwidth (MB/s)": "bandwidth_MBps"}
     rate = {"Messages/s": "messages_per_s"} if options.print_rate else {}
     return {"MB/s": "bandwidth_MBps"} | rate
-
-
-def header(benchmark: Benchmark, options: Options) -> str:
-    """The line that names the columns."""
-    heads = "".join(one.heading.rjust(one.width) for one in cells(benchmark, options))
-    return f"# Size    {heads}" if benchmark.sized else f"# {heads.lstrip()}"
-
-
-def line(row: Row, benchmark: Benchmark, options: Options) -> str:
-    """The line of one message size, or of a part, which is a comment."""
-    if row.part is not None:
-        low, high = row.latency_min_us, row.latency_max_us
-        return f"# {row.part}: {row.latency_us:.2f} us (of the ranks {low:.2f} to {high:.2f})"
-    first, *others = cells(benchmark, options)
-    rest = "".join(one.text(row) for one in others)
-    if benchmark.sized:
-        return f"{row.bytes:<10d}{first.text(row)}{rest}"
-    return f"{first.text(row).strip().rjust(len(f'# {first.heading}'))}{rest}"

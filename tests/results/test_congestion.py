@@ -18,11 +18,11 @@ def row(congestor: str, **values: object) -> Row:
 def test_a_line_has_both_times_and_the_factors_of_median_and_tail() -> None:
     stream = io.StringIO()
     options = Options(split="mod:2", congestor=("alltoall", 1024))
-    groups = ("alltoall:1024", "0-2:2", ["1-3:2"])
-    writer = CongestionWriter(stream, find_benchmark("allreduce"), options, *groups)
+    groups = ["# Victim: ranks 0-2:2; congestor alltoall:1024: ranks 1-3:2"]
+    writer = CongestionWriter(stream, find_benchmark("allreduce"), options, groups)
     writer.start({"ranks": "4"})
     writer.section(find_types(["mpi_int"])[0])
-    alone = row("none", sample_p50_us=2.0, sample_p99_us=4.0)
+    alone = row("none", sample_p50_us=2.0, sample_p99_us=4.0, congestor_iterations=0)
     factors = {"impact": 1.5, "impact_low": 1.4, "impact_high": 1.6, "impact_p99": 2.5}
     congested = row(
         "alltoall:1024", sample_p50_us=3.0, sample_p99_us=10.0, **factors, congestor_iterations=70
@@ -30,5 +30,6 @@ def test_a_line_has_both_times_and_the_factors_of_median_and_tail() -> None:
     writer.together([alone, congested])
     lines = stream.getvalue().splitlines()
     assert lines[1] == "# Victim: ranks 0-2:2; congestor alltoall:1024: ranks 1-3:2"
-    assert lines[-1].split() == "8 2.00 3.00 1.50 1.40 1.60 4.00 10.00 2.50 - - 70".split()
-    assert [lines[-2].index(head) for head in ("Alone(us)", "Impact")] == [15, 42]
+    assert lines[-2].split() == "8 none 2.00 - - - 4.00 - - - 0".split()
+    assert lines[-1].split() == ("8 alltoall:1024 3.00 1.50 1.40 1.60 10.00 2.50 - - 70".split())
+    assert lines[-3].index("Impact") + len("Impact") == lines[-1].index(" 1.50") + len(" 1.50")

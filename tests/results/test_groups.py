@@ -56,7 +56,7 @@ def test_groups_of_the_usual_size_are_compared() -> None:
     odd = row("8-9", 4, 9.0, 8.9, 9.1, ranks=2)
     lines = text([row("0-3", 4, 2.0, 1.9, 2.1), row("4-7", 4, 3.0, 2.9, 3.1), odd])
     assert [line.split()[2] for line in lines if line.endswith(" x")] == ["4-7"]
-    assert lines[-2] == "# Not compared, for their number of ranks is not 4: 8-9"
+    assert lines[-2] == "# Not compared, for they have another number of ranks: 8-9"
     assert lines[-1].startswith("# Slowest of 2 groups: 4-7 ")
 
 

@@ -21,7 +21,7 @@ def text(median: float, base: float, ratio: float, low: float | None, high: floa
     other = values | {"binding": "buffer", "median_us": median, "added_us": median - base}
     other |= {"ratio": ratio, "ratio_low": low, "ratio_high": high}
     stream = io.StringIO()
-    writer = OverheadWriter(stream, find_benchmark("latency"), Options(), 30)
+    writer = OverheadWriter(stream, find_benchmark("latency"), Options())
     writer.start({"ranks": "2"})
     writer.section(None)
     for row in (native, other):
@@ -38,7 +38,7 @@ def test_the_text_says_that_ratios_are_within_rounds() -> None:
 
 def test_a_row_whose_medians_have_another_quotient_says_so() -> None:
     lines = text(8.74, 1.41, 0.904, 0.8, 1.1).splitlines()
-    (place,) = [i for i, line in enumerate(lines) if line.startswith("8           buffer")]
+    (place,) = [i for i, line in enumerate(lines) if line.startswith("8         buffer")]
     assert lines[place + 1].startswith("#   buffer: the quotient of the medians is 6.20")
     without_interval = text(8.74, 1.41, 0.904, None, None)
     assert "the quotient of the medians is 6.20" in without_interval
