@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from omb_py.analysis.select import where as matching
 from omb_py.core.errors import OmbError
-from omb_py.results.samples import OF_ROW_AND_RANK, is_samples, read
+from omb_py.results.samples import DTYPE, OF_ROW_AND_RANK, is_samples, not_samples
 
 Numbers = NDArray[np.float64]
 
@@ -60,8 +60,27 @@ def load(paths: Iterable[str | Path], where: Iterable[str] = ()) -> list[Series]
         files = sample_files(path)
         if not files:
             raise OmbError(f"{path} holds no samples: name what omb-py BENCHMARK --samples wrote")
-        frames += [read(file).to_pandas() for file in files]
+        frames += [read(file) for file in files]
     return list(series_of(matching(pd.concat(frames, ignore_index=True), where)))
+
+
+def read(path: Path) -> pd.DataFrame:
+    """The samples of a file, with missing values where a row of results has none.
+
+    Raises `UsageError` for a file of something else.
+    """
+    if not is_samples(path):
+        raise not_samples(path)
+    stored, columns = np.load(path, mmap_mode="r"), {}
+    for name in DTYPE.names or ():
+        values = np.ascontiguousarray(stored[name])
+        if DTYPE[name].kind == "S":
+            texts, codes = np.unique(values, return_inverse=True)
+            values = np.array([text.decode() or None for text in texts.tolist()], object)[codes]
+        elif name in ("bytes", "window") and (values == -1).any():
+            values = np.where(values == -1, np.nan, values)
+        columns[name] = values
+    return pd.DataFrame(columns)
 
 
 def series_of(frame: pd.DataFrame) -> Iterator[Series]:

@@ -238,7 +238,7 @@ TABLE: dict[str, tuple[Row, ...]] = {
         Row("-o --output", "FILE", None, "",
             "Append rows to this .csv or .json file, each as soon as it is measured."),
         Row("--samples", "FILE", None, "planned single",
-            "Keep the time and the start of every timed iteration in this .parquet or .npy file."),
+            "Keep the time and the start of every timed iteration in this .npy file."),
         Row("--force", bool, None, "",
             "Overwrite the files of --output and --samples instead of appending to them."),
         Row("--format", FORMATS, "text", "",

@@ -13,7 +13,6 @@ from omb_py.results.row import Record, Row
 from omb_py.results.writer import Writer
 
 SUFFIXES = (".csv", ".json", ".jsonl")
-SAMPLE_SUFFIXES = (".parquet", ".npy")
 
 
 def check_output(path: str | None, force: bool, samples: str | None = None) -> None:
@@ -25,8 +24,8 @@ def check_output(path: str | None, force: bool, samples: str | None = None) -> N
         raise UsageError("--force overwrites the file that --output names: name one")
     if path is not None and os.path.splitext(path)[1] not in SUFFIXES:
         raise UsageError(f"--output {path}: name a file that ends in .csv or .json (or .jsonl)")
-    if samples is not None and os.path.splitext(samples)[1] not in SAMPLE_SUFFIXES:
-        raise UsageError(f"--samples {samples}: name a file that ends in .parquet or .npy")
+    if samples is not None and os.path.splitext(samples)[1] != ".npy":
+        raise UsageError(f"--samples {samples}: name a file that ends in .npy")
 
 
 def benchmark_writers(benchmark: Benchmark, options: Options) -> list[Writer[Row]]:

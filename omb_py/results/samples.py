@@ -1,6 +1,6 @@
-"""Samples in files: the time of every iteration, as a structured NumPy array or a Parquet table.
+"""Samples in files: the time of every iteration, as a structured NumPy array.
 
-Both have the columns of `DTYPE`. A row of samples says which row of the results it belongs to.
+A row of samples says which row of the results it belongs to.
 """
 
 from __future__ import annotations
@@ -8,20 +8,17 @@ from __future__ import annotations
 import fcntl
 import io
 import os
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib import format as npy
 
-from omb_py.core.errors import UsageError, needing
+from omb_py.core.errors import UsageError
 from omb_py.core.text.files import failing
 from omb_py.core.text.folders import make_folder
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from omb_py.results.row import Row
 
 DTYPE = np.dtype(
@@ -52,9 +49,6 @@ OF_ROW_AND_RANK = (*OF_ROW, "window", "rank")
 """Columns that tell which row of results a sample is of, and which rank's."""
 
 ADVICE = "; choose another place for --samples"
-
-BLOCK = 1 << 18
-"""Samples in one group of rows of a Parquet file, and in memory at once."""
 
 
 def description(row: Row, round_trips: int, every: int, start_error: float) -> dict[str, Any]:
@@ -87,17 +81,10 @@ def is_samples(path: Path) -> bool:
     """Whether a file is one of samples; false where it cannot be read."""
     try:
         # a pipe that nobody writes to would be waited for
-        if path.suffix not in (".npy", ".parquet") or not path.is_file():
+        if path.suffix != ".npy" or not path.is_file():
             return False
-        if path.suffix == ".npy":
-            with path.open("rb") as file:
-                return read_header(file) is not None
-        from pyarrow import ArrowInvalid, parquet
-
-        try:
-            return tuple(parquet.read_schema(path).names) == DTYPE.names
-        except ArrowInvalid:
-            return False
+        with path.open("rb") as file:
+            return read_header(file) is not None
     except OSError:
         return False
 
@@ -124,8 +111,8 @@ def header(count: int) -> bytes:
 HEADER_BYTES = len(header(0))
 
 
-class NpyFile:
-    """A NumPy file that grows: whole samples are added, then the header counts them.
+class SampleFile:
+    """The file of ``--samples``, which grows: whole samples are added, then the header counts them.
 
     What a killed job added without counting is no part of the array, and is overwritten next.
     """
@@ -133,7 +120,8 @@ class NpyFile:
     def __init__(self, path: Path, clear: bool) -> None:
         """Open ``path`` to add to it, or to replace what it holds with ``clear``.
 
-        It stays as it is until something is added. Raises as `SampleFile`.
+        It stays as it is until something is added. Raises `UsageError` where it holds something
+        else, `OmbError` where it cannot be written.
         """
         self.path = path
         self._clear = clear
@@ -159,7 +147,7 @@ class NpyFile:
             self.count += len(samples)
             self._write(header(self.count), 0)
 
-    def close(self) -> None:
+    def finish(self) -> None:
         """No more samples come."""
         self._file.close()
 
@@ -168,97 +156,6 @@ class NpyFile:
         rest = memoryview(content)
         while rest:
             rest = rest[self._file.write(rest) :]
-
-
-class SampleFile:
-    """The file of ``--samples``: a NumPy file, or a Parquet file that is made of one at the end.
-
-    A Parquet file can be read only when its end is written. Until then samples are in a NumPy file
-    beside it, ``NAME.partial.npy``, which stays where the job is killed; the next job that adds to
-    the same Parquet file takes them over. Each `append` becomes a group of rows.
-    """
-
-    def __init__(self, path: Path, clear: bool) -> None:
-        """Open ``path`` to add to what it holds, or to overwrite it with ``clear``.
-
-        Raises `UsageError` where it holds something else, `OmbError` where it cannot be written,
-        `MissingPackageError` where pyarrow is needed and missing.
-        """
-        self.path = path
-        self._keep: Path | None = None
-        if path.suffix != ".parquet":
-            self._file = NpyFile(path, clear)
-            return
-        with needing("analysis"):
-            from pyarrow import parquet  # noqa: F401 - that it is there, before anything is timed
-        with failing("write", path, advice=ADVICE):
-            if not clear and path.exists() and path.stat().st_size:
-                if not is_samples(path):
-                    raise not_samples(path)
-                self._keep = path
-        self._file = NpyFile(path.with_suffix(".partial.npy"), clear)
-        self._ends = [*range(0, self._file.count, BLOCK), self._file.count]
-
-    def append(self, samples: np.ndarray[Any, Any]) -> None:
-        """Add samples, which can be read from now on."""
-        self._file.append(samples)
-        if self.path.suffix == ".parquet":
-            self._ends.append(self._file.count)
-
-    def finish(self) -> None:
-        """All samples were given; raises `OmbError` where the file cannot be completed."""
-        if self.path.suffix == ".parquet" and self._file.count:
-            with failing("write", self.path, advice=ADVICE):
-                self._complete()
-        self._file.close()
-
-    def _complete(self) -> None:
-        from pyarrow import parquet
-
-        old = parquet.ParquetFile(self._keep) if self._keep else None
-        stored: Any = np.load(self._file.path, mmap_mode="r")
-        schema = as_table(np.empty(0, DTYPE)).schema
-        new = self.path.with_suffix(".partial.parquet")
-        with parquet.ParquetWriter(new, schema, compression="zstd") as out:
-            if old is not None:
-                for number in range(old.num_row_groups):
-                    out.write_table(old.read_row_group(number).cast(schema))
-            for start, end in pairwise(self._ends):
-                if end > start:
-                    out.write_table(as_table(np.array(stored[start:end])))
-        os.replace(new, self.path)
-        self._file.path.unlink()
-
-
-def as_table(samples: np.ndarray[Any, Any]) -> pa.Table:
-    """Samples as a table of Arrow, with nothing where a row has no such value."""
-    import pyarrow as pa
-
-    columns = {}
-    for name in DTYPE.names or ():
-        values = samples[name]
-        if DTYPE[name].kind != "S":
-            missing = values == -1 if name in ("bytes", "window") else None
-            columns[name] = pa.array(np.ascontiguousarray(values), mask=missing)
-            continue
-        unique, codes = np.unique(values, return_inverse=True)
-        texts = [text.decode() or None for text in unique.tolist()]
-        dictionary = pa.array(texts, pa.string())
-        columns[name] = pa.DictionaryArray.from_arrays(
-            codes.astype(np.int32), dictionary
-        ).dictionary_decode()
-    return pa.table(columns)
-
-
-def read(path: Path) -> pa.Table:
-    """The samples of a file of either format; raises `UsageError` where it is none."""
-    if not is_samples(path):
-        raise not_samples(path)
-    if path.suffix == ".npy":
-        return as_table(np.load(path, mmap_mode="r"))
-    from pyarrow import parquet
-
-    return parquet.read_table(path)
 
 
 def not_samples(path: Path) -> UsageError:

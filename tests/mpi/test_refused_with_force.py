@@ -47,11 +47,8 @@ def test_force_of_a_refused_command_leaves_the_file(
     refused(lambda: mpiexec(2, *words.split(), *more), tmp_path / f"rows.{suffix}")
 
 
-@pytest.mark.parametrize("suffix", ["npy", "parquet"])
-def test_force_of_a_refused_command_leaves_samples(
-    mpiexec: START, tmp_path: Path, suffix: str
-) -> None:
-    name = f"samples.{suffix}"
+def test_force_of_a_refused_command_leaves_samples(mpiexec: START, tmp_path: Path) -> None:
+    name = "samples.npy"
     words = ("latency", "--binding", "tcp", "-D", "vect:4:2", "--samples", name, "--force")
     refused(lambda: mpiexec(2, *words), tmp_path / name)
 

@@ -13,9 +13,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from omb_py.analysis.samples import read
 from omb_py.core.statistics import percentile
 from omb_py.measure.samples import MAX_SAMPLES
-from omb_py.results.samples import is_samples, read
+from omb_py.results.samples import is_samples
 from tests import ROOT
 from tests.conftest import OMB_PY, Finished, own_temporary_folder
 
@@ -26,7 +27,7 @@ def test_each_rank_has_every_iteration_in_order(
     mpiexec: Callable[..., Finished], tmp_path: Path
 ) -> None:
     assert mpiexec(3, "allreduce", "-i", "30", "--sizes", "8,1024", *ROWS, "run.npy").code == 0
-    table = read(tmp_path / "run.npy").to_pandas()
+    table = read(tmp_path / "run.npy")
     assert len(table) == 2 * 3 * 30
     spans = {}
     for (size, rank), part in table.groupby(["bytes", "rank"]):
@@ -47,8 +48,8 @@ def test_the_median_follows_from_the_samples(
     mpiexec: Callable[..., Finished], tmp_path: Path, options: str
 ) -> None:
     words = [*options.split(), "--sizes", "4,64", "--binding", "buffer"]
-    assert mpiexec(2, *words, *ROWS, "run.parquet").code == 0
-    samples = pd.read_parquet(tmp_path / "run.parquet")
+    assert mpiexec(2, *words, *ROWS, "run.npy").code == 0
+    samples = read(tmp_path / "run.npy")
     rows = pd.read_csv(tmp_path / "rows.csv", comment="#")
     assert len(rows) == (16 if "-V" in options else 2)
     for row in rows.itertuples():
@@ -81,32 +82,30 @@ def test_a_run_that_ends_with_an_error_completes_the_file(
     mpiexec: Callable[..., Finished], tmp_path: Path
 ) -> None:
     words = ("latency", "-i", "5", "--sizes", "8", "-c", "--binding", "corrupting")
-    job = mpiexec(2, *words, *ROWS, "run.parquet", PYTHONPATH=str(ROOT / "tests" / "plugin"))
+    job = mpiexec(2, *words, *ROWS, "run.npy", PYTHONPATH=str(ROOT / "tests" / "plugin"))
     assert "wrong data" in job.sentences[-1]
-    assert len(pd.read_parquet(tmp_path / "run.parquet")) == 5
-    assert not (tmp_path / "run.partial.npy").exists()
+    assert len(np.load(tmp_path / "run.npy")) == 5
 
 
 @pytest.mark.any_library
 def test_a_mistake_is_one_sentence(mpiexec: Callable[..., Finished], tmp_path: Path) -> None:
-    (tmp_path / "other.parquet").write_text("something else")
+    (tmp_path / "other.npy").write_text("something else")
     for name, said in (
-        ("run.csv", ".parquet or .npy"),
-        ("other.parquet", "--force"),
+        ("run.csv", "ends in .npy"),
+        ("other.npy", "--force"),
         ("no/such/run.npy", "there is no folder"),
     ):
         job = mpiexec(2, "latency", "-i", "5", "--sizes", "1", "--samples", name)
         assert job.code != 0
         (sentence,) = job.sentences
         assert said in sentence
-    assert (tmp_path / "other.parquet").read_text() == "something else"
+    assert (tmp_path / "other.npy").read_text() == "something else"
 
 
-@pytest.mark.parametrize("suffix", ["npy", "parquet"])
-def test_a_killed_run_leaves_the_samples_of_its_rows(mpi: str, tmp_path: Path, suffix: str) -> None:
-    left = tmp_path / ("run.npy" if suffix == "npy" else "run.partial.npy")
+def test_a_killed_run_leaves_the_samples_of_its_rows(mpi: str, tmp_path: Path) -> None:
+    left = tmp_path / "run.npy"
     words = ["latency", "-i", "20", "-q", "--sizes", ",".join(map(str, range(1, 3000)))]
-    command = [mpi, "-n", "2", OMB_PY, *words, "--samples", str(tmp_path / f"run.{suffix}")]
+    command = [mpi, "-n", "2", OMB_PY, *words, "--samples", str(left)]
     with own_temporary_folder() as environment:
         job = subprocess.Popen(
             command, env=environment, stderr=subprocess.DEVNULL, start_new_session=True
@@ -118,6 +117,6 @@ def test_a_killed_run_leaves_the_samples_of_its_rows(mpi: str, tmp_path: Path, s
         os.killpg(job.pid, signal.SIGKILL)
         job.wait(timeout=60)
     time.sleep(0.2)
-    table = read(left).to_pandas()
+    table = read(left)
     assert list(table["bytes"].unique()) == list(range(1, 1 + len(table) // 20))
     assert (table.groupby("bytes").size() == 20).all()

@@ -1,4 +1,4 @@
-"""Files of samples: the same in both formats, whole at any time, never another file's end."""
+"""Files of samples: whole at any time, never another file's end."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pyarrow import parquet
 
+from omb_py.analysis.samples import read
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.results.output import check_output
 from omb_py.results.samples import (
@@ -20,10 +20,7 @@ from omb_py.results.samples import (
     description,
     header,
     is_samples,
-    read,
 )
-
-SUFFIXES = pytest.mark.parametrize("suffix", ["npy", "parquet"])
 
 
 def samples(count: int, size: int = 8, every: int = 1) -> np.ndarray[Any, Any]:
@@ -43,12 +40,11 @@ def filled(path: Path, *parts: np.ndarray[Any, Any], clear: bool = False) -> Non
     file.finish()
 
 
-@SUFFIXES
-def test_what_is_added_is_read_in_order(tmp_path: Path, suffix: str) -> None:
-    path = tmp_path / f"run.{suffix}"
+def test_what_is_added_is_read_in_order(tmp_path: Path) -> None:
+    path = tmp_path / "run.npy"
     filled(path, samples(5), samples(3, 16))
     filled(path, samples(2, 32))
-    table = read(path).to_pydict()
+    table = read(path).replace({np.nan: None}).to_dict("list")
     assert table["bytes"] == [8] * 5 + [16] * 3 + [32] * 2
     assert table["iteration"] == [0, 1, 2, 3, 4, 0, 1, 2, 0, 1]
     assert table["benchmark"] == ["latency"] * 10
@@ -64,48 +60,37 @@ def test_numpy_reads_an_npy_file_by_itself(tmp_path: Path) -> None:
     assert (np.load(path) == samples(5)).all()
 
 
-def test_a_parquet_file_has_a_group_of_rows_for_each_size(tmp_path: Path) -> None:
-    path = tmp_path / "run.parquet"
-    filled(path, samples(5), samples(3, 16))
-    file = parquet.ParquetFile(path)
-    assert [file.metadata.row_group(n).num_rows for n in range(file.num_row_groups)] == [5, 3]
-
-
 def test_headers_are_alike_long() -> None:
     assert {len(header(count)) for count in (0, 9, 10**6, 2**40)} == {HEADER_BYTES}
 
 
-@SUFFIXES
-def test_a_run_that_is_killed_leaves_all_counted_samples(tmp_path: Path, suffix: str) -> None:
-    path = tmp_path / f"run.{suffix}"
+def test_a_run_that_is_killed_leaves_all_counted_samples(tmp_path: Path) -> None:
+    path = tmp_path / "run.npy"
     killed = SampleFile(path, clear=False)
     killed.append(samples(5))
-    left = path if suffix == "npy" else tmp_path / "run.partial.npy"
-    with left.open("ab") as file:
+    with path.open("ab") as file:
         file.write(b"half of a sample")
-    assert len(np.load(left)) == 5
-    assert is_samples(left)
+    assert len(np.load(path)) == 5
+    assert is_samples(path)
     killed._file.close()
     filled(path, samples(3, 16))
-    assert read(path)["bytes"].to_pylist() == [8] * 5 + [16] * 3
+    assert read(path)["bytes"].tolist() == [8] * 5 + [16] * 3
     assert [entry.name for entry in tmp_path.iterdir()] == [path.name]
 
 
-@SUFFIXES
-def test_a_run_without_samples_leaves_the_file(tmp_path: Path, suffix: str) -> None:
-    path = tmp_path / f"run.{suffix}"
+def test_a_run_without_samples_leaves_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "run.npy"
     filled(path, samples(5))
     old = path.read_bytes()
     SampleFile(path, clear=True).finish()
     assert path.read_bytes() == old
     filled(path, samples(3), clear=True)
-    assert read(path).num_rows == 3
+    assert len(read(path)) == 3
 
 
-@SUFFIXES
 @pytest.mark.parametrize("content", [b"something else", b"PAR1", header(0)[:20]])
-def test_another_file_is_left_alone(tmp_path: Path, suffix: str, content: bytes) -> None:
-    path = tmp_path / f"run.{suffix}"
+def test_another_file_is_left_alone(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "run.npy"
     path.write_bytes(content)
     assert not is_samples(path)
     with pytest.raises(UsageError, match="--force"):
@@ -122,26 +107,24 @@ def test_an_array_of_something_else_is_left_alone(tmp_path: Path) -> None:
         SampleFile(path, clear=False)
 
 
-@SUFFIXES
-def test_a_folder_that_is_not_there_is_named(tmp_path: Path, suffix: str) -> None:
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(
         OmbError, match=r"there is no folder .*; choose another place for --samples"
     ):
-        SampleFile(tmp_path / "a" / "b" / f"run.{suffix}", clear=False)
+        SampleFile(tmp_path / "a" / "b" / "run.npy", clear=False)
 
 
-@SUFFIXES
-def test_two_jobs_do_not_write_one_file(tmp_path: Path, suffix: str) -> None:
-    path = tmp_path / f"run.{suffix}"
+def test_two_jobs_do_not_write_one_file(tmp_path: Path) -> None:
+    path = tmp_path / "run.npy"
     first = SampleFile(path, clear=False)
     with pytest.raises(UsageError, match="another job is writing"):
         SampleFile(path, clear=False)
     first.finish()
 
 
-@pytest.mark.parametrize("name", ["run", "run.csv", "run.parquet.gz"])
-def test_another_ending_names_both_formats(name: str) -> None:
-    with pytest.raises(UsageError, match=r"\.parquet or \.npy"):
+@pytest.mark.parametrize("name", ["run", "run.csv", "run.parquet", "run.npy.gz"])
+def test_another_ending_names_the_format(name: str) -> None:
+    with pytest.raises(UsageError, match=r"ends in \.npy"):
         check_output(None, False, name)
 
 

@@ -67,12 +67,12 @@ def test_a_distribution_counts_the_samples_of_all_ranks() -> None:
 
 def test_the_command_draws_a_folder(in_process: Callable[..., Finished], tmp_path: Path) -> None:
     (tmp_path / "runs").mkdir()
-    write(tmp_path / "runs" / "a.parquet", *MEMBERS)
-    assert is_samples(tmp_path / "runs" / "a.parquet")
+    write(tmp_path / "runs" / "a.npy", *MEMBERS)
+    assert is_samples(tmp_path / "runs" / "a.npy")
     job = in_process("plot", "runs", "--kind", "ecdf", "--figure", "out/", "--format", "svg")
     assert job.code == 0, job.err
     assert (tmp_path / "out" / "latency-ecdf.svg").exists()
-    job = in_process("plot", "runs/a.parquet", "--kind", "samples", "-G", "tty")
+    job = in_process("plot", "runs/a.npy", "--kind", "samples", "-G", "tty")
     assert job.code != 0
     assert "a terminal shows lines" in job.err
 
@@ -92,9 +92,8 @@ def test_what_holds_no_samples_is_named(
         sample_charts([], "ecdf")
 
 
-@pytest.mark.parametrize("suffix", ["npy", "parquet"])
-def test_series_are_read_as_they_were_written(tmp_path: Path, suffix: str) -> None:
-    path = tmp_path / f"run.{suffix}"
+def test_series_are_read_as_they_were_written(tmp_path: Path) -> None:
+    path = tmp_path / "run.npy"
     write(path, *MEMBERS)
     found = load([path])
     assert [(one.size, one.rank) for one in found] == [(1, 0), (1, 1), (1024, 0), (1024, 1)]
