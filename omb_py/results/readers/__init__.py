@@ -15,7 +15,6 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -67,13 +66,7 @@ MAX_PROBLEMS = 1000
 LONGEST_LINE = 4096
 """Characters beyond which a line is no line of a table."""
 
-FAULT = re.compile(
-    r"signal: |\b(?:error|fault|killed|abort|cancelled|exceeded|terminat|out of memory|oom)",
-    re.IGNORECASE,
-)
-"""What programs, launchers and batch systems print of a run that they ended."""
-
-LINES_OF_FAULT, LONGEST_FAULT = 40, 120
+LONGEST_REASON = 120
 
 
 @dataclass(frozen=True)
@@ -228,9 +221,10 @@ class Reading:
 
     def begin(self, index: int | None, what: str = "", sure: bool = True) -> None:
         """Begin something, or nothing; what began before it and printed no row is named."""
-        if self.begun is not None and self.begun.problems == self.notes.count:
-            self._ended(self.begun, index)
-        self.begun = None
+        begun, self.begun = self.begun, None
+        ended = begun is not None and (begun.sure or index is None)
+        if begun is not None and ended and begun.problems == self.notes.count:
+            self.notes.add(begun.index, f"{begun.what} printed no row", rows=0)
         if what and index is not None:
             self.begun = Begun(index, what, self.notes.count, sure)
 
@@ -238,22 +232,6 @@ class Reading:
         """What has begun printed a comment."""
         if self.begun is not None:
             self.begun = Begun(index, self.begun.what, self.begun.problems, sure=True)
-
-    def _ended(self, begun: Begun, until: int | None) -> None:
-        """Name what printed no row, with the fault that follows."""
-        end = begun.index + 1 + LINES_OF_FAULT
-        end = end if until is None else min(end, until)
-        lines = enumerate(islice(self.source, begun.index + 1, end), begun.index + 2)
-        after = {number: line.strip() for number, line in lines if line.strip()}
-        first = next(iter(after), None if until is None else until + 1)
-        faults = [line for line in after.values() if FAULT.search(line)]
-        # Open MPI's first says less
-        fault = min(faults, key=lambda line: "***" in line, default="")
-        if fault or begun.sure or until is None:
-            where = f"line {first}" if first else "the end of the file"
-            why = f": {fault[:LONGEST_FAULT]}" if fault else ""
-            text = f"{begun.what} printed no row, the run ended at {where}{why}"
-            self.notes.add(begun.index, text, rows=0)
 
 
 class Reader(Protocol):
@@ -325,7 +303,7 @@ def parts_of_file(path: Path, benchmark: str | None = None) -> Iterator[Found]:
         costly = max(problems, key=lambda problem: problem.rows)
         raise OmbError(f"{costly}; {path} has no whole row")
     if usage := USAGE.search(content):
-        why = (usage["why"] or b"").decode(errors="replace").strip()[:LONGEST_FAULT]
+        why = (usage["why"] or b"").decode(errors="replace").strip()[:LONGEST_REASON]
         fault = f"{usage['program'].decode()} printed its usage message"
         fault += f" after {why!r}" if why else ""
         raise OmbError(f"{path} holds no results, for the run failed: {fault}")

@@ -263,10 +263,9 @@ def test_demos_that_measure_otherwise_have_their_own_names(
     assert row["benchmark"] == benchmark
 
 
-def test_a_crashed_run_is_named_with_its_fault() -> None:
+def test_a_crashed_run_is_named() -> None:
     text = error_of(LOGS / "crashed-after-banner.out")
     assert "crashed-after-banner.out:3: osu_latency of OSU 5.8 printed no row" in text
-    assert "line 4: [node1:00070] Signal: Bus error (7)" in text
 
 
 IMB_START = IMB[: IMB.index("#bytes")]
