@@ -30,22 +30,29 @@ def number_of(
         kind.fail(str(error), *where)
 
 
-class WholeNumber(click.IntRange):
-    """A whole number in a range."""
+class Shown:
+    """What the help shows for a value: the ``metavar``."""
+
+    metavar: str
 
     def get_metavar(self, param: Any, ctx: Any = None) -> str:
-        return "N"
+        return self.metavar
+
+
+class WholeNumber(Shown, click.IntRange):
+    """A whole number in a range."""
+
+    metavar = "N"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> int:
         number = number_of(self, parse_whole, value, param, ctx)
         return int(super().convert(number, param, ctx))
 
 
-class Number(click.FloatRange):
+class Number(Shown, click.FloatRange):
     """A finite number in a range."""
 
-    def get_metavar(self, param: Any, ctx: Any = None) -> str:
-        return "X"
+    metavar = "X"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> float:
         number = number_of(self, parse_decimal, value, param, ctx)
@@ -55,8 +62,7 @@ class Number(click.FloatRange):
 class Seconds(Number):
     """A duration in seconds, in a range."""
 
-    def get_metavar(self, param: Any, ctx: Any = None) -> str:
-        return "SECONDS"
+    metavar = "SECONDS"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> float:
         seconds = super().convert(value, param, ctx)
@@ -80,19 +86,15 @@ class NewFolder(click.Path):
         return path
 
 
-class TextType(Parameter):
+class TextType(Shown, Parameter):
     """A type whose texts ``parse`` reads; a value that is no text is one already.
 
-    The help calls it by its ``name``. ``parse`` raises `ValueError` or `UsageError` for a text that
-    is no value.
+    ``parse`` raises `ValueError` or `UsageError` for a text that is no value.
     """
 
-    def __init__(self, name: str, parse: Callable[[str], Any]) -> None:
-        self.name = name
+    def __init__(self, metavar: str, parse: Callable[[str], Any]) -> None:
+        self.name = self.metavar = metavar
         self.parse = parse
-
-    def get_metavar(self, param: Any, ctx: Any = None) -> str:
-        return self.name
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         try:
@@ -246,14 +248,11 @@ def congestor(text: str) -> tuple[str, int]:
     return benchmark.name, parse_bytes(size) if colon else CONGESTOR_BYTES
 
 
-class Graphs(Parameter):
+class Graphs(Shown, Parameter):
     """Kinds of figures, separated by commas as in native OMB."""
 
-    name = "tty,png,svg,pdf"
+    name = metavar = "tty,png,svg,pdf"
     kinds = ("tty", "png", "svg", "pdf")
-
-    def get_metavar(self, param: Any, ctx: Any = None) -> str:
-        return self.name
 
     def convert(self, value: Any, param: Any, ctx: Any) -> tuple[str, ...]:
         if not isinstance(value, str):

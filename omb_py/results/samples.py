@@ -5,7 +5,6 @@ A row of samples says which row of the results it belongs to.
 
 from __future__ import annotations
 
-import fcntl
 import io
 import os
 from pathlib import Path
@@ -17,6 +16,7 @@ from numpy.lib import format as npy
 from omb_py.core.errors import UsageError
 from omb_py.core.text.files import failing
 from omb_py.core.text.folders import make_folder
+from omb_py.results.sink import lock
 
 if TYPE_CHECKING:
     from omb_py.results.row import Row
@@ -129,7 +129,14 @@ class SampleFile:
             make_folder(path.parent)
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
             self._file = os.fdopen(descriptor, "r+b", buffering=0)
-            lock(self._file, path)
+            try:
+                lock(descriptor, seconds=0)
+            except BlockingIOError as error:
+                self._file.close()
+                raise UsageError(
+                    f"another job is writing its samples to {path}: choose another name for "
+                    "--samples"
+                ) from error
             size = 0 if clear else os.fstat(descriptor).st_size
             found = read_header(self._file) if size else 0
             if found is None:
@@ -164,16 +171,3 @@ def not_samples(path: Path) -> UsageError:
         f"{path} is not a file of this version's samples: choose another name for --samples, or "
         "overwrite it with --force"
     )
-
-
-def lock(file: Any, path: Path) -> None:
-    """Keep other jobs from the file as long as it is open, where its file system has locks."""
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        file.close()
-        raise UsageError(
-            f"another job is writing its samples to {path}: choose another name for --samples"
-        ) from error
-    except OSError:
-        return

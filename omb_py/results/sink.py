@@ -158,16 +158,19 @@ def has_name(descriptor: int, path: Path) -> bool:
         return False
 
 
-def lock(descriptor: int) -> None:
-    """Wait for a file's lock, where its file system has locks."""
-    end = time.monotonic() + LOCK_SECONDS
+def lock(descriptor: int, seconds: float | None = None) -> None:
+    """Wait for a file's lock, where its file system has locks.
+
+    Raises `BlockingIOError` if another process has it longer than ``seconds`` (`LOCK_SECONDS`).
+    """
+    end = time.monotonic() + (LOCK_SECONDS if seconds is None else seconds)
     pause = 0.001
     while True:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return
         except BlockingIOError as error:
-            if time.monotonic() > end:
+            if time.monotonic() >= end:
                 text = f"another process has held its lock for {LOCK_SECONDS:g} s"
                 raise OSError(errno.EAGAIN, text) from error
             time.sleep(pause)
