@@ -20,7 +20,6 @@ import time
 from array import array
 from collections.abc import Callable, Sequence
 from math import sqrt
-from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -37,7 +36,7 @@ from perf.jobs import BIN, ENVIRONMENT, parsed
 LIMIT = 1.10
 LAUNCHES = 3
 WINDOW = 64
-ALL = ("tcp", "unix", "asyncio", "multiprocessing", "grpc", "ucxx")
+ALL = ("tcp", "asyncio", "grpc", "ucxx")
 
 Ops = Sequence[tuple[bool, int, Any]]
 """Whether an iteration sends next, how many messages of the same memory, and its bytes."""
@@ -133,27 +132,23 @@ class HandBinding(Binding):
     def loop(self, rounds: Sequence[Iteration], pace: Pace) -> Loop:
         return self.kind(ops_of(rounds[0]), self, self.barrier if pace.barrier else None)
 
-    def stream(self, family: int, place: Any) -> socket.socket:
+    def stream(self) -> socket.socket:
         """A socket to the other rank."""
         if self.comm.rank == 0:
-            with socket.socket(family) as listener:
-                listener.bind(place)
+            with socket.socket() as listener:
+                listener.bind(("127.0.0.1", 0))
                 listener.listen()
                 self.comm.bcast(listener.getsockname())
                 return listener.accept()[0]
-        stream = socket.socket(family)
+        stream = socket.socket()
         stream.connect(self.comm.bcast(None))
         return stream
 
 
 class TcpHand(HandBinding):
-    family: int = socket.AF_INET
-    place: Any = ("127.0.0.1", 0)
-
     def connect(self) -> None:
-        self.open_stream = stream = self.stream(self.family, self.place)
-        if self.family == socket.AF_INET:
-            stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.open_stream = stream = self.stream()
+        stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         take = stream.recv_into
 
         def receive(data: memoryview) -> None:
@@ -162,10 +157,6 @@ class TcpHand(HandBinding):
                 got += take(data[got:])
 
         self.send, self.receive = stream.sendall, receive
-
-
-class UnixHand(TcpHand):
-    family, place = socket.AF_UNIX, ""
 
 
 class AsyncioHand(TcpHand):
@@ -186,17 +177,6 @@ class AsyncioHand(TcpHand):
             data[:] = await reader.readexactly(len(data))
 
         self.send, self.receive = send, receive
-
-
-class MultiprocessingHand(HandBinding):
-    def connect(self) -> None:
-        if self.comm.rank == 0:
-            with Listener(family="AF_UNIX") as listener:
-                self.comm.bcast(listener.address)
-                self._connection: Connection = listener.accept()
-        else:
-            self._connection = Client(self.comm.bcast(None))
-        self.send, self.receive = self._connection.send_bytes, self._connection.recv_bytes_into
 
 
 class GrpcHand(HandBinding):
@@ -265,9 +245,7 @@ class UcxxHand(HandBinding):
 
 HANDS: dict[str, type[HandBinding]] = {
     "tcp": TcpHand,
-    "unix": UnixHand,
     "asyncio": AsyncioHand,
-    "multiprocessing": MultiprocessingHand,
     "grpc": GrpcHand,
     "ucxx": UcxxHand,
 }

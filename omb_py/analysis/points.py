@@ -38,7 +38,7 @@ WITH_COLUMN = (
 
 BINDINGS = (
     *("native", "buffer", "pickle", "array", "persistent", "pkl5", "prebound", "nccl"),
-    *("torch", "tcp", "unix", "asyncio", "grpc", "multiprocessing", "ucxx", "coroutine"),
+    *("torch", "tcp", "asyncio", "grpc", "ucxx", "coroutine"),
 )
 """Bindings in the order in which every table and figure has them."""
 

@@ -42,9 +42,3 @@ def test_torchrun_connects_ranks_over_hosts(near: Hosts, tmp_path: Path, binding
     printed = [agent.communicate(timeout=120) for agent in agents]
     assert [agent.returncode for agent in agents] == [0, 0], printed
     assert "".join(out for out, _ in printed).count("Pass") == 2, printed
-
-
-def test_what_connects_processes_of_one_host_says_so(near: Hosts, tmp_path: Path) -> None:
-    done = job(near, 2, 1, "latency", "--binding", "unix", *QUICK, folder=tmp_path)
-    assert done.code != 0
-    assert done.err.count("connects processes of one host, and this job has several") == 1

@@ -33,7 +33,7 @@ def refused(start: Callable[[], Finished], path: Path) -> Finished:
         "scan --binding tcp",
         "latency --binding tcp --interface none0",
         "bw --binding tcp --samples rows.npz",
-        "overhead latency --bindings tcp,unix -D vect:4:2",
+        "overhead latency --bindings tcp,asyncio -D vect:4:2",
         "pairs latency --binding tcp -D vect:4:2",
         "pairs allreduce",
         "kmeans --binding tcp --backend nccl",

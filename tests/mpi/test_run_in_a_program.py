@@ -146,7 +146,7 @@ def test_a_timeout_ends_with_the_measurement(mpi: str, tmp_path: Path) -> None:
 def test_bindings_close_what_they_opened(mpi: str, tmp_path: Path) -> None:
     """A group that the program made with torch goes on as it was."""
     packages = {"grpc": "grpc", "torch": "torch"}
-    names = ["tcp", "unix", "asyncio", "multiprocessing", "coroutine"]
+    names = ["tcp", "asyncio", "coroutine"]
     names += [name for name, package in packages.items() if find_spec(package)]
     command = [mpi, "-n", "3", sys.executable, str(OTHER_BINDINGS), *names]
     job = run(command, {}, tmp_path, timeout=120)

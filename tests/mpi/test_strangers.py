@@ -49,13 +49,6 @@ def loopback_listeners(process: int) -> list[int]:
     return [port for address, port in tcp_listeners(process) if address in LOOPBACK]
 
 
-def unix_listeners(process: int) -> list[str]:
-    """Names of the abstract sockets of a process."""
-    lines = Path("/proc/net/unix").read_text().splitlines()
-    names = {line.partition("@")[2] for line in lines if f"@omb-py {process} " in line}
-    return sorted("\0" + name for name in names)
-
-
 def until(found: Any, timeout: float = 60) -> Any:
     """The first true result of a function."""
     end = time.monotonic() + timeout
@@ -145,15 +138,6 @@ def test_tcp_listener_with_strangers_refuses_them(
     places = until(lambda: more_than(mpis_own[0], loopback_listeners(job.root)))
     assert len(tcp_listeners(job.root)) - len(places) == mpis_own[1]
     strangers = [one for port in places for one in knock(socket.AF_INET, ("127.0.0.1", port))]
-    ended_right(job.go())
-    assert max(map(len, map(handed, strangers))) <= NONCE_BYTES
-
-
-@pytest.mark.parametrize("binding", ["unix", "multiprocessing"])
-def test_unix_listener_with_strangers_refuses_them(mpi: str, tmp_path: Path, binding: str) -> None:
-    job = Waiting(mpi, tmp_path, binding)
-    (name,) = until(lambda: unix_listeners(job.root))
-    strangers = knock(socket.AF_UNIX, name)
     ended_right(job.go())
     assert max(map(len, map(handed, strangers))) <= NONCE_BYTES
 

@@ -20,7 +20,7 @@ needs_uvloop = pytest.mark.skipif(find_spec("uvloop") is None, reason="uvloop is
 
 PAIRS = named("latency multi_lat sendrecv")
 WINDOWS = named("bw bibw mbw_mr")
-WAYS = ("tcp", "unix", "asyncio", "multiprocessing", "grpc", "grpc --grpc-call stream")
+WAYS = ("tcp", "asyncio", "grpc", "grpc --grpc-call stream")
 MODES = ("busy", "poll", "poller", "thread --thread-level multiple")
 COROUTINES = tuple(f"coroutine --progress-mode {mode}" for mode in MODES)
 PROGRAM = Path(__file__).parent / "programs" / "truncated.py"
@@ -101,9 +101,9 @@ def test_options_of_a_binding_tell_results_apart(
     [
         ("tcp", "-m 8:8", "smallest, largest"),
         ("asyncio", "--sizes 4,8", "smallest, largest, sizes"),
-        ("unix", "-m 4:4 -i 7", "iterations"),
+        ("tcp", "-m 4:4 -i 7", "iterations"),
         pytest.param("grpc", "-m 4:4 -x 7", "warmup", marks=needs_grpc),
-        ("tcp", "-m 4:4 --binding unix", "binding"),
+        ("tcp", "-m 4:4 --binding asyncio", "binding"),
     ],
 )
 def test_ranks_with_other_options_end_soon(
@@ -156,12 +156,11 @@ def test_coroutines_run_in_another_event_loop(
     ("words", "sentence"),
     [
         ("allreduce --binding tcp --p2p-algorithm library", "binding tcp has no allreduce, only"),
-        ("scan --binding unix", "binding unix has no scan, only send"),
+        ("scan --binding tcp", "binding tcp has no scan, only send"),
         ("bcast --binding asyncio -D vect:4:2", "leave out -D"),
         ("latency --binding tcp --send-mode synchronous", "binding tcp has no ssend"),
         ("latency --binding tcp --backend gloo", "--backend has no meaning for binding tcp"),
         ("latency --binding buffer --interface lo", "--interface has no meaning for binding b"),
-        ("latency --binding unix --interface lo", "--interface has no meaning for binding unix"),
         ("kmeans --binding tcp --backend nccl", "--backend has no meaning for binding tcp"),
         ("overhead latency --bindings tcp,buffer --backend nccl", "no meaning for binding tcp, b"),
         ("latency --binding tcp --interface none0", "none0 has no IPv4 address here"),
