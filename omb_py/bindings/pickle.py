@@ -13,14 +13,10 @@ from omb_py.bindings import BoundCall, MethodBinding, calls_of
 from omb_py.bindings.buffer import BufferBinding
 from omb_py.core.calls import IN_PLACE, Call, Message, Operand, Slot, Step
 from omb_py.core.errors import UnsupportedError
-from omb_py.core.memory import Memory
 from omb_py.core.options import Options
 
 PICKLE_OVERHEAD = 4096
 """Bytes by which the pickle of an array may exceed its data."""
-
-SAMPLE = bytes(range(256)) * 4
-"""Bytes whose object's pickle tells how much larger it is."""
 
 RECEIVES = ("recv", "irecv")
 WAITS = ("wait", "waitall")
@@ -34,27 +30,17 @@ class PickleBinding(MethodBinding):
     name = "pickle"
     passes_addresses = False
     serializer = MPI.pickle
-    own_options = ("object",)
 
     def __init__(self, comm: MPI.Intracomm, options: Options) -> None:
         super().__init__(comm, options)
         self._plain = BufferBinding(comm, options)
         self._awaited: dict[Slot, dict[int, Message]] = {}
-        self._kind = None
-        if options.object is not None:
-            from omb_py.bindings._objects import KINDS
-
-            self._kind = KINDS[options.object]
         self._protocol = self.serializer.PROTOCOL
         if options.pickle_protocol is not None:
             self.serializer.PROTOCOL = options.pickle_protocol
 
     def describe(self) -> dict[str, str]:
-        found = {"pickle_protocol": str(self.serializer.PROTOCOL)}
-        if self._kind is not None:
-            found["object"] = self._kind.summary
-            found["pickle_of_1024_bytes"] = str(len(self.serializer.dumps(self._kind.made(SAMPLE))))
-        return found
+        return {"pickle_protocol": str(self.serializer.PROTOCOL)}
 
     def bind_call(self, call: Call) -> BoundCall:
         messages = self._check(call)
@@ -72,7 +58,7 @@ class PickleBinding(MethodBinding):
         if call.function in RECEIVES:
             buffer = None
             if call.function == "irecv":
-                buffer = bytearray(self._room(messages[0].memory.nbytes))
+                buffer = bytearray(messages[0].memory.nbytes + PICKLE_OVERHEAD)
             receive = partial(method, buffer, call.peer, call.tag)
             if call.cell is None:
                 return receive
@@ -119,16 +105,16 @@ class PickleBinding(MethodBinding):
                 continue
             arrived = value if call.function in RETURNS_LIST else [value]
             for block, data in zip(message.blocks(), arrived, strict=True):
-                self._write(block, data)
+                block.write(data)
 
     def _deliver_awaited(self, call: Call, result: Any) -> None:
         """Put what a wait for receives of a cell returned into memory."""
         assert call.cell is not None
         for index, message in self._awaited[call.cell].items():
             if call.function == "waitall":
-                self._write(message.memory, result[index])
+                message.memory.write(result[index])
             elif call.function == "wait" and index == call.index:
-                self._write(message.memory, result)
+                message.memory.write(result)
 
     def _check(self, call: Call) -> tuple[Message, ...]:
         """The call's messages; raises `UnsupportedError` where objects cannot do what it wants."""
@@ -153,11 +139,10 @@ class PickleBinding(MethodBinding):
                 f"binding {self.name} has no collectives in a session, where mpi4py lacks the "
                 "MPI_COMM_SELF that they need: leave out -I"
             )
-        adds = self._kind is None and all(message.memory.adds for message in messages)
-        if call.op is not None and not adds:
+        if call.op is not None and not all(message.memory.adds for message in messages):
             raise UnsupportedError(
                 f"binding {self.name} cannot reduce these objects, since + joins instead of "
-                "adding: use --buffer numpy, without --object"
+                "adding: use --buffer numpy"
             )
         return messages
 
@@ -166,27 +151,8 @@ class PickleBinding(MethodBinding):
         if not isinstance(operand, Message):
             return None
         if as_list:
-            return [self._object(block) for block in operand.blocks()]
-        return self._object(operand.memory)
-
-    def _object(self, memory: Memory) -> Any:
-        if self._kind is None:
-            return memory.payload()
-        return self._kind.made(memory.read(0, memory.nbytes))
-
-    def _write(self, memory: Memory, arrived: Any) -> None:
-        """Put what arrived into memory."""
-        if self._kind is None:
-            memory.write(arrived)
-        else:
-            memory.view()[:] = self._kind.back(arrived)
-
-    def _room(self, nbytes: int) -> int:
-        """Bytes that the pickle of so many may have: their values change its length little."""
-        if self._kind is None:
-            return nbytes + PICKLE_OVERHEAD
-        longest = self._kind.made(b"\xff" * nbytes)
-        return len(self.serializer.dumps(longest)) + PICKLE_OVERHEAD
+            return [block.payload() for block in operand.blocks()]
+        return operand.memory.payload()
 
 
 BINDING = PickleBinding

@@ -48,9 +48,9 @@ class Options:
     ``congestor`` is the benchmark, and its message size, that the ranks beside the first group run
     while that one measures, in ``rounds`` turns. ``variant`` is the label of
     settings outside omb-py. ``interface`` is the network interface by which bindings over sockets
-    connect hosts, ``backend`` what torch sends by; ``event_loop``, ``progress_mode`` and
-    ``in_flight`` tell how coroutines are run, ``grpc_call`` how gRPC sends, ``object`` what
-    is pickled. ``victims`` are the ranks that are killed at once, or ``node`` for those of the last
+    connect hosts, ``backend`` what torch sends by; ``event_loop`` and ``in_flight``
+    tell how coroutines are run, ``grpc_call`` how gRPC sends.
+    ``victims`` are the ranks that are killed at once, or ``node`` for those of the last
     node, and ``failures`` how often; ``operations`` report it. ``progress`` is shown
     on a terminal (auto), always (on) or never (off); ``debug`` shows tracebacks.
     """
@@ -125,10 +125,8 @@ class Options:
     interface: str | None = None
     backend: str | None = None
     event_loop: str | None = None
-    progress_mode: str | None = None
     in_flight: int | None = None
     grpc_call: str | None = None
-    object: str | None = None
     victims: tuple[int, ...] | str | None = None
     failures: int = 1
     operations: tuple[str, ...] = ()

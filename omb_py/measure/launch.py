@@ -255,8 +255,6 @@ BINDING_OPTIONS = (
     "grpc_call",
     "in_flight",
     "interface",
-    "object",
-    "progress_mode",
 )
 """Options that only some bindings have a use for."""
 

@@ -74,7 +74,7 @@ FAULT_CHOICES = (
 
 SHARED = frozenset(
     "output force format quiet progress buffer binding backend event_loop grpc_call interface "
-    "pickle_protocol progress_mode devices gpu_aware staging variant thread_level timeout "
+    "pickle_protocol devices gpu_aware staging variant thread_level timeout "
     "debug".split()
 )
 """Options of benchmarks that applications have too."""

@@ -217,9 +217,6 @@ TABLE: dict[str, tuple[Row, ...]] = {
             "default gloo, for memory on a device nccl."),
         Row("--event-loop", ("asyncio", "uvloop"), None, "planned",
             "Event loop of bindings with coroutines.", show_default="asyncio"),
-        Row("--progress-mode", ("busy", "poll", "poller", "thread"), None, "planned",
-            "Who tests MPI requests for binding coroutine: each coroutine, without letting others "
-            "run (busy) or in turn (poll), one task for all, or a thread.", show_default="poll"),
         Row("--in-flight", count(1), None, "planned",
             "Ping-pongs at once in an iteration, each a coroutine, for binding coroutine.",
             show_default="1"),
@@ -228,8 +225,6 @@ TABLE: dict[str, tuple[Row, ...]] = {
             show_default="unary"),
         Row("--interface", "NAME", None, "planned",
             "Network interface for connections between hosts, of bindings over sockets."),
-        Row("--object", ("bytes", "list", "dict", "arrays", "dataframe"), None, "planned",
-            "What bindings that pickle send, with as many bytes: default the buffer's array."),
         Row("--thread-level", THREAD_LEVELS, "single", "",
             "Thread support level to request from MPI; native OMB requests single."),
         Row("-I --session", bool, None, "", "Initialize MPI through an MPI-4 session."),

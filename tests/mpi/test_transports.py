@@ -21,8 +21,6 @@ needs_uvloop = pytest.mark.skipif(find_spec("uvloop") is None, reason="uvloop is
 PAIRS = named("latency multi_lat sendrecv")
 WINDOWS = named("bw bibw mbw_mr")
 WAYS = ("tcp", "asyncio", "grpc", "grpc --grpc-call stream")
-MODES = ("busy", "poll", "poller", "thread --thread-level multiple")
-COROUTINES = tuple(f"coroutine --progress-mode {mode}" for mode in MODES)
 PROGRAM = Path(__file__).parent / "programs" / "truncated.py"
 
 
@@ -39,7 +37,7 @@ def lines_of(way: str) -> list[Line]:
     "line",
     [
         pytest.param(one, id=str(one), marks=[needs_grpc] if "grpc" in way else [])
-        for way in (*WAYS, *COROUTINES)
+        for way in (*WAYS, "coroutine")
         for one in lines_of(way)
     ],
 )
@@ -78,9 +76,8 @@ def test_results_say_how_messages_travel_and_what_they_cost(
     assert float(row["cpu_us"]) > 0
 
 
-@pytest.mark.parametrize("mode", ["busy", "poll", "poller", "thread"])
-def test_a_request_that_fails_ends_the_wait_for_it(mpi: str, tmp_path: Path, mode: str) -> None:
-    done = run([mpi, "-n", "1", sys.executable, str(PROGRAM), mode], {}, tmp_path, timeout=30)
+def test_a_request_that_fails_ends_the_wait_for_it(mpi: str, tmp_path: Path) -> None:
+    done = run([mpi, "-n", "1", sys.executable, str(PROGRAM)], {}, tmp_path, timeout=30)
     assert (done.code, done.out) == (0, "refused\n"), done.err
 
 
@@ -88,12 +85,12 @@ def test_options_of_a_binding_tell_results_apart(
     mpiexec: Callable[..., Finished], tmp_path: Path
 ) -> None:
     quick = ("--repeats", "1", "--output", "o.csv")
-    for words in (("--progress-mode", "busy"), ("--event-loop", "asyncio"), ("--label", "mine")):
+    for words in (("--event-loop", "asyncio"), ("--label", "mine")):
         finished = mpiexec(2, "halo", "--binding", "coroutine", *words, *quick)
         assert finished.code == 0, finished.err
     rows = rows_of(tmp_path / "o.csv")
     labels = list(dict.fromkeys(row["variant"] for row in rows))
-    assert labels == ["progress mode busy", "event loop asyncio", "mine"]
+    assert labels == ["event loop asyncio", "mine"]
 
 
 @pytest.mark.parametrize(
@@ -164,7 +161,6 @@ def test_coroutines_run_in_another_event_loop(
         ("kmeans --binding tcp --backend nccl", "--backend has no meaning for binding tcp"),
         ("overhead latency --bindings tcp,buffer --backend nccl", "no meaning for binding tcp, b"),
         ("latency --binding tcp --interface none0", "none0 has no IPv4 address here"),
-        ("latency --binding coroutine --progress-mode thread", "add --thread-level multiple"),
         ("bw --binding coroutine --in-flight 2", "--in-flight is for ping-pongs"),
         ("latency_mt --binding tcp", "lets one thread receive at a time"),
     ],
