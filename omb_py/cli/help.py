@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from textwrap import wrap
+from typing import Any
 
 import click
 
 from omb_py.options.option import Option
 from omb_py.options.parse import OptionsCommand
+from omb_py.options.table import EXTRA
 
 WIDTH = 80
 SHOWN_FAMILIES = 1
@@ -19,8 +21,23 @@ START = """\
   omb-py info; omb-py completion bash   what works here; completion (zsh, fish)"""
 
 
+ALL = "omb_py.help_all"
+"""Where a context notes that ``--help-all`` asks for the help."""
+
+
 class GroupedCommand(OptionsCommand):
-    """A command whose help has a heading for each group of its options."""
+    """A command whose help has a heading for each group of its options.
+
+    Groups of `EXTRA` are only in the help of ``--help-all``, which it has if it has such options.
+    """
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        if any(isinstance(one, Option) and one.group in EXTRA for one in self.params):
+            names = ["--help-all"]
+            text = "Show the options of devices, of single bindings and rare ones, too, and exit."
+            flags = {"is_flag": True, "is_eager": True, "expose_value": False}
+            self.params.append(Option(names, group="Output", help=text, callback=show_all, **flags))
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         groups: dict[str, list[tuple[str, str]]] = {}
@@ -29,10 +46,19 @@ class GroupedCommand(OptionsCommand):
             # from click 8.5.1 on, arguments have records, too
             if record is not None and isinstance(parameter, click.Option):
                 group = parameter.group if isinstance(parameter, Option) else "Output"
-                groups.setdefault(group, []).append(record)
+                if group not in EXTRA or ALL in ctx.meta:
+                    groups.setdefault(group, []).append(record)
         for group, records in groups.items():
             with formatter.section(group):
                 formatter.write_dl(records)
+
+
+def show_all(ctx: click.Context, parameter: click.Parameter, wanted: bool) -> None:
+    """Print the help with all groups, and exit."""
+    if wanted and not ctx.resilient_parsing:
+        ctx.meta[ALL] = True
+        click.echo(ctx.get_help(), color=ctx.color)
+        ctx.exit()
 
 
 def screen(

@@ -23,7 +23,7 @@ from omb_py.core.options import Options
 from omb_py.core.text.numbers import parse_bytes, parse_whole
 from omb_py.options.option import Option
 from omb_py.options.parse import parse, spell_out
-from omb_py.options.table import parameters
+from omb_py.options.table import EXTRA, parameters
 from tests import ROOT
 from tests.conftest import CHOOSES_ITS_LIBRARY, Finished
 
@@ -281,11 +281,11 @@ def test_every_benchmark_has_help() -> None:
         assert benchmark.summary in " ".join(text.split())
 
 
-def help_of(*names: str) -> str:
+def help_of(*names: str, option: str = "--help") -> str:
     """What ``--help`` prints in 80 columns."""
     width: dict[str, Any] = {"terminal_width": 80, "max_content_width": 80}
     with io.StringIO() as out, contextlib.redirect_stdout(out):
-        command.main([*names, "--help"], prog_name="omb-py", standalone_mode=False, **width)
+        command.main([*names, option], prog_name="omb-py", standalone_mode=False, **width)
         return out.getvalue()
 
 
@@ -306,19 +306,34 @@ def test_help_fits_one_screen_and_names_every_command() -> None:
 
 
 GROUPS = (
-    *("What is measured", "How it is sampled", "Data and checks"),
-    *("Where the data lives", "How MPI is called", "Output"),
+    *("Most used", "What is measured", "How it is sampled", "Data and checks"),
+    *("How MPI is called", "Output"),
 )
 
 
-def test_options_stand_in_groups_with_those_that_matter_first() -> None:
-    lines = help_of("allreduce").splitlines()
-    headings = [line[:-1] for line in lines if line.endswith(":") and not line.startswith(" ")]
-    assert tuple(headings) == GROUPS
-    first = ("-m", "-i", "-T", "--buffer", "--binding", "-o")
+def headings_of(text: str) -> tuple[str, ...]:
+    lines = text.splitlines()
+    return tuple(line[:-1] for line in lines if line.endswith(":") and not line.startswith(" "))
+
+
+def test_help_of_a_benchmark_has_at_most_forty_options_the_most_used_first() -> None:
+    text = help_of("allreduce")
+    assert headings_of(text) == GROUPS
+    lines = text.splitlines()
+    first = ("-m", "--split", "--precision", "-u", "-l", "--samples")
     for heading, name in zip(GROUPS, first, strict=True):
         after = lines[lines.index(f"{heading}:") + 1]
         assert after.split()[0].rstrip(",") == name
+    assert sum(line.startswith("  -") for line in lines) <= 40
+    used = lines[lines.index("Most used:") : lines.index("What is measured:")]
+    assert sum(line.startswith("  -") for line in used) == 15
+
+
+def test_help_all_shows_what_the_help_leaves_out() -> None:
+    text = help_of("allreduce", option="--help-all")
+    assert set(headings_of(text)) == {*GROUPS, *EXTRA}
+    assert "--staging" in text
+    assert "--staging" not in help_of("allreduce")
 
 
 def test_every_option_of_every_benchmark_has_a_group_and_a_sentence() -> None:
@@ -326,7 +341,7 @@ def test_every_option_of_every_benchmark_has_a_group_and_a_sentence() -> None:
         for parameter in parameters(benchmark):
             if isinstance(parameter, click.Option) and not parameter.hidden:
                 assert isinstance(parameter, Option)
-                assert parameter.group in GROUPS, parameter.opts
+                assert parameter.group in (*GROUPS, *EXTRA), parameter.opts
                 assert parameter.help
                 assert parameter.help.endswith("."), parameter.opts
 
