@@ -32,10 +32,10 @@ from omb_py.options.types import BYTES, PRECISION, SIZE_LIST, SIZE_RANGE, Second
 if TYPE_CHECKING:
     import pandas as pd
 
-    from omb_py.analysis.compare.beside_native import Goal
     from omb_py.analysis.compare.side_by_side import Side
     from omb_py.benchmarks import Benchmark
     from omb_py.core.text.tables import Target
+    from omb_py.sweeps.native import Goal
 
 FORMATS = ("text", "markdown", "csv", "json", "parquet", "github")
 
@@ -219,10 +219,10 @@ def from_turns(
 
     Raises `UsageError` for what cannot be run, `OmbError` for a run that fails.
     """
-    from omb_py.analysis.compare import beside_native
     from omb_py.analysis.select import where
     from omb_py.benchmarks import find_benchmark
     from omb_py.bindings import BINDINGS
+    from omb_py.sweeps import native
 
     if launchers.ranks() > 1:
         raise UsageError("compare --native starts jobs itself: run it without a launcher")
@@ -241,13 +241,13 @@ def from_turns(
         if binding not in BINDINGS.names():  # loading it would start MPI here
             there = ", ".join(BINDINGS.names())
             raise UsageError(f"--bindings: unknown binding {binding!r}: choose from {there}")
-    turns = beside_native.Turns(
-        beside_native.find_binary(Path(values["native"]), name),
+    turns = native.Turns(
+        native.find_binary(Path(values["native"]), name),
         name,
         with_plain_sizes(benchmark, options),
         bindings,
         values["ranks"] or (3 if "topology" in benchmark.options else 2),
-        beside_native.find_launcher(values["launcher"]),
+        native.find_launcher(values["launcher"]),
         values["timeout"],
     )
     goal = goal_of(values)
@@ -257,9 +257,9 @@ def from_turns(
         return judge(*tables, names=list(values["names"]) or list(rows))
 
     with folder_for(values["keep"]) as folder, progress() as say:
-        found = beside_native.measure(turns, goal, folder, compared, say)
+        found = native.measure(turns, goal, folder, compared, say)
     names = list(values["names"]) or list(found.names)
-    return found.points, names, beside_native.reached(found, goal)
+    return found.points, names, native.reached(found, goal)
 
 
 def why_not(benchmark: Benchmark) -> str | None:
@@ -276,7 +276,7 @@ def why_not(benchmark: Benchmark) -> str | None:
 
 def goal_of(values: dict[str, Any]) -> Goal:
     """When to stop: after so many rounds, or else once ratios are known, or the time is over."""
-    from omb_py.analysis.compare.beside_native import Goal
+    from omb_py.sweeps.native import Goal
 
     rounds, precision, seconds = values["rounds"], values["precision"], values["max_time"]
     if rounds is None:

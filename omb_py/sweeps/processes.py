@@ -100,11 +100,17 @@ DIES_WITH_PARENT = 1
 
 
 def start(
-    command: list[str], environment: Mapping[str, str], mark: str, folder: Path, log: BinaryIO
+    command: list[str],
+    environment: Mapping[str, str],
+    mark: str,
+    folder: Path,
+    log: BinaryIO,
+    errors: BinaryIO | int = subprocess.STDOUT,
 ) -> subprocess.Popen[bytes]:
     """Start a launcher in a session of its own; on Linux it is told to end when we die.
 
-    Raises `OSError` when it cannot be started.
+    ``log`` gets its standard error, too, unless ``errors`` does. Raises `OSError` when it cannot be
+    started.
     """
     return subprocess.Popen(
         command,
@@ -112,7 +118,7 @@ def start(
         cwd=folder,
         stdin=subprocess.DEVNULL,
         stdout=log,
-        stderr=subprocess.STDOUT,
+        stderr=errors,
         start_new_session=True,
         preexec_fn=die_with_parent(),
     )
