@@ -28,9 +28,6 @@ PATIENCE_SECONDS = 1.0
 MAX_NOTES = 5
 """Problems with files that are printed; of the others only their number."""
 
-MAX_REASONS = 20
-"""Reasons of a failure that are printed; of the others only their number."""
-
 
 launch_spread_option = click.option(
     "--launch-spread",
@@ -248,14 +245,6 @@ def note_others(results: Results, command: str) -> None:
                 f"{count(len(rows), 'row')} of omb-py {made_by} {are} left out: omb-py {command} "
                 "is about benchmarks"
             )
-
-
-def say_failures(reasons: Sequence[str], err: bool) -> None:
-    """A line for each reason why results fail; of more than `MAX_REASONS` the others' number."""
-    for reason in reasons[:MAX_REASONS]:
-        click.echo(f"FAIL: {reason}", err=err)
-    if len(reasons) > MAX_REASONS:
-        click.echo(f"FAIL: and {len(reasons) - MAX_REASONS} more reasons", err=err)
 
 
 def note(text: str) -> None:

@@ -21,7 +21,6 @@ from omb_py.cli.analysis_options import (
     note_others,
     output_options,
     read,
-    say_failures,
 )
 from omb_py.core.errors import UsageError, needing
 from omb_py.core.mpi import launcher as launchers
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from omb_py.analysis.compare.side_by_side import Side
+    from omb_py.analysis.compare.summary import Guard
     from omb_py.benchmarks import Benchmark
     from omb_py.core.text.tables import Target
     from omb_py.sweeps.native import Goal
@@ -183,16 +183,14 @@ def command(ctx: click.Context, /, **values: Any) -> None:
     known = find_bounds(values["bounds_file"], () if values["native"] else values["arguments"])
     if known is not None:
         points["of_bound"] = bounds.of_comparison(points, known)
-    reasons = [] if allowed is None else [item.text for item in summary.failures(points, allowed)]
+    guard = None if allowed is None else summary.guard(points, allowed)
     to = values["to"]
-    write(points, names[0], to, values["summary"], allowed)
-    say_verdicts(points, reasons, allowed, err=to.is_for_program)
-    if note:
-        click.echo(note, err=to.is_for_program)
-    if reasons:
-        ctx.exit(summary.FAILED)
-    if allowed is not None and summary.undecided(points, allowed):
-        ctx.exit(summary.UNDECIDED)
+    write(points, names[0], to, values["summary"], guard)
+    said = ["", *summary.sentences(points).values()]
+    said += [f"Note: {remark}" for remark in summary.remarks(points)]
+    said += [] if guard is None else guard.lines()
+    click.echo("\n".join([*said, *filter(None, [note])]), err=to.is_for_program)
+    ctx.exit(0 if guard is None else guard.exit_code)
 
 
 def from_files(values: dict[str, Any]) -> tuple[list[Side], list[str]]:
@@ -357,9 +355,9 @@ def progress() -> Iterator[Any]:
 
 
 def write(
-    points: pd.DataFrame, base: str, to: Target, only_summary: bool, allowed: float | None
+    points: pd.DataFrame, base: str, to: Target, only_summary: bool, guard: Guard | None
 ) -> None:
-    """The table, to a file or standard output; with ``only_summary`` a line for each pair.
+    """Write the table; with ``only_summary`` print a line for each pair instead.
 
     Raises `OmbError` when the file cannot be written.
     """
@@ -371,33 +369,14 @@ def write(
         if to.path is None:
             return
     if to.format == "github":
-        tables.write_content(to, text.github(points, base, allowed))
+        tables.write_content(to, text.github(points, guard))
         return
-    facts: dict[str, object] = {"base": base, "verdicts": summary.sentences(points)}
-    facts["summary"] = tables.records(summary.summary(points))
-    for name, found in (("failures", summary.failures), ("undecided", summary.undecided)):
-        facts[name] = [] if allowed is None else [item.text for item in found(points, allowed)]
-    facts["remarks"] = summary.remarks(points)
+    facts = {
+        "base": base,
+        "verdicts": summary.sentences(points),
+        "summary": tables.records(summary.summary(points)),
+        "failures": [] if guard is None else guard.reasons,
+        "undecided": [] if guard is None else guard.undecided,
+        "remarks": summary.remarks(points),
+    }
     tables.write(to, text.sheets(points, base), points, text.endings(points, base), facts)
-
-
-def say_verdicts(
-    points: pd.DataFrame, reasons: list[str], allowed: float | None, err: bool
-) -> None:
-    """A line about each other, how far the verdicts carry, and whether it is too slow."""
-    from omb_py.analysis.compare import summary
-    from omb_py.analysis.verdict import factor
-
-    click.echo("", err=err)
-    for sentence in summary.sentences(points).values():
-        click.echo(sentence, err=err)
-    for remark in summary.remarks(points):
-        click.echo(f"Note: {remark}", err=err)
-    if allowed is None:
-        return
-    undecided = summary.undecided_text(points, allowed)
-    if undecided is not None:
-        click.echo(f"CANNOT TELL: {undecided}", err=err)
-    elif not reasons:
-        click.echo(f"PASS: nothing is more than {factor(allowed)} slower", err=err)
-    say_failures(reasons, err)

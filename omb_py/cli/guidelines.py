@@ -12,10 +12,8 @@ from omb_py.cli.analysis_options import (
     output_options,
     read,
     row_options,
-    say_failures,
 )
 from omb_py.core.errors import needing
-from omb_py.core.text.words import count
 from omb_py.options.types import PRECISION
 
 if TYPE_CHECKING:
@@ -70,7 +68,7 @@ def command(
     with needing("analysis"):
         from omb_py.analysis.compare import summary
         from omb_py.analysis.guidelines import check, rules, text
-        from omb_py.analysis.verdict import MARGIN, factor
+        from omb_py.analysis.verdict import MARGIN
         from omb_py.core.text import tables
 
     rules.chosen(only)
@@ -80,25 +78,18 @@ def command(
     note_others(results, "guidelines")
     points = check.check(results.rows, tolerance, only)
     missing = check.not_measured(results.rows, points, only)
-    reasons = [] if allowed is None else text.failures(points, allowed)
+    guard = None if allowed is None else text.guard(points, allowed)
     said = text.summary(points, missing)
     remarks = list(text.remarks(points))
     facts = {
         "summary": said,
         "tolerance": tolerance,
         "not_measured": missing,
-        "failures": reasons,
+        "failures": [] if guard is None else guard.reasons,
+        "undecided": [] if guard is None else guard.undecided,
         "remarks": remarks,
     }
     tables.write(to, text.sheets(points, tolerance), points, remarks, facts)
-    click.echo(said, err=to.is_for_program)
-    say_failures(reasons, err=True)
-    if reasons:
-        ctx.exit(summary.FAILED)
-    if allowed is not None and (open_points := int((~(points["ratio_high"] <= allowed)).sum())):
-        click.echo(
-            f"CANNOT TELL: {open_points} of {count(len(points), 'check')} may be more than "
-            f"{factor(allowed)} slower: measure more launches",
-            err=True,
-        )
-        ctx.exit(summary.UNDECIDED)
+    verdict = [] if guard is None else guard.lines()
+    click.echo("\n".join([said, *verdict]), err=to.is_for_program)
+    ctx.exit(0 if guard is None else guard.exit_code)

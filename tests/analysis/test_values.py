@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from omb_py.analysis.charts.figures import Request, charts
 from omb_py.analysis.compare.side_by_side import compare
-from omb_py.analysis.compare.summary import failures, sentences
+from omb_py.analysis.compare.summary import guard, sentences
 from omb_py.analysis.table import load, of_rows
 from omb_py.analysis.values import value_column
 from omb_py.analysis.verdict import factor, times
@@ -87,7 +87,7 @@ class TestBandwidthsPrintedWithTwoDecimals:
     def test_are_compared_as_bandwidths(self) -> None:
         points = compare(table(printed(1, 1000.0)), table(printed(1, 500.0)))
         assert list(points["ratio"]) == [pytest.approx(0.5)]
-        assert failures(points, 3.0) == []
+        assert guard(points, 3.0).reasons == ()
 
 
 def load_of(rows: pd.DataFrame) -> Any:
@@ -116,8 +116,8 @@ class TestRatiosOfNumbersThatWereRounded:
 
     def test_fail_no_guard_by_their_rounding_alone(self) -> None:
         base, near, far = (table({"bytes": 1, "latency_us": value}) for value in (0.01, 0.02, 0.09))
-        assert failures(compare(base, near, launch_spread=0.03), 1.05) == []
-        assert failures(compare(base, far, launch_spread=0.03), 1.05) != []
+        assert guard(compare(base, near, launch_spread=0.03), 1.05).reasons == ()
+        assert guard(compare(base, far, launch_spread=0.03), 1.05).reasons != ()
 
     def test_of_repeated_runs_know_of_it_in_their_interval(self) -> None:
         base, other = (
@@ -167,7 +167,7 @@ class TestNumbersThatAreNoTime:
         points = compare(good, wrong)
         assert "1 no value in other" in sentences(points)["wrong"]
         assert [
-            reason for reason in failures(points, 1.05) if "no number above 0 at 8 B" in reason.text
+            reason for reason in guard(points, 1.05).reasons if "no number above 0 at 8 B" in reason
         ]
 
     def test_leave_their_line_of_a_figure_its_other_points(self, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from omb_py.analysis.compare.pairing import Pairs, pair
+from omb_py.analysis.sources import short_names
 from omb_py.analysis.table import load
 from omb_py.analysis.values import NUMBERS, rounding, with_values
 from omb_py.analysis.verdict import (
@@ -186,12 +186,14 @@ def side_of(source: Source, name: str) -> Side:
 
 
 def names_of(sources: Sequence[Source], names: Sequence[str] | None) -> list[str]:
-    """A different name for each source: those given, or the shortest part of the paths that tells.
+    """Return a different name for each source: those given, or the shortest that tells them apart.
 
     Raises `UsageError` when those given are not as many as the sources, or not different.
 
+    >>> names_of(["mpich.csv", "openmpi.csv"], None)
+    ['mpich', 'openmpi']
     >>> names_of(["old/latency.csv", "new/latency.csv"], None)
-    ['old', 'new']
+    ['old/latency.csv', 'new/latency.csv']
     """
     if names:
         if len(names) != len(sources) or len(set(names)) != len(names):
@@ -204,22 +206,12 @@ def names_of(sources: Sequence[Source], names: Sequence[str] | None) -> list[str
         others = [f"other {i}" for i in range(1, len(sources))]
         return ["base", *(others if len(others) > 1 else ["other"])]
     paths = [Path(os.path.abspath(str(source))) for source in sources]
-    parts = [list(path.parts) for path in paths]
-    first = shared(parts)
-    last = shared([part[first:][::-1] for part in parts])
-    between = ["/".join(part[first : len(part) - last]) for part in parts]
-    for texts in ([path.stem for path in paths], [path.name for path in paths], between):
-        if len(set(texts)) == len(texts) and all(texts):
-            return texts
-    if len(set(paths)) == len(paths):
-        return list(map(str, paths))
-    return [f"{path.name} ({i})" for i, path in enumerate(paths, 1)]
-
-
-def shared(parts: Sequence[Sequence[str]]) -> int:
-    """How many parts all paths begin with."""
-    same = (len(set(level)) == 1 for level in zip(*parts, strict=False))
-    return sum(1 for _ in itertools.takewhile(bool, same))
+    stems = [path.stem for path in paths]
+    if len(set(stems)) == len(stems) and all(stems):
+        return stems
+    if len(set(paths)) < len(paths):
+        return [f"{path.name} ({i})" for i, path in enumerate(paths, 1)]
+    return list(short_names(map(str, paths)).values())
 
 
 def measured(rows: pd.DataFrame, name: str) -> Side:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Hashable, Iterable, Mapping
+from collections.abc import Container, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import isnan, nan
 from typing import Any
@@ -13,7 +13,7 @@ import pandas as pd
 
 from omb_py.analysis.compare.side_by_side import NO_BASE, NO_OTHER, ONLY_BASE, ONLY_OTHER, TAIL
 from omb_py.analysis.points import label
-from omb_py.analysis.verdict import EQUAL, WITHIN, factor, percent, times
+from omb_py.analysis.verdict import EQUAL, FASTER, SLOWER, UNCLEAR, WITHIN, factor, percent, times
 from omb_py.core.errors import UsageError
 from omb_py.core.statistics import BUSY
 from omb_py.core.text.units import size_text, value_text
@@ -29,6 +29,9 @@ UNDECIDED = 7
 MOST_UNDECIDED = 3
 """Points that cannot be judged that a sentence names."""
 
+MAX_REASONS = 20
+"""Reasons to fail that are printed; of the others only their number."""
+
 TOO_FEW = {
     "one run a side": "one run a side says nothing about launches: repeat 5 or more, by turns, or "
     "state what launches differ by, as with --launch-spread 3%",
@@ -43,7 +46,7 @@ ALONE = (ONLY_BASE, ONLY_OTHER, NO_BASE, NO_OTHER)
 MISSING = (ONLY_BASE, NO_OTHER)
 """Those of points of the base that nothing is compared with."""
 
-VERDICTS = ("slower", "faster", WITHIN, EQUAL, "unclear", *ALONE)
+VERDICTS = (SLOWER, FASTER, WITHIN, EQUAL, UNCLEAR, *ALONE)
 SAID = ("benchmark", "part", "ranks")
 """Columns of the experiment that are always said."""
 
@@ -270,80 +273,77 @@ def limit(text: str) -> float:
 
 
 @dataclass(frozen=True)
-class Failure:
-    """Why a comparison fails: of which pair, at which size (``average``: over all), in words."""
+class Guard:
+    """Whether results stay below a limit on slowdowns (``--fail-above``).
 
-    pair: int
-    bytes: int | str | None
-    text: str
+    ``reasons`` to fail and points that are ``undecided`` are sentences; of ``points`` in all.
+    """
+
+    allowed: float
+    reasons: tuple[str, ...]
+    undecided: tuple[str, ...]
+    points: int
+
+    @property
+    def exit_code(self) -> int:
+        """`FAILED`, `UNDECIDED`, or 0 where it passes."""
+        return FAILED if self.reasons else UNDECIDED if self.undecided else 0
+
+    @property
+    def cannot_tell(self) -> str:
+        """A sentence about the points that are undecided; empty where there are none."""
+        if not self.undecided:
+            return ""
+        return (
+            f"{len(self.undecided)} of {count(self.points, 'point')} may be more than "
+            f"{factor(self.allowed)} slower ({first_of(self.undecided, MOST_UNDECIDED)}): repeat "
+            "the runs"
+        )
+
+    def lines(self) -> Iterator[str]:
+        """Yield its verdict, with the first `MAX_REASONS`."""
+        if self.cannot_tell:
+            yield f"CANNOT TELL: {self.cannot_tell}"
+        elif not self.reasons:
+            yield f"PASS: nothing is more than {factor(self.allowed)} slower"
+        yield from (f"FAIL: {reason}" for reason in self.reasons[:MAX_REASONS])
+        if len(self.reasons) > MAX_REASONS:
+            yield f"FAIL: and {len(self.reasons) - MAX_REASONS} more reasons"
 
 
-def failures(points: pd.DataFrame, allowed: float) -> list[Failure]:
-    """Why a comparison fails; nothing if it passes.
+def guard(points: pd.DataFrame, allowed: float) -> Guard:
+    """Judge a comparison by a limit.
 
     A point fails where it is slower and its slowdown's whole interval is above ``allowed``; a pair
     of several points where the lower end of its mean's interval (`mean_intervals`) is; and points
-    of the base that are missing do, since nothing guards them. Others may be `undecided`.
+    of the base that are missing do, since nothing guards them. A point of both sides that does not
+    fail is undecided where it has no interval, or one that reaches beyond ``allowed``.
     """
-    found = []
     named = titles(points)
+    limit = f"allowed is {factor(allowed)}"
     lower = points["slowdown_low"]
     several = lower.groupby(points["pair"], sort=False).count() > 1
-    for row in summary(points[lower.notna()]).itertuples():
-        if several[row.pair] and row.slowdown_low > allowed:
-            text = (
-                f"{row.other}: {named[row.pair]}: {times(row.slowdown, row.rounding)} on average, "
-                f"allowed is {factor(allowed)}"
-            )
-            found.append(Failure(row.pair, "average", text))
-    for row in points[(lower > allowed) & (points["verdict"] == "slower")].itertuples():
-        text = f"{point_text(row, named[row.pair])}, allowed is {factor(allowed)}"
-        found.append(Failure(row.pair, None if pd.isna(row.bytes) else int(row.bytes), text))
+    means = summary(points[lower.notna()])
+    means = means[means["pair"].map(several).astype(bool) & (means["slowdown_low"] > allowed)]
+    reasons = [
+        f"{row.other}: {named[row.pair]}: {times(row.slowdown, row.rounding)} on average, {limit}"
+        for row in means.itertuples()
+    ]
+    slow = (lower > allowed) & (points["verdict"] == SLOWER)
+    reasons += [f"{point_text(row, named[row.pair])}, {limit}" for row in points[slow].itertuples()]
     missing = points[points["verdict"].isin(MISSING)]
     for (number, why), members in missing.groupby(["pair", "verdict"], sort=False):
         what = "not measured" if why == ONLY_BASE else "no number above 0"
-        sizes = sizes_text(members["bytes"])
-        text = f"{members['other'].iloc[0]}: {named[number]}: {what}{sizes}"
-        found.append(Failure(number, "missing", text))
-    return found
-
-
-def undecided(points: pd.DataFrame, allowed: float) -> list[Failure]:
-    """Points of both sides that neither fail nor pass: their slowdown may be above ``allowed``.
-
-    Such a point has no interval, or its interval reaches beyond ``allowed`` and it is none of the
-    `failures`.
-    """
-    failed = {(item.pair, item.bytes) for item in failures(points, allowed)}
-    named = titles(points)
-    found = []
-    for row in points[
-        points["slowdown"].notna() & ~(points["slowdown_high"] <= allowed)
-    ].itertuples():
-        size = None if pd.isna(row.bytes) else int(row.bytes)
-        if (row.pair, size) in failed:
-            continue
-        how = (
-            "no interval"
-            if pd.isna(row.slowdown_high)
-            else f"95 % interval to {factor(row.slowdown_high, row.rounding)}"
-        )
-        text = f"{row.other}: {named[row.pair]}{at(row.bytes)}: {how}"
-        found.append(Failure(row.pair, size, text))
-    return found
-
-
-def undecided_text(points: pd.DataFrame, allowed: float) -> str | None:
-    """A sentence about the points that are `undecided`, and what to do; None where all are not."""
-    found = undecided(points, allowed)
-    if not found:
-        return None
-    there = int(points["slowdown"].notna().sum())
-    texts = first_of([item.text for item in found], MOST_UNDECIDED)
-    return (
-        f"{len(found)} of {count(there, 'point')} may be more than {factor(allowed)} slower "
-        f"({texts}): repeat the runs"
-    )
+        where = f"{members['other'].iloc[0]}: {named[number]}"
+        reasons.append(f"{where}: {what}{sizes_text(members['bytes'])}")
+    there = points["slowdown"].notna()
+    undecided = []
+    for row in points[there & ~slow & ~(points["slowdown_high"] <= allowed)].itertuples():
+        how = "no interval"
+        if not pd.isna(row.slowdown_high):
+            how = f"95 % interval to {factor(row.slowdown_high, row.rounding)}"
+        undecided.append(f"{row.other}: {named[row.pair]}{at(row.bytes)}: {how}")
+    return Guard(allowed, tuple(reasons), tuple(undecided), int(there.sum()))
 
 
 def point_text(row: Any, title: str) -> str:

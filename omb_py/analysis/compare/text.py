@@ -10,9 +10,9 @@ import pandas as pd
 from omb_py.analysis.compare.side_by_side import NO_BASE, NO_OTHER, ONLY_OTHER, TAIL
 from omb_py.analysis.compare.summary import (
     VERDICTS,
+    Guard,
     counted,
     direction,
-    failures,
     margin_of,
     point_text,
     sentences,
@@ -20,7 +20,6 @@ from omb_py.analysis.compare.summary import (
     sizes_text,
     summary,
     titles,
-    undecided_text,
     whole,
     words_of,
 )
@@ -162,21 +161,20 @@ def pair_lines(points: pd.DataFrame) -> Iterator[str]:
             yield f"{row['other']}: {row['title']}: {slowdown}; {', '.join(counts)}"
 
 
-def github(points: pd.DataFrame, base: str, allowed: float | None) -> str:
+def github(points: pd.DataFrame, guard: Guard | None) -> str:
     """Workflow commands that GitHub Actions shows as annotations.
 
     A notice with the verdict on each other, an error for each reason to fail, a warning where that
-    cannot be told; without a limit a warning for each point that is slower.
+    cannot be told; without a guard a warning for each point that is slower.
     """
     found = [("notice", text) for text in sentences(points).values()]
-    if allowed is None:
+    if guard is None:
         named = titles(points)
-        slower = points[points["verdict"] == "slower"]
+        slower = points[points["verdict"] == SLOWER]
         found += [("warning", point_text(row, named[row.pair])) for row in slower.itertuples()]
     else:
-        found += [("error", item.text) for item in failures(points, allowed)]
-        cannot_tell = undecided_text(points, allowed)
-        found += [("warning", f"cannot tell: {cannot_tell}")] if cannot_tell is not None else []
+        found += [("error", reason) for reason in guard.reasons]
+        found += [("warning", f"cannot tell: {guard.cannot_tell}")] if guard.undecided else []
     return "".join(f"::{kind} title=omb-py compare::{escaped(text)}\n" for kind, text in found)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from omb_py.algorithms import MODULES, function_of, library
+from omb_py.analysis.compare.summary import Guard
 from omb_py.analysis.guidelines.check import ALIKE, CANNOT_TELL, HOLDS, OPEN, VIOLATED
 from omb_py.analysis.points import distinctions, label
 from omb_py.analysis.verdict import LEVEL, chance, factor, times
@@ -136,19 +137,37 @@ def algorithms(mpi: object, benchmark: str) -> tuple[str, ...]:
     return () if known is None else library(known).words(function_of(benchmark))
 
 
-def failures(points: pd.DataFrame, allowed: float) -> list[str]:
-    """Violations whose whole interval is above ``allowed``, in sentences."""
-    found = points[(points["verdict"] == VIOLATED) & (points["ratio_low"] > allowed)]
-    return [f"{sentence(row)}, allowed is {factor(allowed)}" for row in found.to_dict("records")]
+def guard(points: pd.DataFrame, allowed: float) -> Guard:
+    """Judge checks by a limit on slowdowns.
+
+    Violations fail whose whole interval is above ``allowed``. Others are undecided that have no
+    interval, or one that reaches beyond it.
+    """
+    fail = (points["verdict"] == VIOLATED) & (points["ratio_low"] > allowed)
+    undecided = points[~fail & ~(points["ratio_high"] <= allowed)]
+    return Guard(
+        allowed,
+        tuple(
+            f"{sentence(row)}, allowed is {factor(allowed)}"
+            for row in points[fail].to_dict("records")
+        ),
+        tuple(map(named, undecided.to_dict("records"))),
+        len(points),
+    )
 
 
 def sentence(point: Mapping[Hashable, Any]) -> str:
     """A violation at one size, in words."""
     return (
-        f"{point['guideline']}{at(point['bytes'])}: {value_text(point['left_us'], 'us')} against "
+        f"{named(point)}: {value_text(point['left_us'], 'us')} against "
         f"{value_text(point['right_us'], 'us')}, {factor(point['ratio'])} (95 % interval "
         f"{factor(point['ratio_low'])} to {factor(point['ratio_high'])})"
     )
+
+
+def named(point: Mapping[Hashable, Any]) -> str:
+    """A guideline and a size."""
+    return f"{point['guideline']}{at(point['bytes'])}"
 
 
 def at(size: object) -> str:

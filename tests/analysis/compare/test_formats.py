@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from omb_py.analysis.compare.side_by_side import COLUMNS, compare
+from omb_py.analysis.compare.summary import guard
 from omb_py.analysis.compare.text import escaped, github
 from omb_py.cli.compare import command
 from omb_py.core.errors import UsageError
@@ -25,21 +26,24 @@ def points() -> pd.DataFrame:
 
 
 def test_github_gets_an_annotation_for_each_reason(points: pd.DataFrame) -> None:
-    lines = github(points, "open", 1.05).splitlines()
+    lines = github(points, guard(points, 1.05)).splitlines()
     assert lines[0].startswith("::notice title=omb-py compare::mpich: 1.")
     assert "95 %25 interval" in lines[0]
     *errors, open_points = lines[1:]
     assert all(line.startswith("::error title=omb-py compare::mpich: ") for line in errors)
     assert open_points.startswith("::warning title=omb-py compare::cannot tell: ")
     slower = (points["verdict"] == "slower").sum()
-    assert github(points, "open", None).count("\n::warning ") == slower > 0
+    assert github(points, None).count("\n::warning ") == slower > 0
     assert escaped("a%\r\nb") == "a%25%0D%0Ab"
 
 
 def test_undecided_points_are_annotated() -> None:
     unclear = compare(OPEN_MPI, MPICH, names=["open", "mpich"])
     unclear = unclear[unclear["benchmark"] == "latency"]
-    assert github(unclear, "open", 1.05).count("\n::warning title=omb-py compare::cannot tell") == 1
+    assert (
+        github(unclear, guard(unclear, 1.05)).count("\n::warning title=omb-py compare::cannot tell")
+        == 1
+    )
 
 
 def run(*words: str) -> Result:
