@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import sys
+from typing import TYPE_CHECKING
 
 import click
 
-from omb_py.cli.analysis_options import MAX_NOTES, note, page_options
+from omb_py.cli.analysis_options import MAX_NOTES, note, output_options, page_options
 from omb_py.core.errors import needing
+
+if TYPE_CHECKING:
+    from omb_py.core.text.tables import Target
 
 
 @click.command("efficiency", context_settings={"help_option_names": ["-h", "--help"]})
@@ -20,30 +23,23 @@ from omb_py.core.errors import needing
     "  [default: by the time outside MPI]",
 )
 @click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "markdown", "csv", "json"]),
-    default="text",
-    show_default=True,
-    help="Format of the output; csv and json have all digits.",
-)
-@click.option(
     "--figure",
     "target",
     metavar="DIR|FILE",
     help="Also draw a figure: a .png, .svg or .pdf file, or a folder for a PNG.",
 )
 @page_options
+@output_options("text", "markdown", "csv", "json", "parquet")
 @click.option("--by-phase", is_flag=True, help="Also for each phase that the program named.")
 @click.option("--debug", is_flag=True, expose_value=False, help="Show tracebacks of errors.")
 def command(
     runs: tuple[str, ...],
     strong: bool | None,
-    form: str,
     target: str | None,
     width: str,
     theme: str,
     by_phase: bool,
+    to: Target,
 ) -> None:
     """Break down parallel efficiency into the POP factors.
 
@@ -53,6 +49,8 @@ def command(
     efficiency. Several runs are compared with the one on the fewest ranks.
     """
     with needing("analysis"):
+        import pandas as pd
+
         from omb_py.core.text import tables
         from omb_py.tracing.efficiency import rows, series, text
         from omb_py.tracing.efficiency import runs as loading
@@ -62,13 +60,9 @@ def command(
     sheets = [text.sheet(found)]
     if by_phase:
         sheets += [text.of_phases(point.label, point.run.phases) for point in found.points]
-    if form == "text":
-        tables.on_console(sheets, notes, sys.stdout)
-    elif form == "markdown":
-        click.echo(tables.markdown(sheets, notes))
-    else:
-        click.echo((rows.as_csv if form == "csv" else rows.as_json)(found), nl=False)
-    if form == "csv":
+    table = pd.DataFrame([rows.row_of(point, found) for point in found.points])
+    tables.write(to, sheets, table, notes, rows.details(found))
+    if to.format == "csv":
         for sentence in notes[:MAX_NOTES]:
             note(sentence)
     if target is None:
@@ -81,4 +75,4 @@ def command(
     page = Page.parsed(width, theme)
     targets = figures.targets([figure.NAME], target, [])
     for path in figures.write({figure.NAME: figure.chart(found)}, targets, page):
-        click.echo(path, err=form in ("csv", "json"))
+        click.echo(path, err=to.is_for_program)

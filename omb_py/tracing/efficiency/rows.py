@@ -1,10 +1,7 @@
-"""Runs as rows of numbers, for CSV and JSON, at full precision."""
+"""Runs as rows of numbers at full precision."""
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from statistics import fmean
 from typing import Any
 
@@ -52,21 +49,11 @@ def row_of(point: Point, series: Series) -> dict[str, Any]:
     }
 
 
-def as_csv(series: Series) -> str:
-    """A row for each run."""
-    rows = [row_of(point, series) for point in series.points]
-    out = io.StringIO()
-    writer = csv.DictWriter(out, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return out.getvalue()
-
-
-def as_json(series: Series) -> str:
-    """The rows with each rank's seconds outside MPI, phases, and notes."""
+def details(series: Series) -> dict[str, object]:
+    """Return notes, and what a row does not hold of each run: ranks' seconds, phases, notes."""
     runs = [
         {
-            **row_of(point, series),
+            "run": point.run.name,
             "outside_s": list(point.run.times.outside),
             "phases": [
                 {
@@ -84,4 +71,4 @@ def as_json(series: Series) -> str:
         }
         for point in series.points
     ]
-    return json.dumps({"runs": runs, "notes": list(notes(series))}, indent=1) + "\n"
+    return {"runs": runs, "notes": list(notes(series))}

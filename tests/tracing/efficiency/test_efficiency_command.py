@@ -133,6 +133,7 @@ def test_the_csv_keeps_the_identities_to_rounding(efficiency: Command, runs: lis
 def test_json_has_each_rank_and_the_notes(efficiency: Command, runs: list[str]) -> None:
     found = json.loads(efficiency(*runs, "--format", "json").out)
     assert [len(run["outside_s"]) for run in found["runs"]] == [1, 2, 4]
+    assert [row["ranks"] for row in found["rows"]] == [1, 2, 4]
     assert found["notes"][0].startswith("strong scaling")
 
 
@@ -140,6 +141,12 @@ def test_markdown_is_a_table(omb_py: Command, runs: list[str]) -> None:
     printed = omb_py("efficiency", *runs, "--format", "markdown").out
     assert "| - Parallel efficiency |" in printed
     assert "**Note:** strong scaling" in printed
+
+
+def test_tables_go_to_files(efficiency: Command, runs: list[str], tmp_path: Path) -> None:
+    efficiency(*runs, "-o", "factors.csv")
+    assert (tmp_path / "factors.csv").read_text() == efficiency(*runs, "--format", "csv").out
+    assert "--force" in efficiency(*runs, "-o", "factors.csv").err
 
 
 def test_weak_scaling_is_found_out_or_asked_for(tmp_path: Path) -> None:
@@ -294,6 +301,6 @@ def test_a_damaged_record_is_refused_or_shown(data: st.DataObject) -> None:
         except UsageError:
             return
     assert text.sheet(found).rows
-    assert rows.as_csv(found)
-    assert rows.as_json(found)
+    assert len([rows.row_of(point, found) for point in found.points]) == 1
+    assert rows.details(found)["runs"]
     assert all(notes(found))
