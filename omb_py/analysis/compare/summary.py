@@ -52,25 +52,36 @@ SAID = ("benchmark", "part", "ranks")
 
 
 def summary(points: pd.DataFrame) -> pd.DataFrame:
-    """One row for each pair (see `compare`): how many points have each verdict, and its slowdown.
-
-    ``slowdown`` is the geometric mean over the points that both sides have, ``slowdown_low`` and
-    ``slowdown_high`` its 95 % interval (`mean_intervals`), ``minimum`` and ``maximum`` the range
-    over the points, ``rounding`` that of the mean; missing where there are none. ``title`` names
-    the pair.
-    """
-    counts = pd.DataFrame({name: points["verdict"] == name for name in VERDICTS})
-    found = counts.groupby(points["pair"], sort=False).sum()
-    groups = np.log(points["slowdown"]).groupby(points["pair"], sort=False)
-    found["slowdown"] = np.exp(groups.mean())
-    found["minimum"], found["maximum"] = np.exp(groups.min()), np.exp(groups.max())
-    both = points[points["slowdown"].notna()]
-    found[["slowdown_low", "slowdown_high"]] = mean_intervals(both, both["pair"])
-    found["rounding"] = both["rounding"].groupby(both["pair"]).agg(of_mean)
-    first = points.drop_duplicates("pair").set_index("pair")
-    found.insert(0, "other", first["other"])
+    """Return one row for each pair (see `compare`): its `totals`, and a ``title`` that names it."""
+    found = totals(points, points["pair"])
+    found.insert(0, "other", points.drop_duplicates("pair").set_index("pair")["other"])
     found.insert(1, "title", titles(points))
-    return found.reset_index()
+    return found.rename_axis("pair").reset_index()
+
+
+def totals(points: pd.DataFrame, groups: pd.Series) -> pd.DataFrame:
+    """Return how many points of each group have each verdict, and the group's slowdown.
+
+    ``slowdown`` is the geometric mean over the points that both sides have, ``minimum`` and
+    ``maximum`` the range over the points, ``rounding`` that of the mean. ``slowdown_low`` and
+    ``slowdown_high``, its 95 % interval, are the geometric means of the points' ends: sizes of one
+    launch share its noise, and this holds however much. It is missing where a point has none.
+    """
+    found = pd.DataFrame({name: points["verdict"] == name for name in VERDICTS})
+    found = found.groupby(groups, sort=False).sum()
+    both = points[points["slowdown"].notna()]
+    names = ["slowdown", "slowdown_low", "slowdown_high"]
+    logs = np.log(both[names]).groupby(groups[both.index], sort=False)
+    found["slowdown"] = np.exp(logs["slowdown"].mean())
+    found["minimum"], found["maximum"] = (
+        np.exp(logs["slowdown"].min()),
+        np.exp(logs["slowdown"].max()),
+    )
+    complete = logs.count().eq(logs.size(), axis=0)
+    found[names[1:]] = np.exp(logs.mean().where(complete))[names[1:]]
+    squares = (both["rounding"] ** 2).groupby(groups[both.index]).agg(["sum", "size"])
+    found["rounding"] = np.sqrt(squares["sum"]) / squares["size"]
+    return found
 
 
 def titles(points: pd.DataFrame, besides: Container[str] = ()) -> pd.Series:
@@ -138,32 +149,22 @@ def configuration_columns(points: pd.DataFrame) -> dict[str, list[str]]:
 
 
 def sentences(points: pd.DataFrame) -> dict[str, str]:
-    """A `verdict` on each other by its name, and one on its 99th percentiles."""
+    """Return a verdict on each other by its name, and one on its 99th percentiles.
+
+    A line has its slowdown (`whole`), and how many points differ by more than noise.
+    """
+    tail = points["statistic"] == TAIL
+    names = points["other"].where(~tail, points["other"] + ", 99th percentiles")
+    pairs = points["pair"].groupby(names).nunique()
+    margin = margin_of(points)
     found = {}
-    for (other, tail), members in points.groupby(["other", points["statistic"] == TAIL]):
-        name = f"{other}, 99th percentiles" if tail else str(other)
-        found[name] = f"{name}: {verdict(members)}"
+    for row in totals(points, names).rename_axis("name").reset_index().to_dict("records"):
+        name = row["name"]
+        there = sum(row[verdict] for verdict in VERDICTS if verdict not in ALONE)
+        on_the_whole = whole(row, margin, "sizes" if pairs[name] == 1 else "points")
+        counts = ", ".join(counted(row, margin))
+        found[name] = f"{name}: {on_the_whole}; of {there} points {counts}"
     return found
-
-
-def verdict(members: pd.DataFrame) -> str:
-    """One line about all that was compared of one other: see `whole`, and how many points differ
-    by more than noise."""
-    both = members[members["slowdown"].notna()]
-    counts = members["verdict"].value_counts()
-    margin = margin_of(members)
-    parts = counted(counts, margin)
-    slowdown = both["slowdown"]
-    on_the_whole = whole(
-        counts,
-        float(np.exp(np.log(slowdown).mean())),
-        tuple(mean_intervals(both, both["other"]).reindex(members["other"].head(1)).iloc[0]),
-        (slowdown.min(), slowdown.max()),
-        of_mean(both["rounding"]),
-        "sizes" if both["pair"].nunique() == 1 else "points",
-        margin,
-    )
-    return f"{on_the_whole}; of {len(both)} points {', '.join(parts)}"
 
 
 def margin_of(points: pd.DataFrame) -> float:
@@ -184,61 +185,38 @@ def counted(
     return [f"{counts.get(name, 0)} {words_of(name, margin)}" for name in there]
 
 
-def of_mean(rounding: pd.Series) -> float:
-    """The rounding of a mean over points, each of which was rounded by itself."""
-    return float(np.sqrt((rounding**2).sum())) / max(1, len(rounding))
+def whole(row: Mapping[Any, Any], margin: float = nan, what: str = "sizes") -> str:
+    """Write a slowdown of `totals`, with its interval and its range over ``what`` the points are.
 
+    In words if any point changed. Digits are left out that the rounding of the numbers does not
+    leave; ``margin`` is that of equal ones.
 
-def mean_intervals(points: pd.DataFrame, groups: pd.Series) -> pd.DataFrame:
-    """95 % intervals of the geometric means of slowdowns, missing where a point has none.
-
-    One row for each of ``groups``. The ends are the geometric means of the points' ends: sizes of
-    one launch share its noise, and this holds however much. Where they share none it is wider than
-    it need be.
-    """
-    ends = np.log(points[["slowdown_low", "slowdown_high"]]).groupby(groups, sort=False)
-    return np.exp(ends.mean().where(ends.count().eq(ends.size(), axis=0)))
-
-
-def whole(
-    counts: Mapping[Any, int],
-    mean: float,
-    interval: tuple[float, float],
-    extremes: tuple[float, float],
-    rounding: float = 0.0,
-    what: str = "sizes",
-    margin: float = nan,
-) -> str:
-    """A geometric mean of slowdowns, its interval, and its range over the points.
-
-    In words if any point changed. Digits are left out that the relative ``rounding`` of the numbers
-    does not leave; ``what`` the points are of; ``margin`` is that of equal ones.
-
-    >>> whole({"slower": 1, "within noise": 1}, 1.1, (1.05, 1.15), (1.1, 1.1))
+    >>> ends = {"slowdown_low": 1.05, "slowdown_high": 1.15, "minimum": 1.1, "maximum": 1.1}
+    >>> whole({"slower": 1, "slowdown": 1.1, "rounding": 0.0, **ends})
     '1.100x slower on average (95 % interval 1.050x slower to 1.150x slower)'
-    >>> whole({"within noise": 2}, 1.01, (float("nan"), float("nan")), (0.99, 1.03))
-    'no difference beyond the noise (mean slowdown 1.010, range over sizes 0.990 to 1.030)'
     """
-
-    changed = counts.get("slower", 0) + counts.get("faster", 0) > 0
+    changed = row.get(SLOWER, 0) + row.get(FASTER, 0) > 0
 
     def text(number: float) -> str:
-        return times(number, rounding) if changed else factor(number, rounding).removesuffix("x")
+        if changed:
+            return times(number, row["rounding"])
+        return factor(number, row["rounding"]).removesuffix("x")
 
-    def span(ends: tuple[float, float]) -> str:
-        return f"{text(ends[0])} to {text(ends[1])}"
-
-    parts = [] if changed else [f"mean slowdown {text(mean)}"]
-    if not isnan(interval[0]):
-        parts.append(f"95 % interval {span(interval)}")
-    if extremes[0] < extremes[1]:
-        parts.append(f"range over {what} {span(extremes)}")
+    mean = text(row["slowdown"])
+    parts = [] if changed else [f"mean slowdown {mean}"]
+    if not isnan(row["slowdown_low"]):
+        interval = f"{text(row['slowdown_low'])} to {text(row['slowdown_high'])}"
+        parts.append(f"95 % interval {interval}")
+    if row["minimum"] < row["maximum"]:
+        parts.append(f"range over {what} {text(row['minimum'])} to {text(row['maximum'])}")
     if changed:
-        words = f"{text(mean)} on average"
+        words = f"{mean} on average"
+    elif row.get(WITHIN, 0):
+        words = "no difference beyond the noise"
+    elif row.get(EQUAL, 0) and not row.get(UNCLEAR, 0):
+        words = words_of(EQUAL, margin)
     else:
-        words = "no difference beyond the noise" if counts.get(WITHIN, 0) else "unclear"
-        if counts.get(EQUAL, 0) and not counts.get("unclear", 0):
-            words = words if counts.get(WITHIN, 0) else words_of(EQUAL, margin)
+        words = UNCLEAR
     return f"{words} ({', '.join(parts)})" if parts else words
 
 
@@ -315,7 +293,7 @@ def guard(points: pd.DataFrame, allowed: float) -> Guard:
     """Judge a comparison by a limit.
 
     A point fails where it is slower and its slowdown's whole interval is above ``allowed``; a pair
-    of several points where the lower end of its mean's interval (`mean_intervals`) is; and points
+    of several points where the lower end of its mean's interval (`totals`) is; and points
     of the base that are missing do, since nothing guards them. A point of both sides that does not
     fail is undecided where it has no interval, or one that reaches beyond ``allowed``.
     """

@@ -149,16 +149,8 @@ def pair_lines(points: pd.DataFrame) -> Iterator[str]:
     for row in summary(points).to_dict("records"):
         if row["slowdown"] == row["slowdown"]:
             margin = margin_of(points)
-            counts = counted(row, margin, VERDICTS[:5])
-            slowdown = whole(
-                row,
-                row["slowdown"],
-                (row["slowdown_low"], row["slowdown_high"]),
-                (row["minimum"], row["maximum"]),
-                row["rounding"],
-                margin=margin,
-            )
-            yield f"{row['other']}: {row['title']}: {slowdown}; {', '.join(counts)}"
+            counts = ", ".join(counted(row, margin, VERDICTS[:5]))
+            yield f"{row['other']}: {row['title']}: {whole(row, margin)}; {counts}"
 
 
 def github(points: pd.DataFrame, guard: Guard | None) -> str:
