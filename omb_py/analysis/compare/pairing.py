@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import product
+from typing import Any, TypeAlias
 
-import numpy as np
 import pandas as pd
 
 from omb_py.core.errors import UsageError
@@ -24,145 +24,135 @@ ORDER = (*FIRST, *(name for name in CONFIGURATION if name not in FIRST + LAST), 
 """In which order configuration columns are asked whether rows must agree in them: what is
 typically compared comes last."""
 
-SIDES = ("base", "other")
-
 MAX_VALUES = 6
 """Values that a sentence names."""
 
 
-@dataclass(frozen=True)
-class Pairs:
-    """Rows of each table (``kind``) with the number of the ``pair`` that they belong to.
-
-    A pair is one experiment in one configuration of each table. A row may belong to several
-    pairs; one that nothing is compared with belongs to a pair that only its own table has.
-    """
-
-    base: pd.DataFrame
-    other: pd.DataFrame
+Row: TypeAlias = dict[str, Any]
+"""A row of a table, None where a value is missing; ``kind`` is its number."""
 
 
-def pair(base: pd.DataFrame, other: pd.DataFrame, names: tuple[str, str]) -> Pairs:
+def pair(
+    base: pd.DataFrame, other: pd.DataFrame, names: tuple[str, str]
+) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Pair the rows of two tables, which ``names`` calls by name in errors.
 
     Rows of a pair agree in the columns of `EXPERIMENT`; one that a table does not say of a
     benchmark matches the value of the other, as long as there is one. A configuration column that
     varies within both tables must agree, too; one that varies within one of them or none is what is
-    compared. Message sizes are not looked at. Raises `UsageError` where that leaves a choice, or
-    no pair.
+    compared. Message sizes are not looked at.
+
+    Returns for each table the ``pair`` that rows (``kind``) belong to: one experiment in one
+    configuration of each table. A row may belong to several pairs; one that nothing is compared
+    with belongs to a pair that only its own table has. Raises `UsageError` where that leaves a
+    choice, or no pair.
     """
-    tables = [frame.assign(kind=np.arange(len(frame))) for frame in (base, other)]
-    benchmarks = pd.concat([frame[list(STRICT)] for frame in tables]).drop_duplicates()
+    tables = [rows_of(base), rows_of(other)]
     varied = varied_in_both(tables)
-    parts = []
-    for key in benchmarks.to_dict("records"):
-        sides = [frame[alike(frame, key)] for frame in tables]
-        parts.append(
-            pairs_of(sides, varied, names)
-            if all(map(len, sides))
-            else pd.concat(
-                [s[["kind"]].rename(columns={"kind": n}) for s, n in zip(sides, SIDES, strict=True)]
-            )
-        )
-    pairs = pd.concat(parts, ignore_index=True).reindex(columns=list(SIDES))
-    if not pairs.notna().all(axis=1).any():
-        raise UsageError(nothing_in_common(base, other, names))
-    pairs["pair"] = np.arange(len(pairs))
-    found = [
-        pairs.loc[pairs[side].notna(), [side, "pair"]].rename(columns={side: "kind"}).astype(int)
-        for side in SIDES
+    found: list[tuple[int | None, int | None]] = []
+    for key in dict.fromkeys(key_of(row, STRICT) for rows in tables for row in rows):
+        sides = [[row for row in rows if key_of(row, STRICT) == key] for rows in tables]
+        found += pairs_of(sides, varied, names)
+    if not any(None not in kinds for kinds in found):
+        raise UsageError(nothing_in_common(tables, names))
+    numbered = [
+        [(kinds[side], number) for number, kinds in enumerate(found) if kinds[side] is not None]
+        for side in range(2)
     ]
-    return Pairs(*found)
+    first, second = (pd.DataFrame(side, columns=["kind", "pair"], dtype=int) for side in numbered)
+    return first, second
 
 
-def alike(frame: pd.DataFrame, key: Mapping[Hashable, Any]) -> pd.Series:
-    """Which rows have the values of ``key``; missing ones are missing."""
-    masks = [
-        frame[n].isna() if pd.isna(value) else frame[n].eq(value).fillna(False)
-        for n, value in key.items()
-    ]
-    return pd.Series(np.logical_and.reduce(masks), frame.index)
+def rows_of(frame: pd.DataFrame) -> list[Row]:
+    """Return the rows of a table."""
+    plain = frame.astype(object).where(frame.notna(), None).to_dict("records")
+    return [{**{str(n): v for n, v in row.items()}, "kind": i} for i, row in enumerate(plain)]
 
 
-def varied_in_both(tables: list[pd.DataFrame]) -> list[str]:
-    """The configuration columns that vary within both tables, whatever the benchmark."""
-    varying = [{name for name in frame if frame[name].nunique() > 1} for frame in tables]
+def key_of(row: Row, names: Iterable[str]) -> tuple[Any, ...]:
+    """Return a row's values of some columns."""
+    return tuple(row[name] for name in names)
+
+
+def values(rows: Iterable[Row], name: str) -> list[Any]:
+    """Return the different values of a column, in their order, without a missing one."""
+    return list(dict.fromkeys(row[name] for row in rows if row[name] is not None))
+
+
+def varied_in_both(tables: Sequence[Sequence[Row]]) -> list[str]:
+    """Return the configuration columns that vary within both tables, whatever the benchmark."""
     apart = [
-        [name for name in (*STRICT, *OPEN) if frame[name].nunique(dropna=False) > 1]
-        for frame in tables
+        [name for name in (*STRICT, *OPEN) if len({row[name] for row in rows}) > 1]
+        for rows in tables
     ]
+
+    def varies(rows: Sequence[Row], keys: Sequence[str], column: str) -> bool:
+        groups = defaultdict(set)
+        for row in rows:
+            if row[column] is not None:
+                groups[key_of(row, keys)].add(row[column])
+        return any(len(group) > 1 for group in groups.values())
+
     found: list[str] = []
-    for column in (name for name in ORDER if name in varying[0] & varying[1]):
-        counts = [
-            frame.groupby([*keys, *found], dropna=False)[column].nunique().max()
-            if keys or found
-            else frame[column].nunique()
-            for frame, keys in zip(tables, apart, strict=True)
-        ]
-        if min(counts) > 1:
+    for column in ORDER:
+        if all(
+            varies(rows, [*keys, *found], column) for rows, keys in zip(tables, apart, strict=True)
+        ):
             found.append(column)
     return found
 
 
-def pairs_of(sides: list[pd.DataFrame], varied: list[str], names: tuple[str, str]) -> pd.DataFrame:
-    """The pairs of one benchmark: columns `SIDES`, of which one is missing where it is alone."""
-    said = [{name for name in OPEN if side[name].notna().any()} for side in sides]
-    keys = [name for name in OPEN if name in said[0] & said[1]]
-    keys += varied
-    open_columns = [name for name in OPEN if name in said[0] ^ said[1]]
-    pairs = pd.merge(
-        *(
-            side.assign(every=0)[["every", *keys, *open_columns, "kind"]].rename(
-                columns={"kind": name, **{one: f"{one} of {name}" for one in open_columns}}
-            )
-            for side, name in zip(sides, SIDES, strict=True)
-        ),
-        on=["every", *keys],
-        how="outer",
-    )
-    groups = pairs.groupby(["every", *keys], dropna=False)
-    both = groups[list(SIDES)].transform("nunique").min(axis=1) > 0
-    for name in open_columns:
-        column = f"{name} of {SIDES[int(name in said[1])]}"
-        if bool((groups[column].transform("nunique") > 1)[both].any()):
-            raise UsageError(undeclared(sides, name, names))
-    choice = groups[list(SIDES)].transform("nunique").min(axis=1) > 1
-    if choice.any():
-        chosen = pairs[choice]
-        first = chosen.iloc[0]
-        members = [side[alike(side, {name: first[name] for name in keys})] for side in sides]
-        raise UsageError(several(members, names))
-    return pairs[list(SIDES)]
+def pairs_of(
+    sides: Sequence[Sequence[Row]], varied: Sequence[str], names: tuple[str, str]
+) -> Iterator[tuple[int | None, int | None]]:
+    """Yield the kinds that are a pair of one benchmark, with None on one side where it is alone."""
+    said = [{name for name in OPEN if values(side, name)} for side in sides]
+    keys = [*(name for name in OPEN if name in said[0] & said[1]), *varied]
+    groups: dict[tuple[Any, ...], tuple[list[Row], list[Row]]] = {}
+    for number, side in enumerate(sides):
+        for row in side:
+            groups.setdefault(key_of(row, keys), ([], []))[number].append(row)
+    for group in groups.values():
+        if not all(group):
+            yield from ((row["kind"], None) for row in group[0])
+            yield from ((None, row["kind"]) for row in group[1])
+            continue
+        for name in OPEN:
+            if name in said[0] ^ said[1] and max(len(values(rows, name)) for rows in group) > 1:
+                raise UsageError(undeclared(sides, name, names))
+        if min(map(len, group)) > 1:
+            raise UsageError(several(group, names))
+        yield from ((one["kind"], two["kind"]) for one, two in product(*group))
 
 
-def several(sides: list[pd.DataFrame], names: tuple[str, str]) -> str:
+def several(sides: Sequence[Sequence[Row]], names: tuple[str, str]) -> str:
     """Why configurations cannot be paired: both tables have several, of different kinds."""
     parts, examples = [], []
     for side, other, name in zip(sides, sides[::-1], names, strict=True):
-        columns = [name for name in (*ORDER, *OPEN) if side[name].nunique(dropna=False) > 1]
+        columns = [name for name in (*ORDER, *OPEN) if len({row[name] for row in side}) > 1]
         for column in columns:
-            there = side[column].dropna().unique()
-            common = [value for value in there if value in set(other[column])]
-            examples.append(f"--where '{column}={(common or list(there))[0]}'")
+            there = values(side, column)
+            common = [value for value in there if value in values(other, column)]
+            examples.append(f"--where '{column}={(common or there)[0]}'")
         parts.append(f"{name} has rows of several {' and '.join(columns)}")
     return f"{', '.join(parts)}: choose what to compare, as with {examples[0]}"
 
 
-def undeclared(sides: list[pd.DataFrame], column: str, names: tuple[str, str]) -> str:
+def undeclared(sides: Sequence[Sequence[Row]], column: str, names: tuple[str, str]) -> str:
     """Which table leaves a column open, and what the other one has there."""
-    silent = int(sides[1][column].isna().all())
-    there = sides[1 - silent][column].dropna().unique()
+    silent = int(not values(sides[1], column))
+    there = values(sides[1 - silent], column)
     return (
-        f"{names[silent]} does not say the {column} of {sides[0]['benchmark'].iloc[0]}, and there "
+        f"{names[silent]} does not say the {column} of {sides[0][0]['benchmark']}, and there "
         f"is {column} {list_names(there)}: say it with --assume {column}={there[0]}, or choose "
         f"with --where {column}={there[0]}"
     )
 
 
-def nothing_in_common(base: pd.DataFrame, other: pd.DataFrame, names: tuple[str, str]) -> str:
+def nothing_in_common(tables: Sequence[Sequence[Row]], names: tuple[str, str]) -> str:
     """Why no row of one table can be compared with one of the other."""
     for column in (*STRICT, *OPEN, *ORDER):
-        mine, theirs = (set(frame[column].dropna().unique()) for frame in (base, other))
+        mine, theirs = (set(values(rows, column)) for rows in tables)
         if mine and theirs and not mine & theirs and column not in ("mpi", "suite"):
             if column == "validated":
                 checked, plain = names if mine == {True} else names[::-1]
@@ -175,12 +165,11 @@ def nothing_in_common(base: pd.DataFrame, other: pd.DataFrame, names: tuple[str,
                 f"{column} {list_names(theirs)}"
             )
         if column == "benchmark":
-            base = base[base["benchmark"].isin(theirs)]
-            other = other[other["benchmark"].isin(mine)]
+            tables = [[row for row in rows if row[column] in mine & theirs] for rows in tables]
     return f"nothing to compare: no experiment of {names[0]} is in {names[1]}"
 
 
-def list_names(values: Iterable[object]) -> str:
+def list_names(there: Iterable[object]) -> str:
     """Some values in a sentence."""
-    texts = sorted(map(str, values), key=lambda text: (len(text), text))
+    texts = sorted(map(str, there), key=lambda text: (len(text), text))
     return first_of(texts, MAX_VALUES)

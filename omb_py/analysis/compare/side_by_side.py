@@ -11,7 +11,7 @@ from typing import TypeAlias
 import numpy as np
 import pandas as pd
 
-from omb_py.analysis.compare.pairing import Pairs, pair
+from omb_py.analysis.compare.pairing import pair
 from omb_py.analysis.sources import short_names
 from omb_py.analysis.table import load
 from omb_py.analysis.values import NUMBERS, rounding, with_values
@@ -78,6 +78,7 @@ class Rules:
 
 
 Source: TypeAlias = str | Path | pd.DataFrame | Side
+Pairs: TypeAlias = tuple[pd.DataFrame, pd.DataFrame]
 
 
 def compare(
@@ -255,7 +256,7 @@ def against(base: Side, other: Side, pairs: Pairs, rules: Rules) -> pd.DataFrame
         side.runs.assign(size=side.runs["bytes"].astype("Float64").fillna(-1.0)).merge(
             members, on="kind"
         )
-        for side, members in ((base, pairs.base), (other, pairs.other))
+        for side, members in zip((base, other), pairs, strict=True)
     ]
     numberless = [side[side["mean"].isna()] for side in runs]
     runs = [side[side["mean"].notna()] for side in runs]
