@@ -21,7 +21,7 @@ from omb_py.benchmarks import find_benchmark
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.core.text.units import size_text
 from omb_py.core.text.words import count
-from omb_py.sweeps import launchers, processes
+from omb_py.sweeps import processes
 from omb_py.sweeps.reasons import last_words
 
 OURS = "omb-py"
@@ -153,16 +153,21 @@ def find_binary(place: Path, benchmark: str) -> Path:
 def find_launcher(text: str | None) -> tuple[str, ...]:
     """Return a launcher's command line; without ``text``, this Python's mpiexec or that on PATH.
 
-    Raises `OmbError` when there is none.
+    Raises `UsageError` when there is none.
     """
     if text is None:
-        return (launchers.find("mpiexec", in_venv=True),)
-    try:
-        words = shlex.split(text)
-    except ValueError as error:
-        raise UsageError(f"--launcher {text}: {error}") from error
+        beside = Path(sys.executable).parent / "mpiexec"
+        words = [str(beside) if os.access(beside, os.X_OK) else "mpiexec"]
+    else:
+        try:
+            words = shlex.split(text)
+        except ValueError as error:
+            raise UsageError(f"--launcher {text}: {error}") from error
     if not words or shutil.which(words[0]) is None:
-        raise UsageError(f"--launcher {text}: there is no such program")
+        raise UsageError(
+            f"there is no launcher {words[0] if words else text!r}: name yours with --launcher, as "
+            "in --launcher 'srun --mpi=pmix'"
+        )
     return tuple(words)
 
 

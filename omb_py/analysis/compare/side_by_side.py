@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
@@ -151,29 +151,19 @@ def compare(
                 f"{name}, too"
             )
         if tail:
-            part = with_tail(part, sides[0], side, pairs, rules)
+            tails = against(sides[0], side, pairs, replace(rules, statistic=TAIL))
+            tails = tails[tails["ratio"].notna()]
+            if tails.empty:
+                raise UsageError(
+                    f"no 99th percentile of {TAIL_ITERATIONS} iterations or more is on both "
+                    f"sides: measure with -i {TAIL_ITERATIONS}"
+                )
+            tails["pair"] = tails["pair"].factorize()[0] + part["pair"].max() + 1
+            part = pd.concat([part, tails], ignore_index=True)
         part["other"] = name
         part["pair"] += sum(int(earlier["pair"].nunique()) for earlier in parts)
         parts.append(part.reindex(columns=list(COLUMNS)))
     return pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
-
-
-def with_tail(
-    part: pd.DataFrame, base: Side, other: Side, pairs: Pairs, rules: Rules
-) -> pd.DataFrame:
-    """A comparison's rows and those of 99th percentiles, of which both sides have a number.
-
-    Raises `UsageError` where there is none.
-    """
-    found = against(base, other, pairs, replace(rules, statistic=TAIL))
-    found = found[found["ratio"].notna()]
-    if found.empty:
-        raise UsageError(
-            f"no 99th percentile of {TAIL_ITERATIONS} iterations or more is on both sides: measure "
-            f"with -i {TAIL_ITERATIONS}"
-        )
-    found["pair"] = found["pair"].factorize()[0] + part["pair"].max() + 1
-    return pd.concat([part, found], ignore_index=True)
 
 
 def side_of(source: Source, name: str) -> Side:
@@ -260,13 +250,7 @@ def against(base: Side, other: Side, pairs: Pairs, rules: Rules) -> pd.DataFrame
     ]
     numberless = [side[side["mean"].isna()] for side in runs]
     runs = [side[side["mean"].notna()] for side in runs]
-    if rules.statistic == TAIL:
-        runs = [tail_runs(side) for side in runs]
-        statistics = pd.Series(TAIL, pd.concat([side["pair"] for side in runs]).unique())
-    else:
-        by_median = pairs_with_medians(runs, rules.statistic)
-        runs = [select(side, by_median) for side in runs]
-        statistics = by_median.map({True: "median", False: "mean"})
+    runs, statistics = chosen(runs, rules.statistic)
     points = pd.merge(
         *(points_of(side) for side in runs), on=["pair", "size"], how="outer", suffixes=("_x", "_y")
     )
@@ -302,35 +286,34 @@ def against(base: Side, other: Side, pairs: Pairs, rules: Rules) -> pd.DataFrame
     return table.sort_values(["pair", "bytes"], kind="stable", ignore_index=True)
 
 
-def pairs_with_medians(runs: Sequence[pd.DataFrame], statistic: str) -> pd.Series:
-    """For each pair whether its numbers are medians.
+def chosen(
+    runs: Sequence[pd.DataFrame], statistic: str
+) -> tuple[list[pd.DataFrame], Mapping[int, str]]:
+    """Return runs with their ``value``, in order of pair and size, and each pair's statistic.
 
-    Raises `UsageError` when medians are asked for and a run has none.
+    Means and tails have no interval. Raises `UsageError` when medians are asked for and a run has
+    none.
     """
     has = pd.concat([side["median"].notna().groupby(side["pair"]).all() for side in runs])
-    paired = has.groupby(level=0).size() == 2
-    found = has.groupby(level=0).all()
-    if statistic == "median" and not bool(found[paired].all()):
+    medians = has.groupby(level=0).all()
+    if statistic == "median" and not medians[has.groupby(level=0).size() == 2].all():
         raise UsageError(
             "not all rows have a median: native OMB prints means; compare with --statistic mean, "
             "or auto, which takes medians where both sides have them"
         )
-    return found & (statistic != "mean")
-
-
-def select(runs: pd.DataFrame, by_median: pd.Series) -> pd.DataFrame:
-    """Runs with their ``value``, in order of pair and size; means have no interval."""
-    medians = runs["pair"].map(by_median)
-    runs = runs.assign(value=runs["median"].where(medians, runs["mean"]))
-    runs.loc[~medians, ["low", "high"]] = np.nan
-    return runs.sort_values(["pair", "size"], kind="stable")
-
-
-def tail_runs(runs: pd.DataFrame) -> pd.DataFrame:
-    """Runs whose ``value`` is their 99th percentile, in order of pair and size."""
-    runs = runs[runs["p99"].notna()]
-    runs = runs.assign(value=runs["p99"], low=np.nan, high=np.nan)
-    return runs.sort_values(["pair", "size"], kind="stable")
+    names = medians.map({True: "median", False: "mean"})
+    if statistic in (TAIL, "mean"):
+        names[:] = statistic
+    found = []
+    for side in runs:
+        of_run = side["pair"].map(names)
+        value = (
+            side["mean"].where(of_run == "mean", side["median"]).where(of_run != TAIL, side[TAIL])
+        )
+        side = side.assign(value=value)
+        side.loc[of_run != "median", ["low", "high"]] = np.nan
+        found.append(side[side["value"].notna()].sort_values(["pair", "size"], kind="stable"))
+    return found, names
 
 
 def points_of(runs: pd.DataFrame) -> pd.DataFrame:
