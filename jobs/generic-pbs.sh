@@ -8,7 +8,7 @@
 ##PBS -A PROJECT
 #
 # Sweep scaling on generic-pbs, 1 and 2 nodes in one job: collectives over the number of ranks and nodes
-# Made by: omb-py job render scaling --machine generic-pbs --one-job  # e618f174
+# Made by: omb-py job render scaling --machine generic-pbs --one-job  # f7df1ee1
 # Submit it from the folder in which sweeps/scaling-generic-pbs is to be: qsub SCRIPT
 # Of options on that command line it keeps queue and account for its next job: others go above.
 
@@ -32,11 +32,10 @@ fi
 
 # What becomes of this job, for `omb-py job status`.
 job=${PBS_JOBID:--}
-start=$(date +%s).$$ # schedulers may start a job again
 signalled=
 record() {
-    printf '%s %s %s\n' "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$job" "$* start=$start" \
-        >> "${script%.sh}.record"
+    printf '%s %s %s %s\n' "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$job" scaling "$*" \
+        >> "$jobs/record"
 }
 trap 'record ended "exit=$?" ${signalled:+signalled=yes}' EXIT
 trap 'signalled=yes; exit 143' TERM
@@ -55,8 +54,7 @@ command -v omb-py > /dev/null ||
 # it is shorter, less job.reserve.
 sweep=(scaling --machine generic-pbs)
 seconds=1740
-seconds=$(omb-py job begin "$script" "$job" "${sweep[@]}" \
-    --start "$start" --at-most "$seconds" --elapsed "$SECONDS") || exit
+seconds=$(omb-py job begin "$job" "${sweep[@]}" --at-most "$seconds" --elapsed "$SECONDS") || exit
 SECONDS=0
 omb-py sweep "${sweep[@]}" --stop-after "${seconds}s" &
 pid=$!
@@ -75,8 +73,13 @@ fi
 # 75: there is more to do, and this job came further. Another one goes on, or it is said why not.
 if [ "$code" -eq 75 ]; then
     trap "" TERM
-    omb-py job continue "$script" "$job" "${sweep[@]}" \
-        --chain resubmit ${signalled:+--signalled}
+    keep=() # what this job was submitted with and the script does not say
+    [ -z "$PBS_O_QUEUE" ] || grep -qE "^#PBS( .*)? -q" "$script" ||
+        keep+=(-q "$PBS_O_QUEUE")
+    [ -z "$PBS_ACCOUNT" ] || grep -qE "^#PBS( .*)? -A" "$script" ||
+        keep+=(-A "$PBS_ACCOUNT")
+    omb-py job continue "$job" "${sweep[@]}" \
+        --chain resubmit ${signalled:+--signalled} -- "${keep[@]}"
     exit
 fi
 exit "$code"

@@ -9,7 +9,7 @@
 ##SBATCH --account=PROJECT
 #
 # Sweep scaling on generic-slurm, 1 and 2 nodes in one job: collectives over the number of ranks and nodes
-# Made by: omb-py job render scaling --machine generic-slurm --one-job  # ad484c06
+# Made by: omb-py job render scaling --machine generic-slurm --one-job  # 5cb5a78e
 # Submit it from the folder in which sweeps/scaling-generic-slurm is to be: sbatch SCRIPT
 # Of options on that command line it keeps queue and account for its next job: others go above.
 
@@ -33,11 +33,10 @@ fi
 
 # What becomes of this job, for `omb-py job status`.
 job=${SLURM_JOB_ID:--}
-start=$(date +%s).$$ # schedulers may start a job again
 signalled=
 record() {
-    printf '%s %s %s\n' "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$job" "$* start=$start" \
-        >> "${script%.sh}.record"
+    printf '%s %s %s %s\n' "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$job" scaling "$*" \
+        >> "$jobs/record"
 }
 trap 'record ended "exit=$?" ${signalled:+signalled=yes}' EXIT
 trap 'signalled=yes; exit 143' TERM
@@ -56,8 +55,7 @@ command -v omb-py > /dev/null ||
 # it is shorter, less job.reserve.
 sweep=(scaling --machine generic-slurm)
 seconds=1740
-seconds=$(omb-py job begin "$script" "$job" "${sweep[@]}" \
-    --start "$start" --at-most "$seconds" --elapsed "$SECONDS") || exit
+seconds=$(omb-py job begin "$job" "${sweep[@]}" --at-most "$seconds" --elapsed "$SECONDS") || exit
 SECONDS=0
 omb-py sweep "${sweep[@]}" --stop-after "${seconds}s" &
 pid=$!
@@ -76,8 +74,13 @@ fi
 # 75: there is more to do, and this job came further. Another one goes on, or it is said why not.
 if [ "$code" -eq 75 ]; then
     trap "" TERM
-    omb-py job continue "$script" "$job" "${sweep[@]}" \
-        --chain resubmit ${signalled:+--signalled}
+    keep=() # what this job was submitted with and the script does not say
+    [ -z "$SLURM_JOB_PARTITION" ] || grep -qE "^#SBATCH( .*)? (--partition|-p|--qos|-q)" "$script" ||
+        keep+=(--partition "$SLURM_JOB_PARTITION")
+    [ -z "$SLURM_JOB_ACCOUNT" ] || grep -qE "^#SBATCH( .*)? (--account|-A)" "$script" ||
+        keep+=(--account "$SLURM_JOB_ACCOUNT")
+    omb-py job continue "$job" "${sweep[@]}" \
+        --chain resubmit ${signalled:+--signalled} -- "${keep[@]}"
     exit
 fi
 exit "$code"

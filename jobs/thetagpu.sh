@@ -7,11 +7,10 @@
 ##COBALT -A PROJECT
 #
 # Sweep scaling on thetagpu, 1 and 2 and 4 and 8 and 16 and 24 nodes in one job: collectives over the number of ranks and nodes
-# Made by: omb-py job render scaling --machine thetagpu --one-job  # f3370dd7
+# Made by: omb-py job render scaling --machine thetagpu --one-job  # c1918748
 # Submit it from the folder in which sweeps/scaling-thetagpu is to be: qsub-gpu SCRIPT
 # Options on that command line hold for the first job only: for all, put them above.
 # Fill in the account above: the scheduler takes no job without one.
-# Commands of its scheduler: qsub=qsub-gpu qstat=qstat-gpu qdel=qdel-gpu
 
 fail() {
     echo "omb-py: $*" >&2
@@ -29,11 +28,10 @@ fi
 
 # What becomes of this job, for `omb-py job status`.
 job=${COBALT_JOBID:--}
-start=$(date +%s).$$ # schedulers may start a job again
 signalled=
 record() {
-    printf '%s %s %s\n' "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$job" "$* start=$start" \
-        >> "${script%.sh}.record"
+    printf '%s %s %s %s\n' "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$job" scaling "$*" \
+        >> "$jobs/record"
 }
 trap 'record ended "exit=$?" ${signalled:+signalled=yes}' EXIT
 trap 'signalled=yes; exit 143' TERM
@@ -52,8 +50,7 @@ command -v omb-py > /dev/null ||
 # it is shorter, less job.reserve.
 sweep=(scaling --machine thetagpu)
 seconds=1740
-seconds=$(omb-py job begin "$script" "$job" "${sweep[@]}" \
-    --start "$start" --at-most "$seconds" --elapsed "$SECONDS") || exit
+seconds=$(omb-py job begin "$job" "${sweep[@]}" --at-most "$seconds" --elapsed "$SECONDS") || exit
 SECONDS=0
 omb-py sweep "${sweep[@]}" --stop-after "${seconds}s" &
 pid=$!
@@ -72,7 +69,7 @@ fi
 # 75: there is more to do, and this job came further. Another one goes on, or it is said why not.
 if [ "$code" -eq 75 ]; then
     trap "" TERM
-    omb-py job continue "$script" "$job" "${sweep[@]}" \
+    omb-py job continue "$job" "${sweep[@]}" \
         --chain resubmit ${signalled:+--signalled}
     exit
 fi

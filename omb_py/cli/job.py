@@ -6,7 +6,7 @@ import os
 import re
 import shlex
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,9 +19,7 @@ from omb_py.options.types import NewFolder, WholeNumber
 
 if TYPE_CHECKING:
     from omb_py.sweeps.batch import Job
-    from omb_py.sweeps.chain import ChainEndError, Link
-    from omb_py.sweeps.record import JobRecord
-    from omb_py.sweeps.submission import Submission
+    from omb_py.sweeps.jobs import ChainEndError, JobRecord, Submission
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -64,9 +62,9 @@ PARTS: Callable[[Any], Any] = options(
     click.option("--walltime", help="Time limit of each job, as in 30m or 0:30:00."),
     click.option(
         "--chain",
-        type=click.Choice(["resubmit", "depend", "none"]),
-        help="How to continue after the time limit: resubmit: each job submits the next; depend: "
-        "several jobs are queued, each after the one before; none: by hand.  [default: resubmit]",
+        type=click.Choice(["resubmit", "none"]),
+        help="How to continue after the time limit: each job submits the next, or none does.  "
+        "[default: resubmit]",
     ),
     PROFILE,
 )
@@ -126,81 +124,47 @@ def render_command(output: Path | None, **wishes: Any) -> None:
 @PARTS
 @FOLDER
 @click.option(
-    "--jobs",
-    "length",
-    type=WholeNumber(min=1),
-    help="Number of jobs with --chain depend; by default as many as the sweep may take.",
-)
-@click.option(
     "--force",
     is_flag=True,
     help="Submit even if a job of the script waits or runs, no row is missing, or an edited script "
     "is overwritten.",
 )
 @click.option("--dry-run", is_flag=True, help="Write the scripts and show the commands.")
-def submit_command(
-    sweep: tuple[str, ...], length: int | None, force: bool, dry_run: bool, **wishes: Any
-) -> None:
+def submit_command(sweep: tuple[str, ...], force: bool, dry_run: bool, **wishes: Any) -> None:
     """Submit the jobs of SWEEP, or batch scripts, and print the jobs' numbers.
 
     The scripts are written into the sweep's folder, from where each submits itself again. Those
-    without missing rows are left out. A SCRIPT keeps the account and queue of its last job.
+    without missing rows are left out.
     """
     with needing("sweep"):
-        from omb_py.sweeps import batch, render, submission
+        from omb_py.sweeps import jobs, render
 
     if all(word.endswith(".sh") for word in sweep):
         if any(wishes.values()):
             raise UsageError("a script has its own options: leave out all others")
-        made = [of_script(Path(word), length) for word in sweep]
+        made = [of_script(Path(word)) for word in sweep]
     elif len(sweep) > 1:
         raise UsageError("name one sweep, or scripts that end in .sh")
     else:
         wanted = scripts(sweep[0], **wishes)
         name_left_out(wanted)
         check_account(wanted, note if dry_run else refuse)
-        made = [
-            of_job(job, render.script(job), length, batch.most_at_once(job, len(wanted)))
-            for job in wanted
-        ]
-    made = submission.worthwhile(made, force, note)
-    if dry_run:
-        submission.check_edited([] if force else made)
-        for one in made:
-            one.write()
-            click.echo("\n".join(one.commands()))
-        return
-    submission.check(made, force, note)
-    submission.submit(made, click.echo)
+        made = [jobs.Submission(job, job.script, render.script(job)) for job in wanted]
+    jobs.submit(made, force, dry_run, click.echo, note)
 
 
-def of_job(job: Job, text: str, length: int | None, most: int) -> Submission:
-    """A sweep's job, whose script is to be made: as many jobs as are asked for or needed.
+def of_script(path: Path) -> Submission:
+    """A script that is there, which names its sweep."""
+    from omb_py.sweeps import jobs
 
-    Those needed are at most ``most``.
-    """
-    from omb_py.sweeps import chain, record, submission
-
-    path = job.root / "jobs" / f"{job.name}.sh"
-    link = chain.Link(job, path, "", job.nodes if job.only else None)
-    number = length or min(link.jobs_needed(text), most)
-    kept = record.path_of(path)
-    return submission.Submission(job.scheduler, path, kept, number, text, len(link.missing))
-
-
-def of_script(path: Path, length: int | None) -> Submission:
-    """A script that is there; how many jobs it takes is known of omb-py's own alone."""
-    from omb_py.sweeps import jobs, submission
-
-    text = jobs.text_of(path)
-    words = re.search(r"^sweep=\((.+)\)$", text, re.MULTILINE)
-    number, missing = length or 1, None
-    if words:
-        given = [str(path), "-", *shlex.split(words[1])]
-        link = LINKED.main(given, prog_name="omb-py job submit", standalone_mode=False)
-        number, missing = length or link.jobs_needed(text), len(link.missing)
-    scheduler, kept = jobs.scheduler_of(path), jobs.record_of(path)
-    return submission.Submission(scheduler, path, kept, number, missing=missing)
+    words = re.search(r"^sweep=\((.+)\)$", jobs.text_of(path), re.MULTILINE)
+    if words is None:
+        raise UsageError(
+            f"{path} is no script of omb-py job render: submit it by the scheduler's own command"
+        )
+    given = ["-", *shlex.split(words[1])]
+    job = IN_A_SCRIPT.main(given, prog_name="omb-py job submit", standalone_mode=False)
+    return jobs.Submission(job, path)
 
 
 def name_left_out(jobs: list[Job]) -> None:
@@ -228,7 +192,6 @@ def note(text: str) -> None:
 
 
 IN_JOB: Callable[[Any], Any] = options(
-    click.argument("script", type=click.Path(path_type=Path)),
     click.argument("number", metavar="JOB"),
     click.argument("sweep"),
     MACHINE,
@@ -248,18 +211,17 @@ IN_JOB: Callable[[Any], Any] = options(
 @click.option(
     "--elapsed", type=WholeNumber(min=0), required=True, help="Seconds since the script's begin."
 )
-@click.option("--start", help="Names this start of the job in its record.")
-def begin_command(at_most: int, elapsed: int, start: str | None, **words: Any) -> int:
+def begin_command(number: str, at_most: int, elapsed: int, **words: Any) -> int:
     """Print the seconds that the sweep in a job may take; its script calls it."""
     with needing("sweep"):
-        from omb_py.sweeps import chain
+        from omb_py.sweeps import jobs
 
-    link = replace(linked(**words), start=start)
+    job = in_job(number, **words)
     try:
-        seconds, why = chain.begin(link, at_most, elapsed)
-    except chain.ChainEndError as end:
-        return say_end(link, end, err=True)
-    if why is not None:
+        seconds, why = jobs.begin(job, number, at_most, elapsed)
+    except jobs.ChainEndError as end:
+        return say_end(job, end, err=True)
+    if why:
         note(why)
     click.echo(seconds)
     return 0
@@ -267,39 +229,44 @@ def begin_command(at_most: int, elapsed: int, start: str | None, **words: Any) -
 
 @command.command("continue", hidden=True)
 @IN_JOB
-@click.option("--chain", "kind", type=click.Choice(["resubmit", "depend", "none"]), required=True)
+@click.argument("kept", nargs=-1)
+@click.option("--chain", type=click.Choice(["resubmit", "none"]), required=True)
 @click.option("--signalled", is_flag=True)
-def continue_command(kind: str, signalled: bool, **words: Any) -> int:
+def continue_command(
+    number: str, kept: tuple[str, ...], chain: str, signalled: bool, **words: Any
+) -> int:
     """Let another job go on, or say why none does and how to go on; a job's script calls it."""
     with needing("sweep"):
-        from omb_py.sweeps import chain
+        from omb_py.sweeps import jobs
 
-    link = linked(**words)
+    job = in_job(number, **words)
     try:
-        number = chain.go_on(link, kind, signalled)
-    except chain.ChainEndError as end:
-        return say_end(link, end)
-    click.echo(f"job {number} goes on")
+        following = jobs.go_on(job, number, chain, signalled, kept)
+    except jobs.ChainEndError as end:
+        return say_end(job, end)
+    click.echo(f"job {following} goes on")
     return 0
 
 
-def linked(script: Path, number: str, nodes: int | None, **words: Any) -> Link:
+def in_job(number: str, nodes: int | None, **words: Any) -> Job:
     """The running job that the command line is about."""
-    from omb_py.sweeps.chain import Link
+    job = described(**words)
+    return job if nodes is None else replace(job, nodes=nodes, only=True)
 
-    return Link(described(**words), script, number, nodes)
 
-
-LINKED = click.command("sweep")(IN_JOB(linked))
+IN_A_SCRIPT = click.command("sweep")(IN_JOB(in_job))
 """Reads the words by which a script names its sweep."""
 
 
-def say_end(link: Link, end: ChainEndError, err: bool = False) -> int:
+def say_end(job: Job, end: ChainEndError, err: bool = False) -> int:
     """Say that no other job goes on, why, and what does, on stdout as the sweep; the exit code."""
-    planned = sum(point.rows for point in link.points)
+    from omb_py.sweeps.folder import Folder
+
+    planned = sum(point.rows for point in job.points)
+    there = sum(map(Folder(job.root).there, job.points))
     click.echo(f"omb-py: the chain of jobs ends here: {end}", err=err)
     how = f"; to go on: {end.command}" if end.command else ""
-    click.echo(f"omb-py: {link.rows} of {planned} rows are there{how}", err=err)
+    click.echo(f"omb-py: {there} of {planned} rows are there{how}", err=err)
     return end.exit_code
 
 
@@ -310,10 +277,10 @@ def say_end(link: Link, end: ChainEndError, err: bool = False) -> int:
 @FOLDER
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")
 def status_command(as_json: bool, **wishes: Any) -> int:
-    """Show what became of the jobs of SWEEP, how many rows are there, and why points failed.
+    """Show how many rows of SWEEP are there, what the scheduler says of its jobs, and what to do.
 
-    What the scheduler says of a job counts together with what the job recorded in
-    FOLDER/jobs/NAME.record. Where the scheduler has forgotten a job, the record says how it ended.
+    Of each script it names the job that waits or runs, otherwise the last one. Where the scheduler
+    has forgotten a job, FOLDER/jobs/record says how its script ended.
 
     \b
     Exit codes:
@@ -330,11 +297,9 @@ def status_command(as_json: bool, **wishes: Any) -> int:
     if as_json:
         import json
 
-        click.echo(json.dumps(status.as_json(found), indent=1))
+        click.echo(json.dumps(asdict(found), indent=1))
     else:
-        status.show(found)
-    if found.trouble:
-        click.echo(f"omb-py: {found.trouble}", err=True)
+        status.show(found, job.scheduler.title)
     return found.exit_code
 
 
@@ -353,14 +318,23 @@ def cancel_command(numbers: tuple[str, ...], nodes: int | None, **wishes: Any) -
     Exit codes: 0 none waits or runs any more, 1 the scheduler refuses or jobs have not ended.
     """
     with needing("sweep"):
-        from omb_py.sweeps import batch, cancelling
+        from omb_py.sweeps import batch, jobs
 
     job = described(**wishes)
+    known = {jobs.short(one.number) for one in jobs.read_record(job.scheduler, job.root)}
+    wanted = {jobs.short(number) for number in numbers}
+    if strange := wanted - known:
+        raise UsageError(
+            f"{', '.join(sorted(strange))} is not a job of {job.root}: 'omb-py job status' lists "
+            "its jobs"
+        )
 
     def chosen(one: JobRecord) -> bool:
-        return nodes in (None, batch.node_count(job.sweep, one.script))
+        name = jobs.short(one.number)
+        named = not wanted or name in wanted or name not in known  # submitted in this moment
+        return named and nodes in (None, batch.node_count(job.sweep, one.script))
 
-    return cancelling.cancel(job.scheduler, job.root, chosen, numbers, click.echo)
+    return jobs.cancel(job.scheduler, job.root, chosen, click.echo)
 
 
 def scripts(sweep: str, nodes: int | None, one_job: bool, **wishes: Any) -> list[Job]:

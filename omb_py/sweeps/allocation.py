@@ -9,10 +9,10 @@ from contextlib import suppress
 from omb_py.core.errors import OmbError
 from omb_py.core.text.words import count
 from omb_py.sweeps.commands import hosts
-from omb_py.sweeps.jobs import ask
 from omb_py.sweeps.launchers import LAUNCHERS
 from omb_py.sweeps.machine import Machine
 from omb_py.sweeps.points import Point
+from omb_py.sweeps.scheduler import ask
 
 PATIENCE = 30.0
 """Seconds that a scheduler's command may take to say how many nodes there are."""

@@ -13,8 +13,9 @@ from pydantic import ValidationError
 from omb_py.core.errors import UsageError
 from omb_py.core.text.words import count
 from omb_py.sweeps.config import Sweep
+from omb_py.sweeps.folder import Folder
 from omb_py.sweeps.machine import JobSettings, Machine
-from omb_py.sweeps.points import Plan, plan
+from omb_py.sweeps.points import Plan, Point, plan
 from omb_py.sweeps.quoting import file_name
 from omb_py.sweeps.scheduler import Scheduler
 from omb_py.sweeps.schedulers import SCHEDULERS
@@ -87,6 +88,33 @@ class Job:
         return self.folder or Path("sweeps", file_name(f"{self.sweep.name}-{self.machine.name}"))
 
     @property
+    def script(self) -> Path:
+        """The script that its jobs keep beside the results, and submit."""
+        return self.root / "jobs" / f"{self.name}.sh"
+
+    @property
+    def points(self) -> tuple[Point, ...]:
+        """The points that it measures."""
+        return self.plan.on(self.nodes if self.only else None).points
+
+    @property
+    def missing(self) -> list[Point]:
+        """Those of which a row is missing."""
+        folder = Folder(self.root)
+        return [point for point in self.points if folder.missing(point)]
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What names the sweep, its machine and its folder on a command line."""
+        return (self.sweep_word, "--machine", self.machine_word, *self.wishes)
+
+    @property
+    def submit_command(self) -> str:
+        """The command by which a person goes on with the script as it is, from anywhere."""
+        here = shlex.quote(str(Path.cwd()))
+        return f"cd {here} && omb-py job submit {shlex.quote(str(self.script))}"
+
+    @property
     def title(self) -> str:
         """The job's name for the scheduler: at most 15 characters, the first of them a letter."""
         part = f"-{self.nodes}n" if self.only else ""
@@ -98,7 +126,7 @@ class Job:
         """The command line that makes this script."""
         part = ["--nodes", str(self.nodes)] if self.only else []
         part += ["--one-job"] if not self.only and len(self.counts) > 1 else []
-        words = [self.sweep_word, "--machine", self.machine_word, *part, *self.wishes]
+        words = [*self.words[:3], *part, *self.wishes]
         return shlex.join(["omb-py", "job", "render", *words])
 
 
@@ -113,13 +141,6 @@ def jobs(job: Job, nodes: int | None, one_job: bool) -> list[Job]:
     for one in found:
         check_walltime(one.machine, one.nodes)
     return found
-
-
-def most_at_once(job: Job, scripts: int) -> int:
-    """How many jobs of each of so many scripts a user may have in the queue."""
-    queue = job.machine.queue
-    most = queue.max_queued if queue else None
-    return job.machine.job.max_jobs if most is None else max(1, most // scripts)
 
 
 def divided(job: Job, nodes: int | None, one_job: bool) -> list[Job]:
@@ -144,12 +165,6 @@ def node_count(sweep: Sweep, script: str) -> int | None:
     """The number of nodes on which a script's points are, by its name; None for all."""
     found = re.fullmatch(rf"{re.escape(file_name(sweep.name))}-(\d{{1,9}})-nodes?", script)
     return int(found[1]) if found else None
-
-
-def title_of(job: Job, script: str) -> str:
-    """The title of the job of a script, by the script's name."""
-    nodes = node_count(job.sweep, script)
-    return replace(job, nodes=nodes or job.nodes, only=nodes is not None).title
 
 
 def plan_jobs(sweep: Sweep, machine: Machine) -> Plan:

@@ -99,14 +99,11 @@ class JobSettings(Strict):
     """Limits of the machine's queues, a table for each. They hold for the queue that is chosen by
     `queue` or `--queue`: points that do not fit it are left out, a walltime that does not is an
     error. A queue without a table has the limits of the machine."""
-    chain: Literal["resubmit", "depend", "none"] = Field(default="resubmit", examples=["none"])
+    chain: Literal["resubmit", "none"] = Field(default="resubmit", examples=["none"])
     """How a sweep goes on after a job's walltime: `"resubmit"`, each job submits the next;
-    `"depend"`, several are submitted at once, each to begin when the one before has ended;
     `"none"`, by another `omb-py job submit` only. `--chain` takes another."""
     max_jobs: int = Field(default=50, ge=1, le=1000, examples=[100])
     """The most jobs of a chain, counted from the last submission by a person."""
-    max_idle_jobs: int = Field(default=2, ge=1, le=1000, examples=[1])
-    """A chain ends after so many jobs in a row that added no row."""
 
 
 class Machine(Strict):

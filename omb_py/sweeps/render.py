@@ -17,7 +17,7 @@ from omb_py.sweeps.batch import Job, without_account
 from omb_py.sweeps.field_types import clock
 from omb_py.sweeps.machine import DEFAULT_VENV
 from omb_py.sweeps.quoting import Safe, check, comment, directive, plain, shell
-from omb_py.sweeps.scheduler import Scheduler
+from omb_py.sweeps.scheduler import Kept, Scheduler
 from omb_py.sweeps.schedulers import SCHEDULERS
 
 MADE_BY = re.compile(r"^(# Made by: .+?)(?:  # ([0-9a-f]{8}))?$", re.MULTILINE)
@@ -58,7 +58,10 @@ def script(job: Job) -> str:
         own_venv=job.machine.virtual_environment != DEFAULT_VENV,
         sentinel=Safe(scheduler.sentinel),
         by_hand=by_hand(scheduler),
-        commands=" ".join(f"{name}={own}" for name, own in job.machine.scheduler_commands.items()),
+        kept=[
+            {name: Safe(getattr(one, name)) for name in ("option", "variable", "said")}
+            for one in kept_options(job)
+        ],
         without_account=bool(without_account(job.machine)),
         submit_folder=Safe(submit_folder(scheduler)),
         number=Safe(number(scheduler)),
@@ -144,25 +147,26 @@ def machine_words(job: Job) -> Safe:
 
 def on_command_line(job: Job) -> str:
     """What becomes of options that the job was submitted with, when it submits itself again."""
-    kept = " and ".join(kept_options(job))
-    if not kept or job.machine.chain != "resubmit":
+    names = " and ".join(one.name for one in kept_options(job))
+    if not names:
         return "Options on that command line hold for the first job only: for all, put them above."
-    return f"Of options on that command line it keeps {kept} for its next job: others go above."
+    return f"Of options on that command line it keeps {names} for its next job: others go above."
 
 
-def kept_options(job: Job) -> dict[str, tuple[str, str]]:
+def kept_options(job: Job) -> list[Kept]:
     """Options that the next job takes from this one, where the script itself does not say."""
     settings = job.settings
     said = {"account": settings.account is not None, "queue": settings.queue is not None}
     # Where a quality of service is the queue, the partition is the site's business.
     said["queue"] |= any(line.startswith("--qos") for line in settings.directives)
-    return {name: how for name, how in job.scheduler.kept.items() if not said[name]}
+    chain = settings.chain == "resubmit"
+    return [one for one in job.scheduler.kept if chain and not said[one.name]]
 
 
-def by_hand(scheduler: Scheduler, options: Sequence[str] = ()) -> str:
+def by_hand(scheduler: Scheduler) -> str:
     """How a person submits a script, whose name follows."""
     words = [word for word in scheduler.submit if not word.startswith("--")]
-    return shlex.join([*words, *options]) + (" <" if scheduler.from_standard_input else "")
+    return shlex.join(words) + (" <" if scheduler.from_standard_input else "")
 
 
 def submit_folder(scheduler: Scheduler) -> str:

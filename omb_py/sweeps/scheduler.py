@@ -1,53 +1,198 @@
-"""What there is to know of a batch scheduler."""
+"""What there is to know of a batch scheduler, and how what it says is read."""
 
 from __future__ import annotations
 
+import os
+import platform
 import re
+import shutil
+import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import IO, Any
 
-from omb_py.sweeps.answers import Ending, Layout, TimeSource, exit_code
+from omb_py.core.errors import OmbError
 
-WAITING, HELD, RUNNING = "waiting", "held", "running"
-ENDED, FAILED, CANCELLED, KILLED = "ended", "failed", "cancelled", "killed"
-"""What a job is doing. A scheduler that does not tell how a job ended says that it ended."""
+PATIENCE = 120.0
+"""Seconds that a scheduler's command may take before it is taken for hanging."""
 
-WALLTIME = "walltime"
-"""Why a job was killed: its time was over."""
 
-RESTARTED = "restarted"
-"""What a job's files may say: that the scheduler has ended it, to start it again."""
+@dataclass(frozen=True)
+class Said:
+    """What a scheduler says of a job: its own word for the state, and why in its own words."""
 
-ACTIVE: tuple[str, ...] = (WAITING, HELD, RUNNING)
-"""The states of jobs that are still to come to their end."""
+    word: str
+    why: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.word} ({self.why})" if self.why else self.word
+
+
+NOTHING = {"", "-", "N/A", "(null)", "None", "NONE"}
+"""How schedulers write that there is no value."""
+
+ATTRIBUTE = re.compile(r"^[ \t]+([A-Za-z_][\w.]*)[ \t]*[=:][ \t]?(.*)$", re.ASCII | re.MULTILINE)
+
+
+def in_columns(*names: str) -> Callable[[str], dict[str, Said]]:
+    """Read one line for each job, parted by bars: its number, the word, and reasons.
+
+    The ``names`` stand in front of the reasons, which may be empty.
+    """
+
+    def read(text: str) -> dict[str, Said]:
+        found = {}
+        for line in text.splitlines():
+            number, word, *reasons = [*(cell.strip() for cell in line.split("|")), ""]
+            why = zip(names, reasons, strict=False)
+            if number and word:
+                said = [f"{name} {value}".strip() for name, value in why if value not in NOTHING]
+                found[number] = Said(word, ", ".join(said))
+        return found
+
+    return read
+
+
+def in_blocks(first: str, word: str, *names: str) -> Callable[[str], dict[str, Said]]:
+    """Read lines ``name = value`` or ``name : value`` below one that has the job's number.
+
+    ``first`` finds the number. Where attributes are indented by blanks, lines that begin with a tab
+    go on with the value before.
+    """
+    begin = re.compile(rf"^[ \t]*{first}[ \t]*$", re.MULTILINE | re.IGNORECASE)
+
+    def read(text: str) -> dict[str, Said]:
+        _, *parts = begin.split(text)
+        found = {}
+        for number, block in zip(parts[::2], parts[1::2], strict=True):
+            lines = block.replace("\n\t", "") if block.startswith("\n ") else block
+            values = dict(reversed(ATTRIBUTE.findall(lines)))
+            why = [f"{name} {values[name]}" for name in names if name in values]
+            if word in values:
+                found[number] = Said(values[word].strip(), ", ".join(why))
+        return found
+
+    return read
+
+
+# How long a job may still run, as its scheduler says: each function reads one kind of answer.
+#
+# Each takes the answer, the time in Unix seconds and the seconds since the job's script began, and
+# returns the seconds that are left; None where the answer does not say.
+
+Reader = Callable[[str, float, float], float | None]
+
+CLOCK = re.compile(r"(?:(?:(\d+)[-:])?(\d+):)?(\d+):(\d+)(?:\.\d+)?", re.ASCII)
+"""``[[days-]hours:]minutes:seconds``; PBS may write the days with a colon."""
+
+FIELD = re.compile(
+    r"^\s*(Resource_List\.walltime|resources_used\.walltime|Walltime\.Remaining) = (\S+)", re.M
+)
+
+UNLIMITED = 2**32 - 1
+"""What Flux reports for a job without a time limit (``UINT_MAX``)."""
+
+
+@dataclass(frozen=True)
+class TimeSource:
+    """Where a job's time limit is to be had: a variable of its environment, or a command.
+
+    The job's number follows the words of ``command`` where ``numbered``.
+    """
+
+    read: Reader
+    variable: str = ""
+    command: tuple[str, ...] = ()
+    numbered: bool = True
+
+
+def end_time(text: str, now: float, elapsed: float) -> float | None:
+    """The job's end in Unix seconds: Cobalt's and Slurm's variables."""
+    return int(text) - now if text.isdecimal() else None
+
+
+def limit(text: str, now: float, elapsed: float) -> float | None:
+    """The walltime in seconds: Torque's ``PBS_WALLTIME``."""
+    return int(text) - elapsed if text.isdecimal() else None
+
+
+def clock_seconds(text: str) -> float | None:
+    """Seconds of ``[[days-]hours:]minutes:seconds`` or of plain seconds; None for anything else.
+
+    >>> clock_seconds("1-00:30:00")
+    88200.0
+    """
+    if text.isdecimal():
+        return float(text)
+    found = CLOCK.fullmatch(text)
+    if found is None:
+        return None
+    days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
+    return float(((days * 24 + hours) * 60 + minutes) * 60 + seconds)
+
+
+def squeue(text: str, now: float, elapsed: float) -> float | None:
+    """Slurm's time left (``%L``); ``UNLIMITED`` and ``NOT_SET`` say nothing."""
+    return clock_seconds(text.strip())
+
+
+def qstat(text: str, now: float, elapsed: float) -> float | None:
+    """PBS's and Torque's full status (``-f``).
+
+    ``resources_used`` is some minutes old, so the time since the script began counts if longer.
+    """
+    fields = {name: clock_seconds(value) for name, value in FIELD.findall(text)}
+    granted = fields.get("Resource_List.walltime")
+    used = max(elapsed, fields.get("resources_used.walltime") or 0.0)
+    found = [fields.get("Walltime.Remaining"), None if granted is None else granted - used]
+    return min((seconds for seconds in found if seconds is not None), default=None)
+
+
+def bjobs(text: str, now: float, elapsed: float) -> float | None:
+    """LSF's ``time_left``, ``hours:minutes L``; ``E`` marks an estimate that ends no job."""
+    found = re.fullmatch(r"(\d+):(\d+)\s*L", text.strip(), re.ASCII)
+    return None if found is None else float(int(found[1]) * 3600 + int(found[2]) * 60)
+
+
+def flux(text: str, now: float, elapsed: float) -> float | None:
+    """Whole seconds from ``flux job timeleft``."""
+    word = text.strip()
+    return float(word) if word.isdecimal() and int(word) < UNLIMITED else None
+
+
+@dataclass(frozen=True)
+class Kept:
+    """An option of ``submit`` that a job hands on to the next one where its script does not say.
+
+    ``variable`` of the job's environment has its value; ``said`` is a pattern, for `grep -E`, of
+    the options by which a directive says it.
+    """
+
+    name: str
+    option: str
+    variable: str
+    said: str
 
 
 @dataclass(frozen=True, eq=False)
 class Scheduler:
     """How to submit, submit again and ask, and what a job finds in its environment.
 
-    ``sentinel`` begins a directive, ``disabled`` one that is there to be filled in. ``submit`` and
-    ``status`` are the words before a script and a job's number; ``again`` submits from inside a
-    job, ``kept`` are its options from variables that say what the job itself was submitted with.
-    ``number`` finds a job's number in what ``submit`` says.
+    ``sentinel`` begins a directive, ``disabled`` one that is there to be filled in. ``submit``,
+    ``status`` and ``cancel`` are the words before a script and a job's number; ``again`` submits
+    from inside a job, with the options that are ``kept``. ``number`` finds a job's number in what
+    ``submit`` says.
 
     ``status`` takes several numbers, with ``joined`` between them where they are one word;
-    ``layout`` reads its answer, ``states`` tells what the words for a state mean, ``ending`` what
-    those for the end mean. ``history`` and ``history_layout`` are for jobs that ``status`` no
-    longer knows; it may be that a site has no such records. ``cancel`` takes one number.
-
-    ``outputs`` are names of a job's output in the folder from which it was submitted, with
-    ``{title}`` and ``{number}`` (without the server's name), ``logs`` those of other files about
-    its end. ``signs`` are patterns of phrases in these files or in the reason and substate
-    that ``status`` gives, and what they mean (`WALLTIME`, `CANCELLED`, `KILLED`, `RESTARTED`);
-    ``logged_exit`` finds the exit status in these files.
+    ``read`` reads its answer. Of the words for a state in it, ``queued`` and ``running`` are those
+    of jobs that have not ended. ``history`` is for jobs that ``status`` no longer knows; a site
+    need not have such records, which ``read_history`` reads. ``unknown`` is what ``status`` says of
+    a job that it does not know.
 
     ``settings`` are the resources of `JobSettings` that it knows. Where no host file says how many
-    nodes a job has, ``node_count_variables`` or ``node_count_command`` do. ``warnings``
-    are the signals it sends before a job's end, ``unknown`` what it says of a job that it does not
-    know. ``time_left`` are asked in turn for how long a job may still run. ``dependency`` are the
-    options by which a job waits for the end of another, whose number is put in for ``{}``.
+    nodes a job has, ``node_count_variables`` or ``node_count_command`` do. ``warnings`` are the
+    signals it sends before a job's end. ``time_left`` are asked in turn for how long a job may
+    still run.
 
     ``template`` is the Jinja2 text of a script for a scheduler that is not in ``templates/``, where
     those of omb-py's own are; like those it extends ``job.sh.j2``.
@@ -57,15 +202,20 @@ class Scheduler:
     sentinel: str
     submit: tuple[str, ...]
     status: tuple[str, ...]
-    number: re.Pattern[str]
-    layout: Layout
-    states: Mapping[str, str]
     cancel: tuple[str, ...]
+    number: re.Pattern[str]
+    read: Callable[[str], Mapping[str, Said]]
+    queued: frozenset[str]
+    running: frozenset[str]
+    unknown: tuple[str, ...] = ("unknown job",)
+    joined: str = ""
+    history: tuple[str, ...] = ()
+    read_history: Callable[[str], Mapping[str, Said]] | None = None
     settings: frozenset[str] = frozenset()
     disabled: str = ""
     from_standard_input: bool = False
     again: tuple[str, ...] = ()
-    kept: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    kept: tuple[Kept, ...] = ()
     job_id_variables: tuple[str, ...] = ()
     job_id_command: str = ""
     folder_variables: tuple[str, ...] = ()
@@ -74,22 +224,11 @@ class Scheduler:
     node_count_command: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ("TERM",)
     time_left: tuple[TimeSource, ...] = ()
-    dependency: tuple[str, ...] = ()
-    unknown: tuple[str, ...] = ("unknown job",)
-    joined: str = ""
-    ending: Callable[[str], Ending] = exit_code
     template: str = ""
-    history: tuple[str, ...] = ()
-    history_layout: Layout | None = None
-    outputs: tuple[str, ...] = ()
-    logs: tuple[str, ...] = ()
-    signs: Mapping[str, str] = field(default_factory=dict)
-    logged_exit: re.Pattern[str] | None = None
 
-    @property
-    def submit_again(self) -> tuple[str, ...]:
-        """The words that submit from inside a job."""
-        return self.again or self.submit
+    def is_active(self, said: Said | None) -> bool:
+        """Whether a job of which this is said waits or runs."""
+        return said is not None and said.word in self.queued | self.running
 
     @property
     def _commands(self) -> dict[str, tuple[str, ...]]:
@@ -120,3 +259,39 @@ class Scheduler:
     def unread(self) -> str:
         """What begins a directive that the scheduler shall not read."""
         return self.disabled or f"#{self.sentinel}"
+
+
+def ask(
+    scheduler: Scheduler,
+    words: Sequence[str],
+    text: IO[bytes] | None = None,
+    patience: float = PATIENCE,
+) -> subprocess.CompletedProcess[str]:
+    """Run a command of the scheduler; raises `OmbError` when it is not there or hangs."""
+    program = shutil.which(words[0])
+    if program is None:
+        raise OmbError(
+            f"there is no {words[0]} on {platform.node()}, the command of {scheduler.title}: go to "
+            "a host from which jobs are submitted, or use another --machine"
+        )
+    try:
+        return subprocess.run(
+            [program, *words[1:]],
+            stdin=text or subprocess.DEVNULL,
+            capture_output=True,
+            timeout=patience,
+            check=False,
+            encoding="utf-8",
+            errors="replace",
+            env={**os.environ, "LC_ALL": "C.UTF-8"},
+        )
+    except subprocess.TimeoutExpired as error:
+        raise OmbError(
+            f"{words[0]} has not answered in {patience:g} seconds: try again later"
+        ) from error
+
+
+def words_of(answer: subprocess.CompletedProcess[str]) -> str:
+    """What a command said, on one line."""
+    said = " ".join(f"{answer.stderr} {answer.stdout}".split())
+    return said[:1000] or f"exit code {answer.returncode} without a word"

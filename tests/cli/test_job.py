@@ -151,12 +151,10 @@ def test_submitting_prints_and_remembers_the_numbers(job: Command, sandbox: Sand
         "41 sweeps/mine-here/jobs/mine-1-node.sh",
         "42 sweeps/mine-here/jobs/mine-2-nodes.sh",
     ]
-    records = {
-        path.stem: path.read_text() for path in Path("sweeps/mine-here/jobs").glob("*.record")
-    }
-    assert [records[name].split()[1:] for name in ("mine-1-node", "mine-2-nodes")] == [
-        ["41", "submitted"],
-        ["42", "submitted"],
+    lines = Path("sweeps/mine-here/jobs/record").read_text().splitlines()
+    assert [line.split()[1:] for line in lines] == [
+        ["41", "mine-1-node", "submitted"],
+        ["42", "mine-2-nodes", "submitted"],
     ]
 
 
@@ -174,10 +172,16 @@ def test_scripts_can_be_submitted_as_they_are(job: Command, sandbox: Sandbox) ->
     assert sandbox.commands() == [["sbatch", "--parsable", "scripts/mine-here-1-node.sh"]]
     with pytest.raises(UsageError, match="a script has its own options: leave out all others"):
         job("submit", "scripts/mine-here-1-node.sh", "--queue", "fast")
+    Path("other.sh").write_text("#!/bin/bash\n")
+    with pytest.raises(UsageError, match=r"other\.sh is no script of omb-py job render: submit"):
+        job("submit", "other.sh")
 
 
 def test_before_any_job_there_is_none(job: Command) -> None:
-    assert job("status", *MINE)[0] == "no job has been submitted or begun in sweeps/mine-here"
+    assert [line for line in job("status", *MINE) if line] == [
+        "0 of 8 rows there, in sweeps/mine-here",
+        "no job waits or runs; to go on: omb-py job submit mine.toml --machine here.toml",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -219,4 +223,4 @@ def test_a_refused_submission_is_told_in_the_scheduler_s_words(
     sandbox.stand_in("sbatch", "echo 'sbatch: error: invalid partition' >&2; exit 1")
     with pytest.raises(OmbError, match=r"Slurm does not take .*: sbatch: error: invalid partition"):
         job("submit", *MINE, "--one-job")
-    assert not list(Path("sweeps/mine-here/jobs").glob("*.record"))
+    assert not Path("sweeps/mine-here/jobs/record").exists()

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
 from omb_py.cli import command
 from omb_py.core.errors import OmbError, UsageError
-from omb_py.sweeps import cancelling
+from omb_py.sweeps import jobs
 from omb_py.sweeps.config import Sweep
 from omb_py.sweeps.folder import FAILED, Attempt, Folder, State
 from omb_py.sweeps.machine import Machine
 from omb_py.sweeps.points import Point, plan
-from omb_py.sweeps.record import read_jobs
+from omb_py.sweeps.scheduler import Said
 from omb_py.sweeps.schedulers import SCHEDULERS
 from omb_py.sweeps.toml import read
 from tests.cli.test_job import MACHINE, MINE
@@ -26,7 +25,7 @@ from tests.sweeps.job_scripts import SWEEP, Sandbox
 FOLDER = Path("sweeps/mine-here")
 JOBS = FOLDER / "jobs"
 SQUEUE = 'for file in states/*; do [ ! -e "$file" ] || echo "$(< "$file")"; done'
-SCANCEL = 'echo "$1|CANCELLED|15|0:00|None|mine|$PWD/slurm-$1.out|" > states/$1'
+SCANCEL = 'echo "$1|CANCELLED|None" > states/$1'
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,7 @@ def sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Sandbox:
     """A folder with two configurations, and a Slurm whose jobs are files in ``states``."""
     made = Sandbox(tmp_path)
     made.enter(monkeypatch)
-    monkeypatch.setattr(cancelling, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(jobs, "FIRST_PAUSE", 0.01)
     Path("mine.toml").write_text(SWEEP)
     Path("here.toml").write_text(MACHINE)
     JOBS.mkdir(parents=True)
@@ -69,21 +68,15 @@ def job(sandbox: Sandbox, capsys: pytest.CaptureFixture[str]) -> Run:
     return run
 
 
-def slurm_has(number: str, state: str, exit_status: str = "0", left: str = "0:00") -> None:
+def slurm_has(number: str, state: str, reason: str = "None") -> None:
     """Let Slurm know of a job."""
-    output = f"{Path.cwd()}/slurm-{number}.out"
-    Path("states", number).write_text(
-        f"{number}|{state}|{exit_status}|{left}|None|mine|{output}|\n"
-    )
+    Path("states", number).write_text(f"{number}|{state}|{reason}\n")
 
 
-def recorded(script: str, *events: str) -> None:
-    """Add events to the record of a script, one a second."""
-    path = JOBS / f"{script}.record"
-    before = len(path.read_text().splitlines()) if path.exists() else 0
-    with path.open("a") as file:
-        for second, event in enumerate(events, before):
-            file.write(f"2026-11-22T20:00:{second:02d}Z {event}\n")
+def recorded(*events: str) -> None:
+    """Add events, each with job and script, to the sweep's record."""
+    with (JOBS / "record").open("a") as file:
+        file.writelines(f"2026-11-22T20:00:00Z {event}\n" for event in events)
 
 
 def points() -> tuple[Point, ...]:
@@ -108,40 +101,39 @@ def failed(point: Point, said: str) -> None:
     folder.note(point, State(attempts=(attempt,)))
 
 
-def test_each_job_has_a_row_with_its_state_rows_and_output(job: Run) -> None:
-    recorded("mine-1-node", "1 submitted", "1 began", "1 ended exit=0")
-    recorded("mine-2-nodes", "2 submitted", "2 began")
-    recorded("mine-2-nodes", "3 submitted after=2")
+def test_each_script_has_a_row_with_its_rows_its_job_and_what_is_said(job: Run) -> None:
+    recorded("1 mine-1-node submitted", "1 mine-1-node began", "1 mine-1-node ended exit=0")
+    recorded("2 mine-2-nodes submitted", "2 mine-2-nodes began", "3 mine-2-nodes submitted after=2")
     slurm_has("1", "COMPLETED")
-    slurm_has("2", "RUNNING", left="30:00")
-    slurm_has("3", "PENDING")
-    Path("slurm-1.out").touch()
+    slurm_has("2", "RUNNING")
+    slurm_has("3", "PENDING", "Dependency")
     for point in points():
         if point.nodes == 1:
             measured(point)
-    until = time.strftime("%Y-%m-%d %H:%M", time.localtime(time.time() + 1800))
     found = job("status", *MINE)
-    assert [line.split() for line in found.lines] == [
-        ["job", "script", "state", "rows", "output"],
-        ["1", "mine-1-node", "finished", "4", "of", "4", "slurm-1.out"],
-        [
-            *("2", "mine-2-nodes", "running", "until", *until.split(), "0", "of", "4"),
-            *("slurm-2.out", "(not", "there", "yet)"),
-        ],
-        [*("3", "mine-2-nodes", "waiting", "0", "of", "4"), "slurm-3.out", "(not", "there", "yet)"],
-        f"4 of 8 rows there, in {FOLDER}".split(),
+    title, head, _, *rows, empty, following = found.lines
+    assert title == f"4 of 8 rows there, in {FOLDER}"
+    assert head.split() == ["script", "rows", "job", "Slurm", "says", "why"]
+    assert [row.split() for row in rows] == [
+        "mine-1-node 4 of 4 1 COMPLETED its script ended with exit code 0".split(),
+        "mine-2-nodes 0 of 4 3 PENDING Dependency".split(),
     ]
+    assert empty == ""
+    assert following == "wait for the end of jobs 2, 3"
     assert found.code == 75
 
 
 def test_points_that_failed_are_gathered_by_their_messages(job: Run) -> None:
-    recorded("mine", "1 began", "1 ended exit=1")
+    recorded("1 mine began", "1 mine ended exit=1")
+    slurm_has("1", "FAILED", "NonZeroExitCode")
     first, *others = points()
     failed(first, "There are not enough slots")
     failed(others[0], "There are not enough slots")
     failed(others[1], "killed by signal 9")
     found = job("status", *MINE)
-    assert "failed (exit status 1)" in found.lines[1]
+    assert found.lines[3].split() == (
+        "mine 0 of 8 1 FAILED NonZeroExitCode; its script ended with exit code 1".split()
+    )
     assert found.lines[-4:] == [
         "3 points failed:",
         f"  {first.describe()} and 1 more: There are not enough slots ({FOLDER}/logs/{first.name}"
@@ -155,17 +147,22 @@ def test_points_that_failed_are_gathered_by_their_messages(job: Run) -> None:
 def test_scripts_with_missing_rows_are_proposed(job: Run, sandbox: Sandbox) -> None:
     job("submit", *MINE, "--nodes", "1", "--account", "ours")
     slurm_has("1234", "COMPLETED")
-    one, two = "omb-py job submit mine.toml --machine here.toml", f"{JOBS}/mine-1-node.sh"
-    assert job("status", *MINE).lines[-1].endswith(f": omb-py job submit {two} && {one} --nodes 2")
+    all_of_it = "omb-py job submit mine.toml --machine here.toml"
+    assert job("status", *MINE).lines[-1].endswith(f"; to go on: {all_of_it}")
+    job("submit", *MINE, "--nodes", "2", "--dry-run")
+    recorded("1235 mine-2-nodes submitted")
+    scripts = f"omb-py job submit {JOBS}/mine-2-nodes.sh {JOBS}/mine-1-node.sh"
+    assert job("status", *MINE).lines[-1].endswith(f"; to go on: {scripts}")
     for point in points():
         if point.nodes == 1:
             measured(point)
-    assert job("status", *MINE).lines[-1].endswith(f"; to go on: {one}")
-    sandbox.stand_in("sbatch", "echo 1235")
+    found = job("status", *MINE).lines[-1]
+    assert found.endswith(f"; to go on: omb-py job submit {JOBS}/mine-2-nodes.sh")
+    sandbox.stand_in("sbatch", "echo 1236")
     job("submit", *MINE, "--one-job")
-    slurm_has("1235", "COMPLETED")
-    proposed = json.loads("\n".join(job("status", *MINE, "--json").lines))["to_go_on"]
-    assert proposed == f"omb-py job submit {JOBS}/mine.sh"
+    slurm_has("1236", "COMPLETED")
+    found = job("status", *MINE).lines[-1]
+    assert found.endswith(f"; to go on: omb-py job submit {JOBS}/mine.sh")
 
 
 def test_an_edited_script_is_overwritten_only_by_force(job: Run) -> None:
@@ -208,102 +205,92 @@ def test_what_is_complete_is_not_submitted(job: Run, sandbox: Sandbox) -> None:
 
 
 def test_json_has_all_of_it(job: Run) -> None:
-    recorded("mine-1-node", "1 submitted", "1 began until=1795379100", "1 ended exit=75")
+    recorded("1 mine-1-node submitted", "1 mine-1-node began", "1 mine-1-node ended exit=75")
     failed(points()[0], "why")
     found = json.loads("\n".join(job("status", *MINE, "--json").lines))
     assert found["rows"] == 0
     assert found["planned"] == found["missing"] == 8
-    (one,) = found["jobs"]
-    assert (one["state"], one["exit_status"], one["words"]) == (
-        *("stopped", 75, "stopped with more to do"),
-    )
-    assert (one["nodes"], one["planned"], one["until"]) == (1, 4, 1795379100.0)
-    assert (one["output"], one["output_is_there"]) == ("mine-1n.o1", False)
-    assert found["failures"][0]["message"] == "why"
-
-
-def test_a_job_stopped_by_a_signal_is_not_cancelled_until_slurm_says_so(job: Run) -> None:
-    recorded("mine", "7 began start=5.1", "7 ended exit=75 signalled=yes start=5.1")
-    assert "stopped by a signal" in job("status", *MINE).lines[1]
-    slurm_has("7", "PENDING", left="30:00")
-    found = job("status", *MINE)
-    assert "waiting (to start again)" in found.lines[1]
-    assert (found.code, "to go on" in found.lines[-1]) == (75, False)
-    slurm_has("7", "CANCELLED", "15")
-    assert "cancelled" in job("status", *MINE).lines[1]
-
-
-def test_a_job_is_finished_or_another_goes_on(job: Run) -> None:
-    """Each began with so many rows; the third was submitted in time, and was not needed."""
-    recorded("mine", "1 submitted", "1 began", "1 rows=0", "2 submitted after=1")
-    recorded("mine", "1 ended exit=0", "2 began", "2 rows=6", "3 submitted after=2")
-    recorded("mine", "2 ended exit=0", "3 began", "3 rows=8", "3 ended exit=0")
-    for point in points():
-        measured(point)
-    found = json.loads("\n".join(job("status", *MINE, "--json").lines))
-    assert [one["words"] for one in found["jobs"]] == [
-        "stopped with more to do (2 goes on)",
-        "finished",
-        "finished",
+    assert found["exit_code"] == 1
+    assert found["scripts"] == [
+        {
+            "script": "mine-1-node",
+            "rows": 0,
+            "planned": 4,
+            "missing": 4,
+            "job": "1",
+            "state": "not known",
+            "why": "its script ended with exit code 75",
+        }
     ]
+    assert "why" in found["failures"][1]
+    assert "to go on: omb-py job submit" in found["next"]
+
+
+@pytest.mark.parametrize(
+    ("events", "state", "shown"),
+    [
+        (("ended exit=75 signalled=yes",), "PENDING", "its script ended with exit code 75 after a"),
+        (("began",), None, "not known its script was killed"),
+        (("began",), "TIMEOUT", "TIMEOUT its script was killed"),
+        (("submitted",), None, "not known its script did not begin"),
+        (("submitted", "cancelled"), "CANCELLED", "cancelled by omb-py; its script did not begin"),
+    ],
+)
+def test_the_record_says_what_the_scheduler_does_not(
+    job: Run, events: tuple[str, ...], state: str | None, shown: str
+) -> None:
+    recorded(*(f"7 mine {event}" for event in events))
+    if state is not None:
+        slurm_has("7", state)
+    assert shown in " ".join(job("status", *MINE).lines[3].split())
 
 
 def test_all_rows_there_is_exit_code_0(job: Run) -> None:
     for point in points():
         measured(point)
     found = job("status", *MINE)
-    assert (found.code, found.lines[-1]) == (0, f"8 of 8 rows there, in {FOLDER}")
+    assert found.lines[0] == f"8 of 8 rows there, in {FOLDER}"
+    assert (found.code, found.lines[-1]) == (0, f"complete: omb-py report {FOLDER}")
 
 
 def test_a_scheduler_that_does_not_answer_leaves_the_record(job: Run, sandbox: Sandbox) -> None:
-    recorded("mine", "1 began", "1 ended exit=75")
-    recorded("mine", "2 began")
+    recorded("1 mine-1-node began", "1 mine-1-node ended exit=75", "2 mine-2-nodes began")
     sandbox.stand_in(
         "squeue", "echo 'squeue: error: Unable to contact slurm controller' >&2; exit 1"
     )
     found = job("status", *MINE)
-    assert [line.split()[2] for line in found.lines[1:3]] == ["stopped", "unknown"]
-    assert found.err.startswith(
-        "omb-py: Slurm does not tell about jobs 1, 2: squeue: error: Unable"
+    assert [line.split()[5:] for line in found.lines[3:5]] == [
+        "no answer its script ended with exit code 75".split(),
+        ["no", "answer"],
+    ]
+    assert found.lines[-1].startswith(
+        "ask again later: Slurm does not tell about jobs 1, 2: squeue: error: Unable"
     )
     assert found.code == 69
     (sandbox.programs / "squeue").unlink()
-    assert "there is no squeue on" in job("status", *MINE).err
-
-
-def test_cobalt_forgets_jobs_and_their_files_tell_how_they_ended(
-    job: Run, sandbox: Sandbox
-) -> None:
-    Path("here.toml").write_text(MACHINE.replace("slurm", "cobalt"))
-    sandbox.stand_in("qstat", "exit 1")  # as it does when it knows none of the jobs
-    recorded("mine", "1 began", "2 began", "3 began", "4 began", "4 ended exit=75")
-    log = "Sun Nov 22 20:00:00 2026 +0000 (UTC) Info:"
-    Path("1.cobaltlog").write_text(f"{log} maximum execution time exceeded; initiating job\n")
-    Path("2.cobaltlog").write_text(f"{log} task completed normally with an exit code of 1; in\n")
-    Path("1.output").touch()
-    lines = [line.split(maxsplit=2)[2] for line in job("status", *MINE).lines[1:5]]
-    assert [" ".join(line.split()) for line in lines] == [
-        "killed at its walltime 0 of 8 1.output",
-        "failed (exit status 1) 0 of 8 2.output (not there)",
-        "killed 0 of 8 3.output (not there)",
-        "stopped with more to do 0 of 8 4.output (not there)",
-    ]
+    assert "there is no squeue on" in job("status", *MINE).lines[-1]
 
 
 @pytest.mark.parametrize("name", SCHEDULERS)
-def test_each_scheduler_s_own_command_cancels(name: str, sandbox: Sandbox) -> None:
+def test_each_scheduler_s_own_command_cancels(
+    name: str, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
     row = SCHEDULERS[name]
+    monkeypatch.setattr(jobs, "CANCEL_SECONDS", 0.0)
+    monkeypatch.setattr(jobs, "said_of", lambda row, numbers, patience: {"1": Said("R")})
     sandbox.stand_in(row.cancel[0])
-    recorded("mine", "1 submitted")
-    (one,) = read_jobs(row, FOLDER)
-    assert cancelling.cancel_one(row, FOLDER, one) == ""
+    recorded("1 mine submitted")
+    told: list[str] = []
+    running = replace(row, running=frozenset({"R"}))
+    assert jobs.cancel(running, FOLDER, lambda job: True, told.append) == 1
     assert sandbox.commands() == [[*row.cancel, "1"]]
-    assert read_jobs(row, FOLDER)[0].cancelled
+    assert jobs.read_record(row, FOLDER)[0].cancelled
+    assert told[-1] == f"1 mine: {row.title} has not ended it: R"
 
 
 def test_jobs_are_cancelled_the_last_first_and_told(job: Run, sandbox: Sandbox) -> None:
-    recorded("mine-1-node", "1 submitted")
-    recorded("mine-2-nodes", "2 submitted", "3 submitted", "4 submitted")
+    recorded("1 mine-1-node submitted")
+    recorded(*(f"{number} mine-2-nodes submitted" for number in "234"))
     slurm_has("1", "RUNNING")
     slurm_has("2", "COMPLETED")
     slurm_has("3", "RUNNING")
@@ -311,17 +298,17 @@ def test_jobs_are_cancelled_the_last_first_and_told(job: Run, sandbox: Sandbox) 
     slurm_has("99", "RUNNING")
     found = job("cancel", *MINE)
     assert found.lines == [
-        "4 mine-2-nodes: cancelled (waiting before)",
-        "3 mine-2-nodes: cancelled (running before)",
-        "1 mine-1-node: cancelled (running before)",
+        "4 mine-2-nodes: cancelled (PENDING before)",
+        "3 mine-2-nodes: cancelled (RUNNING before)",
+        "1 mine-1-node: cancelled (RUNNING before)",
     ]
     assert found.code == 0
     cancelled = [words for words in sandbox.commands() if words[0] == "scancel"]
     assert cancelled == [["scancel", "4"], ["scancel", "3"], ["scancel", "1"]]
-    states = [line.split()[2] for line in job("status", *MINE).lines[1:5]]
-    assert states == ["cancelled", "finished", "cancelled", "cancelled"]
+    states = [line.split()[5] for line in job("status", *MINE).lines[3:5]]
+    assert states == ["CANCELLED", "CANCELLED"]
     again = job("cancel", *MINE)
-    assert again.lines == [f"nothing to cancel: none of 4 jobs in {FOLDER} waits or runs"]
+    assert again.lines == [f"nothing to cancel: no job in {FOLDER} waits or runs"]
     assert again.code == 0
 
 
@@ -329,8 +316,8 @@ def test_jobs_are_cancelled_the_last_first_and_told(job: Run, sandbox: Sandbox) 
     ("words", "left"), [(("--nodes", "1"), {"2", "3"}), (("2",), {"1", "3"}), (("3", "1"), {"2"})]
 )
 def test_some_of_the_jobs_can_be_chosen(job: Run, words: tuple[str, ...], left: set[str]) -> None:
-    recorded("mine-1-node", "1 submitted")
-    recorded("mine-2-nodes", "2 submitted", "3 submitted")
+    recorded("1 mine-1-node submitted")
+    recorded(*(f"{number} mine-2-nodes submitted" for number in "23"))
     for number in "123":
         slurm_has(number, "RUNNING")
     assert job("cancel", *MINE, *words).code == 0
@@ -341,23 +328,23 @@ def test_some_of_the_jobs_can_be_chosen(job: Run, words: tuple[str, ...], left: 
 def test_a_job_that_is_submitted_in_that_moment_is_cancelled_too(
     job: Run, sandbox: Sandbox
 ) -> None:
-    recorded("mine", "1 submitted")
+    recorded("1 mine submitted")
     slurm_has("1", "RUNNING")
     follow = (
-        'if [ "$1" = 1 ]; then echo "2|PENDING|0|0:00|None|mine|x|" > states/2; '
-        f"echo 2026-11-22T20:00:00Z 2 submitted after=1 >> {JOBS}/mine.record; fi"
+        'if [ "$1" = 1 ]; then echo "2|PENDING|None" > states/2; '
+        f"echo 2026-11-22T20:00:00Z 2 mine submitted after=1 >> {JOBS}/record; fi"
     )
     sandbox.stand_in("scancel", f"{SCANCEL}\n{follow}")
     found = job("cancel", *MINE, "1")
     assert found.lines == [
-        "1 mine: cancelled (running before)",
-        "2 mine: cancelled (waiting before)",
+        "1 mine: cancelled (RUNNING before)",
+        "2 mine: cancelled (PENDING before)",
     ]
     assert found.code == 0
 
 
 def test_what_the_scheduler_refuses_is_told_in_its_words(job: Run, sandbox: Sandbox) -> None:
-    recorded("mine", "1 submitted", "2 submitted")
+    recorded("1 mine submitted", "2 mine submitted")
     slurm_has("1", "RUNNING")
     slurm_has("2", "PENDING")
     sandbox.stand_in(
@@ -365,7 +352,7 @@ def test_what_the_scheduler_refuses_is_told_in_its_words(job: Run, sandbox: Sand
     )
     found = job("cancel", *MINE)
     assert found.lines == [
-        "2 mine: cancelled (waiting before)",
+        "2 mine: cancelled (PENDING before)",
         "1 mine: Slurm does not cancel it: scancel: Access denied",
     ]
     assert found.code == 1
@@ -373,26 +360,26 @@ def test_what_the_scheduler_refuses_is_told_in_its_words(job: Run, sandbox: Sand
 
 def test_a_job_that_ends_before_it_is_cancelled_is_no_refusal(job: Run, sandbox: Sandbox) -> None:
     """Slurm's `qdel` fails without a word for a job that has ended."""
-    recorded("mine", "1 submitted")
+    recorded("1 mine submitted")
     slurm_has("1", "RUNNING")
-    sandbox.stand_in("scancel", 'echo "1|COMPLETED|0|0:00|None|mine|x|" > states/1; exit 1')
+    sandbox.stand_in("scancel", 'echo "1|COMPLETED|None" > states/1; exit 1')
     assert job("cancel", *MINE).code == 0
 
 
 def test_a_job_that_does_not_end_is_told(
     job: Run, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cancelling, "PATIENCE", 0.1)
-    recorded("mine", "1 submitted")
+    monkeypatch.setattr(jobs, "CANCEL_SECONDS", 0.1)
+    recorded("1 mine submitted")
     slurm_has("1", "RUNNING")
     sandbox.stand_in("scancel")
     found = job("cancel", *MINE)
-    assert found.lines[-1] == "1 mine: Slurm has not ended it in 0.1 seconds"
+    assert found.lines[-1] == "1 mine: Slurm has not ended it: RUNNING"
     assert found.code == 1
 
 
 def test_only_jobs_of_the_sweep_s_record_are_cancelled(job: Run, sandbox: Sandbox) -> None:
-    recorded("mine", "1 submitted")
+    recorded("1 mine submitted")
     slurm_has("1", "RUNNING")
     slurm_has("99", "RUNNING")
     with pytest.raises(
@@ -403,7 +390,7 @@ def test_only_jobs_of_the_sweep_s_record_are_cancelled(job: Run, sandbox: Sandbo
 
 
 def test_without_a_word_of_the_scheduler_nothing_is_cancelled(job: Run, sandbox: Sandbox) -> None:
-    recorded("mine", "1 submitted")
+    recorded("1 mine submitted")
     sandbox.stand_in("squeue", "echo 'no contact' >&2; exit 1")
     with pytest.raises(OmbError, match="Slurm does not tell about job 1: no contact"):
         job("cancel", *MINE)

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from omb_py.analysis.compare import summary
 from omb_py.core import errors
 from omb_py.core.errors import OmbError
-from omb_py.sweeps import chain, status
+from omb_py.sweeps import jobs, status
 from tests.docs.pages import DOCS
 
 ROW = re.compile(r"^\| (\d+) \|.*\|([^|]*)\|$", re.MULTILINE)
 WITHOUT_ERROR = {
-    *(0, summary.FAILED, summary.UNDECIDED, errors.INTERRUPTED, chain.ChainEndError.exit_code),
+    *(0, summary.FAILED, summary.UNDECIDED, errors.INTERRUPTED, jobs.ChainEndError.exit_code),
     *(status.COMPLETE, status.INCOMPLETE, status.UNDER_WAY, status.NO_ANSWER),
 }
 

@@ -6,14 +6,12 @@ import json
 import shlex
 import shutil
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from omb_py.sweeps import record
-from omb_py.sweeps.record import read_jobs
+from omb_py.sweeps.jobs import read_record
 from omb_py.sweeps.schedulers import SCHEDULERS
 from omb_py.tracing.profile.store import load
 from tests import ROOT
@@ -76,26 +74,26 @@ def prepare(
     (folder / "here.toml").write_text(MACHINE.format(scheduler=scheduler))
 
 
-def state_in_status(slurm: Slurm, folder: Path, number: str) -> tuple[str, int | None]:
-    """The state of a job and its exit status, as `omb-py job status` has them."""
+def in_status(slurm: Slurm, folder: Path) -> tuple[str, str, str]:
+    """The job of the only script, its state and why, as `omb-py job status` has them."""
     words = [sys.executable, "-m", "omb_py", "job", "status", *MINE, "--json"]
     # its own exit code tells whether all rows are there
     found = json.loads(slurm.run("sh", "-c", f"{shlex.join(words)} || true", cwd=folder))
-    (job,) = (job for job in found["jobs"] if job["number"] == number)
-    return job["state"], job["exit_status"]
+    (script,) = found["scripts"]
+    return script["job"], script["state"], script["why"]
 
 
 def record_began(folder: Path, number: str, scheduler: str) -> None:
     """Let a job that is not ours be in the record of the sweep, with its start and no end."""
     prepare(folder, scheduler)
-    path = folder / "sweeps/mine-here/jobs/mine.record"
+    path = folder / "sweeps/mine-here/jobs/record"
     path.parent.mkdir(parents=True)
-    path.write_text(f"2026-11-22T20:00:00Z {number} began host=n1\n")
+    path.write_text(f"2026-11-22T20:00:00Z {number} mine began host=n1\n")
 
 
 def numbers(folder: Path) -> list[str]:
     """The jobs of the sweep so far."""
-    return [job.number for job in read_jobs(SCHEDULERS["slurm"], folder / "sweeps/mine-here")]
+    return [job.number for job in read_record(SCHEDULERS["slurm"], folder / "sweeps/mine-here")]
 
 
 def measured(folder: Path) -> int:
@@ -108,27 +106,28 @@ def measured(folder: Path) -> int:
 def test_a_sweep_is_complete_after_one_command(
     slurm: Slurm, tmp_path: Path, scheduler: str
 ) -> None:
-    """Of two jobs for each script, the second waits for the first and finds nothing to do."""
     prepare(tmp_path, scheduler)
-    submitted = omb_py(slurm, tmp_path, "job", "submit", *MINE, "--chain", "depend", "--jobs", "2")
-    scripts = [f"sweeps/mine-here/jobs/mine-{name}.sh" for name in ("1-node", "2-nodes")]
-    assert [line.split()[1] for line in submitted] == [scripts[0]] * 2 + [scripts[1]] * 2
-    for line in submitted:
-        number = line.split()[0]
+    submitted = omb_py(slurm, tmp_path, "job", "submit", *MINE)
+    names = ("mine-1-node", "mine-2-nodes")
+    assert [line.split()[1] for line in submitted] == [
+        f"sweeps/mine-here/jobs/{name}.sh" for name in names
+    ]
+    ended = [line.split()[0] for line in submitted]
+    for number in ended:
         assert wait_for_end(slurm, number, SECONDS) == "COMPLETED", output(tmp_path, number)
     assert measured(tmp_path) == ROWS
-    *lines, there = omb_py(slurm, tmp_path, "job", "status", *MINE)
-    for line, printed in zip(lines[1:], submitted, strict=True):
-        number, script = printed.split()
-        *words, file = line.split()
-        assert words == [number, Path(script).stem, "finished", "4", "of", "4"]
-        assert (tmp_path / file).is_file()
+    there, _, _, *rows, empty, complete = omb_py(slurm, tmp_path, "job", "status", *MINE)
     assert there == f"{ROWS} of {ROWS} rows there, in sweeps/mine-here"
-    for script in scripts:
-        path = (tmp_path / script).with_suffix(".record")
-        names = [event.name for event in record.events(path, SCHEDULERS[scheduler]) if event.name]
-        assert Counter(names) == {"submitted": 2, "began": 2, "ended": 2}
-        assert [name for name in names if name != "submitted"] == ["began", "ended"] * 2
+    word = "COMPLETED" if scheduler == "slurm" else "C"
+    assert [row.split() for row in rows] == [
+        [name, "4", "of", "4", number, word, *"its script ended with exit code 0".split()]
+        for name, number in zip(names, ended, strict=True)
+    ]
+    assert (empty, complete) == ("", "complete: omb-py report sweeps/mine-here")
+    found = read_record(SCHEDULERS[scheduler], tmp_path / "sweeps/mine-here")
+    assert [(job.number, job.began, job.exit_code) for job in found] == [
+        (number, True, 0) for number in ended
+    ]
 
 
 def test_a_job_profiles_an_application_on_both_nodes(slurm: Slurm, tmp_path: Path) -> None:
@@ -187,8 +186,8 @@ def assert_a_second_job_ends_it(slurm: Slurm, tmp_path: Path, first: str) -> Non
     assert len(found) == 2, output(tmp_path, first)
     for number in found:
         assert wait_for_end(slurm, number, SECONDS) == "COMPLETED", output(tmp_path, number)
-    assert state_in_status(slurm, tmp_path, first) == ("stopped", 0)
-    assert state_in_status(slurm, tmp_path, found[1]) == ("finished", 0)
+    complete = (found[1], "COMPLETED", "its script ended with exit code 0")
+    assert in_status(slurm, tmp_path) == complete
     states = [json.loads(path.read_text()) for path in tmp_path.glob("sweeps/*/state/*.state")]
     assert sum(attempt["rows"] for one in states for attempt in one["attempts"]) == ROWS
 
@@ -231,18 +230,19 @@ def test_a_running_job_is_not_submitted_again_and_a_cancelled_one_does_not_come_
     prepare(tmp_path, "slurm", sweep=HANGING)
     (line,) = omb_py(slurm, tmp_path, "job", "submit", *MINE, "--one-job")
     number = line.split()[0]
-    with pytest.raises(AssertionError, match=rf"job {number} of \S+ is \w+ and .* by --force"):
+    with pytest.raises(AssertionError, match=rf"job {number} of \S+ is [A-Z]+.* by --force"):
         omb_py(slurm, tmp_path, "job", "submit", *MINE, "--one-job")
     wait_until(lambda: measured(tmp_path) > 0, SECONDS, lambda: slurm.run("squeue"))
     with pytest.raises(AssertionError, match="ends with 75"):  # it is under way
         omb_py(slurm, tmp_path, "job", "status", *MINE)
     assert omb_py(slurm, tmp_path, "job", "cancel", *MINE) == [
-        f"{number} mine: cancelled (running before)"
+        f"{number} mine: cancelled (RUNNING before)"
     ]
     assert state(slurm, number) == "CANCELLED"
     assert numbers(tmp_path) == [number]
-    assert state_in_status(slurm, tmp_path, number) == ("cancelled", 75)
-    assert "the chain of jobs ends here: this job was cancelled" in output(tmp_path, number)
+    why = "cancelled by omb-py; its script ended with exit code 75 after a signal"
+    assert in_status(slurm, tmp_path) == (number, "CANCELLED", why)
+    assert "the chain of jobs ends here: a signal stopped this job" in output(tmp_path, number)
 
 
 def requeue(slurm: Slurm, folder: Path, job: str) -> None:
@@ -255,28 +255,22 @@ def requeue(slurm: Slurm, folder: Path, job: str) -> None:
 
 @pytest.mark.usefixtures("long_time")
 def test_a_job_that_slurm_starts_again_twice_loses_no_row(slurm: Slurm, tmp_path: Path) -> None:
-    """Of two jobs, the second waits for the end of the first, each start of which measures some."""
     prepare(tmp_path, "slurm", row_seconds=0.5)
     with (tmp_path / "here.toml").open("a") as machine:
         machine.write('directives = ["--requeue"]\n')
-    words = ("--one-job", "--chain", "depend", "--jobs", "2")
-    first, second = (
-        line.split()[0] for line in omb_py(slurm, tmp_path, "job", "submit", *MINE, *words)
-    )
+    (line,) = omb_py(slurm, tmp_path, "job", "submit", *MINE, "--one-job")
+    job = line.split()[0]
     for _ in range(2):
-        requeue(slurm, tmp_path, first)
-        assert f"\njob {first} goes on\n" in output(tmp_path, first)
-        assert "to go on:" not in output(tmp_path, first)
-        assert state(slurm, second) == "PENDING"
-        with pytest.raises(AssertionError, match=rf"job {second} of \S+ is waiting"):
+        requeue(slurm, tmp_path, job)
+        assert "it goes on only if Slurm starts it again" in output(tmp_path, job)
+        with pytest.raises(AssertionError, match=rf"job {job} of \S+ is PENDING"):
             omb_py(slurm, tmp_path, "job", "submit", "sweeps/mine-here/jobs/mine.sh")
-        slurm.run("scontrol", "update", f"JobId={first}", "StartTime=now")  # not in two minutes
-    assert wait_for_end(slurm, first, SECONDS) == "COMPLETED", output(tmp_path, first)
-    assert wait_for_end(slurm, second, SECONDS) == "COMPLETED", output(tmp_path, second)
+        slurm.run("scontrol", "update", f"JobId={job}", "StartTime=now")  # not in two minutes
+    assert wait_for_end(slurm, job, SECONDS) == "COMPLETED", output(tmp_path, job)
     assert measured(tmp_path) == ROWS
-    assert [state_in_status(slurm, tmp_path, job) for job in (first, second)] == [
-        ("finished", 0)
-    ] * 2
+    assert numbers(tmp_path) == [job]
+    complete = (job, "COMPLETED", "its script ended with exit code 0")
+    assert in_status(slurm, tmp_path) == complete
 
 
 def test_what_slurm_refuses_is_told_in_its_words(slurm: Slurm, tmp_path: Path) -> None:
@@ -301,9 +295,6 @@ def test_slurm_takes_the_job_of_a_new_machine_file(slurm: Slurm, tmp_path: Path)
     assert "\n#SBATCH --nodes=2\n" in (tmp_path / "job.sh").read_text()
 
 
-def test_slurm_forgets_jobs_that_it_never_had(slurm: Slurm, tmp_path: Path) -> None:
-    prepare(tmp_path, "slurm")
-    path = tmp_path / "sweeps/mine-here/jobs/mine.record"
-    path.parent.mkdir(parents=True)
-    path.write_text("2026-11-22T20:00:00Z 999999 submitted\n")
-    assert state_in_status(slurm, tmp_path, "999999") == ("forgotten", None)
+def test_slurm_does_not_know_jobs_that_it_never_had(slurm: Slurm, tmp_path: Path) -> None:
+    record_began(tmp_path, "999999", "slurm")
+    assert in_status(slurm, tmp_path) == ("999999", "not known", "its script was killed")

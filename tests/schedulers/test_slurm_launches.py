@@ -18,7 +18,7 @@ from tests.schedulers.batch import (
     wait_for_end,
     wait_until,
 )
-from tests.schedulers.test_job_command import record_began, state_in_status
+from tests.schedulers.test_job_command import in_status, record_began
 
 DIRECTIVES = {
     "sbatch": "#SBATCH --nodes=2\n#SBATCH --ntasks-per-node={}\n#SBATCH --time=5\n",
@@ -77,7 +77,7 @@ def test_a_job_that_fails_is_known_to_have_failed(
     assert wait_for_end(slurm, job, SECONDS) == "FAILED"
     assert "--no-such-option" in output(tmp_path, job)
     record_began(tmp_path, job, scheduler="slurm")
-    assert state_in_status(slurm, tmp_path, job) == ("failed", 2)
+    assert in_status(slurm, tmp_path) == (job, "FAILED", "NonZeroExitCode; its script was killed")
 
 
 @pytest.mark.product(strength=0)
@@ -113,6 +113,6 @@ def test_at_its_walltime_every_process_of_a_job_gets_term_and_then_kill(
 
     assert wait_for_end(slurm, job, SECONDS) == "TIMEOUT"
     record_began(tmp_path, job, scheduler="slurm")
-    assert state_in_status(slurm, tmp_path, job) == ("killed", None)
+    assert in_status(slurm, tmp_path) == (job, "TIMEOUT", "TimeLimit; its script was killed")
     assert (tmp_path / "script-said").read_text() == "TERM\n"
     assert len((tmp_path / "rank-said").read_text().split()) >= 2

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from omb_py.sweeps.record import jobs_in
+from omb_py.sweeps.jobs import read_record
 from omb_py.sweeps.schedulers import SCHEDULERS
 from tests import ROOT
 from tests.schedulers.batch import (
@@ -75,7 +75,7 @@ def test_a_job_killed_at_its_walltime_submits_another_that_goes_on(
     assert wait_for_end(slurm, job, 90) == "TIMEOUT"
     wait_for_all_from(slurm, tmp_path, 300)
     assert before != rows_in(folder) == SCALING.planned, output(tmp_path, job)
-    jobs = jobs_in(folder / "jobs/scaling.record", SCHEDULERS["torque"])
+    jobs = read_record(SCHEDULERS["torque"], folder)
     assert jobs[0].number == job
     assert state(slurm, jobs[-1].number) == "COMPLETED"
 

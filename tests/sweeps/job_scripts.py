@@ -90,7 +90,7 @@ class Ran:
 
     @property
     def continued(self) -> list[list[str]]:
-        """The options of each `omb-py job continue`, after script, job and sweep."""
+        """The options of each `omb-py job continue`, after job and sweep."""
         found = (words for words in self.of("omb-py") if words[:2] == ["job", "continue"])
         return [words[words.index("--chain") :] for words in found]
 
@@ -98,7 +98,7 @@ class Ran:
 class Sandbox:
     """A folder to run scripts in, with no program on the PATH but stand-ins and what they need."""
 
-    needed = ("bash", "mkdir", "install", "date", "touch", "cat", "sleep")
+    needed = ("bash", "mkdir", "install", "date", "touch", "cat", "sleep", "grep")
 
     def __init__(self, root: Path, sweep_ends: str = "exit 0") -> None:
         """``sweep_ends`` is what `omb-py sweep` does after it is recorded."""

@@ -12,11 +12,12 @@ import pytest
 
 from omb_py.cli import command
 from omb_py.core.errors import OmbError, UsageError
-from omb_py.sweeps import chain, jobs, record
+from omb_py.sweeps import jobs
 from omb_py.sweeps.batch import Job
 from omb_py.sweeps.files import locked
+from omb_py.sweeps.folder import Folder
+from omb_py.sweeps.jobs import JobRecord
 from omb_py.sweeps.schedulers import SCHEDULERS
-from omb_py.sweeps.submission import unsaid
 from tests.sweeps.job_scripts import SWEEP, Sandbox
 
 MACHINE = """\
@@ -64,21 +65,20 @@ class Site:
     def begin(self, number: str = "7", at_most: int = 1740, elapsed: int = 0) -> int:
         """`omb-py job begin` as the script has it."""
         limits = ("--at-most", str(at_most), "--elapsed", str(elapsed))
-        return self.job("begin", str(SCRIPT), number, *WHERE, *limits)
+        return self.job("begin", number, *WHERE, *limits)
 
     def go_on(self, number: str = "7", kind: str = "resubmit", *words: str) -> int:
         """`omb-py job continue` as the script has it."""
-        return self.job("continue", str(SCRIPT), number, *WHERE, "--chain", kind, *words)
+        return self.job("continue", number, *WHERE, "--chain", kind, *words)
 
     def record(self, number: str, *words: str) -> None:
         """Add an event to the record."""
-        record.append(record.path_of(SCRIPT), number, words)
+        jobs.append(FOLDER.parent, number, "mine", *words)
 
     @property
-    def events(self) -> list[tuple[str, str, dict[str, str]]]:
-        """Job, event and values of each line of the record."""
-        found = record.events(record.path_of(SCRIPT), SCHEDULERS[self.scheduler])
-        return [(event.job, event.name, dict(event.values)) for event in found]
+    def jobs(self) -> list[JobRecord]:
+        """The jobs that are recorded."""
+        return jobs.read_record(SCHEDULERS[self.scheduler], FOLDER.parent)
 
     def submissions(self, program: str = "sbatch") -> list[list[str]]:
         """The words of each submission."""
@@ -93,7 +93,7 @@ def site(
     sandbox = Sandbox(tmp_path)
     for row in SCHEDULERS.values():
         names = {source.variable for source in row.time_left if source.variable}
-        names |= {variable for _, variable in row.kept.values()}
+        names |= {one.variable for one in row.kept}
         for name in names | {*row.node_count_variables, row.host_file_variable or "NOTHING"}:
             monkeypatch.delenv(name, raising=False)
     sandbox.enter(monkeypatch)
@@ -141,9 +141,6 @@ def test_a_sweep_ends_before_the_scheduler_s_walltime(with_ten_minutes: Site) ->
     slack = time.time() - began + 10  # on a busy machine it takes long to ask
     (seconds,) = site.lines
     assert 540 - slack <= int(seconds) <= 540, "less job.reserve = 60 s"
-    ((number, event, values),) = site.events
-    assert (number, event, values["rows"]) == ("7", "", "0")
-    assert abs(int(values["until"]) - began - 600) < slack
 
 
 def test_the_script_s_own_walltime_holds_where_it_is_shorter(with_ten_minutes: Site) -> None:
@@ -175,7 +172,7 @@ def test_torque_tells_a_node_without_its_commands(
 def test_without_an_answer_the_script_s_walltime_holds_and_it_says_so(
     answer: str, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(chain, "TIME_LEFT_SECONDS", 0.2)
+    monkeypatch.setattr(jobs, "IN_JOB_SECONDS", 0.2)
     site.prepare("pbs")
     site.sandbox.stand_in("qstat", answer)
     assert site.begin(elapsed=3) == 0
@@ -208,43 +205,24 @@ def test_a_job_submits_the_next(scheduler: str, site: Site) -> None:
     answer = "cat > standard-input; " if row.from_standard_input else ""
     site.sandbox.stand_in(row.submit[0], f"{answer}echo '{number}'")
     assert site.go_on() == 0
-    program, *words = row.submit_again
+    program, *words = row.again or row.submit
     if row.from_standard_input:
         assert site.submissions(program) == [words]
         assert Path("standard-input").read_text() == SCRIPT.read_text()
     else:
         assert site.submissions(program)[-1] == [*words, str(SCRIPT)]
     new = "f105" if scheduler == "flux" else "105"
-    assert site.events == [(new, "submitted", {"after": "7"})]
+    assert site.jobs == [JobRecord(new, "mine", after="7")]
     assert site.lines == [f"job {new} goes on"]
 
 
-def test_the_next_job_gets_what_this_one_was_submitted_with(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    site.prepare("pbs", "--queue", "debug")
-    monkeypatch.setenv("PBS_ACCOUNT", "ours")
-    monkeypatch.setenv("PBS_O_QUEUE", "other")
-    site.go_on()
+def test_the_next_job_gets_what_this_one_was_submitted_with(site: Site) -> None:
+    site.prepare("pbs")
+    assert site.go_on("7", "resubmit", "--", "-A", "ours") == 0
     assert site.submissions("qsub") == [["-A", "ours", str(SCRIPT)]]
-
-
-@pytest.mark.parametrize(
-    ("line", "option", "variable"),
-    [
-        ("#SBATCH --partition=fast", "--partition", "SLURM_JOB_PARTITION"),
-        ("#SBATCH -p fast", "--partition", "SLURM_JOB_PARTITION"),
-        ("#SBATCH --qos regular", "--partition", "SLURM_JOB_PARTITION"),
-        ("#SBATCH -A ours", "--account", "SLURM_JOB_ACCOUNT"),
-    ],
-)
-def test_what_somebody_wrote_into_the_script_holds(line: str, option: str, variable: str) -> None:
-    row = SCHEDULERS["slurm"]
-    (name,) = (name for name, kept in row.kept.items() if kept == (option, variable))
-    assert unsaid(row, "#!/bin/bash\n", {name: "x"}) == {name: "x"}
-    assert unsaid(row, f"#!/bin/bash\n{line}\n", {name: "x"}) == {}
-    assert unsaid(row, f"#!/bin/bash\n#{line}\n", {name: "x"}) == {name: "x"}
-    assert unsaid(row, "", {name: "$(touch PWNED)"}) == {}
+    assert site.go_on("8", "resubmit", "--", "-A", "$(touch PWNED)") == 75
+    assert "is handed to the scheduler: '$' is not permitted" in site.lines[0]
+    assert len(site.submissions("qsub")) == 1
 
 
 def test_a_refusal_is_the_last_that_a_job_says(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -260,19 +238,6 @@ def test_a_refusal_is_the_last_that_a_job_says(site: Site, monkeypatch: pytest.M
     assert len(site.submissions("qsub")) == 1, "what is refused would be refused again"
 
 
-def test_a_script_that_is_submitted_again_keeps_its_account(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    site.prepare("pbs", "--queue", "debug")
-    monkeypatch.setenv("PBS_ACCOUNT", "ours")
-    monkeypatch.setenv("PBS_O_QUEUE", "other")
-    site.begin()
-    assert site.events[-1][2]["account"] == "ours"
-    site.sandbox.stand_in("qstat", "echo 'Unknown Job Id 7' >&2; exit 153")
-    site.job("submit", str(SCRIPT))
-    assert site.submissions("qsub") == [["-A", "ours", str(SCRIPT)]]
-
-
 def test_a_server_that_is_away_for_a_moment_ends_no_chain(site: Site) -> None:
     site.prepare("pbs")
     answer = "if mkdir once 2> /dev/null; then echo 'qsub: cannot connect to server s (errno=111)'"
@@ -284,7 +249,7 @@ def test_a_server_that_is_away_for_a_moment_ends_no_chain(site: Site) -> None:
 
 
 def test_a_hanging_submission_is_not_repeated(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jobs, "SUBMIT_IN_JOB_SECONDS", 1.0)
+    monkeypatch.setattr(jobs, "IN_JOB_SECONDS", 1.0)
     site.prepare("pbs")
     site.sandbox.stand_in("qsub", "sleep 30")
     assert site.go_on() == 75
@@ -292,12 +257,12 @@ def test_a_hanging_submission_is_not_repeated(site: Site, monkeypatch: pytest.Mo
     assert len(site.submissions("qsub")) == 1
 
 
-def test_a_node_without_the_command_proposes_jobs_that_wait(site: Site) -> None:
+def test_a_node_without_the_command_submits_nothing(site: Site) -> None:
     site.prepare("pbs")
     (site.sandbox.programs / "qsub").unlink()
     assert site.go_on() == 75
     assert "there is no qsub on " in site.lines[0]
-    assert site.lines[0].endswith("with --chain depend several are submitted at once")
+    assert site.lines[1].endswith(f"omb-py job submit {SCRIPT}")
 
 
 def test_a_chain_has_a_limit_of_jobs_that_a_person_lifts(site: Site) -> None:
@@ -312,40 +277,6 @@ def test_a_chain_has_a_limit_of_jobs_that_a_person_lifts(site: Site) -> None:
     assert site.go_on("9") == 0
 
 
-def ran(site: Site, number: str, rows: int, *after: str, ended: str = "exit=75") -> None:
-    """Record a job that began when there were so many rows, and ended."""
-    site.record(number, "submitted", *after)
-    site.record(number, "began", "host=n1")
-    site.record(number, f"rows={rows}")
-    site.record(number, "ended", ended)
-
-
-def test_jobs_that_add_no_rows_end_the_chain(site: Site) -> None:
-    site.prepare("slurm", "--chain", "depend")
-    ran(site, "1", 0)
-    site.record("2", "submitted", "after=1")
-    site.record("3", "submitted", "after=2")
-    site.record("4", "submitted", "after=3")
-    assert site.begin("2") == 0
-    assert site.begin("3") == 0, "job 2 was deleted before it began"
-    site.record("3", "began", "host=n1")
-    assert site.begin("4") == 75
-    assert "the last 2 jobs of this chain added no row (job.max_idle_jobs = 2)" in site.lines[0]
-
-
-def test_jobs_that_came_further_end_no_chain(site: Site) -> None:
-    site.prepare("slurm", "--chain", "depend", settings="max_idle_jobs = 1")
-    ran(site, "1", 0)
-    csv = Path("sweeps/mine-here/points")
-    assert site.job("begin", str(SCRIPT), "1", *WHERE, "--at-most=99", "--elapsed=0") == 0
-    csv.mkdir(parents=True)
-    first = chain.Link(described_job(), SCRIPT, "1", None).points[0]
-    (csv / f"{first.name}.csv").write_text("bytes\n8\n")
-    site.record("2", "submitted", "after=1")
-    assert site.begin("2") == 0
-    assert site.events[-1][2]["rows"] == "1"
-
-
 def described_job() -> Job:
     """The job of the configurations in the current folder."""
     from omb_py.cli.job import described
@@ -353,65 +284,35 @@ def described_job() -> Job:
     return described(WHERE[0], WHERE[2], None)
 
 
-def test_a_cancelled_chain_stays_away(site: Site) -> None:
+def test_what_a_signal_stopped_submits_no_other(site: Site) -> None:
     site.prepare("slurm")
-    site.sandbox.stand_in("squeue", "echo '7|CANCELLED|15|28:10|None|mine|x|'")
     assert site.go_on("7", "resubmit", "--signalled") == 75
-    assert site.submissions() == []
-    assert "ends here: this job was cancelled" in site.lines[0]
-    site.sandbox.stand_in("squeue", "echo '1|CANCELLED|15|28:10|None|mine|x|'")
-    ran(site, "1", 0, ended="signalled=yes")
-    site.record("2", "submitted", "after=1")
-    site.record("3", "submitted", "after=2")
-    for number in ("2", "3"):
-        assert site.begin(number) == 75
-        assert "ends here: job 1 of this chain was cancelled" in site.lines[0]
-
-
-COMPLETING = "echo '7|COMPLETING|0|28:10|None|mine|/x|'"
-SLURMD = "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-11-22T20:00:00 {}***"
-
-
-@pytest.mark.parametrize(
-    ("answer", "log", "code", "words"),
-    [
-        ("echo '7|PENDING|0|30:00|BeginTime|mine|x|'", "", 0, "job 7 goes on"),
-        (COMPLETING, SLURMD.format("DUE TO JOB REQUEUE "), 0, "job 7 goes on"),
-        (COMPLETING, SLURMD.format(""), 75, "ends here: this job was cancelled"),
-        (COMPLETING, SLURMD.format("DUE TO PREEMPTION "), 75, "only if Slurm starts it again"),
-        ("exit 1", "", 75, "a signal stopped this job before its time was over"),
-    ],
-)
-def test_what_a_signal_stopped_may_start_again(
-    site: Site, answer: str, log: str, code: int, words: str
-) -> None:
-    site.prepare("slurm")
-    Path("slurm-7.out").write_text(f"rows\n{log}\n")
-    site.sandbox.stand_in("squeue", answer.replace("/x", str(Path("slurm-7.out").absolute())))
-    assert site.go_on("7", "resubmit", "--signalled") == code
-    assert words in site.lines[0]
+    assert "so that it goes on only if Slurm starts it again" in site.lines[0]
+    site.record("8", "cancelled")
+    assert site.go_on("8") == 75
     assert site.submissions() == []
 
 
-def test_jobs_after_one_that_started_again_go_on(site: Site) -> None:
+def test_a_job_of_the_script_that_waits_or_runs_goes_on(site: Site) -> None:
     site.prepare("slurm")
-    site.record("1", "submitted")
-    site.record("1", "began", "start=5.1")
-    site.record("2", "submitted", "after=1")
-    site.record("1", "ended", "exit=75", "signalled=yes", "start=5.1")
-    assert site.begin("2") == 0, "nobody says that job 1 was cancelled"
-    site.record("1", "began", "start=7.1")
-    site.record("1", "ended", "exit=75", "start=7.1")
-    site.sandbox.stand_in("squeue", "echo '1|CANCELLED|15|28:10|None|mine|x|'")
-    assert site.begin("2") == 0
+    for number in "678":
+        site.record(number, "began")
+    site.record("9", "submitted")
+    site.sandbox.stand_in("squeue", "echo '6|TIMEOUT|x'; echo '8|COMPLETED|x'; echo '9|PENDING|x'")
+    assert site.go_on("7") == 0
+    assert site.lines == ["job 9 goes on"]
+    assert site.submissions() == []
+    site.sandbox.stand_in("squeue", "exit 1")
+    assert site.go_on("7") == 0
+    assert site.lines == ["job 1234 goes on"]
 
 
 def test_what_waits_to_start_again_is_not_submitted(site: Site) -> None:
     site.prepare("slurm")
-    site.record("7", "began", "start=5.1")
-    site.record("7", "ended", "exit=75", "signalled=yes", "start=5.1")
-    site.sandbox.stand_in("squeue", "echo '7|PENDING|0|30:00|BeginTime|mine|x|'")
-    with pytest.raises(UsageError, match=r"job 7 of .* is waiting and goes on by itself"):
+    site.record("7", "began")
+    site.record("7", "ended", "exit=75", "signalled=yes")
+    site.sandbox.stand_in("squeue", "echo '7|PENDING|BeginTime'")
+    with pytest.raises(UsageError, match=r"job 7 of .* is PENDING \(BeginTime\) and goes on"):
         site.job("submit", str(SCRIPT))
 
 
@@ -423,44 +324,32 @@ def test_where_jobs_do_not_chain_the_last_lines_say_how_to_go_on(site: Site) -> 
     assert site.lines[1].endswith(f"omb-py job submit {SCRIPT}")
 
 
-def test_a_job_that_another_waits_for_submits_none(site: Site) -> None:
-    site.prepare("slurm", "--chain", "depend")
-    site.record("7", "submitted")
-    site.record("8", "submitted", "after=7")
-    site.sandbox.stand_in("squeue", "echo '8|PENDING|0|30:00|None|mine|x|'")
-    assert site.go_on("7", "depend") == 0
-    assert site.lines == ["job 8 goes on"]
-    site.sandbox.stand_in("squeue", "echo '8|CANCELLED|15|0:00|None|mine|x|'")
-    assert site.go_on("7", "depend") == 75
-    assert "no other job waits for the end of this one" in site.lines[0]
-    assert site.lines[1].endswith(f"omb-py job submit --jobs 1 {SCRIPT}")
-    assert site.submissions() == []
-
-
 def test_points_that_need_more_nodes_than_there_are_do_not_go_round_in_circles(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    site.prepare("slurm", "--account", "ours")
+    site.prepare("slurm")
     monkeypatch.setenv("SLURM_JOB_NUM_NODES", "1")
     assert site.go_on() == 0, "points on one node are left"
-    for point in chain.Link(described_job(), SCRIPT, "1", None).points:
+    for point in described_job().points:
         if point.nodes == 1:
             path = Path("sweeps/mine-here/points", f"{point.name}.csv")
             path.parent.mkdir(exist_ok=True)
             path.write_text("bytes\n8\n16\n")
     assert site.go_on() == 75
-    assert "all that is left needs 2 nodes, and this job has 1" in site.lines[0]
-    again = "omb-py job submit mine.toml --machine here.toml --account ours --nodes 2"
-    assert site.lines[1] == (f"omb-py: 4 of 8 rows are there; to go on: cd {Path.cwd()} && {again}")
+    assert site.lines[0].endswith(
+        "2 nodes needed, this job has 1 node: ask for more by omb-py job submit mine.toml "
+        "--machine here.toml --nodes 2"
+    )
+    assert site.lines[1] == "omb-py: 4 of 8 rows are there"
 
 
 def test_a_second_job_leaves_the_first_one_its_rows(site: Site) -> None:
     site.prepare("slurm")
     site.sandbox.stand_in("mpiexec", "echo HYDRA build details")
-    link = chain.Link(described_job(), SCRIPT, "7", None)
+    job = described_job()
     with ExitStack() as first:
-        for point in link.points:
-            assert first.enter_context(locked(link.folder.lock(point.name)))
+        for point in job.points:
+            assert first.enter_context(locked(Folder(job.root).lock(point.name)))
         words = [sys.executable, "-m", "omb_py", "sweep", *WHERE]
         second = subprocess.run(words, capture_output=True, text=True, check=False)
         assert second.returncode == 75, second.stderr
@@ -474,74 +363,26 @@ def test_a_second_job_leaves_the_first_one_its_rows(site: Site) -> None:
     assert site.go_on() == 0
 
 
-@pytest.mark.parametrize("scheduler", SCHEDULERS)
-def test_jobs_that_depend_are_submitted_at_once(scheduler: str, site: Site) -> None:
-    site.prepare(scheduler)
-    row = SCHEDULERS[scheduler]
-    answer = {"lsf": 'echo "Job <$(cat n)> is submitted."', "flux": 'echo "f$(cat n)"'}
-    count = "echo $(( $(cat n 2> /dev/null || echo 0) + 1 )) > m; cat m > n; "
-    if row.from_standard_input:
-        count = "cat > standard-input; " + count
-    site.sandbox.stand_in(row.submit[0], count + answer.get(scheduler, "cat n"))
-    assert site.job("submit", *WHERE, "--one-job", "--chain", "depend", "--jobs", "3") == 0
-    numbers = [line.split()[0] for line in site.lines]
-    assert numbers == (["f1", "f2", "f3"] if scheduler == "flux" else ["1", "2", "3"])
-    waits = {
-        "pbs": ["-W", f"depend=afterany:{numbers[1]}"],
-        "torque": ["-W", f"depend=afterany:{numbers[1]}"],
-        "cobalt": ["--dependencies", numbers[1]],
-        "slurm": [f"--dependency=afterany:{numbers[1]}"],
-        "lsf": ["-w", f"ended({numbers[1]})"],
-        "flux": [f"--dependency=afterany:{numbers[1]}"],
-    }
-    given = [] if row.from_standard_input else [str(SCRIPT)]
-    program, *words = row.submit
-    assert site.submissions(program)[-1] == [*words, *waits[scheduler], *given]
-    assert site.events == [
-        (numbers[0], "submitted", {}),
-        (numbers[1], "submitted", {"after": numbers[0]}),
-        (numbers[2], "submitted", {"after": numbers[1]}),
-    ]
-
-
-def test_as_many_jobs_depend_as_the_sweep_may_take(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(chain, "remaining", lambda points, folder, machine: (4000.0, False))
-    site.prepare("slurm")
-    words = ("submit", *WHERE, "--one-job", "--chain", "depend")
-    assert site.job(*words, "--dry-run") == 0
-    assert site.lines == [
-        f"sbatch {SCRIPT}",
-        *[f"sbatch --dependency=afterany:JOB {SCRIPT}"] * 2,
-    ], "1740 s each"
-    site.prepare("slurm", settings="max_jobs = 2\nchain = 'depend'")
-    assert site.job(*words, "--dry-run") == 0
-    assert len(site.lines) == 2
-    with pytest.raises(UsageError, match=r"mine\.sh submits its next job itself: --jobs is for"):
-        site.job("submit", *WHERE, "--one-job", "--chain", "resubmit", "--jobs", "2")
-
-
 def test_a_sweep_that_is_queued_or_running_is_not_submitted_twice(site: Site) -> None:
     site.prepare("slurm")
     words = ("submit", *WHERE, "--nodes", "1")
     site.job(*words)
-    site.sandbox.stand_in("squeue", "echo '1234|PENDING|0|30:00|None|mine|x|'")
+    site.sandbox.stand_in("squeue", "echo '1234|PENDING|None'")
     one = FOLDER / "mine-1-node.sh"
     with one.open("a") as script:
         script.write("# edited, for the next job\n")
     edited = one.read_text()
     for again in (words, ("submit", str(one))):
-        with pytest.raises(UsageError, match=r"job 1234 of \S+ is waiting and goes on by itself"):
+        with pytest.raises(UsageError, match=r"job 1234 of \S+ is PENDING and goes on by itself"):
             site.job(*again)
     assert one.read_text() == edited
     assert len(site.submissions()) == 1
     site.job("submit", *WHERE, "--nodes", "2")
     site.job(*words, "--force")
     assert len(site.submissions()) == 3
-    site.sandbox.stand_in("squeue", "echo '1234|COMPLETED|0|0:00|None|mine|x|'")
+    site.sandbox.stand_in("squeue", "echo '1234|COMPLETED|None'")
     site.job(*words)
-    record.append(record.path_of(one), "1234", ["ended", "exit=0"])
+    jobs.append(FOLDER.parent, "1234", "mine-1-node", "ended", "exit=0")
     (site.sandbox.programs / "squeue").unlink()
     site.job(*words)
     assert len(site.submissions()) == 5
@@ -554,7 +395,7 @@ def test_where_the_scheduler_does_not_say_a_second_submission_is_noted(site: Sit
     site.job(*words)
     number, note = site.lines
     assert number == f"1234 {SCRIPT}"
-    assert note.startswith(f"omb-py: note: whether a job of {SCRIPT} is queued or running is not ")
+    assert note.startswith(f"omb-py: note: whether a job of {SCRIPT} waits or runs is not ")
 
 
 def test_a_limit_of_jobs_names_what_was_taken_and_proposes_one_job(site: Site) -> None:

@@ -140,7 +140,7 @@ def test_a_script_does_nothing_that_a_value_says(
     begin, measured, goes_on = ran.of("omb-py")
     if "sweep_word" in accepted and not value.startswith("~/"):
         assert measured[:4] == ["sweep", value, "--machine", value]
-        assert begin[4:7] == goes_on[4:7] == [value, "--machine", value]
+        assert begin[3:6] == goes_on[3:6] == [value, "--machine", value]
     assert goes_on[:2] == ["job", "continue"], ran.said
     assert len(ran.of("module")) == 2 * ("modules" in accepted)
 
@@ -263,7 +263,7 @@ def test_hostile_values_are_tried_in_every_field() -> None:
     counted = {"nodes", "cores_per_node", "gpus_per_node", "devices", "binding", "oversubscribe"}
     chosen = {"scheduler", "launcher", "job"}
     assert set(Machine.model_fields) == set(MACHINE_FIELDS) | counted | chosen
-    chosen = {"walltime", "reserve", "chain", "max_jobs", "max_idle_jobs", "queues"}
+    chosen = {"walltime", "reserve", "chain", "max_jobs", "queues"}
     chosen |= {"account_required"}
     assert set(JobSettings.model_fields) == set(JOB_FIELDS) | chosen
     measured = {"time_limit", "retries", "launches", "order", "seed", "experiments"}

@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 
 from omb_py.core.errors import UsageError
-from omb_py.sweeps import batch, record, render
+from omb_py.sweeps import batch, render
+from omb_py.sweeps.jobs import JobRecord, read_record
+from omb_py.sweeps.scheduler import Kept
 from omb_py.sweeps.schedulers import SCHEDULERS
 from tests import ROOT
 from tests.sweeps.job_scripts import (
@@ -89,19 +91,44 @@ def test_an_unfinished_sweep_goes_on_in_another_job(scheduler: str, tmp_path: Pa
     assert ran.code == 0, ran.said
     copy = "sweeps/mine-here/jobs/mine.sh"
     number = "1234" if row.job_id_command else "7"
-    where = [copy, number, "mine", "--machine", "here"]
+    where = [number, "mine", "--machine", "here"]
     begin, _, goes_on = ran.of("omb-py")
-    limits = ["--at-most", "1740", "--elapsed"]
-    assert begin[:-1] == ["job", "begin", *where, "--start", begin[-5], *limits]
-    assert goes_on == ["job", "continue", *where, "--chain", "resubmit"]
+    assert begin[:-1] == ["job", "begin", *where, "--at-most", "1740", "--elapsed"]
+    more = ["--"] if row.kept else []
+    assert goes_on == ["job", "continue", *where, "--chain", "resubmit", *more]
     assert (sandbox.here / copy).read_text() == text
 
 
-def recorded(sandbox: Sandbox, scheduler: str = "slurm") -> list[tuple[str, str, dict[str, str]]]:
-    """The events in the record of the sandbox's script: job, event and values."""
-    path = sandbox.here / "sweeps/mine-here/jobs/mine.record"
-    found = record.events(path, SCHEDULERS[scheduler])
-    return [(event.job, event.name, dict(event.values)) for event in found]
+KEPT = [(name, one) for name, row in SCHEDULERS.items() for one in row.kept]
+
+
+@pytest.mark.parametrize(("scheduler", "kept"), KEPT)
+def test_the_next_job_is_told_what_the_script_does_not_say(
+    scheduler: str, kept: Kept, tmp_path: Path
+) -> None:
+    sandbox = Sandbox(tmp_path, sweep_ends=f"exit {UNFINISHED}")
+    text = render.script(own_job(scheduler))
+    variables = {kept.variable: "ours"}
+    own = f"{SCHEDULERS[scheduler].sentinel} {kept.option} theirs"
+    edited = text.replace("\n", f"\n{own}\n", 1)
+    sandbox.run(text, **variables)
+    sandbox.run(edited.replace(own, f"#{own}"), **variables)
+    ran = sandbox.run(edited, **variables)
+    given = [words[2:] for words in ran.continued]
+    assert given == [["--", kept.option, "ours"], ["--", kept.option, "ours"], ["--"]]
+
+
+@pytest.mark.parametrize("line", ["--partition=x", "-p x", "--qos x", "-N 1 -q x"])
+def test_a_partition_is_not_handed_on_where_the_script_has_one(line: str, tmp_path: Path) -> None:
+    sandbox = Sandbox(tmp_path, sweep_ends=f"exit {UNFINISHED}")
+    text = render.script(own_job()).replace("\n", f"\n#SBATCH {line}\n", 1)
+    assert sandbox.run(text, SLURM_JOB_PARTITION="ours").continued[0][2:] == ["--"]
+
+
+def recorded(sandbox: Sandbox, scheduler: str = "slurm") -> JobRecord:
+    """The job that the sandbox's script recorded."""
+    (job,) = read_record(SCHEDULERS[scheduler], sandbox.here / "sweeps/mine-here")
+    return job
 
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
@@ -111,11 +138,7 @@ def test_a_job_records_its_begin_and_its_end(scheduler: str, tmp_path: Path) -> 
     ran = sandbox.run(render.script(own_job(scheduler)), **dict.fromkeys(row.job_id_variables, "7"))
     assert ran.code == 3, ran.said
     number = "1234" if row.job_id_command else "7"
-    began, ended = recorded(sandbox, scheduler)
-    start = {"start": began[2]["start"]}
-    assert began == (number, "began", {"host": socket.gethostname(), **start})
-    assert ended == (number, "ended", {"exit": "3", **start})
-    assert ran.of("omb-py")[0][-5] == start["start"]
+    assert recorded(sandbox, scheduler) == JobRecord(number, "mine", began=True, exit_code=3)
 
 
 def test_a_signal_before_the_sweep_has_begun_is_recorded(tmp_path: Path) -> None:
@@ -128,8 +151,8 @@ def test_a_signal_before_the_sweep_has_begun_is_recorded(tmp_path: Path) -> None
     started.terminate()
     (sandbox.here / "signalled").touch()
     assert sandbox.finish(started).code == 143
-    number, event, values = recorded(sandbox)[-1]
-    assert (number, event, values["exit"], values["signalled"]) == ("7", "ended", "143", "yes")
+    job = recorded(sandbox)
+    assert (job.number, job.exit_code, job.signalled) == ("7", 143, True)
 
 
 def test_a_failure_is_not_tried_again(tmp_path: Path) -> None:
@@ -187,8 +210,8 @@ def test_a_signal_before_the_time_is_over_is_told_to_continue(tmp_path: Path) ->
     sandbox = Sandbox(tmp_path, WAITS)
     text = render.script(own_job())
     _, continued = signalled(sandbox, text, signal.SIGTERM, SLURM_JOB_ID="7")
-    assert continued == [["--chain", "resubmit", "--signalled"]]
-    assert recorded(sandbox)[-1][2]["signalled"] == "yes"
+    assert continued == [["--chain", "resubmit", "--signalled", "--"]]
+    assert recorded(sandbox).signalled
 
 
 @pytest.mark.parametrize(
@@ -199,14 +222,13 @@ def test_a_job_whose_time_is_over_goes_on_in_another_one(
 ) -> None:
     text = render.script(own_job(scheduler)).replace("seconds=1740", "seconds=0")
     code, continued = signalled(Sandbox(tmp_path, WAITS), text, number)
-    assert (code, continued) == (0, [["--chain", "resubmit"]])
+    assert (code, continued) == (0, [["--chain", "resubmit", "--"]])
 
 
-@pytest.mark.parametrize("chain", ["depend", "none"])
-def test_a_script_says_how_it_goes_on(chain: str, tmp_path: Path) -> None:
+def test_a_script_says_that_it_does_not_go_on(tmp_path: Path) -> None:
     sandbox = Sandbox(tmp_path, sweep_ends=f"exit {UNFINISHED}")
-    ran = sandbox.run(render.script(own_job(job={"chain": chain})))
-    assert ran.continued == [["--chain", chain]]
+    ran = sandbox.run(render.script(own_job(job={"chain": "none"})))
+    assert ran.continued == [["--chain", "none"]]
 
 
 @pytest.mark.parametrize("environment", [".venv", None])
@@ -218,8 +240,7 @@ def test_a_job_without_omb_py_says_where_it_looked(environment: str | None, tmp_
     (line,) = ran.said.splitlines()
     assert line.startswith("omb-py: there is no omb-py on ")
     assert (f".venv/bin/omb-py in {sandbox.here}" in line) == (environment is not None)
-    number, event, values = recorded(sandbox)[-1]
-    assert (number, event, values["exit"]) == ("7", "ended", "1")
+    assert recorded(sandbox) == JobRecord("7", "mine", began=True, exit_code=1)
 
 
 def test_a_submit_folder_that_is_not_on_the_node_is_named(tmp_path: Path) -> None:
@@ -286,8 +307,7 @@ def test_a_job_without_its_environment_measures_nothing(
     assert words in line
     assert socket.gethostname() in line
     assert ["load", "mpich"] not in ran.of("module")
-    number, event, values = recorded(sandbox)[-1]
-    assert (number, event, values["exit"]) == ("7", "ended", "1")
+    assert recorded(sandbox) == JobRecord("7", "mine", began=True, exit_code=1)
 
 
 def test_a_host_without_modules_is_named(tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ def test_the_document_shows_what_each_setting_becomes_for_each_scheduler() -> No
     assert rows["job.select"][3] == [], "Slurm has none"
     assert {f"job.{name}" for name in JobSettings.model_fields} - set(rows) == {
         *("job.account_required", "job.reserve", "job.directives", "job.queues"),
-        *("job.chain", "job.max_jobs", "job.max_idle_jobs"),
+        *("job.chain", "job.max_jobs"),
     }
 
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from omb_py.core.errors import OmbError, UsageError
-from omb_py.sweeps import jobs, record, render
-from omb_py.sweeps.scheduler import CANCELLED, ENDED, FAILED, HELD, KILLED, RUNNING, WAITING
+from omb_py.sweeps import jobs, render
 from omb_py.sweeps.schedulers import SCHEDULERS
 from tests.sweeps.configs import machine
 from tests.sweeps.job_scripts import Sandbox, own_job
@@ -23,26 +22,24 @@ SUBMITTED = {
     "flux": ("\u0192M7Zq9AKHno", "\u0192M7Zq9AKHno"),
 }
 
-# What each `status` prints of a job in a state.
+# What each `status` prints of a job, first two words for waiting, one for running, then ends.
 TOLD = {
-    "pbs": ("Job Id: 1.server\n    Job_Name = mine\n    job_state = {}\n    queue = debug", "QRHF"),
-    "torque": ("Job Id: 1\n\tJob_Name = mine\n\tjob_state = {}\n", "QRHC"),
+    "pbs": ("Job Id: 1.server\n    Job_Name = mine\n    job_state = {}\n    queue = debug", "QHRF"),
+    "torque": ("Job Id: 1\n\tJob_Name = mine\n\tjob_state = {}\n", "QHRC"),
     "cobalt": (
         "    JobID          : 1\n    State          : {}\n    TimeRemaining  : N/A\n",
-        ("queued", "running", "user_hold"),
+        ("queued", "user_hold", "running"),
     ),
     "slurm": (
-        "1|{}|0|30:00|None|mine|/home/me/slurm-1.out|\n",
-        ("PENDING", "RUNNING", "SUSPENDED", "COMPLETED", "FAILED", "CANCELLED", "TIMEOUT"),
+        "1|{}|None\n",
+        ("PENDING", "SUSPENDED", "RUNNING", "COMPLETED", "FAILED", "CANCELLED", "TIMEOUT"),
     ),
-    "lsf": ("1|{}|-|-|mine.o%J\n", ("PEND", "RUN", "PSUSP", "DONE", "EXIT")),
+    "lsf": ("1|{}|-|-\n", ("PEND", "PSUSP", "RUN", "DONE", "EXIT")),
     "flux": (
-        "1|{}|||\n",
-        ("SCHED", "RUN", "DEPEND", "COMPLETED", "FAILED", "CANCELED", "TIMEOUT"),
+        "1|{}||\n",
+        ("SCHED", "DEPEND", "RUN", "COMPLETED", "FAILED", "CANCELED", "TIMEOUT"),
     ),
 }
-MEANT = (WAITING, RUNNING, HELD, ENDED, FAILED, CANCELLED, KILLED)
-
 UNKNOWN = {
     "pbs": "echo 'qstat: Unknown Job Id 1' >&2; exit 153",
     "torque": "exit 153",
@@ -80,34 +77,29 @@ def test_a_job_s_number_is_read_from_what_the_scheduler_says(name: str, sandbox:
     row = SCHEDULERS[name]
     said, number = SUBMITTED[name]
     sandbox.stand_in(row.submit[0], f"echo '{said}'")
-    assert jobs.submit(row, script(name)).startswith(number)
+    assert jobs.hand_over(row, script(name)).startswith(number)
     program, *words = row.submit
     given = [] if row.from_standard_input else ["mine.sh"]
     assert sandbox.commands() == [[program, *words, *given]]
 
 
 @each
-def test_a_job_s_state_is_read_from_what_the_scheduler_says(name: str, sandbox: Sandbox) -> None:
+def test_a_job_s_state_is_the_scheduler_s_own_word(name: str, sandbox: Sandbox) -> None:
     row = SCHEDULERS[name]
     text, words = TOLD[name]
-    for word, meaning in zip(words, MEANT, strict=False):
+    for number, word in enumerate([*words, "ODD"]):
         sandbox.stand_in(row.status[0], f"cat <<'END'\n{text.format(word)}\nEND")
-        assert jobs.state(row, "1") == meaning, word
+        said = jobs.said_of(row, ["1"])["1"]
+        assert said.word == word
+        assert row.is_active(said) == (number < 3)
     assert sandbox.commands()[-1] == [*row.status, "1"]
 
 
 @each
-def test_a_state_that_we_do_not_know_is_told_as_it_is(name: str, sandbox: Sandbox) -> None:
-    row = SCHEDULERS[name]
-    sandbox.stand_in(row.status[0], f"cat <<'END'\n{TOLD[name][0].format('ODD')}\nEND")
-    assert jobs.state(row, "1") == "odd"
-
-
-@each
-def test_a_job_that_nobody_knows_is_forgotten(name: str, sandbox: Sandbox) -> None:
+def test_a_job_that_nobody_knows_is_left_out(name: str, sandbox: Sandbox) -> None:
     row = SCHEDULERS[name]
     sandbox.stand_in(row.status[0], UNKNOWN[name])
-    assert jobs.state(row, "1") == jobs.FORGOTTEN
+    assert jobs.said_of(row, ["1"]) == {}
 
 
 @each
@@ -115,10 +107,10 @@ def test_a_scheduler_that_does_not_answer_speaks_for_itself(name: str, sandbox: 
     row = SCHEDULERS[name]
     sandbox.stand_in(row.status[0], "echo 'cannot connect to server' >&2; exit 111")
     with pytest.raises(OmbError, match="does not tell about job 1: cannot connect to server"):
-        jobs.state(row, "1")
+        jobs.said_of(row, ["1"])
     sandbox.stand_in(row.submit[0], "echo 'no such queue'; echo 'go away' >&2; exit 1")
     with pytest.raises(OmbError, match=r"does not take mine\.sh: go away no such queue"):
-        jobs.submit(row, script(name))
+        jobs.hand_over(row, script(name))
 
 
 @each
@@ -126,32 +118,19 @@ def test_without_its_commands_there_is_one_sentence(name: str, sandbox: Sandbox)
     row = SCHEDULERS[name]
     (sandbox.programs / row.submit[0]).unlink()
     with pytest.raises(OmbError, match=rf"there is no {row.submit[0]} on \S+, the command of"):
-        jobs.submit(row, script(name))
+        jobs.hand_over(row, script(name))
 
 
 @each
 def test_what_a_script_and_a_submission_write_down_is_one_job(name: str, tmp_path: Path) -> None:
     row = SCHEDULERS[name]
     said, number = SUBMITTED[name]
-    path = tmp_path / "jobs" / "mine.record"
     found = row.number.findall(said)[-1]
-    record.append(path, found, [record.SUBMITTED])
-    with path.open("a") as file:
-        file.write(f"T {found} began host=n1 until=9\n\nT - began\nT $(id) began\nT {found} en")
-    assert [job.number for job in record.read_jobs(row, tmp_path)] == [found]
+    jobs.append(tmp_path, found, "mine", "submitted")
+    with (tmp_path / "jobs/record").open("a") as file:
+        file.write(f"T {found} mine began host=n1\n\nT - mine began\nT {found} mine ended exit=7")
     assert found.startswith(number)
-    submitted, began = record.events(path, row)
-    assert (submitted.name, dict(submitted.values)) == ("submitted", {})
-    assert (began.name, dict(began.values)) == ("began", {"host": "n1", "until": "9"})
-
-
-@each
-def test_a_script_tells_its_scheduler(name: str, sandbox: Sandbox) -> None:
-    found = jobs.scheduler_of(script(name))
-    assert found.submit == SCHEDULERS[name].submit
-    Path("other.sh").write_text("#!/bin/bash\n")
-    with pytest.raises(UsageError, match=r"other\.sh has no directive of a scheduler"):
-        jobs.scheduler_of(Path("other.sh"))
+    assert jobs.read_record(row, tmp_path) == [jobs.JobRecord(found, "mine", began=True)]
 
 
 @each
@@ -159,17 +138,17 @@ def test_commands_with_other_names_are_asked(name: str, sandbox: Sandbox) -> Non
     row = SCHEDULERS[name]
     names = {command: f"our-{command}" for command in row.commands}
     assert {row.submit[0], row.status[0], row.cancel[0]} <= row.commands
-    text = render.script(own_job(name, scheduler_commands=names))
-    jobs.write(Path("mine.sh"), text)
-    assert f": our-{row.submit[0]} " in text
-    found = jobs.scheduler_of(Path("mine.sh"))
+    job = own_job(name, scheduler_commands=names)
+    jobs.write(Path("mine.sh"), render.script(job))
+    assert f": our-{row.submit[0]} " in Path("mine.sh").read_text()
+    found = job.scheduler
     assert found.commands == set(names.values())
     said, number = SUBMITTED[name]
     sandbox.stand_in(names[row.submit[0]], f"echo '{said}'")
-    assert jobs.submit(found, Path("mine.sh")).startswith(number)
+    assert jobs.hand_over(found, Path("mine.sh")).startswith(number)
     told, words = TOLD[name]
     sandbox.stand_in(names[row.status[0]], f"cat <<'END'\n{told.format(words[0])}\nEND")
-    assert jobs.state(found, "1") == WAITING
+    assert found.is_active(jobs.said_of(found, ["1"])["1"])
     assert {program for program, *_ in sandbox.commands()} <= set(names.values())
 
 
@@ -187,5 +166,5 @@ def test_a_path_that_a_shell_might_run_is_not_handed_on(sandbox: Sandbox) -> Non
     with pytest.raises(
         UsageError, match="is handed to the scheduler: ';' is not permitted; it must"
     ):
-        jobs.submit(SCHEDULERS["torque"], path)
+        jobs.hand_over(SCHEDULERS["torque"], path)
     assert sandbox.commands() == []
