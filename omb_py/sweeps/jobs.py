@@ -362,7 +362,7 @@ def time_left(scheduler: Scheduler, number: str, elapsed: float) -> tuple[float 
             text = answer.stdout
             if answer.returncode != 0:
                 why = words_of(answer)
-        seconds = source.read(text, time.time(), elapsed)
+        seconds = source.seconds_left(text, time.time(), elapsed)
         if seconds is not None:
             return seconds, ""
     return None, (

@@ -75,45 +75,8 @@ def in_blocks(first: str, word: str, *names: str) -> Callable[[str], dict[str, S
     return read
 
 
-# How long a job may still run, as its scheduler says: each function reads one kind of answer.
-#
-# Each takes the answer, the time in Unix seconds and the seconds since the job's script began, and
-# returns the seconds that are left; None where the answer does not say.
-
-Reader = Callable[[str, float, float], float | None]
-
 CLOCK = re.compile(r"(?:(?:(\d+)[-:])?(\d+):)?(\d+):(\d+)(?:\.\d+)?", re.ASCII)
 """``[[days-]hours:]minutes:seconds``; PBS may write the days with a colon."""
-
-FIELD = re.compile(
-    r"^\s*(Resource_List\.walltime|resources_used\.walltime|Walltime\.Remaining) = (\S+)", re.M
-)
-
-UNLIMITED = 2**32 - 1
-"""What Flux reports for a job without a time limit (``UINT_MAX``)."""
-
-
-@dataclass(frozen=True)
-class TimeSource:
-    """Where a job's time limit is to be had: a variable of its environment, or a command.
-
-    The job's number follows the words of ``command`` where ``numbered``.
-    """
-
-    read: Reader
-    variable: str = ""
-    command: tuple[str, ...] = ()
-    numbered: bool = True
-
-
-def end_time(text: str, now: float, elapsed: float) -> float | None:
-    """The job's end in Unix seconds: Cobalt's and Slurm's variables."""
-    return int(text) - now if text.isdecimal() else None
-
-
-def limit(text: str, now: float, elapsed: float) -> float | None:
-    """The walltime in seconds: Torque's ``PBS_WALLTIME``."""
-    return int(text) - elapsed if text.isdecimal() else None
 
 
 def clock_seconds(text: str) -> float | None:
@@ -131,33 +94,43 @@ def clock_seconds(text: str) -> float | None:
     return float(((days * 24 + hours) * 60 + minutes) * 60 + seconds)
 
 
-def squeue(text: str, now: float, elapsed: float) -> float | None:
-    """Slurm's time left (``%L``); ``UNLIMITED`` and ``NOT_SET`` say nothing."""
-    return clock_seconds(text.strip())
+@dataclass(frozen=True)
+class TimeSource:
+    """Where a job's time limit is to be had: a variable of its environment, or a command.
 
-
-def qstat(text: str, now: float, elapsed: float) -> float | None:
-    """PBS's and Torque's full status (``-f``).
-
-    ``resources_used`` is some minutes old, so the time since the script began counts if longer.
+    The job's number follows the words of ``command`` where ``numbered``. Patterns find in the text
+    the time at which it ``ends`` in Unix seconds, the walltime that it was ``granted`` and has
+    ``used``, and what is ``left``; a ``unit`` is so many seconds.
     """
-    fields = {name: clock_seconds(value) for name, value in FIELD.findall(text)}
-    granted = fields.get("Resource_List.walltime")
-    used = max(elapsed, fields.get("resources_used.walltime") or 0.0)
-    found = [fields.get("Walltime.Remaining"), None if granted is None else granted - used]
-    return min((seconds for seconds in found if seconds is not None), default=None)
 
+    variable: str = ""
+    command: tuple[str, ...] = ()
+    numbered: bool = True
+    ends: str = ""
+    granted: str = ""
+    used: str = ""
+    left: str = ""
+    unit: float = 1.0
 
-def bjobs(text: str, now: float, elapsed: float) -> float | None:
-    """LSF's ``time_left``, ``hours:minutes L``; ``E`` marks an estimate that ends no job."""
-    found = re.fullmatch(r"(\d+):(\d+)\s*L", text.strip(), re.ASCII)
-    return None if found is None else float(int(found[1]) * 3600 + int(found[2]) * 60)
+    def seconds_left(self, text: str, now: float, elapsed: float) -> float | None:
+        """The seconds that are left, by the time ``now`` and those since the job's script began.
 
+        None where the text does not say. A scheduler's count of what was used is some minutes old,
+        so that what has ``elapsed`` counts if longer.
+        """
 
-def flux(text: str, now: float, elapsed: float) -> float | None:
-    """Whole seconds from ``flux job timeleft``."""
-    word = text.strip()
-    return float(word) if word.isdecimal() and int(word) < UNLIMITED else None
+        def value(pattern: str) -> float | None:
+            found = re.search(pattern, text, re.ASCII | re.MULTILINE) if pattern else None
+            seconds = clock_seconds(found[1]) if found else None
+            return None if seconds is None else self.unit * seconds
+
+        ends, granted = value(self.ends), value(self.granted)
+        found = [
+            value(self.left),
+            None if ends is None else ends - now,
+            None if granted is None else granted - max(elapsed, value(self.used) or 0.0),
+        ]
+        return min((seconds for seconds in found if seconds is not None), default=None)
 
 
 @dataclass(frozen=True)

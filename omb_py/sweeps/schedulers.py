@@ -6,12 +6,17 @@ import re
 from collections.abc import Mapping
 
 from omb_py.core.registry import Rows
-from omb_py.sweeps import scheduler
 from omb_py.sweeps.scheduler import Kept, Scheduler, TimeSource, in_blocks, in_columns
 
 PBS_NUMBER = re.compile(r"^(\d+(?:\[\d*\])?(?:\.[\w.-]+)?)\s*$", re.ASCII | re.MULTILINE)
 PBS_QUEUE = Kept("queue", "-q", "PBS_O_QUEUE", " -q")
-QSTAT = TimeSource(scheduler.qstat, command=("qstat", "-f"))
+QSTAT = TimeSource(
+    command=("qstat", "-f"),
+    granted=r"^\s*Resource_List\.walltime = (\S+)",
+    used=r"^\s*resources_used\.walltime = (\S+)",
+    left=r"^\s*Walltime\.Remaining = (\S+)",
+)
+NUMBER = r"\A(\d+)\s*\Z"
 
 BUILTIN: Mapping[str, Scheduler] = {
     "pbs": Scheduler(  # PBS Pro and OpenPBS; reference guide, "Job States" and "Job Attributes"
@@ -46,7 +51,7 @@ BUILTIN: Mapping[str, Scheduler] = {
         # Slurm's Torque commands set its own variables only.
         job_id_variables=("PBS_JOBID", "SLURM_JOB_ID"),
         folder_variables=("PBS_O_WORKDIR", "SLURM_SUBMIT_DIR"),
-        time_left=(QSTAT, TimeSource(scheduler.limit, variable="PBS_WALLTIME")),
+        time_left=(QSTAT, TimeSource(variable="PBS_WALLTIME", granted=NUMBER)),
         host_file_variable="PBS_NODEFILE",
         node_count_variables=("SLURM_JOB_NUM_NODES",),
     ),
@@ -67,7 +72,7 @@ BUILTIN: Mapping[str, Scheduler] = {
         running=frozenset({"running", "exiting", "killing"}),
         settings=frozenset({"attributes", "filesystems"}),
         job_id_variables=("COBALT_JOBID",),
-        time_left=(TimeSource(scheduler.end_time, variable="COBALT_ENDTIME"),),
+        time_left=(TimeSource(variable="COBALT_ENDTIME", ends=NUMBER),),
         host_file_variable="COBALT_NODEFILE",
     ),
     "slurm": Scheduler(  # `squeue`, "JOB STATE CODES"
@@ -99,8 +104,11 @@ BUILTIN: Mapping[str, Scheduler] = {
         job_id_variables=("SLURM_JOB_ID",),
         folder_variables=("SLURM_SUBMIT_DIR",),
         time_left=(
-            TimeSource(scheduler.end_time, variable="SLURM_JOB_END_TIME"),
-            TimeSource(scheduler.squeue, command=("squeue", "--noheader", "--format=%L", "--jobs")),
+            TimeSource(variable="SLURM_JOB_END_TIME", ends=NUMBER),
+            TimeSource(
+                command=("squeue", "--noheader", "--format=%L", "--jobs"),
+                left=r"\A\s*(\S+)\s*\Z",  # UNLIMITED and NOT_SET say nothing
+            ),
         ),
         node_count_variables=("SLURM_JOB_NUM_NODES", "SLURM_NNODES"),
     ),
@@ -122,7 +130,13 @@ BUILTIN: Mapping[str, Scheduler] = {
             Kept("account", "-P", "LSB_PROJECT_NAME", " -P"),
         ),
         job_id_variables=("LSB_JOBID",),
-        time_left=(TimeSource(scheduler.bjobs, command=("bjobs", "-noheader", "-o", "time_left")),),
+        time_left=(
+            TimeSource(  # hours and minutes; E marks an estimate that ends no job
+                command=("bjobs", "-noheader", "-o", "time_left"),
+                left=r"\A\s*(\d+:\d+)\s*L\s*\Z",
+                unit=60.0,
+            ),
+        ),
         folder_variables=("LS_SUBCWD",),
         host_file_variable="LSB_DJOB_HOSTFILE",
         warnings=("TERM", "USR2"),
@@ -145,9 +159,10 @@ BUILTIN: Mapping[str, Scheduler] = {
         unknown=("unknown", "no such"),
         settings=frozenset({"attributes"}),
         job_id_command="flux getattr jobid",
-        # Without a number: the job that this instance of Flux runs in.
         time_left=(
-            TimeSource(scheduler.flux, command=("flux", "job", "timeleft"), numbered=False),
+            TimeSource(  # of the job that this instance of Flux runs in; UINT_MAX is no limit
+                command=("flux", "job", "timeleft"), numbered=False, left=r"\A(\d{1,9})\s*\Z"
+            ),
         ),
         # A job is an instance of Flux with one broker a node (flux-broker-attributes, "size").
         node_count_command=("flux", "getattr", "size"),
