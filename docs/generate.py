@@ -44,7 +44,6 @@ from omb_py.sweeps.field_types import (
 )
 from omb_py.sweeps.machine import JobSettings, Machine, Queue
 from omb_py.sweeps.schedulers import SCHEDULERS
-from omb_py.sweeps.toml import prose, write_text
 
 RECORD = Path(__file__).parent / "support.csv"
 """What `make support` found: a row for each benchmark, MPI library and binding."""
@@ -307,6 +306,21 @@ def by_scheduler() -> Iterator[tuple[str, list[list[str]]]]:
             before = directives(scheduler, **({} if "job" in values else without))
             found.append([one for one in directives(scheduler, **values) if one not in before])
         yield name, found
+
+
+def write_text(value: Any) -> str:
+    """A value as TOML has it on one line."""
+    if isinstance(value, dict):
+        return f"{{ {', '.join(f'{key} = {write_text(item)}' for key, item in value.items())} }}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(write_text, value))}]"
+    # JSON's strings and numbers are TOML's too.
+    return json.dumps(value, ensure_ascii=False)
+
+
+def prose(text: str | None) -> str:
+    """The documentation of a key without the line breaks that it has in the code."""
+    return " ".join((text or "").split())
 
 
 def key_tables() -> str:

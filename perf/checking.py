@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from omb_py.sweeps.estimate import guess
+from omb_py.sweeps.forecast import guess
 from omb_py.sweeps.machine import Machine
 from omb_py.sweeps.point_options import Setting, planned_sizes
 from omb_py.sweeps.points import Point

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from pathlib import Path
 
 import click
@@ -26,20 +27,19 @@ def command() -> None:
 def list_command() -> None:
     """The machines that come with omb-py."""
     with needing("sweep"):
+        from omb_py.core.text.tables import Sheet, on_console
         from omb_py.sweeps import catalog, toml
         from omb_py.sweeps.machine import Machine
 
     heads = ("name", "scheduler", "launcher", "nodes", "cores", "GPUs", "description")
-    rows: list[tuple[str, ...]] = [heads]
+    rows = []
     for name in catalog.names("machines"):
         one = toml.read(catalog.find("machines", name), Machine)
-        counts = (one.nodes, one.cores_per_node or "-", one.gpus_per_node)
-        numbers = tuple(str(number) for number in counts)
-        rows.append((one.name, one.scheduler, one.launcher, *numbers, one.description))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
-        click.echo("  ".join(cells).rstrip())
+        numbers = (one.nodes, one.cores_per_node or "-", one.gpus_per_node)
+        words = (one.name, one.scheduler, one.launcher)
+        rows.append((*words, *map(str, numbers), one.description))
+    title = "machines that come with omb-py"
+    on_console([Sheet(title, heads, tuple(rows), left=len(heads))], (), sys.stdout)
 
 
 @command.command("show")

@@ -105,7 +105,7 @@ def command(
     own += ["--profile"] if profile else []
     words = shlex.join([config, "--machine", machine, *own])
     if dry_run:
-        from omb_py.sweeps.dry_run import show, show_commands
+        from omb_py.sweeps.forecast import show, show_commands
 
         show(sweep, where, plan, place, words)
         if commands:

@@ -207,11 +207,6 @@ def without_account(machine: Machine) -> str:
     )
 
 
-def counts(sweep: Sweep, machine: Machine) -> tuple[int, ...]:
-    """The numbers of nodes that a sweep takes; raises as `plan_jobs` does."""
-    return plan_jobs(sweep, machine).node_counts
-
-
 def with_settings(machine: Machine, given: Mapping[str, str | Sequence[str]]) -> Machine:
     """The machine with other settings of its jobs, checked as in a configuration.
 

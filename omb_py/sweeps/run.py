@@ -18,9 +18,9 @@ from omb_py.results.metadata import TELLING_PREFIXES, processor
 from omb_py.sweeps import allocation, launchers, profiling, reasons
 from omb_py.sweeps.batch import with_settings
 from omb_py.sweeps.config import Sweep
-from omb_py.sweeps.estimate import remaining
 from omb_py.sweeps.files import write_atomically
 from omb_py.sweeps.folder import FAILURES, MISSING, Folder, Software, software_here
+from omb_py.sweeps.forecast import remaining
 from omb_py.sweeps.machine import Machine
 from omb_py.sweeps.points import Plan, Point, in_order, plan
 from omb_py.sweeps.reporter import Reporter

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -61,43 +61,32 @@ def read(path: Path, model: type[Model]) -> Model:
         raise UsageError(f"{path}, {'; '.join(shown[:MAX_FAULTS])}{more}") from error
 
 
+HEADER = re.compile(r"\s*\[(\[?)\s*([\w.\"' -]+?)\s*\]\]?\s*(?:#.*)?")
+STATEMENT = re.compile(r"\s*([\w.\"' -]+?)\s*=")
+
+
 def key_lines(text: str) -> Iterator[tuple[Key, int]]:
-    """Each key of a TOML text with the number of the line on which it begins.
+    """Each key that begins a line of a TOML text, with the line's number.
 
-    The parser tells no positions, but it tells what a text holds: the key that comes with one
-    more statement begins on that statement's first line.
+    Tables in an array go by their index. Of what a line looks like alone: the parser tells no
+    positions.
     """
-    lines = text.splitlines()
-    known: set[Key] = set()
-    first = 0
-    for end in range(1, len(lines) + 1):
-        try:
-            document = tomllib.loads("\n".join(lines[:end]) + "\n")
-        except tomllib.TOMLDecodeError:
-            continue
-        found = set(keys(document))
-        statement = (
-            number + 1
-            for number in range(first, end)
-            if lines[number].strip() and not lines[number].lstrip().startswith("#")
-        )
-        start = next(statement, end)
-        yield from ((key, start) for key in found - known)
-        known |= found
-        first = end
+    table: Key = ()
+    arrays: dict[Key, int] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if header := HEADER.fullmatch(line):
+            table = names_in(header[2])
+            if header[1]:
+                arrays[table] = arrays.get(table, -1) + 1
+                table = (*table, arrays[table])
+            yield table, number
+        elif statement := STATEMENT.match(line):
+            yield (*table, *names_in(statement[1])), number
 
 
-def keys(value: Any, above: Key = ()) -> Iterator[Key]:
-    """The paths of all keys in a document; tables in an array go by their index."""
-    if isinstance(value, dict):
-        for name, below in value.items():
-            yield (*above, name)
-            yield from keys(below, (*above, name))
-    elif isinstance(value, list):
-        for index, below in enumerate(value):
-            if isinstance(below, dict):
-                yield (*above, index)
-            yield from keys(below, (*above, index))
+def names_in(text: str) -> Key:
+    """The names in a key with dots, without quotes."""
+    return tuple(part.strip().strip("\"'") for part in text.split("."))
 
 
 def describe(fault: Any, lines: dict[Key, int], model: type[BaseModel]) -> str:
@@ -128,21 +117,6 @@ def reason(fault: Any) -> str:
     if fault["type"] == "string_pattern_mismatch":
         return unfitting(str(fault["input"]), context["pattern"])
     return f"{fault['msg'][0].lower()}{fault['msg'][1:]}"
-
-
-def write_text(value: Any) -> str:
-    """A value as TOML has it on one line."""
-    if isinstance(value, dict):
-        return f"{{ {', '.join(f'{key} = {write_text(item)}' for key, item in value.items())} }}"
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(write_text, value))}]"
-    # JSON's strings and numbers are TOML's too.
-    return json.dumps(value, ensure_ascii=False)
-
-
-def prose(text: str | None) -> str:
-    """The documentation of a key without the line breaks that it has in the code."""
-    return " ".join((text or "").split())
 
 
 def suggestion(word: str, allowed: list[str]) -> str:

@@ -59,7 +59,7 @@ def shipped_names(kind: str) -> list[str]:
 
 def described(plan: Sweep, where: Machine, **values: Any) -> Job:
     """A sweep on a machine, to be divided into jobs."""
-    counts = batch.counts(plan, where)
+    counts = batch.plan_jobs(plan, where).node_counts
     words = {"sweep_word": plan.name, "machine_word": where.name} | values
     return Job(sweep=plan, machine=where, nodes=max(counts), counts=counts, **words)
 

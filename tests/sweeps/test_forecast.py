@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from omb_py.sweeps.estimate import guess
+from omb_py.sweeps.forecast import guess
 from omb_py.sweeps.machine import Machine
 from omb_py.sweeps.point_options import Setting, planned_sizes
 from omb_py.sweeps.points import Point
