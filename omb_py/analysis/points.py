@@ -7,13 +7,11 @@ or draws results takes its points, and the names of its lines, from here.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from omb_py.analysis.values import value_column
 from omb_py.core.options import LIBRARY
 from omb_py.core.text.units import size_text
 from omb_py.core.text.words import count
@@ -60,116 +58,27 @@ NAMING = ("suite", "mpi", "buffer", "binding")
 GROWING = ("hosts", "pairs", "nodes")
 """What may grow with the ranks."""
 
-MEDIANS = {
-    "value": "value",
-    "low": "low",
-    "high": "high",
-    "spread_low": "spread_low",
-    "spread_high": "spread_high",
-    "mean": "mean",
-    "p99": "sample_p99_us",
-    "slowest": "slowest_p50_us",
-    "overall": "overall_p50_us",
-    "overlap": "overlap_percent",
-    "rate": "messages_per_s",
-    "busbw": "busbw_GBps",
-    "algbw": "algbw_GBps",
-    "ratio": "ratio",
-}
-"""Columns of points that are medians over the runs, and the columns of rows they come from."""
+ENDS = ("low", "high", "spread_low", "spread_high")
+"""Ends of the interval and of the spread of a point."""
 
 
-NEEDED = (
-    *(name for name in SERIES if name not in ("base", "unit")),
-    *("bytes", "run", "file", "latency_us", "latency_min_us", "latency_max_us"),
-    *("bandwidth_MBps", "messages_per_s", "iterations", "late_starts", "median_low_us"),
-    *("median_high_us", "sample_mean_us", "sample_min_us", "sample_p50_us", "sample_p90_us"),
-    *("sample_p95_us", "sample_p99_us", "sample_p999_us", "sample_max_us", "slowest_p50_us"),
-    *("overall_p50_us", "overlap_percent", "busbw_GBps", "algbw_GBps"),
-)
-"""Columns of rows that a report looks at: a copy of all would be half of its memory."""
+def points_of(values: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
+    """Points of rows that have their values (`value_column`): those alike in ``columns`` are runs.
 
-
-@dataclass(frozen=True)
-class Points:
-    """Lines and their points.
-
-    ``series`` has a row for each line with the columns of `SERIES`. ``points`` has a row for each
-    message size of each line, ordered by line and size: ``series`` (which line), ``bytes``, the
-    columns of `MEDIANS` in the units of the rows, ``minimum`` and ``maximum`` value of a run, how
-    many ``runs``, in how many ``files``, ``run`` and ``file`` of the first of them.
+    A row for each point, in the order in which they first appear: ``columns``, the median
+    ``value``, how many ``runs``, and `ENDS`, of which several runs only have the spread, their
+    minimum and maximum.
     """
-
-    series: pd.DataFrame
-    points: pd.DataFrame
-
-
-def values_of(rows: pd.DataFrame, statistic: str = "auto") -> pd.DataFrame:
-    """Rows with their values (`value_column`) and, whatever the statistic, their ``mean``.
-
-    ``auto`` decides for each benchmark by itself: one without samples, such as the start of a
-    job, must not make means of all others.
-    """
-    rows = rows.reindex(columns=list(NEEDED))
-    values = (
-        by_benchmark(rows) if statistic == "auto" and len(rows) else value_column(rows, statistic)
-    )
-    latency, bandwidth = values["unit"] == "us", values["unit"] == "MB/s"
-    mean = values["bandwidth_MBps"].where(bandwidth, values["messages_per_s"])
-    return values.assign(mean=values["latency_us"].where(latency, mean))
-
-
-def by_benchmark(rows: pd.DataFrame) -> pd.DataFrame:
-    """Medians of those benchmarks whose rows all have one, means of the others."""
-    has_median = rows["sample_p50_us"].notna() & (
-        rows["latency_us"].notna() | rows["sample_mean_us"].notna()
-    )
-    all_have = has_median.groupby(rows["benchmark"]).transform("all")
-    parts = [value_column(rows[all_have], "median"), value_column(rows[~all_have], "mean")]
-    return pd.concat([part for part in parts if not part.empty] or parts[:1]).sort_index()
-
-
-def points_of(values: pd.DataFrame) -> Points:
-    """Points of rows that have their values (`values_of`, `overhead_values`)."""
-    frame = values.reset_index(drop=True)
-    names = [name for name in SERIES if name in frame]
-    line = group_ids(frame[name] for name in names)
-    place = group_ids([pd.Series(line), frame["bytes"]])
-    first = pd.Series(np.arange(len(frame))).groupby(place).first().to_numpy()
-    present = {name: column for name, column in MEDIANS.items() if column in frame}
-    numbers = frame[list(dict.fromkeys(present.values()))].astype("float64")
-    by_place = numbers.groupby(place)
-    medians = by_place.median()
-    points = pd.DataFrame({name: medians[column] for name, column in present.items()})
-    points = points.reindex(columns=list(MEDIANS))
-    points["minimum"] = by_place["value"].min()
-    points["maximum"] = by_place["value"].max()
-    points["runs"] = by_place.size()
-    points["files"] = frame.groupby(place)["file"].nunique()
-    for name in ("bytes", "run", "file"):
-        points[name] = frame[name].to_numpy()[first]
-    points["series"] = line[first]
-    order = points.assign(size=pd.to_numeric(points["bytes"]).fillna(-1))
-    order = order.sort_values(["series", "size"], kind="stable").drop(columns="size")
-    _, start = np.unique(line, return_index=True)
-    series = frame.reindex(columns=list(SERIES)).iloc[start].reset_index(drop=True)
-    return Points(series, order.reset_index(drop=True))
-
-
-def overhead_values(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows of ``omb-py overhead`` in the shape of other rows: the value is what is added, in us.
-
-    Only comparisons with the first binding: the others, which have a ``split``, say the same of
-    its parts.
-    """
-    frame = rows[rows["split"].isna()].copy()
-    frame["benchmark"] = "overhead " + frame["benchmark"].astype(str)
-    frame["value"] = frame["added_us"]
-    frame["low"], frame["high"] = frame["added_low_us"], frame["added_high_us"]
-    frame["unit"] = "us"
-    frame["lower_is_better"] = True
-    frame["mean"] = frame["median_us"]
-    return frame[frame["value"].notna()]
+    rows = values.reset_index(drop=True)
+    at = rows.groupby(group_ids(rows[name] for name in columns))
+    points = rows.loc[at.head(1).index, list(columns)].reset_index(drop=True)
+    points["value"] = at["value"].median()
+    points["runs"] = at.size()
+    alone = points["runs"] == 1
+    for name, extreme in zip(ENDS, (None, None, "min", "max"), strict=True):
+        several = np.nan if extreme is None else at["value"].agg(extreme)
+        points[name] = at[name].first().astype("float64").where(alone, several)
+    return points
 
 
 def by(rows: pd.DataFrame, columns: list[str]) -> Iterator[tuple[tuple[Any, ...], pd.DataFrame]]:

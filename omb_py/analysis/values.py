@@ -46,9 +46,9 @@ def value_column(rows: pd.DataFrame, statistic: str = "auto") -> pd.DataFrame:
     ``high``, the 95 % interval of the median, and ``spread_low`` and ``spread_high``, the minimum
     and 95th percentile (for a bandwidth the corresponding ones), each missing where there are no
     samples, the spread also where a mean is outside it; and ``statistic``, which of median and mean
-    the value is. ``auto`` takes medians if every row has one, else means, so that like is compared
-    with like. A bandwidth's median is its value times mean over median of its samples' times, for
-    it is inversely proportional to them.
+    the value is. ``auto`` takes a benchmark's medians if all its rows have one, else its means, so
+    that like is compared with like. A bandwidth's median is its value times mean over median of its
+    samples' times, for it is inversely proportional to them.
     Rows without a number, or with one that is not above 0, are left out.
     """
     frame = with_values(rows, statistic)
@@ -74,8 +74,10 @@ def with_values(rows: pd.DataFrame, statistic: str = "auto") -> pd.DataFrame:
     printed = printed_medians(frame).where(bandwidth & ~sampled)
     median = sampled | printed.notna()
     if statistic == "auto":
-        statistic = "median" if bool(median[usable].all()) else "mean"
-    use_median = median & (statistic == "median")
+        all_have = (median | ~usable).groupby(frame["benchmark"], dropna=False).transform("all")
+        use_median = median & all_have.astype(bool)
+    else:
+        use_median = median & (statistic == "median")
 
     def of_samples(name: str) -> pd.Series:
         return frame[name].where(latency, mean * frame["sample_mean_us"] / frame[name])

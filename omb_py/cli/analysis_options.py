@@ -98,8 +98,9 @@ def row_options(command: Command) -> Command:
 
 
 def page_options(command: Command) -> Command:
-    """``--width`` and ``--theme`` of figures."""
+    """``--width``, ``--theme`` and ``--force`` of figures."""
     for option in (
+        click.option("--force", is_flag=True, help="Overwrite figures that are there."),
         click.option(
             "--theme",
             type=click.Choice(["light", "dark"]),

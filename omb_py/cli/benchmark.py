@@ -52,7 +52,7 @@ def graph_writers(options: Options) -> list[Writer[Any]]:
         return []
     from omb_py.analysis.charts.live import GraphWriter
 
-    return [GraphWriter(options.graph)]
+    return [GraphWriter(options.graph, options.force)]
 
 
 def describe(benchmark: Benchmark, program: str) -> str:

@@ -74,5 +74,5 @@ def command(
 
     page = Page.parsed(width, theme)
     targets = figures.targets([figure.NAME], target, [])
-    for path in figures.write({figure.NAME: figure.chart(found)}, targets, page):
+    for path in figures.write({figure.NAME: figure.chart(found)}, targets, page, to.force):
         click.echo(path, err=to.is_for_program)

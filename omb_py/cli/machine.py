@@ -107,8 +107,7 @@ def new_command(name: str, like: str, force: bool) -> None:
     except ValidationError as error:
         raise UsageError(f"no machine is called {name!r}: use {PERMITTED[NAME][1]}") from error
     path = Path(f"{name}.toml")
-    if path.exists() and not force:
-        raise UsageError(f"{path} is there already: overwrite it by --force, or name another")
+    files.refuse_existing([path], force)
     files.write(path, catalog.machine_text(like, name))
     click.echo(path)
     click.echo(f"next: edit it, then omb-py machine check {shlex.quote(f'./{path}')}", err=True)

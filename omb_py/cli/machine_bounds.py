@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from omb_py.cli.analysis_options import note
-from omb_py.core.errors import UsageError, installing, needing
+from omb_py.core.errors import installing, needing
 from omb_py.core.text import files
 from omb_py.core.text.units import digits, size_text, value_text
 from omb_py.core.text.words import count
@@ -30,8 +29,7 @@ def bounds_command(output: str | None, force: bool) -> None:
     links of GPUs and copies to and from them. omb-py show --bounds FILE shows results as parts of
     it.
     """
-    if output is not None and Path(output).exists() and not force:
-        raise UsageError(f"{output} exists: name another file, or overwrite it with --force")
+    files.refuse_existing([output] if output is not None else [], force)
     with needing("analysis"):
         from omb_py.analysis import bounds
     from omb_py.measure import bounds as host

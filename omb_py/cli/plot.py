@@ -105,6 +105,7 @@ def command(
     bounds_file: str | None,
     width: str,
     theme: str,
+    force: bool,
     graph: tuple[str, ...],
     statistic: str,
     where: tuple[str, ...],
@@ -161,5 +162,5 @@ def command(
                 click.echo(terminal.text(chart, *size, colored) + "\n")
     if images or not in_terminal or figure is not None:
         files = figures.targets(list(charts), figure, images)
-        for path in figures.write(charts, files, page):
+        for path in figures.write(charts, files, page, force):
             click.echo(path)

@@ -27,6 +27,7 @@ from omb_py.core.text import files
     type=click.Path(dir_okay=False, path_type=Path),
     help="The page, an HTML file; by default report.html, in FILE if that is a folder.",
 )
+@click.option("--force", is_flag=True, help="Overwrite the page of --output.")
 @click.option("--base", help="File or folder of results to compare with.")
 @launch_spread_option
 @click.option("--title", help="The page's heading.")
@@ -43,6 +44,7 @@ from omb_py.core.text import files
 def command(
     paths: tuple[str, ...],
     output: Path | None,
+    force: bool,
     base: str | None,
     launch_spread: float | None,
     title: str | None,
@@ -59,6 +61,9 @@ def command(
     them add figures of single iterations. Several FILEs that measured the same are side by side,
     or with --base repeated runs of one another.
     """
+    if output is None:
+        output = (Path(paths[0]) if Path(paths[0]).is_dir() else Path()) / "report.html"
+    files.refuse_existing([output], force)
     with needing("analysis"):
         from omb_py.analysis.report.page import report
         from omb_py.analysis.samples import load, sample_files
@@ -81,7 +86,5 @@ def command(
         find_bounds(bounds_file, paths),
         samples,
     )
-    if output is None:
-        output = (Path(paths[0]) if Path(paths[0]).is_dir() else Path()) / "report.html"
     files.write(output, page, "; name another file with --output")
     click.echo(f"{output}: {len(page.encode()) / 1e6:.1f} MB, open it in a browser", err=True)

@@ -10,14 +10,16 @@ from click.testing import CliRunner
 from omb_py.analysis.charts.figures import Request, charts
 from omb_py.analysis.charts.groups import Choice
 from omb_py.analysis.compare.side_by_side import compare
-from omb_py.analysis.points import points_of, values_of
+from omb_py.analysis.points import points_of
 from omb_py.analysis.report.key_numbers import key_numbers
 from omb_py.analysis.select import assumptions
 from omb_py.analysis.table import Results, load
+from omb_py.analysis.values import value_column
 from omb_py.cli import command
 from omb_py.cli.analysis_options import read
 from omb_py.cli.plot import command as plot
 from omb_py.core.errors import UsageError
+from omb_py.results.columns import IDENTITY
 from tests import ROOT
 
 RESULTS = ROOT / "results"
@@ -80,9 +82,9 @@ class TestFilesThatDoNotSayWhatTheyAreOf:
     def test_give_a_report_no_number_that_no_program_measured(
         self, two_libraries: list[Path]
     ) -> None:
-        points = points_of(values_of(load(two_libraries).rows))
-        assert set(points.points["value"]) == {1.53, 0.18}
-        (number,) = key_numbers(points)
+        values = value_column(load(two_libraries).rows)
+        assert set(values["value"]) == {1.53, 0.18}
+        (number,) = key_numbers(values)
         assert [line.value for line in number.lines] == ["180 ns", "1.53 µs"]
 
     def test_are_named_in_a_note_with_what_to_do(
@@ -139,7 +141,7 @@ class TestFilesThatDoNotSayWhatTheyAreOf:
     def test_repeated_tables_of_one_file_are_repeated_runs(self, tmp_path: Path) -> None:
         text = osu(tmp_path / "a.txt", dict.fromkeys(SIZES, 1.5)).read_text()
         (tmp_path / "a.txt").write_text(text + text.replace("1.50", "2.50"))
-        points = points_of(values_of(load(tmp_path).rows)).points
+        points = points_of(value_column(load(tmp_path).rows), [*IDENTITY, "bytes"])
         assert set(points["runs"]) == {2}
 
     def test_are_compared_with_the_file_of_the_same_name(self, tmp_path: Path) -> None:

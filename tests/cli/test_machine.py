@@ -97,7 +97,7 @@ def test_a_name_without_blanks_is_replaced_too(run: Command) -> None:
 
 def test_nothing_is_overwritten_but_by_force(run: Command) -> None:
     Path("mine.toml").write_text("mine\n")
-    with pytest.raises(UsageError, match=r"mine.toml is there already: overwrite it by --force"):
+    with pytest.raises(UsageError, match=r"mine.toml exists: .*--force"):
         run("machine", "new", "mine", "--like", "local")
     assert Path("mine.toml").read_text() == "mine\n"
     run("machine", "new", "mine", "--like", "local", "--force")

@@ -67,7 +67,13 @@ def test_two_files_have_lines_by_their_names(plot: Command, tmp_path: Path) -> N
 
 def test_one_figure_goes_to_the_file_that_is_named(plot: Command, tmp_path: Path) -> None:
     assert plot(*LATENCY, "--figure", "my.svg").out == "my.svg\n"
-    assert plot(*LATENCY, "--figure", "my.svg").code == 0  # an image is overwritten
+    (tmp_path / "my.svg").write_text("my notes")
+    done = plot(*LATENCY, "--figure", "my.svg")
+    assert done.code == 2
+    assert "my.svg exists: name another file, or overwrite it with --force" in done.err
+    assert (tmp_path / "my.svg").read_text() == "my notes"
+    assert plot(*LATENCY, "--figure", "my.svg", "--force").code == 0
+    assert (tmp_path / "my.svg").read_bytes().startswith(MARKS["svg"])
     assert [path.name for path in tmp_path.iterdir()] == ["my.svg"]
 
 
@@ -94,12 +100,12 @@ def test_what_cannot_be_is_one_sentence_with_the_fix(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_file_that_is_no_image_is_left_alone(plot: Command, tmp_path: Path) -> None:
+def test_a_file_that_is_there_stops_all(plot: Command, tmp_path: Path) -> None:
     mine = tmp_path / "latency.png"
     mine.write_text("my notes")
     done = plot(*LATENCY, "--format", "svg", "--format", "png")
-    assert done.code == 1
-    assert "latency.png is there and is no PNG file" in done.err
+    assert done.code == 2
+    assert "latency.png exists" in done.err
     assert mine.read_text() == "my notes"
     assert not (tmp_path / "latency.svg").exists()
 
@@ -132,6 +138,8 @@ def test_the_commands_of_the_page_make_its_figures(
     (tmp_path / "docs").mkdir()
     *arguments, name = shlex.split(line)
     assert arguments[-1] == "--figure"
+    (tmp_path / name).parent.mkdir()
+    (tmp_path / name).write_text("old")
     assert plot(*arguments, name).out == f"{name}\n"
     assert (tmp_path / name).read_bytes().startswith(MARKS["svg"])
     assert (ROOT / "docs" / name.removeprefix("docs/")).exists()

@@ -55,5 +55,5 @@ def test_what_cannot_be_drawn_over_is_said_and_the_run_has_not_failed(
     job = mpiexec(2, "latency", *QUICK, "-G", "png")
     assert job.code == 0
     assert len(job.rows) == 7
-    assert "latency.png is there and is no PNG file" in job.err
+    assert "latency.png exists: name another file, or overwrite it with --force" in job.err
     assert (tmp_path / "latency.png").read_text() == "my thesis"

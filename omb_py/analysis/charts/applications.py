@@ -11,9 +11,9 @@ import pandas as pd
 from omb_py.analysis.charts.axes import Measure
 from omb_py.analysis.charts.bars import SEGMENT, bars
 from omb_py.analysis.charts.groups import plain
-from omb_py.analysis.charts.lines import ENDS, lines, stylish
+from omb_py.analysis.charts.lines import lines, stylish
 from omb_py.analysis.charts.spec import Chart
-from omb_py.analysis.points import distinctions, label
+from omb_py.analysis.points import ENDS, distinctions, label
 from omb_py.analysis.speedup import PHASES, SERIES
 from omb_py.core.errors import OmbError
 from omb_py.core.text.words import count

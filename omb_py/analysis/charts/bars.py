@@ -12,7 +12,7 @@ import pandas as pd
 
 from omb_py.analysis.charts.axes import Measure, ValueAxis, names_axis, value_axis
 from omb_py.analysis.charts.groups import Choice, Group, groups, plain
-from omb_py.analysis.charts.lines import INTERVAL, by_kind_of_line, lines, runs
+from omb_py.analysis.charts.lines import INTERVAL, by_kind_of_line, lines
 from omb_py.analysis.charts.spec import (
     GAP,
     LABEL,
@@ -26,7 +26,7 @@ from omb_py.analysis.charts.spec import (
     widest,
     wrap,
 )
-from omb_py.analysis.points import by, caption_part, common, line_name
+from omb_py.analysis.points import by, caption_part, common, line_name, points_of
 from omb_py.core.text.units import size_text, value_text
 
 TOTAL = "total"
@@ -96,8 +96,10 @@ def single(group: Group) -> Iterator[Chart]:
     """A bar for each line."""
     found: list[tuple[Any, ...]] = []
     counts: list[int] = []
-    for values, members in by(group.rows, list(group.lines)):
-        point = runs(members.assign(place=0), "place").iloc[0]
+    points = points_of(group.rows, group.lines or ["benchmark"])
+    for values, (_, point) in (
+        (key, *part.iterrows()) for key, part in by(points, list(group.lines))
+    ):
         ends = ("low", "high") if point["runs"] == 1 else ("spread_low", "spread_high")
         low, high = (point[end] for end in ends)
         counts += [] if isnan(low) else [int(point["runs"])]

@@ -19,7 +19,7 @@ from omb_py.analysis.select import convert
 from omb_py.analysis.table import Results, of_rows, record_of
 from omb_py.analysis.values import QUANTITIES, measured
 from omb_py.core.errors import OmbError, UsageError
-from omb_py.core.text.files import failing
+from omb_py.core.text.files import refuse_existing
 from omb_py.core.text.files import write as write_file
 from omb_py.core.text.words import first_of
 from omb_py.results.row import OverheadRow, PairRow, Row
@@ -37,10 +37,6 @@ NOTHING = {
 }
 KINDS = tuple(NOTHING)
 UNITS = ("decimal", "binary")
-
-MARKS = {"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<svg"}
-BEGINNING = 4096
-"""Bytes of a file in which a mark of its format stands."""
 
 
 @dataclass(frozen=True)
@@ -209,28 +205,17 @@ def targets(
 
 
 def write(
-    found: Mapping[str, Chart], files: Mapping[Path, tuple[str, str]], page: Page | None = None
+    found: Mapping[str, Chart],
+    files: Mapping[Path, tuple[str, str]],
+    page: Page | None = None,
+    force: bool = False,
 ) -> Iterator[Path]:
     """Write charts to their files; yields each file that is written.
 
-    Folders are made. Raises `OmbError`, before anything is written, when a file is there that is
-    no image of that format, and when one cannot be written.
+    Folders are made. Raises `UsageError`, before anything is written, when a file is there and not
+    ``force``, `OmbError` when one cannot be written.
     """
-    for path, (_, form) in files.items():
-        if not is_replaceable(path, form):
-            raise OmbError(f"{path} is there and is no {form.upper()} file: name another with -o")
+    refuse_existing(files, force)
     for path, (name, form) in files.items():
         write_file(path, found[name].image(form, page))
         yield path
-
-
-def is_replaceable(path: Path, form: str) -> bool:
-    """Whether nothing is lost but an image when a file is written."""
-    with failing("read", path):
-        if not path.exists():
-            return True
-        if not path.is_file():
-            return False
-        with path.open("rb") as file:
-            beginning = file.read(BEGINNING)
-    return not beginning or MARKS[form] in beginning

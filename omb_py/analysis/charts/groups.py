@@ -140,7 +140,8 @@ def panel_columns(rows: pd.DataFrame, columns: Sequence[str]) -> tuple[str, ...]
     None where all lines go into one panel; those of `PANELS_FIRST`, which leave more lines, where
     no columns make at most `MAX_PANELS`.
     """
-    if number(rows, list(columns)) <= MAX_LINES:
+    rows = rows[list(columns)].drop_duplicates()
+    if len(rows) <= MAX_LINES or not columns:
         return ()
     places = {name: place for place, name in enumerate(PANELS_FIRST)}
     candidates = sorted(columns, key=lambda name: (places.get(name, 9), rows[name].nunique()))

@@ -28,7 +28,6 @@ from omb_py.analysis.charts.spec import (
     Layout,
     Legend,
     Page,
-    apart,
     dashes_of,
     heading,
     inline,
@@ -36,14 +35,16 @@ from omb_py.analysis.charts.spec import (
     outline,
     shades,
     style_numbers,
+    together,
 )
-from omb_py.analysis.points import along, by, line_name
+from omb_py.analysis.points import ENDS, along, by, line_name, points_of
 
 CHOSEN_SIZES = 5
 """Message sizes that a figure over ranks shows unless they are named."""
 
+POINT = ["x", "value", "runs", *ENDS]
+
 INTERVAL = "95\N{NO-BREAK SPACE}% interval of the median"
-ENDS = ("low", "high", "spread_low", "spread_high")
 
 
 def size_charts(
@@ -129,11 +130,12 @@ def panels(group: Group, x: str, columns: Sequence[str]) -> pd.DataFrame:
     """
     apart = panel_columns(group.rows, columns)
     others = [name for name in columns if name not in apart]
+    points = points_of(group.rows, [*columns, x]).assign(x=lambda points: points[x])
     found, number = [], 0
-    for values, members in by(group.rows, list(apart)):
+    for values, members in by(points, list(apart)):
         every = [
-            (line_name(key, others) if others else group.benchmark, runs(rows, x))
-            for key, rows in by(members, others)
+            (line_name(key, others) if others else group.benchmark, line.sort_values("x"))
+            for key, line in by(members, others)
         ]
         part = stylish(every, line_name(values, apart) if apart else "", number)
         number = int(part["panel"].max()) + 1
@@ -158,23 +160,8 @@ def stylish(
         for at in places:
             name, rows = every[at]
             own = {"line": name, "panel": panel, "title": title, "style": styles[name]}
-            found.append(rows.assign(**own))
+            found.append(rows[POINT].assign(**own))
     return pd.concat(found, ignore_index=True)
-
-
-def runs(rows: pd.DataFrame, x: str) -> pd.DataFrame:
-    """The points of one line; several rows of one x are runs of the same thing.
-
-    Of several runs the value is their median, and the spread their minimum and maximum.
-    """
-    at = rows.groupby(x, sort=True)
-    found = at["value"].agg(value="median", minimum="min", maximum="max", runs="size")
-    alone = found["runs"] == 1
-    for name in ENDS:
-        found[name] = at[name].first().astype(float).where(alone)
-    for name, extreme in (("spread_low", "minimum"), ("spread_high", "maximum")):
-        found[name] = found[name].where(alone, found[extreme])
-    return found.drop(columns=["minimum", "maximum"]).reset_index(names="x")
 
 
 def marks(data: pd.DataFrame, statistic: str) -> list[str]:
@@ -258,7 +245,7 @@ def lines(
         if not shared:
             own = part.drop_duplicates("line").set_index("line")["style"].to_dict()
             legend = legend_view(Legend(named(own, others)), page, width, 0.0)
-            view = apart(alt.vconcat(legend, view, spacing=4))
+            view = together("vconcat", [legend, view], spacing=4)
         views.append(view)
     every = named(styles.to_dict(), beside)
     return Layout(views, columns, left, Legend(every) if shared and len(every) > 1 else None)
@@ -285,14 +272,16 @@ def panel(
     dash = alt.StrokeDash("line:N", scale=dashes, legend=None)
     shown = data.assign(shape=[outline(at) for at in data["style"]])
     shown["zero"] = shown["x"] == 0  # 0 bytes are no smaller message, but none: no line leads there
-    base = alt.Chart(inline(shown)).encode(x, y("value:Q"), color=color, detail="zero:N")
+    base = alt.Chart(inline(shown)).encode(
+        x, y("value:Q"), color=color, detail=alt.Detail("zero:N")
+    )
     spread = base.transform_filter("isValid(datum.spread_low)")
-    spread = spread.encode(y("spread_low:Q"), y2="spread_high:Q")
+    spread = spread.encode(y("spread_low:Q"), y2=alt.Y2("spread_high:Q"))
     known = base.transform_filter("isValid(datum.low)")
     bars = spread.mark_rule(strokeWidth=0.6, opacity=0.6)
     layers: list[Any] = [bars.transform_filter("datum.zero"), spread.mark_area(opacity=0.15)]
     layers = layers if bands else [bars]
-    layers.append(known.mark_rule(strokeWidth=0.8).encode(y("low:Q"), y2="high:Q"))
+    layers.append(known.mark_rule(strokeWidth=0.8).encode(y("low:Q"), y2=alt.Y2("high:Q")))
     ends = known.mark_tick(size=3, thickness=0.6)
     layers += [ends.encode(y("low:Q")), ends.encode(y("high:Q"))]
     layers.append(base.mark_line(strokeWidth=1.1).encode(strokeDash=dash))
@@ -301,6 +290,6 @@ def panel(
         layers.append(dotted.encode(x, y("value:Q"), color=color, strokeDash=dash))
     points = base.mark_point(filled=True, size=12, opacity=1)
     points = points.encode(stroke=alt.value(page.tint("paper")), strokeWidth=alt.value(0.3))
-    shape = alt.Shape("shape:N", scale=None)
-    layers.append(points.encode(shape=shape, tooltip=["line:N", "text:N", "runs:Q"]))
+    tip = [alt.Tooltip(name) for name in ("line:N", "text:N", "runs:Q")]
+    layers.append(points.encode(shape=alt.Shape("shape:N", scale=None), tooltip=tip))
     return layers

@@ -16,11 +16,11 @@ PACKAGES = ("pandas", "altair", "vl_convert", "plotext")
 class GraphWriter(Collector):
     """Draws at the end; nothing of what draws is loaded before, for it must not be measured."""
 
-    def __init__(self, graphs: tuple[str, ...]) -> None:
+    def __init__(self, graphs: tuple[str, ...], force: bool = False) -> None:
         """Raises `MissingPackageError` where what draws ``graphs`` is not installed."""
         super().__init__()
         self._record: type[Any] = Row
-        self._graphs = graphs
+        self._graphs, self._force = graphs, force
         for package in PACKAGES:
             if find_spec(package) is None:
                 raise MissingPackageError("-G", package, installing("analysis"))
@@ -38,7 +38,8 @@ class GraphWriter(Collector):
             charts = figures.charts(results, figures.Request())
             images = [graph for graph in self._graphs if graph != "tty"]
             if images:
-                for path in figures.write(charts, figures.targets(list(charts), None, images)):
+                files = figures.targets(list(charts), None, images)
+                for path in figures.write(charts, files, force=self._force):
                     launcher.note(f"drew {path}", rank=0)
             for chart in charts.values() if "tty" in self._graphs else ():
                 # some launchers give ranks a terminal of their own, whatever the user has

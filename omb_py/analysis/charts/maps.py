@@ -28,7 +28,7 @@ from omb_py.analysis.charts.spec import (
 )
 from omb_py.analysis.pairs.findings import judge
 from omb_py.analysis.pairs.matrix import Matrix, matrices
-from omb_py.analysis.points import along, by, caption_part, line_name
+from omb_py.analysis.points import along, by, caption_part, line_name, points_of
 from omb_py.analysis.select import convert
 from omb_py.core.errors import UsageError
 from omb_py.core.text.units import size_text
@@ -103,10 +103,10 @@ def heat_maps(rows: pd.DataFrame, choice: Choice, ratio: Ratio | None = None) ->
 
 def medians(rows: pd.DataFrame, across: Sequence[str]) -> pd.Series:
     """The median over the runs of each cell, by ``line`` and ``size``."""
-    names = pd.Series(index=rows.index, dtype=object, name="line")
-    for key, members in by(rows, list(across)):
-        names[members.index] = line_name(key, across)
-    return rows["value"].groupby([names, rows["bytes"].rename("size")]).median()
+    points = points_of(rows, [*across, "bytes"])
+    keys = zip(*(points[name] for name in across), strict=True)
+    names = pd.Series([line_name(key, across) for key in keys], name="line", dtype=object)
+    return points["value"].groupby([names, points["bytes"].rename("size")]).first()
 
 
 def heat(

@@ -19,6 +19,7 @@ from typing import Any, Literal
 import altair as alt
 import pandas as pd
 import vl_convert
+from altair.utils.schemapi import debug_mode
 
 from omb_py.analysis.points import BINDINGS
 from omb_py.core.errors import UsageError
@@ -142,23 +143,26 @@ class Chart:
         """The caption as one text."""
         return " ".join(f"{fact}." for fact in self.caption if fact)
 
-    def altair(self, page: Page | None = None, captioned: bool = True) -> Any:
-        """The chart for a page: title, legend, panels and, if ``captioned``, what is below."""
+    def altair(self, page: Page | None = None) -> alt.VConcatChart:
+        """The chart for a page, as Altair has it."""
+        found = self.specification(page, captioned=True)
+        return alt.VConcatChart.from_dict(found, validate=False)
+
+    def specification(self, page: Page | None = None, captioned: bool = False) -> dict[str, Any]:
+        """The chart as Vega-Lite: title, legend, panels and, if ``captioned``, what is below."""
         page = page or Page()
-        drawn = self.layout(page)
+        with debug_mode(False):  # Altair would check each part against its schema
+            drawn = self.layout(page)
         parts = [legend_view(drawn.legend, page, page.room, drawn.left)] if drawn.legend else []
-        parts.append(apart(alt.concat(*drawn.views, columns=drawn.columns, spacing=GAP)))
+        parts.append(together("concat", drawn.views, columns=drawn.columns, spacing=GAP))
         if captioned:
             lines = wrap(self.words, SMALL, page.room)
             below = words(lines, SMALL, page.tint("muted"), "top", x=-drawn.left)
             parts.append(below.properties(width=page.room - drawn.left, height=9.2 * len(lines)))
-        title = alt.TitleParams(wrap(self.title, TITLE, page.room))
-        return apart(alt.vconcat(*parts, title=title, spacing=7, config=config(page)))
-
-    def specification(self, page: Page | None = None, captioned: bool = False) -> dict[str, Any]:
-        """The chart as Vega-Lite, which a page can show above a caption of its own."""
-        found: dict[str, Any] = self.altair(page, captioned).to_dict(validate=False)
-        return found
+        found = together(
+            "vconcat", parts, spacing=7, title={"text": wrap(self.title, TITLE, page.room)}
+        )
+        return {"$schema": alt.SCHEMA_URL, "config": config(page), **found}
 
     def image(self, form: str, page: Page | None = None) -> bytes:
         """The content of a file of one of `FORMATS`.
@@ -183,10 +187,20 @@ class Chart:
         return f"data:image/png;base64,{base64.b64encode(self.image('png', page)).decode()}"
 
 
-def apart(views: Any) -> Any:
-    """Views of which each has styles of its own."""
+def together(kind: Literal["concat", "vconcat"], views: Iterable[Any], **settings: Any) -> Any:
+    """Views of Altair or Vega-Lite, each with styles of its own, as one of Vega-Lite.
+
+    Altair itself copies all that is in views whenever they are put together.
+    """
+    datasets: dict[str, Any] = {}
+    parts = []
+    for view in views:
+        part = dict(view if isinstance(view, dict) else view.to_dict(validate=False))
+        datasets |= part.pop("datasets", {})
+        parts.append({name: own for name, own in part.items() if name not in ("$schema", "config")})
     channels = ("color", "fill", "stroke", "shape", "strokeDash")
-    return views.resolve_scale(**dict.fromkeys(channels, "independent"))
+    resolve = {"scale": dict.fromkeys(channels, "independent")}
+    return {kind: parts, "resolve": resolve, **settings, "datasets": datasets}
 
 
 def config(page: Page) -> dict[str, Any]:
@@ -196,10 +210,13 @@ def config(page: Page) -> dict[str, Any]:
 
 
 def inline(rows: pd.DataFrame | Sequence[Mapping[str, Any]]) -> alt.InlineData:
-    """Rows as the data of a chart; missing values become null."""
+    """Rows as the data of a chart; missing values become null.
+
+    They are a tuple, which Altair passes on: of a list it makes a copy at each call.
+    """
     if isinstance(rows, pd.DataFrame):
         rows = rows.astype(object).where(rows.notna(), None).to_dict("records")
-    return alt.InlineData(values=list(rows))
+    return alt.InlineData(values=tuple(rows))
 
 
 def words(

@@ -123,10 +123,9 @@ def model(
     `OmbError` when no curve has two sizes or two numbers of ranks.
     """
     right = rows[rows["validation"] != "Fail"]
-    parts = [value_column(part, statistic) for _, part in right.groupby("benchmark", sort=False)]
-    if not any(map(len, parts)):
+    frame = value_column(right, statistic).reset_index(drop=True)
+    if frame.empty:
         raise OmbError("there is no row of a benchmark: overheads and empty tables have no model")
-    frame = pd.concat(parts, ignore_index=True)
     unknown = frame[frame["ranks"].isna()]
     frame = frame[frame["ranks"].notna()]
     if frame.empty:

@@ -9,7 +9,8 @@ from math import log2
 import numpy as np
 import pandas as pd
 
-from omb_py.analysis.points import Points, distinctions, group_ids, label
+from omb_py.analysis.points import ENDS, SERIES, distinctions, group_ids, label, points_of
+from omb_py.analysis.report.comparison import VERDICTS
 from omb_py.core.text.units import digits, size_text, value_text
 from omb_py.core.text.words import count
 from omb_py.results.columns import CONFIGURATION, EXPERIMENT
@@ -65,36 +66,43 @@ class KeyNumber:
     left_out: int
 
 
-def key_numbers(points: Points, lines: Sequence[str] = ()) -> list[KeyNumber]:
-    """The numbers of `KNOWN` that points have; where they have none, those of other benchmarks.
+def key_numbers(
+    values: pd.DataFrame, lines: Sequence[str] = (), compared: pd.DataFrame | None = None
+) -> list[KeyNumber]:
+    """The numbers of `KNOWN` that rows have; where they have none, those of other benchmarks.
 
-    ``lines`` are the columns that distinguish the lines beside each, none for all of
-    `CONFIGURATION`. Each is that of its best line.
+    ``values`` are rows with their numbers (`value_column`), ``lines`` the columns that distinguish
+    the lines beside each, none for all of `CONFIGURATION`, ``compared`` is what `compare` found.
+    Each number is that of its best line.
     """
-    every = points.points.join(points.series, on="series")
-    every = every[(every["value"] > 0) & ~every["benchmark"].str.startswith("overhead ")]
-    if every.empty:
+    if values.empty:
         return []
-    setups = pd.Series(group_ids(every[name] for name in SETUP), index=every.index)
-    every = every.assign(common=setups.map(setups.value_counts()))
+    setups = pd.Series(group_ids(values[name] for name in SETUP), index=values.index)
+    every = values.assign(common=setups.map(setups.value_counts()))
     there = every["benchmark"].value_counts().index
     known: list[tuple[str, str, int | None]] = [item for item in KNOWN if item[1] in there]
     known = known or [(str(name), str(name), None) for name in there[:MAX_CARDS]]
     return [
-        key_number(name, size, every[every["benchmark"] == of], lines) for name, of, size in known
+        key_number(name, size, every[every["benchmark"] == of], lines, compared)
+        for name, of, size in known
     ]
 
 
 def key_number(
-    name: str, size: int | None, frame: pd.DataFrame, columns: Sequence[str] = ()
+    name: str,
+    size: int | None,
+    frame: pd.DataFrame,
+    columns: Sequence[str],
+    compared: pd.DataFrame | None,
 ) -> KeyNumber:
-    """A card about points of one benchmark, at ``size`` or the nearest size that they have."""
-    is_rate = name == "Message rate" and bool(frame["rate"].notna().all())
+    """A card about rows of one benchmark, at ``size`` or the nearest size that they have."""
+    is_rate = name == "Message rate" and bool(frame["messages_per_s"].notna().all())
     frame = as_rates(frame) if is_rate else frame[frame["unit"] == frame["unit"].iloc[0]]
     unit = frame["unit"].iloc[0]
     lower = unit == "us"
     wanted = size or (SMALL if lower else LARGE)
     frame, nearest = at_nearest_size(frame, wanted)
+    frame = points_of(frame, [*(column for column in SERIES if column in frame), "bytes", "common"])
     frame = comparable(frame, columns)
     frame = frame.sort_values("value", ascending=lower, kind="stable").reset_index(drop=True)
     names = distinctions(frame)
@@ -112,7 +120,7 @@ def key_number(
         how=labels[0],
         spread=spread(row),
         place="" if len(frame) == 1 else f"best of {len(frame)} lines",
-        change=change(row),
+        change=change(row, compared),
         lines=tuple(
             Line(
                 labels[place],
@@ -130,9 +138,8 @@ def key_number(
 
 def as_rates(frame: pd.DataFrame) -> pd.DataFrame:
     """Bandwidths as messages per second, with their intervals."""
-    numbers = ["value", "low", "high", "minimum", "maximum"]
-    scale = (frame["rate"] / frame["mean"]).where(frame["unit"] == "MB/s", 1.0)
-    return frame.assign(unit="msg/s", **frame[numbers].mul(scale, axis=0))
+    scale = (frame["messages_per_s"] / frame["bandwidth_MBps"]).where(frame["unit"] == "MB/s", 1.0)
+    return frame.assign(unit="msg/s", **frame[["value", *ENDS]].mul(scale, axis=0))
 
 
 def at_nearest_size(frame: pd.DataFrame, wanted: int) -> tuple[pd.DataFrame, bool]:
@@ -150,8 +157,8 @@ def comparable(frame: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
 
     Where ``columns`` are given these alone differ, and the rest is as in the commonest setup.
     """
-    group = pd.Series(group_ids(frame[name] for name in EXPERIMENT if name not in columns))
-    group.index = frame.index
+    own = [name for name in EXPERIMENT if name not in columns]
+    group = pd.Series(group_ids(frame[name] for name in own), index=frame.index)
     order = pd.DataFrame(
         {
             "lines": group.map(group.value_counts()),
@@ -170,7 +177,7 @@ def spread(row: pd.Series) -> str:
     """How well a point's value is known, in words."""
 
     several = row["runs"] > 1
-    low, high = (row[name] for name in (("minimum", "maximum") if several else ("low", "high")))
+    low, high = (row[name] for name in (ENDS[2:] if several else ENDS[:2]))
     if pd.isna(low):
         return "one run, no interval known"
     of = f"{row['runs']} runs:" if several else "95 % interval"
@@ -190,8 +197,16 @@ def span_text(low: float, high: float, unit: str) -> str:
     return f"{number if last.endswith(f' {name}') else first} to {last}"
 
 
-def change(row: pd.Series) -> str:
+def change(row: pd.Series, compared: pd.DataFrame | None) -> str:
     """How a point compares with its base; empty where it has none."""
-    if "verdict" not in row or pd.isna(row["verdict"]):
+    if compared is None:
         return ""
-    return f"{row['verdict']}, slowdown {digits(row['slowdown'])}\u00d7 against the base"
+    beside = compared[compared["verdict"].isin(VERDICTS)]
+    for name in (*EXPERIMENT, *CONFIGURATION, "unit", "bytes"):
+        column = f"other_{name}" if name in CONFIGURATION else name
+        same = beside[column].isna() if pd.isna(row[name]) else beside[column] == row[name]
+        beside = beside[same.fillna(False).astype(bool)]
+    if beside.empty:
+        return ""
+    verdict, slowdown = beside[["verdict", "slowdown"]].iloc[0]
+    return f"{verdict}, slowdown {digits(slowdown)}\u00d7 against the base"

@@ -18,26 +18,20 @@ import jinja2
 import pandas as pd
 import vl_convert
 
-from omb_py.analysis import across, listing
+from omb_py.analysis import listing
 from omb_py.analysis.bounds import Bounds, beside_bounds
 from omb_py.analysis.charts.figures import Request, charts
 from omb_py.analysis.charts.groups import COLUMNS, Choice
 from omb_py.analysis.charts.spec import PALETTES, TINTS, Chart
 from omb_py.analysis.compare.side_by_side import compare
-from omb_py.analysis.points import (
-    Points,
-    distinctions,
-    label,
-    overhead_values,
-    points_of,
-    values_of,
-)
+from omb_py.analysis.points import distinctions, label
 from omb_py.analysis.report.anomalies import SEVERITIES, Anomaly, anomalies
-from omb_py.analysis.report.comparison import Comparison, comparison, join
-from omb_py.analysis.report.key_numbers import key_numbers
+from omb_py.analysis.report.comparison import Comparison, comparison
+from omb_py.analysis.report.key_numbers import KeyNumber, key_numbers
 from omb_py.analysis.report.runs import origin, places
 from omb_py.analysis.sources import short_names
 from omb_py.analysis.table import Results
+from omb_py.analysis.values import value_column
 from omb_py.core import VERSION
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.core.text.tables import Sheet
@@ -61,9 +55,6 @@ POLICY = (
 )
 """What a browser lets the page do: run the scripts that these hashes name, of which Vega compiles
 the expressions of our specifications, and no request."""
-
-FEWEST_BINDINGS = 3
-"""Bindings at one point from which a page has a table of them."""
 
 NAMES = ["run", "file", "suite", "mpi", "ranks"]
 """Columns that say of a row where it ran."""
@@ -117,27 +108,16 @@ def report(
         else compare(base.rows, results.rows, statistic=statistic, launch_spread=launch_spread)
     )
     base = None  # its rows may be many, and nothing more is needed of them
-    values = values_of(results.rows, statistic)
-    added = overhead_values(results.overhead)
-    if values.empty and added.empty and results.pairs.empty:
+    values = value_column(results.rows, statistic)
+    if values.empty and results.overhead.empty and results.pairs.empty:
         raise OmbError("there is no row with a number: measure something first")
-    measured = None if values.empty else points_of(values)
-    found = anomalies(values, results.runs, measured, results.rows)
-    every = [part for part in (values, added) if not part.empty] or [values]
-    points = (
-        measured
-        if measured and added.empty
-        else points_of(pd.concat(every, ignore_index=True) if len(every) > 1 else every[0])
-    )
-    points = points if table is None else join(points, table)
     request = Request(choice=Choice(lines or None, statistic=statistic), bounds=bounds)
     return render(
         results=results,
         title=title or "MPI performance from Python",
-        points=points,
-        lines=lines,
+        key_numbers=key_numbers(values, lines, table),
         compared=None if table is None else comparison(table),
-        findings=findings(found, points),
+        findings=findings(anomalies(values, results.runs, results.rows), values),
         bounded=None if bounds is None else beside_bounds(results.rows, bounds),
         drawn=[*charts(results, request).values(), *charts_of_samples(samples)],
     )
@@ -167,12 +147,12 @@ def by_file(results: Results, lines: Sequence[str]) -> tuple[Results, tuple[str,
     return results, columns
 
 
-def findings(found: Iterable[Anomaly], points: Points) -> list[Findings]:
-    """Anomalies by kind, the most severe first."""
+def findings(found: Iterable[Anomaly], values: pd.DataFrame) -> list[Findings]:
+    """Anomalies by kind, the most severe first; ``values`` are all rows with numbers."""
     kinds: dict[tuple[str, str], list[Anomaly]] = {}
     for anomaly in found:
         kinds.setdefault((anomaly.severity, anomaly.kind), []).append(anomaly)
-    names = {name: distinctions(lines) for name, lines in points.series.groupby("benchmark")}
+    names = {name: distinctions(rows) for name, rows in values.groupby("benchmark")}
     order = sorted(kinds.items(), key=lambda item: SEVERITIES.index(item[0][0]))
     return [
         Findings(
@@ -204,8 +184,7 @@ def render(
     *,
     results: Results,
     title: str,
-    points: Points,
-    lines: Sequence[str],
+    key_numbers: Sequence[KeyNumber],
     compared: Comparison | None,
     findings: list[Findings],
     bounded: Sheet | None,
@@ -216,9 +195,11 @@ def render(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
     )
     scripts = (drawing_library(), template("report.js"))
-    rows = pd.concat([results.rows[NAMES], results.overhead[NAMES], results.pairs[NAMES]])
     hashes = " ".join(f"'sha256-{digest(script)}'" for script in scripts)
-    benchmarks = points.series["benchmark"].nunique() + results.pairs["benchmark"].nunique()
+    tables = (results.rows, results.overhead, results.pairs)
+    rows = pd.concat([table[NAMES] for table in tables])
+    benchmarks = sum(table["benchmark"].nunique() for table in tables)
+    ran, shared = places(rows, results.runs)
     figures = [
         {"title": chart.title, "words": chart.words, "spec": chart.specification()}
         for chart in drawn
@@ -239,14 +220,14 @@ def render(
         },
         failed=int((results.rows["validation"] == "Fail").sum()),
         origin=origin(rows, results.runs),
-        key_numbers=key_numbers(points, lines),
+        key_numbers=key_numbers,
         comparison=compared,
-        contest=bindings_beside(results.rows),
         bounded=bounded,
         findings=findings,
         trust=trust(findings),
         tables=list(listing.sheets(results, limit=max(10, MAX_ROWS // max(1, benchmarks)))),
-        places=places(rows, results.runs),
+        places=ran,
+        shared=shared,
     )
 
 
@@ -263,12 +244,6 @@ def dark_colors() -> dict[str, str]:
         zip(TINTS["light"].values(), TINTS["dark"].values(), strict=True),
     )
     return dict(pairs)
-
-
-def bindings_beside(rows: pd.DataFrame) -> list[Sheet]:
-    """Tables of benchmarks that were measured through several bindings, and which is best."""
-    made = across.sheets(rows) if rows["binding"].nunique() >= FEWEST_BINDINGS else ()
-    return [sheet for sheet in made if len(sheet.columns) >= FEWEST_BINDINGS + 2]
 
 
 def trust(findings: Iterable[Findings]) -> str:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import pandas as pd
 
 from omb_py.analysis.table import library
+from omb_py.core.text.tables import Sheet
 from omb_py.core.text.words import count, first_of
 
 OWN = ("run", "command", "other_processes", "launch_seconds", "iterating_seconds")
@@ -53,52 +53,18 @@ TITLES = {
 LONGEST = 300
 """Characters of a field that are shown; configure lines of MPI libraries are longer."""
 
-MAX_COLUMNS = 7
-MAX_WIDTH = 60
-"""Fields that are columns of the table, and characters of their texts; what else differs is inside
-its rows."""
+MAX_COLUMNS, MAX_WIDTH = 7, 60
+"""Fields that are columns of the table, and characters of their texts; others share a column."""
 
 MAX_GROUPS = 100
+"""Rows of the table."""
+
 MAX_COMMANDS = 40
+"""Commands of one row."""
 
 
-@dataclass(frozen=True)
-class Field:
-    """A field of a group; ``unusual`` where most runs have something else."""
-
-    title: str
-    text: str
-    unusual: bool
-
-
-@dataclass(frozen=True)
-class Group:
-    """Runs with the same metadata: what differs from others in columns, and besides them.
-
-    ``span`` says when they were started; ``more`` counts commands that are not shown.
-    """
-
-    runs: int
-    span: str
-    differing: tuple[Field, ...]
-    besides: tuple[Field, ...]
-    commands: tuple[str, ...]
-    more: int
-
-
-@dataclass(frozen=True)
-class Places:
-    """Titles of the fields that differ, in columns and besides; groups; what all share.
-
-    ``left_out`` counts groups beyond `MAX_GROUPS`.
-    """
-
-    differing: tuple[str, ...]
-    besides: tuple[str, ...]
-    groups: tuple[Group, ...]
-    shared: tuple[tuple[str, str], ...]
-    left_out: int
-
+MACHINE = ("processor", "device", "system")
+"""Metadata that the head of the page names a machine by, besides its hosts."""
 
 MAX_NAMES = 3
 """Hosts, processors or libraries that the head of the page names."""
@@ -131,117 +97,67 @@ def origin(rows: pd.DataFrame, runs: Mapping[str, Mapping[str, str]]) -> Origin:
     def listed(values: Iterable[object]) -> str:
         return first_of([str(value) for value in values if not pd.isna(value)], MAX_NAMES)
 
-    hosts = list(
-        dict.fromkeys(
-            host.rpartition(":")[0] or host for text in unique("hosts") for host in text.split()
-        )
-    )
+    hosts = [host.rpartition(":")[0] or host for text in unique("hosts") for host in text.split()]
+    hosts = list(dict.fromkeys(hosts))
+    hosts_text = f"{'host' if len(hosts) == 1 else count(len(hosts), 'host') + ':'} {listed(hosts)}"
     ranks = sorted(int(number) for number in rows["ranks"].dropna().unique())
+    ranks_text = f"{ranks[0]} to " * (len(ranks) > 1) + count(ranks[-1], "rank") if ranks else ""
+    machine = [hosts_text if hosts else "", *map(listed, map(unique, MACHINE))]
+    software = [listed(rows["mpi"].unique()), listed(rows["suite"].unique()), ranks_text]
     commands = unique("command")
     return Origin(
         when=span(names),
-        machine=" · ".join(
-            filter(
-                None,
-                (
-                    f"{'host' if len(hosts) == 1 else count(len(hosts), 'host') + ':'} "
-                    f"{listed(hosts)}"
-                    if hosts
-                    else "",
-                    listed(unique("processor")),
-                    listed(unique("device")),
-                    listed(unique("system")),
-                ),
-            )
-        ),
+        machine=" · ".join(filter(None, machine)),
         conditions=next(iter(unique("conditions")), ""),
-        software=" · ".join(
-            filter(
-                None,
-                (
-                    listed(rows["mpi"].unique()),
-                    listed(rows["suite"].unique()),
-                    count(ranks[0], "rank")
-                    if len(ranks) == 1
-                    else f"{ranks[0]} to {ranks[-1]} ranks"
-                    if ranks
-                    else "",
-                ),
-            )
-        ),
+        software=" · ".join(filter(None, software)),
         command=short(commands[0]) if commands else "",
         commands=len(commands),
     )
 
 
-def places(rows: pd.DataFrame, runs: Mapping[str, Mapping[str, str]]) -> Places:
-    """The groups of all runs that have rows, most runs first."""
-    alike: dict[tuple[tuple[str, str], ...], list[str]] = {}
+def places(
+    rows: pd.DataFrame, runs: Mapping[str, Mapping[str, str]]
+) -> tuple[Sheet, tuple[tuple[str, str], ...]]:
+    """A table of the runs with what differs between them, most runs first; and what they share."""
+    members: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for run in present(rows, runs):
         own = tuple((name, text) for name, text in runs[run].items() if name not in OWN)
-        alike.setdefault(own, []).append(run)
-    groups: dict[tuple[tuple[str, str], ...], list[str]] = {}
-    found = [(described(dict(fields)), members) for fields, members in alike.items()]
-    found += [(fields, [run]) for run, fields in of_rows_without(rows, runs).items()]
-    for fields, members in found:
-        groups.setdefault(tuple(sorted(fields.items())), []).extend(members)
-    every = [dict(fields) for fields in groups]
-    names = sorted({name for fields in every for name in fields}, key=place)
-    differing = [name for name in names if len({fields.get(name, "") for fields in every}) > 1]
-    narrow = [
-        name
-        for name in differing
-        if all(len(text) <= MAX_WIDTH for fields in every for text in (name, fields.get(name, "")))
-    ][:MAX_COLUMNS]
-    differing = [*narrow, *(name for name in differing if name not in narrow)]
-    usual = {name: commonest(groups, name) for name in differing}
-    order = sorted(groups.items(), key=lambda item: -len(item[1]))
-    return Places(
-        differing=tuple(map(title, narrow)),
-        besides=tuple(map(title, differing[len(narrow) :])),
-        groups=tuple(
-            group_of(dict(fields), members, usual, runs, len(narrow))
-            for fields, members in order[:MAX_GROUPS]
+        members.setdefault(own, []).append(run)
+    every = [(described(dict(fields)), names) for fields, names in members.items()]
+    every += [(fields, [run]) for run, fields in of_rows_without(rows, runs).items()]
+    table = pd.DataFrame([fields for fields, _ in every]).fillna("")
+    table = table[sorted(table.columns, key=place)]
+    differing = [name for name in table if table[name].nunique() > 1]
+    texts = {name: [name, *table[name]] for name in differing}
+    narrow = [name for name in differing if max(map(len, texts[name])) <= MAX_WIDTH][:MAX_COLUMNS]
+    others = [name for name in differing if name not in narrow]
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for fields, (_, names) in zip(table.to_dict("records"), every, strict=True):
+        rest = [f"{title(name)}: {fields[name]}" for name in others if fields[name]]
+        cells = [fields[name] or "-" for name in narrow] + ["; ".join(rest)] * bool(others)
+        alike.setdefault(tuple(cells), []).extend(names)
+    order = sorted(alike.items(), key=lambda item: -len(item[1]))
+    heads = [*map(title, narrow), *["Other differences"] * bool(others)]
+    sheet = Sheet(
+        "Runs",
+        ("Runs", *heads, "Started", "Commands"),
+        tuple(
+            (str(len(names)), *cells, span(names), commands(names, runs))
+            for cells, names in order[:MAX_GROUPS]
         ),
-        shared=tuple(
-            (title(name), every[0][name] or "none") for name in names if name not in differing
-        ),
-        left_out=max(0, len(order) - MAX_GROUPS),
+        (f"and {len(order) - MAX_GROUPS} more kinds of runs",) * (len(order) > MAX_GROUPS),
+        left=3 + len(heads),
     )
+    shared = [name for name in table if name not in differing]
+    return sheet, tuple((title(name), str(table[name].iloc[0]) or "none") for name in shared)
 
 
-def group_of(
-    fields: Mapping[str, str],
-    members: list[str],
-    usual: Mapping[str, str],
-    runs: Mapping[str, Mapping[str, str]],
-    columns: int,
-) -> Group:
-    """A group for the page; ``usual`` has the fields that differ with what most runs have, first
-    the ``columns`` of the table."""
-    texts = [
-        Field(title(name), fields.get(name, ""), fields.get(name, "") != common)
-        for name, common in usual.items()
-    ]
-    commands = list(
-        dict.fromkeys(runs[run]["command"] for run in members if runs.get(run, {}).get("command"))
-    )
-    return Group(
-        runs=len(members),
-        span=span(members),
-        differing=tuple(texts[:columns]),
-        besides=tuple(field for field in texts[columns:] if field.text),
-        commands=tuple(short(command) for command in commands[:MAX_COMMANDS]),
-        more=max(0, len(commands) - MAX_COMMANDS),
-    )
-
-
-def commonest(groups: Mapping[tuple[tuple[str, str], ...], list[str]], name: str) -> str:
-    """What most runs have in a field."""
-    counts: Counter[str] = Counter()
-    for fields, members in groups.items():
-        counts[dict(fields).get(name, "")] += len(members)
-    return counts.most_common(1)[0][0]
+def commands(members: Iterable[str], runs: Mapping[str, Mapping[str, str]]) -> str:
+    """The different commands of runs, a line each."""
+    there = dict.fromkeys(runs.get(run, {}).get("command", "") for run in members)
+    listed = [short(command) for command in there if command]
+    more = [f"and {len(listed) - MAX_COMMANDS} more"] * (len(listed) > MAX_COMMANDS)
+    return "\n".join([*listed[:MAX_COMMANDS], *more])
 
 
 def present(rows: pd.DataFrame, runs: Mapping[str, Mapping[str, str]]) -> list[str]:

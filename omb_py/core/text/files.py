@@ -6,11 +6,11 @@ import contextlib
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO
 
-from omb_py.core.errors import OmbError
+from omb_py.core.errors import OmbError, UsageError
 from omb_py.core.text.folders import make_folder
 
 LARGEST = 1 << 30
@@ -63,6 +63,12 @@ def check(path: str | Path, error: type[OmbError] = OmbError, largest: float = L
             return
         raise error(f"cannot read {path}: it is a pipe; read from it with < {path} and /dev/stdin")
     raise error(f"cannot read {path}: it is a device; name a regular file or /dev/stdin")
+
+
+def refuse_existing(paths: Iterable[str | Path], force: bool) -> None:
+    """Raise `UsageError` for the first of ``paths`` that is a file already, unless ``force``."""
+    if taken := None if force else next(filter(os.path.isfile, paths), None):
+        raise UsageError(f"{taken} exists: name another file, or overwrite it with --force")
 
 
 def write(path: str | Path, content: str | bytes, advice: str = "") -> None:

@@ -88,8 +88,7 @@ def target(
     if found is None or found not in formats:
         known = ", ".join(suffix for suffix, kind in SUFFIXES.items() if kind in formats)
         raise UsageError(f"--output {path}: end its name in one of {known}, or add --format")
-    if Path(path).is_file() and not force and found not in added:
-        raise UsageError(f"{path} exists: name another file, or overwrite it with --force")
+    files.refuse_existing([path], force or found in added)
     return Target(found, path, force)
 
 

@@ -10,8 +10,9 @@ import pandas as pd
 
 from omb_py.analysis.charts.axes import Measure
 from omb_py.analysis.charts.bars import SEGMENT, bars
-from omb_py.analysis.charts.lines import ENDS, lines
+from omb_py.analysis.charts.lines import lines
 from omb_py.analysis.charts.spec import Chart
+from omb_py.analysis.points import ENDS
 from omb_py.core.text.words import count
 from omb_py.tracing.efficiency.series import Point, Series, loads
 

@@ -25,8 +25,7 @@ def check(path: Path, force: bool) -> None:
         )
     if path.is_dir():
         raise UsageError(f"{path} is a folder: name a file in it")
-    if path.exists() and not force:
-        raise UsageError(f"{path} is there already: overwrite it with --force, or name another")
+    files.refuse_existing([path], force)
 
 
 def write(timeline: Timeline, path: Path, force: bool = False) -> int:

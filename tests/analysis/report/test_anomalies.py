@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.analysis.points import points_of, values_of
 from omb_py.analysis.report.anomalies import Anomaly, anomalies
 from omb_py.analysis.table import Results, load
+from omb_py.analysis.values import value_column
 from omb_py.results.csv import cell, header_of
 from omb_py.results.row import COLUMNS
 from tests.helpers.properties import examples
@@ -66,8 +66,7 @@ def read(folder: Path, rows: list[dict[str, Any]], metadata: str = "") -> Result
 
 
 def said_of(rows: pd.DataFrame, runs: Mapping[str, Mapping[str, str]]) -> list[Anomaly]:
-    values = values_of(rows, "auto")
-    return anomalies(values, runs, points_of(values) if len(values) else None, rows)
+    return anomalies(value_column(rows), runs, rows)
 
 
 @pytest.fixture
@@ -102,61 +101,6 @@ def test_a_median_that_is_hardly_known_is_uncertain(said: Any) -> None:
     assert (
         found.text == "At 64 B the median 2.00 µs is only known to lie between 1.50 µs and 2.50 µs."
     )
-
-
-def test_a_plateau_above_the_median_is_likely_a_second_mode(said: Any) -> None:
-    modes = {"sample_p90_us": 5.0, "sample_p95_us": 5.2, "sample_p99_us": 5.3}
-    (found,) = said(
-        [row(8, **modes), row(16, **(modes | {"sample_p90_us": 6.0, "sample_p95_us": 6.1}))]
-    )
-    assert found.kind == "two modes"
-    assert found.where["bytes"] == 16
-    assert "likely" in found.text
-    assert found.text.endswith("takes 6.00 µs or more (and at 1 more size).")
-
-
-def test_a_wide_single_mode_is_not_called_two(said: Any) -> None:
-    wide = {"sample_min_us": 0.8, "sample_p90_us": 3.2, "sample_p95_us": 3.7}
-    assert said([row(8, **wide)]) == []
-
-
-def test_a_mean_far_above_the_median_tells_of_few_long_iterations(said: Any) -> None:
-    (found,) = said([row(8, sample_mean_us=4.0, sample_p999_us=900.0, sample_max_us=1500.0)])
-    assert found.kind == "long tail"
-    assert found.text == (
-        "At 8 B the mean 4.00 µs is 2.00 times the median 2.00 µs: likely fewer than one "
-        "iteration in a hundred takes very long, up to 1.50 ms."
-    )
-
-
-def test_runs_that_fall_into_two_groups(said: Any) -> None:
-    values = [2.0, 2.01, 2.02, 3.0, 3.01, 2.0]
-    rows = [row(8, value, run=f"20261121T09000{i}Z-00000{i}") for i, value in enumerate(values)]
-    (found,) = said(rows)
-    assert found.kind == "two groups of runs"
-    assert found.text == "At 8 B runs fall into two groups: 4 near 2.00 µs and 2 near 3.00 µs."
-
-
-@pytest.mark.parametrize("values", [[2.0, 2.5, 3.0, 3.6, 4.3], [2.0, 3.0, 2.01], [2.0] * 5 + [9.0]])
-def test_scattered_few_or_single_runs_are_no_groups(said: Any, values: list[float]) -> None:
-    rows = [row(8, value, run=f"20261121T09000{i}Z-00000{i}") for i, value in enumerate(values)]
-    assert said(rows) == []
-
-
-def test_a_larger_message_that_is_faster_by_more_than_its_interval(said: Any) -> None:
-    faster = {size: 8 + size / 1000 for size in SIZES if size <= 64}
-    faster |= {size: 2 + size / 1000 for size in SIZES if size > 64}
-    (found,) = said(curve(faster))
-    assert found.kind == "larger is faster"
-    assert found.where["bytes"] == 128
-    assert found.text.startswith("128 B takes less time than 64 B")
-
-
-def test_the_same_within_wide_intervals_is_not_said(said: Any) -> None:
-    rows = curve({size: 2.4 + size / 1000 for size in SIZES if size <= 64})
-    assert {found.kind for found in said(rows)} == {"larger is faster"}
-    wide = [member | {"median_low_us": 1.9, "median_high_us": 2.6} for member in rows[:7]]
-    assert "larger is faster" not in {found.kind for found in said([*wide, *rows[7:]])}
 
 
 def test_a_call_that_is_slower_than_others_that_do_the_same(said: Any) -> None:

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from omb_py.analysis.points import points_of, values_of
 from omb_py.analysis.report.key_numbers import KeyNumber, key_numbers
+from omb_py.analysis.values import value_column
 
 from .test_anomalies import read, row
 
 
 def numbers(folder: Path, *rows: dict[str, Any]) -> list[KeyNumber]:
     """The key numbers of rows."""
-    return key_numbers(points_of(values_of(read(folder, list(rows)).rows)))
+    return key_numbers(value_column(read(folder, list(rows)).rows))
 
 
 def bandwidth(nbytes: int, megabytes: float, **columns: Any) -> dict[str, Any]:
@@ -111,8 +111,7 @@ def test_columns_that_are_named_may_differ_and_no_others(tmp_path: Path) -> None
         for ranks in (2, 4)
         for binding in ("buffer", "pkl5")
     ]
-    points = points_of(values_of(read(tmp_path, rows).rows))
-    (number,) = key_numbers(points, ["ranks"])
+    (number,) = key_numbers(value_column(read(tmp_path, rows).rows), ["ranks"])
     assert number.title == "Allreduce at 8 B"
     assert [line.name for line in number.lines] == ["2 ranks", "4 ranks"]
     assert [line.value for line in number.lines] == ["24.0 µs", "48.0 µs"]

@@ -99,14 +99,14 @@ def test_a_device_or_a_pipe_is_written_to_not_replaced(tmp_path: Path) -> None:
 
 
 WRITERS = {
-    "report.html": ["report", RESULTS, "-o"],
+    "report.html": ["report", RESULTS, "--force", "-o"],
     "compared.csv": [
         *("compare", RESULTS, RESULTS, "--where", "benchmark=latency"),
         "--force",
         "-o",
     ],
     "model.json": ["model", RESULTS, "--where", "benchmark=latency", "--force", "-o"],
-    "figure.png": ["plot", RESULTS, "--where", "benchmark=latency", "--figure"],
+    "figure.png": ["plot", RESULTS, "--where", "benchmark=latency", "--force", "--figure"],
 }
 """Commands that write a file, by the name of the file."""
 

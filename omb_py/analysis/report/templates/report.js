@@ -5,102 +5,84 @@
   const data = await new Response(stream).json();
   const root = document.documentElement;
   const byId = (name) => document.getElementById(name);
-  const chooser = byId("figure") || { options: [] };
+  const chooser = byId("figure");
+  const theme = byId("theme");
 
-  const isDark = () =>
-    (root.dataset.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
-
-  // A specification has the colours of a light page.
-  const themed = (spec) => {
-    if (!isDark()) return spec;
-    const text = JSON.stringify(spec);
-    return JSON.parse(text.replace(/#[0-9A-Fa-f]{6}/g, (color) => data.dark[color.toUpperCase()] || color));
-  };
-
-  const draw = () => {
-    const figure = data.figures[chooser.value];
-    if (!figure) return;
-    byId("words").textContent = figure.words;
-    vegaEmbed("#plot", themed(figure.spec), {
-      renderer: "svg",
-      tooltip: { theme: isDark() ? "dark" : "light" },
-      actions: { export: true, source: false, compiled: false, editor: false },
-    }).then(() => {
+  const draw = async () => {
+    const dark = (root.dataset.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
+    theme.textContent = dark ? "Light" : "Dark";
+    theme.ariaLabel = `${theme.textContent} theme`;
+    const figure = data.figures[chooser?.value];
+    if (figure) {
+      // A specification has the colours of a light page.
+      const themed = JSON.stringify(figure.spec).replace(/#[0-9A-Fa-f]{6}/g, (color) => (dark && data.dark[color.toUpperCase()]) || color);
+      byId("words").textContent = figure.words;
+      await vegaEmbed("#plot", JSON.parse(themed), {
+        renderer: "svg",
+        tooltip: { theme: dark ? "dark" : "light" },
+        actions: { export: true, source: false, compiled: false, editor: false },
+      });
       const image = byId("plot").querySelector("svg.marks");
+      for (const part of image.querySelectorAll("[role]")) part.removeAttribute("role");
       image.setAttribute("role", "img");
       image.setAttribute("aria-label", `${figure.title}. ${figure.words}`);
       image.removeAttribute("style");
-      for (const part of image.querySelectorAll("[role]")) part.removeAttribute("role");
-      const menu = byId("plot").querySelector("summary");
-      if (menu) menu.ariaLabel = "Save the figure";
-      root.dataset.ready = "";
-    });
-  };
-
-  const shown = (text) => {
-    const place = data.figures.findIndex((figure) => figure.title.split(/[ ,:]/)[0] === text);
-    if (place < 0) return false;
-    chooser.value = place;
-    draw();
-    byId("figures").scrollIntoView();
-    chooser.focus();
-    return true;
-  };
-
-  byId("search")?.addEventListener("input", (event) => {
-    const wanted = event.target.value.toLowerCase();
-    let first = null;
-    for (const option of chooser.options) {
-      option.hidden = !option.text.toLowerCase().includes(wanted);
-      if (!option.hidden && first === null) first = option;
+      byId("plot").querySelector("summary").ariaLabel = "Save the figure";
     }
+    root.dataset.ready = "";
+  };
+
+  byId("search")?.addEventListener("input", ({ target }) => {
+    for (const option of chooser.options) option.hidden = !option.text.toLowerCase().includes(target.value.toLowerCase());
+    const first = [...chooser.options].find((option) => !option.hidden);
     if (first && chooser.selectedOptions[0].hidden) {
       first.selected = true;
       draw();
     }
   });
-  chooser.addEventListener?.("change", draw);
+  chooser?.addEventListener("change", draw);
 
-  for (const button of document.querySelectorAll("button.show")) {
-    button.hidden = false;
-    button.addEventListener("click", () => shown(button.dataset.show));
+  for (const button of document.querySelectorAll("[data-show]")) {
+    const place = data.figures.findIndex(({ title }) => title.split(/[ ,:]/)[0] === button.dataset.show);
+    button.hidden = place < 0;
+    button.addEventListener("click", () => {
+      chooser.value = place;
+      draw();
+      byId("figures").scrollIntoView();
+      chooser.focus();
+    });
   }
 
-  const theme = byId("theme");
-  const name = () => {
-    theme.textContent = isDark() ? "Light" : "Dark";
-    theme.ariaLabel = `${theme.textContent} theme`;
-  };
   theme.hidden = false;
   theme.addEventListener("click", () => {
-    root.dataset.theme = isDark() ? "light" : "dark";
-    name();
+    root.dataset.theme = theme.textContent.toLowerCase();
     draw();
   });
-  name();
 
-  // Columns of tables are sorted by the numbers in their cells, or else by their words.
+  // Columns are sorted by the numbers in their cells, with the units behind them, or by their words.
+  const units = { ns: 1e-3, ms: 1e3, s: 1e6, KiB: 1024, MiB: 2 ** 20, GiB: 2 ** 30, TiB: 2 ** 40 };
+  Object.assign(units, { "kB/s": 1e-3, "GB/s": 1e3, "TB/s": 1e6, k: 1e3, M: 1e6, G: 1e9 });
   const value = (row, column) => {
-    const cell = row.cells[column];
-    const text = cell.dataset.value ?? cell.textContent;
-    const number = parseFloat(text);
-    return Number.isNaN(number) ? text : number;
+    const text = row.cells[column].textContent;
+    const [, number, unit] = text.match(/^(-?[\d.]+)\s*(\S*)/) ?? [];
+    return number === undefined ? text : number * (units[unit] ?? 1);
   };
-  for (const head of document.querySelectorAll("table.sortable thead th")) {
+  const compared = (one, other) => {
+    if (typeof one === typeof other) return one > other ? 1 : one < other ? -1 : 0;
+    return typeof one === "number" ? 1 : -1;
+  };
+  for (const head of document.querySelectorAll("thead th")) {
     const button = document.createElement("button");
     button.type = "button";
     button.textContent = head.textContent;
     head.replaceChildren(button);
     button.addEventListener("click", () => {
-      const rising = head.getAttribute("aria-sort") !== "ascending";
-      for (const other of head.parentNode.cells) other.removeAttribute("aria-sort");
-      head.setAttribute("aria-sort", rising ? "ascending" : "descending");
+      const turned = head.ariaSort === "ascending" ? -1 : 1;
+      for (const other of head.parentNode.cells) other.ariaSort = null;
+      head.ariaSort = turned === 1 ? "ascending" : "descending";
       const body = head.closest("table").tBodies[0];
-      const rows = [...body.rows].sort((one, other) => {
-        const [first, second] = [value(one, head.cellIndex), value(other, head.cellIndex)];
-        return (first > second ? 1 : first < second ? -1 : 0) * (rising ? 1 : -1);
-      });
-      body.append(...rows);
+      const key = (row) => value(row, head.cellIndex);
+      body.append(...[...body.rows].sort((one, other) => turned * compared(key(one), key(other))));
     });
   }
 
@@ -116,8 +98,6 @@
     draw();
   });
 
-  if (data.figures.length) {
-    byId("explorer").hidden = false;
-    draw();
-  } else root.dataset.ready = "";
+  if (data.figures.length) byId("explorer").hidden = false;
+  draw();
 })();
