@@ -3,8 +3,8 @@
 Usage: python -m perf.samples [ROUNDS]
 
 Two ranks, latency with 1000 iterations, without ``--samples`` and with it, by turns: jobs of one
-row, and of some. Prints medians of the job, and of what each further row adds,
-and the medians that were measured.
+row, and of some. Prints medians of the job, and of what each further row adds, and the medians that
+were measured.
 """
 
 from __future__ import annotations
