@@ -98,9 +98,8 @@ def row_options(command: Command) -> Command:
 
 
 def page_options(command: Command) -> Command:
-    """``--width``, ``--theme`` and ``--force`` of figures."""
+    """``--width`` and ``--theme`` of figures."""
     for option in (
-        click.option("--force", is_flag=True, help="Overwrite figures that are there."),
         click.option(
             "--theme",
             type=click.Choice(["light", "dark"]),
@@ -137,7 +136,7 @@ def output_options(*formats: str, added: Sequence[str] = ()) -> Callable[[Comman
             return command(*args, to=target(output, kind, force, formats, added), **values)
 
         for option in (
-            click.option("--force", is_flag=True, help="Overwrite the file of --output."),
+            click.option("--force", is_flag=True, help="Overwrite files that are there."),
             click.option(
                 "--output", "-o", metavar="FILE", help="File to write instead of standard output."
             ),

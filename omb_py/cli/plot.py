@@ -82,6 +82,7 @@ OF_APPLICATIONS = ("speedup", "phases")
 )
 @bounds_option
 @page_options
+@click.option("--force", is_flag=True, help="Overwrite figures that are there.")
 @click.option(
     "-G",
     "--graph",
