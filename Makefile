@@ -193,7 +193,7 @@ start-up: $(VENV)/.installed
 jobs: $(VENV)/.installed
 	for machine in $(basename $(notdir $(wildcard jobs/*.sh))); do \
 		$(VENV)/bin/omb-py job render scaling --machine $$machine --one-job \
-			--dir jobs/$$machine.sh || exit; \
+			--output jobs/$$machine.sh || exit; \
 	done
 
 dist: $(call venv,mpich)/.tested-with

@@ -20,7 +20,7 @@ ALLREDUCE = [OMB_PY, *"allreduce -m 8 -i 1 -x 0".split()]
 NATIVE = [*ALLREDUCE, "--binding", "native"]
 FIRST_USE = "the same, compiling"
 PROGRAM = "program.py"
-PROFILE = [OMB_PY, *"profile --quiet --force --dir profile".split(), PROGRAM]
+PROFILE = [OMB_PY, *"profile --quiet --force --folder profile".split(), PROGRAM]
 
 
 def importing(modules: str) -> list[str]:

@@ -62,7 +62,7 @@ RESTARTED = ("open", "read", "close", "total")
     help="Rounds, in which methods take turns.",
 )
 @click.option(
-    "--dir",
+    "--folder",
     "folder",
     default=".",
     metavar="FOLDER",
@@ -131,7 +131,7 @@ def command(
     turns. Times are those of the slowest rank.
 
     \b
-    mpiexec -n 8 omb-py checkpoint --dir /scratch --size 1G
+    mpiexec -n 8 omb-py checkpoint --folder /scratch --size 1G
     mpiexec -n 8 omb-py checkpoint --method collective,async --mtbf 50000 --nodes 100,1000
     """
     if 0 in sizes:

@@ -86,8 +86,8 @@ def command() -> None:
 @PARTS
 @FOLDER
 @click.option(
-    "--dir",
-    "output",
+    "-o",
+    "--output",
     metavar="DIR|FILE.sh",
     type=click.Path(path_type=Path),
     help="Folder for the scripts, or .sh file for the only one.",
@@ -105,7 +105,7 @@ def render_command(output: Path | None, **wishes: Any) -> None:
     if single and len(made) > 1:
         raise UsageError(
             f"there are {len(made)} scripts, one for each number of nodes: write them into a "
-            "folder by --dir DIR, choose one by --nodes, or take one job by --one-job"
+            "folder by --output DIR, choose one by --nodes, or take one job by --one-job"
         )
     for job, text in made:
         if output is None:

@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from omb_py.core.text.tables import Target
 
 FARTHEST = (2, 4, 16)
-"""Without ``--predict-ranks``, times the maximum number of ranks measured."""
+"""Without ``--ranks``, times the maximum number of ranks measured."""
 
 
 @click.command("model", context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @input_options
 @click.option(
-    "--predict-ranks",
+    "--ranks",
     "ranks",
     type=RANK_LIST,
     metavar="N[,...]",

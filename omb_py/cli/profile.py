@@ -34,7 +34,7 @@ LEVELS = {"mpi4py": "python", "pmpi": "c"}
     },
 )
 @click.option(
-    "--dir",
+    "--folder",
     "folder",
     default=FOLDER,
     show_default=True,
@@ -253,7 +253,7 @@ class Ending:
         if session.replaced:
             raise OmbError(
                 f"another job has replaced the profile in {session.folder}: name a folder for "
-                "each job with --dir"
+                "each job with --folder"
             )
         timelines, quiet = values["timelines"], values["quiet"]
         report(session.folder, session.ranks, values["per_rank"], timelines, quiet)

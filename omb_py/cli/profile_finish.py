@@ -31,17 +31,17 @@ def prepare(folder: str, timelines: Sequence[str], force: bool) -> None:
     and `OmbError` where something cannot be written.
     """
     if os.path.exists(folder) and not os.path.isdir(folder):
-        raise OneRankError(f"--dir {folder} is a file: name a folder")
+        raise OneRankError(f"--folder {folder} is a file: name a folder")
     for name in timelines:
         if os.path.isdir(name):
             raise OneRankError(f"--timeline {name} is a folder: name a file in it")
     earlier = record_names(folder)
     if earlier and not force:
         raise OneRankError(
-            f"{folder} holds the profile of another run: name another folder with --dir, or "
+            f"{folder} holds the profile of another run: name another folder with --folder, or "
             "replace it with --force"
         )
-    _try_to_write(folder, folder, "--dir")
+    _try_to_write(folder, folder, "--folder")
     for name in timelines:
         _try_to_write(os.path.dirname(name) or ".", name, "--timeline")
         if name.endswith(PROTOBUF) and find_spec("perfetto") is None:

@@ -145,7 +145,7 @@ def command(point: Point, sizes: tuple[int, ...], where: Where, output: Path | N
 
 def recorder(folder: Path | None) -> list[str]:
     """The words after ``omb-py`` that have the rest recorded, into this folder or the usual one."""
-    where = [] if folder is None else ["--dir", str(folder.resolve())]
+    where = [] if folder is None else ["--folder", str(folder.resolve())]
     return ["profile", "--quiet", *where, "--module", "omb_py"]
 
 

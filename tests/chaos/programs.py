@@ -124,7 +124,7 @@ def launched(name: str, folder: Path, hosts: Hosts | None) -> Program:
     output = ["--output", f"{RESULTS}/rows.{'json' if name == 'allreduce' else 'csv'}"]
     limit = ["--timeout", str(TIMEOUT)]
     if name == "checkpoint":
-        words = f"--size 256K --rounds 7 --method numpy,shared,thread --dir {RESULTS}".split()
+        words = f"--size 256K --rounds 7 --method numpy,shared,thread --folder {RESULTS}".split()
         words, planned = [*words, *output], CHECKPOINT_ROWS
     elif name == "matmul":
         words = [word for option in MATRICES.items() for word in (f"--{option[0]}", f"{option[1]}")]

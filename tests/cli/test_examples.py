@@ -23,7 +23,7 @@ IN_PLACE = {
     "--workers N": "--workers 2",
     "/scratch --size 1G": ". --size 64K",
     "/opt/omb": "osu",
-    "omb-py job submit scaling": "omb-py job render scaling --one-job --dir job.sh",
+    "omb-py job submit scaling": "omb-py job render scaling --one-job --output job.sh",
     " PROJECT": " project",
     "profile/": "omb-profile",
     "kmeans.csv": "applications.csv",

@@ -18,8 +18,8 @@ WRITING = (
     f"report {RESULTS} --where benchmark=bw --output no/such/page.html",
     "compare --native /bin/true latency --keep no/such",
     "sweep quick --folder no/such",
-    "job render quick --machine generic-slurm --one-job --dir no/such/job.sh",
-    "profile --dir no/such --force program.py",
+    "job render quick --machine generic-slurm --one-job --output no/such/job.sh",
+    "profile --folder no/such --force program.py",
 )
 
 

@@ -68,7 +68,7 @@ def test_shipped_configurations_are_known_by_name(job: Command) -> None:
 
 def test_a_script_is_printed_or_written(job: Command) -> None:
     lines = job("render", *MINE, "--one-job")
-    assert job("render", *MINE, "--one-job", "--dir", "some/where.sh") == []
+    assert job("render", *MINE, "--one-job", "--output", "some/where.sh") == []
     assert Path("some/where.sh").read_text().splitlines() == lines
     assert Path("some/where.sh").stat().st_mode & 0o111 == 0o111
 
@@ -76,7 +76,7 @@ def test_a_script_is_printed_or_written(job: Command) -> None:
 def test_several_scripts_go_into_a_folder(job: Command) -> None:
     with pytest.raises(UsageError, match="there are 2 scripts, one for each number of nodes"):
         job("render", *MINE)
-    job("render", *MINE, "--dir", "scripts")
+    job("render", *MINE, "--output", "scripts")
     names = {path.name for path in Path("scripts").iterdir()}
     assert names == {"mine-here-1-node.sh", "mine-here-2-nodes.sh"}
 
@@ -167,7 +167,7 @@ def test_a_dry_run_submits_nothing(job: Command, sandbox: Sandbox) -> None:
 
 
 def test_scripts_can_be_submitted_as_they_are(job: Command, sandbox: Sandbox) -> None:
-    job("render", *MINE, "--dir", "scripts")
+    job("render", *MINE, "--output", "scripts")
     assert job("submit", "scripts/mine-here-1-node.sh") == ["1234 scripts/mine-here-1-node.sh"]
     assert sandbox.commands() == [["sbatch", "--parsable", "scripts/mine-here-1-node.sh"]]
     with pytest.raises(UsageError, match="a script has its own options: leave out all others"):

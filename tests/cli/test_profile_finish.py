@@ -15,7 +15,7 @@ from omb_py.tracing.records.layout import SUFFIX, path_in
     ("folder", "timeline", "sentence"),
     [
         ("run", "t.json", "run holds the profile of another run"),
-        ("file", "t.json", "--dir file is a file"),
+        ("file", "t.json", "--folder file is a file"),
         ("file/new", "t.json", "cannot write file/new: Not a directory"),
         ("/proc/new", "t.json", "cannot write /proc/new"),
         ("new", "folder.json", "--timeline folder.json is a folder"),

@@ -38,7 +38,14 @@ for trip in range({TRIPS}):
 def timeline(hosts: Hosts, ranks: int, per_host: int, folder: Path) -> timelines.Timeline:
     """The timeline of ping-pongs between rank 0 and each other rank."""
     (folder / "program.py").write_text(PROGRAM)
-    words = ("profile", "-q", "--timeline", str(folder / "run.json"), "--dir", str(folder / "run"))
+    words = (
+        "profile",
+        "-q",
+        "--timeline",
+        str(folder / "run.json"),
+        "--folder",
+        str(folder / "run"),
+    )
     done = job(hosts, ranks, per_host, *words, str(folder / "program.py"), folder=folder)
     assert done.code == 0, done.err
     shown = run([OMB_PY, "timeline", str(folder / "run")], {}, folder, 60)

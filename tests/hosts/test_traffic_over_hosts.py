@@ -42,7 +42,7 @@ Rows = list[dict[str, str]]
 def traffic(hosts: Hosts, ranks: int, per_host: int, folder: Path, **variables: Any) -> Rows:
     """The tables of the program on so many ranks of each host."""
     (folder / "program.py").write_text(PROGRAM)
-    words = ("profile", "--traffic", "--dir", str(folder / "run"), str(folder / "program.py"))
+    words = ("profile", "--traffic", "--folder", str(folder / "run"), str(folder / "program.py"))
     done = job(hosts, ranks, per_host, *words, folder=folder, **variables)
     assert done.code == 0, done.err
     shown = run([OMB_PY, "traffic", str(folder / "run"), "--format", "csv"], {}, folder, 60)

@@ -49,7 +49,7 @@ def test_every_method_stores_and_restarts(
     mpiexec: Callable[..., Finished], tmp_path: Path, storage: Path, ranks: int
 ) -> None:
     words = (*QUICK, "--size", "100001,8", "--compute-time", "2", "--shift", f"{ranks - 1}")
-    job = mpiexec(ranks, *words, "--dir", "storage", "--output", "rows.csv")
+    job = mpiexec(ranks, *words, "--folder", "storage", "--output", "rows.csv")
     assert (job.code, job.sentences) == (0, []), job.err
     rows = rows_of(tmp_path / "rows.csv")
     methods = usual(1)
@@ -114,7 +114,7 @@ def test_the_interval_follows_from_what_was_measured(mpiexec: Callable[..., Fini
 def test_one_rank_is_said_to_read_its_own_cache(
     mpiexec: Callable[..., Finished], storage: Path
 ) -> None:
-    job = mpiexec(1, *QUICK, "--dir", "storage")
+    job = mpiexec(1, *QUICK, "--folder", "storage")
     assert job.code == 0
     (note,) = job.sentences
     assert "each rank reads what it wrote itself" in note
@@ -131,7 +131,7 @@ def test_one_rank_is_said_to_read_its_own_cache(
 def test_wrong_data_fails(
     mpiexec: Callable[..., Finished], storage: Path, method: str, words: str
 ) -> None:
-    job = mpiexec(2, *QUICK, "--method", f"numpy,{method}", "--dir", "storage")
+    job = mpiexec(2, *QUICK, "--method", f"numpy,{method}", "--folder", "storage")
     assert_failed_well(job, storage, f"method {method}, round 0: {words}")
     results = [line.split() for line in job.out.splitlines() if line.endswith(("Pass", "Fail"))]
     assert [(row[0], row[-1]) for row in results] == [("numpy", "Pass"), (method, "Fail")]
@@ -140,7 +140,7 @@ def test_wrong_data_fails(
 def test_a_rank_that_cannot_write_ends_the_job_in_order(
     mpiexec: Callable[..., Finished], storage: Path
 ) -> None:
-    job = mpiexec(3, *QUICK, "--method", "refused", "--dir", "storage")
+    job = mpiexec(3, *QUICK, "--method", "refused", "--folder", "storage")
     assert_failed_well(job, storage, "method refused cannot write", "(open)", "No space left")
 
 
@@ -150,12 +150,12 @@ def test_a_file_that_may_not_grow_is_said(
 ) -> None:
     if method == "hdf5":
         pytest.importorskip("h5py")
-    job = mpiexec(2, *QUICK, "--method", f"limited_{method}", "--dir", "storage")
-    assert_failed_well(job, storage, f"limited_{method} cannot write", "name another --dir")
+    job = mpiexec(2, *QUICK, "--method", f"limited_{method}", "--folder", "storage")
+    assert_failed_well(job, storage, f"limited_{method} cannot write", "name another --folder")
 
 
 def test_a_killed_rank_leaves_nothing(mpiexec: Callable[..., Finished], storage: Path) -> None:
-    job = mpiexec(2, *QUICK, "--method", "killed", "--dir", "storage")
+    job = mpiexec(2, *QUICK, "--method", "killed", "--folder", "storage")
     assert job.code != 0
     assert job.seconds < 60
     assert left_in(storage) == []
@@ -165,8 +165,8 @@ def test_a_killed_rank_leaves_nothing(mpiexec: Callable[..., Finished], storage:
 def test_a_folder_that_cannot_be_written_is_named(
     mpiexec: Callable[..., Finished], storage: Path, folder: str
 ) -> None:
-    job = mpiexec(2, *QUICK, "--dir", folder)
-    assert_failed_well(job, storage, f"--dir {folder}: cannot make a folder", "write to")
+    job = mpiexec(2, *QUICK, "--folder", folder)
+    assert_failed_well(job, storage, f"--folder {folder}: cannot make a folder", "write to")
 
 
 def test_a_folder_that_nodes_do_not_share_is_named(mpi: str, tmp_path: Path, storage: Path) -> None:
@@ -175,7 +175,7 @@ def test_a_folder_that_nodes_do_not_share_is_named(mpi: str, tmp_path: Path, sto
     able = subprocess.run([*apart, hide, "-", "true"], cwd=tmp_path, capture_output=True)
     if able.returncode:
         pytest.skip("no mount namespaces")
-    command = [OMB_PY, *QUICK, "--dir", "storage"]
+    command = [OMB_PY, *QUICK, "--folder", "storage"]
     hidden = ["-n", "1", *apart, hide, "-", *command]
     job = run([mpi, "-n", "1", *command, ":", *hidden], {}, tmp_path, 120)
     assert_failed_well(job, storage, "rank 1", "does not see the folder", "all nodes share")

@@ -72,7 +72,7 @@ def recorded(mpiexec: Callable[..., Finished], tmp_path: Path) -> Recorded:
 
     def start(ranks: int, program: str, *options: str) -> Run:
         (tmp_path / "program.py").write_text(program)
-        words = ("--dir", "run", "--timeline", "run.json", *options, "program.py")
+        words = ("--folder", "run", "--timeline", "run.json", *options, "program.py")
         done = mpiexec(ranks, "profile", *words)
         assert done.code == 0, done.err
         (found,) = load([str(tmp_path / "run")])

@@ -333,7 +333,7 @@ def running_rank(folder: Path, rank: int) -> int:
         (["sh"], "is no Python program"),
         (["--timeline", "t.txt", "a.py"], "name a file that ends in .json"),
         (["--intercept", "pmpi", "--cpu-time", "a.py"], "--cpu-time is seen from Python alone"),
-        (["--dir", "/proc/nowhere", OBSERVED, "file"], "/proc/nowhere"),
+        (["--folder", "/proc/nowhere", OBSERVED, "file"], "/proc/nowhere"),
         (["--nonsense", "a.py"], "nonsense"),
     ],
 )
@@ -363,8 +363,8 @@ def test_a_profile_is_not_written_over(profiled: Profiled, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("words", "code", "sentence"),
     [
-        (["--dir", "there", OBSERVED], 2, "there holds the profile of another run"),
-        (["--dir", "there/rank-0.record/below", OBSERVED], 1, "Not a directory; choose another"),
+        (["--folder", "there", OBSERVED], 2, "there holds the profile of another run"),
+        (["--folder", "there/rank-0.record/below", OBSERVED], 1, "Not a directory; choose another"),
         (["--timeline", "there/rank-0.record/t.json", OBSERVED], 1, "with --timeline"),
         (["-m", "nosuchmodule"], 2, "there is no module nosuchmodule"),
     ],

@@ -64,7 +64,7 @@ def profiled(mpi: str, tmp_path: Path, cache: str) -> Profiled:
             *launch,
             "-q",
             "--force",
-            "--dir",
+            "--folder",
             "profile",
             "--intercept",
             "pmpi",

@@ -85,7 +85,7 @@ def profiled(mpiexec: Command, omb_py: Command, tmp_path: Path) -> Callable[...,
 
     def start(ranks: int, program: str, *options: str, **environment: str) -> Rows:
         (tmp_path / "program.py").write_text(program)
-        words = ("profile", "--traffic", "--force", "--dir", "run", *options, "program.py")
+        words = ("profile", "--traffic", "--force", "--folder", "run", *options, "program.py")
         done = mpiexec(ranks, *words, **environment)
         assert done.code == 0, done.err
         assert done.out.count("done") == program.count("done") * ranks
@@ -209,7 +209,7 @@ def test_a_rank_that_is_killed_leaves_what_was_read_at_the_beginning(
         "import os\nfrom mpi4py import MPI\n"
         "if MPI.COMM_WORLD.rank == 1: os.kill(os.getpid(), 9)\nMPI.COMM_WORLD.Barrier()\n"
     )
-    assert mpiexec(2, "profile", "--traffic", "--dir", "run", "program.py").code != 0
+    assert mpiexec(2, "profile", "--traffic", "--folder", "run", "program.py").code != 0
     done = omb_py("traffic", "run")
     assert done.code == 0, done.err
     assert "did not come to the end" in done.out

@@ -114,7 +114,7 @@ def test_their_metadata_is_what_an_index_asks_for(built: Built, tmp_path: Path) 
 def test_a_wheel_elsewhere_finds_what_it_needs(built: Built, tmp_path: Path) -> None:
     zipfile.ZipFile(built.wheel).extractall(tmp_path / "site")
     environment = {"PYTHONPATH": str(tmp_path / "site")}
-    words = "job render scaling --machine generic-slurm --one-job --dir jobs/generic-slurm.sh"
+    words = "job render scaling --machine generic-slurm --one-job --output jobs/generic-slurm.sh"
     done = run([sys.executable, "-m", "omb_py", *words.split()], environment, tmp_path, timeout=60)
     assert done.code == 0, done.err
     written = tmp_path / "jobs" / "generic-slurm.sh"

@@ -146,7 +146,7 @@ def test_a_job_profiles_an_application_on_both_nodes(slurm: Slurm, tmp_path: Pat
 
 def render_with_time_over(slurm: Slurm, folder: Path) -> None:
     """Write a script to which its time is over at any SIGTERM, as at the walltime."""
-    omb_py(slurm, folder, "job", "render", *MINE, "--one-job", "--dir", "mine.sh")
+    omb_py(slurm, folder, "job", "render", *MINE, "--one-job", "--output", "mine.sh")
     script = folder / "mine.sh"
     text = script.read_text()
     assert text.count('-ge "$seconds"') == 1
@@ -164,7 +164,7 @@ def test_less_time_than_the_script_asks_for_does_not_end_the_chain(
     slurm: Slurm, tmp_path: Path
 ) -> None:
     prepare(tmp_path, "slurm", row_seconds=2.2)
-    omb_py(slurm, tmp_path, "job", "render", *MINE, "--one-job", "--dir", "mine.sh")
+    omb_py(slurm, tmp_path, "job", "render", *MINE, "--one-job", "--output", "mine.sh")
     first = submit(slurm, tmp_path, "sbatch", "--time=1", "mine.sh")
     (tmp_path / "mine.sh").unlink()  # what goes on is the copy beside the results
     assert_a_second_job_ends_it(slurm, tmp_path, first)
@@ -289,7 +289,7 @@ def test_slurm_itself_accepts_every_directive_of_its_scripts(slurm: Slurm, tmp_p
 def test_slurm_takes_the_job_of_a_new_machine_file(slurm: Slurm, tmp_path: Path) -> None:
     made = omb_py(slurm, tmp_path, "machine", "new", "mine", "--like", "generic-slurm")
     assert made == ["mine.toml"]
-    words = ("quick", "--machine", "./mine.toml", "--one-job", "--dir", "job.sh")
+    words = ("quick", "--machine", "./mine.toml", "--one-job", "--output", "job.sh")
     omb_py(slurm, tmp_path, "job", "render", *words)
     slurm.run("sbatch", "--test-only", "job.sh", cwd=tmp_path)
     assert "\n#SBATCH --nodes=2\n" in (tmp_path / "job.sh").read_text()

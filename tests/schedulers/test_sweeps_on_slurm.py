@@ -62,7 +62,7 @@ def test_a_job_killed_at_its_walltime_submits_another_that_goes_on(
     variables = SCALING.install(tmp_path)
     folder = tmp_path / RESULTS[TORQUE]
     words = ["scaling", "--machine=generic-torque", "--one-job", "--walltime=80s"]
-    slurm.run("omb-py", "job", "render", *words, "--dir=job.sh", cwd=tmp_path, **variables)
+    slurm.run("omb-py", "job", "render", *words, "--output=job.sh", cwd=tmp_path, **variables)
 
     job = submit(slurm, tmp_path, "qsub", "job.sh", **variables)
     wait_until(lambda: bool(rows_in(folder)), 60, lambda: output(tmp_path, job))

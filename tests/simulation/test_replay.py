@@ -28,7 +28,7 @@ MESSAGES = MESSAGES_EACH * RANKS + MESSAGES_TO_ROOT * (RANKS - 1)
 def recorded(mpi: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Records of messages of every kind, and of collectives on two communicators."""
     folder = tmp_path_factory.mktemp("recorded")
-    profile = [OMB_PY, "profile", "-q", "--timeline", "run.json", "--dir", "profile"]
+    profile = [OMB_PY, "profile", "-q", "--timeline", "run.json", "--folder", "profile"]
     done = run([mpi, "-n", str(RANKS), *profile, str(PROGRAM)], {}, folder, 240)
     assert done.code == 0, done.err
     return folder / "profile"

@@ -52,7 +52,7 @@ class Site:
         Path("mine.toml").write_text(SWEEP)
         Path("here.toml").write_text(MACHINE.format(scheduler=scheduler, settings=settings))
         SCRIPT.parent.mkdir(parents=True, exist_ok=True)
-        self.job("render", *WHERE, "--one-job", *words, "--dir", str(SCRIPT))
+        self.job("render", *WHERE, "--one-job", *words, "--output", str(SCRIPT))
 
     def job(self, *words: str) -> int:
         """Run `omb-py job`; its exit code."""

@@ -77,7 +77,7 @@ def shared_folder(job: Job, parent: str, remover: Remover | None) -> Iterator[st
         with job.agreement():
             if not os.path.isdir(folder):
                 raise UsageError(
-                    f"--dir {parent}: rank {job.rank} on {os.uname().nodename} does not see the "
+                    f"--folder {parent}: rank {job.rank} on {os.uname().nodename} does not see the "
                     "folder that rank 0 made there: name a folder that all nodes share"
                 )
         yield folder
@@ -93,6 +93,6 @@ def _make(parent: str) -> str:
         return mkdtemp(prefix=".omb-py-checkpoint-", dir=os.path.abspath(parent))
     except OSError as error:
         raise UsageError(
-            f"--dir {parent}: cannot make a folder there ({error.strerror}): name a folder that "
+            f"--folder {parent}: cannot make a folder there ({error.strerror}): name a folder that "
             "you can write to"
         ) from error

@@ -285,7 +285,7 @@ def failure(error: Exception, what: str, place: Place) -> OmbError:
     """One sentence for what storage, a library or memory refused."""
     found = OmbError(
         f"{what} of {size_text(place.size)} a rank in {place.folder}: {reason(error)}; see whether "
-        "there is room, name another --dir, or leave the method out of --method"
+        "there is room, name another --folder, or leave the method out of --method"
     )
     found.__cause__ = error
     return found
@@ -306,7 +306,7 @@ def check_space(folder: str, nbytes: int) -> None:
     if free < nbytes:
         raise OmbError(
             f"a checkpoint of all ranks has {amount(nbytes)}, and {folder} has {amount(free)} "
-            "free: lower --size, free space there, or name another --dir"
+            "free: lower --size, free space there, or name another --folder"
         )
 
 

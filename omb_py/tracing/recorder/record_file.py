@@ -150,7 +150,7 @@ def map_new_file(path: str, nbytes: int) -> tuple[mmap.mmap, os.stat_result]:
         except FileExistsError as error:
             raise OmbError(
                 f"another job is writing its profile to {os.path.dirname(path)}: name another "
-                "folder with --dir"
+                "folder with --folder"
             ) from error
         try:
             try:

@@ -363,7 +363,7 @@ def written(tmp_path: Path) -> Callable[[pd.DataFrame], str]:
 
 
 def test_the_command_prints_all_tables() -> None:
-    shown = run(str(RESULTS / "two-core-vm.csv"), "--predict-ranks", "64", "--sizes", "8,1M").output
+    shown = run(str(RESULTS / "two-core-vm.csv"), "--ranks", "64", "--sizes", "8,1M").output
     for title in ("Costs over message sizes", "LogGP", "Prediction", "one host"):
         assert title in shown
     assert "nan" not in shown
@@ -374,7 +374,7 @@ def test_the_command_writes_what_the_suffix_says(
 ) -> None:
     source = written(collective("bcast", "binomial tree", ranks=(2, 4, 8)))
     for name in ("m.json", "m.csv", "m.md", "m.txt"):
-        result = run(source, "--predict-ranks", "64", "--sizes", "8", "-o", str(tmp_path / name))
+        result = run(source, "--ranks", "64", "--sizes", "8", "-o", str(tmp_path / name))
         assert result.exit_code == 0, result.output
     document = json.loads((tmp_path / "m.json").read_text())
     parameters, *_, prediction = document["rows"]
@@ -389,8 +389,8 @@ def test_the_command_writes_what_the_suffix_says(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--predict-ranks", "1"), "2 ranks or more"),
-        (("--predict-ranks", "many"), "not a list of numbers"),
+        (("--ranks", "1"), "2 ranks or more"),
+        (("--ranks", "many"), "not a list of numbers"),
         (("--sizes", "8,big"), "'big' is not a number"),
         (("--where", "benchmark=nothing"), "nothing"),
         (("-o", "/dev/null/there.txt"), "cannot write"),

@@ -303,7 +303,7 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
         (["--timeline", "t.json", "show", "run"], "omb-py timeline FOLDER"),
         (["--traffic", "show", "run"], "--traffic is for running a program"),
         (["-q", "show", "run"], "--quiet is for running a program"),
-        (["--dir", "omb-profile", "show", "run"], "--dir is for running a program"),
+        (["--folder", "omb-profile", "show", "run"], "--folder is for running a program"),
         (["--timeline", "t.txt", "run.py"], "ends in .json, .json.gz or .pftrace"),
     ],
 )
