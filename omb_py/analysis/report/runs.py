@@ -59,7 +59,7 @@ MAX_COLUMNS, MAX_WIDTH = 7, 60
 MAX_GROUPS = 100
 """Rows of the table."""
 
-MAX_COMMANDS = 40
+MAX_COMMANDS = 5
 """Commands of one row."""
 
 
