@@ -73,7 +73,7 @@ class OverheadMeasurement(Measurement):
     def open_writers(self) -> list[Writer[OverheadRow]]:
         from omb_py.results.text import OverheadWriter
 
-        above = f"# {count(self._rounds, 'round')}, thread level {self.options.thread_level}: what "
+        above = f"# {count(self._rounds, 'round')}, thread level {self.job.thread_level}: what "
         above += "another one adds needs jobs of its own, with --thread-level"
         text = OverheadWriter(sys.stdout, self.benchmark, self.options, [above])
         return writers_of(OverheadRow, text, self.options)
