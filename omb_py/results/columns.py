@@ -105,7 +105,7 @@ TABLE = (
      "empty without"),
     ("variant", "str", "", "configuration",
      "the text of `--label`: your own name for what else was chosen, such as `UCX_TLS=tcp`; "
-     "without one, the options of the binding, such as `progress mode thread`"),
+     "without one, the options of the binding, such as `event loop uvloop`"),
     ("source", "str", "", "configuration",
      "the file's name where rows of others are not "
      "[repeated runs](reading.md#what-native-omb-does-not-say) of it"),

@@ -127,7 +127,7 @@ def more_than(count: int, ports: list[int]) -> list[int]:
 
 def ended_right(done: Finished) -> None:
     assert (done.code, done.out.count("Pass")) == (0, 5), done.err
-    assert done.seconds < 30
+    assert done.seconds < 55  # without CONNECT_SECONDS for a silent stranger
 
 
 @pytest.mark.parametrize("binding", ["tcp", "asyncio"])

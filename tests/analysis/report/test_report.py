@@ -367,8 +367,8 @@ def test_files_of_samples_become_a_section(
     slow = np.where(chance.random(500) < 0.3, 1.5, 1.0)
     folder = tmp_path / "runs"
     folder.mkdir()
-    write(folder / "run.parquet", series(lognormal(chance, 500, 0.03) * slow))
-    assert "name the file of --output" in in_process("report", "runs/run.parquet").err
+    write(folder / "run.npy", series(lognormal(chance, 500, 0.03) * slow))
+    assert "name the file of --output" in in_process("report", "runs/run.npy").err
     (folder / "rows.csv").write_text("run,benchmark,bytes,ranks,latency_us\nr,latency,8,2,1.5\n")
     job = in_process("report", "runs")
     assert job.code == 0, job.err

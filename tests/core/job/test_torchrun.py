@@ -36,7 +36,7 @@ def test_torchrun_with_overhead_compares_bindings(tmp_path: Path) -> None:
     words = "overhead latency --bindings tcp,asyncio --sizes 8 -i 20 --rounds 6".split()
     done = torchrun.run(*words, folder=tmp_path)
     assert done.code == 0, done.err
-    assert "asyncio's streams (asyncio - tcp)" in done.out
+    assert "asyncio's streams" in done.out
 
 
 @needs_torchrun

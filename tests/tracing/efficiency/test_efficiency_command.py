@@ -262,7 +262,8 @@ def test_figures_go_to_a_file_or_a_folder(
     done = efficiency(*runs, "--figure", "figures/", "--format", "csv")
     assert done.err.splitlines()[-1] == "figures/efficiency.png"
     (tmp_path / "notes.svg").write_text("my notes")
-    assert efficiency(*runs, "--figure", "notes.svg").code == 1
+    assert efficiency(*runs, "--figure", "notes.svg").code == 2
+    assert (tmp_path / "notes.svg").read_text() == "my notes"
 
 
 @pytest.mark.parametrize(
