@@ -26,7 +26,6 @@ from omb_py.core.job.control import Control
 NONCE_BYTES = 16
 RANK_BYTES = 8
 CONNECT_SECONDS = 60.0
-RETRY_SECONDS = 0.01
 STRANGERS = 128
 """Connections of others that may wait beside those of ranks."""
 
@@ -225,7 +224,7 @@ def mesh(control: Control, listener: socket.socket, address: str) -> dict[int, s
         place = addresses[peer].decode()
         host, _, port = place.rpartition(":")
         try:
-            _connect(stream, (host, int(port)) if listener.family != socket.AF_UNIX else place)
+            stream.connect((host, int(port)))
             nonce = stream.recv(NONCE_BYTES, socket.MSG_WAITALL)
             stream.sendall(_greeting(key, nonce, control.rank, peer))
         except OSError as error:
@@ -239,18 +238,6 @@ def mesh(control: Control, listener: socket.socket, address: str) -> dict[int, s
     for stream in streams.values():
         stream.settimeout(None)
     return streams
-
-
-def _connect(stream: socket.socket, place: tuple[str, int] | str) -> None:
-    """Connect, also where others fill the queue of a Unix domain socket at the moment."""
-    deadline = time.monotonic() + CONNECT_SECONDS
-    while True:
-        try:
-            return stream.connect(place)
-        except BlockingIOError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(RETRY_SECONDS)
 
 
 def _greeting(key: bytes, nonce: bytes, rank: int, to: int) -> bytes:
