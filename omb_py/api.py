@@ -106,12 +106,17 @@ def guidelines(rows: pd.DataFrame, **options: Any) -> pd.DataFrame:
     return check.check(rows, **options)
 
 
-def model(rows: pd.DataFrame, **options: Any) -> Any:
-    """Parameters of communication fitted to rows: see `omb_py.analysis.model.fit.model`."""
+def model(rows: pd.DataFrame, **options: Any) -> pd.DataFrame:
+    """Parameters of communication fitted to rows, as `omb_py.analysis.model.parameters.parameters`
+    gives them; ``attrs["notes"]`` says what to bear in mind. Options are those of
+    `omb_py.analysis.model.fit.model`."""
     with needing("analysis"):
-        from omb_py.analysis.model import fit as fitting
+        from omb_py.analysis.model import fit, parameters
 
-    return fitting.model(rows, **options)
+    fitted = fit.model(rows, **options)
+    table = parameters.parameters(fitted)
+    table.attrs["notes"] = list(fitted.notes)
+    return table
 
 
 def run(

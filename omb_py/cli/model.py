@@ -1,4 +1,4 @@
-"""``omb-py model``: parameters of communication costs, and predictions."""
+"""``omb-py model``: parameters of communication costs."""
 
 from __future__ import annotations
 
@@ -16,34 +16,15 @@ from omb_py.cli.analysis_options import (
 from omb_py.core.errors import UsageError, needing
 from omb_py.core.text.files import write as write_file
 from omb_py.core.text.words import first_of
-from omb_py.options.types import RANK_LIST, SIZE_LIST
 
 if TYPE_CHECKING:
     from omb_py.analysis.table import Results
     from omb_py.core.text.tables import Target
 
-FARTHEST = (2, 4, 16)
-"""Without ``--ranks``, times the maximum number of ranks measured."""
-
 
 @click.command("model", context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @input_options
-@click.option(
-    "--ranks",
-    "ranks",
-    type=RANK_LIST,
-    metavar="N[,...]",
-    help="Numbers of ranks to predict for.  [default: 2, 4 and 16 times the maximum measured]",
-)
-@click.option(
-    "--sizes",
-    type=SIZE_LIST,
-    default="8,1K,64K,1M",
-    show_default=True,
-    metavar="BYTES[,...]",
-    help="Message sizes to predict for, as in 8,64K,1M.",
-)
 @click.option(
     "--network",
     "network_file",
@@ -61,18 +42,15 @@ def command(
     where: tuple[str, ...],
     assume: tuple[str, ...],
     statistic: str,
-    ranks: tuple[int, ...] | None,
-    sizes: tuple[int, ...],
     network_file: str | None,
     topology: str | None,
     to: Target,
 ) -> None:
-    """Fit cost models to results; predict other ranks and sizes.
+    """Fit cost models to results.
 
     FILE is a file of results or a folder of them. Latency and bandwidth (alpha and beta) of each
     curve, by Hockney and LogGP, with the sizes at which protocols switch; for collectives on
-    several numbers of ranks the textbook formula that fits best. Predictions for measured numbers
-    of ranks have a 95 % band.
+    several numbers of ranks the textbook formula that fits best.
     """
     results = read(files, where, assume)
     if network_file is None:
@@ -88,9 +66,7 @@ def command(
         if results.rows.empty:
             return
     fitted = fit.model(results.rows, results.runs, statistic)
-    most = int(fitted.rows["ranks"].max())
-    asked = ranks or [most * factor for factor in FARTHEST]
-    model_text.write(fitted, sorted(asked), sorted(sizes), to)
+    model_text.write(fitted, to)
 
 
 def write_network(results: Results, statistic: str, topology: str, name: str) -> None:

@@ -1,11 +1,10 @@
-"""A model of communication: costs fitted to every curve, and times predicted from them."""
+"""A model of communication: costs fitted to every curve."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from math import isnan, nan
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ import pandas as pd
 
 from omb_py.analysis.model import lines
 from omb_py.analysis.model.costs import collective_of, neighbours_of, shapes
-from omb_py.analysis.model.lines import MISFIT, NORMAL, Fit, Points, doublings
+from omb_py.analysis.model.lines import MISFIT, NORMAL, Fit, Points
 from omb_py.analysis.points import distinctions, label
 from omb_py.analysis.values import value_column
 from omb_py.core.errors import OmbError
@@ -26,16 +25,13 @@ SAME_CURVE = tuple(name for name in EXPERIMENT if name not in ("ranks", "hosts",
 WHOLE_JOB = ("ranks", "hosts", "pairs")
 """What else tells curves apart where no formula is over the ranks."""
 
-PREDICTED = ("benchmark", "curve", "ranks", "bytes", "value", "low", "high", "unit", "basis")
-
 
 @dataclass(frozen=True)
 class Curve:
     """One benchmark measured in one way: what was measured, and what is fitted to it.
 
     ``points`` are times in us: of the benchmark itself, or of one message where it prints a rate
-    in ``unit`` (``MB/s``, ``msg/s``); ``payload`` is then how many bytes travel for each byte of
-    the message size. ``sized`` is false where there are no message sizes; they are 0 in
+    (``MB/s``, ``msg/s``). ``sized`` is false where there are no message sizes; they are 0 in
     ``points``. ``lines`` are fits over sizes by number of ranks. ``formulas``, of a collective,
     are all fits over ranks in each range of sizes, the best one first. ``configuration`` is the
     value of each column of `CONFIGURATION`; ``label`` says what tells curves of the benchmark
@@ -45,33 +41,10 @@ class Curve:
     benchmark: str
     configuration: Mapping[str, Any]
     label: str
-    unit: str
-    payload: float
     sized: bool
     points: Points
     lines: Mapping[int, tuple[Fit, ...]]
     formulas: tuple[tuple[Fit, ...], ...]
-
-    def predict(self, ranks: int, size: int) -> tuple[float, float, float, str]:
-        """Return a value in ``unit``, its 95 % band, and what it rests on.
-
-        On a number of ranks that was measured, the fit over sizes there. On others, the formula
-        that fits best, without a band, for sizes up to a doubling outside what was measured.
-        """
-        time, low, high, basis = nan, nan, nan, "nothing"
-        if ranks in self.lines:
-            time, low, high = lines.predict(self.lines[ranks], size)
-            basis = f"sizes at {ranks} ranks"
-        elif self.formulas:
-            best = [fits[0] for fits in self.formulas]
-            time, basis = lines.predict_by_formula(best, ranks, size), "formula"
-        sizes = self.points.sizes
-        if isnan(low) and doublings(size, sizes.min(), sizes.max()) > 1:
-            time = nan
-        if self.unit == "us":
-            return time, low, high, basis
-        amount = size * self.payload if self.unit == "MB/s" else 1e6
-        return amount / time, amount / high, amount / low, basis
 
 
 @dataclass(frozen=True)
@@ -85,30 +58,6 @@ class Model:
     skipped: tuple[str, ...]
     notes: tuple[str, ...]
     rows: pd.DataFrame
-
-    def predict(self, ranks: Iterable[int], sizes: Iterable[int]) -> pd.DataFrame:
-        """Times (or rates) on numbers of ranks and of message sizes in bytes, measured or not.
-
-        Columns: ``benchmark``, ``curve``, ``ranks``, ``bytes``, ``value`` in ``unit`` with its
-        95 % band ``low`` and ``high``, which a formula over ranks has not, and ``basis``; the value
-        is missing where it cannot be told: far outside what was measured, and without a band.
-        Point-to-point curves are of the ranks that they were measured on, whatever is asked for.
-        Raises `OmbError` for impossible numbers.
-        """
-        asked_ranks = [int(number) for number in ranks]
-        asked_sizes = [int(number) for number in sizes]
-        if any(number < 2 for number in asked_ranks) or any(size < 0 for size in asked_sizes):
-            raise OmbError("predictions are for 2 ranks or more and sizes from 0 bytes on")
-        rows = []
-        for curve in self.curves:
-            for number in asked_ranks if curve.formulas else sorted(curve.lines):
-                for size in asked_sizes if curve.sized else [0]:
-                    if size > 0 or curve.unit != "MB/s":
-                        value, low, high, basis = curve.predict(number, size)
-                        nbytes = size if curve.sized else None
-                        names = (curve.benchmark, curve.label, number, nbytes)
-                        rows.append((*names, value, low, high, curve.unit, basis))
-        return pd.DataFrame(rows, columns=list(PREDICTED)).astype({"bytes": "Int64"})
 
 
 def model(
@@ -196,14 +145,10 @@ def curve_of(group: pd.DataFrame, name: str) -> Curve | None:
         formulas = lines.formulas(points, shapes(collective, neighbours))
     if not fitted and not formulas:
         return None
-    moved = group["payload_bytes"] / group["bytes"].where(group["bytes"] > 0)
-    moved = moved[moved > 0]  # bytes that travel for each byte: fewer with gaps in the layout
     return Curve(
         benchmark,
         {column: group[column].iloc[0] for column in CONFIGURATION},
         name,
-        str(group["unit"].iloc[0]),
-        float(moved.median()) if len(moved) else 1.0,
         sized,
         points,
         fitted,
@@ -212,15 +157,12 @@ def curve_of(group: pd.DataFrame, name: str) -> Curve | None:
 
 
 def notes(rows: pd.DataFrame, runs: Mapping[str, Mapping[str, str]]) -> list[str]:
-    """Return a sentence for each reason to distrust predictions."""
+    """Return a sentence for each reason to distrust what is fitted."""
     found = []
     collective = rows["benchmark"].map(collective_of).notna()
     hosts = set(rows["hosts"].dropna().tolist())
     if hosts == {1}:
-        found.append(
-            "All ranks ran on one host: nothing here says what a network costs, and predictions "
-            "for more ranks are for ranks on one host."
-        )
+        found.append("All ranks ran on one host: nothing here says what a network costs.")
     elif 1 in hosts and rows[collective].groupby("benchmark")["hosts"].nunique().gt(1).any():
         found.append(
             "Some ranks ran on one host and some on several: memory and network have different "

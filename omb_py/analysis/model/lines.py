@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations, pairwise
-from math import comb, exp, inf, log, log2, nan, sqrt
+from math import comb, inf, nan, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ from scipy.optimize import nnls
 from omb_py.analysis.model.costs import Array, Shape
 
 LEVEL = 0.95
-"""Confidence of all intervals and bands."""
+"""Confidence of all intervals."""
 
 NORMAL = float(stats.norm.ppf((1 + LEVEL) / 2))
 """The normal distribution's quantile for it."""
@@ -40,12 +40,6 @@ MAX_RANGES = 6
 
 MAX_PLACES = 96
 """Places where a switch is looked for, evenly among the sizes where there are more."""
-
-GROWTH = 0.05
-"""Relative error added for each doubling beyond the measured range."""
-
-WIDEST = 50.0
-"""Natural logarithm of the widest band's reach; beyond it there is no prediction anyway."""
 
 MAX_STEPS, CLOSE = 20, 1e-6
 """Steps of `fit` at most, and the relative change of all times at which it stops."""
@@ -113,41 +107,6 @@ class Fit:
         costs = np.array([self.alpha, self.beta])
         low, high = np.maximum(0.0, costs - reach).tolist(), (costs + reach).tolist()
         return (low[0], high[0]), (low[1], high[1])
-
-    def time(self, ranks: float, size: float) -> float:
-        """Return the predicted time; NaN where there is none."""
-        x, y = 1.0, size
-        if self.shape is not None:
-            both = np.array([ranks]), np.array([size])
-            x, y = float(self.shape.x(*both)[0]), float(self.shape.y(*both)[0])
-        time = self.alpha * x + self.beta * y
-        return time if time > 0 else nan
-
-    def band(self, size: float, first: float, last: float) -> tuple[float, float]:
-        """Return the limits of a line's time measured anew.
-
-        It widens outside ``first`` to ``last``, the measured sizes.
-        """
-        time = self.time(nan, size)
-        edge = min(max(size, first), last)
-        parameters = max(self.relative_variance(size), self.relative_variance(edge))
-        distance = doublings(size, first, last)
-        # a curve that happens to lie on its line says no more of sizes beyond than any other
-        scatter = max(self.sigma, MISFIT) if distance > 0 else self.sigma
-        squared = quantile(self.degrees) ** 2 * (self.sigma**2 + scatter**2 * parameters)
-        reach = exp(min(sqrt(squared + (NORMAL * GROWTH * distance) ** 2), WIDEST))
-        return time / reach, time * reach
-
-    def relative_variance(self, size: float) -> float:
-        """Return the variance of a line's time over its square, for relative errors of one."""
-        terms = np.array([1.0, size])
-        return float(terms @ self.inverse @ terms) / self.time(nan, size) ** 2
-
-
-def doublings(value: float, low: float, high: float) -> float:
-    """Return how many doublings a size is outside what was measured; 0 inside."""
-    place, first, last = (log2(max(one, 1.0)) for one in (value, low, high))
-    return max(0.0, place - last, first - place)
 
 
 @lru_cache(maxsize=4096)
@@ -231,38 +190,6 @@ def formulas(points: Points, shapes: Sequence[Shape]) -> tuple[tuple[Fit, ...], 
         fits = [replace(fit(part, one.x(*both), one.y(*both)), shape=one) for one in shapes]
         found.append(tuple(sorted(fits, key=lambda fitted: round(fitted.rms / CLOSE))))
     return tuple(found)
-
-
-def around(fits: Sequence[Fit], size: float) -> Sequence[Fit]:
-    """Return the fit of the range that a size is in, or those of the two that it is between."""
-    below = max([0, *(place for place, one in enumerate(fits) if one.first <= size)])
-    return fits[below : below + 1 + (size > fits[below].last)]
-
-
-def predict(fits: Sequence[Fit], size: float) -> tuple[float, float, float]:
-    """Return the time of a message by `lines`, and the 95 % band of one measured anew.
-
-    Between two ranges it is not known which one goes on: the band is of both, the time the
-    geometric mean.
-    """
-    near = around(fits, size)
-    bands = [one.band(size, fits[0].first, fits[-1].last) for one in near]
-    time = exp(sum(log(one.time(nan, size)) for one in near) / len(near))
-    return time, min(low for low, _ in bands), max(high for _, high in bands)
-
-
-def predict_by_formula(best: Sequence[Fit], ranks: float, size: float) -> float:
-    """Return the time on other numbers of ranks, by the ``best`` formula of each range.
-
-    Between two ranges of sizes it is the geometric mean of both. A range measured on a single
-    number of ranks tells no formulas apart, and no time follows (NaN), nor from a single size for
-    others.
-    """
-    near = around(best, size)
-    is_other_size = best[0].first == best[-1].last != size
-    if is_other_size or any(len(one.ranks) == 1 for one in near):
-        return nan
-    return exp(sum(log(one.time(ranks, size)) for one in near) / len(near))
 
 
 def ranges(curves: Sequence[Points]) -> list[tuple[float, float]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
@@ -14,23 +13,14 @@ from omb_py.core.text.tables import Sheet, Target
 from omb_py.core.text.units import amount, digits, size_text, value_text
 from omb_py.core.text.words import first_of
 
-WIDEST_BAND = 1000.0
-"""Quotient of a band's limits beyond which no prediction is shown."""
 
-NO_VALUE = (
-    "No value where one number of ranks was measured, nor more than a doubling outside the "
-    "measured sizes where they leave no band: measure more."
-)
+def write(model: Model, to: Target) -> None:
+    """Write a model's parameters.
 
-
-def write(model: Model, ranks: Sequence[int], sizes: Sequence[int], to: Target) -> None:
-    """Write parameters and predictions.
-
-    For programs they are one table, whose column ``table`` tells parameters, LogGP's and
-    predictions apart.
+    For programs they are one table, whose column ``table`` tells LogGP's apart.
     """
-    fits, of_loggp, predicted = parameters(model), loggp(model), model.predict(ranks, sizes)
-    parts = {"parameters": fits, "loggp": of_loggp, "predictions": predicted}
+    fits, of_loggp = parameters(model), loggp(model)
+    parts = {"parameters": fits, "loggp": of_loggp}
     rows = pd.concat(
         [part.astype(object).assign(table=name) for name, part in parts.items() if len(part)],
         ignore_index=True,
@@ -41,7 +31,6 @@ def write(model: Model, ranks: Sequence[int], sizes: Sequence[int], to: Target) 
         over_sizes(fits[~is_formula]),
         loggp_sheet(of_loggp),
         over_ranks(fits[is_formula]),
-        predictions(predicted),
     ]
     notes = [*model.notes]
     if model.skipped:
@@ -130,24 +119,6 @@ def over_ranks(table: pd.DataFrame) -> Sheet:
         tuple(remarks),
         3,
     )
-
-
-def predictions(table: pd.DataFrame) -> Sheet:
-    """Predicted values with their bands; none whose band is wider than `WIDEST_BAND`."""
-    rows = []
-    for row in table.to_dict("records"):
-        low, high, unit = row["low"], row["high"], row["unit"]
-        value, band = "-", "no prediction"
-        if high / low > WIDEST_BAND:
-            band += ": its limits differ by more than a factor of 1000"
-        elif row["value"] > 0:
-            value = value_text(row["value"], unit)
-            band = f"{value_text(low, unit)} to {value_text(high, unit)}" if low == low else "-"
-        size = "-" if pd.isna(row["bytes"]) else size_text(row["bytes"])
-        rows.append((name_of(row), str(row["ranks"]), size, value, band, row["basis"]))
-    heads = ("curve", "ranks", "size", "value", "95 % band", "from")
-    remarks = (NO_VALUE,) if table["value"].isna().any() else ()
-    return Sheet("Prediction", heads, tuple(rows), remarks)
 
 
 def costs(row: dict[str, Any]) -> tuple[str, str, str, str]:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.analysis.model.lines import Fit, Points, lines, predict, ranges
+from omb_py.analysis.model.lines import Fit, Points, lines, ranges
 from tests.helpers.properties import examples
 
 SIZES = np.r_[0, 2.0 ** np.arange(23)]
@@ -88,19 +88,6 @@ def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
     assert 0.92 <= np.mean(held) <= 0.98
 
 
-def test_between_two_ranges_the_band_is_of_both() -> None:
-    time, low, high = predict(fitted(noisy(two_protocols(SIZES), 0.02, 5)), 6000)
-    for alpha, beta in (EAGER, RENDEZVOUS):
-        assert low < alpha + beta * 6000 < high
-    assert low < time < high
-
-
-def test_bands_widen_beyond_the_sizes_measured() -> None:
-    found = fitted(noisy(two_protocols(SIZES), 0.02, 5))
-    bands = [predict(found, (1 << 22) * 2.0**power) for power in range(8)]
-    assert np.all(np.diff([high / low for _, low, high in bands]) > 0)
-
-
 def test_a_point_known_badly_counts_less() -> None:
     times = straight(SIZES)
     times[10] *= 1.5
@@ -120,9 +107,8 @@ def test_costs_are_never_negative(times: np.ndarray) -> None:
 
 def test_two_sizes_make_a_line_without_an_interval() -> None:
     found = fitted(np.array([2.0, 12.0]), np.array([8.0, 1048576.0]))
-    assert predict(found, 8)[0] == pytest.approx(2)
+    assert found[0].alpha + 8 * found[0].beta == pytest.approx(2)
     assert np.isnan(found[0].intervals()).all()
-    assert np.isnan(predict(found, 1024)[1])
 
 
 def test_many_sizes_are_fitted_too() -> None:

@@ -1,4 +1,4 @@
-"""Models of whole files: what is fitted to them, predicted from them, and said of them."""
+"""Models of whole files: what is fitted to them, and said of them."""
 
 from __future__ import annotations
 
@@ -126,21 +126,14 @@ def test_intervals_over_ranks_hold_the_truth() -> None:
     assert 0.88 <= np.mean(held) <= 1
 
 
-def test_on_measured_ranks_the_fit_over_sizes_is_used() -> None:
-    fitted = model(collective("bcast", "binomial tree"))
-    (found,) = fitted.predict([8], [1024]).to_dict("records")
-    assert found["basis"] == "sizes at 8 ranks"
-    assert found["high"] / found["low"] < 1.3
-
-
 @examples(15)
 @given(seed=st.integers(0, 1000), scale=st.floats(1e-3, 1e4))
 def test_a_machine_slower_by_a_factor_has_a_model_slower_by_it(seed: int, scale: float) -> None:
     data = collective("allreduce", "ring", ranks=(2, 4, 8), noise=0.1, seed=seed)
     slower = data.assign(latency_us=data["latency_us"] * scale)
-    one, other = (model(each).predict([8, 512], [8, 1 << 20]) for each in (data, slower))
-    for column in ("value", "low", "high"):
-        np.testing.assert_allclose(other[column], one[column] * scale, rtol=1e-4)
+    one, other = (parameters(model(each)) for each in (data, slower))
+    for column in ("alpha_us", "alpha_low_us", "alpha_high_us", "beta_us_per_byte"):
+        np.testing.assert_allclose(other[column], one[column] * scale, rtol=1e-4, atol=1e-9 * scale)
 
 
 def test_formulas_within_noise_are_named_too() -> None:
@@ -158,10 +151,6 @@ def test_a_bandwidth_is_fitted_as_the_time_of_a_message() -> None:
     (found,) = parameters(fitted).to_dict("records")
     assert found["alpha_us"] == pytest.approx(ALPHA, rel=0.05)
     assert found["bandwidth_MBps"] == pytest.approx(1 / BETA, rel=0.05)
-    (predicted,) = fitted.predict([2], [1024]).to_dict("records")
-    assert predicted["unit"] == "MB/s"
-    assert predicted["low"] < 1024 / (ALPHA + 1024 * BETA) < predicted["high"]
-    assert not len(fitted.predict([2], [0]))
 
 
 def test_a_bandwidth_with_gaps_counts_bytes_that_travel() -> None:
@@ -173,8 +162,7 @@ def test_a_bandwidth_with_gaps_counts_bytes_that_travel() -> None:
     fitted = model(data[data["bytes"] > 1])
     (found,) = parameters(fitted).to_dict("records")
     assert found["alpha_us"] == pytest.approx(ALPHA, rel=1e-3)
-    predicted = fitted.predict([2], [4096])["value"].iloc[0]
-    assert predicted == pytest.approx(2048 / (ALPHA + 4096 * BETA), rel=1e-3)
+    assert found["beta_us_per_byte"] == pytest.approx(BETA, rel=1e-3)
 
 
 def test_a_barrier_is_fitted_over_ranks_alone() -> None:
@@ -183,9 +171,7 @@ def test_a_barrier_is_fitted_over_ranks_alone() -> None:
     (best,) = only(fitted).to_dict("records")
     assert best["algorithm"] == "dissemination"
     assert best["alpha_us"] == pytest.approx(3)
-    table = fitted.predict([1024], [8, 64])
-    assert table["value"].tolist() == pytest.approx([30])
-    assert table["bytes"].isna().all()
+    assert pd.isna(best["first_bytes"])
 
 
 def test_start_up_grows_with_a_shape() -> None:
@@ -208,7 +194,6 @@ def test_neighbourhoods_cost_the_same_on_any_number_of_ranks() -> None:
     (best,) = only(fitted).to_dict("records")
     assert best["formula"] == "8 (alpha + n beta)"
     assert best["alpha_us"] == pytest.approx(ALPHA, rel=0.05)
-    assert fitted.predict([400], [8])["value"].iloc[0] == pytest.approx(8 * ALPHA, rel=0.1)
 
 
 def test_a_collective_of_one_rank_is_left_out_and_said() -> None:
@@ -259,7 +244,7 @@ def test_a_single_number_is_not_fitted_and_said() -> None:
     data = frame(rows("latency", 2, line()), rows("barrier", 2, {-1: 1.0}))
     fitted = model(data)
     assert fitted.skipped == ("barrier",)
-    assert set(fitted.predict([2, 64], [8])["benchmark"]) == {"latency"}
+    assert set(parameters(fitted)["benchmark"]) == {"latency"}
     with pytest.raises(OmbError, match="two message sizes or two numbers of ranks"):
         model(frame(rows("latency", 2, {8: 1.0})))
 
@@ -280,42 +265,26 @@ def test_medians_are_taken_wherever_a_whole_benchmark_has_them() -> None:
     for row, median in zip(medians, (2.0, 4.0), strict=True):
         row["sample_p50_us"] = median
     fitted = model(frame(medians, rows("bcast", 2, {8: 3.0, 1024: 5.0})))
-    assert fitted.predict([2], [8])["value"].tolist() == pytest.approx([2, 3])
+    latency, bcast = parameters(fitted).to_dict("records")[:2]
+    assert latency["alpha_us"] + 8 * latency["beta_us_per_byte"] == pytest.approx(2)
+    assert bcast["alpha_us"] + 8 * bcast["beta_us_per_byte"] == pytest.approx(3)
     assert any("Values of bcast are means" in note for note in fitted.notes)
 
 
-def test_sizes_measured_on_some_ranks_only_are_predicted_from_these() -> None:
-    """Large messages on two ranks alone say nothing of other ranks."""
-    small = collective("bcast", "binomial tree", ranks=(2, 4, 8), sizes=SIZES[:10])
-    large = collective("bcast", "binomial tree", ranks=(2,), sizes=SIZES[10:], alpha=50.0)
-    fitted = model(pd.concat([small, large], ignore_index=True))
-    near, far = (fitted.predict([16], [size]).iloc[0] for size in (8, 1 << 20))
-    assert near["value"] > 0
-    assert np.isnan(far["value"])
-
-
 @pytest.mark.parametrize("benchmark", ["latency", "allreduce"])
-def test_what_is_far_outside_and_without_a_band_cannot_be_told(
+def test_two_sizes_of_one_time_have_no_bandwidth(
     benchmark: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fitted = model(frame(rows(benchmark, 2, {1: 0.1700, 2: 0.1701})))
-    near, far = fitted.predict([2], [2, 1 << 20]).to_dict("records")
-    assert near["value"] == pytest.approx(0.17, rel=0.01)
-    assert np.isnan([far["value"], far["low"], far["high"]]).all()
     assert parameters(fitted)["bandwidth_MBps"].isna().all()
-    write(fitted, [2], [8, 1 << 20], Target())
-    text = capsys.readouterr().out
-    assert "no prediction" in text
-    assert "they leave no band: measure more" in text
-    assert "GB/s" not in text
+    write(fitted, Target())
+    assert "GB/s" not in capsys.readouterr().out
 
 
-def test_two_sizes_that_are_far_apart_tell_what_is_near_them() -> None:
+def test_two_sizes_that_are_far_apart_have_a_bandwidth() -> None:
     fitted = model(frame(rows("latency", 2, {8: 1.0, 1 << 20: 100.0})))
     (found,) = parameters(fitted).to_dict("records")
     assert found["bandwidth_MBps"] == pytest.approx((1 << 20) / 99, rel=1e-3)
-    (value,) = fitted.predict([2], [1 << 21])["value"]
-    assert value == pytest.approx(199, rel=0.01)
 
 
 def test_rows_that_are_left_out_are_said() -> None:
@@ -332,11 +301,11 @@ def test_rows_that_are_left_out_are_said() -> None:
 def test_real_results_have_a_model(file: str) -> None:
     results = load(RESULTS / file)
     fitted = model(results.rows, results.runs)
-    table = fitted.predict([2, 4, 1024], [0, 8, 1 << 20])
-    told = table[table["low"].notna()]
-    assert (told["low"] <= told["value"]).all()
-    assert (told["value"] <= told["high"]).all()
-    assert (parameters(fitted)["alpha_us"] >= 0).all()
+    table = parameters(fitted)
+    told = table[table["alpha_low_us"].notna()]
+    assert (told["alpha_low_us"] <= told["alpha_us"]).all()
+    assert (told["alpha_us"] <= told["alpha_high_us"]).all()
+    assert (table["alpha_us"] >= 0).all()
 
 
 def test_real_latencies_switch_where_the_library_does() -> None:
@@ -363,8 +332,8 @@ def written(tmp_path: Path) -> Callable[[pd.DataFrame], str]:
 
 
 def test_the_command_prints_all_tables() -> None:
-    shown = run(str(RESULTS / "two-core-vm.csv"), "--ranks", "64", "--sizes", "8,1M").output
-    for title in ("Costs over message sizes", "LogGP", "Prediction", "one host"):
+    shown = run(str(RESULTS / "two-core-vm.csv")).output
+    for title in ("Costs over message sizes", "LogGP", "one host"):
         assert title in shown
     assert "nan" not in shown
 
@@ -374,24 +343,20 @@ def test_the_command_writes_what_the_suffix_says(
 ) -> None:
     source = written(collective("bcast", "binomial tree", ranks=(2, 4, 8)))
     for name in ("m.json", "m.csv", "m.md", "m.txt"):
-        result = run(source, "--ranks", "64", "--sizes", "8", "-o", str(tmp_path / name))
+        result = run(source, "-o", str(tmp_path / name))
         assert result.exit_code == 0, result.output
     document = json.loads((tmp_path / "m.json").read_text())
-    parameters, *_, prediction = document["rows"]
-    assert (prediction["table"], prediction["ranks"]) == ("predictions", 64)
-    assert parameters["formula"] == "alpha + n beta"
+    first, *_ = document["rows"]
+    assert (first["table"], first["formula"]) == ("parameters", "alpha + n beta")
     table = pd.read_csv(tmp_path / "m.csv")
-    assert set(table["table"]) == {"parameters", "predictions"}
+    assert set(table["table"]) == {"parameters"}
     assert "| curve |" in (tmp_path / "m.md").read_text()
-    assert "Prediction" in (tmp_path / "m.txt").read_text()
+    assert "Costs over ranks" in (tmp_path / "m.txt").read_text()
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--ranks", "1"), "2 ranks or more"),
-        (("--ranks", "many"), "not a list of numbers"),
-        (("--sizes", "8,big"), "'big' is not a number"),
         (("--where", "benchmark=nothing"), "nothing"),
         (("-o", "/dev/null/there.txt"), "cannot write"),
     ],
