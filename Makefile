@@ -36,7 +36,7 @@ venv = $(if $(filter mpich,$(1)),.venv,.venv-$(1))
 VENV := $(call venv,$(MPI))
 
 # What the commands in README.md need.
-EXTRAS := native,sweep,analysis,apps
+EXTRAS := sweep,analysis,apps
 
 # Where eight ranks share fewer cores, MPICH's wait without yielding them unless told to step aside.
 ifneq ($(filter 1 2 3 4 5 6 7,$(shell nproc)),)
@@ -210,12 +210,14 @@ keys: $(VENV)/.installed
 	sed -i '/^## Keys/,$$d' docs/machines.md
 	$(VENV)/bin/python -m docs.generate keys >> docs/machines.md
 
-.venv/.installed: pyproject.toml constraints.txt
+BUILT_FROM := pyproject.toml constraints.txt hatch_build.py omb_py/bindings/machine/loop.c
+
+.venv/.installed: $(BUILT_FROM)
 	$(PYTHON) -m venv .venv
 	.venv/bin/pip install -q -c constraints.txt -e ".[mpich,$(EXTRAS)]"
 	touch $@
 
-.venv-%/.installed: pyproject.toml constraints.txt
+.venv-%/.installed: $(BUILT_FROM)
 	$(PYTHON) -m venv .venv-$*
 	.venv-$*/bin/pip install -q -c constraints.txt -e ".[$*,$(EXTRAS)]"
 	touch $@
@@ -223,12 +225,12 @@ keys: $(VENV)/.installed
 # With an mpi4py built here: for the standard's ABI and, to compare with, in the same way for MPICH's.
 .venv-abi/.installed: wrapper = mpicc_abi
 .venv-own/.installed: wrapper = mpicc
-.venv-abi/.installed .venv-own/.installed: pyproject.toml constraints.txt
+.venv-abi/.installed .venv-own/.installed: $(BUILT_FROM)
 	$(PYTHON) -m venv $(@D)
 	$(@D)/bin/pip install -q -c constraints.txt mpich
 	MPI4PY_BUILD_MPIABI=1 MPICC=$(CURDIR)/$(@D)/bin/$(wrapper) $(@D)/bin/pip install -q \
 		-c constraints.txt --no-cache-dir --no-binary mpi4py mpi4py
-	$(@D)/bin/pip install -q -c constraints.txt -e ".[mpich,native,sweep]"
+	$(@D)/bin/pip install -q -c constraints.txt -e ".[mpich,sweep]"
 	touch $@
 
 %/.tested-with: %/.installed

@@ -18,7 +18,6 @@ from time import perf_counter
 OMB_PY = str(Path(sys.executable).parent / "omb-py")
 ALLREDUCE = [OMB_PY, *"allreduce -m 8 -i 1 -x 0".split()]
 NATIVE = [*ALLREDUCE, "--binding", "native"]
-FIRST_USE = "the same, compiling"
 PROGRAM = "program.py"
 PROFILE = [OMB_PY, *"profile --quiet --force --folder profile".split(), PROGRAM]
 
@@ -32,7 +31,6 @@ COMMANDS: dict[str, tuple[list[str], str]] = {
     "mpi4py, numpy and click": (importing("numpy, click"), ""),
     "omb-py allreduce": (ALLREDUCE, "mpi4py, numpy and click"),
     "the same, --binding native": (NATIVE, "omb-py allreduce"),
-    FIRST_USE: (NATIVE, "omb-py allreduce"),
     "mpi4py and click": (importing("click"), ""),
     "the same, --buffer bytearray": ([*ALLREDUCE, "--buffer", "bytearray"], "mpi4py and click"),
     "click": ([sys.executable, "-c", "import click"], ""),
@@ -62,13 +60,11 @@ def files(command: list[str]) -> tuple[int, int]:
     return len(opened), len(lines)
 
 
-def seconds(command: list[str], first_use: bool) -> float:
-    """The time of a command, with what earlier runs compiled or without."""
-    with tempfile.TemporaryDirectory() as empty:
-        environment = os.environ | ({"OMB_PY_CACHE_DIR": empty} if first_use else {})
-        start = perf_counter()
-        subprocess.run(command, capture_output=True, check=True, env=environment)
-        return perf_counter() - start
+def seconds(command: list[str]) -> float:
+    """The time of a command."""
+    start = perf_counter()
+    subprocess.run(command, capture_output=True, check=True)
+    return perf_counter() - start
 
 
 def main() -> None:
@@ -86,11 +82,11 @@ def report(rounds: int) -> None:
     """Measure by turns in this folder, and print the table."""
     Path(PROGRAM).write_text("from mpi4py import MPI\nMPI.COMM_WORLD.Barrier()\n")
     for command, _ in COMMANDS.values():
-        seconds(command, False)
+        seconds(command)
     times: dict[str, list[float]] = {name: [] for name in COMMANDS}
     for _ in range(rounds):
         for name, (command, _) in COMMANDS.items():
-            times[name].append(seconds(command, name == FIRST_USE))
+            times[name].append(seconds(command))
     medians = {name: median(found) * 1e3 for name, found in times.items()}
     counts = {name: files(found) for name, (found, _) in COMMANDS.items()}
     print(f"{'':<30}{'ms':>8}{'more':>8}{'ratio':>8}{'modules':>9}", end="")

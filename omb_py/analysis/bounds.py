@@ -18,15 +18,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from omb_py.core.errors import UsageError
 from omb_py.core.text import files
 from omb_py.core.text.tables import Sheet
-from omb_py.core.text.units import digits, size_text, value_text
+from omb_py.core.text.units import size_text, value_text
 
 NAME = "bounds.json"
 """The file's name beside results, where it is found by itself."""
 
-VERSION: Literal[2] = 2
-
-UNITS = ("us", "MB/s")
-"""Of latencies and of bandwidths."""
+VERSION: Literal[3] = 3
 
 Share = Annotated[float, Field(ge=0, le=1)]
 
@@ -34,9 +31,6 @@ Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 BUSY = 0.05
 """Share of the cores' time that other programs may take before rates are likely to show it."""
-
-LINE_BYTES = 64
-"""A message of so many bytes at most fits in one cache line."""
 
 
 class Part(BaseModel):
@@ -67,11 +61,11 @@ class Bounds(Part):
     """What a host can do. Rates are in MB/s, ``caches`` in bytes.
 
     ``load`` is None where the system has no counters of it.
-    ``cache_line_ns`` are of pairs of cores, sorted; ``links`` of network interfaces and InfiniBand
-    ports in one direction, ``gpus`` of the links of each GPU and of copies to and from it.
+    ``links`` are of network interfaces and InfiniBand ports in one direction, ``gpus`` of the links
+    of each GPU and of copies to and from it.
     """
 
-    omb_py_bounds: Literal[2]
+    omb_py_bounds: Literal[3]
     host: str
     measured: str
     processor: str
@@ -79,7 +73,6 @@ class Bounds(Part):
     load: OtherLoad | None
     copies: tuple[CopyRate, ...]
     caches: dict[str, int]
-    cache_line_ns: tuple[Positive, ...]
     links: dict[str, Positive]
     gpus: dict[str, dict[str, Positive]]
 
@@ -111,8 +104,7 @@ class Bounds(Part):
 class Rule:
     """A bound that holds for some benchmarks, within one host or between two.
 
-    ``bound`` returns it for a message size, in us where the benchmarks are ``latency``, else in
-    MB/s; None where it is not known.
+    ``bound`` returns it in MB/s for a message size; None where it is not known.
     """
 
     benchmarks: tuple[str, ...]
@@ -120,22 +112,11 @@ class Rule:
     words: str
     bound: Callable[[Bounds, float], float | None]
 
-    @property
-    def is_time(self) -> bool:
-        """Whether the bound is one of latencies."""
-        return "latency" in self.benchmarks
-
 
 def two_copies(bounds: Bounds, nbytes: float) -> float | None:
     """Two copies at once, by two cores, and no more than all cores can."""
     one, every = (bounds.copy_rate(nbytes, all_cores) for all_cores in (False, True))
     return None if one is None or every is None else min(2 * one, every)
-
-
-def cache_line(bounds: Bounds, nbytes: float) -> float | None:
-    """The fastest cache line from one core to another, for messages of no more than one."""
-    is_one = bounds.cache_line_ns and nbytes <= LINE_BYTES
-    return min(bounds.cache_line_ns) / 1e3 if is_one else None
 
 
 def links(bounds: Bounds, directions: int = 1) -> float | None:
@@ -154,8 +135,6 @@ RULES = (
     Rule(BOTH_SIDES, 1, "two copies at once", two_copies),
     # each pair copies on a core of its own, and all share the memory
     Rule(("mbw_mr",), 1, "copies by all cores", lambda bounds, size: bounds.copy_rate(size, True)),
-    # a small message takes at least one cache line from the core that wrote it
-    Rule(("latency", "put_latency"), 1, "one cache line between cores", cache_line),
     # all bytes leave by the links of one host; several rails add up; links are full duplex
     Rule((*ONE_SIDE, "mbw_mr"), 2, "the host's links", lambda bounds, size: links(bounds)),
     Rule(
@@ -173,13 +152,10 @@ class Known:
     value: float
     words: str
     part: float
-    is_time: bool
 
     @property
     def text(self) -> str:
-        """The part in words: of a rate in percent, of a time as a multiple."""
-        if self.is_time:
-            return f"{digits(self.part)} times {self.words}"
+        """The part in words."""
         return f"{100 * self.part:.0f} % of {self.words}"
 
 
@@ -191,14 +167,14 @@ def bound_of(bounds: Bounds, row: Mapping[str, Any]) -> Known | None:
     if row.get("placement") not in ("H", "H H") or pd.isna(row.get("hosts")):
         return None
     for rule in RULES:
-        value = row.get("latency_us" if rule.is_time else "bandwidth_MBps")
+        value = row.get("bandwidth_MBps")
         if row["benchmark"] not in rule.benchmarks or rule.hosts != int(row["hosts"]):
             continue
         if value is None or pd.isna(value) or pd.isna(row.get("bytes")):
             continue
         bound = rule.bound(bounds, row["bytes"])
         if bound is not None:
-            return Known(bound, rule.words, float(value) / bound, rule.is_time)
+            return Known(bound, rule.words, float(value) / bound)
     return None
 
 
@@ -206,9 +182,9 @@ def of_comparison(points: pd.DataFrame, bounds: Bounds) -> list[str]:
     """The compared value of each point (`omb_py.analysis.compare`) as a part of its bound."""
     found = []
     for row in points.to_dict("records"):
-        latency, bandwidth = (row["value"] if row["unit"] == unit else None for unit in UNITS)
-        own = {"placement": row["other_placement"], "latency_us": latency}
-        known = bound_of(bounds, row | own | {"bandwidth_MBps": bandwidth})
+        rate = row["value"] if row["unit"] == "MB/s" else None
+        own = {"placement": row["other_placement"], "bandwidth_MBps": rate}
+        known = bound_of(bounds, row | own)
         found.append("" if known is None else known.text)
     return found
 
@@ -220,11 +196,9 @@ def beside_bounds(rows: pd.DataFrame, bounds: Bounds) -> Sheet | None:
         known = bound_of(bounds, row)
         if known is None:
             continue
-        unit = UNITS[not known.is_time]
-        value = row["latency_us" if known.is_time else "bandwidth_MBps"]
         names = [str(row[name]) for name in ("benchmark", "binding", "buffer")]
-        numbers = value_text(value, unit), value_text(known.value, unit), known.text
-        cells.append((*names, size_text(row["bytes"]), *numbers))
+        rates = (value_text(rate, "MB/s") for rate in (row["bandwidth_MBps"], known.value))
+        cells.append((*names, size_text(row["bytes"]), *rates, known.text))
     heads = ("benchmark", "binding", "buffer", "size", "value", "bound", "value of bound")
     above = f"Bounds of {bounds.host}, measured {bounds.measured}"
     return Sheet("Values and bounds", heads, tuple(cells), left=3, above=above) if cells else None

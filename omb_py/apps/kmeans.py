@@ -193,6 +193,6 @@ def engine(team: Team, name: str, samples: Any, ks: Iterable[int]) -> Engine:
         return Products(team, samples, ks)
     if not on_host:
         raise UsageError("--engine numba computes in host memory: use --engine xp")
-    with needing("native"):
+    with needing("apps"):
         from omb_py.apps.numerics.lloyd_compiled import Compiled
     return Compiled(team, samples, ks)

@@ -1,28 +1,25 @@
-"""The C functions of the MPI library that mpi4py loaded, called from a loop in machine code.
+"""The C functions of the MPI library that mpi4py loaded, called from a loop in C.
 
-What a C program would do, in the same process and the same seconds as the other bindings, without
-a compiler on the machine.
+What a C program would do, in the same process and the same seconds as the other bindings.
 """
 
 from __future__ import annotations
 
-import ctypes
 from array import array
 from collections.abc import Sequence
 from functools import partial
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from mpi4py import MPI
 
 from omb_py.bindings import Binding, BoundCall
-from omb_py.bindings.machine import code
 from omb_py.bindings.machine.datatypes import Datatypes
+from omb_py.bindings.machine.loop import library
 from omb_py.bindings.machine.program import Library, Program, address_of
-from omb_py.core.cache import cache_directory
 from omb_py.core.calls import Call, Iteration, Slot, Step
 from omb_py.core.calls.loop import Loop, Pace
 from omb_py.core.errors import OmbError
+from omb_py.core.mpi.clock import SPIN_SECONDS
 from omb_py.core.options import Options
 
 if TYPE_CHECKING:
@@ -31,7 +28,8 @@ if TYPE_CHECKING:
 CODE_BITS = 32
 """A failure's low bits are the error code, the others the row's number."""
 
-RUN = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 10)
+KNOWN = 7
+"""Numbers of `loop.c`'s struct start."""
 
 
 class NativeBinding(Binding):
@@ -41,16 +39,13 @@ class NativeBinding(Binding):
 
     def __init__(self, comm: MPI.Intracomm, options: Options) -> None:
         super().__init__(comm, options)
-        self._code = code.loaded(comm)
-        self._run = RUN(self._code["omb_py_run"])
         self._library = Library()
         self._datatypes = Datatypes()
         self._cells: dict[Slot, Any] = {}
 
     @staticmethod
     def check() -> None:
-        if code.read_code(code.code_path(cache_directory())) is None and not find_spec("numba"):
-            raise code.missing()
+        library()
 
     def bind(self, step: Step) -> BoundCall:
         return partial(self._loop([Iteration((step,))], Pace()).run, 0, array("d", [0.0]))
@@ -68,9 +63,9 @@ class NativeBinding(Binding):
 
     def _loop(self, rounds: Sequence[Iteration], pace: Pace) -> NativeLoop:
         """The loop of rounds that are set up."""
-        program = Program(self.comm, self._library, self._datatypes, self._cells, self._code)
+        program = Program(self.comm, self._library, self._datatypes, self._cells)
         bounds = [len(rounds)]
-        known = array("d", bytes(8 * 6))
+        known = array("d", bytes(8 * KNOWN))
         for round_ in rounds:
             bounds.append(program.end)
             program.add_all(round_.before)
@@ -82,7 +77,7 @@ class NativeBinding(Binding):
             bounds.append(program.end)
             program.add_all((*round_.after, *[Call("barrier")] * pace.barrier))
         bounds.append(program.end)
-        return NativeLoop(self._run, program, bounds, known, pace.start)
+        return NativeLoop(program, bounds, known, pace.start)
 
 
 class NativeLoop(Loop):
@@ -90,14 +85,13 @@ class NativeLoop(Loop):
 
     def __init__(
         self,
-        run: Any,
         program: Program,
         bounds: list[int],
         known: array[float],
         start: CommonStart | None,
     ) -> None:
         """``known`` is where the program finds what there is to know of the common start."""
-        self._run = run
+        self._run = library().omb_py_run
         self._program = program
         self._rows = array("q", program.words)
         self._bounds = array("q", bounds)
@@ -109,18 +103,14 @@ class NativeLoop(Loop):
         lateness = array("d")
         if start is not None:
             offset = start.offset
-            now = (0.0, start.leads, start.slack, offset.seconds, offset.drift, offset.reference)
-            for place, value in enumerate(now):
-                self._known[place] = value
+            clock = offset.seconds, offset.drift, offset.reference
+            self._known[:] = array("d", (0.0, start.leads, start.slack, *clock, SPIN_SECONDS))
             lateness = array("d", bytes(8 * len(seconds)))
         failed = self._run(
-            address_of(self._rows),
             address_of(self._rows),
             address_of(self._bounds),
             first % self._bounds[0],
             len(seconds),
-            self._program.clock,
-            self._program.sched_yield,
             address_of(self._known),
             address_of(lateness),
             address_of(seconds),

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 import click
 
 from omb_py.cli.analysis_options import note
-from omb_py.core.errors import installing, needing
+from omb_py.core.errors import needing
 from omb_py.core.text import files
-from omb_py.core.text.units import digits, size_text, value_text
-from omb_py.core.text.words import count
+from omb_py.core.text.units import size_text, value_text
 
 if TYPE_CHECKING:
     from omb_py.analysis.bounds import Bounds
@@ -25,9 +24,8 @@ if TYPE_CHECKING:
 def bounds_command(output: str | None, force: bool) -> None:
     """Measure what this host can do at most.
 
-    Copies by one core and by all, cache sizes, cache lines between cores, rates of network links,
-    links of GPUs and copies to and from them. omb-py show --bounds FILE shows results as parts of
-    it.
+    Copies by one core and by all, cache sizes, rates of network links, links of GPUs and copies to
+    and from them. omb-py show --bounds FILE shows results as parts of it.
     """
     files.refuse_existing([output] if output is not None else [], force)
     with needing("analysis"):
@@ -37,7 +35,7 @@ def bounds_command(output: str | None, force: bool) -> None:
     from omb_py.results.metadata import processor
 
     before = host_load.read(whole=True)
-    copies, cache_line_ns = host.copies(), sorted(host.cache_lines())
+    copies = host.copies()
     links, device_copies = host.gpus(), host.device_copies()
     load = host_load.load_since(before)
     known = bounds.Bounds(
@@ -52,7 +50,6 @@ def bounds_command(output: str | None, force: bool) -> None:
             for one in copies
         ),
         caches=host.caches(),
-        cache_line_ns=tuple(cache_line_ns),
         links=host.interfaces() | host.infiniband(),
         gpus={
             name: links.get(name, {}) | device_copies.get(name, {})
@@ -82,14 +79,6 @@ def described(known: Bounds) -> Iterator[str]:
     for copy in known.copies:
         one, every = (value_text(rate, "MB/s") for rate in (copy.one_core, copy.all_cores))
         yield f"{size_text(copy.bytes):<14}{one:>12}{every:>12}"
-    if times := known.cache_line_ns:
-        middle = times[len(times) // 2]
-        yield (
-            f"Cache line between cores: {digits(times[0])} to {digits(times[-1])} ns, median "
-            f"{digits(middle)} ns, of {count(len(times), 'pair')}"
-        )
-    else:
-        yield f"Cache line between cores: not measured; it needs 2 cores and {installing('native')}"
     for name, rate in known.links.items():
         yield f"Link {name}: {value_text(rate, 'MB/s')}"
     if not known.links:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from omb_py.benchmarks import Case, Plan
 from omb_py.bindings import Binding, BoundCall
 from omb_py.core.calls.loop import Calls, Loop, time_once
-from omb_py.core.errors import BenchmarkError, SharedError, ValidationError, installing
+from omb_py.core.errors import BenchmarkError, SharedError, ValidationError
 from omb_py.core.job import Combined, Job
 from omb_py.core.options import MAX_ITERATIONS
 from omb_py.measure.measurement import Measurement, RunContext
@@ -183,11 +183,11 @@ class BenchmarkMeasurement(Measurement):
             from omb_py.measure.work import NumpyWorker, find_worker
 
             with self.agreement():
-                self._worker = find_worker(self.group.control, self.options, self._context.buffer)
+                self._worker = find_worker(self.options, self._context.buffer)
             if isinstance(self._worker, NumpyWorker):
                 self.job.note(
                     "NumPy computes, in pieces of some 0.5 us: for work that is precise to "
-                    f"nanoseconds, {installing('native')}"
+                    "nanoseconds, install a C compiler (gcc) and omb-py again"
                 )
             assert self._worker is not None
         from omb_py.measure.overlap import OverlapMeasure

@@ -1,4 +1,4 @@
-"""What this host can do at most: copies, caches, cache lines between cores, links.
+"""What this host can do at most: copies, caches, links.
 
 Nothing here needs MPI. What the system does not say, or what no package is there for, is left out.
 """
@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from math import fsum
 from pathlib import Path
@@ -42,12 +41,6 @@ MEMORY_SHARE = 8
 
 DEVICE_COPY_BYTES = 1 << 26
 DEVICE_COPIES = 10
-
-LINE_BYTES = 64
-PAIRS = 28
-TRIPS = 20_000
-REPEATS = 5
-"""Pairs of cores, evenly spread; round trips of a cache line, and how often the minimum counts."""
 
 GIGABIT = 1e3 / 8
 """MB/s."""
@@ -262,83 +255,3 @@ def device_rate(driver: Driver, target: int, source: int) -> float:
         return perf_counter() - begin
 
     return DEVICE_COPY_BYTES / min(once() for _ in range(DEVICE_COPIES)) / 1e6
-
-
-def cache_lines() -> list[float]:
-    """Nanoseconds that a written cache line takes from one core to another, of pairs of cores.
-
-    Half the round trip of a word that two threads wait for by turns; none without Numba or with
-    one core.
-    """
-    usable = cores() if hasattr(os, "sched_setaffinity") else []
-    pairs = [(a, b) for index, a in enumerate(usable) for b in usable[index + 1 :]]
-    if not pairs:
-        return []
-    bounce = bouncing()
-    if bounce is None:
-        return []
-    step = max(1, len(pairs) // PAIRS)
-    return [bounced(bounce, *pair) for pair in pairs[::step][:PAIRS]]
-
-
-def bouncing() -> Callable[[int, int, int], None] | None:
-    """Wait for one's turn at a word of memory and hand it on, so often; None without Numba."""
-    try:
-        from llvmlite import ir
-        from numba import njit, types
-        from numba.extending import intrinsic
-    except ImportError:
-        return None
-    make_intrinsic: Any = intrinsic
-    compiled: Any = njit(nogil=True)
-    word = ir.IntType(64).as_pointer()
-
-    def typed_load(typing_context: Any, address: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            return builder.load_atomic(builder.inttoptr(arguments[0], word), "acquire", 8)
-
-        return types.int64(types.int64), generate
-
-    def typed_store(typing_context: Any, address: Any, value: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            place = builder.inttoptr(arguments[0], word)
-            builder.store_atomic(arguments[1], place, "release", 8)
-            return arguments[1]
-
-        return types.int64(types.int64, types.int64), generate
-
-    load, store = make_intrinsic(typed_load), make_intrinsic(typed_store)
-
-    def bounce(address: int, turn: int, trips: int) -> None:
-        for trip in range(trips):
-            while load(address) != 2 * trip + turn:
-                pass
-            store(address, 2 * trip + turn + 1)
-
-    return compiled(bounce)  # type: ignore[no-any-return]
-
-
-def bounced(bounce: Callable[[int, int, int], None], first: int, second: int) -> float:
-    """Nanoseconds of one direction between two cores, the minimum of `REPEATS`."""
-    import numpy as np
-
-    line = np.zeros(2 * LINE_BYTES // 8, np.int64)  # a line of its own within
-    place = -(-line.ctypes.data // LINE_BYTES) * LINE_BYTES - line.ctypes.data
-    word = line[place // 8 :]
-    times: list[float] = []
-
-    def run(core: int, turn: int) -> None:
-        os.sched_setaffinity(0, {core})  # of this thread alone
-        bounce(word.ctypes.data, turn, 1)
-        begin = perf_counter()
-        bounce(word.ctypes.data + 8, turn, TRIPS)
-        times.append((perf_counter() - begin) / TRIPS / 2)
-
-    for _ in range(REPEATS):
-        line[:] = 0
-        threads = [threading.Thread(target=run, args=end) for end in ((first, 0), (second, 1))]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    return min(times) * 1e9

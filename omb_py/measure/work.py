@@ -1,7 +1,7 @@
 """Computing for a time that is asked for, and a clock for the parts of an iteration.
 
-Both are functions in machine code, the same for every binding; where there is no compiler NumPy
-computes instead.
+Both are functions in C, the same for every binding; where they were not compiled NumPy computes
+instead.
 """
 
 from __future__ import annotations
@@ -13,10 +13,9 @@ from functools import partial
 from time import perf_counter_ns
 from typing import Any
 
+from omb_py.bindings.machine.loop import address
 from omb_py.buffers import Buffer
-from omb_py.core.errors import SharedError, UsageError
-from omb_py.core.job.by_mpi import communicator_of
-from omb_py.core.job.control import Control
+from omb_py.core.errors import MissingError
 from omb_py.core.memory import Local
 from omb_py.core.options import Options
 
@@ -29,17 +28,16 @@ FASTEST_STEP = 0.01
 class Laps:
     """Sums of the times between laps, by kind."""
 
-    def __init__(self, kinds: int, function: int = 0, clock: int = 0) -> None:
-        """``function`` is the address of the machine code, ``clock`` that of the clock it reads."""
+    def __init__(self, kinds: int, function: int = 0) -> None:
+        """``function`` is the address of `loop.c`'s lap."""
         self._state = array("q", bytes(8 * (1 + kinds)))
         self._function = function
-        self._clock = clock
 
     def lap(self, kind: int) -> Local:
         """The step that ends a lap of this kind."""
         address = self._state.buffer_info()[0]
         run = partial(self._run, self._state, 1 + kind)
-        return Local("lap", run, self._function, (self._clock, address, kind))
+        return Local("lap", run, self._function, (address, kind))
 
     def seconds(self, kind: int) -> float:
         """The sum of the laps of this kind."""
@@ -108,15 +106,15 @@ class Calibrated(Worker):
 
 
 class MachineWorker(Calibrated):
-    """A chain of multiplications and additions in machine code: 2 to 3 ns each."""
+    """A chain of multiplications and additions in C: 2 to 3 ns each."""
 
-    def __init__(self, addresses: dict[str, int], called_from_python: bool) -> None:
-        """A compiled loop calls it without the cost of a call from Python."""
-        from omb_py.bindings.machine.program import Library
+    def __init__(self, called_from_python: bool) -> None:
+        """A compiled loop calls it without the cost of a call from Python.
 
-        self._address = addresses["omb_py_compute"]
-        self._lap = addresses["omb_py_lap"]
-        self._clock = Library().address("clock_gettime")
+        Raises `MissingError` where it was not compiled.
+        """
+        self._address = address("omb_py_compute")
+        self._lap = address("omb_py_lap")
         self._function = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_int64)(self._address)
         super().__init__()
         if not called_from_python:
@@ -126,7 +124,7 @@ class MachineWorker(Calibrated):
         return (Local("compute", partial(self._function, times), self._address, (times,)),)
 
     def laps(self, kinds: int) -> Laps:
-        return Laps(kinds, self._lap, self._clock)
+        return Laps(kinds, self._lap)
 
 
 class NumpyWorker(Calibrated):
@@ -182,19 +180,15 @@ class BothWorker(Worker):
         return self._host.laps(kinds)
 
 
-def find_worker(control: Control, options: Options, buffer: Buffer) -> Worker:
-    """The most precise worker that there can be here for ``-r``; collective.
+def find_worker(options: Options, buffer: Buffer) -> Worker:
+    """The most precise worker that there can be here for ``-r``.
 
     Raises `UnsupportedError` when a device is to compute and there is none.
     """
     host: Worker
     try:
-        from omb_py.bindings.machine.code import loaded
-
-        host = MachineWorker(
-            loaded(communicator_of(control)), called_from_python=options.binding != "native"
-        )
-    except (ImportError, SharedError, UsageError):
+        host = MachineWorker(called_from_python=options.binding != "native")
+    except MissingError:
         host = NumpyWorker()
     if options.compute_target == "cpu":
         return host

@@ -166,16 +166,6 @@ def test_the_parts_of_a_start_are_told_of_each_host(near: Hosts, tmp_path: Path)
     assert all(0 < parts[name] < done.seconds * 1e6 for name in ("interpreter", "total"))
 
 
-@pytest.mark.any_library
-def test_one_host_compiles_for_all(near: Hosts, tmp_path: Path) -> None:
-    cache = f"{near.environment['TMPDIR']}/cache"  # another folder on each host
-    words = ("bcast", "--binding", "native", *CHECKED.split())
-    done = job(near, 3, 1, *words, folder=tmp_path, OMB_PY_CACHE_DIR=cache)
-    assert done.code == 0, done.err
-    found = [len(files_on(near, number, cache)) for number in range(3)]
-    assert found == [1, 0, 0]
-
-
 def files_on(hosts: Hosts, number: int, folder: str) -> list[Path]:
     """The files that a host has in a folder."""
     done = subprocess.run(

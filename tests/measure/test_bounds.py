@@ -81,13 +81,3 @@ def test_all_cores_have_their_own_measurement(monkeypatch: pytest.MonkeyPatch) -
 def test_copies_need_free_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bounds, "SMALLEST", 1 << 60)
     assert bounds.copies() == []
-
-
-@pytest.mark.skipif(len(bounds.cores()) < 2, reason="a cache line needs two cores to move between")
-def test_a_cache_line_takes_nanoseconds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounds, "REPEATS", 2)
-    before = bounds.cores()
-    times = bounds.cache_lines()
-    assert times
-    assert all(1 < time < 100_000 for time in times)
-    assert bounds.cores() == before

@@ -1,16 +1,15 @@
-"""Binding native: where its machine code comes from, and what it says when a call fails."""
+"""Binding native: what it says when its loop is not there, or a call fails."""
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from omb_py.core.errors import MissingError
 from omb_py.tracing.recorder import compilation
 from tests.conftest import OMB_PY, Finished, run
 from tests.helpers.battery import Battery, Line, line, passes
@@ -19,92 +18,19 @@ QUICK = ("-i", "20", "-x", "1", "--sizes", "8", "--binding", "native")
 CHECKED = "-c -i 3 --sizes 8,4096"
 
 
-@pytest.fixture
-def cache(tmp_path: Path) -> Path:
-    return tmp_path / "deep" / "cache"
-
-
-def the_file(cache: Path) -> Path:
-    """The only file that the cache holds."""
-    (path,) = cache.iterdir()
-    assert path.suffix == ".code"
-    return path
-
-
-@pytest.mark.any_library
-def test_ranks_share_code_that_is_kept(mpiexec: Callable[..., Finished], cache: Path) -> None:
-    assert mpiexec(4, "allreduce", *QUICK, OMB_PY_CACHE_DIR=str(cache)).code == 0
-    path = the_file(cache)
-    kept = path.stat()
-    assert mpiexec(2, "latency", *QUICK, OMB_PY_CACHE_DIR=str(cache)).code == 0
-    assert the_file(cache).stat().st_mtime_ns == kept.st_mtime_ns
-    assert kept.st_mode & 0o077 == 0
-
-
-@pytest.mark.any_library
-def test_jobs_that_start_together_on_a_cold_cache(
-    mpiexec: Callable[..., Finished], cache: Path
+def test_without_a_compiled_loop_one_sentence_names_the_compiler(
+    mpiexec: Callable[..., Finished], tmp_path: Path
 ) -> None:
-    def start(_: int) -> Finished:
-        return mpiexec(2, "allreduce", *QUICK, "-c", OMB_PY_CACHE_DIR=str(cache))
-
-    with ThreadPoolExecutor(3) as pool:
-        jobs = list(pool.map(start, range(3)))
-    assert [job.code for job in jobs] == [0] * 3
-    the_file(cache)
-
-
-@pytest.fixture(scope="module")
-def filled(mpi: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache in which the code of two ranks' latency is."""
-    folder = tmp_path_factory.mktemp("filled")
-    command = [mpi, "-n", "2", OMB_PY, "latency", *QUICK]
-    job = run(command, {"OMB_PY_CACHE_DIR": str(folder / "cache")}, folder, timeout=120)
-    assert job.code == 0, job.err
-    return folder / "cache"
-
-
-@pytest.mark.product(strength=0)
-@pytest.mark.any_library
-@pytest.mark.parametrize("harm", ["truncated", "altered", "writable by others", "empty"])
-def test_code_that_cannot_be_trusted_is_made_anew(
-    mpiexec: Callable[..., Finished], filled: Path, cache: Path, harm: str
-) -> None:
-    shutil.copytree(filled, cache)
-    path = the_file(cache)
-    good = path.read_bytes()
-    if harm == "writable by others":
-        path.write_bytes(bytes(len(good)))
-        path.chmod(0o666)
-    else:
-        bad = {"truncated": good[:-100], "altered": good[:-1] + b"\xff", "empty": b""}[harm]
-        path.write_bytes(bad)
-    assert mpiexec(2, "latency", *QUICK, OMB_PY_CACHE_DIR=str(cache)).code == 0
-    assert len(the_file(cache).read_bytes()) == len(good)
-    assert the_file(cache).stat().st_mode & 0o022 == 0
-
-
-@pytest.mark.any_library
-def test_a_home_that_cannot_be_written(mpiexec: Callable[..., Finished]) -> None:
-    job = mpiexec(2, "latency", *QUICK, OMB_PY_CACHE_DIR="/proc/nowhere")
-    assert job.code == 0
-    assert job.sentences == []
-
-
-@pytest.mark.parametrize(("package", "ranks"), [("numba", 2), ("llvmlite", 3)])
-def test_what_is_missing_is_one_sentence(
-    mpiexec: Callable[..., Finished], tmp_path: Path, cache: Path, package: str, ranks: int
-) -> None:
-    hidden = tmp_path / "hidden"
-    hidden.mkdir()
-    text = f"raise ModuleNotFoundError('No module named {package}', name='{package}')\n"
-    (hidden / f"{package}.py").write_text(text)
-    environment = {"PYTHONPATH": str(hidden), "OMB_PY_CACHE_DIR": str(cache)}
-    job = mpiexec(ranks, "allreduce", *QUICK, **environment)
-    assert job.code != 0
+    hidden = tmp_path / "sitecustomize.py"
+    hidden.write_text(
+        "import omb_py.bindings.machine.loop as loop\nloop.FILE = '/nowhere/loop.so'\n"
+    )
+    job = mpiexec(2, "allreduce", *QUICK, PYTHONPATH=str(tmp_path))
+    assert job.code == MissingError.exit_code
     (sentence,) = job.sentences
-    assert "[native]'" in sentence
-    assert package.lower() in sentence.lower()
+    assert "no compiled loop" in sentence
+    assert "gcc" in sentence
+    assert "--binding prebound" in sentence
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,10 @@ def sections() -> dict[str, str]:
 
 
 def test_it_has_the_wheel_of_this_version() -> None:
-    assert f"wheel=dist/omb_python-{VERSION}-py3-none-any.whl" in sections()["arguments"]
+    assert (
+        f"wheel=dist/omb_python-{VERSION}-py3-none-manylinux_2_17_x86_64.whl"
+        in sections()["arguments"]
+    )
     assert "{{ wheel }}" in sections()["files"]
 
 

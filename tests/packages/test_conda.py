@@ -13,7 +13,7 @@ from omb_py.core import VERSION
 from tests import ROOT
 from tests.packages import project
 
-EXTRAS = ("native", "sweep", "analysis")
+EXTRAS = ("sweep", "analysis")
 
 
 @pytest.fixture(scope="module")

@@ -20,6 +20,9 @@ from tests.conftest import BIN, run
 
 pytestmark = pytest.mark.xdist_group("distributions")  # one build for all
 
+LOOP = "omb_py/bindings/machine/loop.so"
+"""What a wheel has and a checkout has not."""
+
 
 @dataclass(frozen=True)
 class Built:
@@ -82,7 +85,26 @@ def test_the_source_distribution_has_what_git_has(built: Built, tracked: list[st
 def test_the_wheel_has_the_package_and_the_configurations(built: Built, tracked: list[str]) -> None:
     wanted = {name for name in tracked if name.startswith("omb_py/")}
     wanted |= {f"omb_py/{name}" for name in tracked if name.startswith("configs/")}
+    wanted.add(LOOP)
     assert {name for name in built.wheel_files if ".dist-info/" not in name} == wanted
+
+
+def test_the_wheel_runs_wherever_its_name_says(built: Built) -> None:
+    """PEP 599: manylinux_2_17 has glibc 2.17 or later."""
+    assert re.search(r"-py3-none-manylinux_2_17_(x86_64|aarch64)\.whl$", built.wheel.name)
+    loop = zipfile.ZipFile(built.wheel).read(LOOP)
+    needed = [tuple(map(int, found)) for found in re.findall(rb"GLIBC_(\d+)\.(\d+)", loop)]
+    assert needed
+    assert max(needed) <= (2, 17)
+
+
+def test_without_a_c_compiler_the_wheel_lacks_the_loop_alone(
+    built: Built, tracked: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CC", "no-such-compiler")
+    without = build(tracked, tmp_path, umask=0o022)
+    assert without.wheel.name.endswith("-py3-none-any.whl")
+    assert without.wheel_files == built.wheel_files - {LOOP}
 
 
 def test_another_build_gives_the_same_bytes(

@@ -89,7 +89,7 @@ def test_pip_installs_a_wheel_and_not_the_project_of_that_name_on_pypi(applicati
     assert found.when == ("package_manager_family=pip",)
     ramble = yaml.safe_load((FOLDER / "ramble.yaml").read_text())["ramble"]
     wheel = ramble["variables"]["omb_py_wheel"]
-    assert Path(wheel).name == f"omb_python-{VERSION}-py3-none-any.whl"
+    assert Path(wheel).name == f"omb_python-{VERSION}-py3-none-manylinux_2_17_x86_64.whl"
     for spec in (found.options["pkg_spec"], ramble["software"]["packages"]["omb-py"]["pkg_spec"]):
         requirement = Requirement(spec.replace("{omb_py_wheel}", wheel))
         assert (requirement.name, requirement.url) == ("omb-python", f"file://{wheel}")

@@ -16,7 +16,7 @@ from tests.packages import project
 
 REPOSITORY = ROOT / "contrib" / "spack"
 RECIPE = REPOSITORY / "packages" / "py-omb-python" / "package.py"
-EXTRAS = {"+native": "native", "+sweep": "sweep", "+analysis": "analysis", "+cuda": "cu12"}
+EXTRAS = {"+sweep": "sweep", "+analysis": "analysis", "+cuda": "cu12"}
 """Each variant's extra of pyproject.toml."""
 NOT_IN_SPACK = {"numba-cuda"}
 TESTS = ("test_latency", "test_allreduce", "test_native")
@@ -95,5 +95,5 @@ def test_the_repository_has_what_spack_lacks() -> None:
 def test_the_stand_alone_tests_pass(recipe: Recipe, mpi: str, name: str) -> None:
     package: Any = recipe.namespace["PyOmbPython"]
     assert tuple(one for one in vars(package) if one.startswith("test_")) == TESTS
-    one = installed(package, prefix=BIN.parent, mpi=Path(mpi), satisfied={"+native"})
+    one = installed(package, prefix=BIN.parent, mpi=Path(mpi), satisfied={"+sweep"})
     getattr(one, name)()

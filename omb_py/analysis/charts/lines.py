@@ -63,7 +63,7 @@ def bound_lines(rows: pd.DataFrame, bounds: Bounds) -> pd.DataFrame:
     found = {}
     for row in rows.to_dict("records"):
         known = bound_of(bounds, row)
-        if known is not None and row["unit"] == ("us" if known.is_time else "MB/s"):
+        if known is not None and row["unit"] == "MB/s":
             name = f"bound of {bounds.host}: {known.words}"
             found[name, float(row["bytes"])] = known.value
     rows_of = [(name, x, value) for (name, x), value in sorted(found.items())]

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import ctypes
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
 from mpi4py import MPI
 
 from omb_py.bindings.machine.datatypes import Datatypes, constant
-from omb_py.bindings.machine.prototypes import PROTOTYPES, SHAPES, TIMES, no_row, shape
+from omb_py.bindings.machine.loop import address as address_in_loop
+from omb_py.bindings.machine.prototypes import MOST_ARGUMENTS, PROTOTYPES, no_row
 from omb_py.core.calls import IN_PLACE, Call, Message, Operand, Slot, Step
 from omb_py.core.errors import UnsupportedError
 from omb_py.core.memory import Local
@@ -28,19 +29,14 @@ class Program:
         library: Library,
         datatypes: Datatypes,
         cells: dict[Slot, Any],
-        code: dict[str, int],
     ) -> None:
-        """``code`` has the addresses of our own functions."""
         self._comm = MPI._handleof(comm)
         self._library = library
         self._datatypes = datatypes
         self._cells = cells
-        self._code = code
         self._kept: list[Any] = []
         self.words: list[int] = []
         self.names: list[str] = []
-        self.clock = library.address("clock_gettime")
-        self.sched_yield = library.address("sched_yield")
 
     @property
     def end(self) -> int:
@@ -50,7 +46,7 @@ class Program:
     def add(self, step: Step) -> None:
         """The calls of ``step``, then those that wait for the requests of a window."""
         if isinstance(step, Local):
-            self._row(step.name, step.function, "p" * len(step.arguments), list(step.arguments))
+            self._row(step.name, step.function, step.arguments)
             return
         if isinstance(step, Call):
             self._call(step, self._place(step))
@@ -128,7 +124,7 @@ class Program:
                 yield code.from_address(requests).value
             elif kind == "P":
                 position = self._keep(ctypes.create_string_buffer(8))
-                self._row("reset", self._code["omb_py_reset"], "p", [position])
+                self._row("reset", address_in_loop("omb_py_reset"), [position])
                 yield position
             elif kind == "F":
                 yield self._keep(ctypes.create_string_buffer(8))
@@ -196,15 +192,16 @@ class Program:
 
     def _function(self, function: str, arguments: list[int], large: bool, times: int = 1) -> None:
         name = f"MPI_{function.capitalize()}{'_c' if large else ''}"
-        kinds = shape(PROTOTYPES[function], self._library.handle, large)
-        self._row(name, self._library.address(name), kinds, arguments, times)
+        moved = max(0, PROTOTYPES[function].find("r"))
+        self._row(name, self._library.address(name), arguments, times, moved)
 
     def _row(
-        self, name: str, address: int, kinds: str, arguments: list[int], times: int = 1
+        self, name: str, address: int, arguments: Sequence[int], times: int = 1, moved: int = 0
     ) -> None:
-        words = [SHAPES[kinds], address, *(_signed(word) for word in arguments)]
-        words += [0] * (TIMES - len(words))
-        self.words += [*words, times, self._library.handle]
+        """A row of `loop.c`, whose argument ``moved`` is the address of a request."""
+        words = [_signed(word) for word in arguments]
+        unused = [0] * (MOST_ARGUMENTS - len(words))
+        self.words += [len(words), address, *words, *unused, times, moved, self._library.handle]
         self.names.append(name)
 
 

@@ -25,8 +25,6 @@ an array of those and ``D`` one of MPI_Aint.
 
 from __future__ import annotations
 
-from functools import cache
-
 from omb_py.core.errors import UnsupportedError
 
 COLLECTIVES = {
@@ -112,28 +110,8 @@ PROTOTYPES = {
     "win_wait": "w",
 }
 
-LOCAL_SHAPES = {"p", "pp", "ppp", "p" * 11}
-"""Shapes of what is no MPI call: a wait for a device, work, a copy or a lap of the clock, and the
-launch of a kernel, whose narrower arguments fill words of their own in the calling conventions."""
-
-WORDS = 16
-ROW_BYTES = 8 * WORDS
-OPERANDS = 2
-TIMES = 14
-STRIDE = 15
-"""A row: number of its shape, address, up to 12 arguments from word `OPERANDS` on, how many times
-to make the call, and the bytes by which its request moves from one time to the next."""
-
-HANDLE_BYTES = (4, 8)
-"""MPI's handles are ints (MPICH and its relatives) or pointers (Open MPI, the standard ABI)."""
-
-
-def shape(kinds: str, handle_bytes: int, large: bool) -> str:
-    """The machine types of a prototype's parameters.
-
-    ``i`` has 32 bits, ``q`` 64; ``p`` is a pointer, and ``r`` one that moves from time to time.
-    """
-    return kinds.translate(machine_types(handle_bytes, large))
+MOST_ARGUMENTS = 12
+"""Arguments that a row of `loop.c` has place for."""
 
 
 def no_row(function: str, binding: str) -> UnsupportedError:
@@ -143,29 +121,3 @@ def no_row(function: str, binding: str) -> UnsupportedError:
         f"binding {binding} has no {function}, whose row in omb_py/bindings/machine/prototypes.py "
         f"is missing: {instead}add the row"
     )
-
-
-@cache
-def machine_types(handle_bytes: int, large: bool) -> dict[int, str]:
-    """The machine type of each letter of a prototype."""
-    handle = "i" if handle_bytes == 4 else "p"
-    count = "q" if large else "i"
-    types = dict.fromkeys(map(chr, range(ord("A"), ord("z") + 1)), "p") | dict.fromkeys("nz", count)
-    types |= dict.fromkeys("ilk", "i") | dict.fromkeys("dOq", "q")
-    types |= dict.fromkeys("tocwgIH", handle) | {"r": "r"}
-    return str.maketrans(types)
-
-
-def all_shapes() -> tuple[str, ...]:
-    """Every shape that a call can have, with any MPI library: what the compiled loop can call."""
-    found = {
-        shape(kinds, handle_bytes, large)
-        for kinds in PROTOTYPES.values()
-        for handle_bytes in HANDLE_BYTES
-        for large in (False, True)
-    }
-    return tuple(sorted(found | LOCAL_SHAPES))
-
-
-SHAPES = {kinds: number for number, kinds in enumerate(all_shapes())}
-"""The number by which a row names its shape."""

@@ -91,7 +91,7 @@ def test_numba_is_refused_where_it_cannot_compute(monkeypatch: pytest.MonkeyPatc
         engine(device, "numba", np.zeros((3, 1)), [2])
     monkeypatch.setitem(sys.modules, "numba", None)
     monkeypatch.delitem(sys.modules, "omb_py.apps.numerics.lloyd_compiled", raising=False)
-    with pytest.raises(MissingPackageError, match=r"pip install .*\[native\]'"):
+    with pytest.raises(MissingPackageError, match=r"pip install .*\[apps\]'"):
         engine(ALONE, "numba", np.zeros((3, 1)), [2])
 
 

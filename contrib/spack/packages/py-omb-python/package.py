@@ -20,10 +20,10 @@ class PyOmbPython(PythonPackage, CudaPackage):
 
     version("main", branch="main")
 
-    variant("native", default=True, description="Measure C beside Python: --binding native")
     variant("sweep", default=True, description="Sweeps and batch jobs")
     variant("analysis", default=False, description="Comparisons, plots and reports")
 
+    depends_on("c", type="build")
     depends_on("py-hatchling", type="build")
     depends_on("mpi", type="run")
 
@@ -32,9 +32,6 @@ class PyOmbPython(PythonPackage, CudaPackage):
         depends_on("py-mpi4py@4:")
         depends_on("py-numpy@1.24:")
         depends_on("py-click@8.1:")
-
-        with when("+native"):
-            depends_on("py-numba@0.60:")
 
         with when("+sweep"):
             depends_on("py-pydantic@2.7:")
@@ -83,7 +80,5 @@ class PyOmbPython(PythonPackage, CudaPackage):
 
     def test_native(self):
         """C beside Python in one job"""
-        if self.spec.satisfies("~native"):
-            raise SkipTest("needs +native")
         out = self._measure(2, "latency", "-m", "8:8", "-i", "100", "--binding", "native")
         assert "binding native" in out
