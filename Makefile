@@ -203,8 +203,6 @@ dist: $(call venv,mpich)/.tested-with
 	$(call venv,mpich)/bin/python -m twine check --strict dist/*
 
 keys: $(VENV)/.installed
-	$(VENV)/bin/python -m docs.generate index > omb_py/benchmarks/_index.new
-	mv omb_py/benchmarks/_index.new omb_py/benchmarks/_index.py
 	$(VENV)/bin/python -m docs.generate machine-schema > configs/machine.schema.json
 	$(VENV)/bin/python -m docs.generate sweep-schema > configs/sweep.schema.json
 	sed -i '/^## Keys/,$$d' docs/machines.md

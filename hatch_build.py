@@ -14,7 +14,8 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-LOOP = "omb_py/bindings/machine/loop"
+FOLDER = "omb_py/bindings/machine"
+SOURCE, LOOP = f"{FOLDER}/loop.c", f"{FOLDER}/libloop.so"
 FLAGS = ("-std=c99", "-O2", "-g0", "-fPIC", "-shared")
 
 MANYLINUX = ("x86_64", "aarch64")
@@ -26,7 +27,7 @@ class Loop(BuildHookInterface[Any]):
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Compile the loop, and name the platform that it is for."""
-        source, target = (Path(self.root, f"{LOOP}{suffix}") for suffix in (".c", ".so"))
+        source, target = Path(self.root, SOURCE), Path(self.root, LOOP)
         new = target.with_suffix(".new")
         compiler = shlex.split(os.environ.get("CC") or "cc")
         try:
@@ -37,6 +38,6 @@ class Loop(BuildHookInterface[Any]):
         new.replace(target)  # the old one may be in use
         machine, (library, _) = platform.machine(), platform.libc_ver()
         many = "many" if library == "glibc" and machine in MANYLINUX else ""
-        build_data["artifacts"].append(f"{LOOP}.so")
+        build_data["artifacts"].append(LOOP)
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-{many}linux{'_2_17' if many else ''}_{machine}"

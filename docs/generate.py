@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from textwrap import wrap
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -23,12 +22,10 @@ from pydantic.fields import FieldInfo
 
 from omb_py import algorithms
 from omb_py.benchmarks import (
-    BENCHMARK_MODULES,
     Benchmark,
-    _index,
     all_benchmarks,
     by_family,
-    indexed_benchmarks,
+    own_benchmarks,
 )
 from omb_py.options.native import has_program, program_parameters
 from omb_py.sweeps import batch, render
@@ -69,12 +66,12 @@ class Found:
 
 
 def benchmarks() -> str:
-    """The benchmarks of the index, family by family, then the reasons why some do not run."""
+    """omb-py's own benchmarks, family by family, then the reasons why some do not run."""
     record = read_record()
     libraries = sorted({found.mpi for found in record})
     reasons: dict[str, int] = {}
     lines = [HEAD]
-    for family, members in by_family(indexed_benchmarks()).items():
+    for family, members in by_family(own_benchmarks()).items():
         lines += ["", f"## {family.capitalize()}", ""]
         lines.append("| | native OMB | measures | " + " | ".join([*libraries, ""]).rstrip())
         lines.append("|---|---|---|" + "---|" * len(libraries))
@@ -85,25 +82,6 @@ def benchmarks() -> str:
         lines += ["", "## Why not", ""]
         lines += [f"{number}. {reason}" for reason, number in reasons.items()]
     return "\n".join(lines)
-
-
-def index() -> str:
-    """The source of `omb_py.benchmarks._index`."""
-    lines = [f'"""{_index.__doc__}"""', "", "MODULES = {"]
-    for module in dict.fromkeys((*_index.MODULES, *BENCHMARK_MODULES.builtin())):
-        families: dict[str, list[str]] = {}
-        for benchmark in BENCHMARK_MODULES.load(module):
-            families.setdefault(benchmark.family, []).append(benchmark.name)
-        lines.append(f'    "{module}": {{')
-        for family, names in families.items():
-            lines += [f'        "{family}": """', *indented(names), '        """,']
-        lines.append("    },")
-    return "\n".join([*lines, "}"])
-
-
-def indented(names: list[str]) -> list[str]:
-    """Names in lines of a source file."""
-    return wrap(" ".join(names), 96, initial_indent=" " * 12, subsequent_indent=" " * 12)
 
 
 def described(benchmark: Benchmark) -> tuple[str, str, str]:
@@ -387,7 +365,6 @@ MADE: dict[str, Callable[[], str]] = {
     "benchmarks": benchmarks,
     "algorithms": algorithm_table,
     "letters": option_table,
-    "index": index,
     "keys": key_tables,
     "machine-schema": partial(schema, Machine),
     "sweep-schema": partial(schema, Sweep),

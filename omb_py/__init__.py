@@ -1,9 +1,6 @@
 """omb-py: what communication costs from Python, on this machine, with these arrays."""
 
 from omb_py.core import VERSION
-from omb_py.core.archive import install as _install_archive
-
-_install_archive()
 
 __version__ = VERSION
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 from typing import Any, Protocol
 
-from omb_py.benchmarks._index import MODULES
 from omb_py.buffers import Buffer
 from omb_py.core.calls import Form, Iteration, Message, Step
 from omb_py.core.dataclass import dataclass, field
@@ -337,36 +336,28 @@ BENCHMARK_MODULES = Registry(
 )
 
 
+FIRST = ("pt2pt", "collective", "variants")
+"""Modules that lists begin with; the others follow in the order of their names."""
+
+
+def own_benchmarks() -> Iterator[Benchmark]:
+    """omb-py's own benchmarks, family by family."""
+    for module in dict.fromkeys((*FIRST, *BENCHMARK_MODULES.builtin())):
+        yield from BENCHMARK_MODULES.load(module)
+
+
 def all_benchmarks() -> Iterator[Benchmark]:
-    """Every benchmark, family by family."""
-    for module in dict.fromkeys((*MODULES, *BENCHMARK_MODULES.names())):
-        yield from BENCHMARK_MODULES.load(module)
+    """Every benchmark: omb-py's own, then those of entry points, which are looked for then."""
+    yield from own_benchmarks()
+    builtin = BENCHMARK_MODULES.builtin()
+    for module in BENCHMARK_MODULES.names():
+        if module not in builtin:
+            yield from BENCHMARK_MODULES.load(module)
 
 
-def indexed_families() -> dict[str, list[str]]:
-    """The names of omb-py's own benchmarks, by family; modules that the index lacks are loaded."""
-    found: dict[str, list[str]] = {}
-    for families in MODULES.values():
-        for family, names in families.items():
-            found.setdefault(family, []).extend(names.split())
-    for module in BENCHMARK_MODULES.builtin():
-        for benchmark in () if module in MODULES else BENCHMARK_MODULES.load(module):
-            found.setdefault(benchmark.family, []).append(benchmark.name)
-    return found
-
-
-def indexed_benchmarks() -> Iterator[Benchmark]:
-    """The benchmarks of the modules that the index has: what `make support` tried."""
-    for module in MODULES:
-        yield from BENCHMARK_MODULES.load(module)
-
-
-def indexed_module(name: str) -> str | None:
-    """The module of the benchmark called ``name``, where the index has it."""
-    for module, families in MODULES.items():
-        if any(name in names.split() for names in families.values()):
-            return module
-    return None
+def is_own(name: str) -> bool:
+    """Whether a benchmark of omb-py's own is called so, as `find_benchmark` reads names."""
+    return any(benchmark.name == plain_name(name) for benchmark in own_benchmarks())
 
 
 def by_family(benchmarks: Iterable[Benchmark] | None = None) -> dict[str, list[Benchmark]]:
@@ -387,17 +378,13 @@ def find_benchmark(name: str, others: Iterable[str] = ()) -> Benchmark:
 
     Raises `UsageError` when there is none, with the nearest names, of which ``others`` are too.
     """
-    wanted = plain_name(name)
-    module = indexed_module(wanted)
-    for benchmark in BENCHMARK_MODULES.load(module) if module else ():
-        if benchmark.name == wanted:
-            return benchmark  # type: ignore[no-any-return]
-    known = list(all_benchmarks())
-    for benchmark in known:
+    wanted, known = plain_name(name), []
+    for benchmark in all_benchmarks():
         if benchmark.name == wanted:
             return benchmark
+        known.append(benchmark.name)
     from omb_py.core.text.words import nearest
 
-    near = nearest(wanted, [*(benchmark.name for benchmark in known), *others], most=3)
+    near = nearest(wanted, [*known, *others], most=3)
     hint = f"did you mean {' or '.join(near)}?" if near else "'omb-py list' names them all"
     raise UsageError(f"unknown benchmark {name!r}: {hint}")

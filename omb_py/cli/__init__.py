@@ -9,7 +9,7 @@ from typing import NoReturn
 
 import click
 
-from omb_py.core import VERSION, archive
+from omb_py.core import VERSION
 from omb_py.core.errors import INTERRUPTED, OmbError, UsageError, sentence
 from omb_py.core.mpi import launcher
 
@@ -96,10 +96,10 @@ class Commands(LazyGroup):
             return self.commands[name]
         if name in LAZY_COMMANDS:
             return lazy_command(name)
-        from omb_py.benchmarks import find_benchmark, indexed_module, plain_name
+        from omb_py.benchmarks import find_benchmark, is_own
 
         others: list[str] = []
-        if indexed_module(plain_name(name)) is None:
+        if not is_own(name):
             from omb_py.apps import APPLICATIONS
 
             if APPLICATIONS.has(name):
@@ -114,14 +114,18 @@ class Commands(LazyGroup):
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         from omb_py.apps import APPLICATIONS
-        from omb_py.benchmarks import indexed_families
+        from omb_py.benchmarks import by_family, own_benchmarks
         from omb_py.cli.help import screen
 
         def summary(name: str, limit: int) -> str:
             found = self.get_command(ctx, name)
             return "" if found is None else found.get_short_help_str(limit)
 
-        formatter.write(screen(indexed_families(), APPLICATIONS.builtin(), COMMANDS, summary))
+        families = {
+            family: [benchmark.name for benchmark in members]
+            for family, members in by_family(own_benchmarks()).items()
+        }
+        formatter.write(screen(families, APPLICATIONS.builtin(), COMMANDS, summary))
 
 
 def lazy_command(name: str) -> click.Command:
@@ -211,15 +215,6 @@ def overhead_group() -> None:
 
 def main() -> NoReturn:
     """Run the command line; every failure is one sentence from rank 0 and an exit code."""
-    try:
-        run()
-    finally:
-        if launcher.rank() == 0:
-            archive.update()
-
-
-def run() -> NoReturn:
-    """Run the command line, and leave."""
     if launcher.rank() != 0:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - to the end
     if IS_COMPLETING:

@@ -157,15 +157,10 @@ def prepare(command: click.Command) -> click.Command:
 
 
 def measured() -> dict[str, str]:
-    """The names of benchmarks, each with its family; plug-ins alone are loaded."""
-    from omb_py.benchmarks import BENCHMARK_MODULES, indexed_families
-    from omb_py.benchmarks._index import MODULES
+    """The names of benchmarks, each with its family."""
+    from omb_py.benchmarks import all_benchmarks
 
-    found = {name: family for family, names in indexed_families().items() for name in names}
-    for module in BENCHMARK_MODULES.names():
-        if module not in MODULES:
-            found |= {one.name: one.family for one in BENCHMARK_MODULES.load(module)}
-    return found
+    return {one.name: one.family for one in all_benchmarks()}
 
 
 def complete(

@@ -223,9 +223,9 @@ def command(target: str | None, words: tuple[str, ...], **values: Any) -> None:
 
 def is_benchmark(name: str) -> bool:
     """Whether a benchmark is called so, and no file is meant."""
-    from omb_py.benchmarks import indexed_module, plain_name
+    from omb_py.benchmarks import is_own
 
-    return indexed_module(plain_name(name)) is not None
+    return is_own(name)
 
 
 def ranks_of(text: str | None) -> tuple[int, ...]:

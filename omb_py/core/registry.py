@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from importlib import import_module
@@ -11,6 +12,8 @@ from omb_py.core.dataclass import dataclass
 from omb_py.core.errors import MissingPackageError, UsageError, installing
 
 Row = TypeVar("Row")
+
+SOURCE = ".py"
 
 REQUIRED = ("mpi4py", "numpy", "click")
 """Packages that the suite itself needs, which are in no member's extra."""
@@ -33,14 +36,9 @@ class Registry:
 
     def builtin(self) -> list[str]:
         """Names of the members that are modules of the package, sorted."""
-        from pkgutil import iter_modules
-
-        modules = iter_modules(import_module(self.package).__path__)
-        return sorted(
-            module.name
-            for module in modules
-            if not module.ispkg and not module.name.startswith("_")
-        )
+        (folder,) = import_module(self.package).__path__
+        files = (name for name in os.listdir(folder) if name.endswith(SOURCE))
+        return sorted(name.removesuffix(SOURCE) for name in files if not name.startswith("_"))
 
     def has(self, name: str) -> bool:
         """Whether ``name`` is a member of ours or anybody's; none is loaded."""

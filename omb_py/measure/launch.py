@@ -78,9 +78,9 @@ def start_job(
         control = _control(options, stages, in_program)
         with Job(control, options.debug, in_program) as job:
             if (records := os.environ.get(launcher.SHARED_FILES)) is not None:
-                from omb_py.core.opened_files import record_shared_memory
+                from omb_py.core import shared_memory
 
-                record_shared_memory(records)
+                shared_memory.record(records)
             job.expect(None if in_program else launcher.expected_ranks())
             job.agree(failure)
             assert buffer is not None
@@ -148,7 +148,7 @@ def launch(
     on rank 0, what gets the rows beside the writers that the options name. ``display`` is as in
     `start_job`.
     """
-    stages = stages_of(benchmark)
+    stages = Stages()
     datatypes = find_types(options.types or (benchmark.usual_type,))
     numpy_apart = benchmark.start_up is StartUp.PARTS
     with start_job(benchmark.name, options, stages, in_program, numpy_apart, display) as started:
@@ -285,16 +285,6 @@ def labelled(options: Options) -> Options:
     if options.variant is not None or not words:
         return options
     return replace(options, variant=", ".join(words).replace("_", " "))
-
-
-def stages_of(benchmark: Benchmark) -> Stages:
-    """What times the start; files are watched only where its parts are measured."""
-    if benchmark.start_up is StartUp.PARTS:
-        from omb_py.core import opened_files
-
-        if opened_files.can_be_told():
-            return Stages(watch=opened_files.opened)
-    return Stages()
 
 
 def prepare_buffer(options: Options, local_rank: int) -> tuple[Buffer | None, OmbError | None]:

@@ -8,13 +8,12 @@ from functools import partial
 from typing import Any
 
 from omb_py.benchmarks import StartUp
-from omb_py.core import BEGAN, BEGAN_CPU, opened_files
+from omb_py.core import BEGAN, BEGAN_CPU
 from omb_py.core.dataclass import dataclass
 from omb_py.core.job import Job
 from omb_py.core.mpi.startup_timer import (
     INIT,
     INTERPRETER,
-    OMB_PY,
     PARTS,
     SESSION,
     TOTAL,
@@ -31,11 +30,10 @@ from omb_py.results.row import Row, new_run
 
 @dataclass(frozen=True)
 class Part:
-    """A part of this rank's start: its seconds, and the files it opened where they were counted."""
+    """A part of this rank's start, and its seconds."""
 
     name: str
     seconds: float
-    files: int | None = None
 
 
 @dataclass(frozen=True)
@@ -65,7 +63,6 @@ class StartUpMeasurement:
         devices.check_host_only(options, context.buffer.device)
         parts = measured_parts(context.stages, measured)
         seconds = spread(job, [part.seconds for part in parts])
-        files = spread(job, [part.files or 0 for part in parts])
         nodes = job.nodes(devices.word(context.buffer.device))
         for note in (job.oversubscription(nodes), _unknown(context.stages, measured)):
             if note is not None:
@@ -77,7 +74,7 @@ class StartUpMeasurement:
             for writer in writers:
                 writer.section(None)
                 for number, part in enumerate(parts):
-                    writer.row(_row(context, run, part, number, seconds, files))
+                    writer.row(_row(context, run, part, number, seconds))
                 writer.finish()
 
 
@@ -87,25 +84,17 @@ def measured_parts(stages: Stages, measured: StartUp) -> list[Part]:
         name = SESSION if SESSION in stages.seconds else INIT
         return [Part(name, stages.seconds[name])]
     parts = _all_parts(stages)
-    counts = [part.files for part in parts if part.files is not None]
-    total = Part(TOTAL, sum(part.seconds for part in parts), sum(counts) if stages.files else None)
+    total = Part(TOTAL, sum(part.seconds for part in parts))
     return [total] if measured is StartUp.HELLO else [*parts, total]
 
 
 def _all_parts(stages: Stages) -> list[Part]:
     """Everything that was timed, after the interpreter's part where that is known."""
-    seconds, files = stages.seconds, stages.files
+    seconds = stages.seconds
     before = _interpreter()
     if before is not None:
         seconds = {INTERPRETER: before} | seconds
-        if files:
-            ours = files[OMB_PY] & opened_files.since("omb_py")
-            files = files | {INTERPRETER: files[OMB_PY] - ours, OMB_PY: ours}
-    return [
-        Part(name, seconds[name], len(files[name]) if files else None)
-        for name in PARTS
-        if name in seconds
-    ]
+    return [Part(name, seconds[name]) for name in PARTS if name in seconds]
 
 
 def _interpreter() -> float | None:
@@ -125,20 +114,12 @@ def spread(job: Job, values: Sequence[float]) -> Spread:
     return Spread(job.min_over_ranks(mine), job.mean(mine), job.max_over_ranks(mine))
 
 
-def _row(
-    context: RunContext, run: str, part: Part, number: int, seconds: Spread, files: Spread
-) -> Row:
+def _row(context: RunContext, run: str, part: Part, number: int, seconds: Spread) -> Row:
     """The row of part ``number``; what is of calls stays empty."""
     found: dict[str, Any] = {
         "latency_us": seconds.mean[number] * MICROSECONDS,
         "latency_min_us": seconds.minimum[number] * MICROSECONDS,
         "latency_max_us": seconds.maximum[number] * MICROSECONDS,
     }
-    if part.files is not None:
-        found |= {
-            "files": files.mean[number],
-            "files_min": int(files.minimum[number]),
-            "files_max": int(files.maximum[number]),
-        }
     benchmark, options = context.benchmark, context.options
     return make_unplanned_row(run, benchmark, options, part.name, context.job.ranks, **found)

@@ -150,10 +150,6 @@ TABLE = (
      "their medians, and its 95 % interval; in rows with a congestor"),
     ("impact_p99 impact_p99_low impact_p99_high", "float", "", "value",
      "the same of the rounds' 99th percentiles"),
-    ("files", "float", "", "value",
-     "[files](definitions.md#start-up) that a part of the start opened, of `import_time`: mean of "
-     "the ranks"),
-    ("files_min files_max", "int", "", "value", "the same: minimum and maximum of a rank"),
     ("cpu_us", "float", "us", "value",
      "CPU time of one iteration and of what keeps ranks together after it, mean over the ranks; "
      "empty for `native` and with `-c`"),

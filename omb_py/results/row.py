@@ -65,7 +65,7 @@ class Row(Record):
         completion_mean_us completion_p50_us completion_p99_us validation payload_bytes window pairs
         root cold in_place layout part overall_us overall_p50_us compute_us compute_p50_us start_us
         test_us wait_us overlap_percent test_calls compute_target topology window_kind window_sync
-        send_mode partitions threads nodes files files_min files_max failed library_algorithm
+        send_mode partitions threads nodes failed library_algorithm
         algorithm segment file_sync variant split group congestor congestor_iterations rounds impact
         impact_low impact_high impact_p99 impact_p99_low impact_p99_high""".split()
     )

@@ -75,9 +75,6 @@ PARTS = (
     Cell("Min(ms)", "latency_min_us", 2, 12, 1e3),
     Cell("Avg(ms)", "latency_us", 2, 12, 1e3),
     Cell("Max(ms)", "latency_max_us", 2, 12, 1e3),
-    Cell("Min files", "files_min", None, 12),
-    Cell("Avg", "files", 1, 9),
-    Cell("Max", "files_max", None, 9),
 )
 FAILURES = (
     Cell("Part", "part", None, -24),
@@ -173,7 +170,7 @@ class CongestionWriter(TableWriter):
 
 
 class StartUpWriter(TableWriter):
-    """A line for each row: native OMB's sentence, or times and files of a part."""
+    """A line for each row: native OMB's sentence, or the times of a part."""
 
     cells = PARTS
 

@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import BinaryIO
 
 from omb_py.core.mpi.launcher import SHARED_FILES
-from omb_py.core.opened_files import SHARED_MEMORY, identity
+from omb_py.core.shared_memory import FOLDER, identity
 
 # What a job that was killed leaves on this host: shared memory with a name, and Open MPI's folder.
 #
-# The ranks record what they have mapped (`omb_py.core.opened_files`), the sweep which folder it
+# The ranks record what they have mapped (`omb_py.core.shared_memory`), the sweep which folder it
 # made. Only that is removed, and only if it is still the same file and was not there before.
 
 THERE_BEFORE, OWN_FOLDER = "before", "folder"
@@ -37,7 +37,7 @@ def watch(records: Path) -> dict[str, str]:
     Raises `OSError` when it cannot be written.
     """
     records.mkdir(parents=True)
-    before = (identity(SHARED_MEMORY + name) for name in names(SHARED_MEMORY))
+    before = (identity(FOLDER + name) for name in names(FOLDER))
     (records / THERE_BEFORE).write_text("".join(f"{line}\n" for line in before if line))
     return {SHARED_FILES: str(records.resolve())}
 
@@ -53,7 +53,7 @@ def remove(records: Path) -> None:
     for path in sorted(records.glob("*.mapped")):
         for line in lines(path):
             name = recorded_files(line)
-            if name is not None and name.startswith(SHARED_MEMORY) and line not in before:
+            if name is not None and name.startswith(FOLDER) and line not in before:
                 with contextlib.suppress(OSError):
                     if stat.S_ISREG(os.lstat(name).st_mode):
                         os.unlink(name)

@@ -20,7 +20,7 @@ from tests.conftest import BIN, run
 
 pytestmark = pytest.mark.xdist_group("distributions")  # one build for all
 
-LOOP = "omb_py/bindings/machine/loop.so"
+LOOP = "omb_py/bindings/machine/libloop.so"
 """What a wheel has and a checkout has not."""
 
 

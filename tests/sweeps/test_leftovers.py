@@ -9,13 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from omb_py.core import shared_memory
 from omb_py.core.mpi.launcher import SHARED_FILES
-from omb_py.core.opened_files import (
-    SHARED_MEMORY,
-    identity,
-    record_shared_memory,
-    shared_memory,
-)
+from omb_py.core.shared_memory import FOLDER, identity
 from omb_py.sweeps import processes
 
 MAPS = """\
@@ -31,7 +27,7 @@ MAPS = """\
 @pytest.fixture
 def segment() -> Iterator[Path]:
     """A file of shared memory, as an MPI library makes it."""
-    path = Path(SHARED_MEMORY, f"omb-py-test-{os.getpid()}")
+    path = Path(FOLDER, f"omb-py-test-{os.getpid()}")
     path.write_bytes(b"data")
     yield path
     path.unlink(missing_ok=True)
@@ -43,7 +39,7 @@ def tell(records: Path, *lines: str | None) -> None:
 
 
 def test_shared_memory_with_a_name_is_told() -> None:
-    assert list(shared_memory(MAPS)) == ["/dev/shm/mpich_shm_ab_0"]
+    assert shared_memory.files_in(MAPS) == ["/dev/shm/mpich_shm_ab_0"]
 
 
 def test_what_a_job_told_is_removed(tmp_path: Path, segment: Path) -> None:
@@ -84,7 +80,7 @@ def test_another_file_of_the_name_stays(tmp_path: Path, segment: Path, place: in
 def test_files_and_folders_elsewhere_stay(tmp_path: Path) -> None:
     (tmp_path / "records").mkdir()
     (tmp_path / "mine").write_text("")
-    around = f"{SHARED_MEMORY}../..{tmp_path}/mine"
+    around = f"{FOLDER}../..{tmp_path}/mine"
     tell(tmp_path / "records", identity(str(tmp_path / "mine")), identity(around))
     (tmp_path / "folder").mkdir()
     processes.note_folder(tmp_path / "records", str(tmp_path / "folder"))
@@ -97,7 +93,7 @@ def test_a_process_tells_what_it_has_mapped(tmp_path: Path, segment: Path) -> No
     import mmap
 
     with segment.open("r+b") as file, mmap.mmap(file.fileno(), 0):
-        record_shared_memory(str(tmp_path))
+        shared_memory.record(str(tmp_path))
     (told,) = tmp_path.glob("*.mapped")
     assert identity(str(segment)) in told.read_text().splitlines()
-    record_shared_memory(str(tmp_path / "nowhere"))
+    shared_memory.record(str(tmp_path / "nowhere"))

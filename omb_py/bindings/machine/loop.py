@@ -8,7 +8,7 @@ from functools import cache
 
 from omb_py.core.errors import MissingError
 
-FILE = os.path.join(os.path.dirname(__file__), "loop.so")
+FILE = os.path.join(os.path.dirname(__file__), "libloop.so")
 
 POINTERS = (ctypes.c_void_p,) * 2, (ctypes.c_void_p,) * 3
 """Of the rows and bounds of ``omb_py_run``; of its start, lateness and seconds."""

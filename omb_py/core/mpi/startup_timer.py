@@ -1,4 +1,4 @@
-"""How long each part of this process's start takes, and which files it opens."""
+"""How long each part of this process's start takes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import builtins
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -55,17 +55,14 @@ class Stages:
     """A stopwatch of which one part runs at any time: the stage entered, or omb-py itself.
 
     ``seconds`` has the parts in the order in which they came, from the first line of omb-py to
-    the end of the last stage. ``watch`` tells, off the clock, which files are open or were
-    opened; ``files`` has those that each part added.
+    the end of the last stage.
     """
 
-    def __init__(self, began: float = BEGAN, watch: Callable[[], Set[str]] | None = None) -> None:
+    def __init__(self, began: float = BEGAN) -> None:
         """Start with omb-py's own part, which goes on since ``began`` (`time.perf_counter`)."""
         self.seconds: dict[str, float] = {}
-        self.files: dict[str, set[str]] = {}
         self._part = OMB_PY
         self._since = began
-        self._watch = watch
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
@@ -97,8 +94,5 @@ class Stages:
     def _turn_to(self, part: str) -> None:
         elapsed = time.perf_counter() - self._since
         self.seconds[self._part] = self.seconds.get(self._part, 0.0) + elapsed
-        if self._watch is not None:
-            known = set().union(*self.files.values())
-            self.files.setdefault(self._part, set()).update(self._watch() - known)
         self._part = part
         self._since = time.perf_counter()

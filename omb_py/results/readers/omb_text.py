@@ -95,7 +95,6 @@ FAILURES = re.compile(
 PARTS_OF_START = re.compile(
     rf"(?P<part>\S+) +(?P<latency_min_ms>{TIME}) +(?P<latency_ms>{TIME})"
     rf" +(?P<latency_max_ms>{TIME})"
-    r" +(?P<files_min>\d{1,9}|-) +(?P<files>\d{1,9}\.\d|-) +(?P<files_max>\d{1,9}|-)"
 )
 START = re.compile(
     rf"(?:This is a test with |nprocs: )(?P<ranks>\d{{1,9}})(?: processes|, min: "

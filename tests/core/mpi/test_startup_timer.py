@@ -1,29 +1,17 @@
-"""The parts of a start: each moment and each file belongs to one of them."""
+"""The parts of a start: each moment belongs to one of them."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 import time
-import zipfile
 from pathlib import Path
 
 import pytest
 
-from omb_py.core import opened_files
 from omb_py.core.mpi import startup_timer
 from omb_py.core.mpi import startup_timer as stages_module
 from omb_py.core.mpi.startup_timer import BUFFER, INIT, OMB_PY, Stages
-
-MAPS = """\
-5600-5700 r--p 00000000 fe:00 131 /usr/bin/python3
-5700-5800 r-xp 00001000 fe:00 131 /usr/bin/python3
-7f00-7f10 rw-p 00000000 00:00 0
-7f10-7f20 r--p 00000000 fe:00 132 /opt/my mpi/libmpi.so
-7f20-7f30 rw-s 00000000 00:1a 9   /dev/shm/segment
-7f30-7f40 rw-s 00000000 00:01 8   /memfd:doorbell (deleted)
-7f40-7f50 rw-p 00000000 00:00 0   [stack]
-"""
 
 
 class Clock:
@@ -70,58 +58,6 @@ def test_a_part_may_come_again_and_may_fail(clock: Clock) -> None:
             fail()
         clock.sleep(1)
     assert stages.seconds == {OMB_PY: 1, BUFFER: 4}
-
-
-def test_a_file_belongs_to_the_first_that_opened_it_and_looking_takes_no_time(
-    clock: Clock,
-) -> None:
-    held = {"a"}
-
-    def watch() -> set[str]:
-        clock.sleep(7)
-        return set(held)
-
-    stages = Stages(began=clock.now, watch=watch)
-    with stages.stage(BUFFER):
-        held |= {"b", "c"}
-        with stages.stage(INIT):
-            held |= {"d"}
-            held -= {"b"}
-        held |= {"b", "e"}
-    assert stages.files == {OMB_PY: {"a"}, BUFFER: {"b", "c", "e"}, INIT: {"d"}}
-    assert set(stages.seconds.values()) == {0}
-
-
-def test_mapped_files_are_neither_devices_nor_shared_memory() -> None:
-    assert opened_files.mapped(MAPS) == {"/usr/bin/python3", "/opt/my mpi/libmpi.so"}
-
-
-def test_modules_of_an_archive_are_one_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with zipfile.ZipFile(tmp_path / "archive.zip", "w") as archive:
-        archive.writestr("zipped_one.py", "")
-        archive.writestr("zipped_two.py", "")
-    monkeypatch.syspath_prepend(str(tmp_path / "archive.zip"))
-    modules = [__import__(name) for name in ("zipped_one", "zipped_two", "sys", "json")]
-    archived, json = sorted(opened_files.module_files(modules), key=lambda name: "json" in name)
-    assert archived == str(tmp_path / "archive.zip")
-    assert json.endswith("__init__.py")
-
-
-@pytest.mark.skipif(not opened_files.can_be_told(), reason="the system does not tell")
-def test_what_was_imported_later_is_told_apart() -> None:
-    code = (
-        "import json, omb_py, ctypes\n"
-        "from omb_py.core import opened_files\n"
-        "later, held = opened_files.since('omb_py'), opened_files.opened()\n"
-        "assert later <= held, later - held\n"
-        "names = {name.rpartition('/')[2].partition('.')[0] for name in later}\n"
-        "assert '_ctypes' in names and {'opened_files', 'modules'} & names\n"
-        "assert 'decoder' not in names\n"
-        "assert any('python' in name for name in held - later)\n"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @pytest.mark.parametrize("command", ["python", "a b) R 2 (c", ")"])

@@ -1,0 +1,45 @@
+"""Shared memory that this process has mapped: what killed jobs may leave behind."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+MAPS = Path("/proc/self/maps")
+FOLDER = "/dev/shm/"
+
+
+def files_in(maps: str) -> list[str]:
+    """The files of shared memory among mappings."""
+    return sorted(name for name in named(maps) if name.startswith(FOLDER))
+
+
+def named(maps: str) -> set[str]:
+    """What mappings are of that still has its name."""
+    lines = [line.split(maxsplit=5) for line in maps.splitlines()]
+    names = {fields[5] for fields in lines if len(fields) == 6}
+    return {name for name in names if not name.endswith("(deleted)")}
+
+
+def record(folder: str) -> None:
+    """Write which shared memory this process has mapped; silent where that fails.
+
+    MPI libraries keep files in /dev/shm as long as a job runs: whoever ends it can then remove
+    what it leaves.
+    """
+    with contextlib.suppress(OSError):
+        maps = MAPS.read_text(errors="replace")
+        lines = [line for path in files_in(maps) if (line := identity(path)) is not None]
+        Path(folder, f"{os.getpid()}.mapped").write_text("".join(f"{line}\n" for line in lines))
+
+
+def identity(path: str) -> str | None:
+    """A file or folder with what tells it from others of its name; None where it is gone."""
+    import json
+
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return None
+    return json.dumps([path, os.uname().nodename, found.st_dev, found.st_ino, found.st_uid])
