@@ -12,7 +12,7 @@ import gzip
 import io
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -67,6 +67,10 @@ LONGEST_LINE = 4096
 """Characters beyond which a line is no line of a table."""
 
 LONGEST_REASON = 120
+
+BLANKS = r"\s+"
+ABSENT = (None, "-")
+TWICE = "two copies of a program print side by side, or two runs do"
 
 
 @dataclass(frozen=True)
@@ -174,13 +178,6 @@ class Notes:
         else:
             self.unnamed += 1
 
-    def left_out(self, index: int, reason: str, lines: list[int]) -> None:
-        """Add that rows, by their indices, are left out because of another line; none is none."""
-        if lines:
-            first, last = lines[0] + 1, lines[-1] + 1
-            which = f"line {first} is" if first == last else f"lines {first} to {last} are"
-            self.add(index, f"{reason}; {which} left out", rows=len(lines))
-
     def finish(self) -> None:
         """Put problems in the order of lines, and add how many were not named."""
         self.problems.sort(key=lambda problem: problem.line or 0)
@@ -190,26 +187,53 @@ class Notes:
 
 
 @dataclass(frozen=True)
-class Begun:
-    """What has begun and printed no row yet, as of its last comment, with the problems so far.
+class Form:
+    """A form of rows: a pattern of whole ones, with a group for each column, and of what begins
+    like one."""
 
-    ``sure`` if it was to print rows: a title may be all that was asked for.
+    row: re.Pattern[str]
+    like: re.Pattern[str]
+
+
+def form_of(
+    header: str,
+    cells: Iterable[tuple[str, str]],
+    like: re.Pattern[str],
+    optional: Container[str] = (),
+    rest: str = "",
+) -> Form:
+    """The form of rows below a header: the pattern of each column's cells, in order, then ``rest``.
+
+    Cells of ``optional`` columns may be missing. Rows are as wide as their header: one that is
+    torn between columns has no blanks between cells.
     """
-
-    index: int
-    what: str
-    problems: int
-    sure: bool
+    text = r"(?=.*\s\s)" if "  " in header.strip() else ""
+    for place, (column, pattern) in enumerate(cells):
+        text += rf"(?:{BLANKS if place else ''}(?P<{column}>{pattern}))"
+        text += "?" if column in optional else ""
+    return Form(re.compile(text + rest), like)
 
 
 class Reading:
-    """Where a reader stands in a file of lines: what it found, and what has printed no row yet."""
+    """Where a reader stands in a file of lines: what it found, and the table that it is in.
+
+    ``form`` is that of the table's rows, None where none are expected; ``rows`` are those so far,
+    each after its key and size, and ``sizes`` the last size of each key: that of rows whose sizes
+    ascend. ``begun`` has printed no row yet: its line, what it is, and how many problems there
+    were.
+    """
+
+    whole = re.compile(r".*(?:\.\d\d\d?|[a-z)])")
+    """A row that does not go on where a file ends behind it."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
         self.found = Found()
         self.notes = Notes(source, self.found.problems)
-        self.begun: Begun | None = None
+        self.begun: tuple[int, str, int] | None = None
+        self.form: Form | None = None
+        self.rows: list[tuple[object, dict[str, Any]]] = []
+        self.sizes: dict[object, int] = {}
 
     def line(self, line: str, index: int) -> None:
         """Take a line that is not empty."""
@@ -217,21 +241,56 @@ class Reading:
 
     def finish(self, index: int | None) -> None:
         """What was read until a line, or the end of the file, is all of it."""
+        self.end_table()
         self.begin(index)
 
-    def begin(self, index: int | None, what: str = "", sure: bool = True) -> None:
+    def begin(self, index: int | None, what: str = "") -> None:
         """Begin something, or nothing; what began before it and printed no row is named."""
-        begun, self.begun = self.begun, None
-        ended = begun is not None and (begun.sure or index is None)
-        if begun is not None and ended and begun.problems == self.notes.count:
-            self.notes.add(begun.index, f"{begun.what} printed no row", rows=0)
-        if what and index is not None:
-            self.begun = Begun(index, what, self.notes.count, sure)
+        if self.begun is not None and self.begun[2] == self.notes.count:
+            self.notes.add(self.begun[0], f"{self.begun[1]} printed no row", rows=0)
+        self.begun = (index, what, self.notes.count) if what and index is not None else None
 
-    def goes_on(self, index: int) -> None:
-        """What has begun printed a comment."""
-        if self.begun is not None:
-            self.begun = Begun(index, self.begun.what, self.begun.problems, sure=True)
+    def end_table(self) -> None:
+        """No more rows of a table come."""
+        self.found.rows.extend(row for _, row in self.rows)
+        self.form, self.rows, self.sizes = None, [], {}
+
+    def cells(self, line: str, index: int) -> dict[str, str] | None:
+        """A whole row's cells by their columns, without those that hold nothing; a broken one is
+        named."""
+        text = line.strip()
+        if self.form is None or not (
+            (match := self.form.row.fullmatch(text)) or self.form.like.match(line)
+        ):
+            return None
+        if index == self.source.torn and not self.whole.fullmatch(text):
+            self.notes.add(index, "an incomplete row, left out")
+        elif match is None:
+            self.notes.add(index, "not a whole row, left out")
+        else:
+            return {name: cell for name, cell in match.groupdict().items() if cell not in ABSENT}
+        return None
+
+    def follows(self, index: int, size: int, key: object = None) -> bool:
+        """Whether a row's size may follow that of the last one with its key, which is kept.
+
+        The same size once more leaves out both.
+        """
+        last = self.sizes.get(key, -1)
+        if size > last:
+            self.sizes[key] = size
+        elif size < last:
+            self.notes.add(index, f"size {size} after {last}: rows of two tables? left out")
+        else:
+            text = f"size {size} is there twice, so both are left out: {TWICE}"
+            self.notes.add(index, text, rows=2)
+            self.rows = [(at, row) for at, row in self.rows if at != (key, size)]
+        return size > last
+
+    def add(self, index: int, row: dict[str, Any], at: object = None) -> None:
+        """Add a row of the table, with its key and size."""
+        self.begun = None
+        self.rows.append((at, row | {"line": index + 1}))
 
 
 class Reader(Protocol):
@@ -259,8 +318,6 @@ class LineReader:
         """All whole rows, as `Reader` says."""
         reading = self.reading(source)
         for index, line in enumerate(source):
-            if len(reading.found.rows) >= ROWS_AT_ONCE:
-                yield reading.found.take_rows()
             if line and len(line) <= LONGEST_LINE:
                 reading.line(line, index)
         reading.finish(None)

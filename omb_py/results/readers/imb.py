@@ -4,7 +4,8 @@ A benchmark has our name where one iteration, the clocks and the mean are those 
 ``docs/definitions.md``. The sources, and the calls that version 2021.11 makes, show what differs:
 Sendrecv, Exchange, Barrier's non-blocking form and Biband have no barrier between iterations
 (Biband another handshake besides), and the non-blocking collectives without ``_pure`` print the
-times of the rank that overlapped worst. They are called ``imb_`` and their own name.
+times of the rank that overlapped worst. They are called ``imb_`` and their own name, as all are of
+versions before `SINCE`, whose defaults and sizes were others.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from omb_py.results.readers import LineReader, Reading, Source
+from omb_py.results.readers import LineReader, Reading, Source, form_of
 
 COUNT, HUNDREDTHS = r"\d{1,12}", r"\d{1,15}\.\d\d"
 COLUMNS = {
@@ -33,6 +34,16 @@ COLUMNS = {
     "defects": ("defects", HUNDREDTHS),
 }
 """Each heading's column, and what its cells look like."""
+
+ROW = re.compile(r"\s*\d+\s+[\d.]")
+REFUSED = re.compile(r"\s*(?:\d+ +)?(\d+) (out-of-mem|time-out|int-overflow)\.")
+
+SINCE = (2019, 6)
+FIRST_WINDOW, WINDOW, WINDOW_SINCE = 64, 256, (2021, 2)
+"""Messages in flight of Uniband where no option says: the number changed with a version."""
+
+BINARY_MEGABYTE = 1.048576
+"""What versions before 2018 print rates in."""
 
 COLLECTIVES = frozenset(
     "allgather allgatherv allreduce alltoall alltoallv bcast gather gatherv reduce reduce_scatter "
@@ -75,13 +86,7 @@ DATATYPES = {
     "MPIX_C_BF16": "bfloat16",
 }
 PLACES = {"device": "D", "shared": "M", "host": "H", "cpu": "H"}
-FIRST_WINDOW, WINDOW, WINDOW_SINCE = 64, 256, (2021, 2)
-"""Messages in flight of Uniband where no option says: the number changed with a version."""
-
 ON = ("on", "1", "enable", "yes")
-BINARY_MEGABYTE = 1.048576
-"""What versions before 2018 print rates in."""
-
 BANNER = re.compile(
     r"#\s+(?:Intel ?\(R\)|PALLAS) MPI Benchmarks?(?: Suite)? "
     r"(?P<version>V?\d[\w.]*(?: [Uu]pdate \d+)?), (?P<part>\S+) part(?P<gpu> \(GPU\))?\s*"
@@ -101,11 +106,8 @@ END_OF_COMMAND = re.compile(
     r"# (?:Minimum message length in bytes:.*|(?P<chosen>Message lengths were user defined)\s*"
     r"|List of Benchmarks to run:.*)"
 )
-REFUSED = re.compile(r"\s*(?:\d+ +)?(\d+) (out-of-mem|time-out|int-overflow)\.")
 LIBRARY = re.compile(r"MPI startup\(\): Intel\(R\) MPI Library, Version (\d+\.\d+)")
 """What Intel MPI says of itself before the banner when I_MPI_DEBUG is set."""
-
-LOOKS_LIKE_A_ROW = re.compile(r"\s*\d+\s+[\d.]")
 
 
 @dataclass
@@ -140,24 +142,6 @@ class Run:
         """The word after an option."""
         return (self.command or {}).get(name, default)
 
-    def switched(self, option: str, since_2017: bool) -> bool:
-        """Whether an option is on; its default was the opposite before 2017."""
-        if said := self.option(option).lower():
-            return said in ON
-        return since_2017 is (self.release >= (2017, 0))
-
-    def size_is_of_part(self, name: str) -> bool | None:
-        """Whether the size of a reduce-scatter is that of one rank's part; None if not known.
-
-        It is since an unnamed update of 2019: its sources have the whole vector, those of update 6
-        a part. Newer sources can also be built so that they say to be 2018, with parts only in the
-        non-blocking one.
-        """
-        if name == "reduce_scatter_block" or self.release >= (2019, 6):
-            return True
-        unknown = self.release > (2019, 0) or (name[0] == "i" and self.release[0] == 2018)
-        return None if unknown else False
-
 
 def describe(run: Run, name: str, above: dict[str, Any]) -> dict[str, Any]:
     """The columns that all rows of a table share: benchmark, ranks, and how it was measured."""
@@ -174,7 +158,7 @@ def describe(run: Run, name: str, above: dict[str, Any]) -> dict[str, Any]:
     if window := above.get("window"):
         row["window"] = window
     row |= elements(run, name)
-    known = run.command is not None and run.release != (0, 0)
+    known = run.command is not None and run.release >= SINCE
     if known and run.gpu:
         row["placement"] = PLACES.get(run.option("mem_alloc_type", "device"))
     if known and not multi:
@@ -205,8 +189,8 @@ def elements(run: Run, name: str) -> dict[str, Any]:
 
 
 def of_mpi1(run: Run, name: str, ranks: int) -> dict[str, Any]:
-    """IMB-MPI1's: ping-pongs (with any source before 2017 update 1), windows, collectives."""
-    if name == "pingpongspecificsource" or (name == "pingpong" and run.release >= (2017, 1)):
+    """What ours are of IMB-MPI1's: ping-pongs, windows, collectives."""
+    if name in ("pingpong", "pingpongspecificsource"):
         return {"benchmark": "latency"}
     if name in ("uniband", "biband"):
         size = run.option("window_size")
@@ -221,14 +205,13 @@ def of_mpi1(run: Run, name: str, ranks: int) -> dict[str, Any]:
 
 def of_collective(run: Run, ours: str, blocking: str) -> dict[str, Any]:
     """A collective: ours if a barrier follows each call and the root is one that ours can have."""
-    rotates = blocking in ROOTED and run.switched("root_shift", False)
+    rotates = blocking in ROOTED and run.option("root_shift").lower() in ON
     found: dict[str, Any] = {}
     if rotates or blocking in ROOTED - {"bcast"}:
         found["root"] = "rotate" if rotates else "0"
-    if run.switched("sync", True):
+    if run.option("sync", "on").lower() in ON:
         found["sync"] = "imb_barrier" if run.option("imb_barrier").lower() in ON else "barrier"
-        unknown = ours in DIVIDED and run.size_is_of_part(ours) is None
-        if not unknown and not (rotates and blocking == "bcast"):
+        if not (rotates and blocking == "bcast"):
             found["benchmark"] = ours
     return found
 
@@ -236,8 +219,8 @@ def of_collective(run: Run, ours: str, blocking: str) -> dict[str, Any]:
 class ImbReading(Reading):
     """Where the reader stands: the run, what stands above the next table, and the table.
 
-    ``pattern`` is what its rows look like, None outside a table; ``shared`` what all of them have,
-    ``last`` the last size of each group. ``words`` are of a command line that goes on.
+    ``shared`` is what all its rows have, and sizes are multiplied by ``factor``. ``words`` are of
+    a command line that goes on.
     """
 
     def __init__(self, source: Source) -> None:
@@ -247,48 +230,42 @@ class ImbReading(Reading):
         self.words: list[str] | None = None
         self.factor, self.any_order = 1, False
         self.shared: dict[str, Any] = {}
-        self.last: dict[str, int] = {}
-        self.between()
-
-    def between(self, name: str = "", **above: Any) -> None:
-        """No table any more; the next one is of a benchmark, or not known of what."""
-        self.pattern: re.Pattern[str] | None = None
-        self.name, self.above = name, above
+        self.name, self.above = "", dict[str, Any]()
 
     def line(self, line: str, index: int) -> None:
         """Take a line."""
-        if line.startswith("#"):
-            self.goes_on(index)
         if "startup()" in line and (match := LIBRARY.search(line)):
             self.mpi = f"Intel MPI {match[1]}"
         elif "#repetitions" in line and COLUMNS.keys() >= set(line.split()):
             self.start_table(line, index)
         elif line.startswith("#"):
             self.comment(line, index)
-        elif self.pattern is None:
-            pass
-        elif match := REFUSED.match(line):
+        elif self.form is not None and (match := REFUSED.match(line)):
             self.notes.add(index, f"{match[1]} bytes: {match[2]}, not measured")
-        elif LOOKS_LIKE_A_ROW.match(line):
-            self.row(self.pattern.fullmatch(line.strip()), index)
+        elif cells := self.cells(line, index):
+            at = (cells.get("group"), int(cells.get("bytes", 0)))
+            if self.any_order or self.follows(index, at[1], at[0]):
+                self.add(index, self.shared | self.values_of(cells), at)
 
     def comment(self, line: str, index: int) -> None:
         """A line with #: the banner, what follows it, or what stands above a table."""
         run = self.run
         if match := BANNER.fullmatch(line):
+            self.finish(index)
             name = f"{self.source.path}:{index + 1}"
             self.run = Run(name, match["version"], match["part"], bool(match["gpu"]), self.mpi)
             self.found.runs[name] = self.run.said
             self.mpi = self.words = None
-            self.between()
+            self.name, self.above = "", {}
             self.begin(index, self.run.suite)
         elif RULE.fullmatch(line):
             self.words = None
-            if self.pattern:
-                self.between()
+            if self.form:
+                self.end_table()
         elif match := NAME.fullmatch(line):
-            self.between(match["name"], multi=bool(match["multi"]))
-            if self.begun is not None and self.begun.what == run.suite:
+            self.end_table()
+            self.name, self.above = match["name"], {"multi": bool(match["multi"])}
+            if self.begun is not None and self.begun[1] == run.suite:
                 self.begun = None
             self.begin(index, f"{match['name']} of {run.suite}")
         elif match := ABOVE.fullmatch(line):
@@ -313,7 +290,8 @@ class ImbReading(Reading):
     def start_table(self, line: str, index: int) -> None:
         """A header: rows follow, unless it is not known of what."""
         run, name, above, reason = self.run, self.name, self.above, None
-        self.between()
+        self.end_table()
+        self.name, self.above = "", {}
         above["ranks"] = above.get("each") or above.get("ranks")
         if not name:
             reason = "no benchmark is named above this table"
@@ -324,31 +302,14 @@ class ImbReading(Reading):
         if reason:
             self.notes.add(index, f"{reason}; it is left out")
             return
-        headings, self.last = line.split(), {}
-        cells = r"\s+".join("(?P<{}>{})".format(*COLUMNS[heading]) for heading in headings)
-        self.pattern = re.compile((r"(?=.*\s\s)" if "  " in line.strip() else "") + cells)
+        headings = line.split()
+        self.form = form_of(line, [COLUMNS[heading] for heading in headings], ROW)
         self.any_order = run.chosen or name.endswith("MT")
         if run.part is None and {"t[usec]", "Msg/sec"} <= {*headings} and "MT" not in name:
             run = replace(run, part="IMB-P2P")  # no other part prints both
         self.shared = describe(run, name.lower(), above)
-        ours = self.shared["benchmark"]
-        self.factor = above["ranks"] if ours in DIVIDED and run.size_is_of_part(ours) else 1
-
-    def row(self, match: re.Match[str] | None, index: int) -> None:
-        """A line below a header that begins like a row, and is whole if it matches."""
-        if match is None:
-            self.notes.add(index, "not a whole row, left out")
-            return
-        row = match.groupdict()
-        size, group = int(row.get("bytes", 0)), row.get("group", "")
-        last = self.last.get(group)
-        if index == self.source.torn and not re.search(r"\.\d\d$", match[0]):
-            self.notes.add(index, "the file may end within this row, left out")
-        elif last is not None and ("bytes" not in row or (size <= last and not self.any_order)):
-            self.notes.add(index, f"size {size} after {last}: rows of two tables? left out")
-        else:
-            self.last[group], self.begun = size, None
-            self.found.rows.append(self.shared | self.values_of(row) | {"line": index + 1})
+        # the size of a reduce-scatter is that of one rank's part
+        self.factor = above["ranks"] if self.shared["benchmark"] in DIVIDED else 1
 
     def values_of(self, row: dict[str, str]) -> dict[str, Any]:
         """A row's columns in our words and units."""

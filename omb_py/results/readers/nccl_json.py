@@ -9,12 +9,12 @@ from itertools import pairwise
 from pathlib import PurePath
 from typing import Any
 
-from omb_py.results.readers import Found, Notes, Source
+from omb_py.results.readers import Found, Source
 from omb_py.results.readers.nccl_tests import (
+    CELLS,
+    HALF,
     NAMES,
-    SHAPES,
-    NcclRow,
-    NcclTable,
+    NcclTables,
     Run,
     program_of_file,
 )
@@ -33,7 +33,7 @@ DECODER = json.JSONDecoder(parse_float=str)
 DAMAGED = (ValueError, RecursionError, LookupError, TypeError, AttributeError)
 """What raises that has not what it should have."""
 
-HALVES = {False: "out_of_place", True: "in_place"}
+HALVES = {"": "out_of_place", "_in": "in_place"}
 SETTINGS = {
     "iterations": "iterations",
     "warmup": "warmup_iters",
@@ -68,16 +68,15 @@ class NcclJsonReader:
 
 def read_document(source: Source, text: str, index: int) -> Found:
     """The rows of a document that begins in the line of an index."""
-    found = Found()
-    notes = Notes(source, found.problems)
-    run = Run(f"{source.path}:{index + 1}")
+    tables = NcclTables(source)
+    run = tables.run = Run(f"{source.path}:{index + 1}")
     results = RESULTS.search(text)
     place = end = results.end() if results else len(text)
     try:
         describe(run, json.loads(text[: results.start() if results else 0].rstrip(", \n") + "}"))
     except DAMAGED:
         run.ranks.clear()
-    table = NcclTable(index, run, run.program or program_of_file(source.path))
+    tables.top, tables.program = index, run.program or program_of_file(source.path)
     line = index + text.count("\n", 0, place)
     for match in RESULT.finditer(text, place):
         line += text.count("\n", place, match.start())
@@ -85,18 +84,17 @@ def read_document(source: Source, text: str, index: int) -> Found:
         try:
             result, end = DECODER.raw_decode(text, place)
             if '"cpu_time"' in text[place:end]:
-                notes.add(line, "the processor's time (-C) stands for the time; left out")
+                text_of_note = "the processor's time (-C) stands for the time; left out"
+                tables.notes.add(line, text_of_note)
             else:
-                table.add(row_of(result, line, run), notes)
+                tables.take(line, cells_of(result, run))
         except DAMAGED:
-            notes.add(line, "not a whole result, left out")
+            tables.notes.add(line, "not a whole result, left out")
     if not REST.match(text, end):
-        notes.add(line, "the document is damaged or ends here; what is whole is read")
-    found.rows.extend(table.measurements(notes))
-    if table.rows:
-        found.runs[run.name] = run.said
-    notes.finish()
-    return found
+        tables.notes.add(line, "the document is damaged or ends here; what is whole is read")
+    tables.end_table()
+    tables.notes.finish()
+    return tables.found
 
 
 def describe(run: Run, document: dict[str, Any]) -> None:
@@ -128,32 +126,30 @@ def describe(run: Run, document: dict[str, Any]) -> None:
         run.said["device"] = str(device.get("device_info", ""))
 
 
-def row_of(result: dict[str, Any], index: int, run: Run) -> NcclRow:
-    """A result taken apart; raises one of `DAMAGED` when something is not what it should be."""
-    size, count, dtype = result["size"], result["count"], result["type"]
-    redop, root = result["redop"].strip() or "none", result["root"].strip()
-    cells = {"size": str(size), "count": str(count), "type": dtype, "redop": redop, "root": root}
-    if not all(SHAPES[name].fullmatch(cell) for name, cell in cells.items()):
+def cells_of(result: dict[str, Any], run: Run) -> dict[str, Any]:
+    """A result's cells as text; raises one of `DAMAGED` when something is not what it should be."""
+    cells = {name: str(result[name]).strip() for name in ("size", "count", "type", "redop", "root")}
+    cells["redop"] = cells["redop"] or "none"
+    if not all(re.fullmatch(CELLS[name], cell) for name, cell in cells.items()):
         raise ValueError(result)
-    halves, samples = {}, {}
-    for in_place, name in HALVES.items():
+    found: dict[str, Any] = dict(cells)
+    for end, name in HALVES.items():
         if (half := result[name]) is None:
             continue  # a run that only replays one of them
-        numbers = [half["time"], half["alg_bw"], half["bus_bw"]]
-        wrong = half.get("nwrong", "")
-        if not all(map(NUMBER.fullmatch, numbers if wrong is None else [*numbers, wrong])):
+        numbers = [half["time"], half["alg_bw"], half["bus_bw"], half.get("nwrong", "")]
+        if not all(NUMBER.fullmatch(one) for one in numbers if one is not None):
             raise ValueError(result)
-        halves[in_place] = (*numbers, wrong or "N/A")
         each = result.get(f"{name}_per_iter", {})
+        found |= {column + end: one or "N/A" for column, one in zip(HALF, numbers, strict=True)}
         if run.settings.get("agg iters") == 1:
-            samples[in_place] = {
+            found["samples" + end] = {
                 column: float(each[key])
                 for column, key in SLOWEST.items()
                 if NUMBER.fullmatch(str(each.get(key)))
             }
-    if not halves:
+    if len(found) == len(cells):
         raise ValueError(result)
-    return NcclRow(index, size, count, dtype, redop, root, halves, samples)
+    return found
 
 
 def library_version(code: int) -> str:

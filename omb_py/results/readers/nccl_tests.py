@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import ceil, floor
 from pathlib import PurePath
 from typing import Any
 
-from omb_py.results.readers import LineReader, Notes, Reading, Source
+from omb_py.results.readers import Form, LineReader, Reading, Source, form_of
 
 PROGRAMS = {
     "all_reduce": "allreduce",
@@ -42,12 +42,9 @@ OF_PARTS = OF_BLOCKS | {"reduce_scatter", "hypercube"}
 
 NAMES = "|".join(sorted(PROGRAMS, key=len, reverse=True))
 MENTION = re.compile(rf"(?<![A-Za-z0-9])({NAMES})_perf(?![A-Za-z0-9])")
-WORDS = {
-    **{name.replace("_", ""): name for name in PROGRAMS},
-    **{ours.replace("_", ""): name for name, ours in PROGRAMS.items()},
-    "reducescatter": "reduce_scatter",
-    "all2all": "alltoall",
-}
+WORDS = {name.replace("_", ""): name for name in PROGRAMS}
+WORDS |= {ours.replace("_", ""): name for name, ours in PROGRAMS.items()}
+WORDS |= {"reducescatter": "reduce_scatter", "all2all": "alltoall"}
 """Programs by their names and by ours, without underscores: how people name files."""
 
 NAMED_FILE = re.compile(
@@ -71,6 +68,34 @@ TYPES |= {f"fp8_{kind}": (1, f"float8_{kind}", f"fp8_{kind}") for kind in ("e4m3
 """Bytes of an element, and its name in NumPy's words and in MPI's, or in NCCL's where MPI has
 none: what tells rows of several types apart."""
 
+NUMBER = r"\d{1,15}(?:\.\d{1,6})?(?:e[+-]\d\d)?"
+CELLS = {
+    "size": r"\d{1,18}",
+    "count": r"\d{1,18}",
+    "type": "|".join(TYPES),
+    "redop": "[a-z]{2,8}",
+    "root": r"-1|\d{1,7}",
+    "time": NUMBER,
+    "algbw": NUMBER,
+    "busbw": NUMBER,
+    "wrong": rf"N/A|-?nan|inf|{NUMBER}",
+    "timestamp": r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d",
+}
+"""Each column that text may have, and what its cells look like."""
+
+HEADER = re.compile(
+    r"\s*#\s+(?P<first>size\s+count\s+type(?:\s+redop)?(?:\s+root)?)\s+"
+    r"(?P<half>(?:cpu)?time\s+algbw\s+busbw\s+(?:#wrong|error)\b.*?)\s+(?P=half)"
+    r"(?P<last>\s+timestamp)?\s*"
+)
+"""Above rows of numbers out of place, then in place; older versions call wrong elements errors."""
+
+HALF = ("time", "algbw", "busbw", "wrong")
+IN_PLACE = {False: "", True: "_in"}
+"""What stands behind the names of a half's cells."""
+
+ROW = re.compile(r"\s*\d+\s+\d+\s+[a-z]")
+
 VERSION = re.compile(r"# (?P<who>n|r)ccl-tests version (?P<version>\S+)(?: (?P<rest>.*\S))?\s*")
 STARTING = re.compile(r"# Collective test starting: (?P<program>\S+)\s*")
 SETTINGS = re.compile(r"# nThread (?P<threads>\d{1,9}) nGpus (?P<gpus>\d{1,9}) (?P<rest>.*)")
@@ -84,33 +109,15 @@ ABOVE = (VERSION, STARTING, SETTINGS, RANK)
 RCCL_VERSION = re.compile(r"rccl-tests: Version (\S+)\s*")
 BLOCKING = re.compile(r"# Blocking Enabled: (.*\S)\s*")
 LIBRARY = re.compile(r"(?:NCCL|RCCL) version ?:? ?(\d\S*)\s*")
+END = re.compile(r"# (?:Out of bounds values|Avg bus bandwidth|Collective test concluded)\b")
+
 SETTING = re.compile(r"\b((?:warmup |agg )?[a-z]+): (\d{1,9})\b")
 NAMES_OF_SETTINGS = {"warmup iters": "warmup", "iters": "iterations"}
 USUAL = {"agg iters": 1, "graph": 0, "unalign": 0}
 """Settings that are said where they are others."""
 
-END = re.compile(r"# (?:Out of bounds values|Avg bus bandwidth|Collective test concluded)\b")
-
-HALF = ["time", "algbw", "busbw", "#wrong"]
-"""What each half of a header begins with; older versions call the last column ``error``."""
-
-NUMBER = re.compile(r"\d{1,15}(?:\.\d{1,6})?(?:e[+-]\d\d)?")
-LOOKS_LIKE_A_ROW = re.compile(r"\s*\d+\s+\d+\s+[a-z]")
-SHAPES = {
-    "size": re.compile(r"\d{1,18}"),
-    "count": re.compile(r"\d{1,18}"),
-    "type": re.compile("|".join(TYPES)),
-    "redop": re.compile(r"[a-z]{2,8}"),
-    "root": re.compile(r"-1|\d{1,7}"),
-    "#wrong": re.compile(rf"N/A|-?nan|inf|{NUMBER.pattern}"),
-    "timestamp": re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"),
-}
-"""What cells look like; those of all other columns are numbers."""
-
 TELLING = 1.0
 """GB/s from which on a printed bandwidth has digits enough to tell numbers of ranks apart."""
-
-TWICE = "copies of a program built without MPI print side by side, or two runs do"
 
 
 @dataclass
@@ -153,105 +160,52 @@ class Run:
         if self.size:
             row |= {"ranks": self.size, "hosts": len(set(self.ranks.values()))}
         row |= {name: value for name, value in self.settings.items() if name not in USUAL}
-        unusual = [
-            f"{name} {value}"
-            for name, value in self.settings.items()
-            if USUAL.get(name, value) != value
-        ]
+        unusual = [f"{n} {v}" for n, v in self.settings.items() if USUAL.get(n, v) != v]
         groups = len({group for group, _ in self.ranks})
         unusual += [f"{groups} groups"] if groups > 1 else []
         unusual += [f"blocking: {self.blocking}"] if self.blocking else []
         return row | ({"part": ", ".join(unusual)} if unusual else {})
 
 
-@dataclass(frozen=True)
-class NcclRow:
-    """One size: time, two bandwidths and wrong elements, out of place (False), in place (True).
+class NcclTables(Reading):
+    """The tables of a run: rows of cells, which are results once it is known of what.
 
-    ``samples`` are columns about single iterations, where those are known.
+    ``top`` is the index of a table's header; ``errors`` if the last column is an error of the
+    result, not a number of wrong elements.
     """
 
-    index: int
-    nbytes: int
-    count: int
-    dtype: str
-    redop: str
-    root: str
-    halves: Mapping[bool, tuple[str, ...]]
-    samples: Mapping[bool, dict[str, Any]] = field(default_factory=dict)
+    whole = re.compile(".*")  # a number of wrong elements is none or some
 
-    @property
-    def block(self) -> int:
-        """Bytes of the elements that are counted."""
-        return self.count * TYPES[self.dtype][0]
+    def __init__(self, source: Source) -> None:
+        super().__init__(source)
+        self.run = Run(f"{source.path}:1")
+        self.program: str | None = None
+        self.top, self.errors = 0, False
 
-    def fits(self, program: str, ranks: int | None) -> bool:
-        """Whether the size is that of the elements, of all ranks where each counts a part."""
-        if program not in OF_PARTS:
-            return self.nbytes == self.block or program == "alltoallv"
-        whole = self.block > 0 and self.nbytes % self.block == 0
-        return whole and (not ranks or self.nbytes == self.block * ranks)
+    def take(self, index: int, cells: dict[str, Any]) -> None:
+        """Take a row's cells, each as text; ``samples`` are columns about its iterations."""
+        size = int(cells["size"])
+        key = tuple(cells.get(name) for name in ("type", "redop", "root"))
+        if size == 0:
+            self.notes.add(index, "a size of no bytes, for fewer elements than ranks, left out")
+        elif self.follows(index, size, key):
+            self.add(index, cells, (key, size))
 
-
-@dataclass
-class NcclTable:
-    """What rows share, and the rows so far, whose program may not be known yet.
-
-    ``errors`` if their last column is an error of the result, not a number of wrong elements.
-    """
-
-    index: int
-    run: Run
-    program: str | None
-    errors: bool = False
-    rows: list[NcclRow] = field(default_factory=list)
-    last: dict[tuple[object, ...], int] = field(default_factory=dict)
-
-    def add(self, row: NcclRow, notes: Notes) -> None:
-        """Add a row, unless its size cannot follow the one before."""
-        key = (row.dtype, row.redop, row.root, *row.halves)
-        last = self.last.get(key, 0)
-        if row.nbytes == 0:
-            notes.add(row.index, "a size of no bytes, for fewer elements than ranks, left out")
-        elif row.nbytes == last:
-            text = f"size {row.nbytes} is there twice, so both are left out: {TWICE}"
-            notes.add(row.index, text, rows=2)
-            same = (row.nbytes, row.dtype, row.redop, row.root)
-            self.rows = [o for o in self.rows if (o.nbytes, o.dtype, o.redop, o.root) != same]
-        elif row.nbytes < last:
-            notes.add(row.index, f"size {row.nbytes} after {last}: rows of two tables? left out")
-        else:
-            self.last[key] = row.nbytes
-            self.rows.append(row)
-
-    def bandwidths(self) -> list[tuple[str, str]]:
-        """Algorithm and bus bandwidth wherever both have digits enough to be compared."""
-        halves = [half for row in self.rows for half in row.halves.values()]
-        return [(a, b) for _, a, b, _ in halves if min(float(a), float(b)) >= TELLING]
-
-    def ranks(self, program: str) -> int | None:
-        """The ranks: from their list, from sizes of all blocks and counts of one, or, of an
-        allreduce, from its bandwidths. None where these allow several numbers."""
-        if self.run.size:
-            return self.run.size
-        if program in OF_PARTS:
-            several = {row.nbytes // row.block for row in self.rows if row.block}
-            return several.pop() if len(several) == 1 else None
-        low, high = 0.0, 2.0
-        for algorithm, bus in self.bandwidths() if program == "all_reduce" else ():
-            half = 0.5 * 10.0 ** -len(algorithm.partition(".")[2])  # of the last digit
-            low = max(low, (float(bus) - half) / (float(algorithm) + half))
-            high = min(high, (float(bus) + half) / (float(algorithm) - half))
-        if not 1 < low <= high < 2:
-            return None
-        fewest, most = ceil(2 / (2 - low)), floor(2 / (2 - high))  # the factor is 2 (P - 1) / P
-        return fewest if fewest == most else None
-
-    def measurements(self, notes: Notes) -> Iterator[dict[str, Any]]:
-        """The rows of a whole table, once it is known of what; else a note."""
-        program, pairs = self.program, self.bandwidths()
+    def end_table(self) -> None:
+        """The end of a table: now it is known of what, or it is not."""
+        rows, self.rows = [row for _, row in self.rows], []
+        pairs = [
+            (one["algbw" + half], one["busbw" + half])
+            for one in rows
+            for half in IN_PLACE.values()
+            if "time" + half in one
+        ]
+        pairs = [both for both in pairs if min(map(float, both)) >= TELLING]
         doubled = sum(float(bus) for _, bus in pairs) > 1.01 * sum(float(one) for one, _ in pairs)
-        program = program or ("all_reduce" if doubled else None)
+        reason, program = (
+            "",
+            self.program or ("all_reduce" if doubled else None),
+        )  # alone has a factor above 1
         if program is None:
             reason = (
                 "neither this file nor its name tells which program printed this table, so it is "
@@ -261,42 +215,79 @@ class NcclTable:
             reason = f"{program} is no program that is known; the table is left out"
         elif doubled and program != "all_reduce":
             reason = f"bandwidths of all_reduce, not of {program}; the table is left out"
-        else:
-            yield from self._rows_of(program, notes)
-            return
-        if self.rows:
-            notes.add(self.index, reason, rows=len(self.rows))
+        elif results := list(self.results(program, rows, pairs)):
+            self.found.rows.extend(results)
+            self.found.runs[self.run.name] = self.run.said
+        if rows and reason:
+            self.notes.add(self.top, reason, rows=len(rows))
+        super().end_table()
 
-    def _rows_of(self, program: str, notes: Notes) -> Iterator[dict[str, Any]]:
-        """The rows of a program that is known."""
-        ranks = self.ranks(program)
+    def results(
+        self, program: str, rows: list[dict[str, Any]], pairs: list[tuple[str, str]]
+    ) -> Iterator[dict[str, Any]]:
+        """The results of a program that is known: of each row out of place, then in place."""
+        ranks = self.run.size or ranks_of(program, rows, pairs)
         shared = self.run.describe(program) | ({"ranks": ranks} if ranks else {})
         # hypercube and some programs before 2.0.1 print the bus bandwidth twice; lower ones than
         # this may be equal when they are rounded
         equal = 0.0 if program == "hypercube" else 0.01 * (ranks or 0)
-        for row in self.rows:
-            if not row.fits(program, ranks):
-                notes.add(row.index, "a size that is not that of the elements, left out")
+        for row in rows:
+            size, block = int(row["size"]), block_of(row)
+            parts = (ranks or size // max(block, 1)) if program in OF_PARTS else 1
+            if size != block * parts and program != "alltoallv":
+                text = "a size that is not that of the elements, left out"
+                self.notes.add(row["line"] - 1, text)
                 continue
-            values = shared | {"bytes": row.block if program in OF_BLOCKS else row.nbytes}
-            _, values["dtype"], values["mpi_type"] = TYPES[row.dtype]
-            if program in ROOTED and row.root != "-1":
-                values["root"] = row.root
-            if program in ADDING and row.redop not in ("sum", "none"):
-                values["part"] = ", ".join(filter(None, (shared.get("part"), row.redop)))
-            for in_place, (time, algorithm, bus, wrong) in row.halves.items():
-                twice = program in OF_PARTS and algorithm == bus and float(bus) >= equal
-                one: dict[str, Any] = {
-                    "in_place": in_place,
-                    "line": row.index + 1,
-                    "latency_us": float(time),
-                }
-                one |= {"algbw_GBps": None if twice else float(algorithm), "busbw_GBps": float(bus)}
-                if NUMBER.fullmatch(wrong):
-                    # an error of old versions may be rounding: how much was allowed it hides
-                    failed = None if self.errors else "Fail"
-                    one["validation"] = "Pass" if float(wrong) == 0 else failed
-                yield values | row.samples.get(in_place, {}) | one
+            values = shared | {"line": row["line"]}
+            values["bytes"] = block if program in OF_BLOCKS else size
+            _, values["dtype"], values["mpi_type"] = TYPES[row["type"]]
+            if program in ROOTED and row.get("root", "-1") != "-1":
+                values["root"] = row["root"]
+            if program in ADDING and row.get("redop", "none") not in ("sum", "none"):
+                values["part"] = ", ".join(filter(None, (shared.get("part"), row["redop"])))
+            for in_place, half in IN_PLACE.items():
+                if "time" + half in row:
+                    time, algorithm, bus, wrong = (row[name + half] for name in HALF)
+                    twice = program in OF_PARTS and algorithm == bus and float(bus) >= equal
+                    yield (
+                        values
+                        | row.get("samples" + half, {})
+                        | {
+                            "in_place": in_place,
+                            "latency_us": float(time),
+                            "algbw_GBps": None if twice else float(algorithm),
+                            "busbw_GBps": float(bus),
+                        }
+                        | self.validation(wrong)
+                    )
+
+    def validation(self, wrong: str) -> dict[str, str | None]:
+        """What the last column tells; errors of old versions may be of rounding."""
+        if not re.fullmatch(NUMBER, wrong):
+            return {}
+        return {"validation": "Pass" if float(wrong) == 0 else None if self.errors else "Fail"}
+
+
+def block_of(row: dict[str, Any]) -> int:
+    """Bytes of the elements that are counted."""
+    return int(row["count"]) * TYPES[row["type"]][0]
+
+
+def ranks_of(program: str, rows: list[dict[str, Any]], pairs: list[tuple[str, str]]) -> int | None:
+    """The ranks, from sizes of all parts and counts of one, or from algorithm and bus bandwidths
+    of an allreduce; None where these allow several numbers."""
+    if program in OF_PARTS:
+        several = {int(row["size"]) // block_of(row) for row in rows if block_of(row)}
+        return several.pop() if len(several) == 1 else None
+    low, high = 0.0, 2.0
+    for algorithm, bus in pairs if program == "all_reduce" else ():
+        half = 0.5 * 10.0 ** -len(algorithm.partition(".")[2])  # of the last digit
+        low = max(low, (float(bus) - half) / (float(algorithm) + half))
+        high = min(high, (float(bus) + half) / (float(algorithm) - half))
+    if not 1 < low <= high < 2:
+        return None
+    fewest, most = ceil(2 / (2 - low)), floor(2 / (2 - high))  # the factor is 2 (P - 1) / P
+    return fewest if fewest == most else None
 
 
 def program_of_file(path: str) -> str | None:
@@ -306,36 +297,19 @@ def program_of_file(path: str) -> str | None:
     return found.pop() if len(found) == 1 else None
 
 
-def columns_of(line: str) -> list[str] | None:
-    """The columns that a header of text names; None for another line."""
-    hash_sign, *names = line.replace("cputime", "time").replace("error", "#wrong").split()
-    if hash_sign != "#" or names[:3] != ["size", "count", "type"] or "time" not in names:
-        return None
-    halves = [name for name in names[names.index("time") :] if name != "timestamp"]
-    middle = len(halves) // 2
-    twice = halves[:middle] == halves[middle:] and halves[:4] == HALF
-    return names if twice and set(names[: names.index("time")]) <= SHAPES.keys() else None
+def form_below(header: re.Match[str]) -> Form:
+    """The form of the rows below a header; columns about single iterations have no names."""
+    cells = [(name, CELLS[name]) for name in header["first"].split()]
+    for end in IN_PLACE.values():
+        cells += [(name + end, CELLS[name]) for name in HALF]
+        others = range(len(HALF), len(header["half"].split()))
+        cells += [(f"other_{place}{end}", NUMBER) for place in others]
+    cells += [("timestamp", CELLS["timestamp"])] if header["last"] else []
+    # programs that add nothing left the operation blank once
+    return form_of(header[0], cells, ROW, optional=("redop",))
 
 
-def row_of(names: list[str], line: str, index: int) -> NcclRow | None:
-    """A line taken apart, or None when it does not have what the header names."""
-    cells = line.split()
-    if names[-1] == "timestamp":
-        cells[-2:] = [" ".join(cells[-2:])]
-    if len(cells) == len(names) - 1 and "redop" in names:
-        cells.insert(3, "none")  # programs that add nothing left the operation blank once
-    if len(cells) != len(names) or not all(
-        SHAPES.get(name, NUMBER).fullmatch(cell) for name, cell in zip(names, cells, strict=True)
-    ):
-        return None
-    first, second = (place for place, name in enumerate(names) if name == "time")
-    said = {"redop": "none", "root": "-1"} | dict(zip(names[:first], cells, strict=False))
-    halves = {False: tuple(cells[first : first + 4]), True: tuple(cells[second : second + 4])}
-    what = (said["type"], said["redop"], said["root"])
-    return NcclRow(index, int(said["size"]), int(said["count"]), *what, halves)
-
-
-class NcclReading(Reading):
+class NcclReading(NcclTables):
     """Where the reader stands; ``mentions`` are programs named since the last table.
 
     ``stage`` is the place in `ABOVE` of the last line of these, beyond them below a header.
@@ -343,35 +317,26 @@ class NcclReading(Reading):
 
     def __init__(self, source: Source) -> None:
         super().__init__(source)
-        self.run = Run(f"{source.path}:1")
         self.mentions: set[str] = set()
         self.stage = -1
-        self.table: NcclTable | None = None
-        self.names: list[str] = []
 
     def line(self, line: str, index: int) -> None:
         """Take a line."""
-        if "#" in line:
-            self.goes_on(index)
-        if "algbw" in line and (names := columns_of(line)):
-            self.start_table(line, names, index)
-        elif self.table and LOOKS_LIKE_A_ROW.match(line):
-            if row := row_of(self.names, line, index):
-                self.begun = None
-                self.table.add(row, self.notes)
-            else:
-                self.notes.add(index, "not a whole row, left out")
+        if "algbw" in line and (header := HEADER.fullmatch(line)):
+            self.start_table(header, index)
+        elif cells := self.cells(line, index):
+            self.take(index, cells)
         elif "#" in line or "_perf" in line or "ccl" in line or "CCL" in line:
             self.comment(line.lstrip(), index)
 
     def comment(self, line: str, index: int) -> None:
         """A line that is neither header nor row: what it tells of the run, if anything."""
         if END.match(line):
-            self.finish_table()
+            self.end_table()
             return
         for stage, pattern in enumerate(ABOVE):
             if match := pattern.fullmatch(line):
-                if not stage or stage < self.stage or stage == self.stage < ABOVE.index(RANK):
+                if stage < self.stage or stage == self.stage < ABOVE.index(RANK):
                     self.finish(index)
                 self.stage = stage
                 self.above(match, index)
@@ -408,34 +373,26 @@ class NcclReading(Reading):
 
     def finish(self, index: int | None) -> None:
         """Another program begins to speak, or the file ends."""
-        self.finish_table()
-        self.begin(index)
+        super().finish(index)
         self.run = Run(f"{self.source.path}:{(index or 0) + 1}", self.run.suite)
         self.stage = -1
 
-    def start_table(self, line: str, names: list[str], index: int) -> None:
+    def start_table(self, header: re.Match[str], index: int) -> None:
         """A header: rows follow."""
-        self.finish_table()
-        self.stage = len(ABOVE)
-        if "cputime" in line:
+        self.end_table()
+        self.top, self.stage = index, len(ABOVE)
+        if header["half"].startswith("cpu"):
             text = "the processor's time (-C) stands for the time; the table is left out"
             self.notes.add(index, text)
             return
         assumed = (self.source.benchmark or "").replace("_", "").lower()
         mentioned = next(iter(self.mentions)) if len(self.mentions) == 1 else None
-        program = self.run.program or mentioned or WORDS.get(assumed)
+        self.program = self.run.program or mentioned or WORDS.get(assumed)
         if not self.mentions:
-            program = program or program_of_file(self.source.path)
+            self.program = self.program or program_of_file(self.source.path)
         self.mentions = set()
-        self.table = NcclTable(index, self.run, program, errors="error" in line.split())
-        self.names = names
-
-    def finish_table(self) -> None:
-        """The end of a table: now it is known of what, or it is not."""
-        table, self.table = self.table, None
-        if table is not None and (rows := list(table.measurements(self.notes))):
-            self.found.runs[table.run.name] = table.run.said
-            self.found.rows.extend(rows)
+        self.errors = "error" in header["half"]
+        self.form = form_below(header)
 
 
 READER = LineReader("nccl-tests", (b" algbw", b"\talgbw", b"# nThread "), NcclReading)

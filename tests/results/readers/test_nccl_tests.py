@@ -9,7 +9,7 @@ import pytest
 
 from omb_py.benchmarks import all_benchmarks
 from omb_py.results.readers import Found, join, source_of
-from omb_py.results.readers.nccl_tests import LOOKS_LIKE_A_ROW, READER
+from omb_py.results.readers.nccl_tests import READER, ROW
 from tests import ROOT
 
 DATA = ROOT / "tests" / "data" / "nccl-tests"
@@ -215,7 +215,7 @@ def test_a_row_that_contradicts_itself_is_left_out(old: str, new: str, reason: s
 
 def test_a_count_of_nothing_is_no_part_of_a_size() -> None:
     text = (DATA / "all_gather_2.13.txt").read_text()
-    row = [line for line in text.splitlines() if LOOKS_LIKE_A_ROW.match(line)][2]
+    row = [line for line in text.splitlines() if ROW.match(line)][2]
     count = row.split()[1]
     wrong = text.replace(row, row.replace(f" {count} ", " 0 ".rjust(len(count) + 2), 1))
     told = found(wrong, "all_gather_2.13.txt")

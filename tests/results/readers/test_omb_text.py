@@ -340,8 +340,8 @@ def test_a_title_that_nobody_knows_is_a_name() -> None:
 def test_a_table_without_sizes_has_one_row() -> None:
     text = (DATA / "osu_barrier.txt").read_text()
     found = read("job.log", (text + text.splitlines()[-1] + "\n").encode())
-    assert [row["latency_us"] for row in found.rows] == [0.2]
-    assert [problem.text for problem in found.problems] == ["not a whole row, left out"]
+    assert not found.rows
+    assert "twice" in found.problems[0].text
     assert len(rows(text + text)) == 2
 
 
