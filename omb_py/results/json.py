@@ -61,7 +61,6 @@ def open_json(path: Path, clear: bool) -> JsonWriter:
         raise UsageError(
             f"{path} is not a file of results with an object on each line: choose another name for "
             "--output, or overwrite it with --force"
-            + ("; omb-py show converts an array of older versions" * first.startswith(b"["))
         )
 
     return JsonWriter(open_sink(path, clear, begun))

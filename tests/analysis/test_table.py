@@ -89,7 +89,7 @@ def test_json_and_csv_of_one_run_are_one_table(tmp_path: Path) -> None:
         whole = {name: record[name] for name in WHOLE if record.get(name) is not None}
         items.append(record | {name: int(value) for name, value in whole.items()})
     path = tmp_path / "rows.json"
-    path.write_text("[\n" + ",\n".join(json.dumps(item) for item in items) + "\n]\n")
+    path.write_text("\n".join(json.dumps(item) for item in items) + "\n")
     mine = load(path).rows[list(COLUMNS)]
     theirs = load(REFERENCE).rows[list(COLUMNS)].head(20)
     pd.testing.assert_frame_equal(

@@ -312,17 +312,6 @@ def test_pandas_reads_json_lines(tmp_path: Path) -> None:
     assert "files" not in table
 
 
-def test_an_array_of_older_versions_is_read_and_not_added_to(tmp_path: Path) -> None:
-    path = tmp_path / "rows.json"
-    write_rows(path, "r", 2)
-    path.write_text("[\n" + ",\n".join(path.read_text().splitlines()) + "\n]\n")
-    old = path.read_bytes()
-    assert load(path).rows["bytes"].tolist() == [0, 1]
-    with pytest.raises(UsageError, match=r"--force; omb-py show converts an array"):
-        open_file(path)
-    assert path.read_bytes() == old
-
-
 @pytest.mark.parametrize("content", ["# x\n# of a spreadsheet", "# a note\n", "x"])
 def test_a_file_of_other_lines_is_left_alone(tmp_path: Path, content: str) -> None:
     path = tmp_path / "rows.csv"

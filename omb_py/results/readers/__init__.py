@@ -151,12 +151,6 @@ class Found:
     runs: dict[str, dict[str, str]] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
 
-    def take_rows(self) -> Found:
-        """The rows so far as a part of their own; they are no longer in this one."""
-        part = Found(list(self.rows))
-        self.rows.clear()
-        return part
-
 
 class Notes:
     """Problems of one file: the first thousand, and how many more there were."""

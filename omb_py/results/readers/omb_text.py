@@ -47,35 +47,30 @@ OLD_SYNCHRONIZATIONS = {" passive": "lock", " with flush": "flush"}
 HUNDREDTHS, THOUSANDTH = r"\d{1,15}\.\d\d", r"\d{1,15}\.\d\d\d|-"
 COUNT, SIZE = r"\d{1,18}", r"0|[1-9]\d{0,17}"
 HEADINGS = {
-    "Latency (us)": "latency_us",
-    "Latency [us]": "latency_us",
-    "Avg Latency(us)": "latency_us",
-    "Min Latency(us)": "latency_min_us",
-    "Max Latency(us)": "latency_max_us",
-    "Iterations": "iterations",
-    "Bandwidth (MB/s)": "bandwidth_MBps",
-    "Bi-Bandwidth (MB/s)": "bandwidth_MBps",
-    "Bandwidth [MB/s]": "bandwidth_MBps",
-    "MB/s": "bandwidth_MBps",
-    "Messages/s": "messages_per_s",
-    "Overall(us)": "overall_us",
-    "Compute(us)": "compute_us",
-    "Coll. Init(us)": "start_us",
-    "MPI_Test(us)": "test_us",
-    "MPI_Wait(us)": "wait_us",
-    "Pure Comm.(us)": "latency_us",
-    "Min Comm.(us)": "latency_min_us",
-    "Max Comm.(us)": "latency_max_us",
-    "Overlap(%)": "overlap_percent",
-    "Validation": "validation",
-    "Transmit Size": "payload_bytes",
-    "Late Starts": "late_starts",
+    heading: column
+    for column, headings in {
+        "latency_us": "Latency (us)|Latency [us]|Avg Latency(us)|Pure Comm.(us)",
+        "latency_min_us": "Min Latency(us)|Min Comm.(us)",
+        "latency_max_us": "Max Latency(us)|Max Comm.(us)",
+        "bandwidth_MBps": "Bandwidth (MB/s)|Bi-Bandwidth (MB/s)|Bandwidth [MB/s]|MB/s",
+        "messages_per_s": "Messages/s",
+        "overall_us": "Overall(us)",
+        "compute_us": "Compute(us)",
+        "start_us": "Coll. Init(us)",
+        "test_us": "MPI_Test(us)",
+        "wait_us": "MPI_Wait(us)",
+        "overlap_percent": "Overlap(%)",
+        "iterations": "Iterations",
+        "validation": "Validation",
+        "payload_bytes": "Transmit Size",
+        "late_starts": "Late Starts",
+    }.items()
+    for heading in headings.split("|")
 } | THOUSANDTHS
 """Each heading's column of `Row`."""
 
 CELLS = {
     "iterations": COUNT,
-    "again": COUNT,  # iterations of -f and of --stats, which were printed twice once
     "payload_bytes": COUNT,
     "late_starts": rf"{COUNT}|-",
     "validation": r"[Pp]ass(?:ed)?|[Ff]ail(?:ed)?|-",
@@ -169,16 +164,11 @@ NUMBER = re.compile(r"\d{1,9}")
 
 LAUNCHERS = dict.fromkeys(("-n", "-np", "--np", "--ntasks", "-ntasks"), "ranks")
 PROGRAMS = {
-    "-W": "window",
-    "--window-size": "window",
-    "-l": "in_place",
-    "--in-place": "in_place",
-    "-k": "root",
-    "--root-rank": "root",
-    "-D": "layout",
-    "--ddt": "layout",
-    "-t": "test_calls",
-    "--num-test-calls": "test_calls",
+    **dict.fromkeys(("-W", "--window-size"), "window"),
+    **dict.fromkeys(("-l", "--in-place"), "in_place"),
+    **dict.fromkeys(("-k", "--root-rank"), "root"),
+    **dict.fromkeys(("-D", "--ddt"), "layout"),
+    **dict.fromkeys(("-t", "--num-test-calls"), "test_calls"),
 }
 """Options of launchers and of programs, and the columns that they tell."""
 
@@ -293,7 +283,7 @@ class OmbReading(Reading):
             name = benchmark_of(title, self.program, bool(self.graph))
         table |= {"benchmark": name} | options_of_banner(said.get("how") or "")
         name = table["benchmark"]
-        if name in pairs_only():
+        if any(one.name == name and one.ranks is Ranks.TWO for one in all_benchmarks()):
             table["ranks"] = 2
         if name == "init":
             table["part"] = SESSION if "session" in (said["how"] or "").split(", ") else INIT
@@ -388,8 +378,6 @@ def form_below(header: str, lenient: bool = False) -> Form | None:
         cells = {"bytes": SIZE} if match["size"] else {}
         for heading in HEADING.finditer(match["names"]):
             name = HEADINGS.get(heading[0]) or f"tail_{heading[1].replace('.', '_')}"
-            if name == "iterations" and name in cells:
-                name = "again"
             if name in cells:
                 return None
             cells[name] = CELLS.get(name, HUNDREDTHS)
@@ -454,12 +442,6 @@ def unsized_forms() -> dict[str, Form]:
 def first_columns() -> dict[str, str]:
     """The first column of each benchmark's own table."""
     return {one.name: next(iter(values_of(one, Options()).values())) for one in all_benchmarks()}
-
-
-@cache
-def pairs_only() -> frozenset[str]:
-    """Benchmarks that run on two ranks and no other number."""
-    return frozenset(item.name for item in all_benchmarks() if item.ranks is Ranks.TWO)
 
 
 @cache

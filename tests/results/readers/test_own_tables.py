@@ -98,10 +98,10 @@ def test_a_cell_of_json_is_what_its_column_holds(
     name: str, right: list[Any], wrong: list[Any]
 ) -> None:
     lines = [json.dumps(OBJECT | {name: value}) for value in (*right, *wrong)]
-    told = found(",\n".join(["[", *lines, "]"]).replace("[,", "[") + "\n")
+    told = found("\n".join(lines) + "\n")
     assert [row[name] for row in told.rows] == right
     assert [problem.line for problem in told.problems] == [
-        2 + len(right) + place for place in range(len(wrong))
+        1 + len(right) + place for place in range(len(wrong))
     ]
     assert {problem.text for problem in told.problems} == {
         f"{name} is not what its column holds; left out"
@@ -115,9 +115,9 @@ def test_objects_of_json_are_rows_or_begin_a_run() -> None:
         {"benchmark": "latency"},
         {"metadata": {"run": "x", "hosts": "a:2"}},
     ]
-    told = found("[\n" + ",\n".join(map(json.dumps, lines)) + ',\n{"run": "x", "bench\n]\n')
-    assert told.rows == [OBJECT | {"percentiles": "p50=1.25 p99=2", "line": 3}]
+    told = found("\n".join(map(json.dumps, lines)) + '\n{"run": "x", "bench\n')
+    assert told.rows == [OBJECT | {"percentiles": "p50=1.25 p99=2", "line": 2}]
     assert told.runs == {"x": {"run": "x", "ranks": "2", "hosts": "a:2"}}
     assert [(problem.line, problem.text) for problem in told.problems] == [
-        (6, "an incomplete object, left out")
+        (5, "an incomplete object, left out")
     ]

@@ -342,27 +342,6 @@ def test_words_of_a_banner_that_are_not_known_are_a_variant() -> None:
     }
 
 
-EARLIER = """
-# OSU MPI Allreduce Latency Test v7.4 (omb-py 0.1.0: buffer numpy, binding native, UCX_TLS=tcp)
-# Datatype: MPI_INT.
-# Size       Avg Latency(us)   Min Latency(us)   Max Latency(us)  Iterations        Median(us)\
-        Iterations  P50 Tail Lat(us)  P99.9 Tail Lat(us)
-4                       1.00              0.90              1.10        1000             0.990\
-              1000              0.99              2.50
-"""
-
-
-def test_text_of_earlier_versions_is_read(tmp_path: Path) -> None:
-    (tmp_path / "earlier.txt").write_text(EARLIER.replace("\\\n", ""))
-    results = load(tmp_path / "earlier.txt")
-    assert results.problems == ()
-    (only,) = results.rows.itertuples()
-    assert (only.latency_us, only.sample_p50_us, only.iterations) == (1.0, 0.99, 1000)
-    assert only.percentiles == "p50=0.99 p99.9=2.50"
-    assert (only.binding, only.variant) == ("native", "UCX_TLS=tcp")
-    assert pd.isna(only.placement)
-
-
 def test_a_damaged_part_of_the_start_is_left_out(tmp_path: Path) -> None:
     benchmark = find_benchmark("import_time")
     write(benchmark, Options(), random.Random(2), tmp_path)

@@ -1,4 +1,4 @@
-"""Our own JSON: an object on each line, in files of older versions in an array."""
+"""Our own JSON: an object on each line."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class JsonReader:
         found = Found()
         notes = Notes(source, found.problems)
         for index, line in enumerate(source):
-            if "{" not in line or not (text := line.strip().rstrip(",")).startswith("{"):
+            if not line.lstrip().startswith("{"):
                 continue
             try:
-                item = json.loads(text)
+                item = json.loads(line)
             except (ValueError, RecursionError):
                 notes.add(index, "an incomplete object, left out")
                 continue
@@ -44,7 +44,8 @@ class JsonReader:
                 else:
                     found.rows.append(row | {"line": index + 1})
             if len(found.rows) >= ROWS_AT_ONCE:
-                yield found.take_rows()
+                yield Found(rows=found.rows.copy())
+                found.rows.clear()
         notes.finish()
         yield found
 
