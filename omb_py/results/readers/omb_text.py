@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
 from pathlib import PurePath
 from typing import Any
@@ -14,7 +14,7 @@ from omb_py.core.mpi.startup_timer import INIT, SESSION
 from omb_py.core.options import Options
 from omb_py.results.columns import KINDS
 from omb_py.results.readers import BLANKS, Form, LineReader, Reading, Source, form_of
-from omb_py.results.text import THOUSANDTHS, values_of
+from omb_py.results.text import FAILURES, PARTS, THOUSANDTHS, Cell, values_of
 
 TITLE = re.compile(
     r"# (?P<who>OSU|OMB Python|OMB-Py) (?P<old>(?:MPI )?One Sided )?(?P<api>MPI|NCCL|RCCL)"
@@ -104,15 +104,7 @@ LOST_ROW = re.compile(r"\s*(?:\d+\s+)?\d+\.\d\d(?:\s|$)")
 """What rows begin like: with and without sizes, of parts, and of what is not known."""
 
 TIME = r"\d{1,12}(?:\.\d\d)?"
-FAILURES = Form(
-    re.compile(
-        r"(?P<part>\S+(?: \S+)?) +(?P<ranks>\d{1,9}) +(?P<failed>\d{1,9}) +"
-        rf"(?P<latency_min_us>{TIME}) +(?P<latency_us>{TIME}) +(?P<latency_max_us>{TIME})"
-        r" +(?P<iterations>\d{1,9})"
-    ),
-    OF_PART,
-)
-PARTS_OF_START = Form(
+START = Form(
     re.compile(
         rf"(?P<part>\S+) +(?P<latency_min_ms>{TIME}) +(?P<latency_ms>{TIME})"
         rf" +(?P<latency_max_ms>{TIME})"
@@ -128,7 +120,7 @@ START = Form(
     ),
     re.compile("(?!)"),
 )
-"""Rows without sizes and headings of numbers: of failures, `import_time` and osu_init."""
+"""What native OMB prints of the start of a job."""
 
 TOPOLOGY = re.compile(r"Time took to create topology graph:(?P<latency_us>\d{1,12}\.\d\d) us\.")
 PART = re.compile(
@@ -434,8 +426,19 @@ def details(line: str, table: dict[str, Any]) -> bool:
 def unsized_forms() -> dict[str, Form]:
     """Benchmarks whose rows have no headings of numbers, and the form of these rows."""
     starts = {one.name: START for one in all_benchmarks() if one.start_up is not None}
-    failures = {one.name: FAILURES for one in all_benchmarks() if one.recovery is not None}
-    return starts | failures | {"import_time": PARTS_OF_START}
+    failures = [one.name for one in all_benchmarks() if one.recovery is not None]
+    ours = dict.fromkeys(failures, FAILURES) | {"import_time": PARTS}
+    return starts | {name: form_of_table(cells) for name, cells in ours.items()}
+
+
+def form_of_table(cells: Iterable[Cell]) -> Form:
+    """The form of rows that our own text prints; times in milliseconds are called ``_ms``."""
+    found = []
+    for one in cells:
+        pattern = r"\d{1,9}|-" if one.decimals is None else rf"\d{{1,12}}\.\d{{{one.decimals}}}|-"
+        column = str(one.column).replace("_us", "_us" if one.unit == 1 else "_ms")
+        found.append((column, r"\S+(?: \S+)?" if one.least < 0 else pattern))
+    return form_of("", found, OF_PART)
 
 
 @cache

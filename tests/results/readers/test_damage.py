@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from omb_py.analysis.table import load
+from omb_py.core.errors import OmbError
 from tests import ROOT
 from tests.helpers.damage import noisy, without_place
 from tests.helpers.properties import examples
@@ -60,3 +65,25 @@ def test_lines_may_end_in_any_way(path: Path, end: str) -> None:
 def test_no_bytes_make_a_reader_raise(before: bytes, path: Path, cut: int, after: bytes) -> None:
     content = path.read_bytes()
     read("job.log", before + content[:cut] + after + content[cut:] + before)
+
+
+ODD = (b'"', b"\x00", b"nan", b"-1", b"1.5", b"1e999", b"9" * 400, b"{" * 9000, b"[]", b"")
+
+
+@given(st.sampled_from([*FILES, ROOT / "results" / "abi.csv"]), st.randoms())
+@examples(400)
+def test_odd_numbers_and_any_order_are_rows_or_a_sentence(path: Path, chance: Random) -> None:
+    content = path.read_bytes()
+    for number in chance.sample([*re.finditer(rb"\d+(?:\.\d+)?", content)], 1):
+        content = content[: number.start()] + chance.choice(ODD) + content[number.end() :]
+    lines = content.splitlines(keepends=True)
+    if chance.random() < 0.5:
+        lines = chance.sample(lines, len(lines))
+    with TemporaryDirectory() as folder:
+        damaged = Path(folder) / path.name
+        damaged.write_bytes(b"".join(lines))
+        try:
+            load(damaged)
+        except OmbError as error:
+            assert str(error)
+            assert "\n" not in str(error)
