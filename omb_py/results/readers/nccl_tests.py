@@ -194,18 +194,13 @@ class NcclTables(Reading):
     def end_table(self) -> None:
         """The end of a table: now it is known of what, or it is not."""
         rows, self.rows = [row for _, row in self.rows], []
-        pairs = [
-            (one["algbw" + half], one["busbw" + half])
-            for one in rows
-            for half in IN_PLACE.values()
-            if "time" + half in one
-        ]
+        halves = [(row, half) for row in rows for half in IN_PLACE.values() if "time" + half in row]
+        pairs = [(row["algbw" + half], row["busbw" + half]) for row, half in halves]
         pairs = [both for both in pairs if min(map(float, both)) >= TELLING]
         doubled = sum(float(bus) for _, bus in pairs) > 1.01 * sum(float(one) for one, _ in pairs)
-        reason, program = (
-            "",
-            self.program or ("all_reduce" if doubled else None),
-        )  # alone has a factor above 1
+        program, reason = self.program, ""
+        if program is None and doubled:
+            program = "all_reduce"  # which alone has a factor above 1
         if program is None:
             reason = (
                 "neither this file nor its name tells which program printed this table, so it is "
@@ -249,17 +244,10 @@ class NcclTables(Reading):
                 if "time" + half in row:
                     time, algorithm, bus, wrong = (row[name + half] for name in HALF)
                     twice = program in OF_PARTS and algorithm == bus and float(bus) >= equal
-                    yield (
-                        values
-                        | row.get("samples" + half, {})
-                        | {
-                            "in_place": in_place,
-                            "latency_us": float(time),
-                            "algbw_GBps": None if twice else float(algorithm),
-                            "busbw_GBps": float(bus),
-                        }
-                        | self.validation(wrong)
-                    )
+                    times: dict[str, Any] = {"in_place": in_place, "latency_us": float(time)}
+                    times["algbw_GBps"] = None if twice else float(algorithm)
+                    times |= {"busbw_GBps": float(bus)} | row.get("samples" + half, {})
+                    yield values | times | self.validation(wrong)
 
     def validation(self, wrong: str) -> dict[str, str | None]:
         """What the last column tells; errors of old versions may be of rounding."""

@@ -275,7 +275,7 @@ class OmbReading(Reading):
             name = benchmark_of(title, self.program, bool(self.graph))
         table |= {"benchmark": name} | options_of_banner(said.get("how") or "")
         name = table["benchmark"]
-        if any(one.name == name and one.ranks is Ranks.TWO for one in all_benchmarks()):
+        if name in pairs_only():
             table["ranks"] = 2
         if name == "init":
             table["part"] = SESSION if "session" in (said["how"] or "").split(", ") else INIT
@@ -445,6 +445,12 @@ def form_of_table(cells: Iterable[Cell]) -> Form:
 def first_columns() -> dict[str, str]:
     """The first column of each benchmark's own table."""
     return {one.name: next(iter(values_of(one, Options()).values())) for one in all_benchmarks()}
+
+
+@cache
+def pairs_only() -> frozenset[str]:
+    """Benchmarks that run on two ranks and no other number."""
+    return frozenset(item.name for item in all_benchmarks() if item.ranks is Ranks.TWO)
 
 
 @cache
