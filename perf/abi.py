@@ -214,11 +214,11 @@ def draw(path: Path, comparisons: dict[str, Sequence[Line]], facts: str) -> None
     import altair as alt
     import pandas as pd
 
-    from omb_py.analysis.charts.spec import Chart, Layout, Legend, Page, inline, outline, shades
+    from omb_py.analysis.charts.spec import Chart, Layout, Page, inline, look, shades
 
     styles = {name: number for number, name in enumerate(comparisons)}
     rows = [
-        {"call": f"{one.what}, {one.through}", "line": name, "shape": outline(styles[name])}
+        {"call": f"{one.what}, {one.through}", "line": name, "shape": look("markers", styles[name])}
         | {"ratio": one.ratio, "low": one.ratio_low, "high": one.ratio_high}
         for name, lines in comparisons.items()
         for one in lines
@@ -241,7 +241,7 @@ def draw(path: Path, comparisons: dict[str, Sequence[Line]], facts: str) -> None
             base.mark_rule(strokeWidth=1.1).encode(alt.X("low:Q", scale=ends), x2="high:Q"),
             points.encode(alt.X("ratio:Q", scale=ends, axis=axis)),
         ]
-        return Layout([alt.layer(*layers)], left=110, legend=Legend(styles))
+        return Layout([alt.layer(*layers)], left=110, legend=styles)
 
     title = "What the MPI standard's ABI costs"
     chart = Chart("abi", title, (facts,), pd.DataFrame(rows), layout)

@@ -11,9 +11,9 @@ import pandas as pd
 from omb_py.analysis.charts.axes import Measure
 from omb_py.analysis.charts.bars import SEGMENT, bars
 from omb_py.analysis.charts.groups import plain
-from omb_py.analysis.charts.lines import lines, stylish
+from omb_py.analysis.charts.lines import in_panels, lines
 from omb_py.analysis.charts.spec import Chart
-from omb_py.analysis.points import ENDS, distinctions, label
+from omb_py.analysis.points import distinctions, label
 from omb_py.analysis.speedup import PHASES, SERIES
 from omb_py.core.errors import OmbError
 from omb_py.core.text.words import count
@@ -41,24 +41,19 @@ def application_charts(found: pd.DataFrame, kind: str = "speedup") -> dict[str, 
             data = pd.DataFrame(phases(rows), columns=list(SEGMENT))
             charts[name] = Chart(name, title, tuple(facts), data, partial(bars, data, SHARE))
         elif known["ranks"].nunique() > 1:
-            data = speedup_points(known)
-            ranks = [float(count) for count in sorted({1, *data["x"]})]
-            ideal = pd.DataFrame({"line": "ideal", "x": ranks, "value": ranks})
+            names = {"ranks": "x", "speedup": "value", "speedup_low": "low", "speedup_high": "high"}
+            data = known.rename(columns=names)[["line", *names.values(), "runs"]]
+            data = data.assign(title="", spread_low=nan, spread_high=nan)
+            data = in_panels(data.assign(text=data["value"].map("{:.3g}".format)))
+            ideal = pd.DataFrame({"x": sorted({1.0, *data["x"]})})
+            ideal = ideal.assign(line="ideal", value=ideal["x"])
             ideal = ideal.merge(data[["panel"]].drop_duplicates(), how="cross")
             layout = partial(lines, data, "ranks", SPEEDUP, ideal)
-            marks = (*facts, "Bars: the minimum and the maximum repeat")
-            charts[name] = Chart(name, title, marks, data, layout, ("ranks", SPEEDUP))
+            facts.append("Bars: the minimum and the maximum repeat")
+            charts[name] = Chart(name, title, tuple(facts), data, layout, ("ranks", SPEEDUP))
     if not charts:
         raise OmbError("no application ran on two numbers of ranks")
     return charts
-
-
-def speedup_points(known: pd.DataFrame) -> pd.DataFrame:
-    """Speed-ups as points of lines."""
-    names = {"ranks": "x", "speedup": "value", "speedup_low": "low", "speedup_high": "high"}
-    data = known.rename(columns=names)[["line", *names.values(), "runs"]]
-    data = data.assign(**dict.fromkeys(ENDS[2:], nan), text=data["value"].map("{:.3g}".format))
-    return stylish([(str(name), part) for name, part in data.groupby("line", sort=False)])
 
 
 def phases(rows: pd.DataFrame) -> Iterator[tuple[object, ...]]:
@@ -66,8 +61,7 @@ def phases(rows: pd.DataFrame) -> Iterator[tuple[object, ...]]:
     several = rows["line"].nunique() > 1
     for row in rows.to_dict("records"):
         ranks = count(row["ranks"], "rank")
-        name = f"{row['line']}, {ranks}" if several else ranks
-        start = 0.0
+        name, start = f"{row['line']}, {ranks}" if several else ranks, 0.0
         for number, phase in enumerate(PHASES):
             share = 100 * row[phase]
             if share > 0:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, isfinite, log2, log10
 from typing import Any
@@ -23,6 +23,10 @@ UNITS = {
 BINARY_UNITS = tuple(
     (2**power / 1e6, f"{name}iB/s") for power, name in ((30, "G"), (20, "M"), (10, "K"))
 )
+
+
+TITLE_ROOM = 4 + ceil(1.2 * TEXT)
+"""Points that the title of an axis takes beside it."""
 
 
 @dataclass(frozen=True)
@@ -84,18 +88,24 @@ def lookup(labels: Mapping[Any, str]) -> str:
     return f"{json.dumps({f'{place:.15g}': text for place, text in labels.items()})}[datum.value]"
 
 
-def names_axis(names: Mapping[int, str], extent: float | None = None, **settings: Any) -> alt.Axis:
+def extent(points: float) -> dict[str, Any]:
+    """Settings of an axis whose labels and ticks take so many points."""
+    return {"minExtent": points, "maxExtent": points}
+
+
+def names_axis(names: Mapping[int, str], points: float | None = None, **settings: Any) -> alt.Axis:
     """An axis of names for numbers of places, which may have several lines.
 
-    Its labels are as wide as ``extent``; ``settings`` of Vega's axis beside them.
+    Its labels are as wide as ``points``; ``settings`` of Vega's axis beside them.
     """
+    known: dict[str, Any] = {"title": None, "ticks": False, "grid": False, "values": list(names)}
+    known["labelExpr"] = f"split({lookup(names)}, '\\n')"
     tall = {at: -4.5 * name.count("\n") for at, name in names.items() if "\n" in name}
-    centred = [{"test": f"datum.value == {at}", "value": value} for at, value in tall.items()]
-    known: dict[str, Any] = {"title": None, "ticks": False, "grid": False}
-    known |= {"values": list(names), "labelExpr": f"split({lookup(names)}, '\\n')"}
-    if extent is not None:
-        known |= {"minExtent": extent, "maxExtent": extent}
-        known |= {"labelOffset": {"condition": centred, "value": 0}} if centred else {}
+    if points is not None:
+        known |= extent(points)
+    if points is not None and tall:
+        centred = [{"test": f"datum.value == {at}", "value": value} for at, value in tall.items()]
+        known["labelOffset"] = {"condition": centred, "value": 0}
     return alt.Axis(**known | settings)
 
 
@@ -111,21 +121,15 @@ class ValueAxis:
     logarithmic: bool
 
     @property
-    def labels(self) -> float:
-        """Points that labels and ticks need beside the axis."""
-        return 7 + widest(self.ticks.values())
-
-    @property
     def left(self) -> float:
         """Points that labels, ticks and title need beside the axis."""
-        return self.labels + 4 + ceil(1.2 * TEXT)
+        return 7 + widest(self.ticks.values()) + TITLE_ROOM
 
-    def axis(self, extent: float | None = None, **settings: Any) -> alt.Axis:
-        """Ticks and title, labels and ticks as wide as ``extent``; ``settings`` of Vega's axis."""
+    def axis(self, left: float | None = None, **settings: Any) -> alt.Axis:
+        """Ticks and title in ``left`` points; ``settings`` of Vega's axis."""
         known: dict[str, Any] = {"title": self.title, "values": list(self.ticks)}
         known["labelExpr"] = lookup(self.ticks)
-        room = {} if extent is None else {"minExtent": extent, "maxExtent": extent}
-        return alt.Axis(**known | room | settings)
+        return alt.Axis(**known | ({} if left is None else extent(left - TITLE_ROOM)) | settings)
 
 
 def value_axis(
@@ -136,28 +140,27 @@ def value_axis(
     """
     known = [float(number) for number in numbers if isfinite(number)]
     factor, name = measure.of([abs(number) for number in known])
-    above = [abs(number) for number in known if number]
+    above = [abs(number) for number in known if number] or [1.0]
+    least, most = min(above), max(above)
     more = 1 / (1 - min(0.6, behind))
     signed = min(known, default=0) < 0
-    logarithmic = measure.unit != "%" and bool(above) and max(above) / min(above) >= 4
+    logarithmic = not signed and measure.unit != "%" and most / least >= 4
     if signed:
-        low, high = -max(above), max(above)
-        powers = decades(min(above) / factor, high / factor)
-        scaled = [*(-power for power in powers if low), 0.0, *powers]
-        scale = alt.Scale(type="symlog", constant=min(above), domain=[low, high], nice=False)
+        low, high = -most, most
+        powers = decades(least / factor, high / factor)
+        scaled = [*(-power for power in powers), 0.0, *powers]
+        scale = alt.Scale(type="symlog", constant=least, domain=[low, high], nice=False)
     elif logarithmic:
-        room = (max(above) / min(above)) ** 0.04
-        low, high = min(above) / room, max(above) * room
+        room = (most / least) ** 0.04
+        low, high = least / room, most * room
         scaled = decades(low / factor, high / factor, 300 if vertical else 10)
         scale = alt.Scale(type="log", domain=[low, low * (high / low) ** more], nice=False)
     else:
-        low, high = 0.0, (max(known, default=1) or 1) * 1.08
-        if measure.unit == "%":
-            high = max(105.0, high)
+        low, high = 0.0, max(105.0 if measure.unit == "%" else 0.0, 1.08 * most)
         scaled = even(high / factor)
         scale = alt.Scale(type="linear", domain=[low, high * more], nice=False)
-    ticks = {float(f"{tick * factor:.15g}"): number_text(tick) for tick in scaled}
-    return ValueAxis(measure.label(name), ticks, scale, low, high, logarithmic and not signed)
+    ticks = {float(f"{tick * factor:.15g}"): f"{tick:.6g}" for tick in scaled}
+    return ValueAxis(measure.label(name), ticks, scale, low, high, logarithmic)
 
 
 def decades(low: float, high: float, most: float = 300) -> list[float]:
@@ -178,57 +181,35 @@ def even(high: float) -> list[float]:
     return [float(f"{step * n:.12g}") for n in range(int(high / step) + 1)]
 
 
-def number_text(value: float) -> str:
-    """A tick's number.
+def ticks_along(x: str, values: Iterable[float], most: float) -> dict[float, str]:
+    """About ``most`` of the sizes or numbers of ranks with their labels, in even steps.
 
-    >>> [number_text(value) for value in (0.2, 1500.0, 1e5, 2e6)]
-    ['0.2', '1500', '100000', '2e6']
-    """
-    return f"{value:.6g}".replace("e+0", "e").replace("e-0", "e-")
+    Of ranks powers of two where not all fit; 0 bytes always.
 
-
-def size_ticks(sizes: Sequence[float], room: float, label: float = 32.0) -> dict[float, str]:
-    """Sizes whose labels fit in ``room`` points: all, or 0 and others in even steps.
-
-    >>> list(size_ticks([0, 1, 2, 4, 8, 16, 32], 130).values())
+    >>> list(ticks_along("bytes", [0, 1, 2, 4, 8, 16, 32], 4).values())
     ['0 B', '4 B', '16 B']
     """
-    ordered = sorted(set(sizes))
-    positive = [size for size in ordered if size > 0]
-    step = ceil(len(ordered) / max(2, int(room / label)))
-    chosen = positive[::step]
-    if len(positive) < len(ordered):
-        chosen = [0, *(chosen if step == 1 else chosen[1:])]
-    return {size: size_text(size) for size in chosen}
+    ordered = sorted(set(values))
+    step = ceil(len(ordered) / max(2, int(most)))
+    if x == "ranks" and step > 1:
+        ordered = [one for one in ordered if log2(one) % 1 == 0] or ordered
+        step = ceil(len(ordered) / max(2, int(most)))
+    chosen = ordered[::step]
+    if ordered[0] == 0 and step > 1:  # its label is as wide as others, but has no tick beside it
+        chosen = [0, *ordered[step + 1 :: step]]
+    return {at: size_text(at) if x == "bytes" else f"{at:g}" for at in chosen}
 
 
-def size_axis(sizes: Sequence[float], room: float, **settings: Any) -> alt.X:
-    """X with all message sizes in their order, as far apart from each other."""
-    ticks = size_ticks(sizes, room)
-    axis: dict[str, Any] = {"title": "Message size", "values": list(ticks)}
-    axis |= {"labelExpr": lookup(ticks)} | settings
-    scale = alt.Scale(type="point", domain=sorted(set(sizes)), padding=0.4)
-    return alt.X("x:O", axis=alt.Axis(**axis), scale=scale)
-
-
-def rank_ticks(ranks: Sequence[float], room: float) -> list[float]:
-    """Numbers of ranks whose labels fit in ``room`` points; powers of two where not all do."""
-    counts = sorted(set(ranks))
-    most = max(3, int(room / 24))
-    if len(counts) > most:
-        counts = [count for count in counts if log2(count) % 1 == 0] or counts
-        counts = counts[:: ceil(len(counts) / most)]
-    return counts
-
-
-def rank_axis(ranks: Sequence[float], room: float, **settings: Any) -> alt.X:
-    """X as a logarithmic axis of numbers of ranks, of ``room`` points."""
-    low, high = min(ranks), max(ranks)
+def along_axis(x: str, values: Sequence[float], room: float, **settings: Any) -> alt.X:
+    """X of ``room`` points: sizes in their order, as far apart from each other; ranks by powers."""
+    ticks = ticks_along(x, values, room / (32 if x == "bytes" else 24))
+    known: dict[str, Any] = {"values": list(ticks), "labelExpr": lookup(ticks)}
+    known["title"] = "Message size" if x == "bytes" else "Ranks"
+    axis = alt.Axis(**known | settings)
+    if x == "bytes":
+        scale = alt.Scale(type="point", domain=sorted(set(values)), padding=0.4)
+        return alt.X("x:O", axis=axis, scale=scale)
+    low, high = min(values), max(values)
     edge = max(1.04, (high / low) ** 0.04)
-    axis: dict[str, Any] = {
-        "title": "Ranks",
-        "values": rank_ticks(ranks, room),
-        "format": "d",
-    } | settings
     scale = alt.Scale(type="log", base=2, domain=[low / edge, high * edge], nice=False)
-    return alt.X("x:Q", axis=alt.Axis(**axis), scale=scale)
+    return alt.X("x:Q", axis=axis, scale=scale)

@@ -10,7 +10,7 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from omb_py.analysis.charts.axes import Measure, ValueAxis, names_axis, value_axis
+from omb_py.analysis.charts.axes import Measure, names_axis, value_axis
 from omb_py.analysis.charts.groups import Choice, Group, groups, plain
 from omb_py.analysis.charts.lines import INTERVAL, by_kind_of_line, lines
 from omb_py.analysis.charts.spec import (
@@ -18,7 +18,6 @@ from omb_py.analysis.charts.spec import (
     LABEL,
     Chart,
     Layout,
-    Legend,
     Page,
     heading,
     inline,
@@ -72,24 +71,23 @@ def phases(group: Group) -> Iterator[Chart]:
     for values, members in by(group.rows, list(group.lines)):
         name = line_name(values, group.lines) if values else group.benchmark
         medians = members.groupby("part", sort=False)["value"].median()
-        counts += members.groupby("part").size().tolist()
         total = members[members["part"] == TOTAL]
+        counts.append(len(total))
         ends = (total["value"].min(), total["value"].max())
         if len(total) == 1:
             ends = (total["latency_min_us"].iloc[0], total["latency_max_us"].iloc[0])
-        last = (group.measure.text(medians[TOTAL]), *ends)
         at, own = 0.0, [part for part in names if part in medians]
         for part in own:
+            last = (group.measure.text(medians[TOTAL]), *ends)
             behind = last if part == own[-1] else ("", nan, nan)
             found.append((name, part, at, at + medians[part], names.index(part), *behind))
             at += medians[part]
-    again = f", of which bars are medians of up to {max(counts)} runs" * (max(counts) > 1)
     whiskers = by_kind_of_line(
         "the minimum and maximum of the runs" * (max(counts) > 1),
         "the minimum and maximum of the ranks" * (min(counts) == 1),
     )
-    notes = [f"Means over the ranks{again}", f"Whiskers: {whiskers}"]
-    yield from charts(group, "parts", found, notes)
+    again = f", of which bars are medians of up to {max(counts)} runs" * (max(counts) > 1)
+    yield from charts(group, "parts", found, [f"Means over the ranks{again}"], whiskers)
 
 
 def single(group: Group) -> Iterator[Chart]:
@@ -97,41 +95,38 @@ def single(group: Group) -> Iterator[Chart]:
     found: list[tuple[Any, ...]] = []
     counts: list[int] = []
     points = points_of(group.rows, group.lines or ["benchmark"])
-    for values, (_, point) in (
-        (key, *part.iterrows()) for key, part in by(points, list(group.lines))
-    ):
+    for values, part in by(points, list(group.lines)):
+        point = part.iloc[0]
         ends = ("low", "high") if point["runs"] == 1 else ("spread_low", "spread_high")
         low, high = (point[end] for end in ends)
         counts += [] if isnan(low) else [int(point["runs"])]
         name = line_name(values, group.lines) if values else group.benchmark
         value = point["value"]
         found.append((name, "", 0.0, value, 1, group.measure.text(value), low, high))
-    sizes = group.rows["bytes"].dropna().unique()
     most = max(counts, default=1)
     whiskers = by_kind_of_line(
         "the minimum and maximum of the runs" * (most > 1), INTERVAL * (1 in counts)
     )
-    notes = [
-        size_text(sizes[0]) if len(sizes) else "",
-        f"Medians of up to {most} runs' {group.measure.statistic or 'value'}s" * (most > 1),
-        f"Whiskers: {whiskers}" * bool(counts),
-    ]
-    yield from charts(group, "bars", found, notes)
+    notes = [size_text(size) for size in group.rows["bytes"].dropna().unique()]
+    if most > 1:
+        notes.append(f"Medians of up to {most} runs' {group.measure.statistic or 'value'}s")
+    yield from charts(group, "bars", found, notes, whiskers)
 
 
 def charts(
-    group: Group, kind: str, found: Sequence[tuple[Any, ...]], notes: Sequence[str]
+    group: Group, kind: str, found: Sequence[tuple[Any, ...]], notes: Sequence[str], whiskers: str
 ) -> Iterator[Chart]:
     """Figures of `MAX_BARS` bars with what they have in common."""
     every = pd.DataFrame(found, columns=list(SEGMENT))
     part = [str(name) for name in group.rows["part"].dropna().unique() if kind == "bars"]
     stem = "-".join([group.name(kind), *(plain(name) for name in part)])
-    title = ": ".join([group.benchmark, *part])
-    facts = (*group.facts(("bytes", "part"), group.lines), *notes)
-    names = list(dict.fromkeys(every["line"]))
+    facts = [*group.facts(("bytes", "part"), group.lines), *notes]
+    facts += [f"Whiskers: {whiskers}"] * bool(whiskers)
+    names = every["line"].drop_duplicates()
     for first in range(0, len(names), MAX_BARS):
         data = every[every["line"].isin(names[first : first + MAX_BARS])]
-        yield Chart(stem, title, facts, data, partial(bars, data, group.measure))
+        layout = partial(bars, data, group.measure)
+        yield Chart(stem, ": ".join([group.benchmark, *part]), tuple(facts), data, layout)
 
 
 def bars(data: pd.DataFrame, measure: Measure, page: Page) -> Layout:
@@ -141,23 +136,26 @@ def bars(data: pd.DataFrame, measure: Measure, page: Page) -> Layout:
     a logarithmic axis.
     """
     parts = {name: style for name, style in zip(data["part"], data["style"], strict=True) if name}
-    names = [wrap(name, LABEL, 0.32 * page.room) for name in dict.fromkeys(data["line"])]
-    labels = 5 + widest(line for lines in names for line in lines)
-    values = data["end"]
+    values, room = data["end"], 0.32 * page.room
+    labels = 5 + widest(line for name in data["line"] for line in wrap(name, LABEL, room))
     dots = not parts and values.min() > 0 and values.max() > APART * values.min()
-    numbers = data[["end", "low", "high"]].to_numpy(float).ravel().tolist()
-    room = (page.room - labels, labels)
-    behind = (8 + widest(data["text"])) / room[0]
-    axis = value_axis(numbers if dots else [max(numbers)], measure, False, behind)
-    view = rows_of(data, axis, room, page, dots)
-    return Layout([view], left=labels, legend=Legend(parts, "square") if parts else None)
+    view = rows_of(data, measure, page.room - labels, labels, page, dots)
+    return Layout([view], labels, legend=parts or None, mark="square")
 
 
 def rows_of(
-    data: pd.DataFrame, axis: ValueAxis, room: tuple[float, float], page: Page, dots: bool = False
+    data: pd.DataFrame,
+    measure: Measure,
+    width: float,
+    labels: float,
+    page: Page,
+    dots: bool = False,
 ) -> Any:
-    """A row for each bar, in an axis and beside labels that have so many points."""
-    width, labels = room
+    """A row for each bar, in axes ``width`` points wide beside names that have ``labels``."""
+    ends = data[["start", "end", "low", "high"]].astype(float)
+    behind = (8 + widest(data["text"])) / width
+    numbers = [*ends.iloc[:, 1:].to_numpy().flat] if dots else [ends.max().max()]
+    axis = value_axis(numbers, measure, False, behind)
     names = ["\n".join(wrap(name, LABEL, max(labels, 40))) for name in dict.fromkeys(data["line"])]
     rows = data.assign(
         row=pd.factorize(data["line"])[0],
@@ -168,19 +166,17 @@ def rows_of(
     y = alt.Y("row:O", scale=alt.Scale(paddingInner=0.35, paddingOuter=0.3), axis=side)
     x = partial(alt.X, scale=axis.scale, axis=axis.axis())
     base = alt.Chart(inline(rows)).encode(y=y)
-    fill = alt.Fill("fill:N", scale=None)
     known = base.transform_filter("isValid(datum.low)")
-    ends = known.mark_tick(size=4, thickness=1, orient="vertical", color=page.color(-1))
-    behind = base.transform_filter("datum.text").encode(x("tip:Q"), text="text:N")
-    bar = base.mark_bar(stroke=page.tint("paper"), strokeWidth=0.4).encode(x2="end:Q")
-    dot = base.mark_point(size=20, opacity=1, strokeWidth=0)
+    whisker = known.mark_tick(size=4, thickness=1, orient="vertical", color=page.color(-1))
+    text = base.transform_filter("datum.text").encode(x("tip:Q"), text="text:N")
+    bar = base.mark_bar(stroke=page.tint("paper"), strokeWidth=0.4).encode(x("start:Q"), x2="end:Q")
+    dot = base.mark_point(size=20, opacity=1, strokeWidth=0).encode(x("end:Q"))
+    fill = alt.Fill("fill:N", scale=None)
     layers = [
-        (dot.encode(x("end:Q")) if dots else bar.encode(x("start:Q"))).encode(
-            fill=fill, tooltip=["line:N", "part:N", "text:N"]
-        ),
+        (dot if dots else bar).encode(fill=fill, tooltip=["line:N", "part:N", "text:N"]),
         known.mark_rule(strokeWidth=1, color=page.color(-1)).encode(x("low:Q"), x2="high:Q"),
-        *(ends.encode(x(f"{end}:Q")) for end in ("low", "high")),
-        behind.mark_text(align="left", dx=5, fontSize=LABEL, color=page.tint("ink")),
+        *(whisker.encode(x(f"{end}:Q")) for end in ("low", "high")),
+        text.mark_text(align="left", dx=5, fontSize=LABEL, color=page.tint("ink")),
     ]
     height = sum(8 + 9.5 * (1 + name.count("\n")) for name in names)
     return alt.layer(*layers).properties(width=width, height=height)
@@ -224,27 +220,23 @@ def overhead(benchmark: str, words: Sequence[str], rows: pd.DataFrame, size: flo
     if barless := list(dict.fromkeys(data["line"][here & ~data["bar"]])):
         facts.append(f"No bars of {' and '.join(barless)}, which would be many times as long")
     name = "-".join(plain(text) for text in (benchmark, "overhead", *words))
-    layout = partial(layers_of, data, base, shown)
-    return Chart(name, benchmark, tuple(facts), data, layout)
+    return Chart(name, benchmark, tuple(facts), data, partial(layers_of, data, base, shown))
 
 
 def added(rows: pd.DataFrame, base: str) -> pd.DataFrame:
     """What each binding adds by library and size: medians and extremes over runs, or of one run
     the interval of the difference."""
-    at = rows.groupby(["mpi", "binding", "bytes"], dropna=False, sort=False)
-    found = pd.DataFrame(
-        {
-            "value": at["added_us"].median(),
-            "base": at["base_us"].median(),
-            "ratio": at["ratio"].median(),
-            "runs": at.size(),
-        }
+    names = {"binding": "line", "bytes": "x", "mpi": "title", "base_us": "base"}
+    named = rows[[*names, "added_us", "added_low_us", "added_high_us", "ratio"]].rename(
+        columns=names
     )
-    once = found["runs"] == 1
+    at = named.groupby(["title", "line", "x"], dropna=False, sort=False)
+    found = at[["base", "ratio"]].median()
+    found = found.assign(value=at["added_us"].median(), runs=at.size(), low=nan, high=nan)
     for end, extreme in (("low", at["added_us"].min()), ("high", at["added_us"].max())):
-        found[f"spread_{end}"] = at[f"added_{end}_us"].first().where(once, extreme)
-    names = {"binding": "line", "bytes": "x", "mpi": "title"}
-    found = found.reset_index().rename(columns=names).assign(low=nan, high=nan)
+        own = at[f"added_{end}_us"].first()
+        found[f"spread_{end}"] = own.where(found["runs"] == 1, extreme)
+    found = found.reset_index()
     found = found[found["line"] != base]
     found["title"] = found["title"].fillna("")
     found["panel"] = pd.factorize(found["title"])[0]
@@ -260,28 +252,23 @@ def added(rows: pd.DataFrame, base: str) -> pd.DataFrame:
 
 def layers_of(data: pd.DataFrame, base: str, size: float | None, page: Page) -> Layout:
     """Bars at one size for each library, and below what is added over all sizes."""
-    parts = [part for _, part in data.groupby("panel")]
-    columns = page.columns(len(parts))
+    columns = page.columns(data["panel"].nunique())
     labels = 5 + widest([base, *data["line"]])
     certain = data[(data["spread_low"] > 0) | (data["spread_high"] < 0)]
-    itself = data.drop_duplicates(["panel", "x"])[["panel", "x", "base"]]
-    itself = itself.rename(columns={"base": "value"}).assign(line=f"{base} itself")
-    sized = data["x"].nunique() > 1 and len(certain) > 0
-    measure = Measure(f"Added to {base}", "us", "median")
-    below = Layout([], columns, labels)
-    if sized:
+    below = Layout([], labels, columns)
+    if data["x"].nunique() > 1 and len(certain):
+        itself = data.drop_duplicates(["panel", "x"])[["panel", "x", "base"]]
+        itself = itself.rename(columns={"base": "value"}).assign(line=f"{base} itself")
+        measure = Measure(f"Added to {base}", "us", "median")
         below = lines(certain, "bytes", measure, itself, page, labels, GAP + labels, bands=True)
-    width = (page.room - below.left - (GAP + labels) * (columns - 1)) / columns
-    words = "Time" if size is None else f"Time of {size_text(size)}"
+    width = page.panel(columns, below.left, GAP + labels) + 8
+    time = Measure("Time" if size is None else f"Time of {size_text(size)}", "us", "median")
     above = []
-    for part in parts:
+    for _, part in data.groupby("panel"):
         segments = pd.DataFrame(segments_of(part, base, size), columns=list(SEGMENT))
-        behind = (8 + widest(segments["text"])) / width
-        ends = [float(segments[["start", "end"]].to_numpy().max())]
-        axis = value_axis(ends, Measure(words, "us", "median"), False, behind)
-        view = rows_of(segments, axis, (width, labels), page)
-        above.append(alt.layer(view, heading(part["title"].iloc[0], width, page)))
-    return Layout([*above, *below.views], columns, below.left, below.legend)
+        view = rows_of(segments, time, width, labels, page)
+        above.append(view.properties(**heading(part["title"].iloc[0], width)))
+    return Layout([*above, *below.views], below.left, columns, below.legend)
 
 
 def segments_of(part: pd.DataFrame, base: str, size: float | None) -> Iterator[tuple[Any, ...]]:

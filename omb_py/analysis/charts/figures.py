@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from altair import VConcatChart
 
 from omb_py.analysis.bounds import Bounds
 from omb_py.analysis.charts.bars import bar_charts, overheads
@@ -80,7 +81,9 @@ def figures(
     known = message_sizes(str(size) for size in sizes)
     request = Request(kind, chosen, known, None if ratio is None else Ratio.parsed(ratio))
     page = Page.parsed(width, theme)
-    return {name: one.altair(page) for name, one in charts(as_results(source), request).items()}
+    found = charts(as_results(source), request)
+    drawn = {name: one.specification(page, captioned=True) for name, one in found.items()}
+    return {name: VConcatChart.from_dict(one, validate=False) for name, one in drawn.items()}
 
 
 def as_results(source: Results | pd.DataFrame) -> Results:

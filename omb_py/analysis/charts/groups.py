@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 
 import pandas as pd
 
@@ -17,7 +16,6 @@ from omb_py.analysis.points import (
     caption_part,
     common,
     distinctions,
-    number,
     without_implied,
 )
 from omb_py.analysis.select import no_column
@@ -135,23 +133,17 @@ def benchmarks(
 
 
 def panel_columns(rows: pd.DataFrame, columns: Sequence[str]) -> tuple[str, ...]:
-    """The columns whose values become panels, so that none has more than `MAX_LINES` lines.
+    """The columns whose values become panels, so that these have `MAX_LINES` lines where they can.
 
-    None where all lines go into one panel; those of `PANELS_FIRST`, which leave more lines, where
-    no columns make at most `MAX_PANELS`.
+    None where all lines go into one panel; `PANELS_FIRST`, then those of the fewest values.
     """
     rows = rows[list(columns)].drop_duplicates()
-    if len(rows) <= MAX_LINES or not columns:
-        return ()
     places = {name: place for place, name in enumerate(PANELS_FIRST)}
-    candidates = sorted(columns, key=lambda name: (places.get(name, 9), rows[name].nunique()))
-    for count in range(1, len(columns)):
-        for chosen in combinations(candidates, count):
-            others = [name for name in columns if name not in chosen]
-            parts = [number(members, others) for _, members in by(rows, list(chosen))]
-            if 1 < len(parts) <= MAX_PANELS and max(parts) <= MAX_LINES:
-                return tuple(name for name in columns if name in chosen)
-    return tuple(name for name in columns if name in PANELS_FIRST and len(columns) > 1)
+    others = sorted(columns, key=lambda name: (places.get(name, 9), rows[name].nunique()))
+    chosen: list[str] = []
+    while len(others) > 1 and max(len(part) for _, part in by(rows, chosen)) > MAX_LINES:
+        chosen.append(others.pop(0))
+    return tuple(name for name in columns if name in chosen)
 
 
 def plain(text: str) -> str:

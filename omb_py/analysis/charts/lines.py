@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from omb_py.analysis.bounds import Bounds, bound_of
-from omb_py.analysis.charts.axes import Measure, rank_axis, size_axis, value_axis
+from omb_py.analysis.charts.axes import TITLE_ROOM, Measure, along_axis, value_axis
 from omb_py.analysis.charts.groups import (
     MAX_PANELS,
     Choice,
@@ -26,13 +26,12 @@ from omb_py.analysis.charts.spec import (
     MAX_LINES,
     Chart,
     Layout,
-    Legend,
     Page,
-    dashes_of,
+    dashes,
     heading,
     inline,
     legend_view,
-    outline,
+    look,
     shades,
     style_numbers,
     together,
@@ -41,8 +40,6 @@ from omb_py.analysis.points import ENDS, along, by, line_name, points_of
 
 CHOSEN_SIZES = 5
 """Message sizes that a figure over ranks shows unless they are named."""
-
-POINT = ["x", "value", "runs", *ENDS]
 
 INTERVAL = "95\N{NO-BREAK SPACE}% interval of the median"
 
@@ -93,10 +90,7 @@ def some_sizes(rows: pd.DataFrame) -> list[int]:
     """A few message sizes that all numbers of ranks have, the minimum and the maximum with them."""
     counts = rows.groupby("bytes")["ranks"].nunique()
     sizes = sorted(counts[counts == counts.max()].index)
-    last = len(sizes) - 1
-    places = range(len(sizes))
-    if len(sizes) > CHOSEN_SIZES:
-        places = [round(n * last / (CHOSEN_SIZES - 1)) for n in range(CHOSEN_SIZES)]  # type: ignore[assignment]
+    places = np.linspace(0, len(sizes) - 1, min(CHOSEN_SIZES, len(sizes))).round().astype(int)
     return [sizes[place] for place in places]
 
 
@@ -124,66 +118,61 @@ def charts(
 
 
 def panels(group: Group, x: str, columns: Sequence[str]) -> pd.DataFrame:
-    """The points of a group's lines, in panels that each have `MAX_LINES` of them at most.
-
-    A line has the same style in all panels where there are styles enough.
-    """
+    """The points of a group's lines in panels."""
     apart = panel_columns(group.rows, columns)
     others = [name for name in columns if name not in apart]
     points = points_of(group.rows, [*columns, x]).assign(x=lambda points: points[x])
-    found, number = [], 0
-    for values, members in by(points, list(apart)):
-        every = [
-            (line_name(key, others) if others else group.benchmark, line.sort_values("x"))
-            for key, line in by(members, others)
-        ]
-        part = stylish(every, line_name(values, apart) if apart else "", number)
-        number = int(part["panel"].max()) + 1
-        found.append(part)
+    found = []
+    for key, line in by(points, [*apart, *others]):
+        title = line_name(key[: len(apart)], apart) if apart else ""
+        name = line_name(key[len(apart) :], others) if others else group.benchmark
+        found.append(line.sort_values("x").assign(title=title, line=name))
+    data = in_panels(pd.concat(found, ignore_index=True))
+    return data.assign(text=[group.measure.text(value) for value in data["value"]])
+
+
+def in_panels(rows: pd.DataFrame) -> pd.DataFrame:
+    """Points of lines with the ``panel`` of their ``title``, and the ``style`` of their ``line``.
+
+    A panel has `MAX_LINES` of them at most. A line has the same style in all panels where there
+    are styles enough.
+    """
+    found: list[pd.DataFrame] = []
+    for _, part in rows.groupby("title", sort=False):
+        names = part["line"].drop_duplicates()
+        for own in np.array_split(names.to_numpy(), -(-len(names) // MAX_LINES)):
+            styles = part["line"].map(style_numbers(own))
+            found.append(part.assign(panel=len(found), style=styles)[styles.notna()])
     data = pd.concat(found, ignore_index=True)
-    names = list(dict.fromkeys(data["line"]))
+    names = data["line"].drop_duplicates()
     if len(names) <= MAX_LINES:
         data["style"] = data["line"].map(style_numbers(names))
-    measure = group.measure
-    data["text"] = [measure.text(value) for value in data["value"]]
-    return data
-
-
-def stylish(
-    every: Sequence[tuple[str, pd.DataFrame]], title: str = "", number: int = 0
-) -> pd.DataFrame:
-    """Lines as panels from a ``number`` on, of `MAX_LINES` at most, with styles of their own."""
-    found = []
-    parts = -(-len(every) // MAX_LINES)
-    for panel, places in enumerate(np.array_split(np.arange(len(every)), parts), number):
-        styles = style_numbers(every[at][0] for at in places)
-        for at in places:
-            name, rows = every[at]
-            own = {"line": name, "panel": panel, "title": title, "style": styles[name]}
-            found.append(rows[POINT].assign(**own))
-    return pd.concat(found, ignore_index=True)
+    return data.astype({"style": int})
 
 
 def marks(data: pd.DataFrame, statistic: str) -> list[str]:
     """What points, bars and bands are, where there are any."""
     several = data["runs"] > 1
-    shaded = data["panel"].map(data.groupby("panel")["line"].nunique() <= 4)
+    shaded = banded(data)
     samples = shaded & ~several & data["spread_low"].notna()
-    found = []
-    if several.any():
-        most = data["runs"].max()
-        found.append(f"Points are medians of up to {most} runs' {statistic or 'value'}s")
     spans = by_kind_of_line(
         "the minimum to the maximum of the runs" * bool(several.any()),
         "the smallest sample to the 95th percentile" * bool(samples.any()),
     )
-    if spans:
-        found.append(f"{'Bands' if shaded.any() else 'Thin bars'}: {spans}")
-    if samples.any() and (shaded & ~several & data["spread_low"].isna()).any():
-        found.append("No band where there are no samples, or a mean is outside it")
-    if data["low"].notna().any():
-        found.append(f"Bars: {INTERVAL}{' of a single run' * bool(several.any())}")
-    return found
+    none = samples.any() and (shaded & ~several & data["spread_low"].isna()).any()
+    most = int(data["runs"].max())
+    found = [
+        f"Points are medians of up to {most} runs' {statistic or 'value'}s" * (most > 1),
+        f"{'Bands' if shaded.any() else 'Thin bars'}: {spans}" * bool(spans),
+        "No band where there are no samples, or a mean is outside it" * bool(none),
+        f"Bars: {INTERVAL}{' of a single run' * (most > 1)}" * bool(data["low"].notna().any()),
+    ]
+    return [fact for fact in found if fact]
+
+
+def banded(data: pd.DataFrame) -> pd.Series:
+    """Whether a point's panel has so few lines that spreads are bands."""
+    return data["panel"].map(data.groupby("panel")["line"].nunique() <= 4)
 
 
 def by_kind_of_line(of_runs: str, of_one: str) -> str:
@@ -215,49 +204,46 @@ def lines(
     """
     if beside is None:
         beside = pd.DataFrame(columns=["panel", "line", "x", "value"])
-    many = data["panel"].map(data.groupby("panel")["line"].nunique() > 4) & (not bands)
-    hidden = many & (data["runs"] == 1)  # of samples, which would be as long as bars of runs
+    shaded = banded(data) | bands
+    hidden = ~shaded & (data["runs"] == 1)  # of samples, which would be as long as bars of runs
     data = data.assign(**{end: data[end].mask(hidden) for end in ENDS[2:]})
-    parts = [(number, part) for number, part in data.groupby("panel")]
+    parts = list(data.groupby("panel"))
     columns = page.columns(len(parts))
-    values = data[["value", *ENDS]].to_numpy(float).ravel()
-    axis = value_axis([*values, *beside["value"]], measure)
+    axis = value_axis([*data[["value", *ENDS]].to_numpy(float).flat, *beside["value"]], measure)
     left = max(left, axis.left)
-    width = (page.room - left - gap * (columns - 1)) / columns - 8
+    width = page.panel(columns, left, gap)
     height = max(100.0, width * (0.62 if len(parts) == 1 and not page.is_wide else 0.46))
     styles = data.drop_duplicates(["line", "style"]).set_index("line")["style"]
     shared = styles.index.is_unique and styles.is_unique
     views = []
     for place, (number, part) in enumerate(parts):
-        first, lowest = place % columns == 0, place + columns >= len(parts)
-        below: dict[str, Any] = {} if lowest else {"labels": False, "title": None}
-        across = [*data["x"], *beside["x"]]
-        along = (size_axis if x == "bytes" else rank_axis)(across, width, **below)
-        side = axis.axis(left - axis.left + axis.labels)
-        if not first:
-            side = axis.axis(4, labels=False, title=None)
+        below = {} if place + columns >= len(parts) else {"labels": False, "title": None}
+        across = along_axis(x, [*data["x"], *beside["x"]], width, **below)
+        side = axis.axis(left)
+        if place % columns:
+            side = axis.axis(TITLE_ROOM + 4, labels=False, title=None)
         up = partial(alt.Y, scale=axis.scale, axis=side)
         others = beside[beside["panel"] == number]
-        layers = panel(part, along, up, others, page, bands or not many[part.index].any())
-        if title := part["title"].iloc[0]:
-            layers.append(heading(str(title), width, page))
-        view = alt.layer(*layers).properties(width=width, height=height)
+        own = named(part, others)
+        layers = panel(part, own, across, up, others, page, bool(shaded[part.index].all()))
+        title = heading(str(part["title"].iloc[0]), width)
+        view = alt.layer(*layers).properties(width=width, height=height, **title)
         if not shared:
-            own = part.drop_duplicates("line").set_index("line")["style"].to_dict()
-            legend = legend_view(Legend(named(own, others)), page, width, 0.0)
-            view = together("vconcat", [legend, view], spacing=4)
+            view = together("vconcat", [legend_view(own, page, room=width), view], spacing=4)
         views.append(view)
-    every = named(styles.to_dict(), beside)
-    return Layout(views, columns, left, Legend(every) if shared and len(every) > 1 else None)
+    every = named(data, beside)
+    return Layout(views, left, columns, every if shared and len(every) > 1 else None)
 
 
-def named(styles: Mapping[str, int], beside: pd.DataFrame) -> dict[str, int]:
+def named(data: pd.DataFrame, beside: pd.DataFrame) -> dict[str, int]:
     """Styles of lines, and of those beside them."""
+    styles = data.drop_duplicates("line").set_index("line")["style"].to_dict()
     return {**styles, **dict.fromkeys(beside["line"], -1)}
 
 
 def panel(
     data: pd.DataFrame,
+    styles: Mapping[str, int],
     x: alt.X,
     y: Callable[[str], alt.Y],
     beside: pd.DataFrame,
@@ -265,23 +251,19 @@ def panel(
     bands: bool,
 ) -> list[Any]:
     """Layers of lines: ``bands`` of the spread or else bars, intervals, lines, and points."""
-    own = data.drop_duplicates("line").set_index("line")["style"].to_dict()
-    every = named(own, beside)
-    color = alt.Color("line:N", scale=shades(every, page), legend=None)
-    dashes = alt.Scale(domain=list(every), range=[dashes_of(at) for at in every.values()])
-    dash = alt.StrokeDash("line:N", scale=dashes, legend=None)
-    shown = data.assign(shape=[outline(at) for at in data["style"]])
+    color = alt.Color("line:N", scale=shades(styles, page), legend=None)
+    dash = alt.StrokeDash("line:N", scale=dashes(styles), legend=None)
+    shown = data.assign(shape=[look("markers", at) for at in data["style"]])
     shown["zero"] = shown["x"] == 0  # 0 bytes are no smaller message, but none: no line leads there
-    base = alt.Chart(inline(shown)).encode(
-        x, y("value:Q"), color=color, detail=alt.Detail("zero:N")
-    )
+    base = alt.Chart(inline(shown)).encode(x, y("value:Q"), color=color, detail="zero:N")
     spread = base.transform_filter("isValid(datum.spread_low)")
-    spread = spread.encode(y("spread_low:Q"), y2=alt.Y2("spread_high:Q"))
-    known = base.transform_filter("isValid(datum.low)")
+    spread = spread.encode(y("spread_low:Q"), y2="spread_high:Q")
     bars = spread.mark_rule(strokeWidth=0.6, opacity=0.6)
-    layers: list[Any] = [bars.transform_filter("datum.zero"), spread.mark_area(opacity=0.15)]
-    layers = layers if bands else [bars]
-    layers.append(known.mark_rule(strokeWidth=0.8).encode(y("low:Q"), y2=alt.Y2("high:Q")))
+    layers: list[Any] = [bars]
+    if bands:
+        layers = [bars.transform_filter("datum.zero"), spread.mark_area(opacity=0.15)]
+    known = base.transform_filter("isValid(datum.low)")
+    layers.append(known.mark_rule(strokeWidth=0.8).encode(y("low:Q"), y2="high:Q"))
     ends = known.mark_tick(size=3, thickness=0.6)
     layers += [ends.encode(y("low:Q")), ends.encode(y("high:Q"))]
     layers.append(base.mark_line(strokeWidth=1.1).encode(strokeDash=dash))
@@ -290,6 +272,6 @@ def panel(
         layers.append(dotted.encode(x, y("value:Q"), color=color, strokeDash=dash))
     points = base.mark_point(filled=True, size=12, opacity=1)
     points = points.encode(stroke=alt.value(page.tint("paper")), strokeWidth=alt.value(0.3))
-    tip = [alt.Tooltip(name) for name in ("line:N", "text:N", "runs:Q")]
-    layers.append(points.encode(shape=alt.Shape("shape:N", scale=None), tooltip=tip))
+    shape = alt.Shape("shape:N", scale=None)
+    layers.append(points.encode(shape=shape, tooltip=["line:N", "text:N", "runs:Q"]))
     return layers

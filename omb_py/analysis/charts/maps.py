@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
-from math import ceil, exp, log2
 from typing import Any
 
 import altair as alt
 import numpy as np
 import pandas as pd
 
-from omb_py.analysis.charts.axes import Measure, lookup, names_axis, value_axis
+from omb_py.analysis.charts.axes import TITLE_ROOM, Measure, decades, even, names_axis
 from omb_py.analysis.charts.groups import Choice, benchmarks, groups, plain
-from omb_py.analysis.charts.spec import (
-    LABEL,
-    SMALL,
-    TEXT,
-    Chart,
-    Layout,
-    Page,
-    inline,
-    widest,
-    wrap,
-)
+from omb_py.analysis.charts.spec import LABEL, SMALL, Chart, Layout, Page, inline, widest, wrap
 from omb_py.analysis.pairs.findings import judge
 from omb_py.analysis.pairs.matrix import Matrix, matrices
 from omb_py.analysis.points import along, by, caption_part, line_name, points_of
@@ -75,80 +64,58 @@ def heat_maps(rows: pd.DataFrame, choice: Choice, ratio: Ratio | None = None) ->
         axes = ["bytes", *(choice.lines or along(part, "ranks")), *own]
         for group in groups(part, axes, replace(choice, lines=())):
             measure, name, notes = group.measure, group.name("heat"), group.facts(axes, [])
-            cells = medians(group.rows, across)
+            points = points_of(group.rows, [*own, *across, "bytes"])
+            keys = zip(*(points[column] for column in across), strict=True)
+            points["line"] = [line_name(key, across) for key in keys]
             if ratio:
-                said = group.rows[ratio.column]
-                above, below = ratio.above, ratio.below
-                cells = medians(group.rows[said == above], across) / medians(
-                    group.rows[said == below], across
+                said, above, below = points[ratio.column], ratio.above, ratio.below
+                sides = (
+                    points[said == side].set_index(["line", "bytes"]) for side in (above, below)
                 )
+                top, bottom = (side["value"] for side in sides)
+                points = (top / bottom).dropna().reset_index()
                 name = group.name(f"ratio-{ratio.column}-{above}-{below}")
                 worse = "slower" if measure.unit == "us" else "faster"
                 notes += [f"{caption_part(ratio.column, above)} / {below}"]
                 notes += [f"Above 1, {above} is {worse} than {below}"]
                 measure = Measure(f"{measure.words}, {above} / {below}", "")
-            data = pd.DataFrame({"value": cells.dropna()}).reset_index()
+            data = points.rename(columns={"bytes": "size"})[["line", "size", "value"]]
             if data["size"].nunique() > 1 and (data["line"].nunique() > 1 or ratio):
-                known = set(data["line"])
                 order = (line_name(key, across) for key, _ in by(group.rows, across))
-                names = dict(enumerate(name for name in order if name in known))
-                sizes = dict(enumerate(sorted(data["size"].unique())))
-                data["x"] = data["line"].map({name: at for at, name in names.items()})
-                data["y"] = data["size"].map({size: at for at, size in sizes.items()})
+                names = [name for name in dict.fromkeys(order) if name in set(data["line"])]
                 data["text"] = [measure.text(value) for value in data["value"]]
-                down = {at: size_text(size) for at, size in sizes.items()}
-                layout = partial(heat, data, measure, names, down)
+                layout = partial(heat, data, measure, names)
                 yield Chart(name, group.benchmark, tuple(notes), data, layout)
 
 
-def medians(rows: pd.DataFrame, across: Sequence[str]) -> pd.Series:
-    """The median over the runs of each cell, by ``line`` and ``size``."""
-    points = points_of(rows, [*across, "bytes"])
-    keys = zip(*(points[name] for name in across), strict=True)
-    names = pd.Series([line_name(key, across) for key in keys], name="line", dtype=object)
-    return points["value"].groupby([names, points["bytes"].rename("size")]).first()
-
-
-def heat(
-    data: pd.DataFrame,
-    measure: Measure,
-    across: Mapping[int, str],
-    down: Mapping[int, str],
-    page: Page,
-) -> Layout:
+def heat(data: pd.DataFrame, measure: Measure, names: Sequence[str], page: Page) -> Layout:
     """Cells with their numbers where these fit, sizes downwards."""
+    sizes = sorted(data["size"].unique())
+    down = {at: size_text(size) for at, size in enumerate(sizes)}
     labels = 5 + widest(down.values())
-    left = labels + 4 + ceil(1.2 * TEXT)
-    width = page.room - left
-    step = width / len(across)
-    fits = widest(data["text"], SMALL) <= step - 2
-    texts = [text if fits else text.replace(" ", "\n") for text in data["text"]]
-    tall = 1 + max(text.count("\n") for text in texts)
-    upright = widest(word for name in across.values() for word in name.split()) > step - 4
-    heads = {
-        at: name if upright else "\n".join(wrap(name, LABEL, step - 4))
-        for at, name in across.items()
-    }
-    padding = 3 + 9 * max(text.count("\n") for text in heads.values())
-    top = names_axis(
-        heads, domain=False, orient="top", labelAngle=-90 if upright else 0, labelPadding=padding
-    )
-    x = alt.X("x:O", axis=top)
-    y = alt.Y("y:O", axis=names_axis(down, labels, domain=False, title="Message size"))
+    width = page.room - labels - TITLE_ROOM
+    step = width / len(names)
+    upright = widest(word for name in names for word in name.split()) > step - 4
+    heads = names if upright else ["\n".join(wrap(name, LABEL, step - 4)) for name in names]
+    top: dict[str, Any] = {"labelPadding": 3 + 9 * max(name.count("\n") for name in heads)}
+    top |= {"orient": "top", "labelAngle": -90 if upright else 0}
+    texts = data["text"]
+    if widest(texts, SMALL) > step - 2:
+        texts = texts.str.replace(" ", "\n")
+    tall = 1 + int(texts.str.count("\n").max())
     color, dark = colors(data["value"], measure, width)
-    base = alt.Chart(inline(data.assign(text=texts, dark=dark))).encode(x, y)
+    x = alt.X("x:O", axis=names_axis(dict(enumerate(heads)), domain=False, **top))
+    y = alt.Y("y:O", axis=names_axis(down, labels, domain=False, title="Message size"))
+    places = {"x": data["line"].map(names.index), "y": data["size"].map(sizes.index)}
+    base = alt.Chart(inline(data.assign(text=texts, dark=dark, **places))).encode(x, y)
     layers: list[Any] = [base.mark_rect().encode(color=color, tooltip=["line:N", "text:N"])]
-    if widest(" ".join(texts).split(), SMALL) <= step - 2 or fits:
+    if widest(" ".join(texts).split(), SMALL) <= step - 2:
         ink = alt.condition("datum.dark", alt.value("white"), alt.value("black"))
-        style: dict[str, Any] = {
-            "fontSize": SMALL,
-            "lineBreak": "\n",
-            "lineHeight": 8,
-            "dy": -4 * (tall - 1),
-        }
-        layers.append(base.mark_text(baseline="middle", **style).encode(text="text:N", color=ink))
-    size = {"width": width, "height": len(down) * (6 + 9 * tall)}
-    return Layout([alt.layer(*layers).properties(**size)], left=left)
+        look: dict[str, Any] = {"lineBreak": "\n", "lineHeight": 8, "dy": -4 * (tall - 1)}
+        mark = base.mark_text(baseline="middle", fontSize=SMALL, **look)
+        layers.append(mark.encode(text="text:N", color=ink))
+    view = alt.layer(*layers).properties(width=width, height=len(down) * (6 + 9 * tall))
+    return Layout([view], labels + TITLE_ROOM)
 
 
 def colors(
@@ -160,33 +127,23 @@ def colors(
     """
     above = values[values > 0].astype(float)
     low, high = float(above.min()), max(float(above.max()), 1.1 * float(above.min()))
-    title = measure.words
-    scheme: Any = "cividis" if measure.unit else "purpleorange"
-    kind: Any = "linear" if measure.unit == "%" else "log"
+    kind: Any = "log"
+    factor, unit = measure.of([low, high])
     if not measure.unit:
-        high = max(1.1, exp(float(np.abs(np.log(above)).max())))
+        high = max(1.1, high, 1 / low)
         low = 1 / high
-        step = 2.0 ** max(1, round(log2(high) / 3)) if high >= 4 else high**0.5
-        powers = (step**n for n in range(-3, 4) if low * 0.999 <= step**n <= high * 1.001)
-        ticks = {tick: f"{tick:.3g}" for tick in powers}
     elif measure.unit == "%":
-        low, high, title = 0.0, 100.0, measure.label("%")
-        ticks = {float(n): str(n) for n in range(0, 101, 20)}
-    else:
-        axis = value_axis([low, high], measure)
-        title, ticks = axis.title, {at: it for at, it in axis.ticks.items() if low <= at <= high}
+        low, high, kind = 0.0, 100.0, "linear"
     part = values / 100 if kind == "linear" else np.log(values / low) / np.log(high / low)
     dark = (part > 0.5 if is_cost else part < 0.5) if measure.unit else (part - 0.53).abs() > 0.31
+    scheme: Any = "cividis" if measure.unit else "purpleorange"
     scale = alt.Scale(type=kind, domain=[low, high], scheme=scheme, reverse=is_cost, nice=False)
-    look: dict[str, Any] = {
-        "orient": "bottom",
-        "direction": "horizontal",
-        "offset": 8,
-        "titleOrient": "bottom",
-    }
-    look |= {"gradientLength": 0.9 * room, "gradientThickness": 8, "titleAnchor": "middle"}
-    look |= {"values": list(ticks), "labelExpr": lookup(ticks), "tickCount": len(ticks)}
-    legend = alt.Legend(title=title, **look)
+    look: dict[str, Any] = {"orient": "bottom", "direction": "horizontal", "offset": 8}
+    look |= {"titleOrient": "bottom", "titleAnchor": "middle", "gradientThickness": 8}
+    ticks = decades(low / factor, high / factor) if kind == "log" else even(high)
+    look |= {"gradientLength": 0.9 * room, "values": [tick * factor for tick in ticks]}
+    look["labelExpr"] = f"format(datum.value / {factor}, '~r')"
+    legend = alt.Legend(title=measure.label(unit), **look)
     return alt.Color("value:Q", scale=scale, legend=legend), dark
 
 
@@ -200,16 +157,12 @@ def pair_maps(rows: pd.DataFrame, binary: bool = False) -> Iterator[Chart]:
         data["text"] = [measure.text(value) for value in data["value"]]
         data["sender"], data["receiver"] = ([found.name(int(at)) for at in ends] for ends in (y, x))
         ranks, hosts = count(len(found.ranks), "rank"), count(len(set(found.hosts)), "host")
-        yield Chart(
-            f"{plain(found.benchmark)}-pairs-{found.bytes}",
-            f"{found.benchmark}: {size_text(found.bytes)} between all pairs of ranks",
-            (
-                f"{count(found.pairs, 'direction')} of pairs of {ranks} on {hosts}",
-                *(sentence[0].upper() + sentence[1:] for sentence in judge(found).sentences()),
-            ),
-            data,
-            partial(pair_map, data, found, measure),
-        )
+        facts = [f"{count(found.pairs, 'direction')} of pairs of {ranks} on {hosts}"]
+        facts += [sentence[0].upper() + sentence[1:] for sentence in judge(found).sentences()]
+        title = f"{found.benchmark}: {size_text(found.bytes)} between all pairs of ranks"
+        layout = partial(pair_map, data, found, measure)
+        name = f"{plain(found.benchmark)}-pairs-{found.bytes}"
+        yield Chart(name, title, tuple(facts), data, layout)
 
 
 def pair_map(data: pd.DataFrame, found: Matrix, measure: Measure, page: Page) -> Layout:
@@ -223,22 +176,19 @@ def pair_map(data: pd.DataFrame, found: Matrix, measure: Measure, page: Page) ->
         names = dict(zip(middles, hosts, strict=True))
     names = dict(list(names.items())[:: -(-len(names) // LABELLED)])
     labels = 5 + widest(names.values())
-    left = labels + 4 + ceil(1.2 * TEXT)
-    side = min(page.room - left, MAX_SIDE)
+    side = min(page.room - labels - TITLE_ROOM, MAX_SIDE)
     even = len(hosts) > 1 and found.hosts.count(hosts[0]) % 2 == 0
-    between = side / len(places) / 2 * even
+    between: dict[str, Any] = {"labelOffset": side / len(places) / 2 * even, "domain": False}
     scale = alt.Scale(domain=places, padding=0)
-    below = names_axis(names, domain=False, title="Receiver", labelAngle=-90, labelOffset=between)
-    beside = names_axis(names, labels, domain=False, title="Sender", labelOffset=between)
+    below = names_axis(names, title="Receiver", labelAngle=-90, **between)
+    beside = names_axis(names, labels, title="Sender", **between)
     x, y = alt.X("x:O", scale=scale, axis=below), alt.Y("y:O", scale=scale, axis=beside)
     color, _ = colors(data["value"], measure, side, is_cost=found.unit == "us")
     cells = alt.Chart(inline(data)).mark_rect().encode(x, y, color=color)
     layers: list[Any] = [cells.encode(tooltip=["sender:N", "receiver:N", "text:N"])]
     if 1 < len(hosts) < len(places):
-        edges = [at for at, (one, other) in enumerate(pairwise(found.hosts)) if one != other]
-        rules = alt.Chart(inline([{"edge": at} for at in edges])).mark_rule(
-            color=page.tint("muted"), strokeWidth=0.4
-        )
-        layers.append(rules.encode(alt.X("edge:O", scale=scale, bandPosition=1)))
-        layers.append(rules.encode(alt.Y("edge:O", scale=scale, bandPosition=1)))
-    return Layout([alt.layer(*layers).properties(width=side, height=side)], left=left)
+        edges = [{"at": at} for at, (a, b) in enumerate(pairwise(found.hosts)) if a != b]
+        rules = alt.Chart(inline(edges)).mark_rule(color=page.tint("muted"), strokeWidth=0.4)
+        layers += [rules.encode(to("at:O", scale=scale, bandPosition=1)) for to in (alt.X, alt.Y)]
+    view = alt.layer(*layers).properties(width=side, height=side)
+    return Layout([view], labels + TITLE_ROOM)

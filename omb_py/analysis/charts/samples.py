@@ -17,9 +17,8 @@ from omb_py.analysis.charts.spec import (
     MAX_LINES,
     Chart,
     Layout,
-    Legend,
     Page,
-    dashes_of,
+    dashes,
     heading,
     inline,
     shades,
@@ -129,17 +128,16 @@ def distribution(data: pd.DataFrame, page: Page) -> Layout:
     across = value_axis(data["x"].tolist(), TIMES, vertical=False)
     up = value_axis([100.0], Measure("Samples not above", "%"))
     styles = {title: number for number, title in enumerate(dict.fromkeys(data["title"]))}
-    width = page.room - up.left - 8
-    dashes = alt.Scale(domain=list(styles), range=[dashes_of(at) for at in styles.values()])
+    width = page.panel(1, up.left, 0)
     base = alt.Chart(inline(data), width=width, height=max(120.0, 0.45 * width))
     view = base.mark_line(interpolate="step-after", strokeWidth=1.1).encode(
         alt.X("x:Q", scale=across.scale, axis=across.axis()),
-        alt.Y("y:Q", scale=up.scale, axis=up.axis(up.labels)),
+        alt.Y("y:Q", scale=up.scale, axis=up.axis(up.left)),
         color=alt.Color("title:N", scale=shades(styles, page), legend=None),
-        strokeDash=alt.StrokeDash("title:N", scale=dashes, legend=None),
+        strokeDash=alt.StrokeDash("title:N", scale=dashes(styles), legend=None),
         order="y:Q",
     )
-    return Layout([view], 1, up.left, Legend(styles, "dash") if len(styles) > 1 else None)
+    return Layout([view], up.left, legend=styles if len(styles) > 1 else None, mark="dash")
 
 
 def iterations(data: pd.DataFrame, page: Page) -> Layout:
@@ -148,21 +146,19 @@ def iterations(data: pd.DataFrame, page: Page) -> Layout:
     columns = page.columns(len(parts))
     axes = [value_axis(part["y"].tolist(), TIMES) for part in parts]
     left = max(axis.left for axis in axes)
-    width = (page.room - 8 - columns * left - GAP * (columns - 1)) / columns
+    width = page.panel(columns, left, GAP + left)
     ranks = sorted(data["rank"].unique())
     many = len(ranks) > MAX_LINES
     styles = {f"rank {rank}": 0 if many else number for number, rank in enumerate(ranks)}
     color = alt.Color("rank:N", scale=shades(styles, page), legend=None)
+    time = alt.Axis(title="Start (s)", tickCount=width / 45, labelOverlap="greedy", format="~r")
+    x = alt.X("x:Q", axis=time, scale=alt.Scale(zero=False, nice=False, padding=6))
     views = []
     for part, axis in zip(parts, axes, strict=True):
-        rows = pd.DataFrame(
-            {"x": part["x"], "y": part["y"], "rank": "rank " + part["rank"].map(str)}
-        )
-        time = alt.Scale(zero=False, nice=False, padding=6)
-        x = alt.X("x:Q", title="Start (s)", scale=time, axis=alt.Axis(tickCount=5))
-        y = alt.Y("y:Q", scale=axis.scale, axis=axis.axis(left - axis.left + axis.labels))
+        rows = part[["x", "y"]].assign(rank="rank " + part["rank"].map(str))
+        y = alt.Y("y:Q", scale=axis.scale, axis=axis.axis(left))
         points = alt.Chart(inline(rows)).mark_circle(size=3, opacity=0.6).encode(x, y, color=color)
-        view = alt.layer(points, heading(str(part["title"].iloc[0]), width, page))
-        views.append(view.properties(width=width, height=max(100.0, 0.5 * width)))
+        size = {"width": width, "height": max(100.0, 0.5 * width)}
+        views.append(points.properties(**size, **heading(str(part["title"].iloc[0]), width)))
     several = len(ranks) > 1 and not many
-    return Layout(views, columns, left, Legend(styles, "square") if several else None)
+    return Layout(views, left, columns, styles if several else None, "square")

@@ -7,13 +7,12 @@ colour-blind; markers and dashes tell lines apart in grey as well.
 
 from __future__ import annotations
 
-import base64
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
-from math import ceil, cos, pi, sin
+from math import ceil
 from typing import Any, Literal
 
 import altair as alt
@@ -25,33 +24,20 @@ from omb_py.analysis.points import BINDINGS
 from omb_py.core.errors import UsageError
 
 FORMATS = ("png", "svg", "pdf")
-THEMES = ("light", "dark")
-PALETTES = {
-    "light": "#000000 #0072B2 #D55E00 #009E73 #CC79A7 #E69F00 #56B4E9 #8C8C8C".split(),
-    "dark": "#F2F2F2 #3F9BDC #FF7F3F #22C094 #E89BC6 #F5B731 #A5D8F7 #8C8C8C".split(),
-}
-TINTS = {
-    "light": {"paper": "#FFFFFF", "ink": "#000000", "muted": "#595959", "grid": "#DDDDDD"},
-    "dark": {"paper": "#16181D", "ink": "#F2F2F2", "muted": "#B4B8C0", "grid": "#3A3F47"},
-}
+
+STYLE = json.loads((resources.files("omb_py.analysis.charts") / "style.json").read_text("utf-8"))
+"""Vega's ``config``, ``colors`` of each theme, and by number of a line's style the paths of
+``markers``, the same ``small``, ``dashes`` and ``handles``, the pieces of lines in legends. The
+last dashes and handle are those of what lines are held against, the style -1."""
+
 MAX_LINES = 8
 """Lines of one panel: as many as there are colours."""
-
-SHAPES = (
-    *((24, 0, 1.0), (4, 45, 1.25), (3, 0, 1.25), (4, 0, 1.25)),
-    *((3, 180, 1.25), (4, 45, 0.45), (4, 0, 0.45), (3, 270, 1.25)),
-)
-"""Markers: corners, by how many degrees they are turned, and the radius, below 1 that of a star
-between its corners."""
-
-DASHES = ([1.0, 0.0], [5.0, 1.5], [1.5, 1.0], [6.0, 1.5, 1.5, 1.5])
-DOTTED = [1.0, 1.5]
 
 TITLE, TEXT, LABEL, SMALL = 9.0, 8.0, 7.5, 7.0
 """Sizes of text in points, at every width: a narrow figure has less in it, not smaller text."""
 
-MARGIN, GAP, HANDLE = 5.0, 14.0, 21.0
-"""Points along the edges, between panels, and of a line in a legend."""
+MARGIN, GAP, HANDLE, SQUARE = 5.0, 14.0, 21.0, 8.0
+"""Points along the edges, between panels, and of a line or a square in a legend."""
 
 
 @dataclass(frozen=True)
@@ -59,13 +45,14 @@ class Page:
     """What a chart is made for: ``width`` in centimetres, and whether the page is dark."""
 
     width: float = 17.5
-    theme: Literal["light", "dark"] = "light"
+    theme: str = "light"
 
     def __post_init__(self) -> None:
         if not 6 <= self.width <= 100:
             raise UsageError(f"a figure is 6 to 100 cm wide, not {self.width:g} cm")
-        if self.theme not in THEMES:
-            raise UsageError(f"there is no theme {self.theme!r}: choose from {', '.join(THEMES)}")
+        if self.theme not in STYLE["colors"]:
+            known = ", ".join(STYLE["colors"])
+            raise UsageError(f"there is no theme {self.theme!r}: choose from {known}")
 
     @classmethod
     def parsed(cls, width: str | float, theme: str = "light") -> Page:
@@ -76,8 +63,7 @@ class Page:
         match = re.fullmatch(r"\s*([0-9]+\.?[0-9]*)\s*(cm|mm|in|)\s*", str(width))
         if match is None:
             raise UsageError(f"{width!r} is no width: write it as 8.5cm or 17.5cm")
-        scale = {"mm": 0.1, "in": 2.54}.get(match[2], 1.0)
-        return cls(float(match[1]) * scale, theme)  # type: ignore[arg-type]
+        return cls(float(match[1]) * {"mm": 0.1, "in": 2.54}.get(match[2], 1.0), theme)
 
     @property
     def room(self) -> float:
@@ -95,31 +81,32 @@ class Page:
             return 1 if panels <= 3 else 2
         return 2 if panels in (2, 4) else min(3, panels)
 
+    def panel(self, columns: int, left: float, gap: float) -> float:
+        """Points of each panel with a ``gap`` between them, and beside the last for labels."""
+        return (self.room - left - gap * (columns - 1)) / columns - 8
+
     def color(self, style: int) -> str:
         """The colour of a style; -1 is that of what others are held against."""
-        return PALETTES[self.theme][style % MAX_LINES] if style >= 0 else self.tint("muted")
+        return self.tint(f"line{style % MAX_LINES}" if style >= 0 else "muted")
 
     def tint(self, name: str) -> str:
         """The colour of the ``paper``, the ``ink``, what is ``muted`` or the ``grid``."""
-        return TINTS[self.theme][name]
-
-
-@dataclass(frozen=True)
-class Legend:
-    """Names and the numbers of their styles."""
-
-    styles: Mapping[str, int]
-    mark: Literal["line", "dash", "square"] = "line"
+        return str(STYLE["colors"][self.theme][name])
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Views beside each other in ``columns``, whose axes take ``left`` points, below a legend."""
+    """Views beside each other in ``columns``, whose axes take ``left`` points, below a legend.
+
+    ``legend`` has names with the numbers of their styles, none for no legend; ``mark`` is what
+    stands beside a name.
+    """
 
     views: Sequence[Any]
-    columns: int = 1
     left: float = 0.0
-    legend: Legend | None = None
+    columns: int = 1
+    legend: Mapping[str, int] | None = None
+    mark: Literal["line", "dash", "square"] = "line"
 
 
 @dataclass(frozen=True)
@@ -143,26 +130,24 @@ class Chart:
         """The caption as one text."""
         return " ".join(f"{fact}." for fact in self.caption if fact)
 
-    def altair(self, page: Page | None = None) -> alt.VConcatChart:
-        """The chart for a page, as Altair has it."""
-        found = self.specification(page, captioned=True)
-        return alt.VConcatChart.from_dict(found, validate=False)
-
     def specification(self, page: Page | None = None, captioned: bool = False) -> dict[str, Any]:
         """The chart as Vega-Lite: title, legend, panels and, if ``captioned``, what is below."""
         page = page or Page()
         with debug_mode(False):  # Altair would check each part against its schema
             drawn = self.layout(page)
-        parts = [legend_view(drawn.legend, page, page.room, drawn.left)] if drawn.legend else []
+            shown = drawn.legend and legend_view(drawn.legend, page, drawn.left, mark=drawn.mark)
+        parts = [shown] if shown else []
         parts.append(together("concat", drawn.views, columns=drawn.columns, spacing=GAP))
         if captioned:
             lines = wrap(self.words, SMALL, page.room)
-            below = words(lines, SMALL, page.tint("muted"), "top", x=-drawn.left)
-            parts.append(below.properties(width=page.room - drawn.left, height=9.2 * len(lines)))
-        found = together(
-            "vconcat", parts, spacing=7, title={"text": wrap(self.title, TITLE, page.room)}
-        )
-        return {"$schema": alt.SCHEMA_URL, "config": config(page), **found}
+            look = {"size": SMALL, "lineHeight": 1.3 * SMALL, "color": page.tint("muted")}
+            mark = {"type": "text", "text": lines, "align": "left", "baseline": "top", **look}
+            place = {"x": {"value": -drawn.left}, "y": {"value": 0}}
+            size = {"width": page.room - drawn.left, "height": 9.2 * len(lines)}
+            parts.append({"data": {"values": [{}]}, "mark": mark, "encoding": place, **size})
+        found = together("vconcat", parts, spacing=7, **heading(self.title, page.room, TITLE))
+        config = re.sub(r"\$(\w+)", lambda name: page.tint(name[1]), json.dumps(STYLE["config"]))
+        return {"$schema": alt.SCHEMA_URL, "config": json.loads(config), **found}
 
     def image(self, form: str, page: Page | None = None) -> bytes:
         """The content of a file of one of `FORMATS`.
@@ -182,10 +167,6 @@ class Chart:
             lambda name: f"{name[1]}{numbers.setdefault(name[0], len(numbers))}", text
         ).encode()
 
-    def address(self, page: Page | None = None) -> str:
-        """The chart as an image that is in its own address, for a page without other files."""
-        return f"data:image/png;base64,{base64.b64encode(self.image('png', page)).decode()}"
-
 
 def together(kind: Literal["concat", "vconcat"], views: Iterable[Any], **settings: Any) -> Any:
     """Views of Altair or Vega-Lite, each with styles of its own, as one of Vega-Lite.
@@ -203,12 +184,6 @@ def together(kind: Literal["concat", "vconcat"], views: Iterable[Any], **setting
     return {kind: parts, "resolve": resolve, **settings, "datasets": datasets}
 
 
-def config(page: Page) -> dict[str, Any]:
-    """The settings of all charts, for a page."""
-    text = (resources.files("omb_py.analysis.charts") / "style.json").read_text("utf-8")
-    return dict(json.loads(re.sub(r"\$(\w+)", lambda name: page.tint(name[1]), text)))
-
-
 def inline(rows: pd.DataFrame | Sequence[Mapping[str, Any]]) -> alt.InlineData:
     """Rows as the data of a chart; missing values become null.
 
@@ -219,25 +194,11 @@ def inline(rows: pd.DataFrame | Sequence[Mapping[str, Any]]) -> alt.InlineData:
     return alt.InlineData(values=tuple(rows))
 
 
-def words(
-    lines: Sequence[str], size: float, color: str, baseline: Any, x: float = 0, y: float = 0
-) -> Any:
-    """Lines of text at a place of a view."""
-    base = alt.Chart(inline([{}])).encode(x=alt.value(x), y=alt.value(y))
-    style: dict[str, Any] = {
-        "fontSize": size,
-        "lineHeight": 1.3 * size,
-        "color": color,
-        "align": "left",
-    }
-    return base.mark_text(text=list(lines), baseline=baseline, **style)
-
-
-def heading(text: str, room: float, page: Page) -> Any:
-    """A title above axes of ``room`` points, as a layer."""
-    lines = wrap(text, TEXT, room)
-    y = -5 - 1.3 * TEXT * (len(lines) - 1)
-    return words(lines, TEXT, page.tint("ink"), "bottom", y=y)
+def heading(text: str, room: float, size: float = TEXT) -> dict[str, Any]:
+    """A title above a view of ``room`` points, as its settings; none for an empty text."""
+    frame = "bounds" if size == TITLE else "group"
+    title = {"text": wrap(text, size, room), "fontSize": size, "frame": frame}
+    return {"title": title} if text else {}
 
 
 def style_numbers(names: Iterable[str]) -> dict[str, int]:
@@ -248,32 +209,9 @@ def style_numbers(names: Iterable[str]) -> dict[str, int]:
     return {name: found[name] if name in found else next(free) for name in names}
 
 
-def outline(style: int, scale: float = 1.0) -> str:
-    """The marker of a style as a path."""
-    corners, turn, radius = SHAPES[style % len(SHAPES)]
-    radii = [radius] if radius >= 1 else [1.35, radius]
-    points = []
-    for number in range(corners * len(radii)):
-        angle = turn * pi / 180 + 2 * pi * number / corners / len(radii)
-        far = scale * radii[number % len(radii)]
-        points.append(f"{far * sin(angle):.3g},{-far * cos(angle):.3g}")
-    return f"M{'L'.join(points)}Z"
-
-
-def dashes_of(style: int) -> list[float]:
-    """The dashes of a style."""
-    return DOTTED if style < 0 else DASHES[style % len(DASHES)]
-
-
-def handle(style: int, marked: bool) -> str:
-    """A piece of a line, and its marker if it has one, as a path that is 2 wide."""
-    dashes, path, at, number = dashes_of(style), "", -1.0, 0
-    while at < 1:
-        end = at + dashes[number % len(dashes)] * 2 / HANDLE if dashes[1] else 1.0
-        if number % 2 == 0:
-            path += f"M{at:.3g},0L{min(1.0, end):.3g},0"
-        at, number = end, number + 1
-    return path + outline(style, 0.16) if marked and style >= 0 else path
+def look(kind: str, style: int) -> Any:
+    """What `STYLE` has of a ``kind`` for a style."""
+    return STYLE[kind][style % MAX_LINES if style >= 0 else -1]
 
 
 def shades(styles: Mapping[str, int], page: Page) -> alt.Scale:
@@ -281,27 +219,41 @@ def shades(styles: Mapping[str, int], page: Page) -> alt.Scale:
     return alt.Scale(domain=list(styles), range=[page.color(at) for at in styles.values()])
 
 
-def legend_view(legend: Legend, page: Page, room: float, left: float) -> Any:
-    """A legend in ``room`` points as a view of its own, so that it can hide nothing."""
-    square = legend.mark == "square"
-    side = 8.0 if square else HANDLE
-    names = [wrap(name, LABEL, room - side - 4) for name in legend.styles]
-    entry = max(text_width(line, LABEL) for lines in names for line in lines)
-    most = max(1, int((room + 10) / (entry + side + 17)))
-    columns = ceil(len(names) / ceil(len(names) / most))
+def dashes(styles: Mapping[str, int]) -> alt.Scale:
+    """The scale of dashes of lines."""
+    return alt.Scale(domain=list(styles), range=[look("dashes", at) for at in styles.values()])
+
+
+def legend_view(
+    legend: Mapping[str, int],
+    page: Page,
+    left: float = 0.0,
+    room: float | None = None,
+    mark: str = "line",
+) -> Any:
+    """A legend in ``room`` points as a view of its own, so that it can hide nothing.
+
+    It begins ``left`` of the axes. One of Vega itself shows either dashes or markers, and breaks
+    no line.
+    """
+    room = room or page.room
+    side = SQUARE if mark == "square" else HANDLE
+    names = [wrap(name, LABEL, room - side - 4) for name in legend]
+    entry = widest(line for lines in names for line in lines) + side + 17
+    columns = ceil(len(names) / ceil(len(names) / max(1, int((room + 10) / entry))))
     rows = [names[at : at + columns] for at in range(0, len(names), columns)]
     height = sum(max(map(len, row)) for row in rows)
-    styles = dict(zip(map("\n".join, names), legend.styles.values(), strict=True))
-    look: dict[str, Any] = {
-        "orient": "none",
-        "legendX": -left,
-        "legendY": 0,
-        "direction": "vertical",
-    }
-    look |= {"columns": columns, "symbolSize": side**2, "labelExpr": "split(datum.label, '\\n')"}
-    look |= {"clipHeight": 9.5} if height == len(rows) else {}
-    shown = alt.Legend(title=None, **look)
-    paths = [outline(1) if square else handle(at, legend.mark == "line") for at in styles.values()]
+    styles = dict(zip(map("\n".join, names), legend.values(), strict=True))
+    place: dict[str, Any] = {"orient": "none", "direction": "vertical", "legendX": -left}
+    place |= {"legendY": 0, "columns": columns, "symbolSize": side**2}
+    place |= {"clipHeight": 9.5} if height == len(rows) else {}
+    shown = alt.Legend(title=None, labelExpr="split(datum.label, '\\n')", **place)
+    paths = [look("handles", at) for at in styles.values()]
+    if mark != "dash":
+        small = [look("small", at) if at >= 0 else "" for at in styles.values()]
+        paths = [path + marker for path, marker in zip(paths, small, strict=True)]
+    if mark == "square":
+        paths = [look("markers", 1)] * len(styles)
     shapes = alt.Scale(domain=list(styles), range=paths)
     base = alt.Chart(inline([{"line": name} for name in styles]), width=1, height=10.5 * height - 2)
     return base.mark_point(filled=True, opacity=0).encode(

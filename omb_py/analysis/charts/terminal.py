@@ -13,7 +13,7 @@ import click
 import pandas as pd
 import plotext
 
-from omb_py.analysis.charts.axes import Measure, rank_ticks, size_ticks, value_axis
+from omb_py.analysis.charts.axes import Measure, ticks_along, value_axis
 from omb_py.analysis.charts.spec import Chart
 from omb_py.core.errors import UsageError
 
@@ -98,11 +98,7 @@ def plot(
         )
         signal.lines()
         canvas.draw(signal)
-    ticks = (
-        size_ticks(every, size[0], 8)
-        if x == "bytes"
-        else {at: f"{at:g}" for at in rank_ticks(every, 3.0 * size[0])}
-    )
+    ticks = ticks_along(x, every, size[0] / 8)
     canvas.ruler("x").ticks([places[at] for at in ticks], list(ticks.values()))
     levels = axis.ticks
     canvas.ruler("y").ticks(

@@ -7,11 +7,10 @@ import gzip
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from importlib import resources
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import jinja2
@@ -22,10 +21,10 @@ from omb_py.analysis import listing
 from omb_py.analysis.bounds import Bounds, beside_bounds
 from omb_py.analysis.charts.figures import Request, charts
 from omb_py.analysis.charts.groups import COLUMNS, Choice
-from omb_py.analysis.charts.spec import PALETTES, TINTS, Chart
+from omb_py.analysis.charts.spec import STYLE, Chart
 from omb_py.analysis.compare.side_by_side import compare
 from omb_py.analysis.points import distinctions, label
-from omb_py.analysis.report.anomalies import SEVERITIES, Anomaly, anomalies
+from omb_py.analysis.report.anomalies import Anomaly, anomalies
 from omb_py.analysis.report.comparison import Comparison, comparison
 from omb_py.analysis.report.key_numbers import KeyNumber, key_numbers
 from omb_py.analysis.report.runs import origin, places
@@ -60,27 +59,6 @@ NAMES = ["run", "file", "suite", "mpi", "ranks"]
 """Columns that say of a row where it ran."""
 
 
-@dataclass(frozen=True)
-class Finding:
-    """An anomaly for the page: how its line was measured, and the columns that name it."""
-
-    text: str
-    benchmark: str
-    how: str
-    where: dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Findings:
-    """Anomalies of one kind; ``left_out`` counts those beyond `MAX_OF_A_KIND`."""
-
-    kind: str
-    severity: str
-    count: int
-    listed: tuple[Finding, ...]
-    left_out: int
-
-
 def report(
     results: Results,
     base: Results | None = None,
@@ -102,11 +80,10 @@ def report(
     with what, or for a column that lines do not have.
     """
     results, lines = by_file(results, lines)
-    table = (
-        None
-        if base is None
-        else compare(base.rows, results.rows, statistic=statistic, launch_spread=launch_spread)
-    )
+    table = None
+    if base is not None:
+        options: Any = {"statistic": statistic, "launch_spread": launch_spread}
+        table = compare(base.rows, results.rows, **options)
     base = None  # its rows may be many, and nothing more is needed of them
     values = value_column(results.rows, statistic)
     if values.empty and results.overhead.empty and results.pairs.empty:
@@ -125,11 +102,9 @@ def report(
 
 def charts_of_samples(series: Sequence[Series]) -> Iterator[Chart]:
     """Single iterations, as points and as distribution."""
-    if not series:
-        return
     from omb_py.analysis.charts.samples import sample_charts
 
-    for kind in ("samples", "ecdf"):
+    for kind in ("samples", "ecdf") if series else ():
         yield from sample_charts(series, kind).values()
 
 
@@ -147,37 +122,27 @@ def by_file(results: Results, lines: Sequence[str]) -> tuple[Results, tuple[str,
     return results, columns
 
 
-def findings(found: Iterable[Anomaly], values: pd.DataFrame) -> list[Findings]:
-    """Anomalies by kind, the most severe first; ``values`` are all rows with numbers."""
+def findings(found: Iterable[Anomaly], values: pd.DataFrame) -> list[dict[str, Any]]:
+    """Anomalies by kind, the most severe first; ``values`` are all rows with numbers.
+
+    Of each kind its ``severity``, ``count``, the first `MAX_OF_A_KIND` with the words for how
+    their line was measured as ``listed``, and how many are ``left_out``.
+    """
     kinds: dict[tuple[str, str], list[Anomaly]] = {}
     for anomaly in found:
         kinds.setdefault((anomaly.severity, anomaly.kind), []).append(anomaly)
-    names = {name: distinctions(rows) for name, rows in values.groupby("benchmark")}
-    order = sorted(kinds.items(), key=lambda item: SEVERITIES.index(item[0][0]))
+    telling = {name: distinctions(rows) for name, rows in values.groupby("benchmark")}
+
+    def how(where: Mapping[str, object]) -> str:
+        names = [name for name in telling.get(where.get("benchmark"), []) if name in where]
+        return label([where[name] for name in names], names)
+
     return [
-        Findings(
-            kind=kind,
-            severity=severity,
-            count=len(members),
-            listed=tuple(
-                finding(anomaly, names.get(anomaly.where.get("benchmark"), []))
-                for anomaly in members[:MAX_OF_A_KIND]
-            ),
-            left_out=max(0, len(members) - MAX_OF_A_KIND),
-        )
-        for (severity, kind), members in order
+        {"severity": severity, "kind": kind, "count": len(members)}
+        | {"listed": [(one, how(one.where)) for one in members[:MAX_OF_A_KIND]]}
+        | {"left_out": max(0, len(members) - MAX_OF_A_KIND)}
+        for (severity, kind), members in kinds.items()
     ]
-
-
-def finding(anomaly: Anomaly, names: Iterable[str]) -> Finding:
-    """An anomaly for the page."""
-    there = [name for name in names if name in anomaly.where]
-    return Finding(
-        text=anomaly.text,
-        benchmark=str(anomaly.where.get("benchmark", "")),
-        how=label([anomaly.where[name] for name in there], there),
-        where=dict(anomaly.where),
-    )
 
 
 def render(
@@ -186,7 +151,7 @@ def render(
     title: str,
     key_numbers: Sequence[KeyNumber],
     compared: Comparison | None,
-    findings: list[Findings],
+    findings: Sequence[Mapping[str, Any]],
     bounded: Sheet | None,
     drawn: Sequence[Chart],
 ) -> str:
@@ -239,25 +204,17 @@ def packed(data: object) -> str:
 
 def dark_colors() -> dict[str, str]:
     """The colour of a dark page for each of a light one."""
-    pairs = chain(
-        zip(PALETTES["light"], PALETTES["dark"], strict=True),
-        zip(TINTS["light"].values(), TINTS["dark"].values(), strict=True),
-    )
-    return dict(pairs)
+    return dict(zip(*(colors.values() for colors in STYLE["colors"].values()), strict=True))
 
 
-def trust(findings: Iterable[Findings]) -> str:
+def trust(findings: Sequence[Mapping[str, Any]]) -> str:
     """What findings mean for all numbers, in a sentence."""
-    named = {
-        severity: ", ".join(
-            f"{group.kind} ({group.count})" for group in findings if group.severity == severity
-        )
-        for severity in SEVERITIES
-    }
-    if named["error"]:
-        return f"Some numbers are wrong: {named['error']}."
-    if named["warning"]:
-        return f"Some numbers may mislead: {named['warning']}."
+    for severity, meaning in (("error", "are wrong"), ("warning", "may mislead")):
+        named = [
+            f"{one['kind']} ({one['count']})" for one in findings if one["severity"] == severity
+        ]
+        if named:
+            return f"Some numbers {meaning}: {', '.join(named)}."
     return "No finding speaks against the numbers."
 
 

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.analysis.charts.axes import Measure, size_ticks, value_axis
+from omb_py.analysis.charts.axes import Measure, ticks_along, value_axis
 from omb_py.analysis.charts.figures import Request, charts
 from omb_py.analysis.charts.groups import Choice
 from omb_py.analysis.charts.maps import Ratio
-from omb_py.analysis.charts.spec import MAX_LINES, PALETTES, Chart, Page, wrap
+from omb_py.analysis.charts.spec import MAX_LINES, STYLE, Chart, Page, wrap
 from omb_py.analysis.points import BINDINGS
 from omb_py.analysis.table import Results, load, of_rows
 from omb_py.core.errors import UsageError
@@ -136,7 +136,8 @@ def test_legends_are_views_beside_the_panels() -> None:
 
 
 def test_no_two_lines_of_a_panel_share_a_colour() -> None:
-    assert all(len(set(colors)) == MAX_LINES for colors in PALETTES.values())
+    for colors in STYLE["colors"].values():
+        assert len({colors[f"line{number}"] for number in range(MAX_LINES)}) == MAX_LINES
 
 
 def test_a_dark_page_has_light_text() -> None:
@@ -191,7 +192,7 @@ def test_0_bytes_stand_apart_from_the_line() -> None:
 
 @given(st.sets(st.integers(0, 40).map(lambda n: 2**n if n else 0), min_size=1))
 def test_sizes_have_few_labels_all_within_the_data(sizes: set[int]) -> None:
-    ticks = size_ticks(list(sizes), 200)
+    ticks = ticks_along("bytes", sizes, 7)
     assert 1 <= len(ticks) <= 7
     assert set(ticks) <= sizes
 
