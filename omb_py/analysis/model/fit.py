@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from omb_py.analysis.crowding import crowded_hosts
 from omb_py.analysis.model import lines
 from omb_py.analysis.model.costs import collective_of, neighbours_of, shapes
 from omb_py.analysis.model.lines import MISFIT, NORMAL, Fit, Points
@@ -168,7 +168,7 @@ def notes(rows: pd.DataFrame, runs: Mapping[str, Mapping[str, str]]) -> list[str
             "Some ranks ran on one host and some on several: memory and network have different "
             "costs, and one formula cannot have both; choose with --where hosts=N."
         )
-    crowded = [run for run, data in runs.items() if is_oversubscribed(data)]
+    crowded = [run for run, data in runs.items() if crowded_hosts(data)]
     if shared := sorted(set(rows[rows["run"].isin(crowded)]["ranks"].astype(int))):
         found.append(
             f"On {first_of(shared)} ranks there were more ranks than cores: these times measure "
@@ -198,14 +198,3 @@ def left_out(wrong: int, unknown: pd.DataFrame) -> list[str]:
             "--assume ranks=N."
         )
     return found
-
-
-def is_oversubscribed(data: Mapping[str, str]) -> bool:
-    """Whether a run's metadata says that ranks shared cores.
-
-    >>> is_oversubscribed({"hosts": "vm:4", "processor": "AMD EPYC, 2 logical cores"})
-    True
-    """
-    cores = re.search(r"(\d+) logical cores?", data.get("processor", ""))
-    ranks = [int(number) for number in re.findall(r":(\d+)(?=\s|,|$)", data.get("hosts", ""))]
-    return cores is not None and bool(ranks) and max(ranks) > int(cores[1])

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from omb_py.analysis.crowding import crowded_hosts
 from omb_py.analysis.guidelines.check import ALIKE, OPEN, VIOLATED, check
 from omb_py.analysis.guidelines.text import sentence
 from omb_py.analysis.points import SERIES, group_ids
 from omb_py.core.text.units import digits, size_text, value_text
+from omb_py.core.text.words import count
 
 SEVERITIES = ("error", "warning", "note")
 
@@ -65,20 +66,18 @@ def anomalies(
     found = [*failed_validations(rows), *oversubscribed(runs), *busy_hosts(runs)]
     if len(values):
         found += of_samples(values)
-        launches = np.bincount(
-            group_ids(values[name] for name in (*SERIES, "bytes") if name in values)
-        )
-        found += violated_guidelines(rows) if launches.max() >= MIN_RUNS else ()
+        names = [name for name in (*SERIES, "bytes") if name in values]
+        if np.bincount(group_ids(values[name] for name in names)).max() >= MIN_RUNS:
+            found += violated_guidelines(rows)
     return sorted(found, key=lambda anomaly: SEVERITIES.index(anomaly.severity))
 
 
 def violated_guidelines(rows: pd.DataFrame) -> Iterator[Anomaly]:
     """Calls that are slower than others that do the same, by more than noise."""
     points = check(rows)
-    names = ("benchmark", *ALIKE, *OPEN, "bytes")
-    for row in points[points["verdict"] == VIOLATED].to_dict("records"):
-        where = {name: plain(row[name]) for name in names if not pd.isna(row[name])}
-        yield Anomaly("guideline violated", where, f"{sentence(row)}.", "note")
+    for _, row in points[points["verdict"] == VIOLATED].iterrows():
+        where = where_of(row, ("benchmark", *ALIKE, *OPEN, "bytes"))
+        yield Anomaly("guideline violated", where, f"{sentence(row.to_dict())}.", "note")
 
 
 def of_samples(values: pd.DataFrame) -> Iterator[Anomaly]:
@@ -86,20 +85,15 @@ def of_samples(values: pd.DataFrame) -> Iterator[Anomaly]:
     width = (values["high"] - values["low"]) / values["value"]
     alike = ~values["benchmark"].astype(str).str.fullmatch(ONE_SIDED)
     ranks = (values["latency_max_us"] / values["latency_min_us"]).where(alike)
-    behind = values["slowest_p50_us"] / values["sample_p50_us"]
+    behind = (values["slowest_p50_us"] / values["sample_p50_us"]).where(alike)
+    behind = behind.where(~(ranks >= SLOW_RANK))
     late = values["late_starts"] / values["iterations"]
-    rules = (
-        ("uncertain", "warning", width, width > WIDE_INTERVAL, wide_interval),
-        ("slow rank", "warning", ranks, ranks >= SLOW_RANK, slow_rank_on_average),
-        (
-            *("slow rank", "note", behind),
-            alike & (behind >= SLOW_RANK) & ~(ranks >= SLOW_RANK),
-            slow_rank_each_time,
-        ),
-        ("late starts", "warning", late, late > LATE_STARTS, late_starts),
+    yield from by_line("uncertain", "warning", values, width.where(width > WIDE_INTERVAL), wide)
+    yield from by_line("slow rank", "warning", values, ranks.where(ranks >= SLOW_RANK), slow)
+    yield from by_line("slow rank", "note", values, behind.where(behind >= SLOW_RANK), often_slow)
+    yield from by_line(
+        "late starts", "warning", values, late.where(late > LATE_STARTS), late_starts
     )
-    for kind, severity, badness, odd, words in rules:
-        yield from by_line(kind, severity, values, badness.where(odd), words)
 
 
 def by_line(
@@ -110,76 +104,58 @@ def by_line(
     sentence: Callable[[pd.Series], str],
 ) -> Iterator[Anomaly]:
     """One anomaly for each line with a badness, about its worst row; the worst line first."""
-    odd = badness.notna() & np.isfinite(badness.astype("float64"))
-    if not odd.any():
+    badness = badness.astype("float64")
+    badness = badness[np.isfinite(badness)].sort_values(ascending=False, kind="stable")
+    if badness.empty:
         return
-    frame = values[odd]
-    line = group_ids(frame[name] for name in SERIES if name in frame)
-    by_size = badness[odd].astype("float64").groupby(line)
-    worst = by_size.idxmax()[by_size.max().sort_values(ascending=False, kind="stable").index]
-    others_of = frame["bytes"].groupby(line).nunique() - 1
-    for index, others in zip(worst, others_of[worst.index], strict=True):
-        row = values.loc[index]
-        more = f" (and at {others} more size{'s' * (others > 1)})" if others > 0 else ""
-        yield Anomaly(kind, where_of(row), f"{sentence(row)}{more}.", severity)
+    odd = values.loc[badness.index]
+    line = group_ids(odd[name] for name in SERIES if name in odd)
+    for _, rows in odd.groupby(line, sort=False):
+        others = rows["bytes"].nunique() - 1
+        more = f" (and at {count(others, 'more size')})" if others > 0 else ""
+        row = rows.iloc[0]
+        at = "" if pd.isna(row["bytes"]) else f"At {size_text(row['bytes'])} "
+        yield Anomaly(kind, where_of(row), f"{at}{sentence(row)}{more}.", severity)
 
 
-def where_of(row: pd.Series) -> dict[str, object]:
-    """The columns that name a row, those that it has."""
-    names = [*(name for name in SERIES if name in row.index), "bytes"]
-    return {name: plain(row[name]) for name in names if not pd.isna(row[name])}
+def where_of(row: pd.Series, names: Iterable[str] = (*SERIES, "bytes")) -> dict[str, object]:
+    """The columns that name a row, those that it has, with Python's own numbers."""
+    found = {name: row[name] for name in names if name in row.index and not pd.isna(row[name])}
+    return {
+        name: value.item() if isinstance(value, np.generic) else value
+        for name, value in found.items()
+    }
 
 
-def plain(value: Any) -> object:
-    """A value as Python has it, whatever kind of number a table keeps it as."""
-    return value.item() if isinstance(value, np.generic) else value
+def wide(row: pd.Series) -> str:
+    value, low, high = (value_text(row[name], row["unit"]) for name in ("value", "low", "high"))
+    return f"the median {value} is only known to lie between {low} and {high}"
 
 
-def at(row: pd.Series) -> str:
-    """The message size of a row, as the beginning of a sentence."""
-    return "" if pd.isna(row["bytes"]) else f"At {size_text(row['bytes'])} "
-
-
-def microseconds(value: float) -> str:
-    """A time that is given in microseconds."""
-    return value_text(value, "us")
-
-
-def wide_interval(row: pd.Series) -> str:
-    unit = row["unit"]
+def slow(row: pd.Series) -> str:
+    least, most = row["latency_min_us"], row["latency_max_us"]
     return (
-        f"{at(row)}the median {value_text(row['value'], unit)} is only known to lie between "
-        f"{value_text(row['low'], unit)} and {value_text(row['high'], unit)}"
+        f"the slowest rank's mean {value_text(most, 'us')} is {digits(most / least)} times the "
+        f"fastest rank's {value_text(least, 'us')}"
     )
 
 
-def slow_rank_on_average(row: pd.Series) -> str:
+def often_slow(row: pd.Series) -> str:
+    usual, slowest = row["sample_p50_us"], row["slowest_p50_us"]
     return (
-        f"{at(row)}the slowest rank's mean {microseconds(row.latency_max_us)} is "
-        f"{digits(row.latency_max_us / row.latency_min_us)} times the fastest rank's "
-        f"{microseconds(row.latency_min_us)}"
-    )
-
-
-def slow_rank_each_time(row: pd.Series) -> str:
-    return (
-        f"{at(row)}the slowest rank of an iteration takes {microseconds(row.slowest_p50_us)}, "
-        f"{digits(row.slowest_p50_us / row.sample_p50_us)} times the mean of all ranks "
-        f"{microseconds(row.sample_p50_us)}"
+        f"the slowest rank of an iteration takes {value_text(slowest, 'us')}, "
+        f"{digits(slowest / usual)} times the mean of all ranks {value_text(usual, 'us')}"
     )
 
 
 def late_starts(row: pd.Series) -> str:
-    return (
-        f"{at(row)}a rank came too late to {row['late_starts']} of {row['iterations']} "
-        "iterations: the others waited for it"
-    )
+    late, of = row["late_starts"], row["iterations"]
+    return f"a rank came too late to {late} of {of} iterations: the others waited for it"
 
 
 def failed_validations(rows: pd.DataFrame) -> Iterator[Anomaly]:
     """Rows whose data was wrong, whether or not they have a number."""
-    failed = rows[rows["validation"] == "Fail"]
-    for _, row in failed.iterrows():
+    for _, row in rows[rows["validation"] == "Fail"].iterrows():
         size = "" if pd.isna(row["bytes"]) else f" at {size_text(row['bytes'])}"
         text = f"Data that arrived{size} was not the data that was sent (run {row['run']})."
         yield Anomaly("failed validation", where_of(row), text, "error")
@@ -189,31 +165,27 @@ def oversubscribed(runs: Mapping[str, Mapping[str, str]]) -> Iterator[Anomaly]:
     """Hosts with more ranks than logical cores, as metadata has it; each such host said once."""
     hosts: dict[tuple[str, int, int], list[str]] = {}
     for run, data in runs.items():
-        cores = re.search(r"(\d+) logical cores", data.get("processor", ""))
-        for host in data.get("hosts", "").split():
-            name, _, ranks = host.rpartition(":")
-            if cores and ranks.isdecimal() and int(ranks) > int(cores[1]):
-                hosts.setdefault((name, int(ranks), int(cores[1])), []).append(run)
-    for (host, number, available), members in hosts.items():
+        for host in crowded_hosts(data):
+            hosts.setdefault(host, []).append(run)
+    for (name, ranks, cores), members in hosts.items():
         text = (
-            f"{number} ranks shared {available} logical cores of {host} in {len(members)} "
-            f"run{'s' * (len(members) > 1)}: times include waiting for a core."
+            f"{ranks} ranks shared {cores} logical cores of {name} in "
+            f"{count(len(members), 'run')}: times include waiting for a core."
         )
-        yield Anomaly("oversubscribed", {"run": members[0], "hosts": host}, text, "warning")
+        yield Anomaly("oversubscribed", {"run": members[0], "hosts": name}, text, "warning")
 
 
 def busy_hosts(runs: Mapping[str, Mapping[str, str]]) -> Iterator[Anomaly]:
     """Runs during which other processes used the cores, as metadata has it; the worst is named."""
     found = []
     for run, data in runs.items():
-        shares = SHARES.match(data.get("other_processes", ""))
-        if shares and float(shares["others"]) + float(shares["steal"]) >= BUSY_PERCENT:
+        if shares := SHARES.match(data.get("other_processes", "")):
             found.append((float(shares["others"]) + float(shares["steal"]), run, shares["host"]))
-    if found:
-        percent, run, host = max(found)
+    busy = [one for one in found if one[0] >= BUSY_PERCENT]
+    if busy:
+        percent, run, host = max(busy)
         text = (
-            f"Other programs used up to {percent:.0f} % of the cores in {len(found)} "
-            f"run{'s' * (len(found) > 1)} (most in run {run}): its times may include waiting for "
-            "a core."
+            f"Other programs used up to {percent:.0f} % of the cores in {count(len(busy), 'run')} "
+            f"(most in run {run}): its times may include waiting for a core."
         )
         yield Anomaly("busy machine", {"run": run, "hosts": host}, text, "warning")

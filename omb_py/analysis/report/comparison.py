@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,69 +24,52 @@ MAX_CHANGES = 60
 
 @dataclass(frozen=True)
 class Comparison:
-    """How many points have which verdict, and those that changed, the maximum change first.
+    """The verdict on all points in a ``sentence``, how many points have which verdict, those that
+    are not compared in words, and tables of those that changed, the maximum change first."""
 
-    ``numberless`` are points of both sides of which one has no number above 0.
-    """
-
+    sentence: str
     counts: dict[str, int]
-    only_base: int
-    only_other: int
-    numberless: int
-    slower: Sheet
-    faster: Sheet
-
-    @property
-    def compared(self) -> int:
-        """Points that both sides have."""
-        return sum(self.counts.values())
-
-    @property
-    def sentence(self) -> str:
-        """The verdict on all points, with the maximum change."""
-        of = f"of {self.compared:,} points"
-        for verdict, listed, word in (
-            ("slower", self.slower, "up"),
-            ("faster", self.faster, "down"),
-        ):
-            if not listed.rows:
-                continue
-            benchmark, how, size, *_, slowdown, _ = listed.rows[0]
-            at = ", ".join(filter(None, (benchmark, size, how)))
-            others = [
-                f"{number:,} {name}"
-                for name, number in self.counts.items()
-                if number and name != verdict
-            ]
-            return (
-                f"{verdict.capitalize()} than the base at {self.counts[verdict]:,} {of}, slowdown "
-                f"{word} to {slowdown} ({at}); {', '.join(others) or 'no others'}."
-            )
-        equal = f"within {percent(MARGIN)} at {self.counts[EQUAL]:,}"
-        if self.counts[WITHIN]:
-            none = f"No difference from the base beyond the noise at {self.counts[WITHIN]:,} {of}"
-            return f"{none}{f'; equal {equal}' if self.counts[EQUAL] else ''}."
-        if self.counts[EQUAL]:
-            return f"Equal to the base {equal} {of}."
-        if self.compared:
-            return (
-                f"Whether any {of} differs from the base is unclear: too few runs to know what "
-                "launches differ by."
-            )
-        return "Nothing can be compared with the base: it has no point that is here, too."
+    not_compared: str
+    changes: tuple[Sheet, ...]
 
 
 def comparison(compared: pd.DataFrame) -> Comparison:
     """The page's words about a comparison."""
-    counts = compared["verdict"].value_counts()
-    return Comparison(
-        counts={verdict: int(counts.get(verdict, 0)) for verdict in VERDICTS},
-        only_base=int(counts.get("only in base", 0)),
-        only_other=int(counts.get("only in other", 0)),
-        numberless=int(counts.get("no value in base", 0) + counts.get("no value in other", 0)),
-        slower=changes(compared, "slower"),
-        faster=changes(compared, "faster"),
-    )
+    found = Counter(compared["verdict"])
+    counts = {verdict: found[verdict] for verdict in VERDICTS}
+    others = {
+        "only in the base": found["only in base"],
+        "only here": found["only in other"],
+        "with no number above 0": found["no value in base"] + found["no value in other"],
+    }
+    tables = tuple(changes(compared, verdict) for verdict in VERDICTS[:2] if counts[verdict])
+    not_compared = ", ".join(f"{number:,} {why}" for why, number in others.items() if number)
+    return Comparison(sentence(counts, tables), counts, not_compared, tables)
+
+
+def sentence(counts: dict[str, int], tables: Sequence[Sheet]) -> str:
+    """The verdict on all points, with the maximum change."""
+    of = f"of {sum(counts.values()):,} points"
+    if tables:
+        verdict = tables[0].title.lower()
+        benchmark, how, size, *_, slowdown, _ = tables[0].rows[0]
+        at = ", ".join(filter(None, (benchmark, size, how)))
+        rest = {name: number for name, number in counts.items() if number and name != verdict}
+        others = ", ".join(f"{number:,} {name}" for name, number in rest.items()) or "no others"
+        return (
+            f"{tables[0].title} than the base at {counts[verdict]:,} {of}, slowdown "
+            f"{'up' if verdict == 'slower' else 'down'} to {slowdown} ({at}); {others}."
+        )
+    equal = f"within {percent(MARGIN)} at {counts[EQUAL]:,}"
+    if counts[WITHIN]:
+        none = f"No difference from the base beyond the noise at {counts[WITHIN]:,} {of}"
+        return none + f"; equal {equal}" * bool(counts[EQUAL]) + "."
+    if counts[EQUAL]:
+        return f"Equal to the base {equal} {of}."
+    if sum(counts.values()):
+        why = "too few runs to know what launches differ by"
+        return f"Whether any {of} differs from the base is unclear: {why}."
+    return "Nothing can be compared with the base: it has no point that is here, too."
 
 
 def ratio(number: float, rounding: float) -> str:

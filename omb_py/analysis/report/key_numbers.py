@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from omb_py.analysis.points import ENDS, SERIES, distinctions, group_ids, label, points_of
-from omb_py.analysis.report.comparison import VERDICTS
+from omb_py.analysis.report.comparison import VERDICTS, column
 from omb_py.core.text.units import digits, size_text, value_text
 from omb_py.core.text.words import count
 from omb_py.results.columns import CONFIGURATION, EXPERIMENT
@@ -41,7 +41,6 @@ class Line:
     name: str
     value: str
     length: int
-    chosen: bool
 
 
 @dataclass(frozen=True)
@@ -110,6 +109,7 @@ def key_number(
     labels = [label(frame[named].iloc[place], named) for place in range(len(frame))]
     row = frame.iloc[0]
     values = [float(value) for value in frame["value"].iloc[:MAX_LINES]]
+    best = values[0]
     at = "" if pd.isna(row["bytes"]) else f" at {size_text(row['bytes'])}"
     ranks = frame["ranks"].unique()
     on = f", {count(int(ranks[0]), 'rank')}" if len(ranks) == 1 and not pd.isna(ranks[0]) else ""
@@ -123,15 +123,11 @@ def key_number(
         change=change(row, compared),
         lines=tuple(
             Line(
-                labels[place],
-                value_text(value, unit),
-                max(1, round(100 * (values[0] / value if lower else value / values[0]))),
-                place == 0,
+                name, value_text(value, unit), max(1, round(100 * min(best / value, value / best)))
             )
-            for place, value in enumerate(values)
+            for name, value in zip(labels[: len(values)], values, strict=True)
         )
-        if len(frame) > 1
-        else (),
+        * (len(frame) > 1),
         left_out=len(frame) - len(values),
     )
 
@@ -158,14 +154,8 @@ def comparable(frame: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
     Where ``columns`` are given these alone differ, and the rest is as in the commonest setup.
     """
     own = [name for name in EXPERIMENT if name not in columns]
-    group = pd.Series(group_ids(frame[name] for name in own), index=frame.index)
-    order = pd.DataFrame(
-        {
-            "lines": group.map(group.value_counts()),
-            "ranks": pd.to_numeric(frame["ranks"]).astype("float64").fillna(0),
-        }
-    ).sort_values(["lines", "ranks"], ascending=False, kind="stable")
-    frame = frame[group == group[order.index[0]]]
+    groups = [part for _, part in frame.groupby(group_ids(frame[name] for name in own))]
+    frame = max(groups, key=lambda part: (len(part), part["ranks"].fillna(0).max()))
     if not columns:
         return frame
     others = [name for name in CONFIGURATION if name not in columns]
@@ -203,10 +193,8 @@ def change(row: pd.Series, compared: pd.DataFrame | None) -> str:
         return ""
     beside = compared[compared["verdict"].isin(VERDICTS)]
     for name in (*EXPERIMENT, *CONFIGURATION, "unit", "bytes"):
-        column = f"other_{name}" if name in CONFIGURATION else name
-        same = beside[column].isna() if pd.isna(row[name]) else beside[column] == row[name]
+        known = beside[column(name)]
+        same = known.isna() if pd.isna(row[name]) else known == row[name]
         beside = beside[same.fillna(False).astype(bool)]
-    if beside.empty:
-        return ""
-    verdict, slowdown = beside[["verdict", "slowdown"]].iloc[0]
-    return f"{verdict}, slowdown {digits(slowdown)}\u00d7 against the base"
+    found = beside[["verdict", "slowdown"]].head(1).itertuples(index=False)
+    return "".join(f"{word}, slowdown {digits(by)}\u00d7 against the base" for word, by in found)

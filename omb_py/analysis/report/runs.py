@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import pandas as pd
@@ -16,52 +16,35 @@ from omb_py.core.text.words import count, first_of
 OWN = ("run", "command", "other_processes", "launch_seconds", "iterating_seconds")
 """Metadata that every run has of its own: it does not make a group."""
 
+VARIABLE = "environment "
+"""Before the name of a variable of the environment, among names of fields."""
+
 DETAILS = "the library says"
 """The whole text of an MPI library about itself, which differs wherever the library does."""
 
 TITLES = {
     "mpi": "MPI library",
     "hosts": "Hosts and ranks",
-    "ranks": "Ranks",
-    "thread_level": "Thread level",
-    "processor": "Processor",
-    "conditions": "Conditions",
-    "suite": "Suite",
     "omb_py": "omb-py",
     "mpi_standard": "MPI standard",
     "mpi_abi": "MPI's ABI",
     "mpi_library_path": "File of the MPI library",
-    "session": "Started as a session",
-    "system": "System",
-    "python": "Python",
     "mpi4py": "mpi4py",
     "numpy": "NumPy",
     "cupy": "CuPy",
-    "numba": "Numba",
     "pycuda": "PyCUDA",
     "torch": "PyTorch",
     "device": "GPU",
-    "driver": "Driver",
     "cuda": "CUDA",
     "devices": "GPU of each rank",
-    "pickle_protocol": "Protocol of pickle",
-    "environment": "Environment",
-    "profiler": "Profiler",
 }
-"""What a reader knows metadata by, in the order of the page."""
+"""What a reader knows metadata by, where it is not the field's own name."""
 
 LONGEST = 300
 """Characters of a field that are shown; configure lines of MPI libraries are longer."""
 
-MAX_COLUMNS, MAX_WIDTH = 7, 60
-"""Fields that are columns of the table, and characters of their texts; others share a column."""
-
-MAX_GROUPS = 100
-"""Rows of the table."""
-
-MAX_COMMANDS = 5
-"""Commands of one row."""
-
+MAX_GROUPS, MAX_COMMANDS = 100, 5
+"""Rows of the table, and commands of one row."""
 
 MACHINE = ("processor", "device", "system")
 """Metadata that the head of the page names a machine by, besides its hosts."""
@@ -119,34 +102,26 @@ def places(
     rows: pd.DataFrame, runs: Mapping[str, Mapping[str, str]]
 ) -> tuple[Sheet, tuple[tuple[str, str], ...]]:
     """A table of the runs with what differs between them, most runs first; and what they share."""
-    members: dict[tuple[tuple[str, str], ...], list[str]] = {}
-    for run in present(rows, runs):
-        own = tuple((name, text) for name, text in runs[run].items() if name not in OWN)
-        members.setdefault(own, []).append(run)
-    every = [(described(dict(fields)), names) for fields, names in members.items()]
-    every += [(fields, [run]) for run, fields in of_rows_without(rows, runs).items()]
+    there = present(rows, runs)
+    every = [(described(runs[run]), run) for run in there]
+    every += [(fields, "") for fields in of_rows_without(rows[~rows["run"].isin(there)])]
     table = pd.DataFrame([fields for fields, _ in every]).fillna("")
-    table = table[sorted(table.columns, key=place)]
+    table = table[sorted(table.columns, key=lambda name: name.startswith(VARIABLE))]
     differing = [name for name in table if table[name].nunique() > 1]
-    texts = {name: [name, *table[name]] for name in differing}
-    narrow = [name for name in differing if max(map(len, texts[name])) <= MAX_WIDTH][:MAX_COLUMNS]
-    others = [name for name in differing if name not in narrow]
     alike: dict[tuple[str, ...], list[str]] = {}
-    for fields, (_, names) in zip(table.to_dict("records"), every, strict=True):
-        rest = [f"{title(name)}: {fields[name]}" for name in others if fields[name]]
-        cells = [fields[name] or "-" for name in narrow] + ["; ".join(rest)] * bool(others)
-        alike.setdefault(tuple(cells), []).extend(names)
+    for cells, (_, run) in zip(table[differing].itertuples(index=False), every, strict=True):
+        alike.setdefault(tuple(cell or "-" for cell in cells), []).append(run)
     order = sorted(alike.items(), key=lambda item: -len(item[1]))
-    heads = [*map(title, narrow), *["Other differences"] * bool(others)]
+    left_out = len(order) - MAX_GROUPS
     sheet = Sheet(
         "Runs",
-        ("Runs", *heads, "Started", "Commands"),
+        ("Runs", *map(title, differing), "Started", "Commands"),
         tuple(
             (str(len(names)), *cells, span(names), commands(names, runs))
             for cells, names in order[:MAX_GROUPS]
         ),
-        (f"and {len(order) - MAX_GROUPS} more kinds of runs",) * (len(order) > MAX_GROUPS),
-        left=3 + len(heads),
+        (f"and {left_out} more kinds of runs",) * (left_out > 0),
+        left=3 + len(differing),
     )
     shared = [name for name in table if name not in differing]
     return sheet, tuple((title(name), str(table[name].iloc[0]) or "none") for name in shared)
@@ -165,28 +140,18 @@ def present(rows: pd.DataFrame, runs: Mapping[str, Mapping[str, str]]) -> list[s
     return [run for run in rows["run"].dropna().unique() if runs.get(run)]
 
 
-def of_rows_without(
-    rows: pd.DataFrame, runs: Mapping[str, Mapping[str, str]]
-) -> dict[str, dict[str, str]]:
+def of_rows_without(rows: pd.DataFrame) -> Iterator[dict[str, str]]:
     """What rows themselves tell of runs that have no metadata, a run for each file."""
-    without = rows[~rows["run"].isin(present(rows, runs))]
-    names = ["suite", "mpi", "ranks"]
-    found = {}
-    for (file, *values), _ in without.groupby(["file", *names], dropna=False):
-        fields = {
-            name: str(value)
-            for name, value in zip(names, values, strict=True)
-            if not pd.isna(value)
-        }
-        found[f"{file} {fields}"] = {"metadata": "none in the file", **fields}
-    return found
+    for _, row in rows[["file", "suite", "mpi", "ranks"]].drop_duplicates().iterrows():
+        fields = {name: str(value) for name, value in row.iloc[1:].items() if not pd.isna(value)}
+        yield {"metadata": "none in the file", **fields}
 
 
 def described(data: Mapping[str, str]) -> dict[str, str]:
     """Metadata as fields of the page; each environment variable is one by itself."""
-    fields = {name: short(text) for name, text in data.items()}
+    fields = {name: short(text) for name, text in data.items() if name not in OWN}
     if name := library(fields.get("mpi_library", "")):
-        fields["mpi"], fields[DETAILS] = name, fields.pop("mpi_library")
+        fields = {"mpi": name, **fields, DETAILS: fields.pop("mpi_library")}
     environment = fields.pop("environment", "")
     try:
         words = shlex.split(environment)
@@ -194,7 +159,7 @@ def described(data: Mapping[str, str]) -> dict[str, str]:
         words = [environment]
     for word in words:
         name, _, text = word.partition("=")
-        fields[f"environment {name}"] = text
+        fields[f"{VARIABLE}{name}"] = text
     return fields
 
 
@@ -205,17 +170,9 @@ def short(text: str) -> str:
 
 def title(name: str) -> str:
     """What the page calls a field of metadata."""
-    if name.startswith("environment "):
-        return name.removeprefix("environment ")
+    if name.startswith(VARIABLE):
+        return name.removeprefix(VARIABLE)
     return TITLES.get(name, name.replace("_", " ").capitalize())
-
-
-def place(name: str) -> tuple[int, str]:
-    """Where a field stands: those known first, the environment last."""
-    known = list(TITLES)
-    if name.startswith("environment "):
-        return len(known) + 1, name
-    return (known.index(name) if name in known else len(known)), name
 
 
 def span(members: list[str]) -> str:
