@@ -250,20 +250,25 @@ def panel(
     page: Page,
     bands: bool,
 ) -> list[Any]:
-    """Layers of lines: ``bands`` of the spread or else bars, intervals, lines, and points."""
+    """Layers of lines: ``bands`` of the spread or else bars, intervals, lines, and points.
+
+    Altair takes long to make a channel of a mere text.
+    """
     color = alt.Color("line:N", scale=shades(styles, page), legend=None)
     dash = alt.StrokeDash("line:N", scale=dashes(styles), legend=None)
     shown = data.assign(shape=[look("markers", at) for at in data["style"]])
     shown["zero"] = shown["x"] == 0  # 0 bytes are no smaller message, but none: no line leads there
-    base = alt.Chart(inline(shown)).encode(x, y("value:Q"), color=color, detail="zero:N")
+    base = alt.Chart(inline(shown)).encode(
+        x, y("value:Q"), color=color, detail=alt.Detail("zero:N")
+    )
     spread = base.transform_filter("isValid(datum.spread_low)")
-    spread = spread.encode(y("spread_low:Q"), y2="spread_high:Q")
+    spread = spread.encode(y("spread_low:Q"), y2=alt.Y2("spread_high:Q"))
     bars = spread.mark_rule(strokeWidth=0.6, opacity=0.6)
     layers: list[Any] = [bars]
     if bands:
         layers = [bars.transform_filter("datum.zero"), spread.mark_area(opacity=0.15)]
     known = base.transform_filter("isValid(datum.low)")
-    layers.append(known.mark_rule(strokeWidth=0.8).encode(y("low:Q"), y2="high:Q"))
+    layers.append(known.mark_rule(strokeWidth=0.8).encode(y("low:Q"), y2=alt.Y2("high:Q")))
     ends = known.mark_tick(size=3, thickness=0.6)
     layers += [ends.encode(y("low:Q")), ends.encode(y("high:Q"))]
     layers.append(base.mark_line(strokeWidth=1.1).encode(strokeDash=dash))
@@ -272,6 +277,6 @@ def panel(
         layers.append(dotted.encode(x, y("value:Q"), color=color, strokeDash=dash))
     points = base.mark_point(filled=True, size=12, opacity=1)
     points = points.encode(stroke=alt.value(page.tint("paper")), strokeWidth=alt.value(0.3))
-    shape = alt.Shape("shape:N", scale=None)
-    layers.append(points.encode(shape=shape, tooltip=["line:N", "text:N", "runs:Q"]))
+    tip = [alt.Tooltip(name) for name in ("line:N", "text:N", "runs:Q")]
+    layers.append(points.encode(shape=alt.Shape("shape:N", scale=None), tooltip=tip))
     return layers

@@ -25,15 +25,14 @@ from omb_py.analysis.charts.spec import STYLE, Chart
 from omb_py.analysis.compare.side_by_side import compare
 from omb_py.analysis.points import distinctions, label
 from omb_py.analysis.report.anomalies import Anomaly, anomalies
-from omb_py.analysis.report.comparison import Comparison, comparison
-from omb_py.analysis.report.key_numbers import KeyNumber, key_numbers
+from omb_py.analysis.report.comparison import comparison
+from omb_py.analysis.report.key_numbers import key_numbers
 from omb_py.analysis.report.runs import origin, places
 from omb_py.analysis.sources import short_names
 from omb_py.analysis.table import Results
 from omb_py.analysis.values import value_column
 from omb_py.core import VERSION
 from omb_py.core.errors import OmbError, UsageError
-from omb_py.core.text.tables import Sheet
 
 if TYPE_CHECKING:
     from omb_py.analysis.samples import Series
@@ -80,23 +79,54 @@ def report(
     with what, or for a column that lines do not have.
     """
     results, lines = by_file(results, lines)
-    table = None
+    compared = None
     if base is not None:
         options: Any = {"statistic": statistic, "launch_spread": launch_spread}
-        table = compare(base.rows, results.rows, **options)
+        compared = compare(base.rows, results.rows, **options)
     base = None  # its rows may be many, and nothing more is needed of them
     values = value_column(results.rows, statistic)
     if values.empty and results.overhead.empty and results.pairs.empty:
         raise OmbError("there is no row with a number: measure something first")
     request = Request(choice=Choice(lines or None, statistic=statistic), bounds=bounds)
-    return render(
-        results=results,
+    drawn = [*charts(results, request).values(), *charts_of_samples(samples)]
+    found = findings(anomalies(values, results.runs, results.rows), values)
+    tables = (results.rows, results.overhead, results.pairs)
+    rows = pd.concat([table[NAMES] for table in tables])
+    benchmarks = sum(table["benchmark"].nunique() for table in tables)
+    ran, shared = places(rows, results.runs)
+    figures = [
+        {"title": chart.title, "words": chart.words, "spec": chart.specification()}
+        for chart in drawn
+    ]
+    colors = (themed.values() for themed in STYLE["colors"].values())  # of a light page, and a dark
+    scripts = (drawing_library(), template("report.js"))
+    environment = jinja2.Environment(
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
+    )
+    return environment.from_string(template("report.html.j2")).render(
         title=title or "MPI performance from Python",
-        key_numbers=key_numbers(values, lines, table),
-        compared=None if table is None else comparison(table),
-        findings=findings(anomalies(values, results.runs, results.rows), values),
+        version=VERSION,
+        policy=POLICY.format(scripts=" ".join(f"'sha256-{digest(one)}'" for one in scripts)),
+        style=template("report.css"),
+        scripts=scripts,
+        data=packed({"figures": figures, "dark": dict(zip(*colors, strict=True))}),
+        figures=[chart.title for chart in drawn],
+        counts={
+            "rows": len(rows),
+            "benchmarks": benchmarks,
+            "runs": rows["run"].nunique(),
+            "files": rows["file"].nunique(),
+        },
+        failed=int((results.rows["validation"] == "Fail").sum()),
+        origin=origin(rows, results.runs),
+        key_numbers=key_numbers(values, lines, compared),
+        comparison=None if compared is None else comparison(compared),
         bounded=None if bounds is None else beside_bounds(results.rows, bounds),
-        drawn=[*charts(results, request).values(), *charts_of_samples(samples)],
+        findings=found,
+        trust=trust(found),
+        tables=list(listing.sheets(results, limit=max(10, MAX_ROWS // max(1, benchmarks)))),
+        places=ran,
+        shared=shared,
     )
 
 
@@ -145,66 +175,10 @@ def findings(found: Iterable[Anomaly], values: pd.DataFrame) -> list[dict[str, A
     ]
 
 
-def render(
-    *,
-    results: Results,
-    title: str,
-    key_numbers: Sequence[KeyNumber],
-    compared: Comparison | None,
-    findings: Sequence[Mapping[str, Any]],
-    bounded: Sheet | None,
-    drawn: Sequence[Chart],
-) -> str:
-    """The page as text."""
-    environment = jinja2.Environment(
-        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
-    )
-    scripts = (drawing_library(), template("report.js"))
-    hashes = " ".join(f"'sha256-{digest(script)}'" for script in scripts)
-    tables = (results.rows, results.overhead, results.pairs)
-    rows = pd.concat([table[NAMES] for table in tables])
-    benchmarks = sum(table["benchmark"].nunique() for table in tables)
-    ran, shared = places(rows, results.runs)
-    figures = [
-        {"title": chart.title, "words": chart.words, "spec": chart.specification()}
-        for chart in drawn
-    ]
-    return environment.from_string(template("report.html.j2")).render(
-        title=title,
-        version=VERSION,
-        policy=POLICY.format(scripts=hashes),
-        style=template("report.css"),
-        scripts=scripts,
-        data=packed({"figures": figures, "dark": dark_colors()}),
-        figures=[chart.title for chart in drawn],
-        counts={
-            "rows": len(rows),
-            "benchmarks": benchmarks,
-            "runs": rows["run"].nunique(),
-            "files": rows["file"].nunique(),
-        },
-        failed=int((results.rows["validation"] == "Fail").sum()),
-        origin=origin(rows, results.runs),
-        key_numbers=key_numbers,
-        comparison=compared,
-        bounded=bounded,
-        findings=findings,
-        trust=trust(findings),
-        tables=list(listing.sheets(results, limit=max(10, MAX_ROWS // max(1, benchmarks)))),
-        places=ran,
-        shared=shared,
-    )
-
-
 def packed(data: object) -> str:
     """JSON as base64 of gzip: figures repeat each other, and no text of a file is markup in it."""
     text = json.dumps(data, separators=(",", ":"), default=str)
     return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
-
-
-def dark_colors() -> dict[str, str]:
-    """The colour of a dark page for each of a light one."""
-    return dict(zip(*(colors.values() for colors in STYLE["colors"].values()), strict=True))
 
 
 def trust(findings: Sequence[Mapping[str, Any]]) -> str:

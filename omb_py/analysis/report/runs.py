@@ -43,6 +43,9 @@ TITLES = {
 LONGEST = 300
 """Characters of a field that are shown; configure lines of MPI libraries are longer."""
 
+MAX_COLUMNS, MAX_WIDTH = 7, 60
+"""Fields that are columns of the table, and characters of their texts; others share a column."""
+
 MAX_GROUPS, MAX_COMMANDS = 100, 5
 """Rows of the table, and commands of one row."""
 
@@ -106,22 +109,27 @@ def places(
     every = [(described(runs[run]), run) for run in there]
     every += [(fields, "") for fields in of_rows_without(rows[~rows["run"].isin(there)])]
     table = pd.DataFrame([fields for fields, _ in every]).fillna("")
-    table = table[sorted(table.columns, key=lambda name: name.startswith(VARIABLE))]
+    table = table[sorted(table.columns, key=place)]
     differing = [name for name in table if table[name].nunique() > 1]
+    narrow = [name for name in differing if table[name].str.len().max() <= MAX_WIDTH][:MAX_COLUMNS]
+    others = [name for name in differing if name not in narrow]
     alike: dict[tuple[str, ...], list[str]] = {}
-    for cells, (_, run) in zip(table[differing].itertuples(index=False), every, strict=True):
-        alike.setdefault(tuple(cell or "-" for cell in cells), []).append(run)
+    for fields, (_, run) in zip(table.to_dict("records"), every, strict=True):
+        rest = "; ".join(f"{title(name)}: {fields[name]}" for name in others if fields[name])
+        cells = [*(fields[name] or "-" for name in narrow), *[rest] * bool(others)]
+        alike.setdefault(tuple(cells), []).append(run)
+    heads = [*map(title, narrow), *["Other differences"] * bool(others)]
     order = sorted(alike.items(), key=lambda item: -len(item[1]))
     left_out = len(order) - MAX_GROUPS
     sheet = Sheet(
         "Runs",
-        ("Runs", *map(title, differing), "Started", "Commands"),
+        ("Runs", *heads, "Started", "Commands"),
         tuple(
             (str(len(names)), *cells, span(names), commands(names, runs))
             for cells, names in order[:MAX_GROUPS]
         ),
         (f"and {left_out} more kinds of runs",) * (left_out > 0),
-        left=3 + len(differing),
+        left=3 + len(heads),
     )
     shared = [name for name in table if name not in differing]
     return sheet, tuple((title(name), str(table[name].iloc[0]) or "none") for name in shared)
@@ -151,7 +159,7 @@ def described(data: Mapping[str, str]) -> dict[str, str]:
     """Metadata as fields of the page; each environment variable is one by itself."""
     fields = {name: short(text) for name, text in data.items() if name not in OWN}
     if name := library(fields.get("mpi_library", "")):
-        fields = {"mpi": name, **fields, DETAILS: fields.pop("mpi_library")}
+        fields["mpi"], fields[DETAILS] = name, fields.pop("mpi_library")
     environment = fields.pop("environment", "")
     try:
         words = shlex.split(environment)
@@ -173,6 +181,12 @@ def title(name: str) -> str:
     if name.startswith(VARIABLE):
         return name.removeprefix(VARIABLE)
     return TITLES.get(name, name.replace("_", " ").capitalize())
+
+
+def place(name: str) -> int:
+    """Where a field stands: those that people look for first, the environment last."""
+    first = ("mpi", "hosts", "ranks", "thread_level", "processor", "conditions", "suite", "omb_py")
+    return first.index(name) if name in first else len(first) + name.startswith(VARIABLE)
 
 
 def span(members: list[str]) -> str:
