@@ -41,7 +41,7 @@ BENCHMARKS = (
     start_up(
         "import_time",
         "Import Time",
-        "Time and files from the start of Python until MPI is ready, part by part.",
+        "Time from the start of Python until MPI is ready, part by part.",
         StartUp.PARTS,
         native=False,
     ),

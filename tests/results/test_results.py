@@ -379,3 +379,14 @@ def test_cells_survive_a_csv_reader(value: object) -> None:
 @given(st.floats(1e-6, 1e12))
 def test_numbers_keep_nine_digits(value: float) -> None:
     assert float(cell(value)) == pytest.approx(value, rel=1e-8)
+
+
+def test_an_array_of_older_versions_is_read_and_not_added_to(tmp_path: Path) -> None:
+    path = tmp_path / "rows.json"
+    write_rows(path, "r", 2)
+    path.write_text("[\n" + ",\n".join(path.read_text().splitlines()) + "\n]\n")
+    old = path.read_bytes()
+    assert load(path).rows["bytes"].tolist() == [0, 1]
+    with pytest.raises(UsageError, match="--force"):
+        open_file(path)
+    assert path.read_bytes() == old

@@ -1,4 +1,4 @@
-"""Our own JSON: an object on each line."""
+"""Our own JSON: an object on each line, in older files as a part of an array."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class JsonReader:
         found = Found()
         notes = Notes(source, found.problems)
         for index, line in enumerate(source):
-            if not line.lstrip().startswith("{"):
+            if not (text := line.strip().rstrip(",")).startswith("{"):
                 continue
             try:
-                item = json.loads(line)
+                item = json.loads(text)
             except (ValueError, RecursionError):
                 notes.add(index, "an incomplete object, left out")
                 continue
