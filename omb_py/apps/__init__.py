@@ -24,9 +24,6 @@ REPEATS = 5
 WARMUP_REPEATS = 1
 """How often a problem is solved unless told otherwise, timed and before that."""
 
-CHECKPOINT_EVERY = 5
-"""Steps from one checkpoint to the next unless told otherwise."""
-
 P = TypeVar("P")
 """A problem: a frozen dataclass whose fields, made by `option`, are the application's options."""
 
@@ -122,51 +119,6 @@ class Kernel(ABC, Generic[P]):
 
 
 @dataclass(frozen=True)
-class Restored:
-    """A checkpoint as the ranks of a new team have it after a failure.
-
-    It was made before step number ``step``, by so many ``ranks``. ``holders`` has for each of these
-    the rank of the new team that has its state, ``states`` those that this rank has: the arrays of
-    `SteppedKernel.state`, flat, by the number of the rank whose they were.
-    """
-
-    step: int
-    ranks: int
-    holders: tuple[int, ...]
-    states: Mapping[int, Sequence[Any]]
-
-
-class SteppedKernel(Kernel[P]):
-    """A kernel that solves its problem by steps, and can go on from the state between two of them.
-
-    So it survives failures of ranks. ``replicated`` tells whether every rank has the whole state:
-    else each has a part of its own, which another rank has to keep, too.
-    """
-
-    replicated: bool
-
-    @property
-    @abstractmethod
-    def steps(self) -> int:
-        """How many steps solve the problem."""
-
-    @abstractmethod
-    def step(self, number: int) -> None:
-        """Make one step, once `distribute` was called; steps count from 0."""
-
-    @abstractmethod
-    def state(self, step: int) -> list[Any]:
-        """The arrays from which step number ``step`` goes on; NumPy's, not copied. Collective."""
-
-    @abstractmethod
-    def restore(self, found: Restored) -> None:
-        """Take the state of a checkpoint, perhaps that of another number of ranks; collective.
-
-        Of a replicated state each rank has its own. `distribute` was called before.
-        """
-
-
-@dataclass(frozen=True)
 class Sequential:
     """The program that somebody would write for one process: what it is, and its run."""
 
@@ -209,8 +161,6 @@ class Application(Generic[P]):
     ``computes`` tells whether a problem has anything to compute: else it has no speed-up.
     ``threads`` tells whether a problem starts threads beside the one that calls MPI.
     ``presets`` are by the names that ``--preset`` has for them.
-    ``check_faults`` raises `UsageError` where ranks must not fail in a problem; None where they
-    never may. With it, the kernel is a `SteppedKernel`, and the problem has a ``seed``.
     """
 
     name: str
@@ -232,7 +182,6 @@ class Application(Generic[P]):
     threads: Callable[[P], bool] = lambda problem: False
     presets: Mapping[str, Preset] = field(default_factory=dict, hash=False)
     details: str = ""
-    check_faults: Callable[[P], None] | None = None
 
     def applicable(self, settings: RunSettings, problem: P) -> RunSettings:
         """The settings, without those that have no meaning here."""
@@ -249,8 +198,6 @@ class RunSettings:
 
     ``references`` times one rank and the sequential program too, ``check`` compares the results,
     ``split_wait`` puts a barrier before each collective call, so that waiting is told apart.
-    ``faults`` ranks fail in the last repeat; the others ``recover`` from checkpoints that they make
-    every ``checkpoint_every`` steps.
     """
 
     scaling: str = "strong"
@@ -260,9 +207,6 @@ class RunSettings:
     references: bool = True
     check: bool = True
     split_wait: bool = True
-    faults: int = 0
-    recover: str = "shrink"
-    checkpoint_every: int = CHECKPOINT_EVERY
 
 
 @dataclass(frozen=True)

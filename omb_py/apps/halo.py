@@ -10,9 +10,8 @@ from omb_py.apps import (
     Application,
     CheckedResult,
     Detail,
-    Restored,
+    Kernel,
     Sequential,
-    SteppedKernel,
     option,
 )
 from omb_py.apps.numerics.grid import (
@@ -22,7 +21,6 @@ from omb_py.apps.numerics.grid import (
     Ghosts,
     Stencil,
     block_of,
-    overlaps,
     regions,
 )
 from omb_py.apps.runtime.distribution import collect, random_numbers
@@ -46,13 +44,11 @@ class Grid:
     )
 
 
-class Jacobi(SteppedKernel[Grid]):
+class Jacobi(Kernel[Grid]):
     """Exchange ghost cells, update, and so on, from one of two fields to the other.
 
     Giving each rank its block is copying the values to begin with, which it has generated.
     """
-
-    replicated = False
 
     def __init__(self, team: Team, problem: Grid) -> None:
         super().__init__(team, problem)
@@ -80,21 +76,6 @@ class Jacobi(SteppedKernel[Grid]):
         if last:
             even.run()
 
-    @property
-    def steps(self) -> int:
-        return self.problem.steps
-
-    def step(self, number: int) -> None:
-        self._steps[number % 2].run()
-
-    def state(self, step: int) -> list[Any]:
-        return [self._fields[step % 2].data[1:-1, 1:-1]]
-
-    def restore(self, found: Restored) -> None:
-        """Take this rank's cells from the ranks that have them; those around the grid are here."""
-        (cells,) = self.state(found.step)
-        move(self.team, (self.problem.rows, self.problem.columns), found, cells)
-
     def result(self) -> Any:
         """The unknowns of the whole grid."""
         problem, ranks = self.problem, self.team.ranks
@@ -117,30 +98,6 @@ class Jacobi(SteppedKernel[Grid]):
         if found is None:
             return []
         return [Detail("residual", value=math.sqrt(sum(float(one[0]) for one in found)))]
-
-
-def move(team: Team, shape: tuple[int, int], found: Restored, cells: Any) -> None:
-    """Fill this rank's ``cells`` of a grid from the blocks of a checkpoint; collective."""
-    import numpy as np
-    from mpi4py import MPI
-
-    own, requests, arriving = block_of(shape, team.ranks, team.rank), [], []
-    for old, rank, rows, columns in overlaps(shape, found.ranks, team.ranks):
-        holder = found.holders[old]
-        if team.rank == holder:
-            block, (state,) = block_of(shape, found.ranks, old), found.states[old]
-            part = state.reshape(block.shape)[block.region(rows, columns)]
-            if rank == holder:
-                cells[own.region(rows, columns)] = part
-            else:
-                requests.append(team.comm.Isend(np.ascontiguousarray(part), rank))
-        elif team.rank == rank:
-            target = cells[own.region(rows, columns)]
-            arriving.append((target, np.empty(target.shape)))
-            requests.append(team.comm.Irecv(arriving[-1][1], holder))
-    MPI.Request.Waitall(requests)
-    for target, part in arriving:
-        target[...] = part
 
 
 class Update:
@@ -241,6 +198,5 @@ APPLICATION = Application(
     compare=compare,
     sequential=sequential,
     weak_scaled=lambda problem, ranks: replace(problem, rows=problem.rows * ranks),
-    check_faults=lambda problem: None,
     details="Mlup/s are million lattice updates per second: cells times steps.",
 )

@@ -9,7 +9,7 @@ from typing import Any
 
 from omb_py.apps import Alternative, Application, CheckedResult, Kernel, Sequential
 from omb_py.apps.runtime.team import Team
-from omb_py.apps.training import FILES, MEMORY, SMALL_MODELS, TRANSFORMERS, Training
+from omb_py.apps.training import FILES, SMALL_MODELS, TRANSFORMERS, Training
 from omb_py.apps.training.architectures import network, sample_shape
 from omb_py.apps.training.data import batches, check_samples, load
 from omb_py.core.errors import UsageError
@@ -133,17 +133,6 @@ def data_parallel(training: Training) -> Alternative[Training] | None:
         name: defaults[name] for name in defaults if not applies(whole, name)
     }
     return Alternative("data-parallel", replace(whole, **changed))
-
-
-def check_faults(training: Training) -> None:
-    """Raise `UsageError` for what a training cannot go on with after ranks have failed."""
-    wanted = {"strategy": "data", "hierarchical": False, "test": "none", "loader": MEMORY}
-    for name, value in wanted.items():
-        if (given := getattr(training, name)) != value:
-            option = f"--{name}" if given is True else f"--{name} {given}"
-            raise UsageError(
-                f"--faults is for replicas that share each step alone: leave out {option}"
-            )
 
 
 def prepare(training: Training) -> Callable[[], dict[str, Any]]:
@@ -292,7 +281,6 @@ APPLICATION = Application(
     weak_scaled=weak_scaled,
     applies=applies,
     alternative=data_parallel,
-    check_faults=check_faults,
     sequential_is_one_rank=lambda training: not training.learns,
     threads=lambda training: training.loader == FILES and training.workers > 0,
     details=(

@@ -23,15 +23,8 @@ def application_command(application: Application[Any]) -> click.Command:
         request = make_request(application, values)
         request = replace(request, options=labelled(request.options))
         math_threads.request_threads(request.settings.threads)
-        if request.settings.faults:
-            from omb_py.core.mpi import recovery
-
-            recovery.raise_eager_limit()
         with start_job(application.name, request.options) as found:
-            if request.settings.faults:
-                from omb_py.apps.runtime.surviving import measure
-            else:
-                from omb_py.apps.runtime.measurement import measure
+            from omb_py.apps.runtime.measurement import measure
             from omb_py.apps.runtime.rows import Setting
 
             with found.job.agreement():

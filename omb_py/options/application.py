@@ -11,7 +11,6 @@ from typing import Any
 import click
 
 from omb_py.apps import (
-    CHECKPOINT_EVERY,
     REPEATS,
     WARMUP_REPEATS,
     Application,
@@ -20,14 +19,14 @@ from omb_py.apps import (
     RunSettings,
 )
 from omb_py.core.errors import UsageError
-from omb_py.core.options import FAILURE_TIMEOUT, Options
+from omb_py.core.options import Options
 from omb_py.options.option import Option, Row
 from omb_py.options.parse import OptionsCommand, read_words
 from omb_py.options.table import count, shared_options
 from omb_py.options.types import BYTES, Number, WholeNumber
 from omb_py.results.output import check_output
 
-PROBLEM, MEASURING, FAILING = "The problem", "How it is measured", "When ranks fail"
+PROBLEM, MEASURING = "The problem", "How it is measured"
 
 INSTEAD_OF_ITERATIONS = {"iterations": "--repeats", "warmup": "--warmup-repeats"}
 """What an application has instead of a benchmark's option."""
@@ -61,16 +60,7 @@ CHOICES = (
     Row("--split-wait/--no-split-wait", bool, True, "",
         "Put a barrier before each collective call, to tell waiting from communicating."),
 )
-FAULT_CHOICES = (
-    Row("--faults", count(0), 0, "",
-        "Ranks that fail in the last repeat (mpirun --with-ft ulfm of Open MPI 5)."),
-    Row("--recover", ("shrink", "respawn"), "shrink", "",
-        "Go on with the ranks that are left, or start others in place of those that failed."),
-    Row("--checkpoint-every", count(1), CHECKPOINT_EVERY, "",
-        "Steps from one checkpoint in memory to the next."),
-)
 # fmt: on
-"""Those of applications that survive failures."""
 
 SHARED = frozenset(
     "output force format quiet progress buffer binding backend event_loop grpc_call interface "
@@ -86,7 +76,6 @@ def application_parameters(application: Application[Any]) -> list[click.Paramete
         *([preset_option(application.presets)] if application.presets else ()),
         *map(problem_parameter, fields(application.problem)),
         *(choice.option(MEASURING) for choice in CHOICES),
-        *(choice.option(FAILING) for choice in FAULT_CHOICES if application.check_faults),
         *shared_options(SHARED),
     ]
 
@@ -112,24 +101,11 @@ def make_request(application: Application[Any], values: Mapping[str, Any]) -> Ap
         kind(**{one.name: values.pop(one.name) for one in fields(kind) if one.name in values})
         for kind in (application.problem, RunSettings)
     )
-    check_fault_options(application, problem, run_settings)
-    if run_settings.faults and values["timeout"] is None:
-        values["timeout"] = FAILURE_TIMEOUT
     if application.threads(problem) and values["thread_level"] == "single":
         values["thread_level"] = "funneled"
     options = Options(**values)
     check_output(options.output, options.force)
     return ApplicationRequest(application, problem, run_settings, options)
-
-
-def check_fault_options(application: Application[Any], problem: Any, settings: RunSettings) -> None:
-    """Raise `UsageError` where ranks must not fail, or none do and options say what then."""
-    if settings.faults and application.check_faults is not None:
-        application.check_faults(problem)
-    for name in ("recover", "checkpoint_every"):
-        if not settings.faults and getattr(settings, name) != getattr(RunSettings, name):
-            option = name.replace("_", "-")
-            raise UsageError(f"--{option} is for --faults: leave it out, or let ranks fail")
 
 
 def preset_option(presets: Mapping[str, Preset]) -> Option:

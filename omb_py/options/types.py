@@ -120,15 +120,6 @@ def size_list(text: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(parse_bytes(part) for part in text.split(",")))
 
 
-def rank_list(text: str) -> tuple[int, ...]:
-    """Numbers of ranks that communicate, separated by commas, each once."""
-    words = [word for word in text.split(",") if word]
-    found = counts(words, f"{text!r} is not a list of numbers such as 64,1024")
-    if not found or min(found) < 2:
-        raise ValueError(f"{text!r}: communication takes 2 ranks or more")
-    return tuple(dict.fromkeys(found))
-
-
 def device_list(text: str) -> tuple[int, ...]:
     """Numbers of devices separated by commas."""
     return counts(text.split(","), f"{text!r} is not a list of device numbers, as in 0 or 0,2")
@@ -313,7 +304,6 @@ MEMBER_NAME = TextType("NAME", lambda text: text.replace("-", "_"))
 NODE_MAP = TextType("N|N,N,…", node_map)
 PERCENTILES = TextType("[P,P,…]", percentiles)
 PRECISION = TextType("P%", precision)
-RANK_LIST = TextType("N,N,…", rank_list)
 ROOT = TextType("ROOT", root)
 SIZE_LIST = TextType("SIZE,SIZE,…", size_list)
 SIZE_RANGE = TextType("[MIN:]MAX", size_range)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from omb_py.apps.halo import Grid, check_fits, compare, generate, sequential
 from omb_py.apps.numerics import grid as halo_grid
-from omb_py.apps.numerics.grid import EVERYWHERE, Stencil, block_of, overlaps, regions
+from omb_py.apps.numerics.grid import EVERYWHERE, Stencil, block_of, regions
 from omb_py.core.calls.topology import grid
 from omb_py.core.errors import UsageError
 
@@ -31,24 +31,6 @@ def test_every_cell_belongs_to_one_rank(shape: tuple[int, int], ranks: int) -> N
         block = block_of(shape, ranks, rank)
         owners[slice(*block.rows), slice(*block.columns)] += 1
     assert np.all(owners == 1)
-
-
-@given(LENGTHS, RANKS, RANKS)
-def test_blocks_of_other_ranks_are_filled_once(
-    shape: tuple[int, int], before: int, after: int
-) -> None:
-    whole = np.arange(np.prod(shape)).reshape(shape)
-    old, new = (
-        [block_of(shape, ranks, rank) for rank in range(ranks)] for ranks in (before, after)
-    )
-    filled = [np.full(block.shape, -1) for block in new]
-    for giver, taker, rows, columns in overlaps(shape, before, after):
-        cells = whole[slice(*old[giver].rows), slice(*old[giver].columns)]
-        target = filled[taker][new[taker].region(rows, columns)]
-        assert (target == -1).all()
-        target[...] = cells[old[giver].region(rows, columns)]
-    for block, cells in zip(new, filled, strict=True):
-        assert np.array_equal(cells, whole[slice(*block.rows), slice(*block.columns)])
 
 
 @given(RANKS)

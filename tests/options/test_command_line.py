@@ -180,8 +180,8 @@ def test_options_that_exclude_each_other(arguments: list[str]) -> None:
         *["latency --timeout", "latency --max-time", "latency --precision", "latency -M"],
         *["latency_mt -t", "gather -k", "latency --device", "bw_fan_in --node-map"],
         *["kmeans --samples", "kmeans --repeats", "overhead latency --rounds", "compare --rounds"],
-        *["watch --interval", "timeline x --ranks", "timeline x --from", "model x --ranks"],
-        *["model x --sizes", "compare x y --fail-above", "job render quick --nodes"],
+        *["watch --interval", "timeline x --ranks", "timeline x --from"],
+        *["compare x y --fail-above", "job render quick --nodes"],
     ],
 )
 def test_numbers_have_one_notation(line: str, value: str) -> None:

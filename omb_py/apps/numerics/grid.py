@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -40,11 +39,6 @@ class Block:
         """Its rows and columns."""
         return self.rows[1] - self.rows[0], self.columns[1] - self.columns[0]
 
-    def region(self, rows: tuple[int, int], columns: tuple[int, int]) -> Region:
-        """Where some of its cells are in it, from their place in the grid."""
-        top, left = self.rows[0], self.columns[0]
-        return slice(rows[0] - top, rows[1] - top), slice(columns[0] - left, columns[1] - left)
-
 
 def block_of(shape: tuple[int, int], ranks: int, rank: int) -> Block:
     """The block of a rank when ranks form a grid that is as square as can be."""
@@ -63,24 +57,6 @@ def block_of(shape: tuple[int, int], ranks: int, rank: int) -> Block:
         neighbor(0, -1),
         neighbor(0, 1),
     )
-
-
-Overlap = tuple[int, int, tuple[int, int], tuple[int, int]]
-"""Two ranks, and the rows and columns of the grid that both have."""
-
-
-def overlaps(shape: tuple[int, int], before: int, after: int) -> Iterator[Overlap]:
-    """What each of ``before`` ranks has of what each of ``after`` ranks has of the same grid."""
-    new = [block_of(shape, after, rank) for rank in range(after)]
-    for old in range(before):
-        block = block_of(shape, before, old)
-        for rank, other in enumerate(new):
-            rows, columns = (
-                (max(one[0], two[0]), min(one[1], two[1]))
-                for one, two in ((block.rows, other.rows), (block.columns, other.columns))
-            )
-            if rows[0] < rows[1] and columns[0] < columns[1]:
-                yield old, rank, rows, columns
 
 
 class Columns:

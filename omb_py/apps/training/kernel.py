@@ -14,7 +14,7 @@ from statistics import mean
 from time import perf_counter
 from typing import Any
 
-from omb_py.apps import Detail, Restored, SteppedKernel
+from omb_py.apps import Detail, Kernel
 from omb_py.apps.runtime.phases import Phase
 from omb_py.apps.runtime.team import Team
 from omb_py.apps.training import MILLISECOND, TRANSFORMERS, Training
@@ -69,14 +69,12 @@ class RankReport:
     passes: tuple[float, float]
 
 
-class TrainingKernel(SteppedKernel[Training]):
+class TrainingKernel(Kernel[Training]):
     """Stochastic gradient descent; the result is that of one rank, but for the order of sums.
 
     One rank alone has the whole network, makes no calls and takes each batch as a whole. Raises
     `UsageError` where the ranks do not fit the network or the pipelines.
     """
-
-    replicated = True
 
     def __init__(self, team: Team, training: Training) -> None:
         super().__init__(team, training)
@@ -205,35 +203,6 @@ class TrainingKernel(SteppedKernel[Training]):
                 self._clock.epoch(trained - began, tested, self.exchange.negotiating)
         self._first = self._first or self._clock.epochs
 
-    @property
-    def steps(self) -> int:
-        return self.problem.epochs * len(self.shares)
-
-    def step(self, number: int) -> None:
-        if number == 0:
-            self._clock, self._losses = EpochClock(self.team.phases), self._no_losses()
-        epoch, place = divmod(number, len(self.shares))
-        self._losses[epoch] += self._train(number, self.shares[place]) / self.problem.samples
-
-    def state(self, step: int) -> list[Any]:
-        """The parameters, and the losses of all ranks, which rank 0 has from then on."""
-        import numpy as np
-
-        self._losses = self._losses if step else self._no_losses()
-        own, total = np.array(self._losses), np.zeros(self.problem.epochs)
-        self.team.comm.Reduce(own, total)
-        self._losses = total.tolist()
-        return [*self.stage.state(), total]
-
-    def restore(self, found: Restored) -> None:
-        *parameters, losses = found.states[self.team.rank]
-        for array, values in zip(self.stage.state(), parameters, strict=True):
-            array[...] = values.reshape(array.shape)
-        self._losses = losses.tolist() if self.team.rank == 0 else self._no_losses()
-
-    def _no_losses(self) -> list[float]:
-        return [0.0] * self.problem.epochs
-
     def _train(self, step: int, own: BatchShare) -> float:
         """One step; the sum of the losses of this pipeline's samples, where they are known."""
         self.stage.begin(step)
@@ -350,9 +319,6 @@ class TrainingKernel(SteppedKernel[Training]):
     def parts(self) -> list[Detail]:
         """Epochs, losses, gradients, and what a pipeline has; collective."""
         training, epochs = self.problem, self._clock.epochs
-        if not epochs.training:  # it was trained by steps, not all of them by the same ranks
-            learned = learning(self.sum_of_losses()) if training.learns else []
-            return [*learned, *self.exchange.parts()]
         assert self._first is not None
         seconds = sum(epochs.training) + sum(epochs.testing)
         share = communicating(self.team, seconds)

@@ -65,10 +65,6 @@ class Stage(ABC):
     def write(self, target: Any, values: Any) -> None:
         """Put values where they are sent from."""
 
-    def state(self) -> list[Any]:
-        """The arrays of what it has learned; none where nothing is computed."""
-        return []
-
     def without_samples(self, ready: Ready) -> None:
         """The gradients of a step in which this rank has no samples."""
         with self.team.computing:
@@ -105,9 +101,6 @@ class ComputedStage(Stage):
             parameter.data[...] = initial
         for call in self._broadcasts:
             call()
-
-    def state(self) -> list[Any]:
-        return [one.data for one in self.arrays]
 
     def forward(self, samples: int, stack: Stack) -> tuple[Stack, Any]:
         with phase("forward"), self.team.computing:

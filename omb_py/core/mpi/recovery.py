@@ -28,9 +28,6 @@ HUNG = "did not return from MPI_Finalize"
 
 RANK_TAG = 1
 
-EAGER_LIMIT = "OMPI_MCA_btl_sm_eager_limit"
-EAGER_BYTES = 64 * 1024
-
 
 def check() -> None:
     """Raise `UnsupportedError` unless this job goes on when ranks fail."""
@@ -65,16 +62,6 @@ def check_spawn() -> None:
             "Open MPI connects processes that replace ranks by TCP, which OMPI_MCA_btl="
             f"{transports} excludes: add it, as in OMPI_MCA_btl=self,sm,tcp"
         )
-
-
-def raise_eager_limit() -> None:
-    """Have Open MPI send more in one go, unless its limit was set; before MPI is started.
-
-    A rank that fails during a rendezvous can end the whole job ("Send error after request freed",
-    open-mpi/ompi#13494); messages below the eager limit need none. Results tell of it among the
-    variables of the environment.
-    """
-    os.environ.setdefault(EAGER_LIMIT, str(EAGER_BYTES))
 
 
 def fail() -> NoReturn:
