@@ -30,7 +30,7 @@ POSITIVE = ("ranks", "nodes", "host_cores", "cores", "threads", "time_s", "time_
 LEAST, MOST = 1e-9, 1e9
 """Seconds, speed-ups and counts beyond these are none."""
 
-PHASES = ("compute", "communicate", "wait", "distribute", "other", "load")
+PHASES = ("compute", "communicate", "wait", "distribute", "other")
 """What a rank's time is made of, as `ApplicationRow` has it."""
 
 SERIES = ("application", "problem", "scaling", "buffer", "binding", "threads", "mpi", "variant")
@@ -185,7 +185,6 @@ def sheets(found: pd.DataFrame) -> Iterator[Sheet]:
     """Yield a table for each line of `speedups`."""
     for _, rows in found.groupby("line", sort=False):
         first = rows.iloc[0]
-        shown = [name for name in PHASES if name != "load" or rows["load"].any()]
         notes = [
             "Times and speed-ups: the median, and the minimum and maximum of the repeats. "
             "Speed-ups are over one rank, and over the sequential program. Phases: parts of a "
@@ -201,15 +200,15 @@ def sheets(found: pd.DataFrame) -> Iterator[Sheet]:
             f"{first['application']}: {first['problem']}; {how}",
             (
                 *("ranks", "time", "low to high", "speed-up", "low to high", "over sequential"),
-                *("efficiency", *shown),
+                *("efficiency", *PHASES),
             ),
-            tuple(cells_of(row, shown) for row in rows.to_dict("records")),
+            tuple(cells_of(row) for row in rows.to_dict("records")),
             tuple(notes),
             0,
         )
 
 
-def cells_of(row: dict[Any, Any], phases: Sequence[str]) -> tuple[str, ...]:
+def cells_of(row: dict[Any, Any]) -> tuple[str, ...]:
     """Return the cells of a number of ranks."""
     times = [value_text(row[f"time{end}_s"] * 1e6, "us") for end in ENDS]
     speedups = [number(row[f"speedup{end}"]) for end in ENDS]
@@ -222,7 +221,7 @@ def cells_of(row: dict[Any, Any], phases: Sequence[str]) -> tuple[str, ...]:
         number(row["sequential_speedup"]),
         *(
             "-" if pd.isna(row[name]) else f"{row[name]:.0%}".replace("%", " %")
-            for name in ("efficiency", *phases)
+            for name in ("efficiency", *PHASES)
         ),
     )
 

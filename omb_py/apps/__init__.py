@@ -159,7 +159,6 @@ class Application(Generic[P]):
     would do. ``applies`` tells whether an option means anything in a problem.
     ``references`` and ``split_wait`` are false where these `RunSettings` have no meaning, and
     ``computes`` tells whether a problem has anything to compute: else it has no speed-up.
-    ``threads`` tells whether a problem starts threads beside the one that calls MPI.
     ``presets`` are by the names that ``--preset`` has for them.
     """
 
@@ -179,7 +178,6 @@ class Application(Generic[P]):
     applies: Callable[[P, str], bool] = lambda problem, name: True
     alternative: Callable[[P], Alternative[P] | None] = lambda problem: None
     sequential_is_one_rank: Callable[[P], bool] = lambda problem: False
-    threads: Callable[[P], bool] = lambda problem: False
     presets: Mapping[str, Preset] = field(default_factory=dict, hash=False)
     details: str = ""
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from omb_py.apps import Alternative, Application, CheckedResult, Kernel, Sequential
 from omb_py.apps.runtime.team import Team
-from omb_py.apps.training import FILES, SMALL_MODELS, TRANSFORMERS, Training
+from omb_py.apps.training import SMALL_MODELS, TRANSFORMERS, Training
 from omb_py.apps.training.architectures import network, sample_shape
 from omb_py.apps.training.data import batches, check_samples, load
 from omb_py.core.errors import UsageError
@@ -58,8 +58,8 @@ OPTION_RULES = (
     OptionRule(("learning_rate",), lambda training: training.learns, "models that learn"),
     OptionRule(
         ("seed",),
-        lambda training: training.learns or training.loader == FILES,
-        "models that learn, and --loader files",
+        lambda training: training.learns,
+        "models that learn",
     ),
     OptionRule(
         (
@@ -98,11 +98,6 @@ OPTION_RULES = (
         ("micro_batches", "schedule", "partition"),
         lambda training: training.strategy != "data",
         "--strategy model and hybrid",
-    ),
-    OptionRule(
-        ("workers", "prefetch", "preprocess_time", "data_folder"),
-        lambda training: training.loader == FILES,
-        "--loader files",
     ),
     OptionRule(("stages",), lambda training: training.strategy == "hybrid", "--strategy hybrid"),
 )
@@ -197,12 +192,8 @@ def sequential(training: Training) -> Sequential | None:
 def compare(training: Training, result: Any, reference: Any) -> CheckedResult:
     """Whether gradients were averaged rightly, or a network learns as in one process."""
     if training.learns:
-        found = learned_part(training, result, reference)
-    else:
-        found = replayed_part(training, result)
-    if misread := result.get("misread", 0):
-        return CheckedResult(False, f"{misread} samples are READ WRONG; {found.text}")
-    return found
+        return learned_part(training, result, reference)
+    return replayed_part(training, result)
 
 
 def replayed_part(training: Training, result: Any) -> CheckedResult:
@@ -282,7 +273,6 @@ APPLICATION = Application(
     applies=applies,
     alternative=data_parallel,
     sequential_is_one_rank=lambda training: not training.learns,
-    threads=lambda training: training.loader == FILES and training.workers > 0,
     details=(
         "mlp and cnn learn; the other models are replayed: gradients and activations of their "
         "layers' shapes travel, and computing takes --sample-time for each sample, unless "

@@ -101,8 +101,6 @@ def make_request(application: Application[Any], values: Mapping[str, Any]) -> Ap
         kind(**{one.name: values.pop(one.name) for one in fields(kind) if one.name in values})
         for kind in (application.problem, RunSettings)
     )
-    if application.threads(problem) and values["thread_level"] == "single":
-        values["thread_level"] = "funneled"
     options = Options(**values)
     check_output(options.output, options.force)
     return ApplicationRequest(application, problem, run_settings, options)

@@ -21,10 +21,9 @@ HEADS = {
     "Compute(s)": "compute_s",
     "Communicate(s)": "communicate_s",
     "Wait(s)": "wait_s",
-    "Load(s)": "load_s",
     "Other(s)": "other_s",
 }
-"""Columns of the table of ranks; that of loading is only shown where something is loaded."""
+"""Columns of the table of ranks."""
 
 
 KINDS = dict(
@@ -33,7 +32,7 @@ KINDS = dict(
     run:str application:str part:str? rank:int? ranks:int nodes:int host_cores:int buffer:str
     binding:str problem:str scaling:str threads:int cores:int blas:str repeats:int
     time_s:float? time_low_s:float? time_high_s:float? distribute_s:float? compute_s:float?
-    communicate_s:float? wait_s:float? load_s:float? other_s:float? one_rank_s:float?
+    communicate_s:float? wait_s:float? other_s:float? one_rank_s:float?
     sequential_s:float? sequential:str? sequential_ratio:float? sequential_speedup:float?
     sequential_speedup_low:float? sequential_speedup_high:float? alternative_s:float?
     alternative:str? alternative_speedup:float? alternative_speedup_low:float?
@@ -74,7 +73,6 @@ class ApplicationWriter(StreamWriter):
         super().__init__(stream)
         self._title = title
         self._ranks = 0
-        self._heads: list[str] = []
         self._pairs = 0
 
     def row(self, row: ApplicationRow) -> None:
@@ -87,7 +85,6 @@ class ApplicationWriter(StreamWriter):
 
     def _whole(self, row: ApplicationRow) -> None:
         line = self._line
-        self._heads = [head for head in HEADS if head != "Load(s)" or row.load_s]
         ours = f"omb-py {VERSION}: buffer {row.buffer}, binding {row.binding}"
         ours += f", {row.variant}" if row.variant else ""
         line(f"\n# OMB-Py {self._title} v{VERSION} ({ours})")
@@ -115,10 +112,10 @@ class ApplicationWriter(StreamWriter):
 
     def _rank(self, row: ApplicationRow) -> None:
         if not self._ranks:
-            self._line("# " + "Rank".ljust(6) + "".join(f"{head:>16}" for head in self._heads))
+            self._line("# " + "Rank".ljust(6) + "".join(f"{head:>16}" for head in HEADS))
         self._ranks += 1
         if self._ranks <= MAX_RANKS:
-            times = (getattr(row, HEADS[head]) or 0.0 for head in self._heads)
+            times = (getattr(row, HEADS[head]) or 0.0 for head in HEADS)
             self._line(f"{row.rank:<8}" + "".join(f"{time:16.6f}" for time in times))
         elif row.rank == row.ranks - 1:
             self._line(f"# and {row.ranks - MAX_RANKS} more, which --output keeps")

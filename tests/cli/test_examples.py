@@ -20,7 +20,6 @@ IN_PLACE = {
     "-n 64 ": "-n 4 ",
     "-n 4096 ": "-n 4 ",
     "--by node": "--by rank",  # of which pairs needs two
-    "--workers N": "--workers 2",
     "/scratch --size 1G": ". --size 64K",
     "/opt/omb": "osu",
     "omb-py job submit scaling": "omb-py job render scaling --one-job --output job.sh",

@@ -37,10 +37,7 @@ SMALL = {
         "--rows-left 400 --rows-right 300 --keys 0 --matching 0.3 --exchange pairs",
     ),
     "replay": (f"{PROFILE} --scale 0.001",),
-    "train": tuple(
-        f"--data generated --samples 40 --batch 10 --epochs 2 --hidden 8 --layers 3 {how}"
-        for how in ("", "--loader files --workers 2")
-    ),
+    "train": ("--data generated --samples 40 --batch 10 --epochs 2 --hidden 8 --layers 3",),
     "transpose_sum": ("--size 48", "--size 72 --dtype float32 --exchange pairs"),
 }
 """For each application problems that are solved at once; rows that every number of ranks divides,
@@ -59,7 +56,7 @@ LINES = [
     for ranks in RANKS
     for binding in (("buffer", "native") if ranks in NATIVE_RANKS else ("buffer",))
 ]
-PHASES = ("distribute_s", "compute_s", "communicate_s", "wait_s", "load_s", "other_s")
+PHASES = ("distribute_s", "compute_s", "communicate_s", "wait_s", "other_s")
 
 
 def test_every_application_is_tested() -> None:

@@ -63,7 +63,7 @@ LINES = [
     train(4, "--strategy hybrid --stages 1 --no-split-wait"),
     train(2, "--strategy model --data digits"),
     train(2, "--strategy model --buffer bytearray"),
-    train(4, "--strategy hybrid --loader files --test parallel --test-samples 5"),
+    train(4, "--strategy hybrid --test parallel --test-samples 5"),
 ]
 FEW = train(4, "--strategy hybrid --stages 2 --micro-batches 3 --batch 3 --samples 7")
 """The last batch has one sample: a pipeline has none of it."""
@@ -159,7 +159,7 @@ REPLAYED = [
     for schedule in ("gpipe", "1f1b")
     for ranks, strategy in (
         (4, "--strategy model --micro-batches 8"),
-        (4, "--strategy hybrid --micro-batches 4 --overlap --loader files"),
+        (4, "--strategy hybrid --micro-batches 4 --overlap"),
     )
 ]
 

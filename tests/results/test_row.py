@@ -12,7 +12,7 @@ from omb_py.results.row import OverheadRow, PairRow, Record, Row, new_run
 
 def test_what_was_not_measured_is_none() -> None:
     row = Row(benchmark="latency", bytes=8, part=None)
-    assert (row.benchmark, row.bytes, row.part, row.files) == ("latency", 8, None, None)
+    assert (row.benchmark, row.bytes, row.part, row.failed) == ("latency", 8, None, None)
     assert vars(row) == {"benchmark": "latency", "bytes": 8}
 
 

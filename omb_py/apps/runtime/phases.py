@@ -19,8 +19,6 @@ class Phase(Enum):
     COMPUTE = "compute"
     COMMUNICATE = "communicate"
     WAIT = "wait"
-    LOAD = "load"
-    """Waiting for input data."""
 
 
 @dataclass

@@ -34,10 +34,6 @@ CONVOLUTIONAL_MODELS = (
 TRANSFORMERS = ("bert-base", "bert-large", "gpt2", "gpt2-medium")
 """Their parameters are known, but not what their layers compute."""
 
-MEMORY, FILES = "memory", "files"
-LOADERS = (MEMORY, FILES)
-"""Where samples are while a network trains."""
-
 
 @dataclass(frozen=True)
 class Training:
@@ -131,25 +127,6 @@ class Training:
         choices=("none", "sequential", "parallel"),
     )
     test_samples: int = option(256, "Samples of a test.", minimum=1)
-    loader: str = option(
-        MEMORY,
-        "Where samples come from: memory, or files that threads read ahead.",
-        choices=LOADERS,
-    )
-    workers: int = option(
-        1, "Threads of a rank that read files; 0: it reads them itself, as it trains.", minimum=0
-    )
-    prefetch: int = option(
-        2, "Batches of a rank that are read ahead, beside the one in use.", minimum=1
-    )
-    preprocess_time: float = option(
-        0.0, "Milliseconds that a reader spends on preparing each sample.", minimum=0
-    )
-    data_folder: str = option(
-        "",
-        "Where the files are, written if they are not there; else in a temporary folder.",
-        metavar="FOLDER",
-    )
     seed: int = option(1, "Of weights and generated samples.", minimum=0)
 
     @property

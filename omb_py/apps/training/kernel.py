@@ -31,7 +31,6 @@ from omb_py.apps.training.epochs import (
     learning,
 )
 from omb_py.apps.training.exchange import GradientExchange
-from omb_py.apps.training.loading import Batches, learned, replayed
 from omb_py.apps.training.networks import Network, Stack, elements, nobody
 from omb_py.apps.training.passes import SCHEDULES, Pass, bubble, under_way
 from omb_py.apps.training.stages import ComputedStage, ReplayedStage, Stage
@@ -97,7 +96,6 @@ class TrainingKernel(Kernel[Training]):
         )
         self.shares = self._divided(training.samples, 0, self.pipelines)
         self._tests = self._divided_tests()
-        self.batches = self._make_batches()
         self._before, self._after = self._boundaries()
         self._total = OneNumber(team) if training.test != "none" else None
         self._clock = EpochClock(team.phases)
@@ -107,14 +105,6 @@ class TrainingKernel(Kernel[Training]):
         self._passes = PassTimes()
         self._waited = 0.0
         self._preparing = perf_counter() - began
-
-    def _make_batches(self) -> Batches:
-        """Where the first stage gets its samples from."""
-        team, training = self.team, self.problem
-        owns = [one.own for one in self.shares] if self.position == 0 else []
-        if training.learns:
-            return learned(team, training, self.samples, owns)
-        return replayed(team, training, owns)
 
     def _make_stage(self) -> Stage:
         """This rank's layers."""
@@ -184,23 +174,22 @@ class TrainingKernel(Kernel[Training]):
         training, step = self.problem, 0
         self._clock, self._losses = EpochClock(self.team.phases), []
         self._passes, self._waited = PassTimes(), 0.0
-        with self.batches.reading():
-            for epoch in range(1, training.epochs + 1):
-                began, loss = perf_counter(), 0.0
-                with phase(f"epoch {epoch}"):
-                    for own in self.shares:
-                        loss += self._train(step, own)
-                        step += 1
-                        self._clock.step(self.exchange.negotiating)
-                trained = perf_counter()
-                waited = self._waited
-                if training.test != "none":
-                    with phase("test"):
-                        self._test(step - 1)
-                self._waited = waited
-                self._losses.append(loss / training.samples)
-                tested = perf_counter() - trained
-                self._clock.epoch(trained - began, tested, self.exchange.negotiating)
+        for epoch in range(1, training.epochs + 1):
+            began, loss = perf_counter(), 0.0
+            with phase(f"epoch {epoch}"):
+                for own in self.shares:
+                    loss += self._train(step, own)
+                    step += 1
+                    self._clock.step(self.exchange.negotiating)
+            trained = perf_counter()
+            waited = self._waited
+            if training.test != "none":
+                with phase("test"):
+                    self._test(step - 1)
+            self._waited = waited
+            self._losses.append(loss / training.samples)
+            tested = perf_counter() - trained
+            self._clock.epoch(trained - began, tested, self.exchange.negotiating)
         self._first = self._first or self._clock.epochs
 
     def _train(self, step: int, own: BatchShare) -> float:
@@ -267,13 +256,11 @@ class TrainingKernel(Kernel[Training]):
         return loss
 
     def _load(self, own: BatchShare) -> tuple[Any, Any]:
-        """The samples of a batch, in the first stage, and their labels."""
-        images, labels = None, ()
-        if self.position == 0:
-            images, labels = self.batches.next(own.own)
-        if self.depth > 1 and self.problem.learns:
-            labels = self.samples.labels[slice(*own.own)]
-        return images, labels
+        """The samples of a batch, in the first stage, and their labels; of a replayed one none."""
+        if not self.problem.learns:
+            return (), ()
+        mine = slice(*own.own)
+        return self.samples.images[mine] if self.position == 0 else None, self.samples.labels[mine]
 
     def _inputs(self, images: Any, part: tuple[int, int]) -> Stack:
         """What this stage is given of a micro-batch."""
@@ -331,7 +318,6 @@ class TrainingKernel(Kernel[Training]):
         found.append(
             Detail("Communicating and waiting", value=100 * share, unit="% of a rank's time, mean")
         )
-        found += self.batches.parts(seconds)
         found += first_training([one.first for one in of_ranks], self._preparing)
         if training.learns:
             found += learning(summed([one.losses for one in of_ranks]))
