@@ -164,17 +164,15 @@ def bound_of(bounds: Bounds, row: Mapping[str, Any]) -> Known | None:
 
     Messages have to be in host memory, and the row has to say on how many hosts it was measured.
     """
-    if row.get("placement") not in ("H", "H H") or pd.isna(row.get("hosts")):
+    needed = [row.get(name) for name in ("hosts", "bytes", "bandwidth_MBps")]
+    if row.get("placement") not in ("H", "H H") or pd.isna(needed).any():
         return None
     for rule in RULES:
-        value = row.get("bandwidth_MBps")
         if row["benchmark"] not in rule.benchmarks or rule.hosts != int(row["hosts"]):
-            continue
-        if value is None or pd.isna(value) or pd.isna(row.get("bytes")):
             continue
         bound = rule.bound(bounds, row["bytes"])
         if bound is not None:
-            return Known(bound, rule.words, float(value) / bound)
+            return Known(bound, rule.words, float(row["bandwidth_MBps"]) / bound)
     return None
 
 

@@ -349,15 +349,14 @@ def own_benchmarks() -> Iterator[Benchmark]:
 def all_benchmarks() -> Iterator[Benchmark]:
     """Every benchmark: omb-py's own, then those of entry points, which are looked for then."""
     yield from own_benchmarks()
-    builtin = BENCHMARK_MODULES.builtin()
-    for module in BENCHMARK_MODULES.names():
-        if module not in builtin:
-            yield from BENCHMARK_MODULES.load(module)
+    for module in BENCHMARK_MODULES.others():
+        yield from BENCHMARK_MODULES.load(module)
 
 
-def is_own(name: str) -> bool:
-    """Whether a benchmark of omb-py's own is called so, as `find_benchmark` reads names."""
-    return any(benchmark.name == plain_name(name) for benchmark in own_benchmarks())
+def find_own(name: str) -> Benchmark | None:
+    """omb-py's own benchmark of a name, as `find_benchmark` reads it; None where there is none."""
+    wanted = plain_name(name)
+    return next((one for one in own_benchmarks() if one.name == wanted), None)
 
 
 def by_family(benchmarks: Iterable[Benchmark] | None = None) -> dict[str, list[Benchmark]]:

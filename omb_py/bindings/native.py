@@ -14,7 +14,7 @@ from mpi4py import MPI
 
 from omb_py.bindings import Binding, BoundCall
 from omb_py.bindings.machine.datatypes import Datatypes
-from omb_py.bindings.machine.loop import library
+from omb_py.bindings.machine.loop import compiled
 from omb_py.bindings.machine.program import Library, Program, address_of
 from omb_py.core.calls import Call, Iteration, Slot, Step
 from omb_py.core.calls.loop import Loop, Pace
@@ -45,7 +45,7 @@ class NativeBinding(Binding):
 
     @staticmethod
     def check() -> None:
-        library()
+        compiled()
 
     def bind(self, step: Step) -> BoundCall:
         return partial(self._loop([Iteration((step,))], Pace()).run, 0, array("d", [0.0]))
@@ -91,7 +91,7 @@ class NativeLoop(Loop):
         start: CommonStart | None,
     ) -> None:
         """``known`` is where the program finds what there is to know of the common start."""
-        self._run = library().omb_py_run
+        self._run = compiled().omb_py_run
         self._program = program
         self._rows = array("q", program.words)
         self._bounds = array("q", bounds)
@@ -109,7 +109,7 @@ class NativeLoop(Loop):
         failed = self._run(
             address_of(self._rows),
             address_of(self._bounds),
-            first % self._bounds[0],
+            first,
             len(seconds),
             address_of(self._known),
             address_of(lateness),

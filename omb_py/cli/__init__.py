@@ -96,10 +96,10 @@ class Commands(LazyGroup):
             return self.commands[name]
         if name in LAZY_COMMANDS:
             return lazy_command(name)
-        from omb_py.benchmarks import find_benchmark, is_own
+        from omb_py.benchmarks import find_benchmark, find_own
 
-        others: list[str] = []
-        if not is_own(name):
+        benchmark = find_own(name)
+        if benchmark is None:
             from omb_py.apps import APPLICATIONS
 
             if APPLICATIONS.has(name):
@@ -107,7 +107,7 @@ class Commands(LazyGroup):
 
                 return application_command(APPLICATIONS.load(name))
             others = [*APPLICATIONS.names(), *LAZY_COMMANDS, *self.commands]
-        benchmark = find_benchmark(name, others)
+            benchmark = find_benchmark(name, others)
         from omb_py.cli.benchmark import benchmark_command
 
         return benchmark_command(benchmark, native=name.startswith(PROGRAM))

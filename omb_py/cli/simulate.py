@@ -206,6 +206,8 @@ def command(target: str | None, words: tuple[str, ...], **values: Any) -> None:
     with needing("simulate"):
         from omb_py.simulation import workers
 
+    from omb_py.benchmarks import find_own
+
     workers.check_installed()
     if words and target != "train":
         raise UsageError(f"{' '.join(words)}: only train has options after --")
@@ -215,17 +217,10 @@ def command(target: str | None, words: tuple[str, ...], **values: Any) -> None:
         raise UsageError("simulate needs a benchmark, a profile, or --check with results")
     elif target == "train":
         simulate_training(words, values)
-    elif Path(target).exists() and not is_benchmark(target):
+    elif Path(target).exists() and find_own(target) is None:  # a file, and no benchmark
         simulate_profile(target, values)
     else:
         simulate_benchmark(target, values)
-
-
-def is_benchmark(name: str) -> bool:
-    """Whether a benchmark is called so, and no file is meant."""
-    from omb_py.benchmarks import is_own
-
-    return is_own(name)
 
 
 def ranks_of(text: str | None) -> tuple[int, ...]:

@@ -45,10 +45,13 @@ class Registry:
         name = name.replace("-", "_")
         return name in self.builtin() or name in _points(self.group)
 
+    def others(self) -> list[str]:
+        """Names of the members that entry points add, sorted."""
+        return sorted(set(_points(self.group)) - set(self.builtin()))
+
     def names(self) -> list[str]:
         """Names of all members, the built-in ones first."""
-        builtin = self.builtin()
-        return builtin + sorted(set(_points(self.group)) - set(builtin))
+        return self.builtin() + self.others()
 
     def load(self, name: str) -> Any:
         """The member called ``name``; hyphens and underscores are one.

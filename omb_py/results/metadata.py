@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import shlex
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from omb_py.core import VERSION
@@ -89,3 +90,17 @@ def describe_nodes(nodes: Iterable[Node]) -> str:
 def describe_devices(nodes: Iterable[Node]) -> str:
     """The device of each rank, node by node: ``node1:0=5a5a5a5a,1=6b6b6b6b``."""
     return " ".join(f"{node.host}:{','.join(node.words)}" for node in nodes)
+
+
+def crowded_hosts(data: Mapping[str, str]) -> list[tuple[str, int, int]]:
+    """The hosts of a run that had more ranks than logical cores, with how many of each.
+
+    >>> crowded_hosts({"hosts": "a:4 b:2", "processor": "AMD EPYC, 2 logical cores"})
+    [('a', 4, 2)]
+    """
+    cores = re.search(r"(\d+) logical cores?", data.get("processor", ""))
+    hosts = re.findall(r"(\S+):(\d+)(?=\s|,|$)", data.get("hosts", ""))
+    available = int(cores[1]) if cores else 0
+    return [
+        (host, int(ranks), available) for host, ranks in hosts if cores and int(ranks) > available
+    ]

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from omb_py.analysis.crowding import crowded_hosts
 from omb_py.analysis.model import lines
 from omb_py.analysis.model.costs import collective_of, neighbours_of, shapes
 from omb_py.analysis.model.lines import MISFIT, NORMAL, Fit, Points
@@ -18,6 +17,7 @@ from omb_py.analysis.values import value_column
 from omb_py.core.errors import OmbError
 from omb_py.core.text.words import count, first_of
 from omb_py.results.columns import CONFIGURATION, EXPERIMENT
+from omb_py.results.metadata import crowded_hosts
 
 SAME_CURVE = tuple(name for name in EXPERIMENT if name not in ("ranks", "hosts", "pairs"))
 """With `CONFIGURATION`, what a collective's times have in common that one formula is fitted to."""

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from omb_py.analysis.crowding import crowded_hosts
 from omb_py.analysis.guidelines.check import ALIKE, OPEN, VIOLATED, check
 from omb_py.analysis.guidelines.text import sentence
 from omb_py.analysis.points import SERIES, group_ids
 from omb_py.core.text.units import digits, size_text, value_text
 from omb_py.core.text.words import count
+from omb_py.results.metadata import crowded_hosts
 
 SEVERITIES = ("error", "warning", "note")
 

@@ -325,8 +325,3 @@ def together(comm: MPI.Intracomm, action: Callable[[], Result]) -> Result:
         if one is not None:
             raise SharedError(*one)
     return cast("Result", result)
-
-
-def nothing() -> Any:
-    """What a rank does while another one works."""
-    return None

@@ -289,10 +289,7 @@ class TrainingKernel(Kernel[Training]):
         correct, stage = 0, self.stage
         stage.begin(step)
         for own in self._tests:
-            images, labels = (), ()
-            if self.problem.learns:
-                images = self.samples.images[slice(*own.own)]
-                labels = self.samples.labels[slice(*own.own)]
+            images, labels = self._load(own)
             for part in own.parts:
                 outcome, _ = stage.forward(part[1] - part[0], self._inputs(images, part))
                 if self._after is not None:

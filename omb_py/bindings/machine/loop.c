@@ -4,8 +4,8 @@
  * The loop sees addresses and integers alone, so that one file serves every MPI library.
  *
  * All arguments are 64-bit words. The System V psABI of x86-64 (3.2.3) and AAPCS64 (6.8.2) give an
- * int, a long and a pointer alike 64 bits of a register or of the stack, of which a function reads
- * what its parameter has.
+ * int, a long and a pointer 64 bits of a register or of the stack each. A function reads as many of
+ * them as its parameter has.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <sched.h>
@@ -18,9 +18,9 @@ struct row {
     word count; /* arguments */
     word function;
     word arguments[12];
-    word times;  /* to make the call, */
-    word moved;  /* from one to the next of which this argument */
-    word stride; /* moves by so many bytes */
+    word times;  /* the call is made so often */
+    word moved;  /* the index of an argument that changes from call to call */
+    word stride; /* how much is added to it each time */
 };
 
 /* What is known of a common start, in seconds: when it is, whether this rank announces it, how long

@@ -10,12 +10,9 @@ from omb_py.core.errors import MissingError
 
 FILE = os.path.join(os.path.dirname(__file__), "libloop.so")
 
-POINTERS = (ctypes.c_void_p,) * 2, (ctypes.c_void_p,) * 3
-"""Of the rows and bounds of ``omb_py_run``; of its start, lateness and seconds."""
-
 
 @cache
-def library() -> ctypes.CDLL:
+def compiled() -> ctypes.CDLL:
     """Return the loop's functions.
 
     Raises `MissingError` where omb-py was installed without a C compiler.
@@ -28,12 +25,12 @@ def library() -> ctypes.CDLL:
             "was installed: install one (gcc) and omb-py again, or use --binding prebound "
             f"({error})"
         ) from None
-    first, last = POINTERS
-    found.omb_py_run.argtypes = [*first, ctypes.c_int64, ctypes.c_int64, *last]
-    found.omb_py_run.restype = ctypes.c_int64
+    pointer, word = ctypes.c_void_p, ctypes.c_int64
+    found.omb_py_run.argtypes = [*[pointer] * 2, *[word] * 2, *[pointer] * 3]
+    found.omb_py_run.restype = word
     return found
 
 
 def address(name: str) -> int:
-    """Return where a function of `library` is; raises as that does."""
-    return ctypes.cast(getattr(library(), name), ctypes.c_void_p).value or 0
+    """Return where a function of `compiled` is; raises as that does."""
+    return ctypes.cast(getattr(compiled(), name), ctypes.c_void_p).value or 0

@@ -106,14 +106,6 @@ LOST_ROW = re.compile(r"\s*(?:\d+\s+)?\d+\.\d\d(?:\s|$)")
 TIME = r"\d{1,12}(?:\.\d\d)?"
 START = Form(
     re.compile(
-        rf"(?P<part>\S+) +(?P<latency_min_ms>{TIME}) +(?P<latency_ms>{TIME})"
-        rf" +(?P<latency_max_ms>{TIME})"
-        r" +(?P<files_min>\d{1,9}|-) +(?P<files>\d{1,9}\.\d|-) +(?P<files_max>\d{1,9}|-)"
-    ),
-    OF_PART,
-)
-START = Form(
-    re.compile(
         rf"(?:This is a test with |nprocs: )(?P<ranks>\d{{1,9}})(?: processes|, min: "
         rf"(?P<latency_min_ms>{TIME}) ms, max: (?P<latency_max_ms>{TIME}) ms, "
         rf"avg: (?P<latency_ms>{TIME}) ms)"
