@@ -66,8 +66,7 @@ class Point:
     @property
     def loses_ranks(self) -> bool:
         """Whether ranks fail while the job goes on."""
-        faults = any(one.name == "faults" and one.value for one in self.settings)
-        return faults or target(self.benchmark).recovery is not None
+        return target(self.benchmark).recovery is not None
 
     @cached_property
     def name(self) -> str:

@@ -69,14 +69,6 @@ def test_a_launcher_without_mpi_measures_what_needs_none() -> None:
     ]
 
 
-def test_ranks_fail_in_benchmarks_of_that_and_in_applications_with_faults() -> None:
-    experiment = {"benchmarks": ["halo"], "ranks": 4, "options": {"faults": [0, 1]}}
-    found = plan(sweep(experiment), machine(launcher="openmpi"))
-    assert [point.loses_ranks for point in found.points] == [False, True]
-    (point,) = plan(sweep(experiment), machine(launcher="mpich")).points
-    assert not point.loses_ranks
-
-
 def test_families_and_all() -> None:
     everything = {found.name for found in all_benchmarks() if found.recovery is None}
     found = plan(sweep({"benchmarks": "all", "ranks": [2, 4], "sizes": "64"}), machine())
