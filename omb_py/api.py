@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from omb_py.core.errors import OmbError as OmbError
 from omb_py.core.errors import needing
-from omb_py.results.columns import LOADED, described
-from omb_py.results.row import OverheadRow, PairRow, Row
+from omb_py.results.columns import LOADED, OverheadRow, PairRow, Row, described
 from omb_py.tracing.recorder.annotation import phase as phase
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from omb_py.results.columns import Row
 from omb_py.results.csv import cell, header_of
-from omb_py.results.row import COLUMNS, Row
 
 SIZES = tuple(1 << power for power in range(23))
 BENCHMARKS = ("latency", "bw", "allreduce", "alltoall", "bcast", "bibw", "allgather", "reduce")
@@ -58,10 +58,10 @@ def write(folder: Path, files: int, rows: int, repeats: int, changed: bool) -> N
             if written == total:
                 break
             if not lines:
-                lines = [*metadata, header_of(COLUMNS)]
+                lines = [*metadata, header_of(Row.columns)]
             elif row is run[0]:
                 lines += metadata
-            lines.append(",".join(map(cell, (getattr(row, name) for name in COLUMNS))) + "\n")
+            lines.append(",".join(map(cell, (getattr(row, name) for name in Row.columns))) + "\n")
             written += 1
             if written % rows == 0:
                 (folder / f"night-{written // rows:05}.csv").write_text("".join(lines))

@@ -20,7 +20,15 @@ from pyarrow import compute, csv
 from omb_py.analysis.sources import label_sources, without_copies
 from omb_py.analysis.values import NUMBERS, with_values
 from omb_py.core.errors import OmbError, UsageError
-from omb_py.results.columns import COLUMNS, CONFIGURATION, EXPERIMENT, LOADED
+from omb_py.results.columns import (
+    COLUMNS,
+    CONFIGURATION,
+    EXPERIMENT,
+    LOADED,
+    OverheadRow,
+    PairRow,
+    Row,
+)
 from omb_py.results.readers import (
     COMPRESSED,
     ROWS_AT_ONCE,
@@ -30,7 +38,6 @@ from omb_py.results.readers import (
     has_marks,
     parts_of_file,
 )
-from omb_py.results.row import OverheadRow, PairRow, Row
 from omb_py.results.samples import is_samples
 
 SUFFIXES = (".csv", ".json", ".jsonl", ".parquet", ".txt", ".log", ".out", ".dat")

@@ -18,7 +18,7 @@ from omb_py.options.types import SIZE_LIST, Number, TextType, WholeNumber, count
 if TYPE_CHECKING:
     from omb_py.core.job import Job, Node
     from omb_py.measure.checkpoints.rounds import CheckpointRequest, Measured
-    from omb_py.results.row import Row
+    from omb_py.results.columns import Row
     from omb_py.results.writer import Writer
 
 NODES = TextType("nodes", lambda text: counts(text.split(","), f"{text!r} is not a list of nodes"))
@@ -203,8 +203,8 @@ def started_writer(
     job: Job, places: list[Node], output: str | None, force: bool
 ) -> tuple[str, Writer[Row] | None]:
     """A run's name, and on rank 0 the writer of its rows, if there is to be one; collective."""
+    from omb_py.results.columns import Row, new_run
     from omb_py.results.output import file_writer
-    from omb_py.results.row import Row, new_run
 
     run, writer = new_run(), None
     with job.agreement():

@@ -339,8 +339,8 @@ def words(given: tuple[str, ...] | None, known: Sequence[str]) -> tuple[str, ...
 def simulate_benchmark(target: str, values: dict[str, Any]) -> None:
     """Every size by every algorithm in every scenario, on every number of ranks."""
     from omb_py.measure.measurement import knows_nodes
+    from omb_py.results.columns import new_run
     from omb_py.results.metadata import process_metadata
-    from omb_py.results.row import new_run
     from omb_py.simulation import checking, report
     from omb_py.simulation.points import Point, named
 
@@ -394,8 +394,8 @@ def simulate_training(words: Sequence[str], values: dict[str, Any]) -> None:
     """A step of a training in every scenario, on every number of ranks."""
     from omb_py.apps import APPLICATIONS
     from omb_py.options.application import parse_application
+    from omb_py.results.columns import new_run
     from omb_py.results.metadata import process_metadata
-    from omb_py.results.row import new_run
     from omb_py.simulation import checking, training
 
     request = parse_application(APPLICATIONS.load("train"), words)

@@ -20,8 +20,8 @@ from omb_py.measure.measurement import Measurement, RunContext
 from omb_py.measure.rows import Outcome, Overlap, Starts, make_part_row, make_row
 from omb_py.measure.sampling import Goal, Sampled, sample
 from omb_py.measure.validation import DataCheck, check_log, write_log
+from omb_py.results.columns import Row
 from omb_py.results.output import benchmark_writers
-from omb_py.results.row import Row
 from omb_py.results.writer import Writer
 
 if TYPE_CHECKING:

@@ -28,8 +28,8 @@ from omb_py.measure.measurement import RunContext, check_ranks
 from omb_py.measure.overhead import block_percentiles, busy, with_interval
 from omb_py.measure.rows import Outcome, make_row
 from omb_py.measure.sampling import SETTLING, run_counted
+from omb_py.results.columns import Row
 from omb_py.results.output import writers_of
-from omb_py.results.row import Row
 from omb_py.results.writer import Writer
 
 ROUNDS = 10

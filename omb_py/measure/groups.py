@@ -18,8 +18,8 @@ from omb_py.core.errors import SharedError
 from omb_py.core.job.groups import Agreement, GroupJob, ranks_text
 from omb_py.measure.benchmark import BenchmarkMeasurement
 from omb_py.measure.measurement import RunContext
+from omb_py.results.columns import Row
 from omb_py.results.output import writers_of
-from omb_py.results.row import Row
 from omb_py.results.writer import Writer
 
 BUSY_SECONDS = 0.001

@@ -28,7 +28,7 @@ from omb_py.measure.sampling import Report, check_counts
 from omb_py.measure.sizes import Sizes, sizes_by_type
 from omb_py.measure.validation import DataCheck, prove
 from omb_py.measure.writers import finish_writers, start_writers
-from omb_py.results.row import new_run
+from omb_py.results.columns import new_run
 from omb_py.results.writer import Writer
 
 if TYPE_CHECKING:

@@ -23,8 +23,8 @@ from omb_py.core.text.words import count
 from omb_py.measure.measurement import Measurement, RunContext
 from omb_py.measure.rows import MICROSECONDS, on_device, placement
 from omb_py.measure.sampling import SETTLING, run_counted, warm_up
+from omb_py.results.columns import OverheadRow
 from omb_py.results.output import writers_of
-from omb_py.results.row import OverheadRow
 from omb_py.results.writer import Writer
 
 

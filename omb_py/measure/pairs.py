@@ -28,8 +28,8 @@ from omb_py.measure.host_load import core_mask, cores_in
 from omb_py.measure.measurement import Measurement, RunContext
 from omb_py.measure.rows import MEGABYTE, MICROSECONDS, placement
 from omb_py.measure.sampling import run_counted
+from omb_py.results.columns import PairRow
 from omb_py.results.output import writers_of
-from omb_py.results.row import PairRow
 from omb_py.results.writer import Writer
 
 Unit: TypeAlias = Literal["rank", "node", "socket", "device"]

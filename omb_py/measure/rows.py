@@ -12,7 +12,7 @@ from omb_py.core.job import Combined
 from omb_py.core.memory import Place
 from omb_py.core.options import Options
 from omb_py.core.statistics import Summary, percentile, summarize
-from omb_py.results.row import Row
+from omb_py.results.columns import Row
 
 MICROSECONDS = 1e6
 MEGABYTE = 1e6

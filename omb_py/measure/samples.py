@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from omb_py.core.job import Job
 from omb_py.core.mpi.clock import Offset, SharedClock
 from omb_py.measure.rows import MICROSECONDS
-from omb_py.results.row import Row
+from omb_py.results.columns import Row
 
 if TYPE_CHECKING:
     from omb_py.results.samples import SampleFile

@@ -24,8 +24,8 @@ from omb_py.measure import devices
 from omb_py.measure.measurement import RunContext, check_ranks
 from omb_py.measure.rows import MICROSECONDS, make_unplanned_row
 from omb_py.measure.writers import start_writers
+from omb_py.results.columns import Row, new_run
 from omb_py.results.output import benchmark_writers
-from omb_py.results.row import Row, new_run
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import TextIO
 
 from omb_py.core import VERSION
 from omb_py.core.text.words import count
-from omb_py.results.row import Record
+from omb_py.results.columns import Record
 from omb_py.results.writer import StreamWriter
 
 MAX_RANKS = 16

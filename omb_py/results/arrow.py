@@ -1,7 +1,7 @@
 """Tables of results in files of other programs: Parquet, and our own CSV and JSON, by pyarrow.
 
-A Parquet file has the columns of `omb_py.results.row.Row`, `ORIGIN` besides, and the metadata of
-its runs as JSON in the schema's metadata under ``omb_py``.
+A Parquet file has the columns of `omb_py.results.columns.Row`, `ORIGIN` besides, and the metadata
+of its runs as JSON in the schema's metadata under ``omb_py``.
 """
 
 from __future__ import annotations

@@ -1,202 +1,207 @@
 """ONE TABLE OF ALL COLUMNS of results: what each is called, holds and means, and what it is for.
 
-From it follow the order of columns in files, which of them tell rows apart, what
+From it follow the rows, the order of columns in files, which of them tell rows apart, what
 ``help(omb_py.load)`` says and the tables of docs/results.md.
 """
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Iterable, Iterator
+from typing import Any, ClassVar, TypeVar
 
 from omb_py.core.dataclass import dataclass
-from omb_py.results.row import OverheadRow, PairRow, Row
 
 
 @dataclass(frozen=True)
 class Column:
     """A column of results.
 
-    ``type`` is ``int``, ``float``, ``bool`` or ``str``, ``unit`` empty for what has none,
-    ``meaning`` Markdown. ``role`` tells what a column is for: ``experiment`` what was measured:
-    rows that differ there are never compared, as with the ``size`` on top; ``configuration`` how
-    it was measured: what lines of a figure tell apart, and what a comparison may be about;
-    ``value`` and ``statistic`` what came of it, ``effort`` how often and how carefully, ``run``
-    where a row is from, and ``detail`` what follows from the others or is only good to know.
+    ``kinds`` has letters of the rows that have it: ``b`` of benchmarks, ``o`` of `omb-py overhead`,
+    ``p`` of `omb-py pairs`, ``l`` where `omb_py.load` adds it to all of them. ``type`` is ``int``,
+    ``float``, ``bool`` or ``str``, ``unit`` empty for what has none, ``meaning`` Markdown. ``role``
+    tells what a column is for: ``experiment`` what was measured: rows that differ there are never
+    compared, as with the ``size`` on top; ``configuration`` how it was measured: what lines of a
+    figure tell apart, and what a comparison may be about; ``value`` and ``statistic`` what came of
+    it, ``effort`` how often and how carefully, ``run`` where a row is from, and ``detail`` what
+    follows from the others or is only good to know.
     """
 
     name: str
+    kinds: str
     type: str
     unit: str
-    meaning: str
     role: str
+    meaning: str
 
 
 # fmt: off
 TABLE = (
-    ("run", "str", "", "run",
+    ("run", "bop", "str", "", "run",
      "name of the run: start in UTC and six random digits; the same in the metadata"),
-    ("benchmark", "str", "", "experiment", "name, as in `omb-py list`"),
-    ("part", "str", "", "experiment",
+    ("benchmark", "bop", "str", "", "experiment", "name, as in `omb-py list`"),
+    ("bytes", "bop", "int", "B", "size", "message size; empty for a barrier"),
+    ("part", "b", "str", "", "experiment",
      "what a row is of where that is not the whole: `topology creation`, or a part of the start, "
      "of a [failure](recovery.md) or of a [checkpoint](checkpoint.md)"),
-    ("bytes", "int", "B", "size", "message size; empty for a barrier"),
-    ("payload_bytes", "int", "B", "detail",
+    ("payload_bytes", "b", "int", "B", "detail",
      "bytes of a message that travel: fewer than `bytes` with gaps in the layout or unequal parts"),
-    ("ranks", "int", "", "experiment", "ranks of the job, with `--split` of the group"),
-    ("hosts", "int", "", "experiment", "how many hosts the ranks were on"),
-    ("dtype", "str", "", "detail", "element type in NumPy's words"),
-    ("mpi_type", "str", "", "experiment", "element type in MPI's words"),
-    ("window", "int", "", "experiment", "messages in flight"),
-    ("pairs", "int", "", "experiment", "pairs of ranks, for point-to-point"),
-    ("root", "str", "", "experiment", "a rank or `rotate`, for gather, scatter and reduce"),
-    ("in_place", "bool", "", "experiment",
+    ("ranks", "bop", "int", "", "experiment", "ranks of the job, with `--split` of the group"),
+    ("hosts", "l", "int", "", "experiment", "how many hosts the ranks were on"),
+    ("dtype", "b", "str", "", "detail", "element type in NumPy's words"),
+    ("mpi_type", "bop", "str", "", "experiment", "element type in MPI's words"),
+    ("window", "bop", "int", "", "experiment", "messages in flight"),
+    ("pairs", "b", "int", "", "experiment", "pairs of ranks, for point-to-point"),
+    ("root", "b", "str", "", "experiment", "a rank or `rotate`, for gather, scatter and reduce"),
+    ("in_place", "b", "bool", "", "experiment",
      "whether MPI_IN_PLACE was used, where that is a choice"),
-    ("layout", "str", "", "experiment", "`-D`, where that is a choice"),
-    ("topology", "str", "", "experiment", "`-N` of neighbourhood collectives"),
-    ("window_kind window_sync", "str", "", "experiment",
+    ("layout", "b", "str", "", "experiment", "`-D`, where that is a choice"),
+    ("topology", "b", "str", "", "experiment", "`-N` of neighbourhood collectives"),
+    ("window_kind window_sync", "b", "str", "", "experiment",
      "`-w` and `-s` of one-sided benchmarks"),
-    ("test_calls", "int", "", "experiment", "`-t` of non-blocking collectives"),
-    ("compute_target", "str", "", "experiment", "`-r` of non-blocking collectives"),
-    ("partitions", "int", "", "experiment", "parts of a partitioned message"),
-    ("failed", "int", "", "experiment", "ranks that were killed, of [`ft_*`](recovery.md)"),
-    ("threads", "str", "", "experiment",
+    ("test_calls", "b", "int", "", "experiment", "`-t` of non-blocking collectives"),
+    ("compute_target", "b", "str", "", "experiment", "`-r` of non-blocking collectives"),
+    ("partitions", "b", "int", "", "experiment", "parts of a partitioned message"),
+    ("failed", "b", "int", "", "experiment", "ranks that were killed, of [`ft_*`](recovery.md)"),
+    ("threads", "b", "str", "", "experiment",
      "threads (or forked processes) of the sending and of the receiving side, as `1:2`"),
-    ("nodes", "int", "", "experiment",
+    ("nodes", "b", "int", "", "experiment",
      "nodes of a congestion benchmark, or of `--p2p-algorithm hierarchical`"),
-    ("split", "str", "", "experiment",
+    ("split", "bo", "str", "", "experiment",
      "`--split` ([groups](groups.md)), empty without; of `omb-py overhead` what the two bindings "
      "tell apart, where that has a name, empty for the comparison of each with the first"),
-    ("file_sync", "bool", "", "experiment",
+    ("file_sync", "b", "bool", "", "experiment",
      "whether MPI_File_sync follows each write to a file, or a sync each checkpoint, inside the "
      "time ([definition](definitions.md#files)); empty for other benchmarks"),
-    ("validated", "bool", "", "experiment", "whether data was checked"),
-    ("suite", "str", "", "configuration",
+    ("validated", "l", "bool", "", "experiment", "whether data was checked"),
+    ("suite", "l", "str", "", "configuration",
      "who measured: `omb-py 0.1.0`, `OSU 7.4`, `IMB 2021.11`"),
-    ("mpi", "str", "", "configuration", "MPI library and version"),
-    ("buffer binding", "str", "", "configuration",
+    ("mpi", "l", "str", "", "configuration", "MPI library and version"),
+    ("buffer binding", "bop", "str", "", "configuration",
      "where the bytes live, how MPI is called"),
-    ("base", "str", "", "detail", "the binding that `binding` is compared with"),
-    ("placement", "str", "", "configuration",
+    ("base", "o", "str", "", "detail", "the binding that `binding` is compared with"),
+    ("placement", "bop", "str", "", "configuration",
      "where messages lie, in native OMB's letters: `H` host, `D` device, `M` managed; of both "
      "ends where they were named (`D H`)"),
-    ("staged", "bool", "", "configuration",
+    ("staged", "bo", "bool", "", "configuration",
      "whether messages on a device were copied through the host, inside the time; empty where "
      "none lies there"),
-    ("stream_sync", "bool", "", "configuration",
+    ("stream_sync", "b", "bool", "", "configuration",
      "whether each iteration waited for the device's stream, inside the time; empty likewise"),
-    ("send_mode", "str", "", "configuration", "`--send-mode`"),
-    ("sync", "str", "", "configuration",
+    ("send_mode", "b", "str", "", "configuration", "`--send-mode`"),
+    ("sync", "b", "str", "", "configuration",
      "how ranks keep together between iterations, `barrier` or `clock`; empty where they do not"),
-    ("cold", "bool", "", "configuration",
+    ("cold", "b", "bool", "", "configuration",
      "true where caches were flushed before each iteration, with `--cold`"),
-    ("library_algorithm", "str", "", "configuration",
+    ("library_algorithm", "b", "str", "", "configuration",
      "the word of `--coll-algorithm` ([algorithms](algorithms.md)), `default` where the library's "
      "own choice was asked for; empty without the option"),
-    ("algorithm", "str", "", "configuration",
+    ("algorithm", "bo", "str", "", "configuration",
      "the word of `--p2p-algorithm` ([own algorithms](p2p-algorithms.md)), `library` where the "
      "library's call was asked for by name, empty without the option; of `omb-py overhead` also "
      "that by which a binding that only sends from rank to rank makes the collective"),
-    ("segment", "int", "B", "configuration",
+    ("segment", "b", "int", "B", "configuration",
      "size of the segments that an own algorithm cuts messages into; empty where it cuts nothing"),
-    ("group", "str", "", "configuration",
+    ("group", "b", "str", "", "configuration",
      "with `--split`, the group's ranks in the job, as `0-3`, `0-6:2` (every second) or `0-1+4-5`"),
-    ("congestor", "str", "", "configuration",
+    ("congestor", "b", "str", "", "configuration",
      "`--congestor` ([congestion](congestion.md)) as `alltoall:65536`, `none` for the times alone; "
      "empty without"),
-    ("variant", "str", "", "configuration",
+    ("variant", "bop", "str", "", "configuration",
      "the text of `--label`: your own name for what else was chosen, such as `UCX_TLS=tcp`; "
      "without one, the options of the binding, such as `event loop uvloop`"),
-    ("source", "str", "", "configuration",
+    ("source", "l", "str", "", "configuration",
      "the file's name where rows of others are not "
      "[repeated runs](reading.md#what-native-omb-does-not-say) of it"),
-    ("thread_level", "str", "", "detail", "the level that MPI granted"),
-    ("sender receiver", "int", "", "detail",
+    ("thread_level", "o", "str", "", "detail", "the level that MPI granted"),
+    ("sender receiver", "p", "int", "", "detail",
      "ranks of the pair; the sender begins a ping-pong, and sends a bandwidth's window"),
-    ("sender_host receiver_host", "str", "", "detail", "their hosts"),
-    ("by", "str", "", "detail", "what each rank stands for: `rank`, `node`, `socket` or `device`"),
-    ("alone", "bool", "", "detail", "whether all other links were idle"),
-    ("latency_us", "float", "us", "value",
+    ("sender_host receiver_host", "p", "str", "", "detail", "their hosts"),
+    ("by", "p", "str", "", "detail",
+     "what each rank stands for: `rank`, `node`, `socket` or `device`"),
+    ("alone", "p", "bool", "", "detail", "whether all other links were idle"),
+    ("latency_us", "bp", "float", "us", "value",
      "latency ([definitions](definitions.md)), of `omb-py pairs` from `median_us`; empty for "
      "bandwidths"),
-    ("latency_min_us latency_max_us", "float", "us", "value",
+    ("latency_min_us latency_max_us", "b", "float", "us", "value",
      "mean of the fastest and of the slowest rank"),
-    ("bandwidth_MBps", "float", "MB/s", "value",
+    ("bandwidth_MBps", "bp", "float", "MB/s", "value",
      "bandwidth in 10^6 bytes per second, of `omb-py pairs` from `median_us`; empty for latencies"),
-    ("messages_per_s", "float", "1/s", "value",
+    ("messages_per_s", "b", "float", "1/s", "value",
      "messages per second over the whole job; empty for latencies"),
-    ("algbw_GBps busbw_GBps", "float", "GB/s", "value",
+    ("algbw_GBps busbw_GBps", "b", "float", "GB/s", "value",
      "algorithm and bus bandwidth of a collective in 10^9 bytes per second, as nccl-tests defines "
      "them"),
-    ("median_us", "float", "us", "value",
+    ("median_us", "op", "float", "us", "value",
      "median over the rounds of `omb-py overhead`, of a latency or of one message of a window; of "
      "`omb-py pairs` over the repeats, of one message of a latency or of a whole window"),
-    ("p99_us", "float", "us", "value", "median over the repeats of their 99th percentiles"),
-    ("min_us", "float", "us", "value", "minimum of all iterations of all repeats"),
-    ("base_us", "float", "us", "value", "`median_us` of `base`"),
-    ("added_us added_low_us added_high_us", "float", "us", "value",
+    ("p99_us", "p", "float", "us", "value", "median over the repeats of their 99th percentiles"),
+    ("min_us", "p", "float", "us", "value", "minimum of all iterations of all repeats"),
+    ("base_us", "o", "float", "us", "value", "`median_us` of `base`"),
+    ("added_us added_low_us added_high_us", "o", "float", "us", "value",
      "median over the rounds of the rounds' differences, and its 95 % interval"),
-    ("ratio ratio_low ratio_high", "float", "", "value",
+    ("ratio ratio_low ratio_high", "o", "float", "", "value",
      "the same of their quotients, which is not the quotient of `median_us` and `base_us` where "
      "the machine changed its speed between rounds"),
-    ("overall_us overall_p50_us", "float", "us", "value",
+    ("overall_us overall_p50_us", "b", "float", "us", "value",
      "mean and median time of a non-blocking call with computing in it; `latency_us` and "
      "`sample_*` are then of the communication alone"),
-    ("compute_us compute_p50_us", "float", "us", "value", "the same of the computing alone"),
-    ("start_us test_us wait_us", "float", "us", "value",
+    ("compute_us compute_p50_us", "b", "float", "us", "value", "the same of the computing alone"),
+    ("start_us test_us wait_us", "b", "float", "us", "value",
      "means of the parts: starting the call, MPI_Test, MPI_Wait"),
-    ("overlap_percent", "float", "%", "value", "how much of the communication computing hid"),
-    ("impact impact_low impact_high", "float", "", "value",
+    ("overlap_percent", "b", "float", "%", "value", "how much of the communication computing hid"),
+    ("impact impact_low impact_high", "b", "float", "", "value",
      "congestion impact factor: congested over alone, median over the rounds of the quotients of "
      "their medians, and its 95 % interval; in rows with a congestor"),
-    ("impact_p99 impact_p99_low impact_p99_high", "float", "", "value",
+    ("impact_p99 impact_p99_low impact_p99_high", "b", "float", "", "value",
      "the same of the rounds' 99th percentiles"),
-    ("cpu_us", "float", "us", "value",
+    ("cpu_us", "b", "float", "us", "value",
      "CPU time of one iteration and of what keeps ranks together after it, mean over the ranks; "
      "empty for `native` and with `-c`"),
     ("sample_mean_us sample_stddev_us sample_min_us sample_p50_us sample_p90_us sample_p95_us "
-     "sample_p99_us sample_p999_us sample_max_us", "float", "us", "statistic",
+     "sample_p99_us sample_p999_us sample_max_us", "b", "float", "us", "statistic",
      "statistics of one iteration's value: half a round trip, a window, or a call's mean over the "
      "ranks; `p999` is 99.9 %"),
-    ("median_low_us median_high_us", "float", "us", "statistic",
+    ("median_low_us median_high_us", "b", "float", "us", "statistic",
      "95 % confidence interval of the median, wider where "
      "[samples depend](statistics.md#dependent-samples) on each other; empty below 6 independent "
      "samples"),
-    ("slowest_mean_us slowest_p50_us slowest_p99_us slowest_max_us", "float", "us", "statistic",
-     "of the slowest rank of each iteration, where several ranks time"),
-    ("event_mean_us event_p50_us", "float", "us", "statistic",
+    ("slowest_mean_us slowest_p50_us slowest_p99_us slowest_max_us", "b", "float", "us",
+     "statistic", "of the slowest rank of each iteration, where several ranks time"),
+    ("event_mean_us event_p50_us", "b", "float", "us", "statistic",
      "the same samples by events on the device, for bindings `nccl` and `torch`"),
-    ("queued_mean_us queued_p50_us", "float", "us", "statistic",
+    ("queued_mean_us queued_p50_us", "b", "float", "us", "statistic",
      "of the same samples, how long starting the work took before it was waited for, for bindings "
      "`nccl` and `torch`"),
-    ("completion_mean_us completion_p50_us completion_p99_us", "float", "us", "statistic",
+    ("completion_mean_us completion_p50_us completion_p99_us", "b", "float", "us", "statistic",
      "with `--sync clock`, the time from the first rank's entry to the last rank's exit"),
-    ("percentiles", "str", "", "statistic",
+    ("percentiles", "b", "str", "", "statistic",
      "those asked for with `-z`, as `p50=1.2 p99.9=3.4`, in the unit of the benchmark's value"),
-    ("iterations warmup", "int", "", "effort",
-     "timed ones, and untimed ones before them (with `-c`: before each); of `omb-py overhead` in "
-     "all rounds together, of `omb-py pairs` of each pair in each repeat"),
-    ("rounds", "int", "", "effort",
+    ("iterations", "bop", "int", "", "effort",
+     "timed ones; of `omb-py overhead` in all rounds together, of `omb-py pairs` of each pair in "
+     "each repeat"),
+    ("warmup", "bp", "int", "", "effort",
+     "untimed iterations before them (with `-c`: before each)"),
+    ("rounds", "bo", "int", "", "effort",
      "turns of `--congestor`, each alone and congested, or of each binding of `omb-py overhead`"),
-    ("repeats", "int", "", "effort", "how often all pairs were measured"),
-    ("congestor_iterations", "int", "", "effort",
+    ("repeats", "p", "int", "", "effort", "how often all pairs were measured"),
+    ("congestor_iterations", "b", "int", "", "effort",
      "fewest iterations that a group of congestors made meanwhile"),
-    ("late_starts", "int", "", "effort",
+    ("late_starts", "b", "int", "", "effort",
      "iterations that a rank began over 1 us too late, with `--sync clock`"),
-    ("clock_error_us", "float", "us", "effort",
+    ("clock_error_us", "b", "float", "us", "effort",
      "bound of the error of the clocks' comparison, maximum of any rank; 0 where all share one"),
-    ("validation", "str", "", "effort",
+    ("validation", "b", "str", "", "effort",
      "`Pass` or `Fail` with `-c`; empty without, and where nothing arrives that could be checked"),
-    ("file", "str", "", "run", "where the row is"),
-    ("line", "int", "", "run", "in which line"),
+    ("file", "l", "str", "", "run", "where the row is"),
+    ("line", "l", "int", "", "run", "in which line"),
 )
 """Names that share a meaning, their type, unit, role, and the meaning."""
+"""Names that share a meaning, the kinds of rows, type, unit, role, and the meaning."""
 # fmt: on
 
-COLUMNS = {
-    name: Column(name, kind, unit, meaning, role)
-    for names, kind, unit, role, meaning in TABLE
-    for name in names.split()
-}
+COLUMNS = {name: Column(name, *others) for names, *others in TABLE for name in names.split()}
 """Every column by its name."""
 
 CONFIGURATION = tuple(n for n, one in COLUMNS.items() if one.role == "configuration")
@@ -208,19 +213,97 @@ EXPERIMENT = tuple(n for n, one in COLUMNS.items() if one.role == "experiment")
 IDENTITY = (*EXPERIMENT, *CONFIGURATION)
 """Columns in which rows of different things differ; message size comes on top."""
 
-LOADED = ("suite", "mpi", "hosts", "file", "line", "source", "validated")
+LOADED = tuple(n for n, one in COLUMNS.items() if one.kinds == "l")
 """Columns that `omb_py.load` adds: who measured, on which MPI library, on how many hosts, and where
 it stands; the file again where rows of others are not its repeated runs (`sources.apart`); and
 whether data was checked, which `-c` does, on caches that are cold."""
 
-ORIGIN = {name: COLUMNS[name].type for name in LOADED[:3]}
+ORIGIN = {name: COLUMNS[name].type for name in ("suite", "mpi", "hosts")}
 """Columns that converted files have besides: who measured, on which MPI library, on how many
 hosts."""
 
-KINDS = {
-    name: COLUMNS[name].type for name in (*Row.columns, *OverheadRow.columns, *PairRow.columns)
-}
+KINDS = {name: one.type for name, one in COLUMNS.items() if one.kinds != "l"}
 """What the columns of files hold."""
+
+Same = TypeVar("Same", bound="Record")
+
+
+class Record:
+    """Values by the names of columns, those that were measured: None is no value.
+
+    Attributes are the ``columns`` of the kind, in the order of CSV: rows are added only to files
+    that have the same. ``vars`` gives the values that are there. Raises `TypeError` for a name that
+    is no column.
+    """
+
+    columns: ClassVar[tuple[str, ...]]
+
+    def __init__(self, **values: Any) -> None:
+        for name, value in values.items():
+            if name not in self.columns:
+                raise TypeError(f"{type(self).__name__} has no column {name!r}")
+            if value is not None:
+                self.__dict__[name] = value
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self.columns:
+            return None
+        raise AttributeError(f"{type(self).__name__} has no column {name!r}")
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"{type(self).__name__}.{name} cannot be changed: it is frozen")
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and vars(other) == vars(self)
+
+    def __hash__(self) -> int:
+        return hash(frozenset(vars(self).items()))
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())
+        return f"{type(self).__name__}({values})"
+
+    def replace(self: Same, **changes: Any) -> Same:
+        """A copy in which some columns differ; None takes a value out."""
+        return type(self)(**vars(self) | changes)
+
+
+class Row(Record):
+    """A message size of a benchmark.
+
+    ``percentiles`` are pairs of a percentage and a value; all else is of its column's type.
+    """
+
+    columns = tuple(name for name, one in COLUMNS.items() if "b" in one.kinds)
+
+
+class OverheadRow(Record):
+    """One line of `omb-py overhead`: what ``binding`` adds to ``base`` at a message size."""
+
+    columns = tuple(name for name, one in COLUMNS.items() if "o" in one.kinds)
+
+
+class PairRow(Record):
+    """One line of `omb-py pairs`: a message size from one rank to another."""
+
+    columns = tuple(name for name, one in COLUMNS.items() if "p" in one.kinds)
+
+
+def percent_text(percent: float) -> str:
+    """A percentage in all its digits, without an exponent.
+
+    >>> percent_text(50.0), percent_text(99.99999), percent_text(0.00001)
+    ('50', '99.99999', '0.00001')
+    """
+    text = repr(float(percent))
+    if "e" in text:
+        text = f"{percent:.20f}".rstrip("0")
+    return text.removesuffix(".0")
+
+
+def new_run() -> str:
+    """A name for a run: its start in UTC and enough chance to tell it from any other."""
+    return f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{os.urandom(3).hex()}"
 
 
 def groups(names: Iterable[str]) -> Iterator[tuple[list[str], Column]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from omb_py.core.errors import UsageError
-from omb_py.results.row import Record, percent_text
+from omb_py.results.columns import Record, percent_text
 from omb_py.results.sink import Sink, open_sink
 from omb_py.results.writer import LineWriter
 

@@ -9,7 +9,7 @@ from typing import Any
 from omb_py.benchmarks import Benchmark
 from omb_py.core.errors import UsageError
 from omb_py.core.options import Options
-from omb_py.results.row import Record, Row
+from omb_py.results.columns import Record, Row
 from omb_py.results.writer import Writer
 
 SUFFIXES = (".csv", ".json", ".jsonl")

@@ -19,7 +19,7 @@ from omb_py.core.text.folders import make_folder
 from omb_py.results.sink import lock
 
 if TYPE_CHECKING:
-    from omb_py.results.row import Row
+    from omb_py.results.columns import Row
 
 DTYPE = np.dtype(
     [

@@ -11,7 +11,7 @@ from omb_py.core import VERSION
 from omb_py.core.datatypes import Datatype
 from omb_py.core.options import VARIED_WINDOWS, Options
 from omb_py.core.text.words import count
-from omb_py.results.row import OverheadRow, Row, percent_text
+from omb_py.results.columns import OverheadRow, Row, percent_text
 from omb_py.results.writer import StreamWriter
 
 NATIVE_VERSION = "7.4"

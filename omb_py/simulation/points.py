@@ -17,7 +17,7 @@ from omb_py.core.options import Options
 from omb_py.measure.rows import Outcome as Measured
 from omb_py.measure.rows import make_row
 from omb_py.measure.sizes import message_sizes
-from omb_py.results.row import Row
+from omb_py.results.columns import Row
 from omb_py.simulation import collectives
 from omb_py.simulation.engine import Outcome, Run
 from omb_py.simulation.program import Operation, Program, Send, StartTiming

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from omb_py.core.text.tables import Sheet
 from omb_py.core.text.units import digits, size_text, value_text
 from omb_py.core.text.words import count
-from omb_py.results.row import Row
+from omb_py.results.columns import Row
 from omb_py.simulation.engine import Outcome
 
 

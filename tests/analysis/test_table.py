@@ -18,14 +18,13 @@ from omb_py.analysis.table import ALWAYS, library, load
 from omb_py.analysis.values import value_column
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.results import readers
-from omb_py.results.columns import KINDS, LOADED
-from omb_py.results.row import COLUMNS, OverheadRow
+from omb_py.results.columns import KINDS, LOADED, OverheadRow, Row
 from tests import ROOT
 from tests.helpers.properties import examples
 
 RESULTS = ROOT / "results"
 NATIVE = ROOT / "tests" / "data" / "omb"
-WHOLE = {name for name in COLUMNS if KINDS[name] == "int"}
+WHOLE = {name for name in Row.columns if KINDS[name] == "int"}
 REFERENCE = RESULTS / "families-mpich.csv"
 
 
@@ -36,7 +35,7 @@ def as_pandas_reads(path: Path) -> pd.DataFrame:
 def test_our_csv_gives_what_pandas_reads_with_the_metadata_of_each_run() -> None:
     results = load(REFERENCE)
     plain = as_pandas_reads(REFERENCE)
-    assert list(results.rows) == [*COLUMNS, *LOADED]
+    assert list(results.rows) == [*Row.columns, *LOADED]
     for column in ("latency_us", "bandwidth_MBps", "sample_p50_us", "bytes", "iterations"):
         mine = results.rows[column].astype("float64")
         pd.testing.assert_series_equal(mine, plain[column].astype("float64"))
@@ -90,8 +89,8 @@ def test_json_and_csv_of_one_run_are_one_table(tmp_path: Path) -> None:
         items.append(record | {name: int(value) for name, value in whole.items()})
     path = tmp_path / "rows.json"
     path.write_text("\n".join(json.dumps(item) for item in items) + "\n")
-    mine = load(path).rows[list(COLUMNS)]
-    theirs = load(REFERENCE).rows[list(COLUMNS)].head(20)
+    mine = load(path).rows[list(Row.columns)]
+    theirs = load(REFERENCE).rows[list(Row.columns)].head(20)
     pd.testing.assert_frame_equal(
         mine.astype(object).where(mine.notna(), None),
         theirs.astype(object).where(theirs.notna(), None),
@@ -121,7 +120,7 @@ def test_a_table_that_a_job_printed_among_other_things(tmp_path: Path) -> None:
     path = tmp_path / "slurm-17.out"
     path.write_text("\r\n".join(lines) + "\r\n")
     results = load(path)
-    columns = [*COLUMNS]
+    columns = [*Row.columns]
     pd.testing.assert_frame_equal(results.rows[columns], load(REFERENCE).rows[columns])
 
 
@@ -134,9 +133,9 @@ def test_a_file_cut_anywhere_gives_its_first_rows(
     cut = data.draw(st.integers(0, len(content)))
     path = tmp_path_factory.mktemp("cut") / "rows.csv"
     path.write_bytes(content[:cut])
-    whole = load(REFERENCE).rows[list(COLUMNS)]
+    whole = load(REFERENCE).rows[list(Row.columns)]
     try:
-        part = load(path).rows[list(COLUMNS)]
+        part = load(path).rows[list(Row.columns)]
     except OmbError:
         return
     expected = whole.head(len(part))

@@ -12,7 +12,7 @@ import pytest
 
 import omb_py as interface
 from omb_py.analysis.guidelines.check import COLUMNS
-from omb_py.results.row import COLUMNS as ROW
+from omb_py.results.columns import Row
 from tests.analysis.guidelines.synthetic import results
 from tests.conftest import Finished
 
@@ -24,7 +24,7 @@ def slow_gather(tmp_path: Path) -> Path:
     """Results of ten launches in which a gather of 64 bytes takes 1.9 times an allgather's time."""
     path = tmp_path / "results.csv"
     rows = results(("gather", "allgather"), {("gather", 64): 1.9})
-    rows.reindex(columns=list(ROW)).to_csv(path, index=False)
+    rows.reindex(columns=list(Row.columns)).to_csv(path, index=False)
     return path
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from omb_py.results.row import COLUMNS
+from omb_py.results.columns import Row
 from tests.conftest import OMB_PY, Finished, own_temporary_folder
 from tests.helpers.reading import objects
 
@@ -26,7 +26,7 @@ def test_pandas_reads_the_table(mpiexec: Callable[..., Finished], tmp_path: Path
         assert mpiexec(2, *arguments, *QUICK, "-q", "--output", "results/rows.csv").code == 0
     assert mpiexec(2, "barrier", "-i", "5", "--output", "results/rows.csv").code == 0
     table = pd.read_csv(tmp_path / "results" / "rows.csv", comment="#")
-    assert tuple(table.columns) == COLUMNS
+    assert tuple(table.columns) == Row.columns
     assert table.groupby("benchmark").size().to_dict() == {
         "latency": 2,
         "bw": 2,
@@ -67,7 +67,7 @@ def test_json_has_an_object_a_line_and_is_added_to(
         assert mpiexec(2, "latency", *QUICK, "-q", "-z", "--output", "rows.json").code == 0
     items = objects((tmp_path / "rows.json").read_text())
     assert ["metadata" in item for item in items] == [True, False, False, True] * 2
-    assert [name for name in COLUMNS if name in items[1]] == list(items[1])
+    assert [name for name in Row.columns if name in items[1]] == list(items[1])
     assert None not in items[1].values()
     assert set(items[1]["percentiles"]) == {"p50", "p90", "p99"}
 
@@ -98,7 +98,7 @@ def test_standard_output_in_other_formats(mpiexec: Callable[..., Finished], layo
     assert "Pass" in out
     if layout == "csv":
         table, _, metadata = out.rpartition("# run: ")
-        assert table.splitlines()[-1].count(",") == len(COLUMNS) - 1
+        assert table.splitlines()[-1].count(",") == len(Row.columns) - 1
         assert "# launch_seconds: " in metadata
     else:
         *_, row, end = objects(out)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from omb_py.results.row import OverheadRow
+from omb_py.results.columns import OverheadRow
 from tests.conftest import Finished
 from tests.helpers.reading import objects
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import omb_py
-from omb_py.results.row import PairRow
+from omb_py.results.columns import PairRow
 from tests.conftest import Finished
 from tests.helpers.reading import objects
 

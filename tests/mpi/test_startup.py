@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from omb_py.results.row import COLUMNS
+from omb_py.results.columns import Row
 from tests.conftest import Finished
 from tests.helpers.reading import objects
 
@@ -80,7 +80,7 @@ def test_a_bytearray_needs_no_numpy(mpiexec: Callable[..., Finished]) -> None:
         *(part for part in PARTS if part != "numpy"),
         "total",
     ]
-    assert [name for name in COLUMNS if name in rows[0]] == list(rows[0])
+    assert [name for name in Row.columns if name in rows[0]] == list(rows[0])
     assert None not in rows[0].values()
 
 

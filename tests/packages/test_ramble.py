@@ -12,7 +12,7 @@ from packaging.requirements import Requirement
 
 from omb_py.benchmarks import all_benchmarks
 from omb_py.core import VERSION
-from omb_py.results.row import Row
+from omb_py.results.columns import Row
 from tests import ROOT
 from tests.conftest import BIN, run
 from tests.helpers.figures_of_merit import Figure, extract

@@ -12,8 +12,16 @@ import omb_py
 from omb_py.benchmarks import all_benchmarks
 from omb_py.options.table import parameters
 from omb_py.results.application import ApplicationRow
-from omb_py.results.columns import COLUMNS, CONFIGURATION, EXPERIMENT, LOADED, tables
-from omb_py.results.row import OverheadRow, PairRow, Row
+from omb_py.results.columns import (
+    COLUMNS,
+    CONFIGURATION,
+    EXPERIMENT,
+    LOADED,
+    OverheadRow,
+    PairRow,
+    Row,
+    tables,
+)
 from tests import ROOT
 
 UNITS = {"_us": "us", "_MBps": "MB/s", "_GBps": "GB/s", "_per_s": "1/s", "_percent": "%"}

@@ -22,9 +22,9 @@ from hypothesis import strategies as st
 
 from omb_py.analysis.table import load
 from omb_py.core.errors import OmbError, UsageError
+from omb_py.results.columns import OverheadRow, Row
 from omb_py.results.csv import CsvWriter, cell, header_of, open_csv
 from omb_py.results.json import JsonWriter, open_json
-from omb_py.results.row import COLUMNS, OverheadRow, Row
 from tests import ROOT
 from tests.helpers.reading import read_file
 
@@ -95,7 +95,7 @@ def test_a_value_never_starts_a_comment_or_a_line(tmp_path: Path) -> None:
 
 def test_other_columns_are_not_mixed(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
-    path.write_text(header_of(COLUMNS).replace("latency_us", "latency_ms"))
+    path.write_text(header_of(Row.columns).replace("latency_us", "latency_ms"))
     with pytest.raises(UsageError, match="not a table of this version's columns"):
         open_file(path)
     old = path.read_text()
@@ -103,7 +103,7 @@ def test_other_columns_are_not_mixed(tmp_path: Path) -> None:
     writer.start(METADATA)
     assert path.read_text() == old
     writer.row(some_row())
-    assert header_of(COLUMNS) in path.read_text()
+    assert header_of(Row.columns) in path.read_text()
     assert "latency_ms" not in path.read_text()
 
 
@@ -164,7 +164,7 @@ def rows_in(path: Path) -> list[tuple[str, int]]:
     lines = [line for line in path.read_text().splitlines() if line[0] != "#"]
     assert lines.count(lines[0]) == 1
     table = list(csv.DictReader(lines))
-    assert all(len(row) == len(COLUMNS) and None not in row.values() for row in table)
+    assert all(len(row) == len(Row.columns) and None not in row.values() for row in table)
     return [(row["run"], int(row["bytes"])) for row in table]
 
 

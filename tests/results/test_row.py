@@ -7,7 +7,7 @@ import pickle
 
 import pytest
 
-from omb_py.results.row import OverheadRow, PairRow, Record, Row, new_run
+from omb_py.results.columns import OverheadRow, PairRow, Record, Row, new_run
 
 
 def test_what_was_not_measured_is_none() -> None:

@@ -13,7 +13,7 @@ from omb_py.core.dataclass import replace
 from omb_py.core.datatypes import find_types
 from omb_py.core.datatypes.layout import parse_layout
 from omb_py.core.options import Options
-from omb_py.results.row import COLUMNS, Row
+from omb_py.results.columns import Row
 from omb_py.results.text import TextWriter, VariedWindowWriter
 from tests import ROOT
 from tests.helpers.reading import read_file
@@ -49,7 +49,7 @@ WITH_OPTIONS = {
 
 def row_of(found: dict[str, object]) -> Row:
     """A row that was read, as it would be measured."""
-    values = {name: found[name] for name in COLUMNS if name in found}
+    values = {name: found[name] for name in Row.columns if name in found}
     pairs = [one[1:].split("=") for one in str(values.pop("percentiles", "")).split()]
     values["percentiles"] = tuple((float(percent), float(value)) for percent, value in pairs)
     return Row(**values)

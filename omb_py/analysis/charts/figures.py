@@ -23,7 +23,7 @@ from omb_py.core.errors import OmbError, UsageError
 from omb_py.core.text.files import refuse_existing
 from omb_py.core.text.files import write as write_file
 from omb_py.core.text.words import first_of
-from omb_py.results.row import OverheadRow, PairRow, Row
+from omb_py.results.columns import OverheadRow, PairRow, Row
 
 NOTHING = {
     "auto": "there is nothing to draw in these files",

@@ -7,7 +7,7 @@ from typing import Any
 
 from omb_py.core.errors import MissingPackageError, OmbError, installing
 from omb_py.core.mpi import launcher
-from omb_py.results.row import Row
+from omb_py.results.columns import Row
 from omb_py.results.writer import Collector
 
 PACKAGES = ("pandas", "altair", "vl_convert", "plotext")

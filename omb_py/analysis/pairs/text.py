@@ -12,7 +12,7 @@ from omb_py.analysis.pairs.matrix import Matrix, matrix
 from omb_py.core import VERSION
 from omb_py.core.text.units import size_text, value_text
 from omb_py.core.text.words import count
-from omb_py.results.row import PairRow
+from omb_py.results.columns import PairRow
 from omb_py.results.writer import Writer
 
 WORST = 10

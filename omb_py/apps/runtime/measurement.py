@@ -22,8 +22,8 @@ from omb_py.measure import devices
 from omb_py.measure.host_load import HostLoad
 from omb_py.measure.writers import finish_writers, start_writers
 from omb_py.results.application import ApplicationRow, ApplicationWriter
+from omb_py.results.columns import new_run
 from omb_py.results.output import writers_of
-from omb_py.results.row import new_run
 from omb_py.results.writer import Writer
 
 

@@ -18,7 +18,7 @@ from omb_py.measure.checkpoints.rounds import (
     Measured,
 )
 from omb_py.measure.rows import MEGABYTE, MICROSECONDS, of_samples
-from omb_py.results.row import Row
+from omb_py.results.columns import Row
 
 STORE, RESTART = "checkpoint_write", "checkpoint_read"
 """The names of the benchmarks."""

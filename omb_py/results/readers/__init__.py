@@ -141,8 +141,8 @@ class Table:
 class Found:
     """What a reader found in a file, or in a part of it.
 
-    ``rows`` have columns of `omb_py.results.row.Row` (or of `OverheadRow`), those that are known,
-    and besides ``line`` (its number in the file), ``suite`` (who measured, ``OSU 7.4``) and
+    ``rows`` have columns of `omb_py.results.columns.Row` (or of `OverheadRow`), those that are
+    known, and besides ``line`` (its number in the file), ``suite`` (who measured, ``OSU 7.4``) and
     ``mpi`` (``MPICH 5.0.2``), where they are known. ``runs`` is the metadata of each run.
     """
 

@@ -19,7 +19,7 @@ from omb_py.analysis.charts.maps import Ratio
 from omb_py.analysis.charts.spec import Chart
 from omb_py.analysis.table import Results, load, of_rows
 from omb_py.core.errors import OmbError, UsageError
-from omb_py.results.row import OverheadRow
+from omb_py.results.columns import OverheadRow
 from tests import ROOT
 from tests.helpers.properties import examples
 

@@ -24,7 +24,7 @@ from omb_py.analysis.compare.summary import (
 )
 from omb_py.analysis.table import of_rows
 from omb_py.core.errors import UsageError
-from omb_py.results.row import Row
+from omb_py.results.columns import Row
 from tests.helpers.properties import examples
 from tests.helpers.tables import comparison_text
 

@@ -13,7 +13,7 @@ import omb_py
 from omb_py.analysis.pairs.matrix import Matrix, matrices, matrix
 from omb_py.analysis.pairs.text import PairsWriter, drawn
 from omb_py.cli import command
-from omb_py.results.row import PairRow
+from omb_py.results.columns import PairRow
 from tests import ROOT
 
 FILE = ROOT / "tests/data/pairs/one-slow-card.csv"

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from omb_py.analysis.report.anomalies import Anomaly, anomalies
 from omb_py.analysis.table import Results, load
 from omb_py.analysis.values import value_column
+from omb_py.results.columns import Row
 from omb_py.results.csv import cell, header_of
-from omb_py.results.row import COLUMNS
 from tests.helpers.properties import examples
 
 SIZES = tuple(1 << power for power in range(16))
@@ -59,8 +59,8 @@ def curve(times: dict[int, float] | None = None, **columns: Any) -> list[dict[st
 def read(folder: Path, rows: list[dict[str, Any]], metadata: str = "") -> Results:
     """Rows by way of a file, as users have them."""
     runs = dict.fromkeys(str(member["run"]) for member in rows)
-    lines = ["".join(f"# run: {run}\n{metadata}" for run in runs), header_of(COLUMNS)]
-    lines += [",".join(cell(member.get(name)) for name in COLUMNS) + "\n" for member in rows]
+    lines = ["".join(f"# run: {run}\n{metadata}" for run in runs), header_of(Row.columns)]
+    lines += [",".join(cell(member.get(name)) for name in Row.columns) + "\n" for member in rows]
     (folder / "results.csv").write_text("".join(lines), encoding="utf-8")
     return load(folder / "results.csv")
 
@@ -172,5 +172,5 @@ def test_no_smooth_line_is_called_odd(start: float, rate: float, noise: list[flo
             row(size, (start + rate * size) * (1 + 0.02 * shake))
             for size, shake in zip(SIZES, noise, strict=True)
         ]
-    ).reindex(columns=[*COLUMNS, "suite", "mpi", "hosts", "file", "line"])
+    ).reindex(columns=[*Row.columns, "suite", "mpi", "hosts", "file", "line"])
     assert said_of(rows, {}) == []

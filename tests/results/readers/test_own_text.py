@@ -39,11 +39,10 @@ from omb_py.measure.rows import (
 )
 from omb_py.options.parse import parse
 from omb_py.options.table import parameters
-from omb_py.results import row
-from omb_py.results.columns import KINDS
+from omb_py.results import columns
+from omb_py.results.columns import KINDS, Row
 from omb_py.results.csv import CsvWriter
 from omb_py.results.readers import omb_text as omb
-from omb_py.results.row import COLUMNS, Row
 from omb_py.results.sink import StreamSink
 from omb_py.results.text import RecoveryWriter, StartUpWriter, TextWriter, VariedWindowWriter
 from omb_py.results.writer import Writer
@@ -254,7 +253,7 @@ def assert_same(text: pd.DataFrame, table: pd.DataFrame, benchmark: Benchmark) -
     hello = benchmark.start_up is StartUp.HELLO
     for name in IDENTITY if not hello else ("benchmark", "ranks"):
         assert texts(text[name]) == texts(table[name]), name
-    for name in COLUMNS:
+    for name in Row.columns:
         for printed, value in zip(text[name], table[name], strict=True):
             if name == "run" or pd.isna(printed):
                 continue
@@ -323,7 +322,7 @@ def test_text_of_every_benchmark_is_read_back(choices: list[list[str]], tmp_path
     assert checked == len(list(all_benchmarks()))
 
 
-@pytest.mark.parametrize("module", [omb, row, compare])
+@pytest.mark.parametrize("module", [omb, columns, compare])
 def test_examples_are_right(module: Any) -> None:
     found = doctest.testmod(module)
     assert found.attempted > 0
