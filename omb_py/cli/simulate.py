@@ -1,4 +1,4 @@
-"""``omb-py simulate BENCHMARK|PROFILE``: what many ranks would do, on SimGrid."""
+"""``omb-py simulate BENCHMARK``: what many ranks would do, on SimGrid."""
 
 from __future__ import annotations
 
@@ -15,17 +15,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from omb_py.algorithms import MODULES
-from omb_py.cli.analysis_options import (
-    listed,
-    note,
-    output_options,
-    read,
-)
+from omb_py.cli.analysis_options import listed, note, output_options, read
 from omb_py.core.errors import OmbError, UsageError, needing
 from omb_py.core.text.numbers import parse_whole
 from omb_py.core.text.units import duration, size_text
 from omb_py.core.text.words import count
-from omb_py.options.types import SIZE_LIST, NewFolder, Number, WholeNumber
+from omb_py.options.types import SIZE_LIST, WholeNumber
 
 if TYPE_CHECKING:
     from omb_py.core.options import Options
@@ -80,13 +75,12 @@ class Wanted:
 
 
 @click.command("simulate", context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("target", required=False, metavar="[BENCHMARK|PROFILE|train]")
-@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[-- OPTION...]")
+@click.argument("target", required=False, metavar="[BENCHMARK]")
 @click.option(
     "--ranks",
     "-n",
     metavar="N[,...]",
-    help="Numbers of ranks.  [default: those of the PROFILE]",
+    help="Numbers of ranks.",
 )
 @click.option(
     "--network",
@@ -163,21 +157,6 @@ class Wanted:
     "which takes half as long to simulate.",
 )
 @click.option(
-    "--record",
-    "folder",
-    type=NewFolder(),
-    metavar="FOLDER",
-    help="Write what each rank does in one simulation, for omb-py timeline and efficiency.",
-)
-@click.option(
-    "--compute-scale",
-    type=Number(min=0),
-    default=1.0,
-    show_default=True,
-    metavar="X",
-    help="How long a PROFILE's ranks compute, as a part of what was recorded.",
-)
-@click.option(
     "--check",
     "measured",
     multiple=True,
@@ -191,34 +170,22 @@ class Wanted:
 @click.option("--long", is_flag=True, help="Start simulations that take more than an hour.")
 @click.option("--debug", is_flag=True, expose_value=False, help="Show tracebacks of errors.")
 @output_options("text", "markdown", "csv", "json", added=("csv", "json"))
-def command(target: str | None, words: tuple[str, ...], **values: Any) -> None:
-    """Simulate benchmarks and programs on more ranks, on SimGrid.
+def command(target: str | None, **values: Any) -> None:
+    """Simulate benchmarks on more ranks, on SimGrid.
 
     \b
     omb-py simulate allreduce --ranks 64,1024,4096 --network fat-tree:64,64
     omb-py simulate bcast --ranks 512 --coll-algorithm all --network cluster.toml
-    omb-py simulate train --ranks 8,64,512 -- --model resnet50 --overlap
-    omb-py simulate profile/ --network cluster.toml --placement packed,scattered
     omb-py simulate --check results/ --network cluster.toml
-
-    PROFILE is a folder or a file of omb-py profile. Options after -- are those of omb-py train.
     """
     with needing("simulate"):
         from omb_py.simulation import workers
 
-    from omb_py.benchmarks import find_own
-
     workers.check_installed()
-    if words and target != "train":
-        raise UsageError(f"{' '.join(words)}: only train has options after --")
     if values["measured"]:
         check(target, values)
     elif target is None:
-        raise UsageError("simulate needs a benchmark, a profile, or --check with results")
-    elif target == "train":
-        simulate_training(words, values)
-    elif Path(target).exists() and find_own(target) is None:  # a file, and no benchmark
-        simulate_profile(target, values)
+        raise UsageError("simulate needs a benchmark, or --check with results")
     else:
         simulate_benchmark(target, values)
 
@@ -364,7 +331,9 @@ def simulate_benchmark(target: str, values: dict[str, Any]) -> None:
         raise UsageError(next(iter(refused)))
     for sentence in refused:
         note(f"left out: {sentence}")
-    outcomes = simulated([wanted(scenario, point) for _, scenario, point in points], values)
+    outcomes = simulated(
+        [wanted(one.network, one.nodes(point.ranks), point) for _, one, point in points], values
+    )
     metadata = process_metadata(new_run())
     results = [
         report.Result(
@@ -382,111 +351,17 @@ def simulate_benchmark(target: str, values: dict[str, Any]) -> None:
     )
 
 
-def wanted(scenario: Scenario, point: Point) -> Wanted:
-    """A point in a scenario."""
+def wanted(network: Network, nodes: tuple[int, ...], point: Point) -> Wanted:
+    """A point on a network, with the node of each rank."""
     size = f" {size_text(point.size)}" if point.benchmark.sized else ""
     title = f"{point.title}{size}, {point.ranks} ranks"
-    nodes = scenario.nodes(point.ranks)
-    return Wanted(scenario.network, nodes, partial(point.simulate, nodes), title, point.messages)
-
-
-def simulate_training(words: Sequence[str], values: dict[str, Any]) -> None:
-    """A step of a training in every scenario, on every number of ranks."""
-    from omb_py.apps import APPLICATIONS
-    from omb_py.options.application import parse_application
-    from omb_py.results.columns import new_run
-    from omb_py.results.metadata import process_metadata
-    from omb_py.simulation import checking, training
-
-    request = parse_application(APPLICATIONS.load("train"), words)
-    layers = training.layers_of(request.problem)
-    steps = [
-        (scenario, training.Step(request.problem, request.settings.scaling, number, layers))
-        for number, scenario in product(ranks_of(values["ranks"]), scenarios_of(values))
-    ]
-    outcomes = simulated(
-        [
-            Wanted(
-                scenario.network,
-                scenario.nodes(step.ranks),
-                step.simulate,
-                f"train {request.problem.model}, {step.ranks} ranks",
-                0.0,
-            )
-            for scenario, step in steps
-        ],
-        values,
-    )
-    remarks = checking.remarks([scenario.network for scenario, _ in steps], "allreduce")
-    results = [
-        training.Trained(scenario.name, step, max(outcome.ends))
-        for (scenario, step), outcome in zip(steps, outcomes, strict=True)
-    ]
-    metadata = process_metadata(new_run())
-    rows = [one.row(metadata["run"], APPLICATIONS.load("train")) for one in results]
-    sheets = [training.sheet(results, remarks)]
-    write(sheets, rows, metadata | checking.metadata(), remarks, values)
-
-
-def simulate_profile(target: str, values: dict[str, Any]) -> None:
-    """A recorded run in every scenario; or, where calls were counted only, calls like those."""
-    from omb_py.apps.replay import plan_of, rank_profile
-    from omb_py.simulation import checking, replay, report
-    from omb_py.tracing.records import layout, read_folder
-
-    scenarios = scenarios_of(values)
-    asked = None if values["ranks"] is None else ranks_of(values["ranks"])
-    recorded: float | None = None
-    tasks: list[replay.Recorded | replay.Counted]
-    if layout.record_names(target):
-        records = read_folder(target)
-        if asked is not None and asked != (len(records),):
-            raise UsageError(
-                f"{target} was recorded on {len(records)} ranks, and is simulated on as many: "
-                "leave out --ranks"
-            )
-        tasks = [replay.Recorded(target, values["compute_scale"])]
-        found = replay.program_of(records, target, values["compute_scale"])
-        recorded = found.recorded_s
-        numbers: tuple[int, ...] = (len(records),)
-        for routine, calls in found.left_out.items():
-            note(f"left out: {count(calls, 'call')} of {routine}, which cannot be simulated")
-    else:
-        if asked is None:
-            raise UsageError(f"{target} says nothing of who sent what to whom: name --ranks")
-        plan_of(rank_profile(target), 1.0, ())
-        tasks, numbers = [replay.Counted(target) for _ in asked], asked
-    simulations = [
-        (scenario, number, task)
-        for number, task in zip(numbers, tasks, strict=True)
-        for scenario in scenarios
-    ]
-    outcomes = simulated(
-        [
-            Wanted(scenario.network, scenario.nodes(number), task.on(number), target, 0.0)
-            for scenario, number, task in simulations
-        ],
-        values,
-    )
-    lines = [
-        (scenario.name or scenario.network.topology, number, outcome)
-        for (scenario, number, _), outcome in zip(simulations, outcomes, strict=True)
-    ]
-    remarks = checking.remarks([one.network for one in scenarios], "")
-    write([report.programs(target, lines, recorded, remarks)], None, {}, remarks, values)
+    return Wanted(network, nodes, partial(point.simulate, nodes), title, point.messages)
 
 
 def simulated(wanted: Sequence[Wanted], values: dict[str, Any]) -> list[Outcome]:
-    """What comes of each; progress is shown, and one is recorded where that is asked for."""
-    from omb_py.simulation.recording import write as write_records
+    """What comes of each; progress is shown."""
     from omb_py.simulation.workers import Job, run_jobs
 
-    folder = values["folder"]
-    if folder is not None and len(wanted) != 1:
-        raise UsageError(
-            f"--record is about one simulation, and these are {len(wanted)}: name one number of "
-            "ranks, size, algorithm and network"
-        )
     processes = values["processes"] or len(sched_getaffinity(0))
     groups: dict[tuple[Network, tuple[int, ...]], list[int]] = {}
     for place, one in enumerate(wanted):
@@ -497,7 +372,7 @@ def simulated(wanted: Sequence[Wanted], values: dict[str, Any]) -> list[Outcome]
         for first in range(min(processes, len(places))):
             members.append(places[first::processes])
             tasks = tuple(wanted[place].task for place in members[-1])
-            jobs.append(Job(len(jobs), network, nodes, tasks, folder is not None))
+            jobs.append(Job(len(jobs), network, nodes, tasks))
     at_once = min(processes, len(jobs))
     seconds = sum(one.messages for one in wanted) * SECONDS_PER_MESSAGE / at_once
     memory = max(job.memory for job in jobs)
@@ -527,9 +402,6 @@ def simulated(wanted: Sequence[Wanted], values: dict[str, Any]) -> list[Outcome]
             line(job, task, f": {messages:,} messages")
 
         run_jobs(jobs, processes, done, progress)
-    if folder is not None:
-        write_records(found[0], wanted[0].nodes, str(folder), wanted[0].title)
-        note(f"omb-py timeline {folder} shows who did what when")
     return [found[place] for place in range(len(wanted))]
 
 
@@ -579,19 +451,7 @@ def check(target: str | None, values: dict[str, Any]) -> None:
         note(f"left out: {reason}")
     if not measured:
         raise UsageError("nothing that was measured can be simulated")
-    outcomes = simulated(
-        [
-            Wanted(
-                checked,
-                one.nodes,
-                partial(one.point.simulate, one.nodes),
-                one.point.title,
-                one.point.messages,
-            )
-            for one in measured
-        ],
-        values,
-    )
+    outcomes = simulated([wanted(checked, one.nodes, one.point) for one in measured], values)
     compared = [
         checking.Comparison(one, Result(one.point.title, one.point.row(found, ""), found.regime))
         for one, found in zip(measured, outcomes, strict=True)
@@ -603,7 +463,7 @@ def check(target: str | None, values: dict[str, Any]) -> None:
 
 def write(
     sheets: list[Sheet],
-    rows: Sequence[Any] | None,
+    rows: Sequence[Any],
     metadata: dict[str, str],
     remarks: Sequence[str],
     values: dict[str, Any],
@@ -614,10 +474,6 @@ def write(
 
     to = values["to"]
     if to.format in ("csv", "json"):
-        if rows is None:
-            raise UsageError(
-                f"--format {to.format} is for benchmarks and train: choose text or markdown"
-            )
         record = type(rows[0])
         writer = (
             file_writer(to.path, record, to.force)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from math import inf
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -244,45 +243,3 @@ def barrier(nodes: Sequence[int]) -> Program:
             yield Send(other, 0.0, None, BARRIER_TAG)
 
     return Program(len(nodes), operations, "barrier")
-
-
-TEXTBOOK: dict[str, tuple[tuple[float, str], ...]] = {
-    "allgather": ((80 << 10, "recursive_doubling"), (80 << 10, "bruck"), (inf, "ring")),
-    "allreduce": ((2 << 10, "recursive_doubling"), (inf, "rabenseifner")),
-    "alltoall": ((256, "bruck"), (32 << 10, "linear"), (inf, "pairwise")),
-    "alltoallv": ((inf, "linear"),),
-    "alltoallw": ((inf, "linear"),),
-    "barrier": ((inf, "dissemination"),),
-    "bcast": ((12 << 10, "binomial"), (512 << 10, "scatter_allgather"), (inf, "scatter_ring")),
-    "exscan": ((inf, "recursive_doubling"),),
-    "gather": ((inf, "binomial"),),
-    "reduce": ((2 << 10, "binomial"), (inf, "rabenseifner")),
-    "reduce_scatter": ((512 << 10, "recursive_halving"), (inf, "pairwise")),
-    "reduce_scatter_block": ((512 << 10, "recursive_halving"), (inf, "pairwise")),
-    "scan": ((inf, "recursive_doubling"),),
-    "scatter": ((inf, "binomial"),),
-}
-"""The algorithm of each collective up to a message size in bytes, of an allgather all blocks
-together: MPICH's choice in Thakur, Rabenseifner and Gropp 2005, sections 4.1 to 4.5. Where one is
-not for a number of ranks, the next one is taken."""
-
-VECTORS = {"allgatherv": "allgather", "gatherv": "gather", "scatterv": "scatter"}
-"""Functions of blocks of several lengths, simulated as those of equal ones."""
-
-
-def by_textbook(function: str, ranks: int, nbytes: float, root: int = 0) -> Program:
-    """A collective by the algorithm that the textbook would choose; reductions are of 4 bytes.
-
-    Raises `UnsupportedError` where it has none.
-    """
-    name = VECTORS.get(function, function)
-    shape = Shape(ranks, round(nbytes), 4 if nbytes % 4 == 0 else 1)
-    whole = nbytes * ranks if name == "allgather" else nbytes
-    found = library("MPICH")
-    for limit, word in TEXTBOOK.get(name, ()):
-        if whole <= limit:
-            try:
-                return of_library(found.algorithm(name, word), shape, root)
-            except UnsupportedError:
-                continue
-    raise UnsupportedError(f"MPI_{function.capitalize()} cannot be simulated")

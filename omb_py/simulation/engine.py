@@ -2,31 +2,26 @@
 
 One actor drives all ranks, since an actor of Python costs a thread: it starts a communication of
 SimGrid's for each message, waits for the next ones that end, and takes the ranks that they were for
-one operation further. Where a rank is busy by itself (overheads, additions, computing) until an
-earlier time, it waits until then: all time is SimGrid's.
+one operation further. Where a rank is busy by itself (overheads, additions) until an earlier time,
+it waits until then: all time is SimGrid's.
 
 A process runs one engine, as SimGrid has it; `workers` starts processes.
 """
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from ctypes import CDLL, RTLD_GLOBAL
 from heapq import heappop, heappush
-from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from omb_py.core.dataclass import dataclass
-from omb_py.core.errors import OmbError
+from omb_py.core.errors import MissingError, OmbError
 from omb_py.core.text.words import first_of
 from omb_py.simulation.network import Network
 from omb_py.simulation.network import Path as NetworkPath
 from omb_py.simulation.program import (
     Add,
-    Background,
-    Compute,
     Operation,
     Program,
     Receive,
@@ -34,7 +29,6 @@ from omb_py.simulation.program import (
     StartTiming,
     Wait,
 )
-from omb_py.tracing.records import Kind
 
 if TYPE_CHECKING:
     from omb_py.simulation.platform import Platform
@@ -61,32 +55,10 @@ SETTINGS = (
     "network/weight-S:0",
     "network/TCP-gamma:0",
     "network/crosstraffic:0",
+    "surf/precision:1e-13",
 )
-"""Of SimGrid: messages share links as the network says, without the corrections for TCP."""
-
-PRECISION = {"3": "surf/precision:1e-13", "4": "precision/timing:1e-13"}
-"""Events that are so many seconds apart are one; SimGrid's setting, by its major version."""
-
-
-@dataclass(frozen=True)
-class Event:
-    """What a rank did, from when to when in seconds, as a record has it (`records.layout.Kind`).
-
-    ``name`` is an MPI routine's, as in ``MPI_Isend``, or that of an operation without messages.
-    ``peer`` is -1 where there is none. ``sequence`` is the number of a message where it is
-    complete, from 1 among those with its peer, tag and direction, and of a send where it begins,
-    too. Of a rank's background there are no calls, but what messages lasted.
-    """
-
-    rank: int
-    kind: Kind
-    name: str
-    began: float
-    ended: float
-    peer: int = -1
-    nbytes: float = 0.0
-    tag: int = 0
-    sequence: int = 0
+"""Of SimGrid: messages share links as the network says, without the corrections for TCP, and events
+are one where less than so many seconds are between them."""
 
 
 @dataclass(frozen=True)
@@ -95,8 +67,7 @@ class Outcome:
 
     ``messages`` counts those that were sent then. Of all of them together, ``latencies`` are the
     seconds that do not depend on bytes, ``transfers`` those of their bytes, and ``alone`` what
-    transfers would have taken had no message shared a link. ``events`` are empty unless they were
-    to be traced; their times are from the program's start.
+    transfers would have taken had no message shared a link.
     """
 
     ends: tuple[float, ...]
@@ -104,7 +75,6 @@ class Outcome:
     latencies: float = 0.0
     transfers: float = 0.0
     alone: float = 0.0
-    events: tuple[Event, ...] = ()
 
     @property
     def regime(self) -> str:
@@ -124,48 +94,19 @@ def nobody(messages: int) -> None:
     """Progress that nobody wants to know."""
 
 
-def load() -> Any:
-    """The module `simgrid`.
-
-    PyPI's lies beside its library, where nothing looks for that.
-    """
-    try:
-        import simgrid
-    except ImportError:
-        spec = find_spec("simgrid")
-        if spec is None or spec.origin is None:
-            raise
-        for library in sorted(Path(spec.origin).parent.glob("libsimgrid.so.*")):
-            CDLL(str(library), RTLD_GLOBAL)
-        import simgrid
-    return simgrid
-
-
 class _Request:
     """A message that a rank has started to send or to receive.
 
     ``complete`` says that the other side has done its part; ``overhead`` are seconds that the rank
-    is still to spend on it. ``stream`` waits for it. ``name`` is that of the routine that began it,
-    ``sequence`` the message's number where it is traced.
+    is still to spend on it. ``waiter`` waits for it.
     """
 
-    __slots__ = (
-        *("began", "complete", "name", "nbytes", "overhead"),
-        *("peer", "sequence", "stream", "tag"),
-    )
+    __slots__ = ("complete", "overhead", "waiter")
 
-    def __init__(
-        self, name: str = "", peer: int = -1, tag: int = 0, nbytes: float = 0.0, began: float = 0.0
-    ) -> None:
+    def __init__(self) -> None:
         self.complete = False
         self.overhead = 0.0
-        self.stream: _Stream | None = None
-        self.name = name
-        self.peer = peer
-        self.tag = tag
-        self.nbytes = nbytes
-        self.began = began
-        self.sequence = 0
+        self.waiter: _Rank | None = None
 
 
 class _Message:
@@ -195,34 +136,20 @@ Channel: TypeAlias = tuple[deque[_Message], deque[_Request]]
 """Messages that nobody has asked for, and receives without a message: one of them is empty."""
 
 
-class _Stream:
-    """Operations that a rank makes one after the other: its program, or one in its background.
+class _Rank:
+    """A rank and where it is in its program.
 
     ``busy`` seconds are spent before anybody else sees what follows.
     """
 
-    __slots__ = (
-        "began",
-        "busy",
-        "operations",
-        "parent",
-        "queue",
-        "rank",
-        "request",
-        "requests",
-        "waiting",
-    )
+    __slots__ = ("busy", "number", "operations", "requests", "waiting")
 
-    def __init__(self, rank: int, operations: Iterable[Operation]) -> None:
-        self.rank = rank
+    def __init__(self, number: int, operations: Iterable[Operation]) -> None:
+        self.number = number
         self.operations = iter(operations)
         self.requests: dict[int, _Request] = {}
         self.waiting: list[_Request] = []
         self.busy = 0.0
-        self.began = 0.0
-        self.request: _Request | None = None  # that its end completes
-        self.parent: _Stream | None = None
-        self.queue: deque[_Stream] | None = None  # of its background
 
 
 Then: TypeAlias = Callable[[Any], None]
@@ -231,21 +158,24 @@ Then: TypeAlias = Callable[[Any], None]
 class Engine:
     """SimGrid with one network, for the one process that may have it.
 
-    ``nodes`` has the node of each rank; a program may have fewer ranks. Events are kept where
-    programs are ``traced``.
+    ``nodes`` has the node of each rank; a program may have fewer ranks.
     """
 
-    def __init__(self, network: Network, nodes: Sequence[int], traced: bool = False) -> None:
+    def __init__(self, network: Network, nodes: Sequence[int]) -> None:
+        import simgrid
+
         from omb_py.simulation.platform import build
 
-        simgrid = load()
-        precision = PRECISION.get(simgrid.simgrid_version[0], PRECISION["4"])
-        settings = (f"--cfg={one}" for one in (*SETTINGS, precision))
+        if not simgrid.simgrid_version.startswith("3."):
+            raise MissingError(
+                f"simulations need SimGrid 3 (Debian 12's is 3.32), and this is "
+                f"{simgrid.simgrid_version}"
+            )
+        settings = (f"--cfg={one}" for one in SETTINGS)
         self._simgrid = simgrid
         self._engine = simgrid.Engine(["omb-py", "--log=root.thres:error", *settings])
         self.network = network
         self.nodes = nodes
-        self.traced = traced
         self.platform: Platform = build(simgrid, self._engine, network, nodes)
 
     def run(self, script: Callable[[Run], None], progress: Progress = nobody) -> None:
@@ -257,7 +187,7 @@ class Engine:
         failures: list[BaseException] = []
 
         def run(program: Program) -> Outcome:
-            return _Run(self, program, self.traced, progress).run()
+            return _Run(self, program, progress).run()
 
         def drive() -> None:
             try:
@@ -269,10 +199,7 @@ class Engine:
                 failures.append(error)
 
         host = next(iter(self.platform.hosts.values()))
-        if hasattr(host, "add_actor"):
-            host.add_actor("ranks", drive)
-        else:
-            self._simgrid.Actor.create("ranks", host, drive)
+        self._simgrid.Actor.create("ranks", host, drive)
         self._engine.run()
         if failures:
             raise failures[0]
@@ -294,26 +221,17 @@ class Engine:
             self._simgrid.this_actor.sleep_until(until)
             return None
         timeout = -1.0 if until is None else max(0.0, until - self.clock)
-        comm = self._simgrid.Comm
-        if hasattr(comm, "wait_any_for"):
-            place = int(comm.wait_any_for(pending, timeout))
-            return None if place < 0 else place
-        try:
-            over = self._simgrid.ActivitySet(pending).wait_any_for(timeout)
-        except self._simgrid.TimeoutException:
-            return None
-        return next(place for place, one in enumerate(pending) if one == over)
+        place = int(self._simgrid.Comm.wait_any_for(pending, timeout))
+        return None if place < 0 else place
 
 
 class _Run:
     """One program under way."""
 
-    def __init__(self, engine: Engine, program: Program, traced: bool, progress: Progress) -> None:
+    def __init__(self, engine: Engine, program: Program, progress: Progress) -> None:
         self.engine = engine
         self.program = program
         self.progress = progress
-        self.events: list[Event] | None = [] if traced else None
-        self.numbers: Counter[tuple[bool, int, int, int]] = Counter()
         self.start = self.now = engine.clock
         self.pending: list[Any] = []
         self.actions: list[_Message] = []
@@ -334,7 +252,7 @@ class _Run:
     def run(self) -> Outcome:
         """Run it to its end."""
         for rank in range(self.program.ranks):
-            self.proceed(_Stream(rank, self.program.operations(rank)))
+            self.proceed(_Rank(rank, self.program.operations(rank)))
         while self.pending or self.dates:
             self.take()
         blocked = [rank for rank, end in enumerate(self.ends) if end is None]
@@ -346,7 +264,7 @@ class _Run:
         times = zip(self.starts, self.ends, strict=True)
         ends = tuple(end - start for start, end in times if end is not None)
         sums = (self.latencies, self.transfers, self.alone)
-        return Outcome(ends, self.messages, *sums, tuple(self.events or ()))
+        return Outcome(ends, self.messages, *sums)
 
     def take(self) -> None:
         """Wait for what comes next, and do what is to be done then."""
@@ -385,71 +303,56 @@ class _Run:
             heappush(self.dates, date)
         found.append((action, argument))
 
-    def proceed(self, stream: _Stream) -> None:
-        """Make operations until the rank is busy, or waits."""
-        for operation in stream.operations:
+    def proceed(self, rank: _Rank) -> None:
+        """Make a rank's operations until it is busy, or waits."""
+        for operation in rank.operations:
             if isinstance(operation, Send):
-                protocol = self.path(stream.rank, operation.peer).protocol(operation.nbytes)
-                busy, stream.busy = stream.busy, 0.0
-                began = self.now + busy
+                protocol = self.path(rank.number, operation.peer).protocol(operation.nbytes)
+                busy, rank.busy = rank.busy, 0.0
                 busy += protocol.overhead_us * MICRO
-                self.delay(busy, self.send, (stream, operation, began))
+                self.delay(busy, self.send, (rank, operation))
                 return
             if isinstance(operation, Wait):
-                requests = [stream.requests.pop(number) for number in operation.requests]
-                if not self.wait(stream, requests):
+                requests = [rank.requests.pop(number) for number in operation.requests]
+                if not self.wait(rank, requests):
                     return
-                continue
-            if isinstance(operation, Add):
-                stream.busy += operation.nbytes * self.add_seconds
-            elif stream.busy:
-                busy, stream.busy = stream.busy, 0.0
-                self.delay(busy, self.after_busy, (stream, operation))
+            elif isinstance(operation, Add):
+                rank.busy += operation.nbytes * self.add_seconds
+            elif rank.busy:
+                busy, rank.busy = rank.busy, 0.0
+                self.delay(busy, self.after_busy, (rank, operation))
                 return
-            elif not self.make(stream, operation):
+            elif not self.make(rank, operation):
                 return
-        if stream.busy:
-            busy, stream.busy = stream.busy, 0.0
-            self.delay(busy, self.end, stream)
+        if rank.busy:
+            busy, rank.busy = rank.busy, 0.0
+            self.delay(busy, self.end, rank)
         else:
-            self.end(stream)
+            self.end(rank)
 
-    def after_busy(self, argument: tuple[_Stream, Operation]) -> None:
+    def after_busy(self, argument: tuple[_Rank, Operation]) -> None:
         """Make the operation before which the rank was busy."""
         if self.make(*argument):
             self.proceed(argument[0])
 
-    def make(self, stream: _Stream, operation: Operation) -> bool:
+    def make(self, rank: _Rank, operation: Operation) -> bool:
         """Make an operation of a rank that is not busy; whether it may go on at once."""
         if isinstance(operation, Receive):
-            request = self.receive(stream, operation)
+            request = self.receive(rank, operation)
             if operation.request is None:
-                return self.wait(stream, [request])
-            stream.requests[operation.request] = request
-        elif isinstance(operation, Compute):
-            self.delay(operation.seconds, self.computed, (stream, operation.name, self.now))
-            return False
+                return self.wait(rank, [request])
+            rank.requests[operation.request] = request
         elif isinstance(operation, StartTiming):
-            self.starts[stream.rank] = self.now
-            self.counts[stream.rank] = True
-        elif isinstance(operation, Background):
-            stream.requests[operation.request] = self.in_background(stream, operation)
+            self.starts[rank.number] = self.now
+            self.counts[rank.number] = True
         return True
 
-    def computed(self, argument: tuple[_Stream, str, float]) -> None:
-        stream, name, began = argument
-        if self.events is not None:
-            self.record(stream, Kind.SPAN, _Request(name, began=began))
-        self.proceed(stream)
-
-    def send(self, argument: tuple[_Stream, Send, float]) -> None:
+    def send(self, argument: tuple[_Rank, Send]) -> None:
         """A message leaves its rank, after the overhead."""
-        stream, operation, began = argument
-        source, target, nbytes = stream.rank, operation.peer, operation.nbytes
+        rank, operation = argument
+        source, target, nbytes = rank.number, operation.peer, operation.nbytes
         path = self.path(source, target)
-        blocking = operation.request is None and stream.parent is None
-        name = "MPI_Send" if blocking else "MPI_Isend"
-        request = _Request(name, target, operation.tag, nbytes, began)
+        request = _Request()
         message = _Message(source, target, nbytes, path, request)
         messages, receives = self.channel(source, target, operation.tag)
         self.sent += 1
@@ -467,15 +370,11 @@ class _Run:
                 self.transfer(message)
         if eager:
             request.complete = True
-        self.number(stream, request, True)
-        if operation.request is None:
-            stream.began = began
-            if self.block(stream, [request]):
-                self.proceed(stream)
-            return
-        self.record(stream, Kind.CALL, request, request.sequence)
-        stream.requests[operation.request] = request
-        self.proceed(stream)
+        if operation.request is not None:
+            rank.requests[operation.request] = request
+            self.proceed(rank)
+        elif self.block(rank, [request]):
+            self.proceed(rank)
 
     def transfer(self, message: _Message) -> None:
         """Start a message, after what its protocol takes."""
@@ -525,15 +424,10 @@ class _Run:
             message.sent.complete = True
             self.notify(message.sent)
 
-    def receive(self, stream: _Stream, operation: Receive) -> _Request:
+    def receive(self, rank: _Rank, operation: Receive) -> _Request:
         """Ask for the next message from a rank."""
-        blocking = operation.request is None and stream.parent is None
-        name = "MPI_Recv" if blocking else "MPI_Irecv"
-        request = _Request(name, operation.peer, operation.tag, began=self.now)
-        self.number(stream, request, False)
-        if operation.request is not None:
-            self.record(stream, Kind.CALL, request)
-        messages, receives = self.channel(operation.peer, stream.rank, operation.tag)
+        request = _Request()
+        messages, receives = self.channel(operation.peer, rank.number, operation.tag)
         if not messages:
             receives.append(request)
             return request
@@ -546,112 +440,70 @@ class _Run:
         return request
 
     def complete(self, request: _Request, message: _Message) -> None:
+        """A receive has its message."""
         request.complete = True
         request.overhead = message.overhead
-        request.nbytes = message.nbytes
         self.notify(request)
 
     def notify(self, request: _Request) -> None:
-        """Go on where somebody waits for a request that is complete."""
-        stream = request.stream
-        if stream is not None and self.waited(stream):
-            self.proceed(stream)
+        """Go on where a rank waits for a request that is complete."""
+        if request.waiter is not None:
+            self.look(request.waiter)
 
-    def wait(self, stream: _Stream, requests: list[_Request]) -> bool:
+    def wait(self, rank: _Rank, requests: list[_Request]) -> bool:
         """Wait for requests; a rank that is busy begins after that. Whether all are there."""
-        stream.began = self.now + stream.busy
-        if stream.busy:
-            busy, stream.busy = stream.busy, 0.0
-            self.delay(busy, self.begin_wait, (stream, requests))
+        if rank.busy:
+            busy, rank.busy = rank.busy, 0.0
+            self.delay(busy, self.begin_wait, (rank, requests))
             return False
-        return self.block(stream, requests)
+        return self.block(rank, requests)
 
-    def begin_wait(self, argument: tuple[_Stream, list[_Request]]) -> None:
+    def begin_wait(self, argument: tuple[_Rank, list[_Request]]) -> None:
+        """Wait, now that the rank is not busy any more."""
         if self.block(*argument):
             self.proceed(argument[0])
 
-    def block(self, stream: _Stream, requests: list[_Request]) -> bool:
+    def block(self, rank: _Rank, requests: list[_Request]) -> bool:
         """Wait for requests of a rank that is not busy; whether all are there."""
-        stream.waiting = requests
+        rank.waiting = requests
         for request in requests:
-            request.stream = stream
-        return self.waited(stream)
+            request.waiter = rank
+        return self.waited(rank)
 
-    def waited(self, stream: _Stream) -> bool:
+    def waited(self, rank: _Rank) -> bool:
         """Take in what has arrived; whether nothing is missing."""
         overhead = 0.0
         missing = False
-        for request in stream.waiting:
+        for request in rank.waiting:
             if request.complete:
                 overhead += request.overhead
                 request.overhead = 0.0
             else:
                 missing = True
-        if missing:
-            if overhead > 0.0:
-                # whatever arrives meanwhile is taken in afterwards
-                for request in stream.waiting:
-                    request.stream = None
-                self.delay(overhead, self.again, stream)
-            return False
-        for request in stream.waiting:
-            request.stream = None
-        stream.busy += overhead
-        requests, stream.waiting = stream.waiting, []
-        if self.events is not None:
-            self.record_wait(stream, requests, overhead)
-        return True
+        if not missing or overhead > 0.0:  # whatever arrives meanwhile is taken in afterwards
+            for request in rank.waiting:
+                request.waiter = None
+        if not missing:
+            rank.busy += overhead
+            rank.waiting = []
+        elif overhead > 0.0:
+            self.delay(overhead, self.again, rank)
+        return not missing
 
-    def record_wait(self, stream: _Stream, requests: list[_Request], overhead: float) -> None:
-        """Keep the call that has waited, and what it has completed."""
-        first = requests[0]
-        if first.name in ("MPI_Send", "MPI_Recv"):
-            first.began = stream.began
-            self.record(stream, Kind.CALL, first, first.sequence, overhead)
-            return
-        self.record(stream, Kind.CALL, _Request("MPI_Waitall", began=stream.began), 0, overhead)
-        for request in requests:
-            kind = Kind.DONE if request.name.startswith("MPI_") else Kind.SPAN
-            self.record(stream, kind, request, request.sequence, overhead)
+    def again(self, rank: _Rank) -> None:
+        """Wait for what was missing before the rank was busy with what had arrived."""
+        for request in rank.waiting:
+            request.waiter = rank
+        self.look(rank)
 
-    def number(self, stream: _Stream, request: _Request, sends: bool) -> None:
-        """Give a message its number, where it is traced."""
-        if self.events is not None:
-            key = (sends, stream.rank, request.peer, request.tag)
-            self.numbers[key] += 1
-            request.sequence = self.numbers[key]
-
-    def again(self, stream: _Stream) -> None:
+    def look(self, rank: _Rank) -> None:
         """Look again at what a rank waits for."""
-        for request in stream.waiting:
-            request.stream = stream
-        if self.waited(stream):
-            self.proceed(stream)
+        if self.waited(rank):
+            self.proceed(rank)
 
-    def in_background(self, stream: _Stream, operation: Background) -> _Request:
-        """Queue operations behind the earlier ones of a rank's background."""
-        made = _Stream(stream.rank, operation.operations)
-        made.parent = stream
-        made.request = _Request(operation.name, began=self.now)
-        if stream.queue is None:
-            stream.queue = deque()
-        stream.queue.append(made)
-        if len(stream.queue) == 1:
-            self.delay(0.0, self.proceed, made)
-        return made.request
-
-    def end(self, stream: _Stream) -> None:
-        """The last operation of a stream is over."""
-        if stream.parent is None:
-            self.ends[stream.rank] = self.now
-            return
-        assert stream.request is not None
-        assert stream.parent.queue is not None
-        stream.parent.queue.popleft()
-        if stream.parent.queue:
-            self.proceed(stream.parent.queue[0])
-        stream.request.complete = True
-        self.notify(stream.request)
+    def end(self, rank: _Rank) -> None:
+        """The last operation of a rank is over."""
+        self.ends[rank.number] = self.now
 
     def path(self, source: int, target: int) -> NetworkPath:
         """Where messages between two ranks go."""
@@ -664,24 +516,3 @@ class _Run:
         if found is None:
             found = self.channels[key] = (deque(), deque())
         return found
-
-    def record(
-        self, stream: _Stream, kind: Kind, one: _Request, sequence: int = 0, more: float = 0.0
-    ) -> None:
-        """Keep what a rank has done until now, or ``more`` seconds from now."""
-        if self.events is not None and (stream.parent is None or kind is not Kind.CALL):
-            began, ended = one.began - self.start, self.now + more - self.start
-            what = (began, ended, one.peer, one.nbytes, one.tag, sequence)
-            self.events.append(Event(stream.rank, kind, one.name, *what))
-
-
-def simulate(
-    program: Program, network: Network, nodes: Sequence[int], traced: bool = False
-) -> Outcome:
-    """Run one program, in a process that has run none.
-
-    Raises `OmbError` where ranks wait for messages that nobody sends.
-    """
-    found: list[Outcome] = []
-    Engine(network, nodes, traced).run(lambda run: found.append(run(program)))
-    return found[0]

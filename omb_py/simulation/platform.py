@@ -32,11 +32,10 @@ def build(simgrid: Any, engine: Any, network: Network, nodes: Iterable[int]) -> 
     topology = parse(network.topology)
     if topology.kind == "platform":
         engine.load_platform(topology.file)
-        hosts = engine.all_hosts if hasattr(type(engine), "all_hosts") else engine.get_all_hosts()
-        found = of_file(sorted(hosts, key=lambda host: natural(host.name)), network.between)
+        hosts = sorted(engine.get_all_hosts(), key=lambda host: natural(host.name))
+        found = of_file(hosts, network.between)
     else:
-        make = _Old if not hasattr(simgrid.NetZone, "add_netzone_star") else _New
-        found = make(simgrid, engine, network, topology).build(sorted(set(nodes)))
+        found = _Zones(simgrid, network, topology).build(sorted(set(nodes)))
     for node, factor in network.slow:
         slow(found, node, factor)
     return found
@@ -71,46 +70,30 @@ def slow(platform: Platform, node: int, factor: float) -> None:
 
 
 class _Zones:
-    """What both SimGrids have in common."""
+    """The hosts and links of a network, as SimGrid's zones are made."""
 
-    def __init__(self, simgrid: Any, engine: Any, network: Network, topology: Topology) -> None:
+    def __init__(self, simgrid: Any, network: Network, topology: Topology) -> None:
         self.simgrid = simgrid
-        self.engine = engine
         self.network = network
         self.topology = topology
         self.hosts: dict[int, Any] = {}
         self.bandwidth = network.between.bandwidth_MBps * MEGA
         self.latency = network.between.latency_us * MICRO / topology.hops
-        self.policy = simgrid.Link.SharingPolicy.SPLITDUPLEX
-
-    def new_link(self, zone: Any, name: str, bandwidth: float) -> Any:
-        """A link of a zone."""
-        raise NotImplementedError
-
-    def memory(self, link: Any, whole: float) -> Any:
-        """A node's memory: of pairs of ranks each gets its bandwidth, until they need too much."""
-        pair = self.network.within.bandwidth_MBps * MEGA
-        policy = self.simgrid.Link.SharingPolicy.NONLINEAR
-        link.set_latency(self.network.within.latency_us * MICRO)
-        shared = lambda _, flows: min(whole, pair * max(1, flows))  # noqa: E731
-        return link.set_sharing_policy(policy, shared).seal()
-
-    def loopback(self, zone: Any, coordinates: Any, number: int) -> Any:
-        """The memory of a node of a zone."""
-        whole = max(self.network.within.bandwidth_MBps, self.network.memory_MBps) * MEGA
-        return self.memory(self.new_link(zone, f"memory{number}", whole), whole)
-
-
-class _Old(_Zones):
-    """SimGrid 3."""
-
-    def new_link(self, zone: Any, name: str, bandwidth: float) -> Any:
-        return zone.create_link(name, bandwidth)
 
     def new_host(self, zone: Any, coordinates: Any, number: int) -> tuple[Any, None]:
         """A node of a zone: where it begins, and no gateway."""
         self.hosts[number] = zone.create_host(f"node{number}", SPEED).seal()
         return self.hosts[number].netpoint, None
+
+    def loopback(self, zone: Any, coordinates: Any, number: int) -> Any:
+        """A node's memory: of pairs of ranks each gets its bandwidth, until they need too much."""
+        pair = self.network.within.bandwidth_MBps * MEGA
+        whole = max(pair, self.network.memory_MBps * MEGA)
+        link = zone.create_link(f"memory{number}", whole)
+        link.set_latency(self.network.within.latency_us * MICRO)
+        policy = self.simgrid.Link.SharingPolicy.NONLINEAR
+        shared = lambda _, flows: min(whole, pair * max(1, flows))  # noqa: E731
+        return link.set_sharing_policy(policy, shared).seal()
 
     def build(self, nodes: Sequence[int]) -> Platform:
         """The whole platform."""
@@ -130,7 +113,8 @@ class _Old(_Zones):
                 zone.add_route(begin, begin, None, None, [memory], False)
         else:
             callbacks = self.simgrid.ClusterCallbacks(self.new_host, self.loopback, None)
-            ends = (callbacks, self.bandwidth, self.latency, self.policy)
+            policy = self.simgrid.Link.SharingPolicy.SPLITDUPLEX
+            ends = (callbacks, self.bandwidth, self.latency, policy)
             if kind == "fat-tree":
                 shape = self.simgrid.FatTreeParams(len(numbers[0]), *map(list, numbers))
                 zone = zones.create_fatTree_zone(kind, root, shape, *ends)
@@ -139,44 +123,5 @@ class _Old(_Zones):
                 zone = zones.create_dragonfly_zone(kind, root, shape, *ends)
             else:
                 zone = zones.create_torus_zone(kind, root, list(numbers[0]), *ends)
-        zone.seal()
-        return Platform(self.hosts, self.network.between)
-
-
-class _New(_Zones):
-    """SimGrid 4."""
-
-    def new_link(self, zone: Any, name: str, bandwidth: float) -> Any:
-        return zone.add_link(name, bandwidth)
-
-    def new_host(self, zone: Any, coordinates: Any, number: int) -> Any:
-        """A node of a zone."""
-        self.hosts[number] = zone.add_host(f"node{number}", SPEED).seal()
-        return self.hosts[number]
-
-    def build(self, nodes: Sequence[int]) -> Platform:
-        """The whole platform."""
-        root, kind = self.engine.netzone_root, self.topology.kind
-        numbers = self.topology.numbers
-        ends = (self.bandwidth, self.latency, self.policy)
-        if kind == "star":
-            zone = root.add_netzone_star("star")
-            up = self.simgrid.LinkInRoute.Direction.UP
-            for number in nodes:
-                host = self.new_host(zone, (), number)
-                link = zone.add_split_duplex_link(f"link{number}", self.bandwidth)
-                link = self.simgrid.LinkInRoute(link.set_latency(self.latency).seal(), up)
-                memory = self.simgrid.LinkInRoute(self.loopback(zone, (), number))
-                zone.add_route(host, None, [link], True)
-                zone.add_route(host, host, [memory], False)
-        else:
-            if kind == "fat-tree":
-                zone = root.add_netzone_fatTree(kind, len(numbers[0]), *map(list, numbers), *ends)
-            elif kind == "dragonfly":
-                zone = root.add_netzone_dragonfly(kind, *numbers[:3], numbers[3][0], *ends)
-            else:
-                zone = root.add_netzone_torus(kind, list(numbers[0]), *ends)
-            zone.set_host_cb(self.new_host)
-            zone.set_loopback_cb(self.loopback)
         zone.seal()
         return Platform(self.hosts, self.network.between)

@@ -1,4 +1,4 @@
-"""What a rank does, in operations: messages, waits, additions and computing.
+"""What a rank does, in operations: messages, waits and additions.
 
 A program gives the operations of each rank, made as they are needed, so that the memory of a
 simulation does not grow with the length of the program. Bytes may be fractions, as shares are.
@@ -6,7 +6,7 @@ simulation does not grow with the length of the program. Bytes may be fractions,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 from omb_py.core.dataclass import dataclass
@@ -50,32 +50,11 @@ class Add:
 
 
 @dataclass(frozen=True)
-class Compute:
-    """Keep the rank busy for so many seconds."""
-
-    seconds: float
-    name: str = "compute"
-
-
-@dataclass(frozen=True)
-class Background:
-    """Start operations beside those that follow, after the background's earlier ones are over.
-
-    `Wait` for ``request`` waits for the last of them. This is a non-blocking collective with a
-    progress thread: it takes none of the rank's time but while the rank waits.
-    """
-
-    operations: Iterable[Operation]
-    request: int
-    name: str = "background"
-
-
-@dataclass(frozen=True)
 class StartTiming:
     """Here the time begins that counts on this rank: what came before is warm-up."""
 
 
-Operation: TypeAlias = Send | Receive | Wait | Add | Compute | Background | StartTiming
+Operation: TypeAlias = Send | Receive | Wait | Add | StartTiming
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ from omb_py.core.text.tables import Sheet
 from omb_py.core.text.units import digits, size_text, value_text
 from omb_py.core.text.words import count
 from omb_py.results.columns import Row
-from omb_py.simulation.engine import Outcome
 
 
 @dataclass(frozen=True)
@@ -99,21 +98,3 @@ def best_of(found: Mapping[str, Result | None]) -> str:
         return ordered[0] if ordered else "-"
     lead = known[ordered[1]].times_worse(known[ordered[0]])
     return f"{ordered[0]} {digits(lead)}x"
-
-
-def programs(
-    name: str,
-    outcomes: Sequence[tuple[str, int, Outcome]],
-    recorded: float | None,
-    remarks: Sequence[str],
-) -> Sheet:
-    """How long a program takes in each scenario, and as a part of what was recorded."""
-    lines = []
-    for scenario, ranks, outcome in outcomes:
-        seconds = max(outcome.ends)
-        of = f"{seconds / recorded:.0%}" if recorded else "-"
-        lines.append(
-            (scenario, str(ranks), value_text(seconds * 1e6, "us"), of, f"{outcome.messages:,}")
-        )
-    columns = ("network", "ranks", "simulated", "of the recorded time", "messages")
-    return Sheet(f"{name}, simulated", columns, tuple(lines), tuple(remarks))

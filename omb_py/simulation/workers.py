@@ -13,7 +13,7 @@ from multiprocessing.connection import Connection, wait
 from signal import SIGKILL
 from typing import IO, Any, TypeAlias
 
-from omb_py.core.errors import MissingPackageError, OmbError, SharedError, installing, sentence
+from omb_py.core.errors import MissingPackageError, OmbError, SharedError, sentence
 from omb_py.simulation.engine import Engine, Run
 from omb_py.simulation.network import Network
 from omb_py.simulation.topologies import ANY
@@ -31,14 +31,13 @@ BYTES_PER_HOST = 8_000
 class Job:
     """Tasks for one process, on a network and with the node of each rank.
 
-    ``number`` is the job's, for whoever gets its results. With ``traced``, outcomes have events.
+    ``number`` is the job's, for whoever gets its results.
     """
 
     number: int
     network: Network
     nodes: tuple[int, ...]
     tasks: tuple[Task, ...]
-    traced: bool = False
 
     @property
     def memory(self) -> int:
@@ -53,9 +52,8 @@ def check_installed() -> None:
         raise MissingPackageError(
             "simulate",
             "simgrid",
-            "apt install python3-simgrid (Debian, Ubuntu; for the system's Python), or "
-            f"{installing('simulate')} with cmake, Boost and a C++ compiler, and "
-            "PIP_CONSTRAINT naming a file with the line pybind11<3",
+            "apt install python3-simgrid (Debian 12, for the Python of the system: a virtual "
+            "environment by /usr/bin/python3 -m venv --system-site-packages)",
         )
 
 
@@ -122,7 +120,7 @@ def work(job: Job, sender: Connection, errors: str) -> None:
             for place, task in enumerate(job.tasks):
                 sender.send(("done", place, task(run)))
 
-        engine = Engine(job.network, job.nodes, job.traced)
+        engine = Engine(job.network, job.nodes)
         engine.run(script, lambda messages: sender.send(("progress", place, messages)))
         sender.send(("over", 0, None))
     except Exception as error:
