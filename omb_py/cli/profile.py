@@ -58,7 +58,7 @@ LEVELS = {"mpi4py": "python", "pmpi": "c"}
     "timelines",
     multiple=True,
     metavar="FILE",
-    help="Also write a timeline to FILE (.json, .json.gz, .pftrace); repeatable.",
+    help="Also write a timeline to FILE (.json or .json.gz); repeatable.",
 )
 @click.option(
     "--events",
@@ -124,9 +124,7 @@ def settings_of(values: dict[str, Any]) -> Settings:
     timelines, events = values["timelines"], values["events"]
     for path in timelines:
         if not path.endswith(TIMELINES):
-            raise UsageError(
-                f"--timeline {path}: name a file that ends in .json, .json.gz or .pftrace"
-            )
+            raise UsageError(f"--timeline {path}: name a file that ends in .json or .json.gz")
     if values["intercept"] == "pmpi":
         for option in ("call_sites", "cpu_time"):
             if values[option]:

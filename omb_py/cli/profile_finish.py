@@ -8,15 +8,14 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from importlib.util import find_spec
 
-from omb_py.core.errors import MissingPackageError, OmbError, OneRankError, UsageError, installing
+from omb_py.core.errors import OmbError, OneRankError, UsageError
 from omb_py.core.mpi import launcher
 from omb_py.core.text.folders import make_folder
 from omb_py.core.text.ranks import some_ranks
 from omb_py.core.text.words import count
 from omb_py.tracing import records
-from omb_py.tracing.records.layout import PROTOBUF, path_in, record_names
+from omb_py.tracing.records.layout import path_in, record_names
 
 SECONDS = 20.0
 """How long to wait for the records of ranks that end later."""
@@ -44,8 +43,6 @@ def prepare(folder: str, timelines: Sequence[str], force: bool) -> None:
     _try_to_write(folder, folder, "--folder")
     for name in timelines:
         _try_to_write(os.path.dirname(name) or ".", name, "--timeline")
-        if name.endswith(PROTOBUF) and find_spec("perfetto") is None:
-            raise MissingPackageError(f"--timeline {name}", "perfetto", installing("perfetto"))
     earlier += [name for name in os.listdir(folder) if name.startswith(("profile", "traffic-"))]
     for path in (os.path.join(folder, name) for name in earlier):
         try:

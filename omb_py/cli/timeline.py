@@ -37,7 +37,7 @@ MAX_RANKS = 10_000_000
     "-o",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="A .json, .json.gz or .pftrace file.  [default: FOLDER/timeline.json]",
+    help="A .json or .json.gz file.  [default: FOLDER/timeline.json]",
 )
 @click.option(
     "--ranks",
@@ -60,7 +60,7 @@ def command(
     """Write the timeline of a profiled run, for Perfetto.
 
     FOLDER is what omb-py profile --timeline wrote. Open the file at https://ui.perfetto.dev (it
-    stays on your machine) or in chrome://tracing (only .json). Every rank is a process with its
+    stays on your machine) or in chrome://tracing. Every rank is a process with its
     calls of MPI and what it computed between them, its phases, and its non-blocking requests in
     lanes of their own; arrows go from sends to receives. Clocks of hosts are aligned.
     """

@@ -20,7 +20,7 @@ from omb_py.tracing.records.layout import SUFFIX, path_in
         ("/proc/new", "t.json", "cannot write /proc/new"),
         ("new", "folder.json", "--timeline folder.json is a folder"),
         ("new", "file/t.json", "cannot write file/t.json: Not a directory"),
-        ("new", "/proc/new/t.pftrace", "cannot write /proc/new/t.pftrace"),
+        ("new", "/proc/new/t.json", "cannot write /proc/new/t.json"),
     ],
 )
 def test_places_that_cannot_be_written_are_refused(

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import gzip
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from omb_py.core.errors import MissingPackageError, OmbError
+from omb_py.core.errors import OmbError
 from omb_py.tracing import timeline as timelines
 from omb_py.tracing.timeline import files
 from tests.conftest import Finished
 from tests.tracing.made_records import MadeRecord
-from tests.tracing.timeline.rules import of_json, of_protobuf
+from tests.tracing.timeline.rules import of_json
 
 Command = Callable[..., Finished]
 
@@ -47,17 +46,14 @@ def test_json_is_written_into_the_folder_by_default(in_process: Command, folder:
 
 
 def test_the_name_says_the_kind_of_file(in_process: Command, folder: Path) -> None:
-    for name in ("a.json", "b.json.gz", "new/c.pftrace"):
+    for name in ("a.json", "new/b.json.gz"):
         assert in_process("timeline", "run", "-o", name).code == 0
     parent = folder.parent
     plain = (parent / "a.json").read_bytes()
-    assert gzip.decompress((parent / "b.json.gz").read_bytes()) == plain
-    assert of_protobuf((parent / "new/c.pftrace").read_bytes()).arrows == (
-        of_json(plain.decode()).arrows
-    )
+    assert gzip.decompress((parent / "new/b.json.gz").read_bytes()) == plain
     done = in_process("timeline", "run", "-o", "d.txt")
     assert done.code == 2
-    assert "written as .json, .json.gz or .pftrace" in done.err
+    assert "written as .json or .json.gz" in done.err
 
 
 @pytest.mark.usefixtures("folder")
@@ -106,12 +102,3 @@ def test_nothing_is_left_where_writing_fails(folder: Path, tmp_path: Path) -> No
     with pytest.raises(OmbError, match="cannot write"):
         files.write(timeline, tmp_path / "file" / "a.json")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "run"]
-
-
-def test_protobuf_without_its_package_says_how_to_get_it(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "perfetto.protos.perfetto.trace", None)
-    with pytest.raises(MissingPackageError, match=r"pip install .*\[perfetto\]'"):
-        files.write(timelines.read(folder), tmp_path / "a.pftrace")
-    assert not list(tmp_path.glob("*a.pftrace*"))

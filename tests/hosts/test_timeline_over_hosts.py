@@ -64,7 +64,7 @@ def test_no_message_arrives_before_it_was_sent_but_within_the_bound(
     total = 2 * 3 * TRIPS
     assert len(found.messages.arrows) + found.messages.backwards == total
     assert (found.messages.sent, found.messages.received) == (0, 0)
-    content, _ = written(found)
+    content = written(found)
     assert len({one.process for one in content.slices}) == 4
     spread = max(one.ended for one in content.slices) * NS
     assert spread < 60, "all ranks are shown in the same minute"

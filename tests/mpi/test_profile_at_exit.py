@@ -241,7 +241,7 @@ def last(): threading.Thread.start = os.fork = refuse
 atexit.register(last)
 MPI.COMM_WORLD.Barrier()
 """
-    files = ["out.json.gz", "out.pftrace"]
+    files = ["out.json.gz", "out.json"]
     options = [word for name in files for word in ("--timeline", name)]
     done = profiled(tmp_path, 1, text, *options, "--traffic")
     assert done.code == 0, done.err

@@ -12,19 +12,16 @@ import pytest
 from tests.conftest import OMB_PY, Finished, run
 from tests.mpi.programs.exchanges import MESSAGES_EACH, MESSAGES_TO_ROOT
 from tests.tracing.timeline import viewers
-from tests.tracing.timeline.rules import Content, Slice, arguments_of, of_json, of_protobuf
+from tests.tracing.timeline.rules import Content, Slice, arguments_of, of_json
 
 PROGRAM = Path(__file__).parent / "programs" / "exchanges.py"
 RANKS = 4
 MESSAGES = MESSAGES_EACH * RANKS + MESSAGES_TO_ROOT * (RANKS - 1)
 
 
-FILES = ("--timeline", "run.json", "--timeline", "run.pftrace")
-
-
 def record(mpi: str, folder: Path, *options: str) -> None:
-    """Run the program, with its timeline in both kinds of file."""
-    profile = [OMB_PY, "profile", "-q", *FILES, *options, str(PROGRAM)]
+    """Run the program, with its timeline."""
+    profile = [OMB_PY, "profile", "-q", "--timeline", "run.json", *options, str(PROGRAM)]
     done = run([mpi, "-n", str(RANKS), *profile], {}, folder, 240)
     assert done.code == 0, done.err
 
@@ -38,12 +35,8 @@ def folder(mpi: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def read(folder: Path) -> Content:
-    """The timeline in a folder, the same in both files."""
-    found = of_json((folder / "run.json").read_text(encoding="utf-8"))
-    other = of_protobuf((folder / "run.pftrace").read_bytes())
-    assert sorted(map(repr, found.slices)) == sorted(map(repr, other.slices))
-    assert sorted(map(repr, found.arrows)) == sorted(map(repr, other.arrows))
-    return found
+    """The timeline in a folder."""
+    return of_json((folder / "run.json").read_text(encoding="utf-8"))
 
 
 def rank_of(one: Slice) -> int:
@@ -102,18 +95,14 @@ def test_a_collective_call_has_the_same_name_on_all_its_ranks(folder: Path) -> N
 
 @pytest.mark.any_library
 @viewers.needed
-def test_perfetto_shows_a_real_run_in_full(folder: Path, browser: Any) -> None:
+def test_perfetto_reads_a_real_run_in_full(folder: Path, browser: Any) -> None:
     expected = read(folder)
-    with viewers.viewers(browser) as opened:
-        for name in ("run.json", "run.pftrace"):
-            with opened.perfetto(folder / name) as perfetto:
-                assert perfetto.complaints() == []
-                ranks = [rank_of_name(process) for process in perfetto.lanes()]
-                assert ranks == list(range(RANKS))
-                content = perfetto.content()
-            for part in ("slices", "instants", "arrows"):
-                shown, told = (sorted(map(repr, getattr(one, part))) for one in (content, expected))
-                assert shown == told
+    with viewers.viewers(browser) as opened, opened.perfetto(folder / "run.json") as perfetto:
+        assert perfetto.complaints() == []
+        content = perfetto.content()
+    for part in ("slices", "instants", "arrows"):
+        shown, told = (sorted(map(repr, getattr(one, part))) for one in (content, expected))
+        assert shown == told
 
 
 def test_a_short_ring_keeps_the_last_events_and_says_so(

@@ -13,7 +13,6 @@ from omb_py.tracing.profile import formats, text
 from omb_py.tracing.profile.formats import CSV, JSON, NAMES
 from omb_py.tracing.profile.profile import Profile
 from omb_py.tracing.records import layout
-from omb_py.tracing.records.layout import PROTOBUF
 
 EXTREMES, ALL = "extremes", "all"
 RANK_TEXT = re.compile(r"profile\.(\d+)\.txt")
@@ -58,7 +57,7 @@ def _text(profile: Profile, rank: int | None) -> str:
 
 RECORD, TEXT = "a record", "a profile of mpitrace"
 FILES_OF_MPITRACE = "mpi_profile.*"
-TIMELINES_ALONE = (".json.gz", *PROTOBUF)
+PACKED_TIMELINE = ".json.gz"
 TIMELINE_BEGINS = b'{"displayTimeUnit"'
 
 
@@ -93,7 +92,7 @@ def kind_of(path: Path) -> str:
         raise UsageError(f"{path} is empty: what should have written it wrote nothing")
     if start.startswith(layout.MAGIC) or path.name.endswith(layout.SUFFIX):
         return RECORD
-    if path.name.endswith(TIMELINES_ALONE) or start.startswith(TIMELINE_BEGINS):
+    if path.name.endswith(PACKED_TIMELINE) or start.startswith(TIMELINE_BEGINS):
         raise UsageError(
             f"{path} is a timeline: open it at https://ui.perfetto.dev, or name the run's folder"
         )

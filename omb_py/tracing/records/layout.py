@@ -28,8 +28,7 @@ BEGINS = "rank-"
 PATTERN = f"{BEGINS}*{SUFFIX}"
 NS_PER_SECOND = 1e9
 
-PROTOBUF = (".pftrace", ".perfetto-trace")
-TIMELINES = (".json", ".json.gz", *PROTOBUF)
+TIMELINES = (".json", ".json.gz")
 """How names of timelines end, which are made of records."""
 
 TYPES = {"i": 4, "q": 8, "d": 8, "64s": 64}

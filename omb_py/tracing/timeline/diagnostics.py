@@ -12,7 +12,6 @@ from omb_py.core.text.ranks import some_ranks
 from omb_py.core.text.words import count
 from omb_py.tracing.records import NS
 from omb_py.tracing.timeline.model import RankTimeline, Timeline
-from omb_py.tracing.timeline.tracks import fillers, needed
 
 
 def notes(timeline: Timeline) -> list[str]:
@@ -103,11 +102,6 @@ def _of_times(timeline: Timeline) -> Iterator[str]:
         yield (
             f"{some_ranks(r.rank for r in compared)} read other clocks than rank 0: "
             f"their times are wrong by {bound * 1e6:.3f} us at most"
-        )
-    if sum(needed(timeline)) > sum(fillers(timeline)):
-        yield (
-            "ranks have so different numbers of slices that some versions of Perfetto show them "
-            "in that order, not in their own"
         )
     if timeline.cut:
         yield f"only {timeline.cut}: {count(timeline.outside, 'slice')} left out"

@@ -16,7 +16,7 @@ import numpy as np
 from omb_py.tracing.timeline import diagnostics
 from omb_py.tracing.timeline.description import ARRIVAL, COMPUTE, Arguments, Describer, Description
 from omb_py.tracing.timeline.model import CHUNK, SLICE, RankTimeline, Timeline, rows
-from omb_py.tracing.timeline.tracks import ABOUT, FILLER, Place, Places, places_of
+from omb_py.tracing.timeline.tracks import ABOUT, Place, Places, places_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -52,11 +52,6 @@ def events(timeline: Timeline) -> Iterator[str]:
     yield from names([places.about])
     about = {"s": "t", "ts": 0, "name": ABOUT, "cat": ABOUT, "args": diagnostics.about(timeline)}
     yield head(places.about, "i") + as_json(about)[1:]
-    for place, number in places.fillers:
-        yield from names([place])
-        for at in range(number):
-            said = f'"s":"t","name":"{FILLER}","cat":"{FILLER}","args":{{}}'
-            yield f'{head(place, "i")}"ts":{microseconds(at)},{said}}}'
     yield from arrows(timeline, places)
 
 

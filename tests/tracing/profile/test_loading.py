@@ -270,9 +270,7 @@ def test_a_damaged_header_is_read_or_refused(
 @pytest.mark.parametrize(
     ("name", "content", "sentence"),
     [
-        ("a.perfetto-trace", b"\n\x05", "a.perfetto-trace is a timeline: open it at https://ui"),
-        ("a.pftrace", b"\n\x05", "a.pftrace is a timeline"),
-        ("a.json.gz", b"\x1f\x8b", "a.json.gz is a timeline"),
+        ("a.json.gz", b"\x1f\x8b", "a.json.gz is a timeline: open it at https://ui"),
         ("a.json", b'{"displayTimeUnit":"ns","otherData":{}}', "a.json is a timeline"),
         ("a", None, "cannot read .*a: it is a pipe"),
     ],
@@ -304,7 +302,7 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
         (["--traffic", "show", "run"], "--traffic is for running a program"),
         (["-q", "show", "run"], "--quiet is for running a program"),
         (["--folder", "omb-profile", "show", "run"], "--folder is for running a program"),
-        (["--timeline", "t.txt", "run.py"], "ends in .json, .json.gz or .pftrace"),
+        (["--timeline", "t.txt", "run.py"], "ends in .json or .json.gz"),
     ],
 )
 def test_options_that_showing_would_ignore_are_refused(words: list[str], sentence: str) -> None:
@@ -312,8 +310,8 @@ def test_options_that_showing_would_ignore_are_refused(words: list[str], sentenc
         command.main(words, standalone_mode=False)
 
 
-def test_a_timeline_may_have_either_of_perfettos_suffixes() -> None:
-    for path in ("a.perfetto-trace", "a.pftrace", "a.json", "a.json.gz"):
+def test_a_timeline_may_be_packed() -> None:
+    for path in ("a.json", "a.json.gz"):
         values = values_of(["--timeline", path, "a.py"])
         assert (settings_of(values).events, values["timelines"]) == (EVENTS, (path,))
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from dataclasses import dataclass, field
-from io import BytesIO, StringIO
+from io import StringIO
 from typing import Any
 
-from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as messages
-
-from omb_py.tracing.timeline import json_trace, perfetto_trace
+from omb_py.tracing.timeline import json_trace
 from omb_py.tracing.timeline.model import Timeline
 
 
@@ -56,10 +54,6 @@ class Content:
         """The slices of a name."""
         return [one for one in self.slices if one.name == name]
 
-    def fillers(self) -> list[Slice]:
-        """Marks that only keep ranks in order."""
-        return [one for one in self.instants if one.category == "filler"]
-
     def lanes(self, process: str) -> list[str]:
         """Lanes of a process."""
         every = [*self.slices, *self.instants]
@@ -71,13 +65,11 @@ def arguments_of(one: Slice) -> dict[str, Any]:
     return dict(one.arguments)
 
 
-def written(timeline: Timeline) -> tuple[Content, Content]:
-    """A timeline as JSON and as protobuf, written and read again by these rules."""
+def written(timeline: Timeline) -> Content:
+    """A timeline as JSON, written and read again by these rules."""
     text = StringIO()
     json_trace.write(timeline, text)
-    packed = BytesIO()
-    perfetto_trace.write(timeline, packed)
-    return of_json(text.getvalue()), of_protobuf(packed.getvalue())
+    return of_json(text.getvalue())
 
 
 def nanoseconds(microseconds: float) -> int:
@@ -203,71 +195,6 @@ def check_arrows(content: Content) -> None:
     for send, mark in content.arrows:
         assert send.began <= mark.began == content.received(mark).ended - 1
         assert arguments_of(mark) == {"source": int(send.process[5:9])}
-
-
-def of_protobuf(packed: bytes) -> Content:
-    """The content of a Perfetto trace; an assertion fails where it breaks a rule."""
-    trace = messages.Trace.FromString(packed)
-    names: dict[tuple[str, int], str] = {}
-    processes: dict[int, str] = {}
-    tracks: dict[int, tuple[str, str]] = {}
-    content = Content()
-    opened: dict[int, list[tuple[int, Any]]] = defaultdict(list)
-    leaving: dict[int, tuple[int, Slice]] = {}
-    arriving: dict[int, tuple[int, Slice]] = {}
-    for packet in trace.packet:
-        for table in ("event_names", "event_categories", "debug_annotation_names"):
-            names |= {(table, one.iid): one.name for one in getattr(packet.interned_data, table)}
-        if packet.HasField("track_descriptor"):
-            described = packet.track_descriptor
-            if described.HasField("process"):
-                processes[described.uuid] = described.process.process_name
-            else:
-                assert described.uuid not in tracks
-                name = described.thread.thread_name
-                tracks[described.uuid] = processes[described.parent_uuid], name
-            continue
-        event = packet.track_event
-        if event.type == event.TYPE_SLICE_END:
-            began, first = opened[event.track_uuid].pop()
-            one = described_slice(first, names, tracks[event.track_uuid], began, packet.timestamp)
-            content.slices.append(one)
-            leaving |= dict.fromkeys(first.flow_ids, (began, one))
-        elif event.type == event.TYPE_SLICE_BEGIN:
-            opened[event.track_uuid].append((packet.timestamp, event))
-        elif event.name:
-            content.about = {one.name: one for one in event.debug_annotations}
-            place = tracks[event.track_uuid]
-            content.instants.append(Slice(*place, 0, 0, event.name, event.name, ()))
-        else:
-            place = tracks[event.track_uuid]
-            at = packet.timestamp
-            mark = described_slice(event, names, place, at, at)
-            content.instants.append(mark)
-            arriving |= dict.fromkeys(event.terminating_flow_ids, (at, mark))
-    assert not any(opened.values())
-    assert set(leaving) == set(arriving)
-    for flow in sorted(leaving):
-        content.arrows.append((leaving[flow][1], arriving[flow][1]))
-    check_arrows(content)
-    assert overlapping(content.slices) == []
-    return content
-
-
-def described_slice(
-    event: Any, names: dict[tuple[str, int], str], place: tuple[str, str], began: int, ended: int
-) -> Slice:
-    """A slice with the names that its numbers stand for."""
-    arguments = tuple(
-        (
-            names["debug_annotation_names", one.name_iid],
-            getattr(one, str(one.WhichOneof("value"))),
-        )
-        for one in event.debug_annotations
-    )
-    (category,) = event.category_iids
-    name = names["event_names", event.name_iid]
-    return Slice(*place, began, ended, name, names["event_categories", category], arguments)
 
 
 def ordered(slices: list[Slice]) -> list[Slice]:

@@ -1,11 +1,8 @@
-"""Timelines in Perfetto and in chrome://tracing: every slice, every arrow, everything in order."""
+"""What Perfetto's trace processor reads of timelines: every slice and every arrow."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import cache
-from io import StringIO
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +10,11 @@ import pytest
 
 from omb_py.tracing import timeline as timelines
 from omb_py.tracing.records.layout import Communicator, Kind
-from omb_py.tracing.timeline import diagnostics, files, json_trace
+from omb_py.tracing.timeline import files
 from omb_py.tracing.timeline.model import Timeline
 from tests.tracing.made_records import MadeRecord
 from tests.tracing.timeline import viewers
-from tests.tracing.timeline.rules import Content, of_json, of_protobuf
+from tests.tracing.timeline.rules import Content, of_json
 
 pytestmark = viewers.needed
 
@@ -25,7 +22,7 @@ RANKS = 12
 HOURS = 3 * 3600 * 10**9
 """A time at which microseconds with decimals have many digits."""
 
-KINDS = (".json", ".json.gz", ".pftrace")
+KINDS = (".json", ".json.gz")
 
 
 @pytest.fixture(scope="module")
@@ -77,8 +74,6 @@ def job(folder: Path) -> Timeline:
                 record.call("MPI_ALLREDUCE", at + 20, at + 30, kind=Kind.SPAN, lane=name)
                 record.call("ready", at + 3, at + 3, kind=Kind.INSTANT, lane=name)
             record.call("CYCLE_START", at + 5, at + 5, kind=Kind.INSTANT)
-            for more in range(rank):  # a viewer must not show those with more of them first
-                record.call("MPI_Wtime", at + 99_990 + more, at + 99_991 + more, nbytes=-1)
         record.finish(HOURS + 200_000)
     return timelines.read(folder)
 
@@ -101,99 +96,15 @@ def same(shown: Content, expected: Content) -> None:
         assert one == other
 
 
-@dataclass(frozen=True)
-class Shown:
-    """What Perfetto makes of a file."""
-
-    complaints: list[list[Any]]
-    content: Content
-    lanes: dict[str, list[str]]
-
-
-@pytest.fixture(scope="module")
-def in_perfetto(opened: viewers.Viewers, made: tuple[Timeline, Path]) -> Callable[[str], Shown]:
-    """Opens the file of a kind, once."""
-
-    @cache
-    def show(kind: str) -> Shown:
-        with opened.perfetto(made[1] / f"timeline{kind}") as perfetto:
-            return Shown(perfetto.complaints(), perfetto.content(), perfetto.lanes())
-
-    return show
-
-
 @pytest.mark.product(strength=0)
 @pytest.mark.parametrize("kind", KINDS)
 def test_perfetto_has_every_slice_and_every_arrow(
-    in_perfetto: Callable[[str], Shown], made: tuple[Timeline, Path], kind: str
+    opened: viewers.Viewers, made: tuple[Timeline, Path], kind: str
 ) -> None:
     timeline, folder = made
     expected = of_json((folder / "timeline.json").read_text(encoding="utf-8"))
-    shown = in_perfetto(kind)
-    assert shown.complaints == []
-    same(shown.content, expected)
+    with opened.perfetto(folder / f"timeline{kind}") as perfetto:
+        assert perfetto.complaints() == []
+        same(perfetto.content(), expected)
     assert len(expected.arrows) == len(timeline.messages.arrows) == 2 * 3 * RANKS
     assert sum(len(rank.slices) for rank in timeline.ranks) == len(expected.slices)
-
-
-@pytest.mark.usefixtures("long_time")
-@pytest.mark.parametrize("kind", [".json", ".pftrace"])
-def test_perfetto_shows_ranks_and_lanes_in_order(
-    in_perfetto: Callable[[str], Shown], kind: str
-) -> None:
-    lanes = in_perfetto(kind).lanes
-    assert list(lanes) == [
-        f"rank {rank:04d} @{'node' if rank < 6 else 'other'}" for rank in range(RANKS)
-    ]
-    requests = ["requests", "requests 2", "requests 3"]
-    usual = ["calls", "calls 2", "phases", *requests, "z \u00fc<b>", "a"]
-    assert lanes["rank 0000 @node"] == [*usual, "about this timeline", "(keeps ranks in order)"]
-    assert lanes["rank 0011 @other"] == usual
-
-
-def test_where_a_rank_has_far_more_slices_than_those_before_it_is_said(tmp_path: Path) -> None:
-    for rank, calls in enumerate((1, 1, 4000)):
-        record = MadeRecord(tmp_path, rank, 3, events=calls)
-        for call in range(calls):
-            record.call("MPI_Wtime", 10 * call, 10 * call + 10, nbytes=-1)
-        record.finish(50_000)
-    timeline = timelines.read(tmp_path)
-    assert len(of_json(text_of(timeline)).fillers()) == 0
-    assert "some versions of Perfetto show them in that order" in "".join(
-        diagnostics.notes(timeline)
-    )
-
-
-def text_of(timeline: Timeline) -> str:
-    """A timeline as JSON."""
-    file = StringIO()
-    json_trace.write(timeline, file)
-    return file.getvalue()
-
-
-def test_both_kinds_of_file_are_the_same(made: tuple[Timeline, Path]) -> None:
-    _, folder = made
-    same(
-        of_json((folder / "timeline.json").read_text(encoding="utf-8")),
-        of_protobuf((folder / "timeline.pftrace").read_bytes()),
-    )
-
-
-def test_chrome_tracing_has_every_slice_and_every_arrow(
-    opened: viewers.Viewers, made: tuple[Timeline, Path]
-) -> None:
-    timeline, folder = made
-    expected = of_json((folder / "timeline.json").read_text(encoding="utf-8"))
-    found = opened.chrome(folder / "timeline.json")
-    assert found["warnings"] == []
-    every = [*expected.slices, *expected.instants]
-    assert len(found["slices"]) == len(every)
-    assert sorted((*row[:2], row[4], row[5]) for row in found["slices"]) == sorted(
-        (one.process, one.lane, one.name, one.category) for one in every
-    )
-    arrows = [tuple((*row[:2], row[4]) for row in pair) for pair in found["arrows"]]
-    assert sorted(arrows) == sorted(
-        ((a.process, a.lane, a.name), (b.process, b.lane, b.name)) for a, b in expected.arrows
-    )
-    assert found["order"] == sorted(found["order"])
-    assert len(arrows) == len(timeline.messages.arrows)

@@ -49,7 +49,7 @@ def notes(timeline: Timeline) -> str:
 
 
 def shown(timeline: Timeline) -> Content:
-    return written(timeline)[0]
+    return written(timeline)
 
 
 def test_ranks_that_read_the_same_clock_are_not_moved_at_all(tmp_path: Path) -> None:

