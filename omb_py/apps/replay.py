@@ -19,8 +19,9 @@ from omb_py.measure.validation import DataCheck
 from omb_py.tracing.profile import tables
 from omb_py.tracing.profile.mpitrace import Calls, RankFile, Task, read_profile
 from omb_py.tracing.profile.profile import Profile, RoutineLine
-from omb_py.tracing.profile.store import RANK_TEXT, TEXT, holds_all_digits, kind_of, load
+from omb_py.tracing.profile.store import RANK_TEXT, TEXT, kind_of, load
 from omb_py.tracing.profile.tables import SizeLine
+from omb_py.tracing.records.layout import record_paths
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -220,13 +221,12 @@ class Recorded:
 def rank_profile(path: str) -> RankFile:
     """The calls of one rank: a file's, or those of the lowest rank in a folder or whole profile.
 
-    A rank's text is rounded: its numbers come from the records or the JSON next to it, if there
-    are any. Raises `UsageError` where it cannot be read, and for the calls of several ranks
-    together.
+    A rank's text is rounded: its numbers come from the records next to it, if there are any.
+    Raises `UsageError` where it cannot be read, and for the calls of several ranks together.
     """
     file = Path(path)
     named = RANK_TEXT.fullmatch(file.name)
-    if named and holds_all_digits(file.parent):
+    if named and record_paths(file.parent):
         return _file_of(load([str(file.parent)]), int(named[1]), path)
     if not file.is_dir() and kind_of(file) == TEXT:
         found = read_profile(path)

@@ -10,7 +10,6 @@ from pathlib import Path
 from omb_py.core.errors import UsageError
 from omb_py.core.text import files
 from omb_py.tracing.profile import formats, text
-from omb_py.tracing.profile.formats import CSV, JSON, NAMES
 from omb_py.tracing.profile.profile import Profile
 from omb_py.tracing.records import layout
 
@@ -31,8 +30,8 @@ def write(profile: Profile, folder: str | Path, ranks: str = EXTREMES) -> list[P
     )
     wanted = {folder / "profile.txt": _text(profile, None)}
     wanted |= {folder / f"profile.{rank}.txt": _text(profile, rank) for rank in chosen}
-    wanted[folder / NAMES[CSV]] = formats.csv_text(profile)
-    wanted[folder / NAMES[JSON]] = formats.json_text(profile)
+    wanted[folder / "profile.csv"] = formats.csv_text(profile)
+    wanted[folder / "profile.json"] = formats.json_text(profile)
     for path, content in wanted.items():
         files.write(path, content)
     with files.failing("write to", folder):
@@ -62,7 +61,7 @@ TIMELINE_BEGINS = b'{"displayTimeUnit"'
 
 
 def load(paths: Sequence[str]) -> Profile:
-    """The profile of one run, from its folder, its records, mpitrace's files, or our CSV or JSON.
+    """The profile of one run, from its folder, its records, or mpitrace's files.
 
     Raises `UsageError` where there is none, where a file is damaged, and for several runs.
     """
@@ -76,10 +75,6 @@ def load(paths: Sequence[str]) -> Profile:
         (one, first), (other, second), *_ = kinds.items()
         raise UsageError(f"{first} is {one}, {second} is {other}: give files of one kind")
     (kind,) = kinds
-    if kind in NAMES:
-        if len(found) > 1:
-            raise UsageError(f"{found[0]} and {found[1]} are whole profiles: give one of them")
-        return formats.read(found[0], kind)
     return _of_records(found) if kind == RECORD else _of_mpitrace(found)
 
 
@@ -96,14 +91,11 @@ def kind_of(path: Path) -> str:
         raise UsageError(
             f"{path} is a timeline: open it at https://ui.perfetto.dev, or name the run's folder"
         )
-    if start.startswith(formats.MARK):
-        return CSV
-    return JSON if start.lstrip().startswith(b"{") else TEXT
-
-
-def holds_all_digits(folder: Path) -> bool:
-    """Whether a folder has its run's records or JSON; the texts in it are rounded."""
-    return bool(layout.record_paths(folder)) or (folder / NAMES[JSON]).is_file()
+    if start.startswith((formats.MARK, b"{")):
+        raise UsageError(
+            f"{path} is written for other programs: name the run's folder, which has its records"
+        )
+    return TEXT
 
 
 def _of_folder(folder: Path) -> Profile:
@@ -115,10 +107,10 @@ def _of_folder(folder: Path) -> Profile:
 
 
 def _files(path: Path) -> list[Path]:
-    """The file, or a folder's: records, mpitrace's files, or the JSON that has all of it."""
+    """The file, or a folder's: records, or mpitrace's files."""
     if not path.is_dir():
         return [path]
-    for pattern in (layout.PATTERN, FILES_OF_MPITRACE, NAMES[JSON], NAMES[CSV]):
+    for pattern in (layout.PATTERN, FILES_OF_MPITRACE):
         if found := sorted(file for file in path.glob(pattern) if file.is_file()):
             return found
     raise UsageError(f"{path} holds no profile: name a folder that omb-py profile made")

@@ -88,9 +88,9 @@ def test_an_empty_file_is_empty(tmp_path: Path, content: bytes) -> None:
 
 
 def test_an_empty_profile_is_empty(tmp_path: Path) -> None:
-    (tmp_path / "profile.json").touch()
+    (tmp_path / "profile.0.txt").touch()
     with pytest.raises(OmbError, match="is empty"):
-        store.load([str(tmp_path / "profile.json")])
+        store.load([str(tmp_path / "profile.0.txt")])
 
 
 USAGE = """Invalid option [-f]

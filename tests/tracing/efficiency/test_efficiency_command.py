@@ -191,16 +191,6 @@ def test_a_run_without_a_timeline_says_what_it_cannot_tell(
     assert "plain: serialisation and transfer efficiency need a timeline to replay" in done.out
 
 
-@pytest.mark.parametrize("name", ["profile.csv", "profile.json"])
-def test_a_profile_in_a_file_tells_what_its_records_do(tmp_path: Path, name: str) -> None:
-    folder = made(tmp_path / "run", 4)
-    store.write(recorded.profile_of(*recorded.folder_records(folder)), tmp_path / "copy")
-    whole, alone = load([str(folder), str(tmp_path / "copy" / name)])
-    assert alone.efficiency.serialisation is None
-    assert alone.efficiency.load_balance == pytest.approx(whole.efficiency.load_balance)
-    assert alone.efficiency.parallel == pytest.approx(whole.efficiency.parallel)
-
-
 def test_files_of_mpitrace_that_differ_in_their_rank_are_one_run(tmp_path: Path) -> None:
     folder = made(tmp_path / "run", 4)
     store.write(recorded.profile_of(*recorded.folder_records(folder)), tmp_path, "all")

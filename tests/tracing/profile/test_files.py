@@ -24,7 +24,6 @@ def test_texts_are_those_of_the_ranks_that_matter(tmp_path: Path) -> None:
     assert all(path.is_file() for path in written)
     assert (tmp_path / "profile.3.txt").read_text().startswith("Data for MPI rank 3 of 4:\n")
     assert (tmp_path / "profile.txt").read_text().startswith("Data for all 4 MPI ranks:\n")
-    assert load([str(tmp_path / "profile.csv")]) == load([str(tmp_path / "profile.json")])
 
 
 def test_or_those_of_all_ranks(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from omb_py.cli.profile import command, settings_of
 from omb_py.core.errors import UsageError
 from omb_py.results.readers import source_of
 from omb_py.tracing import records
-from omb_py.tracing.profile import formats
+from omb_py.tracing.profile import store
 from omb_py.tracing.profile.mpitrace import parse, read_profile
 from omb_py.tracing.profile.profile import LOST_NAME, Extreme, Profile
 from omb_py.tracing.profile.store import load
@@ -182,35 +182,22 @@ def test_files_of_mpitrace_of_several_jobs_are_refused(tmp_path: Path) -> None:
         load([first, str(OF_CPUS)])
 
 
-def test_a_folder_may_hold_only_what_was_made_of_the_records(tmp_path: Path) -> None:
-    profile = load([str(made_run(tmp_path))])
-    kept = tmp_path / "kept"
-    kept.mkdir()
-    (kept / "profile.csv").write_text(formats.csv_text(profile))
-    assert load([str(kept)]) == profile
-    (kept / "profile.json").write_text(formats.json_text(profile))
-    assert load([str(kept)]) == profile
-
-
 @pytest.mark.parametrize(
     ("names", "words"),
     [
         ([], "name the folder"),
         (["nothing"], "No such file"),
         (["empty"], "holds no profile"),
-        (["profile.csv", "profile.json"], "give files of one kind"),
-        (["profile.csv", "copy.csv"], "whole profiles: give one of them"),
-        (["profile.csv", "rank-000000.record"], "give files of one kind"),
+        (["profile.csv"], "name the run's folder, which has its records"),
+        (["profile.json"], "name the run's folder, which has its records"),
+        (["profile.0.txt", "rank-000000.record"], "give files of one kind"),
         (["some.txt"], "is no profile that omb-py or mpitrace wrote"),
     ],
 )
 def test_what_is_no_profile_is_said(names: list[str], words: str, tmp_path: Path) -> None:
     made_run(tmp_path)
-    profile = load([str(tmp_path)])
+    store.write(load([str(tmp_path)]), tmp_path)
     (tmp_path / "empty").mkdir()
-    (tmp_path / "profile.csv").write_text(formats.csv_text(profile))
-    (tmp_path / "copy.csv").write_text(formats.csv_text(profile))
-    (tmp_path / "profile.json").write_text(formats.json_text(profile))
     (tmp_path / "some.txt").write_text("some words\n")
     with pytest.raises(UsageError, match=words):
         load([str(tmp_path / name) for name in names])
