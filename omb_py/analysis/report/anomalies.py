@@ -3,50 +3,44 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
-from omb_py.analysis.guidelines.check import ALIKE, OPEN, VIOLATED, check
-from omb_py.analysis.guidelines.text import sentence
-from omb_py.analysis.points import SERIES, group_ids
+from omb_py.analysis.points import SERIES, distinctions, group_ids, label
+from omb_py.core.text.tables import Sheet
 from omb_py.core.text.units import digits, size_text, value_text
 from omb_py.core.text.words import count
 from omb_py.results.metadata import crowded_hosts
 
-SEVERITIES = ("error", "warning", "note")
+SEVERITIES = {"error": "are wrong", "warning": "may mislead"}
+"""What numbers do of which there is an anomaly."""
 
 
 @dataclass(frozen=True)
 class Anomaly:
-    """One thing that is odd.
+    """One reason not to believe a number.
 
     ``kind`` is one word or two, ``where`` the columns that name the line (`SERIES`) with the
     ``bytes`` that it is worst at, ``text`` a sentence with the numbers, ``severity`` one of
-    `SEVERITIES`: the numbers are wrong, may mislead, or are worth knowing.
+    `SEVERITIES`.
     """
 
     kind: str
     where: Mapping[str, object]
     text: str
-    severity: str
+    severity: str = "warning"
 
 
 WIDE_INTERVAL = 0.2
 """Width of the median's 95 % interval over the median: beyond it a change of a tenth, which people
 look for, cannot be seen."""
 
-MIN_RUNS = 4
-"""Runs of one point without which no guideline can be called violated."""
-
 SLOW_RANK = 2.0
 """Slowest over fastest rank's mean: ranks of a tree leave it at different times by themselves, but
 seldom that much."""
-
-LATE_STARTS = 0.05
-"""Share of iterations that a rank came too late to: what is left is still a fair sample."""
 
 ONE_SIDED = re.compile(r"i?(bcast|reduce|gatherv?|scatterv?|scan|exscan)(_persistent)?")
 """Collectives in which ranks do different things, so that their times differ by nature."""
@@ -54,6 +48,9 @@ ONE_SIDED = re.compile(r"i?(bcast|reduce|gatherv?|scatterv?|scan|exscan)(_persis
 SHARES = re.compile(r"(?P<others>[\d.]+)% of \d+ cores of (?P<host>\S+), steal (?P<steal>[\d.]+)%")
 BUSY_PERCENT = 5.0
 """What other programs took of a host's cores, by a run's metadata, from which a run is doubtful."""
+
+MAX_OF_A_KIND = 30
+"""Anomalies of one kind that a table lists."""
 
 
 def anomalies(
@@ -64,44 +61,16 @@ def anomalies(
     ``values`` are the rows with their numbers (`value_column`).
     """
     found = [*failed_validations(rows), *oversubscribed(runs), *busy_hosts(runs)]
-    if len(values):
-        found += of_samples(values)
-        names = [name for name in (*SERIES, "bytes") if name in values]
-        if np.bincount(group_ids(values[name] for name in names)).max() >= MIN_RUNS:
-            found += violated_guidelines(rows)
-    return sorted(found, key=lambda anomaly: SEVERITIES.index(anomaly.severity))
-
-
-def violated_guidelines(rows: pd.DataFrame) -> Iterator[Anomaly]:
-    """Calls that are slower than others that do the same, by more than noise."""
-    points = check(rows)
-    for _, row in points[points["verdict"] == VIOLATED].iterrows():
-        where = where_of(row, ("benchmark", *ALIKE, *OPEN, "bytes"))
-        yield Anomaly("guideline violated", where, f"{sentence(row.to_dict())}.", "note")
-
-
-def of_samples(values: pd.DataFrame) -> Iterator[Anomaly]:
-    """What single rows tell: intervals, ranks and starts."""
     width = (values["high"] - values["low"]) / values["value"]
-    alike = ~values["benchmark"].astype(str).str.fullmatch(ONE_SIDED)
-    ranks = (values["latency_max_us"] / values["latency_min_us"]).where(alike)
-    behind = (values["slowest_p50_us"] / values["sample_p50_us"]).where(alike)
-    behind = behind.where(~(ranks >= SLOW_RANK))
-    late = values["late_starts"] / values["iterations"]
-    yield from by_line("uncertain", "warning", values, width.where(width > WIDE_INTERVAL), wide)
-    yield from by_line("slow rank", "warning", values, ranks.where(ranks >= SLOW_RANK), slow)
-    yield from by_line("slow rank", "note", values, behind.where(behind >= SLOW_RANK), often_slow)
-    yield from by_line(
-        "late starts", "warning", values, late.where(late > LATE_STARTS), late_starts
-    )
+    ranks = values["latency_max_us"] / values["latency_min_us"]
+    ranks = ranks.where(~values["benchmark"].astype(str).str.fullmatch(ONE_SIDED))
+    found += by_line("uncertain", values, width.where(width > WIDE_INTERVAL), wide)
+    found += by_line("slow rank", values, ranks.where(ranks >= SLOW_RANK), slow)
+    return found
 
 
 def by_line(
-    kind: str,
-    severity: str,
-    values: pd.DataFrame,
-    badness: pd.Series,
-    sentence: Callable[[pd.Series], str],
+    kind: str, values: pd.DataFrame, badness: pd.Series, sentence: Callable[[pd.Series], str]
 ) -> Iterator[Anomaly]:
     """One anomaly for each line with a badness, about its worst row; the worst line first."""
     badness = badness.astype("float64")
@@ -115,16 +84,13 @@ def by_line(
         more = f" (and at {count(others, 'more size')})" if others > 0 else ""
         row = rows.iloc[0]
         at = "" if pd.isna(row["bytes"]) else f"At {size_text(row['bytes'])} "
-        yield Anomaly(kind, where_of(row), f"{at}{sentence(row)}{more}.", severity)
+        yield Anomaly(kind, where_of(row), f"{at}{sentence(row)}{more}.")
 
 
-def where_of(row: pd.Series, names: Iterable[str] = (*SERIES, "bytes")) -> dict[str, object]:
-    """The columns that name a row, those that it has, with Python's own numbers."""
-    found = {name: row[name] for name in names if name in row.index and not pd.isna(row[name])}
-    return {
-        name: value.item() if isinstance(value, np.generic) else value
-        for name, value in found.items()
-    }
+def where_of(row: pd.Series) -> dict[str, object]:
+    """The columns that name a row, those that it has."""
+    names = [name for name in (*SERIES, "bytes") if name in row.index]
+    return {name: row[name] for name in names if not pd.isna(row[name])}
 
 
 def wide(row: pd.Series) -> str:
@@ -138,19 +104,6 @@ def slow(row: pd.Series) -> str:
         f"the slowest rank's mean {value_text(most, 'us')} is {digits(most / least)} times the "
         f"fastest rank's {value_text(least, 'us')}"
     )
-
-
-def often_slow(row: pd.Series) -> str:
-    usual, slowest = row["sample_p50_us"], row["slowest_p50_us"]
-    return (
-        f"the slowest rank of an iteration takes {value_text(slowest, 'us')}, "
-        f"{digits(slowest / usual)} times the mean of all ranks {value_text(usual, 'us')}"
-    )
-
-
-def late_starts(row: pd.Series) -> str:
-    late, of = row["late_starts"], row["iterations"]
-    return f"a rank came too late to {late} of {of} iterations: the others waited for it"
 
 
 def failed_validations(rows: pd.DataFrame) -> Iterator[Anomaly]:
@@ -172,7 +125,7 @@ def oversubscribed(runs: Mapping[str, Mapping[str, str]]) -> Iterator[Anomaly]:
             f"{ranks} ranks shared {cores} logical cores of {name} in "
             f"{count(len(members), 'run')}: times include waiting for a core."
         )
-        yield Anomaly("oversubscribed", {"run": members[0], "hosts": name}, text, "warning")
+        yield Anomaly("oversubscribed", {"run": members[0], "hosts": name}, text)
 
 
 def busy_hosts(runs: Mapping[str, Mapping[str, str]]) -> Iterator[Anomaly]:
@@ -188,4 +141,35 @@ def busy_hosts(runs: Mapping[str, Mapping[str, str]]) -> Iterator[Anomaly]:
             f"Other programs used up to {percent:.0f} % of the cores in {count(len(busy), 'run')} "
             f"(most in run {run}): its times may include waiting for a core."
         )
-        yield Anomaly("busy machine", {"run": run, "hosts": host}, text, "warning")
+        yield Anomaly("busy machine", {"run": run, "hosts": host}, text)
+
+
+def sheets(found: Sequence[Anomaly], values: pd.DataFrame) -> Iterator[Sheet]:
+    """A table of each kind of anomaly; ``values`` are all rows with numbers."""
+    telling = {name: distinctions(rows) for name, rows in values.groupby("benchmark")}
+    for kind in dict.fromkeys(one.kind for one in found):
+        members = [one for one in found if one.kind == kind]
+        rows = []
+        for one in members[:MAX_OF_A_KIND]:
+            benchmark = one.where.get("benchmark", "")
+            names = [name for name in telling.get(benchmark, []) if name in one.where]
+            rows.append((str(benchmark), label([one.where[n] for n in names], names), one.text))
+        more = len(members) - len(rows)
+        yield Sheet(
+            kind.capitalize(),
+            ("benchmark", "measured with", "finding"),
+            tuple(rows),
+            (f"and {more} more",) * (more > 0),
+            left=3,
+            above=f"{members[0].severity}, {len(members)}",
+        )
+
+
+def trust(found: Sequence[Anomaly]) -> str:
+    """What anomalies mean for all numbers, in a sentence."""
+    for severity, meaning in SEVERITIES.items():
+        kinds = [one.kind for one in found if one.severity == severity]
+        if kinds:
+            named = (f"{kind} ({kinds.count(kind)})" for kind in dict.fromkeys(kinds))
+            return f"Some numbers {meaning}: {', '.join(named)}."
+    return "No finding speaks against the numbers."

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from math import log2
 
 import numpy as np
 import pandas as pd
 
 from omb_py.analysis.points import ENDS, SERIES, distinctions, group_ids, label, points_of
-from omb_py.analysis.report.comparison import VERDICTS, column
+from omb_py.analysis.values import measured
+from omb_py.core.text.tables import Sheet
 from omb_py.core.text.units import digits, size_text, value_text
 from omb_py.core.text.words import count
 from omb_py.results.columns import CONFIGURATION, EXPERIMENT
 
 MAX_LINES = 5
-"""Lines that one card compares."""
+"""Lines of one number."""
 
 SMALL, LARGE = 8, 4 << 20
 
@@ -28,124 +28,76 @@ KNOWN = (
 )
 """Numbers that people know: their name, benchmark and message size in bytes."""
 
-MAX_CARDS = len(KNOWN)
-
 SETUP = ("source", "suite", "mpi", "binding", "buffer")
 """Columns of a setup: the commonest one decides what is the same for lines by named columns."""
 
 
-@dataclass(frozen=True)
-class Line:
-    """One line's value as text; ``length`` of 100 is that of the best line."""
-
-    name: str
-    value: str
-    length: int
-
-
-@dataclass(frozen=True)
-class KeyNumber:
-    """The best line's value at one message size.
-
-    ``title`` says what, at which size and on how many ranks, ``nearest`` that the usual size was
-    not measured, ``how`` which line it is, ``spread`` how well the value is known, ``place`` that
-    it is the best of how many lines, ``change`` how it compares with the base.
-    ``lines`` has up to `MAX_LINES` of them, the best first, and is empty where there is only one;
-    ``left_out`` counts the others.
-    """
-
-    title: str
-    nearest: str
-    value: str
-    how: str
-    spread: str
-    place: str
-    change: str
-    lines: tuple[Line, ...]
-    left_out: int
-
-
 def key_numbers(
-    values: pd.DataFrame, lines: Sequence[str] = (), compared: pd.DataFrame | None = None
-) -> list[KeyNumber]:
+    values: pd.DataFrame, columns: Sequence[str] = (), compared: pd.DataFrame | None = None
+) -> Sheet:
     """The numbers of `KNOWN` that rows have; where they have none, those of other benchmarks.
 
-    ``values`` are rows with their numbers (`value_column`), ``lines`` the columns that distinguish
-    the lines beside each, none for all of `CONFIGURATION`, ``compared`` is what `compare` found.
-    Each number is that of its best line.
+    Of each number the best lines. ``values`` are rows with their numbers (`value_column`),
+    ``columns`` those that distinguish lines, none for all of `CONFIGURATION`, ``compared`` is what
+    `compare` found.
     """
-    if values.empty:
-        return []
     setups = pd.Series(group_ids(values[name] for name in SETUP), index=values.index)
     every = values.assign(common=setups.map(setups.value_counts()))
     there = every["benchmark"].value_counts().index
     known: list[tuple[str, str, int | None]] = [item for item in KNOWN if item[1] in there]
-    known = known or [(str(name), str(name), None) for name in there[:MAX_CARDS]]
-    return [
-        key_number(name, size, every[every["benchmark"] == of], lines, compared)
+    known = known or [(str(name), str(name), None) for name in there[: len(KNOWN)]]
+    rows = [
+        line
         for name, of, size in known
+        for line in best_lines(name, size, every[every["benchmark"] == of], columns, compared)
     ]
+    heads: tuple[str, ...] = ("number", "value", "line", "spread", "beside the base")
+    if compared is None:
+        heads, rows = heads[:-1], [row[:-1] for row in rows]
+    return Sheet("Key numbers", heads, tuple(rows), left=len(heads))
 
 
-def key_number(
+def best_lines(
     name: str,
     size: int | None,
     frame: pd.DataFrame,
     columns: Sequence[str],
     compared: pd.DataFrame | None,
-) -> KeyNumber:
-    """A card about rows of one benchmark, at ``size`` or the nearest size that they have."""
-    is_rate = name == "Message rate" and bool(frame["messages_per_s"].notna().all())
-    frame = as_rates(frame) if is_rate else frame[frame["unit"] == frame["unit"].iloc[0]]
-    unit = frame["unit"].iloc[0]
+) -> Iterator[tuple[str, ...]]:
+    """Cells of the best lines of one benchmark, at ``size`` or the nearest that they have."""
+    if name == "Message rate" and frame["messages_per_s"].notna().all():
+        frame = measured(frame, "rate", str(frame["statistic"].iloc[0]))
+    unit = str(frame["unit"].iloc[0])
+    frame = frame[frame["unit"] == unit]
     lower = unit == "us"
-    wanted = size or (SMALL if lower else LARGE)
-    frame, nearest = at_nearest_size(frame, wanted)
+    frame = at_nearest_size(frame, size or (SMALL if lower else LARGE))
     frame = points_of(frame, [*(column for column in SERIES if column in frame), "bytes", "common"])
     frame = comparable(frame, columns)
-    frame = frame.sort_values("value", ascending=lower, kind="stable").reset_index(drop=True)
-    names = distinctions(frame)
-    named = names or ["binding", "buffer", "mpi"]
-    labels = [label(frame[named].iloc[place], named) for place in range(len(frame))]
-    row = frame.iloc[0]
-    values = [float(value) for value in frame["value"].iloc[:MAX_LINES]]
-    best = values[0]
-    at = "" if pd.isna(row["bytes"]) else f" at {size_text(row['bytes'])}"
-    ranks = frame["ranks"].unique()
-    on = f", {count(int(ranks[0]), 'rank')}" if len(ranks) == 1 and not pd.isna(ranks[0]) else ""
-    return KeyNumber(
-        title=f"{name}{at}{on}",
-        nearest=f"{size_text(wanted)} was not measured" if nearest and at else "",
-        value=value_text(row["value"], unit),
-        how=labels[0],
-        spread=spread(row),
-        place="" if len(frame) == 1 else f"best of {len(frame)} lines",
-        change=change(row, compared),
-        lines=tuple(
-            Line(
-                name, value_text(value, unit), max(1, round(100 * min(best / value, value / best)))
-            )
-            for name, value in zip(labels[: len(values)], values, strict=True)
+    frame = frame.sort_values("value", ascending=lower, kind="stable")
+    named = distinctions(frame) or ["binding", "buffer", "mpi"]
+    ranks = frame["ranks"].dropna().unique()
+    parts = [name]
+    if not pd.isna(frame["bytes"].iloc[0]):
+        parts.append(f"at {size_text(frame['bytes'].iloc[0])}")
+    title = " ".join(parts) + (f", {count(int(ranks[0]), 'rank')}" if len(ranks) == 1 else "")
+    for place, (_, point) in enumerate(frame.head(MAX_LINES).iterrows()):
+        best = f" (best of {len(frame)})" if place == 0 < len(frame) - 1 else ""
+        yield (
+            title,
+            value_text(point["value"], unit),
+            label(point[named], named) + best,
+            spread(point),
+            "" if compared is None else change(point, compared),
         )
-        * (len(frame) > 1),
-        left_out=len(frame) - len(values),
-    )
 
 
-def as_rates(frame: pd.DataFrame) -> pd.DataFrame:
-    """Bandwidths as messages per second, with their intervals."""
-    scale = (frame["messages_per_s"] / frame["bandwidth_MBps"]).where(frame["unit"] == "MB/s", 1.0)
-    return frame.assign(unit="msg/s", **frame[["value", *ENDS]].mul(scale, axis=0))
-
-
-def at_nearest_size(frame: pd.DataFrame, wanted: int) -> tuple[pd.DataFrame, bool]:
-    """The points of the size nearest to the wanted one, by their ratio; whether it is another."""
+def at_nearest_size(frame: pd.DataFrame, wanted: int) -> pd.DataFrame:
+    """The rows of the size nearest to the wanted one, by their ratio; all if none has a size."""
     sizes = pd.to_numeric(frame["bytes"]).astype("float64")
     if sizes.isna().all():
-        return frame, False
+        return frame
     distance = (np.log2(sizes.clip(lower=0.5)) - log2(wanted)).abs()
-    nearest = sizes[distance.idxmin()]
-    return frame[sizes == nearest], nearest != wanted
+    return frame[sizes == sizes[distance.idxmin()]]
 
 
 def comparable(frame: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
@@ -163,38 +115,25 @@ def comparable(frame: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
     return frame[group == group[frame["common"].idxmax()]]
 
 
-def spread(row: pd.Series) -> str:
+def spread(point: pd.Series) -> str:
     """How well a point's value is known, in words."""
-
-    several = row["runs"] > 1
-    low, high = (row[name] for name in (ENDS[2:] if several else ENDS[:2]))
+    several = point["runs"] > 1
+    low, high = (point[name] for name in (ENDS[2:] if several else ENDS[:2]))
     if pd.isna(low):
         return "one run, no interval known"
-    of = f"{row['runs']} runs:" if several else "95 % interval"
-    return f"{of} {span_text(low, high, row['unit'])}"
+    of = f"{point['runs']} runs:" if several else "95 % interval"
+    ends = value_text(low, point["unit"]), value_text(high, point["unit"])
+    if ends[0] == ends[1]:
+        return f"{of} within {max(0.1, 100 * (high / low - 1)):.1f} %"
+    return f"{of} {ends[0]} to {ends[1]}"
 
 
-def span_text(low: float, high: float, unit: str) -> str:
-    """From one value to another; how far apart they are where both look alike.
-
-    >>> span_text(1.7, 1.85, "us"), span_text(900, 1100, "us"), span_text(1.381, 1.384, "us")
-    ('1.70 to 1.85 µs', '900 µs to 1.10 ms', 'within 0.2 %')
-    """
-    first, last = value_text(low, unit), value_text(high, unit)
-    if first == last:
-        return f"within {max(0.1, 100 * (high / low - 1)):.1f} %"
-    number, name = first.split(" ", 1)
-    return f"{number if last.endswith(f' {name}') else first} to {last}"
-
-
-def change(row: pd.Series, compared: pd.DataFrame | None) -> str:
+def change(point: pd.Series, compared: pd.DataFrame) -> str:
     """How a point compares with its base; empty where it has none."""
-    if compared is None:
-        return ""
-    beside = compared[compared["verdict"].isin(VERDICTS)]
-    for name in (*EXPERIMENT, *CONFIGURATION, "unit", "bytes"):
-        known = beside[column(name)]
-        same = known.isna() if pd.isna(row[name]) else known == row[name]
+    beside = compared[compared["slowdown"].notna()]
+    for name in (*EXPERIMENT, *CONFIGURATION, "bytes"):
+        known = beside[f"other_{name}" if name in CONFIGURATION else name]
+        same = known.isna() if pd.isna(point[name]) else known == point[name]
         beside = beside[same.fillna(False).astype(bool)]
     found = beside[["verdict", "slowdown"]].head(1).itertuples(index=False)
-    return "".join(f"{word}, slowdown {digits(by)}\u00d7 against the base" for word, by in found)
+    return "".join(f"{word}, slowdown {digits(by)}\u00d7" for word, by in found)

@@ -7,32 +7,35 @@ import gzip
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 import jinja2
+import numpy as np
 import pandas as pd
 import vl_convert
 
 from omb_py.analysis import listing
 from omb_py.analysis.bounds import Bounds, beside_bounds
 from omb_py.analysis.charts.figures import Request, charts
-from omb_py.analysis.charts.groups import COLUMNS, Choice
+from omb_py.analysis.charts.groups import Choice
 from omb_py.analysis.charts.spec import STYLE, Chart
 from omb_py.analysis.compare.side_by_side import compare
-from omb_py.analysis.points import distinctions, label
-from omb_py.analysis.report.anomalies import Anomaly, anomalies
-from omb_py.analysis.report.comparison import comparison
+from omb_py.analysis.compare.summary import remarks, sentences, titles
+from omb_py.analysis.compare.text import line
+from omb_py.analysis.report import anomalies
 from omb_py.analysis.report.key_numbers import key_numbers
 from omb_py.analysis.report.runs import origin, places
 from omb_py.analysis.sources import short_names
 from omb_py.analysis.table import Results
 from omb_py.analysis.values import value_column
+from omb_py.analysis.verdict import FASTER, SLOWER
 from omb_py.core import VERSION
-from omb_py.core.errors import OmbError, UsageError
+from omb_py.core.errors import OmbError
+from omb_py.core.text.tables import Sheet
 
 if TYPE_CHECKING:
     from omb_py.analysis.samples import Series
@@ -41,11 +44,11 @@ ADDRESS = re.compile(r"https?://(?!www\.w3\.org/)[^\s\"'`)]+")
 """An address in the library that draws: of its authors' sites, which the page never opens.
 Names of XML namespaces, which no browser opens, are none."""
 
-MAX_OF_A_KIND = 30
-"""Anomalies of one kind that the page lists."""
-
 MAX_ROWS = 3000
 """Rows in all tables of a page; `omb-py show` prints the others."""
+
+MAX_CHANGES = 100
+"""Points that changed which the page lists; `omb-py compare` prints all."""
 
 POLICY = (
     "default-src 'none'; script-src {scripts} 'unsafe-eval'; style-src 'unsafe-inline'; "
@@ -54,8 +57,21 @@ POLICY = (
 """What a browser lets the page do: run the scripts that these hashes name, of which Vega compiles
 the expressions of our specifications, and no request."""
 
-NAMES = ["run", "file", "suite", "mpi", "ranks"]
-"""Columns that say of a row where it ran."""
+NAMES = ["run", "file", "benchmark", "suite", "mpi", "ranks"]
+"""Columns that say of a row what and where it ran."""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page: what its heading and a sentence say, and tables.
+
+    ``folded`` tables are open only if they are asked for.
+    """
+
+    title: str
+    words: str = ""
+    tables: Sequence[Sheet] = ()
+    folded: bool = False
 
 
 def report(
@@ -78,22 +94,56 @@ def report(
     Raises `OmbError` where no row has a number, `UsageError` where it is not clear what to compare
     with what, or for a column that lines do not have.
     """
-    results, lines = by_file(results, lines)
+    if "file" in lines:
+        names = results.rows["file"].map(short_names(results.rows["file"].dropna().unique()))
+        of_file = results.rows["source"].fillna(names)
+        results = replace(results, rows=results.rows.assign(source=of_file))
+        lines = ["source" if name == "file" else name for name in lines]
     compared = None
     if base is not None:
         options: Any = {"statistic": statistic, "launch_spread": launch_spread}
-        compared = compare(base.rows, results.rows, **options)
+        called = ("the base", "Beside the base")
+        compared = compare(base.rows, results.rows, names=called, **options)
     base = None  # its rows may be many, and nothing more is needed of them
     values = value_column(results.rows, statistic)
     if values.empty and results.overhead.empty and results.pairs.empty:
         raise OmbError("there is no row with a number: measure something first")
-    request = Request(choice=Choice(lines or None, statistic=statistic), bounds=bounds)
+    request = Request(choice=Choice(tuple(lines) or None, statistic=statistic), bounds=bounds)
     drawn = [*charts(results, request).values(), *charts_of_samples(samples)]
-    found = findings(anomalies(values, results.runs, results.rows), values)
-    tables = (results.rows, results.overhead, results.pairs)
-    rows = pd.concat([table[NAMES] for table in tables])
-    benchmarks = sum(table["benchmark"].nunique() for table in tables)
+    rows = pd.concat([table[NAMES] for table in (results.rows, results.overhead, results.pairs)])
+    odd = anomalies.anomalies(values, results.runs, results.rows)
+    verdicts = [] if compared is None else list(sentences(compared).values())
+    parts = []
+    if len(values):
+        best = key_numbers(values, lines, compared)
+        parts.append(Section("Key numbers", "The best lines of each, the best first.", [best]))
+    bounded = None if bounds is None else beside_bounds(results.rows, bounds)
+    if bounded is not None:
+        parts.append(Section("Bounds", f"{bounded.above}.", [bounded]))
+    if compared is not None:
+        words = ". ".join([*verdicts, *remarks(compared)])
+        changed = changes(compared)
+        parts.append(Section("Comparison", f"{words}.", [changed] if changed.rows else []))
+    found = list(anomalies.sheets(odd, values))
+    parts.append(Section("Findings", anomalies.trust(odd), found, folded=True))
+    parts += [Section("Figures")] * bool(drawn)
+    limit = max(10, MAX_ROWS // max(1, rows["benchmark"].nunique()))
+    tables = list(listing.sheets(results, limit=limit))
+    parts.append(Section("Tables", "", tables, folded=True))
     ran, shared = places(rows, results.runs)
+    parts.append(Section("What ran where", "", [sheet for sheet in (ran, shared) if sheet.rows]))
+    return rendered(
+        parts,
+        drawn,
+        title=title or "MPI performance from Python",
+        failed=sum(one.severity == "error" for one in odd),
+        lead=". ".join([*verdicts, anomalies.trust(odd)]),
+        origin=origin(rows, results.runs),
+    )
+
+
+def rendered(sections: Sequence[Section], drawn: Sequence[Chart], **values: Any) -> str:
+    """The page of some sections and charts, with ``values`` of its template."""
     figures = [
         {"title": chart.title, "words": chart.words, "spec": chart.specification()}
         for chart in drawn
@@ -104,29 +154,14 @@ def report(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
     )
     return environment.from_string(template("report.html.j2")).render(
-        title=title or "MPI performance from Python",
+        sections=sections,
+        figures=[chart.title for chart in drawn],
         version=VERSION,
         policy=POLICY.format(scripts=" ".join(f"'sha256-{digest(one)}'" for one in scripts)),
         style=template("report.css"),
         scripts=scripts,
         data=packed({"figures": figures, "dark": dict(zip(*colors, strict=True))}),
-        figures=[chart.title for chart in drawn],
-        counts={
-            "rows": len(rows),
-            "benchmarks": benchmarks,
-            "runs": rows["run"].nunique(),
-            "files": rows["file"].nunique(),
-        },
-        failed=int((results.rows["validation"] == "Fail").sum()),
-        origin=origin(rows, results.runs),
-        key_numbers=key_numbers(values, lines, compared),
-        comparison=None if compared is None else comparison(compared),
-        bounded=None if bounds is None else beside_bounds(results.rows, bounds),
-        findings=found,
-        trust=trust(found),
-        tables=list(listing.sheets(results, limit=max(10, MAX_ROWS // max(1, benchmarks)))),
-        places=ran,
-        shared=shared,
+        **values,
     )
 
 
@@ -138,58 +173,24 @@ def charts_of_samples(series: Sequence[Series]) -> Iterator[Chart]:
         yield from sample_charts(series, kind).values()
 
 
-def by_file(results: Results, lines: Sequence[str]) -> tuple[Results, tuple[str, ...]]:
-    """Results whose every row has a ``source`` if ``file`` is one of the lines; their columns."""
-    if "file" in lines:
-        rows = results.rows
-        names = rows["file"].map(short_names(rows["file"].dropna().unique()))
-        results = replace(results, rows=rows.assign(source=rows["source"].fillna(names)))
-    columns = tuple("source" if name == "file" else name for name in lines)
-    for name in columns:
-        if name not in COLUMNS:
-            known = ", ".join("file" if title == "source" else title for title in COLUMNS)
-            raise UsageError(f"--lines {name}: there is no such column: choose from {known}")
-    return results, columns
-
-
-def findings(found: Iterable[Anomaly], values: pd.DataFrame) -> list[dict[str, Any]]:
-    """Anomalies by kind, the most severe first; ``values`` are all rows with numbers.
-
-    Of each kind its ``severity``, ``count``, the first `MAX_OF_A_KIND` with the words for how
-    their line was measured as ``listed``, and how many are ``left_out``.
-    """
-    kinds: dict[tuple[str, str], list[Anomaly]] = {}
-    for anomaly in found:
-        kinds.setdefault((anomaly.severity, anomaly.kind), []).append(anomaly)
-    telling = {name: distinctions(rows) for name, rows in values.groupby("benchmark")}
-
-    def how(where: Mapping[str, object]) -> str:
-        names = [name for name in telling.get(where.get("benchmark"), []) if name in where]
-        return label([where[name] for name in names], names)
-
-    return [
-        {"severity": severity, "kind": kind, "count": len(members)}
-        | {"listed": [(one, how(one.where)) for one in members[:MAX_OF_A_KIND]]}
-        | {"left_out": max(0, len(members) - MAX_OF_A_KIND)}
-        for (severity, kind), members in kinds.items()
-    ]
+def changes(compared: pd.DataFrame) -> Sheet:
+    """The points that became slower or faster, the largest change first, as `compare` has them."""
+    rows = compared[compared["verdict"].isin([SLOWER, FASTER])]
+    rows = rows.sort_values("slowdown", key=lambda factor: -np.log(factor).abs(), kind="stable")
+    names = titles(compared)
+    listed = [line(row, names[row["pair"]], False) for row in rows.to_dict("records")[:MAX_CHANGES]]
+    return Sheet(
+        "Points that changed",
+        ("point", "size", "base", "now", "ratio", "95 % interval", "verdict"),
+        tuple(listed),
+        (f"and {len(rows) - MAX_CHANGES:,} more",) * (len(rows) > MAX_CHANGES),
+    )
 
 
 def packed(data: object) -> str:
     """JSON as base64 of gzip: figures repeat each other, and no text of a file is markup in it."""
     text = json.dumps(data, separators=(",", ":"), default=str)
     return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
-
-
-def trust(findings: Sequence[Mapping[str, Any]]) -> str:
-    """What findings mean for all numbers, in a sentence."""
-    for severity, meaning in (("error", "are wrong"), ("warning", "may mislead")):
-        named = [
-            f"{one['kind']} ({one['count']})" for one in findings if one["severity"] == severity
-        ]
-        if named:
-            return f"Some numbers {meaning}: {', '.join(named)}."
-    return "No finding speaks against the numbers."
 
 
 def template(name: str) -> str:

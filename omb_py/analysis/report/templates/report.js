@@ -42,17 +42,6 @@
   });
   chooser?.addEventListener("change", draw);
 
-  for (const button of document.querySelectorAll("[data-show]")) {
-    const place = data.figures.findIndex(({ title }) => title.split(/[ ,:]/)[0] === button.dataset.show);
-    button.hidden = place < 0;
-    button.addEventListener("click", () => {
-      chooser.value = place;
-      draw();
-      byId("figures").scrollIntoView();
-      chooser.focus();
-    });
-  }
-
   theme.hidden = false;
   theme.addEventListener("click", () => {
     root.dataset.theme = theme.textContent.toLowerCase();
