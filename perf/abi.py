@@ -214,11 +214,11 @@ def draw(path: Path, comparisons: dict[str, Sequence[Line]], facts: str) -> None
     import altair as alt
     import pandas as pd
 
-    from omb_py.analysis.charts.spec import Chart, Layout, Page, inline, look, shades
+    from omb_py.analysis.charts.spec import Chart, Layout, Page, inline, own, styled
 
     styles = {name: number for number, name in enumerate(comparisons)}
     rows = [
-        {"call": f"{one.what}, {one.through}", "line": name, "shape": look("markers", styles[name])}
+        {"call": f"{one.what}, {one.through}", "line": name, "style": styles[name]}
         | {"ratio": one.ratio, "low": one.ratio_low, "high": one.ratio_high}
         for name, lines in comparisons.items()
         for one in lines
@@ -228,13 +228,14 @@ def draw(path: Path, comparisons: dict[str, Sequence[Line]], facts: str) -> None
         side = alt.Axis(title=None, minExtent=110, maxExtent=110)
         y = alt.Y("call:N", sort=None, axis=side)
         apart = alt.YOffset("line:N", sort=list(styles), scale=alt.Scale(paddingOuter=0.3))
-        color = alt.Color("line:N", scale=shades(styles, page), legend=None)
+        color = own(alt.Color, "color")
         ends = alt.Scale(zero=False, nice=True)
         axis = alt.Axis(title="Time over the time through the library's own ABI")
-        base = alt.Chart(inline(rows), width=page.room - 120, height=18 * len(rows) / 2)
+        shown = inline(styled(pd.DataFrame(rows), page))
+        base = alt.Chart(shown, width=page.room - 120, height=18 * len(rows) / 2)
         base = base.encode(y, yOffset=apart, color=color)
-        shape = alt.Shape("shape:N", scale=None)
-        points = base.mark_point(filled=True, size=14, opacity=1).encode(shape=shape)
+        points = base.mark_point(filled=True, size=14, opacity=1)
+        points = points.encode(shape=own(alt.Shape, "shape"))
         one = alt.Chart(inline([{}])).mark_rule(color=page.color(-1), strokeWidth=0.8)
         layers = [
             one.encode(x=alt.XDatum(1)),

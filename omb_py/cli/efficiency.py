@@ -73,6 +73,6 @@ def command(
         from omb_py.tracing.efficiency import figure
 
     page = Page.parsed(width, theme)
-    targets = figures.targets([figure.NAME], target, [])
-    for path in figures.write({figure.NAME: figure.chart(found)}, targets, page, to.force):
+    charts = {figure.NAME: figure.chart(found)}
+    for path in figures.write(charts, target, [], page, to.force):
         click.echo(path, err=to.is_for_program)

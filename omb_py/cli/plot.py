@@ -15,7 +15,7 @@ from omb_py.cli.analysis_options import (
     page_options,
     read,
 )
-from omb_py.core.errors import UsageError, needing
+from omb_py.core.errors import OmbError, UsageError, needing
 from omb_py.core.text.words import first_of
 from omb_py.options.types import Graphs
 
@@ -121,22 +121,16 @@ def command(
     in_terminal = "tty" in graph
     with needing("analysis"):
         from omb_py.analysis.charts import figures, terminal
-        from omb_py.analysis.charts.groups import Choice
-        from omb_py.analysis.charts.maps import Ratio
         from omb_py.analysis.charts.spec import Page
     page = Page.parsed(width, theme)
-    request = figures.Request(
-        kind,
-        Choice(lines, value, statistic, units == "binary"),
-        figures.message_sizes(sizes or ()),
-        None if ratio is None else Ratio.parsed(ratio),
-        find_bounds(bounds_file, paths),
-    )
+    chosen = {"kind": kind, "lines": lines, "value": value, "statistic": statistic}
+    bounds = find_bounds(bounds_file, paths)
+    request = figures.requested(sizes or (), ratio, units, bounds=bounds, **chosen)
     if kind in SAMPLE_KINDS:
         from omb_py.analysis.charts.samples import sample_charts
         from omb_py.analysis.samples import load
 
-        charts = sample_charts(load(paths, where), kind, request.sizes)
+        charts = figures.by_name(sample_charts(load(paths, where), kind, request.sizes))
     elif kind in OF_APPLICATIONS:
         from omb_py.analysis import speedup
         from omb_py.analysis.charts.applications import application_charts
@@ -145,12 +139,14 @@ def command(
         runs, problems = speedup.load(paths)
         note_problems(problems)
         found = speedup.speedups(speedup.chosen(runs, where), divides_work)
-        charts = application_charts(found, kind)
+        charts = figures.by_name(application_charts(found, kind))
     else:
         results = read(paths, where, assume, names)
         charts = figures.charts(results, request)
         for sentence in figures.left_out(results, request, charts):
             note(sentence)
+    if not charts:
+        raise OmbError("no application ran on two numbers of ranks")
     if in_terminal:
         size, colored = terminal.terminal_size(), terminal.uses_color()
         if others := [name for name, chart in charts.items() if chart.along is None]:
@@ -162,6 +158,5 @@ def command(
             if chart.along is not None:
                 click.echo(terminal.text(chart, *size, colored) + "\n")
     if images or not in_terminal or figure is not None:
-        files = figures.targets(list(charts), figure, images)
-        for path in figures.write(charts, files, page, force):
+        for path in figures.write(charts, figure, images, page, force):
             click.echo(path)

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from omb_py.analysis import bounds
 from omb_py.analysis.bounds import RULES, Bounds, CopyRate, OtherLoad, bound_of
-from omb_py.analysis.charts.figures import Request, charts
-from omb_py.analysis.charts.groups import Choice
+from omb_py.analysis.charts.figures import charts
+from omb_py.analysis.charts.groups import Request
 from omb_py.analysis.table import load
 from omb_py.benchmarks import all_benchmarks
 from omb_py.cli import command
@@ -173,7 +173,7 @@ def test_figures_over_message_sizes_have_the_bounds(tmp_path: Path) -> None:
     for size, rate in ((1 << 20, 100_000.0), (1 << 24, 20_000.0)):
         assert f"'line': 'bound of n1: one copy', 'x': {float(size)}, 'value': {rate}" in found
     assert found.count("'bound of n1: one copy', 'x'") == 2
-    (rates,) = charts(results, Request("size", Choice(value="rate"), bounds=HOST)).values()
+    (rates,) = charts(results, Request("size", value="rate", bounds=HOST)).values()
     assert "bound of" not in str(rates.specification())
 
 

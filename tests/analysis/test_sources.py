@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from omb_py.analysis.charts.figures import Request, charts
-from omb_py.analysis.charts.groups import Choice
+from omb_py.analysis.charts.figures import charts
+from omb_py.analysis.charts.groups import Request
 from omb_py.analysis.compare.side_by_side import compare
 from omb_py.analysis.points import points_of
 from omb_py.analysis.report.key_numbers import key_numbers
@@ -214,7 +214,7 @@ class TestFilesThatAUserNames:
     ) -> None:
         other = Path(before_and_after[1])
         other.write_text(other.read_text().replace("MPICH Version: 5.0.2", "Open MPI v5.0.11"))
-        (chart,) = charts(load(before_and_after), Request("size", Choice(("file",)))).values()
+        (chart,) = charts(load(before_and_after), Request("size", ("file",))).values()
         assert chart.data["line"].unique().tolist() == ["before.csv", "after.csv"]
         assert "before.csv: MPICH 5.0.2; after.csv: Open MPI 5.0.11" in chart.caption
 

@@ -11,7 +11,8 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.analysis.charts.figures import Request, charts
+from omb_py.analysis.charts.figures import charts
+from omb_py.analysis.charts.groups import Request
 from omb_py.analysis.compare.side_by_side import compare
 from omb_py.analysis.compare.summary import guard, sentences
 from omb_py.analysis.table import load, of_rows

@@ -11,15 +11,8 @@ from typing import Any
 import altair as alt
 
 from omb_py.analysis.charts.spec import TEXT, widest
-from omb_py.core.text.units import digits, size_text, value_text
+from omb_py.core.text.units import STEPS, digits, size_text, unit_of, value_text
 
-UNITS = {
-    "us": ((1e6, "s"), (1e3, "ms"), (1.0, "µs"), (1e-3, "ns")),
-    "MB/s": ((1e6, "TB/s"), (1e3, "GB/s"), (1.0, "MB/s"), (1e-3, "kB/s")),
-    "msg/s": ((1e6, "million/s"), (1e3, "thousand/s"), (1.0, "1/s")),
-    "%": ((1.0, "%"),),
-    "": ((1.0, ""),),
-}
 BINARY_UNITS = tuple(
     (2**power / 1e6, f"{name}iB/s") for power, name in ((30, "G"), (20, "M"), (10, "K"))
 )
@@ -33,7 +26,7 @@ TITLE_ROOM = 4 + ceil(1.2 * TEXT)
 class Measure:
     """What an axis shows: words for the quantity, its unit in results, its statistic ("" for none).
 
-    ``unit`` is one of `UNITS`; ``binary`` writes rates in MiB/s and GiB/s.
+    ``unit`` is one of `STEPS`, ``%`` or none; ``binary`` writes rates in MiB/s and GiB/s.
     """
 
     words: str
@@ -57,10 +50,11 @@ class Measure:
         >>> Measure("Latency", "us").of([900.0, 90000.0])
         (1000.0, 'ms')
         """
-        steps = BINARY_UNITS if self.binary and self.unit == "MB/s" else UNITS[self.unit]
+        if self.unit not in STEPS:
+            return 1.0, self.unit
+        steps = BINARY_UNITS if self.binary and self.unit == "MB/s" else STEPS[self.unit]
         above = [number for number in numbers if number > 0] or [1.0]
-        middle = (min(above) * max(above)) ** 0.5
-        return next((step for step in steps if middle >= step[0]), steps[-1])
+        return unit_of((min(above) * max(above)) ** 0.5, steps)
 
     def text(self, value: float) -> str:
         """A value with its unit, as a cell or the end of a bar has it.

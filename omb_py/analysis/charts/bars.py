@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
-from math import isnan, nan
+from math import nan
 from typing import Any
 
 import altair as alt
+import numpy as np
 import pandas as pd
 
 from omb_py.analysis.charts.axes import Measure, names_axis, value_axis
-from omb_py.analysis.charts.groups import Choice, Group, groups, plain
-from omb_py.analysis.charts.lines import INTERVAL, by_kind_of_line, lines
+from omb_py.analysis.charts.groups import Group, Request, groups, run_facts, stem
+from omb_py.analysis.charts.lines import INTERVAL, lines
 from omb_py.analysis.charts.spec import (
     GAP,
     LABEL,
@@ -25,7 +27,7 @@ from omb_py.analysis.charts.spec import (
     widest,
     wrap,
 )
-from omb_py.analysis.points import by, caption_part, common, line_name, points_of
+from omb_py.analysis.points import ENDS, by, caption_part, common, points_of
 from omb_py.core.text.units import size_text, value_text
 
 TOTAL = "total"
@@ -49,113 +51,75 @@ SEGMENT = ("line", "part", "start", "end", "style", "text", "low", "high")
 behind it and the ends of its whisker."""
 
 
-def bar_charts(rows: pd.DataFrame, choice: Choice) -> Iterator[Chart]:
-    """A figure for each benchmark, or part of one, that has no message sizes or only one."""
+def bar_charts(rows: pd.DataFrame, request: Request) -> Iterator[Chart]:
+    """A figure for each benchmark, or part of one, that has no message sizes or only one.
+
+    Parts that add up to a total are one figure.
+    """
     for _, benchmark in by(rows, ["benchmark"]):
         parts = set(benchmark["part"].dropna())
-        if len(parts) > 1 and TOTAL in parts and choice.value in ("auto", "latency"):
-            for group in groups(benchmark, ("part",), choice):
-                yield from phases(group)
-            continue
-        for _, members in by(benchmark, ["part"]):
-            if members["bytes"].nunique() < 2:
-                for group in groups(members, ("bytes",), choice):
-                    yield from single(group)
+        whole = len(parts) > 1 and TOTAL in parts and request.value in ("auto", "latency")
+        for _, members in by(benchmark, [] if whole else ["part"]):
+            if whole or members["bytes"].nunique() < 2:
+                for group in groups(members, ("bytes", "part"), request):
+                    yield from charts(group, whole)
 
 
-def phases(group: Group) -> Iterator[Chart]:
-    """Bars of parts that add up to a total, with the extremes of the runs, or ranks of one run."""
-    found: list[tuple[Any, ...]] = []
-    counts: list[int] = []
-    names = [name for name in dict.fromkeys(group.rows["part"]) if name != TOTAL]
-    for values, members in by(group.rows, list(group.lines)):
-        name = line_name(values, group.lines) if values else group.benchmark
-        medians = members.groupby("part", sort=False)["value"].median()
-        total = members[members["part"] == TOTAL]
-        counts.append(len(total))
-        ends = (total["value"].min(), total["value"].max())
-        if len(total) == 1:
-            ends = (total["latency_min_us"].iloc[0], total["latency_max_us"].iloc[0])
-        at, own = 0.0, [part for part in names if part in medians]
-        for part in own:
-            last = (group.measure.text(medians[TOTAL]), *ends)
-            behind = last if part == own[-1] else ("", nan, nan)
-            found.append((name, part, at, at + medians[part], names.index(part), *behind))
-            at += medians[part]
-    whiskers = by_kind_of_line(
-        "the minimum and maximum of the runs" * (max(counts) > 1),
-        "the minimum and maximum of the ranks" * (min(counts) == 1),
-    )
-    again = f", of which bars are medians of up to {max(counts)} runs" * (max(counts) > 1)
-    yield from charts(group, "parts", found, [f"Means over the ranks{again}"], whiskers)
+def charts(group: Group, whole: bool) -> Iterator[Chart]:
+    """Figures of `MAX_BARS` bars, of parts of a ``whole`` or a bar for each line.
 
-
-def single(group: Group) -> Iterator[Chart]:
-    """A bar for each line."""
-    found: list[tuple[Any, ...]] = []
-    counts: list[int] = []
-    points = points_of(group.rows, group.lines or ["benchmark"])
-    for values, part in by(points, list(group.lines)):
-        point = part.iloc[0]
-        ends = ("low", "high") if point["runs"] == 1 else ("spread_low", "spread_high")
-        low, high = (point[end] for end in ends)
-        counts += [] if isnan(low) else [int(point["runs"])]
-        name = line_name(values, group.lines) if values else group.benchmark
-        value = point["value"]
-        found.append((name, "", 0.0, value, 1, group.measure.text(value), low, high))
-    most = max(counts, default=1)
-    whiskers = by_kind_of_line(
-        "the minimum and maximum of the runs" * (most > 1), INTERVAL * (1 in counts)
-    )
-    notes = [size_text(size) for size in group.rows["bytes"].dropna().unique()]
-    if most > 1:
-        notes.append(f"Medians of up to {most} runs' {group.measure.statistic or 'value'}s")
-    yield from charts(group, "bars", found, notes, whiskers)
-
-
-def charts(
-    group: Group, kind: str, found: Sequence[tuple[Any, ...]], notes: Sequence[str], whiskers: str
-) -> Iterator[Chart]:
-    """Figures of `MAX_BARS` bars with what they have in common."""
-    every = pd.DataFrame(found, columns=list(SEGMENT))
-    part = [str(name) for name in group.rows["part"].dropna().unique() if kind == "bars"]
-    stem = "-".join([group.name(kind), *(plain(name) for name in part)])
-    facts = [*group.facts(("bytes", "part"), group.lines), *notes]
-    facts += [f"Whiskers: {whiskers}"] * bool(whiskers)
+    Whiskers are the extremes of several runs; of one run those of its ranks, or an interval.
+    """
+    parts = [str(part) for part in group.rows["part"].dropna().unique() if part != TOTAL]
+    facts = group.facts(("bytes", "part"), group.lines)
+    facts += [size_text(size) for size in group.rows["bytes"].dropna().unique()]
+    of_one, title = INTERVAL, ": ".join([group.benchmark, *parts])
+    if whole:
+        ranks = {"low": group.rows["latency_min_us"], "high": group.rows["latency_max_us"]}
+        group = replace(group, rows=group.rows.assign(**ranks))
+        facts.append("Means over the ranks")
+        of_one, title = "the minimum and maximum of the ranks", group.benchmark
+    points = group.points(group.lines or ["benchmark"], ["part"])
+    for end in ("low", "high"):
+        points[end] = points[end].fillna(points[f"spread_{end}"].where(points["runs"] > 1))
+    totals = points[points["part"] == TOTAL] if whole else points
+    every = points[points["part"] != TOTAL] if whole else points.assign(part="")
+    every = every.assign(style=every["part"].map(parts.index) if whole else 1)
+    every = every.assign(end=every.groupby("line")["value"].cumsum())
+    every["start"] = every.groupby("line")["end"].shift(fill_value=0.0)
+    last = ~every["line"].duplicated(keep="last")
+    for name in ("text", "low", "high"):
+        of_line = every["line"].map(totals.set_index("line")[name])
+        every[name] = of_line.where(last, "" if name == "text" else nan)
+    known = totals["runs"][totals["low"].notna()]
+    facts += run_facts(known, group.measure.statistic, "Whiskers", of_one)
+    name = group.name("parts") if whole else stem(group.name("bars"), *parts)
     names = every["line"].drop_duplicates()
     for first in range(0, len(names), MAX_BARS):
-        data = every[every["line"].isin(names[first : first + MAX_BARS])]
-        layout = partial(bars, data, group.measure)
-        yield Chart(stem, ": ".join([group.benchmark, *part]), tuple(facts), data, layout)
+        data = every[every["line"].isin(names[first : first + MAX_BARS])][list(SEGMENT)]
+        yield Chart(name, title, tuple(facts), data, partial(bars, data, group.measure))
 
 
 def bars(data: pd.DataFrame, measure: Measure, page: Page) -> Layout:
-    """Bars, the first on top, each as long as its value.
+    """Bars, the first on top, each as long as its value."""
+    parts = {name: style for name, style in zip(data["part"], data["style"], strict=True) if name}
+    room = 0.32 * page.room
+    labels = 5 + widest(line for name in data["line"] for line in wrap(name, LABEL, room))
+    view = bars_view(data, measure, page.room - labels, labels, page)
+    return Layout([view], labels, legend=parts or None, mark="square")
+
+
+def bars_view(data: pd.DataFrame, measure: Measure, width: float, labels: float, page: Page) -> Any:
+    """A row for each bar, in axes ``width`` points wide beside names that have ``labels``.
 
     Where one is more than `APART` times another, which no bar from 0 would show, they are dots on
     a logarithmic axis.
     """
-    parts = {name: style for name, style in zip(data["part"], data["style"], strict=True) if name}
-    values, room = data["end"], 0.32 * page.room
-    labels = 5 + widest(line for name in data["line"] for line in wrap(name, LABEL, room))
-    dots = not parts and values.min() > 0 and values.max() > APART * values.min()
-    view = rows_of(data, measure, page.room - labels, labels, page, dots)
-    return Layout([view], labels, legend=parts or None, mark="square")
-
-
-def rows_of(
-    data: pd.DataFrame,
-    measure: Measure,
-    width: float,
-    labels: float,
-    page: Page,
-    dots: bool = False,
-) -> Any:
-    """A row for each bar, in axes ``width`` points wide beside names that have ``labels``."""
     ends = data[["start", "end", "low", "high"]].astype(float)
-    behind = (8 + widest(data["text"])) / width
+    least, most = ends["end"].min(), ends["end"].max()
+    dots = data["line"].is_unique and most > APART * least > 0
     numbers = [*ends.iloc[:, 1:].to_numpy().flat] if dots else [ends.max().max()]
-    axis = value_axis(numbers, measure, False, behind)
+    axis = value_axis(numbers, measure, False, (8 + widest(data["text"])) / width)
     names = ["\n".join(wrap(name, LABEL, max(labels, 40))) for name in dict.fromkeys(data["line"])]
     rows = data.assign(
         row=pd.factorize(data["line"])[0],
@@ -182,101 +146,90 @@ def rows_of(
     return alt.layer(*layers).properties(width=width, height=height)
 
 
-def overheads(rows: pd.DataFrame, size: float | None = None) -> Iterator[Chart]:
+def overheads(rows: pd.DataFrame, request: Request) -> Iterator[Chart]:
     """What bindings add: a figure for each benchmark, with a panel for each MPI library.
 
-    Bars are at ``size``, or at 8 bytes, or at the minimum size where there is no such row.
+    Bars are at the first size asked for, or at 8 bytes, or at the minimum size.
     """
-    whole = rows[rows["split"].isna()].assign(bytes=lambda rows: rows["bytes"].astype(float))
-    for (benchmark,), part in by(whole, ["benchmark"]):
-        others = [name for name in DIFFER if part[name].nunique(dropna=False) > 1]
-        for values, members in by(part, others):
-            words = [caption_part(name, value) for name, value in zip(others, values, strict=True)]
-            yield overhead(str(benchmark), words, members, size)
+    names = {"binding": "line", "bytes": "x", "mpi": "title", "base_us": "base_time"}
+    names |= {"added_us": "value", "added_low_us": "low", "added_high_us": "high"}
+    whole = rows[rows["split"].isna()].assign(spread_low=nan, spread_high=nan)
+    whole = whole.astype({"bytes": float})
+    others = [name for name in DIFFER if whole[name].nunique(dropna=False) > 1]
+    for (benchmark, *values), members in by(whole, ["benchmark", *others]):
+        words = [caption_part(name, value) for name, value in zip(others, values, strict=True)]
+        facts = [" · ".join([*words, *common(members, {"binding"})])]
+        rounds = " or ".join(str(number) for number in sorted(members["rounds"].unique()))
+        facts.append(f"Medians of {rounds} rounds")
+        name = stem(benchmark, "overhead", *words)
+        members = members[[*names, "base", "ratio", *ENDS[2:]]].rename(columns=names)
+        yield overhead(name, str(benchmark), facts, members, request.sizes)
 
 
-def overhead(benchmark: str, words: Sequence[str], rows: pd.DataFrame, size: float | None) -> Chart:
+def overhead(
+    name: str, title: str, facts: Sequence[str], rows: pd.DataFrame, sizes: Sequence[int]
+) -> Chart:
     """The figure of rows that differ in MPI library, binding, size and run alone."""
     base = str(rows["base"].iloc[0])
-    sizes = sorted(rows["bytes"].dropna().unique())
-    shown = next((nbytes for nbytes in (size, BAR_SIZE, *sizes) if nbytes in sizes), None)
-    data = added(rows, base)
-    here = data["x"].isna() if shown is None else data["x"] == shown
-    data["bar"] = here & ~(data["line"].isin(PICKLING) & (data["ratio"] >= 5))
-    most = int(data["runs"].max())
-    band = by_kind_of_line(
-        "minimum to maximum of the runs" * (most > 1),
-        "95\N{NO-BREAK SPACE}% intervals of the difference" * bool((data["runs"] == 1).any()),
-    )
-    rounds = " or ".join(str(count) for count in sorted(rows["rounds"].unique()))
-    facts = [
-        f"What bindings add to {base}",
-        " · ".join([*words, *common(rows, {"binding"})]),
-        f"Medians of {rounds} rounds" + f", of up to {most} runs" * (most > 1),
-    ]
-    if len(sizes) > 1:
-        facts += [f"Grey: {base}", f"Bands: {band}"]
-        facts.append("Where one holds 0 no difference is known, and none drawn")
-    if barless := list(dict.fromkeys(data["line"][here & ~data["bar"]])):
-        facts.append(f"No bars of {' and '.join(barless)}, which would be many times as long")
-    name = "-".join(plain(text) for text in (benchmark, "overhead", *words))
-    return Chart(name, benchmark, tuple(facts), data, partial(layers_of, data, base, shown))
-
-
-def added(rows: pd.DataFrame, base: str) -> pd.DataFrame:
-    """What each binding adds by library and size: medians and extremes over runs, or of one run
-    the interval of the difference."""
-    names = {"binding": "line", "bytes": "x", "mpi": "title", "base_us": "base"}
-    named = rows[[*names, "added_us", "added_low_us", "added_high_us", "ratio"]].rename(
-        columns=names
-    )
-    at = named.groupby(["title", "line", "x"], dropna=False, sort=False)
-    found = at[["base", "ratio"]].median()
-    found = found.assign(value=at["added_us"].median(), runs=at.size(), low=nan, high=nan)
-    for end, extreme in (("low", at["added_us"].min()), ("high", at["added_us"].max())):
-        own = at[f"added_{end}_us"].first()
-        found[f"spread_{end}"] = own.where(found["runs"] == 1, extreme)
-    found = found.reset_index()
-    found = found[found["line"] != base]
-    found["title"] = found["title"].fillna("")
-    found["panel"] = pd.factorize(found["title"])[0]
-    order = style_numbers([base, *(str(name) for (name,), _ in by(rows, ["binding"]))])
-    found["style"] = found["line"].map(order)
-    found["text"] = [
+    there = sorted(rows["x"].dropna().unique())
+    shown = next((nbytes for nbytes in (*sizes[:1], BAR_SIZE, *there) if nbytes in there), nan)
+    keys = ["title", "line", "x"]
+    rows = rows.assign(title=rows["title"].fillna(""))
+    medians = rows.groupby(keys, dropna=False)[["base_time", "ratio"]].median().reset_index()
+    data = points_of(rows, keys).merge(medians, on=keys)
+    data = data[data["line"] != base]
+    for end in ("low", "high"):
+        data[f"spread_{end}"] = data[f"spread_{end}"].fillna(data[end])
+    data["panel"] = pd.factorize(data["title"])[0]
+    order = style_numbers([base, *(str(line) for (line,), _ in by(rows, ["line"]))])
+    data["style"] = data["line"].map(order)
+    data["text"] = [
         f"{'+' if value >= 0 else '-'}{value_text(abs(value), 'us')}  "
         f"\N{MULTIPLICATION SIGN} {ratio:.2f}"
-        for value, ratio in zip(found["value"], found["ratio"], strict=True)
+        for value, ratio in zip(data["value"], data["ratio"], strict=True)
     ]
-    return found.sort_values(["panel", "style", "x"], kind="stable")
+    here = data["x"].isna() if np.isnan(shown) else data["x"] == shown
+    data["bar"] = here & ~(data["line"].isin(PICKLING) & (data["ratio"] >= 5))
+    data = data.assign(low=nan, high=nan, band=True)
+    data = data.sort_values(["panel", "style", "x"], kind="stable")
+    caption = [f"What bindings add to {base}", *facts]
+    caption += run_facts(data["runs"], "difference", "Bands", "95 % intervals of the difference")
+    if len(there) > 1:
+        caption.append(f"Grey: {base}")
+        caption.append("Where a band holds 0 no difference is known, and none drawn")
+    if barless := list(dict.fromkeys(data["line"][here & ~data["bar"]])):
+        caption.append(f"No bars of {' and '.join(barless)}, which would be many times as long")
+    layout = partial(overhead_layout, data, base, float(shown))
+    return Chart(name, title, tuple(caption), data, layout)
 
 
-def layers_of(data: pd.DataFrame, base: str, size: float | None, page: Page) -> Layout:
+def overhead_layout(data: pd.DataFrame, base: str, size: float, page: Page) -> Layout:
     """Bars at one size for each library, and below what is added over all sizes."""
     columns = page.columns(data["panel"].nunique())
     labels = 5 + widest([base, *data["line"]])
     certain = data[(data["spread_low"] > 0) | (data["spread_high"] < 0)]
     below = Layout([], labels, columns)
     if data["x"].nunique() > 1 and len(certain):
-        itself = data.drop_duplicates(["panel", "x"])[["panel", "x", "base"]]
-        itself = itself.rename(columns={"base": "value"}).assign(line=f"{base} itself")
+        itself = data.drop_duplicates(["panel", "x"])[["panel", "x", "base_time"]]
+        itself = itself.rename(columns={"base_time": "value"})
+        itself = itself.assign(line=f"{base} itself", style=-1)
         measure = Measure(f"Added to {base}", "us", "median")
-        below = lines(certain, "bytes", measure, itself, page, labels, GAP + labels, bands=True)
+        below = lines(certain, "bytes", measure, itself, page, labels)
     width = page.panel(columns, below.left, GAP + labels) + 8
-    time = Measure("Time" if size is None else f"Time of {size_text(size)}", "us", "median")
+    time = Measure("Time" if np.isnan(size) else f"Time of {size_text(size)}", "us", "median")
     above = []
     for _, part in data.groupby("panel"):
         segments = pd.DataFrame(segments_of(part, base, size), columns=list(SEGMENT))
-        view = rows_of(segments, time, width, labels, page)
+        view = bars_view(segments, time, width, labels, page)
         above.append(view.properties(**heading(part["title"].iloc[0], width)))
     return Layout([*above, *below.views], below.left, columns, below.legend)
 
 
-def segments_of(part: pd.DataFrame, base: str, size: float | None) -> Iterator[tuple[Any, ...]]:
+def segments_of(part: pd.DataFrame, base: str, size: float) -> Iterator[tuple[Any, ...]]:
     """The bar of the base, and for each binding that and what it adds, or lacks of it."""
-    here = part["x"].isna() if size is None else part["x"] == size
-    time = float(part["base"][here].iloc[0])
-    own = style_numbers([base])[base]
-    yield base, "", 0.0, time, own, value_text(time, "us"), nan, nan
+    here = part["x"].isna() if np.isnan(size) else part["x"] == size
+    time = float(part["base_time"][here].iloc[0])
+    yield base, "", 0.0, time, style_numbers([base])[base], value_text(time, "us"), nan, nan
     for row in part[part["bar"]].to_dict("records"):
         end = time + row["value"]
         yield row["line"], "", 0.0, min(time, end), -1, "", nan, nan

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 from altair import VConcatChart
 
-from omb_py.analysis.bounds import Bounds
 from omb_py.analysis.charts.bars import bar_charts, overheads
-from omb_py.analysis.charts.groups import Choice, plain
+from omb_py.analysis.charts.groups import Ratio, Request, plain
 from omb_py.analysis.charts.lines import rank_charts, size_charts
-from omb_py.analysis.charts.maps import Ratio, heat_maps, pair_maps
+from omb_py.analysis.charts.maps import heat_maps, pair_maps
 from omb_py.analysis.charts.spec import FORMATS, Chart, Page
 from omb_py.analysis.select import convert
 from omb_py.analysis.table import Results, of_rows, record_of
@@ -40,20 +39,18 @@ KINDS = tuple(NOTHING)
 UNITS = ("decimal", "binary")
 
 
-@dataclass(frozen=True)
-class Request:
-    """What to draw: the options of ``omb-py plot``.
-
-    ``kind`` is one of `KINDS`; ``choice`` is asked of every figure; ``sizes`` are the message
-    sizes to keep, none for all (a few over ranks); ``bounds`` are drawn beside values over message
-    sizes.
-    """
-
-    kind: str = "auto"
-    choice: Choice = field(default_factory=Choice)
-    sizes: tuple[int, ...] = ()
-    ratio: Ratio | None = None
-    bounds: Bounds | None = None
+def requested(
+    sizes: Iterable[int | str] = (),
+    ratio: str | None = None,
+    units: str = "decimal",
+    **options: Any,
+) -> Request:
+    """What the options of ``omb-py plot`` ask for; raises `UsageError` where they mean nothing."""
+    if units not in UNITS:
+        raise UsageError(f"there are no units {units!r}: choose from {', '.join(UNITS)}")
+    numbers = tuple(int(convert("bytes", str(size).strip())) for size in sizes)
+    divided = None if ratio is None else Ratio.parsed(ratio)
+    return Request(sizes=numbers, ratio=divided, binary=units == "binary", **options)
 
 
 def figures(
@@ -75,11 +72,8 @@ def figures(
     other arguments are the options of ``omb-py plot``. Raises `UsageError` for arguments that mean
     nothing and `OmbError` when there is nothing to draw.
     """
-    if units not in UNITS:
-        raise UsageError(f"there are no units {units!r}: choose from {', '.join(UNITS)}")
-    chosen = Choice(None if lines is None else tuple(lines), value, statistic, units == "binary")
-    known = message_sizes(str(size) for size in sizes)
-    request = Request(kind, chosen, known, None if ratio is None else Ratio.parsed(ratio))
+    chosen = {"kind": kind, "lines": lines, "value": value, "statistic": statistic}
+    request = requested(sizes, ratio, units, **chosen)
     page = Page.parsed(width, theme)
     found = charts(as_results(source), request)
     drawn = {name: one.specification(page, captioned=True) for name, one in found.items()}
@@ -97,52 +91,49 @@ def as_results(source: Results | pd.DataFrame) -> Results:
     return replace(none, **{kind: source.reindex(columns=[*source.columns, *missing])})
 
 
-def message_sizes(texts: Iterable[str]) -> tuple[int, ...]:
-    """Message sizes from ``8``, ``64K`` and the like; raises `UsageError` for other words."""
-    return tuple(int(convert("bytes", text.strip())) for text in texts)
-
-
 def charts(results: Results, request: Request) -> dict[str, Chart]:
     """What to draw, by name. Raises `OmbError` when that is nothing, and says why."""
     if request.kind not in KINDS:
         raise UsageError(f"there is no kind {request.kind!r}: choose from {', '.join(KINDS)}")
     if request.ratio and request.kind not in ("auto", "heat"):
         raise UsageError(f"--ratio makes a heat map, not --kind {request.kind}")
+    if found := by_name(every(results, request)):
+        return found
+    if request.kind not in ("auto", "overhead", "pairs") or request.value != "auto":
+        measured(results.rows, request.value, request.statistic)
+    if ratio := request.ratio:
+        raise OmbError(
+            f"no benchmark here has both {ratio.column}={ratio.above} and {ratio.below} "
+            "at two message sizes with all other columns alike"
+        )
+    raise OmbError(NOTHING[request.kind])
+
+
+def by_name(every: Iterable[Chart]) -> dict[str, Chart]:
+    """Charts by their names, with a number where several have the same."""
     found: dict[str, Chart] = {}
-    for chart in every(results, request):
+    for chart in every:
         again = (f"{chart.name}-{number}" for number in range(2, len(found) + 3))
         found[next(name for name in (chart.name, *again) if name not in found)] = chart
-    if not found:
-        choice, ratio = request.choice, request.ratio
-        if request.kind not in ("auto", "overhead", "pairs") or choice.value != "auto":
-            measured(results.rows, choice.value, choice.statistic)
-        if ratio:
-            raise OmbError(
-                f"no benchmark here has both {ratio.column}={ratio.above} and {ratio.below} "
-                "at two message sizes with all other columns alike"
-            )
-        raise OmbError(NOTHING[request.kind])
     return found
 
 
 def every(results: Results, request: Request) -> Iterator[Chart]:
     """All charts of the kinds that are asked for; ``auto`` is all but maps of sizes by ranks."""
-    rows, kind, choice = of_sizes(results, request.sizes), request.kind, request.choice
+    rows, kind = of_sizes(results, request.sizes), request.kind
     if request.ratio or kind == "heat":
-        yield from heat_maps(rows, choice, request.ratio)
+        yield from heat_maps(rows, request)
         return
     if kind in ("auto", "size"):
-        yield from size_charts(rows, choice, request.bounds)
+        yield from size_charts(rows, request)
     if kind in ("auto", "ranks"):
-        yield from rank_charts(rows, choice, bool(request.sizes))
+        yield from rank_charts(rows, request)
     if kind in ("auto", "parts"):
-        yield from bar_charts(unscaled(rows) if kind == "auto" else rows, choice)
+        yield from bar_charts(unscaled(rows) if kind == "auto" else rows, request)
     if kind in ("auto", "overhead"):
-        yield from overheads(results.overhead, next(iter(request.sizes), None))
+        yield from overheads(results.overhead, request)
     if kind in ("auto", "pairs"):
-        pairs = results.pairs
-        sizes = request.sizes or pairs["bytes"].unique()
-        yield from pair_maps(pairs[pairs["bytes"].isin(sizes)], choice.binary)
+        yield from pair_maps(results.pairs, request)
 
 
 def unscaled(rows: pd.DataFrame) -> pd.DataFrame:
@@ -167,7 +158,7 @@ def of_sizes(results: Results, sizes: Sequence[int]) -> pd.DataFrame:
 def left_out(results: Results, request: Request, names: Iterable[str]) -> Iterator[str]:
     """A sentence for rows and benchmarks that no chart of these ``names`` shows."""
     rows = of_sizes(results, request.sizes)
-    value = request.choice.value
+    value = request.value
     column = QUANTITIES[value].column
     if column and (without := int(rows[column].isna().sum())):
         yield f"{without} of {len(rows)} rows have no {value} ({column}) and are left out"
@@ -209,15 +200,17 @@ def targets(
 
 def write(
     found: Mapping[str, Chart],
-    files: Mapping[Path, tuple[str, str]],
+    output: str | None,
+    formats: Sequence[str],
     page: Page | None = None,
     force: bool = False,
 ) -> Iterator[Path]:
-    """Write charts to their files; yields each file that is written.
+    """Write charts to their `targets`; yields each file that is written.
 
     Folders are made. Raises `UsageError`, before anything is written, when a file is there and not
     ``force``, `OmbError` when one cannot be written.
     """
+    files = targets(list(found), output, formats)
     refuse_existing(files, force)
     for path, (name, form) in files.items():
         write_file(path, found[name].image(form, page))

@@ -1,4 +1,4 @@
-"""Which rows are one figure, and which of their columns tell lines and panels apart."""
+"""What to draw, which rows are one figure, and which of their columns tell lines apart."""
 
 from __future__ import annotations
 
@@ -8,27 +8,23 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from omb_py.analysis.bounds import Bounds
 from omb_py.analysis.charts.axes import Measure
-from omb_py.analysis.charts.spec import MAX_LINES
 from omb_py.analysis.points import (
     GROWING,
     by,
     caption_part,
     common,
     distinctions,
+    line_name,
+    points_of,
     without_implied,
 )
-from omb_py.analysis.select import no_column
+from omb_py.analysis.select import convert, no_column
 from omb_py.analysis.sources import short_names
 from omb_py.analysis.values import measured
 from omb_py.core.errors import UsageError
-from omb_py.results.columns import CONFIGURATION, EXPERIMENT
-
-MAX_PANELS = 12
-"""Panels of one figure; more of them are figures of their own."""
-
-PANELS_FIRST = ("ranks", "mpi")
-"""Columns whose values become panels before those of others, where lines are too many for one."""
+from omb_py.results.columns import CONFIGURATION, EXPERIMENT, KINDS, LOADED
 
 COLUMNS = tuple(name for name in (*CONFIGURATION, *EXPERIMENT) if name != "benchmark")
 """Columns that may tell lines apart."""
@@ -38,13 +34,42 @@ OF_FILES = ("suite", "mpi", "hosts")
 
 
 @dataclass(frozen=True)
-class Choice:
-    """What is asked of every figure: the columns of its lines, its value, statistic and units."""
+class Ratio:
+    """``--ratio``: rows whose ``column`` is ``above``, divided by those where it is ``below``."""
 
-    lines: tuple[str, ...] | None = None
+    column: str
+    above: object
+    below: object
+
+    @classmethod
+    def parsed(cls, text: str) -> Ratio:
+        """From ``COLUMN=ABOVE/BELOW``; raises `UsageError` for anything else."""
+        column, equals, values = (part.strip() for part in text.partition("="))
+        above, slash, below = (part.strip() for part in values.partition("/"))
+        if not (equals and slash and above and below) or above == below:
+            raise UsageError(f"{text!r} is not COLUMN=A/B, as in binding=buffer/native")
+        if column not in (*KINDS, *LOADED) or column in ("bytes", "benchmark"):
+            raise UsageError(f"there is no column {column!r} to take a ratio of")
+        return cls(column, convert(column, above), convert(column, below))
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to draw: the options of ``omb-py plot``.
+
+    ``lines`` are the columns that tell lines apart, None for all that differ, ``sizes`` the message
+    sizes to keep, none for all (a few over ranks); ``bounds`` are drawn beside values over message
+    sizes.
+    """
+
+    kind: str = "auto"
+    lines: Sequence[str] | None = None
+    sizes: tuple[int, ...] = ()
     value: str = "auto"
     statistic: str = "auto"
     binary: bool = False
+    ratio: Ratio | None = None
+    bounds: Bounds | None = None
 
 
 @dataclass(frozen=True)
@@ -61,10 +86,9 @@ class Group:
     lines: tuple[str, ...]
     binary: bool
 
-    def name(self, kind: str = "") -> str:
+    def name(self, *more: object) -> str:
         """Its title as the name of a file."""
-        parts = [self.benchmark, kind, *(caption_part(*item) for item in self.values.items())]
-        return "-".join(plain(part) for part in parts if part)
+        return stem(self.benchmark, *more, *(caption_part(*item) for item in self.values.items()))
 
     @property
     def measure(self) -> Measure:
@@ -72,6 +96,22 @@ class Group:
         first = self.rows.iloc[0]
         statistic = " or ".join(sorted(set(self.rows["statistic"].unique()) - {""}))
         return Measure(str(first["words"]), str(first["unit"]), statistic, self.binary)
+
+    def points(
+        self, columns: Sequence[str], others: Sequence[str], apart: Sequence[str] = ()
+    ) -> pd.DataFrame:
+        """Its points (`points_of`) by ``columns``, which name their ``line``, and ``others``.
+
+        Columns ``apart`` name the ``title`` of a panel; ``text`` is the value with its unit.
+        """
+        found = []
+        every = points_of(self.rows, [*apart, *columns, *others])
+        for key, points in by(every, [*apart, *columns]):
+            title = line_name(key[: len(apart)], apart) if apart else ""
+            name = line_name(key[len(apart) :], columns) if columns else self.benchmark
+            found.append(points.assign(title=title, line=name))
+        data = pd.concat(found, ignore_index=True)
+        return data.assign(text=[self.measure.text(value) for value in data["value"]])
 
     def facts(self, axes: Sequence[str], columns: Sequence[str]) -> list[str]:
         """What does not vary within the figure, what grows along its axis, and what units mean."""
@@ -88,20 +128,20 @@ class Group:
         return [*found, *self.measure.note]
 
 
-def groups(rows: pd.DataFrame, axes: Sequence[str], choice: Choice) -> Iterator[Group]:
+def groups(rows: pd.DataFrame, axes: Sequence[str], request: Request) -> Iterator[Group]:
     """A group for each figure, with its numbers. ``axes`` are the columns along its axes.
 
     With lines chosen, all other columns tell figures apart; without, all columns in which rows
     differ tell lines apart. Each benchmark by itself decides between medians and means; those
     without such numbers are left out. Raises `UsageError` for a line's column that there is not.
     """
-    lines = choice.lines
+    lines = request.lines
     for name in lines or ():
         if name not in rows.columns or name in ("value", "line"):
             raise no_column(name, COLUMNS)
     for benchmark, part in benchmarks(rows, axes, lines):
         try:
-            part = measured(part, choice.value, choice.statistic)
+            part = measured(part, request.value, request.statistic)
         except UsageError:
             continue
         columns = [name for name in COLUMNS if name not in axes]
@@ -118,7 +158,7 @@ def groups(rows: pd.DataFrame, axes: Sequence[str], choice: Choice) -> Iterator[
         for values, members in by(part, others):
             named = dict(zip(others, values, strict=True))
             apart = tuple(distinctions(members, wanted))
-            yield Group(benchmark, named, members, apart, choice.binary)
+            yield Group(benchmark, named, members, apart, request.binary)
 
 
 def benchmarks(
@@ -132,24 +172,31 @@ def benchmarks(
         yield str(name), members
 
 
-def panel_columns(rows: pd.DataFrame, columns: Sequence[str]) -> tuple[str, ...]:
-    """The columns whose values become panels, so that these have `MAX_LINES` lines where they can.
+def run_facts(runs: pd.Series, statistic: str, marks: str, of_one: str) -> list[str]:
+    """What points are by their numbers of ``runs``, and what ``marks`` beside them.
 
-    None where all lines go into one panel; `PANELS_FIRST`, then those of the fewest values.
+    ``of_one`` is what marks of a single run mean; empty where it has none.
+
+    >>> run_facts(pd.Series([1, 2]), "mean", "Bands", "all samples")[1]
+    'Bands: the minimum to the maximum of the runs; of single runs, all samples'
     """
-    rows = rows[list(columns)].drop_duplicates()
-    places = {name: place for place, name in enumerate(PANELS_FIRST)}
-    others = sorted(columns, key=lambda name: (places.get(name, 9), rows[name].nunique()))
-    chosen: list[str] = []
-    while len(others) > 1 and max(len(part) for _, part in by(rows, chosen)) > MAX_LINES:
-        chosen.append(others.pop(0))
-    return tuple(name for name in columns if name in chosen)
+    most = max(runs, default=0)
+    spans = ["the minimum to the maximum of the runs"] * (most > 1)
+    if of_one and (runs == 1).any():
+        spans.append(f"of single runs, {of_one}" if most > 1 else of_one)
+    found = [f"Medians of up to {most} runs' {statistic or 'value'}s"] * (most > 1)
+    return [*found, *[f"{marks}: {'; '.join(spans)}"] * bool(spans)]
+
+
+def stem(*parts: object) -> str:
+    """A file's name of some texts.
+
+    >>> stem("latency", "", "Open MPI 5.0.11")
+    'latency-open-mpi-5.0.11'
+    """
+    return "-".join(plain(str(part)) for part in parts if part)
 
 
 def plain(text: str) -> str:
-    """A text as part of a file's name.
-
-    >>> plain("Open MPI 5.0.11")
-    'open-mpi-5.0.11'
-    """
+    """A text as part of a file's name."""
     return re.sub(r"[^A-Za-z0-9._+]+", "-", text).strip("-.").lower() or "x"

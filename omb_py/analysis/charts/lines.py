@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -13,75 +13,62 @@ import pandas as pd
 
 from omb_py.analysis.bounds import Bounds, bound_of
 from omb_py.analysis.charts.axes import TITLE_ROOM, Measure, along_axis, value_axis
-from omb_py.analysis.charts.groups import (
-    MAX_PANELS,
-    Choice,
-    Group,
-    benchmarks,
-    groups,
-    panel_columns,
-)
+from omb_py.analysis.charts.groups import Group, Request, benchmarks, groups, run_facts
 from omb_py.analysis.charts.spec import (
     GAP,
     MAX_LINES,
+    MAX_PANELS,
     Chart,
     Layout,
     Page,
-    dashes,
     heading,
     inline,
     legend_view,
-    look,
-    shades,
+    own,
     style_numbers,
+    styled,
     together,
 )
-from omb_py.analysis.points import ENDS, along, by, line_name, points_of
+from omb_py.analysis.points import ENDS, along, by
 
 CHOSEN_SIZES = 5
 """Message sizes that a figure over ranks shows unless they are named."""
 
+MAX_BANDS = 4
+"""Lines of a panel whose spreads are bands; those of more would hide each other."""
+
+PANELS_FIRST = ("ranks", "mpi")
+"""Columns whose values become panels before those of others, where lines are too many for one."""
+
 INTERVAL = "95\N{NO-BREAK SPACE}% interval of the median"
 
+NO_LINES = pd.DataFrame(columns=["line", "x", "value"])
+"""What stands beside lines of which there is nothing to be held against."""
 
-def size_charts(
-    rows: pd.DataFrame, choice: Choice, bounds: Bounds | None = None
-) -> Iterator[Chart]:
-    """A chart over message sizes for each benchmark that has at least two, with its ``bounds``."""
+
+def size_charts(rows: pd.DataFrame, request: Request) -> Iterator[Chart]:
+    """A chart over message sizes for each benchmark that has at least two, with its bounds."""
     sized = rows[rows["bytes"].notna() & rows["part"].isna()]
-    for group in groups(sized, ("bytes",), choice):
+    for group in groups(sized, ("bytes",), request):
         if group.rows["bytes"].nunique() > 1:
-            known = None if bounds is None else bound_lines(group.rows, bounds)
-            yield from charts(group, group.name(), ("bytes",), bounds=known)
+            yield from charts(group, group.name(), ("bytes",), (), request.bounds)
 
 
-def bound_lines(rows: pd.DataFrame, bounds: Bounds) -> pd.DataFrame:
-    """The bounds of rows whose ``value`` they are of, by message size."""
-    found = {}
-    for row in rows.to_dict("records"):
-        known = bound_of(bounds, row)
-        if known is not None and row["unit"] == "MB/s":
-            name = f"bound of {bounds.host}: {known.words}"
-            found[name, float(row["bytes"])] = known.value
-    rows_of = [(name, x, value) for (name, x), value in sorted(found.items())]
-    return pd.DataFrame(rows_of, columns=["line", "x", "value"])
-
-
-def rank_charts(rows: pd.DataFrame, choice: Choice, sizes: bool = False) -> Iterator[Chart]:
+def rank_charts(rows: pd.DataFrame, request: Request) -> Iterator[Chart]:
     """A chart over numbers of ranks for each benchmark that has at least two of them.
 
-    Lines are those that `size_charts` has, each for a few message sizes, or for all with ``sizes``.
+    Lines are those that `size_charts` has, each for a few message sizes unless sizes are named.
     """
     counted = rows[rows["ranks"].notna() & rows["part"].isna()]
-    for _, part in benchmarks(counted, (), choice.lines):
+    for _, part in benchmarks(counted, (), request.lines):
         axes = along(part, "ranks")
         if part["ranks"].nunique() < 2:
             continue
         sized = ["bytes"] * bool(part["bytes"].notna().any())
-        if sized and not sizes:
+        if sized and not request.sizes:
             part = part[part["bytes"].isin(some_sizes(part))]
-        wanted = None if choice.lines is None else (*choice.lines, *sized)
-        for group in groups(part, axes, replace(choice, lines=wanted)):
+        wanted = None if request.lines is None else (*request.lines, *sized)
+        for group in groups(part, axes, replace(request, lines=wanted)):
             if group.rows["ranks"].nunique() > 1:
                 yield from charts(group, group.name("ranks"), axes, sized)
 
@@ -99,165 +86,158 @@ def charts(
     name: str,
     axes: Sequence[str],
     also: Sequence[str] = (),
-    bounds: pd.DataFrame | None = None,
+    bounds: Bounds | None = None,
 ) -> Iterator[Chart]:
     """A group's lines along the first of ``axes``; ``also`` are columns that tell lines apart.
 
     A chart for each `MAX_PANELS` panels.
     """
     columns = [*(column for column in group.lines if column not in also), *also]
-    every = panels(group, axes[0], columns)
+    apart = panel_columns(group.rows, columns)
+    x, others = axes[0], [column for column in columns if column not in apart]
+    points = group.points(others, [x], apart)
+    points = points.assign(
+        x=points[x], order=points.groupby(["title", "line"], sort=False).ngroup()
+    )
+    every = in_panels(points.sort_values(["order", "x"]))
+    beside = NO_LINES if bounds is None else bound_lines(group.rows, bounds)
     for first in range(0, int(every["panel"].max()) + 1, MAX_PANELS):
         data = every[every["panel"].between(first, first + MAX_PANELS - 1)]
         facts = (*group.facts(axes, columns), *marks(data, group.measure.statistic))
-        beside = None
-        if bounds is not None:
-            beside = bounds.merge(data[["panel"]].drop_duplicates(), how="cross")
-        layout = partial(lines, data, axes[0], group.measure, beside)
-        yield Chart(name, group.benchmark, facts, data, layout, (axes[0], group.measure))
+        layout = partial(lines, data, x, group.measure, in_every_panel(beside, data))
+        yield Chart(name, group.benchmark, facts, data, layout, (x, group.measure))
 
 
-def panels(group: Group, x: str, columns: Sequence[str]) -> pd.DataFrame:
-    """The points of a group's lines in panels."""
-    apart = panel_columns(group.rows, columns)
-    others = [name for name in columns if name not in apart]
-    points = points_of(group.rows, [*columns, x]).assign(x=lambda points: points[x])
-    found = []
-    for key, line in by(points, [*apart, *others]):
-        title = line_name(key[: len(apart)], apart) if apart else ""
-        name = line_name(key[len(apart) :], others) if others else group.benchmark
-        found.append(line.sort_values("x").assign(title=title, line=name))
-    data = in_panels(pd.concat(found, ignore_index=True))
-    return data.assign(text=[group.measure.text(value) for value in data["value"]])
+def panel_columns(rows: pd.DataFrame, columns: Sequence[str]) -> tuple[str, ...]:
+    """The columns whose values become panels, so that these have `MAX_LINES` lines where they can.
+
+    None where all lines go into one panel; `PANELS_FIRST`, then those of the fewest values.
+    """
+    rows = rows[list(columns)].drop_duplicates()
+    places = {name: place for place, name in enumerate(PANELS_FIRST)}
+    others = sorted(columns, key=lambda name: (places.get(name, 9), rows[name].nunique()))
+    chosen: list[str] = []
+    while len(others) > 1 and max(len(part) for _, part in by(rows, chosen)) > MAX_LINES:
+        chosen.append(others.pop(0))
+    return tuple(name for name in columns if name in chosen)
+
+
+def bound_lines(rows: pd.DataFrame, bounds: Bounds) -> pd.DataFrame:
+    """The bounds of rows whose ``value`` they are of, by message size."""
+    found = {}
+    for row in rows.to_dict("records"):
+        known = bound_of(bounds, row)
+        if known is not None and row["unit"] == "MB/s":
+            name = f"bound of {bounds.host}: {known.words}"
+            found[name, float(row["bytes"])] = known.value
+    rows_of = [(name, x, value) for (name, x), value in sorted(found.items())]
+    return pd.DataFrame(rows_of, columns=["line", "x", "value"])
+
+
+def in_every_panel(beside: pd.DataFrame, data: pd.DataFrame) -> pd.DataFrame:
+    """Lines that stand beside others, in each of their panels."""
+    return beside.merge(data[["panel"]].drop_duplicates(), how="cross").assign(style=-1)
 
 
 def in_panels(rows: pd.DataFrame) -> pd.DataFrame:
     """Points of lines with the ``panel`` of their ``title``, and the ``style`` of their ``line``.
 
     A panel has `MAX_LINES` of them at most. A line has the same style in all panels where there
-    are styles enough.
+    are styles enough. ``band`` says whether spreads are bands; else those of samples are left out,
+    which would be as long as bars of runs.
     """
     found: list[pd.DataFrame] = []
     for _, part in rows.groupby("title", sort=False):
         names = part["line"].drop_duplicates()
-        for own in np.array_split(names.to_numpy(), -(-len(names) // MAX_LINES)):
-            styles = part["line"].map(style_numbers(own))
-            found.append(part.assign(panel=len(found), style=styles)[styles.notna()])
+        for few in np.array_split(names.to_numpy(), -(-len(names) // MAX_LINES)):
+            members = part[part["line"].isin(few)]
+            styles = members["line"].map(style_numbers(few))
+            band = len(few) <= MAX_BANDS
+            found.append(members.assign(panel=len(found), style=styles, band=band))
     data = pd.concat(found, ignore_index=True)
     names = data["line"].drop_duplicates()
     if len(names) <= MAX_LINES:
         data["style"] = data["line"].map(style_numbers(names))
-    return data.astype({"style": int})
+    hidden = ~data["band"] & (data["runs"] == 1)
+    data[list(ENDS[2:])] = data[list(ENDS[2:])].mask(hidden)
+    return data
 
 
 def marks(data: pd.DataFrame, statistic: str) -> list[str]:
     """What points, bars and bands are, where there are any."""
-    several = data["runs"] > 1
-    shaded = banded(data)
-    samples = shaded & ~several & data["spread_low"].notna()
-    spans = by_kind_of_line(
-        "the minimum to the maximum of the runs" * bool(several.any()),
-        "the smallest sample to the 95th percentile" * bool(samples.any()),
-    )
-    none = samples.any() and (shaded & ~several & data["spread_low"].isna()).any()
-    most = int(data["runs"].max())
+    alone = data["runs"] == 1
+    samples = alone & data["spread_low"].notna()
+    none = samples.any() and (alone & data["band"] & data["spread_low"].isna()).any()
     found = [
-        f"Points are medians of up to {most} runs' {statistic or 'value'}s" * (most > 1),
-        f"{'Bands' if shaded.any() else 'Thin bars'}: {spans}" * bool(spans),
+        *run_facts(
+            data["runs"],
+            statistic,
+            "Bands" if data["band"].any() else "Thin bars",
+            "the smallest sample to the 95th percentile" * bool(samples.any()),
+        ),
         "No band where there are no samples, or a mean is outside it" * bool(none),
-        f"Bars: {INTERVAL}{' of a single run' * (most > 1)}" * bool(data["low"].notna().any()),
     ]
+    if data["low"].notna().any():
+        found.append(f"Bars: {INTERVAL}" + " of a single run" * (not alone.all()))
     return [fact for fact in found if fact]
-
-
-def banded(data: pd.DataFrame) -> pd.Series:
-    """Whether a point's panel has so few lines that spreads are bands."""
-    return data["panel"].map(data.groupby("panel")["line"].nunique() <= 4)
-
-
-def by_kind_of_line(of_runs: str, of_one: str) -> str:
-    """What marks mean where there are several runs and where there is one; empty for what is not
-    there.
-
-    >>> by_kind_of_line("minimum to maximum of the runs", "minimum to maximum of the ranks")
-    'minimum to maximum of the runs; of single runs, minimum to maximum of the ranks'
-    """
-    if of_runs and of_one:
-        return f"{of_runs}; of single runs, {of_one}"
-    return of_runs or of_one
 
 
 def lines(
     data: pd.DataFrame,
     x: str,
     measure: Measure,
-    beside: pd.DataFrame | None,
+    beside: pd.DataFrame,
     page: Page,
     left: float = 0.0,
-    gap: float = GAP + 5,
-    bands: bool = False,
 ) -> Layout:
     """Panels of lines that share their axes, under one legend where all share their styles.
 
-    ``beside`` are dotted lines, ``left`` and ``gap`` points that something else needs beside
-    the panels and between them; ``bands`` are drawn however many lines there are.
+    ``beside`` are dotted lines, ``left`` points that something else needs beside panels.
     """
-    if beside is None:
-        beside = pd.DataFrame(columns=["panel", "line", "x", "value"])
-    shaded = banded(data) | bands
-    hidden = ~shaded & (data["runs"] == 1)  # of samples, which would be as long as bars of runs
-    data = data.assign(**{end: data[end].mask(hidden) for end in ENDS[2:]})
-    parts = list(data.groupby("panel"))
+    parts = [part for _, part in data.groupby("panel")]
     columns = page.columns(len(parts))
     axis = value_axis([*data[["value", *ENDS]].to_numpy(float).flat, *beside["value"]], measure)
-    left = max(left, axis.left)
+    gap, left = GAP + max(5.0, left), max(left, axis.left)
     width = page.panel(columns, left, gap)
     height = max(100.0, width * (0.62 if len(parts) == 1 and not page.is_wide else 0.46))
-    styles = data.drop_duplicates(["line", "style"]).set_index("line")["style"]
-    shared = styles.index.is_unique and styles.is_unique
+    every = styles_of(data, beside)
+    shared = len(data[["line", "style"]].drop_duplicates()) == len(set(every.values()) - {-1})
     views = []
-    for place, (number, part) in enumerate(parts):
+    for place, part in enumerate(parts):
         below = {} if place + columns >= len(parts) else {"labels": False, "title": None}
         across = along_axis(x, [*data["x"], *beside["x"]], width, **below)
         side = axis.axis(left)
         if place % columns:
             side = axis.axis(TITLE_ROOM + 4, labels=False, title=None)
         up = partial(alt.Y, scale=axis.scale, axis=side)
-        others = beside[beside["panel"] == number]
-        own = named(part, others)
-        layers = panel(part, own, across, up, others, page, bool(shaded[part.index].all()))
+        others = beside[beside["panel"] == part["panel"].iloc[0]]
         title = heading(str(part["title"].iloc[0]), width)
+        layers = panel(part, across, up, others, page)
         view = alt.layer(*layers).properties(width=width, height=height, **title)
         if not shared:
-            view = together("vconcat", [legend_view(own, page, room=width), view], spacing=4)
+            legend = legend_view(styles_of(part, others), page, room=width)
+            view = together("vconcat", [legend, view], spacing=4)
         views.append(view)
-    every = named(data, beside)
     return Layout(views, left, columns, every if shared and len(every) > 1 else None)
 
 
-def named(data: pd.DataFrame, beside: pd.DataFrame) -> dict[str, int]:
-    """Styles of lines, and of those beside them."""
-    styles = data.drop_duplicates("line").set_index("line")["style"].to_dict()
-    return {**styles, **dict.fromkeys(beside["line"], -1)}
+def styles_of(*rows: pd.DataFrame) -> dict[str, int]:
+    """Styles of lines by their names."""
+    return {
+        str(line): int(style)
+        for part in rows
+        for line, style in part.drop_duplicates("line")[["line", "style"]].itertuples(index=False)
+    }
 
 
-def panel(
-    data: pd.DataFrame,
-    styles: Mapping[str, int],
-    x: alt.X,
-    y: Callable[[str], alt.Y],
-    beside: pd.DataFrame,
-    page: Page,
-    bands: bool,
-) -> list[Any]:
-    """Layers of lines: ``bands`` of the spread or else bars, intervals, lines, and points.
+def panel(data: pd.DataFrame, x: alt.X, y: Any, beside: pd.DataFrame, page: Page) -> list[Any]:
+    """Layers of lines: bands of the spread or else bars, intervals, lines, and points.
 
     Altair takes long to make a channel of a mere text.
     """
-    color = alt.Color("line:N", scale=shades(styles, page), legend=None)
-    dash = alt.StrokeDash("line:N", scale=dashes(styles), legend=None)
-    shown = data.assign(shape=[look("markers", at) for at in data["style"]])
+    shown = styled(data, page)
     shown["zero"] = shown["x"] == 0  # 0 bytes are no smaller message, but none: no line leads there
+    color, dash = own(alt.Color, "color"), own(alt.StrokeDash, "dash")
     base = alt.Chart(inline(shown)).encode(
         x, y("value:Q"), color=color, detail=alt.Detail("zero:N")
     )
@@ -265,7 +245,7 @@ def panel(
     spread = spread.encode(y("spread_low:Q"), y2=alt.Y2("spread_high:Q"))
     bars = spread.mark_rule(strokeWidth=0.6, opacity=0.6)
     layers: list[Any] = [bars]
-    if bands:
+    if data["band"].all():
         layers = [bars.transform_filter("datum.zero"), spread.mark_area(opacity=0.15)]
     known = base.transform_filter("isValid(datum.low)")
     layers.append(known.mark_rule(strokeWidth=0.8).encode(y("low:Q"), y2=alt.Y2("high:Q")))
@@ -273,10 +253,11 @@ def panel(
     layers += [ends.encode(y("low:Q")), ends.encode(y("high:Q"))]
     layers.append(base.mark_line(strokeWidth=1.1).encode(strokeDash=dash))
     if len(beside):
-        dotted = alt.Chart(inline(beside)).mark_line(strokeWidth=0.9)
-        layers.append(dotted.encode(x, y("value:Q"), color=color, strokeDash=dash))
+        dotted = alt.Chart(inline(styled(beside, page))).mark_line(strokeWidth=0.9)
+        one = alt.Detail("line:N")
+        layers.append(dotted.encode(x, y("value:Q"), color=color, strokeDash=dash, detail=one))
     points = base.mark_point(filled=True, size=12, opacity=1)
     points = points.encode(stroke=alt.value(page.tint("paper")), strokeWidth=alt.value(0.3))
     tip = [alt.Tooltip(name) for name in ("line:N", "text:N", "runs:Q")]
-    layers.append(points.encode(shape=alt.Shape("shape:N", scale=None), tooltip=tip))
+    layers.append(points.encode(shape=own(alt.Shape, "shape"), tooltip=tip))
     return layers

@@ -35,12 +35,10 @@ class GraphWriter(Collector):
 
         results = of_rows(self.rows, self.runs, self._record)
         try:
-            charts = figures.charts(results, figures.Request())
+            charts = figures.charts(results, figures.requested())
             images = [graph for graph in self._graphs if graph != "tty"]
-            if images:
-                files = figures.targets(list(charts), None, images)
-                for path in figures.write(charts, files, force=self._force):
-                    launcher.note(f"drew {path}", rank=0)
+            for path in figures.write(charts, None, images, force=self._force) if images else ():
+                launcher.note(f"drew {path}", rank=0)
             for chart in charts.values() if "tty" in self._graphs else ():
                 # some launchers give ranks a terminal of their own, whatever the user has
                 print(f"\n{terminal.text(chart, terminal.WIDTH, terminal.HEIGHT)}", flush=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -13,16 +13,13 @@ import numpy as np
 import pandas as pd
 
 from omb_py.analysis.charts.axes import TITLE_ROOM, Measure, decades, even, names_axis
-from omb_py.analysis.charts.groups import Choice, benchmarks, groups, plain
+from omb_py.analysis.charts.groups import Request, benchmarks, groups, stem
 from omb_py.analysis.charts.spec import LABEL, SMALL, Chart, Layout, Page, inline, widest, wrap
 from omb_py.analysis.pairs.findings import judge
 from omb_py.analysis.pairs.matrix import Matrix, matrices
-from omb_py.analysis.points import along, by, caption_part, line_name, points_of
-from omb_py.analysis.select import convert
-from omb_py.core.errors import UsageError
+from omb_py.analysis.points import along, caption_part
 from omb_py.core.text.units import size_text
 from omb_py.core.text.words import count
-from omb_py.results.columns import KINDS, LOADED
 
 LABELLED = 32
 """Ranks or hosts whose names stand along an axis at most; of more, a few do."""
@@ -31,60 +28,42 @@ MAX_SIDE = 340.0
 """Points that a map of pairs is wide at most."""
 
 
-@dataclass(frozen=True)
-class Ratio:
-    """``--ratio``: rows whose ``column`` is ``above``, divided by those where it is ``below``."""
-
-    column: str
-    above: object
-    below: object
-
-    @classmethod
-    def parsed(cls, text: str) -> Ratio:
-        """From ``COLUMN=ABOVE/BELOW``; raises `UsageError` for anything else."""
-        column, equals, values = (part.strip() for part in text.partition("="))
-        above, slash, below = (part.strip() for part in values.partition("/"))
-        if not (equals and slash and above and below) or above == below:
-            raise UsageError(f"{text!r} is not COLUMN=A/B, as in binding=buffer/native")
-        if column not in (*KINDS, *LOADED) or column in ("bytes", "benchmark"):
-            raise UsageError(f"there is no column {column!r} to take a ratio of")
-        return cls(column, convert(column, above), convert(column, below))
-
-
-def heat_maps(rows: pd.DataFrame, choice: Choice, ratio: Ratio | None = None) -> Iterator[Chart]:
+def heat_maps(rows: pd.DataFrame, request: Request) -> Iterator[Chart]:
     """A map for each benchmark with several sizes, and several ranks or a ratio.
 
     A map's columns are numbers of ranks, or what the lines chosen name. All other columns that
     differ make maps of their own.
     """
-    sized = rows[rows["bytes"].notna() & rows["part"].isna()]
+    sized, ratio, lines = (
+        rows[rows["bytes"].notna() & rows["part"].isna()],
+        request.ratio,
+        request.lines,
+    )
     own = [ratio.column] if ratio else []
-    for _, part in benchmarks(sized, (), choice.lines):
-        across = [name for name in choice.lines or ["ranks"] if name not in own] or ["benchmark"]
-        axes = ["bytes", *(choice.lines or along(part, "ranks")), *own]
-        for group in groups(part, axes, replace(choice, lines=())):
+    for _, part in benchmarks(sized, (), lines):
+        across = [name for name in lines or ["ranks"] if name not in own] or ["benchmark"]
+        axes = ["bytes", *(lines or along(part, "ranks")), *own]
+        for group in groups(part, axes, replace(request, lines=())):
             measure, name, notes = group.measure, group.name("heat"), group.facts(axes, [])
-            points = points_of(group.rows, [*own, *across, "bytes"])
-            keys = zip(*(points[column] for column in across), strict=True)
-            points["line"] = [line_name(key, across) for key in keys]
+            points = group.points(across, ["bytes", *own])
+            names = dict.fromkeys(points["line"])
             if ratio:
                 said, above, below = points[ratio.column], ratio.above, ratio.below
-                sides = (
-                    points[said == side].set_index(["line", "bytes"]) for side in (above, below)
+                top, bottom = (
+                    points[said == side].set_index(["line", "bytes"])["value"]
+                    for side in (above, below)
                 )
-                top, bottom = (side["value"] for side in sides)
                 points = (top / bottom).dropna().reset_index()
                 name = group.name(f"ratio-{ratio.column}-{above}-{below}")
                 worse = "slower" if measure.unit == "us" else "faster"
                 notes += [f"{caption_part(ratio.column, above)} / {below}"]
                 notes += [f"Above 1, {above} is {worse} than {below}"]
                 measure = Measure(f"{measure.words}, {above} / {below}", "")
-            data = points.rename(columns={"bytes": "size"})[["line", "size", "value"]]
-            if data["size"].nunique() > 1 and (data["line"].nunique() > 1 or ratio):
-                order = (line_name(key, across) for key, _ in by(group.rows, across))
-                names = [name for name in dict.fromkeys(order) if name in set(data["line"])]
-                data["text"] = [measure.text(value) for value in data["value"]]
-                layout = partial(heat, data, measure, names)
+                points["text"] = [measure.text(value) for value in points["value"]]
+            if points["bytes"].nunique() > 1 and (points["line"].nunique() > 1 or ratio):
+                data = points.rename(columns={"bytes": "size"})[["line", "size", "value", "text"]]
+                known = [line for line in names if line in set(data["line"])]
+                layout = partial(heat, data, measure, known)
                 yield Chart(name, group.benchmark, tuple(notes), data, layout)
 
 
@@ -147,11 +126,12 @@ def colors(
     return alt.Color("value:Q", scale=scale, legend=legend), dark
 
 
-def pair_maps(rows: pd.DataFrame, binary: bool = False) -> Iterator[Chart]:
+def pair_maps(rows: pd.DataFrame, request: Request) -> Iterator[Chart]:
     """A map for each benchmark, size and way in which pairs were measured."""
-    for found in matrices(rows.astype(object).to_dict("records")):
+    shown = rows[rows["bytes"].isin(request.sizes)] if request.sizes else rows
+    for found in matrices(shown.astype(object).to_dict("records")):
         words = "Latency" if found.unit == "us" else "Bandwidth"
-        measure = Measure(words, found.unit, "median", binary)
+        measure = Measure(words, found.unit, "median", request.binary)
         y, x = np.nonzero(np.isfinite(found.values))
         data = pd.DataFrame({"y": y, "x": x, "value": found.values[y, x]})
         data["text"] = [measure.text(value) for value in data["value"]]
@@ -161,7 +141,7 @@ def pair_maps(rows: pd.DataFrame, binary: bool = False) -> Iterator[Chart]:
         facts += [sentence[0].upper() + sentence[1:] for sentence in judge(found).sentences()]
         title = f"{found.benchmark}: {size_text(found.bytes)} between all pairs of ranks"
         layout = partial(pair_map, data, found, measure)
-        name = f"{plain(found.benchmark)}-pairs-{found.bytes}"
+        name = stem(found.benchmark, "pairs", str(found.bytes))
         yield Chart(name, title, tuple(facts), data, layout)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from math import ceil
 
@@ -11,21 +11,22 @@ import numpy as np
 import pandas as pd
 
 from omb_py.analysis.charts.axes import Measure, value_axis
-from omb_py.analysis.charts.groups import MAX_PANELS, plain
+from omb_py.analysis.charts.groups import stem
 from omb_py.analysis.charts.spec import (
     GAP,
     MAX_LINES,
+    MAX_PANELS,
     Chart,
     Layout,
     Page,
-    dashes,
     heading,
     inline,
-    shades,
+    own,
+    styled,
 )
-from omb_py.analysis.points import caption_part
+from omb_py.analysis.points import common
 from omb_py.analysis.samples import Series, by_size, measurements
-from omb_py.core.errors import OmbError, UsageError
+from omb_py.core.errors import UsageError
 from omb_py.core.text.units import size_text, value_text
 
 TITLES = {"samples": "every iteration", "ecdf": "distribution of samples"}
@@ -42,39 +43,28 @@ TAIL = 99.0
 
 def sample_charts(
     series: Sequence[Series], kind: str, sizes: Sequence[int] = ()
-) -> dict[str, Chart]:
-    """A figure for each measurement, by name; of these message sizes, or of all.
+) -> Iterator[Chart]:
+    """A figure for each measurement, of these message sizes or of all.
 
-    Raises `UsageError` for a message size that no series has, `OmbError` where there is none.
+    Raises `UsageError` for a message size that no series has.
     """
     if missing := [size for size in sizes if size not in {one.size for one in series}]:
         raise UsageError(f"no sample has a message size of {missing[0]} bytes")
-    found: dict[str, Chart] = {}
     for members in measurements(series):
         chosen = [group for size, group in by_size(members).items() if not sizes or size in sizes]
         most = MAX_LINES if kind == "ecdf" else MAX_PANELS
         for first in range(0, len(chosen), most):
-            chart = sample_chart(kind, chosen[first : first + most])
-            names = (f"{chart.name}-{number}" for number in range(2, len(found) + 3))
-            found[next(name for name in (chart.name, *names) if name not in found)] = chart
-    if not found:
-        raise OmbError("there is no sample to draw")
-    return found
+            yield sample_chart(kind, chosen[first : first + most])
 
 
 def sample_chart(kind: str, panels: Sequence[Sequence[Series]]) -> Chart:
     """A figure of the series of some sizes."""
     every = [one for members in panels for one in members]
     shared = every[0].shared
-    facts = [
-        caption_part(column, shared[column])
-        for column in ("binding", "buffer", "mpi_type", "ranks", "window", "variant")
-        if shared[column] is not None
-    ]
     counts = {len(one.samples) for one in every}
     thinned = max(one.every for one in every)
     caption = [
-        " · ".join(facts),
+        " · ".join(common(pd.DataFrame([shared]), ())),
         f"{min(counts)} samples" + f" to {max(counts)}" * (len(counts) > 1) + " a rank",
         f"One of up to {thinned} iterations was kept" * (thinned > 1),
     ]
@@ -89,14 +79,13 @@ def sample_chart(kind: str, panels: Sequence[Sequence[Series]]) -> Chart:
         error = max(one.start_error for one in every)
         caption.append(f"Starts are right to {1e3 * error:.2g} ms or better")
         tables = [pd.concat(some(one) for one in members) for members in panels]
-    for number, (table, members) in enumerate(zip(tables, panels, strict=True)):
-        table["panel"] = number
-        table["title"] = "" if members[0].size is None else size_text(members[0].size)
+    for style, (table, members) in enumerate(zip(tables, panels, strict=True)):
+        size = members[0].size
+        table[["style", "title"]] = style, "" if size is None else size_text(size)
     data = pd.concat(tables, ignore_index=True)
     title = f"{shared['benchmark']}: {TITLES[kind]}"
     layout = partial(distribution if kind == "ecdf" else iterations, data)
-    name = f"{plain(str(shared['benchmark']))}-{kind}"
-    return Chart(name, title, tuple(caption), data, layout)
+    return Chart(stem(shared["benchmark"], kind), title, tuple(caption), data, layout)
 
 
 def some(series: Series) -> pd.DataFrame:
@@ -127,37 +116,37 @@ def distribution(data: pd.DataFrame, page: Page) -> Layout:
     """The share of samples that are not above a time, a line for each message size."""
     across = value_axis(data["x"].tolist(), TIMES, vertical=False)
     up = value_axis([100.0], Measure("Samples not above", "%"))
-    styles = {title: number for number, title in enumerate(dict.fromkeys(data["title"]))}
     width = page.panel(1, up.left, 0)
-    base = alt.Chart(inline(data), width=width, height=max(120.0, 0.45 * width))
+    base = alt.Chart(inline(styled(data, page)), width=width, height=max(120.0, 0.45 * width))
     view = base.mark_line(interpolate="step-after", strokeWidth=1.1).encode(
         alt.X("x:Q", scale=across.scale, axis=across.axis()),
         alt.Y("y:Q", scale=up.scale, axis=up.axis(up.left)),
-        color=alt.Color("title:N", scale=shades(styles, page), legend=None),
-        strokeDash=alt.StrokeDash("title:N", scale=dashes(styles), legend=None),
+        own(alt.Color, "color"),
+        own(alt.StrokeDash, "dash"),
         order="y:Q",
     )
+    styles = dict(zip(data["title"], data["style"], strict=True))
     return Layout([view], up.left, legend=styles if len(styles) > 1 else None, mark="dash")
 
 
 def iterations(data: pd.DataFrame, page: Page) -> Layout:
     """Samples over their starts, a panel for each size; beyond `MAX_LINES` ranks all alike."""
-    parts = [part for _, part in data.groupby("panel")]
+    parts = [part for _, part in data.groupby("style")]
     columns = page.columns(len(parts))
     axes = [value_axis(part["y"].tolist(), TIMES) for part in parts]
     left = max(axis.left for axis in axes)
     width = page.panel(columns, left, GAP + left)
     ranks = sorted(data["rank"].unique())
     many = len(ranks) > MAX_LINES
-    styles = {f"rank {rank}": 0 if many else number for number, rank in enumerate(ranks)}
-    color = alt.Color("rank:N", scale=shades(styles, page), legend=None)
+    styles = {f"rank {rank}": number for number, rank in enumerate(ranks)}
     time = alt.Axis(title="Start (s)", tickCount=width / 45, labelOverlap="greedy", format="~r")
     x = alt.X("x:Q", axis=time, scale=alt.Scale(zero=False, nice=False, padding=6))
     views = []
     for part, axis in zip(parts, axes, strict=True):
-        rows = part[["x", "y"]].assign(rank="rank " + part["rank"].map(str))
+        rows = styled(part.assign(style=0 if many else part["rank"].map(ranks.index)), page)
         y = alt.Y("y:Q", scale=axis.scale, axis=axis.axis(left))
-        points = alt.Chart(inline(rows)).mark_circle(size=3, opacity=0.6).encode(x, y, color=color)
+        points = alt.Chart(inline(rows[["x", "y", "color"]])).mark_circle(size=3, opacity=0.6)
+        points = points.encode(x, y, own(alt.Color, "color"))
         size = {"width": width, "height": max(100.0, 0.5 * width)}
         views.append(points.properties(**size, **heading(str(part["title"].iloc[0]), width)))
     several = len(ranks) > 1 and not many

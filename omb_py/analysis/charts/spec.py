@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import resources
 from math import ceil
 from typing import Any, Literal
@@ -27,11 +28,14 @@ FORMATS = ("png", "svg", "pdf")
 
 STYLE = json.loads((resources.files("omb_py.analysis.charts") / "style.json").read_text("utf-8"))
 """Vega's ``config``, ``colors`` of each theme, and by number of a line's style the paths of
-``markers``, the same ``small``, ``dashes`` and ``handles``, the pieces of lines in legends. The
-last dashes and handle are those of what lines are held against, the style -1."""
+``markers`` and the ``dashes``. The last dashes are those of what lines are held against, the style
+-1."""
 
 MAX_LINES = 8
 """Lines of one panel: as many as there are colours."""
+
+MAX_PANELS = 12
+"""Panels of one figure; more of them are figures of their own."""
 
 TITLE, TEXT, LABEL, SMALL = 9.0, 8.0, 7.5, 7.0
 """Sizes of text in points, at every width: a narrow figure has less in it, not smaller text."""
@@ -209,19 +213,19 @@ def style_numbers(names: Iterable[str]) -> dict[str, int]:
     return {name: found[name] if name in found else next(free) for name in names}
 
 
-def look(kind: str, style: int) -> Any:
-    """What `STYLE` has of a ``kind`` for a style."""
-    return STYLE[kind][style % MAX_LINES if style >= 0 else -1]
+def styled(rows: pd.DataFrame, page: Page) -> pd.DataFrame:
+    """Rows with the ``color``, ``dash`` and ``shape`` of their ``style``."""
+    styles = [int(style) for style in rows["style"]]
+    return rows.assign(
+        color=[page.color(style) for style in styles],
+        dash=[STYLE["dashes"][style % MAX_LINES if style >= 0 else -1] for style in styles],
+        shape=[STYLE["markers"][style % MAX_LINES] if style >= 0 else "" for style in styles],
+    )
 
 
-def shades(styles: Mapping[str, int], page: Page) -> alt.Scale:
-    """The scale of colours of lines."""
-    return alt.Scale(domain=list(styles), range=[page.color(at) for at in styles.values()])
-
-
-def dashes(styles: Mapping[str, int]) -> alt.Scale:
-    """The scale of dashes of lines."""
-    return alt.Scale(domain=list(styles), range=[look("dashes", at) for at in styles.values()])
+def own(channel: Any, name: str) -> Any:
+    """A channel whose values the rows have as they are."""
+    return channel(f"{name}:N", scale=None, legend=None)
 
 
 def legend_view(
@@ -239,30 +243,35 @@ def legend_view(
     room = room or page.room
     side = SQUARE if mark == "square" else HANDLE
     names = [wrap(name, LABEL, room - side - 4) for name in legend]
-    entry = widest(line for lines in names for line in lines) + side + 17
-    columns = ceil(len(names) / ceil(len(names) / max(1, int((room + 10) / entry))))
-    rows = [names[at : at + columns] for at in range(0, len(names), columns)]
-    height = sum(max(map(len, row)) for row in rows)
-    styles = dict(zip(map("\n".join, names), legend.values(), strict=True))
-    place: dict[str, Any] = {"orient": "none", "direction": "vertical", "legendX": -left}
-    place |= {"legendY": 0, "columns": columns, "symbolSize": side**2}
-    place |= {"clipHeight": 9.5} if height == len(rows) else {}
-    shown = alt.Legend(title=None, labelExpr="split(datum.label, '\\n')", **place)
-    paths = [look("handles", at) for at in styles.values()]
-    if mark != "dash":
-        small = [look("small", at) if at >= 0 else "" for at in styles.values()]
-        paths = [path + marker for path, marker in zip(paths, small, strict=True)]
-    if mark == "square":
-        paths = [look("markers", 1)] * len(styles)
-    shapes = alt.Scale(domain=list(styles), range=paths)
-    base = alt.Chart(inline([{"line": name} for name in styles]), width=1, height=10.5 * height - 2)
-    return base.mark_point(filled=True, opacity=0).encode(
-        x=alt.value(0),
-        y=alt.value(0),
-        fill=alt.Fill("line:N", scale=shades(styles, page), legend=shown),
-        stroke=alt.Stroke("line:N", scale=shades(styles, page), legend=shown),
-        shape=alt.Shape("line:N", scale=shapes, legend=shown),
+    entry = widest(line for lines in names for line in lines) + side + 12
+    columns = ceil(len(names) / ceil(len(names) / max(1, int((room + 8) / entry))))
+    entries: list[dict[str, Any]] = []
+    tall = 0
+    for first in range(0, len(names), columns):
+        row = names[first : first + columns]
+        entries += [
+            {"x": place * entry - left + 2, "y": 4 + 10.5 * tall, "text": lines}
+            for place, lines in enumerate(row)
+        ]
+        tall += max(map(len, row))
+    data = styled(pd.DataFrame(entries).assign(style=list(legend.values())), page)
+    data = data.assign(end=data["x"] + side - 2, middle=data["x"] + side / 2 - 1)
+    base = alt.Chart(inline(data), width=1, height=10.5 * tall)
+    base = base.encode(alt.Y("y:Q", scale=None, axis=None))
+    x = partial(alt.X, scale=None, axis=None)
+    text = base.mark_text(align="left", baseline="middle", dx=4, fontSize=LABEL, lineHeight=10.5)
+    lines = base.mark_rule(strokeWidth=1.1).encode(x("x:Q"), x2="end:Q")
+    points = base.transform_filter("datum.shape").mark_point(
+        filled=True, size=18 if mark == "line" else SQUARE**2, opacity=1
     )
+    shape = own(alt.Shape, "shape") if mark == "line" else alt.value(STYLE["markers"][1])
+    layers = [
+        lines.encode(own(alt.Color, "color"), own(alt.StrokeDash, "dash")),
+        points.encode(x("middle:Q"), own(alt.Color, "color"), shape=shape),
+        text.encode(x("end:Q"), text="text:N", color=alt.value(page.tint("ink"))),
+    ]
+    shown = {"line": layers, "dash": layers[::2], "square": layers[1:]}[mark]
+    return alt.layer(*shown)
 
 
 NARROW, BROAD = frozenset("fijlrtI.,:;'|()[]!/· "), frozenset("mwMW%@")

@@ -6,7 +6,6 @@ import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterator
 from math import log2, log10
 
 import click
@@ -54,23 +53,11 @@ def text(chart: Chart, width: int, height: int, colored: bool = False) -> str:
     ]
     for _, panel in chart.data.groupby("panel"):
         parts += [str(panel["title"].iloc[0])] * bool(panel["title"].iloc[0])
-        parts += legend(panel, width, colored)
+        for name, style in panel.drop_duplicates("line")[["line", "style"]].itertuples(index=False):
+            entry = f"{MARKERS[style]} {name}"
+            parts.append(click.style(entry, fg=COLORS[style]) if colored else entry)
         parts.append(plot(panel, x, measure, (width, height), colored))
     return "\n".join([*parts, *textwrap.wrap(chart.words, width)])
-
-
-def legend(panel: pd.DataFrame, width: int, colored: bool) -> Iterator[str]:
-    """The markers of lines with their names, as many lines as it takes."""
-    row: list[str] = []
-    room = width
-    for name, style in panel.groupby("line", sort=False)["style"].first().items():
-        if len(str(name)) + 4 > room and row:
-            yield "  ".join(row)
-            row, room = [], width
-        room -= len(str(name)) + 4
-        entry = f"{MARKERS[style % len(MARKERS)]} {name}"
-        row.append(click.style(entry, fg=COLORS[style % len(COLORS)]) if colored else entry)
-    yield "  ".join(row)
 
 
 def plot(
@@ -88,23 +75,21 @@ def plot(
     canvas.theme("simple")
     canvas.plot_size(*size)
     canvas.legend(False)
-    for _, line in shown.groupby("line", sort=False):
-        style = int(line["style"].iloc[0])
-        color, symbol = COLORS[style % len(COLORS)], MARKERS[style % len(MARKERS)]
-        signal = canvas.signal(
-            [places[at] for at in line["x"]],
-            [log10(value) if axis.logarithmic else value for value in line["value"]],
-            marker=plotext.marker(symbol, pixel="default" if color is None else color),
-        )
+
+    def height(value: float) -> float:
+        return log10(value) if axis.logarithmic else value
+
+    for (_, style), line in shown.groupby(["line", "style"], sort=False):
+        color = COLORS[int(style)]
+        marker = plotext.marker(MARKERS[int(style)], pixel="default" if color is None else color)
+        at = [places[x] for x in line["x"]]
+        signal = canvas.signal(at, [height(value) for value in line["value"]], marker=marker)
         signal.lines()
         canvas.draw(signal)
     ticks = ticks_along(x, every, size[0] / 8)
     canvas.ruler("x").ticks([places[at] for at in ticks], list(ticks.values()))
-    levels = axis.ticks
-    canvas.ruler("y").ticks(
-        [log10(level) if axis.logarithmic else level for level in levels],
-        [tick_text(level, measure) for level in levels],
-    )
+    levels = [height(level) for level in axis.ticks]
+    canvas.ruler("y").ticks(levels, [tick_text(level, measure) for level in axis.ticks])
     if not axis.logarithmic:
         canvas.ruler("y").lim(0, axis.high)
     return str(canvas.build().string(colorless=not colored)).rstrip("\n")

@@ -20,8 +20,8 @@ import vl_convert
 
 from omb_py.analysis import listing
 from omb_py.analysis.bounds import Bounds, beside_bounds
-from omb_py.analysis.charts.figures import Request, charts
-from omb_py.analysis.charts.groups import Choice
+from omb_py.analysis.charts.figures import charts
+from omb_py.analysis.charts.groups import Request
 from omb_py.analysis.charts.spec import STYLE, Chart
 from omb_py.analysis.compare.side_by_side import compare
 from omb_py.analysis.compare.summary import remarks, sentences, titles
@@ -108,7 +108,7 @@ def report(
     values = value_column(results.rows, statistic)
     if values.empty and results.overhead.empty and results.pairs.empty:
         raise OmbError("there is no row with a number: measure something first")
-    request = Request(choice=Choice(tuple(lines) or None, statistic=statistic), bounds=bounds)
+    request = Request(lines=tuple(lines) or None, statistic=statistic, bounds=bounds)
     drawn = [*charts(results, request).values(), *charts_of_samples(samples)]
     rows = pd.concat([table[NAMES] for table in (results.rows, results.overhead, results.pairs)])
     odd = anomalies.anomalies(values, results.runs, results.rows)
@@ -170,7 +170,7 @@ def charts_of_samples(series: Sequence[Series]) -> Iterator[Chart]:
     from omb_py.analysis.charts.samples import sample_charts
 
     for kind in ("samples", "ecdf") if series else ():
-        yield from sample_charts(series, kind).values()
+        yield from sample_charts(series, kind)
 
 
 def changes(compared: pd.DataFrame) -> Sheet:

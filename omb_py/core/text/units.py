@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 from math import floor, log10
+from typing import TypeAlias
 
 BINARY = ("B", "KiB", "MiB", "GiB", "TiB")
 DECIMAL = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+
+Steps: TypeAlias = tuple[tuple[float, str], ...]
+
+STEPS: dict[str, Steps] = {
+    "us": ((1e6, "s"), (1e3, "ms"), (1, "µs"), (1e-3, "ns")),
+    "MB/s": ((1e6, "TB/s"), (1e3, "GB/s"), (1, "MB/s"), (1e-3, "kB/s")),
+    "msg/s": ((1e9, "G msg/s"), (1e6, "M msg/s"), (1e3, "k msg/s"), (1, "msg/s")),
+}
+"""Units of values, the largest first, and how many of that in which results have them each is."""
 
 
 def size_text(nbytes: float) -> str:
@@ -41,13 +51,13 @@ def value_text(value: float, unit: str) -> str:
     >>> value_text(1500.0, "us"), value_text(0.25, "us"), value_text(12500.0, "MB/s")
     ('1.50 ms', '250 ns', '12.5 GB/s')
     """
-    steps = {
-        "us": ((1e6, "s"), (1e3, "ms"), (1, "µs"), (1e-3, "ns")),
-        "MB/s": ((1e6, "TB/s"), (1e3, "GB/s"), (1, "MB/s"), (1e-3, "kB/s")),
-        "msg/s": ((1e9, "G msg/s"), (1e6, "M msg/s"), (1e3, "k msg/s"), (1, "msg/s")),
-    }[unit]
-    scale, name = next((step for step in steps if abs(value) >= step[0]), steps[-1])
+    scale, name = unit_of(value, STEPS[unit])
     return f"{digits(value / scale)} {name}"
+
+
+def unit_of(value: float, steps: Steps) -> tuple[float, str]:
+    """The largest unit that is not above a value, else the smallest."""
+    return next((step for step in steps if abs(value) >= step[0]), steps[-1])
 
 
 def number(value: float | None) -> str:

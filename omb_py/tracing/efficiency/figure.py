@@ -55,8 +55,8 @@ def chart(series: Series) -> Chart:
         for at in series.points
         if (part := value(at)) is not None
     ]
-    data = pd.DataFrame(rows).assign(**dict.fromkeys(ENDS, nan))
-    ideal = data[["panel", "x"]].drop_duplicates().assign(line="100 %", value=100.0)
+    data = pd.DataFrame(rows).assign(**dict.fromkeys(ENDS, nan), band=True)
+    ideal = data[["panel", "x"]].drop_duplicates().assign(line="100 %", value=100.0, style=-1)
     first = series.points[0].run
     loading = " x data loading efficiency" * loads(series)
     facts = (

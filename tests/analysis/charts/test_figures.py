@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from omb_py.analysis import speedup
 from omb_py.analysis.charts import terminal
 from omb_py.analysis.charts.applications import application_charts
-from omb_py.analysis.charts.figures import Request, charts, figures, message_sizes
-from omb_py.analysis.charts.groups import Choice
-from omb_py.analysis.charts.maps import Ratio
+from omb_py.analysis.charts.figures import by_name, charts, figures
+from omb_py.analysis.charts.groups import Ratio, Request
 from omb_py.analysis.charts.spec import Chart
 from omb_py.analysis.table import Results, load, of_rows
 from omb_py.core.errors import OmbError, UsageError
@@ -53,7 +52,7 @@ def only(
 ) -> Chart:
     """The one chart there is."""
     divided = None if ratio is None else Ratio.parsed(ratio)
-    (chart,) = charts(found, Request(kind, Choice(**choice), sizes, divided)).values()
+    (chart,) = charts(found, Request(kind, sizes=sizes, ratio=divided, **choice)).values()
     return chart
 
 
@@ -102,7 +101,7 @@ class TestOverSizes:
             for ranks in (2, 4)
             for size in (1, 2)
         ]
-        found = charts(results(*rows), Request("size", Choice(("binding",))))
+        found = charts(results(*rows), Request("size", ("binding",)))
         assert set(found) == {"latency-2-ranks", "latency-4-ranks"}
         assert all(len(values(chart)) == 2 for chart in found.values())
 
@@ -124,7 +123,7 @@ class TestOverSizes:
 
     def test_latencies_and_bandwidths_never_share_an_axis(self) -> None:
         rows = [made for n in (1, 2) for made in (row(bytes=n), rate(bytes=n))]
-        found = charts(results(*rows), Request("size", Choice(("benchmark",))))
+        found = charts(results(*rows), Request("size", ("benchmark",)))
         assert sorted(measure(chart).unit for chart in found.values()) == ["MB/s", "us"]
 
     def test_what_a_suite_does_not_say_is_no_difference(self) -> None:
@@ -150,7 +149,7 @@ class TestRuns:
             assert point.value == pytest.approx(np.median(latencies))
             assert (point.spread_low, point.spread_high) == (min(latencies), max(latencies))
             assert point.runs == len(latencies)
-        assert f"Points are medians of up to {len(latencies)} runs' means" in chart.caption
+        assert f"Medians of up to {len(latencies)} runs' means" in chart.caption
         assert "Bands: the minimum to the maximum of the runs" in chart.caption
 
     def test_one_run_has_the_interval_and_the_spread_of_its_samples(self) -> None:
@@ -177,7 +176,9 @@ class TestRuns:
         usual = {"bytes": None, "benchmark": "barrier", **INTERVAL, **SAMPLES}
         rows = [row(binding="native", **usual), *(row(run=run, **usual) for run in ("a", "b"))]
         mark = only(results(*rows), "parts").caption[-1]
-        assert mark.startswith("Whiskers: the minimum and maximum of the runs; of single runs, 95")
+        assert mark.startswith(
+            "Whiskers: the minimum to the maximum of the runs; of single runs, 95"
+        )
 
 
 class TestOverRanks:
@@ -195,7 +196,7 @@ class TestOverRanks:
         assert values(chart)["64 B"] == [(2, 128), (4, 256), (8, 512)]
 
     def test_sizes_can_be_named(self) -> None:
-        chart = only(results(*self.rows), "ranks", message_sizes(["2", "32"]))
+        chart = only(results(*self.rows), "ranks", (2, 32))
         assert list(values(chart)) == ["2 B", "32 B"]
 
     def test_hosts_that_grow_with_ranks_do_not_tear_a_line(self) -> None:
@@ -213,16 +214,15 @@ class TestOverRanks:
         runs, _ = speedup.load([RESULTS / "applications-mpich.csv"])
         found = speedup.speedups(runs)
         kmeans = found[found["application"] == "kmeans"]
-        chart = application_charts(found)["kmeans-speedup"]
+        chart = by_name(application_charts(found))["kmeans-speedup"]
         assert chart.data["value"].tolist() == kmeans["speedup"].dropna().tolist()
         rows = [row for rows in chart.specification()["datasets"].values() for row in rows]
         ideal = [
             (row["x"], row["value"]) for row in rows if row.get("line") == "ideal" and "x" in row
         ]
         assert ideal == [(ranks, ranks) for ranks in (1, 2, 4, 8)]
-        bars = (
-            application_charts(found, "phases")["kmeans-phases"].data.groupby("line")["end"].max()
-        )
+        phases = by_name(application_charts(found, "phases"))["kmeans-phases"]
+        bars = phases.data.groupby("line")["end"].max()
         assert bars.tolist() == [pytest.approx(100)] * 4
 
 
@@ -404,9 +404,8 @@ class TestTerminal:
             assert "\x1b" not in text
             assert max(map(len, text.splitlines())) <= 80
         text = terminal.text(only(results(*self.rows), "size"), 80, 20)
-        assert {"● native  ■ buffer", "latency: Latency, mean over message size"} <= set(
-            text.splitlines()
-        )
+        names = {"● native", "■ buffer", "latency: Latency, mean over message size"}
+        assert names <= set(text.splitlines())
         assert "0 B" in text
         assert "1 MiB" in text
 
@@ -461,5 +460,5 @@ class TestRequests:
     def test_drawing_leaves_the_rows_as_they_are(self) -> None:
         found = load(RESULTS / "two-core-vm.csv")
         before = found.rows.copy()
-        assert charts(found, Request("heat", Choice(("mpi",), value="rate")))
+        assert charts(found, Request("heat", ("mpi",), value="rate"))
         pd.testing.assert_frame_equal(found.rows, before)

@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.analysis.charts.axes import Measure, ticks_along, value_axis
-from omb_py.analysis.charts.figures import Request, charts
-from omb_py.analysis.charts.groups import Choice
-from omb_py.analysis.charts.maps import Ratio
+from omb_py.analysis.charts.figures import charts
+from omb_py.analysis.charts.groups import Ratio, Request
 from omb_py.analysis.charts.spec import MAX_LINES, STYLE, Chart, Page, wrap
 from omb_py.analysis.points import BINDINGS
 from omb_py.analysis.table import Results, load, of_rows
@@ -110,29 +109,34 @@ def test_a_specification_needs_no_other_place() -> None:
 def test_a_panel_is_a_library_or_a_number_of_ranks(found: Results, titles: list[str]) -> None:
     (chart,) = drawn(found, kind="size")
     assert list(dict.fromkeys(chart.data["title"])) == titles
-    legend, panels, _ = chart.specification(captioned=True)["vconcat"]
+    _, panels, _ = chart.specification(captioned=True)["vconcat"]
     assert len(panels["concat"]) == 3
-    names = legend["encoding"]["fill"]["scale"]["domain"]
-    assert sorted(names) == sorted(set(chart.data["line"]))
+    assert legends(chart) == [list(dict.fromkeys(chart.data["line"]))]
 
 
 def test_a_line_has_one_style_in_all_panels() -> None:
     (chart,) = drawn(lines(7, 3, sizes=(1, 2)), kind="size")
     assert (chart.data.groupby("line")["style"].nunique() == 1).all()
-    colors = [one["scale"] for one in encodings(chart.specification(), "color")]
-    pairs = {pair for one in colors for pair in zip(one["domain"], one["range"], strict=True)}
+    rows = [row for rows in chart.specification()["datasets"].values() for row in rows]
+    pairs = {(row["line"], row["color"]) for row in rows if "line" in row}
     assert len(pairs) == len({color for _, color in pairs}) == 7
+
+
+def legends(chart: Chart) -> list[list[str]]:
+    """The names in each legend."""
+    every = chart.specification()["datasets"].values()
+    return [[" ".join(row["text"]) for row in rows] for rows in every if "middle" in rows[0]]
 
 
 def test_legends_are_views_beside_the_panels() -> None:
     for found, count in ((lines(4, sizes=(1, 2)), 1), (lines(30, sizes=(1, 2)), 4)):
         (chart,) = drawn(found, kind="size")
-        legends = [one for one in encodings(chart.specification(), "fill") if one.get("legend")]
-        assert len(legends) == count
-        assert all(len(one["scale"]["domain"]) <= MAX_LINES for one in legends)
-        panels = encodings(chart.specification(), "color")
-        assert panels
-        assert all(one["legend"] is None for one in panels)
+        assert len(legends(chart)) == count
+        assert all(len(names) <= MAX_LINES for names in legends(chart))
+        channels = [
+            one for name in ("color", "shape") for one in encodings(chart.specification(), name)
+        ]
+        assert all(one.get("legend") is None for one in channels)
 
 
 def test_no_two_lines_of_a_panel_share_a_colour() -> None:
@@ -211,7 +215,7 @@ def test_words_longer_than_a_line_are_cut() -> None:
 
 
 def test_two_libraries_may_be_one_choice() -> None:
-    found = charts(lines(1, 2, sizes=(1, 2)), Request("size", Choice(("mpi",))))
+    found = charts(lines(1, 2, sizes=(1, 2)), Request("size", ("mpi",)))
     assert set(found) == {"latency"}
 
 
