@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,6 @@ class Series:
     shared: dict[str, Any]
     size: int | None
     rank: int
-    iterations: NDArray[np.int64]
     starts: Numbers
     samples: Numbers
     every: int
@@ -96,7 +95,6 @@ def series_of(frame: pd.DataFrame) -> Iterator[Series]:
             {name: values[name] for name in MEASUREMENT},
             None if size is None else int(size),
             int(values["rank"]),
-            part["iteration"].to_numpy(np.int64),
             part["start_us"].to_numpy(np.float64) / 1e6,
             part["sample_us"].to_numpy(np.float64),
             int(part["every"].iloc[0]),
@@ -104,17 +102,10 @@ def series_of(frame: pd.DataFrame) -> Iterator[Series]:
         )
 
 
-def measurements(series: Sequence[Series]) -> list[list[Series]]:
-    """Series apart by what was measured; those of one figure are together."""
-    found: dict[tuple[Any, ...], list[Series]] = {}
+def measurements(series: Iterable[Series]) -> list[dict[int | None, list[Series]]]:
+    """Series apart by what was measured, those of one figure together, by their message size."""
+    found: dict[tuple[Any, ...], dict[int | None, list[Series]]] = {}
     for one in series:
-        found.setdefault(tuple(one.shared.values()), []).append(one)
+        sizes = found.setdefault(tuple(one.shared.values()), {})
+        sizes.setdefault(one.size, []).append(one)
     return list(found.values())
-
-
-def by_size(series: Sequence[Series]) -> dict[int | None, list[Series]]:
-    """Series by their message size."""
-    found: dict[int | None, list[Series]] = {}
-    for one in series:
-        found.setdefault(one.size, []).append(one)
-    return found

@@ -63,6 +63,15 @@ def listed(_: click.Context, __: click.Parameter, text: str | None) -> tuple[str
     return tuple(word.strip() for word in text.split(",") if word.strip())
 
 
+lines_option = click.option(
+    "--lines",
+    callback=listed,
+    metavar="COLUMN[,...]",
+    help="Columns that distinguish lines, as in buffer,binding or file; others make separate "
+    "figures. By default all that differ.",
+)
+
+
 def input_options(command: Command) -> Command:
     """`row_options` and ``--statistic``."""
     statistic = click.option(

@@ -11,7 +11,7 @@ from omb_py.cli.analysis_options import (
     find_bounds,
     input_options,
     launch_spread_option,
-    listed,
+    lines_option,
     name_option,
     read,
 )
@@ -31,13 +31,7 @@ from omb_py.core.text import files
 @click.option("--base", help="File or folder of results to compare with.")
 @launch_spread_option
 @click.option("--title", help="The page's heading.")
-@click.option(
-    "--lines",
-    callback=listed,
-    metavar="COLUMN[,...]",
-    help="Columns that distinguish lines, as in buffer,binding or file; others make separate "
-    "figures. By default all that differ.",
-)
+@lines_option
 @bounds_option
 @name_option
 @input_options

@@ -19,7 +19,7 @@ def series(samples: Numbers, size: int | None = 8, rank: int = 0) -> Series:
     durations = samples * 1e-6
     starts = np.concatenate([[0.0], np.cumsum(durations + GAP)[:-1]])
     shared: dict[str, Any] = dict.fromkeys(MEASUREMENT) | {"benchmark": "latency", "ranks": 2}
-    return Series(shared, size, rank, np.arange(len(samples)), starts, samples, 1, 0.0)
+    return Series(shared, size, rank, starts, samples, 1, 0.0)
 
 
 def lognormal(generator: np.random.Generator, count: int, spread: float = 0.3) -> Numbers:
@@ -44,7 +44,8 @@ def write(path: Path, *members: Series) -> None:
         rows = np.zeros(len(one.samples), DTYPE)
         rows["run"], rows["benchmark"], rows["binding"] = b"run", b"latency", b"buffer"
         rows["bytes"], rows["ranks"], rows["window"] = one.size, 2, -1
-        rows["rank"], rows["iteration"], rows["every"] = one.rank, one.iterations, one.every
+        rows["rank"], rows["every"] = one.rank, one.every
+        rows["iteration"] = np.arange(len(one.samples))
         rows["start_us"], rows["sample_us"] = one.starts * 1e6, one.samples
         file.append(rows)
     file.finish()

@@ -25,7 +25,7 @@ from omb_py.analysis.charts.spec import (
     styled,
 )
 from omb_py.analysis.points import common
-from omb_py.analysis.samples import Series, by_size, measurements
+from omb_py.analysis.samples import Series, measurements
 from omb_py.core.errors import UsageError
 from omb_py.core.text.units import size_text, value_text
 
@@ -50,8 +50,8 @@ def sample_charts(
     """
     if missing := [size for size in sizes if size not in {one.size for one in series}]:
         raise UsageError(f"no sample has a message size of {missing[0]} bytes")
-    for members in measurements(series):
-        chosen = [group for size, group in by_size(members).items() if not sizes or size in sizes]
+    for by_size in measurements(series):
+        chosen = [group for size, group in by_size.items() if not sizes or size in sizes]
         most = MAX_LINES if kind == "ecdf" else MAX_PANELS
         for first in range(0, len(chosen), most):
             yield sample_chart(kind, chosen[first : first + most])
