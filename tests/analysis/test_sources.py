@@ -84,7 +84,8 @@ class TestFilesThatDoNotSayWhatTheyAreOf:
     ) -> None:
         values = value_column(load(two_libraries).rows)
         assert set(values["value"]) == {1.53, 0.18}
-        assert [cells[1] for cells in key_numbers(values).rows] == ["180 ns", "1.53 µs"]
+        (number,) = key_numbers(values)
+        assert [line.value for line in number.lines] == ["180 ns", "1.53 µs"]
 
     def test_are_named_in_a_note_with_what_to_do(
         self, two_libraries: list[Path], tmp_path: Path

@@ -165,11 +165,26 @@ def sheets(found: Sequence[Anomaly], values: pd.DataFrame) -> Iterator[Sheet]:
         )
 
 
-def trust(found: Sequence[Anomaly]) -> str:
-    """What anomalies mean for all numbers, in a sentence."""
+def trust(
+    found: Sequence[Anomaly],
+    values: pd.DataFrame,
+    runs: Mapping[str, Mapping[str, str]],
+    rows: pd.DataFrame,
+) -> str:
+    """What anomalies mean for all numbers; without any, what was looked for in how many rows."""
     for severity, meaning in SEVERITIES.items():
         kinds = [one.kind for one in found if one.severity == severity]
         if kinds:
             named = (f"{kind} ({kinds.count(kind)})" for kind in dict.fromkeys(kinds))
             return f"Some numbers {meaning}: {', '.join(named)}."
-    return "No finding speaks against the numbers."
+    looked = {
+        "failed validations": (int(rows["validation"].notna().sum()), "row"),
+        "crowded hosts": (sum("hosts" in data for data in runs.values()), "run"),
+        "busy hosts": (sum("other_processes" in data for data in runs.values()), "run"),
+        "uncertain medians": (int(values["high"].notna().sum()), "row"),
+        "slow ranks": (int(values["latency_max_us"].notna().sum()), "row"),
+    }
+    where = [f"{what} in {count(*of)}" for what, of in looked.items() if of[0]]
+    if not where:
+        return "Nothing tells whether to believe these numbers: no validation, interval or host."
+    return f"Looked for, and not found: {', '.join(where)}."

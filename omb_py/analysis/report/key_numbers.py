@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from math import log2
 
 import numpy as np
@@ -10,7 +11,6 @@ import pandas as pd
 
 from omb_py.analysis.points import ENDS, SERIES, distinctions, group_ids, label, points_of
 from omb_py.analysis.values import measured
-from omb_py.core.text.tables import Sheet
 from omb_py.core.text.units import digits, size_text, value_text
 from omb_py.core.text.words import count
 from omb_py.results.columns import CONFIGURATION, EXPERIMENT
@@ -32,29 +32,46 @@ SETUP = ("source", "suite", "mpi", "binding", "buffer")
 """Columns of a setup: the commonest one decides what is the same for lines by named columns."""
 
 
+@dataclass(frozen=True)
+class Line:
+    """A line's value in words, how well it is known, and how it compares with the base.
+
+    ``length`` is that of its bar, 100 of the best line.
+    """
+
+    name: str
+    value: str
+    spread: str
+    change: str
+    length: float
+
+
+@dataclass(frozen=True)
+class KeyNumber:
+    """A number that people know a machine by: of ``count`` lines up to `MAX_LINES`, best first."""
+
+    title: str
+    lines: tuple[Line, ...]
+    count: int
+
+
 def key_numbers(
     values: pd.DataFrame, columns: Sequence[str] = (), compared: pd.DataFrame | None = None
-) -> Sheet:
+) -> list[KeyNumber]:
     """The numbers of `KNOWN` that rows have; where they have none, those of other benchmarks.
 
-    Of each number the best lines. ``values`` are rows with their numbers (`value_column`),
-    ``columns`` those that distinguish lines, none for all of `CONFIGURATION`, ``compared`` is what
-    `compare` found.
+    ``values`` are rows with their numbers (`value_column`), ``columns`` those that distinguish
+    lines, none for all of `CONFIGURATION`, ``compared`` is what `compare` found.
     """
     setups = pd.Series(group_ids(values[name] for name in SETUP), index=values.index)
     every = values.assign(common=setups.map(setups.value_counts()))
     there = every["benchmark"].value_counts().index
     known: list[tuple[str, str, int | None]] = [item for item in KNOWN if item[1] in there]
     known = known or [(str(name), str(name), None) for name in there[: len(KNOWN)]]
-    rows = [
-        line
+    return [
+        best_lines(name, size, every[every["benchmark"] == of], columns, compared)
         for name, of, size in known
-        for line in best_lines(name, size, every[every["benchmark"] == of], columns, compared)
     ]
-    heads: tuple[str, ...] = ("number", "value", "line", "spread", "beside the base")
-    if compared is None:
-        heads, rows = heads[:-1], [row[:-1] for row in rows]
-    return Sheet("Key numbers", heads, tuple(rows), left=len(heads))
 
 
 def best_lines(
@@ -63,8 +80,8 @@ def best_lines(
     frame: pd.DataFrame,
     columns: Sequence[str],
     compared: pd.DataFrame | None,
-) -> Iterator[tuple[str, ...]]:
-    """Cells of the best lines of one benchmark, at ``size`` or the nearest that they have."""
+) -> KeyNumber:
+    """The best lines of one benchmark, at ``size`` or the nearest that they have."""
     if name == "Message rate" and frame["messages_per_s"].notna().all():
         frame = measured(frame, "rate", str(frame["statistic"].iloc[0]))
     unit = str(frame["unit"].iloc[0])
@@ -76,19 +93,22 @@ def best_lines(
     frame = frame.sort_values("value", ascending=lower, kind="stable")
     named = distinctions(frame) or ["binding", "buffer", "mpi"]
     ranks = frame["ranks"].dropna().unique()
-    parts = [name]
+    title = name
     if not pd.isna(frame["bytes"].iloc[0]):
-        parts.append(f"at {size_text(frame['bytes'].iloc[0])}")
-    title = " ".join(parts) + (f", {count(int(ranks[0]), 'rank')}" if len(ranks) == 1 else "")
-    for place, (_, point) in enumerate(frame.head(MAX_LINES).iterrows()):
-        best = f" (best of {len(frame)})" if place == 0 < len(frame) - 1 else ""
-        yield (
-            title,
+        title += f" at {size_text(frame['bytes'].iloc[0])}"
+    title += f", {count(int(ranks[0]), 'rank')}" if len(ranks) == 1 else ""
+    best = frame["value"].iloc[0]
+    lines = tuple(
+        Line(
+            label(point[named], named),
             value_text(point["value"], unit),
-            label(point[named], named) + best,
             spread(point),
             "" if compared is None else change(point, compared),
+            100 * min(best / point["value"], point["value"] / best),
         )
+        for _, point in frame.head(MAX_LINES).iterrows()
+    )
+    return KeyNumber(title, lines, len(frame))
 
 
 def at_nearest_size(frame: pd.DataFrame, wanted: int) -> pd.DataFrame:

@@ -27,7 +27,7 @@ from omb_py.analysis.compare.side_by_side import compare
 from omb_py.analysis.compare.summary import remarks, sentences, titles
 from omb_py.analysis.compare.text import line
 from omb_py.analysis.report import anomalies
-from omb_py.analysis.report.key_numbers import key_numbers
+from omb_py.analysis.report.key_numbers import KeyNumber, key_numbers
 from omb_py.analysis.report.runs import origin, places
 from omb_py.analysis.sources import short_names
 from omb_py.analysis.table import Results
@@ -65,13 +65,14 @@ NAMES = ["run", "file", "benchmark", "suite", "mpi", "ranks"]
 class Section:
     """A part of the page: what its heading and a sentence say, and tables.
 
-    ``folded`` tables are open only if they are asked for.
+    ``folded`` tables are open only if they are asked for; ``cards`` are key numbers.
     """
 
     title: str
     words: str = ""
     tables: Sequence[Sheet] = ()
     folded: bool = False
+    cards: Sequence[KeyNumber] = ()
 
 
 def report(
@@ -115,8 +116,8 @@ def report(
     verdicts = [] if compared is None else list(sentences(compared).values())
     parts = []
     if len(values):
-        best = key_numbers(values, lines, compared)
-        parts.append(Section("Key numbers", "The best lines of each, the best first.", [best]))
+        words = "A longer bar is better: a lower latency, a higher bandwidth or rate."
+        parts.append(Section("Key numbers", words, cards=key_numbers(values, lines, compared)))
     bounded = None if bounds is None else beside_bounds(results.rows, bounds)
     if bounded is not None:
         parts.append(Section("Bounds", f"{bounded.above}.", [bounded]))
@@ -124,8 +125,9 @@ def report(
         words = ". ".join([*verdicts, *remarks(compared)])
         changed = changes(compared)
         parts.append(Section("Comparison", f"{words}.", [changed] if changed.rows else []))
+    trust = anomalies.trust(odd, values, results.runs, results.rows)
     found = list(anomalies.sheets(odd, values))
-    parts.append(Section("Findings", anomalies.trust(odd), found, folded=True))
+    parts.append(Section("Findings", trust, found, folded=True))
     parts += [Section("Figures")] * bool(drawn)
     limit = max(10, MAX_ROWS // max(1, rows["benchmark"].nunique()))
     tables = list(listing.sheets(results, limit=limit))
@@ -137,7 +139,7 @@ def report(
         drawn,
         title=title or "MPI performance from Python",
         failed=sum(one.severity == "error" for one in odd),
-        lead=". ".join([*verdicts, anomalies.trust(odd)]),
+        lead=". ".join([*verdicts, trust]),
         origin=origin(rows, results.runs),
     )
 

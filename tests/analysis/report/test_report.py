@@ -119,7 +119,7 @@ def test_headings_have_an_order_and_no_level_is_left_out(quiet: Results) -> None
 @pytest.mark.parametrize(
     ("columns", "sentence"),
     [
-        ({}, "No finding speaks against the numbers."),
+        ({}, "Looked for, and not found: uncertain medians in 1 row, slow ranks in 1 row."),
         ({"latency_max_us": 30.0}, "Some numbers may mislead: slow rank (1)."),
         ({"validation": "Fail"}, "Some numbers are wrong: failed validation (1)."),
     ],
@@ -128,6 +128,12 @@ def test_one_sentence_says_whether_numbers_can_be_trusted(
     tmp_path: Path, columns: dict[str, Any], sentence: str
 ) -> None:
     assert sentence in visible(report(read(tmp_path, [row(8, **columns)])))
+
+
+def test_where_nothing_could_be_looked_at_that_is_said(tmp_path: Path) -> None:
+    text = tmp_path / "osu.txt"
+    text.write_text("# OSU MPI Latency Test v7.4\n# Size          Latency (us)\n8      1.53\n")
+    assert "Nothing tells whether to believe these numbers" in visible(report(load(text)))
 
 
 def test_one_sentence_says_how_results_compare_with_their_base(tmp_path: Path) -> None:
