@@ -31,7 +31,6 @@ from omb_py.options.types import BYTES, PRECISION, SIZE_LIST, SIZE_RANGE, Second
 if TYPE_CHECKING:
     import pandas as pd
 
-    from omb_py.analysis.compare.side_by_side import Side
     from omb_py.analysis.compare.summary import Guard
     from omb_py.benchmarks import Benchmark
     from omb_py.core.text.tables import Target
@@ -176,8 +175,8 @@ def command(ctx: click.Context, /, **values: Any) -> None:
     )
     note = ""
     if values["native"] is None:
-        sides, names = from_files(values)
-        points = judge(*sides, names=names)
+        tables, names = from_files(values)
+        points = judge(*tables, names=names)
     else:
         points, names, note = from_turns(values, judge)
     known = find_bounds(values["bounds_file"], () if values["native"] else values["arguments"])
@@ -193,21 +192,21 @@ def command(ctx: click.Context, /, **values: Any) -> None:
     ctx.exit(0 if guard is None else guard.exit_code)
 
 
-def from_files(values: dict[str, Any]) -> tuple[list[Side], list[str]]:
-    """What each argument measured, without its other rows, and its name."""
-    from omb_py.analysis.compare.side_by_side import TAIL_COLUMNS, measured, names_of
+def from_files(values: dict[str, Any]) -> tuple[list[pd.DataFrame], list[str]]:
+    """The rows of each argument, and its name."""
+    from omb_py.analysis.compare.side_by_side import TAIL_COLUMNS, names_of
     from omb_py.analysis.sources import argument_names
 
     paths = values["arguments"]
     if len(paths) < 2:
         raise UsageError("name a BASE and at least one OTHER: two files or folders of results")
     names = names_of(paths, argument_names(paths, values["names"]))
-    sides = []
-    for path, name in zip(paths, names, strict=True):
+    tables = []
+    for path in paths:
         results = read([path], values["where"], values["assume"], columns=TAIL_COLUMNS)
         note_others(results, "compare")
-        sides.append(measured(results.rows, name))
-    return sides, names
+        tables.append(results.rows)
+    return tables, names
 
 
 def from_turns(

@@ -32,9 +32,7 @@ Row: TypeAlias = dict[str, Any]
 """A row of a table, None where a value is missing; ``kind`` is its number."""
 
 
-def pair(
-    base: pd.DataFrame, other: pd.DataFrame, names: tuple[str, str]
-) -> tuple[pd.DataFrame, pd.DataFrame]:
+def pair(base: pd.DataFrame, other: pd.DataFrame, names: tuple[str, str]) -> pd.DataFrame:
     """Pair the rows of two tables, which ``names`` calls by name in errors.
 
     Rows of a pair agree in the columns of `EXPERIMENT`; one that a table does not say of a
@@ -42,10 +40,10 @@ def pair(
     varies within both tables must agree, too; one that varies within one of them or none is what is
     compared. Message sizes are not looked at.
 
-    Returns for each table the ``pair`` that rows (``kind``) belong to: one experiment in one
-    configuration of each table. A row may belong to several pairs; one that nothing is compared
-    with belongs to a pair that only its own table has. Raises `UsageError` where that leaves a
-    choice, or no pair.
+    Returns the number of each ``pair`` with its rows ``kind_x`` of base and ``kind_y`` of other,
+    one experiment in one configuration of each table. A row may belong to several pairs; one that
+    nothing is compared with is a pair with nothing. Raises `UsageError` where that leaves a choice,
+    or no pair.
     """
     tables = [rows_of(base), rows_of(other)]
     varied = varied_in_both(tables)
@@ -55,12 +53,8 @@ def pair(
         found += pairs_of(sides, varied, names)
     if not any(None not in kinds for kinds in found):
         raise UsageError(nothing_in_common(tables, names))
-    numbered = [
-        [(kinds[side], number) for number, kinds in enumerate(found) if kinds[side] is not None]
-        for side in range(2)
-    ]
-    first, second = (pd.DataFrame(side, columns=["kind", "pair"], dtype=int) for side in numbered)
-    return first, second
+    pairs = pd.DataFrame(found, columns=["kind_x", "kind_y"], dtype="Int64")
+    return pairs.rename_axis("pair").reset_index()
 
 
 def rows_of(frame: pd.DataFrame) -> list[Row]:

@@ -18,7 +18,6 @@ from omb_py.analysis.values import NUMBERS, rounding, with_values
 from omb_py.analysis.verdict import (
     LAUNCHES_FOR_SPREAD,
     MARGIN,
-    Interval,
     adjusted,
     by_runs,
     by_samples,
@@ -49,7 +48,8 @@ TAIL_ITERATIONS = 1000
 """Iterations from which a 99th percentile is compared: ten of them are then above it."""
 
 SIZE_CLASSES = (1 << 10, 1 << 16)
-"""Largest message sizes in bytes of the small and the medium size class; above is large."""
+"""Largest message sizes in bytes of the small and the medium size class; above is large. What has
+no size is small."""
 
 IDENTITY = (*EXPERIMENT, *CONFIGURATION, "unit")
 
@@ -59,9 +59,9 @@ class Side:
     """One side of a comparison.
 
     ``kinds`` are the combinations of `IDENTITY` that were measured, a row each; ``runs`` has a row
-    for each row of results: ``kind`` (a row of ``kinds``), ``bytes``, ``mean``, ``median`` and
-    ``p99`` where it has them, ``low``, ``high`` and ``rounding``, missing where its number is not
-    above 0.
+    for each row of results: ``kind`` (a row of ``kinds``), ``bytes`` (-1 for none), ``mean``,
+    ``median`` and ``p99`` where it has them, ``low``, ``high`` and ``rounding``, missing where its
+    number is not above 0.
     """
 
     kinds: pd.DataFrame
@@ -77,8 +77,9 @@ class Rules:
     equal_within: float | None = MARGIN
 
 
-Source: TypeAlias = str | Path | pd.DataFrame | Side
-Pairs: TypeAlias = tuple[pd.DataFrame, pd.DataFrame]
+Source: TypeAlias = str | Path | pd.DataFrame
+ENDS = ("x", "y")
+"""Base and other in the columns of points and pairs."""
 
 
 def compare(
@@ -168,12 +169,8 @@ def compare(
 
 def side_of(source: Source, name: str) -> Side:
     """A side from what `compare` takes; ``name`` is for errors, which are those of `measured`."""
-    if isinstance(source, Side):
-        return source
-    return measured(
-        source if isinstance(source, pd.DataFrame) else load(source, columns=TAIL_COLUMNS).rows,
-        name,
-    )
+    is_read = isinstance(source, pd.DataFrame)
+    return measured(source if is_read else load(source, columns=TAIL_COLUMNS).rows, name)
 
 
 def names_of(sources: Sequence[Source], names: Sequence[str] | None) -> list[str]:
@@ -216,7 +213,8 @@ def measured(rows: pd.DataFrame, name: str) -> Side:
     means = with_values(numbers, "mean")
     if means["value"].isna().all():
         raise UsageError(f"{name} has no row of a benchmark with a number to compare")
-    runs = means[["run", "bytes"]].assign(
+    runs = means[["run"]].assign(
+        bytes=means["bytes"].astype("Float64").fillna(-1.0).astype(float),
         mean=means["value"],
         median=medians["value"].where((medians["statistic"] == "median") & (medians["value"] > 0)),
         low=medians["low"],
@@ -240,49 +238,38 @@ def tails(means: pd.DataFrame) -> pd.Series:
     return tail.where(means["lower_is_better"], rates).where(tail > 0)
 
 
-def against(base: Side, other: Side, pairs: Pairs, rules: Rules) -> pd.DataFrame:
+def against(base: Side, other: Side, pairs: pd.DataFrame, rules: Rules) -> pd.DataFrame:
     """A comparison's rows, without the other's name: all points of both."""
-    runs = [
-        side.runs.assign(size=side.runs["bytes"].astype("Float64").fillna(-1.0)).merge(
-            members, on="kind"
-        )
-        for side, members in zip((base, other), pairs, strict=True)
-    ]
-    numberless = [side[side["mean"].isna()] for side in runs]
-    runs = [side[side["mean"].notna()] for side in runs]
-    runs, statistics = chosen(runs, rules.statistic)
-    points = pd.merge(
-        *(points_of(side) for side in runs), on=["pair", "size"], how="outer", suffixes=("_x", "_y")
-    )
+    sides = dict(zip(ENDS, (base, other), strict=True))
+    every = {
+        end: side.runs.merge(pairs[["pair", f"kind_{end}"]], left_on="kind", right_on=f"kind_{end}")
+        for end, side in sides.items()
+    }
+    numbered = [side[side["mean"].notna()] for side in every.values()]
+    runs, statistics = chosen(numbered, rules.statistic)
+    points = pd.merge(*map(points_of, runs), on=["pair", "bytes"], how="outer")
     rows = [
-        side.kinds.reindex(points[f"kind_{end}"]).reset_index(drop=True)
-        for side, end in ((base, "x"), (other, "y"))
+        side.kinds.reindex(pairs[f"kind_{end}"]).set_axis(pairs["pair"])
+        for end, side in sides.items()
     ]
-    names = (*EXPERIMENT, "unit")
-    table = pd.DataFrame({name: either(rows[0][name], rows[1][name]) for name in names})
-    table["bytes"] = either(points["bytes_x"], points["bytes_y"])
+    facts = {name: either(rows[0][name], rows[1][name]) for name in (*EXPERIMENT, "unit")}
     for side, frame in zip(("base", "other"), rows, strict=True):
-        for name in CONFIGURATION:
-            table[f"{side}_{name}"] = frame[name]
-    for name in table.columns.difference(["bytes"]):
-        if table[name].isna().any() and table[name].notna().any():
-            # of points that one side has, what the other side says elsewhere
-            table[name] = table[name].groupby(points["pair"]).transform("first")
-    table["pair"] = points["pair"]
+        facts |= {f"{side}_{name}": frame[name] for name in CONFIGURATION}
+    table = pd.DataFrame(facts).reindex(points["pair"]).reset_index()
+    table["bytes"] = points["bytes"].where(points["bytes"] >= 0).astype("Int64")
     table["statistic"] = points["pair"].map(statistics)
     table["base"], table["value"] = points["value_x"], points["value_y"]
     table["difference"] = table["value"] - table["base"]
     table["runs_base"] = points["runs_x"].fillna(0).astype(int)
     table["runs_other"] = points["runs_y"].fillna(0).astype(int)
-    relative = [points[f"rounding_{end}"] / points[f"value_{end}"] for end in "xy"]
+    relative = [points[f"rounding_{end}"] / points[f"value_{end}"] for end in ENDS]
     table["rounding"] = combine(*relative).astype("float64")
     set_verdict(table, points, runs, rules)
-    for verdict, alone, side in (
-        (NO_BASE, ONLY_OTHER, numberless[0]),
-        (NO_OTHER, ONLY_BASE, numberless[1]),
-    ):
-        keys = [pd.MultiIndex.from_frame(frame[["pair", "size"]]) for frame in (points, side)]
-        table.loc[(table["verdict"] == alone) & keys[0].isin(keys[1]), "verdict"] = verdict
+    places = pd.MultiIndex.from_frame(points[["pair", "bytes"]])
+    for verdict, alone, side in ((NO_BASE, ONLY_OTHER, "x"), (NO_OTHER, ONLY_BASE, "y")):
+        without = every[side][every[side]["mean"].isna()]
+        there = places.isin(pd.MultiIndex.from_frame(without[["pair", "bytes"]]))
+        table.loc[(table["verdict"] == alone) & there, "verdict"] = verdict
     return table.sort_values(["pair", "bytes"], kind="stable", ignore_index=True)
 
 
@@ -312,24 +299,22 @@ def chosen(
         )
         side = side.assign(value=value)
         side.loc[of_run != "median", ["low", "high"]] = np.nan
-        found.append(side[side["value"].notna()].sort_values(["pair", "size"], kind="stable"))
+        found.append(side[side["value"].notna()].sort_values(["pair", "bytes"], kind="stable"))
     return found, names
 
 
 def points_of(runs: pd.DataFrame) -> pd.DataFrame:
     """The points of runs in order of pair and size: medians, the ends of all intervals, counts.
 
-    ``start`` is the place of a point's first run, ``kind`` what was measured there.
+    ``start`` is the place of a point's first run.
     """
-    groups = runs.groupby(["pair", "size"])
+    groups = runs.groupby(["pair", "bytes"])
     points = groups.agg(
         value=("value", "median"),
         low=("low", "min"),
         high=("high", "max"),
         known=("low", "count"),
         runs=("value", "size"),
-        kind=("kind", "first"),
-        bytes=("bytes", "first"),
         rounding=("rounding", "max"),
     )
     points["start"] = points["runs"].cumsum() - points["runs"]
@@ -345,12 +330,9 @@ def combine(base: pd.Series, other: pd.Series) -> pd.Series:
 
 def either(first: pd.Series, second: pd.Series) -> pd.Series:
     """The first where it is there, else the second."""
-    missing = first.isna()
-    if not missing.any():
+    if not first.isna().any():
         return first
-    if missing.all():
-        return second
-    return first.astype(object).where(~missing, second.astype(object)).infer_objects()
+    return first.astype(object).where(first.notna(), second.astype(object)).infer_objects()
 
 
 def launch_spreads(runs: Sequence[pd.DataFrame]) -> pd.DataFrame:
@@ -361,21 +343,16 @@ def launch_spreads(runs: Sequence[pd.DataFrame]) -> pd.DataFrame:
     that has most, not their sum.
     """
     every = pd.concat([side.assign(side=number) for number, side in enumerate(runs)])
-    every = every.assign(log=np.log(every["value"]), size_class=size_class(every["bytes"]))
-    points = every.groupby(["pair", "size_class", "size", "side"])["log"].agg(["var", "count"])
+    classes = np.searchsorted(SIZE_CLASSES, every["bytes"])
+    every = every.assign(log=np.log(every["value"]), size_class=classes)
+    points = every.groupby(["pair", "size_class", "bytes", "side"])["log"].agg(["var", "count"])
     points["degrees"] = points["count"] - 1
     points["squares"] = points["var"].fillna(0.0) * points["degrees"]
-    sizes = points.groupby(["pair", "size_class", "size"])[["squares", "degrees"]].sum()
+    sizes = points.groupby(["pair", "size_class", "bytes"])[["squares", "degrees"]].sum()
     groups = sizes.groupby(["pair", "size_class"])
     pooled = groups["squares"].sum() / groups["degrees"].sum()
     found = pd.DataFrame({"spread": np.sqrt(pooled), "degrees": groups["degrees"].max()})
     return found[found["degrees"] > 0]
-
-
-def size_class(sizes: pd.Series) -> np.ndarray:
-    """The class of each message size: those without one are small."""
-    found = np.searchsorted(SIZE_CLASSES, pd.to_numeric(sizes).fillna(0).astype(float))
-    return np.asarray(found)
 
 
 def set_verdict(
@@ -384,7 +361,9 @@ def set_verdict(
     """Add ratios, their intervals, where these are from, and verdicts to ``table``."""
     stated = rules.launch_spread
     counts = [points["runs_x"].to_numpy(float), points["runs_y"].to_numpy(float)]
-    keys = pd.MultiIndex.from_arrays([points["pair"], size_class(table["bytes"])])
+    keys = pd.MultiIndex.from_arrays(
+        [points["pair"], np.searchsorted(SIZE_CLASSES, points["bytes"])]
+    )
     known = launch_spreads(runs).reindex(keys)
     spread, degrees = known["spread"].to_numpy(float), known["degrees"].to_numpy(float)
     table["launch_spread"] = np.expm1(spread)
@@ -392,7 +371,7 @@ def set_verdict(
         spread, degrees = np.full(len(points), np.log1p(stated)), np.full(len(points), np.inf)
     found = with_launches(
         by_samples(
-            *([points[f"{name}_{e}"].to_numpy() for name in ("value", "low", "high")] for e in "xy")
+            *([points[f"{name}_{e}"].to_numpy() for name in ("value", "low", "high")] for e in ENDS)
         ),
         counts,
         np.where(degrees + 2 >= LAUNCHES_FOR_SPREAD, spread, np.nan),
@@ -405,7 +384,7 @@ def set_verdict(
     for (m, n), members in repeated.groupby(["runs_x", "runs_y"]):
         values = [
             side["value"].to_numpy()[members[f"start_{end}"].to_numpy(int)[:, None] + np.arange(k)]
-            for side, end, k in zip(runs, "xy", (int(m), int(n)), strict=True)
+            for side, end, k in zip(runs, ENDS, (int(m), int(n)), strict=True)
         ]
         which = members.index.to_numpy()
         if not enough(int(m), int(n)):
@@ -420,22 +399,18 @@ def set_verdict(
         low=found.low / (1 + table["rounding"].to_numpy()),
         high=found.high * (1 + table["rounding"].to_numpy()),
     )
-    set_verdicts(table, points, found, rules)
-    table["noise"] = pd.Series(noise).where(table["ratio"].notna(), None)
-
-
-def set_verdicts(table: pd.DataFrame, points: pd.DataFrame, found: Interval, rules: Rules) -> None:
-    """Add ratios, slowdowns and verdicts to ``table``."""
     table["ratio"], table["ratio_low"], table["ratio_high"], table["p_value"] = found
-    rate = (table["unit"] != "us").to_numpy()
-    table["slowdown"] = np.where(rate, 1 / found.ratio, found.ratio)
-    table["slowdown_low"] = np.where(rate, 1 / found.high, found.low)
-    table["slowdown_high"] = np.where(rate, 1 / found.low, found.high)
+    table["noise"] = pd.Series(noise).where(table["ratio"].notna(), None)
     table["p_adjusted"] = adjusted(table["p_value"], table["pair"])
-    table["equal_within"] = np.nan if rules.equal_within is None else rules.equal_within
-    ratios = [table[f"slowdown{end}"].to_numpy() for end in ("", "_low", "_high")]
-    slowdown = Interval(ratios[0], ratios[1], ratios[2], found.p_value)
-    margin = float("nan") if rules.equal_within is None else rules.equal_within
+    rate = (table["unit"] != "us").to_numpy()
+    slowdown = found._replace(
+        ratio=np.where(rate, 1 / found.ratio, found.ratio),
+        low=np.where(rate, 1 / found.high, found.low),
+        high=np.where(rate, 1 / found.low, found.high),
+    )
+    table["slowdown"], table["slowdown_low"], table["slowdown_high"], _ = slowdown
+    margin = np.nan if rules.equal_within is None else rules.equal_within
+    table["equal_within"] = margin
     table["verdict"] = verdicts(slowdown, table["p_adjusted"].to_numpy(float), margin)
     table.loc[points["runs_x"].isna(), "verdict"] = ONLY_OTHER
     table.loc[points["runs_y"].isna(), "verdict"] = ONLY_BASE

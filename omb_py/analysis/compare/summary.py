@@ -91,12 +91,19 @@ def titles(points: pd.DataFrame, besides: Container[str] = ()) -> pd.Series:
     """
     of_both_first = points.sort_values("ratio", kind="stable", na_position="last")
     first = of_both_first.drop_duplicates("pair").set_index("pair").sort_index()
-    what, how = experiment_columns(points), configuration_columns(points)
+    sides = [first[[f"{side}_{name}" for name in CONFIGURATION]] for side in ("base", "other")]
+    configurations = pd.concat([side.set_axis(list(CONFIGURATION), axis=1) for side in sides])
+    what, how = (
+        rows.astype(object).groupby(pd.concat([first["benchmark"]] * copies)).nunique() > 1
+        for rows, copies in ((first[list(EXPERIMENT)], 1), (configurations, 2))
+    )
     texts = []
     for row in first.to_dict("records"):
         name = row["benchmark"]
-        ways = direction(row, [column for column in how[name] if column not in besides])
-        columns = [column for column in what[name] if column not in besides]
+        said = [column for column in EXPERIMENT if column in SAID or what.loc[name, column]]
+        columns = [column for column in said if column not in besides]
+        differ = [column for column in CONFIGURATION if how.loc[name, column]]
+        ways = direction(row, [column for column in differ if column not in besides])
         texts.append(
             label([row[column] for column in columns], columns)
             + (", 99th percentile" if row["statistic"] == TAIL else "")
@@ -123,29 +130,6 @@ def direction(row: Mapping[Hashable, Any], columns: list[str]) -> str:
     each = [label([row[f"{side}_{name}"] for name in differ], differ) for side in sides]
     shared = label([row[f"base_{name}"] for name in same], same)
     return ", ".join(text for text in (shared, " against ".join(filter(None, each))) if text)
-
-
-def experiment_columns(points: pd.DataFrame) -> dict[str, list[str]]:
-    """For each benchmark the columns of the experiment that are worth saying."""
-    differ = points.groupby("benchmark")[list(EXPERIMENT)].nunique() > 1
-    return {
-        str(benchmark): [name for name in EXPERIMENT if name in SAID or row[name]]
-        for benchmark, row in differ.iterrows()
-    }
-
-
-def configuration_columns(points: pd.DataFrame) -> dict[str, list[str]]:
-    """For each benchmark the configuration columns in which sides or pairs differ."""
-    told = []
-    for side in ("base", "other"):
-        names = {f"{side}_{name}": name for name in CONFIGURATION}
-        columns = points[["benchmark", *names]].rename(columns=names)
-        told.append(columns.drop_duplicates().astype(object))
-    differ = pd.concat(told).groupby("benchmark").nunique() > 1
-    return {
-        str(benchmark): [name for name in CONFIGURATION if row[name]]
-        for benchmark, row in differ.iterrows()
-    }
 
 
 def sentences(points: pd.DataFrame) -> dict[str, str]:
