@@ -29,4 +29,4 @@ def test_wrong_data_on_another_host_ends_the_job_with_all_rows(near: Hosts, tmp_
     done = job(near, 6, 2, *words, "--format", "csv", folder=tmp_path, OMB_TEST_RANK="1")
     assert done.code == 1
     assert "wrong data in allreduce with messages of 8 bytes in group 0-2" in done.sentences[0]
-    assert done.out.count(",Fail,") == 2
+    assert done.out.count(",Fail\n") == 2
