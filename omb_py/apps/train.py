@@ -1,17 +1,14 @@
-"""Training of neural networks: samples, layers or both divided over the ranks."""
+"""What training of neural networks sends: samples, layers or both divided over the ranks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from math import isfinite
 from typing import Any
 
-from omb_py.apps import Alternative, Application, CheckedResult, Kernel, Sequential
+from omb_py.apps import Alternative, Application, CheckedResult, Kernel
 from omb_py.apps.runtime.team import Team
-from omb_py.apps.training import SMALL_MODELS, TRANSFORMERS, Training
-from omb_py.apps.training.architectures import network, sample_shape
-from omb_py.apps.training.data import batches, check_samples, load
+from omb_py.apps.training import TRANSFORMERS, Training
 from omb_py.core.errors import UsageError
 
 
@@ -24,43 +21,21 @@ class OptionRule:
     what: str
 
 
-LAYERED = ("mlp", "resnet")
-"""Models with as many layers as the user wants."""
-
 OPTION_RULES = (
     OptionRule(
-        ("compute",),
-        lambda training: training.model not in SMALL_MODELS,
-        "models that can be replayed",
-    ),
-    OptionRule(
         ("image",),
-        lambda training: training.model not in (*SMALL_MODELS, *TRANSFORMERS),
-        "convolutional models that can be replayed",
+        lambda training: training.model not in TRANSFORMERS,
+        "convolutional models",
     ),
     OptionRule(
-        ("sample_time",),
-        lambda training: not training.learns and training.layer_times == "work",
-        "replayed models with --layer-times work",
+        ("sample_time",), lambda training: training.layer_times == "work", "--layer-times work"
     ),
     OptionRule(
         ("layer_times",),
-        lambda training: not training.learns and training.model not in TRANSFORMERS,
-        "replayed models whose layers are known",
+        lambda training: training.model not in TRANSFORMERS,
+        "models whose layers are known",
     ),
-    OptionRule(
-        ("data",),
-        lambda training: training.model in SMALL_MODELS,
-        " and ".join(SMALL_MODELS),
-    ),
-    OptionRule(("hidden",), lambda training: training.model == "mlp", "--model mlp"),
-    OptionRule(("layers",), lambda training: training.model in LAYERED, " and ".join(LAYERED)),
-    OptionRule(("learning_rate",), lambda training: training.learns, "models that learn"),
-    OptionRule(
-        ("seed",),
-        lambda training: training.learns,
-        "models that learn",
-    ),
+    OptionRule(("layers",), lambda training: training.model == "resnet", "--model resnet"),
     OptionRule(
         (
             "fusion",
@@ -73,11 +48,6 @@ OPTION_RULES = (
         ),
         lambda training: training.strategy != "model",
         "--strategy data and hybrid, which average gradients",
-    ),
-    OptionRule(
-        ("test_samples",),
-        lambda training: training.test != "none",
-        "--test sequential and parallel",
     ),
     OptionRule(
         ("negotiation",),
@@ -130,73 +100,20 @@ def data_parallel(training: Training) -> Alternative[Training] | None:
     return Alternative("data-parallel", replace(whole, **changed))
 
 
-def prepare(training: Training) -> Callable[[], dict[str, Any]]:
-    """A function that trains from the beginning with NumPy, its samples loaded before.
-
-    It tests after each epoch where the problem says so. It returns ``losses``, the mean one of a
-    sample for each epoch, and ``parameters``, the final ones as NumPy arrays in order of
-    declaration.
-    """
-    import numpy as np
-
-    loaded = load(training, sample_shape(training))
-    samples, labels = (one[: training.samples] for one in (loaded.images, loaded.labels))
-    tests, answers = (one[training.samples :] for one in (loaded.images, loaded.labels))
-    net = network(training, np)
-    initial = net.initial(training.seed)
-
-    def train() -> dict[str, Any]:
-        parameters = [one.copy() for one in initial]
-        net.bind(parameters, [np.empty_like(one) for one in initial])
-        losses = []
-        for _ in range(training.epochs):
-            loss = 0.0
-            for start, stop in batches(len(samples), training.batch):
-                loss += net.loss_and_gradients(samples[start:stop], labels[start:stop])
-                net.descend(training.learning_rate / (stop - start))
-            losses.append(loss / len(samples))
-            for start, stop in batches(len(tests), training.batch):
-                (scores,), _ = net.forward((tests[start:stop],))
-                (scores.argmax(axis=1) == answers[start:stop]).sum()
-        return {"losses": losses, "parameters": parameters}
-
-    return train
-
-
 def kernel(team: Team, training: Training) -> Kernel[Training]:
     """What trains as the problem says; raises `UsageError` where that cannot be."""
-    if training.model in TRANSFORMERS:
-        refused = ""
-        if training.strategy != "data":
-            refused = f"--strategy {training.strategy}"
-        elif training.learns:
-            refused = "--compute real"
-        if refused:
-            raise UsageError(
-                f"of {training.model} only the parameters are known: leave out {refused}, or "
-                "choose a model without attention, such as resnet50"
-            )
+    if training.model in TRANSFORMERS and training.strategy != "data":
+        raise UsageError(
+            f"of {training.model} only the parameters are known: leave out --strategy "
+            f"{training.strategy}, or choose a model without attention, such as resnet50"
+        )
     check(training)
-    from omb_py.apps.training.checking import CheckedTraining
+    from omb_py.apps.training.kernel import TrainingKernel
 
-    return CheckedTraining(team, training)
-
-
-def sequential(training: Training) -> Sequential | None:
-    """The reference: the network trained by NumPy in one process; None for a replayed one."""
-    if not training.learns:
-        return None
-    return Sequential("NumPy", prepare(training))
+    return TrainingKernel(team, training)
 
 
 def compare(training: Training, result: Any, reference: Any) -> CheckedResult:
-    """Whether gradients were averaged rightly, or a network learns as in one process."""
-    if training.learns:
-        return learned_part(training, result, reference)
-    return replayed_part(training, result)
-
-
-def replayed_part(training: Training, result: Any) -> CheckedResult:
     """Whether every rank had the averages that are known, and what other stages sent."""
     difference, limit, lost = result["difference"], result["limit"], result["lost"]
     said = ["nothing is averaged"]
@@ -210,47 +127,9 @@ def replayed_part(training: Training, result: Any) -> CheckedResult:
     return CheckedResult(right and not lost, "; ".join(said), difference)
 
 
-def learned_part(training: Training, result: Any, reference: Any) -> CheckedResult:
-    """Whether every operation is right, parameters are the same on all ranks, and the loss falls.
-
-    That of a small network must at the usual rate of learning; else it depends on the rate.
-    """
-    worst, different = result["worst"], result["different"]
-    first, last = result["losses"][0], result["losses"][-1]
-    of_numpy = reference["losses"][-1]
-    if not isfinite(last) and not isfinite(of_numpy):
-        text = f"the training diverges (loss {last:.4g}), in NumPy, too: lower --learning-rate"
-        return CheckedResult(False, text, result["difference"])
-    one = len(result["losses"]) == 1
-    falls = last < first or one
-    must_fall = training.model in SMALL_MODELS and training.learning_rate == Training.learning_rate
-    change = "falls" if falls else "does not fall"
-    loss = f"is {last:.4g}" if one else f"{change} from {first:.4g} to {last:.4g}"
-    said = [
-        f"loss {loss} (NumPy's: {of_numpy:.4g})",
-        f"every operation is within {worst.part:.2g} of what rounding allows (limit 1; largest: "
-        f"{worst.where})",
-        f"gradients of the first step differ from one process's by {result['difference']:.2g} of "
-        "the largest",
-    ]
-    if not worst.part <= 1:
-        said[1] = f"{worst.where}: off by {worst.part:.3g} of what rounding allows (limit 1)"
-    if different:
-        said.append(f"rank {different[0]} has OTHER parameters than its stage's first rank")
-    right = worst.part <= 1 and not different and (falls or not must_fall)
-    return CheckedResult(right, "; ".join(said), result["difference"])
-
-
 def weak_scaled(training: Training, ranks: int) -> Training:
-    """As many samples for each rank, in an epoch and in a step.
-
-    Raises `UsageError` where there are not so many.
-    """
-    grown = training
-    if training.test != "none":
-        grown = replace(training, test_samples=training.test_samples * ranks)
-    check_samples(grown, grown.samples * ranks)
-    return replace(grown, samples=training.samples * ranks, batch=training.batch * ranks)
+    """As many samples for each rank, in an epoch and in a step."""
+    return replace(training, samples=training.samples * ranks, batch=training.batch * ranks)
 
 
 def trained_samples(training: Training) -> int:
@@ -261,21 +140,20 @@ def trained_samples(training: Training) -> int:
 APPLICATION = Application(
     name="train",
     title="Training",
-    summary="Training of a neural network by data, model or hybrid parallelism.",
+    summary="What training by data, model or hybrid parallelism sends.",
     problem=Training,
     kernel=kernel,
     metric=lambda training, seconds: trained_samples(training) / seconds,
     unit="samples/s",
     compare=compare,
-    sequential=sequential,
-    computes=lambda training: training.learns or training.sample_time > 0,
+    computes=lambda training: training.layer_times != "work" or training.sample_time > 0,
     weak_scaled=weak_scaled,
     applies=applies,
     alternative=data_parallel,
-    sequential_is_one_rank=lambda training: not training.learns,
+    sequential_is_one_rank=lambda training: True,
     details=(
-        "mlp and cnn learn; the other models are replayed: gradients and activations of their "
-        "layers' shapes travel, and computing takes --sample-time for each sample, unless "
-        "--compute real is given. Epochs after the first have a rate of their own."
+        "Gradients, first weights and activations have the shapes of the network's layers and are "
+        "really sent; computing takes --sample-time for each sample. Epochs after the first have a "
+        "rate of their own."
     ),
 )

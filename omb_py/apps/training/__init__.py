@@ -1,7 +1,7 @@
 """Training of neural networks on many ranks: what `omb_py.apps.train` is made of.
 
-`Training` is what the user chooses. `architectures` are lists of `layers`; `networks` compute them,
-or `costs` say how long that takes where it is only pretended (`computing`). `kernel` trains:
+`Training` is what the user chooses. `architectures` are lists of `layers`, which `networks` cut
+into stages; `costs` say how long layers compute, and `computing` takes so long. `kernel` trains:
 `stages` are the layers of one rank, `boundary` is what passes between them in the order of
 `passes`, and an `exchange` averages gradients over replicas as Horovod and DDP do it.
 """
@@ -17,11 +17,9 @@ from omb_py.core.text.numbers import MEBIBYTE
 
 MILLISECOND = 1e-3
 
-SMALL_MODELS = ("mlp", "cnn")
-"""Models that always learn; all others are replayed, with the shapes of their gradients, unless
-``--compute real`` is given."""
-
 CONVOLUTIONAL_MODELS = (
+    "resnet18",
+    "resnet34",
     "resnet50",
     "resnet101",
     "resnet152",
@@ -43,29 +41,20 @@ class Training:
     """
 
     model: str = option(
-        "mlp",
-        "What learns (mlp, cnn), or whose gradients are replayed.",
-        choices=SMALL_MODELS + CONVOLUTIONAL_MODELS + TRANSFORMERS,
+        "resnet110",
+        "The network whose gradients are sent.",
+        choices=CONVOLUTIONAL_MODELS + TRANSFORMERS,
     )
     strategy: str = option(
         "data",
         "Each rank some of the samples, some of the layers, or both.",
         choices=("data", "model", "hybrid"),
     )
-    data: str = option(
-        "digits",
-        "Real handwritten digits of scikit-learn, or generated ones.",
-        choices=("digits", "generated"),
-    )
     samples: int = option(1024, "Samples of an epoch.", minimum=1)
     batch: int = option(64, "Samples of a step, over all ranks.", minimum=1)
     epochs: int = option(3, "Passes over all samples; the first is reported separately.", minimum=1)
-    hidden: int = option(64, "Width of the hidden layers of mlp.", minimum=1)
-    layers: int = option(4, "Layers of mlp and of resnet.", minimum=2)
-    image: int = option(
-        0, "Side of the images of a replayed model, in pixels; 0: as published.", minimum=0
-    )
-    learning_rate: float = option(0.1, "Of stochastic gradient descent.", minimum=0)
+    layers: int = option(20, "Layers of resnet.", minimum=2)
+    image: int = option(0, "Side of the images, in pixels; 0: as published.", minimum=0)
     fusion: int = option(
         64 * MEBIBYTE,
         "Gradients are fused up to so many bytes; 0 sends each by itself.",
@@ -100,16 +89,14 @@ class Training:
     )
     compute: str = option(
         "delay",
-        "What replayed models do instead of computing; real: they learn.",
-        choices=("delay", "matmul", "real"),
+        "What stands for computing: a delay, or products of matrices.",
+        choices=("delay", "matmul"),
     )
-    sample_time: float = option(
-        1.0, "Milliseconds that a replayed model computes for a sample.", minimum=0
-    )
+    sample_time: float = option(1.0, "Milliseconds of computing for a sample.", minimum=0)
     layer_times: str = option(
         "work",
-        "How long layers compute: by their work, as measured with NumPy, or a file's.",
-        metavar="work|measured|FILE.csv",
+        "How long layers compute: by their work, or as a file has it.",
+        metavar="work|FILE.csv",
     )
     micro_batches: int = option(4, "Parts of a batch that pass a pipeline one by one.", minimum=1)
     schedule: str = option(
@@ -121,15 +108,3 @@ class Training:
     partition: str = option(
         "", "Layers that learn in each stage; else their cost is balanced.", metavar="N,N,..."
     )
-    test: str = option(
-        "none",
-        "After each epoch: rank 0 tests while the others wait, or all share the test.",
-        choices=("none", "sequential", "parallel"),
-    )
-    test_samples: int = option(256, "Samples of a test.", minimum=1)
-    seed: int = option(1, "Of weights and generated samples.", minimum=0)
-
-    @property
-    def learns(self) -> bool:
-        """Whether the model is computed, and not replayed."""
-        return self.model in SMALL_MODELS or self.compute == "real"

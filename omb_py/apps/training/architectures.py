@@ -1,4 +1,4 @@
-"""Networks as lists of their layers, in order of declaration: well-known ones, and two small ones.
+"""Well-known networks as lists of their layers, in order of declaration.
 
 Each family generates them from how its networks are built. Of transformers there are the parameters
 only, names and shapes.
@@ -13,7 +13,6 @@ from math import prod
 from typing import Any
 
 from omb_py.apps.training import Training
-from omb_py.apps.training.data import CLASSES, SIDE
 from omb_py.apps.training.layers import (
     Convolution,
     Dense,
@@ -81,32 +80,6 @@ class Layers:
         self._around.pop()
 
 
-# Small networks that learn in seconds.
-
-FILTERS = (16, 32)
-"""Of the two convolutions of cnn."""
-
-
-def perceptron(training: Training, layers: Layers) -> None:
-    """Dense layers with ReLU between them."""
-    layers.add("reshape", Reshape, (prod(layers.shape),))
-    for number in range(1, training.layers):
-        layers.add(f"dense{number}", Dense, training.hidden)
-        layers.add(f"relu{number}", ReLU)
-    layers.add(f"dense{training.layers}", Dense, CLASSES)
-
-
-def convolutional(training: Training, layers: Layers) -> None:
-    """Twice a convolution, ReLU and pooling, then a dense layer."""
-    layers.add("reshape1", Reshape, (*layers.shape, 1))
-    for number, filters in enumerate(FILTERS, start=1):
-        layers.convolve(f"convolution{number}", 3, filters)
-        layers.add(f"relu{number}", ReLU)
-        layers.add(f"pool{number}", MaxPooling)
-    layers.add("reshape2", Reshape, (prod(layers.shape),))
-    layers.add("dense1", Dense, CLASSES)
-
-
 # Residual networks for ImageNet, as torchvision builds them.
 #
 # He et al.: Deep Residual Learning for Image Recognition, CVPR 2016, table 1. As there, the second
@@ -115,12 +88,17 @@ def convolutional(training: Training, layers: Layers) -> None:
 RESIDUAL_STEM = 64
 """Channels after the first convolution."""
 
+BASIC, BOTTLENECK = (3, 3), (1, 3, 1)
+"""Sides of the convolutions of a block."""
+
 EXPANSION = 4
-"""A block gives so many times the channels that it works with."""
+"""A bottleneck gives so many times the channels that it works with."""
 
 
-def bottlenecks(blocks: Sequence[int], training: Training, layers: Layers) -> None:
-    """A network with so many bottleneck blocks in each of its groups."""
+def residual(
+    blocks: Sequence[int], sides: Sequence[int], training: Training, layers: Layers
+) -> None:
+    """A network with so many blocks in each of its groups, of convolutions with such ``sides``."""
     layers.convolve("conv1", 7, RESIDUAL_STEM, 2, bias=False)
     layers.add("bn1", Scale)
     layers.add("relu", ReLU)
@@ -128,27 +106,29 @@ def bottlenecks(blocks: Sequence[int], training: Training, layers: Layers) -> No
     for group, count in enumerate(blocks):
         for block in range(count):
             stride = 2 if group and not block else 1
-            _bottleneck(layers, f"layer{group + 1}.{block}", RESIDUAL_STEM << group, stride)
+            _block(layers, f"layer{group + 1}.{block}", sides, RESIDUAL_STEM << group, stride)
     layers.add("avgpool", MeanPooling)
     layers.add("fc", Dense, IMAGENET_CLASSES)
 
 
-def _bottleneck(layers: Layers, name: str, width: int, stride: int) -> None:
-    """Convolutions of 1, 3 and 1 pixels, and one around them where the channels change."""
-    given, gives = layers.shape[-1], width * EXPANSION
+def _block(layers: Layers, name: str, sides: Sequence[int], width: int, stride: int) -> None:
+    """Convolutions one after the other, and one around them where the channels change."""
+    given, gives = layers.shape[-1], width * (EXPANSION if sides == BOTTLENECK else 1)
     layers.fork(name)
-    sizes = (1, width, 1), (3, width, stride), (1, gives, 1)
-    for number, (side, outputs, step) in enumerate(sizes, start=1):
+    strided = 2 if sides == BOTTLENECK else 1
+    for number, side in enumerate(sides, start=1):
+        outputs = gives if number == len(sides) else width
+        step = stride if number == strided else 1
         layers.convolve(f"{name}.conv{number}", side, outputs, step, bias=False)
-        layers.add(f"{name}.bn{number}", Scale, number == len(sizes))
-        if number < len(sizes):
+        layers.add(f"{name}.bn{number}", Scale)
+        if number < len(sides):
             layers.add(f"{name}.relu{number}", ReLU)
     if given != gives:
         layers.around(name)
         layers.convolve(f"{name}.downsample.0", 1, gives, stride, bias=False)
         layers.add(f"{name}.downsample.1", Scale)
     layers.join(name)
-    layers.add(f"{name}.relu{len(sizes)}", ReLU)
+    layers.add(f"{name}.relu{len(sides)}", ReLU)
 
 
 # VGG-16: Simonyan and Zisserman, Very Deep Convolutional Networks for Large-Scale Image
@@ -266,7 +246,7 @@ def _cifar_first(depth: int, layers: Layers) -> None:
             layers.add(f"{name}.bn1", Scale)
             layers.add(f"{name}.relu1", ReLU)
             layers.convolve(f"{name}.conv2", 3, width)
-            layers.add(f"{name}.bn2", Scale, True)
+            layers.add(f"{name}.bn2", Scale)
             if given != width:
                 layers.around(name)
                 layers.convolve(f"{name}.shortcut", 1, width, stride)
@@ -286,8 +266,7 @@ def _cifar_second(depth: int, layers: Layers) -> None:
                     layers.add(f"{name}.bn{number}", Scale)
                     layers.add(f"{name}.relu{number}", ReLU)
                 step = stride if number == 1 else 1
-                zero = {"begins_as_zero": number == 3}
-                layers.convolve(f"{name}.conv{number}", side, outputs, step, **zero)
+                layers.convolve(f"{name}.conv{number}", side, outputs, step)
             if block == 0:
                 layers.around(name)
                 layers.convolve(f"{name}.shortcut", 1, gives, stride)
@@ -297,16 +276,15 @@ def _cifar_second(depth: int, layers: Layers) -> None:
     layers.add("relu.last", ReLU)
 
 
-SMALL = (SIDE, SIDE)
 CIFAR = (CIFAR_SIDE, CIFAR_SIDE, 3)
 IMAGENET = (IMAGENET_SIDE, IMAGENET_SIDE, 3)
 
 NETWORKS: dict[str, tuple[Shape, Callable[[Training, Layers], None]]] = {
-    "mlp": (SMALL, perceptron),
-    "cnn": (SMALL, convolutional),
-    "resnet50": (IMAGENET, partial(bottlenecks, (3, 4, 6, 3))),
-    "resnet101": (IMAGENET, partial(bottlenecks, (3, 4, 23, 3))),
-    "resnet152": (IMAGENET, partial(bottlenecks, (3, 8, 36, 3))),
+    "resnet18": (IMAGENET, partial(residual, (2, 2, 2, 2), BASIC)),
+    "resnet34": (IMAGENET, partial(residual, (3, 4, 6, 3), BASIC)),
+    "resnet50": (IMAGENET, partial(residual, (3, 4, 6, 3), BOTTLENECK)),
+    "resnet101": (IMAGENET, partial(residual, (3, 4, 23, 3), BOTTLENECK)),
+    "resnet152": (IMAGENET, partial(residual, (3, 8, 36, 3), BOTTLENECK)),
     "vgg16": (IMAGENET, vgg),
     "mobilenet": (IMAGENET, mobile),
     "resnet110": (CIFAR, partial(cifar, 110)),
@@ -323,13 +301,8 @@ def sample_shape(training: Training) -> Shape:
     return (side or height, side or width, *channels)
 
 
-def classes(training: Training) -> int:
-    """How many kinds of samples a network tells apart."""
-    return IMAGENET_CLASSES if NETWORKS[training.model][0] == IMAGENET else CIFAR_CLASSES
-
-
-def network(training: Training, xp: Any) -> Network:
-    """The network to train, to compute with NumPy or CuPy.
+def network(training: Training) -> Network:
+    """The network to train.
 
     Raises `UsageError` where there is none of so many layers, or images are too small for it.
     """
@@ -340,7 +313,7 @@ def network(training: Training, xp: Any) -> Network:
             f"images of {training.image} pixels vanish on their way through {training.model}: "
             "choose a larger --image"
         )
-    return Network(xp, layers.named)
+    return Network(layers.named)
 
 
 # Transformers: BERT's encoder and GPT-2's decoder, as Hugging Face builds them.
@@ -417,4 +390,4 @@ def tensors_of(training: Training) -> tuple[Tensor, ...]:
     """The parameters of a network, in order of declaration."""
     if training.model in TRANSFORMERS:
         return tuple(TRANSFORMERS[training.model]())
-    return tuple(Tensor(*one) for one in network(training, None).shapes)
+    return tuple(Tensor(*one) for one in network(training).shapes)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from omb_py.apps.runtime.phases import Phase
 from omb_py.apps.runtime.team import Team
-from omb_py.apps.training.data import Range
+from omb_py.apps.training.batches import Range
 from omb_py.apps.training.layers import Shape
-from omb_py.apps.training.networks import Stack
 from omb_py.apps.training.stages import Stage
 from omb_py.bindings import BoundCall
 from omb_py.core.calls import Call, Slot
@@ -52,20 +52,18 @@ class Boundary:
             self._sends[stretch] = team.bind(*sends), team.bind(*waits)
             self._receives[stretch] = team.bind(*receives, phase=Phase.WAIT)
 
-    def give(self, stretch: Range, stage: Stage, stack: Stack) -> None:
-        """Begin to send the other stage its rows; a replayed stage has no values to send."""
-        values = stack or [None] * len(self._outgoing)
+    def give(self, stretch: Range, stage: Stage) -> None:
+        """Begin to send the other stage its rows."""
         with stage.team.computing:
-            for array, own in zip(self._outgoing, values, strict=True):
-                stage.write(array.data[slice(*stretch)], own)
+            for array in self._outgoing:
+                stage.write(array.data[slice(*stretch)])
         send, wait = self._sends[stretch]
         send()
         self._under_way.append(wait)
 
-    def take(self, stretch: Range) -> Stack:
+    def take(self, stretch: Range) -> None:
         """Receive rows of the other stage, which stay until the same ones are received again."""
         self._receives[stretch]()
-        return self.arrived(stretch)
 
     def complete(self) -> None:
         """Wait until all is sent."""
@@ -73,6 +71,6 @@ class Boundary:
             wait()
         self._under_way.clear()
 
-    def arrived(self, stretch: Range) -> Stack:
+    def arrived(self, stretch: Range) -> Iterator[Any]:
         """The rows that came last."""
-        return tuple(array.data[slice(*stretch)] for array in self._incoming)
+        return (array.data[slice(*stretch)] for array in self._incoming)

@@ -1,26 +1,22 @@
-"""How long each layer of a replayed network computes for a sample, forward and backward."""
+"""How long each layer of a network computes for a sample, forward and backward."""
 
 from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
-from time import perf_counter
+from functools import partial
 from typing import Any
 
 from omb_py.apps.runtime.team import Team, alone, together
 from omb_py.apps.training import MILLISECOND, Training
-from omb_py.apps.training.layers import Layer, Skip
+from omb_py.apps.training.layers import Layer
 from omb_py.apps.training.networks import Network, work_of
 from omb_py.core.errors import UsageError
 
 FORWARD = 1 / 3
 """Of the time of a step. The backward pass takes about twice as long as the forward pass: for each
 product of a layer it has two of the same size, for the gradients of weights and of inputs."""
-
-RUNS = 3
-"""A layer is computed so often, and its shortest times count."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +39,7 @@ def layer_costs(team: Team, training: Training, network: Network) -> list[Cost]:
     """
     if training.layer_times == "work":
         return by_work(network, training.sample_time * MILLISECOND)
-    on_one_rank = partial(alone, partial(_costs_of, training, network), team.comm)
+    on_one_rank = partial(alone, partial(from_file, network, training.layer_times), team.comm)
     found: list[Cost] = team.comm.bcast(together(team.comm, on_one_rank), root=0)
     return found
 
@@ -57,17 +53,6 @@ def by_work(network: Network, seconds: float) -> list[Cost]:
     ]
 
 
-def measured(network: Network) -> list[Cost]:
-    """What NumPy takes on this processor for one sample, which is measured once in a process."""
-    return [Cost() if isinstance(layer, Skip) else shortest(layer) for _, layer in network.layers]
-
-
-@cache
-def shortest(layer: Layer) -> Cost:
-    """The shortest time of several."""
-    return min((_timed(layer) for _ in range(RUNS)), key=lambda cost: cost.whole)
-
-
 def from_file(network: Network, path: str) -> list[Cost]:
     """The milliseconds that a CSV file has for each layer that learns.
 
@@ -79,7 +64,7 @@ def from_file(network: Network, path: str) -> list[Cost]:
             rows = {row["layer"]: _read(row) for row in csv.DictReader(file)}
     except OSError as error:
         raise UsageError(
-            f"--layer-times {path}: {error.strerror}: choose work, measured, or another file"
+            f"--layer-times {path}: {error.strerror}: choose work, or another file"
         ) from None
     except (KeyError, TypeError, ValueError, csv.Error):
         raise UsageError(
@@ -103,28 +88,6 @@ def _read(row: dict[str, str]) -> Cost:
     if not all(0 <= one < float("inf") for one in seconds):
         raise ValueError
     return Cost(*seconds)
-
-
-def _costs_of(training: Training, network: Network) -> list[Cost]:
-    if training.layer_times == "measured":
-        return measured(network)
-    return from_file(network, training.layer_times)
-
-
-def _timed(layer: Layer) -> Cost:
-    """One sample through a layer and back."""
-    import numpy as np
-
-    values = np.ones((1, *layer.given), np.float32)
-    parameters = layer.initial(np.random.default_rng(0))
-    gradients = [np.empty_like(one) for one in parameters]
-    began = perf_counter()
-    found, kept = layer.forward(np, parameters, values)
-    there = perf_counter()
-    if gradients:
-        layer.learn(np, gradients, kept, found, False)
-    layer.backward(np, parameters, kept, found)
-    return Cost(there - began, perf_counter() - there)
 
 
 def of_stages(costs: Sequence[Cost], stages: Sequence[Network]) -> list[list[Cost]]:

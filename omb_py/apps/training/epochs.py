@@ -29,13 +29,9 @@ class Snapshot:
 
 @dataclass
 class Epochs:
-    """One rank's epochs: ``training`` and ``testing`` seconds of each.
-
-    ``steps`` are the seconds of each step of the first epoch.
-    """
+    """One rank's epochs: the seconds of each, and of each step of the first one."""
 
     training: list[float] = field(default_factory=list)
-    testing: list[float] = field(default_factory=list)
     steps: list[Snapshot] = field(default_factory=list)
     negotiating: list[float] = field(default_factory=list)
 
@@ -62,10 +58,9 @@ class EpochClock:
         )
         self._last = now
 
-    def epoch(self, training: float, testing: float, negotiating: float) -> None:
+    def epoch(self, training: float, negotiating: float) -> None:
         """An epoch has ended."""
         self.epochs.training.append(training)
-        self.epochs.testing.append(testing)
         before = sum(self.epochs.negotiating)
         self.epochs.negotiating.append(negotiating - before)
 
@@ -75,30 +70,21 @@ class EpochClock:
         return Snapshot(communicating, seconds[Phase.COMPUTE], negotiating)
 
 
-def epoch_parts(of_ranks: Sequence[Epochs], samples: int, tested: bool) -> list[Detail]:
-    """A row for each epoch, its testing seconds beside it, and what later epochs take.
+def epoch_parts(of_ranks: Sequence[Epochs], samples: int) -> list[Detail]:
+    """A row for each epoch, and what later epochs take.
 
-    An epoch takes as long as on the rank where it takes longest. Throughput is that of training in
-    later epochs, where there are some.
+    An epoch takes as long as on the rank where it takes longest. Throughput is that of later
+    epochs, where there are some.
     """
     training = [max(times) for times in zip(*(one.training for one in of_ranks), strict=True)]
-    testing = [max(times) for times in zip(*(one.testing for one in of_ranks), strict=True)]
     found = [
-        Detail(
-            f"Epoch {number}",
-            seconds=seconds,
-            value=test if tested else None,
-            unit="s testing" if tested else "",
-        )
-        for number, (seconds, test) in enumerate(zip(training, testing, strict=True), start=1)
+        Detail(f"Epoch {number}", seconds=seconds)
+        for number, seconds in enumerate(training, start=1)
     ]
     later = training[1:]
     one = mean(later) if later else training[0]
     if later:
         found.append(Detail("Later epochs, each", seconds=one))
-    if tested:
-        share = 100 * sum(testing) / (sum(testing) + sum(training))
-        found.append(Detail("Testing", seconds=sum(testing), value=share, unit="% of all epochs"))
     which = "later epochs" if later else "epoch 1"
     throughput = Detail(f"Throughput of {which}", value=samples / one, unit="samples/s")
     return [*found, Detail("Samples of an epoch", value=samples), throughput]
@@ -110,7 +96,7 @@ def first_training(of_ranks: Sequence[Epochs], preparing: float) -> Iterator[Det
     The means over the ranks of: what the first step communicates longer than the median step of its
     epoch, when connections are set up; what it computes longer, when memory is touched first; what
     negotiations of the epoch take longer than those of a later one. ``preparing`` are the seconds
-    before, in which samples are loaded, memory is allocated and calls are bound.
+    before, in which memory is allocated and calls are bound.
     """
     yield Detail("First training: preparing", seconds=preparing)
     yield Detail("First training: epoch 1", seconds=max(one.training[0] for one in of_ranks))
@@ -131,14 +117,6 @@ def first_training(of_ranks: Sequence[Epochs], preparing: float) -> Iterator[Det
     if any(map(any, negotiating)):
         longer = [own[0] - mean(own[1:]) for own in negotiating]
         yield Detail("First training: negotiation", seconds=max(0.0, mean(longer)))
-
-
-def learning(losses: Sequence[float]) -> list[Detail]:
-    """Where the losses of the epochs begin and end."""
-    return [
-        Detail("Loss of the first epoch", value=losses[0]),
-        Detail("Loss of the last epoch", value=losses[-1]),
-    ]
 
 
 def communicating(team: Team, seconds: float) -> float:

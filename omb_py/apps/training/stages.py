@@ -1,10 +1,8 @@
-"""One stage of a network on a rank, computed or replayed; a network in one piece is one stage."""
+"""One stage of a network on a rank; a network in one piece is one stage."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from typing import Any
 
 from omb_py.apps.runtime.distribution import broadcast
@@ -12,127 +10,8 @@ from omb_py.apps.runtime.team import Array, Team
 from omb_py.apps.training import Training
 from omb_py.apps.training.computing import COMPUTING
 from omb_py.apps.training.costs import Cost
-from omb_py.apps.training.layers import Shape, softmax_cross_entropy
-from omb_py.apps.training.networks import Network, Stack, nobody
+from omb_py.apps.training.layers import Shape
 from omb_py.tracing.recorder.annotation import phase
-
-Ready = Callable[[int], None]
-
-
-class Stage(ABC):
-    """Layers that one rank computes, and their gradients in memory of the buffer library."""
-
-    def __init__(self, team: Team, shapes: Sequence[tuple[str, Shape]]) -> None:
-        self.team = team
-        self.names = [name for name, _ in shapes]
-        self.gradients = [team.array(shape) for _, shape in shapes]
-
-    @property
-    def parameters(self) -> int:
-        """The numbers that it learns."""
-        return sum(one.data.size for one in self.gradients)
-
-    @abstractmethod
-    def restart(self) -> None:
-        """Begin with the first parameters, which one replica of the stage gives to all."""
-
-    def begin(self, step: int) -> None:  # noqa: B027 - what is computed needs no number
-        """A step begins: its number since training began."""
-
-    @abstractmethod
-    def forward(self, samples: int, stack: Stack) -> tuple[Stack, Any]:
-        """What so many samples come out as, and what `backward` needs."""
-
-    @abstractmethod
-    def loss(self, stack: Stack, labels: Any) -> tuple[float, Stack]:
-        """The sum of the losses, and the gradients of the last stage's outcome."""
-
-    @abstractmethod
-    def correct(self, stack: Stack, labels: Any) -> int:
-        """How many samples the last stage's outcome is right about."""
-
-    @abstractmethod
-    def backward(
-        self, samples: int, kept: Any, gradients: Stack, ready: Ready, add: bool, onward: bool
-    ) -> Stack:
-        """The gradients of what it was given, if they go ``onward``.
-
-        ``ready`` is called with the number of each gradient of `gradients` as soon as it is
-        complete, the last one first; ``add`` adds to those of other samples.
-        """
-
-    @abstractmethod
-    def write(self, target: Any, values: Any) -> None:
-        """Put values where they are sent from."""
-
-    def without_samples(self, ready: Ready) -> None:
-        """The gradients of a step in which this rank has no samples."""
-        with self.team.computing:
-            for one in self.gradients:
-                one.data[...] = 0
-        for tensor in reversed(range(len(self.gradients))):
-            ready(tensor)
-
-    @abstractmethod
-    def descend(self, rate: float) -> None:
-        """Parameters less ``rate`` times gradients."""
-
-
-class ComputedStage(Stage):
-    """Layers that are computed, with the buffer library's arrays."""
-
-    def __init__(
-        self, team: Team, replicas: Team, training: Training, network: Network, initial: list[Any]
-    ) -> None:
-        """``initial`` are the first parameters, on the first of the ``replicas``.
-
-        ``observe_loss``, where it is set, is called with scores, labels and the scores' gradient.
-        """
-        super().__init__(team, network.shapes)
-        self.network = network
-        self.observe_loss: Callable[[Any, Any, Any], None] | None = None
-        self._initial = [team.xp.asarray(one) for one in initial]
-        self.arrays = [team.array(shape) for _, shape in network.shapes]
-        network.bind([one.data for one in self.arrays], [one.data for one in self.gradients])
-        self._broadcasts = [broadcast(replicas, one, training.broadcast) for one in self.arrays]
-
-    def restart(self) -> None:
-        for parameter, initial in zip(self.arrays, self._initial, strict=False):
-            parameter.data[...] = initial
-        for call in self._broadcasts:
-            call()
-
-    def forward(self, samples: int, stack: Stack) -> tuple[Stack, Any]:
-        with phase("forward"), self.team.computing:
-            return self.network.forward(stack)
-
-    def loss(self, stack: Stack, labels: Any) -> tuple[float, Stack]:
-        with self.team.computing:
-            loss, gradient = softmax_cross_entropy(self.team.xp, stack[-1], labels)
-            found = float(loss)
-        if self.observe_loss is not None:
-            self.observe_loss(stack[-1], labels, gradient)
-        return found, (gradient,)
-
-    def correct(self, stack: Stack, labels: Any) -> int:
-        with self.team.computing:
-            return int((stack[-1].argmax(axis=1) == labels).sum())
-
-    def backward(
-        self, samples: int, kept: Any, gradients: Stack, ready: Ready, add: bool, onward: bool
-    ) -> Stack:
-        computing: AbstractContextManager[Any] = self.team.computing
-        with phase("backward"):
-            found = self.network.backward(kept, gradients, ready, computing, add, onward)
-        return found or ()
-
-    def write(self, target: Any, values: Any) -> None:
-        target[...] = values
-
-    def descend(self, rate: float) -> None:
-        with phase("optimizer"), self.team.computing:
-            self.network.descend(rate)
-
 
 PERIOD = 61
 """Gradients are so many different whole numbers, over and over, times the rank's `factor`."""
@@ -145,10 +24,11 @@ VALUES = 8
 """What is new has one of so many values, by turns."""
 
 
-class ReplayedStage(Stage):
-    """Layers whose computing is pretended, for as long as each takes; what is sent is known.
+class Stage:
+    """Layers whose computing takes as long as each of them would; what is sent is known.
 
-    So averages can be checked, and what came from the stages beside it.
+    So averages can be checked, and what came from the stages beside it. ``gradients`` are in memory
+    of the buffer library.
     """
 
     def __init__(
@@ -162,7 +42,9 @@ class ReplayedStage(Stage):
     ) -> None:
         """``shapes`` are the names and shapes of its parameters, ``costs`` those of each layer with
         the numbers of its parameters."""
-        super().__init__(team, shapes)
+        self.team = team
+        self.names = [name for name, _ in shapes]
+        self.gradients = [team.array(shape) for _, shape in shapes]
         self._replicas = replicas
         self._costs = costs
         self._forward = sum(cost.forward for cost, _ in costs)
@@ -182,6 +64,7 @@ class ReplayedStage(Stage):
             ]
 
     def restart(self) -> None:
+        """Begin with the first weights, which one replica of the stage gives to all."""
         if self._weights is not None:
             self._weights.data[...] = FIRST_WEIGHT if self._replicas.rank == 0 else 0
         for call in self._broadcasts:
@@ -189,48 +72,39 @@ class ReplayedStage(Stage):
         self._computing.prepare()
 
     def begin(self, step: int) -> None:
+        """A step begins: its number since training began."""
         self._step = step
         self._computing.begin()
 
-    def forward(self, samples: int, stack: Stack) -> tuple[Stack, Any]:
+    def forward(self, samples: int) -> None:
+        """Take as long as the layers do for so many samples."""
         self._computing.resume()
         with phase("forward"):
             self._computing.spend(samples * self._forward)
-        return (), None
 
-    def loss(self, stack: Stack, labels: Any) -> tuple[float, Stack]:
-        return 0.0, ()
+    def backward(self, samples: int, ready: Callable[[int], None] | None) -> None:
+        """Take as long as the layers do on the way back.
 
-    def correct(self, stack: Stack, labels: Any) -> int:
-        return 0
-
-    def backward(
-        self, samples: int, kept: Any, gradients: Stack, ready: Ready, add: bool, onward: bool
-    ) -> Stack:
+        ``ready`` is called with the number of each gradient as soon as it is there, the last one
+        first; None where those of other samples are still to be added.
+        """
         new = new_value(self._step) * factor(self._replicas)
         self._computing.resume()
         with phase("backward"):
             for cost, tensors in reversed(self._costs):
                 self._computing.spend(samples * cost.backward)
-                if ready is nobody:
-                    continue
-                for tensor in reversed(tensors):
+                for tensor in reversed(tensors if ready is not None else ()):
                     self._new[tensor][...] = new
-                    ready(tensor)
-        return ()
+                    if ready is not None:
+                        ready(tensor)
 
-    def write(self, target: Any, values: Any) -> None:
+    def write(self, target: Any) -> None:
+        """Put values where they are sent from."""
         target.reshape(-1)[::STRIDE] = new_value(self._step)
 
     def arrived(self, values: Any) -> bool:
         """Whether the stage beside it wrote these in the last step."""
         return bool((values.reshape(-1)[::STRIDE] == new_value(self._step)).all())
-
-    def without_samples(self, ready: Ready) -> None:
-        self.backward(0, None, (), ready, add=False, onward=False)
-
-    def descend(self, rate: float) -> None:
-        pass
 
     def difference(self) -> float:
         """The maximum relative one of averages and first weights to what is expected, of all ranks.
@@ -274,7 +148,7 @@ def factor(replicas: Team) -> int:
 
 
 FIRST_WEIGHT = 3.0
-"""What the first replica of a replayed stage gives to the others."""
+"""What the first replica of a stage gives to the others."""
 
 
 def new_value(step: int) -> int:

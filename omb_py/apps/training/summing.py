@@ -18,27 +18,6 @@ from omb_py.core.job.node_map import first_ranks
 from omb_py.core.options import LIBRARY
 
 
-class OneNumber:
-    """The sum of a number of each rank, on all of them."""
-
-    def __init__(self, team: Team) -> None:
-        """Collective."""
-        self._call = None
-        if team.ranks > 1:
-            host = team.beside_device()
-            self._array = host.array(1, "float64")
-            operands = host.in_place(self._array.message())
-            self._call = host.bind(Call("allreduce", operands, op="sum"))
-
-    def __call__(self, value: float) -> float:
-        """The sum of the ranks' values; collective."""
-        if self._call is None:
-            return value
-        self._array.data[0] = value
-        self._call()
-        return float(self._array.data[0])
-
-
 @dataclass(frozen=True)
 class Sum:
     """A sum that can be started, and then waited for, again and again.
