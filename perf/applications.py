@@ -19,8 +19,8 @@ from perf.jobs import BIN, ENVIRONMENT, OMB_PY
 
 ROOT = Path(__file__).parent.parent
 RANKS = (1, 2, 4, 8)
-ARGUMENTS = {"train": ("--data", "generated"), "replay": None}
-"""What an application needs beside its defaults; None for one that has no problem of its own."""
+WITHOUT_PROBLEM = "replay"
+"""It repeats the calls of a profile."""
 
 
 def main() -> int:
@@ -33,10 +33,9 @@ def main() -> int:
     scalings = sys.argv[2].split(",") if sys.argv[2:] else ("strong", "weak")
     failed = 0
     for application in APPLICATIONS.builtin():
-        more = ARGUMENTS.get(application, ())
-        for scaling in scalings if more is not None else ():
+        for scaling in scalings if application != WITHOUT_PROBLEM else ():
             for ranks in RANKS:
-                words = [application, "--scaling", scaling, *(more or ()), "-q", "--output", output]
+                words = [application, "--scaling", scaling, "-q", "--output", output]
                 words += repeats
                 done = subprocess.run(
                     [str(BIN / "mpiexec"), "-n", str(ranks), OMB_PY, *words],

@@ -57,7 +57,7 @@ OPTION_RULES = (
     OptionRule(
         ("cycle_time",),
         lambda training: training.negotiation != "none",
-        "--negotiation cached and uncached",
+        "--negotiation cached",
     ),
     OptionRule(
         ("ranks_per_node",),

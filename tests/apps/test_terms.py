@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import pytest
@@ -24,9 +24,6 @@ from omb_py.core.errors import UsageError
 from omb_py.core.options import Options
 from omb_py.options.application import application_parameters, parse_application
 from omb_py.options.table import parameters
-
-GROWING = {"train": {"data": "generated"}}
-"""Options without which a problem cannot grow: there are so many digits and no more."""
 
 KNOWN = {
     "--file": "the file that replay reads",
@@ -69,7 +66,7 @@ def test_an_application_is_called_like_its_module_and_has_help(
 
 @pytest.mark.parametrize("application", ALL, ids=lambda one: one.name)
 def test_weak_scaling_leaves_one_rank_s_problem_alone(application: Application[Any]) -> None:
-    problem = replace(application.problem(), **GROWING.get(application.name, {}))
+    problem = application.problem()
     asked = ApplicationRequest(application, problem, RunSettings(scaling="weak"), Options())
     if application.weak_scaled is None:
         with pytest.raises(UsageError, match="no weak scaling"):

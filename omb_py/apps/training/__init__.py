@@ -68,7 +68,7 @@ class Training:
     negotiation: str = option(
         "none",
         "How ranks agree on which gradients are ready, as Horovod does.",
-        choices=("none", "cached", "uncached"),
+        choices=("none", "cached"),
     )
     cycle_time: float = option(1.0, "Milliseconds between two negotiations.", minimum=0)
     compression: str = option("none", "Send gradients in half precision.", choices=("none", "fp16"))

@@ -26,8 +26,7 @@ from omb_py.apps.runtime.team import Array, Team
 from omb_py.apps.training import MILLISECOND, Training
 from omb_py.apps.training.fused_buffers import FusedBuffers, elements
 from omb_py.apps.training.fusion import plan_of
-from omb_py.apps.training.horovod_timeline import SILENT, activities_of
-from omb_py.apps.training.negotiation import negotiation_of
+from omb_py.apps.training.negotiation import Cached
 from omb_py.apps.training.schedules import Negotiated, Planned, Schedule
 from omb_py.apps.training.summing import Summing, summing_of
 from omb_py.core.datatypes import HALF, Datatype, find_types
@@ -42,9 +41,7 @@ class GradientExchange:
     Raises `UsageError` for options that exclude each other.
     """
 
-    def __init__(
-        self, team: Team, gradients: Sequence[Array], names: Sequence[str], training: Training
-    ) -> None:
+    def __init__(self, team: Team, gradients: Sequence[Array], training: Training) -> None:
         """``gradients`` are of float32, in the order of their declaration; collective."""
         check(training)
         self._there = [False] * len(gradients)
@@ -53,9 +50,8 @@ class GradientExchange:
         self._bytes = elements(gradients) * datatype_of(training).itemsize
         self._summing: Summing | None = None
         self._schedule = Schedule()
-        self._activities = SILENT
         if team.ranks > 1:
-            self._schedule = self._scheduled(team, gradients[::-1], names[::-1], training)
+            self._schedule = self._scheduled(team, gradients[::-1], training)
 
     def begin(self) -> None:
         """Training begins: nothing is known of any gradient."""
@@ -66,7 +62,6 @@ class GradientExchange:
         """Gradient number ``tensor`` is complete."""
         there = self._there
         there[-1 - tensor] = True
-        self._activities.ready(len(there) - 1 - tensor)
         while self._arrived < len(there) and there[self._arrived]:
             self._arrived += 1
         self._schedule.advance(self._arrived)
@@ -94,9 +89,7 @@ class GradientExchange:
         found = [size, *self._schedule.parts(max(1, self._steps))]
         return found + (self._summing.parts() if self._summing else [])
 
-    def _scheduled(
-        self, team: Team, arriving: Sequence[Array], names: Sequence[str], training: Training
-    ) -> Schedule:
+    def _scheduled(self, team: Team, arriving: Sequence[Array], training: Training) -> Schedule:
         """What sends the gradients, which are in the order of their arrival."""
         datatype = datatype_of(training)
         counts = [gradient.data.size for gradient in arriving]
@@ -105,13 +98,12 @@ class GradientExchange:
         buffer = team.array(packed, datatype) if packed else None
         self._summing = summing_of(team, training, max(packed, *counts), datatype)
         plan = plan_of(training, sizes) if training.negotiation == "none" else None
-        self._activities = activities = activities_of(names, sizes, plan)
-        fused = FusedBuffers(team, arriving, self._summing, buffer, training.overlap, activities)
+        fused = FusedBuffers(team, arriving, self._summing, buffer, training.overlap)
         if plan is not None:
             return Planned(fused, plan, training.overlap)
-        negotiation = negotiation_of(team, len(arriving), training, activities)
+        negotiation = Cached(team.beside_device(), len(arriving))
         fuse, pause = partial(plan_of, training), training.cycle_time * MILLISECOND
-        return Negotiated(fused, sizes, fuse, negotiation, pause, team.phases, activities)
+        return Negotiated(fused, sizes, fuse, negotiation, pause, team.phases)
 
 
 def datatype_of(training: Training) -> Datatype:

@@ -9,7 +9,6 @@ from typing import Any
 
 from omb_py.apps.runtime.phases import Timed
 from omb_py.apps.runtime.team import Array, Team
-from omb_py.apps.training.horovod_timeline import PACK, UNPACK, Activities
 from omb_py.apps.training.summing import Sum, Summing
 from omb_py.core.datatypes import HALF
 
@@ -19,37 +18,28 @@ PACKING = "packing"
 
 @dataclass(frozen=True)
 class FusedBuffer:
-    """Gradients that travel together: what packs them, their sum, and what unpacks it.
-
-    ``enter`` and ``leave`` are those of `Activities`, for these gradients.
-    """
+    """Gradients that travel together: what packs them, their sum, and what unpacks it."""
 
     packs: Sequence[Callable[[], Any]]
     sum: Sum
     unpacks: Sequence[Callable[[], Any]]
     packing: Timed
-    enter: Callable[[str], None]
-    leave: Callable[[], None]
 
     def send(self) -> None:
         """Pack and start the sum."""
         if self.packs:
-            self.enter(PACK)
             with self.packing:
                 for pack in self.packs:
                     pack()
-        for name, call in self.sum.start:
-            self.enter(name)
+        for call in self.sum.start:
             call()
 
     def receive(self) -> None:
         """Wait for the sum, and give each gradient the average."""
         self.sum.wait()
-        self.enter(UNPACK if self.packs else "")
         with self.packing:
             for unpack in self.unpacks:
                 unpack()
-        self.leave()
 
 
 class FusedBuffers:
@@ -62,7 +52,6 @@ class FusedBuffers:
         summing: Summing,
         buffer: Array | None,
         overlap: bool,
-        activities: Activities,
     ) -> None:
         """``gradients`` are in the order of their arrival.
 
@@ -79,7 +68,6 @@ class FusedBuffers:
         self._summing = summing
         self._buffer = buffer
         self._overlap = overlap
-        self._activities = activities
         self._made: dict[tuple[int, int], FusedBuffer] = {}
         self._under_way: list[FusedBuffer] = []
 
@@ -113,14 +101,10 @@ class FusedBuffers:
     def _make(self, begin: int, end: int) -> FusedBuffer:
         gradients, buffer = self._gradients[begin:end], self._buffer
         divide, copy, ranks = self._xp.divide, self._xp.copyto, self._ranks
-        enter = partial(self._activities.enter, begin, end)
-        leave = partial(self._activities.leave, begin, end)
         if buffer is None or (end - begin == 1 and buffer.datatype != HALF):
             (alone,) = gradients
             average = partial(divide, alone.data, ranks, alone.data)
-            return FusedBuffer(
-                (), self._summing.sum(alone), (average,), self._packing, enter, leave
-            )
+            return FusedBuffer((), self._summing.sum(alone), (average,), self._packing)
         start = elements(self._gradients[:begin]) if self._overlap else 0
         place = buffer.rows(start, start + elements(gradients))
         packs, unpacks, start = [], [], 0
@@ -135,7 +119,7 @@ class FusedBuffers:
             else:
                 packs.append(partial(copy, packed, flat))
                 unpacks.append(partial(divide, packed, ranks, flat))
-        return FusedBuffer(packs, self._summing.sum(place), unpacks, self._packing, enter, leave)
+        return FusedBuffer(packs, self._summing.sum(place), unpacks, self._packing)
 
 
 def elements(gradients: Sequence[Array]) -> int:

@@ -90,9 +90,7 @@ class TrainingKernel(Kernel[Training]):
             self.replicas = team.split(self.position, self.pipeline)
         self._stages: list[Network] = []
         self.stage = self._make_stage()
-        self.exchange = GradientExchange(
-            self.replicas, self.stage.gradients, self.stage.names, training
-        )
+        self.exchange = GradientExchange(self.replicas, self.stage.gradients, training)
         parts = training.micro_batches if self.depth > 1 else 1
         self.shares = [
             batch_share(batch, self.pipelines, self.pipeline, parts)
@@ -207,15 +205,22 @@ class TrainingKernel(Kernel[Training]):
         ranks, and its ``limit``, None where nothing is averaged; ``lost`` are ranks at which
         something else arrived than the stages beside them sent. Collective.
         """
-        parts = next((one.parts for one in reversed(self.shares) if one.parts), ())
+        steps = self.problem.epochs * len(self.shares)
+        last = max((place for place, one in enumerate(self.shares) if one.parts), default=0)
+        step = steps - len(self.shares) + last  # in the last batch a pipeline may have no sample
         boundaries = [one for one in (self._before, self._after) if one is not None]
-        arrived = (rows for one in boundaries for part in parts for rows in one.arrived(part))
-        fine = self.team.comm.allgather(all(map(self.stage.arrived, arrived)))
+        fine = self.team.comm.allgather(
+            all(
+                self.stage.arrived(rows, step)
+                for one in boundaries
+                for part in self.shares[last].parts
+                for rows in one.arrived(part)
+            )
+        )
         lost = [rank for rank, well in enumerate(fine) if not well]
         difference, ranks = self.stage.difference(), self.replicas.ranks
         limit: float | None = 0.0
         if self.problem.compression == "fp16":
-            steps = self.problem.epochs * len(self.shares)
             limit = min(rounding_bound((ranks + 3) * steps, HALF_UNIT), MAX_HALF)
         return {"difference": difference, "limit": limit if ranks > 1 else None, "lost": lost}
 

@@ -7,11 +7,7 @@ Here gradients arrive in the same order on all ranks, so that "so many" are the 
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-
 from omb_py.apps.runtime.team import Team
-from omb_py.apps.training import Training
-from omb_py.apps.training.horovod_timeline import Activities
 from omb_py.bindings import BoundCall
 from omb_py.core.calls import Call
 
@@ -35,12 +31,11 @@ class NegotiationMaster:
     there are few sizes of messages; calls are bound when a size comes for the first time.
     """
 
-    def __init__(self, team: Team, gradients: int, activities: Activities) -> None:
+    def __init__(self, team: Team, gradients: int) -> None:
         """``team`` has its messages in host memory."""
         import numpy as np
 
         self._team = team
-        self._activities = activities
         self._root = team.rank == 0
         longest = length_of(gradients)
         self._length = team.array(1, "int32")
@@ -70,7 +65,6 @@ class NegotiationMaster:
         told, self._told = self._told, max(self._told, ready)
         if self._root:
             self._asked[told:ready] += 1
-            self._activities.asked(0, range(told, ready))
             self._collect()
             found = self._on_all_ranks(agreed)
             self._length.data[0] = WORD * self._write(agreed, found)
@@ -94,13 +88,12 @@ class NegotiationMaster:
         lengths = tuple(length // WORD for length in self._lengths.data.tolist())
         self._gather(lengths)()
         begin = 0
-        for rank, words in enumerate(lengths):
+        for words in lengths:
             asked = self._lists.data[begin : begin + words]
             begin += words
             if words:
                 numbers = asked[HEADER_WORDS::RECORD_WORDS][: asked[0]]
                 self._asked[numbers] += 1
-                self._activities.asked(rank, numbers)
 
     def _write(self, begin: int, end: int) -> int:
         """Make the list of these gradients; returns its words."""
@@ -149,48 +142,18 @@ NOTHING_UNCACHED = 0b010
 WORD_BITS = 64
 
 
-class Negotiation(ABC):
-    """Cycles in which all ranks say how many gradients they have."""
+class Cached:
+    """Cycles in which all ranks say how many gradients they have.
 
-    def begin(self) -> None:
-        """Training begins: no gradient has ever been seen."""
-        self.step()
-
-    @abstractmethod
-    def step(self) -> None:
-        """A step begins: no gradient is there."""
-
-    @abstractmethod
-    def cycle(self, agreed: int, ready: int) -> int:
-        """How many gradients all ranks have, when this one has ``ready``; collective.
-
-        ``agreed`` is what the cycle before found in this step, 0 in the first one.
-        """
-
-
-class Uncached(Negotiation):
-    """Every gradient is asked for in every step: Horovod with a cache of 0 entries."""
-
-    def __init__(self, team: Team, gradients: int, activities: Activities) -> None:
-        self._coordinator = NegotiationMaster(team, gradients, activities)
-
-    def step(self) -> None:
-        self._coordinator.step()
-
-    def cycle(self, agreed: int, ready: int) -> int:
-        return self._coordinator.cycle(agreed, ready)
-
-
-class Cached(Negotiation):
-    """A bit for each gradient that was asked for before, combined with AND in one allreduce.
+    A bit for each gradient that was asked for before is combined with AND in one allreduce.
 
     So it is in all steps but the first, in which the requests of `NegotiationMaster` follow the
     allreduce wherever a rank has a gradient that is not in the cache. The bit vector has 3 bits of
     status and one for each gradient in the cache, in whole words of 8 bytes.
     """
 
-    def __init__(self, team: Team, gradients: int, activities: Activities) -> None:
-        self._coordinator = NegotiationMaster(team, gradients, activities)
+    def __init__(self, team: Team, gradients: int) -> None:
+        self._coordinator = NegotiationMaster(team, gradients)
         self._vector = team.array(words_of(gradients), "int64")
         self._combine: list[BoundCall] = []
         for words in range(1, words_of(gradients) + 1):
@@ -199,13 +162,19 @@ class Cached(Negotiation):
         self._cached = 0
 
     def begin(self) -> None:
-        super().begin()
+        """Training begins: no gradient has ever been seen."""
+        self.step()
         self._cached = 0
 
     def step(self) -> None:
+        """A step begins: no gradient is there."""
         self._coordinator.step()
 
     def cycle(self, agreed: int, ready: int) -> int:
+        """How many gradients all ranks have, when this one has ``ready``; collective.
+
+        ``agreed`` is what the cycle before found in this step, 0 in the first one.
+        """
         words = words_of(self._cached)
         known = min(ready, self._cached)
         bits = STATUS if ready <= self._cached else STATUS & ~NOTHING_UNCACHED
@@ -242,11 +211,3 @@ def _ones(begin: int, end: int) -> int:
 def _trailing_ones(bits: int) -> int:
     """How many bits are set before the first one that is not."""
     return (~bits & (bits + 1)).bit_length() - 1
-
-
-def negotiation_of(
-    team: Team, gradients: int, training: Training, activities: Activities
-) -> Negotiation:
-    """What ``training`` asks for, where ranks negotiate."""
-    kinds = {"cached": Cached, "uncached": Uncached}
-    return kinds[training.negotiation](team.beside_device(), gradients, activities)

@@ -9,8 +9,7 @@ from omb_py.apps import Detail
 from omb_py.apps.runtime.phases import Phase, Phases, Timed
 from omb_py.apps.training.fused_buffers import PACKING, FusedBuffers
 from omb_py.apps.training.fusion import Plan
-from omb_py.apps.training.horovod_timeline import QUEUE, SILENT, Activities
-from omb_py.apps.training.negotiation import Negotiation
+from omb_py.apps.training.negotiation import Cached
 
 
 class Schedule:
@@ -77,10 +76,9 @@ class Negotiated(Schedule):
         fused: FusedBuffers,
         sizes: Sequence[int],
         fuse: Callable[[Sequence[int]], Plan],
-        negotiation: Negotiation,
+        negotiation: Cached,
         pause: float,
         phases: Phases,
-        activities: Activities = SILENT,
     ) -> None:
         """``pause`` are the seconds from the beginning of a cycle to that of the next."""
         self._fused = fused
@@ -89,7 +87,6 @@ class Negotiated(Schedule):
         self._negotiation = negotiation
         self._pause = pause
         self._waiting = Timed(phases.seconds, Phase.WAIT)
-        self._activities = activities
         self._agreed = self._cycles = 0
         self._due = self._took = 0.0
 
@@ -128,11 +125,9 @@ class Negotiated(Schedule):
     def _cycle(self, arrived: int) -> None:
         began = perf_counter()
         self._cycles += 1
-        self._activities.cycle()
         known = self._agreed
         self._agreed = self._negotiation.cycle(known, arrived)
         self.negotiating += perf_counter() - began
-        self._activities.enter(known, self._agreed, QUEUE)
         for begin, end in self._fuse(self._sizes[known : self._agreed]):
             self._fused.send(known + begin, known + end)
         ended = perf_counter()
@@ -141,7 +136,7 @@ class Negotiated(Schedule):
 
 
 def describe(fused: FusedBuffers, steps: int) -> list[Detail]:
-    """what there is to tell of the fused buffers of so many steps."""
+    """What there is to tell of the fused buffers of so many steps."""
     return [
         Detail("Buckets of a step", value=fused.sent / steps),
         Detail("Fusion copies and averaging", seconds=fused.seconds[PACKING]),

@@ -43,7 +43,6 @@ class Stage:
         """``shapes`` are the names and shapes of its parameters, ``costs`` those of each layer with
         the numbers of its parameters."""
         self.team = team
-        self.names = [name for name, _ in shapes]
         self.gradients = [team.array(shape) for _, shape in shapes]
         self._replicas = replicas
         self._costs = costs
@@ -102,9 +101,9 @@ class Stage:
         """Put values where they are sent from."""
         target.reshape(-1)[::STRIDE] = new_value(self._step)
 
-    def arrived(self, values: Any) -> bool:
-        """Whether the stage beside it wrote these in the last step."""
-        return bool((values.reshape(-1)[::STRIDE] == new_value(self._step)).all())
+    def arrived(self, values: Any, step: int) -> bool:
+        """Whether the stage beside it wrote these in a step."""
+        return bool((values.reshape(-1)[::STRIDE] == new_value(step)).all())
 
     def difference(self) -> float:
         """The maximum relative one of averages and first weights to what is expected, of all ranks.

@@ -22,10 +22,10 @@ from omb_py.core.options import LIBRARY
 class Sum:
     """A sum that can be started, and then waited for, again and again.
 
-    ``start`` are the calls that start it, with the names that Horovod's timeline has for them.
+    ``start`` are the calls that start it.
     """
 
-    start: Sequence[tuple[str, BoundCall]]
+    start: Sequence[BoundCall]
     wait: BoundCall
 
 
@@ -61,7 +61,7 @@ class Background(Summing):
         team, cell = self._team, Slot()
         operands = team.in_place(array.message())
         start = team.bind(Call("iallreduce", operands, op="sum", cell=cell))
-        return Sum([(named(team, "ALLREDUCE"), start)], team.bind(Call("wait", cell=cell)))
+        return Sum([start], team.bind(Call("wait", cell=cell)))
 
 
 class OwnAlgorithm(Summing):
@@ -81,7 +81,7 @@ class OwnAlgorithm(Summing):
         steps = team.own_steps(
             call, self._algorithm, lambda count: self._further.rows(0, count).message(), self._nodes
         )
-        return Sum([(named(team, "ALLREDUCE"), team.bind(*steps))], team.bind())
+        return Sum([team.bind(*steps)], team.bind())
 
 
 class Hierarchy(Summing):
@@ -111,7 +111,7 @@ class Hierarchy(Summing):
     def parts(self) -> list[Detail]:
         return [Detail("Nodes, pretended" if self.pretended else "Nodes", value=self.nodes)]
 
-    def _by_shards(self, array: Array) -> list[tuple[str, BoundCall]]:
+    def _by_shards(self, array: Array) -> list[BoundCall]:
         inside = self._inside
         if inside.ranks == 1:
             return [_allreduce(self._across, array)]
@@ -127,20 +127,16 @@ class Hierarchy(Summing):
             )
             gather = Call("allgatherv", (shard.message(), array.message(counts, "v")))
         across = [_allreduce(self._across, shard)] if self._across.ranks > 1 else []
-        return [
-            (named(inside, "REDUCESCATTER"), inside.bind(scatter)),
-            *across,
-            (named(inside, "ALLGATHER"), inside.bind(gather)),
-        ]
+        return [inside.bind(scatter), *across, inside.bind(gather)]
 
-    def _by_leaders(self, array: Array) -> list[tuple[str, BoundCall]]:
+    def _by_leaders(self, array: Array) -> list[BoundCall]:
         inside, message = self._inside, array.message()
         leads = inside.rank == 0
         operands = inside.in_place(message) if leads else (message, None)
         reduce = inside.bind(Call("reduce", operands, op="sum", root=0))
         across = [_allreduce(self._across, array)] if leads else []
         back = inside.bind(Call("bcast", (message,), root=0))
-        return [(named(inside, "REDUCE"), reduce), *across, (named(inside, "BCAST"), back)]
+        return [reduce, *across, back]
 
 
 def nodes_of(team: Team, pretended: int) -> tuple[int, ...]:
@@ -161,11 +157,6 @@ def summing_of(team: Team, training: Training, largest: int, datatype: Datatype)
     return Background(team) if training.overlap else Blocking(team)
 
 
-def named(team: Team, operation: str) -> str:
-    """What Horovod's timeline calls an operation of these ranks."""
-    return f"{'NCCL' if team.options.binding == 'nccl' else 'MPI'}_{operation}"
-
-
-def _allreduce(team: Team, array: Array) -> tuple[str, BoundCall]:
+def _allreduce(team: Team, array: Array) -> BoundCall:
     call = Call("allreduce", team.in_place(array.message()), op="sum")
-    return named(team, "ALLREDUCE"), team.bind(call)
+    return team.bind(call)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.apps.training.data import batch_share, batches, micro_batches
+from omb_py.apps.training.batches import batch_share, batches, micro_batches
 
 COUNTS = st.integers(1, 500)
 
@@ -34,7 +34,8 @@ def test_pipelines_share_a_batch_without_rest(
 ) -> None:
     batch = (start, start + size)
     shares = [batch_share(batch, pipelines, pipeline, parts) for pipeline in range(pipelines)]
-    taken = [one.own[0] + place for one in shares for part in one.parts for place in range(*part)]
-    assert taken == list(range(*batch))
-    assert all(one.size == size for one in shares)
-    assert all(len(one.parts) <= parts for one in shares)
+    assert sum(one.samples for one in shares) == size
+    for one in shares:
+        taken = [place for part in one.parts for place in range(*part)]
+        assert taken == list(range(one.samples))
+        assert len(one.parts) <= parts

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from omb_py.apps import Detail
-from omb_py.apps.training.epochs import Epochs, Snapshot, epoch_parts, first_training, learning
+from omb_py.apps.training.epochs import Epochs, Snapshot, epoch_parts, first_training
 
 
 def parts(found: list[Detail]) -> dict[str, Detail]:
@@ -14,27 +12,23 @@ def parts(found: list[Detail]) -> dict[str, Detail]:
 
 
 def test_an_epoch_takes_as_long_as_on_the_slowest_rank() -> None:
-    ranks = [Epochs([5.0, 1.0], [0.5, 0.25]), Epochs([4.0, 2.0], [0.25, 0.5])]
-    found = parts(epoch_parts(ranks, 100, tested=True))
+    ranks = [Epochs([5.0, 1.0]), Epochs([4.0, 2.0])]
+    found = parts(epoch_parts(ranks, 100))
     assert found["Epoch 1"].seconds == 5
-    assert found["Epoch 1"].value == 0.5
     assert found["Epoch 2"].seconds == 2
     assert found["Later epochs, each"].seconds == 2
     assert found["Throughput of later epochs"].value == 50
-    assert found["Testing"].seconds == 1
-    assert found["Testing"].value == pytest.approx(100 / 8)
 
 
-def test_a_single_epoch_has_no_later_ones_and_an_untested_one_no_test() -> None:
-    found = parts(epoch_parts([Epochs([5.0], [0.0])], 100, tested=False))
+def test_a_single_epoch_has_no_later_ones() -> None:
+    found = parts(epoch_parts([Epochs([5.0])], 100))
     assert found["Throughput of epoch 1"].value == 20
-    assert found["Epoch 1"].value is None
-    assert not {"Later epochs, each", "Testing"} & set(found)
+    assert "Later epochs, each" not in found
 
 
 def test_the_first_epoch_is_explained_by_what_its_first_step_does_longer() -> None:
     usual, first = Snapshot(0.25, 0.5, 0.0), Snapshot(2.25, 1.5, 1.0)
-    epochs = Epochs([7.0, 4.0], [0.0, 0.0], [first, usual, usual, usual], [1.5, 0.5])
+    epochs = Epochs([7.0, 4.0], [first, usual, usual, usual], [1.5, 0.5])
     found = parts(list(first_training([epochs], 3.0)))
     assert found["First training: preparing"].seconds == 3
     assert found["First training: epoch 1"].seconds == 7
@@ -42,7 +36,3 @@ def test_the_first_epoch_is_explained_by_what_its_first_step_does_longer() -> No
     assert found["First training: connection set-up"].seconds == 1
     assert found["First training: first use of memory"].seconds == 1
     assert found["First training: negotiation"].seconds == 1
-
-
-def test_losses_are_told_from_the_first_to_the_last() -> None:
-    assert [part.value for part in learning([3.0, 2.0, 1.0])] == [3, 1]
