@@ -38,11 +38,6 @@ def detach() -> None:
     _recorders.clear()
 
 
-def recording() -> bool:
-    """Whether anybody keeps what is said here."""
-    return bool(_recorders)
-
-
 def phase(name: str) -> AbstractContextManager[None]:
     """``with`` it, and what happens inside is shown as a slice of this name in the timeline."""
     return _phase(name) if _recorders else _nothing
