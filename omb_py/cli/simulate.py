@@ -25,6 +25,7 @@ from omb_py.options.types import SIZE_LIST, WholeNumber
 if TYPE_CHECKING:
     from omb_py.core.options import Options
     from omb_py.core.text.tables import Sheet
+    from omb_py.results.columns import Row
     from omb_py.simulation.engine import Outcome
     from omb_py.simulation.network import Network
     from omb_py.simulation.points import Point
@@ -463,22 +464,22 @@ def check(target: str | None, values: dict[str, Any]) -> None:
 
 def write(
     sheets: list[Sheet],
-    rows: Sequence[Any],
+    rows: Sequence[Row],
     metadata: dict[str, str],
     remarks: Sequence[str],
     values: dict[str, Any],
 ) -> None:
     """Tables for people, rows for programs; rows of a file are added to those that are there."""
     from omb_py.core.text import tables
+    from omb_py.results.columns import Row
     from omb_py.results.output import file_writer, standard_output
 
     to = values["to"]
     if to.format in ("csv", "json"):
-        record = type(rows[0])
         writer = (
-            file_writer(to.path, record, to.force)
+            file_writer(to.path, Row, to.force)
             if to.path
-            else standard_output(record, None, to.format)
+            else standard_output(Row, None, to.format)
         )
         writer.start(metadata)
         for row in rows:

@@ -9,13 +9,10 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Iterator
-from typing import Any, ClassVar, TypeVar
-
-from omb_py.core.dataclass import dataclass
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 
-@dataclass(frozen=True)
-class Column:
+class Column(NamedTuple):
     """A column of results.
 
     ``kinds`` has letters of the rows that have it: ``b`` of benchmarks, ``o`` of `omb-py overhead`,
@@ -215,7 +212,7 @@ IDENTITY = (*EXPERIMENT, *CONFIGURATION)
 
 LOADED = tuple(n for n, one in COLUMNS.items() if one.kinds == "l")
 """Columns that `omb_py.load` adds: who measured, on which MPI library, on how many hosts, and where
-it stands; the file again where rows of others are not its repeated runs (`sources.apart`); and
+it stands; the file again where rows of others are not its repeated runs (`label_sources`); and
 whether data was checked, which `-c` does, on caches that are cold."""
 
 ORIGIN = {name: COLUMNS[name].type for name in ("suite", "mpi", "hosts")}

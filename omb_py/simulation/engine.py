@@ -303,14 +303,18 @@ class _Run:
             heappush(self.dates, date)
         found.append((action, argument))
 
+    def when_free(self, rank: _Rank, action: Then, argument: Any, more: float = 0.0) -> None:
+        """Do something once a rank is not busy any more, and ``more`` seconds after that."""
+        busy, rank.busy = rank.busy, 0.0
+        self.delay(busy + more, action, argument)
+
     def proceed(self, rank: _Rank) -> None:
         """Make a rank's operations until it is busy, or waits."""
         for operation in rank.operations:
             if isinstance(operation, Send):
                 protocol = self.path(rank.number, operation.peer).protocol(operation.nbytes)
-                busy, rank.busy = rank.busy, 0.0
-                busy += protocol.overhead_us * MICRO
-                self.delay(busy, self.send, (rank, operation))
+                overhead = protocol.overhead_us * MICRO
+                self.when_free(rank, self.send, (rank, operation), overhead)
                 return
             if isinstance(operation, Wait):
                 requests = [rank.requests.pop(number) for number in operation.requests]
@@ -319,14 +323,12 @@ class _Run:
             elif isinstance(operation, Add):
                 rank.busy += operation.nbytes * self.add_seconds
             elif rank.busy:
-                busy, rank.busy = rank.busy, 0.0
-                self.delay(busy, self.after_busy, (rank, operation))
+                self.when_free(rank, self.after_busy, (rank, operation))
                 return
             elif not self.make(rank, operation):
                 return
         if rank.busy:
-            busy, rank.busy = rank.busy, 0.0
-            self.delay(busy, self.end, rank)
+            self.when_free(rank, self.end, rank)
         else:
             self.end(rank)
 
@@ -453,8 +455,7 @@ class _Run:
     def wait(self, rank: _Rank, requests: list[_Request]) -> bool:
         """Wait for requests; a rank that is busy begins after that. Whether all are there."""
         if rank.busy:
-            busy, rank.busy = rank.busy, 0.0
-            self.delay(busy, self.begin_wait, (rank, requests))
+            self.when_free(rank, self.begin_wait, (rank, requests))
             return False
         return self.block(rank, requests)
 

@@ -43,7 +43,7 @@ PANELS_FIRST = ("ranks", "mpi")
 INTERVAL = "95\N{NO-BREAK SPACE}% interval of the median"
 
 NO_LINES = pd.DataFrame(columns=["line", "x", "value"])
-"""What stands beside lines of which there is nothing to be held against."""
+"""The ideal or bound that a chart without one has beside its lines."""
 
 
 def size_charts(rows: pd.DataFrame, request: Request) -> Iterator[Chart]:

@@ -16,7 +16,7 @@ from omb_py.core.text.words import count
 from omb_py.results.metadata import crowded_hosts
 
 SEVERITIES = {"error": "are wrong", "warning": "may mislead"}
-"""What numbers do of which there is an anomaly."""
+"""How an anomaly affects numbers, by its severity."""
 
 
 @dataclass(frozen=True)

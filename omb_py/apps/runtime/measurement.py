@@ -99,7 +99,7 @@ class Measurement:
 
     def _measured(self, run: str, blas: str, turns: Turns, check: CheckedResult | None) -> Measured:
         name = self._to_time.name if self._to_time else None
-        if self._sequential_is_one_rank():
+        if self._settings.references and self._application.sequential_is_one_rank:
             name = "one process"
             turns.sequential = turns.one_rank or [one.seconds for one in turns.solved]
         named = self._alternative.name if self._alternative else None
@@ -175,9 +175,6 @@ class Measurement:
             job.at_end(team.close)
         with job.agreement():
             return self._application.kernel(team, problem)
-
-    def _sequential_is_one_rank(self) -> bool:
-        return self._settings.references and self._application.sequential_is_one_rank(self._problem)
 
     def _take_turns(
         self, kernel: Kernel[Any], first: Kernel[Any] | None, alternative: Kernel[Any] | None

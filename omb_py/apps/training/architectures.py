@@ -92,13 +92,13 @@ BASIC, BOTTLENECK = (3, 3), (1, 3, 1)
 """Sides of the convolutions of a block."""
 
 EXPANSION = 4
-"""A bottleneck gives so many times the channels that it works with."""
+"""Factor from the channels inside a bottleneck to those that it gives."""
 
 
 def residual(
     blocks: Sequence[int], sides: Sequence[int], training: Training, layers: Layers
 ) -> None:
-    """A network with so many blocks in each of its groups, of convolutions with such ``sides``."""
+    """Groups of residual blocks: how many each has, and the sides of a block's convolutions."""
     layers.convolve("conv1", 7, RESIDUAL_STEM, 2, bias=False)
     layers.add("bn1", Scale)
     layers.add("relu", ReLU)

@@ -17,7 +17,7 @@ def batches(samples: int, batch: int) -> list[Range]:
 
 
 def micro_batches(samples: int, parts: int) -> list[Range]:
-    """The parts of so many samples, as even as can be; none of them is empty."""
+    """Divide samples into parts of nearly equal size, none of them empty."""
     parts = min(parts, samples)
     return [share(samples, parts, part) for part in range(parts)]
 

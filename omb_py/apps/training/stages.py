@@ -92,10 +92,11 @@ class Stage:
         with phase("backward"):
             for cost, tensors in reversed(self._costs):
                 self._computing.spend(samples * cost.backward)
-                for tensor in reversed(tensors if ready is not None else ()):
+                if ready is None:
+                    continue
+                for tensor in reversed(tensors):
                     self._new[tensor][...] = new
-                    if ready is not None:
-                        ready(tensor)
+                    ready(tensor)
 
     def write(self, target: Any) -> None:
         """Put values where they are sent from."""
