@@ -7,6 +7,7 @@ into a `Plan`: which calls one iteration makes, and what data they should move.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 from typing import Any, Protocol
@@ -17,7 +18,7 @@ from omb_py.core.dataclass import dataclass, field
 from omb_py.core.datatypes import Datatype
 from omb_py.core.datatypes.layout import Layout
 from omb_py.core.errors import BenchmarkError, UsageError
-from omb_py.core.memory import Memory
+from omb_py.core.memory import Local, Memory
 from omb_py.core.options import Options
 from omb_py.core.registry import Registry
 
@@ -90,6 +91,22 @@ class Exposed:
     bases: tuple[int, ...]
 
 
+@dataclass(frozen=True)
+class Stored:
+    """A checkpoint: the steps that write it, or read it, and what comes before and after them.
+
+    ``file`` is the part of the file in which this rank's data lies, ``source`` the rank whose data
+    it reads; ``seconds`` has how long each call of a step took, by the step's name.
+    """
+
+    steps: tuple[Local, ...]
+    before: tuple[Local, ...]
+    after: tuple[Local, ...]
+    file: Memory
+    source: int
+    seconds: Mapping[str, array[float]]
+
+
 class Resources(Protocol):
     """Makes the MPI objects that a plan's calls need; the first three methods are collective.
 
@@ -105,6 +122,9 @@ class Resources(Protocol):
 
     def file(self, nbytes: int) -> tuple[Any, Memory]:
         """The file asked for, opened by all ranks, and this rank's part of it, in rank order."""
+
+    def checkpoint(self, memory: Memory, writes: bool) -> Stored:
+        """A checkpoint that writes this rank's memory, or reads another rank's data into it."""
 
     def group(self, rank: int) -> Any:
         """The group of one rank."""
@@ -197,6 +217,7 @@ class Plan:
     counts, ``payload`` how many bytes of a message really travel and ``messages`` how many of them
     one iteration moves over the whole job. With several ``threads``, iteration ``i`` is made by
     thread ``i % threads``. ``chained`` means that a call sends what an earlier one received.
+    ``parts`` has how long each call of a step took, in seconds, where steps have rows of their own.
     """
 
     exchanges: tuple[CheckedIteration, ...]
@@ -205,6 +226,7 @@ class Plan:
     messages: int = 1
     threads: int = 1
     chained: bool = False
+    parts: Mapping[str, array[float]] = field(default_factory=dict, hash=False)
 
 
 FEATURES = {
@@ -213,11 +235,13 @@ FEATURES = {
     "buffer_num": "one memory for a window's messages, or one for each",
     "bus": "nccl-tests' algorithm and bus bandwidth",
     "file": "a file that is read or written",
-    "file_sync": "MPI_File_sync after writing",
+    "file_sync": "a sync after writing",
     "full": "minimum and maximum over the ranks",
     "in_place": "MPI_IN_PLACE",
     "layout": "gaps between elements",
     "library_algorithm": "algorithms of the MPI library",
+    "method": "how checkpoints are written and read",
+    "mtbf": "the best interval between checkpoints",
     "node_map": "the node of each rank, for algorithms of omb-py's own",
     "nodes": "the node of each rank, as `Case.nodes`",
     "operations": "what reports a failed rank",

@@ -1,4 +1,4 @@
-"""MPI-IO: every rank writes or reads its own part of one file."""
+"""Files: every rank writes or reads its own part of one, by MPI-IO, or a checkpoint."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from omb_py.core.options import Options
 SYNC = "# Sync: MPI_File_sync in every iteration"
 NO_SYNC = "# Sync: none, so that data may be in the page cache and not on the disk"
 CACHED = "# Page cache: holds what is read, which was written just before"
+DROPPED = "# Page cache: the kernel is asked to drop what is read, which was written just before"
+CHECKPOINT_SYNC = "# Sync: fsync or MPI_File_sync in every iteration"
 
 
 def plan(function: str, case: Case) -> Plan:
@@ -38,9 +40,35 @@ def plan(function: str, case: Case) -> Plan:
     return Plan((exchange,), case.payload, messages=case.ranks)
 
 
+def checkpoint(writes: bool, case: Case) -> Plan:
+    """All steps from opening to closing, and a barrier that lasts until the last rank has closed.
+
+    Source: IOR, whose times of a phase end with its last rank, and which lets ranks read what
+    another node wrote (its option -C).
+    """
+    memory = case.message().memory
+    stored = case.resources.checkpoint(memory, writes)
+    source, target = (memory, stored.file) if writes else (stored.file, memory)
+    exchange = CheckedIteration(
+        (*stored.steps, Call("barrier")),
+        before=(*stored.before, Call("barrier")),
+        after=stored.after,
+        inputs=(Content.of(case.rank, source),),
+        outputs=(Content.of(case.rank if writes else stored.source, target),),
+        settle=(Call("barrier"),),
+    )
+    return Plan((exchange,), case.payload, messages=case.ranks, parts=stored.seconds)
+
+
 def sync_line(options: Options, ranks: int) -> tuple[str, ...]:
     """What the table says of the disk."""
     return (SYNC if options.file_sync else NO_SYNC,)
+
+
+def method_lines(writes: bool, options: Options, ranks: int) -> tuple[str, ...]:
+    """What the table of a checkpoint says of the method, and of the disk."""
+    sync = CHECKPOINT_SYNC if options.file_sync else NO_SYNC
+    return (f"# Method: {options.method}", sync if writes else DROPPED)
 
 
 def benchmark(name: str, summary: str) -> Benchmark:
@@ -65,9 +93,33 @@ def benchmark(name: str, summary: str) -> Benchmark:
     )
 
 
+def checkpoint_benchmark(name: str, summary: str, writes: bool) -> Benchmark:
+    """Checkpoints written, or read."""
+    return Benchmark(
+        name=name,
+        title=f"{name.capitalize()} Bandwidth",
+        family="file",
+        summary=summary,
+        plan=partial(checkpoint, writes),
+        metric=Metric.BANDWIDTH,
+        defaults=Defaults(10, 1, 10, 1, smallest=1 << 20, largest=64 << 20),
+        options=frozenset({"file", "method"} | ({"file_sync", "mtbf"} if writes else set())),
+        memory=lambda options, size, ranks: size,
+        heading=partial(method_lines, writes),
+        slowest=True,
+        native=False,
+    )
+
+
 BENCHMARKS = (
     benchmark("file_write", "write to one file, each by itself"),
     benchmark("file_read", "read one file, each by itself"),
     benchmark("file_write_all", "write to one file together"),
     benchmark("file_read_all", "read one file together"),
+    checkpoint_benchmark(
+        "checkpoint_write", "Data per second of a checkpoint of all ranks, step by step.", True
+    ),
+    checkpoint_benchmark(
+        "checkpoint_read", "Data per second of a restart: ranks read others' data.", False
+    ),
 )

@@ -21,7 +21,6 @@ COMMANDS = {
     "Measure more": (
         "overhead",
         "pairs",
-        "checkpoint",
         "sweep",
         "job",
         "machine",

@@ -22,17 +22,17 @@ class Place(Enum):
 
 @dataclass(frozen=True)
 class Local:
-    """What a rank does by itself between its MPI calls: a copy, or a wait for its device.
+    """What a rank does beside MPI's calls: a copy, a wait for its device, a step of a checkpoint.
 
     ``run`` does it from Python. ``function`` is the address of the C function that does the same
-    when it is given ``arguments``, each a word of 64 bits; it returns 0 or an error code. ``kept``
-    is what has to live as long.
+    when it is given ``arguments``, each a word of 64 bits; it returns 0 or an error code. It is 0
+    where there is none. ``kept`` is what has to live as long.
     """
 
     name: str
     run: Callable[[], None]
-    function: int
-    arguments: tuple[int, ...]
+    function: int = 0
+    arguments: tuple[int, ...] = ()
     kept: Any = None
 
 

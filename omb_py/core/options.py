@@ -44,7 +44,8 @@ class Options:
     ``library_algorithm`` is the name in `omb_py.algorithms` of the MPI library's algorithm, and
     ``verify_algorithm`` counts its messages instead of timing it; ``algorithm`` is `LIBRARY` or the
     name of an algorithm of ours, ``segment`` the bytes of its segments. ``split`` is how ranks are
-    divided into groups (`omb_py.core.job.groups`);
+    divided into groups (`omb_py.core.job.groups`); ``method`` is how checkpoints are written,
+    ``mtbf`` the mean time between failures of the job in hours;
     ``congestor`` is the benchmark, and its message size, that the ranks beside the first group run
     while that one measures, in ``rounds`` turns. ``variant`` is the label of
     settings outside omb-py. ``interface`` is the network interface by which bindings over sockets
@@ -106,6 +107,8 @@ class Options:
     rounds: int | None = None
     file: str | None = None
     file_sync: bool = False
+    method: str = "file_per_rank"
+    mtbf: float | None = None
     spawned: int = 1
     session: bool = False
     thread_level: str = "single"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from array import array
 from collections.abc import Callable, Iterator
@@ -10,7 +9,7 @@ from contextlib import contextmanager
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from omb_py.benchmarks import Exposed
+from omb_py.benchmarks import Exposed, Stored
 from omb_py.buffers import Buffer
 from omb_py.core.datatypes import Datatype
 from omb_py.core.errors import OmbError, UnsupportedError, UsageError
@@ -18,93 +17,10 @@ from omb_py.core.job.by_mpi import communicator_of
 from omb_py.core.job.control import Control
 from omb_py.core.memory import Memory
 from omb_py.core.options import Options
+from omb_py.measure.files import FileMemory, check_folder
 
 if TYPE_CHECKING:
     from mpi4py import MPI
-
-
-def check(control: Control, file: str) -> None:
-    """Raise `UsageError` on all ranks unless each sees what rank 0 makes beside ``file``.
-
-    Collective. Where rank 0 can make nothing, MPI will say why.
-    """
-    made = ""
-    if control.rank == 0:
-        with contextlib.suppress(OSError):
-            made = _new_file(os.path.dirname(os.path.abspath(file)))
-    name = _told(control, made, 0)
-    blind = control.rank if name and not os.path.exists(name) else control.size
-    first = int(control.allreduce(array("d", [blind]), "min")[0])
-    if made:
-        with contextlib.suppress(OSError):
-            os.unlink(made)
-    if first < control.size:
-        host = _told(control, os.uname().nodename, first)
-        raise UsageError(
-            f"--file {file}: rank {first} on {host} does not see what rank 0 writes beside it: "
-            "name a file in a folder that all hosts share"
-        )
-
-
-def _new_file(folder: str) -> str:
-    import tempfile
-
-    descriptor, name = tempfile.mkstemp(prefix=".omb-py-", dir=folder)
-    os.close(descriptor)
-    return name
-
-
-def _told(control: Control, text: str, root: int) -> str:
-    """The text of rank ``root``, on all ranks; collective."""
-    return os.fsdecode(control.bcast(os.fsencode(text), root))
-
-
-CHUNK = 1 << 20
-
-
-class FileMemory(Memory):
-    """Bytes of a file, read and written around MPI."""
-
-    def __init__(self, path: str, start: int, nbytes: int) -> None:
-        self.array = None
-        self.nbytes = nbytes
-        self._path = path
-        self._start = start
-
-    def slice(self, start: int, nbytes: int) -> FileMemory:
-        return FileMemory(self._path, self._start + start, nbytes)
-
-    def fill(self, tile: bytes) -> None:
-        with open(self._path, "r+b") as file:
-            file.seek(self._start)
-            for start in range(0, self.nbytes, CHUNK):
-                file.write(_part(tile, start, min(CHUNK, self.nbytes - start)))
-
-    def first_difference(self, tile: bytes) -> int | None:
-        for start in range(0, self.nbytes, CHUNK):
-            length = min(CHUNK, self.nbytes - start)
-            found, wanted = self.read(start, length), _part(tile, start, length)
-            if found != wanted:
-                padded = found.ljust(length, b"\0")
-                return start + next(i for i in range(length) if padded[i] != wanted[i])
-        return None
-
-    def read(self, start: int, nbytes: int) -> bytes:
-        with open(self._path, "rb") as file:
-            return os.pread(file.fileno(), nbytes, self._start + start)
-
-    def write(self, data: Any) -> None:
-        raw = bytes(data)
-        if len(raw) != self.nbytes:
-            raise ValueError(f"{len(raw)} bytes arrived instead of {self.nbytes}")
-        with open(self._path, "r+b") as file:
-            os.pwrite(file.fileno(), raw, self._start)
-
-
-def _part(tile: bytes, start: int, length: int) -> bytes:
-    """``length`` bytes of the repeated tile, from byte ``start`` of the repetition on."""
-    offset = start % len(tile)
-    return (tile * (length // len(tile) + 2))[offset : offset + length]
 
 
 class Resources:
@@ -170,7 +86,7 @@ class Resources:
 
         mpi.check(["file_open"])
         path = self._options.file or ""
-        check(self._control, path)
+        check_folder(self._control, path)
         mode = MPI.MODE_CREATE | MPI.MODE_EXCL | MPI.MODE_RDWR | MPI.MODE_DELETE_ON_CLOSE
         try:
             file = MPI.File.Open(comm, path, mode)
@@ -182,6 +98,13 @@ class Resources:
             ) from error
         self._held.append(file.Close)
         return file, FileMemory(path, self._comm.rank * nbytes, nbytes)
+
+    def checkpoint(self, memory: Memory, writes: bool) -> Stored:
+        from omb_py.measure import checkpoints
+
+        found, remove = checkpoints.stored(self._control, self._options, memory, writes)
+        self._held.append(remove)
+        return found
 
     def group(self, rank: int) -> Any:
         everyone = self._comm.Get_group()

@@ -17,6 +17,7 @@ from omb_py.results.columns import Row
 MICROSECONDS = 1e6
 MEGABYTE = 1e6
 GIGABYTE = 1e9
+HOUR = 3600.0
 PAIRED = (Ranks.TWO, Ranks.EVEN)
 
 
@@ -101,6 +102,11 @@ def make_row(run: str, benchmark: Benchmark, case: Case, outcome: Outcome) -> Ro
         moved = messages * payload
         found["messages_per_s"] = rate = messages / summary.mean * scale
         found["bandwidth_MBps"] = rate * payload / MEGABYTE
+    if options.mtbf is not None:
+        from omb_py.measure.checkpoints import daly, young
+
+        cost, mtbf = summary.percentile(50) / MICROSECONDS, options.mtbf * HOUR
+        found |= {"young_s": young(cost, mtbf), "daly_s": daly(cost, mtbf)}
     if benchmark.traffic is not None:
         size, factor = benchmark.traffic(case.size, case.ranks)
         found["algbw_GBps"] = algorithm = size / summary.mean * MICROSECONDS / GIGABYTE
@@ -214,6 +220,14 @@ def make_part_row(
     return row.replace(part=part, bytes=None, payload_bytes=None, percentiles=None)
 
 
+def make_step_row(row: Row, part: str, combined: Combined) -> Row:
+    """The row of a step of what ``row`` is of: its time, apart from others."""
+    whole = dict.fromkeys(
+        ("bandwidth_MBps", "messages_per_s", "young_s", "daly_s", "cpu_us", "percentiles")
+    )
+    return row.replace(part=part, **whole, **times_of(combined))
+
+
 def _choices(benchmark: Benchmark, case: Case) -> dict[str, Any]:
     """The columns that say what was chosen, where that is a choice."""
     options, has = case.options, benchmark.options
@@ -226,7 +240,7 @@ def _choices(benchmark: Benchmark, case: Case) -> dict[str, Any]:
         "split": options.split,
         "nodes": len(set(case.nodes)) or None,
     }
-    for name in ("in_place", "window_kind", "send_mode", "partitions", "file_sync"):
+    for name in ("in_place", "window_kind", "send_mode", "partitions", "file_sync", "method"):
         if name in has:
             found[name] = getattr(options, name)
     for name in ("layout", "topology"):

@@ -69,8 +69,8 @@ TABLE = (
      "`--split` ([groups](groups.md)), empty without; of `omb-py overhead` what the two bindings "
      "tell apart, where that has a name, empty for the comparison of each with the first"),
     ("file_sync", "b", "bool", "", "experiment",
-     "whether MPI_File_sync follows each write to a file, or a sync each checkpoint, inside the "
-     "time ([definition](definitions.md#files)); empty for other benchmarks"),
+     "whether a sync follows each write to a file, inside the time "
+     "([definition](definitions.md#files)); empty for other benchmarks"),
     ("validated", "l", "bool", "", "experiment", "whether data was checked"),
     ("suite", "l", "str", "", "configuration",
      "who measured: `omb-py 0.1.0`, `OSU 7.4`, `IMB 2021.11`"),
@@ -87,6 +87,8 @@ TABLE = (
     ("stream_sync", "b", "bool", "", "configuration",
      "whether each iteration waited for the device's stream, inside the time; empty likewise"),
     ("send_mode", "b", "str", "", "configuration", "`--send-mode`"),
+    ("method", "b", "str", "", "configuration",
+     "`--method` of [checkpoints](checkpoint.md); empty for other benchmarks"),
     ("sync", "b", "str", "", "configuration",
      "how ranks keep together between iterations, `barrier` or `clock`; empty where they do not"),
     ("cold", "b", "bool", "", "configuration",
@@ -153,6 +155,8 @@ TABLE = (
      "their medians, and its 95 % interval; in rows with a congestor"),
     ("impact_p99 impact_p99_low impact_p99_high", "b", "float", "", "value",
      "the same of the rounds' 99th percentiles"),
+    ("young_s daly_s", "b", "float", "s", "value",
+     "with `--mtbf`, the best interval of computing between two checkpoints, by Young and by Daly"),
     ("cpu_us", "b", "float", "us", "value",
      "CPU time of one iteration and of what keeps ranks together after it, mean over the ranks; "
      "empty for `native` and with `-c`"),

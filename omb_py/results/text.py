@@ -36,7 +36,8 @@ STATISTICS = {
     "Max(us)": "sample_max_us",
 }
 SLOWEST = {"Slowest Mean(us)": "slowest_mean_us", "Slowest P50(us)": "slowest_p50_us"}
-THOUSANDTHS = BUS | CLOCK | STATISTICS | SLOWEST
+INTERVALS = {"Young(s)": "young_s", "Daly(s)": "daly_s"}
+THOUSANDTHS = BUS | INTERVALS | CLOCK | STATISTICS | SLOWEST
 """Headings of columns with three decimals, and the columns of `Row` that they stand for."""
 
 
@@ -394,6 +395,8 @@ def cells(benchmark: Benchmark, options: Options) -> list[Cell]:
         found += [Cell("Iterations", "iterations", None, 12)]
     if options.bus:
         found += thousandths(BUS)
+    if options.mtbf is not None:
+        found += thousandths(INTERVALS)
     if options.validate:
         found += [Cell("Validation", "validation", None)]
     if options.sync == "clock":

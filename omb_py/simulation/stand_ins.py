@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from omb_py.benchmarks import Exposed
+from omb_py.benchmarks import Exposed, Stored
 from omb_py.buffers import Buffer
 from omb_py.core.datatypes import Datatype
 from omb_py.core.errors import UnsupportedError
@@ -56,6 +56,9 @@ class NoResources:
 
     def file(self, nbytes: int) -> tuple[Any, Memory]:
         raise UnsupportedError("files are not simulated, only messages")
+
+    def checkpoint(self, memory: Memory, writes: bool) -> Stored:
+        raise UnsupportedError("checkpoints are not simulated, only messages")
 
     def group(self, rank: int) -> Any:
         raise UnsupportedError("groups of ranks are not simulated, only messages")

@@ -375,12 +375,4 @@ def remains(
     left = processes.left(place.mark, seconds, host)
     found = [f"left behind: {one.name} {one.pid}" for one in left]
     processes.end(left)
-    deadline = time.monotonic() + GONE_AFTER
-    while (folders := made_for_a_time(place.program)) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    return found + [f"left behind: {path.name}" for path in folders]
-
-
-def made_for_a_time(one: Program) -> list[Path]:
-    """Folders of checkpoints."""
-    return list(one.results.glob(".omb-py-checkpoint-*"))
+    return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from omb_py.benchmarks import Benchmark, Case, Exposed, Plan, Ranks
+from omb_py.benchmarks import Benchmark, Case, Exposed, Plan, Ranks, Stored
 from omb_py.bindings import calls_of
 from omb_py.buffers.numpy import BUFFER
 from omb_py.core.calls import Call
@@ -26,6 +26,10 @@ class MemoryAlone:
     def file(self, nbytes: int) -> tuple[Any, Memory]:
         return object(), BUFFER.allocate(nbytes, find_types(["mpi_char"])[0])
 
+    def checkpoint(self, memory: Memory, writes: bool) -> Stored:
+        file = BUFFER.allocate(memory.nbytes, find_types(["mpi_char"])[0])
+        return Stored((), (), (), file, 0, {})
+
     def group(self, rank: int) -> Any:
         return object()
 
@@ -39,6 +43,7 @@ class MemoryAlone:
 def plans(benchmark: Benchmark) -> list[Plan]:
     """The plan of every rank for 256 bytes, or the size that the benchmark has, under ``-c``."""
     words = ["--file", "data"] if "file" in benchmark.options else []
+    words += ["--sizes", "256"] if benchmark.family == "file" else []
     options = parse(benchmark, ["-c", *words])
     (datatype,) = find_types(["mpi_int" if benchmark.reduces else "mpi_char"])
     ranks = 2 if benchmark.ranks is Ranks.TWO else 4

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.measure import resources
-from omb_py.measure.resources import FileMemory
+from omb_py.measure import files
+from omb_py.measure.files import FileMemory
 
 TILES = st.binary(min_size=1, max_size=70)
 
@@ -20,7 +20,7 @@ def test_it_does_what_bytes_do(
     start: int, nbytes: int, tile: bytes, chunk: int, data: st.DataObject
 ) -> None:
     with tempfile.NamedTemporaryFile() as file, pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr(resources, "CHUNK", chunk)
+        monkeypatch.setattr(files, "CHUNK", chunk)
         before = bytes(range(256)) * 2
         file.write(before)
         file.flush()

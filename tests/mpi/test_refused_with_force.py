@@ -37,7 +37,7 @@ def refused(start: Callable[[], Finished], path: Path) -> Finished:
         "pairs latency --binding tcp -D vect:4:2",
         "pairs allreduce",
         "kmeans --binding tcp --backend nccl",
-        "checkpoint --folder none/none",
+        "checkpoint_write --file none/none",
     ],
 )
 def test_force_of_a_refused_command_leaves_the_file(

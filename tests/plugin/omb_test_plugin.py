@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import resource
 from collections.abc import Sequence
 
 from omb_py.buffers import Buffer
@@ -81,6 +82,30 @@ class BlindBuffer(MappedBuffer):
         return BlindMemory(super().allocate(nbytes, datatype).array)
 
 
+class ApartMemory(BytearrayMemory):
+    """Memory whose view is of other bytes: what is written there does not arrive."""
+
+    def view(self) -> memoryview:
+        return memoryview(mmap.mmap(-1, max(1, self.nbytes)))[: self.nbytes]
+
+
+class ApartBuffer(MappedBuffer):
+    name = "apart"
+
+    def allocate(self, nbytes: int, datatype: Datatype) -> ApartMemory:
+        return ApartMemory(super().allocate(nbytes, datatype).array)
+
+
+class LimitedBuffer(MappedBuffer):
+    """One after whose first allocation no file of this process may grow beyond 1000 bytes."""
+
+    name = "limited"
+
+    def allocate(self, nbytes: int, datatype: Datatype) -> BytearrayMemory:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
+        return super().allocate(nbytes, datatype)
+
+
 class ShiftedBuffer(MappedBuffer):
     """Memory that begins 7 bytes after a page, on rank 1 only."""
 
@@ -97,5 +122,7 @@ class ShiftedBuffer(MappedBuffer):
 
 MAPPED = MappedBuffer()
 BLIND = BlindBuffer()
+APART = ApartBuffer()
+LIMITED = LimitedBuffer()
 SHIFTED = ShiftedBuffer()
 INTERFACE = InterfaceBuffer()

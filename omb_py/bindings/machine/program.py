@@ -46,6 +46,11 @@ class Program:
     def add(self, step: Step) -> None:
         """The calls of ``step``, then those that wait for the requests of a window."""
         if isinstance(step, Local):
+            if not step.function:
+                raise UnsupportedError(
+                    f"binding native calls functions of C, and {step.name} is done by Python: use "
+                    "--binding buffer"
+                )
             self._row(step.name, step.function, step.arguments)
             return
         if isinstance(step, Call):

@@ -1,0 +1,96 @@
+"""Files that benchmarks write and read: whether all ranks see them, and what is in them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from array import array
+from typing import Any
+
+from omb_py.core.errors import UsageError
+from omb_py.core.job.control import Control
+from omb_py.core.memory import Memory
+
+
+def check_folder(control: Control, file: str) -> None:
+    """Raise `UsageError` on all ranks unless each sees what rank 0 makes beside ``file``.
+
+    Collective. Where rank 0 can make nothing, MPI will say why.
+    """
+    made = ""
+    if control.rank == 0:
+        with contextlib.suppress(OSError):
+            made = new_file(os.path.dirname(os.path.abspath(file)))
+    name = text_of(control, made, 0)
+    blind = control.rank if name and not os.path.exists(name) else control.size
+    first = int(control.allreduce(array("d", [blind]), "min")[0])
+    if made:
+        with contextlib.suppress(OSError):
+            os.unlink(made)
+    if first < control.size:
+        host = text_of(control, os.uname().nodename, first)
+        raise UsageError(
+            f"--file {file}: rank {first} on {host} does not see what rank 0 writes beside it: "
+            "name a file in a folder that all hosts share"
+        )
+
+
+def new_file(folder: str) -> str:
+    import tempfile
+
+    descriptor, name = tempfile.mkstemp(prefix=".omb-py-", dir=folder)
+    os.close(descriptor)
+    return name
+
+
+def text_of(control: Control, text: str, root: int) -> str:
+    """The text of rank ``root``, on all ranks; collective."""
+    return os.fsdecode(control.bcast(os.fsencode(text), root))
+
+
+CHUNK = 1 << 20
+
+
+class FileMemory(Memory):
+    """Bytes of a file, read and written around MPI."""
+
+    def __init__(self, path: str, start: int, nbytes: int) -> None:
+        self.array = None
+        self.nbytes = nbytes
+        self._path = path
+        self._start = start
+
+    def slice(self, start: int, nbytes: int) -> FileMemory:
+        return FileMemory(self._path, self._start + start, nbytes)
+
+    def fill(self, tile: bytes) -> None:
+        with open(self._path, "r+b") as file:
+            file.seek(self._start)
+            for start in range(0, self.nbytes, CHUNK):
+                file.write(part_of(tile, start, min(CHUNK, self.nbytes - start)))
+
+    def first_difference(self, tile: bytes) -> int | None:
+        for start in range(0, self.nbytes, CHUNK):
+            length = min(CHUNK, self.nbytes - start)
+            found, wanted = self.read(start, length), part_of(tile, start, length)
+            if found != wanted:
+                padded = found.ljust(length, b"\0")
+                return start + next(i for i in range(length) if padded[i] != wanted[i])
+        return None
+
+    def read(self, start: int, nbytes: int) -> bytes:
+        with open(self._path, "rb") as file:
+            return os.pread(file.fileno(), nbytes, self._start + start)
+
+    def write(self, data: Any) -> None:
+        raw = bytes(data)
+        if len(raw) != self.nbytes:
+            raise ValueError(f"{len(raw)} bytes arrived instead of {self.nbytes}")
+        with open(self._path, "r+b") as file:
+            os.pwrite(file.fileno(), raw, self._start)
+
+
+def part_of(tile: bytes, start: int, length: int) -> bytes:
+    """``length`` bytes of the repeated tile, from byte ``start`` of the repetition on."""
+    offset = start % len(tile)
+    return (tile * (length // len(tile) + 2))[offset : offset + length]
