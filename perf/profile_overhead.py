@@ -3,7 +3,7 @@
     python -m perf.profile_overhead [--launches 6] [--bytes 1]
 
 prints the one-way time of mpi4py's Send and Recv (and of Isend, Irecv and their waits) between two
-ranks as it is, profiled from Python, with a timeline, traffic or call sites, and profiled from C:
+ranks as it is, profiled from Python, with a timeline or call sites, and profiled from C:
 the median over launches of the minimum of several repetitions in each, and how far each is from the
 median without.
 
@@ -28,7 +28,6 @@ WAYS = {
     "as it is": None,
     "Python": [],
     "Python, timeline": ["--timeline", "t.json"],
-    "Python, traffic": ["--traffic"],
     "Python, call sites": ["--call-sites"],
     "C": ["--intercept", "pmpi"],
     "C, timeline": ["--intercept", "pmpi", "--timeline", "t.json"],

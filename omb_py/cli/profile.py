@@ -160,7 +160,12 @@ def profiled(
 
         prepare(settings.folder, values["timelines"], values["force"])
     about = {"command": target.command, "python": sys.version.split()[0]}
-    session = Session(settings, about, counters_of_traffic() if values["traffic"] else None)
+    counters = None
+    if values["traffic"]:
+        from omb_py.tracing.counters.collector import TrafficCollector
+
+        counters = TrafficCollector()
+    session = Session(settings, about, counters)
     session.prepare()
     if sys.stdout is not sys.__stdout__ and sys.__stdout__ is not None:
         sys.stdout = sys.__stdout__
@@ -180,14 +185,6 @@ def profiled(
         show_exception(error)
         sys.exit(ending.failure)
     sys.exit()
-
-
-def counters_of_traffic() -> Any:
-    """What counts the traffic of this rank; before MPI is started."""
-    from omb_py.tracing.counters.collector import TrafficCollector, before_mpi
-
-    before_mpi(os.environ)
-    return TrafficCollector()
 
 
 def show_exception(error: BaseException) -> None:

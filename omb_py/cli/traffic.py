@@ -1,4 +1,4 @@
-"""``omb-py traffic``: what the library and its links transferred for a profiled program."""
+"""``omb-py traffic``: what links carried for a profiled program."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 @output_options("text", "markdown", "csv", "json", "parquet")
 @click.option("--debug", is_flag=True, expose_value=False, help="Show tracebacks of errors.")
 def command(folder: str, to: Target) -> None:
-    """Show the traffic of a profiled run, and which algorithms ran.
+    """Show the traffic of a profiled run: requests, links, files.
 
-    FOLDER is one that omb-py profile --traffic wrote. Shows what the program requested, what the
-    MPI library transferred from rank to rank, and what each link of each host carried.
+    FOLDER is one that omb-py profile --traffic wrote. Shows what the program requested from rank to
+    rank, which paths messages took, and what each link of each host carried.
     """
     with needing("analysis"):
         import pandas as pd

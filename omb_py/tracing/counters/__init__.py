@@ -1,11 +1,10 @@
-"""Below MPI: what the library moved for a program, what links carried, which algorithms ran.
+"""Below MPI: what links carried for a program, TCP connections of its ranks, and storage.
 
-While a program runs, `collector.TrafficCollector` reads counters at its beginning and end, and
-`probe.Probe` around some collective calls. Each rank writes them to a file in the folder of the
-profile, which `omb_py.tracing.traffic` reads.
+`collector.TrafficCollector` reads counters when a program begins and ends. Each rank writes them to
+a file in the folder of the profile, which `omb_py.tracing.traffic` reads.
 """
 
-VERSION = 1
+VERSION = 2
 
 
 def path_in(folder: str, rank: int) -> str:

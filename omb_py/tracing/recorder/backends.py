@@ -11,7 +11,6 @@ from omb_py.tracing.recorder import annotation
 from omb_py.tracing.recorder.record_file import PYTHON, C, RecordFile
 
 if TYPE_CHECKING:
-    from omb_py.tracing.recorder.method import CollectiveHook
     from omb_py.tracing.recorder.recorder import PythonRecorder
 
 
@@ -68,9 +67,8 @@ class PythonBackend(Backend):
 
     number = PYTHON
 
-    def __init__(self, settings: Settings, hook: CollectiveHook | None) -> None:
+    def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._hook = hook
 
     def imported(self, module: ModuleType) -> None:
         from omb_py.tracing.recorder.recorder import PythonRecorder
@@ -78,8 +76,7 @@ class PythonBackend(Backend):
 
         settings = self._settings
         self.recorder = PythonRecorder(settings.sites, settings.events > 0)
-        hook, cpu_time = self._hook, settings.cpu_time
-        self._substitution = Substitution(module, self.recorder, hook, cpu_time)
+        self._substitution = Substitution(module, self.recorder, settings.cpu_time)
         self._substitution.install()
 
     def attach(self, file: RecordFile, world: Any) -> None:

@@ -6,7 +6,6 @@ from typing import Any
 
 from omb_py.tracing.recorder.message_sizes import COLLECTIVES, Pickled
 from omb_py.tracing.recorder.method import (
-    CollectiveHook,
     Method,
     Observed,
     bind_arguments,
@@ -19,9 +18,7 @@ from omb_py.tracing.records.layout import NOBODY, UNKNOWN_BYTES, Kind
 from omb_py.tracing.records.routines import PICKLED, base, nonblocking, started
 
 
-def collective(
-    method: Method, recorder: PythonRecorder, pickled: Pickled, hook: CollectiveHook | None
-) -> Observed:
+def collective(method: Method, recorder: PythonRecorder, pickled: Pickled) -> Observed:
     """A collective method, with everything that is recorded of it."""
     number, call = recorder.name(method.routine), timed(method, recorder)
     names = method.parameters
@@ -37,13 +34,7 @@ def collective(
         before = pickled.mark() if objects else None
         given = bind_arguments(names, args, kwargs)
         root = given.get("root", 0) if rooted else NOBODY
-        hooked = hook if not begins and not objects else None
-        if hooked is not None:
-            nbytes = bytes_of(size, self, given)
-            hooked.before(method.routine, self, nbytes, max(NOBODY, int(root)))
         result, began, ended = call(self, root, (self, *args), kwargs)
-        if hooked is not None:
-            hooked.after(method.routine, self, nbytes)
         peer = max(NOBODY, int(root)) if rooted else NOBODY
         if before is not None:
             moved = pickled.since(before)

@@ -1,6 +1,6 @@
 """Fast paths of the methods that programs call most: little is done around the call itself.
 
-They record what the general paths record where neither sites nor a collective hook are asked for,
+They record what the general paths record where no sites are asked for,
 and leave calls that need more (a status to be filled in) to those. A call of a function in Python
 costs a tenth of a microsecond, so that a path is one function that calls none: `TEMPLATE`, filled
 in from a row of `PATHS` and compiled once for all methods of its shape.

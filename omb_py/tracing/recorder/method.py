@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any
 
 from omb_py.core.dataclass import dataclass
 from omb_py.tracing.recorder.recorder import PythonRecorder
@@ -29,19 +29,6 @@ class Method:
     parameters: tuple[str, ...]
     original: Callable[..., Any]
     adopt: Callable[[Any], Any]
-
-
-class CollectiveHook(Protocol):
-    """Called around every blocking collective call with buffers, on all ranks of it alike."""
-
-    def before(self, routine: str, comm: Any, nbytes: int, root: int = -1) -> None:
-        """The call is about to be made; ``root`` is a rank of the communicator, -1 for none."""
-
-    def after(self, routine: str, comm: Any, nbytes: int) -> None:
-        """It has been made."""
-
-    def forget(self, comm: Any) -> None:
-        """A communicator is about to be freed."""
 
 
 class NoCommunicator:

@@ -9,7 +9,6 @@ from mpi4py import MPI
 from omb_py.tracing.recorder.message_sizes import Pickled, spec_bytes
 from omb_py.tracing.recorder.method import (
     NO_COMMUNICATOR,
-    CollectiveHook,
     Method,
     Observed,
     bind_arguments,
@@ -166,7 +165,7 @@ def matching_probe(method: Method, recorder: PythonRecorder, of_class: bool) -> 
     return observed
 
 
-def managing(method: Method, recorder: PythonRecorder, hook: CollectiveHook | None) -> Observed:
+def managing(method: Method, recorder: PythonRecorder) -> Observed:
     """A call that makes, frees or agrees: only its time is recorded."""
     number, call = recorder.name(method.routine), timed(method, recorder)
     frees = method.name in ("Free", "Disconnect")
@@ -181,8 +180,6 @@ def managing(method: Method, recorder: PythonRecorder, hook: CollectiveHook | No
             communicator = number_of(self, recorder)
             if frees:
                 recorder.forget(self)
-                if hook is not None:
-                    hook.forget(self)
         result, began, ended = call(comm, NOBODY, (self, *args), kwargs)
         recorder.record(number, communicator, NOBODY, UNKNOWN_BYTES, began, ended)
         made = method.adopt(result)

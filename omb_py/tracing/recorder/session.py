@@ -20,7 +20,6 @@ from omb_py.tracing.recorder.record_file import RecordFile
 from omb_py.tracing.records.layout import NS_PER_SECOND, path_in
 
 if TYPE_CHECKING:
-    from omb_py.tracing.recorder.method import CollectiveHook
     from omb_py.tracing.recorder.publisher import Publisher
 
 NAME = "mpi4py.MPI"
@@ -74,10 +73,6 @@ class ImportHook:
 class Counters(Protocol):
     """Counts something else while a rank is observed, as the bytes on its network."""
 
-    @property
-    def probe(self) -> CollectiveHook:
-        """What is called around collective calls."""
-
     def begin(self, comm: Any, folder: str) -> None:
         """Begin to count; collective over ``comm``, which is MPI_COMM_WORLD itself, unobserved."""
 
@@ -100,7 +95,7 @@ class Session:
         self._counters = counters
         self.backend: Backend
         if settings.level == "python":
-            self.backend = PythonBackend(settings, counters.probe if counters else None)
+            self.backend = PythonBackend(settings)
         else:
             self.backend = CBackend()
         self._world: Any = None

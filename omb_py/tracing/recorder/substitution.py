@@ -23,7 +23,7 @@ from omb_py.tracing.recorder import methods
 from omb_py.tracing.recorder.collective_calls import collective
 from omb_py.tracing.recorder.fast_paths import fast_path
 from omb_py.tracing.recorder.message_sizes import Pickled
-from omb_py.tracing.recorder.method import CollectiveHook, Method, Observed
+from omb_py.tracing.recorder.method import Method, Observed
 from omb_py.tracing.recorder.other_calls import (
     managing,
     matching_probe,
@@ -77,13 +77,11 @@ class Substitution:
         self,
         module: ModuleType,
         recorder: PythonRecorder,
-        hook: CollectiveHook | None = None,
         cpu_time: bool = False,
     ) -> None:
         """``cpu_time``: the CPU time of calls is added up, too."""
         self._recorder = recorder
         self._cpu_time = cpu_time
-        self._hook = hook
         self._pickled = Pickled()
         self._module = module
         self._observed: dict[type, type] = {}
@@ -201,7 +199,7 @@ class Substitution:
     def _observe(self, kind: str, method: Method, of_class: bool) -> Observed:
         general = self._general(kind, method, of_class)
         others = kind in ("Win", "File", "Message")
-        if others or self._recorder.sites or self._hook is not None:
+        if others or self._recorder.sites:
             return general
         return fast_path(method, self._recorder, self._pickled, general)
 
@@ -218,10 +216,10 @@ class Substitution:
         if kind == "Message":
             return on_message(method, recorder, self._pickled)
         if what is Role.COLLECTIVE:
-            return collective(method, recorder, self._pickled, self._hook)
+            return collective(method, recorder, self._pickled)
         if what in (Role.SEND, Role.RECEIVE, Role.SENDRECV, Role.PROBE):
             return point_to_point(method, recorder, self._pickled)
-        return managing(method, recorder, self._hook)
+        return managing(method, recorder)
 
 
 def _on_request(method: Method, recorder: PythonRecorder, of_class: bool) -> Observed:
@@ -230,7 +228,7 @@ def _on_request(method: Method, recorder: PythonRecorder, of_class: bool) -> Obs
     if method.name == "Free":
         return freeing(method, recorder)
     if method.name == "Parrived":
-        return managing(method, recorder, None)
+        return managing(method, recorder)
     if of_class:
         return completion_of_several(method, recorder)
     return completion_of_one(method, recorder)

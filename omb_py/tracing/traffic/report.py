@@ -7,70 +7,115 @@ from dataclasses import dataclass
 from typing import Any
 
 from omb_py.tracing.records import Record
-from omb_py.tracing.records.routines import WRITTEN
-from omb_py.tracing.traffic.breakdown import TrafficEntry, breakdown
-from omb_py.tracing.traffic.paths import HostPath, host_links, host_paths, moved
+from omb_py.tracing.records.routines import READ, WRITTEN
+from omb_py.tracing.traffic.paths import NOTHING, HostPath, host_links, host_paths
 from omb_py.tracing.traffic.reading import RankTraffic
-from omb_py.tracing.traffic.requested import Pairs, Requested, requested_traffic
+from omb_py.tracing.traffic.requested import Pairs, Requested, requested_traffic, total
 
 COLUMNS = (
     *("table", "host", "from", "to", "what", "communicator_size", "calls", "call_bytes"),
-    *("asked_messages", "asked_bytes", "moved_messages", "moved_bytes", "between_hosts_bytes"),
-    *("wire", "sent_bytes", "received_bytes", "path", "algorithm", "remark", "seconds"),
+    *("asked_messages", "asked_bytes", "moved_bytes", "between_hosts_bytes", "link"),
+    *("sent_bytes", "received_bytes", "path", "remark", "seconds"),
 )
-
 
 WITHIN, BEYOND = "within", "to other hosts"
 """Whether data stays on its host."""
 
+SENDS, WINDOWS, REST, ALL = (
+    "messages of the program",
+    "accesses to windows",
+    "what else the library sent",
+    "in all",
+)
+
+
+@dataclass(frozen=True)
+class TrafficEntry:
+    """One row: ``calls`` with ``nbytes`` of all ranks together, None where nobody requested.
+
+    ``each`` are the bytes of one rank in one call, as records count them. ``between`` is how many
+    bytes went to other hosts, None where it is not known. ``size`` is that of the communicator, 0
+    where there is none.
+    """
+
+    what: str
+    size: int = 0
+    calls: float | None = None
+    nbytes: int | None = None
+    between: float | None = None
+    path: str = ""
+
+    @property
+    def each(self) -> float | None:
+        """Bytes of one rank in one call."""
+        if not self.calls or self.nbytes is None:
+            return None
+        return self.nbytes / (self.calls * (self.size or 1))
+
 
 @dataclass(frozen=True)
 class TrafficReport:
-    """All that is known of a run's traffic; ``pairs`` is None where the library does not tell."""
+    """All that is known of a run's traffic."""
 
     ranks: Sequence[RankTraffic]
     requested: Requested
-    ways: Sequence[HostPath]
-    items: Sequence[TrafficEntry]
-    pairs: Pairs | None
+    paths: Sequence[HostPath]
+    entries: Sequence[TrafficEntry]
     recorded: bool
 
 
 def traffic(ranks: Sequence[RankTraffic], records: Sequence[Record]) -> TrafficReport:
-    """What was asked for, moved and carried, from the files of ranks and their records."""
+    """What was asked for and carried, from the files of ranks and their records."""
     wanted = requested_traffic(records)
-    found = host_paths(ranks, wanted)
-    return TrafficReport(
-        ranks, wanted, found, breakdown(ranks, wanted, found), moved(ranks), bool(records)
-    )
+    paths = host_paths(ranks, wanted)
+    return TrafficReport(ranks, wanted, paths, list(entries(ranks, wanted, paths)), bool(records))
 
 
-@dataclass(frozen=True)
-class Amounts:
-    """Messages and bytes between two ranks: the program's, those that the library counted, and
-    those of the latter that are its own."""
+def entries(
+    ranks: Sequence[RankTraffic], requested: Requested, paths: Sequence[HostPath]
+) -> Iterator[TrafficEntry]:
+    """The rows: sends, windows, each collective, files, and what went over TCP besides."""
+    where = {one.rank: one.leader for one in ranks}
+    alone = len(set(where.values())) == 1
 
-    program: tuple[int, int]
-    moved: tuple[int, int]
-    own: tuple[int, int]
+    def beyond(pairs: Pairs) -> int:
+        apart = (
+            amount
+            for (source, target), amount in pairs.items()
+            if where.get(source, -1) != where.get(target, -1)
+        )
+        return total(apart)[1]
+
+    for what, pairs in ((SENDS, requested.sends), (WINDOWS, requested.windows)):
+        if pairs:
+            (calls, nbytes), between = total(pairs.values()), beyond(pairs)
+            path = _path(paths, nbytes > between, between > 0)
+            yield TrafficEntry(what, 0, calls, nbytes, between, path)
+    by_bytes = sorted(requested.collectives.items(), key=lambda item: -item[1].nbytes)
+    for (routine, size, _), wanted in by_bytes:
+        path = _path(paths, True, False) if alone else ""  # nothing can have left the host
+        yield TrafficEntry(routine, size, wanted.calls, wanted.nbytes, 0 if alone else None, path)
+    for direction in (READ, WRITTEN):
+        uses = [use for (which, _), use in requested.files.items() if which == direction]
+        if calls := sum(use.calls for use in uses):
+            yield TrafficEntry(f"data of files {direction}", 0, calls, sum(u.nbytes for u in uses))
+    moved = [path.moved for path in paths if not path.within]
+    known = [nbytes for nbytes in moved if nbytes is not None]
+    if known and len(known) == len(moved):
+        wanted_beyond = beyond(requested.sends) + beyond(requested.windows)
+        yield TrafficEntry(REST, between=max(0, sum(known) - wanted_beyond))
+        yield TrafficEntry(ALL, between=sum(known), path=_path(paths, False, True))
 
 
-def amounts(found: TrafficReport) -> dict[tuple[int, int], Amounts]:
-    """What was sent between each pair of ranks."""
-    known: Pairs = found.pairs or {}
-    messages = found.requested.messages()
-    table = {}
-    for pair in sorted(known.keys() | messages.keys()):
-        moved, counted = known.get(pair, (0, 0)), found.requested.sends.get(pair, (0, 0))
-        own = max(0, moved[0] - counted[0]), max(0, moved[1] - counted[1])
-        table[pair] = Amounts(messages.get(pair, (0, 0)), moved, own)
-    return table
+def _path(paths: Sequence[HostPath], within: bool, between: bool) -> str:
+    """What carries data on all hosts, within them or between them, or both."""
+    wanted = [path for path in paths if (within if path.within else between)]
+    return ", ".join(dict.fromkeys(path.path for path in wanted if path.path != NOTHING))
 
 
 def rows(found: TrafficReport) -> Iterator[dict[str, Any]]:
     """All tables as rows of one, with `COLUMNS`; what is not known is left out."""
-    for item in found.items:
-        messages, nbytes = item.moved or (None, None)
+    for item in found.entries:
         yield {
             "table": "items",
             "what": item.what,
@@ -78,30 +123,26 @@ def rows(found: TrafficReport) -> Iterator[dict[str, Any]]:
             "calls": whole(item.calls),
             "call_bytes": whole(item.each),
             "asked_bytes": item.nbytes,
-            "moved_messages": whole(messages),
-            "moved_bytes": whole(nbytes),
             "between_hosts_bytes": whole(item.between),
             "path": item.path,
-            "algorithm": item.algorithm,
         }
-    for way in found.ways:
+    for path in found.paths:
         yield {
             "table": "paths",
-            "host": way.host,
-            "what": WITHIN if way.within else BEYOND,
-            "asked_messages": way.requested[0],
-            "asked_bytes": way.requested[1],
-            "moved_messages": way.moved[0] if way.moved else None,
-            "moved_bytes": way.moved[1] if way.moved else None,
-            "sent_bytes": sum(link.sent or 0 for link in way.links) if way.links else None,
-            "path": way.path,
+            "host": path.host,
+            "what": WITHIN if path.within else BEYOND,
+            "asked_messages": path.requested[0],
+            "asked_bytes": path.requested[1],
+            "moved_bytes": path.moved,
+            "sent_bytes": sum(link.sent or 0 for link in path.links) if path.links else None,
+            "path": path.path,
         }
     for host, link in host_links(found.ranks):
         events = [f"{count} {name}" for name, count in link.events.items()]
         yield {
-            "table": "wires",
+            "table": "links",
             "host": host,
-            "wire": link.name,
+            "link": link.name,
             "sent_bytes": link.sent,
             "received_bytes": link.received,
             "remark": "; ".join(filter(None, [*events, link.remark])),
@@ -119,16 +160,14 @@ def rows(found: TrafficReport) -> Iterator[dict[str, Any]]:
             "moved_bytes": None if storage is None else storage[direction == WRITTEN],
             "seconds": round(use.seconds, 9),
         }
-    for (source, target), amount in amounts(found).items():
+    for (source, target), (messages, nbytes) in sorted(found.requested.sends.items()):
         yield {
             "table": "peers",
             "from": source,
             "to": target,
             "what": _where(known, source, target),
-            "asked_messages": amount.program[0],
-            "asked_bytes": amount.program[1],
-            "moved_messages": amount.moved[0] if found.pairs is not None else None,
-            "moved_bytes": amount.moved[1] if found.pairs is not None else None,
+            "asked_messages": messages,
+            "asked_bytes": nbytes,
         }
 
 

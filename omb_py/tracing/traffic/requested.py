@@ -9,12 +9,8 @@ from typing import TypeAlias
 from omb_py.tracing.records import NS, Record
 from omb_py.tracing.records.layout import NOBODY
 from omb_py.tracing.records.routines import (
-    PICKLED,
-    STARTED,
     Role,
-    base,
     file_direction,
-    nonblocking,
     prepares,
     role,
 )
@@ -45,7 +41,7 @@ class FileUse:
 
 @dataclass
 class Requested:
-    """``sends``: messages between two ranks, but for those of ``persistent`` requests.
+    """``sends``: messages between two ranks.
 
     ``windows``: accesses of a rank to another's window. ``files``: by direction
     (`records.routines.file_direction`) and rank.
@@ -53,18 +49,10 @@ class Requested:
     """
 
     sends: Pairs = field(default_factory=dict)
-    persistent: Pairs = field(default_factory=dict)
     windows: Pairs = field(default_factory=dict)
     collectives: dict[CollectiveKey, Collective] = field(default_factory=dict)
     by_rank: dict[int, int] = field(default_factory=dict)
     files: dict[tuple[str, int], FileUse] = field(default_factory=dict)
-
-    def messages(self) -> Pairs:
-        """All messages between two ranks."""
-        found = dict(self.sends)
-        for pair, amount in self.persistent.items():
-            _add(found, pair, *amount)
-        return found
 
 
 def requested_traffic(records: Iterable[Record]) -> Requested:
@@ -79,11 +67,10 @@ def requested_traffic(records: Iterable[Record]) -> Requested:
                 continue  # it sends nothing until it is started
             what = role(routine)
             if what in (Role.SEND, Role.SENDRECV):
-                into = found.persistent if routine.endswith(STARTED) else found.sends
                 if peer != NOBODY:
                     # records count what such a call sends and receives together
                     sent = nbytes // 2 if what is Role.SENDRECV else nbytes
-                    _add(into, (record.rank, peer), calls, sent)
+                    _add(found.sends, (record.rank, peer), calls, sent)
             elif what is Role.ONE_SIDED and peer != NOBODY and nbytes:
                 _add(found.windows, (record.rank, peer), calls, nbytes)
             elif (way := file_direction(routine)) is not None:
@@ -103,18 +90,10 @@ def requested_traffic(records: Iterable[Record]) -> Requested:
     return found
 
 
-def is_probed(routine: str) -> bool:
-    """Whether calls of a routine (its name in records) are those that are looked at."""
-    return not routine.endswith(PICKLED) and not nonblocking(routine) and bool(base(routine))
-
-
-def total(pairs: Pairs, within: Iterable[tuple[int, int]] | None = None) -> tuple[int, int]:
-    """Messages and bytes of all pairs together, or of some."""
-    chosen = pairs.values() if within is None else (pairs[pair] for pair in within if pair in pairs)
-    messages = nbytes = 0
-    for number, length in chosen:
-        messages, nbytes = messages + number, nbytes + length
-    return messages, nbytes
+def total(amounts: Iterable[tuple[int, int]]) -> tuple[int, int]:
+    """Messages and bytes together."""
+    found = list(amounts)
+    return sum(one[0] for one in found), sum(one[1] for one in found)
 
 
 def _add(pairs: Pairs, pair: tuple[int, int], messages: int, nbytes: int) -> None:

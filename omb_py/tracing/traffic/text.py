@@ -9,27 +9,19 @@ from omb_py.core.text.ranks import some_ranks
 from omb_py.core.text.tables import Sheet
 from omb_py.core.text.units import amount, number, share_text
 from omb_py.tracing.records.routines import READ, WRITTEN
-from omb_py.tracing.traffic.breakdown import NOT_REPORTED
 from omb_py.tracing.traffic.paths import HostPath, host_links
 from omb_py.tracing.traffic.reading import RankTraffic
-from omb_py.tracing.traffic.report import (
-    BEYOND,
-    WITHIN,
-    TrafficReport,
-    amounts,
-)
+from omb_py.tracing.traffic.report import BEYOND, WITHIN, TrafficReport
 from omb_py.tracing.traffic.requested import FileUse
-
-UNKNOWN = ("-", NOT_REPORTED)
 
 MAX_PAIRS = 20
 """Pairs of ranks, or ranks, that a table shows, those with most bytes; CSV has all."""
 
 
 def sheets(found: TrafficReport) -> list[Sheet]:
-    """The tables; where the library tells nothing they have no columns for it."""
-    made = [_items(found), _ways(found), _links(found), *_files(found), *_pairs(found)]
-    return made if found.pairs is not None else list(map(_known, made))
+    """The tables, without columns in which nothing is known."""
+    made = [_items(found), _paths(found), _links(found), *_files(found), *_pairs(found)]
+    return list(map(_known, made))
 
 
 def _known(sheet: Sheet) -> Sheet:
@@ -37,7 +29,7 @@ def _known(sheet: Sheet) -> Sheet:
     kept = [
         index
         for index in range(len(sheet.columns))
-        if not sheet.rows or any(row[index] not in UNKNOWN for row in sheet.rows)
+        if not sheet.rows or any(row[index] != "-" for row in sheet.rows)
     ]
     return replace(
         sheet,
@@ -59,10 +51,6 @@ def notes(found: TrafficReport) -> list[str]:
         said.append(
             f"{some_ranks(unfinished)} did not come to the end: nothing was counted in all."
         )
-    reasons = dict.fromkeys(one.why for one in found.ranks if one.why)
-    said += [f"what the library moved: {reason}." for reason in reasons]
-    if found.requested.persistent and found.pairs is not None:
-        said.append(f"{first.vendor} does not count the messages of persistent requests.")
     if not found.recorded:
         said.append("there are no records of what the program requested.")
     return said
@@ -72,59 +60,47 @@ def _items(found: TrafficReport) -> Sheet:
     rows = tuple(
         (
             item.what,
-            item.algorithm or "-",
             item.path or "-",
             str(item.size) if item.size else "-",
             number(item.calls),
             amount(item.each),
             amount(item.nbytes),
-            number(item.moved[0] if item.moved else None),
-            amount(item.moved[1] if item.moved else None),
             amount(item.between),
         )
-        for item in found.items
+        for item in found.entries
     )
-    columns = (
-        *("requested", "algorithm", "path", "ranks", "calls", "bytes each", "bytes"),
-        *("messages moved", "bytes moved", "to other hosts"),
-    )
+    columns = ("requested", "path", "ranks", "calls", "bytes each", "bytes", "to other hosts")
     remark = "Bytes are those of all ranks together, bytes each those of one rank in one call."
-    if found.pairs is not None:
-        remark += (
-            " Of each kind of collective call a few were looked at, the others are taken to have "
-            "sent the same."
-        )
-    return Sheet(f"Requested and moved, {found.ranks[0].library}", columns, rows, (remark,), left=3)
+    return Sheet(f"Requested, {found.ranks[0].library}", columns, rows, (remark,), left=2)
 
 
-def _ways(found: TrafficReport) -> Sheet:
+def _paths(found: TrafficReport) -> Sheet:
     rows = []
-    for way in found.ways:
-        sent = sum(link.sent or 0 for link in way.links)
-        scale = way.moved[1] if way.moved else 0
+    for path in found.paths:
+        sent = sum(link.sent or 0 for link in path.links)
         rows.append(
             (
-                way.host,
-                f"{WITHIN}, {len(way.ranks)} ranks" if way.within else BEYOND,
-                amount(way.requested[1]),
-                _share(way, found.ways),
-                amount(way.moved[1] if way.moved else None),
-                way.path,
-                amount(sent) if way.links else "-",
-                f"{sent / scale:.3f}" if way.links and scale else "-",
+                path.host,
+                f"{WITHIN}, {len(path.ranks)} ranks" if path.within else BEYOND,
+                amount(path.requested[1]),
+                _share(path, found.paths),
+                amount(path.moved),
+                path.path,
+                amount(sent) if path.links else "-",
+                f"{sent / path.moved:.3f}" if path.links and path.moved else "-",
             )
         )
     columns = (
-        *("host", "way", "program's messages", "share", "moved", "path", "carried"),
+        *("host", "to", "program's messages", "share", "moved", "path", "carried"),
         "per byte moved",
     )
     return Sheet("Paths", columns, tuple(rows), left=2)
 
 
-def _share(way: HostPath, ways: Sequence[HostPath]) -> str:
-    """The part of all bytes of the program's messages that takes this way."""
-    whole = sum(one.requested[1] for one in ways)
-    return share_text(way.requested[1] / whole) if whole else "-"
+def _share(path: HostPath, paths: Sequence[HostPath]) -> str:
+    """The part of all bytes of the program's messages that takes this path."""
+    whole = sum(one.requested[1] for one in paths)
+    return share_text(path.requested[1] / whole) if whole else "-"
 
 
 def _links(found: TrafficReport) -> Sheet:
@@ -157,8 +133,8 @@ def _files(found: TrafficReport) -> Iterator[Sheet]:
     for rank in shown:
         cells = [str(rank), known[rank].host if rank in known else "-"]
         storage = (known[rank].storage if rank in known else None) or (None, None)
-        for way, moved in zip((READ, WRITTEN), storage, strict=True):
-            use = uses.get((way, rank), FileUse())
+        for direction, moved in zip((READ, WRITTEN), storage, strict=True):
+            use = uses.get((direction, rank), FileUse())
             cells += [number(use.calls), amount(use.nbytes), f"{use.seconds:.3f}", amount(moved)]
         table.append(tuple(cells))
     columns = (
@@ -177,34 +153,22 @@ def _files(found: TrafficReport) -> Iterator[Sheet]:
 
 def _pairs(found: TrafficReport) -> Iterator[Sheet]:
     known = {one.rank: one for one in found.ranks}
-    pairs = amounts(found)
+    pairs = found.requested.sends
     if not pairs:
         return
-    shown = sorted(
-        pairs, key=lambda pair: (-max(pairs[pair].moved[1], pairs[pair].program[1]), pair)
-    )
-    told = found.pairs is not None
+    shown = sorted(pairs, key=lambda pair: (-pairs[pair][1], pair))
     rows = tuple(
         (
             f"{source} → {target}",
             _hosts(known, source, target),
-            number(one.program[0]),
-            amount(one.program[1]),
-            number(one.moved[0] if told else None),
-            amount(one.moved[1] if told else None),
-            number(one.own[0] if told else None),
-            amount(one.own[1] if told else None),
+            number(pairs[source, target][0]),
+            amount(pairs[source, target][1]),
         )
         for source, target in shown[:MAX_PAIRS]
-        for one in [pairs[source, target]]
-    )
-    columns = (
-        *("ranks", "hosts", "program's messages", "bytes", "messages moved", "bytes moved"),
-        *("of them the library's own", "bytes of these"),
     )
     more = len(shown) - MAX_PAIRS
     remarks = (f"And {more} more pairs of ranks, which --format csv shows.",) if more > 0 else ()
-    yield Sheet("Peers", columns, rows, remarks, left=2)
+    yield Sheet("Peers", ("ranks", "hosts", "messages", "bytes"), rows, remarks, left=2)
 
 
 def _hosts(known: Mapping[int, RankTraffic], source: int, target: int) -> str:
