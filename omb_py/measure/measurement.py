@@ -238,7 +238,7 @@ class Measurement(ABC):
         from omb_py.measure.progress import Step, Tracker
 
         steps = [
-            Step(size_text(size) if self.benchmark.sized else "", size, self.iterations(size))
+            Step(size_text(size) if self.benchmark.sized else "", self.iterations(size))
             for found in sizes.values()
             for size in found.sizes
             for _ in self._windows()

@@ -10,33 +10,25 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from math import ceil, log
-from time import localtime, monotonic, sleep, strftime, time
+from time import monotonic, sleep
 from typing import Any
 
 from omb_py.core.dataclass import dataclass
 from omb_py.core.errors import OmbError
 from omb_py.core.mpi import launcher
-from omb_py.core.text.units import duration
 from omb_py.results.writer import Writer
 
 ERASE = "\r\x1b[2K"
 """What empties the line of a terminal that the cursor is in."""
 
 REPORT_SECONDS = 0.1
-"""Minimum time between two reports within one step, and of what a line is shown for."""
+"""Minimum time between two reports within one step, and between two lines of a terminal."""
 
 PASSING_SECONDS = 0.02
 """How long a launcher gets to pass on a row."""
 
-TREND = 4
-"""Steps from whose times those of the next ones are forecast."""
-
-SOON = 5.0
-"""Seconds that nobody looks at a clock for."""
-
 LINE_SECONDS = 1.0
-"""Minimum time between two lines where each stays, but before a step that takes as long."""
+"""Minimum time between two lines where each stays."""
 
 COLUMNS = 80
 """Of a terminal that does not tell its width."""
@@ -48,8 +40,7 @@ class Progress:
 
     ``name`` is the benchmark's or application's, ``step`` what is under way, as in ``64 KiB``, the
     ``number``-th of ``steps``. ``done`` of ``total`` iterations are over, warm-up included;
-    ``total`` is None where a precision or a time decides. ``seconds_left`` is a forecast from the
-    steps so far, None before the first is known.
+    ``total`` is None where a precision or a time decides.
     """
 
     name: str
@@ -58,7 +49,6 @@ class Progress:
     steps: int
     done: int
     total: int | None
-    seconds_left: float | None
 
     def __str__(self) -> str:
         where = f" ({self.number} of {self.steps})" if self.steps > 1 else ""
@@ -66,35 +56,22 @@ class Progress:
         if self.total != self.steps:
             of = "" if self.total is None else f" of {self.total:,}"
             parts.append(f"{self.done:,}{of} iterations".replace(",", " "))
-        if self.seconds_left is not None:
-            parts.append(f"about {time_left(self.seconds_left)}")
         return ", ".join(parts)
-
-
-def time_left(seconds: float) -> str:
-    """The time that is left, and when that will be over, since a line can stay for long."""
-    end = strftime("%H:%M:%S", localtime(time() + seconds))
-    left = duration(seconds) if seconds >= 60 else f"{ceil(seconds)} s"
-    return f"{left} left, until {end}" if seconds > SOON else f"{left} left"
 
 
 @dataclass(frozen=True)
 class Step:
-    """A part of a measurement: its ``nbytes`` of a message, and its iterations if they are known.
-
-    ``iterations`` include the warm-up.
-    """
+    """A part of a measurement: its iterations, warm-up included, if they are known."""
 
     label: str
-    nbytes: int
     iterations: int | None
 
 
 class Display:
     """Shows progress; as a context it ends with the job, whether that fails or not."""
 
-    def show(self, progress: Progress, expected: float | None) -> None:
-        """Show how far it is; the step under way is ``expected`` to take so many seconds."""
+    def show(self, progress: Progress) -> None:
+        """Show how far it is."""
 
     def hide(self) -> None:
         """Make place for other output."""
@@ -125,12 +102,14 @@ class StatusLine(Display):
         self._columns = COLUMNS
         self._shown = False
         self._printed = 0.0
+        self._last = -REPORT_SECONDS
         with suppress(OSError):
             self._columns = os.get_terminal_size(terminal).columns or COLUMNS
 
-    def show(self, progress: Progress, expected: float | None) -> None:
-        if expected is not None and expected < REPORT_SECONDS:
+    def show(self, progress: Progress) -> None:
+        if (now := monotonic()) - self._last < REPORT_SECONDS:
             return
+        self._last = now
         self._wait_for_row()
         self._write(f"{progress}"[: self._columns - 1])
         self._shown = True
@@ -171,13 +150,10 @@ class Lines(Display):
 
     def __init__(self) -> None:
         self._last = -LINE_SECONDS
-        self._number = 0
 
-    def show(self, progress: Progress, expected: float | None) -> None:
-        now = monotonic()
-        long = progress.number > self._number and (expected or 0.0) >= LINE_SECONDS
-        if long or now - self._last >= LINE_SECONDS:
-            self._last, self._number = now, progress.number
+    def show(self, progress: Progress) -> None:
+        if (now := monotonic()) - self._last >= LINE_SECONDS:
+            self._last = now
             launcher.say(str(progress))
 
 
@@ -188,7 +164,7 @@ class Calls(Display):
         self._function = function
         self._error: Exception | None = None
 
-    def show(self, progress: Progress, expected: float | None) -> None:
+    def show(self, progress: Progress) -> None:
         if self._error is None:
             try:
                 self._function(progress)
@@ -215,70 +191,32 @@ class Tracker:
         self._steps = steps
         self._display = display
         self._clock = clock
-        self._paces: list[tuple[int, float]] = []
-        """The bytes of the last few steps, and the seconds of an iteration of theirs."""
         counts = [step.iterations for step in steps]
         self._total = None if None in counts else sum(count or 0 for count in counts)
         self._number = -1
         self._before = self._within = 0
-        self._began = self._last = clock()
+        self._last = clock()
 
     def begin(self, number: int) -> None:
         """Step ``number``, from 0 on, begins."""
-        now = self._clock()
         if self._number >= 0:
-            last = self._steps[self._number]
-            pace = (now - self._began) / (last.iterations or 1)
-            self._paces = [*self._paces[1 - TREND :], (last.nbytes, pace)]
-            self._before += self._within if last.iterations is None else last.iterations
-        self._number, self._began, self._within = number, now, 0
-        self._show(now)
+            counted = self._steps[self._number].iterations
+            self._before += self._within if counted is None else counted
+        self._number, self._within = number, 0
+        self._show(self._clock())
 
     def advance(self, done: int, total: int) -> None:
         """So many iterations of the step are over, its preparation with the first call."""
         now = self._clock()
         self._within = done
-        if done == 0:
-            self._began = now
-        elif now - self._last >= REPORT_SECONDS:
+        if done and now - self._last >= REPORT_SECONDS:
             self._show(now)
 
     def _show(self, now: float) -> None:
         self._last = now
-        step = self._steps[self._number]
-        pace = self._paces[-1][1] * self._growth(step.nbytes) if self._paces else None
-        if self._within and step.iterations is not None:
-            pace = (now - self._began) / self._within
-        expected = left = None
-        if pace is not None:
-            expected = pace * max(0, (step.iterations or 1) - self._within)
-            left = expected + sum(
-                pace * self._growth(later.nbytes, step.nbytes) * (later.iterations or 1)
-                for later in self._steps[self._number + 1 :]
-            )
-        progress = Progress(
-            self._name,
-            step.label,
-            self._number + 1,
-            len(self._steps),
-            self._before + self._within,
-            self._total,
-            left,
-        )
-        self._display.show(progress, expected)
-
-    def _growth(self, nbytes: int, base: int | None = None) -> float:
-        """How many times as long an iteration takes as one of ``base`` bytes, by the last steps.
-
-        Without ``base`` as one of the last step.
-        """
-        if not self._paces:
-            return 1.0
-        (first, before), (last, after) = self._paces[0], self._paces[-1]
-        base = last if base is None else base
-        if not (0 < first < last and 0 < before < after and 0 < base < nbytes):
-            return 1.0
-        return float((nbytes / base) ** min(1.0, log(after / before) / log(last / first)))
+        where = self._steps[self._number].label, self._number + 1, len(self._steps)
+        done = self._before + self._within
+        self._display.show(Progress(self._name, *where, done, self._total))
 
 
 class HidingWriter(Writer[Any]):

@@ -185,7 +185,7 @@ class Measurement:
         if self._setting.display is not None:
             from omb_py.measure.progress import Step, Tracker
 
-            steps = [Step("solving", 0, 1)] * total
+            steps = [Step("solving", 1)] * total
             tracker = Tracker(self._application.name, steps, self._setting.display)
         for turn in range(total):
             self._progress(f"solving, turn {turn + 1}")
