@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from importlib.util import find_spec
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from omb_py.apps import Application, Detail, Kernel
 from omb_py.apps.numerics.clusters import Clusters, Found, compare, elbow, first_centers, sequential
-from omb_py.apps.numerics.lloyd import Engine, Products
+from omb_py.apps.numerics.lloyd import Lloyd
 from omb_py.apps.numerics.samples import draw, weak_scaled
 from omb_py.apps.runtime.distribution import Blocks, broadcast
 from omb_py.apps.runtime.team import Array, Team
 from omb_py.core.calls import Call
-from omb_py.core.errors import UsageError, needing
+from omb_py.core.errors import UsageError
 
 
 class Search(Kernel[Clusters]):
@@ -43,7 +42,7 @@ class Search(Kernel[Clusters]):
             whole.data[...] = team.xp.asarray(samples)
             self._first.data[...] = team.xp.asarray(first_centers(problem, samples))
         self._tells = by_k or team.rank == 0
-        self._engine = engine(team, problem.engine, self._samples.data, self._own)
+        self._lloyd = Lloyd(team, self._samples.data, self._own)
         self._bind(summed=not by_k and team.ranks > 1)
 
     def distribute(self) -> None:
@@ -52,7 +51,7 @@ class Search(Kernel[Clusters]):
 
     def solve(self) -> None:
         with self.team.computing:
-            self._engine.load()
+            self._lloyd.load()
             self._found.data[...] = 0
         for k in self._own:
             self._solve(k)
@@ -63,7 +62,7 @@ class Search(Kernel[Clusters]):
         return None if self._answer is None else self._read(self._answer)
 
     def parts(self) -> list[Detail]:
-        """The inertia of each k, the k that the elbow criterion chooses, and what computed."""
+        """The inertia of each k, and the k that the elbow criterion chooses."""
         if self._answer is None:
             return []
         found = self._read(self._answer)
@@ -71,7 +70,6 @@ class Search(Kernel[Clusters]):
         chosen = elbow(self.problem.ks, [one.inertia for one in found])
         if chosen is not None:
             parts.append(Detail("chosen k", value=chosen, unit="by the elbow"))
-        parts.append(Detail(f"engine {self._engine.name}"))
         return parts
 
     def _bind(self, summed: bool) -> None:
@@ -107,7 +105,7 @@ class Search(Kernel[Clusters]):
         centers, emptied = self._first.data[:k], False
         for _ in range(self.problem.lloyd_iterations):
             with team.computing:
-                self._engine.add_up(centers, own)
+                self._lloyd.add_up(centers, own)
             if add is not None:
                 add()
             with team.computing:
@@ -117,7 +115,7 @@ class Search(Kernel[Clusters]):
                 centers = xp.where(counts > 0, means, centers).astype(centers.dtype)
         with team.computing:
             stretch = self._stretch(self._found.data, k)
-            stretch[-2] = self._engine.inertia(centers)
+            stretch[-2] = self._lloyd.inertia(centers)
             if self._tells:
                 stretch[:-2] = centers.reshape(-1)
                 stretch[-1] = emptied
@@ -179,20 +177,3 @@ APPLICATION = Application(
     sequential=sequential,
     weak_scaled=weak_scaled,
 )
-
-
-def engine(team: Team, name: str, samples: Any, ks: Iterable[int]) -> Engine:
-    """The engine called ``name``; ``auto`` is Numba's on the host, where Numba is installed.
-
-    Raises `UsageError` or `MissingPackageError` where it cannot be had.
-    """
-    on_host = team.buffer.device is None
-    if name == "auto":
-        name = "numba" if on_host and find_spec("numba") else "xp"
-    if name == "xp":
-        return Products(team, samples, ks)
-    if not on_host:
-        raise UsageError("--engine numba computes in host memory: use --engine xp")
-    with needing("apps"):
-        from omb_py.apps.numerics.lloyd_compiled import Compiled
-    return Compiled(team, samples, ks)

@@ -24,7 +24,7 @@ SMALL = {
     "halo": ("--rows 31 --columns 17 --steps 7", "--rows 31 --columns 17 --steps 4 --overlap"),
     "kmeans": tuple(
         "--samples 480 --features 4 --k-from 2 --k-to 9 --k-step 1 --lloyd-iterations 4 "
-        f"--dtype float64 --engine xp --divide {what}"
+        f"--dtype float64 --divide {what}"
         for what in ("samples", "k")
     ),
     "knn": tuple(

@@ -10,12 +10,11 @@ from tests.helpers.battery import Battery, Line, Record, line, refused
 
 QUICK = "--repeats 1 --warmup-repeats 0 --no-references"
 KMEANS = f"kmeans --samples 500 --features 3 --lloyd-iterations 6 --dtype float64 {QUICK}"
-XP = f"{KMEANS} --engine xp"
 KNN = f"knn --samples 333 --queries 47 --features 3 --dtype float64 {QUICK}"
 SEARCH = "--k-from 2 --k-to 10 --k-step 2"
 KMEANS_LINES = [
-    line(ranks, f"{KMEANS} {SEARCH} --divide {what} --engine {engine}")
-    for ranks, engine in ((1, "xp"), (1, "numba"), (3, "xp"), (3, "numba"), (4, "xp"))
+    line(ranks, f"{KMEANS} {SEARCH} --divide {what}")
+    for ranks in (1, 3, 4)
     for what in ("samples", "k")
 ]
 KNN_LINES = [
@@ -58,8 +57,6 @@ def test_inertias_are_the_same_however_the_search_is_divided(
     assert inertias == pytest.approx(parts(reference, "k "), rel=1e-12)
     assert parts(battery(line), "chosen") == parts(reference, "chosen")
     assert sorted(inertias.values(), reverse=True) == list(inertias.values())
-    engine = line.arguments[line.arguments.index("--engine") + 1]
-    assert f"engine {engine}" in [row["part"] for row in battery(line).rows]
 
 
 @pytest.mark.product(strength=1)
@@ -78,8 +75,8 @@ def test_classes_are_as_accurate_however_they_are_found(
     [
         line(2, f"{problem} --binding pickle")
         for problem in (
-            f"{XP} --divide samples",
-            f"{XP} --divide k",
+            f"{KMEANS} --divide samples",
+            f"{KMEANS} --divide k",
             f"knn --samples 300 --queries 40 --divide samples {QUICK}",
             f"knn --samples 300 --queries 40 --divide queries {QUICK}",
         )
@@ -99,7 +96,7 @@ def calls(record: Record) -> dict[tuple[str, float], int]:
     }
 
 
-@pytest.mark.parametrize("line", [line(2, f"{XP} --k-to 4 --divide samples")], ids=str)
+@pytest.mark.parametrize("line", [line(2, f"{KMEANS} --k-to 4 --divide samples")], ids=str)
 def test_samples_divided_are_summed_in_each_iteration(battery: Battery, line: Line) -> None:
     record = battery(line)
     passed(record)
@@ -108,7 +105,7 @@ def test_samples_divided_are_summed_in_each_iteration(battery: Battery, line: Li
     assert sums == {("MPI_Allreduce", sizes[k]): 6 for k in (2, 4)}
 
 
-@pytest.mark.parametrize("line", [line(2, f"{XP} --divide k")], ids=str)
+@pytest.mark.parametrize("line", [line(2, f"{KMEANS} --divide k")], ids=str)
 def test_values_of_k_divided_need_one_reduction(battery: Battery, line: Line) -> None:
     record = battery(line)
     passed(record)
@@ -128,7 +125,7 @@ def test_digits_are_told_apart(battery: Battery, line: Line) -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        line(3, f"kmeans --data {name} --k-to 6 --dtype float64 --engine xp {QUICK}")
+        line(3, f"kmeans --data {name} --k-to 6 --dtype float64 {QUICK}")
         for name in ("digits", "iris", "wine", "breast-cancer")
     ],
     ids=str,
@@ -140,7 +137,7 @@ def test_shipped_data_sets_are_put_into_clusters(battery: Battery, line: Line) -
 @pytest.mark.parametrize(
     ("line", "rows"),
     [
-        (line(4, f"{XP} --k-to 4 --scaling weak"), 500),
+        (line(4, f"{KMEANS} --k-to 4 --scaling weak"), 500),
         (line(4, f"{KNN} --scaling weak"), 333),
         (line(4, f"{KNN} --scaling weak --divide queries"), 47),
     ],

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from omb_py.apps import CheckedResult, Sequential, option
-from omb_py.apps.numerics.lloyd import ENGINES
 from omb_py.apps.numerics.samples import Samples, draw
 from omb_py.core.errors import UsageError, needing
 
@@ -31,12 +30,6 @@ class Clusters(Samples):
         "samples",
         "samples: each rank has a part of them for all k; k: all of them for some k.",
         choices=("samples", "k"),
-    )
-    engine: str = option(
-        "auto",
-        "What computes: xp, NumPy or the device's library alone; numba, NumPy and Numba; auto, "
-        "numba in host memory where it is installed.",
-        choices=ENGINES,
     )
 
     def __post_init__(self) -> None:

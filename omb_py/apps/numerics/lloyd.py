@@ -7,43 +7,11 @@ quantization in PCM, 1982).
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from omb_py.apps.numerics.samples import working_bytes
 from omb_py.apps.runtime.team import Team
-
-ENGINES = ("auto", "xp", "numba")
-
-
-class Engine(ABC):
-    """Assigns ``samples``, an array of a row each, to as many centers as one of ``ks``."""
-
-    name: str
-
-    def __init__(self, team: Team, samples: Any, ks: Iterable[int]) -> None:
-        self.xp = team.xp
-        self.samples = samples
-        self.ks = tuple(ks)
-        self.squares = 0.0
-
-    def load(self) -> None:
-        """Take the samples as they are now."""
-        self.squares = float(self.xp.sum(self.samples * self.samples, dtype="float64"))
-
-    @abstractmethod
-    def add_up(self, centers: Any, totals: Any) -> None:
-        """Add up the samples nearest to each center; ``totals``, a row for each, is float64.
-
-        A row has the sums of the features, then the number of samples. A sample as far from two
-        centers belongs to the first one.
-        """
-
-    @abstractmethod
-    def inertia(self, centers: Any) -> float:
-        """The sum of the squares of all samples' distances from their nearest centers."""
-
 
 WIDTH = 512
 """Samples in a block: few enough for the BLAS kernels that do not copy small matrices first."""
@@ -54,38 +22,46 @@ def _least(distances: Any, minimum: Any) -> None:
     minimum[...] = distances.min(axis=1, keepdims=True)
 
 
-class Products(Engine):
-    """By two products of matrices: distances, then sums over those that are marked.
+class Lloyd:
+    """Assigns ``samples``, a row each, to as many centers as one of ``ks``.
 
-    Samples are laid out in blocks of `WIDTH`, each a column with a one below it. The columns that
-    are left over in the last block are zero, the one too: they add nothing anywhere.
+    By two products of matrices: distances, then sums over those that are marked. Samples are laid
+    out in blocks of `WIDTH`, each a column with a one below it. The columns that are left over in
+    the last block are zero, the one too: they add nothing anywhere.
     """
 
-    name = "xp"
-
     def __init__(self, team: Team, samples: Any, ks: Iterable[int]) -> None:
-        super().__init__(team, samples, ks)
-        xp, (count, features) = team.xp, samples.shape
+        self.xp = xp = team.xp
+        self.samples = samples
+        self.squares = 0.0
+        count, features = samples.shape
         self._whole, self._rest = divmod(count, WIDTH)
         blocks = self._whole + (self._rest > 0)
         self._blocks = xp.zeros((blocks, features + 1, WIDTH), samples.dtype)
         self._blocks[: self._whole, -1] = 1
         self._blocks[self._whole :, -1, : self._rest] = 1
-        self._chunks = {k: self._divided(k, working_bytes(team)) for k in self.ks}
+        self._chunks = {k: self._divided(k, working_bytes(team)) for k in ks}
 
     def load(self) -> None:
-        super().load()
+        """Take the samples as they are now."""
+        self.squares = float(self.xp.sum(self.samples * self.samples, dtype="float64"))
         whole, samples = self._whole, self.samples
         rows = samples[: whole * WIDTH].reshape(whole, WIDTH, samples.shape[1])
         self._blocks[:whole, :-1] = rows.transpose(0, 2, 1)
         self._blocks[whole:, :-1, : self._rest] = samples[whole * WIDTH :].T
 
     def add_up(self, centers: Any, totals: Any) -> None:
+        """Add up the samples nearest to each center; ``totals``, a row for each, is float64.
+
+        A row has the sums of the features, then the number of samples. A sample as far from two
+        centers belongs to the first one.
+        """
         self._add_up(centers, totals, self._mark_nearest)
         if float(totals[:, -1].sum()) != len(self.samples):
             self._add_up(centers, totals, self._mark_first)
 
     def inertia(self, centers: Any) -> float:
+        """The sum of the squares of all samples' distances from their nearest centers."""
         weights, found = self._weights(centers), self.squares
         for samples, distances, minimum, _, _ in self._chunks[len(centers)]:
             self.xp.matmul(weights, samples, out=distances)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,30 +10,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.apps.kmeans import engine
 from omb_py.apps.numerics import samples as shared_samples
-from omb_py.apps.numerics.lloyd import WIDTH, Engine
+from omb_py.apps.numerics.lloyd import WIDTH, Lloyd
 from omb_py.apps.numerics.neighbours import Nearest, smallest, vote
-from omb_py.core.errors import MissingPackageError, UsageError
 from tests.helpers.properties import examples
 
 ALONE: Any = SimpleNamespace(xp=np, buffer=SimpleNamespace(device=None))
 """As much of a team as arrays to compute with need."""
 
-COMPUTING = ("xp", "numba")
 
-
-def engine_of(name: str, samples: np.ndarray, k: int) -> Engine:
+def lloyd(samples: np.ndarray, k: int) -> Lloyd:
     """What computes with these samples."""
-    found = engine(ALONE, name, samples, [k])
+    found = Lloyd(ALONE, samples, [k])
     found.load()
     return found
 
 
-def totals_of(name: str, samples: np.ndarray, centers: np.ndarray) -> np.ndarray:
+def totals_of(samples: np.ndarray, centers: np.ndarray) -> np.ndarray:
     """Sums, and numbers behind them, of the samples nearest to each center."""
     totals = np.empty((len(centers), samples.shape[1] + 1))
-    engine_of(name, samples, len(centers)).add_up(centers, totals)
+    lloyd(samples, len(centers)).add_up(centers, totals)
     return totals
 
 
@@ -45,7 +40,6 @@ def nearest_of(samples: np.ndarray, centers: np.ndarray) -> np.ndarray:
     return found
 
 
-@pytest.mark.parametrize("name", COMPUTING)
 @given(
     count=st.sampled_from([1, 7, WIDTH - 1, WIDTH, WIDTH + 1, 3 * WIDTH]),
     features=st.integers(1, 5),
@@ -55,15 +49,15 @@ def nearest_of(samples: np.ndarray, centers: np.ndarray) -> np.ndarray:
 )
 @examples(60)
 def test_sums_of_clusters_are_those_of_the_nearest_centers(
-    name: str, count: int, features: int, k: int, bytes_at_a_time: int, seed: int
+    count: int, features: int, k: int, bytes_at_a_time: int, seed: int
 ) -> None:
     random = np.random.default_rng(seed)
     samples = random.integers(-4, 5, (count, features)).astype(np.float64)
     centers = random.integers(-4, 5, (k, features)).astype(np.float64)  # so that there are ties
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(shared_samples, "HOST_BYTES", bytes_at_a_time)
-        totals = totals_of(name, samples, centers)
-        inertia = engine_of(name, samples, k).inertia(centers)
+        totals = totals_of(samples, centers)
+        inertia = lloyd(samples, k).inertia(centers)
     nearest = nearest_of(samples, centers)
     assert np.array_equal(totals[:, -1], np.bincount(nearest, minlength=k))
     for center in range(k):
@@ -71,28 +65,9 @@ def test_sums_of_clusters_are_those_of_the_nearest_centers(
     assert inertia == ((samples - centers[nearest]) ** 2).sum()
 
 
-@pytest.mark.parametrize("name", COMPUTING)
-def test_a_sample_between_two_centers_counts_once(name: str) -> None:
-    totals = totals_of(name, np.zeros((3, 1)), np.array([[1.0], [-1.0], [5.0]]))
+def test_a_sample_between_two_centers_counts_once() -> None:
+    totals = totals_of(np.zeros((3, 1)), np.array([[1.0], [-1.0], [5.0]]))
     assert totals[:, -1].tolist() == [3, 0, 0]
-
-
-def test_numba_computes_on_the_host_where_it_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    samples = np.zeros((3, 1))
-    assert engine(ALONE, "auto", samples, [2]).name == "numba"
-    monkeypatch.setattr("omb_py.apps.kmeans.find_spec", lambda name: None)
-    assert engine(ALONE, "auto", samples, [2]).name == "xp"
-
-
-def test_numba_is_refused_where_it_cannot_compute(monkeypatch: pytest.MonkeyPatch) -> None:
-    device: Any = SimpleNamespace(xp=np, buffer=SimpleNamespace(device="one"))
-    assert engine(device, "auto", np.zeros((3, 1)), [2]).name == "xp"
-    with pytest.raises(UsageError, match="--engine xp"):
-        engine(device, "numba", np.zeros((3, 1)), [2])
-    monkeypatch.setitem(sys.modules, "numba", None)
-    monkeypatch.delitem(sys.modules, "omb_py.apps.numerics.lloyd_compiled", raising=False)
-    with pytest.raises(MissingPackageError, match=r"pip install .*\[apps\]'"):
-        engine(ALONE, "numba", np.zeros((3, 1)), [2])
 
 
 @given(
