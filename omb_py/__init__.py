@@ -10,9 +10,6 @@ API = {
     "figures": "omb_py.api",
     "guidelines": "omb_py.api",
     "load": "omb_py.api",
-    "load_overhead": "omb_py.api",
-    "load_pairs": "omb_py.api",
-    "metadata": "omb_py.api",
     "model": "omb_py.api",
     "phase": "omb_py.tracing.recorder.annotation",
     "run": "omb_py.api",
@@ -27,9 +24,6 @@ if TYPE_CHECKING:
     from omb_py.api import figures as figures
     from omb_py.api import guidelines as guidelines
     from omb_py.api import load as load
-    from omb_py.api import load_overhead as load_overhead
-    from omb_py.api import load_pairs as load_pairs
-    from omb_py.api import metadata as metadata
     from omb_py.api import model as model
     from omb_py.api import phase as phase
     from omb_py.api import run as run

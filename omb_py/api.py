@@ -1,19 +1,20 @@
 """The Python interface: what the command line does, for notebooks and scripts.
 
 `run` measures inside an MPI job, and `phase` names what a program does there; everything else
-needs no MPI. All but `phase` need the extra ``analysis``.
+needs no MPI. All but these two need the extra ``analysis``.
 """
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
+from omb_py.core.dataclass import dataclass
 from omb_py.core.errors import OmbError as OmbError
 from omb_py.core.errors import needing
 from omb_py.results.columns import LOADED, OverheadRow, PairRow, Row, described
@@ -25,59 +26,58 @@ if TYPE_CHECKING:
     from omb_py.analysis.table import Results
     from omb_py.measure.progress import Progress
 
-Paths = str | Path | Iterable[str | Path]
+VALUE = re.compile(r"Invalid value for (?:'-\w' / )?'(--[\w-]+)'")
+OPTION = re.compile(r"--([a-z][a-z0-9-]*)")
+"""How an error of the command line begins, and an option's name in it."""
 
 
-class Runs(dict[str, dict[str, str]]):
-    """Metadata of runs by their names, as `load` attaches it to a table.
+@dataclass(frozen=True)
+class Measured:
+    """What `run` measured, on rank 0.
 
-    pandas copies what is attached to a table with each of its parts: this stays one.
+    ``rows`` has a dictionary for each message size, with the columns of `load` that were measured;
+    ``runs`` the metadata of the run by its name: the library, hosts, versions and options.
     """
 
-    def __deepcopy__(self, memo: object) -> Runs:
-        return self
+    rows: list[dict[str, Any]]
+    runs: dict[str, dict[str, str]]
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The rows as a table, as ``load(...).rows`` gives those of files.
+
+        Raises `OmbError` where pandas is missing.
+        """
+        with needing("analysis"):
+            from omb_py.analysis.table import of_rows
+
+        return of_rows(self.rows, self.runs).rows
 
 
-def load(paths: Paths, **assume: Any) -> pd.DataFrame:
-    """All rows of benchmarks in files, and in the folders' files, of any suite that is known.
+def load(*paths: str | Path, **assume: Any) -> Results:
+    """What is in files, and in all files of folders, of any suite that is known.
 
-    One row for each message size of each run, in the columns below, missing where a suite does not
-    say; ``attrs["runs"]`` of the table has the metadata of each run by its name: the library,
-    hosts, versions and command. ``assume`` gives columns a value where files do not, as in
-    ``ranks=8`` for native OMB's text; a mapping has values by patterns of files' names, as in
-    ``ranks={"*-n64-*": 64}``. What had to be left out is a `UserWarning`. Raises `OmbError`
+    Returns ``rows`` (a table of benchmarks: a row for each message size of each run, in the columns
+    below, missing where a suite does not say), ``overhead`` and ``pairs`` (tables of what
+    ``omb-py overhead`` and ``omb-py pairs`` wrote), and ``runs``, the metadata of each run by its
+    name: the library, hosts, versions and command. ``assume`` gives columns a value where files do
+    not, as in ``ranks=8`` for native OMB's text; a mapping has values by patterns of files' names,
+    as in ``ranks={"*-n64-*": 64}``. What had to be left out is a `UserWarning`. Raises `OmbError`
     when a file cannot be read or holds no results.
 
     >>> import omb_py
-    >>> rows = omb_py.load("results/families-mpich.csv")
+    >>> rows = omb_py.load("results/families-mpich.csv").rows
     >>> best = rows[rows.benchmark == "latency"].groupby("binding").latency_us.min()
     """
-    results = _load(paths, assume)
-    return _with_runs(results.rows, results.runs)
-
-
-def load_overhead(paths: Paths) -> pd.DataFrame:
-    """All rows that ``omb-py overhead`` wrote, as `load` gives those of benchmarks."""
-    results = _load(paths, {})
-    return _with_runs(results.overhead, results.runs)
-
-
-def load_pairs(paths: Paths) -> pd.DataFrame:
-    """All rows that ``omb-py pairs`` wrote, as `load` gives those of benchmarks."""
-    results = _load(paths, {})
-    return _with_runs(results.pairs, results.runs)
-
-
-def metadata(paths: Paths) -> pd.DataFrame:
-    """What is known of each run, one row for each, with the run's name as index.
-
-    The columns are texts: the library, hosts, versions, command and more.
-    """
-    results = _load(paths, {})
     with needing("analysis"):
-        import pandas as pd
+        from omb_py.analysis import table
 
-    return pd.DataFrame.from_dict(dict(results.runs), orient="index")
+    results = table.load(paths, assume)
+    if results.problems:
+        more = f", and {len(results.problems) - 1} more" if len(results.problems) > 1 else ""
+        warnings.warn(f"{results.problems[0]}{more}", UserWarning, stacklevel=2)
+    for text in results.notes:
+        warnings.warn(text, UserWarning, stacklevel=2)
+    return results
 
 
 def compare(base: Any, *others: Any, **options: Any) -> pd.DataFrame:
@@ -119,70 +119,91 @@ def model(rows: pd.DataFrame, **options: Any) -> pd.DataFrame:
 
 
 def run(
-    benchmark: str, *, progress: bool | Callable[[Progress], object] = False, **options: Any
-) -> pd.DataFrame | None:
+    benchmark: str,
+    *,
+    buffer: str = "numpy",
+    binding: str | None = None,
+    sizes: Iterable[int] | str | None = None,
+    iterations: int | None = None,
+    warmup: int | str | None = None,
+    window: int | None = None,
+    type: str | None = None,
+    validation: bool = False,
+    output: str | Path | None = None,
+    progress: bool | Callable[[Progress], object] = False,
+    **options: Any,
+) -> Measured | None:
     """Measure a benchmark on all ranks of this MPI job, and go on.
 
-    Collective: every rank calls it with the same arguments. ``options`` are the command line's
-    long ones with underscores, as in ``sizes=[8, 1024], buffer="numpy", validation=True``; where
-    one has only a letter in native OMB, that letter (``m="1:4096"``). On rank 0 returns the rows,
-    in the columns of `load`, with the run's metadata in ``attrs["runs"]``; on the others None.
-    ``progress`` shows on stderr how far it is, or is a function that rank 0 calls with an
-    `omb_py.measure.progress.Progress`, never while a rank is timed. MPI is started if the program
-    has not done so, and ended with the program. Raises `OmbError` on every rank where the command
-    line would end, and before anything is measured where pandas is missing.
+    Collective: every rank calls it with the same arguments. They are the command line's; all others
+    are taken too, by their long names with underscores (``max_time=2, stats=True``), or native
+    OMB's letters (``m="1:4096"``). ``sizes`` are message sizes in bytes, ``type`` is an element
+    type, ``validation`` checks all data, ``output`` is a file to which rows are added. On rank 0
+    returns what was measured, on the others None. ``progress`` shows on stderr how far it is, or is
+    a function that rank 0 calls with an `omb_py.measure.progress.Progress`, never while a rank is
+    timed. MPI is started if the program has not done so, and ended with the program. Raises
+    `OmbError` on every rank where the command line would end.
 
-    >>> table = omb_py.run("allreduce", sizes=[8, 1024], iterations=100)   # doctest: +SKIP
+    >>> measured = omb_py.run("allreduce", sizes=[8, 1024], iterations=100)   # doctest: +SKIP
     """
     from omb_py.benchmarks import find_benchmark
     from omb_py.cli.benchmark import graph_writers
     from omb_py.measure.in_program import measure
     from omb_py.options.parse import parse, words_of
 
-    with needing("analysis"):  # before MPI: only rank 0 will import it, and all have to know
-        if find_spec("pandas") is None:
-            raise ModuleNotFoundError(name="pandas")
-    found = find_benchmark(benchmark)
+    named = {
+        "buffer": buffer,
+        "binding": binding,
+        "sizes": sizes if sizes is None or isinstance(sizes, str) else tuple(sizes),
+        "iterations": iterations,
+        "warmup": warmup,
+        "window_size": window,
+        "type": type,
+        "validation": validation,
+        "output": output,
+    }
+    given = {name: value for name, value in named.items() if value not in (None, False)} | options
     display = None
     if callable(progress):
         from omb_py.measure.progress import Calls
 
         display = Calls(progress)
-    shown = "on" if progress and display is None else "off"
-    chosen = parse(found, words_of(found, {**options, "progress": shown}))
-    rows, runs = measure(found, chosen, partial(graph_writers, chosen), display)
-    if rows is None:
-        return None
-    from omb_py.analysis.table import of_rows
-
-    return _with_runs(of_rows(rows, runs).rows, runs)
-
-
-def _with_runs(rows: pd.DataFrame, runs: Mapping[str, Mapping[str, str]]) -> pd.DataFrame:
-    rows.attrs["runs"] = Runs({name: dict(data) for name, data in runs.items()})
-    return rows
+    given["progress"] = "on" if progress and display is None else "off"
+    try:
+        found = find_benchmark(benchmark)
+        chosen = parse(found, words_of(found, given))
+        rows, runs = measure(found, chosen, partial(graph_writers, chosen), display)
+    except OmbError as error:
+        error.args = (in_python(str(error)), *error.args[1:])
+        raise
+    return None if rows is None else Measured(rows, runs)
 
 
-def _load(paths: Paths, assume: dict[str, Any]) -> Results:
-    with needing("analysis"):
-        from omb_py.analysis import table
+def in_python(text: str) -> str:
+    """An error of the command line in the words of `run`.
 
-    results = table.load(paths, assume)
-    if results.problems:
-        more = f", and {len(results.problems) - 1} more" if len(results.problems) > 1 else ""
-        warnings.warn(f"{results.problems[0]}{more}", UserWarning, stacklevel=3)
-    for text in results.notes:
-        warnings.warn(text, UserWarning, stacklevel=3)
-    return results
+    >>> in_python("choose another --buffer, or raise --max-time")
+    'choose another buffer, or raise max_time'
+    >>> in_python("Invalid value for '-W' / '--window-size': 0 is not in the range x>=1.")
+    'window_size: 0 is not in the range x>=1.'
+    """
+    return OPTION.sub(lambda match: match[1].replace("-", "_"), VALUE.sub(r"\1", text))
 
 
-def _describe_columns(function: Callable[..., Any], columns: Iterable[str]) -> None:
+def _describe_columns(function: Callable[..., Any], tables: Mapping[str, Iterable[str]]) -> None:
     """Add the meaning of columns to a function's docstring, which ``python -OO`` leaves out."""
-    if function.__doc__ is not None:
+    if function.__doc__ is None:
+        return
+    for name, columns in tables.items():
         text = indent(described(columns), "    ")
-        function.__doc__ = f"{function.__doc__.rstrip()}\n\n    Columns:\n\n{text}\n    "
+        function.__doc__ = f"{function.__doc__.rstrip()}\n\n    Columns of {name}:\n\n{text}\n    "
 
 
-_describe_columns(load, (*Row.columns, *LOADED))
-_describe_columns(load_overhead, OverheadRow.columns)
-_describe_columns(load_pairs, PairRow.columns)
+_describe_columns(
+    load,
+    {
+        "rows": (*Row.columns, *LOADED),
+        "overhead": OverheadRow.columns,
+        "pairs": PairRow.columns,
+    },
+)

@@ -104,7 +104,7 @@ def test_standard_input_may_be_compressed(compression: str) -> None:
 def test_results_are_written_as_data_and_read_again(suffix: str, tmp_path: Path) -> None:
     file = tmp_path / f"x.{suffix}"
     show(REFERENCE, "-o", file)
-    again, first = omb_py.load(file), omb_py.load(REFERENCE)
+    again, first = omb_py.load(file).rows, omb_py.load(REFERENCE).rows
     assert list(again.latency_us.dropna()) == list(first.latency_us.dropna())
     if suffix != "parquet":
         assert show(REFERENCE, "--format", suffix) == file.read_text()
@@ -199,4 +199,4 @@ def test_a_file_that_is_there_is_kept_without_force(tmp_path: Path) -> None:
     assert "--force" in str(refused.exception)
     assert target.read_text() == "mine"
     show(NATIVE, "-o", target, "--force")
-    assert len(omb_py.load(target)) == 4
+    assert len(omb_py.load(target).rows) == 4

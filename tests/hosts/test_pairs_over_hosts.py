@@ -33,7 +33,7 @@ def test_one_slow_link_is_named(one_slow_link: Hosts, tmp_path: Path) -> None:
         folder=tmp_path,
     )
     assert done.code == 0, done.err
-    (matrix,) = matrices(omb_py.load_pairs(tmp_path / "p.csv").to_dict("records"))
+    (matrix,) = matrices(omb_py.load(tmp_path / "p.csv").pairs.to_dict("records"))
     slowest, *others = judge(matrix).findings  # a busy machine may add some
     assert slowest.subject == "the pair node2 and node5"
     assert all(other.factor < slowest.factor / 3 for other in others)
@@ -47,7 +47,7 @@ def test_one_rank_of_each_host_stands_for_it(one_slow_link: Hosts, tmp_path: Pat
         folder=tmp_path,
     )
     assert done.code == 0, done.err
-    rows = omb_py.load_pairs(tmp_path / "p.csv")
+    rows = omb_py.load(tmp_path / "p.csv").pairs
     assert set(rows.sender) == {0, 2, 4, 6, 8, 10}
     assert {*zip(rows.sender, rows.sender_host, strict=True)} == {
         (2 * number, f"node{number + 1}") for number in range(6)

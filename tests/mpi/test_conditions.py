@@ -21,8 +21,8 @@ QUICK = ("latency", "-m", "8:8", "-i", "10", "-x", "1")
 def test_conditions_are_metadata(mpiexec: Run, tmp_path: Path) -> None:
     job = mpiexec(2, *QUICK, "--output", str(tmp_path / "c.csv"))
     assert job.code == 0, job.err
-    (conditions,) = omb_py.metadata(tmp_path / "c.csv")["conditions"]
-    assert "bound" in conditions
+    (of_run,) = omb_py.load(tmp_path / "c.csv").runs.values()
+    assert "bound" in of_run["conditions"]
 
 
 @pytest.mark.every_library

@@ -50,7 +50,7 @@ def test_the_victim_is_the_first_group_and_a_file_has_its_impact(
     assert job.code == 0, job.err
     assert "# Victim: ranks 1-2; congestor alltoall:1024: ranks 0+5, 3-4" in job.out
     _, cells = job.rows
-    rows = omb_py.load(tmp_path / "c.csv")
+    rows = omb_py.load(tmp_path / "c.csv").rows
     assert [*rows.congestor] == ["none", "alltoall:1024"]
     assert {*rows.group} == {"1-2"}
     assert cells[0] == "8"

@@ -50,7 +50,7 @@ def test_a_file_tells_groups_apart(mpiexec: Run, tmp_path: Path) -> None:
     assert job.code == 0, job.err
     assert " slowest" not in job.out
     assert "# The groups are not compared: they differ in their number of ranks" in job.out
-    rows = omb_py.load(tmp_path / "g.csv")
+    rows = omb_py.load(tmp_path / "g.csv").rows
     assert [*zip(rows.group, rows.ranks, strict=True)] == [("0-1", 2), ("2-4", 3)] * 2
     assert "# groups: 0-1 on " in (tmp_path / "g.csv").read_text()
     (latency,) = {row["percentiles"].partition("=")[0] for row in rows_of(tmp_path / "g.csv")}

@@ -24,7 +24,7 @@ def test_every_pair_has_a_row_for_each_direction_and_size(mpiexec: Run, tmp_path
     words = ("--sizes", "8,1024", *QUICK, "--output", str(tmp_path / "p.csv"))
     job = mpiexec(5, "pairs", "latency", *words, "--worst", "2")
     assert job.code == 0, job.err
-    rows = omb_py.load_pairs(tmp_path / "p.csv")
+    rows = omb_py.load(tmp_path / "p.csv").pairs
     for size in (8, 1024):
         of_size = rows[rows.bytes == size]
         pairs = sorted(zip(of_size.sender, of_size.receiver, strict=True))
@@ -76,7 +76,7 @@ def test_some_rounds_are_a_sample_and_it_is_said(mpiexec: Run, tmp_path: Path) -
     assert (
         "6 of 15 pairs are measured, in which each rank meets 2 others: --rounds 5 measures all"
     ) in job.err
-    assert len(omb_py.load_pairs(tmp_path / "p.csv")) == 12
+    assert len(omb_py.load(tmp_path / "p.csv").pairs) == 12
 
 
 @pytest.mark.any_library

@@ -48,7 +48,7 @@ class TestOnSimGrid:
         for algorithm in ("ring", "recursive_doubling"):
             done = simulate(tmp_path, *words, "--coll-algorithm", algorithm)
             assert done.code == 0, done.err
-        rows = omb_py.load(tmp_path / "simulated.csv")
+        rows = omb_py.load(tmp_path / "simulated.csv").rows
         assert rows["binding"].unique().tolist() == ["simulated"]
         assert sorted(rows["library_algorithm"]) == ["recursive_doubling"] * 2 + ["ring"] * 2
         assert rows["mpi"].str.startswith("SimGrid").all()
@@ -74,7 +74,7 @@ class TestOnSimGrid:
         (tmp_path / "net.toml").write_text(STAR)
         done = simulate(tmp_path, *words, "--placement", f"packed,{placement}", "-o", "a.csv")
         assert done.code == 0, done.err
-        times = omb_py.load(tmp_path / "a.csv")["latency_us"].tolist()
+        times = omb_py.load(tmp_path / "a.csv").rows["latency_us"].tolist()
         assert len(times) == 2
         assert len(set(times)) == 1
 
@@ -82,7 +82,7 @@ class TestOnSimGrid:
         words = ("bcast", "--ranks", "4", "--sizes", "1M", "--placement", "9:5:7:1000000000")
         done = simulate(tmp_path, *words, "--slow", "7:10", "-o", "a.csv")
         assert done.code == 0, done.err
-        times = omb_py.load(tmp_path / "a.csv")["latency_us"].tolist()
+        times = omb_py.load(tmp_path / "a.csv").rows["latency_us"].tolist()
         assert times[1] > 2 * times[0]
 
     def test_long_simulation_is_refused_until_asked_for(self, tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ class TestOnSimGrid:
         words = ("allreduce", "--ranks", "2,4", "--p2p-algorithm", "ring", "--sizes", "8,64K")
         done = simulate(tmp_path, *words, "--network", "small.toml", "-o", "as-measured.csv")
         assert done.code == 0, done.err
-        rows = omb_py.load(tmp_path / "as-measured.csv")
+        rows = omb_py.load(tmp_path / "as-measured.csv").rows
         made = ["run,benchmark,bytes,ranks,buffer,binding,mpi_type,latency_us,algorithm"]
         made += [
             f"r{row.ranks},allreduce,{row.bytes},{row.ranks},numpy,buffer,MPI_INT,"

@@ -21,7 +21,7 @@ FILE = ROOT / "tests/data/pairs/one-slow-card.csv"
 
 
 def rows() -> list[PairRow]:
-    frame = omb_py.load_pairs(FILE)[list(PairRow.columns)].astype(object)
+    frame = omb_py.load(FILE).pairs[list(PairRow.columns)].astype(object)
     return [PairRow(**row) for row in frame.where(frame.notna(), None).to_dict("records")]
 
 
@@ -80,7 +80,7 @@ def test_ranks_are_ordered_by_host() -> None:
 
 
 def test_each_size_and_each_variant_is_a_matrix_of_its_own() -> None:
-    whole = omb_py.load_pairs(FILE).to_dict("records")
+    whole = omb_py.load(FILE).pairs.to_dict("records")
     others = [row | {"bytes": 8} for row in whole] + [row | {"variant": "x"} for row in whole]
     assert [found.bytes for found in matrices([*whole, *others])] == [65536, 8, 65536]
 
@@ -89,8 +89,8 @@ def test_other_commands_read_the_rows(tmp_path: Path) -> None:
     assert "132 rows" in omb("show", str(FILE))
     assert "sender" in omb("show", str(FILE))
     omb("show", str(FILE), "--output", str(tmp_path / "p.parquet"))
-    again = omb_py.load_pairs(tmp_path / "p.parquet")
-    assert list(again.bandwidth_MBps) == list(omb_py.load_pairs(FILE).bandwidth_MBps)
+    again = omb_py.load(tmp_path / "p.parquet").pairs
+    assert list(again.bandwidth_MBps) == list(omb_py.load(FILE).pairs.bandwidth_MBps)
     assert (
         "are left out: omb-py model is about benchmarks"
         in CliRunner().invoke(command, ["model", str(FILE)]).output
@@ -98,7 +98,7 @@ def test_other_commands_read_the_rows(tmp_path: Path) -> None:
 
 
 def test_the_figure_has_a_cell_for_each_pair_and_says_what_is_slow() -> None:
-    (chart,) = omb_py.figures(omb_py.load_pairs(FILE), kind="pairs").values()
+    (chart,) = omb_py.figures(omb_py.load(FILE).pairs, kind="pairs").values()
     found = chart.to_dict()
     assert sorted(map(len, found["datasets"].values()))[-1] == 132
     caption = " ".join(found["vconcat"][-1]["mark"]["text"])

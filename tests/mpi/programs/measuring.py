@@ -15,6 +15,7 @@ if sys.argv[1] == "before":
     from mpi4py import MPI
 
 reports: list[str] = []
+TOLD = ("bytes", "binding", "validation")
 first = omb_py.run(
     "allreduce",
     sizes=[8, 1024],
@@ -46,12 +47,14 @@ totals = comm.gather(comm.allreduce(comm.rank))
 if comm.rank == 0:
     assert first is not None
     assert second is not None
-    ((run, metadata),) = first.head(1).attrs["runs"].items()
-    print(run == first.run[0], metadata["hosts"].endswith(":2"), metadata["mpi_library"][:2])
+    ((run, metadata),) = first.runs.items()
+    assert run == first.rows[0]["run"]
+    print(True, metadata["hosts"].endswith(":2"), metadata["mpi_library"][:2])
     print([text.partition(",")[0] for text in reports[:1]], len(reports) >= 2)
-    print(first.bytes.tolist(), first.ranks.unique().tolist(), first.hosts.unique().tolist())
-    print(second.bytes.tolist(), list(set(second.binding)), list(set(second.validation)))
-    print(bool((first.sample_p50_us > 0).all()), first.mpi[0].split()[0], first.suite[0])
+    table = first.to_pandas()
+    print(table.bytes.tolist(), table.ranks.unique().tolist(), table.hosts.unique().tolist())
+    print(*([*dict.fromkeys(row[name] for row in second.rows)] for name in TOLD))
+    print(bool((table.sample_p50_us > 0).all()), table.mpi[0].split()[0], table.suite[0])
     for text in refused:
         print("refused:", text)
     for total in totals or ():

@@ -39,7 +39,7 @@ for binding in sys.argv[1:]:
         dist.all_reduce(torch.ones(1))  # which connects
     before = sockets()
     for _ in range(2):
-        table = omb_py.run("bcast", binding=binding, sizes="8", iterations=5, validation=True)
+        measured = omb_py.run("bcast", binding=binding, sizes="8", iterations=5, validation=True)
     with suppress(omb_py.OmbError):
         omb_py.run("scan", binding=binding, sizes="8", iterations=5)
     if binding == "torch":
@@ -47,5 +47,5 @@ for binding in sys.argv[1:]:
         dist.all_reduce(total)
         assert total.item() == comm.size
     left = comm.allreduce(sockets() - before)
-    if table is not None:
-        print(binding, list(table.validation), left, flush=True)
+    if measured is not None:
+        print(binding, [row["validation"] for row in measured.rows], left, flush=True)
