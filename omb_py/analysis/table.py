@@ -47,8 +47,8 @@ RECORDS: tuple[type[Any], ...] = (Row, OverheadRow, PairRow)
 """What rows can be of: a benchmark, a comparison of bindings, a pair of ranks."""
 
 RECORD = ".record"
-NO_RESULTS = ("bounds.json",)
-"""What lies beside results, and is none (`omb_py.analysis.bounds`)."""
+NO_RESULTS = ("bounds.json", "software.json")
+"""What lies beside results, and is none: bounds of a host, the software of a sweep."""
 
 OF_PROFILE = re.compile(r"profile(\.\d+)?\.(txt|csv|json)|traffic-\d+\.json")
 """Files that `omb-py profile` writes beside its records."""

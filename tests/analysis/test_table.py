@@ -62,6 +62,13 @@ def test_folders_are_searched_and_what_holds_no_results_is_said(tmp_path: Path) 
     assert [Path(problem.path).name for problem in results.problems] == ["notes.txt"]
 
 
+@pytest.mark.parametrize("name", ["software.json", "bounds.json"])
+def test_what_omb_py_writes_beside_results_is_no_problem(tmp_path: Path, name: str) -> None:
+    shutil.copy(REFERENCE, tmp_path)
+    (tmp_path / name).write_text("{}")
+    assert load(tmp_path).problems == ()
+
+
 def test_a_folder_or_a_named_file_without_results_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(OmbError, match="holds no file of results"):
         load(tmp_path)
