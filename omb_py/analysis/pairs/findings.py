@@ -15,12 +15,12 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from omb_py.analysis.pairs.matrix import Matrix, Numbers
+from omb_py.analysis.pairs.matrix import Mask, Matrix, Numbers
 from omb_py.analysis.pairs.noise import (
     FEW_DIRECTIONS,
-    SMALLEST_NOISE,
-    Mask,
+    at_least,
     direction_scale,
+    error_of_median,
     from_baseline,
     limits,
     polish,
@@ -94,23 +94,23 @@ class Judgement:
 
 
 def judge(matrix: Matrix) -> Judgement:
-    """Find the slow links of a matrix."""
+    """Find the slow links of a matrix: those of pairs within hosts and between hosts apart."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # rows and blocks without any value
         return judge_kinds(matrix)
 
 
 def judge_kinds(matrix: Matrix) -> Judgement:
-    """Judge pairs within hosts and pairs between hosts apart."""
-    costs, names = matrix.costs, np.array(matrix.hosts)
-    there, same = np.isfinite(costs), names[:, None] == names[None, :]
-    both = {True: there & same, False: there & ~same}
-    kinds = {inside: measured for inside, measured in both.items() if measured.any()}
-    own = [
-        host
-        for host in dict.fromkeys(matrix.hosts)
-        if (both[True] & (names == host)).sum() >= DIRECTIONS_OF_A_HOST
-    ]
+    """`judge`, which may warn of what has no values."""
+    names = np.array(matrix.hosts)
+    there, same = np.isfinite(matrix.costs), names[:, None] == names[None, :]
+    kinds = {
+        inside: measured
+        for inside, measured in ((True, there & same), (False, there & ~same))
+        if measured.any()
+    }
+    directions = {host: (there & same & (names == host)).sum() for host in matrix.hosts}
+    own = [host for host in directions if directions[host] >= DIRECTIONS_OF_A_HOST]
     several = len(own) > 1
     alarms = ALARMS / max(1, len(kinds) + several)
     findings: list[Finding] = []
@@ -121,7 +121,7 @@ def judge_kinds(matrix: Matrix) -> Judgement:
         if np.triu(measured | measured.T).sum() < 2:
             remarks.append(f"{place}there is one pair, and no other to compare it with")
             continue
-        part, tier = without_tiers(matrix, np.where(measured, costs, np.nan), inside)
+        part, tier = without_tiers(matrix, np.where(measured, matrix.costs, np.nan), inside)
         tiers += [tier] if tier else []
         if inside and several:
             part, slow_inside = without_hosts(matrix, part, own, alarms)
@@ -171,13 +171,13 @@ def without_hosts(
     rest = part.copy()
     for host, block in blocks.items():
         rest[block] -= known.get(host, usual)
-    noise = max(SMALLEST_NOISE, float(scale(rest)))
+    limit = quantile(alarms / len(known)) * at_least(scale(rest))
     factor = UNIT_FACTOR if enough else PLAIN_FACTOR
     least = max(np.log(factor), BEYOND_FASTEST * (usual - min(known.values())))
     found = {}
     for host, cost in known.items():
-        error_of_median = noise * (np.pi / 2 / np.isfinite(part[blocks[host]]).sum()) ** 0.5
-        if cost - usual > max(least, quantile(alarms / len(known)) * error_of_median):
+        error = error_of_median(np.isfinite(part[blocks[host]]).sum())
+        if cost - usual > max(least, limit * error):
             found[host] = Finding(f"all pairs within host {host}", float(np.exp(cost - usual)))
     return rest, found
 
@@ -195,7 +195,7 @@ def of_kind(
     of_units, rest = None, None
     if known.units is not None and known.rest is not None:
         senders, receivers, left = polish(part)
-        noise = max(SMALLEST_NOISE, float(scale(left)))
+        noise = at_least(scale(left))
         fastest = -min(senders.min(), receivers.min())
         of_units = max(known.units * noise, np.log(UNIT_FACTOR), BEYOND_FASTEST * fastest)
         found += slow_units(matrix, (senders, receivers), of_units, slow_inside, inside)
@@ -203,10 +203,9 @@ def of_kind(
             rest, needed = left, needed_cost(known.rest * noise, left, PAIR_FACTOR)
     if rest is None:
         rest = from_baseline(part)
-        noise = max(SMALLEST_NOISE, float(direction_scale(rest)))
-        needed = needed_cost(known.plain * noise, rest, PLAIN_FACTOR)
+        needed = needed_cost(known.plain * at_least(direction_scale(rest)), rest, PLAIN_FACTOR)
         if measured.sum() >= FEW_DIRECTIONS:
-            noise = max(SMALLEST_NOISE, float(scale(rest)))
+            noise = at_least(scale(rest))
             needed = min(needed, needed_cost(known.pairs * noise, rest, PAIR_FACTOR))
     left = np.nan_to_num(rest)
     slow = (left > needed) | ((needed < left.T) & (left > OTHER_DIRECTION * needed))
@@ -215,7 +214,7 @@ def of_kind(
 
 def needed_cost(limit: float, rest: Numbers, factor: float) -> float:
     """Return what a pair has to cost to be slow, by a limit of noise and a factor."""
-    return float(max(limit, np.log(factor), -BEYOND_FASTEST * float(np.nanmin(rest))))
+    return float(max(limit, np.log(factor), -BEYOND_FASTEST * np.nanmin(rest)))
 
 
 def slow_units(
@@ -270,9 +269,10 @@ def slow_pairs(matrix: Matrix, rest: Numbers, slow: Mask) -> Iterator[Finding]:
             yield Finding(f"all pairs {where}", float(np.exp(np.median(rest[block]))))
             left &= ~block
     for i, j in np.argwhere(left).tolist():
+        names = matrix.name(i), matrix.name(j)
         if not left[j, i]:
-            names = f"the direction from {matrix.name(i)} to {matrix.name(j)}"
-            yield Finding(names, float(np.exp(rest[i, j])))
+            subject = f"the direction from {' to '.join(names)}"
+            yield Finding(subject, float(np.exp(rest[i, j])))
         elif i < j:
-            names = f"the pair {matrix.name(i)} and {matrix.name(j)}"
-            yield Finding(names, float(np.exp(np.mean([rest[i, j], rest[j, i]]))))
+            subject = f"the pair {' and '.join(names)}"
+            yield Finding(subject, float(np.exp(np.mean([rest[i, j], rest[j, i]]))))

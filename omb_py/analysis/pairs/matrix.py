@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -11,6 +12,13 @@ from numpy.typing import NDArray
 from omb_py.core.dataclass import dataclass
 
 Numbers = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+ALIKE = (
+    *("benchmark", "buffer", "placement", "binding", "mpi_type", "window", "by", "alone", "ranks"),
+    *("variant", "bytes"),
+)
+"""Columns in which all pairs of a matrix agree."""
 
 
 @dataclass(frozen=True)
@@ -39,11 +47,6 @@ class Matrix:
         """How many values there are, each direction being one."""
         return int(np.isfinite(self.values).sum())
 
-    @property
-    def middle(self) -> float:
-        """The median of all values."""
-        return float(np.nanmedian(self.values))
-
     def name(self, unit: int) -> str:
         """What people call a unit: its host where it is the only one there, else its rank."""
         if self.hosts.count(self.hosts[unit]) == 1 and len(set(self.hosts)) > 1:
@@ -56,43 +59,35 @@ def matrix(rows: Sequence[Mapping[str, Any]]) -> Matrix:
 
     Of several values of a pair, as from several runs, the median counts.
     """
+    latencies = np.array([row.get("latency_us") for row in rows], float)
+    is_time = bool(np.isfinite(latencies[0]))
+    rates = [row.get("bandwidth_MBps") for row in rows]
     hosts: dict[int, str] = {}
-    values: dict[tuple[int, int], list[float]] = {}
-    unit = "us" if of(rows[0], "latency_us") is not None else "MB/s"
-    name = "latency_us" if unit == "us" else "bandwidth_MBps"
-    for row in rows:
-        sender, receiver = int(row["sender"]), int(row["receiver"])
-        hosts[sender], hosts[receiver] = row["sender_host"], row["receiver_host"]
-        value = of(row, name)
-        if value is not None and value > 0:
-            values.setdefault((sender, receiver), []).append(value)
+    several = defaultdict(list)
+    for row, value in zip(rows, latencies if is_time else np.array(rates, float), strict=True):
+        pair = int(row["sender"]), int(row["receiver"])
+        hosts |= zip(pair, (row["sender_host"], row["receiver_host"]), strict=True)
+        if value > 0:
+            several[pair].append(value)
     first = {hosts[rank]: rank for rank in sorted(hosts, reverse=True)}
     ranks = sorted(hosts, key=lambda rank: (first[hosts[rank]], rank))
     places = {rank: place for place, rank in enumerate(ranks)}
     found = np.full((len(ranks), len(ranks)), np.nan)
-    for (sender, receiver), several in values.items():
-        found[places[sender], places[receiver]] = np.median(several)
+    for (sender, receiver), values in several.items():
+        found[places[sender], places[receiver]] = np.median(values)
     return Matrix(
         str(rows[0]["benchmark"]),
         int(rows[0]["bytes"]),
-        unit,
+        "us" if is_time else "MB/s",
         tuple(ranks),
         tuple(hosts[rank] for rank in ranks),
         found,
     )
 
 
-def of(row: Mapping[str, Any], name: str) -> float | None:
-    """A number of a row; None where there is none."""
-    value = row.get(name)
-    return None if value is None or value != value else float(value)
-
-
 def matrices(rows: Iterable[Mapping[str, Any]]) -> list[Matrix]:
     """A matrix for each benchmark, size and way in which its rows were measured."""
-    groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
-    names = ("benchmark", "buffer", "placement", "binding", "mpi_type", "window", "by", "alone")
+    groups = defaultdict(list)
     for row in rows:
-        key = (*(str(row.get(name)) for name in (*names, "ranks", "variant")), int(row["bytes"]))
-        groups.setdefault(key, []).append(row)
+        groups[tuple(str(row.get(name)) for name in ALIKE)].append(row)
     return [matrix(members) for members in groups.values()]

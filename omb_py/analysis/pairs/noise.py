@@ -11,27 +11,23 @@ from functools import lru_cache
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
 
-from omb_py.analysis.pairs.matrix import Numbers
+from omb_py.analysis.pairs.matrix import Mask, Numbers
 from omb_py.core.dataclass import dataclass
 
 FEWEST_PARTNERS = 3
 """Partners that each sender and receiver needs to be judged; else pairs alone are."""
 
 FEW_DIRECTIONS = 12
-"""Directions of a kind from which on their spread says something."""
+"""Directions of a kind from which on their spread says something. The baseline of fewer is the
+first quartile of their times, and else the median."""
 
-BASELINES = {True: 0.25, False: 0.5}
-"""The quantile of the times that pairs are compared with, where there are few and where not."""
+NORMAL = NormalDist()
 
 SCALE_PERCENT = 70
-SCALE_OF_NORMAL = NormalDist().inv_cdf(0.5 + SCALE_PERCENT / 200)
 """The noise is this percentile of the remainders' amounts, in units of what it is of normal noise
 of standard deviation 1. The median would do, but for small matrices, half of whose remainders
 polishing makes 0; up to 30 of 100 pairs may be slow."""
-
-MEDIAN_OF_NORMAL = NormalDist().inv_cdf(0.75)
 
 SMALLEST_NOISE = 0.005
 """Noise that is assumed at least: values repeat where the clock is coarse."""
@@ -43,8 +39,6 @@ ones, a sender or receiver has at least as many pairs to be judged."""
 
 ROUNDS = 6
 """Of median polish; it has settled then but for some thousandths of the noise."""
-
-Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -68,18 +62,18 @@ def polish(costs: Numbers) -> tuple[Numbers, Numbers, Numbers]:
     A sender or receiver without pairs adds nothing.
     """
     rest = costs - np.nanmedian(costs, axis=(-2, -1), keepdims=True)
-    added = np.zeros(costs.shape[:-1]), np.zeros(costs.shape[:-1])
+    ends = [(np.zeros(costs.shape[:-1]), axis) for axis in (-1, -2)]
     for _ in range(ROUNDS):
-        for one, axis in zip(added, (-1, -2), strict=True):
+        for added, axis in ends:
             step = np.nan_to_num(np.nanmedian(rest, axis=axis))
             rest -= np.expand_dims(step, axis)
-            one += step
-    for one, axis in zip(added, (-1, -2), strict=True):
+            added += step
+    for added, axis in ends:
         without = np.isnan(costs).all(axis=axis)
-        one[without] = np.nan
-        one -= np.nanmedian(one, axis=-1, keepdims=True)
-        one[without] = 0.0
-    return (*added, rest)
+        added[without] = np.nan
+        added -= np.nanmedian(added, axis=-1, keepdims=True)
+        added[without] = 0.0
+    return ends[0][0], ends[1][0], rest
 
 
 def from_baseline(costs: Numbers) -> Numbers:
@@ -88,7 +82,7 @@ def from_baseline(costs: Numbers) -> Numbers:
     The baseline is one of the values, so that it is fast where exactly half of them are slow.
     """
     measured = np.isfinite(costs).reshape(-1, *costs.shape[-2:])[0]
-    low = BASELINES[bool(measured.sum() < FEW_DIRECTIONS)]
+    low = 0.25 if measured.sum() < FEW_DIRECTIONS else 0.5
     baseline = np.quantile(costs[..., measured], low, axis=-1, method="lower")
     return np.asarray(costs - baseline[..., None, None])
 
@@ -96,7 +90,13 @@ def from_baseline(costs: Numbers) -> Numbers:
 def scale(rest: Numbers) -> Numbers:
     """Return the standard deviation of the noise, which a few large values do not move."""
     axes = (-2, -1) if rest.ndim > 1 else None
-    return np.asarray(np.nanpercentile(np.abs(rest), SCALE_PERCENT, axis=axes) / SCALE_OF_NORMAL)
+    found = np.nanpercentile(np.abs(rest), SCALE_PERCENT, axis=axes)
+    return np.asarray(found / NORMAL.inv_cdf(0.5 + SCALE_PERCENT / 200))
+
+
+def at_least(noise: Numbers) -> float:
+    """Return what `scale` or `direction_scale` found of one matrix, or `SMALLEST_NOISE`."""
+    return max(SMALLEST_NOISE, float(noise))
 
 
 def direction_scale(rest: Numbers) -> Numbers:
@@ -106,8 +106,8 @@ def direction_scale(rest: Numbers) -> Numbers:
     pair was measured in both.
     """
     apart = np.abs(rest - np.swapaxes(rest, -2, -1)) / np.sqrt(2)
-    middle = np.nanmedian(apart, axis=(-2, -1))
-    return np.asarray(np.nan_to_num(middle / MEDIAN_OF_NORMAL, nan=np.inf))
+    found = np.nanmedian(apart, axis=(-2, -1)) / NORMAL.inv_cdf(0.75)
+    return np.asarray(np.nan_to_num(found, nan=np.inf))
 
 
 def limits(measured: Mask, alarms: float) -> Limits:
@@ -124,9 +124,8 @@ def limits(measured: Mask, alarms: float) -> Limits:
     if fewest < SIMULATED_UNITS:
         of_pairs = quantile(alarms / directions)
         return Limits(None, None, of_pairs, of_pairs)
-    error_of_median = (np.pi / 2 / fewest) ** 0.5
     of_pairs = quantile(alarms / 2 / directions)
-    of_units = quantile(alarms / 4 / len(measured)) * error_of_median
+    of_units = quantile(alarms / 4 / len(measured)) * error_of_median(fewest)
     return Limits(of_units, of_pairs, of_pairs, of_pairs)
 
 
@@ -159,6 +158,11 @@ def fewest_partners(measured: Mask) -> int:
     return int(partners[partners > 0].min())
 
 
+def error_of_median(values: int) -> float:
+    """Return the standard deviation of the median of so many values of standard deviation 1."""
+    return float((np.pi / 2 / values) ** 0.5)
+
+
 def quantile(exceeding: float) -> float:
     """Return what normal noise of standard deviation 1 exceeds with a probability."""
-    return NormalDist().inv_cdf(1 - exceeding)
+    return NORMAL.inv_cdf(1 - exceeding)

@@ -66,39 +66,26 @@ def heading(title: str, rows: list[PairRow]) -> str:
 
 def section(found: Matrix, worst: int = WORST) -> Iterator[str]:
     """The lines of one message size."""
-    ordered = slowest(found)
-    middle = found.middle
-    best, last = (value_text(found.values[pair], found.unit) for pair in (ordered[-1], ordered[0]))
-    yield (
-        f"# {size_text(found.bytes)}: median {value_text(middle, found.unit)}, "
-        f"fastest {best}, slowest {last}"
+    pairs = np.argwhere(np.isfinite(found.values))
+    ordered = pairs[np.argsort(-found.costs[tuple(pairs.T)], kind="stable")]
+    values = found.values[tuple(ordered.T)]
+    middle, best, last = (
+        value_text(value, found.unit) for value in (np.median(values), values[-1], values[0])
     )
-    shown = ordered[:worst]
-    if shown:
+    yield f"# {size_text(found.bytes)}: median {middle}, fastest {best}, slowest {last}"
+    if worst:
+        ratios = values / np.median(values)
+        times = ratios if found.unit == "us" else 1 / ratios
+        names = [f"{rank} ({host})" for rank, host in zip(found.ranks, found.hosts, strict=True)]
+        ends = [[names[unit] for unit in pair] for pair in ordered[:worst].tolist()]
+        wide = max(len("# Receiver"), *(len(name) for both in ends for name in both)) + 2
         label = "Latency" if found.unit == "us" else "Bandwidth"
-        names = [place(found, unit) for pair in shown for unit in pair]
-        wide = max(len("# Receiver"), *map(len, names)) + 2
         yield f"{'# Sender':<{wide}}{'Receiver':<{wide}}{label:>12}{'x median':>12}"
-        for sender, receiver in shown:
-            value = found.values[sender, receiver]
-            ratio = value / middle if found.unit == "us" else middle / value
-            names_of = (place(found, unit) for unit in (sender, receiver))
-            cells = "".join(f"{name:<{wide}}" for name in names_of)
-            yield f"{cells}{value_text(value, found.unit):>12}{ratio:>12.2f}"
+        for (sender, receiver), value, ratio in zip(ends, values, times, strict=False):
+            number = value_text(value, found.unit)
+            yield f"{sender:<{wide}}{receiver:<{wide}}{number:>12}{ratio:>12.2f}"
     yield from drawn(found)
     yield from (f"# {sentence}" for sentence in judge(found).sentences())
-
-
-def slowest(found: Matrix) -> list[tuple[int, int]]:
-    """The pairs that were measured, slowest first."""
-    pairs = [(int(i), int(j)) for i, j in np.argwhere(np.isfinite(found.values))]
-    costs = found.costs
-    return sorted(pairs, key=lambda pair: -costs[pair])
-
-
-def place(found: Matrix, unit: int) -> str:
-    """A rank and its host."""
-    return f"{found.ranks[unit]} ({found.hosts[unit]})"
 
 
 def drawn(found: Matrix) -> Iterator[str]:
@@ -111,11 +98,8 @@ def drawn(found: Matrix) -> Iterator[str]:
     yield f"# Times the median: {scale}, {SHADES[-1][1]} more; senders downwards, ordered by host"
     before = ""
     for rank, host, row in zip(found.ranks, found.hosts, ratios, strict=True):
-        shades = "".join(map(shade, row))
+        shades = "".join(
+            next((mark for limit, mark in SHADES if ratio <= limit), " ") for ratio in row
+        )
         yield f"# {rank:>{wide}} {shades}{'' if host == before else f' {host}'}"
         before = host
-
-
-def shade(ratio: float) -> str:
-    """The character of a pair; a blank where none was measured."""
-    return " " if ratio != ratio else next(mark for limit, mark in SHADES if ratio <= limit)

@@ -6,20 +6,13 @@ the slow ones are between groups.
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import permutations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from omb_py.analysis.pairs.matrix import Matrix, Numbers
-from omb_py.analysis.pairs.noise import (
-    FEWEST_PARTNERS,
-    SMALLEST_NOISE,
-    Mask,
-    fewest_partners,
-    polish,
-    scale,
-)
+from omb_py.analysis.pairs.matrix import Mask, Matrix, Numbers
+from omb_py.analysis.pairs.noise import FEWEST_PARTNERS, at_least, fewest_partners, polish, scale
 from omb_py.core.text.ranks import some_ranks
 from omb_py.core.text.words import count, first_of
 
@@ -75,17 +68,13 @@ def groups_of(costs: Numbers, names: NDArray[np.str_], inside: bool) -> Labels |
             continue
         group = components(symmetric < limit)
         members = np.arange(len(names)) if inside else names
-        sizes = {label: len({*members[group == label]}) for label in set(group.tolist())}
-        several = np.array([sizes[label] > 1 for label in group.tolist()])
+        several = np.array([len({*members[group == label]}) > 1 for label in group])
         between = there & (group[:, None] != group[None, :])
         within, slow = there & ~between, symmetric >= limit
         proper = between & several[:, None] & several[None, :]
-        if (
-            within.any()
-            and proper.any()
-            and (within & ~slow).sum() >= PURITY * within.sum()
-            and (proper & slow).sum() >= PURITY * slow.sum()
-        ):
+        fast_within, slow_between = (within & ~slow).sum(), (proper & slow).sum()
+        pure = fast_within >= PURITY * within.sum() and slow_between >= PURITY * slow.sum()
+        if within.any() and proper.any() and pure:
             return group
     return None
 
@@ -96,10 +85,8 @@ def over_hosts(costs: Numbers, names: NDArray[np.str_]) -> Numbers:
     if len(places) == len(names):
         return costs
     found = costs.copy()
-    for one, other in combinations(places, 2):
-        for block in (np.ix_(one, other), np.ix_(other, one)):
-            value = np.nanmedian(costs[block])
-            found[block] = np.where(np.isfinite(costs[block]), value, np.nan)
+    for block in (np.ix_(*pair) for pair in permutations(places, 2)):
+        found[block] = np.where(np.isfinite(costs[block]), np.nanmedian(costs[block]), np.nan)
     return found
 
 
@@ -118,11 +105,9 @@ def two_classes(values: Numbers) -> float | None:
     variance = sums[:-1] ** 2 / number + (sums[-1] - sums[:-1]) ** 2 / (len(ordered) - number)
     cut = int(variance.argmax()) + 1
     fast, slow = ordered[:cut], ordered[cut:]
-    noise = float(scale(np.concatenate([fast - np.median(fast), slow - np.median(slow)])))
+    noise = at_least(scale(np.concatenate([fast - np.median(fast), slow - np.median(slow)])))
     gap = np.median(slow) - np.median(fast)
-    if gap < max(np.log(FACTOR), OVER_NOISE * max(noise, SMALLEST_NOISE)):
-        return None
-    return float((fast[-1] + slow[0]) / 2)
+    return None if gap < max(np.log(FACTOR), OVER_NOISE * noise) else float(fast[-1] + slow[0]) / 2
 
 
 def components(linked: Mask) -> Labels:
