@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 import pandas as pd
@@ -16,19 +16,27 @@ from omb_py.results.columns import KINDS, LOADED
 
 COLUMNS = frozenset((*KINDS, *LOADED))
 ALL = "*"
+KIND_OF_VALUES = {"integer": "int", "floating": "float", "boolean": "bool", "string": "str"}
+"""Kinds of columns by what pandas finds in them."""
+
 OF_FILES = re.compile(r"(?P<files>.+?) *: *(?P<rest>\w+ *=.*)")
 
 
-def where(frame: pd.DataFrame, texts: Iterable[str]) -> pd.DataFrame:
+def where(
+    frame: pd.DataFrame, texts: Iterable[str], known: Collection[str] = COLUMNS
+) -> pd.DataFrame:
     """The rows that have, for every ``COLUMN=VALUE[,VALUE…]``, one of the column's values.
 
     Bytes may be written as ``64K``. Raises `UsageError` when a text is not of that form, names no
-    column or a value that such a column cannot have, or when no row is left.
+    ``known`` column or a value that such a column cannot have, or when no row is left.
     """
-    for name, values in pairs(texts).items():
+    for name, values in pairs(texts, known).items():
         if name not in frame.columns:
             continue
-        chosen = frame[frame[name].isin([convert(name, value) for value in values])]
+        kind = KIND_OF_VALUES.get(pd.api.types.infer_dtype(frame[name], skipna=True))
+        whole = [",".join(values)] if kind == "str" else []  # a text may have a comma
+        wanted = [convert(name, value, kind) for value in (*values, *whole)]
+        chosen = frame[frame[name].isin(wanted)]
         if chosen.empty and not frame.empty:
             there = ", ".join(sorted({str(value) for value in frame[name].dropna()})[:12])
             asked = ",".join(values)
@@ -63,7 +71,7 @@ def assumptions(texts: Iterable[str]) -> dict[str, Any]:
     return found
 
 
-def pairs(texts: Iterable[str]) -> dict[str, list[str]]:
+def pairs(texts: Iterable[str], known: Collection[str] = COLUMNS) -> dict[str, list[str]]:
     """The column of each text with its values.
 
     Raises `UsageError` when a text is not ``COLUMN=VALUE`` or there is no such column.
@@ -73,8 +81,8 @@ def pairs(texts: Iterable[str]) -> dict[str, list[str]]:
         name, equals, values = (part.strip() for part in text.partition("="))
         if not equals:
             raise UsageError(f"{text!r} is not COLUMN=VALUE, as in ranks=8 or buffer=numpy,cupy")
-        if name not in COLUMNS:
-            raise no_column(name, COLUMNS)
+        if name not in known:
+            raise no_column(name, known)
         found.setdefault(name, []).extend(value.strip() for value in values.split(","))
     return found
 
@@ -82,31 +90,22 @@ def pairs(texts: Iterable[str]) -> dict[str, list[str]]:
 def no_column(name: str, known: Iterable[str]) -> UsageError:
     """Return the error of a column that does not exist, with those that may be meant."""
     similar = ", ".join(nearest(name, sorted(known), 3))
-    instead = (
-        f"did you mean {similar}?"
-        if similar
-        else "python3 -c 'import omb_py; help(omb_py.load)' describes all"
-    )
+    instead = f"did you mean {similar}?" if similar else f"choose from {', '.join(sorted(known))}"
     return UsageError(f"there is no column {name!r}: {instead}")
 
 
-def convert(name: str, value: str) -> Any:
-    """A value as its column holds it.
+def convert(name: str, value: str, kind: str | None = None) -> Any:
+    """A value as its column holds it, by default a column of benchmarks.
 
     Raises `UsageError` when it cannot be one.
     """
-    kind = kind_of(name)
     makers: dict[str, Callable[[str], Any]] = {
         "int": parse_bytes,
         "float": parse_decimal,
-        "bool": truth,
+        "bool": {"true": True, "yes": True, "false": False, "no": False}.__getitem__,
     }
+    kind = kind or kind_of(name)
     try:
-        return makers.get(kind, str)(value)
+        return makers.get(kind, str)(value.lower() if kind == "bool" else value)
     except (ValueError, KeyError) as error:
         raise UsageError(f"{value!r} is no value of column {name}") from error
-
-
-def truth(text: str) -> bool:
-    """``true`` or ``false``, however they are written."""
-    return {"true": True, "yes": True, "false": False, "no": False}[text.lower()]

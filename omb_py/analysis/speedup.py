@@ -12,17 +12,19 @@ from typing import Any
 import pandas as pd
 
 from omb_py.analysis.points import label
+from omb_py.analysis.select import no_column
+from omb_py.analysis.select import where as matching
 from omb_py.analysis.table import Paths, found_in, library
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.core.text import files
 from omb_py.core.text.tables import Sheet
-from omb_py.core.text.units import digits, value_text
-from omb_py.core.text.words import nearest
+from omb_py.core.text.units import digits, share_text, value_text
 from omb_py.results.application import KINDS as APPLICATION
 from omb_py.results.readers import Problem, content_of, source_of
 from omb_py.results.readers.csv_table import OF_APPLICATIONS, CsvReader
 
 KINDS = {name: kind.rstrip("?") for name, kind in APPLICATION.items()}
+NOT_OF_COLUMN = "a field is not what its column holds"
 REQUIRED = ("run", "application", "part", "ranks", "cores", "host_cores", "scaling", "time_s")
 READER = CsvReader("omb-py's CSV of applications", OF_APPLICATIONS, KINDS, REQUIRED)
 
@@ -46,12 +48,13 @@ LOWER_IS_BETTER = ("_s", "_low_s", "_high_s", "difference")
 """How names of values end of which the minimum is best."""
 
 
-def load(paths: Paths) -> tuple[pd.DataFrame, list[Problem]]:
+def load(paths: Paths, where: Iterable[str] = ()) -> tuple[pd.DataFrame, list[Problem]]:
     """Read files, and folders with all that is below them, of which other files are passed over.
 
     A row for each run, with the columns of `ApplicationRow`, ``mpi``, and one for each option of
-    its problem; and what was left out. Raises `OmbError` when a file cannot be read or nothing of
-    an application is found.
+    its problem; and what was left out. ``where`` chooses runs, also by options. Raises `OmbError`
+    when a file cannot be read or nothing of an application is found, `UsageError` when no run is
+    chosen.
     """
     rows: dict[str, dict[str, Any]] = {}  # a log may hold what a table holds, too
     problems: list[Problem] = []
@@ -72,7 +75,12 @@ def load(paths: Paths) -> tuple[pd.DataFrame, list[Problem]]:
         numbers = pd.to_numeric(frame[name], errors="coerce")
         if numbers.notna().sum() == frame[name].notna().sum() > 0:
             frame[name] = numbers
-    return frame, problems
+    return matching(frame, where, names_of(frame)), problems
+
+
+def names_of(runs: pd.DataFrame) -> list[str]:
+    """Columns and options that a run has a value of."""
+    return [str(name) for name in runs if runs[name].notna().any()]
 
 
 def read(path: str, content: bytes, problems: list[Problem]) -> Iterator[dict[str, Any]]:
@@ -87,31 +95,26 @@ def read(path: str, content: bytes, problems: list[Problem]) -> Iterator[dict[st
             if cells.get("part"):
                 continue
             row = row_of(cells)
-            if row is None:
-                text = "a field is not what its column holds; left out"
-                problems.append(Problem(path, number, text))
-            elif row["check"] == "Fail":
-                text = f"the result of {row['application']} was wrong; left out"
-                problems.append(Problem(path, number, text))
-            else:
+            if row is not None and row["check"] != "Fail":
                 mpi = library(found.runs.get(row["run"], {}).get("mpi_library", ""))
                 yield {**row, "mpi": mpi}
+                continue
+            wrong = f"the result of {row['application']} was wrong" if row else NOT_OF_COLUMN
+            problems.append(Problem(path, number, f"{wrong}; left out"))
 
 
 def row_of(cells: dict[str, str]) -> dict[str, Any] | None:
     """Return a row from its cells; None where one is not what its column holds."""
     parse: dict[str, Callable[[str], Any]] = {"int": int, "float": float}
-    row: dict[str, Any] = {}
     try:
-        for name, kind in KINDS.items():
-            cell = cells.get(name)
-            row[name] = parse.get(kind, str)(cell) if cell else None
+        row: dict[str, Any] = {
+            name: parse.get(kind, str)(cells[name]) if cells.get(name) else None
+            for name, kind in KINDS.items()
+        }
     except ValueError:
         return None
-    needed = [row[name] for name in POSITIVE]
-    if row["speedup"] is not None:
-        needed += [row[f"speedup{end}"] for end in ENDS]
-    right = all(number is not None and LEAST <= number <= MOST for number in needed)
+    needed = [*POSITIVE, *(f"speedup{end}" for end in ENDS if row["speedup"] is not None)]
+    right = all(row[name] is not None and LEAST <= row[name] <= MOST for name in needed)
     finite = all(isfinite(value) for value in row.values() if isinstance(value, float))
     return row if right and finite and row["scaling"] in ("strong", "weak") else None
 
@@ -212,6 +215,7 @@ def cells_of(row: dict[Any, Any]) -> tuple[str, ...]:
     """Return the cells of a number of ranks."""
     times = [value_text(row[f"time{end}_s"] * 1e6, "us") for end in ENDS]
     speedups = [number(row[f"speedup{end}"]) for end in ENDS]
+    shares = [row[name] for name in ("efficiency", *PHASES)]
     return (
         f"{row['ranks']}{'*' if row['oversubscribed'] else ''}",
         times[0],
@@ -219,10 +223,7 @@ def cells_of(row: dict[Any, Any]) -> tuple[str, ...]:
         speedups[0],
         "-" if speedups[1] == "-" else f"{speedups[1]} to {speedups[2]}",
         number(row["sequential_speedup"]),
-        *(
-            "-" if pd.isna(row[name]) else f"{row[name]:.0%}".replace("%", " %")
-            for name in ("efficiency", *PHASES)
-        ),
+        *("-" if pd.isna(share) else share_text(share) for share in shares),
     )
 
 
@@ -231,39 +232,15 @@ def number(value: float) -> str:
     return "-" if pd.isna(value) else digits(value)
 
 
-def chosen(runs: pd.DataFrame, where: Iterable[str]) -> pd.DataFrame:
-    """Return the runs that have, for each ``NAME=VALUE[,VALUE...]``, one of these values.
-
-    A name is a column or an option of the problem. Raises `UsageError` for other texts, and where
-    no run is left.
-    """
-    for text in where:
-        name, is_pair, values = text.partition("=")
-        if not is_pair:
-            raise UsageError(f"{text!r} is not NAME=VALUE, as in model=resnet110,resnet1001")
-        check_there(runs, name)
-        runs = runs[runs[name].map(text_of).isin([values, *values.split(",")])]
-        if runs.empty:
-            raise UsageError(f"no run has {text}")
-    return runs
-
-
-def check_there(runs: pd.DataFrame, name: str) -> None:
-    """Raise `UsageError` where no run has an option or a column."""
-    if name not in runs or runs[name].isna().all():
-        known = [str(one) for one in runs if runs[one].notna().any()]
-        near = ", ".join(nearest(name, known, 3)) or ", ".join(sorted(known))
-        raise UsageError(f"no run has {name!r}: choose from {near}")
-
-
 def across(runs: pd.DataFrame, names: Sequence[str], value: str) -> Iterator[Sheet]:
     """Yield the medians of a value by application: a row for what differs, columns for ``names``.
 
     The last column says which is best in a row, and how many times as good as the next. Raises
     `UsageError` for names that no run has.
     """
-    for name in (*names, value):
-        check_there(runs, name)
+    known = names_of(runs)
+    if unknown := [name for name in (*names, value) if name not in known]:
+        raise no_column(unknown[0], known)
     if not pd.api.types.is_numeric_dtype(runs[value]):
         raise UsageError(f"{value!r} is no number: choose a value such as speedup or time_s")
     if "application" in names:
@@ -278,18 +255,15 @@ def sheet_across(title: str, runs: pd.DataFrame, names: Sequence[str], value: st
     rest = [str(name) for name in runs if name not in (*RESULTS, *names, "problem")]
     rows = [name for name in rest if runs[name].nunique(dropna=False) > 1] or ["application"]
     there = runs[runs[value].notna()]
-    keys = [*rows, *names]
-    words = {
-        key: there[key].astype(object).where(there[key].notna(), "-").map(text_of) for key in keys
-    }
-    groups = there.assign(**words).groupby(keys, sort=False)[value].median()
-    medians = groups.unstack(list(range(-len(names), 0)))
-    heads = [" ".join(key if isinstance(key, tuple) else (key,)) for key in medians]
+    keys = [there[key].astype(object).fillna("-").map(text_of) for key in [*rows, *names]]
+    places = list(range(-len(names), 0))
+    medians = there[value].groupby(keys, sort=False).median().unstack(places)
+    heads = [" ".join([key] if isinstance(key, str) else key) for key in medians]
     lines = []
     for key, numbers in zip(medians.index, medians.to_numpy().tolist(), strict=True):
         known = sorted((n, head) for n, head in zip(numbers, heads, strict=True) if n == n)
         ordered = known if value.endswith(LOWER_IS_BETTER) else known[::-1]
-        first = key if isinstance(key, tuple) else (key,)
+        first = [key] if isinstance(key, str) else key
         lines.append((*first, *map(number, numbers), best(ordered)))
     remark = f"Medians of {len(there)} runs."
     if left := len(runs) - len(there):

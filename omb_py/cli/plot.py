@@ -131,9 +131,9 @@ def command(
         from omb_py.analysis.charts.applications import application_charts
         from omb_py.apps import divides_work
 
-        runs, problems = speedup.load(paths)
+        runs, problems = speedup.load(paths, where)
         note_problems(problems)
-        found = speedup.speedups(speedup.chosen(runs, where), divides_work)
+        found = speedup.speedups(runs, divides_work)
         charts = figures.by_name(application_charts(found, kind))
     else:
         results = read(paths, where, assume, names)

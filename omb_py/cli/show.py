@@ -61,9 +61,8 @@ def show_speedup(
     from omb_py.apps import divides_work
     from omb_py.core.text import tables
 
-    runs, problems = speedup.load(paths)
+    runs, problems = speedup.load(paths, where)
     note_problems(problems)
-    runs = speedup.chosen(runs, where)
     if across is None:
         found = speedup.speedups(runs, divides_work)
         tables.write(to, speedup.sheets(found), found)

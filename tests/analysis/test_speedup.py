@@ -231,21 +231,23 @@ def test_options_stand_side_by_side_with_the_best(trainings: Path) -> None:
 
 
 def test_only_some_runs_are_compared(trainings: Path) -> None:
-    runs, _ = speedup.load(trainings)
-    (sheet,) = speedup.across(
-        speedup.chosen(runs, ["ranks=16", "strategy=data,hybrid"]), ["strategy"], "speedup"
-    )
+    runs, _ = speedup.load(trainings, ["ranks=16", "strategy=data,hybrid"])
+    (sheet,) = speedup.across(runs, ["strategy"], "speedup")
     assert [line[-1] for line in sheet.rows] == ["data (2.00x)"]
-    for text, words in (("ranks=3", "no run has ranks=3"), ("ranks", "is not NAME=VALUE")):
+    for text, words in (
+        ("ranks=3", "no row has ranks=3: there are 16, 8"),
+        ("ranks", "'ranks' is not COLUMN=VALUE"),
+        ("rank=3", "there is no column 'rank': did you mean ranks"),
+    ):
         with pytest.raises(UsageError, match=words):
-            speedup.chosen(runs, [text])
+            speedup.load(trainings, [text])
 
 
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
-        ("rank", "speedup", "no run has 'rank': choose from ranks"),
-        ("strategy", "alternative_s", "no run has 'alternative_s'"),
+        ("rank", "speedup", "there is no column 'rank': did you mean ranks"),
+        ("strategy", "alternative_s", "there is no column 'alternative_s'"),
         ("ranks", "strategy", "'strategy' is no number"),
     ],
 )
