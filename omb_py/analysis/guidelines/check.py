@@ -40,9 +40,6 @@ That of the slowest rank is when the data is where it belongs. A mean over ranks
 leave a reduction long before it is done.
 """
 
-NO_SIZE = 0.0
-"""Stands for the message size of a barrier."""
-
 OWN_CHOICE = ""
 """Stands for the algorithm that the library chooses itself."""
 
@@ -120,13 +117,8 @@ def not_measured(rows: pd.DataFrame, points: pd.DataFrame, only: Sequence[str] |
 Times: TypeAlias = Mapping[str, np.ndarray]
 """Times of launches in order of their runs, by the keys of `TIMES` that all of them have."""
 
-
-@dataclass(frozen=True)
-class Point:
-    """One message size of a benchmark: times of the library's choice, and of its algorithms."""
-
-    own: Times
-    algorithms: Mapping[str, Times]
+Point: TypeAlias = Mapping[str, Times]
+"""One message size of a benchmark: times by algorithm, `OWN_CHOICE` that of the library."""
 
 
 @dataclass(frozen=True)
@@ -173,39 +165,37 @@ def right_side(
 ) -> tuple[list[Point], int]:
     """Calls of the right side of a guideline at a size of its left side, and how often they are
     made; no calls where one was not measured."""
-    first = sides[rule.right[0]]
-    factor = 1
-    found: list[Point | None]
+    points = sides[rule.right[0]].points
     if rule.kind in ("monotony", "splitting"):
-        sizes = [each for each in first.points if each is not None]
-        up = rule.kind == "monotony"
-        steps = dict(pairwise(sizes if up else reversed(sizes)))
-        other = steps.get(size) if size is not None else None
-        if other is None or size is None or (not up and size % other):
+        is_splitting = rule.kind == "splitting"
+        sizes = [each for each in points if each is not None]
+        other = dict(pairwise(reversed(sizes) if is_splitting else sizes)).get(size or 0)
+        if other is None or size is None or (is_splitting and size % other):
             return [], 1
-        found, factor = [first.points[other]], 1 if up else size // other
-    elif size is None:
-        smallest = next(iter(first.points))
-        found = [first.points[smallest] if (smallest or 0) <= SMALLEST else None]
-    else:
-        found = [
-            sides[name].from_size(size_beside(rule.left, name, size, ranks)) for name in rule.right
-        ]
+        return [points[other]], size // other if is_splitting else 1
+    if size is None:
+        smallest = next(iter(points))
+        return [points[smallest]] if (smallest or 0) <= SMALLEST else [], 1
+    found = [
+        sides[name].from_size(size_beside(rule.left, name, size, ranks)) for name in rule.right
+    ]
     there = [call for call in found if call is not None]
-    return (there if len(there) == len(found) else []), factor
+    return there if len(there) == len(found) else [], 1
 
 
 def judged(
     left: Point, calls: Sequence[Point], factor: int, tolerance: float
 ) -> dict[str, Any] | None:
     """Columns of `check` about the numbers of both sides; None where they have none in common."""
-    of_all = [left.own, *left.algorithms.values(), *(call.own for call in calls)]
+    of_all = [*left.values(), *(call[OWN_CHOICE] for call in calls)]
     time = next((name for name in TIMES if all(name in times for times in of_all)), None)
     if time is None:
         return None
-    own = left.own[time]
-    launches = min(len(call.own[time]) for call in calls)
-    sums = factor * np.sum([call.own[time][:launches] for call in calls], axis=0)
+    algorithms = {word: times[time] for word, times in left.items()}
+    own = algorithms.pop(OWN_CHOICE)
+    rights = [call[OWN_CHOICE][time] for call in calls]
+    launches = min(map(len, rights))
+    sums = factor * np.sum([times[:launches] for times in rights], axis=0)
     found = by_runs(sums[None, :], own[None, :])
     point = {
         "time": time,
@@ -219,10 +209,7 @@ def judged(
     }
     if enough(launches, len(own)):
         point["p_value"] = one_sided(sums * (1 + tolerance), own)
-    if left.algorithms:
-        values = {word: times[time] for word, times in left.algorithms.items()}
-        point |= fastest(values, own, sums)
-    return point
+    return point | fastest(algorithms, own, sums) if algorithms else point
 
 
 def one_sided(base: np.ndarray, other: np.ndarray) -> float:
@@ -278,20 +265,14 @@ def groups(rows: pd.DataFrame) -> Iterator[tuple[Mapping[str, Any], Sides]]:
 
 def side_of(rows: pd.DataFrame, settings: Mapping[str, Any]) -> Side:
     """Return rows of one benchmark in one of its settings as points by message size."""
-    words = rows["word"].to_numpy(object)
-    sizes = rows["bytes"].to_numpy(float, na_value=NO_SIZE)
-    columns = {name: rows[column].to_numpy(float) for name, column in TIMES.items()}
 
-    def times(which: np.ndarray) -> Times:
-        chosen = {name: values[which] for name, values in columns.items()}
-        return {name: each for name, each in chosen.items() if len(each) and (each > 0).all()}
+    def times(members: pd.DataFrame) -> Times:
+        columns = {name: members[column].to_numpy(float) for name, column in TIMES.items()}
+        return {name: each for name, each in columns.items() if (each > 0).all()}
 
-    points = {}
-    for size in np.unique(sizes):
-        here = sizes == size
-        named = sorted({*words[here]} - {OWN_CHOICE})
-        points[None if size == NO_SIZE else int(size)] = Point(
-            times(here & (words == OWN_CHOICE)),
-            {word: times(here & (words == word)) for word in named},
-        )
-    return Side(settings, {size: point for size, point in points.items() if point.own})
+    points: dict[int | None, Point] = {}
+    for size, here in rows.groupby("bytes", dropna=False):
+        point = {str(word): times(members) for word, members in here.groupby("word")}
+        if point.get(OWN_CHOICE):
+            points[None if pd.isna(size) else int(float(str(size)))] = point
+    return Side(settings, points)
