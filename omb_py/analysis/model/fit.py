@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from omb_py.analysis.model import lines
 from omb_py.analysis.model.costs import collective_of, neighbours_of, shapes
 from omb_py.analysis.model.lines import MISFIT, NORMAL, Fit, Points
 from omb_py.analysis.points import distinctions, label
-from omb_py.analysis.values import value_column
+from omb_py.analysis.values import travelling, value_column
 from omb_py.core.errors import OmbError
 from omb_py.core.text.words import count, first_of
 from omb_py.results.columns import CONFIGURATION, EXPERIMENT
@@ -98,20 +98,18 @@ def model(
                 skipped.append(f"{benchmark} {name}".strip())
     if not found:
         raise OmbError("no curve has two message sizes or two numbers of ranks: measure more")
-    said = (*notes(frame, runs or {}), *left_out(len(rows) - len(right), unknown))
+    said = tuple(notes(frame, runs or {}, len(rows) - len(right), unknown))
     return Model(tuple(found), tuple(skipped), said, frame)
 
 
 def with_times(frame: pd.DataFrame) -> pd.DataFrame:
     """Add ``time_us``, of a call or of one message, and its relative ``error``, NaN if unknown."""
-    frame = frame.copy()
-    travels = frame["payload_bytes"].where(frame["payload_bytes"] > 0, frame["bytes"])
-    size = travels.astype("Float64").to_numpy(float, na_value=np.nan)
-    value = frame["value"].to_numpy(float)
-    of_message = np.where(frame["unit"] == "MB/s", size / value, 1e6 / value)
-    frame["time_us"] = np.where(frame["unit"] == "us", value, of_message)
-    frame["error"] = (frame["high"] - frame["low"]).to_numpy(float) / (2 * NORMAL * value)
-    return frame[frame["time_us"] > 0]
+    value = frame["value"]
+    is_rate = frame["unit"] == "MB/s"
+    of_message = (travelling(frame) / value).where(is_rate, 1e6 / value)
+    time = value.where(frame["unit"] == "us", of_message)
+    error = (frame["high"] - frame["low"]) / (2 * NORMAL * value)
+    return frame.assign(time_us=time, error=error)[time > 0]
 
 
 def curve_of(group: pd.DataFrame, name: str) -> Curve | None:
@@ -156,45 +154,41 @@ def curve_of(group: pd.DataFrame, name: str) -> Curve | None:
     )
 
 
-def notes(rows: pd.DataFrame, runs: Mapping[str, Mapping[str, str]]) -> list[str]:
-    """Return a sentence for each reason to distrust what is fitted."""
-    found = []
+def notes(
+    rows: pd.DataFrame, runs: Mapping[str, Mapping[str, str]], wrong: int, unknown: pd.DataFrame
+) -> Iterator[str]:
+    """Yield a sentence for each reason to distrust what is fitted, and for rows that are left out.
+
+    ``wrong`` is the number of rows with wrong data; ``unknown`` do not say their number of ranks.
+    """
     collective = rows["benchmark"].map(collective_of).notna()
     hosts = set(rows["hosts"].dropna().tolist())
     if hosts == {1}:
-        found.append("All ranks ran on one host: nothing here says what a network costs.")
+        yield "All ranks ran on one host: nothing here says what a network costs."
     elif 1 in hosts and rows[collective].groupby("benchmark")["hosts"].nunique().gt(1).any():
-        found.append(
+        yield (
             "Some ranks ran on one host and some on several: memory and network have different "
             "costs, and one formula cannot have both; choose with --where hosts=N."
         )
     crowded = [run for run, data in runs.items() if crowded_hosts(data)]
     if shared := sorted(set(rows[rows["run"].isin(crowded)]["ranks"].astype(int))):
-        found.append(
+        yield (
             f"On {first_of(shared)} ranks there were more ranks than cores: these times measure "
             "how the system shares cores out, and what is fitted to them predicts no machine with "
             "enough."
         )
     if means := rows[rows["statistic"] == "mean"]["benchmark"].drop_duplicates().tolist():
-        found.append(
+        yield (
             f"Values of {first_of(means)} are means: one preemption of a rank can make one many "
             "times too long."
         )
     if (rows["ranks"].eq(1) & collective).any():
-        found.append("A collective of one rank communicates nothing: such rows are left out.")
-    return found
-
-
-def left_out(wrong: int, unknown: pd.DataFrame) -> list[str]:
-    """Return a sentence for each kind of rows that no curve is fitted to."""
-    found = []
+        yield "A collective of one rank communicates nothing: such rows are left out."
     if wrong:
         are = "is" if wrong == 1 else "are"
-        found.append(f"{count(wrong, 'row')} whose data was wrong {are} left out.")
-    if len(unknown):
-        names = first_of(unknown["benchmark"].drop_duplicates().tolist())
-        found.append(
-            f"Rows of {names} do not say their number of ranks and are left out: give it with "
-            "--assume ranks=N."
+        yield f"{count(wrong, 'row')} whose data was wrong {are} left out."
+    if names := unknown["benchmark"].drop_duplicates().tolist():
+        yield (
+            f"Rows of {first_of(names)} do not say their number of ranks and are left out: give it "
+            "with --assume ranks=N."
         )
-    return found

@@ -27,11 +27,7 @@ def write(model: Model, to: Target) -> None:
     )
     rows.insert(0, "table", rows.pop("table"))
     is_formula = fits["algorithm"].notna()
-    made = [
-        over_sizes(fits[~is_formula]),
-        loggp_sheet(of_loggp),
-        over_ranks(fits[is_formula]),
-    ]
+    made = [over_sizes(fits[~is_formula]), loggp_sheet(of_loggp), over_ranks(fits[is_formula])]
     notes = [*model.notes]
     if model.skipped:
         notes.append(
@@ -66,10 +62,8 @@ def loggp_sheet(table: pd.DataFrame) -> Sheet:
     for row in table.to_dict("records"):
         gap, per_byte = "-", row["G_us_per_byte"]
         if not pd.isna(row["gap_high_us"]):
-            gap = (
-                f"{value_text(row['gap_low_us'], 'us')} to {value_text(row['gap_high_us'], 'us')} "
-                f"at {size_text(row['gap_bytes'])} ({row['gap_from']})"
-            )
+            low, high = (value_text(row[f"gap_{end}_us"], "us") for end in ("low", "high"))
+            gap = f"{low} to {high} at {size_text(row['gap_bytes'])} ({row['gap_from']})"
         sizes = between(row["first_bytes"], row["last_bytes"])
         each = "-" if pd.isna(per_byte) else f"{digits(per_byte * 1e3)} ns"
         rows.append((name_of(row), sizes, value_text(row["L_plus_2o_us"], "us"), each, gap))
@@ -144,15 +138,13 @@ def between(first: float, last: float) -> str:
 
 def with_interval(value: float, low: float, high: float, unit: str) -> str:
     """A value with its limits, the unit once where it is the same."""
-    text = value_text(value, unit)
     if pd.isna(low) or pd.isna(high):
-        return text
-    limits = [value_text(low, unit), value_text(high, unit)]
-    number, _, name = text.partition(" ")
-    if all(limit.endswith(f" {name}") for limit in limits):
-        short = [limit.partition(" ")[0] for limit in limits]
-        return f"{number} ({short[0]} to {short[1]}) {name}"
-    return f"{text} ({limits[0]} to {limits[1]})"
+        return value_text(value, unit)
+    texts = [value_text(each, unit) for each in (value, low, high)]
+    numbers, names = zip(*(text.split(" ", 1) for text in texts), strict=True)
+    if len({*names}) == 1:
+        return f"{numbers[0]} ({numbers[1]} to {numbers[2]}) {names[0]}"
+    return f"{texts[0]} ({texts[1]} to {texts[2]})"
 
 
 def name_of(row: dict[str, Any]) -> str:
