@@ -78,7 +78,7 @@ def sheet(title: str, named: dict[str, pd.DataFrame], base: str | None, statisti
     ).sort_index()
     verdicts: dict[tuple[str, str], dict[float, str]] = {}
     lines = []
-    for size, found in medians.iterrows():
+    for size, (_, found) in zip(medians.index.tolist(), medians.iterrows(), strict=True):
         ordered = found.dropna().sort_values(ascending=lower, kind="stable")
         words = ", ".join(ordered.index) + " alone"
         if len(ordered) > 1:
@@ -86,9 +86,9 @@ def sheet(title: str, named: dict[str, pd.DataFrame], base: str | None, statisti
             if pair not in verdicts:
                 best, second = (named[name] for name in pair)
                 verdicts[pair] = verdicts_of(best, second, statistic)
-            words = best_of(ordered, verdicts[pair].get(float(str(size)), UNCLEAR))
+            words = best_of(ordered, verdicts[pair].get(size, UNCLEAR))
         cells = [value_of(found[name], found.get(first), unit, name == first) for name in named]
-        lines.append(("" if float(str(size)) < 0 else size_text(float(str(size))), *cells, words))
+        lines.append(("" if size < 0 else size_text(size), *cells, words))
     remark = f"In brackets: how many times {'longer' if lower else 'less'} than {first}."
     if min(rows.groupby(sizes(rows)).size().min() for rows in named.values()) < 2:
         remark += " Single launches say nothing of what launches differ by: repeat them."

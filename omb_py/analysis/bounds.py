@@ -176,15 +176,17 @@ def bound_of(bounds: Bounds, row: Mapping[str, Any]) -> Known | None:
     return None
 
 
+def parts_of_bounds(rows: pd.DataFrame, bounds: Bounds) -> list[str]:
+    """Each row's value as a part of its bound; empty where none is known."""
+    known = (bound_of(bounds, row) for row in rows.to_dict("records"))
+    return ["" if one is None else one.text for one in known]
+
+
 def of_comparison(points: pd.DataFrame, bounds: Bounds) -> list[str]:
     """The compared value of each point (`omb_py.analysis.compare`) as a part of its bound."""
-    found = []
-    for row in points.to_dict("records"):
-        rate = row["value"] if row["unit"] == "MB/s" else None
-        own = {"placement": row["other_placement"], "bandwidth_MBps": rate}
-        known = bound_of(bounds, row | own)
-        found.append("" if known is None else known.text)
-    return found
+    rates = points["value"].where(points["unit"] == "MB/s")
+    own = {"placement": points["other_placement"], "bandwidth_MBps": rates}
+    return parts_of_bounds(points.assign(**own), bounds)
 
 
 def beside_bounds(rows: pd.DataFrame, bounds: Bounds) -> Sheet | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from omb_py.analysis.bounds import Bounds, bound_of
+from omb_py.analysis.bounds import Bounds, parts_of_bounds
 from omb_py.analysis.points import SERIES, label
 from omb_py.analysis.select import no_column
 from omb_py.analysis.table import Results, kind_of
@@ -28,15 +28,8 @@ MAX_NUMBERS = 6
 """Columns of numbers that are shown unless columns are chosen."""
 
 FACTS = (
-    "suite",
-    "mpi",
-    "ranks",
-    "hosts",
-    *CONFIGURATION[2:],
-    "window",
-    "pairs",
-    "root",
-    "in_place",
+    *("suite", "mpi", "ranks", "hosts", *CONFIGURATION[2:]),
+    *("window", "pairs", "root", "in_place"),
 )
 """Columns that stand above a table where all its rows have one value."""
 
@@ -115,12 +108,6 @@ def sheet(
         left=max(1, len(texts)),
         above="; ".join(filter(None, [count(len(rows), "row"), words, first_of(list(files), 2)])),
     )
-
-
-def parts_of_bounds(rows: pd.DataFrame, bounds: Bounds) -> list[str]:
-    """Each row's value as a part of its bound; empty where none is known."""
-    known = (bound_of(bounds, row) for row in rows.to_dict("records"))
-    return ["" if one is None else one.text for one in known]
 
 
 def unit_of(name: str) -> tuple[str, float] | None:

@@ -8,7 +8,7 @@ from pathlib import PurePath
 
 import pandas as pd
 
-from omb_py.analysis.values import of_text
+from omb_py.analysis.values import of_text, own_number
 from omb_py.core.errors import UsageError
 from omb_py.core.text.words import count, first_of
 from omb_py.results.columns import CONFIGURATION, EXPERIMENT
@@ -227,7 +227,6 @@ def duplicates_of(texts: pd.DataFrame, others: pd.DataFrame) -> dict[int, str]:
 def shown_of(rows: pd.DataFrame) -> list[tuple[str, ...]]:
     """What two formats of a run have in common: the row's own number as text has it, and of what
     it is."""
-    number = rows["latency_us"].fillna(rows["bandwidth_MBps"]).fillna(rows["messages_per_s"])
     columns = [rows[name].astype(object) for name in ("benchmark", "part", "bytes", "binding")]
     texts = [column.map(str).where(column.notna(), "") for column in columns]
-    return list(zip(*texts, number.map("{:.2f}".format), strict=True))
+    return list(zip(*texts, own_number(rows).map("{:.2f}".format), strict=True))

@@ -18,7 +18,7 @@ from pandas.api.types import union_categoricals
 from pyarrow import compute, csv
 
 from omb_py.analysis.sources import label_sources, without_copies
-from omb_py.analysis.values import NUMBERS, with_values
+from omb_py.analysis.values import NUMBERS, WORDS, own_number, with_values
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.results.columns import (
     COLUMNS,
@@ -141,17 +141,16 @@ def load(
 
 def not_above_zero(rows: pd.DataFrame) -> Iterator[Problem]:
     """Rows whose number is none of use: a clock that steps, or two decimals that are not enough."""
-    own = rows["latency_us"].fillna(rows["bandwidth_MBps"]).fillna(rows["messages_per_s"])
+    own = own_number(rows)
     right = rows["latency_us"].isna() & (rows["bytes"] == 0)  # no bytes have no bandwidth
     without = with_values(rows[(own <= 0) & ~right])
     without = without[without["value"].isna()]
     for row in without.itertuples():
-        what = {"us": "latency", "MB/s": "bandwidth", "msg/s": "message rate"}[row.unit]
-        number = {"us": row.latency_us, "MB/s": row.bandwidth_MBps}.get(
-            row.unit, row.messages_per_s
-        )
         line = None if pd.isna(row.line) else int(row.line)
-        text = f"a {what} of {number:g} {row.unit} is not above 0: no figure or ratio has it"
+        text = (
+            f"a {WORDS[row.unit].lower()} of {own[row.Index]:g} {row.unit} is not above 0: no "
+            "figure or ratio has it"
+        )
         yield Problem(str(row.file), line, text)
 
 

@@ -98,6 +98,11 @@ def with_values(rows: pd.DataFrame, statistic: str = "auto") -> pd.DataFrame:
     return frame[latency | bandwidth | rate]
 
 
+def own_number(rows: pd.DataFrame) -> pd.Series:
+    """Each row's number as its file has it: a latency, else a bandwidth, else a message rate."""
+    return rows["latency_us"].fillna(rows["bandwidth_MBps"]).fillna(rows["messages_per_s"])
+
+
 def with_host(placement: pd.Series) -> pd.Series:
     """Placements, those that a file lacks being on the host where all others are.
 
