@@ -63,7 +63,7 @@ def command(
         from omb_py.analysis.samples import load, sample_files
 
     single = [path for path in paths if sample_files(path)]
-    samples = load(single, where) if single else []
+    samples = load(single, where) if single else None
     paths = tuple(path for path in paths if path not in single or Path(path).is_dir())
     if not paths:
         raise UsageError("these are samples alone: name the file of --output beside them, too")

@@ -25,7 +25,7 @@ from omb_py.analysis.charts.spec import (
     styled,
 )
 from omb_py.analysis.points import common
-from omb_py.analysis.samples import Series, measurements
+from omb_py.analysis.samples import MEASUREMENT
 from omb_py.core.errors import UsageError
 from omb_py.core.text.units import size_text, value_text
 
@@ -41,72 +41,72 @@ TAIL = 99.0
 """Percentile at which the drawing of a distribution ends, where the tail is much longer."""
 
 
-def sample_charts(
-    series: Sequence[Series], kind: str, sizes: Sequence[int] = ()
-) -> Iterator[Chart]:
-    """A figure for each measurement, of these message sizes or of all.
+def sample_charts(samples: pd.DataFrame, kind: str, sizes: Sequence[int] = ()) -> Iterator[Chart]:
+    """A figure for each measurement of `omb_py.analysis.samples.load`, of these message sizes or of
+    all.
 
-    Raises `UsageError` for a message size that no series has.
+    Raises `UsageError` for a message size that no sample has.
     """
-    if missing := [size for size in sizes if size not in {one.size for one in series}]:
+    if missing := [size for size in sizes if size not in set(samples["bytes"])]:
         raise UsageError(f"no sample has a message size of {missing[0]} bytes")
-    for by_size in measurements(series):
-        chosen = [group for size, group in by_size.items() if not sizes or size in sizes]
-        most = MAX_LINES if kind == "ecdf" else MAX_PANELS
-        for first in range(0, len(chosen), most):
-            yield sample_chart(kind, chosen[first : first + most])
+    shown = samples[samples["bytes"].isin(sizes)] if sizes else samples
+    most = MAX_LINES if kind == "ecdf" else MAX_PANELS
+    for _, members in shown.groupby(list(MEASUREMENT), sort=False, dropna=False):
+        panels = [part for _, part in members.groupby("bytes", sort=False, dropna=False)]
+        for first in range(0, len(panels), most):
+            yield sample_chart(kind, panels[first : first + most])
 
 
-def sample_chart(kind: str, panels: Sequence[Sequence[Series]]) -> Chart:
-    """A figure of the series of some sizes."""
-    every = [one for members in panels for one in members]
-    shared = every[0].shared
-    counts = {len(one.samples) for one in every}
-    thinned = max(one.every for one in every)
+def sample_chart(kind: str, panels: Sequence[pd.DataFrame]) -> Chart:
+    """A figure of the samples of some sizes."""
+    every = pd.concat(panels)
+    benchmark = every["benchmark"].iloc[0]
+    counts = every.groupby(["bytes", "rank"], dropna=False).size()
+    thinned = every["every"].max()
     caption = [
-        " · ".join(common(pd.DataFrame([shared]), ())),
-        f"{min(counts)} samples" + f" to {max(counts)}" * (len(counts) > 1) + " a rank",
-        f"One of up to {thinned} iterations was kept" * (thinned > 1),
+        " · ".join(common(every[list(MEASUREMENT)], ())),
+        f"{counts.min()} samples" + f" to {counts.max()}" * (counts.nunique() > 1) + " a rank",
+        f"One of up to {thinned} iterations was kept" * bool(thinned > 1),
     ]
     if kind == "ecdf":
-        longest = max(float(one.samples.max()) for one in every)
-        slowest = f"the slowest took {value_text(longest, 'us')}"
+        slowest = f"the slowest took {value_text(every['sample_us'].max(), 'us')}"
         caption.append(f"Samples up to the {TAIL:g}th percentile; {slowest}")
-        tables = [cumulated(members) for members in panels]
+        tables = [cumulated(part) for part in panels]
     else:
-        if max(counts) > MOST_SAMPLES:
+        if counts.max() > MOST_SAMPLES:
             caption.append(f"Some {MOST_SAMPLES} of a rank are drawn, the extremes with them")
-        error = max(one.start_error for one in every)
-        caption.append(f"Starts are right to {1e3 * error:.2g} ms or better")
-        tables = [pd.concat(some(one) for one in members) for members in panels]
-    for style, (table, members) in enumerate(zip(tables, panels, strict=True)):
-        size = members[0].size
-        table[["style", "title"]] = style, "" if size is None else size_text(size)
+        error = every["start_error_us"].max() / 1e3
+        caption.append(f"Starts are right to {error:.2g} ms or better")
+        tables = [
+            pd.concat(some(own) for _, own in part.groupby("rank", sort=False)) for part in panels
+        ]
+    for style, (table, part) in enumerate(zip(tables, panels, strict=True)):
+        size = part["bytes"].iloc[0]
+        table[["style", "title"]] = style, "" if pd.isna(size) else size_text(size)
     data = pd.concat(tables, ignore_index=True)
-    title = f"{shared['benchmark']}: {TITLES[kind]}"
     layout = partial(distribution if kind == "ecdf" else iterations, data)
-    return Chart(stem(shared["benchmark"], kind), title, tuple(caption), data, layout)
+    title = f"{benchmark}: {TITLES[kind]}"
+    return Chart(stem(benchmark, kind), title, tuple(caption), data, layout)
 
 
-def some(series: Series) -> pd.DataFrame:
-    """Starts and samples to draw: all, or evenly some, with the extremes of those between."""
-    step = ceil(2 * len(series.samples) / MOST_SAMPLES)
-    chosen: list[int] = list(range(len(series.samples)))
-    if step > 2:
-        parts = ((first, series.samples[first : first + step]) for first in chosen[::step])
-        ends = ({at + int(part.argmin()), at + int(part.argmax())} for at, part in parts)
-        chosen = sorted(set().union(*ends))
-    found = {"x": series.starts[chosen], "y": series.samples[chosen]}
-    return pd.DataFrame(found).assign(rank=series.rank)
+def some(samples: pd.DataFrame) -> pd.DataFrame:
+    """Starts in seconds and samples of a rank: all, or evenly some, with the extremes between."""
+    found = pd.DataFrame(
+        {"x": samples["start_us"] / 1e6, "y": samples["sample_us"], "rank": samples["rank"]}
+    )
+    step = ceil(2 * len(found) / MOST_SAMPLES)
+    if step <= 2:
+        return found
+    stretches = found.reset_index(drop=True)["y"].groupby(np.arange(len(found)) // step)
+    return found.iloc[sorted({*stretches.idxmin(), *stretches.idxmax()})]
 
 
-def cumulated(members: Sequence[Series]) -> pd.DataFrame:
+def cumulated(samples: pd.DataFrame) -> pd.DataFrame:
     """The samples of all ranks in order, and the percentage of them that are not above each.
 
     Without the slowest ones, beyond the percentile `TAIL`.
     """
-    pooled = np.concatenate([one.samples for one in members])
-    values, counts = np.unique(pooled, return_counts=True)
+    values, counts = np.unique(samples["sample_us"], return_counts=True)
     shares = 100 * np.cumsum(counts) / counts.sum()
     shown = int(np.searchsorted(shares, TAIL)) + 1
     return pd.DataFrame({"x": values[:shown], "y": shares[:shown]})

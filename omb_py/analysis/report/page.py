@@ -7,11 +7,11 @@ import gzip
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jinja2
 import numpy as np
@@ -22,6 +22,7 @@ from omb_py.analysis import listing
 from omb_py.analysis.bounds import Bounds, beside_bounds
 from omb_py.analysis.charts.figures import charts
 from omb_py.analysis.charts.groups import Request
+from omb_py.analysis.charts.samples import SAMPLE_KINDS, sample_charts
 from omb_py.analysis.charts.spec import STYLE, Chart
 from omb_py.analysis.compare.side_by_side import compare
 from omb_py.analysis.compare.summary import remarks, sentences, titles
@@ -36,9 +37,6 @@ from omb_py.analysis.verdict import FASTER, SLOWER
 from omb_py.core import VERSION
 from omb_py.core.errors import OmbError
 from omb_py.core.text.tables import Sheet
-
-if TYPE_CHECKING:
-    from omb_py.analysis.samples import Series
 
 ADDRESS = re.compile(r"https?://(?!www\.w3\.org/)[^\s\"'`)]+")
 """An address in the library that draws: of its authors' sites, which the page never opens.
@@ -83,7 +81,7 @@ def report(
     launch_spread: float | None = None,
     lines: Sequence[str] = (),
     bounds: Bounds | None = None,
-    samples: Sequence[Series] = (),
+    samples: pd.DataFrame | None = None,
 ) -> str:
     """The HTML page about results, compared with ``base`` if that is given.
 
@@ -110,7 +108,9 @@ def report(
     if values.empty and results.overhead.empty and results.pairs.empty:
         raise OmbError("there is no row with a number: measure something first")
     request = Request(lines=tuple(lines) or None, statistic=statistic, bounds=bounds)
-    drawn = [*charts(results, request).values(), *charts_of_samples(samples)]
+    drawn = list(charts(results, request).values())
+    for kind in SAMPLE_KINDS if samples is not None else ():
+        drawn += sample_charts(samples, kind)
     rows = pd.concat([table[NAMES] for table in (results.rows, results.overhead, results.pairs)])
     odd = anomalies.anomalies(values, results.runs, results.rows)
     verdicts = [] if compared is None else list(sentences(compared).values())
@@ -165,14 +165,6 @@ def rendered(sections: Sequence[Section], drawn: Sequence[Chart], **values: Any)
         data=packed({"figures": figures, "dark": dict(zip(*colors, strict=True))}),
         **values,
     )
-
-
-def charts_of_samples(series: Sequence[Series]) -> Iterator[Chart]:
-    """Single iterations, as points and as distribution."""
-    from omb_py.analysis.charts.samples import sample_charts
-
-    for kind in ("samples", "ecdf") if series else ():
-        yield from sample_charts(series, kind)
 
 
 def changes(compared: pd.DataFrame) -> Sheet:
