@@ -17,11 +17,7 @@ from omb_py.analysis.compare import side_by_side as comparing
 from omb_py.analysis.compare import summary as summarizing
 from omb_py.analysis.compare import text as compare_text
 from omb_py.analysis.compare.side_by_side import COLUMNS, compare, names_of
-from omb_py.analysis.compare.summary import (
-    guard,
-    limit,
-    summary,
-)
+from omb_py.analysis.compare.summary import guard, limit, summary
 from omb_py.analysis.table import of_rows
 from omb_py.core.errors import UsageError
 from omb_py.results.columns import Row
@@ -286,12 +282,6 @@ def test_a_stated_spread_is_enough_for_single_means() -> None:
     )
 
 
-@pytest.mark.parametrize("spread", [0.0, -0.1, 1.0, 3.0])
-def test_a_spread_is_a_part(spread: float) -> None:
-    with pytest.raises(UsageError, match=r"as 0\.03 for 3 %"):
-        compare(runs([1.0]), runs([1.0]), launch_spread=spread)
-
-
 def test_a_run_is_judged_by_what_repeated_launches_of_the_base_differ_by() -> None:
     values = [1.00, 1.02, 0.98, 1.01, 0.99]
     row = only(compare(runs(values), runs([1.03])))
@@ -344,12 +334,6 @@ def test_a_bandwidths_interval_is_turned_round() -> None:
     assert row.slowdown_low == pytest.approx(1 / row.ratio_high)
     assert row.slowdown_high == pytest.approx(1 / row.ratio_low)
     assert row.verdict == "slower"
-
-
-def test_single_means_have_no_noise_to_compare_with() -> None:
-    row = only(compare(runs([1.0]), runs([2.0])))
-    assert (row.verdict, row.noise) == ("unclear", "one run a side")
-    assert np.isnan(row.ratio_low)
 
 
 def test_repeated_runs_are_compared_by_their_ranks() -> None:
@@ -556,10 +540,13 @@ class TestEqual:
         assert comparison_text(points, "base").count("  equal within 5 %") == 1
         assert summary(points)["equal"].tolist() == [1]
 
-    @pytest.mark.parametrize("margin", [0.0, 1.0, -0.1])
-    def test_a_margin_is_a_part(self, margin: float) -> None:
-        with pytest.raises(UsageError, match="choose from 0 to 1, as 0"):
-            compare(runs([1.0]), runs([1.0]), equal_within=margin)
+
+@pytest.mark.parametrize("name", ["launch_spread", "equal_within"])
+@pytest.mark.parametrize("part", [0.0, -0.1, 1.0, 3.0])
+def test_a_spread_and_a_margin_are_parts(name: str, part: float) -> None:
+    options: dict[str, Any] = {name: part}
+    with pytest.raises(UsageError, match=rf"{name} is .*choose from 0 to 1, as 0\.0\d for"):
+        compare(runs([1.0]), runs([1.0]), **options)
 
 
 class TestTail:
@@ -630,41 +617,26 @@ def test_a_slower_run_fails() -> None:
     assert "8 B: 1.20 µs against 1.00 µs, 1.200x slower (95 % interval 1.1" in at_8_bytes
 
 
-def test_sizes_that_are_each_a_little_slower_fail_on_the_whole() -> None:
-    sizes = range(20)
-    base = table(*(sampled(1.0, 0.99, 1.01, bytes=size) for size in sizes))
-    slower = [1.04 if size % 2 else 1.10 for size in sizes]
-    after = [
-        sampled(value, value - 0.01, value + 0.01, bytes=size)
-        for size, value in zip(sizes, slower, strict=True)
-    ]
-    reasons = guard(compare(base, table(*after), launch_spread=0.001), 1.05).reasons
-    assert "1.070x slower on average, allowed is 1.050x" in reasons[0]
-    assert len(reasons) == 11
-
-
-def test_sizes_that_are_slower_by_chance_do_not_fail_on_the_whole() -> None:
-    sizes = range(20)
-    base = table(*(sampled(1.0, 0.9, 1.1, bytes=size) for size in sizes))
-    after = [sampled(1.06, 0.96, 1.16, bytes=size) for size in sizes]
-    assert guard(compare(base, table(*after), launch_spread=0.001), 1.05).reasons == ()
-
-
-def test_one_slow_size_fails_though_the_mean_does_not() -> None:
-    sizes = range(20)
-    base = table(*(sampled(1.0, 0.99, 1.01, bytes=size) for size in sizes))
-    after = [sampled(1.0, 0.99, 1.01, bytes=size) for size in sizes]
-    after[3] |= {"sample_p50_us": 1.2, "median_low_us": 1.19, "median_high_us": 1.21}
-    (reason,) = guard(compare(base, table(*after), launch_spread=0.001), 1.05).reasons
-    assert "3 B" in reason
-
-
-def test_a_difference_within_the_noise_does_not_fail_at_a_size() -> None:
-    sizes = range(20)
-    base = table(*(sampled(1.0, 0.9, 1.1, bytes=size) for size in sizes))
-    after = [sampled(1.0, 0.9, 1.1, bytes=size) for size in sizes]
-    after[3] |= {"sample_p50_us": 1.2, "median_low_us": 1.0, "median_high_us": 1.4}
-    assert guard(compare(base, table(*after), launch_spread=0.001), 1.05).reasons == ()
+@pytest.mark.parametrize(
+    ("noise", "values", "reasons", "words"),
+    [
+        (0.01, [1.10, 1.04] * 10, 11, "1.070x slower on average, allowed is 1.050x"),
+        (0.1, [1.06] * 20, 0, ""),
+        (0.01, [1.0, 1.0, 1.0, 1.2] + [1.0] * 16, 1, "3 B"),
+        (0.2, [1.0, 1.0, 1.0, 1.2] + [1.0] * 16, 0, ""),
+    ],
+    ids=["all sizes", "all within noise", "one size", "one within noise"],
+)
+def test_sizes_fail_together_or_one_by_one_but_not_by_noise(
+    noise: float, values: list[float], reasons: int, words: str
+) -> None:
+    base, after = (
+        table(*(sampled(n, n - noise, n + noise, bytes=size) for size, n in enumerate(numbers)))
+        for numbers in ([1.0] * 20, values)
+    )
+    found = guard(compare(base, after, launch_spread=0.001), 1.05).reasons
+    assert len(found) == reasons
+    assert words in " ".join(found[:1])
 
 
 def test_point_without_an_interval_is_undecided() -> None:

@@ -207,33 +207,18 @@ def test_nothing_of_a_file_is_markup(tmp_path: Path) -> None:
     assert page.lower().count("</script") == 3
 
 
-def test_the_policy_allows_only_the_scripts_that_are_there(quiet: Results) -> None:
+def test_a_page_needs_nothing_else_and_runs_only_its_own_scripts(quiet: Results) -> None:
     page = report(quiet)
     policy = html.unescape(re.search(r'Content-Security-Policy" content="([^"]+)"', page)[1])  # type: ignore[index]
     scripts = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
     assert re.findall(r"'sha256-([^']+)'", policy) == [digest(script) for script in scripts]
     assert policy.startswith("default-src 'none'; ")
     assert "http" not in policy
-
-
-def test_nothing_is_loaded_from_anywhere(quiet: Results) -> None:
-    page = report(quiet).split("<script>")[0]
-    assert not re.search(r'(src|href)\s*=\s*"(?!#)', page)
-    assert "url(" not in page
-    assert "@import" not in page
-
-
-def test_no_address_of_another_place_is_in_the_page(quiet: Results) -> None:
-    hosts = set(re.findall(r"(?:https?:)?//([a-z0-9-]+(?:\.[a-z0-9-]+)+)", report(quiet)))
+    assert not re.search(r'(src|href)\s*=\s*"(?!#)|url\(|@import', page.split("<script>")[0])
+    hosts = set(re.findall(r"(?:https?:)?//([a-z0-9-]+(?:\.[a-z0-9-]+)+)", page))
     assert hosts <= {"www.w3.org"}  # names of XML namespaces, which nobody opens
-
-
-def test_a_page_is_small_enough_to_mail(quiet: Results) -> None:
-    assert len(report(quiet).encode()) < 1_500_000
-
-
-def test_the_library_that_draws_stands_below_its_licence(quiet: Results) -> None:
-    assert f"<script>/*\n{template('vega.txt')}*/" in report(quiet)
+    assert f"<script>/*\n{template('vega.txt')}*/" in page
+    assert len(page.encode()) < 1_500_000, "small enough to mail"
 
 
 def luminance(color: str) -> float:
@@ -310,33 +295,27 @@ def made(page: Path, *arguments: str) -> tuple[str, set[str]]:
     return visible(text), {str(row["line"]) for row in drawn(text) if row.get("line")}
 
 
+NAMED = ("--name", "old", "--name", "new")
+
+
+@pytest.mark.parametrize(
+    ("options", "names", "count", "words"),
+    [
+        ((), ("after/results.csv", "before/results.csv"), 4, "best of 4"),
+        (NAMED, ("old", "new"), 4, "old, buffer"),
+        ((*NAMED, "--lines", "file"), ("old", "new"), 2, "best of 2"),
+        (("--base", "FILE"), ("buffer", "native"), 2, "Comparison"),
+    ],
+    ids=["files", "names", "lines", "repeated runs beside a base"],
+)
 def test_files_that_measured_the_same_are_side_by_side(
-    tmp_path: Path, two_files: list[str]
+    tmp_path: Path, two_files: list[str], options: Any, names: Any, count: int, words: str
 ) -> None:
-    text, lines = made(tmp_path / "report.html", *two_files)
-    assert {line.split(", ")[1] for line in lines} == {"after/results.csv", "before/results.csv"}
-    assert "best of 4" in text
-
-
-def test_files_are_called_as_name_says(tmp_path: Path, two_files: list[str]) -> None:
-    names = ["--name", "old", "--name", "new"]
-    text, lines = made(tmp_path / "report.html", *two_files, *names)
-    assert "old, buffer" in text
-    assert any("new" in line for line in lines)
-
-
-def test_files_beside_a_base_are_repeated_runs(tmp_path: Path, two_files: list[str]) -> None:
-    _, lines = made(tmp_path / "report.html", *two_files, "--base", two_files[0])
-    assert lines == {"buffer", "native"}
-
-
-def test_lines_are_told_apart_by_the_columns_that_are_named(
-    tmp_path: Path, two_files: list[str]
-) -> None:
-    names = ["--name", "old", "--name", "new"]
-    text, lines = made(tmp_path / "report.html", *two_files, *names, "--lines", "file")
-    assert lines == {"old", "new"}
-    assert "best of 2" in text
+    given = [two_files[0] if option == "FILE" else option for option in options]
+    text, lines = made(tmp_path / "report.html", *two_files, *given)
+    assert len(lines) == count
+    assert all(any(name in line for line in lines) for name in names)
+    assert words in text
 
 
 def test_a_column_that_lines_do_not_have_is_refused(quiet: Results) -> None:
