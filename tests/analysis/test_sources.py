@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -235,39 +236,30 @@ class TestCheckedData:
 
 
 LATENCIES = dict(zip(SIZES, (0.1812, 0.1923, 0.2267, 0.4112, 1.1234, 2.5031), strict=True))
+FEW_DIGITS = dict.fromkeys(SIZES, 0.1812)
 
 
-class TestARunThatIsThereTwice:
-    def test_as_text_and_as_csv_counts_once(self, tmp_path: Path) -> None:
-        ours(tmp_path / "a.csv", LATENCIES)
-        our_text(tmp_path / "log.txt", LATENCIES)
-        results = load(tmp_path)
-        assert [Path(file).name for file in results.rows["file"]] == ["a.csv"] * 6
-        (problem,) = results.problems
-        assert Path(problem.path).name == "log.txt"
-        assert "6 rows of a run that is in" in problem.text
-        assert problem.text.endswith("a.csv, too: counted once")
-
-    def test_as_a_file_and_its_copy_counts_once(self, tmp_path: Path) -> None:
-        ours(tmp_path / "a.csv", LATENCIES)
-        ours(tmp_path / "copy.csv", LATENCIES)
-        assert len(load(tmp_path).rows) == 6
-        assert len(load(tmp_path).problems) == 1
-
-    def test_is_not_seen_where_a_number_differs(self, tmp_path: Path) -> None:
-        ours(tmp_path / "a.csv", LATENCIES)
-        our_text(tmp_path / "log.txt", LATENCIES | {SIZES[-1]: 2.51})
-        assert len(load(tmp_path).rows) == 12
-
-    def test_is_not_seen_in_few_digits_that_chance_gives(self, tmp_path: Path) -> None:
-        ours(tmp_path / "a.csv", dict.fromkeys(SIZES, 0.1812))
-        our_text(tmp_path / "log.txt", dict.fromkeys(SIZES, 0.1812))
-        assert len(load(tmp_path).rows) == 12
-
-    def test_is_seen_in_few_digits_of_files_of_one_name(self, tmp_path: Path) -> None:
-        ours(tmp_path / "a.csv", {8: 0.1812})
-        our_text(tmp_path / "a.txt", {8: 0.1812})
-        assert len(load(tmp_path).rows) == 1
+@pytest.mark.parametrize(
+    ("latencies", "name", "others", "is_one"),
+    [
+        pytest.param(LATENCIES, "log.txt", LATENCIES, True, id="CSV and text"),
+        pytest.param(LATENCIES, "copy.csv", LATENCIES, True, id="copy"),
+        pytest.param(LATENCIES, "log.txt", LATENCIES | {2048: 2.51}, False, id="another number"),
+        pytest.param(FEW_DIGITS, "log.txt", FEW_DIGITS, False, id="digits by chance"),
+        pytest.param({8: 0.1812}, "a.txt", {8: 0.1812}, True, id="few digits, one name"),
+    ],
+)
+def test_a_run_that_is_there_twice_counts_once(
+    tmp_path: Path, latencies: dict[int, float], name: str, others: dict[int, float], is_one: bool
+) -> None:
+    ours(tmp_path / "a.csv", latencies)
+    (our_text if name.endswith(".txt") else ours)(tmp_path / name, others)
+    results = load(tmp_path)
+    assert len(results.rows) == len(latencies) * (1 if is_one else 2)
+    assert len(results.problems) == is_one
+    for problem in results.problems:
+        assert Path(problem.path).name == name
+        assert re.search(r"\d rows? of a run that is in .*a\.csv, too: counted once$", problem.text)
 
 
 class TestWhatACommandIsNotAbout:
