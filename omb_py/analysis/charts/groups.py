@@ -110,8 +110,8 @@ class Group:
             title = line_name(key[: len(apart)], apart) if apart else ""
             name = line_name(key[len(apart) :], columns) if columns else self.benchmark
             found.append(points.assign(title=title, line=name))
-        data = pd.concat(found, ignore_index=True)
-        return data.assign(text=[self.measure.text(value) for value in data["value"]])
+        data, measure = pd.concat(found, ignore_index=True), self.measure
+        return data.assign(text=[measure.text(value) for value in data["value"]])
 
     def facts(self, axes: Sequence[str], columns: Sequence[str]) -> list[str]:
         """What does not vary within the figure, what grows along its axis, and what units mean."""
