@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 from collections.abc import Callable
@@ -97,10 +96,8 @@ def render_command(output: Path | None, **wishes: Any) -> None:
     with needing("sweep"):
         from omb_py.sweeps import jobs, render
 
-    wanted = scripts(**wishes)
-    made = [(job, render.script(job)) for job in wanted]
-    name_left_out(wanted)
-    check_account(wanted, note)
+    made = [(job, render.script(job)) for job in scripts(**wishes)]
+    told(made[0][0], refuse_no_account=False)
     single = output is None or output.suffix == ".sh"
     if single and len(made) > 1:
         raise UsageError(
@@ -147,8 +144,7 @@ def submit_command(sweep: tuple[str, ...], force: bool, dry_run: bool, **wishes:
         raise UsageError("name one sweep, or scripts that end in .sh")
     else:
         wanted = scripts(sweep[0], **wishes)
-        name_left_out(wanted)
-        check_account(wanted, note if dry_run else refuse)
+        told(wanted[0], refuse_no_account=not dry_run)
         made = [jobs.Submission(job, job.script, render.script(job)) for job in wanted]
     jobs.submit(made, force, dry_run, click.echo, note)
 
@@ -167,23 +163,16 @@ def of_script(path: Path) -> Submission:
     return jobs.Submission(job, path)
 
 
-def name_left_out(jobs: list[Job]) -> None:
-    """Say on standard error what none of a sweep's jobs measures, and why."""
-    for left_out in jobs[0].plan.left_out:
-        click.echo(left_out.describe(), err=True)
-
-
-def check_account(jobs: list[Job], tell: Callable[[str], None]) -> None:
-    """Tell that the scheduler will refuse the jobs, which name no account."""
+def told(job: Job, refuse_no_account: bool) -> None:
+    """Say on standard error what none of a sweep's jobs measures, and that they need an account."""
     from omb_py.sweeps import batch
 
-    if why := batch.without_account(jobs[0].machine):
-        tell(why)
-
-
-def refuse(text: str) -> None:
-    """Raise `UsageError`."""
-    raise UsageError(text)
+    for left_out in job.plan.left_out:
+        click.echo(left_out.describe(), err=True)
+    if why := batch.without_account(job.machine):
+        if refuse_no_account:
+            raise UsageError(why)
+        note(why)
 
 
 def note(text: str) -> None:
@@ -250,8 +239,9 @@ def continue_command(
 
 def in_job(number: str, nodes: int | None, **words: Any) -> Job:
     """The running job that the command line is about."""
-    job = described(**words)
-    return job if nodes is None else replace(job, nodes=nodes, only=True)
+    from omb_py.sweeps import batch
+
+    return replace(batch.find(**words), nodes=nodes)
 
 
 IN_A_SCRIPT = click.command("sweep")(IN_JOB(in_job))
@@ -290,9 +280,9 @@ def status_command(as_json: bool, **wishes: Any) -> int:
       1   rows are missing, and no job waits or runs
     """
     with needing("sweep"):
-        from omb_py.sweeps import status
+        from omb_py.sweeps import batch, status
 
-    job = described(**wishes)
+    job = batch.find(**wishes)
     found = status.status(job)
     if as_json:
         import json
@@ -320,7 +310,7 @@ def cancel_command(numbers: tuple[str, ...], nodes: int | None, **wishes: Any) -
     with needing("sweep"):
         from omb_py.sweeps import batch, jobs
 
-    job = described(**wishes)
+    job = batch.find(**wishes)
     known = {jobs.short(one.number) for one in jobs.read_record(job.scheduler, job.root)}
     wanted = {jobs.short(number) for number in numbers}
     if strange := wanted - known:
@@ -341,59 +331,10 @@ def scripts(sweep: str, nodes: int | None, one_job: bool, **wishes: Any) -> list
     """The jobs that the command line asks for."""
     from omb_py.sweeps import batch
 
-    job = described(sweep, **wishes)
+    job = batch.find(sweep, **wishes)
     if job.machine.unknown_queue:
         note(job.machine.unknown_queue)
-    found = batch.jobs(job, nodes, one_job)
-    if len(job.counts) > 1 == len(found) and nodes is None and not one_job:
+    found = batch.divide(job, nodes, one_job)
+    if len(job.plan.node_counts) > 1 == len(found) and nodes is None and not one_job:
         note(f"queue {job.machine.job.queue} does not take so many jobs of a user: one job for all")
     return found
-
-
-def described(
-    sweep: str,
-    machine: str | None,
-    folder: Path | None,
-    account: str | None = None,
-    queue: str | None = None,
-    filesystems: str | None = None,
-    walltime: str | None = None,
-    chain: str | None = None,
-    profile: bool = False,
-) -> Job:
-    """A sweep on a machine, as a job has to know it.
-
-    Raises `UsageError` for what cannot be.
-    """
-    from omb_py.sweeps import batch, catalog, profiling, toml
-    from omb_py.sweeps.config import Sweep
-    from omb_py.sweeps.machine import RECORDER, Machine
-
-    if machine is None:
-        raise UsageError("say where it runs: --machine MACHINE")
-    plan = toml.read(catalog.find("sweeps", sweep), Sweep)
-    where = toml.read(catalog.find("machines", machine), Machine)
-    wished = {"account": account, "queue": queue, "walltime": walltime, "chain": chain}
-    wished["filesystems"] = filesystems
-    given = {name: value for name, value in wished.items() if value is not None}
-    words = [word for name, value in given.items() for word in (f"--{name}", value)]
-    lists = {"filesystems": filesystems.replace(":", ",").split(",")} if filesystems else {}
-    where = batch.with_settings(where, {**given, **lists})
-    words += ["--folder", str(folder)] if folder is not None else []
-    words += ["--profile"] if profile else []
-    named = profiling.with_profile(where, os.environ).profile if profile else None
-    points = batch.plan_jobs(plan, where)
-    return batch.Job(
-        sweep=plan,
-        machine=where,
-        sweep_word=batch.argument(sweep),
-        machine_word=batch.argument(machine),
-        nodes=max(points.node_counts),
-        counts=points.node_counts,
-        folder=folder,
-        wishes=tuple(words),
-        queue=queue if where.queue is not None else None,
-        profile=profile,
-        library=None if named in (where.profile, RECORDER) else named,
-        plan=points,
-    )

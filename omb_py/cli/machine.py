@@ -64,12 +64,9 @@ def check_command(machine: str, queue: str | None) -> None:
         from omb_py.core.text.words import count
         from omb_py.sweeps import batch, catalog, render, toml
         from omb_py.sweeps.config import Sweep
-        from omb_py.sweeps.machine import Machine
         from omb_py.sweeps.schedulers import SCHEDULERS
 
-    where = toml.read(catalog.find("machines", machine), Machine)
-    if queue is not None:
-        where = batch.with_settings(where, {"queue": queue})
+    where = batch.find_machine(machine, queue=queue)
     if where.unknown_queue:
         click.echo(f"omb-py: note: {where.unknown_queue}", err=True)
     cores = where.own_cores or "as many cores as are there"
@@ -82,8 +79,8 @@ def check_command(machine: str, queue: str | None) -> None:
     if where.scheduler in SCHEDULERS:
         sweep = toml.read(catalog.find("sweeps", "quick"), Sweep)
         batch.check(where)
-        batch.check_walltime(where, where.max_nodes)
-        job = batch.Job(sweep, where, "quick", machine, where.max_nodes, (where.max_nodes,))
+        where.check_walltime(where.max_nodes)
+        job = batch.Job(sweep, where, "quick", machine)
         click.echo("\n".join(render.directives(job)))
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import shlex
 import time
 from pathlib import Path
 
 import click
 
-from omb_py.core.errors import UsageError, needing
+from omb_py.core.errors import needing
 from omb_py.options.types import NewFolder, WholeNumber
 
 
@@ -82,36 +80,19 @@ def command(
     """
     began = time.monotonic()
     with needing("sweep"):
-        from omb_py.sweeps import batch, catalog, points, profiling, toml
-        from omb_py.sweeps.config import Sweep
-        from omb_py.sweeps.folder import Folder
-        from omb_py.sweeps.machine import Machine
+        from omb_py.sweeps import batch
 
-    sweep = toml.read(catalog.find("sweeps", config), Sweep)
-    where = toml.read(catalog.find("machines", machine), Machine)
-    if queue is not None:
-        where = batch.with_settings(where, {"queue": queue})
-    if where.unknown_queue:
-        click.echo(f"omb-py: note: {where.unknown_queue}", err=True)
-    if profile:
-        where = profiling.with_profile(where, os.environ)
-    whole = points.plan(sweep, where)
-    plan = whole.on(nodes)
-    if not plan.points:
-        raise UsageError(f"sweep {sweep.name} has no point on {nodes} nodes of {where.name}")
-    place = Folder(folder or Path("sweeps") / f"{sweep.name}-{where.name}")
-    own = [] if queue is None else ["--queue", queue]
-    own += [] if folder is None else ["--folder", str(folder)]
-    own += ["--profile"] if profile else []
-    words = shlex.join([config, "--machine", machine, *own])
+    job = batch.find(config, machine, folder, profile, scheduled=False, queue=queue)
+    if job.machine.unknown_queue:
+        click.echo(f"omb-py: note: {job.machine.unknown_queue}", err=True)
+    job = job.on(nodes)
     if dry_run:
         from omb_py.sweeps.forecast import show, show_commands
 
-        show(sweep, where, plan, place, words)
+        show(job)
         if commands:
-            show_commands(sweep, where, plan, place)
+            show_commands(job)
         return 0
     from omb_py.sweeps.run import run_sweep
 
-    deadline = None if stop_after is None else began + stop_after
-    return run_sweep(sweep, where, whole, nodes, place, deadline, words, mix)
+    return run_sweep(job, None if stop_after is None else began + stop_after, mix)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 from omb_py.core.errors import OmbError
 from omb_py.core.text.words import count
+from omb_py.sweeps.batch import Job
 from omb_py.sweeps.commands import hosts
 from omb_py.sweeps.launchers import LAUNCHERS
 from omb_py.sweeps.machine import Machine
@@ -41,14 +43,14 @@ def nodes_here(machine: Machine) -> int | None:
     return int(said) if said.isdecimal() and int(said) > 0 else None
 
 
-def shortage(larger: Sequence[Point], nodes: int | None, machine: Machine, words: str) -> str:
+def shortage(larger: Sequence[Point], nodes: int | None, job: Job) -> str:
     """Why points that need more ``nodes`` than there are cannot be measured here, and what to do.
 
-    ``words`` are those of the command line that name the sweep, its machine and its folder. Empty
-    without such a point.
+    Empty without such a point.
     """
     if not larger:
         return ""
+    machine, words = job.machine, shlex.join(job.words)
     counts = sorted({point.nodes for point in larger})
     needed = f"{' and '.join(map(str, counts))} nodes needed"
     have = count(nodes or 0, "node")
@@ -65,9 +67,3 @@ def split(points: Iterable[Point], nodes: int | None) -> tuple[list[Point], list
     for point in points:
         (fitting if nodes is None or point.nodes <= nodes else larger).append(point)
     return fitting, larger
-
-
-def without(points: Iterable[Point], larger: Iterable[Point]) -> list[Point]:
-    """The points that are not among those that need more nodes."""
-    elsewhere = {point.name for point in larger}
-    return [point for point in points if point.name not in elsewhere]

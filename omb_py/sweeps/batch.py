@@ -1,57 +1,67 @@
-"""The batch jobs of a sweep: what each of them measures, and where its files are."""
+"""A sweep on a machine as a command line asks for it, and the batch jobs that measure it."""
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
 from omb_py.core.errors import UsageError
 from omb_py.core.text.words import count
+from omb_py.sweeps import catalog, profiling
 from omb_py.sweeps.config import Sweep
 from omb_py.sweeps.folder import Folder
-from omb_py.sweeps.machine import JobSettings, Machine
+from omb_py.sweeps.machine import RECORDER, JobSettings, Machine
 from omb_py.sweeps.points import Plan, Point, plan
 from omb_py.sweeps.quoting import file_name
 from omb_py.sweeps.scheduler import Scheduler
 from omb_py.sweeps.schedulers import SCHEDULERS
-from omb_py.sweeps.toml import reason
+from omb_py.sweeps.toml import read, reason
 
 LONGEST_TITLE = 15
 """The most characters that every scheduler takes as the name of a job (POSIX `qsub -N`)."""
+
+
+SETTINGS = ("account", "queue", "walltime", "chain", "filesystems")
+"""Keys of a machine's [job] that are options of the command line as well."""
 
 NO_POINTS = Plan((), ())
 
 
 @dataclass(frozen=True)
 class Job:
-    """One batch script: a sweep on a machine, or its part on so many nodes.
+    """A sweep on a machine, or its part on so many nodes: what a script or one start measures.
 
     ``sweep_word`` and ``machine_word`` are what the command line calls the two configurations.
-    ``nodes`` are asked for; ``only`` is true when points on other numbers of nodes are left to
-    other jobs. ``folder`` is the sweep's, None for the usual one. ``wishes`` are the options that
-    the script was made with, for its header, and ``queue`` a queue among them whose limits the
-    sweep has to know. ``profile``: the sweep is told to profile applications, by ``library`` where
-    that is named. ``plan`` has the points of all the jobs, and what none of them measures.
+    ``plan`` has the points of all jobs, and what none of them measures; ``nodes`` are those of this
+    job's points, None where it has all points. ``folder`` is the sweep's, None for the usual one.
+    ``wishes`` are the options that it was asked for with, and ``queue`` a queue among them whose
+    limits the sweep has to know. ``profile``: applications are profiled, by ``library`` where the
+    environment names one.
     """
 
     sweep: Sweep
     machine: Machine
     sweep_word: str
     machine_word: str
-    nodes: int
-    counts: tuple[int, ...]
-    only: bool = False
+    plan: Plan = NO_POINTS
+    nodes: int | None = None
     folder: Path | None = None
     wishes: tuple[str, ...] = ()
     queue: str | None = None
     profile: bool = False
     library: str | None = None
-    plan: Plan = NO_POINTS
+
+    @property
+    def size(self) -> int:
+        """The nodes to ask for: those of its largest point, of the largest job without points."""
+        return self.nodes or max(self.plan.node_counts, default=self.machine.max_nodes)
 
     @property
     def settings(self) -> JobSettings:
@@ -73,14 +83,17 @@ class Job:
     @property
     def name(self) -> str:
         """What the script and its list of jobs are called in the sweep's folder."""
-        part = f"-{self.nodes}-node{'' if self.nodes == 1 else 's'}" if self.only else ""
-        return file_name(f"{self.sweep.name}{part}")
+        return file_name(f"{self.sweep.name}{self.part}")
+
+    @property
+    def part(self) -> str:
+        """What tells its script from those of jobs on other numbers of nodes."""
+        return "" if self.nodes is None else f"-{self.nodes}-node{'' if self.nodes == 1 else 's'}"
 
     @property
     def file_name(self) -> str:
         """What the script is called among those of other machines."""
-        part = self.name.removeprefix(self.sweep.name)
-        return file_name(f"{self.sweep.name}-{self.machine.name}{part}.sh")
+        return file_name(f"{self.sweep.name}-{self.machine.name}{self.part}.sh")
 
     @property
     def root(self) -> Path:
@@ -95,7 +108,7 @@ class Job:
     @property
     def points(self) -> tuple[Point, ...]:
         """The points that it measures."""
-        return self.plan.on(self.nodes if self.only else None).points
+        return self.plan.on(self.nodes).points
 
     @property
     def missing(self) -> list[Point]:
@@ -115,62 +128,107 @@ class Job:
         return f"cd {here} && omb-py job submit {shlex.quote(str(self.script))}"
 
     @property
+    def show_command(self) -> str:
+        """The command that shows what was measured."""
+        if all(point.is_application for point in self.points):
+            return f"omb-py show {self.root} --speedup"
+        return f"omb-py report {self.root}"
+
+    @property
     def title(self) -> str:
         """The job's name for the scheduler: at most 15 characters, the first of them a letter."""
-        part = f"-{self.nodes}n" if self.only else ""
+        part = "" if self.nodes is None else f"-{self.nodes}n"
         name = self.sweep.name if self.sweep.name[0].isalpha() else f"s{self.sweep.name}"
         return f"{name[: LONGEST_TITLE - len(part)]}{part}"
 
     @property
     def command(self) -> str:
         """The command line that makes this script."""
-        part = ["--nodes", str(self.nodes)] if self.only else []
-        part += ["--one-job"] if not self.only and len(self.counts) > 1 else []
+        part = [] if self.nodes is None else ["--nodes", str(self.nodes)]
+        part += ["--one-job"] if not part and len(self.plan.node_counts) > 1 else []
         words = [*self.words[:3], *part, *self.wishes]
         return shlex.join(["omb-py", "job", "render", *words])
 
+    def on(self, nodes: int | None) -> Job:
+        """The part on so many nodes, all of it for None; raises `UsageError` without a point."""
+        have = self.plan.node_counts
+        if nodes is not None and nodes not in have:
+            raise UsageError(
+                f"sweep {self.sweep.name} has no point on {count(nodes, 'node')} of "
+                f"{self.machine.name} (it has on {', '.join(map(str, have))})"
+            )
+        return replace(self, nodes=nodes)
 
-def jobs(job: Job, nodes: int | None, one_job: bool) -> list[Job]:
+
+def find(
+    sweep: str,
+    machine: str | None,
+    folder: Path | None = None,
+    profile: bool = False,
+    scheduled: bool = True,
+    **settings: str | None,
+) -> Job:
+    """A sweep on a machine by their words, with other ``settings`` of jobs than the machine's.
+
+    ``scheduled``: by the jobs of a batch scheduler. Raises `UsageError` for what cannot be.
+    """
+    if machine is None:
+        raise UsageError("say where it runs: --machine MACHINE")
+    asked, where = read(catalog.find("sweeps", sweep), Sweep), find_machine(machine, **settings)
+    given = [(name, value) for name in SETTINGS if (value := settings.get(name)) is not None]
+    words = [word for name, value in given for word in (f"--{name}", value)]
+    words += [] if folder is None else ["--folder", str(folder)]
+    own = where.profile
+    if profile:
+        words.append("--profile")
+        where = profiling.with_profile(where, os.environ)
+    if scheduled:
+        check(where)
+    return Job(
+        sweep=asked,
+        machine=where,
+        sweep_word=argument(sweep),
+        machine_word=argument(machine),
+        plan=plan(asked, where),
+        folder=folder,
+        wishes=tuple(words),
+        queue=settings.get("queue") if where.queue is not None else None,
+        profile=profile,
+        library=None if where.profile in (own, RECORDER) else where.profile,
+    )
+
+
+def find_machine(word: str, **settings: str | None) -> Machine:
+    """A machine by its name or path, with other ``settings`` of its jobs; raises `UsageError`."""
+    given: dict[str, Any] = {name: one for name, one in settings.items() if one is not None}
+    if "filesystems" in given:
+        given["filesystems"] = given["filesystems"].replace(":", ",").split(",")
+    return with_settings(read(catalog.find("machines", word), Machine), given)
+
+
+def divide(job: Job, nodes: int | None, one_job: bool) -> list[Job]:
     """The jobs of a sweep: one for each number of nodes, so that none waits for more than it needs.
 
     ``nodes`` chooses one number, ``one_job`` makes one job for all, on as many nodes as the largest
     point takes; so does a queue that does not take so many jobs of a user. Raises `UsageError`
     when there is no such point, or the queue takes no job of this walltime on so many nodes.
     """
-    found = divided(job, nodes, one_job)
-    for one in found:
-        check_walltime(one.machine, one.nodes)
-    return found
-
-
-def divided(job: Job, nodes: int | None, one_job: bool) -> list[Job]:
-    """The jobs that `jobs` returns, whatever their walltime."""
-    if nodes is not None and nodes not in job.counts:
-        have = ", ".join(str(number) for number in job.counts)
-        raise UsageError(
-            f"sweep {job.sweep.name} has no point on {count(nodes, 'node')} of {job.machine.name} "
-            f"(it has on {have})"
-        )
-    queue = job.machine.queue
+    counts, queue = job.plan.node_counts, job.machine.queue
     if queue is not None and queue.max_queued is not None:
         # While a job runs it submits the next.
-        one_job |= len(job.counts) + (job.machine.chain == "resubmit") > queue.max_queued
-    if len(job.counts) == 1 or (one_job and nodes is None):
-        return [replace(job, nodes=max(job.counts))]
-    chosen = job.counts if nodes is None else (nodes,)
-    return [replace(job, nodes=number, only=True) for number in chosen]
+        one_job |= len(counts) + (job.machine.chain == "resubmit") > queue.max_queued
+    found = [job.on(number) for number in (counts if nodes is None else (nodes,))]
+    if len(counts) == 1 or (one_job and nodes is None):
+        found = [job]
+    for one in found:
+        one.machine.check_walltime(one.size)
+    return found
 
 
 def node_count(sweep: Sweep, script: str) -> int | None:
     """The number of nodes on which a script's points are, by its name; None for all."""
     found = re.fullmatch(rf"{re.escape(file_name(sweep.name))}-(\d{{1,9}})-nodes?", script)
     return int(found[1]) if found else None
-
-
-def plan_jobs(sweep: Sweep, machine: Machine) -> Plan:
-    """The points that jobs measure, and what they leave out; raises as `check` does."""
-    check(machine)
-    return plan(sweep, machine)
 
 
 def check(machine: Machine) -> None:
@@ -187,14 +245,6 @@ def check(machine: Machine) -> None:
     for setting in ("select", "attributes", "filesystems"):
         if getattr(machine.job, setting) and setting not in scheduler.settings:
             raise UsageError(f"machine {machine.name}: {scheduler.title} knows no job.{setting}")
-
-
-def check_walltime(machine: Machine, nodes: int) -> None:
-    """Raise `UsageError` when its queue takes no job of this walltime on so many nodes."""
-    try:
-        machine.check_walltime(nodes)
-    except ValueError as error:
-        raise UsageError(str(error)) from error
 
 
 def without_account(machine: Machine) -> str:

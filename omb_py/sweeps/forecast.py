@@ -13,10 +13,11 @@ from omb_py.core.errors import OmbError, UsageError
 from omb_py.core.text.units import duration
 from omb_py.core.text.words import count
 from omb_py.sweeps import allocation, commands, launchers
+from omb_py.sweeps.batch import Job
 from omb_py.sweeps.config import Sweep
 from omb_py.sweeps.folder import DONE, Folder
 from omb_py.sweeps.machine import Machine
-from omb_py.sweeps.points import Plan, Point, in_order
+from omb_py.sweeps.points import Point, in_order
 from omb_py.sweeps.targets import APPLICATION, parse_target, target
 
 START_SECONDS = 0.8
@@ -89,14 +90,14 @@ def remaining(points: Iterable[Point], folder: Folder, machine: Machine) -> tupl
     return todo * (median(took) if took else 1.0), bool(took)
 
 
-def show(sweep: Sweep, machine: Machine, plan: Plan, folder: Folder, words: str) -> None:
+def show(job: Job) -> None:
     """Print what would be measured, what is there, and how long the rest may take.
 
-    ``words`` are as in `allocation.shortage`. Raises `OmbError` when a host file cannot be read.
+    Raises `OmbError` when a host file cannot be read.
     """
     from omb_py.core.text.tables import Sheet, on_console
 
-    missing = {point.name: len(folder.missing(point)) for point in plan.points}
+    sweep, machine, folder, plan = job.sweep, job.machine, Folder(job.root), job.plan.on(job.nodes)
     by_benchmark: dict[str, list[Point]] = {}
     for point in plan.points:
         by_benchmark.setdefault(point.benchmark, []).append(point)
@@ -121,8 +122,8 @@ def show(sweep: Sweep, machine: Machine, plan: Plan, folder: Folder, words: str)
     title = f"sweep {sweep.name} on {machine.name}"
     on_console([Sheet(title, heads, tuple(lines), left=len(what))], (), sys.stdout)
     here = allocation.nodes_here(machine)
-    larger = allocation.split((p for p in plan.points if missing[p.name]), here)[1]
-    left, backed = remaining(allocation.without(plan.points, larger), folder, machine)
+    larger = allocation.split(job.missing, here)[1]
+    left, backed = remaining(set(plan.points) - set(larger), folder, machine)
     basis = "from what is there already" if backed else "a guess; better once something is there"
     print(
         f"{count(len(plan.points), 'point')}, {count(plan.rows, 'row')}; "
@@ -131,7 +132,7 @@ def show(sweep: Sweep, machine: Machine, plan: Plan, folder: Folder, words: str)
     for left_out in plan.left_out:
         print(left_out.describe())
     if larger:
-        short = allocation.shortage(larger, here, machine, words)
+        short = allocation.shortage(larger, here, job)
         print(f"left out {count(len(larger), 'point')}: {short}")
 
 
@@ -143,12 +144,13 @@ def rounds(sweep: Sweep) -> str:
     return f"{sweep.launches} rounds{how}; "
 
 
-def show_commands(sweep: Sweep, machine: Machine, plan: Plan, folder: Folder) -> None:
+def show_commands(job: Job) -> None:
     """Print the command line of each point of which something is missing, in order, for a shell.
 
     A launcher that the machine names need not be here. Raises `OmbError` when there is none to ask
     for `auto`, `UsageError` when the one here is another library's.
     """
+    machine, folder = job.machine, Folder(job.root)
     launcher, installed = machine.launcher, True
     try:
         launcher = launchers.select(launcher, machine.name)
@@ -156,14 +158,12 @@ def show_commands(sweep: Sweep, machine: Machine, plan: Plan, folder: Folder) ->
         if isinstance(error, UsageError) or launcher == launchers.AUTO:
             raise
         installed = False
-    for point in in_order(plan.points, sweep):
-        sizes = folder.missing(point)
-        if sizes:
-            values = commands.environment(point, machine, launcher)
-            where = commands.Where(machine, launcher, None, folder.profile(point), installed)
-            words = commands.command(point, sizes, where, folder.csv(point))
-            assigned = [f"{name}={value}" for name, value in values.items()]
-            print(shlex.join([*(["env"] if values else []), *assigned, *words]))
+    for point in in_order(job.missing, job.sweep):
+        values = commands.environment(point, machine, launcher)
+        where = commands.Where(machine, launcher, None, folder.profile(point), installed)
+        words = commands.command(point, folder.missing(point), where, folder.csv(point))
+        assigned = [f"{name}={value}" for name, value in values.items()]
+        print(shlex.join([*(["env"] if values else []), *assigned, *words]))
 
 
 def several(words: Iterable[str]) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import os
 import re
-import shlex
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
@@ -432,7 +431,7 @@ def check_left(job: Job) -> None:
     if fitting:
         raise ChainEndError("another job measures what is left", "")
     if larger:
-        raise ChainEndError(shortage(larger, here, job.machine, shlex.join(job.words)), "")
+        raise ChainEndError(shortage(larger, here, job), "")
 
 
 # Cancelling.

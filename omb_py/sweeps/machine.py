@@ -11,6 +11,7 @@ from typing import Literal
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
+from omb_py.core.errors import UsageError
 from omb_py.core.text.words import count
 from omb_py.sweeps.field_types import (
     Duration,
@@ -268,14 +269,14 @@ class Machine(Strict):
         return f"queue {self.job.queue} of {self.name} takes {own}{more}"
 
     def check_walltime(self, nodes: int) -> None:
-        """Raise `ValueError` when the chosen queue takes no job of this walltime on ``nodes``."""
+        """Raise `UsageError` when the chosen queue takes no job of this walltime on ``nodes``."""
         asked, queue = self.job.walltime, self.queue or Queue()
         low, limits = queue.min_walltime or 0.0, queue.max_walltime
         high = next((limit for most, limit in limits if nodes <= most), asked)
         if not low <= asked <= high:
             limit = f"at least {shortest(low)}" if asked < low else f"at most {shortest(high)}"
             on = f" on {count(nodes, 'node')}" if len(limits) > 1 and asked > high else ""
-            raise ValueError(
+            raise UsageError(
                 f"queue {self.job.queue} of {self.name} takes jobs{on} of {limit}, not of "
                 f"{shortest(asked)}: choose another --walltime or --queue"
             )

@@ -68,6 +68,11 @@ class Point:
         """Whether ranks fail while the job goes on."""
         return target(self.benchmark).recovery is not None
 
+    @property
+    def is_application(self) -> bool:
+        """Whether it measures an application."""
+        return target(self.benchmark).family == APPLICATION
+
     @cached_property
     def name(self) -> str:
         """A name for files: readable, and another for each point of whatever sweep.

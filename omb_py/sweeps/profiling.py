@@ -12,7 +12,6 @@ from omb_py.core.errors import UsageError
 from omb_py.sweeps.folder import RECORDS
 from omb_py.sweeps.machine import RECORDER, Machine
 from omb_py.sweeps.points import DATA, Point
-from omb_py.sweeps.targets import APPLICATION, target
 from omb_py.sweeps.toml import reason
 
 LIBRARY = "MPITRACE"
@@ -57,7 +56,7 @@ def check(machine: Machine) -> None:
 
 def is_profiled(point: Point, machine: Machine) -> bool:
     """Whether a point is run under a profiler: benchmarks are not, whose times it would change."""
-    return machine.profile is not None and target(point.benchmark).family == APPLICATION
+    return machine.profile is not None and point.is_application
 
 
 def collect(scratch: Path, into: Path) -> bool:

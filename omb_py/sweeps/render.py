@@ -41,8 +41,8 @@ def script(job: Job) -> str:
     text = template.render(
         machine=job.machine,
         settings=settings,
-        nodes=job.nodes,
-        only_nodes=job.nodes if job.only else None,
+        nodes=job.size,
+        only_nodes=job.nodes,
         name=job.name,
         title=job.title,
         folder=job.root,
@@ -130,9 +130,9 @@ def minutes(seconds: float) -> int:
 
 def headline(job: Job) -> str:
     """What the script is for."""
-    where = count(job.nodes, "node")
-    if not job.only and len(job.counts) > 1:
-        where = f"{' and '.join(map(str, job.counts))} nodes in one job"
+    where, counts = count(job.size, "node"), job.plan.node_counts
+    if job.nodes is None and len(counts) > 1:
+        where = f"{' and '.join(map(str, counts))} nodes in one job"
     text = f"Sweep {job.sweep.name} on {job.machine.name}, {where}"
     return f"{text}: {job.sweep.description}" if job.sweep.description else text
 

@@ -137,7 +137,7 @@ def what_next(
 ) -> tuple[str, int]:
     """What to do about the points that are ``left``, in one sentence, and the exit code."""
     if not left and rows:
-        return f"complete: omb-py report {job.root}", COMPLETE
+        return f"complete: {job.show_command}", COMPLETE
     if not left:
         return "nothing can be measured here: mend the reasons above", INCOMPLETE
     if under_way:

@@ -69,7 +69,7 @@ def test_applications_are_swept_too(tmp_path: Path) -> None:
     sweep = SmallSweep(tmp_path, NAME + text)
     done = sweep.run()
     assert (done.code, done.err) == (0, "")
-    assert done.out.splitlines()[-1] == "complete: omb-py scaling out"
+    assert done.out.splitlines()[-1] == "complete: omb-py show out --speedup"
     tables = [rows_of(path) for path in sorted((sweep.place / "points").glob("*.csv"))]
     wholes = [row for table in tables for row in table if not row["part"]]
     assert sorted(row["ranks"] for row in wholes) == ["1", "2"]

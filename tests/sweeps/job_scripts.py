@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from omb_py.sweeps import batch, catalog
+from omb_py.sweeps import batch, catalog, points
 from omb_py.sweeps.batch import Job
 from omb_py.sweeps.config import Sweep
 from omb_py.sweeps.machine import Machine
@@ -59,9 +59,9 @@ def shipped_names(kind: str) -> list[str]:
 
 def described(plan: Sweep, where: Machine, **values: Any) -> Job:
     """A sweep on a machine, to be divided into jobs."""
-    counts = batch.plan_jobs(plan, where).node_counts
+    batch.check(where)
     words = {"sweep_word": plan.name, "machine_word": where.name} | values
-    return Job(sweep=plan, machine=where, nodes=max(counts), counts=counts, **words)
+    return Job(sweep=plan, machine=where, plan=points.plan(plan, where), **words)
 
 
 def shipped_job(sweep_name: str, machine_name: str) -> Job:

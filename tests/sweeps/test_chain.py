@@ -12,7 +12,7 @@ import pytest
 
 from omb_py.cli import command
 from omb_py.core.errors import OmbError, UsageError
-from omb_py.sweeps import jobs
+from omb_py.sweeps import batch, jobs
 from omb_py.sweeps.batch import Job
 from omb_py.sweeps.files import locked
 from omb_py.sweeps.folder import Folder
@@ -279,9 +279,7 @@ def test_a_chain_has_a_limit_of_jobs_that_a_person_lifts(site: Site) -> None:
 
 def described_job() -> Job:
     """The job of the configurations in the current folder."""
-    from omb_py.cli.job import described
-
-    return described(WHERE[0], WHERE[2], None)
+    return batch.find(WHERE[0], WHERE[2])
 
 
 def test_what_a_signal_stopped_submits_no_other(site: Site) -> None:

@@ -119,7 +119,7 @@ def shipped_jobs() -> Iterator[tuple[str, Job]]:
     for machine in shipped_names("machines"):
         if machine != "local":
             whole = shipped_job("scaling", machine)
-            for job in (*batch.jobs(whole, None, True), *batch.jobs(whole, None, False)):
+            for job in (*batch.divide(whole, None, True), *batch.divide(whole, None, False)):
                 yield machine, job
 
 
@@ -239,5 +239,5 @@ def test_the_name_of_a_job_suits_every_scheduler() -> None:
     whole = own_job("torque")
     for name in ("3d-transposes-and-more", "a", "scaling.of-everything"):
         plan = whole.sweep.model_copy(update={"name": name})
-        for job in batch.jobs(Job(**(vars(whole) | {"sweep": plan})), None, False):
+        for job in batch.divide(Job(**(vars(whole) | {"sweep": plan})), None, False):
             assert re.fullmatch(NAME, job.title), job.title

@@ -40,7 +40,7 @@ while :; do sleep 0.02; done
 def scripts(sweep: str, machine: str) -> list[str]:
     """The scripts of a shipped sweep on a machine: one job for all, and the largest of several."""
     whole = shipped_job(sweep, machine)
-    jobs = (*batch.jobs(whole, None, True), batch.jobs(whole, None, False)[-1])
+    jobs = (*batch.divide(whole, None, True), batch.divide(whole, None, False)[-1])
     return list(dict.fromkeys(render.script(job) for job in jobs))
 
 
@@ -61,7 +61,7 @@ def test_shellcheck_has_nothing_to_say(machine: str) -> None:
 
 @pytest.mark.parametrize("machine", IN_JOBS)
 def test_the_scripts_in_jobs_are_what_would_be_made_today(machine: str) -> None:
-    (job,) = batch.jobs(shipped_job("scaling", machine), None, True)
+    (job,) = batch.divide(shipped_job("scaling", machine), None, True)
     path = JOBS / f"{machine}.sh"
     assert path.read_text() == render.script(job), f"{path.name} is stale: make jobs"
     assert path.stat().st_mode & 0o111 == 0o111, f"{path.name}: Cobalt wants it executable"
@@ -331,16 +331,16 @@ def test_a_virtual_environment_that_fails_is_named(text: str, tmp_path: Path) ->
 
 def test_each_number_of_nodes_is_a_job_of_its_own() -> None:
     whole = own_job()
-    one, two = batch.jobs(whole, None, False)
+    one, two = batch.divide(whole, None, False)
     assert (one.name, two.name) == ("mine-1-node", "mine-2-nodes")
     assert "#SBATCH --nodes=2\n" in render.script(two)
     assert " --nodes 2)\n" in render.script(two)
-    (single,) = batch.jobs(whole, None, True)
+    (single,) = batch.divide(whole, None, True)
     assert "#SBATCH --nodes=2\n" in render.script(single)
     assert " --nodes 2)" not in render.script(single)
-    assert batch.jobs(whole, 2, False) == [two]
+    assert batch.divide(whole, 2, False) == [two]
     with pytest.raises(UsageError, match=r"no point on 3 nodes of here \(it has on 1, 2\)"):
-        batch.jobs(whole, 3, False)
+        batch.divide(whole, 3, False)
 
 
 def test_a_walltime_leaves_time_to_end_in_order() -> None:

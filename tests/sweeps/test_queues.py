@@ -64,8 +64,8 @@ def test_points_that_do_not_fit_are_named_with_the_queues_that_take_others() -> 
 )
 def test_a_walltime_that_the_queue_does_not_take(queue: str, walltime: str, sentence: str) -> None:
     with pytest.raises(UsageError, match=sentence):
-        batch.jobs(described(sweep(NODES), on(queue, walltime=walltime)), None, False)
-    batch.jobs(described(sweep(NODES), on(None, walltime=walltime)), None, False)
+        batch.divide(described(sweep(NODES), on(queue, walltime=walltime)), None, False)
+    batch.divide(described(sweep(NODES), on(None, walltime=walltime)), None, False)
 
 
 BY_NODES = {"prod": {"max_nodes": 496, "max_walltime": [[24, "3h"], [99, "6h"], [496, "24h"]]}}
@@ -77,12 +77,12 @@ def test_a_walltime_limit_may_depend_on_the_nodes(nodes: int, hours: int) -> Non
     for walltime, fits in ((f"{hours}h", True), (f"{hours}h1s", False)):
         job = described(wide, on("prod", queues=BY_NODES, walltime=walltime))
         if fits:
-            assert batch.jobs(job, nodes, False)[0].nodes == nodes
+            assert batch.divide(job, nodes, False)[0].size == nodes
         else:
             with pytest.raises(
                 UsageError, match=rf"takes jobs on {nodes} nodes of at most {hours}"
             ):
-                batch.jobs(job, nodes, False)
+                batch.divide(job, nodes, False)
 
 
 @pytest.mark.parametrize(
@@ -117,11 +117,11 @@ def test_jobs_are_no_more_than_the_queue_takes(
 ) -> None:
     queues = {"few": {"max_nodes": 4, "max_queued": most}}
     job = described(sweep(NODES), on("few", queues=queues, **given))
-    made = batch.jobs(job, None, False)
+    made = batch.divide(job, None, False)
     assert len(made) == jobs
     assert {one.settings.chain for one in made} == {chain}
     assert f"--chain {chain} " in render.script(made[0])
-    assert [one.nodes for one in batch.jobs(job, 2, False)] == [2]
+    assert [one.nodes for one in batch.divide(job, 2, False)] == [2]
 
 
 def test_a_queue_of_parts_of_nodes_has_its_own_cores_and_gpus() -> None:
@@ -257,9 +257,9 @@ def test_thetagpu_is_measured_on_all_of_its_nodes() -> None:
 
 
 def test_points_of_another_queue_are_no_strangers_in_the_folder(tmp_path: Path) -> None:
-    folder, small, large = Folder(tmp_path), *(plan(sweep(NODES), on(q)) for q in ("debug", "prod"))
+    folder, large = Folder(tmp_path), plan(sweep(NODES), on("prod"))
     (tmp_path / "points").mkdir()
     for point in large.points:
         folder.csv(point).touch()
     (tmp_path / "points" / "odd.csv").touch()
-    assert orphaned(folder, sweep(NODES), on("debug"), small) == ["odd.csv"]
+    assert orphaned(described(sweep(NODES), on("debug")), folder) == ["odd.csv"]
