@@ -251,11 +251,12 @@ IN_A_SCRIPT = click.command("sweep")(IN_JOB(in_job))
 def say_end(job: Job, end: ChainEndError, err: bool = False) -> int:
     """Say that no other job goes on, why, and what does, on stdout as the sweep; the exit code."""
     from omb_py.sweeps.folder import Folder
+    from omb_py.sweeps.jobs import NothingLeftError
 
     planned = sum(point.rows for point in job.points)
     there = sum(map(Folder(job.root).there, job.points))
     click.echo(f"omb-py: the chain of jobs ends here: {end}", err=err)
-    how = f"; to go on: {end.command}" if end.command else ""
+    how = "" if isinstance(end, NothingLeftError) else f"; to go on: {job.submit_command}"
     click.echo(f"omb-py: {there} of {planned} rows are there{how}", err=err)
     return end.exit_code
 
@@ -308,11 +309,11 @@ def cancel_command(numbers: tuple[str, ...], nodes: int | None, **wishes: Any) -
     Exit codes: 0 none waits or runs any more, 1 the scheduler refuses or jobs have not ended.
     """
     with needing("sweep"):
-        from omb_py.sweeps import batch, jobs
+        from omb_py.sweeps import batch, jobs, scheduler
 
     job = batch.find(**wishes)
-    known = {jobs.short(one.number) for one in jobs.read_record(job.scheduler, job.root)}
-    wanted = {jobs.short(number) for number in numbers}
+    known = {scheduler.short(one.number) for one in jobs.read_record(job.scheduler, job.root)}
+    wanted = {scheduler.short(number) for number in numbers}
     if strange := wanted - known:
         raise UsageError(
             f"{', '.join(sorted(strange))} is not a job of {job.root}: 'omb-py job status' lists "
@@ -320,7 +321,7 @@ def cancel_command(numbers: tuple[str, ...], nodes: int | None, **wishes: Any) -
         )
 
     def chosen(one: JobRecord) -> bool:
-        name = jobs.short(one.number)
+        name = scheduler.short(one.number)
         named = not wanted or name in wanted or name not in known  # submitted in this moment
         return named and nodes in (None, batch.node_count(job.sweep, one.script))
 

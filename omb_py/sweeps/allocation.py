@@ -16,9 +16,6 @@ from omb_py.sweeps.machine import Machine
 from omb_py.sweeps.points import Point
 from omb_py.sweeps.scheduler import ask
 
-PATIENCE = 30.0
-"""Seconds that a scheduler's command may take to say how many nodes there are."""
-
 
 def nodes_here(machine: Machine) -> int | None:
     """How many nodes the machine's host file or the job that this process is in has.
@@ -39,7 +36,7 @@ def nodes_here(machine: Machine) -> int | None:
     said = next((value for value in values if value.isdecimal()), "")
     if not said and scheduler.node_count_command:
         with suppress(OmbError, OSError):
-            said = ask(scheduler, scheduler.node_count_command, patience=PATIENCE).stdout.strip()
+            said = ask(scheduler.in_job, scheduler.node_count_command).stdout.strip()
     return int(said) if said.isdecimal() and int(said) > 0 else None
 
 

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import math
-import os
 import re
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -25,16 +24,16 @@ from omb_py.sweeps.files import locked, write_atomically, writing
 from omb_py.sweeps.folder import Folder
 from omb_py.sweeps.quoting import plain
 from omb_py.sweeps.runner import UNFINISHED
-from omb_py.sweeps.scheduler import PATIENCE, Said, Scheduler, ask, words_of
-
-IN_JOB_SECONDS = 20.0
-"""Seconds that it may take in a job whose walltime is about to be over."""
-
-RETRY_AFTER = (5.0, 10.0)
-"""Seconds before a job submits again where the scheduler could not be reached."""
-
-UNREACHABLE = ("cannot connect", "connect failure", "connection refused", "unable to contact")
-"""What schedulers say when their server is not there: no job was made, and soon one may be."""
+from omb_py.sweeps.scheduler import (
+    Said,
+    Scheduler,
+    ask,
+    hand_over,
+    hand_over_in_job,
+    said_of,
+    time_left,
+    words_of,
+)
 
 USEFUL_SECONDS = 10
 """Less than this is not worth the start of a sweep."""
@@ -47,93 +46,13 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.5, 8.0
 
 
 class ChainEndError(OmbError):
-    """No other job goes on; the text says why. ``command`` does go on, if a person has to."""
+    """No other job goes on; the text says why."""
 
     exit_code = UNFINISHED
 
-    def __init__(self, why: str, command: str) -> None:
-        super().__init__(why)
-        self.command = command
 
-
-# The scheduler's commands.
-
-
-def hand_over(
-    scheduler: Scheduler, script: Path, options: Sequence[str] = (), patience: float = PATIENCE
-) -> str:
-    """Hand a script to the scheduler from the current folder, with options; the job's number.
-
-    Raises `UsageError` when its name might mean something to a shell (the commands of some
-    schedulers are scripts that pass it to one), `OmbError` when the scheduler is not there or
-    refuses, in its own words.
-    """
-    plain(script)
-    words = [*scheduler.submit, *options]
-    if scheduler.from_standard_input:
-        with script.open("rb") as text:
-            answer = ask(scheduler, words, text, patience)
-    else:
-        answer = ask(scheduler, [*words, str(script)], patience=patience)
-    found = scheduler.number.findall(answer.stdout)
-    if answer.returncode != 0 or not found:
-        raise OmbError(f"{scheduler.title} does not take {script}: {words_of(answer)}")
-    return str(found[-1])
-
-
-def hand_over_in_job(scheduler: Scheduler, script: Path, options: Sequence[str]) -> str:
-    """Submit a script from a job, more than once where the scheduler cannot be reached.
-
-    What it refuses it would refuse again, and a command that hangs may have submitted the job.
-    Raises as `hand_over` does.
-    """
-    inside = replace(scheduler, submit=scheduler.again or scheduler.submit)
-    for pause in RETRY_AFTER:
-        try:
-            return hand_over(inside, script, options, IN_JOB_SECONDS)
-        except OmbError as error:
-            if not any(phrase in str(error).lower() for phrase in UNREACHABLE):
-                raise
-            time.sleep(pause)
-    return hand_over(inside, script, options, IN_JOB_SECONDS)
-
-
-def said_of(
-    scheduler: Scheduler, numbers: Sequence[str], patience: float = PATIENCE
-) -> dict[str, Said]:
-    """What the scheduler says of jobs, by number; those that it does not know are left out.
-
-    Raises `OmbError` when the scheduler is not there or cannot tell.
-    """
-    if not numbers:
-        return {}
-    several = [scheduler.joined.join(numbers)] if scheduler.joined else numbers
-    answer = ask(scheduler, [*scheduler.status, *several], patience=patience)
-    found = by_short_number(scheduler.read(answer.stdout))
-    if all(short(number) in found for number in numbers):
-        return {number: found[short(number)] for number in numbers}
-    words = answer.stderr if found else f"{answer.stderr}\n{answer.stdout}"
-    lines = [line for line in words.lower().splitlines() if line.strip()]
-    if (answer.returncode != 0 or not found) and not all(
-        any(phrase in line for phrase in scheduler.unknown) for line in lines
-    ):
-        jobs = f"job{'' if len(numbers) == 1 else 's'} {', '.join(numbers)}"
-        raise OmbError(f"{scheduler.title} does not tell about {jobs}: {words_of(answer)}")
-    if scheduler.read_history is not None:
-        with suppress(OmbError):
-            past = ask(scheduler, [*scheduler.history, *several], patience=patience)
-            found = {**by_short_number(scheduler.read_history(past.stdout)), **found}
-    return {number: found[short(number)] for number in numbers if short(number) in found}
-
-
-def by_short_number(said: Mapping[str, Said]) -> dict[str, Said]:
-    """What is said of jobs, by `short` number."""
-    return {short(number): one for number, one in said.items()}
-
-
-def short(number: str) -> str:
-    """A job's number without the server's name, and as Flux writes it in ASCII."""
-    return number.partition(".")[0].replace("\u0192", "f", 1)
+class NothingLeftError(ChainEndError):
+    """No other job can go on either: there is nothing that a person could submit by the script."""
 
 
 # The record.
@@ -215,11 +134,10 @@ def active(
     scheduler: Scheduler,
     known: Collection[JobRecord],
     script: str | None = None,
-    patience: float = PATIENCE,
 ) -> list[tuple[JobRecord, Said]]:
     """The recorded jobs of a script, of all for None, that wait or run; raises as `said_of`."""
     some = [job for job in known if job.may_be_active and script in (None, job.script)]
-    said = said_of(scheduler, [job.number for job in some], patience)
+    said = said_of(scheduler, [job.number for job in some])
     return [(job, said[job.number]) for job in some if scheduler.is_active(said.get(job.number))]
 
 
@@ -340,34 +258,9 @@ def begin(job: Job, number: str, at_most: float, elapsed: float) -> tuple[int, s
     if seconds < USEFUL_SECONDS:
         raise ChainEndError(
             f"only {max(0, seconds)} s of the walltime are left beside job.reserve = "
-            f"{reserve:g} s, too few to measure anything: ask for more",
-            job.submit_command,
+            f"{reserve:g} s, too few to measure anything: ask for more"
         )
     return seconds, note
-
-
-def time_left(scheduler: Scheduler, number: str, elapsed: float) -> tuple[float | None, str]:
-    """The seconds of walltime that are left, or why the scheduler does not say."""
-    why = "there is no time limit in its answer"
-    for source in scheduler.time_left:
-        text = os.environ.get(source.variable, "") if source.variable else ""
-        if source.command and scheduler.number.fullmatch(number):
-            words = [*source.command, *([number] if source.numbered else [])]
-            try:
-                answer = ask(scheduler, words, patience=IN_JOB_SECONDS)
-            except (OmbError, OSError) as error:
-                why = str(error)
-                continue
-            text = answer.stdout
-            if answer.returncode != 0:
-                why = words_of(answer)
-        seconds = source.seconds_left(text, time.time(), elapsed)
-        if seconds is not None:
-            return seconds, ""
-    return None, (
-        f"{scheduler.title} does not say how much time is left, so the script's own walltime "
-        f"holds: {why}"
-    )
 
 
 def go_on(job: Job, number: str, chain: str, signalled: bool, kept: Sequence[str]) -> str:
@@ -381,27 +274,24 @@ def go_on(job: Job, number: str, chain: str, signalled: bool, kept: Sequence[str
     if signalled or (number in known and known[number].cancelled):
         raise ChainEndError(
             "a signal stopped this job before its time was over, so that it goes on only if "
-            f"{scheduler.title} starts it again",
-            job.submit_command,
+            f"{scheduler.title} starts it again"
         )
     check_left(job)
     if chain == "none":
-        raise ChainEndError("its jobs do not submit others (chain = none)", job.submit_command)
+        raise ChainEndError("its jobs do not submit others (chain = none)")
     others = [one for one in known.values() if one.number != number]
     with suppress(OmbError):
-        for other, _ in active(scheduler, others, job.name, IN_JOB_SECONDS):
+        for other, _ in active(scheduler.in_job, others, job.name):
             return other.number
     length = jobs_of_chain(known, number)
     if length >= most:
-        raise ChainEndError(
-            f"it has had {count(length, 'job')} (job.max_jobs = {most})", job.submit_command
-        )
+        raise ChainEndError(f"it has had {count(length, 'job')} (job.max_jobs = {most})")
     try:
         for word in kept:
             plain(word.lstrip("-"))
         following = hand_over_in_job(scheduler, job.script, kept)
     except OmbError as error:
-        raise ChainEndError(str(error), job.submit_command) from error
+        raise ChainEndError(str(error)) from error
     with suppress(OmbError):  # on a full disk: the next job is there all the same
         append(job.root, following, job.name, "submitted", f"after={number}")
     return following
@@ -429,9 +319,9 @@ def check_left(job: Job) -> None:
             if ours:
                 return
     if fitting:
-        raise ChainEndError("another job measures what is left", "")
+        raise NothingLeftError("another job measures what is left")
     if larger:
-        raise ChainEndError(shortage(larger, here, job), "")
+        raise NothingLeftError(shortage(larger, here, job))
 
 
 # Cancelling.

@@ -7,6 +7,7 @@ complete by are made of it.
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import Literal
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
@@ -203,7 +204,7 @@ class Machine(Strict):
     def batch_scheduler(self) -> Scheduler | None:
         """The scheduler, with the names that its commands have here; None without one."""
         row = SCHEDULERS.get(self.scheduler)
-        return row.renamed(self.scheduler_commands) if row and self.scheduler_commands else row
+        return replace(row, names=self.scheduler_commands) if row else None
 
     @property
     def own_cores(self) -> int | None:

@@ -165,7 +165,7 @@ def kept_options(job: Job) -> list[Kept]:
 
 def by_hand(scheduler: Scheduler) -> str:
     """How a person submits a script, whose name follows."""
-    words = [word for word in scheduler.submit if not word.startswith("--")]
+    words = [word for word in scheduler.named(scheduler.submit) if not word.startswith("--")]
     return shlex.join(words) + (" <" if scheduler.from_standard_input else "")
 
 
@@ -177,7 +177,7 @@ def submit_folder(scheduler: Scheduler) -> str:
 def number(scheduler: Scheduler) -> str:
     """The job's own number, as the value of a variable."""
     if scheduler.job_id_command:
-        return f"$({' '.join(map(plain, scheduler.job_id_command.split()))})"
+        return f"$({' '.join(map(plain, scheduler.named(scheduler.job_id_command)))})"
     return first_of(scheduler.job_id_variables, "-")
 
 

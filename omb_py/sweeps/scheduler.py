@@ -1,4 +1,4 @@
-"""What there is to know of a batch scheduler, and how what it says is read."""
+"""What there is to know of a batch scheduler; its commands, and how what it says is read."""
 
 from __future__ import annotations
 
@@ -7,14 +7,24 @@ import platform
 import re
 import shutil
 import subprocess
+import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import IO, Any
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import IO
 
 from omb_py.core.errors import OmbError
+from omb_py.sweeps.quoting import plain
 
-PATIENCE = 120.0
-"""Seconds that a scheduler's command may take before it is taken for hanging."""
+PATIENCE, IN_JOB_SECONDS = 120.0, 20.0
+"""Seconds that a scheduler's command may take before it is taken for hanging, and in a job."""
+
+RETRY_AFTER = (5.0, 10.0)
+"""Seconds before a job submits again where the scheduler could not be reached."""
+
+UNREACHABLE = ("cannot connect", "connect failure", "connection refused", "unable to contact")
+"""What schedulers say when their server is not there: no job was made, and soon one may be."""
 
 
 @dataclass(frozen=True)
@@ -168,7 +178,8 @@ class Scheduler:
     still run.
 
     ``template`` is the Jinja2 text of a script for a scheduler that is not in ``templates/``, where
-    those of omb-py's own are; like those it extends ``job.sh.j2``.
+    those of omb-py's own are; like those it extends ``job.sh.j2``. ``names`` are other names of its
+    commands, as on a host of two clusters, and ``patience`` the seconds that they may take.
     """
 
     title: str
@@ -190,7 +201,7 @@ class Scheduler:
     again: tuple[str, ...] = ()
     kept: tuple[Kept, ...] = ()
     job_id_variables: tuple[str, ...] = ()
-    job_id_command: str = ""
+    job_id_command: tuple[str, ...] = ()
     folder_variables: tuple[str, ...] = ()
     host_file_variable: str | None = None
     node_count_variables: tuple[str, ...] = ()
@@ -198,35 +209,29 @@ class Scheduler:
     warnings: tuple[str, ...] = ("TERM",)
     time_left: tuple[TimeSource, ...] = ()
     template: str = ""
+    names: Mapping[str, str] = field(default_factory=dict)
+    patience: float = PATIENCE
 
     def is_active(self, said: Said | None) -> bool:
         """Whether a job of which this is said waits or runs."""
         return said is not None and said.word in self.queued | self.running
 
     @property
-    def _commands(self) -> dict[str, tuple[str, ...]]:
-        """The words of its commands, by the names of the fields that have them."""
+    def commands(self) -> frozenset[str]:
+        """The names that its commands have where nobody says otherwise."""
         fields = ("submit", "again", "status", "history", "cancel", "node_count_command")
-        return {name: words for name in fields if (words := getattr(self, name))}
+        rows = [getattr(self, name) for name in fields]
+        rows += [self.job_id_command, *(source.command for source in self.time_left)]
+        return frozenset(words[0] for words in rows if words)
+
+    def named(self, words: Sequence[str]) -> list[str]:
+        """The words of a command with the name that it has here."""
+        return [self.names.get(word, word) for word in words[:1]] + list(words[1:])
 
     @property
-    def commands(self) -> frozenset[str]:
-        """The names of its commands, as in `scheduler_commands` of a machine."""
-        words = (*self._commands.values(), *(source.command for source in self.time_left))
-        return frozenset(command[0] for command in words if command)
-
-    def renamed(self, names: Mapping[str, str]) -> Scheduler:
-        """The scheduler where its commands have other names, as on a host of two clusters."""
-
-        def named(words: Sequence[str]) -> tuple[str, ...]:
-            return tuple(names.get(word, word) for word in words[:1]) + tuple(words[1:])
-
-        changed: dict[str, Any] = {name: named(words) for name, words in self._commands.items()}
-        changed["job_id_command"] = " ".join(named(self.job_id_command.split()))
-        changed["time_left"] = tuple(
-            replace(source, command=named(source.command)) for source in self.time_left
-        )
-        return replace(self, **changed)
+    def in_job(self) -> Scheduler:
+        """The same where a job asks, whose walltime may be about to be over."""
+        return replace(self, submit=self.again or self.submit, patience=IN_JOB_SECONDS)
 
     @property
     def unread(self) -> str:
@@ -235,24 +240,22 @@ class Scheduler:
 
 
 def ask(
-    scheduler: Scheduler,
-    words: Sequence[str],
-    text: IO[bytes] | None = None,
-    patience: float = PATIENCE,
+    scheduler: Scheduler, words: Sequence[str], text: IO[bytes] | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Run a command of the scheduler; raises `OmbError` when it is not there or hangs."""
-    program = shutil.which(words[0])
+    name, *arguments = scheduler.named(words)
+    program = shutil.which(name)
     if program is None:
         raise OmbError(
-            f"there is no {words[0]} on {platform.node()}, the command of {scheduler.title}: go to "
+            f"there is no {name} on {platform.node()}, the command of {scheduler.title}: go to "
             "a host from which jobs are submitted, or use another --machine"
         )
     try:
         return subprocess.run(
-            [program, *words[1:]],
+            [program, *arguments],
             stdin=text or subprocess.DEVNULL,
             capture_output=True,
-            timeout=patience,
+            timeout=scheduler.patience,
             check=False,
             encoding="utf-8",
             errors="replace",
@@ -260,7 +263,7 @@ def ask(
         )
     except subprocess.TimeoutExpired as error:
         raise OmbError(
-            f"{words[0]} has not answered in {patience:g} seconds: try again later"
+            f"{name} has not answered in {scheduler.patience:g} seconds: try again later"
         ) from error
 
 
@@ -268,3 +271,95 @@ def words_of(answer: subprocess.CompletedProcess[str]) -> str:
     """What a command said, on one line."""
     said = " ".join(f"{answer.stderr} {answer.stdout}".split())
     return said[:1000] or f"exit code {answer.returncode} without a word"
+
+
+def hand_over(scheduler: Scheduler, script: Path, options: Sequence[str] = ()) -> str:
+    """Hand a script to the scheduler from the current folder, with options; the job's number.
+
+    Raises `UsageError` when its name might mean something to a shell (the commands of some
+    schedulers are scripts that pass it to one), `OmbError` when the scheduler is not there or
+    refuses, in its own words.
+    """
+    plain(script)
+    with script.open("rb") if scheduler.from_standard_input else nullcontext() as text:
+        words = [*scheduler.submit, *options, *([] if text else [str(script)])]
+        answer = ask(scheduler, words, text)
+    found = scheduler.number.findall(answer.stdout)
+    if answer.returncode != 0 or not found:
+        raise OmbError(f"{scheduler.title} does not take {script}: {words_of(answer)}")
+    return str(found[-1])
+
+
+def hand_over_in_job(scheduler: Scheduler, script: Path, options: Sequence[str]) -> str:
+    """Submit a script from a job, more than once where the scheduler cannot be reached.
+
+    What it refuses it would refuse again, and a command that hangs may have submitted the job.
+    Raises as `hand_over` does.
+    """
+    for pause in RETRY_AFTER:
+        try:
+            return hand_over(scheduler.in_job, script, options)
+        except OmbError as error:
+            if not any(phrase in str(error).lower() for phrase in UNREACHABLE):
+                raise
+            time.sleep(pause)
+    return hand_over(scheduler.in_job, script, options)
+
+
+def said_of(scheduler: Scheduler, numbers: Sequence[str]) -> dict[str, Said]:
+    """What the scheduler says of jobs, by number; those that it does not know are left out.
+
+    Raises `OmbError` when the scheduler is not there or cannot tell.
+    """
+    if not numbers:
+        return {}
+    several = [scheduler.joined.join(numbers)] if scheduler.joined else numbers
+    answer = ask(scheduler, [*scheduler.status, *several])
+    found = {short(number): one for number, one in scheduler.read(answer.stdout).items()}
+    unknown = [number for number in numbers if short(number) not in found]
+    if unknown:
+        words = answer.stderr if found else f"{answer.stderr}\n{answer.stdout}"
+        lines = [line for line in words.lower().splitlines() if line.strip()]
+        if (answer.returncode != 0 or not found) and not all(
+            any(phrase in line for phrase in scheduler.unknown) for line in lines
+        ):
+            jobs = f"job{'' if len(numbers) == 1 else 's'} {', '.join(numbers)}"
+            raise OmbError(f"{scheduler.title} does not tell about {jobs}: {words_of(answer)}")
+    if unknown and scheduler.read_history is not None:
+        with suppress(OmbError):
+            past = ask(scheduler, [*scheduler.history, *several])
+            there = scheduler.read_history(past.stdout).items()
+            found = {**{short(number): one for number, one in there}, **found}
+    return {number: found[short(number)] for number in numbers if short(number) in found}
+
+
+def short(number: str) -> str:
+    """A job's number without the server's name, and as Flux writes it in ASCII."""
+    return number.partition(".")[0].replace("\u0192", "f", 1)
+
+
+def time_left(scheduler: Scheduler, number: str, elapsed: float) -> tuple[float | None, str]:
+    """The seconds of walltime that are left of the job that asks, or why nobody says.
+
+    ``elapsed`` are the seconds since its script began.
+    """
+    why = "there is no time limit in its answer"
+    for source in scheduler.time_left:
+        text = os.environ.get(source.variable, "") if source.variable else ""
+        if source.command and scheduler.number.fullmatch(number):
+            words = [*source.command, *([number] if source.numbered else [])]
+            try:
+                answer = ask(scheduler.in_job, words)
+            except (OmbError, OSError) as error:
+                why = str(error)
+                continue
+            text = answer.stdout
+            if answer.returncode != 0:
+                why = words_of(answer)
+        seconds = source.seconds_left(text, time.time(), elapsed)
+        if seconds is not None:
+            return seconds, ""
+    return None, (
+        f"{scheduler.title} does not say how much time is left, so the script's own walltime "
+        f"holds: {why}"
+    )

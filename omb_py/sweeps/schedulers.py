@@ -158,7 +158,7 @@ BUILTIN: Mapping[str, Scheduler] = {
         running=frozenset({"RUN", "RUNNING", "CLEANUP"}),
         unknown=("unknown", "no such"),
         settings=frozenset({"attributes"}),
-        job_id_command="flux getattr jobid",
+        job_id_command=("flux", "getattr", "jobid"),
         time_left=(
             TimeSource(  # of the job that this instance of Flux runs in; UINT_MAX is no limit
                 command=("flux", "job", "timeleft"), numbered=False, left=r"\A(\d{1,9})\s*\Z"

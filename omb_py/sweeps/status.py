@@ -13,9 +13,9 @@ from omb_py.core.text.tables import Sheet, on_console
 from omb_py.sweeps import reasons
 from omb_py.sweeps.batch import Job, node_count
 from omb_py.sweeps.folder import FAILURES, MISSING, Folder
-from omb_py.sweeps.jobs import JobRecord, read_record, said_of
+from omb_py.sweeps.jobs import JobRecord, read_record
 from omb_py.sweeps.points import Point
-from omb_py.sweeps.scheduler import Said
+from omb_py.sweeps.scheduler import Said, said_of
 
 COMPLETE, INCOMPLETE, UNDER_WAY, NO_ANSWER = 0, 1, 75, 69
 """Exit codes of `omb-py job status`."""

@@ -277,7 +277,7 @@ def test_each_scheduler_s_own_command_cancels(
 ) -> None:
     row = SCHEDULERS[name]
     monkeypatch.setattr(jobs, "CANCEL_SECONDS", 0.0)
-    monkeypatch.setattr(jobs, "said_of", lambda row, numbers, patience: {"1": Said("R")})
+    monkeypatch.setattr(jobs, "said_of", lambda row, numbers: {"1": Said("R")})
     sandbox.stand_in(row.cancel[0])
     recorded("1 mine submitted")
     told: list[str] = []

@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.core.errors import OmbError
-from omb_py.sweeps import jobs
-from omb_py.sweeps.jobs import said_of
-from omb_py.sweeps.scheduler import Said, Scheduler, clock_seconds
+from omb_py.sweeps import scheduler
+from omb_py.sweeps.scheduler import Said, Scheduler, clock_seconds, said_of
 from omb_py.sweeps.schedulers import SCHEDULERS
 
 # OpenPBS 20 and later: attributes are indented by blanks, what is too long goes on after a tab.
@@ -228,13 +227,11 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> Answers:
     """What commands print on both streams, and their exit codes, by the command's name."""
     found: Answers = {}
 
-    def ask(
-        scheduler: Scheduler, words: Sequence[str], patience: float
-    ) -> subprocess.CompletedProcess[str]:
+    def ask(scheduler: Scheduler, words: Sequence[str]) -> subprocess.CompletedProcess[str]:
         out, err, code = found.get(words[0], ("", "", 0))
         return subprocess.CompletedProcess(list(words), code, out, err)
 
-    monkeypatch.setattr(jobs, "ask", ask)
+    monkeypatch.setattr(scheduler, "ask", ask)
     return found
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from omb_py.cli import command
 from omb_py.core.errors import OmbError, UsageError
-from omb_py.sweeps import batch, jobs
+from omb_py.sweeps import batch, jobs, scheduler
 from omb_py.sweeps.batch import Job
 from omb_py.sweeps.files import locked
 from omb_py.sweeps.folder import Folder
@@ -97,7 +97,7 @@ def site(
         for name in names | {*row.node_count_variables, row.host_file_variable or "NOTHING"}:
             monkeypatch.delenv(name, raising=False)
     sandbox.enter(monkeypatch)
-    monkeypatch.setattr(jobs, "RETRY_AFTER", (0.0, 0.0))
+    monkeypatch.setattr(scheduler, "RETRY_AFTER", (0.0, 0.0))
     return Site(sandbox, capsys)
 
 
@@ -172,7 +172,7 @@ def test_torque_tells_a_node_without_its_commands(
 def test_without_an_answer_the_script_s_walltime_holds_and_it_says_so(
     answer: str, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jobs, "IN_JOB_SECONDS", 0.2)
+    monkeypatch.setattr(scheduler, "IN_JOB_SECONDS", 0.2)
     site.prepare("pbs")
     site.sandbox.stand_in("qstat", answer)
     assert site.begin(elapsed=3) == 0
@@ -249,7 +249,7 @@ def test_a_server_that_is_away_for_a_moment_ends_no_chain(site: Site) -> None:
 
 
 def test_a_hanging_submission_is_not_repeated(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jobs, "IN_JOB_SECONDS", 1.0)
+    monkeypatch.setattr(scheduler, "IN_JOB_SECONDS", 1.0)
     site.prepare("pbs")
     site.sandbox.stand_in("qsub", "sleep 30")
     assert site.go_on() == 75
