@@ -6,7 +6,6 @@ import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from omb_py.core.errors import OmbError
 from omb_py.core.text.tables import Sheet, on_console
@@ -65,53 +64,53 @@ def status(job: Job) -> SweepStatus:
         trouble = str(error)
     under_way = [one for one in asked if scheduler.is_active(said.get(one.number))]
     shown |= {one.script: one for one in under_way}
-    missing = {point.name: len(folder.missing(point)) for point in points}
-    there = {point.name: folder.there(point) for point in points}
+    missing = {point: len(folder.missing(point)) for point in points}
+    there = {point: folder.there(point) for point in points}
 
     def of_script(name: str) -> ScriptStatus:
-        own = job.plan.on(node_count(job.sweep, name)).points
-        one = shown.get(name)
-        state, why = described(
-            one, said.get(one.number) if one else None, one in under_way, bool(trouble)
-        )
+        own, one = job.plan.on(node_count(job.sweep, name)), shown.get(name)
         return ScriptStatus(
-            script=name,
-            rows=sum(there[point.name] for point in own),
-            planned=sum(point.rows for point in own),
-            missing=sum(missing[point.name] for point in own),
-            job=one.number if one else None,
-            state=state,
-            why=why,
+            name,
+            sum(there[point] for point in own.points),
+            own.rows,
+            sum(missing[point] for point in own.points),
+            one.number if one else None,
+            *described(one, said.get(one.number) if one else None, one in under_way, trouble),
         )
 
-    names = dict.fromkeys([*sorted(path.stem for path in job.script.parent.glob("*.sh")), *shown])
-    states = {point.name: folder.state(point) for point in points}
-    failed = [
-        point
-        for point in points
-        if missing[point.name] and states[point.name].outcome in (*FAILURES, MISSING)
-    ]
-    never = [point for point in points if states[point.name].given_up]
-    left = [point for point in points if missing[point.name]]
+    left = [point for point in points if missing[point]]
+    failed = [one for one in left if folder.state(one).outcome in (*FAILURES, MISSING)]
+    never = [point for point in points if folder.state(point).given_up]
     rows = sum(there.values())
-    next_step, code = what_next(job, left, rows, under_way, list(shown), trouble)
+    command = shlex.join(to_go_on(job, left, list(shown)))
+    following = f"no job waits or runs; to go on: {command}", INCOMPLETE
+    if not left and rows:
+        following = f"complete: {job.show_command}", COMPLETE
+    elif not left:
+        following = "nothing can be measured here: mend the reasons above", INCOMPLETE
+    elif under_way:
+        noun = "job" if len(under_way) == 1 else "jobs"
+        numbers = ", ".join(one.number for one in under_way)
+        following = f"wait for the end of {noun} {numbers}", UNDER_WAY
+    elif trouble:
+        following = f"ask again later: {trouble}", NO_ANSWER
+    names = dict.fromkeys([*sorted(path.stem for path in job.script.parent.glob("*.sh")), *shown])
     return SweepStatus(
-        folder=str(job.root),
-        rows=rows,
-        planned=sum(point.rows for point in points),
-        missing=sum(missing.values()),
-        scripts=tuple(map(of_script, names)),
-        failures=(
+        str(job.root),
+        rows,
+        job.plan.rows,
+        sum(missing.values()),
+        tuple(map(of_script, names)),
+        (
             *reasons.lines(folder, failed, "failed"),
             *reasons.lines(folder, never, "cannot be measured here"),
         ),
-        next=next_step,
-        exit_code=code,
+        *following,
     )
 
 
 def described(
-    one: JobRecord | None, said: Said | None, is_active: bool, no_answer: bool
+    one: JobRecord | None, said: Said | None, is_active: bool, trouble: str
 ) -> tuple[str, str]:
     """The scheduler's word for a job, and why: in the scheduler's words and as recorded."""
     if one is None:
@@ -122,32 +121,9 @@ def described(
     if one.exit_code is not None:
         signal = " after a signal" if one.signalled else ""
         why.append(f"its script ended with exit code {one.exit_code}{signal}")
-    elif not is_active and not no_answer:
+    elif not is_active and not trouble:
         why.append("its script was killed" if one.began else "its script did not begin")
-    return said.word if said else "no answer" if no_answer else "not known", "; ".join(why)
-
-
-def what_next(
-    job: Job,
-    left: Sequence[Point],
-    rows: int,
-    under_way: Sequence[JobRecord],
-    submitted: Sequence[str],
-    trouble: str,
-) -> tuple[str, int]:
-    """What to do about the points that are ``left``, in one sentence, and the exit code."""
-    if not left and rows:
-        return f"complete: {job.show_command}", COMPLETE
-    if not left:
-        return "nothing can be measured here: mend the reasons above", INCOMPLETE
-    if under_way:
-        noun = "job" if len(under_way) == 1 else "jobs"
-        return f"wait for the end of {noun} {', '.join(one.number for one in under_way)}", UNDER_WAY
-    if trouble:
-        return f"ask again later: {trouble}", NO_ANSWER
-    return f"no job waits or runs; to go on: {shlex.join(to_go_on(job, left, submitted))}", (
-        INCOMPLETE
-    )
+    return said.word if said else "no answer" if trouble else "not known", "; ".join(why)
 
 
 def to_go_on(job: Job, points: Sequence[Point], submitted: Sequence[str]) -> list[str]:
@@ -155,15 +131,14 @@ def to_go_on(job: Job, points: Sequence[Point], submitted: Sequence[str]) -> lis
 
     That is the scripts as they are, those ``submitted`` last first, where they measure all.
     """
-    left, paths = {point.nodes for point in points}, list[Path]()
+    left, paths = {point.nodes for point in points}, list[str]()
     for name in reversed(submitted):
         path, nodes = job.script.with_name(f"{name}.sh"), node_count(job.sweep, name)
         its = left if nodes is None else left & {nodes}
         if its and path.is_file():
-            paths.append(path)
+            paths.append(str(path))
             left = left - its
-    words = job.words if left else map(str, paths)
-    return ["omb-py", "job", "submit", *words]
+    return ["omb-py", "job", "submit", *(job.words if left else paths)]
 
 
 def show(found: SweepStatus, scheduler: str) -> None:
@@ -177,5 +152,4 @@ def show(found: SweepStatus, scheduler: str) -> None:
     ]
     heads = ("script", "rows", "job", f"{scheduler} says", "why")
     on_console([Sheet(title, heads, tuple(rows), left=len(heads))], (), sys.stdout)
-    for line in (*found.failures, found.next):
-        print(line)
+    print(*found.failures, found.next, sep="\n")
