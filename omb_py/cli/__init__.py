@@ -54,10 +54,6 @@ class LazyGroup(click.Group):
         """The command called ``name``; raises `UsageError` when there is none."""
         raise NotImplementedError
 
-    def names(self) -> dict[str, str]:
-        """The names that a shell can complete, each with a word on it."""
-        raise NotImplementedError
-
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
         found = self.find(cmd_name)
         if IS_COMPLETING:
@@ -69,7 +65,8 @@ class LazyGroup(click.Group):
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
         from omb_py.cli.completion import complete
 
-        return complete(self, self.names(), ctx, incomplete)
+        names = complete(self.list_commands(ctx), ctx, incomplete)
+        return [*names, *click.Command.shell_complete(self, ctx, incomplete)]
 
 
 class Commands(LazyGroup):
@@ -81,14 +78,6 @@ class Commands(LazyGroup):
 
         names = [benchmark.name for benchmark in all_benchmarks()]
         return [*names, *APPLICATIONS.names(), *LAZY_COMMANDS, *sorted(self.commands)]
-
-    def names(self) -> dict[str, str]:
-        from omb_py.apps import APPLICATIONS
-        from omb_py.cli.completion import measured
-
-        others = {"list": "", "info": "", "completion": ""}
-        commands = {name: heading for heading, names in COMMANDS.items() for name in names}
-        return measured() | dict.fromkeys(APPLICATIONS.names(), "application") | commands | others
 
     def find(self, name: str) -> click.Command:
         if name in self.commands:
@@ -180,9 +169,6 @@ def info_command(for_issue: bool, names: bool) -> None:
 PROGRAM = "osu_"
 """What the names of native OMB's programs begin with."""
 
-UNPLANNED = ("start-up", "fault tolerance")
-"""Families of benchmarks whose calls no binding makes."""
-
 
 class OverheadCommands(LazyGroup):
     """One command for each benchmark."""
@@ -191,11 +177,6 @@ class OverheadCommands(LazyGroup):
         from omb_py.benchmarks import all_benchmarks
 
         return [benchmark.name for benchmark in all_benchmarks() if benchmark.planned]
-
-    def names(self) -> dict[str, str]:
-        from omb_py.cli.completion import measured
-
-        return {name: family for name, family in measured().items() if family not in UNPLANNED}
 
     def find(self, name: str) -> click.Command:
         from omb_py.benchmarks import find_benchmark

@@ -8,16 +8,17 @@ files, and the names of commands without loading one.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import click
 from click.shell_completion import CompletionItem, get_completion_class
 
 from omb_py.core.errors import UsageError
-from omb_py.options.types import Graphs, Parameter
+from omb_py.options.types import Graphs
 
 VARIABLE = "_OMB_PY_COMPLETE"
 """The environment variable by which click's scripts ask for completions."""
@@ -46,87 +47,37 @@ def command(shell: str, debug: bool) -> None:
     click.echo(kind(group, {}, "omb-py", VARIABLE).source())
 
 
-class Names(Parameter):
-    """A value that is one of some names, or several of them separated by commas.
+def names_of(parameter: click.Parameter, command: str) -> Sequence[str] | None:
+    """What a parameter of a command can be, where that is a name of ours; nothing is loaded."""
+    if parameter.name == "buffer":
+        from omb_py.buffers import BUFFERS
 
-    ``names`` gives them for a command's name.
-    """
+        return BUFFERS.names()
+    if parameter.name in ("binding", "bindings"):
+        from omb_py.bindings import BINDINGS
 
-    name = "name"
+        return BINDINGS.names()
+    if parameter.name == "algorithm":
+        from omb_py.benchmarks.algorithms import words
 
-    def __init__(self, names: Callable[[str], Iterable[str]]) -> None:
-        self._names = names
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        return value
-
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
-        before, comma, begun = incomplete.rpartition(",")
-        return [
-            CompletionItem(f"{before}{comma}{name}")
-            for name in self._names(ctx.command.name or "")
-            if name.startswith(begun)
-        ]
+        return words(command)
+    if parameter.name in ("sweep", "config"):
+        return configurations("sweeps")
+    if parameter.name == "machine" or (command, parameter.name) == ("show", "name"):
+        return configurations("machines")
+    return Graphs.kinds if parameter.name == "graph" else None
 
 
-def buffers(command: str) -> list[str]:
-    """The names of buffers, none of which is loaded."""
-    from omb_py.buffers import BUFFERS
-
-    return BUFFERS.names()
-
-
-def bindings(command: str) -> list[str]:
-    """The names of bindings, none of which is loaded."""
-    from omb_py.bindings import BINDINGS
-
-    return BINDINGS.names()
-
-
-def own_algorithms(command: str) -> Sequence[str]:
-    """The algorithms of a benchmark that are made of point-to-point messages."""
-    from omb_py.benchmarks.algorithms import words
-
-    return words(command)
-
-
-def sweeps(command: str) -> list[str]:
-    """The sweeps that come with omb-py, then those in this folder."""
+def configurations(kind: str) -> list[str]:
+    """The sweeps or machines that come with omb-py, then those in this folder."""
     from omb_py.sweeps import catalog
 
-    return [*catalog.names("sweeps"), *configurations(of_sweeps=True)]
-
-
-def machines(command: str) -> list[str]:
-    """The machines that come with omb-py, then those in this folder."""
-    from omb_py.sweeps import catalog
-
-    return [*catalog.names("machines"), *configurations(of_sweeps=False)]
-
-
-def configurations(of_sweeps: bool) -> list[str]:
-    """The TOML files of this folder that plan experiments, or all others."""
-    found = []
+    found = catalog.names(kind)
     for path in sorted(Path().glob("*.toml")):
         with suppress(OSError):
-            if (b"[[experiments]]" in path.read_bytes()) == of_sweeps:
+            if (b"[[experiments]]" in path.read_bytes()) == (kind == "sweeps"):
                 found.append(path.name)
     return found
-
-
-VALUES: Mapping[str, Callable[[str], Iterable[str]]] = {
-    "algorithm": own_algorithms,
-    "buffer": buffers,
-    "binding": bindings,
-    "bindings": bindings,
-    "graph": lambda _: Graphs.kinds,
-    "machine": machines,
-    "sweep": sweeps,
-    "config": sweeps,
-}
-"""The values of parameters, by the parameters' names."""
 
 
 def join_words() -> None:
@@ -140,36 +91,21 @@ def join_words() -> None:
 
 
 def prepare(command: click.Command) -> click.Command:
-    """Give the parameters of a command, and of a group's commands, types that can be completed."""
+    """Let the parameters of a command, and of a group's commands, be completed."""
     if isinstance(command, click.Group):
         for member in command.commands.values():
             prepare(member)
     for parameter in command.params:
-        words = {*(parameter.metavar or "").replace("|", " ").replace("...", "").split()}
-        words = {word.strip("[]…").partition(".")[0] for word in words}
-        if parameter.name in VALUES:
-            parameter.type = Names(VALUES[parameter.name])
-        elif (command.name, parameter.name) == ("show", "name"):
-            parameter.type = Names(machines)
+        words = set(re.findall("[A-Z]+", parameter.metavar or ""))
+        names = names_of(parameter, command.name or "")
+        if names is not None:
+            setattr(parameter, "shell_complete", partial(complete, names))  # noqa: B010
         elif parameter.type in (click.STRING, click.UNPROCESSED) and words & {*FILES, *FOLDERS}:
             parameter.type = click.Path(file_okay=not words <= FOLDERS)
     return command
 
 
-def measured() -> dict[str, str]:
-    """The names of benchmarks, each with its family."""
-    from omb_py.benchmarks import all_benchmarks
-
-    return {one.name: one.family for one in all_benchmarks()}
-
-
-def complete(
-    group: click.Group, names: Mapping[str, str], ctx: click.Context, incomplete: str
-) -> list[CompletionItem]:
-    """What completes the name of a group's command: of ``names``, each with a word on it."""
-    items = [
-        CompletionItem(name, help=text or None)
-        for name, text in names.items()
-        if name.startswith(incomplete)
-    ]
-    return [*items, *click.Command.shell_complete(group, ctx, incomplete)]
+def complete(names: Iterable[str], ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+    """The names that complete a value, or the last of several that are separated by commas."""
+    before, comma, begun = incomplete.rpartition(",")
+    return [CompletionItem(f"{before}{comma}{name}") for name in names if name.startswith(begun)]
