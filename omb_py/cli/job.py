@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Callable
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -34,11 +35,13 @@ def options(*chosen: Callable[[Function], Function]) -> Callable[[Function], Fun
     return decorate
 
 
-MACHINE = click.option(
+machine_option = partial(
+    click.option,
     "--machine",
     metavar="MACHINE",
     help="Machine to run on: one of omb-py machine list, or a .toml file (see omb-py machine new).",
 )
+MACHINE = machine_option()
 FOLDER = click.option(
     "--folder",
     metavar="FOLDER",

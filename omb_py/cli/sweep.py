@@ -7,8 +7,9 @@ from pathlib import Path
 
 import click
 
+from omb_py.cli.job import FOLDER, PROFILE, machine_option
 from omb_py.core.errors import needing
-from omb_py.options.types import NewFolder, WholeNumber
+from omb_py.options.types import WholeNumber
 
 
 def seconds_of(ctx: click.Context, parameter: click.Parameter, text: str | None) -> float | None:
@@ -25,20 +26,9 @@ def seconds_of(ctx: click.Context, parameter: click.Parameter, text: str | None)
 
 @click.command("sweep", context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("config", metavar="SWEEP")
-@click.option(
-    "--machine",
-    default="local",
-    show_default=True,
-    metavar="MACHINE",
-    help="Machine to run on: one of omb-py machine list, or a .toml file (see omb-py machine new).",
-)
+@machine_option(default="local", show_default=True)
 @click.option("--queue", help="Queue of the machine, whose limits on nodes apply.")
-@click.option(
-    "--folder",
-    metavar="FOLDER",
-    type=NewFolder(),
-    help="Folder of all results; by default sweeps/SWEEP-MACHINE.",
-)
+@FOLDER
 @click.option("--dry-run", is_flag=True, help="Show the plan and how long it may take.")
 @click.option("--commands", is_flag=True, help="With --dry-run, also the command lines.")
 @click.option("--nodes", type=WholeNumber(min=1), help="Only points on this number of nodes.")
@@ -48,11 +38,7 @@ def seconds_of(ctx: click.Context, parameter: click.Parameter, text: str | None)
     metavar="DURATION",
     help="Stop after DURATION, as in 25m; exit code 75 if there is more to do.",
 )
-@click.option(
-    "--profile",
-    is_flag=True,
-    help="Profile applications by the library in MPITRACE, or else by omb-py's recorder.",
-)
+@PROFILE
 @click.option("--mix", is_flag=True, help="Add rows of another MPI library or version.")
 @click.option("--debug", is_flag=True, help="Show tracebacks of errors.")
 def command(

@@ -138,7 +138,7 @@ class Job:
     def title(self) -> str:
         """The job's name for the scheduler: at most 15 characters, the first of them a letter."""
         part = "" if self.nodes is None else f"-{self.nodes}n"
-        name = self.sweep.name if self.sweep.name[0].isalpha() else f"s{self.sweep.name}"
+        name = self.sweep.name if self.sweep.name[:1].isalpha() else f"s{self.sweep.name}"
         return f"{name[: LONGEST_TITLE - len(part)]}{part}"
 
     @property

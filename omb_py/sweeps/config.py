@@ -24,7 +24,7 @@ from omb_py.sweeps.field_types import (
     distinct,
 )
 from omb_py.sweeps.targets import APPLICATION, families, target
-from omb_py.sweeps.toml import Strict, suggestion
+from omb_py.sweeps.toml import Strict, known
 
 EVERYTHING = "all"
 
@@ -41,10 +41,8 @@ def benchmark(name: str) -> str:
 
 def member(registry: Registry, name: str) -> str:
     """A member of an axis, under the name the suite knows it by."""
-    names = registry.names()
-    if name.replace("-", "_") not in names:
-        raise ValueError(f"unknown {registry.kind} {name!r}{suggestion(name, names)}")
-    return name
+    spelt = {one.replace("_", "-") for one in registry.names()} & {name}
+    return known(name, [*registry.names(), *spelt], registry.kind)
 
 
 def join(value: object) -> object:
@@ -66,10 +64,7 @@ def sizes(text: str) -> str:
 
 def algorithm(word: str) -> str:
     """A word that some library knows an algorithm by, or ``default``."""
-    words = sorted(all_words())
-    if word not in words:
-        raise ValueError(f"unknown algorithm {word!r}{suggestion(word, words)}")
-    return word
+    return known(word, sorted(all_words()), "algorithm")
 
 
 def words_of(name: str, function: str | None = None) -> set[str]:

@@ -26,7 +26,7 @@ from omb_py.sweeps.field_types import (
 from omb_py.sweeps.launchers import AUTO, BINDINGS, LAUNCHERS
 from omb_py.sweeps.scheduler import Scheduler
 from omb_py.sweeps.schedulers import SCHEDULERS
-from omb_py.sweeps.toml import Strict, suggestion
+from omb_py.sweeps.toml import Strict, known, suggestion
 
 NO_SCHEDULER = "none"
 
@@ -175,22 +175,18 @@ class Machine(Strict):
     job: JobSettings = JobSettings()
     """What jobs ask the scheduler for, in a table `[job]`."""
 
-    @field_validator("scheduler")
+    @field_validator("scheduler", "launcher")
     @classmethod
-    def _scheduler(cls, value: str) -> str:
-        return is_known(value, [NO_SCHEDULER, *SCHEDULERS])
-
-    @field_validator("launcher")
-    @classmethod
-    def _launcher(cls, value: str) -> str:
-        return is_known(value, [AUTO, *LAUNCHERS])
+    def _row(cls, value: str, field: ValidationInfo) -> str:
+        rows = {"scheduler": (NO_SCHEDULER, *SCHEDULERS), "launcher": (AUTO, *LAUNCHERS)}
+        return known(value, rows[str(field.field_name)])
 
     @field_validator("scheduler_commands")
     @classmethod
     def _commands(cls, value: dict[str, str], others: ValidationInfo) -> dict[str, str]:
         row = SCHEDULERS.get(others.data.get("scheduler", NO_SCHEDULER))
         for name in value:
-            is_known(name, sorted(row.commands) if row else [])
+            known(name, sorted(row.commands) if row else ())
         return value
 
     @field_validator("profile")
@@ -286,10 +282,3 @@ class Machine(Strict):
 def span(low: int, high: int) -> str:
     """Numbers from one to another."""
     return str(low) if low == high else f"{low} to {high}"
-
-
-def is_known(value: str, names: list[str]) -> str:
-    """The value if it is one of ``names``; raises `ValueError` with a suggestion otherwise."""
-    if value not in names:
-        raise ValueError(f"unknown {value!r}{suggestion(value, names)}")
-    return value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import dropwhile
 from pathlib import Path
@@ -124,18 +124,16 @@ PROCESS = re.compile(r"\bpid[ :=#]*\d+|(?<=-)\d+(?=@)|(?<=\w:)\d+(?=\])", re.IGN
 """The number of a process: ``PID 12``, ``[prterun-n1-12@1,0]``, ``[n1:12]``."""
 
 
-def reasons(
-    folder: Folder, points: Sequence[Point], since: Callable[[Point], str] = lambda point: ""
-) -> list[Reason]:
+def reasons(folder: Folder, points: Sequence[Point], since: str = "") -> list[Reason]:
     """The messages of points, those of most points first, alike but for numbers of processes.
 
-    ``since`` is when a point's last job began, as in `Attempt.started`.
+    ``since`` is when this start of the sweep began, as in `Attempt.started`.
     """
     alike: dict[tuple[str, bool], list[tuple[str, Point]]] = {}
     for point in points:
         last = folder.state(point).last
         said = (last.said if last else "") or "no word of why"
-        earlier = last is not None and last.started < since(point)
+        earlier = last is not None and last.started < since
         alike.setdefault((PROCESS.sub("", said), earlier), []).append((said, point))
     several = sorted(alike.items(), key=lambda item: -len(item[1]))
     return [
@@ -145,14 +143,11 @@ def reasons(
 
 
 def lines(folder: Folder, points: Sequence[Point], what: str, since: str = "") -> Iterator[str]:
-    """Name points, gathered by their messages; nothing for no points.
-
-    ``since`` is when this start of the sweep began, as in `Attempt.started`.
-    """
+    """Name points, gathered by their messages as `reasons` are; nothing for no points."""
     if not points:
         return
     yield f"{count(len(points), 'point')} {what}:"
-    found = reasons(folder, points, lambda point: since)
+    found = reasons(folder, points, since)
     yield from (f"  {reason}" for reason in found[:MAX_LISTED])
     if len(found) > MAX_LISTED:
         yield f"  and {len(found) - MAX_LISTED} other reasons, in {folder.root}/state"

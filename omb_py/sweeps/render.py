@@ -39,20 +39,14 @@ def script(job: Job) -> str:
     template = environment(scheduler).get_template(f"{job.machine.scheduler}.sh.j2")
     modules = job.machine.modules or job.machine.module_paths
     text = template.render(
+        job=job,
         machine=job.machine,
         settings=settings,
         nodes=job.size,
-        only_nodes=job.nodes,
-        name=job.name,
         title=job.title,
-        folder=job.root,
-        other_folder=job.folder,
         headline=headline(job),
-        command=job.command,
         options=on_command_line(job),
-        sweep_word=job.sweep_word,
         machine_words=machine_words(job),
-        library=job.library,
         seconds=seconds,
         login=Safe(" -l" if modules else ""),
         own_venv=job.machine.virtual_environment != DEFAULT_VENV,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin
 
@@ -124,6 +124,13 @@ def suggestion(word: str, allowed: list[str]) -> str:
     near = nearest(word, allowed)
     meant = f"; did you mean {near[0]!r}?" if near else ""
     return f"{meant} (known: {', '.join(allowed)})"
+
+
+def known(word: str, names: Iterable[str], kind: str = "") -> str:
+    """The word if it is one of ``names``; raises `ValueError` with a suggestion otherwise."""
+    if word not in (there := list(names)):
+        raise ValueError(f"unknown {f'{kind} ' if kind else ''}{word!r}{suggestion(word, there)}")
+    return word
 
 
 def table_of(model: type[BaseModel], place: Key) -> str:

@@ -200,7 +200,7 @@ def test_reasons_are_alike_but_for_numbers_of_processes(tmp_path: Path) -> None:
         stopped = attempt("2026-11-22T22:00:00Z", "", STOPPED)
         folder.note(point, State(attempts=(ended, stopped)))
     folder.note(points[3], State(attempts=(attempt("2026-11-22T21:00:00Z", "no memory"),)))
-    found = reasons(folder, points, lambda point: "2026-11-22T20:30:00Z")
+    found = reasons(folder, points, "2026-11-22T20:30:00Z")
     assert [(reason.earlier, len(reason.points)) for reason in found] == [
         (True, 2),
         (False, 1),
