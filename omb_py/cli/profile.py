@@ -125,13 +125,6 @@ def settings_of(values: dict[str, Any]) -> Settings:
     for path in timelines:
         if not path.endswith(TIMELINES):
             raise UsageError(f"--timeline {path}: name a file that ends in .json or .json.gz")
-    if values["intercept"] == "pmpi":
-        for option in ("call_sites", "cpu_time"):
-            if values[option]:
-                raise UsageError(
-                    f"--{option.replace('_', '-')} is seen from Python alone: leave out "
-                    "--intercept pmpi"
-                )
     wanted = events or (EVENTS if timelines else 0)
     return Settings(
         folder=values["folder"],

@@ -332,7 +332,6 @@ def running_rank(folder: Path, rank: int) -> int:
         (["nothing.py"], "there is no program nothing.py"),
         (["sh"], "is no Python program"),
         (["--timeline", "t.txt", "a.py"], "name a file that ends in .json"),
-        (["--intercept", "pmpi", "--cpu-time", "a.py"], "--cpu-time is seen from Python alone"),
         (["--folder", "/proc/nowhere", OBSERVED, "file"], "/proc/nowhere"),
         (["--nonsense", "a.py"], "nonsense"),
     ],

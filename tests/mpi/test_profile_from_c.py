@@ -105,6 +105,61 @@ def test_every_call_is_counted_with_its_bytes(profiled: Profiled, tmp_path: Path
         assert times["ns"].sum() < record.elapsed_s * 1e9
 
 
+LINES = """
+import threading
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+peer = 1 - comm.rank
+def exchange(comm, times):
+    for _ in range(times):
+        received = comm.irecv(source=peer)
+        comm.send("x" * 10, peer)
+        received.wait()
+def together(comm):
+    comm.Barrier()
+copy = comm.Dup()
+thread = threading.Thread(target=exchange, args=(copy, 100))
+thread.start()
+exchange(comm, 30)
+thread.join()
+for _ in range(7):
+    together(
+        comm
+    )
+eval("comm.Barrier()")
+"""
+
+
+def sites_of(record: Record) -> dict[tuple[str, str], int]:
+    """Calls by routine and what follows the name of the program's file in a line of it."""
+    found: Counter[tuple[str, str]] = Counter()
+    for cell in record.cells:
+        site = record.name(int(cell["site"])).rpartition("program.py:")[2]
+        found[record.name(int(cell["routine"])), site] += int(cell["calls"])
+    return dict(found)
+
+
+def test_every_call_has_the_line_that_made_it(profiled: Profiled) -> None:
+    job, found = profiled(2, LINES, "--call-sites")
+    assert job.code == 0, job.err
+    for record in found:
+        sites = sites_of(record)
+        assert sites["MPI_Send", "9 exchange"] == 130
+        assert sites["MPI_Barrier", "12 together"] == 7
+        assert sites["MPI_Barrier", "<string>:1 <module>"] == 1
+        assert sites["MPI_Comm_dup", "13 <module>"] == 1
+        assert {site for routine, site in sites if routine == "MPI_Send"} == {"9 exchange"}
+        assert record.header["names_lost"] == 0
+
+
+def test_cpu_time_outside_mpi_is_that_of_the_program(profiled: Profiled) -> None:
+    program = "from mpi4py import MPI\nsum(range(3_000_000))\nMPI.COMM_WORLD.Barrier()\n"
+    job, found = profiled(2, program, "--cpu-time")
+    assert job.code == 0, job.err
+    for record in found:
+        assert 0 < record.header["outside_ns"] <= record.header["thread_ns"]
+
+
 def test_the_messages_of_a_timeline_match_on_both_sides(profiled: Profiled) -> None:
     job, found = profiled(2, PROGRAM.read_text(), "--timeline", "timeline.json")
     assert job.code == 0, job.err

@@ -51,6 +51,10 @@ class Backend(ABC):
         """Record into a file from now on; ``world`` is the communicator of all ranks."""
 
     @abstractmethod
+    def inside_ns(self) -> int:
+        """The CPU time of the thread within MPI, where it is measured."""
+
+    @abstractmethod
     def pause(self) -> None:
         """Record nothing until `resume`."""
 
@@ -85,6 +89,9 @@ class PythonBackend(Backend):
         self._substitution.install_objects()
         annotation.attach(self.recorder)
 
+    def inside_ns(self) -> int:
+        return 0 if self.recorder is None else self.recorder.inside_ns
+
     def pause(self) -> None:
         if self.recorder is not None:
             self.recorder.pause()
@@ -99,10 +106,11 @@ class CBackend(Backend):
 
     number = C
 
-    def __init__(self) -> None:
+    def __init__(self, settings: Settings) -> None:
         """Compile the library; raises `UsageError` where that cannot be done."""
         from omb_py.tracing.recorder import interception
 
+        self._settings = settings
         self._library = interception.library()
 
     def before(self) -> None:
@@ -116,8 +124,11 @@ class CBackend(Backend):
         self._calls = CRecorder()
 
     def attach(self, file: RecordFile, world: Any) -> None:
-        self._calls.open(file)
+        self._calls.open(file, self._settings.sites, self._settings.cpu_time)
         annotation.attach(self._calls)
+
+    def inside_ns(self) -> int:
+        return self._calls.inside_ns()
 
     def pause(self) -> None:
         self._calls.pause()

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 CORE = (
     "recorder.c",
+    "recorder_sites.c",
     "recorder_objects.c",
     "recorder_calls.c",
     "recorder_requests.c",
@@ -48,8 +49,8 @@ WITHOUT = "profile without --intercept pmpi, which needs no compiler"
 
 C_TYPES = {"i": "int32_t {}", "q": "int64_t {}", "d": "double {}", "64s": "char {}[64]"}
 INCLUDES = (
-    "errno fcntl inttypes mpi pthread sched stdbool stddef stdint stdio stdlib string sys/mman "
-    "sys/stat time unistd"
+    "dlfcn errno fcntl inttypes mpi pthread sched stdbool stddef stdint stdio stdlib string "
+    "sys/mman sys/stat time unistd"
 ).split()
 
 

@@ -52,11 +52,14 @@ class CRecorder:
         self._name.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
         self._event = self._library.omb_py_event
         self._event.argtypes = [ctypes.c_char_p]
+        self._inside_ns = self._library.omb_py_inside_ns
+        self._inside_ns.restype = ctypes.c_int64
         self._numbers = {"": 0}
 
-    def open(self, file: RecordFile) -> None:
+    def open(self, file: RecordFile, sites: bool = False, cpu_time: bool = False) -> None:
         """Record into a file from now on: names, cells and events are no longer Python's to write.
 
+        ``sites`` records lines of the program, ``cpu_time`` the CPU time of this thread within MPI.
         Raises `OmbError` where the file cannot be mapped, or calls do not come to the library.
         """
         if not self._library.omb_py_started():
@@ -64,10 +67,21 @@ class CRecorder:
                 "calls cannot be seen in C: mpi4py does not call MPI through our library; profile "
                 "without --intercept pmpi"
             )
+        if sites and not self._library.omb_py_sites():
+            raise OmbError(
+                "--call-sites needs Python's stable ABI of 3.10 or later, which this process has "
+                "not: leave it out"
+            )
+        if cpu_time:
+            self._library.omb_py_cpu_time()
         self._numbers = {"": 0}
         error = self._library.omb_py_open(os.fsencode(file.path))
         if error:
             raise OmbError(f"cannot map {file.path}: {os.strerror(error)}")
+
+    def inside_ns(self) -> int:
+        """The CPU time of the thread that opened the record, within MPI."""
+        return int(self._inside_ns())
 
     def pause(self) -> None:
         """Record nothing until `resume`."""

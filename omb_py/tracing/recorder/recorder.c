@@ -112,6 +112,7 @@ static char *names;
 static unsigned generation; /* counts records: numbers of names are those of one record */
 
 static struct table numbers = {.most = 1 << 17}; /* of names, by their hash */
+static void forget_lines(void);
 static struct table places = {.most = 1 << 14};  /* of cells, from 1 */
 static int64_t lines;
 
@@ -186,17 +187,18 @@ static inline int bin_of(int64_t nbytes)
     return 63 - __builtin_clzll((unsigned long long)(nbytes - 1));
 }
 
-static inline bool is_cell_of(const struct cell *cell, int routine, int comm, int peer, int bin)
+static inline bool is_cell_of(const struct cell *cell, int routine, int comm, int peer, int bin,
+                              int site)
 {
     return cell->routine == routine && cell->communicator == comm && cell->peer == peer &&
-           cell->bin == bin;
+           cell->bin == bin && cell->site == site;
 }
 
 /* The cell of calls that are alike, NULL when there is no room. Locked. */
-static struct cell *cell_of(int routine, int communicator, int peer, int bin)
+static struct cell *cell_of(int routine, int communicator, int peer, int bin, int site)
 {
     uint64_t a = (uint64_t)(uint32_t)routine << 32 | (uint32_t)communicator;
-    uint64_t b = (uint64_t)(uint32_t)peer << 32 | (uint32_t)bin;
+    uint64_t b = (uint64_t)(uint32_t)peer << 32 | (uint32_t)site << 8 | (uint8_t)bin;
     int64_t *place = find(&places, a, b);
     if (place)
         return &cells[*place - 1];
@@ -204,7 +206,7 @@ static struct cell *cell_of(int routine, int communicator, int peer, int bin)
     if (used >= header->cells_capacity || !add(&places, a, b, used + 1))
         return NULL;
     struct cell *cell = &cells[used];
-    *cell = (struct cell){routine, communicator, peer, bin, .least_ns = INT64_MAX};
+    *cell = (struct cell){routine, communicator, peer, bin, site, .least_ns = INT64_MAX};
     __atomic_store_n(&header->cells_used, used + 1, __ATOMIC_RELEASE);
     return cell;
 }
@@ -229,6 +231,7 @@ static void forget_record(void)
     timeline = false;
     clear(&numbers);
     clear(&places);
+    forget_lines();
 }
 
 /* What Python calls. */

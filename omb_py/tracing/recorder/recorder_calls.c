@@ -16,7 +16,32 @@ struct call {
     bool own_status;
     struct half half, second;
     int64_t request, began, ended;
+    int64_t cpu_began; /* 0: not measured */
 };
+
+static bool with_cpu_time;
+static pthread_t recorder; /* the thread whose CPU time is measured */
+static int64_t inside_cpu; /* ns of it within MPI */
+
+static inline int64_t cpu_now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
+}
+
+/* Measure the CPU time of this thread within MPI from now on. */
+void omb_py_cpu_time(void)
+{
+    recorder = pthread_self();
+    inside_cpu = 0;
+    with_cpu_time = true;
+}
+
+int64_t omb_py_inside_ns(void)
+{
+    return inside_cpu;
+}
 
 static struct table sequences = {.most = 1 << 18};
 static unsigned sequences_of; /* generation */
@@ -256,11 +281,11 @@ static inline int number_when_started(struct routine *routine)
 
 /* Add a call to its cell, which may be the one of a call before. Locked. */
 static struct cell *count_call(struct cell *cell, int number, int communicator, int peer,
-                               int64_t nbytes, int64_t spent)
+                               int64_t nbytes, int64_t spent, int site)
 {
     int bin = bin_of(nbytes);
-    if (!cell || !is_cell_of(cell, number, communicator, peer, bin))
-        cell = cell_of(number, communicator, peer, bin);
+    if (!cell || !is_cell_of(cell, number, communicator, peer, bin, site))
+        cell = cell_of(number, communicator, peer, bin, site);
     if (!cell) {
         header->cells_lost++;
         return NULL;
@@ -280,6 +305,7 @@ static inline void call_starts(struct call *call)
 {
     struct header *seen = header;
     int number = number_of_routine(call->routine);
+    call->cpu_began = with_cpu_time && pthread_equal(pthread_self(), recorder) ? cpu_now() : 0;
     call->began = now();
     if (seen) {
         seen->now_communicator = call->communicator;
@@ -293,6 +319,8 @@ static inline void call_starts(struct call *call)
 static inline void call_returns(struct call *call)
 {
     call->ended = now();
+    if (call->cpu_began)
+        inside_cpu += cpu_now() - call->cpu_began;
 }
 
 static void write_call(const struct call *call)
@@ -333,10 +361,11 @@ static inline void call_ends(struct call *call)
     }
     if (call->arrives && call->second.nbytes > 0)
         nbytes = call->second.nbytes + (nbytes > 0 ? nbytes : 0);
+    int line = site();
     lock();
     if (recording) {
         routine->last =
-            count_call(routine->last, routine->number, communicator, peer, nbytes, spent);
+            count_call(routine->last, routine->number, communicator, peer, nbytes, spent, line);
         if (timeline)
             write_call(call);
     }

@@ -302,6 +302,7 @@ COMPLETING_SOME(Testsome)
 static void start_requests(struct call *call, int count, const MPI_Request *array)
 {
     call->apart = true;
+    int line = site();
     for (int i = 0; i < count; i++) {
         lock();
         struct operation *operation = operation_of(KEY_OF(array[i]));
@@ -319,7 +320,7 @@ static void start_requests(struct call *call, int count, const MPI_Request *arra
             start_operation(operation, call->began, communicator);
             struct half *half = &operation->half;
             if (recording)
-                count_call(NULL, number, communicator, half->peer, half->nbytes, 0);
+                count_call(NULL, number, communicator, half->peer, half->nbytes, 0, line);
             if (!call->request)
                 call->request = operation->request;
             if (count == 1) {

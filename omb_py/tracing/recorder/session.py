@@ -97,7 +97,7 @@ class Session:
         if settings.level == "python":
             self.backend = PythonBackend(settings)
         else:
-            self.backend = CBackend()
+            self.backend = CBackend(settings)
         self._world: Any = None
         self._file: RecordFile | None = None
         self._publisher: Publisher | None = None
@@ -223,9 +223,7 @@ class Session:
         file.set("began", time.monotonic_ns())
         file.set("began_epoch", time.time_ns())
         self.backend.attach(file, world)
-        recorder = self.backend.recorder
-        inside = (lambda: recorder.inside_ns) if recorder and settings.cpu_time else None
-        self._publisher.start(inside)
+        self._publisher.start(self.backend.inside_ns if settings.cpu_time else None)
 
     def _library(self, module: ModuleType) -> dict[str, Any]:
         import mpi4py
