@@ -23,11 +23,6 @@ class OptionRule:
 
 OPTION_RULES = (
     OptionRule(
-        ("image",),
-        lambda training: training.model not in TRANSFORMERS,
-        "convolutional models",
-    ),
-    OptionRule(
         ("sample_time",), lambda training: training.layer_times == "work", "--layer-times work"
     ),
     OptionRule(

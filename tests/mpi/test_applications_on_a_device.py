@@ -16,9 +16,9 @@ ON_DEVICE = f"{QUICK} --buffer cupy"
 
 RESIDUAL = "train --model resnet --layers 8 --samples 12 --batch 8 --epochs 1"
 PIPELINES = [
-    f"{RESIDUAL} --strategy hybrid --schedule 1f1b --image 8",
+    f"{RESIDUAL} --strategy hybrid --schedule 1f1b",
     f"{RESIDUAL} --strategy hybrid --sample-time 0.1",
-    f"train --model mobilenet --image 32 --samples 4 --batch 4 --epochs 1 {QUICK}",
+    f"train --model mobilenet --samples 4 --batch 4 --epochs 1 {QUICK}",
 ]
 
 

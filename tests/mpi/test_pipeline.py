@@ -5,12 +5,11 @@ from __future__ import annotations
 import pytest
 
 from omb_py.apps.training import Training
-from omb_py.apps.training.architectures import tensors_of
+from omb_py.apps.training.networks import network
 from tests.helpers.battery import Battery, Line, line, refused
 
 QUICK = (
-    "--repeats 1 --warmup-repeats 0 --model resnet --layers 8 --image 8 --samples 80 --batch 24 "
-    "--epochs 2"
+    "--repeats 1 --warmup-repeats 0 --model resnet --layers 8 --samples 80 --batch 24 --epochs 2"
 )
 """Batches of 24 and a last one of 8, so that micro-batches are of several sizes. Stages end inside
 residual blocks, too."""
@@ -127,7 +126,7 @@ def test_pipelines_sum_up_a_stage_in_one_call_for_each_step(battery: Battery, li
     summed = parts["MPI_Allreduce"]
     assert summed["calls"] == STEPS
     assert summed["call_bytes"] == 4 * parts["Stage 0"]["value"]
-    whole = sum(tensor.elements for tensor in tensors_of(Training(model="resnet", layers=8)))
+    whole = network(Training(model="resnet", layers=8)).elements
     assert parts["Stage 0"]["value"] + parts["Stage 1"]["value"] == whole
 
 

@@ -1,7 +1,7 @@
 """Training of neural networks on many ranks: what `omb_py.apps.train` is made of.
 
-`Training` is what the user chooses. `architectures` are lists of `layers`, which `networks` cut
-into stages; `costs` say how long layers compute, and `computing` takes so long. `kernel` trains:
+`Training` is what the user chooses. `networks` are lists of layers, which are cut into stages;
+`costs` say how long layers compute, and `computing` takes so long. `kernel` trains:
 `stages` are the layers of one rank, `boundary` is what passes between them in the order of
 `passes`, and an `exchange` averages gradients over replicas as Horovod and DDP do it.
 """
@@ -54,7 +54,6 @@ class Training:
     batch: int = option(64, "Samples of a step, over all ranks.", minimum=1)
     epochs: int = option(3, "Passes over all samples; the first is reported separately.", minimum=1)
     layers: int = option(20, "Layers of resnet.", minimum=2)
-    image: int = option(0, "Side of the images, in pixels; 0: as published.", minimum=0)
     fusion: int = option(
         64 * MEBIBYTE,
         "Gradients are fused up to so many bytes; 0 sends each by itself.",

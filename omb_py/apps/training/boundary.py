@@ -8,7 +8,6 @@ from typing import Any
 from omb_py.apps.runtime.phases import Phase
 from omb_py.apps.runtime.team import Team
 from omb_py.apps.training.batches import Range
-from omb_py.apps.training.layers import Shape
 from omb_py.apps.training.stages import Stage
 from omb_py.bindings import BoundCall
 from omb_py.core.calls import Call, Slot
@@ -20,27 +19,27 @@ TAG = 200
 class Boundary:
     """A boundary seen from one stage: what goes to the other, and what comes from it.
 
-    There is an array for each of ``shapes``, with a row for each sample of a batch: inside a
-    residual block there are two, since what goes around its layers passes as well. Each stretch of
-    rows has sends and receives of its own, bound once. Sends do not block, so that two stages that
-    send to each other never wait for one another; `complete` waits for them.
+    There is an array for each of ``sizes``, with so many numbers for each sample of a batch: inside
+    a residual block there are two, since what goes around its layers passes as well. Each stretch
+    of rows has sends and receives of its own, bound once. Sends do not block, so that two stages
+    that send to each other never wait for one another; `complete` waits for them.
 
     Receiving counts as waiting: mostly it is, but the transfer is in it too.
     """
 
     def __init__(
-        self, team: Team, peer: int, shapes: Sequence[Shape], stretches: Iterable[Range]
+        self, team: Team, peer: int, sizes: Sequence[int], stretches: Iterable[Range]
     ) -> None:
         """Made on both ranks; ``stretches`` are where the rows of micro-batches begin and end."""
         stretches = list(stretches)
         rows = max((stop for _, stop in stretches), default=1)
-        self._outgoing = [team.array((rows, *shape)) for shape in shapes]
-        self._incoming = [team.array((rows, *shape)) for shape in shapes]
+        self._outgoing = [team.array((rows, size)) for size in sizes]
+        self._incoming = [team.array((rows, size)) for size in sizes]
         self._sends: dict[Range, tuple[BoundCall, BoundCall]] = {}
         self._receives: dict[Range, BoundCall] = {}
         self._under_way: list[BoundCall] = []
         for stretch in stretches:
-            cells = [Slot() for _ in shapes]
+            cells = [Slot() for _ in sizes]
             outgoing = [array.rows(*stretch).message() for array in self._outgoing]
             sends = [
                 Call("isend", (message,), peer=peer, tag=TAG, cell=cell)

@@ -10,8 +10,7 @@ from typing import Any
 
 from omb_py.apps.runtime.team import Team, alone, together
 from omb_py.apps.training import MILLISECOND, Training
-from omb_py.apps.training.layers import Layer
-from omb_py.apps.training.networks import Network, work_of
+from omb_py.apps.training.networks import Network
 from omb_py.core.errors import UsageError
 
 FORWARD = 1 / 3
@@ -48,8 +47,8 @@ def by_work(network: Network, seconds: float) -> list[Cost]:
     """The seconds of a sample, divided in proportion to the layers' multiplications."""
     unit = seconds / max(1, network.work)
     return [
-        Cost(FORWARD * unit * work_of(layer), (1 - FORWARD) * unit * work_of(layer))
-        for _, layer in network.layers
+        Cost(FORWARD * unit * layer.work, (1 - FORWARD) * unit * layer.work)
+        for layer in network.layers
     ]
 
 
@@ -71,16 +70,14 @@ def from_file(network: Network, path: str) -> list[Cost]:
             f"--layer-times {path} is no table of layers: its columns are layer, forward_ms and "
             "backward_ms, with numbers that are not negative"
         ) from None
-    learning = [
-        name for name, layer in network.layers if isinstance(layer, Layer) and layer.parameters
-    ]
+    learning = [layer.name for layer in network.layers if layer.tensors]
     for name in learning:
         if name not in rows:
             raise UsageError(
                 f"--layer-times {path} has no layer {name}: the network has {len(learning)} layers "
                 f"that learn, {learning[0]} to {learning[-1]}"
             )
-    return [rows.get(name, Cost()) for name, _ in network.layers]
+    return [rows.get(layer.name, Cost()) for layer in network.layers]
 
 
 def _read(row: dict[str, str]) -> Cost:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from math import prod
 from statistics import mean
 from time import perf_counter
 from typing import Any
@@ -17,11 +16,10 @@ from typing import Any
 from omb_py.apps import Detail, Kernel
 from omb_py.apps.runtime.phases import Phase
 from omb_py.apps.runtime.team import Team
-from omb_py.apps.training import MILLISECOND, TRANSFORMERS, Training
-from omb_py.apps.training.architectures import network, tensors_of
+from omb_py.apps.training import Training
 from omb_py.apps.training.batches import BatchShare, Range, batch_share, batches
 from omb_py.apps.training.boundary import Boundary
-from omb_py.apps.training.costs import FORWARD, Cost, layer_costs, of_stages
+from omb_py.apps.training.costs import layer_costs, of_stages
 from omb_py.apps.training.epochs import (
     EpochClock,
     Epochs,
@@ -30,7 +28,7 @@ from omb_py.apps.training.epochs import (
     first_training,
 )
 from omb_py.apps.training.exchange import GradientExchange
-from omb_py.apps.training.networks import Network, elements
+from omb_py.apps.training.networks import Network, network
 from omb_py.apps.training.passes import SCHEDULES, bubble, under_way
 from omb_py.apps.training.stages import Stage
 from omb_py.core.errors import UsageError
@@ -106,19 +104,13 @@ class TrainingKernel(Kernel[Training]):
     def _make_stage(self) -> Stage:
         """This rank's layers."""
         team, training = self.team, self.problem
-        if training.model in TRANSFORMERS:
-            shapes = [(tensor.name, tensor.shape) for tensor in tensors_of(training)]
-            seconds = training.sample_time * MILLISECOND / len(shapes)
-            each = Cost(FORWARD * seconds, (1 - FORWARD) * seconds)
-            costs = [(each, range(number, number + 1)) for number in range(len(shapes))]
-            return Stage(team, self.replicas, training, shapes, costs, self._tick)
         whole = network(training)
         costs_of_layers = layer_costs(team, training, whole)
         self._stages = stages = whole.stages(
             self.depth, partition(training, self.depth), [cost.whole for cost in costs_of_layers]
         )
         own = stages[self.position]
-        self._shapes = own.given, own.gives
+        self._sizes = own.given, own.gives
         pairs = list(
             zip(of_stages(costs_of_layers, stages)[self.position], own.tensors, strict=True)
         )
@@ -132,7 +124,7 @@ class TrainingKernel(Kernel[Training]):
         team, before, after = self.team, None, None
         if self.depth == 1:
             return None, None
-        given, gives = self._shapes
+        given, gives = self._sizes
         stretches = dict.fromkeys(part for one in self.shares for part in one.parts)
         if self.position > 0:
             before = Boundary(team, team.rank - 1, given, stretches)
@@ -265,7 +257,7 @@ class TrainingKernel(Kernel[Training]):
         for number, stage in enumerate(self._stages):
             passes = SCHEDULES[training.schedule](self.depth, number, parts)
             samples = min(under_way(passes) * largest, first.samples)
-            size = elements(stage.shapes)
+            size = stage.elements
             memory = FLOAT_BYTES * (2 * size + stage.values * samples)
             yield Detail(f"Stage {number}", value=size, unit="parameters")
             yield Detail(f"Stage {number} layers", value=stage.learning, unit="that learn")
@@ -276,7 +268,7 @@ class TrainingKernel(Kernel[Training]):
                 unit="MiB of parameters, gradients and values kept",
             )
         for number, stage in enumerate(self._stages[:-1]):
-            nbytes = FLOAT_BYTES * sum(map(prod, stage.gives))
+            nbytes = FLOAT_BYTES * sum(stage.gives)
             yield Detail(f"Boundary {number}-{number + 1}", value=nbytes, unit="bytes of a sample")
 
 

@@ -1,50 +1,82 @@
-"""Networks: lists of layers, which can be cut into stages."""
+"""Networks as lists of layers: what they learn, multiply and pass on; cut into stages.
+
+Published networks are tables in the folder ``published``, made once from how they are built:
+
+- ResNet for ImageNet: He et al., Deep Residual Learning for Image Recognition, CVPR 2016, table 1,
+  as torchvision builds them (version 1.5).
+- VGG-16: Simonyan and Zisserman, Very Deep Convolutional Networks for Large-Scale Image
+  Recognition, ICLR 2015, table 1, column D.
+- MobileNet: Howard et al., MobileNets: Efficient Convolutional Neural Networks for Mobile Vision
+  Applications, 2017, table 1.
+- BERT: Devlin et al., NAACL 2019, with the layer that pools; GPT-2: Radford et al., Language
+  Models are Unsupervised Multitask Learners, 2019; both as Hugging Face builds them. Of these there
+  are the tensors only, each with as much work as the others.
+
+Residual networks for CIFAR-10 follow from their number of layers (`cifar`).
+"""
 
 from __future__ import annotations
 
+import csv
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from math import prod
+from pathlib import Path
 from typing import TypeAlias
 
-from omb_py.apps.training.layers import Layer, Shape, Skip
+from omb_py.apps.training import Training
 from omb_py.core.errors import UsageError
 
-Named: TypeAlias = tuple[str, "Layer | Skip"]
+PUBLISHED = Path(__file__).parent / "published"
+"""A table for each network: ``layer``, its ``tensors`` with their shapes, ``multiplications`` and
+numbers ``kept`` for the way back, for one sample, and the numbers that it ``passes`` on. Inside a
+residual block these are two arrays, since what goes around the layers passes as well. The first row
+is what the network is given."""
+
+Shape: TypeAlias = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A layer: names and shapes of its tensors in order of declaration, and what a sample takes.
+
+    ``work`` are multiplications, forward, 0 where they do not count; ``kept`` what is kept for the
+    way back; ``passes`` the elements of each array that the next layer is given.
+    """
+
+    name: str
+    tensors: tuple[tuple[str, Shape], ...] = ()
+    work: int = 0
+    kept: int = 0
+    passes: tuple[int, ...] = ()
 
 
 class Network:
     """Layers one after the other.
 
-    ``shapes`` are the names and shapes of the parameters, in order of declaration. ``given`` and
-    ``gives`` are the shapes of one sample of the stacks that go in and come out; ``tensors`` are
-    the numbers of each layer's parameters.
+    ``shapes`` are the names and shapes of all tensors, ``tensors`` the numbers of each layer's
+    among them. ``given`` and ``gives`` are the elements of the arrays of one sample that go in and
+    come out.
     """
 
-    def __init__(self, layers: Sequence[Named], given: tuple[Shape, ...] | None = None) -> None:
-        """Names of layers come before those of their parameters.
-
-        ``given`` is needed where the first layer is inside a residual block.
-        """
+    def __init__(self, layers: Sequence[Layer], given: tuple[int, ...]) -> None:
         self.layers = list(layers)
-        first = layers[0][1]
-        self.given = given or ((first.given,) if isinstance(first, Layer) else ())
+        self.given = given
+        self.gives = layers[-1].passes
         self.shapes: list[tuple[str, Shape]] = []
         self.tensors: list[range] = []
-        self._stacks = [self.given]
-        for name, layer in layers:
+        for layer in layers:
             count = len(self.shapes)
-            self._stacks.append(shapes_after(layer, self._stacks[-1]))
-            if isinstance(layer, Layer):
-                self.shapes += [(f"{name}.{own}", shape) for own, shape in layer.parameters.items()]
+            names = (f"{layer.name}.{own}".rstrip(".") for own, _ in layer.tensors)
+            self.shapes += zip(names, (shape for _, shape in layer.tensors), strict=True)
             self.tensors.append(range(count, len(self.shapes)))
-        self.gives = self._stacks[-1]
 
     @property
     def work(self) -> int:
         """Multiplications for one sample, forward."""
-        return sum(work_of(layer) for _, layer in self.layers)
+        return sum(layer.work for layer in self.layers)
 
     @property
     def learning(self) -> int:
@@ -54,7 +86,12 @@ class Network:
     @property
     def values(self) -> int:
         """The numbers of one sample that are kept for the way back: what layers are given."""
-        return sum(prod(layer.given) for _, layer in self.layers if isinstance(layer, Layer))
+        return sum(layer.kept for layer in self.layers)
+
+    @property
+    def elements(self) -> int:
+        """The numbers of all tensors together."""
+        return sum(prod(shape) for _, shape in self.shapes)
 
     def stages(
         self, count: int, partition: Sequence[int] = (), costs: Sequence[float] = ()
@@ -78,14 +115,15 @@ class Network:
             )
         cuts = [0, *learning[1:], len(self.layers)]
         ends = tuple(accumulate(partition)) or self._balanced(count, cuts, costs)
+        before = [self.given, *(layer.passes for layer in self.layers)]
         return [
-            Network(self.layers[cuts[start] : cuts[stop]], self._stacks[cuts[start]])
+            Network(self.layers[cuts[start] : cuts[stop]], before[cuts[start]])
             for start, stop in pairwise([0, *ends])
         ]
 
     def _balanced(self, count: int, cuts: Sequence[int], costs: Sequence[float]) -> tuple[int, ...]:
         if not any(costs):
-            costs = [work_of(layer) for _, layer in self.layers]
+            costs = [layer.work for layer in self.layers]
         unit = max(costs) / RESOLUTION if any(isinstance(cost, float) for cost in costs) else 1
         work = [round(sum(costs[start:stop]) / unit) for start, stop in pairwise(cuts)]
         return balance(work, count)
@@ -93,18 +131,6 @@ class Network:
 
 RESOLUTION = 2**30
 """Seconds are balanced as so many parts of the maximum."""
-
-
-def shapes_after(layer: Layer | Skip, stack: tuple[Shape, ...]) -> tuple[Shape, ...]:
-    """The shapes of a stack after a layer."""
-    if isinstance(layer, Skip):
-        return layer.shapes(stack)
-    return (*stack[:-1], layer.gives)
-
-
-def work_of(layer: Layer | Skip) -> int:
-    """Multiplications for one sample, forward."""
-    return layer.work if isinstance(layer, Layer) else 0
 
 
 def balance(work: Sequence[int], parts: int) -> tuple[int, ...]:
@@ -128,6 +154,171 @@ def balance(work: Sequence[int], parts: int) -> tuple[int, ...]:
     return (*reversed(filled(smallest)[:-1]), len(work))
 
 
-def elements(shapes: Sequence[tuple[str, Shape]]) -> int:
-    """The numbers of all tensors together."""
-    return sum(prod(shape) for _, shape in shapes)
+def network(training: Training) -> Network:
+    """The network to train; raises `UsageError` where there is none of so many layers."""
+    if training.model in CIFAR_DEPTHS:
+        return cifar(CIFAR_DEPTHS[training.model] or training.layers)
+    with (PUBLISHED / f"{training.model}.csv").open(newline="") as file:
+        given, *layers = (layer_of(row) for row in csv.DictReader(file))
+    return Network(layers, given.passes)
+
+
+def layer_of(row: dict[str, str]) -> Layer:
+    """A row of a published network."""
+    tensors = (word.partition(":") for word in row["tensors"].split())
+    return Layer(
+        row["layer"],
+        tuple((name, tuple(map(int, shape.split("x")))) for name, _, shape in tensors),
+        int(row["multiplications"]),
+        int(row["kept"]),
+        tuple(map(int, row["passes"].split("+"))),
+    )
+
+
+# Residual networks for CIFAR-10, as the example of Keras builds them.
+#
+# Their convolutions have a bias, and there is no normalization around a block. Version 1 is that of
+# He et al. (CVPR 2016, section 4.2), version 2 has bottlenecks that normalize before they convolve
+# (He et al.: Identity Mappings in Deep Residual Networks, ECCV 2016) with more channels.
+
+CIFAR_SIDE, CIFAR_CLASSES = 32, 10
+CIFAR_STEM = 16
+"""Channels after the first convolution."""
+
+CIFAR_DEPTHS = {"resnet110": 110, "resnet1001": 1001, "resnet": None}
+"""Layers by the names that ``--model`` has; None: ``--layers``."""
+
+CIFAR_GROUPS = 3
+FIRST_VERSION, SECOND_VERSION = 2 * CIFAR_GROUPS, 3 * CIFAR_GROUPS
+"""A network has 2 layers more than a multiple of this."""
+
+
+class Images:
+    """Layers put one after the other: images of ``side`` pixels and so many ``channels``.
+
+    Within a residual block ``around`` has the same of what goes around its layers.
+    """
+
+    def __init__(self, side: int, channels: int) -> None:
+        self.side, self.channels = side, channels
+        self.around: tuple[int, int] | None = None
+        self.layers: list[Layer] = []
+
+    @property
+    def numbers(self) -> int:
+        """Numbers of an image."""
+        return self.side**2 * self.channels
+
+    def add(self, name: str, *tensors: tuple[str, Shape], work: int = 0, kept: int = 0) -> None:
+        """A layer that has given images of this size."""
+        around = () if self.around is None else (self.around[0] ** 2 * self.around[1],)
+        passes = (*around, self.numbers)
+        self.layers.append(Layer(name, tensors, work, kept, passes))
+
+    def convolve(self, name: str, side: int, filters: int, stride: int = 1) -> None:
+        """Filters over images, with zeros around them, and a bias."""
+        given, kept = self.channels, self.numbers
+        self.side, self.channels = (self.side - 1) // stride + 1, filters
+        weight = ("weight", (side, side, given, filters))
+        work = side**2 * given * self.numbers
+        self.add(name, weight, ("bias", (filters,)), work=work, kept=kept)
+
+    def scale(self, name: str) -> None:
+        """A factor and an offset for each channel: batch normalization."""
+        each = (self.channels,)
+        work = self.numbers
+        self.add(name, ("weight", each), ("bias", each), work=work, kept=work)
+
+    def fork(self, name: str) -> None:
+        """A residual block begins."""
+        self.around = self.side, self.channels
+        self.add(f"{name}.fork")
+
+    def swap(self, name: str) -> None:
+        """The layers that follow are around the block."""
+        assert self.around is not None
+        here, self.around = (self.side, self.channels), self.around
+        (self.side, self.channels), self.around = self.around, here
+        self.add(f"{name}.swap")
+
+    def join(self, name: str) -> None:
+        """A residual block ends."""
+        self.around = None
+        self.add(f"{name}.join")
+
+
+def cifar(depth: int) -> Network:
+    """Version 1 with so many layers where there is one, else version 2.
+
+    Raises `UsageError` where there is neither.
+    """
+    images = Images(CIFAR_SIDE, 3)
+    given = (images.numbers,)
+    images.convolve("conv", 3, CIFAR_STEM)
+    images.scale("bn")
+    images.add("relu", kept=images.numbers)
+    if (depth - 2) % FIRST_VERSION == 0 and depth > 2:
+        _first_version(depth, images)
+    elif (depth - 2) % SECOND_VERSION == 0 and depth > 2:
+        _second_version(depth, images)
+    else:
+        near = min((abs(one - depth), one) for one in _depths(depth))[1]
+        raise UsageError(
+            f"no residual network has {depth} layers: choose 2 more than a multiple of "
+            f"{FIRST_VERSION} or {SECOND_VERSION}, such as --layers {near}"
+        )
+    kept, features = images.numbers, images.channels
+    images.side = 1
+    images.add("avgpool", kept=kept)
+    images.channels = CIFAR_CLASSES
+    weights = ("weight", (features, CIFAR_CLASSES)), ("bias", (CIFAR_CLASSES,))
+    images.add("dense", *weights, work=features * CIFAR_CLASSES, kept=features)
+    return Network(images.layers, given)
+
+
+def _depths(depth: int) -> Iterator[int]:
+    """The numbers of layers, next to ``depth``, that networks can have."""
+    for unit in (FIRST_VERSION, SECOND_VERSION):
+        below = max(1, (depth - 2) // unit)
+        yield from (below * unit + 2, (below + 1) * unit + 2)
+
+
+def _first_version(depth: int, images: Images) -> None:
+    for group in range(CIFAR_GROUPS):
+        width = CIFAR_STEM << group
+        for block in range((depth - 2) // FIRST_VERSION):
+            name, stride = f"group{group + 1}.{block}", 2 if group and not block else 1
+            given = images.channels
+            images.fork(name)
+            images.convolve(f"{name}.conv1", 3, width, stride)
+            images.scale(f"{name}.bn1")
+            images.add(f"{name}.relu1", kept=images.numbers)
+            images.convolve(f"{name}.conv2", 3, width)
+            images.scale(f"{name}.bn2")
+            if given != width:
+                images.swap(name)
+                images.convolve(f"{name}.shortcut", 1, width, stride)
+            images.join(name)
+            images.add(f"{name}.relu2", kept=images.numbers)
+
+
+def _second_version(depth: int, images: Images) -> None:
+    width = CIFAR_STEM
+    for group in range(CIFAR_GROUPS):
+        gives = images.channels * (2 if group else 4)
+        for block in range((depth - 2) // SECOND_VERSION):
+            name, stride = f"group{group + 1}.{block}", 2 if group and not block else 1
+            images.fork(name)
+            for number, (side, outputs) in enumerate(((1, width), (3, width), (1, gives)), start=1):
+                if (group, block, number) != (0, 0, 1):  # the stem has just normalized
+                    images.scale(f"{name}.bn{number}")
+                    images.add(f"{name}.relu{number}", kept=images.numbers)
+                step = stride if number == 1 else 1
+                images.convolve(f"{name}.conv{number}", side, outputs, step)
+            if block == 0:
+                images.swap(name)
+                images.convolve(f"{name}.shortcut", 1, gives, stride)
+            images.join(name)
+        width = gives
+    images.scale("bn.last")
+    images.add("relu.last", kept=images.numbers)

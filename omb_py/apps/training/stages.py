@@ -10,7 +10,7 @@ from omb_py.apps.runtime.team import Array, Team
 from omb_py.apps.training import Training
 from omb_py.apps.training.computing import COMPUTING
 from omb_py.apps.training.costs import Cost
-from omb_py.apps.training.layers import Shape
+from omb_py.apps.training.networks import Shape
 from omb_py.tracing.recorder.annotation import phase
 
 PERIOD = 61

@@ -9,13 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.apps.training import Training
-from omb_py.apps.training.architectures import network
-from omb_py.apps.training.layers import Skip
-from omb_py.apps.training.networks import balance
+from omb_py.apps.training.networks import balance, network
 from omb_py.core.errors import UsageError
 from tests.helpers.properties import examples
 
-RESNET = Training(model="resnet", layers=8, image=8)
+RESNET = Training(model="resnet", layers=8)
 """It has nine convolutions, two of them around blocks, and as many layers again that scale."""
 
 
@@ -27,12 +25,6 @@ def test_stages_one_after_the_other_are_the_network(stages: int) -> None:
     assert [layer for stage in cut for layer in stage.layers] == whole.layers
     assert all(stage.shapes for stage in cut)
     assert all(one.gives == other.given for one, other in pairwise(cut))
-
-
-def test_skips_rearrange_the_shapes_of_a_stack() -> None:
-    assert Skip.FORK.shapes([(1,), (2,)]) == ((1,), (2,), (2,))
-    assert Skip.SWAP.shapes([(1,), (2,), (3,)]) == ((1,), (3,), (2,))
-    assert Skip.JOIN.shapes([(1,), (2,), (2,)]) == ((1,), (2,))
 
 
 def test_too_many_stages_are_refused_with_what_to_do() -> None:
@@ -51,7 +43,7 @@ def test_a_partition_says_how_many_layers_that_learn_each_stage_has() -> None:
 
 def test_given_costs_are_balanced_instead_of_work() -> None:
     net = network(RESNET)
-    costs = [99.0 if name == "dense" else 1.0 for name, _ in net.layers]
+    costs = [99.0 if layer.name == "dense" else 1.0 for layer in net.layers]
     assert [stage.learning for stage in net.stages(2, costs=costs)] == [net.learning - 1, 1]
 
 
