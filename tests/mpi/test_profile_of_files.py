@@ -1,12 +1,10 @@
-"""Calls of MPI's files on real ranks: each is counted with its bytes, from Python and from C."""
+"""Calls of MPI's files on real ranks: each is counted with its bytes."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
 from pathlib import Path
-
-import pytest
 
 from omb_py.tracing import records
 from omb_py.tracing.records import Kind
@@ -17,11 +15,8 @@ BEGINS = ("MPI_File_iread", "MPI_File_iwrite")
 PROGRAM = Path(__file__).parent / "programs" / "file_calls.py"
 
 
-@pytest.mark.parametrize("level", ["mpi4py", "pmpi"])
-def test_every_call_of_a_file_is_counted_with_its_bytes(
-    mpi: str, tmp_path: Path, level: str
-) -> None:
-    options = ("-q", "--intercept", level, "--timeline", "timeline.json")
+def test_every_call_of_a_file_is_counted_with_its_bytes(mpi: str, tmp_path: Path) -> None:
+    options = ("-q", "--timeline", "timeline.json")
     job = run([mpi, "-n", "2", OMB_PY, "profile", *options, str(PROGRAM)], {}, tmp_path, 120)
     assert job.code == 0, job.err
     for record in records.read_folder(tmp_path / "omb-profile"):

@@ -49,9 +49,8 @@ def rank_of_name(process: str) -> int:
     return int(process[5:9])
 
 
-@pytest.mark.parametrize("level", ["mpi4py", "pmpi"])
-def test_every_message_has_its_arrow(mpi: str, tmp_path: Path, level: str) -> None:
-    record(mpi, tmp_path, "--intercept", level)
+def test_every_message_has_its_arrow(mpi: str, tmp_path: Path) -> None:
+    record(mpi, tmp_path)
     found = read(tmp_path)
     assert found.about["notes"] == []
     messages = found.messages()

@@ -156,11 +156,8 @@ def test_ranks_of_one_host_share_memory(profiled: Callable[..., Rows]) -> None:
     assert (allreduce["path"], allreduce["between_hosts_bytes"]) == ("shared memory", "0")
 
 
-@pytest.mark.parametrize("level", ["mpi4py", "pmpi"])
-def test_what_persistent_requests_send_was_asked_for(
-    profiled: Callable[..., Rows], level: str
-) -> None:
-    rows = profiled(2, PERSISTENT, "--intercept", level)
+def test_what_persistent_requests_send_was_asked_for(profiled: Callable[..., Rows]) -> None:
+    rows = profiled(2, PERSISTENT)
     (row,) = items(rows, "messages of the program")
     assert (row["calls"], row["asked_bytes"]) == ("10", str(CALLS * MIB))
     (pair,) = [row for row in rows if (row["table"], row["from"]) == ("peers", "0")]

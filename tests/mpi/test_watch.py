@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -13,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import BIN, MPIEXEC, OMB_PY, Finished, own_temporary_folder
+from tests.conftest import MPIEXEC, OMB_PY, Finished, own_temporary_folder
 
 pytestmark = pytest.mark.usefixtures("mpi")
 
@@ -151,16 +150,12 @@ def finding(omb_py: Callable[..., Finished]) -> Callable[..., dict[str, Any]]:
 
 
 @pytest.mark.product(strength=0)
-@pytest.mark.parametrize("level", ["mpi4py", "pmpi"])
 def test_the_rank_that_the_others_wait_for_in_a_barrier_is_named(
     finding: Callable[..., dict[str, Any]],
     omb_py: Callable[..., Finished],
     tmp_path: Path,
-    level: str,
 ) -> None:
-    if level == "pmpi" and not (BIN / "mpicc").exists() and shutil.which("mpicc") is None:
-        pytest.skip("no mpicc")
-    with job(tmp_path, LATE, 4, "--intercept", level) as started:
+    with job(tmp_path, LATE, 4) as started:
         found = finding("waiting", ranks=[2], waiting=[0, 1, 3])
         assert "wait in MPI_Barrier" in found["text"]
         assert "for rank 2, which is outside MPI" in found["text"]
@@ -171,13 +166,10 @@ def test_the_rank_that_the_others_wait_for_in_a_barrier_is_named(
 
 
 @pytest.mark.product(strength=0)
-@pytest.mark.parametrize("level", ["mpi4py", "pmpi"])
 def test_a_collective_that_is_only_prepared_has_not_begun(
-    finding: Callable[..., dict[str, Any]], tmp_path: Path, level: str
+    finding: Callable[..., dict[str, Any]], tmp_path: Path
 ) -> None:
-    if level == "pmpi" and not (BIN / "mpicc").exists() and shutil.which("mpicc") is None:
-        pytest.skip("no mpicc")
-    with job(tmp_path, PREPARED, 3, "--intercept", level) as started:
+    with job(tmp_path, PREPARED, 3) as started:
         finding("waiting", ranks=[2], waiting=[0])
         (tmp_path / "go").touch()
         out, _ = started.communicate(timeout=SECONDS)

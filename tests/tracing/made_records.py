@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from omb_py.tracing import records
-from omb_py.tracing.recorder.record_file import PYTHON, RecordFile
+from omb_py.tracing.recorder.record_file import RecordFile
 from omb_py.tracing.records.layout import (
     NOBODY,
     Communicator,
@@ -25,7 +25,7 @@ class MadeRecord:
     def __init__(self, folder: Path, rank: int, ranks: int, *, events: int = 1000, host: str = "a"):
         path = path_in(str(folder), rank)
         Path(path).unlink(missing_ok=True)
-        self.file = RecordFile(path, rank, ranks, PYTHON, events, {"program": "made.py"})
+        self.file = RecordFile(path, rank, ranks, events, {"program": "made.py"})
         self.world = Communicator("world", ranks, "world")
         self._cells: dict[tuple[int, int, int, int], list[int]] = {}
         self.file.set("began", START)

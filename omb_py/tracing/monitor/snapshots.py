@@ -69,7 +69,6 @@ class RankSnapshot:
 
     rank: int
     host: str
-    level: str
     began: int
     at: int
     ended: bool
@@ -104,8 +103,7 @@ class RankSnapshot:
             return State.KILLED
         if self.process is Process.STOPPED:
             return State.STOPPED
-        # In C a rank writes only when it makes a call.
-        if self.level == "Python" and self.since_update_s > stale_after_s:
+        if self.since_update_s > stale_after_s:
             return State.SILENT
         return State.RUNS
 
@@ -209,10 +207,10 @@ def rank_snapshot(
     at = said
     if record.complete:
         at = record.ended
-    elif record.level == "C" and here and process is not Process.GONE:
+    elif here and process is not Process.GONE:
         at = seen_at.monotonic
-    # From C a rank says when it came out of MPI.
-    idle = (at - now.began) * NS if record.level == "C" and not now.routine and now.began else 0.0
+    # a rank outside MPI says when it came out
+    idle = (at - now.began) * NS if not now.routine and now.began else 0.0
     cells = record.cells
     going_on = max(0, at - now.began) if now.routine and not record.complete else 0
     communicators = record.communicators
@@ -224,7 +222,6 @@ def rank_snapshot(
     return RankSnapshot(
         rank=record.rank,
         host=record.host,
-        level=record.level,
         began=record.began,
         at=at,
         ended=record.complete,

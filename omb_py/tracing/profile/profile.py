@@ -115,16 +115,14 @@ class Extremes:
 class Profile:
     """A run of ``ranks`` ranks, ``members`` those of which something is known, by rank.
 
-    ``origin`` is who recorded it (`OWN`, `MPITRACE`), ``level`` where calls were seen (Python, C),
-    ``began`` when (seconds since 1970), ``about`` what the run said of itself. ``notes`` say what
-    is missing or not exact.
+    ``origin`` is who recorded it (`OWN`, `MPITRACE`), ``began`` when (seconds since 1970),
+    ``about`` what the run said of itself. ``notes`` say what is missing or not exact.
     """
 
     ranks: int
     members: tuple[RankProfile, ...]
     extremes: Extremes
     origin: str = OWN
-    level: str | None = None
     began: float | None = None
     about: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
@@ -148,7 +146,6 @@ class Profile:
             "version": VERSION,
             "ranks": self.ranks,
             "origin": self.origin,
-            "level": self.level,
             "began": self.began,
             "about": dict(self.about),
             "extremes": extremes,

@@ -59,13 +59,11 @@ def profile_of(found: Sequence[Record], notes: Iterable[str] = ()) -> Profile:
         members = tuple(_member(record) for record in ordered)
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise UsageError(f"{ordered[0].path} or one beside it is damaged: {error}") from error
-    levels = {record.level for record in ordered}
     return Profile(
         ranks=ranks,
         members=members,
         extremes=extremes_of(members),
         origin=OWN,
-        level=levels.pop() if len(levels) == 1 else None,
         began=min(record.header["began_epoch"] for record in ordered) * NS,
         about=ordered[0].about,
         notes=(*notes, *_notes(ordered, ranks)),

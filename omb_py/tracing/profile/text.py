@@ -302,8 +302,7 @@ def _origin(profile: Profile, members: Sequence[RankProfile]) -> Iterator[str]:
     if profile.origin == MPITRACE:
         yield "Recorded by mpitrace."
         return
-    level = "" if profile.level is None else f", calls of MPI seen in {one_line(profile.level)}"
-    yield f"Recorded by omb-py{level}."
+    yield "Recorded by omb-py."
     program = profile.about.get("command") or profile.about.get("program")
     if isinstance(program, list):
         program = " ".join(map(str, program))

@@ -45,7 +45,6 @@ SECONDS_BETWEEN_RANKS = 1.0
 """How much later than rank 0 others may have begun."""
 
 LINES_OF_COMPILER = 3
-WITHOUT = "profile without --intercept pmpi, which needs no compiler"
 
 C_TYPES = {"i": "int32_t {}", "q": "int64_t {}", "d": "double {}", "64s": "char {}[64]"}
 INCLUDES = (
@@ -67,8 +66,8 @@ def compiler() -> Path:
         if found and os.access(found, os.X_OK):
             return Path(found)
     raise UsageError(
-        f"--intercept pmpi needs the MPI library's compiler {name}, which is neither beside "
-        f"{sys.executable} nor on PATH: load it (with a C compiler) once, or {WITHOUT}"
+        f"profile compiles a library once, by the MPI library's compiler {name}, which is neither "
+        f"beside {sys.executable} nor on PATH: load it, with a C compiler"
     )
 
 
@@ -255,8 +254,8 @@ def check(library: Path, mpicc: Path) -> None:
     mine, theirs, *_ = [*_run([sys.executable, "-c", program], mpicc).split("\n"), ""]
     if theirs:
         raise UsageError(
-            f"--intercept pmpi: mpi4py loads {mine}, but {mpicc} belongs to {theirs}: put the "
-            f"compiler of mpi4py's library first on PATH, or {WITHOUT}"
+            f"mpi4py loads {mine}, but {mpicc} belongs to {theirs}: put the compiler of mpi4py's "
+            "library first on PATH"
         )
 
 
@@ -279,6 +278,6 @@ def _run(command: list[str], mpicc: Path) -> str:
         lines = [line for line in said.splitlines() if "error" in line.lower() or "not" in line]
         shown = "; ".join((lines or said.splitlines())[:LINES_OF_COMPILER])
         raise UsageError(
-            f"--intercept pmpi: {mpicc} cannot compile our library ({shown}); {WITHOUT}"
+            f"{mpicc} cannot compile profile's library ({shown}): load a C compiler that it can use"
         )
     return done.stdout

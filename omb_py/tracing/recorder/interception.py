@@ -1,4 +1,4 @@
-"""Seeing calls of MPI in C: a library of ours that stands between all callers and MPI.
+"""Calls of MPI, intercepted in C: a library of ours that stands between all callers and MPI.
 
 It defines MPI's functions, records, and calls MPI's own by their second names (the profiling
 interface, PMPI), so that what C libraries below Python call is seen, too. It writes the rank's
@@ -10,69 +10,78 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-from pathlib import Path
 
+from omb_py.core.dataclass import dataclass
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.tracing.recorder.compilation import cached_library
 from omb_py.tracing.recorder.record_file import RecordFile
 from omb_py.tracing.records.layout import EVENT_FORMAT
 
-_LOADED: list[ctypes.CDLL] = []
-"""The library is in this process once, as MPI is."""
+EVENTS = 100_000
+"""Events of a timeline that each rank keeps, 64 bytes each."""
 
 
-def library() -> Path:
-    """The library, compiled if it is not there yet; before MPI is started, on every rank.
+@dataclass(frozen=True)
+class Settings:
+    """What is recorded, and the folder that it goes to.
 
-    Raises `UsageError` where there is no compiler, or it belongs to another MPI library.
+    ``events`` is the room for a timeline, 0 for none; ``sites`` records lines of the program,
+    ``cpu_time`` the CPU time outside MPI.
     """
-    return cached_library()
+
+    folder: str
+    events: int = 0
+    sites: bool = False
+    cpu_time: bool = False
 
 
-def load(path: Path) -> None:
-    """Put the library before MPI's, which must not have been loaded yet."""
-    if _LOADED:
-        return
-    if "mpi4py.MPI" in sys.modules:
-        raise UsageError("calls cannot be seen in C: mpi4py.MPI was imported before")
-    try:
-        # as mpi4py.profile does it
-        _LOADED.append(ctypes.CDLL(str(path), os.RTLD_NOW | os.RTLD_GLOBAL))
-    except OSError as error:
-        raise UsageError(f"cannot load {path} ({error}): remove it and try again") from error
+class Recorder:
+    """The library in this process: `load` it before MPI's, `open` a record once MPI was started."""
 
+    def __init__(self, settings: Settings) -> None:
+        """Find the library, compiled if it is not there yet; on every rank.
 
-class CRecorder:
-    """Keeps what the library sees; as a `Recorder` it keeps spans in the same record."""
-
-    def __init__(self) -> None:
-        """The library must have been loaded."""
-        self._library = _LOADED[0]
-        self._name = self._library.omb_py_name
-        self._name.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
-        self._event = self._library.omb_py_event
-        self._event.argtypes = [ctypes.c_char_p]
-        self._inside_ns = self._library.omb_py_inside_ns
-        self._inside_ns.restype = ctypes.c_int64
+        Raises `UsageError` where there is no compiler, or it belongs to another MPI library.
+        """
+        self._settings = settings
+        self._path = cached_library()
         self._numbers = {"": 0}
 
-    def open(self, file: RecordFile, sites: bool = False, cpu_time: bool = False) -> None:
+    def load(self) -> None:
+        """Put the library before MPI's, which must not have been loaded yet."""
+        if "mpi4py.MPI" in sys.modules:
+            raise UsageError("calls cannot be intercepted: mpi4py.MPI was imported before")
+        try:
+            # as mpi4py.profile does it
+            library = ctypes.CDLL(str(self._path), os.RTLD_NOW | os.RTLD_GLOBAL)
+        except OSError as error:
+            raise UsageError(
+                f"cannot load {self._path} ({error}): remove it and try again"
+            ) from error
+        self._library = library
+        self._name = library.omb_py_name
+        self._name.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
+        self._event = library.omb_py_event
+        self._event.argtypes = [ctypes.c_char_p]
+        self._inside_ns = library.omb_py_inside_ns
+        self._inside_ns.restype = ctypes.c_int64
+
+    def open(self, file: RecordFile) -> None:
         """Record into a file from now on: names, cells and events are no longer Python's to write.
 
-        ``sites`` records lines of the program, ``cpu_time`` the CPU time of this thread within MPI.
         Raises `OmbError` where the file cannot be mapped, or calls do not come to the library.
         """
         if not self._library.omb_py_started():
             raise OmbError(
-                "calls cannot be seen in C: mpi4py does not call MPI through our library; profile "
-                "without --intercept pmpi"
+                "calls cannot be intercepted: mpi4py does not call MPI through our library; was "
+                "it built with MPI linked into it?"
             )
-        if sites and not self._library.omb_py_sites():
+        if self._settings.sites and not self._library.omb_py_sites():
             raise OmbError(
                 "--call-sites needs Python's stable ABI of 3.10 or later, which this process has "
                 "not: leave it out"
             )
-        if cpu_time:
+        if self._settings.cpu_time:
             self._library.omb_py_cpu_time()
         self._numbers = {"": 0}
         error = self._library.omb_py_open(os.fsencode(file.path))

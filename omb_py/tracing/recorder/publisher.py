@@ -1,4 +1,4 @@
-"""Keeps a rank's record up to date while it runs: a thread that writes a few times a second.
+"""What the system says of a rank, in its record: a thread that writes a few times a second.
 
 What is written is there for others (`omb-py watch`), and for everybody if the rank is killed.
 """
@@ -11,9 +11,7 @@ import time
 from collections.abc import Callable
 
 from omb_py.tracing.recorder.record_file import RecordFile
-from omb_py.tracing.recorder.recorder import PythonRecorder
 from omb_py.tracing.records.layout import NS_PER_SECOND
-from omb_py.tracing.records.routines import begins_collective
 
 SECONDS = 0.25
 SHARE = 0.01
@@ -23,12 +21,10 @@ KIBIBYTE = 1024
 
 
 class Publisher:
-    """Publishes what a recorder has, if any, and what the system says of this process."""
+    """Publishes what the system says of this process."""
 
-    def __init__(self, file: RecordFile, recorder: PythonRecorder | None) -> None:
-        """``recorder`` None: calls are recorded by others, only the process is published."""
+    def __init__(self, file: RecordFile) -> None:
         self._file = file
-        self._recorder = recorder
         self._thread_clock = time.pthread_getcpuclockid(threading.get_ident())
         self._first = self._usage()
         self._stopped = threading.Event()
@@ -63,10 +59,6 @@ class Publisher:
             file.set("memory_bytes", usage["memory_bytes"])
             if self._inside is not None:
                 file.set("outside_ns", usage["thread_ns"] - first["thread_ns"] - self._inside())
-            if self._recorder is not None:
-                cells = self._recorder.tallies.cells()
-                file.write_cells(cells, 0)
-                self._publish_call(self._recorder, cells)
             file.set("updated", time.monotonic_ns())
 
     def _usage(self) -> dict[str, int]:
@@ -78,20 +70,3 @@ class Publisher:
             "memory_bytes": used.ru_maxrss * KIBIBYTE,
             "switches": used.ru_nivcsw,
         }
-
-    def _publish_call(self, recorder: PythonRecorder, cells: list[tuple[int, ...]]) -> None:
-        """Write the call that the rank is in."""
-        file, call, began = self._file, recorder.now.call, recorder.now.began
-        if call is None:
-            file.set("now_name", 0)
-            return
-        begun = sum(
-            cell[6]
-            for cell in cells
-            if cell[1] == call.communicator and begins_collective(recorder.names[cell[0]])
-        )
-        file.set("now_communicator", call.communicator)
-        file.set("now_peer", call.peer)
-        file.set("now_began", round(began * recorder.tick))
-        file.set("now_collectives", begun + begins_collective(recorder.names[call.routine]))
-        file.set("now_name", call.routine)

@@ -16,9 +16,6 @@ from omb_py.core.text.folders import make_folder
 from omb_py.tracing.records import layout
 from omb_py.tracing.records.layout import CELL_FORMAT, EVENT_FORMAT, HEADER_FORMAT, HEADER_OFFSETS
 
-PYTHON, C = 1, 2
-"""Levels at which calls are seen, as in the header."""
-
 FORMATS = {"q": struct.Struct("=q"), "d": struct.Struct("=d"), "64s": struct.Struct("=64s")}
 KINDS = dict(layout.HEADER)
 
@@ -27,7 +24,7 @@ class RecordFile:
     """The file of one rank, mapped; everything written is in it at once."""
 
     def __init__(
-        self, path: str, rank: int, ranks: int, level: int, events: int, about: Mapping[str, Any]
+        self, path: str, rank: int, ranks: int, events: int, about: Mapping[str, Any]
     ) -> None:
         """Make the file, with room for ``events`` events, and tell ``about`` the run.
 
@@ -58,7 +55,7 @@ class RecordFile:
         self._written = 0
         magic = int.from_bytes(layout.MAGIC, _byte_order())
         values |= {"magic": magic, "version": layout.VERSION, "rank": rank, "ranks": ranks}
-        values |= {"pid": os.getpid(), "level": level, "outside_ns": -1}
+        values |= {"pid": os.getpid(), "outside_ns": -1}
         values |= {"began": time.monotonic_ns(), "began_epoch": time.time_ns()}
         for name, value in values.items():
             self.set(name, value)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from omb_py.core.errors import OmbError, sentence
 from omb_py.core.mpi import launcher
 from omb_py.tracing.recorder import annotation
-from omb_py.tracing.recorder.backends import Backend, CBackend, PythonBackend, Settings
+from omb_py.tracing.recorder.interception import Recorder, Settings
 from omb_py.tracing.recorder.record_file import RecordFile
 from omb_py.tracing.records.layout import NS_PER_SECOND, path_in
 
@@ -89,15 +89,11 @@ class Session:
     def __init__(
         self, settings: Settings, about: dict[str, Any], counters: Counters | None = None
     ) -> None:
-        """Raises `UsageError` where calls cannot be seen at the level asked for."""
+        """Raises `UsageError` where calls cannot be intercepted."""
         self._settings = settings
         self._about = about
         self._counters = counters
-        self.backend: Backend
-        if settings.level == "python":
-            self.backend = PythonBackend(settings)
-        else:
-            self.backend = CBackend(settings)
+        self._recorder = Recorder(settings)
         self._world: Any = None
         self._file: RecordFile | None = None
         self._publisher: Publisher | None = None
@@ -138,25 +134,18 @@ class Session:
         """Wait for the program to import mpi4py.MPI."""
         import mpi4py  # noqa: F401 - its own finder, which must come after ours
 
-        hook = ImportHook(self.backend.before, self._imported)
+        hook = ImportHook(self._recorder.load, self._imported)
         sys.meta_path.insert(0, hook)
 
     def _imported(self, module: Any) -> None:
         self._module = module
         self._world = module.COMM_WORLD
-        self.backend.imported(module)
         for name in ("Init", "Init_thread"):
             setattr(module, name, self._starting(getattr(module, name)))
         module.Finalize = self._before(module.Finalize, self.end)
         leave = partial(self.end, together=False)
         os._exit = self._before(os._exit, leave)
         module._set_abort_status = self._before(module._set_abort_status, self._abort_at_exit)
-        if self.backend.recorder is not None:  # the record of C is up to date at any time
-            from omb_py.tracing.recorder.substitution import COMMUNICATORS
-
-            for name in COMMUNICATORS:
-                observed = getattr(module, name)
-                observed.Abort = self._before(observed.Abort, leave)
         module.Pcontrol = self._controlling(module.Pcontrol)
         os.register_at_fork(after_in_child=self._forked)
         if module.Is_initialized():
@@ -189,9 +178,9 @@ class Session:
         @wraps(original)
         def pcontrol(level: int) -> Any:
             if level == 0:
-                self.backend.pause()
+                self._recorder.pause()
             else:
-                self.backend.resume()
+                self._recorder.resume()
             return original(level)
 
         return pcontrol
@@ -206,7 +195,6 @@ class Session:
                 path_in(settings.folder, rank),
                 rank,
                 ranks,
-                self.backend.number,
                 settings.events,
                 self._about | self._library(module),
             )
@@ -219,11 +207,15 @@ class Session:
             self._fail(rank, error)
         from omb_py.tracing.recorder.publisher import Publisher  # which imports mpi4py.MPI
 
-        self._publisher = Publisher(file, self.backend.recorder)
+        self._publisher = Publisher(file)
         file.set("began", time.monotonic_ns())
         file.set("began_epoch", time.time_ns())
-        self.backend.attach(file, world)
-        self._publisher.start(self.backend.inside_ns if settings.cpu_time else None)
+        try:
+            self._recorder.open(file)
+        except OmbError as error:
+            self._fail(rank, error)
+        annotation.attach(self._recorder)
+        self._publisher.start(self._recorder.inside_ns if settings.cpu_time else None)
 
     def _library(self, module: ModuleType) -> dict[str, Any]:
         import mpi4py
@@ -260,7 +252,7 @@ class Session:
         together = together and not self.aborting
         comparing = together and not self.finalized
         ended = time.monotonic_ns()
-        self.backend.pause()
+        self._recorder.pause()
         annotation.detach()
         assert self._publisher is not None
         self._publisher.stop()
@@ -271,13 +263,13 @@ class Session:
             self._clock.free()
         if together:
             self._file.set("ended", ended)
-        self.backend.finish()
+        self._recorder.close()
 
     def _forked(self) -> None:
         """A child of this process records nothing: the file is its parent's."""
         self.ended = True
         annotation.detach()
-        self.backend.pause()
+        self._recorder.pause()
 
 
 def _standard(module: ModuleType) -> str:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MAGIC = b"OMBPYREC"
-VERSION = 1
+VERSION = 2
 SUFFIX = ".record"
 BEGINS = "rank-"
 PATTERN = f"{BEGINS}*{SUFFIX}"
@@ -49,7 +49,6 @@ HEADER = (
     ("rank", "q"),  # in MPI_COMM_WORLD
     ("ranks", "q"),
     ("pid", "q"),
-    ("level", "q"),  # 1: recorded from Python, 2: from C
     ("text_at", "q"),
     ("text_capacity", "q"),
     ("text_used", "q"),

@@ -107,11 +107,6 @@ class Record:
         return str(self.header["host"])
 
     @property
-    def level(self) -> str:
-        """Where calls were seen."""
-        return {1: "Python", 2: "C"}.get(int(self.header["level"]), "?")
-
-    @property
     def complete(self) -> bool:
         """Whether the rank came to its end."""
         return int(self.header["ended"]) != 0

@@ -9,10 +9,6 @@ from __future__ import annotations
 
 from enum import Enum
 
-PICKLED = " (pickle)"
-"""Ends the name of a routine that mpi4py calls for a pickled object: ``MPI_Send (pickle)``."""
-
-
 STARTED = " (started)"
 """Ends the name of what a persistent request does each time that it is started, which takes no time
 of its own: ``MPI_Send (started)``."""
@@ -116,15 +112,15 @@ def started(routine: str) -> str:
 
 
 def base(routine: str) -> str:
-    """``allreduce`` of ``MPI_Iallreduce``, ``MPI_Allreduce_init`` or ``MPI_Allreduce (pickle)``."""
-    name = routine.removesuffix(PICKLED).removesuffix(STARTED).removeprefix("MPI_").lower()
+    """``allreduce`` of ``MPI_Iallreduce`` or ``MPI_Allreduce_init``."""
+    name = routine.removesuffix(STARTED).removeprefix("MPI_").lower()
     name = name.removesuffix("_c").removesuffix("_init")
     return name[1:] if name not in ROLES and name[:1] == "i" and name[1:] in ROLES else name
 
 
 def nonblocking(routine: str) -> bool:
     """Whether a routine only begins what is completed by another."""
-    name = routine.removesuffix(PICKLED).removeprefix("MPI_").lower().removesuffix("_c")
+    name = routine.removeprefix("MPI_").lower().removesuffix("_c")
     if name.endswith(("_init", STARTED)):
         return True
     if name in ("rput", "rget", "raccumulate", "rget_accumulate"):

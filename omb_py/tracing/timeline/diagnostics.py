@@ -150,7 +150,6 @@ def about_rank(timeline: Timeline, rank: RankTimeline) -> dict[str, Any]:
         "rank": rank.rank,
         "host": rank.host,
         "pid": int(record.header["pid"]),
-        "level": record.level,
         "began_s": seconds(timeline, rank.began),
         "ended_s": seconds(timeline, rank.ended),
         "came_to_its_end": record.complete,

@@ -15,7 +15,6 @@ from omb_py.tracing.monitor.snapshots import (
     changes,
     take_snapshot,
 )
-from omb_py.tracing.recorder.record_file import C
 from omb_py.tracing.records.layout import NOBODY, Communicator, communicator_line
 from tests.tracing.made_records import START, MadeRecord
 
@@ -36,7 +35,6 @@ class Rank:
     ended: bool = False
     heard: float | None = None
     host: str = HERE
-    in_c: bool = False
     communicator: Communicator | None = None
     other_communicators: Sequence[Communicator] = ()
     process: Process = Process.THERE
@@ -77,8 +75,6 @@ def made(folder: Path, number: int, size: int, rank: Rank, at: float) -> records
             "now_began": ns(rank.since),
             "now_collectives": rank.collectives,
         }
-    if rank.in_c:
-        now["level"] = C
     end = round(heard * SECOND) if rank.ended else None
     written.finish(end, **now, updated=ns(heard), **rank.header)
     return records.read(written.file.path, events=False)

@@ -119,7 +119,6 @@ def test_for_how_long_a_rank_makes_no_call_is_known_from_look_to_look(tmp_path: 
         (Rank(heard=9.9, process=Process.GONE), State.RUNS),
         (Rank(process=Process.STOPPED), State.STOPPED),
         (Rank(heard=2.0), State.SILENT),
-        (Rank(heard=2.0, in_c=True), State.RUNS),
     ],
 )
 def test_how_a_rank_of_this_host_is(tmp_path: Path, rank: Rank, state: State) -> None:

@@ -106,7 +106,6 @@ def profiles(draw: st.DrawFn) -> Profile:
         members=tuple(draw(ranks_of(rank)) for rank in sorted(there)),
         extremes=Extremes(*(draw(EXTREME) for _ in range(5))),
         origin=draw(NAMES),
-        level=draw(st.one_of(st.none(), NAMES)),
         began=draw(MAYBE),
         about=draw(st.dictionaries(st.text(), st.one_of(st.text(), st.integers(), st.none()))),
         notes=tuple(draw(st.lists(st.text(max_size=20), max_size=3))),

@@ -20,7 +20,7 @@ from omb_py.tracing.profile.mpitrace import parse, read_profile
 from omb_py.tracing.profile.profile import LOST_NAME, Extreme, Profile
 from omb_py.tracing.profile.store import load
 from omb_py.tracing.profile.traced import profile_of
-from omb_py.tracing.recorder.backends import EVENTS
+from omb_py.tracing.recorder.interception import EVENTS
 from omb_py.tracing.records.layout import HEADER_OFFSETS, path_in
 from tests import ROOT
 from tests.helpers.damage import damaged, noisy
@@ -35,7 +35,7 @@ OF_CPUS, OF_GPUS = DATA / "thetagpu-cpu-16ranks.txt", DATA / "thetagpu-gpu-8rank
 def test_a_folder_and_its_records_are_the_same(tmp_path: Path) -> None:
     made_run(tmp_path)
     whole = load([str(tmp_path)])
-    assert (whole.ranks, whole.level, whole.origin) == (4, "Python", "omb-py")
+    assert (whole.ranks, whole.origin) == (4, "omb-py")
     assert whole.about == {"program": "made.py"}
     assert whole.notes == ()
     assert all(member.complete for member in whole.members)

@@ -1,4 +1,4 @@
-"""The library that sees calls in C: what it is made of, without making it."""
+"""The library that intercepts calls: what it is made of, without making it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from omb_py.core.errors import UsageError
 from omb_py.core.mpi import abi
-from omb_py.tracing.recorder import compilation, interception
+from omb_py.tracing.recorder import compilation
 from omb_py.tracing.recorder.wrappers import (
     HAND_WRITTEN,
     declarations,
@@ -160,7 +160,7 @@ def test_without_a_compiler_for_mpi4py_s_abi_the_fix_is_named(
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr("mpi4py.get_config", dict)
     with pytest.raises(UsageError, match=f"{name}, which is neither beside "):
-        interception.library()
+        compilation.cached_library()
     beside = tmp_path / name
     beside.write_text("#!/bin/sh\n")
     beside.chmod(0o755)
@@ -195,7 +195,7 @@ def test_a_folder_that_cannot_be_written_is_named(
     monkeypatch.setenv("OMB_PY_CACHE_DIR", str(tmp_path / "file" / "folder"))
     monkeypatch.setenv("PMI_RANK", "0")
     with pytest.raises(UsageError, match="OMB_PY_CACHE_DIR"):
-        interception.library()
+        compilation.cached_library()
 
 
 def test_a_library_of_somebody_else_is_not_loaded(
@@ -212,5 +212,5 @@ def test_a_library_of_somebody_else_is_not_loaded(
         return path
 
     monkeypatch.setattr(compilation, "compile_library", compile_library)
-    interception.library()
+    compilation.cached_library()
     assert compiled == [path]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.tracing import records
-from omb_py.tracing.recorder.record_file import PYTHON, RecordFile
+from omb_py.tracing.recorder.record_file import RecordFile
 from omb_py.tracing.records import layout
 from omb_py.tracing.records.layout import Communicator, Kind, communicator_line, path_in, size_bin
 from tests.helpers.properties import examples
@@ -19,7 +19,7 @@ from tests.tracing.made_records import START, MadeRecord
 
 
 def test_what_is_written_is_read_at_once(tmp_path: pathlib.Path) -> None:
-    file = RecordFile(path_in(str(tmp_path), 3), 3, 4, PYTHON, 10, {"command": "a.py"})
+    file = RecordFile(path_in(str(tmp_path), 3), 3, 4, 10, {"command": "a.py"})
     world = Communicator("world", 4, "world")
     numbers = [file.name(text) for text in ("MPI_Send", communicator_line(world), "MPI_Send")]
     file.write_cells([(1, 2, 0, 1, 0, 0, 3, 12, 100, 30, 40)], lost=7)
@@ -27,7 +27,7 @@ def test_what_is_written_is_read_at_once(tmp_path: pathlib.Path) -> None:
     record = records.read(file.path)
 
     assert numbers == [1, 2, 1]
-    assert (record.rank, record.ranks, record.level, record.complete) == (3, 4, "Python", False)
+    assert (record.rank, record.ranks, record.complete) == (3, 4, False)
     assert record.about == {"command": "a.py"}
     assert record.communicators == {2: world}
     assert record.name(1) == "MPI_Send"
@@ -51,18 +51,18 @@ def test_a_ring_keeps_the_last_events_in_order(tmp_path: pathlib.Path) -> None:
 
 def test_a_record_that_is_there_is_never_written_over(tmp_path: pathlib.Path) -> None:
     path = path_in(str(tmp_path / "new"), 0)
-    first = RecordFile(path, 0, 1, PYTHON, 0, {"command": "first.py"})
+    first = RecordFile(path, 0, 1, 0, {"command": "first.py"})
     with pytest.raises(OmbError, match="another job is writing"):
-        RecordFile(path, 0, 1, PYTHON, 0, {})
+        RecordFile(path, 0, 1, 0, {})
     assert first.in_place()
     assert records.read(path).about == {"command": "first.py"}
     pathlib.Path(path).unlink()
-    RecordFile(path, 0, 1, PYTHON, 0, {})
+    RecordFile(path, 0, 1, 0, {})
     assert not first.in_place()
 
 
 def test_names_with_no_room_are_counted(tmp_path: pathlib.Path) -> None:
-    file = RecordFile(path_in(str(tmp_path), 0), 0, 1, PYTHON, 0, {})
+    file = RecordFile(path_in(str(tmp_path), 0), 0, 1, 0, {})
     long = "x" * 100_000
     assert [file.name(f"{long}{i}") > 0 for i in range(3)] == [True, True, False]
     record = records.read(file.path)
@@ -71,7 +71,7 @@ def test_names_with_no_room_are_counted(tmp_path: pathlib.Path) -> None:
 
 
 def test_cells_with_no_room_are_counted(tmp_path: pathlib.Path) -> None:
-    file = RecordFile(path_in(str(tmp_path), 0), 0, 1, PYTHON, 0, {})
+    file = RecordFile(path_in(str(tmp_path), 0), 0, 1, 0, {})
     file.write_cells(((1, 0, i, 1, 0, 0, 2, 8, 5, 1, 2) for i in range(layout.CELLS + 10)), lost=0)
     record = records.read(file.path)
     assert len(record.cells) == layout.CELLS
