@@ -26,9 +26,9 @@ def compile_reference(output: str, *options: str) -> None:
 
 def compile_c(source: str, output: str, *options: str) -> None:
     """Compile a C program or library with the compiler of mpi4py's MPI library, for its ABI."""
-    from omb_py.tracing.recorder.compilation import compiler
+    from omb_py.tracing.recorder.library import compiler
 
-    command = [str(compiler()), "-O2", *options, "-o", output, source]
+    command = [compiler(), "-O2", *options, "-o", output, source]
     subprocess.run(command, env=ENVIRONMENT, check=True)
 
 

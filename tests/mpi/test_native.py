@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from omb_py.core.errors import MissingError
-from omb_py.tracing.recorder import compilation
+from omb_py.tracing.recorder.library import compiler as mpi_compiler
 from tests.conftest import OMB_PY, Finished, run
 from tests.helpers.battery import Battery, Line, line, passes
 
@@ -112,7 +112,7 @@ def test_a_profiling_library_sees_native_calls(mpi: str, tmp_path: Path) -> None
         "  return PMPI_Finalize(); }\n"
     )
     library = tmp_path / "libcount.so"
-    compiler = [str(compilation.compiler()), "-shared", "-fPIC", "-o", str(library), str(source)]
+    compiler = [mpi_compiler(), "-shared", "-fPIC", "-o", str(library), str(source)]
     if subprocess.run(compiler, capture_output=True, check=False).returncode:
         pytest.skip("no C compiler")
     counts = []

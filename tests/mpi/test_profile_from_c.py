@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from omb_py.tracing import records
-from omb_py.tracing.recorder import compilation
+from omb_py.tracing.recorder import compilation, library
 from omb_py.tracing.records import Kind, Record
 from omb_py.tracing.records.layout import BETWEEN, WORLD, communicator_key
 from omb_py.tracing.records.routines import Role, role
@@ -219,26 +219,26 @@ def test_collective_calls_have_the_same_numbers_on_all_ranks(profiled: Profiled)
 
 
 def test_large_counts_are_defined_where_mpi_declares_them_and_nowhere_else(cache: str) -> None:
-    mpicc = compilation.compiler()
-    library = compilation.compile_library(mpicc, Path(cache) / "looked_at.so")
+    mpicc = library.compiler()
+    looked_at = compilation.compile_library(mpicc, f"{cache}/looked_at.so")
     listed = subprocess.run(
-        ["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True
+        ["nm", "-D", "--defined-only", looked_at], capture_output=True, text=True, check=True
     )
     defined = {line.split()[-1] for line in listed.stdout.splitlines()}
     assert {"MPI_Send", "MPI_Allreduce", "MPI_Waitall", "MPI_Win_fence"} <= defined
     assert not defined & {"MPI_Comm_rank", "MPI_Comm_size", "MPI_Type_size", "MPI_Get_count"}
-    header = mpicc.resolve().parent.parent / "include"
+    header = Path(mpicc).resolve().parent.parent / "include"
     declared = "".join(path.read_text(errors="replace") for path in header.glob("mpi*.h"))
     large = {name for name in defined if name.startswith("MPI_") and name.endswith("_c")}
     assert bool(large) == ("MPI_Send_c(" in declared)
     assert all(f" {name}(" in declared for name in large)
-    real = ctypes.CDLL(str(library))
+    real = ctypes.CDLL(looked_at)
     assert all(hasattr(real, f"P{name}") for name in large)
 
 
 def test_what_a_library_below_python_calls_is_seen(profiled: Profiled, tmp_path: Path) -> None:
     (tmp_path / "below.c").write_text(LIBRARY_BELOW)
-    command = [str(compilation.compiler()), "-shared", "-fPIC", "-o", "libbelow.so", "below.c"]
+    command = [library.compiler(), "-shared", "-fPIC", "-o", "libbelow.so", "below.c"]
     subprocess.run(command, cwd=tmp_path, check=True)
     job, found = profiled(
         2,

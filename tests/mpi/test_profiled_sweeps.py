@@ -12,7 +12,7 @@ import pytest
 
 from omb_py.tracing.profile import store, tables
 from omb_py.tracing.profile.profile import MPITRACE, OWN
-from omb_py.tracing.recorder import compilation
+from omb_py.tracing.recorder.library import compiler as mpi_compiler
 from tests.conftest import OMB_PY, run
 from tests.mpi.sweeping import MACHINE, SmallSweep, experiment
 
@@ -66,7 +66,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "profiler.c").write_text(LIBRARY)
     built = folder / "libprofiler.so"
     words = [
-        str(compilation.compiler()),
+        mpi_compiler(),
         "-shared",
         "-fPIC",
         "-o",

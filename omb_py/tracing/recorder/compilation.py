@@ -1,49 +1,24 @@
-"""The library that records calls in C: its source put together, compiled once, kept for later."""
+"""The library that intercepts calls: its source put together, and compiled."""
 
 from __future__ import annotations
 
-import hashlib
 import os
-import platform
-import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from omb_py.core import BEGAN
-from omb_py.core.cache import cache_directory
 from omb_py.core.errors import UsageError
-from omb_py.core.mpi import abi, launcher
+from omb_py.tracing.recorder.library import CORE, FLAGS, HERE
 from omb_py.tracing.records import layout
 from omb_py.tracing.records.routines import STARTED
 
 if TYPE_CHECKING:
     from omb_py.tracing.recorder.wrappers import Declaration
 
-HERE = Path(__file__).parent
-CORE = (
-    "recorder.c",
-    "recorder_sites.c",
-    "recorder_objects.c",
-    "recorder_calls.c",
-    "recorder_requests.c",
-    "recorder_wrappers.c",
-)
-GENERATORS = ("compilation.py", "wrapped_routines.py", "wrappers.py")
-SHARED = ("layout", "routines")
-FLAGS = ("-O2", "-fPIC", "-shared", "-w", "-pthread")
-COMPILER_VARIABLES = ("CC", "OMPI_CC", "MPICH_CC", "I_MPI_CC")
 SECONDS_TO_COMPILE = 120.0
-SECONDS_TO_WAIT = 60.0
-SECONDS_BETWEEN_LOOKS = 0.05
-SECONDS_BETWEEN_RANKS = 1.0
-"""How much later than rank 0 others may have begun."""
-
 LINES_OF_COMPILER = 3
 
 C_TYPES = {"i": "int32_t {}", "q": "int64_t {}", "d": "double {}", "64s": "char {}[64]"}
@@ -53,112 +28,12 @@ INCLUDES = (
 ).split()
 
 
-def compiler() -> Path:
-    """The MPI compiler: mpi4py's own, the one beside this Python, or the first one on the path.
-
-    For the standard's ABI it is ``mpicc_abi``. Raises `UsageError` where there is none.
-    """
-    import mpi4py
-
-    name = "mpicc_abi" if abi.is_standard() else "mpicc"
-    beside = Path(sys.executable).parent / name
-    for found in (mpi4py.get_config().get("mpicc"), beside, shutil.which(name)):
-        if found and os.access(found, os.X_OK):
-            return Path(found)
-    raise UsageError(
-        f"profile compiles a library once, by the MPI library's compiler {name}, which is neither "
-        f"beside {sys.executable} nor on PATH: load it, with a C compiler"
-    )
-
-
-def fingerprint(mpicc: Path) -> str:
-    """What the library depends on: our sources, the compiler, the MPI library, the machine."""
-    digest = hashlib.sha256(f"{platform.machine()} {FLAGS}".encode())
-    for name in (*CORE, *GENERATORS, *(f"../records/{name}.py" for name in SHARED)):
-        digest.update((HERE / name).read_bytes())
-    for variable in COMPILER_VARIABLES:
-        digest.update(f"{variable}={os.environ.get(variable, '')}\0".encode())
-    real = mpicc.resolve()
-    headers = (real.parent.parent / "include" / name for name in ("mpi.h", "mpi_abi.h"))
-    for path in (mpicc, real, *headers):
-        digest.update(_state(path).encode())
-    for path in sorted(real.parent.parent.glob("lib*/libmpi*.so*")):
-        digest.update(_state(path).encode())
-    return digest.hexdigest()[:16]
-
-
-def _state(path: Path) -> str:
-    try:
-        status = path.stat()
-    except OSError:
-        return f"{path}\0"
-    return f"{path} {status.st_size} {status.st_mtime_ns}\0"
-
-
-def cached_library() -> Path:
-    """The library, compiled by rank 0 where it is not there yet; others wait for it.
-
-    Nothing is asked of MPI, which has not been started. Raises `UsageError` where there is no
-    compiler, where it fails, and on ranks that wait in vain.
-    """
-    mpicc = compiler()
-    path = Path(cache_directory(), f"recorder-{fingerprint(mpicc)}.so")
-    if _is_ours(path):
-        return path
-    if launcher.rank() == 0:
-        return _compile_for_all(mpicc, path)
-    end = time.monotonic() + SECONDS_TO_WAIT
-    while not _is_ours(path):
-        _pass_on(_failure(path))
-        if time.monotonic() > end:
-            if launcher.local_rank() == 0:  # of a node that does not see rank 0's folder
-                return compile_library(mpicc, path)
-            raise UsageError(
-                f"rank 0 has not compiled {path} within {SECONDS_TO_WAIT:.0f} s: set "
-                "OMB_PY_CACHE_DIR to a folder that all nodes see"
-            )
-        time.sleep(SECONDS_BETWEEN_LOOKS)
-    return path
-
-
-def _compile_for_all(mpicc: Path, path: Path) -> Path:
-    """Compile the library, and where that fails let ranks that wait for it know why."""
-    failure = _failure(path)
-    with suppress(OSError):
-        failure.unlink(missing_ok=True)
-    try:
-        return compile_library(mpicc, path)
-    except UsageError as error:
-        with suppress(OSError):
-            failure.write_text(str(error))
-        raise
-
-
-def _failure(path: Path) -> Path:
-    return path.with_suffix(".failed")
-
-
-def _pass_on(failure: Path) -> None:
-    """Raise `UsageError` where rank 0 of this job, which began when we did, has failed."""
-    began = time.time() - (time.perf_counter() - BEGAN)
-    with suppress(OSError):
-        if failure.stat().st_mtime > began - SECONDS_BETWEEN_RANKS:
-            raise UsageError(failure.read_text())
-
-
-def _is_ours(path: Path) -> bool:
-    try:
-        status = path.stat()
-    except OSError:
-        return False
-    return status.st_uid == os.getuid() and not status.st_mode & 0o022
-
-
-def compile_library(mpicc: Path, path: Path) -> Path:
+def compile_library(mpicc: str, path: str) -> str:
     """Compile the library to a path, whole or not at all; raises `UsageError` where that fails."""
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".recorder-") as folder:
+        beside = Path(path).parent
+        beside.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=beside, prefix=".recorder-") as folder:
             made = build(mpicc, Path(folder))
             check(made, mpicc)
             made.chmod(0o755)
@@ -171,22 +46,22 @@ def compile_library(mpicc: Path, path: Path) -> Path:
     return path
 
 
-def build(mpicc: Path, folder: Path) -> Path:
+def build(mpicc: str, folder: Path) -> Path:
     """Write the source into a folder and compile it there."""
     from omb_py.tracing.recorder.wrappers import declarations
 
     header = folder / "declared.c"
     header.write_text("#include <mpi.h>\n")
-    declared = declarations(_run([str(mpicc), "-E", str(header)], mpicc))
+    declared = declarations(_run([mpicc, "-E", str(header)], mpicc))
     text = folder / "recorder.c"
     text.write_text(source(declared))
     library = folder / "recorder.so"
-    shown = _run([str(mpicc), "-show"], mpicc).split()
+    shown = _run([mpicc, "-show"], mpicc).split()
     paths = [word[2:] for word in shown if word.startswith("-L") and len(word) > 2]
     # mpi4py loads its library for itself alone: what stands before it must find its own way
     mpi = "-lmpi_abi" if "-lmpi_abi" in shown else "-lmpi"
     linked = [mpi, *(f"-Wl,-rpath,{path}" for path in paths)]
-    _run([str(mpicc), *FLAGS, "-o", str(library), str(text), *linked], mpicc)
+    _run([mpicc, *FLAGS, "-o", str(library), str(text), *linked], mpicc)
     return library
 
 
@@ -207,7 +82,7 @@ def source(declared: Mapping[str, Declaration]) -> str:
             f"enum routine_number {{\n{numbers}    ROUTINES\n}};",
             "struct routine { const char *name; int number, started; struct cell *last; };",
             f"static struct routine routines[ROUTINES] = {{\n{rows}}};",
-            *((HERE / name).read_text() for name in CORE),
+            *(Path(HERE, name).read_text() for name in CORE),
             *(definition(wrapper, function) for wrapper, function in found),
         ]
     )
@@ -238,7 +113,7 @@ def structure(name: str, fields: tuple[tuple[str, str], ...]) -> str:
     return f"struct {name} {{\n{rows}}};\n{checked}"
 
 
-def check(library: Path, mpicc: Path) -> None:
+def check(library: Path, mpicc: str) -> None:
     """Raise `UsageError` where mpi4py loads another MPI library than the compiler's."""
     program = (
         "import ctypes, mpi4py; mpi4py.rc.initialize = False; from mpi4py import MPI\n"
@@ -259,7 +134,7 @@ def check(library: Path, mpicc: Path) -> None:
         )
 
 
-def _run(command: list[str], mpicc: Path) -> str:
+def _run(command: list[str], mpicc: str) -> str:
     """What a command prints; raises `UsageError` where it fails."""
     try:
         done = subprocess.run(

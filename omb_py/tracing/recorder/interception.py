@@ -13,7 +13,7 @@ import sys
 
 from omb_py.core.dataclass import dataclass
 from omb_py.core.errors import OmbError, UsageError
-from omb_py.tracing.recorder.compilation import cached_library
+from omb_py.tracing.recorder.library import cached_library
 from omb_py.tracing.recorder.record_file import RecordFile
 from omb_py.tracing.records.layout import EVENT_FORMAT
 
@@ -53,7 +53,7 @@ class Recorder:
             raise UsageError("calls cannot be intercepted: mpi4py.MPI was imported before")
         try:
             # as mpi4py.profile does it
-            library = ctypes.CDLL(str(self._path), os.RTLD_NOW | os.RTLD_GLOBAL)
+            library = ctypes.CDLL(self._path, os.RTLD_NOW | os.RTLD_GLOBAL)
         except OSError as error:
             raise UsageError(
                 f"cannot load {self._path} ({error}): remove it and try again"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from omb_py.core.errors import UsageError
 from omb_py.core.mpi import abi
-from omb_py.tracing.recorder import compilation
+from omb_py.tracing.recorder import compilation, library
 from omb_py.tracing.recorder.wrappers import (
     HAND_WRITTEN,
     declarations,
@@ -138,7 +138,7 @@ def test_constants_in_c_are_those_of_python() -> None:
         assert f"#define {name} ({number})" in lines
     assert f"#define FNV_START UINT64_C({0xCBF29CE484222325})" in lines
     assert '#define STARTED " (started)"' in lines
-    source = "".join((compilation.HERE / name).read_text() for name in compilation.CORE)
+    source = "".join(Path(library.HERE, name).read_text() for name in library.CORE)
     for line in lines:
         assert f"define {line.split()[1]} " not in source
         assert f"{line.split()[1]} = " not in source
@@ -160,32 +160,32 @@ def test_without_a_compiler_for_mpi4py_s_abi_the_fix_is_named(
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr("mpi4py.get_config", dict)
     with pytest.raises(UsageError, match=f"{name}, which is neither beside "):
-        compilation.cached_library()
+        library.cached_library()
     beside = tmp_path / name
     beside.write_text("#!/bin/sh\n")
     beside.chmod(0o755)
-    assert compilation.compiler() == beside
+    assert library.compiler() == str(beside)
 
 
 def test_a_compiler_that_is_changed_means_another_library(tmp_path: Path) -> None:
     mpicc = tmp_path / "bin" / "mpicc"
     mpicc.parent.mkdir()
     mpicc.write_text("#!/bin/sh\n")
-    before = compilation.fingerprint(mpicc)
-    assert compilation.fingerprint(mpicc) == before
+    before = library.fingerprint(str(mpicc))
+    assert library.fingerprint(str(mpicc)) == before
     (tmp_path / "include").mkdir()
     (tmp_path / "include" / "mpi.h").write_text("int MPI_Send(void);")
-    assert compilation.fingerprint(mpicc) != before
+    assert library.fingerprint(str(mpicc)) != before
 
 
 @pytest.mark.skipif(not MPICC_ABI.exists(), reason="an MPI library without the standard's ABI")
 def test_the_library_is_made_for_the_standard_s_abi_too(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(compilation, "FLAGS", ("-O0", *compilation.FLAGS[1:]))
-    assert abi.is_linked(str(compilation.build(MPICC_ABI, tmp_path)))
+    monkeypatch.setattr(compilation, "FLAGS", ("-O0", *library.FLAGS[1:]))
+    assert abi.is_linked(str(compilation.build(str(MPICC_ABI), tmp_path)))
     own = MPICC_ABI.with_name("mpicc")
-    assert compilation.fingerprint(MPICC_ABI) != compilation.fingerprint(own)
+    assert library.fingerprint(str(MPICC_ABI)) != library.fingerprint(str(own))
 
 
 def test_a_folder_that_cannot_be_written_is_named(
@@ -195,22 +195,22 @@ def test_a_folder_that_cannot_be_written_is_named(
     monkeypatch.setenv("OMB_PY_CACHE_DIR", str(tmp_path / "file" / "folder"))
     monkeypatch.setenv("PMI_RANK", "0")
     with pytest.raises(UsageError, match="OMB_PY_CACHE_DIR"):
-        compilation.cached_library()
+        library.cached_library()
 
 
 def test_a_library_of_somebody_else_is_not_loaded(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("OMB_PY_CACHE_DIR", str(tmp_path))
-    path = tmp_path / f"recorder-{compilation.fingerprint(compilation.compiler())}.so"
+    path = tmp_path / f"recorder-{library.fingerprint(library.compiler())}.so"
     path.write_text("not compiled")
     path.chmod(0o666)
-    compiled: list[Path] = []
+    compiled: list[str] = []
 
-    def compile_library(mpicc: str, path: Path) -> Path:
+    def compile_library(mpicc: str, path: str) -> str:
         compiled.append(path)
         return path
 
     monkeypatch.setattr(compilation, "compile_library", compile_library)
-    compilation.cached_library()
-    assert compiled == [path]
+    library.cached_library()
+    assert compiled == [str(path)]

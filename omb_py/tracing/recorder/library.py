@@ -1,0 +1,154 @@
+"""The library that intercepts calls: kept under what it depends on, compiled where it is not there.
+
+Every rank of a profiled program loads this; what compiles is loaded where that is necessary.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import time
+from contextlib import suppress
+from os.path import dirname, exists, join, realpath
+
+from omb_py.core import BEGAN
+from omb_py.core.cache import cache_directory
+from omb_py.core.errors import UsageError
+from omb_py.core.mpi import abi, launcher
+
+HERE = dirname(__file__)
+CORE = (
+    "recorder.c",
+    "recorder_sites.c",
+    "recorder_objects.c",
+    "recorder_calls.c",
+    "recorder_requests.c",
+    "recorder_wrappers.c",
+)
+GENERATORS = ("compilation.py", "wrapped_routines.py", "wrappers.py")
+SHARED = ("layout", "routines")
+FLAGS = ("-O2", "-fPIC", "-shared", "-w", "-pthread")
+COMPILER_VARIABLES = ("CC", "OMPI_CC", "MPICH_CC", "I_MPI_CC")
+SECONDS_TO_WAIT = 60.0
+SECONDS_BETWEEN_LOOKS = 0.05
+SECONDS_BETWEEN_RANKS = 1.0
+"""How much later than rank 0 others may have begun."""
+
+
+def cached_library() -> str:
+    """The library's path, compiled by rank 0 where it is not there yet; others wait for it.
+
+    Nothing is asked of MPI, which has not been started. Raises `UsageError` where there is no
+    compiler, where it fails, and on ranks that wait in vain.
+    """
+    mpicc = compiler()
+    path = join(cache_directory(), f"recorder-{fingerprint(mpicc)}.so")
+    if _is_ours(path):
+        return path
+    if launcher.rank() == 0:
+        return _compile_for_all(mpicc, path)
+    end = time.monotonic() + SECONDS_TO_WAIT
+    while not _is_ours(path):
+        _pass_on(_failure(path))
+        if time.monotonic() > end:
+            if launcher.local_rank() == 0:  # of a node that does not see rank 0's folder
+                return _compiled(mpicc, path)
+            raise UsageError(
+                f"rank 0 has not compiled {path} within {SECONDS_TO_WAIT:.0f} s: set "
+                "OMB_PY_CACHE_DIR to a folder that all nodes see"
+            )
+        time.sleep(SECONDS_BETWEEN_LOOKS)
+    return path
+
+
+def compiler() -> str:
+    """The MPI compiler: mpi4py's own, the one beside this Python, or the first one on the path.
+
+    For the standard's ABI it is ``mpicc_abi``. Raises `UsageError` where there is none.
+    """
+    import mpi4py
+
+    name = "mpicc_abi" if abi.is_standard() else "mpicc"
+    folders = [dirname(sys.executable), *os.environ.get("PATH", "").split(os.pathsep)]
+    for found in (mpi4py.get_config().get("mpicc"), *(join(folder, name) for folder in folders)):
+        if found and os.access(found, os.X_OK):
+            return str(found)
+    raise UsageError(
+        f"profile compiles a library once, by the MPI library's compiler {name}, which is neither "
+        f"beside {sys.executable} nor on PATH: load it, with a C compiler"
+    )
+
+
+def fingerprint(mpicc: str) -> str:
+    """What the library depends on: our sources, the compiler, the MPI library, the machine."""
+    digest = hashlib.sha256(f"{os.uname().machine} {FLAGS}".encode())
+    for name in (*CORE, *GENERATORS, *(f"../records/{name}.py" for name in SHARED)):
+        with open(join(HERE, name), "rb") as file:
+            digest.update(file.read())
+    for variable in COMPILER_VARIABLES:
+        digest.update(f"{variable}={os.environ.get(variable, '')}\0".encode())
+    real = realpath(mpicc)
+    root = dirname(dirname(real))
+    headers = (join(root, "include", name) for name in ("mpi.h", "mpi_abi.h"))
+    for path in (mpicc, real, *headers, *_libraries(root)):
+        digest.update(_state(path).encode())
+    return digest.hexdigest()[:16]
+
+
+def _libraries(root: str) -> list[str]:
+    """The files of MPI's libraries below a folder."""
+    found = []
+    for name in os.listdir(root) if exists(root) else ():
+        if name.startswith("lib") and os.path.isdir(folder := join(root, name)):
+            names = (one for one in os.listdir(folder) if one.startswith("libmpi") and ".so" in one)
+            found += [join(folder, one) for one in names]
+    return sorted(found)
+
+
+def _state(path: str) -> str:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return f"{path}\0"
+    return f"{path} {status.st_size} {status.st_mtime_ns}\0"
+
+
+def _compiled(mpicc: str, path: str) -> str:
+    from omb_py.tracing.recorder.compilation import compile_library
+
+    return compile_library(mpicc, path)
+
+
+def _compile_for_all(mpicc: str, path: str) -> str:
+    """Compile the library, and where that fails let ranks that wait for it know why."""
+    failure = _failure(path)
+    with suppress(OSError):
+        os.unlink(failure)
+    try:
+        return _compiled(mpicc, path)
+    except UsageError as error:
+        with suppress(OSError), open(failure, "w", encoding="utf-8") as file:
+            file.write(str(error))
+        raise
+
+
+def _failure(path: str) -> str:
+    return f"{path.removesuffix('.so')}.failed"
+
+
+def _pass_on(failure: str) -> None:
+    """Raise `UsageError` where rank 0 of this job, which began when we did, has failed."""
+    began = time.time() - (time.perf_counter() - BEGAN)
+    with suppress(OSError):
+        if os.stat(failure).st_mtime > began - SECONDS_BETWEEN_RANKS:
+            with open(failure, encoding="utf-8") as file:
+                raise UsageError(file.read())
+
+
+def _is_ours(path: str) -> bool:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return False
+    return status.st_uid == os.getuid() and not status.st_mode & 0o022
