@@ -64,7 +64,7 @@ def test_documents_have_every_check(in_process: Start, slow_gather: Path) -> Non
 
 
 def test_the_interface_has_the_same(slow_gather: Path) -> None:
-    points = interface.guidelines(interface.load(slow_gather), only=("emulation",))
+    points = interface.guidelines(interface.load(slow_gather).rows, only=("emulation",))
     assert list(points["verdict"]).count("violated") == 1
 
 

@@ -87,9 +87,9 @@ def test_each_micro_batch_passes_a_boundary_once_each_way(battery: Battery, line
     calls = [row for row in record.rows if row["calls"] is not None]
     for function in ("MPI_Isend", "MPI_Recv"):
         counts = {row["call_bytes"]: row["calls"] for row in calls if row["part"] == function}
-        # rank 0 has one boundary, inside a residual block, where two arrays of 8 x 8 x 16 pass:
+        # rank 0 has one boundary, inside a residual block, where two arrays of 32 x 32 x 16 pass:
         # 4 parts of 6 samples in 3 steps of an epoch, of 2 in the last
-        width = 4 * 8 * 8 * 16
+        width = 4 * 32 * 32 * 16
         assert counts == {6 * width: 2 * 2 * 3 * 4, 2 * width: 2 * 2 * 4}
     assert {row["part"] for row in calls} == {"MPI_Isend", "MPI_Recv", "MPI_Wait"}
 

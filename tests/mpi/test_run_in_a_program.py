@@ -128,15 +128,16 @@ def test_without_pandas_rows_are_a_list(mpi: str, tmp_path: Path) -> None:
     assert "the Python package pandas" in refused
 
 
-GOES_ON = """
+GOES_ON = r"""
 import omb_py, os, time
 for size in ("8", "no size"):
     try:
         omb_py.run("latency", sizes=size, iterations=10, timeout=1)
     except omb_py.OmbError:
-        print("refused")
+        os.write(1, b"refused\n")
 time.sleep(2)
-print("goes on", open(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read().split())
+children = open(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read().split()
+os.write(1, f"goes on {children}\n".encode())
 """
 
 
