@@ -11,13 +11,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from omb_py.core.errors import UsageError
-from omb_py.tracing.recorder.library import CORE, FLAGS, HERE
 from omb_py.tracing.records import layout
 from omb_py.tracing.records.routines import STARTED
 
 if TYPE_CHECKING:
     from omb_py.tracing.recorder.wrappers import Declaration
 
+HERE = Path(__file__).parent
+CORE = (
+    "recorder.c",
+    "recorder_sites.c",
+    "recorder_objects.c",
+    "recorder_calls.c",
+    "recorder_requests.c",
+    "recorder_wrappers.c",
+)
+FLAGS = ("-O2", "-fPIC", "-shared", "-w", "-pthread")
 SECONDS_TO_COMPILE = 120.0
 LINES_OF_COMPILER = 3
 
@@ -82,7 +91,7 @@ def source(declared: Mapping[str, Declaration]) -> str:
             f"enum routine_number {{\n{numbers}    ROUTINES\n}};",
             "struct routine { const char *name; int number, started; struct cell *last; };",
             f"static struct routine routines[ROUTINES] = {{\n{rows}}};",
-            *(Path(HERE, name).read_text() for name in CORE),
+            *((HERE / name).read_text() for name in CORE),
             *(definition(wrapper, function) for wrapper, function in found),
         ]
     )

@@ -18,17 +18,8 @@ from omb_py.core.errors import UsageError
 from omb_py.core.mpi import abi, launcher
 
 HERE = dirname(__file__)
-CORE = (
-    "recorder.c",
-    "recorder_sites.c",
-    "recorder_objects.c",
-    "recorder_calls.c",
-    "recorder_requests.c",
-    "recorder_wrappers.c",
-)
 GENERATORS = ("compilation.py", "wrapped_routines.py", "wrappers.py")
 SHARED = ("layout", "routines")
-FLAGS = ("-O2", "-fPIC", "-shared", "-w", "-pthread")
 COMPILER_VARIABLES = ("CC", "OMPI_CC", "MPICH_CC", "I_MPI_CC")
 SECONDS_TO_WAIT = 60.0
 SECONDS_BETWEEN_LOOKS = 0.05
@@ -82,8 +73,9 @@ def compiler() -> str:
 
 def fingerprint(mpicc: str) -> str:
     """What the library depends on: our sources, the compiler, the MPI library, the machine."""
-    digest = hashlib.sha256(f"{os.uname().machine} {FLAGS}".encode())
-    for name in (*CORE, *GENERATORS, *(f"../records/{name}.py" for name in SHARED)):
+    digest = hashlib.sha256(os.uname().machine.encode())
+    parts = sorted(name for name in os.listdir(HERE) if name.endswith(".c"))
+    for name in (*parts, *GENERATORS, *(f"../records/{name}.py" for name in SHARED)):
         with open(join(HERE, name), "rb") as file:
             digest.update(file.read())
     for variable in COMPILER_VARIABLES:

@@ -138,7 +138,7 @@ def test_constants_in_c_are_those_of_python() -> None:
         assert f"#define {name} ({number})" in lines
     assert f"#define FNV_START UINT64_C({0xCBF29CE484222325})" in lines
     assert '#define STARTED " (started)"' in lines
-    source = "".join(Path(library.HERE, name).read_text() for name in library.CORE)
+    source = "".join((compilation.HERE / name).read_text() for name in compilation.CORE)
     for line in lines:
         assert f"define {line.split()[1]} " not in source
         assert f"{line.split()[1]} = " not in source
@@ -182,7 +182,7 @@ def test_a_compiler_that_is_changed_means_another_library(tmp_path: Path) -> Non
 def test_the_library_is_made_for_the_standard_s_abi_too(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(compilation, "FLAGS", ("-O0", *library.FLAGS[1:]))
+    monkeypatch.setattr(compilation, "FLAGS", ("-O0", *compilation.FLAGS[1:]))
     assert abi.is_linked(str(compilation.build(str(MPICC_ABI), tmp_path)))
     own = MPICC_ABI.with_name("mpicc")
     assert library.fingerprint(str(MPICC_ABI)) != library.fingerprint(str(own))
