@@ -16,9 +16,10 @@ import pytest
 from omb_py.tracing import records
 from omb_py.tracing.recorder import compilation, library
 from omb_py.tracing.records import Kind, Record
-from omb_py.tracing.records.layout import BETWEEN, WORLD, communicator_key
+from omb_py.tracing.records.layout import BETWEEN, WORLD
 from omb_py.tracing.records.routines import Role, role
 from tests.conftest import BIN, OMB_PY, Finished, run
+from tests.tracing.made_records import communicator_key
 
 PROGRAM = Path(__file__).parent / "programs" / "every_call.py"
 LIBRARY_BELOW = """

@@ -2,21 +2,75 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from omb_py.tracing import records
 from omb_py.tracing.recorder.record_file import RecordFile
 from omb_py.tracing.records.layout import (
+    CELL_FORMAT,
+    EVENT_FORMAT,
+    FNV_PRIME,
+    FNV_START,
     NOBODY,
+    PREFIX,
     Communicator,
     Kind,
-    communicator_line,
     path_in,
     size_bin,
 )
 
 START = 1_000_000_000
+
+
+def communicator_line(communicator: Communicator) -> str:
+    """The name that stands for a communicator."""
+    return PREFIX + json.dumps([communicator.key, communicator.size, communicator.label])
+
+
+def communicator_key(members: Sequence[int], instance: int) -> str:
+    """The key of a communicator, as `omb_py.tracing.records.layout.WORLD` defines it."""
+    found = FNV_START
+    for byte in ",".join(map(str, members)).encode():
+        found = (found ^ byte) * FNV_PRIME & 0xFFFFFFFFFFFFFFFF
+    return f"{found:016x}#{instance}"
+
+
+class WrittenFile(RecordFile):
+    """A record whose names, cells and events are written from Python."""
+
+    def __init__(self, path: str, rank: int, ranks: int, events: int, about: Mapping[str, Any]):
+        super().__init__(path, rank, ranks, events, about)
+        self._numbers = {"": 0}
+        self._events = events
+
+    def name(self, text: str) -> int:
+        """The number of a name, which is written when it is new."""
+        if text not in self._numbers:
+            used = self.get("names_used")
+            line = f"\n{text}".encode()
+            at = self.get("names_at") + used
+            self.memory[at : at + len(line)] = line
+            self.set("names_used", used + len(line))
+            self._numbers[text] = len(self._numbers)
+        return self._numbers[text]
+
+    def event(self, *fields: int) -> None:
+        """Write an event, with the fields of `layout.EVENT`; the oldest makes room."""
+        if self._events:
+            written = self.get("events_written")
+            at = self.get("events_at") + written % self._events * EVENT_FORMAT.size
+            EVENT_FORMAT.pack_into(self.memory, at, *fields)
+            self.set("events_written", written + 1)
+
+    def write_cells(self, cells: Iterable[tuple[int, ...]]) -> None:
+        """Write all cells, each with the fields of `layout.CELL`."""
+        packed = b"".join(CELL_FORMAT.pack(*cell) for cell in cells)
+        at = self.get("cells_at")
+        self.memory[at : at + len(packed)] = packed
+        self.set("cells_used", len(packed) // CELL_FORMAT.size)
 
 
 class MadeRecord:
@@ -25,7 +79,7 @@ class MadeRecord:
     def __init__(self, folder: Path, rank: int, ranks: int, *, events: int = 1000, host: str = "a"):
         path = path_in(str(folder), rank)
         Path(path).unlink(missing_ok=True)
-        self.file = RecordFile(path, rank, ranks, events, {"program": "made.py"})
+        self.file = WrittenFile(path, rank, ranks, events, {"program": "made.py"})
         self.world = Communicator("world", ranks, "world")
         self._cells: dict[tuple[int, int, int, int], list[int]] = {}
         self.file.set("began", START)
@@ -68,7 +122,7 @@ class MadeRecord:
 
     def finish(self, ended: int | None, **header: Any) -> records.Record:
         """Write the cells and fields of the header; ``ended`` None leaves the rank unfinished."""
-        self.file.write_cells([(*key, 0, 0, *cell) for key, cell in self._cells.items()], 0)
+        self.file.write_cells([(*key, 0, 0, *cell) for key, cell in self._cells.items()])
         self.file.set("updated", START + (ended or 0))
         if ended is not None:
             self.file.set("ended", START + ended)

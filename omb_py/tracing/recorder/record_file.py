@@ -8,7 +8,7 @@ import mmap
 import os
 import struct
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from omb_py.core.errors import OmbError
@@ -45,14 +45,6 @@ class RecordFile:
         self.path = path
         self._map, self._identity = map_new_file(path, at)
         self.memory = memoryview(self._map)
-        self.events_at = values["events_at"]
-        self._cells_at = values["cells_at"]
-        self._names_at = values["names_at"]
-        self._numbers = {"": 0}
-        self._lines = 1
-        self._names_used = 0
-        self._events = events
-        self._written = 0
         magic = int.from_bytes(layout.MAGIC, _byte_order())
         values |= {"magic": magic, "version": layout.VERSION, "rank": rank, "ranks": ranks}
         values |= {"pid": os.getpid(), "outside_ns": -1}
@@ -81,45 +73,6 @@ class RecordFile:
         at = self.get("text_at")
         self.memory[at : at + len(text)] = text
         self.set("text_used", len(text))
-
-    def name(self, text: str) -> int:
-        """The number of a name, which is written when it is new; 0 when there is no room."""
-        number = self._numbers.get(text)
-        if number is not None:
-            return number
-        line = ("\n" + " ".join(text.splitlines())).encode(errors="replace")
-        end = self._names_used + len(line)
-        if end > layout.NAMES_BYTES:
-            self.set("names_lost", self.get("names_lost") + 1)
-            return 0
-        at = self._names_at
-        self.memory[at + self._names_used : at + end] = line
-        self._names_used = end
-        self.set("names_used", end)
-        number = self._numbers[text] = self._lines
-        self._lines += 1
-        return number
-
-    def event(self, *fields: int) -> None:
-        """Write an event, with the fields of `layout.EVENT`; the oldest makes room."""
-        if self._events:
-            at = self.events_at + self._written % self._events * EVENT_FORMAT.size
-            EVENT_FORMAT.pack_into(self.memory, at, *fields)
-            self._written += 1
-            self.set("events_written", self._written)
-
-    def write_cells(self, cells: Iterable[tuple[int, ...]], lost: int) -> None:
-        """Write all cells, each with the fields of `layout.CELL`; ``lost`` calls had none."""
-        at, count = self._cells_at, 0
-        for cell in cells:
-            if count == layout.CELLS:
-                lost += cell[6]
-                continue
-            CELL_FORMAT.pack_into(self.memory, at, *cell)
-            at += CELL_FORMAT.size
-            count += 1
-        self.set("cells_used", count)
-        self.set("cells_lost", lost)
 
     def in_place(self) -> bool:
         """Whether it is still this file that has the name."""

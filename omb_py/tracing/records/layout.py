@@ -4,7 +4,7 @@ A rank maps its file into memory and writes there, from Python or from C, so tha
 recorded is in the file when the rank is killed, and others can read it meanwhile. A file has five
 sections: `HEADER`, text about the run (JSON), names, cells and events. Numbers have the machine's
 byte order. Names are lines of UTF-8, referred to by their number; the line of number 0 is empty.
-A name of a communicator is a line of its own: `communicator_line`.
+A communicator is a name, too: `PREFIX`, then its key, size and label as a list of JSON.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import os
 import struct
-from collections.abc import Sequence
 from enum import IntEnum
 
 from omb_py.core.dataclass import dataclass
@@ -189,11 +188,6 @@ class Communicator:
 PREFIX = "communicator "
 
 
-def communicator_line(communicator: Communicator) -> str:
-    """The name that stands for a communicator."""
-    return PREFIX + json.dumps([communicator.key, communicator.size, communicator.label])
-
-
 def communicator_of(line: str) -> Communicator | None:
     """The communicator that a name stands for, None for other names and damaged ones."""
     if not line.startswith(PREFIX):
@@ -223,10 +217,21 @@ def record_names(folder: str | Path) -> list[str]:
     return sorted(name for name in names if name.startswith(BEGINS) and name.endswith(SUFFIX))
 
 
-# Keys of communicators are equal on all members and found without communication: that of
-# MPI_COMM_WORLD is `WORLD`, that of MPI_COMM_SELF `self_key`, of all others `communicator_key`.
-
 WORLD = "world"
+"""The key of MPI_COMM_WORLD; that of MPI_COMM_SELF is ``self-RANK``.
+
+Keys are equal on all members and found without communication. All other communicators have
+``"<hash>#<instance>"``. The hash is FNV-1a with 64 bits, as 16 hexadecimal digits, over the ranks
+in MPI_COMM_WORLD of its processes in decimal, in the order of its group, separated by commas
+(``0,1,2``). Those of an intercommunicator are both groups, the one with the lower first rank first,
+`BETWEEN` between them.
+
+The instance is the ordinal, from 1, of this one among the communicators with exactly these
+processes that this rank has made, in the order of the calls that made them (that of
+MPI_Comm_idup, not its completion). MPI_COMM_WORLD and MPI_COMM_SELF do not count, and a
+communicator that was freed still does. MPI makes all members call in the same order, so that
+they find the same number.
+"""
 
 BETWEEN = -1
 """Stands between the two groups of an intercommunicator."""
@@ -236,28 +241,3 @@ ELSEWHERE = -2
 
 FNV_START, FNV_PRIME = 0xCBF29CE484222325, 0x100000001B3
 """Of FNV-1a with 64 bits (G. Fowler, L. C. Noll, K.-P. Vo)."""
-
-
-def self_key(rank: int) -> str:
-    """The key of MPI_COMM_SELF of a rank."""
-    return f"self-{rank}"
-
-
-def communicator_key(members: Sequence[int], instance: int) -> str:
-    """The key of a communicator: ``"<hash>#<instance>"``.
-
-    ``members`` are the ranks in MPI_COMM_WORLD of its processes, in the order of its group. Those
-    of an intercommunicator are both groups, the one with the lower first rank first, `BETWEEN`
-    between them. The hash is FNV-1a with 64 bits over these numbers in decimal, separated by
-    commas (``0,1,2``), as 16 hexadecimal digits.
-
-    ``instance`` is the ordinal, from 1, of this one among the communicators with exactly these
-    ``members`` that this rank has made, in the order of the calls that made them (that of
-    MPI_Comm_idup, not its completion). MPI_COMM_WORLD and MPI_COMM_SELF do not count, and a
-    communicator that was freed still does. MPI makes all members call in the same order, so that
-    they find the same number.
-    """
-    found = FNV_START
-    for byte in ",".join(map(str, members)).encode():
-        found = (found ^ byte) * FNV_PRIME & 0xFFFFFFFFFFFFFFFF
-    return f"{found:016x}#{instance}"

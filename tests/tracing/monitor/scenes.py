@@ -15,8 +15,8 @@ from omb_py.tracing.monitor.snapshots import (
     changes,
     take_snapshot,
 )
-from omb_py.tracing.records.layout import NOBODY, Communicator, communicator_line
-from tests.tracing.made_records import START, MadeRecord
+from omb_py.tracing.records.layout import NOBODY, Communicator
+from tests.tracing.made_records import START, MadeRecord, communicator_line
 
 SECOND = 1_000_000_000
 HERE = "a"

@@ -108,7 +108,7 @@ def test_what_found_no_room_is_said(tmp_path: Path) -> None:
 
 def test_a_routine_without_a_name_is_kept(tmp_path: Path) -> None:
     made = MadeRecord(tmp_path, 0, 1)
-    made.file.write_cells([(0, 0, -1, 0, 0, 0, 4, 0, MS, MS, MS)], 0)
+    made.file.write_cells([(0, 0, -1, 0, 0, 0, 4, 0, MS, MS, MS)])
     made.file.set("ended", 2_000_000_000)
     (member,) = load([str(tmp_path)]).members
     assert [(cell.routine, cell.calls) for cell in member.cells or ()] == [(LOST_NAME, 4)]

@@ -20,7 +20,6 @@ from omb_py.tracing.recorder.wrappers import (
     wrappers,
 )
 from omb_py.tracing.records import layout
-from omb_py.tracing.records.layout import BETWEEN, communicator_key
 from omb_py.tracing.records.routines import COLLECTIVES, Role, base, nonblocking, role
 from tests.conftest import BIN
 
@@ -142,13 +141,6 @@ def test_constants_in_c_are_those_of_python() -> None:
     for line in lines:
         assert f"define {line.split()[1]} " not in source
         assert f"{line.split()[1]} = " not in source
-
-
-def test_keys_of_communicators_are_what_they_have_been() -> None:
-    assert communicator_key([0, 1], 3) == "4e1fe9181d105378#3"
-    assert communicator_key([1, 0], 3) != communicator_key([0, 1], 3)
-    assert communicator_key([1, 11], 1) != communicator_key([11, 1], 1)
-    assert communicator_key([0, BETWEEN, 1], 1) != communicator_key([0, 1], 1)
 
 
 @pytest.mark.parametrize(("standard", "name"), [(False, "mpicc"), (True, "mpicc_abi")])

@@ -13,16 +13,16 @@ from omb_py.core.errors import OmbError, UsageError
 from omb_py.tracing import records
 from omb_py.tracing.recorder.record_file import RecordFile
 from omb_py.tracing.records import layout
-from omb_py.tracing.records.layout import Communicator, Kind, communicator_line, path_in, size_bin
+from omb_py.tracing.records.layout import Communicator, Kind, path_in, size_bin
 from tests.helpers.properties import examples
-from tests.tracing.made_records import START, MadeRecord
+from tests.tracing.made_records import START, MadeRecord, WrittenFile, communicator_line
 
 
 def test_what_is_written_is_read_at_once(tmp_path: pathlib.Path) -> None:
-    file = RecordFile(path_in(str(tmp_path), 3), 3, 4, 10, {"command": "a.py"})
+    file = WrittenFile(path_in(str(tmp_path), 3), 3, 4, 10, {"command": "a.py"})
     world = Communicator("world", 4, "world")
     numbers = [file.name(text) for text in ("MPI_Send", communicator_line(world), "MPI_Send")]
-    file.write_cells([(1, 2, 0, 1, 0, 0, 3, 12, 100, 30, 40)], lost=7)
+    file.write_cells([(1, 2, 0, 1, 0, 0, 3, 12, 100, 30, 40)])
 
     record = records.read(file.path)
 
@@ -34,7 +34,6 @@ def test_what_is_written_is_read_at_once(tmp_path: pathlib.Path) -> None:
     assert record.name(99) == ""
     assert record.cells["calls"].tolist() == [3]
     assert record.cells["nbytes"].tolist() == [12]
-    assert record.header["cells_lost"] == 7
 
 
 def test_a_ring_keeps_the_last_events_in_order(tmp_path: pathlib.Path) -> None:
@@ -59,23 +58,6 @@ def test_a_record_that_is_there_is_never_written_over(tmp_path: pathlib.Path) ->
     pathlib.Path(path).unlink()
     RecordFile(path, 0, 1, 0, {})
     assert not first.in_place()
-
-
-def test_names_with_no_room_are_counted(tmp_path: pathlib.Path) -> None:
-    file = RecordFile(path_in(str(tmp_path), 0), 0, 1, 0, {})
-    long = "x" * 100_000
-    assert [file.name(f"{long}{i}") > 0 for i in range(3)] == [True, True, False]
-    record = records.read(file.path)
-    assert record.header["names_lost"] == 1
-    assert len(record.names) == 3
-
-
-def test_cells_with_no_room_are_counted(tmp_path: pathlib.Path) -> None:
-    file = RecordFile(path_in(str(tmp_path), 0), 0, 1, 0, {})
-    file.write_cells(((1, 0, i, 1, 0, 0, 2, 8, 5, 1, 2) for i in range(layout.CELLS + 10)), lost=0)
-    record = records.read(file.path)
-    assert len(record.cells) == layout.CELLS
-    assert record.header["cells_lost"] == 20
 
 
 def test_clocks_are_interpolated_between_two_comparisons(tmp_path: pathlib.Path) -> None:
