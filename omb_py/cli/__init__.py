@@ -18,18 +18,32 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 COMMANDS = {
-    "Measure more": (
-        "overhead",
-        "pairs",
-        "sweep",
-        "job",
-        "machine",
-        "programs",
-    ),
-    "Profile programs": ("profile", "watch", "timeline", "efficiency", "traffic"),
-    "Analyze results": ("show", "compare", "guidelines", "plot", "report", "model", "simulate"),
+    "Measure more": {
+        "overhead": "Compare bindings, interleaved in one job: what Python adds.",
+        "pairs": "Measure every pair of ranks: which link, host or rank is slow.",
+        "sweep": "Measure all points of a configuration; resume after interruptions.",
+        "job": "Run a sweep as batch jobs.",
+        "machine": "Describe machines: nodes, launcher, scheduler and queues.",
+        "programs": "Link native OMB's names to omb-py.",
+    },
+    "Profile programs": {
+        "profile": "Run an mpi4py program and record its MPI calls.",
+        "watch": "Watch a profiled run while it runs.",
+        "timeline": "Write the timeline of a profiled run, for Perfetto.",
+        "efficiency": "Break down parallel efficiency into the POP factors.",
+        "traffic": "Show the traffic of a profiled run: requests, links, files.",
+    },
+    "Analyze results": {
+        "show": "Show results of any suite as tables, or convert them.",
+        "compare": "Compare results with each other, or omb-py with native OMB.",
+        "guidelines": "Check that no MPI call is slower than others that do the same.",
+        "plot": "Draw figures of results, in files or in the terminal.",
+        "report": "Write one HTML page with plots, tables and detected anomalies.",
+        "model": "Fit cost models to results.",
+        "simulate": "Simulate benchmarks on more ranks, on SimGrid.",
+    },
 }
-"""Commands by heading of the help."""
+"""Commands by heading of the help, each with the first sentence of its own help."""
 
 LAZY_COMMANDS = (
     *(name for names in COMMANDS.values() for name in names if name != "overhead"),
@@ -105,15 +119,11 @@ class Commands(LazyGroup):
         from omb_py.benchmarks import by_family, own_benchmarks
         from omb_py.cli.help import screen
 
-        def summary(name: str, limit: int) -> str:
-            found = self.get_command(ctx, name)
-            return "" if found is None else found.get_short_help_str(limit)
-
         families = {
             family: [benchmark.name for benchmark in members]
             for family, members in by_family(own_benchmarks()).items()
         }
-        formatter.write(screen(families, APPLICATIONS.builtin(), COMMANDS, summary))
+        formatter.write(screen(families, APPLICATIONS.builtin(), COMMANDS))
 
 
 def lazy_command(name: str) -> click.Command:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from textwrap import wrap
 from typing import Any
 
@@ -64,13 +64,11 @@ def show_all(ctx: click.Context, parameter: click.Parameter, wanted: bool) -> No
 def screen(
     families: Mapping[str, Sequence[str]],
     applications: Sequence[str],
-    commands: Mapping[str, Iterable[str]],
-    summary: Callable[[str, int], str],
+    commands: Mapping[str, Mapping[str, str]],
 ) -> str:
     """The help of ``omb-py`` on one screen.
 
-    ``families`` and ``commands`` are names by heading; ``summary`` gives a command's sentence in at
-    most so many characters.
+    ``families`` are names by heading; ``commands`` are, too, each with its sentence.
     """
     number = sum(map(len, families.values()))
     variants = {name for name in families for base in families if name.endswith(f" {base}")}
@@ -85,9 +83,9 @@ def screen(
         lines.append(_entry(name, families[name]))
     lines.append(_entry("others", dict.fromkeys(others)))
     lines.append(_entry("applications", applications))
-    for heading, names in commands.items():
+    for heading, sentences in commands.items():
         lines.append(f"{heading}:")
-        lines += [f"  {name:<12}{summary(name, WIDTH - 14)}" for name in names]
+        lines += [f"  {name:<12}{sentence}" for name, sentence in sentences.items()]
     return "\n".join(lines)
 
 

@@ -16,7 +16,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from omb_py.benchmarks import all_benchmarks, find_benchmark
-from omb_py.cli import LAZY_COMMANDS, command
+from omb_py.cli import COMMANDS, LAZY_COMMANDS, command
 from omb_py.cli.benchmark import benchmark_command
 from omb_py.core.errors import UsageError
 from omb_py.core.options import Options
@@ -301,8 +301,16 @@ def test_help_fits_one_screen_and_names_every_command() -> None:
     assert {"mpiexec", "omb-py", *LAZY_COMMANDS, *command.commands} - BESIDE <= named
     text = " ".join(lines)
     assert all(f"omb-py {name}" in text for name in BESIDE)
-    sentences = [line for line in lines if line[2:12].strip() in LAZY_COMMANDS]
-    assert not [line for line in sentences if line.endswith("...")], "a sentence is cut"
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"), [one for names in COMMANDS.values() for one in names.items()]
+)
+def test_help_has_the_first_sentence_of_each_command(name: str, sentence: str) -> None:
+    context = click.Context(command)
+    found = command.get_command(context, name)
+    assert found is not None
+    assert found.get_short_help_str(limit=99) == sentence
 
 
 GROUPS = (
