@@ -132,10 +132,10 @@ GOES_ON = r"""
 import omb_py, os, time
 for size in ("8", "no size"):
     try:
-        omb_py.run("latency", sizes=size, iterations=10, timeout=1)
+        omb_py.run("latency", sizes=size, iterations=10, timeout=5)
     except omb_py.OmbError:
         os.write(1, b"refused\n")
-time.sleep(2)
+time.sleep(6)
 children = open(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read().split()
 os.write(1, f"goes on {children}\n".encode())
 """
