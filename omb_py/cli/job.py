@@ -100,7 +100,7 @@ def render_command(output: Path | None, **wishes: Any) -> None:
         from omb_py.sweeps import jobs, render
 
     made = [(job, render.script(job)) for job in scripts(**wishes)]
-    told(made[0][0], refuse_no_account=False)
+    warn(made[0][0], refuse_no_account=False)
     single = output is None or output.suffix == ".sh"
     if single and len(made) > 1:
         raise UsageError(
@@ -147,7 +147,7 @@ def submit_command(sweep: tuple[str, ...], force: bool, dry_run: bool, **wishes:
         raise UsageError("name one sweep, or scripts that end in .sh")
     else:
         wanted = scripts(sweep[0], **wishes)
-        told(wanted[0], refuse_no_account=not dry_run)
+        warn(wanted[0], refuse_no_account=not dry_run)
         made = [jobs.Submission(job, job.script, render.script(job)) for job in wanted]
     jobs.submit(made, force, dry_run, click.echo, note)
 
@@ -166,7 +166,7 @@ def of_script(path: Path) -> Submission:
     return jobs.Submission(job, path)
 
 
-def told(job: Job, refuse_no_account: bool) -> None:
+def warn(job: Job, refuse_no_account: bool) -> None:
     """Say on standard error what none of a sweep's jobs measures, and that they need an account."""
     from omb_py.sweeps import batch
 

@@ -72,6 +72,11 @@ class WrittenFile(RecordFile):
         self.memory[at : at + len(packed)] = packed
         self.set("cells_used", len(packed) // CELL_FORMAT.size)
 
+    def close(self) -> None:
+        """Unmap the file."""
+        self.memory.release()
+        self._map.close()
+
 
 class MadeRecord:
     """One rank's record; times are ns after the beginning of the record."""

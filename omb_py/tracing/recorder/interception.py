@@ -83,7 +83,6 @@ class Recorder:
             )
         if self._settings.cpu_time:
             self._library.omb_py_cpu_time()
-        self._numbers = {"": 0}
         error = self._library.omb_py_open(os.fsencode(file.path))
         if error:
             raise OmbError(f"cannot map {file.path}: {os.strerror(error)}")

@@ -28,7 +28,6 @@ class Publisher:
         self._thread_clock = time.pthread_getcpuclockid(threading.get_ident())
         self._first = self._usage()
         self._stopped = threading.Event()
-        self._lock = threading.Lock()
         self._inside: Callable[[], int] | None = None
         self._thread = threading.Thread(target=self._run, name="omb-py record", daemon=True)
 
@@ -52,14 +51,13 @@ class Publisher:
 
     def publish(self) -> None:
         """Write everything now."""
-        with self._lock:
-            file, first, usage = self._file, self._first, self._usage()
-            for name in ("user_ns", "system_ns", "thread_ns", "switches"):
-                file.set(name, usage[name] - first[name])
-            file.set("memory_bytes", usage["memory_bytes"])
-            if self._inside is not None:
-                file.set("outside_ns", usage["thread_ns"] - first["thread_ns"] - self._inside())
-            file.set("updated", time.monotonic_ns())
+        file, first, usage = self._file, self._first, self._usage()
+        for name in ("user_ns", "system_ns", "thread_ns", "switches"):
+            file.set(name, usage[name] - first[name])
+        file.set("memory_bytes", usage["memory_bytes"])
+        if self._inside is not None:
+            file.set("outside_ns", usage["thread_ns"] - first["thread_ns"] - self._inside())
+        file.set("updated", time.monotonic_ns())
 
     def _usage(self) -> dict[str, int]:
         used = resource.getrusage(resource.RUSAGE_SELF)

@@ -7,6 +7,7 @@ import json
 import mmap
 import os
 import struct
+import sys
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -45,14 +46,14 @@ class RecordFile:
         self.path = path
         self._map, self._identity = map_new_file(path, at)
         self.memory = memoryview(self._map)
-        magic = int.from_bytes(layout.MAGIC, _byte_order())
+        magic = int.from_bytes(layout.MAGIC, sys.byteorder)
         values |= {"magic": magic, "version": layout.VERSION, "rank": rank, "ranks": ranks}
         values |= {"pid": os.getpid(), "outside_ns": -1}
         values |= {"began": time.monotonic_ns(), "began_epoch": time.time_ns()}
         for name, value in values.items():
             self.set(name, value)
         self.set("host", os.uname().nodename)
-        self.tell(about)
+        self._write_about(about)
 
     def set(self, name: str, value: float | str) -> None:
         """Write a field of the header."""
@@ -64,12 +65,10 @@ class RecordFile:
         """Read a field of the header."""
         return FORMATS[KINDS[name]].unpack_from(self.memory, HEADER_OFFSETS[name])[0]
 
-    def tell(self, about: Mapping[str, Any]) -> None:
-        """Write what there is to say about the run."""
+    def _write_about(self, about: Mapping[str, Any]) -> None:
         text = json.dumps(about).encode()
         if len(text) > layout.TEXT_BYTES:
             text = json.dumps({"too_long": len(text)}).encode()
-        self.set("text_used", 0)
         at = self.get("text_at")
         self.memory[at : at + len(text)] = text
         self.set("text_used", len(text))
@@ -80,11 +79,6 @@ class RecordFile:
             return os.path.samestat(os.stat(self.path), self._identity)
         except OSError:
             return False
-
-    def close(self) -> None:
-        """Unmap the file."""
-        self.memory.release()
-        self._map.close()
 
 
 def map_new_file(path: str, nbytes: int) -> tuple[mmap.mmap, os.stat_result]:
@@ -114,9 +108,3 @@ def map_new_file(path: str, nbytes: int) -> tuple[mmap.mmap, os.stat_result]:
             os.close(handle)
     except OSError as error:
         raise OmbError(f"cannot write {path}: {error.strerror or error}") from error
-
-
-def _byte_order() -> Any:
-    import sys
-
-    return sys.byteorder

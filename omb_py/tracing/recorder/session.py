@@ -10,17 +10,15 @@ from collections.abc import Callable, Sequence
 from functools import partial, wraps
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from omb_py.core.errors import OmbError, sentence
 from omb_py.core.mpi import launcher
 from omb_py.tracing.recorder import annotation
 from omb_py.tracing.recorder.interception import Recorder, Settings
+from omb_py.tracing.recorder.publisher import Publisher
 from omb_py.tracing.recorder.record_file import RecordFile
 from omb_py.tracing.records.layout import NS_PER_SECOND, path_in
-
-if TYPE_CHECKING:
-    from omb_py.tracing.recorder.publisher import Publisher
 
 NAME = "mpi4py.MPI"
 
@@ -205,8 +203,6 @@ class Session:
                 self._counters.begin(world, settings.folder)
         except (OmbError, OSError) as error:
             self._fail(rank, error)
-        from omb_py.tracing.recorder.publisher import Publisher  # which imports mpi4py.MPI
-
         self._publisher = Publisher(file)
         file.set("began", time.monotonic_ns())
         file.set("began_epoch", time.time_ns())

@@ -22,7 +22,7 @@ RANKS_TCP = "TCP of the ranks"
 SHARED_MEMORY = "shared memory"
 NOTHING = "-"
 TOO_LITTLE = "too little to tell"
-NO_WIRE = "no link with counters"
+NO_LINK = "no link with counters"
 NOT_READ = "links were not read"
 
 
@@ -135,5 +135,5 @@ def carriers(
     busy = [link for link in lowest if (link.sent or 0) >= CARRIED * nbytes]
     busy.sort(key=lambda link: -(link.sent or 0))
     if sum(link.sent or 0 for link in busy) < CARRIED * nbytes:
-        return (SHARED_MEMORY if within else NO_WIRE), ()
+        return (SHARED_MEMORY if within else NO_LINK), ()
     return ", ".join(link.name for link in busy), tuple(busy)

@@ -19,7 +19,7 @@ from omb_py.core.text.tables import on_console
 from omb_py.tracing.counters.connections import Connections
 from omb_py.tracing.counters.links import HOST, NETWORK, LinkUsage
 from omb_py.tracing.traffic import reading, report, text
-from omb_py.tracing.traffic.paths import NO_WIRE, NOTHING, SHARED_MEMORY, TOO_LITTLE, carriers
+from omb_py.tracing.traffic.paths import NO_LINK, NOTHING, SHARED_MEMORY, TOO_LITTLE, carriers
 from tests.conftest import Finished
 from tests.helpers.damage import damaged
 from tests.helpers.properties import examples
@@ -172,7 +172,7 @@ def test_ranks_that_were_killed_are_named(in_process: Command, run: Path) -> Non
         ({"eth0": 105, "lo": 0}, False, 100, "eth0"),
         ({"ib0": 60, "ib1": 50}, False, 100, "ib0, ib1"),
         ({"eth0": 2, "ib0": 110}, False, 100, "ib0"),
-        ({"eth0": 2}, False, 100, NO_WIRE),
+        ({"eth0": 2}, False, 100, NO_LINK),
         ({"lo": 1}, True, 100, SHARED_MEMORY),
         ({"lo": 103}, True, 100, "lo"),
         (
