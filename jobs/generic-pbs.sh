@@ -8,7 +8,7 @@
 ##PBS -A PROJECT
 #
 # Sweep scaling on generic-pbs, 1 and 2 nodes in one job: collectives over the number of ranks and nodes
-# Made by: omb-py job render scaling --machine generic-pbs --one-job  # f7df1ee1
+# Made by: omb-py job render scaling --machine generic-pbs --one-job  # f90f5fc7
 # Submit it from the folder in which sweeps/scaling-generic-pbs is to be: qsub SCRIPT
 # Of options on that command line it keeps queue and account for its next job: others go above.
 
@@ -54,13 +54,27 @@ command -v omb-py > /dev/null ||
 # it is shorter, less job.reserve.
 sweep=(scaling --machine generic-pbs)
 seconds=1740
-seconds=$(omb-py job begin "$job" "${sweep[@]}" --at-most "$seconds" --elapsed "$SECONDS") || exit
+left=$((seconds - SECONDS))
+granted=$(
+    timeout 20 qstat -f "$job" | awk -F " = " -v used="$SECONDS" '
+        /Resource_List.walltime/ { split($2, t, ":"); print 3600 * t[1] + 60 * t[2] + t[3] - used }'
+)
+if [[ "$granted" =~ ^-?[0-9]+$ ]]; then
+    granted=$((granted - 60))
+    [ "$granted" -ge "$left" ] || left=$granted
+else
+    echo "omb-py: note: PBS does not say how much time is left:" \
+        "the walltime of this script holds" >&2
+fi
+[ "$left" -ge 10 ] ||
+    fail "only $left s of the walltime are left beside job.reserve = 60 s, too few to" \
+        "measure anything: ask for more"
 SECONDS=0
-omb-py sweep "${sweep[@]}" --stop-after "${seconds}s" &
+omb-py sweep "${sweep[@]}" --stop-after "${left}s" &
 pid=$!
 trap '
     trap "" TERM
-    [ "$SECONDS" -ge "$seconds" ] || signalled=yes # a signal before its time is over
+    [ "$SECONDS" -ge "$left" ] || signalled=yes # a signal before its time is over
     kill -TERM "$pid"
 ' TERM
 wait "$pid"

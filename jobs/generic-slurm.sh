@@ -9,7 +9,7 @@
 ##SBATCH --account=PROJECT
 #
 # Sweep scaling on generic-slurm, 1 and 2 nodes in one job: collectives over the number of ranks and nodes
-# Made by: omb-py job render scaling --machine generic-slurm --one-job  # 5cb5a78e
+# Made by: omb-py job render scaling --machine generic-slurm --one-job  # 605f9077
 # Submit it from the folder in which sweeps/scaling-generic-slurm is to be: sbatch SCRIPT
 # Of options on that command line it keeps queue and account for its next job: others go above.
 
@@ -55,13 +55,27 @@ command -v omb-py > /dev/null ||
 # it is shorter, less job.reserve.
 sweep=(scaling --machine generic-slurm)
 seconds=1740
-seconds=$(omb-py job begin "$job" "${sweep[@]}" --at-most "$seconds" --elapsed "$SECONDS") || exit
+left=$((seconds - SECONDS))
+granted=$(
+    end=$(timeout 20 squeue --noheader --format=%e --jobs "$job") &&
+        echo "$(($(date -d "$end" +%s) - $(date +%s)))"
+)
+if [[ "$granted" =~ ^-?[0-9]+$ ]]; then
+    granted=$((granted - 60))
+    [ "$granted" -ge "$left" ] || left=$granted
+else
+    echo "omb-py: note: Slurm does not say how much time is left:" \
+        "the walltime of this script holds" >&2
+fi
+[ "$left" -ge 10 ] ||
+    fail "only $left s of the walltime are left beside job.reserve = 60 s, too few to" \
+        "measure anything: ask for more"
 SECONDS=0
-omb-py sweep "${sweep[@]}" --stop-after "${seconds}s" &
+omb-py sweep "${sweep[@]}" --stop-after "${left}s" &
 pid=$!
 trap '
     trap "" TERM
-    [ "$SECONDS" -ge "$seconds" ] || signalled=yes # a signal before its time is over
+    [ "$SECONDS" -ge "$left" ] || signalled=yes # a signal before its time is over
     kill -TERM "$pid"
 ' TERM
 wait "$pid"

@@ -7,7 +7,7 @@
 ##PBS -A PROJECT
 #
 # Sweep scaling on generic-torque, 1 and 2 nodes in one job: collectives over the number of ranks and nodes
-# Made by: omb-py job render scaling --machine generic-torque --one-job  # 9a02ef9c
+# Made by: omb-py job render scaling --machine generic-torque --one-job  # 3c8a7814
 # Submit it from the folder in which sweeps/scaling-generic-torque is to be: qsub SCRIPT
 # Of options on that command line it keeps queue for its next job: others go above.
 
@@ -53,13 +53,27 @@ command -v omb-py > /dev/null ||
 # it is shorter, less job.reserve.
 sweep=(scaling --machine generic-torque)
 seconds=1740
-seconds=$(omb-py job begin "$job" "${sweep[@]}" --at-most "$seconds" --elapsed "$SECONDS") || exit
+left=$((seconds - SECONDS))
+granted=$(
+    timeout 20 qstat -f "$job" | awk -F " = " -v used="$SECONDS" '
+        /Resource_List.walltime/ { split($2, t, ":"); print 3600 * t[1] + 60 * t[2] + t[3] - used }'
+)
+if [[ "$granted" =~ ^-?[0-9]+$ ]]; then
+    granted=$((granted - 60))
+    [ "$granted" -ge "$left" ] || left=$granted
+else
+    echo "omb-py: note: Torque does not say how much time is left:" \
+        "the walltime of this script holds" >&2
+fi
+[ "$left" -ge 10 ] ||
+    fail "only $left s of the walltime are left beside job.reserve = 60 s, too few to" \
+        "measure anything: ask for more"
 SECONDS=0
-omb-py sweep "${sweep[@]}" --stop-after "${seconds}s" &
+omb-py sweep "${sweep[@]}" --stop-after "${left}s" &
 pid=$!
 trap '
     trap "" TERM
-    [ "$SECONDS" -ge "$seconds" ] || signalled=yes # a signal before its time is over
+    [ "$SECONDS" -ge "$left" ] || signalled=yes # a signal before its time is over
     kill -TERM "$pid"
 ' TERM
 wait "$pid"

@@ -7,7 +7,7 @@
 ##COBALT -A PROJECT
 #
 # Sweep scaling on thetagpu, 1 and 2 and 4 and 8 and 16 and 24 nodes in one job: collectives over the number of ranks and nodes
-# Made by: omb-py job render scaling --machine thetagpu --one-job  # c1918748
+# Made by: omb-py job render scaling --machine thetagpu --one-job  # 3f3e2712
 # Submit it from the folder in which sweeps/scaling-thetagpu is to be: qsub-gpu SCRIPT
 # Options on that command line hold for the first job only: for all, put them above.
 # Fill in the account above: the scheduler takes no job without one.
@@ -50,13 +50,26 @@ command -v omb-py > /dev/null ||
 # it is shorter, less job.reserve.
 sweep=(scaling --machine thetagpu)
 seconds=1740
-seconds=$(omb-py job begin "$job" "${sweep[@]}" --at-most "$seconds" --elapsed "$SECONDS") || exit
+left=$((seconds - SECONDS))
+granted=$(
+    [ -z "$COBALT_ENDTIME" ] || echo "$((COBALT_ENDTIME - $(date +%s)))"
+)
+if [[ "$granted" =~ ^-?[0-9]+$ ]]; then
+    granted=$((granted - 60))
+    [ "$granted" -ge "$left" ] || left=$granted
+else
+    echo "omb-py: note: Cobalt does not say how much time is left:" \
+        "the walltime of this script holds" >&2
+fi
+[ "$left" -ge 10 ] ||
+    fail "only $left s of the walltime are left beside job.reserve = 60 s, too few to" \
+        "measure anything: ask for more"
 SECONDS=0
-omb-py sweep "${sweep[@]}" --stop-after "${seconds}s" &
+omb-py sweep "${sweep[@]}" --stop-after "${left}s" &
 pid=$!
 trap '
     trap "" TERM
-    [ "$SECONDS" -ge "$seconds" ] || signalled=yes # a signal before its time is over
+    [ "$SECONDS" -ge "$left" ] || signalled=yes # a signal before its time is over
     kill -TERM "$pid"
 ' TERM
 wait "$pid"

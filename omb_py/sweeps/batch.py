@@ -125,7 +125,7 @@ class Job:
     def submit_command(self) -> str:
         """The command by which a person goes on with the script as it is, from anywhere."""
         here = shlex.quote(str(Path.cwd()))
-        return f"cd {here} && omb-py job submit {shlex.quote(str(self.script))}"
+        return f"cd {here} && {self.scheduler.by_hand} {shlex.quote(str(self.script))}"
 
     @property
     def show_command(self) -> str:

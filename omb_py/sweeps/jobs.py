@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -31,18 +30,8 @@ from omb_py.sweeps.scheduler import (
     hand_over,
     hand_over_in_job,
     said_of,
-    time_left,
     words_of,
 )
-
-USEFUL_SECONDS = 10
-"""Less than this is not worth the start of a sweep."""
-
-CANCEL_SECONDS = 60.0
-"""Seconds in which cancelled jobs have to end; schedulers give them up to about 30."""
-
-FIRST_PAUSE, LONGEST_PAUSE = 0.5, 8.0
-"""Seconds between questions whether they have, doubled from one to the next."""
 
 
 class ChainEndError(OmbError):
@@ -144,15 +133,6 @@ def active(
 # Submitting.
 
 
-@dataclass(frozen=True)
-class Submission:
-    """A job to submit by its script. ``text`` is written into it first; None leaves it as it is."""
-
-    job: Job
-    script: Path
-    text: str | None = None
-
-
 def write(path: Path, text: str) -> None:
     """Write a script that can be run; raises `OmbError` when that cannot be done."""
     write_atomically(path, text)
@@ -160,107 +140,78 @@ def write(path: Path, text: str) -> None:
         path.chmod(0o755)
 
 
-def text_of(script: Path) -> str:
-    """The text of a script; raises `OmbError` when it cannot be read."""
-    with files.failing("read", script):
-        return script.read_text(encoding="utf-8", errors="replace")
-
-
 def submit(
-    submissions: Sequence[Submission],
+    wanted: Sequence[Job],
     force: bool,
     dry_run: bool,
     tell: Callable[[str], None],
     note: Callable[[str], None],
 ) -> None:
-    """Write and submit scripts of which rows are missing, and tell each job's number and script.
+    """Write and submit the scripts of which rows are missing; tell each job's number and script.
 
     With ``dry_run`` the commands are told that would submit them. Raises `UsageError`, unless by
     ``force``, for a script of which a job waits or runs and one that was edited, before any is
     submitted; `OmbError` when the scheduler refuses one, with those that it has taken.
     """
-    wanted = [one for one in submissions if force or one.job.missing]
-    for one in submissions:
-        if one not in wanted:
-            note(f"no row of {one.script} is missing: it is not submitted")
-    for one in wanted if not force else []:
+    chosen = [job for job in wanted if force or job.missing]
+    for job in wanted:
+        if job not in chosen:
+            note(f"no row of {job.script} is missing: it is not submitted")
+    texts = {job.script: render.script(job) for job in chosen}
+    for job in chosen if not force else []:
         if not dry_run:
-            check_active(one, note)
-        check_edited(one)
-    for one in wanted:
-        if one.text is not None:
-            write(one.script, one.text)
+            check_active(job, note)
+        check_edited(job, texts[job.script])
+    for script, text in texts.items():
+        write(script, text)
     taken: list[str] = []
-    for one in wanted:
-        scheduler = one.job.scheduler
+    for job in chosen:
         if dry_run:
-            tell(f"{render.by_hand(scheduler)} {one.script}")
+            tell(f"{job.scheduler.by_hand} {job.script}")
             continue
         try:
-            number = hand_over(scheduler, one.script)
+            number = hand_over(job.scheduler, job.script)
         except OmbError as error:
-            raise OmbError(refused(error, taken, one)) from error
-        append(one.job.root, number, one.job.name, "submitted")
-        taken.append(f"{number} {one.script}")
+            if not taken:
+                raise
+            raise OmbError(
+                f"{error}; submitted so far: {', '.join(taken)}; submit the rest later by "
+                f"{job.scheduler.by_hand} {job.script}, or cancel these and take one job for all "
+                "numbers of nodes by --one-job"
+            ) from error
+        append(job.root, number, job.name, "submitted")
+        taken.append(f"{number} {job.script}")
         tell(taken[-1])
 
 
-def check_active(one: Submission, note: Callable[[str], None]) -> None:
+def check_active(job: Job, note: Callable[[str], None]) -> None:
     """Raise `UsageError` when a job of the script waits or runs; a note where nobody says."""
-    scheduler = one.job.scheduler
     try:
-        found = active(scheduler, read_record(scheduler, one.job.root), one.job.name)
+        found = active(job.scheduler, read_record(job.scheduler, job.root), job.name)
     except OmbError as error:
-        note(f"whether a job of {one.script} waits or runs is not known: {error}")
+        note(f"whether a job of {job.script} waits or runs is not known: {error}")
         return
-    for job, said in found:
+    for one, said in found:
         raise UsageError(
-            f"job {job.number} of {one.script} is {said} and goes on by itself: wait for its end, "
+            f"job {one.number} of {job.script} is {said} and goes on by itself: wait for its end, "
             "or submit another by --force"
         )
 
 
-def check_edited(one: Submission) -> None:
-    """Raise `UsageError` when somebody has edited the script, and it would be overwritten."""
-    if one.text is None or not one.script.exists():
+def check_edited(job: Job, text: str) -> None:
+    """Raise `UsageError` when the script was edited and another ``text`` would overwrite it."""
+    if not job.script.exists():
         return
-    there = text_of(one.script)
-    if there != one.text and render.is_edited(there):
+    with files.failing("read", job.script):
+        there = job.script.read_text(encoding="utf-8", errors="replace")
+    if there != text and render.is_edited(there):
         raise UsageError(
-            f"{one.script} was edited: submit it as it is by omb-py job submit {one.script}, "
+            f"{job.script} was edited: submit it as it is by {job.scheduler.by_hand} {job.script}, "
             "or overwrite it by --force"
         )
 
 
-def refused(error: OmbError, taken: Sequence[str], one: Submission) -> str:
-    """What to say of a refusal, and how to go on."""
-    if not taken:
-        return str(error)
-    return (
-        f"{error}; submitted so far: {', '.join(taken)}; submit the rest later by omb-py job "
-        f"submit {one.script}, or cancel these and take one job for all numbers of nodes by "
-        "--one-job"
-    )
-
-
 # In a job.
-
-
-def begin(job: Job, number: str, at_most: float, elapsed: float) -> tuple[int, str]:
-    """The whole seconds that a job's sweep may take, and a note where the scheduler says nothing.
-
-    At most ``at_most`` less ``elapsed``, both since the script began, and what the scheduler says
-    is left less ``job.reserve``. Raises `ChainEndError` when that is too little.
-    """
-    left, note = time_left(job.scheduler, number, elapsed)
-    reserve = job.machine.job.reserve
-    seconds = math.floor(min([at_most - elapsed, *([] if left is None else [left - reserve])]))
-    if seconds < USEFUL_SECONDS:
-        raise ChainEndError(
-            f"only {max(0, seconds)} s of the walltime are left beside job.reserve = "
-            f"{reserve:g} s, too few to measure anything: ask for more"
-        )
-    return seconds, note
 
 
 def go_on(job: Job, number: str, chain: str, signalled: bool, kept: Sequence[str]) -> str:
@@ -294,6 +245,10 @@ def go_on(job: Job, number: str, chain: str, signalled: bool, kept: Sequence[str
         raise ChainEndError(str(error)) from error
     with suppress(OmbError):  # on a full disk: the next job is there all the same
         append(job.root, following, job.name, "submitted", f"after={number}")
+    if any(one.number == number and one.cancelled for one in read_record(scheduler, job.root)):
+        append(job.root, following, job.name, "cancelled")
+        ask(scheduler.in_job, [*scheduler.cancel, following])
+        raise ChainEndError("it was cancelled while it submitted the next, which is cancelled, too")
     return following
 
 
@@ -327,40 +282,24 @@ def check_left(job: Job) -> None:
 # Cancelling.
 
 
-def cancel(
-    scheduler: Scheduler,
-    folder: Path,
-    chosen: Callable[[JobRecord], bool],
-    tell: Callable[[str], None],
-) -> int:
-    """Cancel the ``chosen`` of a folder's recorded jobs, those included that they submit meanwhile.
+def cancel(scheduler: Scheduler, folder: Path, tell: Callable[[str], None]) -> int:
+    """Cancel a folder's recorded jobs that wait or run, the last submitted first.
 
-    The last submitted comes first. The scheduler is asked again until none is left or
-    `CANCEL_SECONDS` are over. The exit code: 0 when none is left, 1 when the scheduler refuses or
-    jobs have not ended. Raises `OmbError` when the scheduler does not answer.
+    Each is recorded as cancelled before the scheduler is asked, so that it submits no other.
+    The exit code: 1 where the scheduler refuses. Raises `OmbError` when it does not answer.
     """
-    answers: dict[str, str] = {}
-    deadline, pause = time.monotonic() + CANCEL_SECONDS, FIRST_PAUSE
-    while True:
-        known = read_record(scheduler, folder)
-        left = active(scheduler, [job for job in known if chosen(job)])
-        new = [(job, said) for job, said in reversed(left) if job.number not in answers]
-        for job, said in new:
-            answer = ask(scheduler, [*scheduler.cancel, job.number])
-            answers[job.number] = words_of(answer) if answer.returncode != 0 else ""
-            if answer.returncode == 0:
-                append(folder, job.number, job.script, "cancelled")
-                tell(f"{job.number} {job.script}: cancelled ({said} before)")
-        is_settled = not new and all(answers[job.number] for job, _ in left)
-        is_same = len(read_record(scheduler, folder)) == len(known)
-        if (is_settled and is_same) or time.monotonic() > deadline:
-            break
-        time.sleep(pause)
-        pause = min(2 * pause, LONGEST_PAUSE)
-    for job, said in left:
-        why = answers[job.number]
-        what = f"does not cancel it: {why}" if why else f"has not ended it: {said}"
-        tell(f"{job.number} {job.script}: {scheduler.title} {what}")
-    if not answers:
+    left = active(scheduler, read_record(scheduler, folder))
+    refused: dict[str, str] = {}
+    for job, said in reversed(left):
+        append(folder, job.number, job.script, "cancelled")
+        answer = ask(scheduler, [*scheduler.cancel, job.number])
+        if answer.returncode == 0:
+            tell(f"{job.number} {job.script}: cancelled ({said} before)")
+        else:
+            refused[job.number] = words_of(answer)
+    still = active(scheduler, [job for job, _ in left if job.number in refused]) if refused else []
+    for job, _ in still:  # others ended before they could be cancelled
+        tell(f"{job.number} {job.script}: {scheduler.title} refuses: {refused[job.number]}")
+    if not left:
         tell(f"nothing to cancel: no job in {folder} waits or runs")
-    return 1 if left else 0
+    return 1 if still else 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import shlex
 import zlib
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -51,7 +50,10 @@ def script(job: Job) -> str:
         login=Safe(" -l" if modules else ""),
         own_venv=job.machine.virtual_environment != DEFAULT_VENV,
         sentinel=Safe(scheduler.sentinel),
-        by_hand=by_hand(scheduler),
+        by_hand=scheduler.by_hand,
+        scheduler_title=scheduler.title,
+        time_left=Safe(time_left(scheduler)),
+        reserve=math.ceil(settings.reserve),
         kept=[
             {name: Safe(getattr(one, name)) for name in ("option", "variable", "said")}
             for one in kept_options(job)
@@ -157,15 +159,17 @@ def kept_options(job: Job) -> list[Kept]:
     return [one for one in job.scheduler.kept if chain and not said[one.name]]
 
 
-def by_hand(scheduler: Scheduler) -> str:
-    """How a person submits a script, whose name follows."""
-    words = [word for word in scheduler.named(scheduler.submit) if not word.startswith("--")]
-    return shlex.join(words) + (" <" if scheduler.from_standard_input else "")
-
-
 def submit_folder(scheduler: Scheduler) -> str:
     """Where the job was submitted; nothing where jobs start there anyway."""
     return first_of(scheduler.folder_variables, ".") if scheduler.folder_variables else ""
+
+
+def time_left(scheduler: Scheduler) -> str:
+    """The command that prints the seconds left, with the names that commands have here."""
+    text = scheduler.time_left
+    for name, other in scheduler.names.items():
+        text = re.sub(rf"\b{re.escape(name)}\b", plain(other), text)
+    return text
 
 
 def number(scheduler: Scheduler) -> str:

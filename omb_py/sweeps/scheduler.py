@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import platform
 import re
+import shlex
 import shutil
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO
@@ -85,64 +86,6 @@ def in_blocks(first: str, word: str, *names: str) -> Callable[[str], dict[str, S
     return read
 
 
-CLOCK = re.compile(r"(?:(?:(\d+)[-:])?(\d+):)?(\d+):(\d+)(?:\.\d+)?", re.ASCII)
-"""``[[days-]hours:]minutes:seconds``; PBS may write the days with a colon."""
-
-
-def clock_seconds(text: str) -> float | None:
-    """Seconds of ``[[days-]hours:]minutes:seconds`` or of plain seconds; None for anything else.
-
-    >>> clock_seconds("1-00:30:00")
-    88200.0
-    """
-    if text.isdecimal():
-        return float(text)
-    found = CLOCK.fullmatch(text)
-    if found is None:
-        return None
-    days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
-    return float(((days * 24 + hours) * 60 + minutes) * 60 + seconds)
-
-
-@dataclass(frozen=True)
-class TimeSource:
-    """Where a job's time limit is to be had: a variable of its environment, or a command.
-
-    The job's number follows the words of ``command`` where ``numbered``. Patterns find in the text
-    the time at which it ``ends`` in Unix seconds, the walltime that it was ``granted`` and has
-    ``used``, and what is ``left``; a ``unit`` is so many seconds.
-    """
-
-    variable: str = ""
-    command: tuple[str, ...] = ()
-    numbered: bool = True
-    ends: str = ""
-    granted: str = ""
-    used: str = ""
-    left: str = ""
-    unit: float = 1.0
-
-    def seconds_left(self, text: str, now: float, elapsed: float) -> float | None:
-        """The seconds that are left, by the time ``now`` and those since the job's script began.
-
-        None where the text does not say. A scheduler's count of what was used is some minutes old,
-        so that what has ``elapsed`` counts if longer.
-        """
-
-        def value(pattern: str) -> float | None:
-            found = re.search(pattern, text, re.ASCII | re.MULTILINE) if pattern else None
-            seconds = clock_seconds(found[1]) if found else None
-            return None if seconds is None else self.unit * seconds
-
-        ends, granted = value(self.ends), value(self.granted)
-        found = [
-            value(self.left),
-            None if ends is None else ends - now,
-            None if granted is None else granted - max(elapsed, value(self.used) or 0.0),
-        ]
-        return min((seconds for seconds in found if seconds is not None), default=None)
-
-
 @dataclass(frozen=True)
 class Kept:
     """An option of ``submit`` that a job hands on to the next one where its script does not say.
@@ -168,14 +111,12 @@ class Scheduler:
 
     ``status`` takes several numbers, with ``joined`` between them where they are one word;
     ``read`` reads its answer. Of the words for a state in it, ``queued`` and ``running`` are those
-    of jobs that have not ended. ``history`` is for jobs that ``status`` no longer knows; a site
-    need not have such records, which ``read_history`` reads. ``unknown`` is what ``status`` says of
-    a job that it does not know.
+    of jobs that have not ended. ``unknown`` is what ``status`` says of a job that it does not know.
 
     ``settings`` are the resources of `JobSettings` that it knows. Where no host file says how many
     nodes a job has, ``node_count_variables`` or ``node_count_command`` do. ``warnings`` are the
-    signals it sends before a job's end. ``time_left`` are asked in turn for how long a job may
-    still run.
+    signals it sends before a job's end. ``time_left`` is a command of bash that prints how many
+    seconds the job ``$job`` may still run, where its script began ``$SECONDS`` ago.
 
     ``template`` is the Jinja2 text of a script for a scheduler that is not in ``templates/``, where
     those of omb-py's own are; like those it extends ``job.sh.j2``. ``names`` are other names of its
@@ -193,8 +134,6 @@ class Scheduler:
     running: frozenset[str]
     unknown: tuple[str, ...] = ("unknown job",)
     joined: str = ""
-    history: tuple[str, ...] = ()
-    read_history: Callable[[str], Mapping[str, Said]] | None = None
     settings: frozenset[str] = frozenset()
     disabled: str = ""
     from_standard_input: bool = False
@@ -207,7 +146,7 @@ class Scheduler:
     node_count_variables: tuple[str, ...] = ()
     node_count_command: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ("TERM",)
-    time_left: tuple[TimeSource, ...] = ()
+    time_left: str = ":"
     template: str = ""
     names: Mapping[str, str] = field(default_factory=dict)
     patience: float = PATIENCE
@@ -219,14 +158,19 @@ class Scheduler:
     @property
     def commands(self) -> frozenset[str]:
         """The names that its commands have where nobody says otherwise."""
-        fields = ("submit", "again", "status", "history", "cancel", "node_count_command")
-        rows = [getattr(self, name) for name in fields]
-        rows += [self.job_id_command, *(source.command for source in self.time_left)]
+        fields = ("submit", "again", "status", "cancel", "node_count_command", "job_id_command")
+        rows = (getattr(self, name) for name in fields)
         return frozenset(words[0] for words in rows if words)
 
     def named(self, words: Sequence[str]) -> list[str]:
         """The words of a command with the name that it has here."""
         return [self.names.get(word, word) for word in words[:1]] + list(words[1:])
+
+    @property
+    def by_hand(self) -> str:
+        """How a person submits a script, whose name follows."""
+        words = [word for word in self.named(self.submit) if not word.startswith("--")]
+        return shlex.join(words) + (" <" if self.from_standard_input else "")
 
     @property
     def in_job(self) -> Scheduler:
@@ -325,41 +269,9 @@ def said_of(scheduler: Scheduler, numbers: Sequence[str]) -> dict[str, Said]:
         ):
             jobs = f"job{'' if len(numbers) == 1 else 's'} {', '.join(numbers)}"
             raise OmbError(f"{scheduler.title} does not tell about {jobs}: {words_of(answer)}")
-    if unknown and scheduler.read_history is not None:
-        with suppress(OmbError):
-            past = ask(scheduler, [*scheduler.history, *several])
-            there = scheduler.read_history(past.stdout).items()
-            found = {**{short(number): one for number, one in there}, **found}
     return {number: found[short(number)] for number in numbers if short(number) in found}
 
 
 def short(number: str) -> str:
     """A job's number without the server's name, and as Flux writes it in ASCII."""
     return number.partition(".")[0].replace("\u0192", "f", 1)
-
-
-def time_left(scheduler: Scheduler, number: str, elapsed: float) -> tuple[float | None, str]:
-    """The seconds of walltime that are left of the job that asks, or why nobody says.
-
-    ``elapsed`` are the seconds since its script began.
-    """
-    why = "there is no time limit in its answer"
-    for source in scheduler.time_left:
-        text = os.environ.get(source.variable, "") if source.variable else ""
-        if source.command and scheduler.number.fullmatch(number):
-            words = [*source.command, *([number] if source.numbered else [])]
-            try:
-                answer = ask(scheduler.in_job, words)
-            except (OmbError, OSError) as error:
-                why = str(error)
-                continue
-            text = answer.stdout
-            if answer.returncode != 0:
-                why = words_of(answer)
-        seconds = source.seconds_left(text, time.time(), elapsed)
-        if seconds is not None:
-            return seconds, ""
-    return None, (
-        f"{scheduler.title} does not say how much time is left, so the script's own walltime "
-        f"holds: {why}"
-    )

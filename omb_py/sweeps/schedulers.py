@@ -6,17 +6,18 @@ import re
 from collections.abc import Mapping
 
 from omb_py.core.registry import Rows
-from omb_py.sweeps.scheduler import Kept, Scheduler, TimeSource, in_blocks, in_columns
+from omb_py.sweeps.scheduler import Kept, Scheduler, in_blocks, in_columns
 
 PBS_NUMBER = re.compile(r"^(\d+(?:\[\d*\])?(?:\.[\w.-]+)?)\s*$", re.ASCII | re.MULTILINE)
 PBS_QUEUE = Kept("queue", "-q", "PBS_O_QUEUE", " -q")
-QSTAT = TimeSource(
-    command=("qstat", "-f"),
-    granted=r"^\s*Resource_List\.walltime = (\S+)",
-    used=r"^\s*resources_used\.walltime = (\S+)",
-    left=r"^\s*Walltime\.Remaining = (\S+)",
+ANSWER = "timeout 20"
+"""A scheduler that hangs costs a job no more than these seconds."""
+
+QSTAT = (
+    f'{ANSWER} qstat -f "$job" | awk -F " = " -v used="$SECONDS" \'\n'
+    """        /Resource_List.walltime/ { split($2, t, ":"); print """
+    """3600 * t[1] + 60 * t[2] + t[3] - used }'"""
 )
-NUMBER = r"\A(\d+)\s*\Z"
 
 BUILTIN: Mapping[str, Scheduler] = {
     "pbs": Scheduler(  # PBS Pro and OpenPBS; reference guide, "Job States" and "Job Attributes"
@@ -33,7 +34,7 @@ BUILTIN: Mapping[str, Scheduler] = {
         kept=(PBS_QUEUE, Kept("account", "-A", "PBS_ACCOUNT", " -A")),
         job_id_variables=("PBS_JOBID",),
         folder_variables=("PBS_O_WORKDIR",),
-        time_left=(QSTAT,),
+        time_left=QSTAT,
         host_file_variable="PBS_NODEFILE",
     ),
     "torque": Scheduler(  # administrator guide, "Job states" and "Job exit status"
@@ -51,7 +52,7 @@ BUILTIN: Mapping[str, Scheduler] = {
         # Slurm's Torque commands set its own variables only.
         job_id_variables=("PBS_JOBID", "SLURM_JOB_ID"),
         folder_variables=("PBS_O_WORKDIR", "SLURM_SUBMIT_DIR"),
-        time_left=(QSTAT, TimeSource(variable="PBS_WALLTIME", granted=NUMBER)),
+        time_left=QSTAT,
         host_file_variable="PBS_NODEFILE",
         node_count_variables=("SLURM_JOB_NUM_NODES",),
     ),
@@ -72,7 +73,7 @@ BUILTIN: Mapping[str, Scheduler] = {
         running=frozenset({"running", "exiting", "killing"}),
         settings=frozenset({"attributes", "filesystems"}),
         job_id_variables=("COBALT_JOBID",),
-        time_left=(TimeSource(variable="COBALT_ENDTIME", ends=NUMBER),),
+        time_left='[ -z "$COBALT_ENDTIME" ] || echo "$((COBALT_ENDTIME - $(date +%s)))"',
         host_file_variable="COBALT_NODEFILE",
     ),
     "slurm": Scheduler(  # `squeue`, "JOB STATE CODES"
@@ -91,9 +92,6 @@ BUILTIN: Mapping[str, Scheduler] = {
             }
         ),
         running=frozenset({"RUNNING", "COMPLETING", "RESIZING", "SIGNALING", "STAGE_OUT"}),
-        # Where the site keeps accounts; `squeue` forgets after MinJobAge, by default 300 s.
-        history=("sacct", "-X", "-n", "-P", "--format=JobIDRaw,State,ExitCode", "--jobs"),
-        read_history=in_columns("exit code"),
         unknown=("invalid job id",),
         settings=frozenset({"attributes", "filesystems"}),
         kept=(
@@ -104,11 +102,8 @@ BUILTIN: Mapping[str, Scheduler] = {
         job_id_variables=("SLURM_JOB_ID",),
         folder_variables=("SLURM_SUBMIT_DIR",),
         time_left=(
-            TimeSource(variable="SLURM_JOB_END_TIME", ends=NUMBER),
-            TimeSource(
-                command=("squeue", "--noheader", "--format=%L", "--jobs"),
-                left=r"\A\s*(\S+)\s*\Z",  # UNLIMITED and NOT_SET say nothing
-            ),
+            f'end=$({ANSWER} squeue --noheader --format=%e --jobs "$job") &&\n'
+            '        echo "$(($(date -d "$end" +%s) - $(date +%s)))"'
         ),
         node_count_variables=("SLURM_JOB_NUM_NODES", "SLURM_NNODES"),
     ),
@@ -130,12 +125,9 @@ BUILTIN: Mapping[str, Scheduler] = {
             Kept("account", "-P", "LSB_PROJECT_NAME", " -P"),
         ),
         job_id_variables=("LSB_JOBID",),
-        time_left=(
-            TimeSource(  # hours and minutes; E marks an estimate that ends no job
-                command=("bjobs", "-noheader", "-o", "time_left"),
-                left=r"\A\s*(\d+:\d+)\s*L\s*\Z",
-                unit=60.0,
-            ),
+        time_left=(  # hours and minutes; E marks an estimate that ends no job
+            f'{ANSWER} bjobs -noheader -o time_left "$job" | '
+            """awk -F '[: ]+' '$3 == "L" { print 60 * (60 * $1 + $2) }'"""
         ),
         folder_variables=("LS_SUBCWD",),
         host_file_variable="LSB_DJOB_HOSTFILE",
@@ -159,11 +151,7 @@ BUILTIN: Mapping[str, Scheduler] = {
         unknown=("unknown", "no such"),
         settings=frozenset({"attributes"}),
         job_id_command=("flux", "getattr", "jobid"),
-        time_left=(
-            TimeSource(  # of the job that this instance of Flux runs in; UINT_MAX is no limit
-                command=("flux", "job", "timeleft"), numbered=False, left=r"\A(\d{1,9})\s*\Z"
-            ),
-        ),
+        time_left=f"{ANSWER} flux job timeleft",  # of the job that this Flux runs in
         # A job is an instance of Flux with one broker a node (flux-broker-attributes, "size").
         node_count_command=("flux", "getattr", "size"),
     ),

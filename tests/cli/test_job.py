@@ -166,17 +166,6 @@ def test_a_dry_run_submits_nothing(job: Command, sandbox: Sandbox) -> None:
     assert sandbox.commands() == []
 
 
-def test_scripts_can_be_submitted_as_they_are(job: Command, sandbox: Sandbox) -> None:
-    job("render", *MINE, "--output", "scripts")
-    assert job("submit", "scripts/mine-here-1-node.sh") == ["1234 scripts/mine-here-1-node.sh"]
-    assert sandbox.commands() == [["sbatch", "--parsable", "scripts/mine-here-1-node.sh"]]
-    with pytest.raises(UsageError, match="a script has its own options: leave out all others"):
-        job("submit", "scripts/mine-here-1-node.sh", "--queue", "fast")
-    Path("other.sh").write_text("#!/bin/bash\n")
-    with pytest.raises(UsageError, match=r"other\.sh is no script of omb-py job render: submit"):
-        job("submit", "other.sh")
-
-
 def test_before_any_job_there_is_none(job: Command) -> None:
     assert [line for line in job("status", *MINE) if line] == [
         "0 of 8 rows there, in sweeps/mine-here",
@@ -190,7 +179,6 @@ def test_before_any_job_there_is_none(job: Command) -> None:
         (("render", "scaling"), "say where it runs: --machine MACHINE"),
         (("render", "scaling", "--machine", "polari"), "did you mean 'polaris'"),
         (("render", "scaling", "--machine", "local"), "machine local has no scheduler"),
-        (("submit", "a.sh", "scaling"), "name one sweep, or scripts that end in .sh"),
         (
             ("render", *MINE, "--account", "$(id)"),
             "--account: '$' is not permitted in '$(id)', only letters, digits and _ . / : @ = ,",
@@ -205,7 +193,6 @@ def test_before_any_job_there_is_none(job: Command) -> None:
             ("render", *MINE, "--nodes", "1", "--folder", "a b"),
             "'a b' is handed to the scheduler: a blank",
         ),
-        (("submit", "nowhere.sh"), "cannot read nowhere.sh: No such file"),
     ],
 )
 def test_what_cannot_be_is_one_sentence(

@@ -14,7 +14,7 @@ from tests.docs.pages import DOCS
 ROW = re.compile(r"^\| (\d+) \|.*\|([^|]*)\|$", re.MULTILINE)
 WITHOUT_ERROR = {
     *(0, summary.FAILED, summary.UNDECIDED, errors.INTERRUPTED, jobs.ChainEndError.exit_code),
-    *(status.COMPLETE, status.INCOMPLETE, status.UNDER_WAY, status.NO_ANSWER),
+    *(status.COMPLETE, status.INCOMPLETE, status.UNDER_WAY),
 }
 
 

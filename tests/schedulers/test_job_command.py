@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import shutil
 import sys
@@ -76,11 +77,11 @@ def prepare(
 
 def in_status(slurm: Slurm, folder: Path) -> tuple[str, str, str]:
     """The job of the only script, its state and why, as `omb-py job status` has them."""
-    words = [sys.executable, "-m", "omb_py", "job", "status", *MINE, "--json"]
+    words = [sys.executable, "-m", "omb_py", "job", "status", *MINE]
     # its own exit code tells whether all rows are there
-    found = json.loads(slurm.run("sh", "-c", f"{shlex.join(words)} || true", cwd=folder))
-    (script,) = found["scripts"]
-    return script["job"], script["state"], script["why"]
+    lines = slurm.run("sh", "-c", f"{shlex.join(words)} || true", cwd=folder).splitlines()
+    job, state, why = re.split(r" {2,}", lines[3])[2:5]
+    return job, state, why
 
 
 def record_began(folder: Path, number: str, scheduler: str) -> None:
@@ -149,8 +150,8 @@ def render_with_time_over(slurm: Slurm, folder: Path) -> None:
     omb_py(slurm, folder, "job", "render", *MINE, "--one-job", "--output", "mine.sh")
     script = folder / "mine.sh"
     text = script.read_text()
-    assert text.count('-ge "$seconds"') == 1
-    script.write_text(text.replace('-ge "$seconds"', "-ge 0"))
+    assert text.count('"$SECONDS" -ge "$left"') == 1
+    script.write_text(text.replace('"$SECONDS" -ge "$left"', '"$SECONDS" -ge 0'))
 
 
 def end_time(slurm: Slurm, folder: Path, job: str) -> None:
@@ -238,7 +239,7 @@ def test_a_running_job_is_not_submitted_again_and_a_cancelled_one_does_not_come_
     assert omb_py(slurm, tmp_path, "job", "cancel", *MINE) == [
         f"{number} mine: cancelled (RUNNING before)"
     ]
-    assert state(slurm, number) == "CANCELLED"
+    assert wait_for_end(slurm, number, SECONDS) == "CANCELLED"
     assert numbers(tmp_path) == [number]
     why = "cancelled by omb-py; its script ended with exit code 75 after a signal"
     assert in_status(slurm, tmp_path) == (number, "CANCELLED", why)
@@ -264,7 +265,7 @@ def test_a_job_that_slurm_starts_again_twice_loses_no_row(slurm: Slurm, tmp_path
         requeue(slurm, tmp_path, job)
         assert "it goes on only if Slurm starts it again" in output(tmp_path, job)
         with pytest.raises(AssertionError, match=rf"job {job} of \S+ is PENDING"):
-            omb_py(slurm, tmp_path, "job", "submit", "sweeps/mine-here/jobs/mine.sh")
+            omb_py(slurm, tmp_path, "job", "submit", *MINE, "--one-job")
         slurm.run("scontrol", "update", f"JobId={job}", "StartTime=now")  # not in two minutes
     assert wait_for_end(slurm, job, SECONDS) == "COMPLETED", output(tmp_path, job)
     assert measured(tmp_path) == ROWS

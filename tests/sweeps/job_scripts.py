@@ -30,11 +30,10 @@ RECORDER = """\
 
 IN_JOB = """\
 case "$1 $2" in
-"job begin") while [ "$1" != --at-most ]; do shift; done; echo "$2"; exit ;;
 "job continue") echo "job 1234 goes on"; exit ;;
 esac
 """
-"""What a stand-in for `omb-py` answers to a script before and after its sweep."""
+"""What a stand-in for `omb-py` answers to a script after its sweep."""
 
 SCHEDULERS = ("qsub", "sbatch", "bsub", "flux")
 """Commands that submit jobs."""
@@ -98,7 +97,7 @@ class Ran:
 class Sandbox:
     """A folder to run scripts in, with no program on the PATH but stand-ins and what they need."""
 
-    needed = ("bash", "mkdir", "install", "date", "touch", "cat", "sleep", "grep")
+    needed = ("bash", "mkdir", "install", "date", "touch", "cat", "sleep", "grep", "timeout", "awk")
 
     def __init__(self, root: Path, sweep_ends: str = "exit 0") -> None:
         """``sweep_ends`` is what `omb-py sweep` does after it is recorded."""

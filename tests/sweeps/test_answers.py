@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from omb_py.core.errors import OmbError
 from omb_py.sweeps import scheduler
-from omb_py.sweeps.scheduler import Said, Scheduler, clock_seconds, said_of
+from omb_py.sweeps.scheduler import Said, Scheduler, said_of
 from omb_py.sweeps.schedulers import SCHEDULERS
 
 # OpenPBS 20 and later: attributes are indented by blanks, what is too long goes on after a tab.
@@ -129,7 +129,6 @@ SLURM = """\
 8|PENDING|Resources
 9|COMPLETING|None
 """
-SACCT = "11|COMPLETED|0:0\n12|CANCELLED by 1000|0:15\n13|FAILED|75:0\n"
 
 LSF = """\
 1|DONE|-|-
@@ -265,19 +264,6 @@ def test_an_answer_with_an_error_of_another_kind_is_none(
         said_of(row, [*meant, "99"])
 
 
-def test_what_slurm_has_forgotten_is_looked_up_in_its_accounts(answers: Answers) -> None:
-    row = SCHEDULERS["slurm"]
-    answers["squeue"] = ("", "slurm_load_jobs error: Invalid job id specified", 1)
-    answers["sacct"] = (SACCT, "", 0)
-    assert said_of(row, ["11", "12", "13", "14"]) == {
-        "11": Said("COMPLETED", "exit code 0:0"),
-        "12": Said("CANCELLED by 1000", "exit code 0:15"),
-        "13": Said("FAILED", "exit code 75:0"),
-    }
-    answers["sacct"] = ("", "Slurm accounting storage is disabled", 1)
-    assert said_of(row, ["11"]) == {}
-
-
 @given(
     st.sampled_from(sorted(SCHEDULERS)),
     st.text() | st.lists(st.sampled_from(["|", "\n", "Job Id: 1", "    a = ", "1", "-", ":"])),
@@ -285,20 +271,3 @@ def test_what_slurm_has_forgotten_is_looked_up_in_its_accounts(answers: Answers)
 def test_any_answer_is_read_or_ignored(name: str, text: str | list[str]) -> None:
     for said in SCHEDULERS[name].read("".join(text)).values():
         assert said.word
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [
-        ("30:00", 1800),
-        ("00:30:00", 1800),
-        ("1-02:03:04", 93784),
-        ("8760:00:00", 31536000),
-        ("INVALID", None),
-        ("UNLIMITED", None),
-        ("", None),
-        ("-5", None),
-    ],
-)
-def test_durations_as_schedulers_write_them(text: str, seconds: float | None) -> None:
-    assert clock_seconds(text) == seconds

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -62,11 +61,6 @@ class Site:
         self.lines = [*said.out.splitlines(), *said.err.splitlines()]
         return code or 0
 
-    def begin(self, number: str = "7", at_most: int = 1740, elapsed: int = 0) -> int:
-        """`omb-py job begin` as the script has it."""
-        limits = ("--at-most", str(at_most), "--elapsed", str(elapsed))
-        return self.job("begin", number, *WHERE, *limits)
-
     def go_on(self, number: str = "7", kind: str = "resubmit", *words: str) -> int:
         """`omb-py job continue` as the script has it."""
         return self.job("continue", number, *WHERE, "--chain", kind, *words)
@@ -92,109 +86,12 @@ def site(
     """A folder to work in, with nothing of a scheduler in the environment."""
     sandbox = Sandbox(tmp_path)
     for row in SCHEDULERS.values():
-        names = {source.variable for source in row.time_left if source.variable}
-        names |= {one.variable for one in row.kept}
+        names = {one.variable for one in row.kept}
         for name in names | {*row.node_count_variables, row.host_file_variable or "NOTHING"}:
             monkeypatch.delenv(name, raising=False)
     sandbox.enter(monkeypatch)
     monkeypatch.setattr(scheduler, "RETRY_AFTER", (0.0, 0.0))
     return Site(sandbox, capsys)
-
-
-QSTAT = """\
-Job Id: 7.server
-    Job_Name = scaling
-    resources_used.walltime = 00:00:10
-    job_state = R
-    Resource_List.walltime = {}
-    Variable_List = PBS_O_HOME=/home/me,PBS_O_LANG=C,
-\tPBS_O_WORKDIR=/home/me
-"""
-# By scheduler, how it says that 10 minutes are left of a job whose script began 20 s ago.
-TEN_MINUTES = {
-    "pbs": ("qstat", QSTAT.format("00:10:20")),
-    "torque": ("qstat", QSTAT.format("01:00:00") + "    Walltime.Remaining = 600\n"),
-    "cobalt": ("COBALT_ENDTIME", ""),
-    "slurm": ("squeue", "10:00"),
-    "lsf": ("bjobs", "0:10 L"),
-    "flux": ("flux", "600"),
-}
-
-
-@pytest.fixture(params=SCHEDULERS)
-def with_ten_minutes(
-    request: pytest.FixtureRequest, site: Site, monkeypatch: pytest.MonkeyPatch
-) -> Site:
-    """A job whose script began 20 s ago and of which 10 minutes are left."""
-    site.prepare(request.param)
-    source, text = TEN_MINUTES[request.param]
-    if text:
-        site.sandbox.stand_in(source, f"cat <<'END'\n{text}\nEND")
-    else:
-        monkeypatch.setenv(source, str(round(time.time()) + 600))
-    return site
-
-
-def test_a_sweep_ends_before_the_scheduler_s_walltime(with_ten_minutes: Site) -> None:
-    site, began = with_ten_minutes, time.time()
-    assert site.begin(elapsed=20) == 0
-    slack = time.time() - began + 10  # on a busy machine it takes long to ask
-    (seconds,) = site.lines
-    assert 540 - slack <= int(seconds) <= 540, "less job.reserve = 60 s"
-
-
-def test_the_script_s_own_walltime_holds_where_it_is_shorter(with_ten_minutes: Site) -> None:
-    assert with_ten_minutes.begin(at_most=120, elapsed=20) == 0
-    assert with_ten_minutes.lines == ["100"]
-
-
-def test_slurm_s_variable_is_read_before_it_is_asked(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    site.prepare("slurm")
-    began = time.time()
-    monkeypatch.setenv("SLURM_JOB_END_TIME", str(round(began) + 360))
-    assert site.begin() == 0
-    assert 290 - (time.time() - began) <= int(site.lines[0]) <= 300
-    assert site.sandbox.commands() == []
-
-
-def test_torque_tells_a_node_without_its_commands(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    site.prepare("torque")
-    monkeypatch.setenv("PBS_WALLTIME", "600")
-    assert site.begin(elapsed=20) == 0
-    assert site.lines == ["520"]
-
-
-@pytest.mark.parametrize("answer", ["sleep 30", "echo 'cannot connect' >&2; exit 2", "echo odd"])
-def test_without_an_answer_the_script_s_walltime_holds_and_it_says_so(
-    answer: str, site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(scheduler, "IN_JOB_SECONDS", 0.2)
-    site.prepare("pbs")
-    site.sandbox.stand_in("qstat", answer)
-    assert site.begin(elapsed=3) == 0
-    seconds, note = site.lines
-    assert seconds == "1737"
-    assert note.startswith("omb-py: note: PBS does not say how much time is left, so the script's")
-
-
-def test_a_node_without_the_scheduler_s_command_is_the_same(site: Site) -> None:
-    site.prepare("pbs")
-    assert site.begin() == 0
-    assert site.lines[0] == "1740"
-    assert "there is no qstat on" in site.lines[1]
-
-
-def test_too_little_time_ends_the_job_in_order(site: Site) -> None:
-    site.prepare("slurm")
-    site.sandbox.stand_in("squeue", "echo 1:05")
-    assert site.begin() == 75
-    why, how = site.lines
-    assert why.startswith("omb-py: the chain of jobs ends here: only 5 s of the walltime are left")
-    assert how.endswith(f"to go on: cd {Path.cwd()} && omb-py job submit {SCRIPT}")
 
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
@@ -232,9 +129,7 @@ def test_a_refusal_is_the_last_that_a_job_says(site: Site, monkeypatch: pytest.M
     assert site.go_on() == 75
     why, how = site.lines
     assert why == f"omb-py: the chain of jobs ends here: PBS does not take {SCRIPT}: {refusal}"
-    assert how == (
-        f"omb-py: 0 of 8 rows are there; to go on: cd {Path.cwd()} && omb-py job submit {SCRIPT}"
-    )
+    assert how == (f"omb-py: 0 of 8 rows are there; to go on: cd {Path.cwd()} && qsub {SCRIPT}")
     assert len(site.submissions("qsub")) == 1, "what is refused would be refused again"
 
 
@@ -262,7 +157,7 @@ def test_a_node_without_the_command_submits_nothing(site: Site) -> None:
     (site.sandbox.programs / "qsub").unlink()
     assert site.go_on() == 75
     assert "there is no qsub on " in site.lines[0]
-    assert site.lines[1].endswith(f"omb-py job submit {SCRIPT}")
+    assert site.lines[1].endswith(f"qsub {SCRIPT}")
 
 
 def test_a_chain_has_a_limit_of_jobs_that_a_person_lifts(site: Site) -> None:
@@ -291,6 +186,16 @@ def test_what_a_signal_stopped_submits_no_other(site: Site) -> None:
     assert site.submissions() == []
 
 
+def test_a_job_that_is_cancelled_while_it_submits_cancels_the_next(site: Site) -> None:
+    site.prepare("slurm")
+    cancelled = f"echo 2026-11-22T20:00:00Z 7 mine cancelled >> {FOLDER}/record"
+    site.sandbox.stand_in("sbatch", f"{cancelled}; echo 105")
+    site.sandbox.stand_in("scancel")
+    assert site.go_on() == 75
+    assert site.submissions("scancel") == [["105"]]
+    assert "ends here: it was cancelled while" in site.lines[0]
+
+
 def test_a_job_of_the_script_that_waits_or_runs_goes_on(site: Site) -> None:
     site.prepare("slurm")
     for number in "678":
@@ -311,7 +216,7 @@ def test_what_waits_to_start_again_is_not_submitted(site: Site) -> None:
     site.record("7", "ended", "exit=75", "signalled=yes")
     site.sandbox.stand_in("squeue", "echo '7|PENDING|BeginTime'")
     with pytest.raises(UsageError, match=r"job 7 of .* is PENDING \(BeginTime\) and goes on"):
-        site.job("submit", str(SCRIPT))
+        site.job("submit", *WHERE, "--one-job")
 
 
 def test_where_jobs_do_not_chain_the_last_lines_say_how_to_go_on(site: Site) -> None:
@@ -319,7 +224,7 @@ def test_where_jobs_do_not_chain_the_last_lines_say_how_to_go_on(site: Site) -> 
     assert site.go_on("7", "none") == 75
     assert site.submissions() == []
     assert "its jobs do not submit others (chain = none)" in site.lines[0]
-    assert site.lines[1].endswith(f"omb-py job submit {SCRIPT}")
+    assert site.lines[1].endswith(f"sbatch {SCRIPT}")
 
 
 def test_points_that_need_more_nodes_than_there_are_do_not_go_round_in_circles(
@@ -370,9 +275,8 @@ def test_a_sweep_that_is_queued_or_running_is_not_submitted_twice(site: Site) ->
     with one.open("a") as script:
         script.write("# edited, for the next job\n")
     edited = one.read_text()
-    for again in (words, ("submit", str(one))):
-        with pytest.raises(UsageError, match=r"job 1234 of \S+ is PENDING and goes on by itself"):
-            site.job(*again)
+    with pytest.raises(UsageError, match=r"job 1234 of \S+ is PENDING and goes on by itself"):
+        site.job(*words)
     assert one.read_text() == edited
     assert len(site.submissions()) == 1
     site.job("submit", *WHERE, "--nodes", "2")

@@ -20,6 +20,7 @@ from omb_py.sweeps.schedulers import SCHEDULERS
 from tests import ROOT
 from tests.sweeps.job_scripts import (
     UNFINISHED,
+    Ran,
     Sandbox,
     own_job,
     shipped_job,
@@ -77,9 +78,9 @@ def test_a_finished_sweep_ends_the_chain(scheduler: str, tmp_path: Path) -> None
     sandbox = Sandbox(tmp_path)
     ran = sandbox.run(render.script(own_job(scheduler)))
     assert ran.code == 0, ran.said
-    begin, measure = ran.of("omb-py")
-    assert begin[:2] == ["job", "begin"]
-    assert measure == ["sweep", "mine", "--machine", "here", "--stop-after", "1740s"]
+    (measure,) = ran.of("omb-py")
+    assert measure[:-1] == ["sweep", "mine", "--machine", "here", "--stop-after"]
+    assert 1100 < int(measure[-1].removesuffix("s")) <= 1740
 
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
@@ -92,8 +93,7 @@ def test_an_unfinished_sweep_goes_on_in_another_job(scheduler: str, tmp_path: Pa
     copy = "sweeps/mine-here/jobs/mine.sh"
     number = "1234" if row.job_id_command else "7"
     where = [number, "mine", "--machine", "here"]
-    begin, _, goes_on = ran.of("omb-py")
-    assert begin[:-1] == ["job", "begin", *where, "--at-most", "1740", "--elapsed"]
+    _, goes_on = ran.of("omb-py")
     more = ["--"] if row.kept else []
     assert goes_on == ["job", "continue", *where, "--chain", "resubmit", *more]
     assert (sandbox.here / copy).read_text() == text
@@ -162,17 +162,76 @@ def test_a_failure_is_not_tried_again(tmp_path: Path) -> None:
 
 def test_the_end_of_a_chain_is_the_code_of_its_last_job(tmp_path: Path) -> None:
     sandbox = Sandbox(tmp_path)
-    text = 'case "$2" in begin) echo 99;; continue) echo over; exit 75;; *) exit 75;; esac'
-    sandbox.stand_in("omb-py", text)
+    sandbox.stand_in("omb-py", '[ "$2" != continue ] || echo over; exit 75')
     ran = sandbox.run(render.script(own_job()))
-    assert (ran.code, ran.said) == (75, "over\n")
+    assert (ran.code, ran.said.splitlines()[-1]) == (75, "over")
 
 
-def test_a_job_that_may_not_begin_measures_nothing(tmp_path: Path) -> None:
+QSTAT = """\
+Job Id: 7.server
+    Job_Name = scaling
+    Resource_List.walltime = {}
+    Variable_List = PBS_O_HOME=/home/me,PBS_O_LANG=C,
+\tPBS_O_WORKDIR=/home/me
+"""
+# By scheduler, what says that 10 minutes are left of a job that begins.
+TEN_MINUTES = {
+    "pbs": ("qstat", QSTAT.format("00:10:00")),
+    "torque": ("qstat", QSTAT.format("00:10:00").replace("    ", "\t")),
+    "slurm": ("squeue", "in ten minutes"),
+    "lsf": ("bjobs", "0:10 L"),
+    "flux": ("flux", "600"),
+}
+
+
+def seconds_of(ran: Ran) -> int:
+    """The seconds that the sweep of a script may take."""
+    (words,) = ran.of("omb-py")
+    return int(words[-1].removesuffix("s"))
+
+
+def in_ten_minutes(scheduler: str, sandbox: Sandbox) -> dict[str, str]:
+    """Let a scheduler say that 10 minutes are left; the variables that say so."""
+    if scheduler == "cobalt":
+        return {"COBALT_ENDTIME": str(round(time.time()) + 600)}
+    program, text = TEN_MINUTES[scheduler]
+    ends = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(time.time() + 600))
+    text = ends if scheduler == "slurm" else text
+    sandbox.stand_in(program, f"cat <<'END'\n{text}\nEND")
+    return {}
+
+
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+def test_a_sweep_ends_before_the_scheduler_s_walltime(scheduler: str, tmp_path: Path) -> None:
+    sandbox, began = Sandbox(tmp_path), time.time()
+    variables = in_ten_minutes(scheduler, sandbox)
+    ran = sandbox.run(render.script(own_job(scheduler)), **variables)
+    slack = time.time() - began + 2
+    assert 540 - slack <= seconds_of(ran) <= 541, "less job.reserve = 60 s"
+    longer = own_job(scheduler, {"walltime": "3m"})
+    assert (
+        seconds_of(Ran(0, "", sandbox.run(render.script(longer), **variables).commands[-1:])) <= 120
+    )
+
+
+@pytest.mark.parametrize("answer", ["echo 'cannot connect' >&2; exit 2", "echo odd", None])
+def test_without_an_answer_the_script_s_walltime_holds_and_it_says_so(
+    answer: str | None, tmp_path: Path
+) -> None:
     sandbox = Sandbox(tmp_path)
-    sandbox.stand_in("omb-py", "exit 75")
-    ran = sandbox.run(render.script(own_job()))
-    assert (ran.code, len(ran.of("omb-py"))) == (75, 1)
+    if answer:
+        sandbox.stand_in("qstat", answer)
+    ran = sandbox.run(render.script(own_job("pbs")))
+    assert seconds_of(ran) > 1680
+    assert "omb-py: note: PBS does not say how much time is left: the walltime of" in ran.said
+
+
+def test_too_little_time_ends_the_job_in_order(tmp_path: Path) -> None:
+    sandbox = Sandbox(tmp_path)
+    sandbox.stand_in("qstat", f"cat <<'END'\n{QSTAT.format('00:01:05')}\nEND")
+    ran = sandbox.run(render.script(own_job("pbs")))
+    assert (ran.code, ran.of("omb-py")) == (1, [])
+    assert " s of the walltime are left beside job.reserve = 60 s, too few to measure" in ran.said
 
 
 def test_a_script_that_is_submitted_from_its_own_copy_stays_as_it_is(tmp_path: Path) -> None:
@@ -220,7 +279,7 @@ def test_a_signal_before_the_time_is_over_is_told_to_continue(tmp_path: Path) ->
 def test_a_job_whose_time_is_over_goes_on_in_another_one(
     scheduler: str, number: int, tmp_path: Path
 ) -> None:
-    text = render.script(own_job(scheduler)).replace("seconds=1740", "seconds=0")
+    text = render.script(own_job(scheduler)).replace('-ge "$left" ] || sig', "-ge 0 ] || sig")
     code, continued = signalled(Sandbox(tmp_path, WAITS), text, number)
     assert (code, continued) == (0, [["--chain", "resubmit", "--"]])
 

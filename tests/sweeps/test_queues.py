@@ -176,16 +176,6 @@ def test_a_script_for_another_queue_plans_with_its_limits(
     assert "1x8" not in out
 
 
-def test_the_commands_of_a_job_know_the_queue(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    words = ("1", "scaling", "--machine", "polaris", "--queue", "prod")
-    seconds = ("--nodes", "16", "--at-most", "1740", "--elapsed", "0")
-    assert run(capsys, "job", "begin", *words, *seconds)[0] == "1740\n"
-
-
 def test_the_status_counts_the_rows_of_the_queue(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
