@@ -11,7 +11,6 @@ from omb_py.core.errors import OmbError
 from omb_py.core.text.words import count
 from omb_py.sweeps.batch import Job
 from omb_py.sweeps.commands import hosts
-from omb_py.sweeps.launchers import LAUNCHERS
 from omb_py.sweeps.machine import Machine
 from omb_py.sweeps.points import Point
 from omb_py.sweeps.scheduler import ask
@@ -25,10 +24,7 @@ def nodes_here(machine: Machine) -> int | None:
     """
     names = hosts(machine)
     if names is not None:
-        # The first host of such a job starts programs and runs none of them.
-        row = LAUNCHERS.get(machine.launcher)
-        apart = row is not None and row.launch_node and not machine.host_file
-        return max(1, len(names) - apart)
+        return len(names)
     scheduler = machine.batch_scheduler
     if scheduler is None:
         return None

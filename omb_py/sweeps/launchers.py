@@ -115,8 +115,6 @@ class Launcher:
     """Variables for a start in a scheduler's job; files that they name go into the folder."""
     in_venv: bool = False
     """Whether a virtual environment may have it, beside the MPI library that belongs to it."""
-    launch_node: bool = False
-    """Whether the first host of a job starts programs and runs none of them."""
     starts_mpi: bool = True
     """Whether its ranks can use MPI."""
     outliving_ranks: tuple[str, ...] = ()
@@ -229,29 +227,6 @@ def srun(place: Placement) -> list[str]:
     ]
 
 
-def aprun(place: Placement) -> list[str]:
-    """Cray ALPS'."""
-    bind = {
-        "none": ["-cc", "none"],
-        "core": ["-cc", "cpu"],
-        "numa": ["-cc", "numa_node"],
-        "depth": ["-d", str(place.depth), "-cc", "depth"],
-    }
-    count = ["-n", str(place.ranks), "-N", str(place.ranks_per_node)]
-    return [*count, *bind.get(place.binding, [])]
-
-
-def jsrun(place: Placement) -> list[str]:
-    """IBM's; a resource set is a node, so that ranks of a node see each other's GPUs."""
-    bind = {"none": ["-b", "none"], "core": ["-b", "packed:1"], "numa": ["-b", "rs"]}
-    bind["depth"] = ["-b", f"packed:{place.depth}"]
-    return [
-        *("-n", str(place.nodes), "-r", "1", "-a", str(place.ranks_per_node)),
-        *("-c", str(place.cores), "-g", str(place.gpus)),
-        *bind.get(place.binding, []),
-    ]
-
-
 def flux(place: Placement) -> list[str]:
     """Flux's `flux run`, which shares out cores and GPUs by rank."""
     affinity = {"none": ["-o", "cpu-affinity=off"], "core": ["-o", "cpu-affinity=per-task"]}
@@ -287,8 +262,6 @@ BUILTIN = {
     "intel": Launcher("mpiexec", hydra, intel_pinning, in_venv=True),
     "pals": Launcher("mpiexec", pals),
     "srun": Launcher("srun", srun, stepping_aside),
-    "aprun": Launcher("aprun", aprun),
-    "jsrun": Launcher("jsrun", jsrun, launch_node=True),
     "flux": Launcher("flux", flux),
     "torchrun": Launcher("torchrun", torchrun, in_venv=True, starts_mpi=False),
 }

@@ -28,7 +28,7 @@ from omb_py.core.errors import (
 from omb_py.core.mpi.recovery import HUNG as FINALIZE_HUNG
 from omb_py.core.text.units import duration
 from omb_py.core.text.words import count
-from omb_py.sweeps import commands, launchers, processes, profiling
+from omb_py.sweeps import commands, processes, profiling
 from omb_py.sweeps import folder as outcomes
 from omb_py.sweeps.files import locked, write_atomically, writing
 from omb_py.sweeps.folder import RECORDS, Attempt, Folder, State
@@ -220,7 +220,7 @@ class Runner:
     def _ask(self) -> None:
         """Ask each host once whether the launcher can start a program there; name the silent."""
         names = commands.hosts(self.machine)
-        if names is None or self.asked or launchers.LAUNCHERS[self.launcher].launch_node:
+        if names is None or self.asked:
             return
         self.asked.extend(names)
         scratch = self.folder.root / "scratch" / f"hosts-{os.getpid()}"

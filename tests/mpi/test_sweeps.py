@@ -435,10 +435,10 @@ def test_points_that_need_more_nodes_are_left_out_and_the_rest_is_measured(
 
 
 def test_what_is_missing_is_one_sentence(tmp_path: Path) -> None:
-    machine = 'name = "here"\nlauncher = "jsrun"\noversubscribe = true\n'
+    machine = 'name = "here"\nlauncher = "flux"\noversubscribe = true\n'
     done = SmallSweep(tmp_path, PLAIN, machine).run()
     assert (done.code, len(done.sentences)) == (1, 1)
-    assert f"there is no jsrun on {os.uname().nodename}, not on the PATH: load the" in done.err
+    assert f"there is no flux on {os.uname().nodename}, not on the PATH: load the" in done.err
 
 
 @pytest.mark.usefixtures("long_time")

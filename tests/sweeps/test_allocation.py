@@ -68,14 +68,6 @@ def test_flux_says_it_by_a_command(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert allocation.nodes_here(machine(scheduler="flux")) == 4
 
 
-def test_the_launch_node_of_jsrun_runs_no_ranks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "nodes").write_text("batch1\n" + "a\n" * 42 + "b\n" * 42)
-    monkeypatch.setenv("LSB_DJOB_HOSTFILE", str(tmp_path / "nodes"))
-    assert allocation.nodes_here(machine(scheduler="lsf", launcher="jsrun")) == 2
-
-
 @pytest.mark.parametrize("scheduler", ["none", "pbs", "cobalt", "slurm", "lsf", "flux"])
 def test_outside_a_job_nothing_says_it(scheduler: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")

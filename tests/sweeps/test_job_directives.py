@@ -67,10 +67,9 @@ SLURM = (
     rf"--account={WORD}",
     rf"--qos={WORD}",
 )
-# bsub(1) of LSF 10.1, and OLCF's "Summit User Guide" for -nnodes and -alloc_flags
+# bsub(1) of LSF 10.1, and OLCF's "Summit User Guide" for -alloc_flags
 LSF = (
     rf"-J {NAME}",
-    r"-nnodes \d+",
     r"-n \d+",
     r'-R "span\[ptile=\d+\]"',
     r"-x",
@@ -136,7 +135,6 @@ def own_jobs() -> Iterator[tuple[str, Job]]:
     for scheduler in SCHEDULERS:
         yield scheduler, own_job(scheduler, gpus_per_node=4)
         yield scheduler, own_job(scheduler, wishes[scheduler] | ALL, gpus_per_node=4)
-        yield scheduler, own_job(scheduler, ALL, gpus_per_node=4, launcher="jsrun")
 
 
 CASES = [

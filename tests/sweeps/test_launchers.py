@@ -24,8 +24,6 @@ FULL = {
     "pals": "-n 8 --ppn 4 --depth 8 --cpu-bind depth",
     "srun": "--nodes=2 --ntasks=8 --ntasks-per-node=4 --kill-on-bad-exit=1 --cpus-per-task=8 "
     "--cpu-bind=cores",
-    "aprun": "-n 8 -N 4 -d 8 -cc depth",
-    "jsrun": "-n 2 -r 1 -a 4 -c 32 -g 4 -b packed:8",
     "flux": "run -N 2 -n 8 -c 8 -g 1 -o cpu-affinity=per-task",
 }
 """Words of those launchers whose manuals were read."""
