@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from omb_py.buffers.device import CudaBuffer, Library
+from omb_py.buffers.device import NOT_ON_DEVICES, CudaBuffer, Library
 
 
 class Cupy(Library):
     """``cupy.empty``."""
 
-    lacks = frozenset({"longdouble", "clongdouble"})
+    lacks = frozenset(NOT_ON_DEVICES)
 
     def __init__(self, device: int) -> None:
         import cupy

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -13,15 +12,11 @@ from hypothesis import strategies as st
 from omb_py.benchmarks import all_benchmarks, find_benchmark
 from omb_py.buffers import Buffer
 from omb_py.buffers.device import driver as cuda_driver
-from omb_py.buffers.device import kernels
-from omb_py.buffers.device.kernels import COMPARISON
-from omb_py.core.datatypes import TYPES, Datatype, find_types
+from omb_py.core.datatypes import find_types
 from omb_py.core.errors import OutOfMemoryError, UnsupportedError
 from omb_py.core.job import Node
 from omb_py.core.memory import Place
 from omb_py.measure.devices import sharing
-from tests.buffers.ptx import launch
-from tests.helpers.properties import examples
 
 (CHAR,) = find_types(["mpi_char"])
 TILES = st.binary(min_size=1, max_size=40)
@@ -128,91 +123,6 @@ def test_no_driver_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
         cuda_driver.Driver.load()
 
 
-@given(
-    length=st.integers(0, 90),
-    tile=TILES,
-    blocks=st.integers(1, 4),
-    threads=st.integers(1, 8),
-    data=st.data(),
-)
-def test_the_kernel_finds_the_first_difference(
-    length: int, tile: bytes, blocks: int, threads: int, data: st.DataObject
-) -> None:
-    """The PTX itself, run by an interpreter of the few instructions that it uses."""
-    content = bytearray((tile * length)[:length])
-    wrong = data.draw(st.sets(st.integers(0, length - 1))) if length else set()
-    for offset in wrong:
-        content[offset] ^= 1
-    none = (1 << 64) - 1
-    memory = bytearray(none.to_bytes(8, "little") + tile + content)
-    place = 8 + len(tile)
-    arguments = {"data": place, "length": length, "tile": 8, "period": len(tile), "result": 0}
-    launch(COMPARISON.decode(), memory, arguments, blocks, threads)
-    assert int.from_bytes(memory[:8], "little") == min(wrong, default=none)
-
-
-@given(times=st.integers(0, 50))
-def test_the_kernel_that_computes_goes_so_many_rounds_and_writes_nothing(times: int) -> None:
-    memory = bytearray(8)
-    registers = launch(kernels.WORK.decode(), memory, {"times": times, "result": 0}, 1, 1)
-    value = 1.0
-    for _ in range(times):
-        value = value * 0.75 + 0.3
-    assert registers["%index"] == times
-    assert registers["%value"] == pytest.approx(value, rel=1e-6)
-    assert memory == bytes(8)
-
-
-ADDED = [datatype for datatype in TYPES if datatype.code != "g"]
-"""All but long doubles, which devices have not."""
-
-
-def numbers(datatype: Datatype, count: int, seed: int) -> np.ndarray:
-    """Any elements, but those that are no numbers or too large to be added."""
-    generator = np.random.default_rng(seed)
-    kind = np.dtype(datatype.dtype)
-    if kind.kind in "iu":
-        return generator.integers(0, 256, count * kind.itemsize, np.uint8).view(kind)
-    values = generator.normal(0, 1000, (count, datatype.components))
-    return values.astype(f"f{kind.itemsize // datatype.components}").reshape(-1).view(kind)
-
-
-@pytest.mark.parametrize("datatype", ADDED, ids=lambda datatype: datatype.name)
-@given(
-    count=st.integers(0, 40),
-    blocks=st.integers(1, 4),
-    threads=st.integers(1, 8),
-    seed=st.integers(0, 1000),
-)
-@examples(20)
-def test_the_kernel_adds_as_numpy_does(
-    datatype: Datatype, count: int, blocks: int, threads: int, seed: int
-) -> None:
-    total, other = numbers(datatype, count, seed), numbers(datatype, count, seed + 1)
-    memory = bytearray(total.tobytes() + other.tobytes())
-    kernel = kernels.addition_kernel(datatype.dtype)
-    arguments = {"total": 0, "other": total.nbytes, "count": total.nbytes // kernel.itemsize}
-    launch(kernel.ptx.decode(), memory, arguments, blocks, threads)
-    assert bytes(memory) == (total + other).tobytes() + other.tobytes()
-
-
-@pytest.mark.parametrize("datatype", ADDED, ids=lambda datatype: datatype.name)
-def test_memory_on_a_device_is_added_there(opened: Buffer, datatype: Datatype) -> None:
-    values = numbers(datatype, 1000, 1), numbers(datatype, 1000, 2)
-    total, other = (opened.allocate(value.nbytes, datatype) for value in values)
-    for memory, value in zip((total, other), values, strict=True):
-        memory.write(value)
-    size = datatype.itemsize
-    steps = total.slice(10 * size, 500 * size).add(other.slice(20 * size, 500 * size))
-    assert steps is not None
-    for step in steps:
-        step.run()
-    expected = values[0].copy()
-    expected[10:510] += values[1][20:520]
-    assert total.read(0, total.nbytes) == expected.tobytes()
-    assert other.read(0, other.nbytes) == values[1].tobytes()
-
-
 def test_memory_that_the_host_reaches_is_left_to_mpi(opened: Buffer) -> None:
     for place in (Place.HOST, Place.MANAGED):
         memory = opened.at(place).allocate(8, CHAR)
@@ -222,7 +132,7 @@ def test_memory_that_the_host_reaches_is_left_to_mpi(opened: Buffer) -> None:
 def test_long_doubles_are_not_added_on_a_device(opened: Buffer) -> None:
     (wide,) = find_types(["longdouble"])
     memory = opened.allocate(32, wide)
-    with pytest.raises(UnsupportedError, match="no kernel adds longdouble on a device: choose"):
+    with pytest.raises(UnsupportedError, match="no device adds longdouble: choose"):
         memory.add(memory)
 
 

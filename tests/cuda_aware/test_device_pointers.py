@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from omb_py.benchmarks import Benchmark
+from omb_py.benchmarks import Benchmark, find_benchmark
 from tests.helpers.battery import Battery, Line, line, lines_of, passes, refused
-from tests.helpers.devices import Launcher, aware_launchers, libraries, on_stand_ins
+from tests.helpers.devices import Launcher, aware_launchers, libraries, on_stand_ins, with_cupy
 from tests.mpi.lines import WITH_DATA, lines
 from tests.mpi.own_lines import in_place, own_lines
 
@@ -49,7 +49,7 @@ def aware(
 ) -> Battery:
     """The battery with an MPI library that knows devices."""
     lines, folder = lines_of(request, "aware"), tmp_path_factory.mktemp("aware")
-    return Battery(lines, folder, on_stand_ins(driver, aware_mpi))
+    return Battery(lines, folder, on_stand_ins(driver, aware_mpi, **with_cupy()))
 
 
 def on_device(binding: str) -> list[Line]:
@@ -70,13 +70,22 @@ def test_data_goes_from_device_to_device(aware: Battery, line: Line) -> None:
     passes(aware(line))
 
 
-OWN = own_lines(RAW, (2, 3)) + own_lines(f"{RAW} --binding native", (2, 3))
+OWN = own_lines(RAW, (2, 3))
+IN_C = own_lines(f"{RAW} --binding native", (2, 3))
+ADDING = [one for one in IN_C if find_benchmark(one.arguments[0]).reduces]
+OWN += [one for one in IN_C if one not in ADDING]
 
 
 @pytest.mark.product
 @pytest.mark.parametrize("line", OWN + in_place(OWN), ids=str)
 def test_own_algorithms_add_up_on_the_device(aware: Battery, line: Line) -> None:
     passes(aware(line), rows=4)
+
+
+@pytest.mark.product
+@pytest.mark.parametrize("line", ADDING, ids=str)
+def test_a_loop_of_c_adds_nothing_on_a_device(aware: Battery, line: Line) -> None:
+    refused(aware(line), "binding native calls functions of C, and add is done by Python")
 
 
 @pytest.mark.product

@@ -1,4 +1,4 @@
-"""On a real GPU: memory filled and checked by the kernel itself, and jobs between two ranks.
+"""On a real GPU: memory filled, checked and added up, and jobs between two ranks.
 
 Skipped where there is none. `make gpu-check` measures what these only check.
 """

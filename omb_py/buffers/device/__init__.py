@@ -1,7 +1,7 @@
 """Memory on an NVIDIA device, whichever array library it belongs to.
 
-A library says how it makes arrays; filling, checking and copying go through the driver, alike for
-all, and never through gigabytes on the host.
+A library says how it makes arrays; filling and copying go through the driver, alike for all. Data
+is checked on the host, outside of the time.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 from weakref import finalize
@@ -33,6 +34,12 @@ from omb_py.core.memory import Local, Memory, Place, StagedMemory
 
 if TYPE_CHECKING:
     from omb_py.buffers.device.driver import Driver
+
+CHECKED_AT_ONCE = 16 << 20
+"""Bytes that are copied to the host at a time to be checked."""
+
+NOT_ON_DEVICES = ("longdouble", "clongdouble")
+"""NumPy's types that no device computes with."""
 
 
 class Library(ABC):
@@ -108,7 +115,13 @@ class DeviceMemory(Memory):
         self._opened.settle(self.address, self.nbytes)
 
     def first_difference(self, tile: bytes) -> int | None:
-        return self._opened.driver.first_difference(self.address, self.nbytes, tile)
+        self._opened.driver.synchronize()
+        step = max(1, CHECKED_AT_ONCE // len(tile)) * len(tile)
+        for start in range(0, self.nbytes, step):
+            part = np.frombuffer(self.read(start, min(step, self.nbytes - start)), np.uint8)
+            if (place := NumpyMemory(part).first_difference(tile)) is not None:
+                return start + place
+        return None
 
     def read(self, start: int, nbytes: int) -> bytes:
         data = ctypes.create_string_buffer(max(1, nbytes))
@@ -143,7 +156,13 @@ class DeviceMemory(Memory):
     def add(self, other: Memory) -> tuple[Local, ...] | None:
         if not self.on_device:
             return None
-        return self._opened.driver.add(self.address, other.address, self.nbytes, self._dtype)
+        if self._dtype in NOT_ON_DEVICES:
+            raise UnsupportedError(
+                f"no device adds {self._dtype}: choose another -T, or --p2p-algorithm library"
+            )
+        total, addend = self.ndarray(self._dtype), other.ndarray(self._dtype)
+        add = self._opened.array_module().add
+        return Local("add", partial(add, total, addend, total)), self._opened.wait()
 
     def staged(self) -> StagedMemory | None:
         return PinnedMemory(self, self._opened.driver, self._dtype) if self.on_device else None

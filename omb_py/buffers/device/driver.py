@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from omb_py.buffers import Device
-from omb_py.buffers.device import kernels
-from omb_py.buffers.device.kernels import MAX_BLOCKS, THREADS
 from omb_py.core.dataclass import replace
 from omb_py.core.errors import MissingError, OmbError, OutOfMemoryError
 from omb_py.core.memory import Local
@@ -29,14 +27,53 @@ HOST = -1
 
 word = ctypes.c_uint64
 
+WORK = b"""\
+.version 6.0
+.target sm_50
+.address_size 64
+
+.visible .entry compute(
+    .param .u64 times,
+    .param .u64 result
+)
+{
+    .reg .pred %done, %negative;
+    .reg .f32 %value;
+    .reg .u64 %index, %times, %result;
+
+    ld.param.u64 %times, [times];
+    ld.param.u64 %result, [result];
+    mov.u64 %index, 0;
+    mov.f32 %value, 0f3F800000;
+again:
+    setp.ge.u64 %done, %index, %times;
+    @%done bra end;
+    fma.rn.f32 %value, %value, 0f3F400000, 0f3E99999A;
+    add.u64 %index, %index, 1;
+    bra again;
+end:
+    setp.lt.f32 %negative, %value, 0f00000000;
+    @!%negative bra out;
+    st.global.f32 [%result], %value;
+out:
+    ret;
+}
+\0"""
+"""A kernel that computes for a time, in PTX, which the driver itself compiles for its device.
+
+    for (i = 0; i < times; i++) value = value * 0.75 + 0.3;
+    if (value < 0) *result = value;
+
+The store never happens; without it the driver's compiler would leave the chain out.
+"""
+
 
 class Driver:
     """The driver of this process, and the device whose primary context is current."""
 
     def __init__(self, library: ctypes.CDLL) -> None:
         self._library = library
-        self._functions: dict[str, ctypes.c_void_p] = {}
-        self._context = ctypes.c_void_p()
+        self._context, self._work = ctypes.c_void_p(), ctypes.c_void_p()
 
     @classmethod
     def load(cls) -> Driver:
@@ -166,24 +203,6 @@ class Driver:
         self._call("cuMemPrefetchAsync", word(address), length, where, None)
         self.synchronize()
 
-    def first_difference(self, address: int, nbytes: int, tile: bytes) -> int | None:
-        """First of ``nbytes`` bytes that is not as ``tile`` repeated would have it, or None."""
-        if nbytes == 0:
-            return None
-        scratch = word()
-        self._call("cuMemAlloc_v2", ctypes.byref(scratch), ctypes.c_size_t(8 + len(tile)))
-        try:
-            none = (1 << 64) - 1
-            result = ctypes.create_string_buffer(none.to_bytes(8, "little") + tile, 8 + len(tile))
-            self.copy(scratch.value, ctypes.addressof(result), len(result))
-            self._launch(address, nbytes, scratch.value + 8, len(tile), scratch.value)
-            self.synchronize()
-            self.copy(ctypes.addressof(result), scratch.value, 8)
-        finally:
-            self._library.cuMemFree_v2(scratch)
-        found = int.from_bytes(result.raw[:8], "little")
-        return None if found == none else found
-
     def explain(self, code: int) -> str:
         """What the driver says of an error."""
         text = ctypes.c_char_p()
@@ -192,48 +211,16 @@ class Driver:
 
     def compute(self, times: int) -> tuple[Local, Local]:
         """Work for the device, a chain of so many steps: its launch, and the wait for its end."""
-        function = self._kernel(kernels.WORK_NAME, kernels.WORK)
-        return self._launched(function, 1, 1, times, 0)
-
-    def add(self, total: int, other: int, nbytes: int, dtype: str) -> tuple[Local, Local]:
-        """An addition of ``nbytes`` of elements to those at ``total``: launch, and wait for it.
-
-        Raises `UnsupportedError` for elements that the device has not.
-        """
-        kernel = kernels.addition_kernel(dtype)
-        count = nbytes // kernel.itemsize
-        blocks = max(1, min(-(-count // THREADS), MAX_BLOCKS))
-        function = self._kernel(kernel.name, kernel.ptx)
-        return self._launched(function, blocks, THREADS, total, other, count)
-
-    def _launched(
-        self, function: ctypes.c_void_p, blocks: int, threads: int, *arguments: int
-    ) -> tuple[Local, Local]:
-        """The launch of a kernel, to be made later, and the wait for its end."""
-        values = [word(argument) for argument in arguments]
-        pointers = [ctypes.addressof(value) for value in values]
-        parameters = (ctypes.c_void_p * len(values))(*pointers)
-        sizes = (blocks, 1, 1, threads, 1, 1, 0)
-        given = (function.value or 0, *sizes, 0, ctypes.addressof(parameters), 0)
+        if not self._work:
+            module = ctypes.c_void_p()
+            self._call("cuModuleLoadData", ctypes.byref(module), ctypes.c_char_p(WORK))
+            name = ctypes.c_char_p(b"compute")
+            self._call("cuModuleGetFunction", ctypes.byref(self._work), module, name)
+        values = word(times), word(0)
+        parameters = (ctypes.c_void_p * 2)(*map(ctypes.addressof, values))
+        one_thread = (1, 1, 1, 1, 1, 1, 0)
+        given = (self._work.value or 0, *one_thread, 0, ctypes.addressof(parameters), 0)
         return replace(self.local("cuLaunchKernel", *given), kept=(values, parameters)), self.wait()
-
-    def _launch(self, address: int, nbytes: int, tile: int, period: int, result: int) -> None:
-        values = [word(value) for value in (address, nbytes, tile, period, result)]
-        pointers = [ctypes.cast(ctypes.byref(value), ctypes.c_void_p) for value in values]
-        parameters = (ctypes.c_void_p * len(values))(*pointers)
-        blocks = min(-(-nbytes // THREADS), MAX_BLOCKS)
-        sizes = [ctypes.c_uint(size) for size in (blocks, 1, 1, THREADS, 1, 1, 0)]
-        kernel = self._kernel(kernels.COMPARISON_NAME, kernels.COMPARISON)
-        self._call("cuLaunchKernel", kernel, *sizes, None, parameters, None)
-
-    def _kernel(self, name: str, code: bytes) -> ctypes.c_void_p:
-        if name not in self._functions:
-            module, function = ctypes.c_void_p(), ctypes.c_void_p()
-            self._call("cuModuleLoadData", ctypes.byref(module), ctypes.c_char_p(code))
-            found = ctypes.c_char_p(name.encode())
-            self._call("cuModuleGetFunction", ctypes.byref(function), module, found)
-            self._functions[name] = function
-        return self._functions[name]
 
     def _call(self, function: str, *arguments: Any) -> None:
         code = getattr(self._library, function)(*arguments)

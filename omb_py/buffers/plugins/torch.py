@@ -10,12 +10,12 @@ from importlib.util import find_spec
 from typing import Any
 
 from omb_py.buffers import PAGE, Buffer
-from omb_py.buffers.device import CudaBuffer, Library
+from omb_py.buffers.device import NOT_ON_DEVICES, CudaBuffer, Library
 from omb_py.buffers.numpy import NumpyMemory
 from omb_py.core.datatypes import Datatype
 from omb_py.core.errors import MissingPackageError, OutOfMemoryError, installing
 
-LACKS = frozenset({"longdouble", "clongdouble"})
+LACKS = frozenset(NOT_ON_DEVICES)
 
 
 class Torch(Library):

@@ -385,29 +385,9 @@ IGNORED(cuEventRecord)
 IGNORED(cuEventQuery)
 IGNORED(cuEventSynchronize)
 
-/* ---- kernels: the suite's own, by their names ------------------------------------------------- */
+/* ---- kernels: the suite's own ----------------------------------------------------------------- */
 
-static char comparison[] = "first_difference";
 static char work[] = "compute";
-
-#define ADDITION(name, type) \
-    static char add_##name[] = "add_" #name; \
-    static void run_##name(void *total, const void *other, uint64_t count) { \
-        for (uint64_t i = 0; i < count; i++) ((type *)total)[i] += ((const type *)other)[i]; \
-    }
-ADDITION(u8, uint8_t)
-ADDITION(u16, uint16_t)
-ADDITION(u32, uint32_t)
-ADDITION(u64, uint64_t)
-ADDITION(f32, float)
-ADDITION(f64, double)
-
-static const struct {
-    char *name;
-    void (*run)(void *, const void *, uint64_t);
-} additions[] = {{add_u8, run_u8},   {add_u16, run_u16}, {add_u32, run_u32},
-                 {add_u64, run_u64}, {add_f32, run_f32}, {add_f64, run_f64}};
-enum { ADDITIONS = sizeof additions / sizeof *additions };
 
 CUDA(cuModuleLoadData, void **module, const char *code) {
     *module = malloc(8);
@@ -418,37 +398,14 @@ CUDA(cuModuleLoadFatBinary, void **module, const void *code) {
 }
 CUDA(cuModuleUnload, void *module) { free(module); return SUCCESS; }
 CUDA(cuModuleGetFunction, void **function, void *module, const char *name) {
-    *function = !strcmp(name, comparison) ? comparison : !strcmp(name, work) ? work : NULL;
-    for (int i = 0; i < ADDITIONS && !*function; i++)
-        if (!strcmp(name, additions[i].name)) *function = additions[i].name;
-    if (!*function) *function = malloc(8);
+    *function = strcmp(name, work) ? malloc(8) : work;
     return SUCCESS;
 }
 CUDA(cuLaunchKernel, void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
      unsigned by, unsigned bz, unsigned shared, void *stream, void **parameters, void **extra) {
-    if (function == work) {
-        volatile double value = 1.0;
-        for (uint64_t i = *(uint64_t *)parameters[0]; i > 0; i--) value = value * 0.75 + 0.3;
-        return SUCCESS;
-    }
-    for (int i = 0; i < ADDITIONS; i++)
-        if (function == additions[i].name) {
-            void *total = reachable(*(address *)parameters[0]);
-            additions[i].run(total, reachable(*(address *)parameters[1]),
-                             *(uint64_t *)parameters[2]);
-            return SUCCESS;
-        }
-    if (function != comparison) return NOT_SUPPORTED;
-    const unsigned char *data = (void *)reachable(*(address *)parameters[0]);
-    uint64_t length = *(uint64_t *)parameters[1];
-    const unsigned char *tile = (void *)reachable(*(address *)parameters[2]);
-    uint64_t period = *(uint64_t *)parameters[3];
-    uint64_t *result = (void *)reachable(*(address *)parameters[4]);
-    for (uint64_t i = 0; i < length; i++)
-        if (data[i] != tile[i % period]) {
-            if (i < *result) *result = i;
-            break;
-        }
+    if (function != work) return NOT_SUPPORTED;
+    volatile double value = 1.0;
+    for (uint64_t i = *(uint64_t *)parameters[0]; i > 0; i--) value = value * 0.75 + 0.3;
     return SUCCESS;
 }
 
