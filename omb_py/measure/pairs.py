@@ -9,7 +9,6 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator, Sequence
 from math import nan
-from time import perf_counter
 from typing import Any, Literal, TypeAlias
 
 from omb_py.benchmarks import Benchmark, Case, CheckedIteration, Defaults, Metric, Plan, Ranks
@@ -46,9 +45,6 @@ MOST_ROUNDS = 255
 LATENCY = Defaults(200, 20, 50, 5, smallest=8, largest=4096)
 BANDWIDTH = Defaults(10, 2, 5, 1, smallest=65536, largest=1 << 20)
 """Iterations by default, and the two message sizes: few, since there are many pairs."""
-
-LONG_SECONDS = 60.0
-"""What is expected to take longer is announced."""
 
 LEFT_OUT = frozenset({"placement", "send_mode", "test_calls", "threads", "processes"})
 """Options of benchmarks of two ranks that pairs of many have no use for."""
@@ -133,7 +129,6 @@ class PairsMeasurement(Measurement):
         self._members: tuple[int, ...] = ()
         self._hosts: list[str] = []
         self._rounds: list[Round] = []
-        self._began = 0.0
 
     def run(self) -> None:
         """Measure all pairs at all sizes; collective, raises like `Measurement.run`."""
@@ -174,7 +169,6 @@ class PairsMeasurement(Measurement):
         plans = [self.plan(replace(case, rank=end, ranks=2))[0] for end in (0, 1)]
         found: dict[tuple[int, int], list[array[float]]] = {}
         steps = repeats * len(self._rounds)
-        begin = perf_counter()
         for step in range(steps):
             one = self._rounds[step % len(self._rounds)]
             for sent in self._measure_round(one, plans, iterations, warmup):
@@ -182,21 +176,10 @@ class PairsMeasurement(Measurement):
             for report in (self.report, self.advance):
                 if report is not None:
                     report(step + 1, steps)
-            if step == min(9, steps - 1):
-                self._announce((perf_counter() - begin) / (step + 1) * steps, case)
         with self.agreement():
             rows = [self._row(case, pair, times, plans[0]) for pair, times in found.items()]
             for writer in writers:
                 writer.together(rows)
-
-    def _announce(self, seconds: float, case: Case) -> None:
-        """Say beforehand what takes long."""
-        if seconds > LONG_SECONDS:
-            self.job.note(
-                f"about {seconds / 60:.0f} min for messages of {case.size} bytes, "
-                f"{self._request.repeats} times {len(self._rounds)} rounds: --rounds and --repeats "
-                "shorten it"
-            )
 
     def _measure_round(
         self, pairs: Round, plans: Sequence[Plan], iterations: int, warmup: int
