@@ -267,7 +267,7 @@ def directives(scheduler: str, **values: Any) -> list[str]:
     machine = Machine.model_validate({"name": "x", "scheduler": scheduler} | values)
     experiment = {"benchmarks": "barrier", "ranks_per_node": 1}
     sweep = Sweep.model_validate({"name": "x", "experiments": [experiment]})
-    return render.directives(batch.Job(sweep, machine, "x", "x"))
+    return render.directives(batch.BatchJob(sweep, machine, "x", "x"))
 
 
 def by_scheduler() -> Iterator[tuple[str, list[list[str]]]]:

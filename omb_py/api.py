@@ -165,9 +165,9 @@ def run(
     given = {name: value for name, value in named.items() if value not in (None, False)} | options
     display = None
     if callable(progress):
-        from omb_py.measure.progress import Calls
+        from omb_py.measure.progress import CallerDisplay
 
-        display = Calls(progress)
+        display = CallerDisplay(progress)
     given["progress"] = "on" if progress and display is None else "off"
     try:
         found = find_benchmark(benchmark)

@@ -59,14 +59,14 @@ def exchanged(context: RunContext, benchmark: str, binding: str) -> Measured:
     from omb_py.bindings import BINDINGS as REGISTRY
     from omb_py.buffers.numpy import BUFFER
     from omb_py.core.datatypes import find_types
-    from omb_py.measure.resources import Resources
+    from omb_py.measure.resources import MpiResources
     from perf.contenders import CBinding
 
     found = find_benchmark(benchmark)
     job, options = context.job, context.options
     ranks = job.comm.rank, job.comm.size
     (datatype,) = find_types(["mpi_int" if found.reduces else "mpi_char"])
-    resources = Resources(job.control, options)
+    resources = MpiResources(job.control, options)
     case = Case(*ranks, SIZE, datatype, WINDOW, BUFFER, options, resources)
     plan = found.plan(case)
     kind = CBinding if binding == "C" else REGISTRY.load(binding)

@@ -13,7 +13,7 @@ from pathlib import Path
 from omb_py.sweeps.forecast import guess
 from omb_py.sweeps.machine import Machine
 from omb_py.sweeps.point_options import Setting, planned_sizes
-from omb_py.sweeps.points import Point
+from omb_py.sweeps.points import SweepPoint
 from omb_py.sweeps.targets import parse_target, target
 
 BIN = Path(sys.executable).parent
@@ -21,16 +21,16 @@ BENCHMARKS = ("latency", "bw", "allreduce", "alltoall", "put_latency")
 MACHINE = Machine(name="here", nodes=1)
 
 
-def point_of(name: str, checked: bool) -> Point:
+def point_of(name: str, checked: bool) -> SweepPoint:
     """Two ranks and the benchmark's own sizes and counts."""
     settings = (Setting("validation", True),) if checked else ()
-    point = Point(name, "numpy", "buffer", 1, 2, (), settings)
+    point = SweepPoint(name, "numpy", "buffer", 1, 2, (), settings)
     options = parse_target(name, point.arguments(())[1:])
     sizes, _ = planned_sizes(target(name), options, None, 2)
-    return Point(name, "numpy", "buffer", 1, 2, sizes, settings)
+    return SweepPoint(name, "numpy", "buffer", 1, 2, sizes, settings)
 
 
-def taken(point: Point) -> float:
+def taken(point: SweepPoint) -> float:
     """Seconds from the launcher's start to its end."""
     command = [str(BIN / "mpiexec"), "-n", "2", str(BIN / "omb-py"), *point.arguments(point.sizes)]
     begin = time.monotonic()

@@ -27,7 +27,7 @@ DEFAULT = "default"
 MODULES = {"MPICH": "mpich", "Open MPI": "openmpi"}
 """Libraries by mpi4py's names for them, and the modules with their tables."""
 
-Requirement: TypeAlias = Callable[[patterns.Shape], str | None]
+Requirement: TypeAlias = Callable[[patterns.CollectiveShape], str | None]
 """Why the library would quietly take another algorithm for a call, or None where it does not."""
 
 
@@ -46,14 +46,14 @@ class Algorithm:
     requires: tuple[Requirement, ...] = ()
     settings: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
-    def refusal(self, shape: patterns.Shape) -> str | None:
+    def refusal(self, shape: patterns.CollectiveShape) -> str | None:
         """Why the library would not use it for such a call, as far as it is known beforehand."""
         reasons = (requirement(shape) for requirement in self.requires)
         return next((reason for reason in reasons if reason is not None), None)
 
 
 @dataclass(frozen=True)
-class Library:
+class AlgorithmLibrary:
     """How an MPI library is told which algorithm to use.
 
     ``table`` has the algorithms of each function, by MPI's name in lower case; ``variables`` are
@@ -120,15 +120,15 @@ class Library:
         return wanted
 
 
-def library(name: str) -> Library:
+def library(name: str) -> AlgorithmLibrary:
     """The MPI library of this name, as mpi4py calls it; also from an entry point of another's.
 
     Raises `UsageError` where its algorithms are not known here.
     """
     if (module := MODULES.get(name)) is not None:
-        found: Library = import_module(f"omb_py.algorithms.{module}").LIBRARY
+        found: AlgorithmLibrary = import_module(f"omb_py.algorithms.{module}").LIBRARY
         return found
-    others = Rows({}, "omb_py.library_algorithms", Library)
+    others = Rows({}, "omb_py.library_algorithms", AlgorithmLibrary)
     if (other := next((one for one in others.values() if one.name == name), None)) is not None:
         return other
     raise UsageError(

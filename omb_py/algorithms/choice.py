@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from omb_py.algorithms import DEFAULT, Algorithm, Library, function_of, library
+from omb_py.algorithms import DEFAULT, Algorithm, AlgorithmLibrary, function_of, library
 from omb_py.core import mpi
 from omb_py.core.errors import UsageError
 
@@ -12,7 +12,7 @@ STARTED_WITH: set[str] = set()
 """Variables that `request` set: MPI has read them, and the next request looks for them."""
 
 
-def select(benchmark: str, word: str | None) -> tuple[Library, Algorithm] | None:
+def select(benchmark: str, word: str | None) -> tuple[AlgorithmLibrary, Algorithm] | None:
     """The library of this process and the algorithm called ``word``; None for its own choice.
 
     MPI need not be started. Raises `UsageError` where there is no such algorithm.

@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from math import ceil
 from typing import TypeAlias
 
-from omb_py.algorithms.patterns import Pattern, Shape, messages
+from omb_py.algorithms.patterns import CollectiveShape, Pattern, messages
 
 Sent: TypeAlias = Sequence[Sequence[tuple[int, float | None]]]
 """Messages and their bytes from each rank to each other one; None for bytes that nobody knows."""
 
 
-def by_definition(pattern: Pattern, shape: Shape, root: int = 0) -> list[list[tuple[int, float]]]:
+def by_definition(
+    pattern: Pattern, shape: CollectiveShape, root: int = 0
+) -> list[list[tuple[int, float]]]:
     """What each rank sends to each other one.
 
     Raises `NotImplementedError` where the pattern is not known for this number of ranks.
@@ -27,7 +29,7 @@ def by_definition(pattern: Pattern, shape: Shape, root: int = 0) -> list[list[tu
     return [list(zip(*rows, strict=True)) for rows in zip(counts, nbytes, strict=True)]
 
 
-def difference(pattern: Pattern, shape: Shape, sent: Sent, root: int = 0) -> str | None:
+def difference(pattern: Pattern, shape: CollectiveShape, sent: Sent, root: int = 0) -> str | None:
     """The first way in which ``sent`` differs from the pattern; None where it does not.
 
     Messages are counted exactly, but that empty ones may be missing where there is not an element

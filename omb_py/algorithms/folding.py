@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from omb_py.algorithms.patterns import (
+    CollectiveShape,
     Pattern,
     Round,
     Send,
     Sends,
-    Shape,
     added,
     all_data,
     backwards,
@@ -37,7 +37,7 @@ def fold(
     ``keep`` says which of them stays.
     """
 
-    def rounds(shape: Shape) -> Iterator[Round]:
+    def rounds(shape: CollectiveShape) -> Iterator[Round]:
         real = staying(shape.ranks, keep)
         yield from pairs(before, shape)
         yield from renamed(inner(on(len(real), shape)), real)
@@ -53,7 +53,7 @@ def staying(ranks: int, keep: int) -> list[int]:
     return [2 * rank + keep if rank < extra else rank + extra for rank in range(left)]
 
 
-def pairs(pattern: Pattern | None, shape: Shape) -> Iterator[Round]:
+def pairs(pattern: Pattern | None, shape: CollectiveShape) -> Iterator[Round]:
     """A pattern of two ranks for each pair of which one does not stay, all pairs at once."""
     extra = shape.ranks - power_within(shape.ranks)
 
@@ -66,17 +66,17 @@ def pairs(pattern: Pattern | None, shape: Shape) -> Iterator[Round]:
         yield replace(one, sends=Sends(sends, one))
 
 
-def lower_to_upper(shape: Shape) -> Iterator[Round]:
+def lower_to_upper(shape: CollectiveShape) -> Iterator[Round]:
     """The lower of two ranks sends all that it has."""
     yield Round([(0, 1, shape.nbytes)])
 
 
-def upper_to_lower(shape: Shape) -> Iterator[Round]:
+def upper_to_lower(shape: CollectiveShape) -> Iterator[Round]:
     """The upper of two ranks sends all that it has."""
     yield Round([(1, 0, shape.nbytes)])
 
 
-def half_each(shape: Shape) -> Iterator[Round]:
+def half_each(shape: CollectiveShape) -> Iterator[Round]:
     """Two ranks add up half of the data each, then the upper one hands over its half."""
     half = shape.nbytes / 2
     yield Round([(0, 1, half), (1, 0, half)], added=True)
@@ -95,7 +95,7 @@ doubling_barrier = fold(exchanges(no_data), signal(0, 1), signal(1, 0))
 """Barrier by the same exchanges."""
 
 
-def doubling_barrier_above(shape: Shape) -> Iterator[Round]:
+def doubling_barrier_above(shape: CollectiveShape) -> Iterator[Round]:
     """Barrier by doubling in which ranks above the power of two report to the first ones."""
     left = power_within(shape.ranks)
     above = range(left, shape.ranks)
@@ -111,7 +111,7 @@ halving_and_doubling = together(halving, backwards(exchanges(halved)))
 """Rabenseifner's allreduce on a power of two of ranks: halves, quarters … and back [TRG]."""
 
 
-def halving_and_gather(shape: Shape) -> Iterator[Round]:
+def halving_and_gather(shape: CollectiveShape) -> Iterator[Round]:
     """Rabenseifner's reduction on a power of two of ranks: halving, then a gather [TRG]."""
     yield from halving(shape)
     for distance in reversed(list(powers_below(shape.ranks))):
@@ -119,7 +119,7 @@ def halving_and_gather(shape: Shape) -> Iterator[Round]:
         yield Round([(rank + distance, rank, nbytes) for rank in range(distance)])
 
 
-def recursive_halving(shape: Shape) -> Iterator[Round]:
+def recursive_halving(shape: CollectiveShape) -> Iterator[Round]:
     """Reduce_scatter: each round sends what the other half of the ranks will keep [TRG].
 
     Partners are farthest from each other in the first round.

@@ -6,7 +6,7 @@ taken out of the way for the collective in question, and for no other.
 
 from __future__ import annotations
 
-from omb_py.algorithms import Algorithm, Library, folding, trees
+from omb_py.algorithms import Algorithm, AlgorithmLibrary, folding, trees
 from omb_py.algorithms.patterns import (
     added,
     all_but_done,
@@ -161,4 +161,4 @@ TABLE: dict[str, tuple[Algorithm, ...]] = {
     "exscan": (Algorithm("recursive_doubling", "recursive_doubling", scan),),
 }
 
-LIBRARY = Library("MPICH", TABLE, variables, refuses_by_error=True)
+LIBRARY = AlgorithmLibrary("MPICH", TABLE, variables, refuses_by_error=True)

@@ -11,10 +11,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from omb_py.algorithms import Algorithm, Library, folding, trees
+from omb_py.algorithms import Algorithm, AlgorithmLibrary, folding, trees
 from omb_py.algorithms.patterns import (
+    CollectiveShape,
     Round,
-    Shape,
     added,
     all_but_done,
     all_data,
@@ -76,33 +76,35 @@ def in_effect(function: str, algorithm: Algorithm) -> dict[str, int]:
     }
 
 
-def two_ranks(shape: Shape) -> str | None:
+def two_ranks(shape: CollectiveShape) -> str | None:
     """Two ranks and no others."""
     return None if shape.ranks == 2 else "it is for 2 ranks"
 
 
-def power_of_two(shape: Shape) -> str | None:
+def power_of_two(shape: CollectiveShape) -> str | None:
     """2, 4, 8 … ranks."""
     wrong = shape.ranks != power_within(shape.ranks)
     return "it is for powers of two of ranks" if wrong else None
 
 
-def even_ranks(shape: Shape) -> str | None:
+def even_ranks(shape: CollectiveShape) -> str | None:
     """An even number of ranks."""
     return "it is for even numbers of ranks" if shape.ranks % 2 else None
 
 
-def element_for_each(shape: Shape) -> str | None:
+def element_for_each(shape: CollectiveShape) -> str | None:
     """As many elements as ranks."""
     return "there are fewer elements than ranks" if shape.elements < shape.ranks else None
 
 
-def element_for_each_of_power(shape: Shape) -> str | None:
+def element_for_each_of_power(shape: CollectiveShape) -> str | None:
     """As many elements as the maximum power of two within the ranks."""
-    return element_for_each(Shape(power_within(shape.ranks), shape.nbytes, shape.itemsize))
+    return element_for_each(
+        CollectiveShape(power_within(shape.ranks), shape.nbytes, shape.itemsize)
+    )
 
 
-def segment_for_each(shape: Shape) -> str | None:
+def segment_for_each(shape: CollectiveShape) -> str | None:
     """A segment for each rank, at the minimum."""
     minimum = shape.ranks * SEGMENT
     if shape.nbytes >= minimum:
@@ -110,17 +112,17 @@ def segment_for_each(shape: Shape) -> str | None:
     return f"it needs {minimum} bytes, a segment of {SEGMENT} for each rank"
 
 
-def not_in_place(shape: Shape) -> str | None:
+def not_in_place(shape: CollectiveShape) -> str | None:
     """A buffer on both sides: in place there is one algorithm for all."""
     return "in place it has an algorithm of its own" if shape.in_place else None
 
 
-def sends_nothing_in_place(shape: Shape) -> str | None:
+def sends_nothing_in_place(shape: CollectiveShape) -> str | None:
     """A buffer on both sides: in place messages are sent whose data is missing."""
     return "in place it sends empty messages, a fault of Open MPI" if shape.in_place else None
 
 
-def segmented_ring(shape: Shape) -> Iterator[Round]:
+def segmented_ring(shape: CollectiveShape) -> Iterator[Round]:
     """The ring whose first half, with the sums, is made for one segment of each block by turns."""
     turn = shape.ranks * (SEGMENT // shape.itemsize)
     turns, rest = divmod(shape.elements, turn)
@@ -129,7 +131,7 @@ def segmented_ring(shape: Shape) -> Iterator[Round]:
     yield from together(added(first), around(share))(shape)
 
 
-def synchronized_gather(shape: Shape) -> Iterator[Round]:
+def synchronized_gather(shape: CollectiveShape) -> Iterator[Round]:
     """The root asks one rank after the other for an empty part, after which the data comes."""
     for rank in range(1, shape.ranks):
         yield Round([(0, rank, 0.0)])
@@ -267,7 +269,7 @@ TABLE: dict[str, tuple[Algorithm, ...]] = {
     ),
 }
 
-LIBRARY = Library(
+LIBRARY = AlgorithmLibrary(
     "Open MPI",
     TABLE,
     variables,

@@ -32,7 +32,7 @@ from omb_py.core.dataclass import dataclass, replace
 
 
 @dataclass(frozen=True)
-class Shape:
+class CollectiveShape:
     """A collective call: ranks, the benchmark's message size in bytes, bytes of an element."""
 
     ranks: int
@@ -76,31 +76,31 @@ class Round:
     overlapping: bool = False
 
 
-Pattern: TypeAlias = Callable[[Shape], Iterator[Round]]
+Pattern: TypeAlias = Callable[[CollectiveShape], Iterator[Round]]
 """All messages of one call, in their order."""
 
-Part: TypeAlias = Callable[[Shape], float]
+Part: TypeAlias = Callable[[CollectiveShape], float]
 """Bytes of a message."""
 
 
-def messages(pattern: Pattern, shape: Shape) -> Iterator[Send]:
+def messages(pattern: Pattern, shape: CollectiveShape) -> Iterator[Send]:
     """All messages of one call, round after round."""
     for one in pattern(shape):
         for _ in range(one.times):
             yield from one.sends
 
 
-def whole(shape: Shape) -> float:
+def whole(shape: CollectiveShape) -> float:
     """A whole message."""
     return shape.nbytes
 
 
-def share(shape: Shape) -> float:
+def share(shape: CollectiveShape) -> float:
     """The part of a message that each rank has, where it is divided among them."""
     return shape.nbytes / shape.ranks
 
 
-def nothing(shape: Shape) -> float:
+def nothing(shape: CollectiveShape) -> float:
     """A message without data, as those of a barrier."""
     return 0.0
 
@@ -108,7 +108,7 @@ def nothing(shape: Shape) -> float:
 def together(*patterns: Pattern) -> Pattern:
     """One pattern after the other."""
 
-    def rounds(shape: Shape) -> Iterator[Round]:
+    def rounds(shape: CollectiveShape) -> Iterator[Round]:
         for pattern in patterns:
             yield from pattern(shape)
 
@@ -118,7 +118,7 @@ def together(*patterns: Pattern) -> Pattern:
 def added(pattern: Pattern) -> Pattern:
     """A pattern whose receivers add what arrives."""
 
-    def rounds(shape: Shape) -> Iterator[Round]:
+    def rounds(shape: CollectiveShape) -> Iterator[Round]:
         return (replace(one, added=True) for one in pattern(shape))
 
     return rounds
@@ -127,7 +127,7 @@ def added(pattern: Pattern) -> Pattern:
 def backwards(pattern: Pattern) -> Pattern:
     """The last round first, every message the other way: a gather is a scatter backwards [CHPG]."""
 
-    def rounds(shape: Shape) -> Iterator[Round]:
+    def rounds(shape: CollectiveShape) -> Iterator[Round]:
         for one in reversed(list(pattern(shape))):
             yield replace(one, sends=Sends(answers, one.sends))
 
@@ -155,7 +155,7 @@ def cut(pattern: Pattern, segment: int) -> Pattern:
     Messages of a round are of one length, here and below.
     """
 
-    def rounds(shape: Shape) -> Iterator[Round]:
+    def rounds(shape: CollectiveShape) -> Iterator[Round]:
         for one in pattern(shape):
             pieces = pieces_of([one], segment)
             yield replace(one, sends=Sends(divided, one.sends, pieces), times=one.times * pieces)
@@ -166,7 +166,7 @@ def cut(pattern: Pattern, segment: int) -> Pattern:
 def by_segments(pattern: Pattern, segment: int, overlapping: bool = False) -> Pattern:
     """The pattern for a first segment, then for the next one."""
 
-    def rounds(shape: Shape) -> Iterator[Round]:
+    def rounds(shape: CollectiveShape) -> Iterator[Round]:
         all_rounds = list(pattern(shape))
         pieces = pieces_of(all_rounds, segment)
         for _ in range(pieces):
@@ -180,7 +180,7 @@ def by_segments(pattern: Pattern, segment: int, overlapping: bool = False) -> Pa
 def pipelined(pattern: Pattern, segment: int) -> Pattern:
     """A rank receives a segment while it sends the one before: messages of each level of a tree."""
 
-    def rounds(shape: Shape) -> Iterator[Round]:
+    def rounds(shape: CollectiveShape) -> Iterator[Round]:
         levels = list(pattern(shape))
         pieces = pieces_of(levels, segment)
         first = 0
@@ -229,7 +229,7 @@ def to_next(ranks: int, distance: int, nbytes: float) -> Iterator[Send]:
 def around(part: Part, times: Callable[[int], int] = lambda ranks: ranks - 1) -> Pattern:
     """Every rank sends to the next one so many times [CHPG, the bucket algorithms]."""
 
-    def rounds(shape: Shape) -> Iterator[Round]:
+    def rounds(shape: CollectiveShape) -> Iterator[Round]:
         if number := times(shape.ranks):
             yield Round(Sends(to_next, shape.ranks, 1, part(shape)), number)
 
@@ -239,7 +239,7 @@ def around(part: Part, times: Callable[[int], int] = lambda ranks: ranks - 1) ->
 def token(part: Part, times: int) -> Pattern:
     """A message goes from rank to rank and back to the first, so many times."""
 
-    def rounds(shape: Shape) -> Iterator[Round]:
+    def rounds(shape: CollectiveShape) -> Iterator[Round]:
         for _ in range(times):
             for rank in range(shape.ranks):
                 yield Round([(rank, (rank + 1) % shape.ranks, part(shape))])
@@ -247,7 +247,7 @@ def token(part: Part, times: int) -> Pattern:
     return rounds
 
 
-def along(shape: Shape) -> Iterator[Round]:
+def along(shape: CollectiveShape) -> Iterator[Round]:
     """Every rank but the last sends all to the next one, after it has received."""
     for rank in range(shape.ranks - 1):
         yield Round([(rank, rank + 1, shape.nbytes)])
@@ -256,7 +256,7 @@ def along(shape: Shape) -> Iterator[Round]:
 def from_root(part: Part = whole) -> Pattern:
     """The root sends to each other rank by itself, to all of them at once."""
 
-    def rounds(shape: Shape) -> Iterator[Round]:
+    def rounds(shape: CollectiveShape) -> Iterator[Round]:
         yield Round([(0, rank, part(shape)) for rank in range(1, shape.ranks)])
 
     return rounds
@@ -265,7 +265,7 @@ def from_root(part: Part = whole) -> Pattern:
 def from_root_in_turn(part: Part = whole) -> Pattern:
     """The root sends to each other rank by itself, to one after the other."""
 
-    def rounds(shape: Shape) -> Iterator[Round]:
+    def rounds(shape: CollectiveShape) -> Iterator[Round]:
         for rank in range(1, shape.ranks):
             yield Round([(0, rank, part(shape))])
 
@@ -275,7 +275,7 @@ def from_root_in_turn(part: Part = whole) -> Pattern:
 def to_root_in_turn(part: Part = whole) -> Pattern:
     """The root receives from one rank after the other."""
 
-    def rounds(shape: Shape) -> Iterator[Round]:
+    def rounds(shape: CollectiveShape) -> Iterator[Round]:
         for rank in range(1, shape.ranks):
             yield Round([(rank, 0, part(shape))])
 
@@ -304,11 +304,11 @@ def everyone(
     So many of its messages are under way ``at_once``, then the next ones; 0: all.
     """
 
-    def sends(shape: Shape, steps: range) -> Iterator[Send]:
+    def sends(shape: CollectiveShape, steps: range) -> Iterator[Send]:
         ranks, nbytes = shape.ranks, part(shape)
         return ((rank, partner(rank, s, ranks), nbytes) for s in steps for rank in range(ranks))
 
-    def rounds(shape: Shape) -> Iterator[Round]:
+    def rounds(shape: CollectiveShape) -> Iterator[Round]:
         steps = range(0 if itself else 1, shape.ranks)
         number = at_once or shape.ranks
         for first in steps[::number]:
@@ -335,7 +335,7 @@ def power_within(ranks: int) -> int:
     return 1 << (ranks.bit_length() - 1)
 
 
-def exchanges(part: Callable[[Shape, int], float]) -> Pattern:
+def exchanges(part: Callable[[CollectiveShape, int], float]) -> Pattern:
     """Rank r with rank r XOR d, for d = 1, 2, 4 …; ``part`` says how much at distance d.
 
     Recursive doubling and halving [TRG]; whoever has no partner in a round rests.
@@ -346,50 +346,50 @@ def exchanges(part: Callable[[Shape, int], float]) -> Pattern:
             if rank ^ distance < ranks:
                 yield rank, rank ^ distance, nbytes
 
-    def rounds(shape: Shape) -> Iterator[Round]:
+    def rounds(shape: CollectiveShape) -> Iterator[Round]:
         for distance in powers_below(shape.ranks):
             yield Round(Sends(sends, shape.ranks, distance, part(shape, distance)))
 
     return rounds
 
 
-def all_data(shape: Shape, distance: int) -> float:
+def all_data(shape: CollectiveShape, distance: int) -> float:
     """Bytes at a distance where everything is exchanged in every round."""
     return shape.nbytes
 
 
-def no_data(shape: Shape, distance: int) -> float:
+def no_data(shape: CollectiveShape, distance: int) -> float:
     """Bytes at a distance of a barrier."""
     return 0.0
 
 
-def halved(shape: Shape, distance: int) -> float:
+def halved(shape: CollectiveShape, distance: int) -> float:
     """Bytes at a distance of a vector that is halved in each round, nearest partners first."""
     return shape.nbytes / (2 * distance)
 
 
-def doubled(shape: Shape, distance: int) -> float:
+def doubled(shape: CollectiveShape, distance: int) -> float:
     """Bytes at a distance of blocks of a whole message each, twice as many in each round."""
     return shape.nbytes * distance
 
 
-def doubled_shares(shape: Shape, distance: int) -> float:
+def doubled_shares(shape: CollectiveShape, distance: int) -> float:
     """Bytes at a distance of blocks that are a rank's part of one message each."""
     return share(shape) * distance
 
 
-def all_but_done(shape: Shape, distance: int) -> float:
+def all_but_done(shape: CollectiveShape, distance: int) -> float:
     """Bytes at a distance where all is exchanged that is not added up yet [TRG, section 4.3]."""
     return shape.nbytes - share(shape) * distance
 
 
-def dissemination(part: Callable[[Shape, int], float], direction: int = 1) -> Pattern:
+def dissemination(part: Callable[[CollectiveShape, int], float], direction: int = 1) -> Pattern:
     """Rank r to rank r + d for d = 1, 2, 4 … [HFM for barriers, BHKUW for alltoall].
 
     Direction -1 is to rank r - d, as in Bruck's allgather.
     """
 
-    def rounds(shape: Shape) -> Iterator[Round]:
+    def rounds(shape: CollectiveShape) -> Iterator[Round]:
         for distance in powers_below(shape.ranks):
             nbytes = part(shape, distance)
             yield Round(Sends(to_next, shape.ranks, direction * distance, nbytes))
@@ -397,17 +397,17 @@ def dissemination(part: Callable[[Shape, int], float], direction: int = 1) -> Pa
     return rounds
 
 
-def bruck_blocks(shape: Shape, distance: int) -> float:
+def bruck_blocks(shape: CollectiveShape, distance: int) -> float:
     """Bytes of Bruck's allgather at a distance: all blocks so far, in the end what is missing."""
     return shape.nbytes * min(distance, shape.ranks - distance)
 
 
-def bruck_digits(shape: Shape, distance: int) -> float:
+def bruck_digits(shape: CollectiveShape, distance: int) -> float:
     """Bytes of Bruck's alltoall: the blocks whose number has this binary digit [BHKUW]."""
     return shape.nbytes * sum(bool(block & distance) for block in range(shape.ranks))
 
 
-def sparbit(shape: Shape) -> Iterator[Round]:
+def sparbit(shape: CollectiveShape) -> Iterator[Round]:
     """Rank r to r + d for d = …, 4, 2, 1, block by block; each round doubles what is known [LK]."""
     known = [shape.ranks]
     while known[-1] > 1:
@@ -422,7 +422,7 @@ def sparbit(shape: Shape) -> Iterator[Round]:
         yield Round(Sends(sends, distance, more - fewer))
 
 
-def neighbor_exchange(shape: Shape) -> Iterator[Round]:
+def neighbor_exchange(shape: CollectiveShape) -> Iterator[Round]:
     """Pairs of neighbours exchange what they have, left and right by turns [CZZY]."""
 
     def sends(number: int) -> Iterator[Send]:
@@ -434,7 +434,7 @@ def neighbor_exchange(shape: Shape) -> Iterator[Round]:
         yield Round(Sends(sends, number))
 
 
-def swapped_digits(shape: Shape) -> Iterator[Round]:
+def swapped_digits(shape: CollectiveShape) -> Iterator[Round]:
     """Each rank's part goes to the rank of the same binary digits in reverse order."""
     digits = (shape.ranks - 1).bit_length()
 
@@ -450,7 +450,7 @@ def swapped_digits(shape: Shape) -> Iterator[Round]:
 def on_powers_of_two(pattern: Pattern) -> Pattern:
     """A pattern that is known for powers of two of ranks; raises `NotImplementedError` else."""
 
-    def rounds(shape: Shape) -> Iterator[Round]:
+    def rounds(shape: CollectiveShape) -> Iterator[Round]:
         if shape.ranks != power_within(shape.ranks):
             raise NotImplementedError(f"nothing to compare with on {shape.ranks} ranks")
         yield from pattern(shape)
@@ -458,6 +458,6 @@ def on_powers_of_two(pattern: Pattern) -> Pattern:
     return rounds
 
 
-def on(ranks: int, shape: Shape) -> Shape:
+def on(ranks: int, shape: CollectiveShape) -> CollectiveShape:
     """The messages of a call on other ranks."""
     return replace(shape, ranks=ranks)

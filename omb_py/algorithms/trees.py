@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 from omb_py.algorithms.patterns import (
+    CollectiveShape,
     Pattern,
     Round,
-    Shape,
     power_within,
     reduction,
     renamed,
@@ -120,13 +120,13 @@ def farthest_first(distance: int) -> int:
 
 def down(
     parent: Parent,
-    part: Callable[[Shape], float] = whole,
+    part: Callable[[CollectiveShape], float] = whole,
     order: Order = nearest_first,
     at_once: bool = False,
 ) -> Pattern:
     """A message from the root to all; a rank sends to all its children ``at_once``, or in turn."""
 
-    def rounds(shape: Shape) -> Iterator[Round]:
+    def rounds(shape: CollectiveShape) -> Iterator[Round]:
         nbytes = part(shape)
         for edges in served(parent, shape.ranks, order, at_once):
             yield Round([(rank, child, nbytes) for rank, child in edges])
@@ -135,11 +135,11 @@ def down(
 
 
 def scattered(
-    parent: Parent, part: Callable[[Shape], float], order: Order = nearest_first
+    parent: Parent, part: Callable[[CollectiveShape], float], order: Order = nearest_first
 ) -> Pattern:
     """A block of its own to each rank, with those of all ranks below it."""
 
-    def rounds(shape: Shape) -> Iterator[Round]:
+    def rounds(shape: CollectiveShape) -> Iterator[Round]:
         below = [1] * shape.ranks
         for rank in reversed(range(1, shape.ranks)):
             below[parent(rank, shape.ranks)] += below[rank]
@@ -173,7 +173,7 @@ def served(
         level = [child for rank in level for child in children[rank] if children[child]]
 
 
-def in_order(shape: Shape) -> Iterator[Round]:
+def in_order(shape: CollectiveShape) -> Iterator[Round]:
     """A reduction that adds up in the order of the ranks: binary trees, left before right.
 
     The last rank is on top, and passes the result to the root.

@@ -6,10 +6,17 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from omb_py.apps import Application, Detail, Kernel
-from omb_py.apps.numerics.clusters import Clusters, Found, compare, elbow, first_centers, sequential
+from omb_py.apps.numerics.clusters import (
+    Clustering,
+    Clusters,
+    compare,
+    elbow,
+    first_centers,
+    sequential,
+)
 from omb_py.apps.numerics.lloyd import Lloyd
 from omb_py.apps.numerics.samples import draw, weak_scaled
-from omb_py.apps.runtime.distribution import Blocks, broadcast
+from omb_py.apps.runtime.distribution import BlockDistribution, broadcast
 from omb_py.apps.runtime.team import Array, Team
 from omb_py.core.calls import Call
 from omb_py.core.errors import UsageError
@@ -34,7 +41,7 @@ class Search(Kernel[Clusters]):
             deal = broadcast(team, self._samples)
         else:
             self._own = problem.ks
-            blocks = Blocks(team, (count, features), dtype)
+            blocks = BlockDistribution(team, (count, features), dtype)
             self._samples, whole, deal = blocks.mine, blocks.whole, blocks.scatter
         self._deals = deal, broadcast(team, self._first)
         if team.rank == 0 and whole is not None:
@@ -58,7 +65,7 @@ class Search(Kernel[Clusters]):
         if self._reduce is not None:
             self._reduce()
 
-    def result(self) -> list[Found] | None:
+    def result(self) -> list[Clustering] | None:
         return None if self._answer is None else self._read(self._answer)
 
     def parts(self) -> list[Detail]:
@@ -129,13 +136,13 @@ class Search(Kernel[Clusters]):
         before = sum(self._size(one) for one in self.problem.ks if one < k)
         return data[before : before + self._size(k)]
 
-    def _read(self, answer: Array) -> list[Found]:
+    def _read(self, answer: Array) -> list[Clustering]:
         data = self.team.on_host(answer.data)
         found = []
         for k in self.problem.ks:
             *_, inertia, emptied = stretch = self._stretch(data, k)
             centers = stretch[:-2].reshape(k, -1).copy()
-            found.append(Found(k, centers, float(inertia), bool(emptied)))
+            found.append(Clustering(k, centers, float(inertia), bool(emptied)))
         return found
 
 

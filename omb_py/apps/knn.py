@@ -17,7 +17,7 @@ from omb_py.apps.numerics.neighbours import (
     vote,
 )
 from omb_py.apps.numerics.samples import weak_scaled
-from omb_py.apps.runtime.distribution import Blocks, broadcast
+from omb_py.apps.runtime.distribution import BlockDistribution, broadcast
 from omb_py.apps.runtime.team import Array, Team
 from omb_py.core.calls import Call
 from omb_py.core.errors import UsageError
@@ -74,8 +74,8 @@ class OverSamples(Classification):
                 f"{count} samples on {team.ranks} ranks leave less than {k} neighbours to each: "
                 "choose more --samples or --divide queries"
             )
-        self._train = Blocks(team, (count, problem.features), dtype)
-        self._known = Blocks(team, (count,), "int32")
+        self._train = BlockDistribution(team, (count, problem.features), dtype)
+        self._known = BlockDistribution(team, (count,), "int32")
         self._queries = team.array((problem.queries, problem.features), dtype)
         first = team.rank == 0
         self._fill(self._train.whole, self._known.whole, self._queries if first else None)
@@ -142,13 +142,13 @@ class OverQueries(Classification):
         count, k, dtype = problem.samples, problem.neighbours, problem.dtype
         self._train = team.array((count, problem.features), dtype)
         self._known = team.array(count, "int32")
-        self._queries = Blocks(team, (problem.queries, problem.features), dtype)
+        self._queries = BlockDistribution(team, (problem.queries, problem.features), dtype)
         self._fill(self._train, self._known, self._queries.whole)
         everywhere = (broadcast(team, array) for array in (self._train, self._known))
         self._deals = (*everywhere, self._queries.scatter)
         self._nearest = Nearest(team, count, problem.features, k, dtype)
-        self._own_squares = Blocks(team, (problem.queries, k), dtype)
-        self._own_classes = Blocks(team, (problem.queries,), "int32")
+        self._own_squares = BlockDistribution(team, (problem.queries, k), dtype)
+        self._own_classes = BlockDistribution(team, (problem.queries,), "int32")
         self._squares, self._classes = self._own_squares.whole, self._own_classes.whole
         self._numbers = team.xp.empty(self._own_squares.mine.data.shape, "int64")
 

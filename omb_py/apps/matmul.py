@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from omb_py.apps import Application, CheckedResult, Kernel, Sequential, option
-from omb_py.apps.runtime.distribution import Blocks, broadcast
+from omb_py.apps.runtime.distribution import BlockDistribution, broadcast
 from omb_py.apps.runtime.team import Team
 
 FLOATS = ("float32", "float64")
@@ -29,9 +29,9 @@ class Product(Kernel[Matrices]):
     def __init__(self, team: Team, problem: Matrices) -> None:
         super().__init__(team, problem)
         dtype = problem.dtype
-        self._first = Blocks(team, (problem.rows, problem.inner), dtype)
+        self._first = BlockDistribution(team, (problem.rows, problem.inner), dtype)
         self._second = team.array((problem.inner, problem.columns), dtype)
-        self._product = Blocks(team, (problem.rows, problem.columns), dtype)
+        self._product = BlockDistribution(team, (problem.rows, problem.columns), dtype)
         if self._first.whole is not None:
             first, second = generate(problem)
             self._first.whole.data[...] = team.xp.asarray(first)

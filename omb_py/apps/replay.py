@@ -17,7 +17,7 @@ from omb_py.core.errors import OmbError, OutOfMemoryError, SharedError, UsageErr
 from omb_py.core.job.by_mpi import control_of
 from omb_py.measure.validation import DataCheck
 from omb_py.tracing.profile import tables
-from omb_py.tracing.profile.mpitrace import Calls, RankFile, Task, read_profile
+from omb_py.tracing.profile.mpitrace import RankFile, Task, TracedCalls, read_profile
 from omb_py.tracing.profile.profile import Profile, RoutineLine
 from omb_py.tracing.profile.store import RANK_TEXT, TEXT, kind_of, load
 from omb_py.tracing.profile.tables import SizeLine
@@ -70,7 +70,7 @@ class Item:
     dtype: str
     elements: int
     calls: int
-    recorded: Calls
+    recorded: TracedCalls
 
     @property
     def nbytes(self) -> int:
@@ -79,11 +79,11 @@ class Item:
 
 
 @dataclass(frozen=True)
-class Plan:
+class ReplayPlan:
     """The calls of a replay; ``left_out`` are calls that it does not make."""
 
     items: tuple[Item, ...]
-    left_out: tuple[Calls, ...]
+    left_out: tuple[TracedCalls, ...]
 
     @property
     def order(self) -> list[int]:
@@ -120,7 +120,7 @@ def partner(rank: int, ranks: int) -> int | None:
     return other if other < ranks else None
 
 
-def plan_of(profile: RankFile, scale: float, leave_out: Iterable[str]) -> Plan:
+def plan_of(profile: RankFile, scale: float, leave_out: Iterable[str]) -> ReplayPlan:
     """The replay of a profile, with this part of its calls.
 
     Raises `UsageError` where there is nothing to replay, or more than can be kept in memory.
@@ -130,7 +130,7 @@ def plan_of(profile: RankFile, scale: float, leave_out: Iterable[str]) -> Plan:
     if strangers := sorted(unwanted - there):
         raise UsageError(f"--leave-out {strangers[0]}: the profile has no calls of it")
     kept = {*COLLECTIVES, *ANSWERS} - unwanted
-    recorded: dict[tuple[str, str, int], Calls] = {}
+    recorded: dict[tuple[str, str, int], TracedCalls] = {}
     left_out = []
     for calls in profile.calls:
         function = calls.routine.lower()
@@ -151,7 +151,7 @@ def plan_of(profile: RankFile, scale: float, leave_out: Iterable[str]) -> Plan:
     )
     if (number := sum(item.calls for item in items)) > MAX_CALLS:
         raise UsageError(f"these would be {number} calls: choose a smaller --scale")
-    return Plan(items, tuple(left_out))
+    return ReplayPlan(items, tuple(left_out))
 
 
 ITEM_BYTES = {"int8": 1, "float32": 4, "int64": 8}
@@ -172,16 +172,16 @@ def message_of(function: str, nbytes: float) -> tuple[str, int]:
     return "int8", round(nbytes)
 
 
-def together(first: Calls | None, second: Calls) -> Calls:
+def together(first: TracedCalls | None, second: TracedCalls) -> TracedCalls:
     """Calls of two rows that are alike once sizes are whole."""
     if first is None:
         return second
     calls = first.calls + second.calls
     nbytes = (first.calls * first.nbytes + second.calls * second.nbytes) / calls
-    return Calls(first.routine, calls, nbytes, first.seconds + second.seconds)
+    return TracedCalls(first.routine, calls, nbytes, first.seconds + second.seconds)
 
 
-def disagreement(plan: Plan, made: Sequence[Tallies]) -> tuple[int, str]:
+def disagreement(plan: ReplayPlan, made: Sequence[Tallies]) -> tuple[int, str]:
     """How many calls the ranks made too many or too few, and the first such rank in words."""
     wrong, words = 0, ""
     for rank, tallies in enumerate(made):
@@ -213,7 +213,7 @@ class Recorded:
         (), "Leave out this routine, as in gatherv.", metavar="ROUTINE"
     )
 
-    def plan(self, profile: RankFile) -> Plan:
+    def plan(self, profile: RankFile) -> ReplayPlan:
         """What is to be done; raises `UsageError` where that is nothing."""
         return plan_of(profile, self.scale, self.leave_out)
 
@@ -260,8 +260,8 @@ def _file_of(profile: Profile, rank: int | None, path: str) -> RankFile:
     )
 
 
-def _calls(line: RoutineLine | SizeLine) -> Calls:
-    return Calls(line.routine.removeprefix("MPI_"), line.calls, line.average, line.seconds)
+def _calls(line: RoutineLine | SizeLine) -> TracedCalls:
+    return TracedCalls(line.routine.removeprefix("MPI_"), line.calls, line.average, line.seconds)
 
 
 def shared_profile(path: str, comm: MPI.Intracomm) -> RankFile:
@@ -327,13 +327,13 @@ class Replay(Kernel[Recorded]):
 
     def _bound(self, item: Item) -> Callable[[], None]:
         """What this rank does in each call of an item, if it takes part; its data is filled in."""
-        from omb_py.measure.resources import Resources
+        from omb_py.measure.resources import MpiResources
 
         team = self.team
         (datatype,) = find_types((item.dtype,))
         size = (team.rank, team.ranks, item.nbytes, datatype)
         case = Case(
-            *size, 1, team.buffer, team.options, Resources(control_of(team.comm), team.options)
+            *size, 1, team.buffer, team.options, MpiResources(control_of(team.comm), team.options)
         )
         try:
             exchange = (_between_two if item.function in ANSWERS else _among_all)(case, item)
@@ -390,7 +390,7 @@ def _beside(
     yield Detail(f"profile's {name}", recorded, calls=calls, nbytes=nbytes)
 
 
-def _told(profile: RankFile, plan: Plan) -> Iterator[Detail]:
+def _told(profile: RankFile, plan: ReplayPlan) -> Iterator[Detail]:
     """What else the profile says, and what of it was not replayed."""
     if profile.ranks is not None:
         yield Detail("profile's ranks", value=profile.ranks, unit="ranks")

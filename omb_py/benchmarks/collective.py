@@ -16,7 +16,7 @@ from omb_py.core.dataclass import dataclass
 from omb_py.core.options import Options
 
 
-class Side(Enum):
+class BufferSide(Enum):
     """What a rank sends or receives: no data, one block, or one block for each rank."""
 
     NOTHING = "nothing"
@@ -24,7 +24,7 @@ class Side(Enum):
     EACH = "one block for each rank"
 
 
-NOTHING, ONE, EACH = Side
+NOTHING, ONE, EACH = BufferSide
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,8 @@ class Collective:
 
     name: str
     title: str
-    send: Side
-    recv: Side
+    send: BufferSide
+    recv: BufferSide
     rooted: Literal["", "send", "recv", "both"] = ""
     adds: Literal["", "all", "up to", "before"] = ""
     form: Form = ""
@@ -146,7 +146,7 @@ def by_own(plan: Plan, row: Collective, case: Case) -> Plan:
     return own(plan, case, row.name)
 
 
-def side(row: Collective, kind: Side, case: Case, parts: tuple[int, ...]) -> Message:
+def side(row: Collective, kind: BufferSide, case: Case, parts: tuple[int, ...]) -> Message:
     """The message of one side, in memory of its own."""
     if kind is ONE:
         return case.message((parts[case.rank],) if row.divided else None)

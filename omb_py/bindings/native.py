@@ -15,7 +15,7 @@ from mpi4py import MPI
 from omb_py.bindings import Binding, BoundCall
 from omb_py.bindings.machine.datatypes import Datatypes
 from omb_py.bindings.machine.loop import compiled
-from omb_py.bindings.machine.program import Library, Program, address_of
+from omb_py.bindings.machine.program import CallProgram, MpiLibrary, address_of
 from omb_py.core.calls import Call, Iteration, Slot, Step
 from omb_py.core.calls.loop import Loop, Pace
 from omb_py.core.errors import OmbError
@@ -39,7 +39,7 @@ class NativeBinding(Binding):
 
     def __init__(self, comm: MPI.Intracomm, options: Options) -> None:
         super().__init__(comm, options)
-        self._library = Library()
+        self._library = MpiLibrary()
         self._datatypes = Datatypes()
         self._cells: dict[Slot, Any] = {}
 
@@ -63,7 +63,7 @@ class NativeBinding(Binding):
 
     def _loop(self, rounds: Sequence[Iteration], pace: Pace) -> NativeLoop:
         """The loop of rounds that are set up."""
-        program = Program(self.comm, self._library, self._datatypes, self._cells)
+        program = CallProgram(self.comm, self._library, self._datatypes, self._cells)
         bounds = [len(rounds)]
         known = array("d", bytes(8 * KNOWN))
         for round_ in rounds:
@@ -85,7 +85,7 @@ class NativeLoop(Loop):
 
     def __init__(
         self,
-        program: Program,
+        program: CallProgram,
         bounds: list[int],
         known: array[float],
         start: CommonStart | None,

@@ -25,13 +25,13 @@ def application_command(application: Application[Any]) -> click.Command:
         math_threads.request_threads(request.settings.threads)
         with start_job(application.name, request.options) as found:
             from omb_py.apps.runtime.measurement import measure
-            from omb_py.apps.runtime.rows import Setting
+            from omb_py.apps.runtime.rows import ApplicationSetting
 
             with found.job.agreement():
                 check_binding_options(request.options, (request.options.binding,))
             writers = partial(graph_writers, request.options)
             measure(
-                Setting(
+                ApplicationSetting(
                     request,
                     found.buffer,
                     found.job,

@@ -16,7 +16,7 @@ from omb_py.core.text.folders import make_folder
 from omb_py.options.types import NewFolder, WholeNumber
 
 if TYPE_CHECKING:
-    from omb_py.sweeps.batch import Job
+    from omb_py.sweeps.batch import BatchJob
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -141,7 +141,7 @@ def submit_command(force: bool, dry_run: bool, **wishes: Any) -> None:
     jobs.submit(wanted, force, dry_run, click.echo, note)
 
 
-def warn(job: Job, refuse_no_account: bool) -> None:
+def warn(job: BatchJob, refuse_no_account: bool) -> None:
     """Say on standard error what none of a sweep's jobs measures, and that they need an account."""
     from omb_py.sweeps import batch
 
@@ -237,7 +237,7 @@ def cancel_command(**wishes: Any) -> int:
     return jobs.cancel(job.scheduler, job.root, click.echo)
 
 
-def scripts(sweep: str, nodes: int | None, one_job: bool, **wishes: Any) -> list[Job]:
+def scripts(sweep: str, nodes: int | None, one_job: bool, **wishes: Any) -> list[BatchJob]:
     """The jobs that the command line asks for."""
     from omb_py.sweeps import batch
 

@@ -80,7 +80,7 @@ def check_command(machine: str, queue: str | None) -> None:
         sweep = toml.read(catalog.find("sweeps", "quick"), Sweep)
         batch.check(where)
         where.check_walltime(where.max_nodes)
-        job = batch.Job(sweep, where, "quick", machine)
+        job = batch.BatchJob(sweep, where, "quick", machine)
         click.echo("\n".join(render.directives(job)))
 
 

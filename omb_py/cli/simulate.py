@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from omb_py.core.options import Options
     from omb_py.core.text.tables import Sheet
     from omb_py.results.columns import Row
-    from omb_py.simulation.engine import Outcome
+    from omb_py.simulation.engine import SimulatedOutcome
     from omb_py.simulation.network import Network
-    from omb_py.simulation.points import Point
+    from omb_py.simulation.points import SimulatedPoint
     from omb_py.simulation.workers import Task
 
 EVERY = "all"
@@ -310,18 +310,18 @@ def simulate_benchmark(target: str, values: dict[str, Any]) -> None:
     from omb_py.results.columns import new_run
     from omb_py.results.metadata import process_metadata
     from omb_py.simulation import checking, report
-    from omb_py.simulation.points import Point, named
+    from omb_py.simulation.points import SimulatedPoint, named
 
     numbers, scenarios = ranks_of(values["ranks"]), scenarios_of(values)
     benchmark, algorithms = named(target), list(algorithms_of(target, values))
     library = LIBRARIES[values["library"]]
     sizes = (values["sizes"] or DEFAULT_SIZES) if benchmark.sized else (0,)
-    points: list[tuple[str, Scenario, Point]] = []
+    points: list[tuple[str, Scenario, SimulatedPoint]] = []
     refused: dict[str, None] = {}
     for number, scenario, (word, options), size in product(numbers, scenarios, algorithms, sizes):
         if knows_nodes(benchmark, options):
             options = replace(options, node_map=scenario.nodes(number))
-        point = Point(benchmark.name, options, library, number, size)
+        point = SimulatedPoint(benchmark.name, options, library, number, size)
         if (refusal := point.refusal) is None:
             words = [scenario.name] if scenario.name else []
             words += [word] if algorithms[1:] or not words else []
@@ -352,28 +352,28 @@ def simulate_benchmark(target: str, values: dict[str, Any]) -> None:
     )
 
 
-def wanted(network: Network, nodes: tuple[int, ...], point: Point) -> Wanted:
+def wanted(network: Network, nodes: tuple[int, ...], point: SimulatedPoint) -> Wanted:
     """A point on a network, with the node of each rank."""
     size = f" {size_text(point.size)}" if point.benchmark.sized else ""
     title = f"{point.title}{size}, {point.ranks} ranks"
     return Wanted(network, nodes, partial(point.simulate, nodes), title, point.messages)
 
 
-def simulated(wanted: Sequence[Wanted], values: dict[str, Any]) -> list[Outcome]:
+def simulated(wanted: Sequence[Wanted], values: dict[str, Any]) -> list[SimulatedOutcome]:
     """What comes of each; progress is shown."""
-    from omb_py.simulation.workers import Job, run_jobs
+    from omb_py.simulation.workers import SimulationJob, run_jobs
 
     processes = values["processes"] or len(sched_getaffinity(0))
     groups: dict[tuple[Network, tuple[int, ...]], list[int]] = {}
     for place, one in enumerate(wanted):
         groups.setdefault((one.network, one.nodes), []).append(place)
-    jobs: list[Job] = []
+    jobs: list[SimulationJob] = []
     members: list[list[int]] = []
     for (network, nodes), places in sorted(groups.items(), key=lambda group: -len(group[0][1])):
         for first in range(min(processes, len(places))):
             members.append(places[first::processes])
             tasks = tuple(wanted[place].task for place in members[-1])
-            jobs.append(Job(len(jobs), network, nodes, tasks))
+            jobs.append(SimulationJob(len(jobs), network, nodes, tasks))
     at_once = min(processes, len(jobs))
     seconds = sum(one.messages for one in wanted) * SECONDS_PER_MESSAGE / at_once
     memory = max(job.memory for job in jobs)
@@ -388,14 +388,14 @@ def simulated(wanted: Sequence[Wanted], values: dict[str, Any]) -> list[Outcome]
         + (f", about {duration(seconds)}" if seconds > 1 else "")
         + f", at most {at_once} at a time, of up to {memory / 1e6:.0f} MB each"
     )
-    found: dict[int, Outcome] = {}
+    found: dict[int, SimulatedOutcome] = {}
     with progress_line() as show:
 
         def line(job: int, task: int, more: str) -> None:
             title = wanted[members[job][task]].title
             show(f"{len(found)} of {len(wanted)} simulated; {title}{more}")
 
-        def done(job: int, task: int, outcome: Outcome) -> None:
+        def done(job: int, task: int, outcome: SimulatedOutcome) -> None:
             found[members[job][task]] = outcome
             line(job, task, "")
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from omb_py.algorithms import Algorithm, Library, function_of
+from omb_py.algorithms import Algorithm, AlgorithmLibrary, function_of
 from omb_py.algorithms.choice import select
 from omb_py.algorithms.comparison import Sent, difference
-from omb_py.algorithms.patterns import Shape
+from omb_py.algorithms.patterns import CollectiveShape
 from omb_py.benchmarks import Case, Plan
 from omb_py.bindings import Binding
 from omb_py.core.dataclass import dataclass
@@ -34,7 +34,9 @@ MPICH_REFUSES = "User set collective algorithm"
 class LibraryAlgorithm:
     """What makes sure of one algorithm, as long as the run lasts."""
 
-    def __init__(self, job: Job, library: Library, algorithm: Algorithm, benchmark: str) -> None:
+    def __init__(
+        self, job: Job, library: AlgorithmLibrary, algorithm: Algorithm, benchmark: str
+    ) -> None:
         """Collective; raises `OmbError` where the library did not take its variables."""
         self._job = job
         self.library = library
@@ -106,9 +108,9 @@ class LibraryAlgorithm:
         )
 
 
-def shape_of(case: Case) -> Shape:
+def shape_of(case: Case) -> CollectiveShape:
     """A case as its algorithms see it."""
-    return Shape(case.ranks, case.payload, case.datatype.itemsize, case.options.in_place)
+    return CollectiveShape(case.ranks, case.payload, case.datatype.itemsize, case.options.in_place)
 
 
 def requested_algorithm(job: Job, benchmark: str, word: str | None) -> LibraryAlgorithm | None:

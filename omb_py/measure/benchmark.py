@@ -25,7 +25,7 @@ from omb_py.measure.rows import (
     make_row,
     make_step_row,
 )
-from omb_py.measure.sampling import Goal, Sampled, sample
+from omb_py.measure.sampling import PrecisionGoal, Sampled, sample
 from omb_py.measure.validation import DataCheck, check_log, write_log
 from omb_py.results.columns import Row
 from omb_py.results.output import benchmark_writers
@@ -215,12 +215,12 @@ class BenchmarkMeasurement(Measurement):
         self.binding.release()
         return made.measure(plan, sampled.seconds, len(sampled.seconds), sampled.warmup)
 
-    def _goal(self, case: Case) -> Goal:
+    def _goal(self, case: Case) -> PrecisionGoal:
         options = self.options
         iterations, warmup = self.benchmark.counts(options, case.size)
         if options.precision is not None:
             iterations = options.max_iterations or MAX_ITERATIONS
-        return Goal(
+        return PrecisionGoal(
             iterations,
             None if options.auto_warmup else warmup,
             options.precision,

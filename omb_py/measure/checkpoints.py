@@ -167,7 +167,7 @@ class Shared(FilePerRank):
             check_count(status.Get_elements(MPI.BYTE), len(piece))
 
 
-class Collective(Shared):
+class CollectiveFile(Shared):
     """All ranks write one file by MPI-IO together."""
 
     calls = ("Write_at_all", "Read_at_all")
@@ -176,7 +176,7 @@ class Collective(Shared):
 METHODS = {
     "file_per_rank": FilePerRank,
     "shared": Shared,
-    "collective": Collective,
+    "collective": CollectiveFile,
     "numpy": Numpy,
 }
 """By the names that ``--method`` takes."""

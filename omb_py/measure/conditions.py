@@ -73,7 +73,7 @@ class Conditions:
 
 
 @dataclass(frozen=True)
-class Placement:
+class CorePlacement:
     """Where the ranks of a host run: in words, and a sentence where some share a core."""
 
     words: str
@@ -131,14 +131,14 @@ def placement(
     masks: Sequence[frozenset[int]],
     cores: int,
     root: str = SYS,
-) -> Placement:
+) -> CorePlacement:
     """Where ``ranks`` run, of which each may use the cores of its mask, on a host of ``cores``."""
     if not all(masks):
-        return Placement("")
+        return CorePlacement("")
     every = frozenset().union(*masks)
     counts = sorted(map(len, masks))
     if set(masks) == {every} and len(every) == cores > 1:
-        return Placement(f"ranks not bound within {cores} cores")
+        return CorePlacement(f"ranks not bound within {cores} cores")
     words = f"each rank bound to {counts[0]}"
     words += (
         f" core{'s' * (counts[-1] > 1)}" if counts[0] == counts[-1] else f" to {counts[-1]} cores"
@@ -167,12 +167,12 @@ def placement(
         if shared is not None and len(ranks) <= number:
             from omb_py.core.text.ranks import some_ranks
 
-            return Placement(
+            return CorePlacement(
                 words,
                 f"{some_ranks(users[shared])} share {what} {min(shared)} of {host}, which has "
                 f"{number}: bind each rank to a core of its own, as with --bind-to core",
             )
-    return Placement(words)
+    return CorePlacement(words)
 
 
 def on_numa_nodes(masks: Sequence[frozenset[int]], root: str = SYS) -> str:

@@ -30,7 +30,7 @@ MIN_SECONDS = 1e-7
 """Of an iteration whose time is not known better."""
 
 
-class Rows(Writer[Row]):
+class GroupRows(Writer[Row]):
     """Keeps the rows of a group on its first rank."""
 
     def __init__(self, group: str) -> None:
@@ -72,7 +72,7 @@ class GroupsMeasurement(BenchmarkMeasurement):
         return f"{super().where(case)} in group {self._mine.name}"
 
     def measure_case(self, case: Case, writers: list[Writer[Any]]) -> None:
-        rows = Rows(self._mine.name)
+        rows = GroupRows(self._mine.name)
         failure = None
         try:
             self._mine.phase(partial(self.measure_group, case, [rows]), self.report)

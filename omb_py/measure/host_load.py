@@ -37,7 +37,7 @@ METADATA = "other_processes"
 
 
 @dataclass(frozen=True)
-class Reading:
+class LoadReading:
     """Counters of this process and its host at one moment, in seconds.
 
     ``cores`` has the CPU time that programs used on each core, and what the hypervisor took of it;
@@ -92,7 +92,7 @@ class Load:
         )
 
 
-def read(whole: bool) -> Reading | None:
+def read(whole: bool) -> LoadReading | None:
     """The counters now; those of cores and launcher only where ``whole`` is asked for.
 
     None where the system does not have them.
@@ -105,7 +105,7 @@ def read(whole: bool) -> Reading | None:
     except (OSError, ValueError, IndexError):
         return None
     own = time.process_time() + ended.children_user + ended.children_system
-    return Reading(time.perf_counter(), core_seconds(stat), own, launcher, waited)
+    return LoadReading(time.perf_counter(), core_seconds(stat), own, launcher, waited)
 
 
 def content(name: str) -> str:
@@ -155,7 +155,12 @@ def process_seconds(stat: str) -> tuple[int, float, float]:
 
 
 def load(
-    before: Reading, after: Reading, usable: set[int], own: float, waited: float, running: int
+    before: LoadReading,
+    after: LoadReading,
+    usable: set[int],
+    own: float,
+    waited: float,
+    running: int,
 ) -> Load | None:
     """What happened on a host between two readings of it.
 
@@ -179,7 +184,7 @@ def load(
     return Load(len(cores), shares[0], shares[1], min(1.0, max(0.0, wait)))
 
 
-def load_since(before: Reading | None) -> Load | None:
+def load_since(before: LoadReading | None) -> Load | None:
     """Return the load of this host since a reading, for a process without other ranks.
 
     None as for `load`, or where the system has no counters.
@@ -214,7 +219,7 @@ class HostLoad:
         metadata, _, note = self._job.text_of(told, worst).partition("\n")
         return ({METADATA: metadata} if metadata else {}), note or None
 
-    def _of_host(self, after: Reading | None) -> Load | None:
+    def _of_host(self, after: LoadReading | None) -> Load | None:
         """What happened on this host, on the rank that leads it; None elsewhere; collective."""
         before = self._before
         own = waited = 0.0

@@ -91,9 +91,9 @@ class Measurement(ABC):
         self._tracker: Tracker | None = None
         self._step = 0
         self.iterating_seconds = 0.0
-        from omb_py.measure.resources import Resources
+        from omb_py.measure.resources import MpiResources
 
-        self.resources = Resources(self.group.control, self.options)
+        self.resources = MpiResources(self.group.control, self.options)
 
     @abstractmethod
     def open_writers(self) -> list[Writer[Any]]:

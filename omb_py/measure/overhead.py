@@ -29,7 +29,7 @@ from omb_py.results.writer import Writer
 
 
 @dataclass(frozen=True)
-class Split:
+class OverheadSplit:
     """A part of the overhead that two bindings tell apart: what ``binding`` adds to ``base``."""
 
     name: str
@@ -38,16 +38,16 @@ class Split:
 
 
 SPLITS = (
-    Split("mpi4py's call and Python", "buffer", "native"),
-    Split("count and type left to mpi4py", "array", "buffer"),
-    Split("looking the array up", "buffer", "prebound"),
-    Split("persistent requests", "persistent", "buffer"),
-    Split("pickle", "pickle", "buffer"),
-    Split("pickle with data out of band", "pkl5", "pickle"),
-    Split("awaiting in an event loop", "coroutine", "buffer"),
-    Split("asyncio's streams", "asyncio", "tcp"),
-    Split("ucxx's coroutines", "ucxx_async", "ucxx"),
-    Split("torch.distributed on NCCL", "torch", "nccl"),
+    OverheadSplit("mpi4py's call and Python", "buffer", "native"),
+    OverheadSplit("count and type left to mpi4py", "array", "buffer"),
+    OverheadSplit("looking the array up", "buffer", "prebound"),
+    OverheadSplit("persistent requests", "persistent", "buffer"),
+    OverheadSplit("pickle", "pickle", "buffer"),
+    OverheadSplit("pickle with data out of band", "pkl5", "pickle"),
+    OverheadSplit("awaiting in an event loop", "coroutine", "buffer"),
+    OverheadSplit("asyncio's streams", "asyncio", "tcp"),
+    OverheadSplit("ucxx's coroutines", "ucxx_async", "ucxx"),
+    OverheadSplit("torch.distributed on NCCL", "torch", "nccl"),
 )
 """What is reported by name wherever both bindings were measured."""
 
@@ -171,7 +171,7 @@ class OverheadMeasurement(Measurement):
     ) -> list[OverheadRow]:
         """Each binding against the first, then the parts that have a name."""
         base = next(iter(medians))
-        pairs = [Split("", name, base) for name in medians]
+        pairs = [OverheadSplit("", name, base) for name in medians]
         pairs += [split for split in SPLITS if {split.binding, split.base} <= set(medians)]
         algorithms = {binding.name: self._algorithm(binding) for binding in self.bindings}
         return [
@@ -182,7 +182,7 @@ class OverheadMeasurement(Measurement):
     def _row(
         self,
         case: Case,
-        split: Split,
+        split: OverheadSplit,
         medians: dict[str, list[float]],
         iterations: int,
         algorithm: str | None,

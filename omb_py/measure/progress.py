@@ -157,7 +157,7 @@ class Lines(Display):
             launcher.say(str(progress))
 
 
-class Calls(Display):
+class CallerDisplay(Display):
     """A function of the caller's; once it has raised an error it is called no more."""
 
     def __init__(self, function: Callable[[Progress], object]) -> None:

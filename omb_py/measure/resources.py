@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 
-class Resources:
+class MpiResources:
     """What `omb_py.benchmarks.Resources` promises, on all ranks of a job."""
 
     def __init__(self, control: Control, options: Options) -> None:

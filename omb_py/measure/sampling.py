@@ -55,7 +55,7 @@ differs by no more than this fraction from the last; or after so many seconds.""
 
 
 @dataclass(frozen=True)
-class Goal:
+class PrecisionGoal:
     """When to stop: after ``iterations``, or at ``precision``, within ``max_time`` seconds.
 
     ``warmup`` is None for as much as it takes. With a precision, ``iterations`` is the most.
@@ -136,7 +136,7 @@ def sample(
     loop: Loop,
     start: CommonStart | None,
     timed: bool,
-    goal: Goal,
+    goal: PrecisionGoal,
     report: Report | None = None,
     pause: Report | None = None,
     starts: StartTimes | None = None,
@@ -181,7 +181,7 @@ def _until_precise(
     loop: Loop,
     start: CommonStart | None,
     timed: bool,
-    goal: Goal,
+    goal: PrecisionGoal,
     warmup: int,
     stretch: int,
     report: Report | None,
@@ -226,7 +226,7 @@ def is_precise(samples: Sequence[float], precision: float | None) -> bool:
     return interval is not None and interval[1] - interval[0] <= 2 * precision * median
 
 
-def next_stretch(goal: Goal, done: int, elapsed: float) -> int:
+def next_stretch(goal: PrecisionGoal, done: int, elapsed: float) -> int:
     """Iterations to run before the next look, 0 at a limit; ``done`` took ``elapsed`` seconds."""
     wanted = min(goal.iterations - done, max(1, round(done * (GROWTH - 1))))
     if goal.max_time is not None:

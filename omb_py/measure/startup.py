@@ -29,7 +29,7 @@ from omb_py.results.output import benchmark_writers
 
 
 @dataclass(frozen=True)
-class Part:
+class StartUpPart:
     """A part of this rank's start, and its seconds."""
 
     name: str
@@ -78,23 +78,23 @@ class StartUpMeasurement:
                 writer.finish()
 
 
-def measured_parts(stages: Stages, measured: StartUp) -> list[Part]:
+def measured_parts(stages: Stages, measured: StartUp) -> list[StartUpPart]:
     """The requested parts, in the order of `PARTS`."""
     if measured is StartUp.INIT:
         name = SESSION if SESSION in stages.seconds else INIT
-        return [Part(name, stages.seconds[name])]
+        return [StartUpPart(name, stages.seconds[name])]
     parts = _all_parts(stages)
-    total = Part(TOTAL, sum(part.seconds for part in parts))
+    total = StartUpPart(TOTAL, sum(part.seconds for part in parts))
     return [total] if measured is StartUp.HELLO else [*parts, total]
 
 
-def _all_parts(stages: Stages) -> list[Part]:
+def _all_parts(stages: Stages) -> list[StartUpPart]:
     """Everything that was timed, after the interpreter's part where that is known."""
     seconds = stages.seconds
     before = _interpreter()
     if before is not None:
         seconds = {INTERPRETER: before} | seconds
-    return [Part(name, seconds[name]) for name in PARTS if name in seconds]
+    return [StartUpPart(name, seconds[name]) for name in PARTS if name in seconds]
 
 
 def _interpreter() -> float | None:
@@ -114,7 +114,7 @@ def spread(job: Job, values: Sequence[float]) -> Spread:
     return Spread(job.min_over_ranks(mine), job.mean(mine), job.max_over_ranks(mine))
 
 
-def _row(context: RunContext, run: str, part: Part, number: int, seconds: Spread) -> Row:
+def _row(context: RunContext, run: str, part: StartUpPart, number: int, seconds: Spread) -> Row:
     """The row of part ``number``; what is of calls stays empty."""
     found: dict[str, Any] = {
         "latency_us": seconds.mean[number] * MICROSECONDS,

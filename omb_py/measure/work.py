@@ -67,7 +67,7 @@ class Worker(ABC):
         """A clock that the same loop can read."""
 
 
-class Calibrated(Worker):
+class CalibratedWorker(Worker):
     """Work in equal pieces, whose time is found out beforehand.
 
     ``short`` and ``long`` are the lengths of work from whose times that of any other follows.
@@ -105,7 +105,7 @@ class Calibrated(Worker):
         return float(min(times))
 
 
-class MachineWorker(Calibrated):
+class MachineWorker(CalibratedWorker):
     """A chain of multiplications and additions in C: 2 to 3 ns each."""
 
     def __init__(self, called_from_python: bool) -> None:
@@ -127,7 +127,7 @@ class MachineWorker(Calibrated):
         return Laps(kinds, self._lap)
 
 
-class NumpyWorker(Calibrated):
+class NumpyWorker(CalibratedWorker):
     """Additions of whole arrays: coarser, and each call costs some 0.3 us."""
 
     def __init__(self) -> None:
@@ -143,7 +143,7 @@ class NumpyWorker(Calibrated):
         return (Local("compute", partial(self._add, values, 1.0, values), 0, ()),)
 
 
-class DeviceWorker(Calibrated):
+class DeviceWorker(CalibratedWorker):
     """A kernel of one thread, which the processor waits for; laps are those of ``host``.
 
     A launch takes 10 us, and milliseconds if processes share the device: the longer work takes

@@ -33,7 +33,7 @@ from omb_py.options.types import (
     WARMUP,
     Graphs,
     Number,
-    OwnAlgorithm,
+    OwnAlgorithmType,
     Seconds,
     WholeNumber,
 )
@@ -203,7 +203,7 @@ TABLE: dict[str, tuple[Row, ...]] = {
         Row("--coll-algorithm library_algorithm", "NAME", None, "library_algorithm single",
             "The MPI library's algorithm, as in ring; see omb-py list --algorithms. default leaves "
             "the choice to the library."),
-        Row("--p2p-algorithm algorithm", OwnAlgorithm(), None, "algorithm single",
+        Row("--p2p-algorithm algorithm", OwnAlgorithmType(), None, "algorithm single",
             "Replace the collective call by this algorithm made of point-to-point messages: omb-py "
             "list --algorithms.", show_default="library"),
         node_map("node_map single"),

@@ -264,7 +264,7 @@ class Graphs(Shown, Parameter):
         return words
 
 
-class OwnAlgorithm(Parameter):
+class OwnAlgorithmType(Parameter):
     """An algorithm of `omb_py.benchmarks.algorithms`, loaded only where one is named."""
 
     name = "name"

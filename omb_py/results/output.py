@@ -32,7 +32,7 @@ def benchmark_writers(benchmark: Benchmark, options: Options) -> list[Writer[Row
     """The writers that ``options`` ask for a benchmark; see `writers_of`."""
     from omb_py.results import text
 
-    kind: type[text.LineWriter] = text.TextWriter
+    kind: type[text.BannerWriter] = text.TextWriter
     if benchmark.recovery is not None:
         kind = text.RecoveryWriter
     elif benchmark.start_up is not None:

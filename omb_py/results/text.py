@@ -114,7 +114,7 @@ OVERHEAD = (
 """The columns of tables that are not native OMB's: parts of the start, failures, and so on."""
 
 
-class LineWriter(StreamWriter):
+class BannerWriter(StreamWriter):
     """Lines below a banner, others ``above`` them, and headings for each element type."""
 
     def __init__(
@@ -140,7 +140,7 @@ class LineWriter(StreamWriter):
         raise NotImplementedError
 
 
-class TableWriter(LineWriter):
+class TableWriter(BannerWriter):
     """A line for each row, of the cells that a table has."""
 
     cells: Sequence[Cell]

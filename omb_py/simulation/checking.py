@@ -19,7 +19,7 @@ from omb_py.core.text.units import size_text, value_text
 from omb_py.core.text.words import first_of
 from omb_py.measure.measurement import knows_nodes
 from omb_py.simulation.network import Checked, Network
-from omb_py.simulation.points import Point
+from omb_py.simulation.points import SimulatedPoint
 
 if TYPE_CHECKING:
     from omb_py.simulation.report import Result
@@ -29,10 +29,10 @@ SIMULATED = "simulated"
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredPoint:
     """A measured value of a point, and the node of each rank."""
 
-    point: Point
+    point: SimulatedPoint
     nodes: tuple[int, ...]
     value: float
     unit: str
@@ -42,7 +42,7 @@ class Measured:
 class Comparison:
     """A measured value beside the simulated one, which ``result`` has."""
 
-    measured: Measured
+    measured: MeasuredPoint
     result: Result
 
     @property
@@ -54,13 +54,13 @@ class Comparison:
 
 def points(
     rows: pd.DataFrame, runs: Mapping[str, Mapping[str, str]]
-) -> tuple[list[Measured], list[str]]:
+) -> tuple[list[MeasuredPoint], list[str]]:
     """The points of measured rows that can be simulated, and why others cannot.
 
     Of repeated runs the median counts.
     """
     whole = value_column(rows[rows["part"].isna() & (rows["binding"] != SIMULATED)])
-    found: dict[tuple[Point, tuple[int, ...], str], list[float]] = {}
+    found: dict[tuple[SimulatedPoint, tuple[int, ...], str], list[float]] = {}
     reasons: list[str] = []
     for row in whole.to_dict("records"):
         try:
@@ -73,13 +73,13 @@ def points(
             continue
         found.setdefault((point, nodes, row["unit"]), []).append(row["value"])
     measured = [
-        Measured(point, nodes, float(median(values)), unit)
+        MeasuredPoint(point, nodes, float(median(values)), unit)
         for (point, nodes, unit), values in found.items()
     ]
     return measured, list(dict.fromkeys(reasons))
 
 
-def point_of(row: Mapping[str, Any], nodes: tuple[int, ...]) -> Point:
+def point_of(row: Mapping[str, Any], nodes: tuple[int, ...]) -> SimulatedPoint:
     """The point that a row is of; ``nodes`` has the node of each rank.
 
     Raises `UsageError` where nobody knows which messages were sent.
@@ -99,7 +99,7 @@ def point_of(row: Mapping[str, Any], nodes: tuple[int, ...]) -> Point:
     size = 0 if pd.isna(row["bytes"]) else int(row["bytes"])
     library = re.match(r"[A-Za-z ]+", text(row["mpi"]) or "MPICH")
     assert library is not None
-    point = Point(name, options, library[0].strip(), int(row["ranks"]), size)
+    point = SimulatedPoint(name, options, library[0].strip(), int(row["ranks"]), size)
     if point.benchmark.collective and not (options.library_algorithm or options.own_algorithm):
         raise UsageError(
             f"{name} by an algorithm of the library's own choice: measure with --coll-algorithm or "

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from omb_py.algorithms import DEFAULT, Algorithm, library
-from omb_py.algorithms.patterns import Round, Shape, powers_below
+from omb_py.algorithms.patterns import CollectiveShape, Round, powers_below
 from omb_py.benchmarks import Benchmark, Case
 from omb_py.core.calls import WITH_ROOT, Call
 from omb_py.core.dataclass import replace
@@ -53,7 +53,7 @@ def program(
             "ranks: name one with --coll-algorithm or --p2p-algorithm"
         )
     algorithm = library(vendor).algorithm(benchmark.name, word)
-    shape = Shape(first.ranks, first.payload, first.datatype.itemsize, options.in_place)
+    shape = CollectiveShape(first.ranks, first.payload, first.datatype.itemsize, options.in_place)
     refusal = algorithm.refusal(shape)
     if refusal is not None:
         raise UnsupportedError(
@@ -64,7 +64,7 @@ def program(
     return of_library(algorithm, shape, root, limits)
 
 
-def repetitions(algorithm: Algorithm, shape: Shape) -> list[int]:
+def repetitions(algorithm: Algorithm, shape: CollectiveShape) -> list[int]:
     """How often an algorithm repeats each of its rounds, in their order.
 
     Raises `UnsupportedError` where its messages are not known for this number of ranks.
@@ -77,7 +77,7 @@ def repetitions(algorithm: Algorithm, shape: Shape) -> list[int]:
 
 def of_library(
     algorithm: Algorithm,
-    shape: Shape,
+    shape: CollectiveShape,
     root: int = 0,
     limits: Mapping[int, int] = MappingProxyType({}),
 ) -> Program:

@@ -62,7 +62,7 @@ are one where less than so many seconds are between them."""
 
 
 @dataclass(frozen=True)
-class Outcome:
+class SimulatedOutcome:
     """A program that has run: when each rank ended, in seconds from its start or `StartTiming`.
 
     ``messages`` counts those that were sent then. Of all of them together, ``latencies`` are the
@@ -84,7 +84,7 @@ class Outcome:
         return CONTENTION if self.transfers > CONTENDED * self.alone else BANDWIDTH
 
 
-Run: TypeAlias = Callable[[Program], Outcome]
+Run: TypeAlias = Callable[[Program], SimulatedOutcome]
 """Runs a program."""
 
 Progress: TypeAlias = Callable[[int], None]
@@ -186,7 +186,7 @@ class Engine:
         """
         failures: list[BaseException] = []
 
-        def run(program: Program) -> Outcome:
+        def run(program: Program) -> SimulatedOutcome:
             return _Run(self, program, progress).run()
 
         def drive() -> None:
@@ -249,7 +249,7 @@ class _Run:
         self.between, self.within = engine.platform.between, network.within
         self.add_seconds = network.add_us_per_byte * MICRO
 
-    def run(self) -> Outcome:
+    def run(self) -> SimulatedOutcome:
         """Run it to its end."""
         for rank in range(self.program.ranks):
             self.proceed(_Rank(rank, self.program.operations(rank)))
@@ -264,7 +264,7 @@ class _Run:
         times = zip(self.starts, self.ends, strict=True)
         ends = tuple(end - start for start, end in times if end is not None)
         sums = (self.latencies, self.transfers, self.alone)
-        return Outcome(ends, self.messages, *sums)
+        return SimulatedOutcome(ends, self.messages, *sums)
 
     def take(self) -> None:
         """Wait for what comes next, and do what is to be done then."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from omb_py.simulation.network import Network, Path
-from omb_py.simulation.topologies import Topology, parse
+from omb_py.simulation.topologies import NetworkTopology, parse
 
 MICRO, MEGA = 1e-6, 1e6
 SPEED = 1e9
@@ -72,7 +72,7 @@ def slow(platform: Platform, node: int, factor: float) -> None:
 class _Zones:
     """The hosts and links of a network, as SimGrid's zones are made."""
 
-    def __init__(self, simgrid: Any, network: Network, topology: Topology) -> None:
+    def __init__(self, simgrid: Any, network: Network, topology: NetworkTopology) -> None:
         self.simgrid = simgrid
         self.network = network
         self.topology = topology

@@ -8,18 +8,18 @@ from dataclasses import dataclass, replace
 from math import fsum
 
 from omb_py.algorithms import function_of, library
-from omb_py.algorithms.patterns import Shape
+from omb_py.algorithms.patterns import CollectiveShape
 from omb_py.benchmarks import Benchmark, Case, find_benchmark
 from omb_py.core.datatypes import Datatype, find_types
 from omb_py.core.errors import OmbError, UnsupportedError, UsageError
 from omb_py.core.job import Combined
 from omb_py.core.options import Options
-from omb_py.measure.rows import Outcome as Measured
+from omb_py.measure import rows
 from omb_py.measure.rows import make_row
 from omb_py.measure.sizes import message_sizes
 from omb_py.results.columns import Row
 from omb_py.simulation import collectives
-from omb_py.simulation.engine import Outcome, Run
+from omb_py.simulation.engine import Run, SimulatedOutcome
 from omb_py.simulation.program import Operation, Program, Send, StartTiming
 from omb_py.simulation.stand_ins import BUFFER, RESOURCES
 
@@ -31,7 +31,7 @@ SHORT, LONG = 12, 24
 
 
 @dataclass(frozen=True)
-class Point:
+class SimulatedPoint:
     """A message size of a benchmark on so many ranks; ``library`` is whose algorithms are meant.
 
     Of ``options`` count those that say what is sent.
@@ -126,7 +126,9 @@ class Point:
             return []
         algorithm = library(self.library).algorithm(function_of(self.name), word)
         case = self.case(0)
-        shape = Shape(self.ranks, case.payload, self.datatype.itemsize, self.options.in_place)
+        shape = CollectiveShape(
+            self.ranks, case.payload, self.datatype.itemsize, self.options.in_place
+        )
         return collectives.repetitions(algorithm, shape)
 
     @property
@@ -140,7 +142,7 @@ class Point:
             sent += sum(isinstance(one, Send) for one in operations)
         return sent * self.ranks * (1 if self.options.sync != BARRIER else 2)
 
-    def simulate(self, nodes: Sequence[int], run: Run) -> Outcome:
+    def simulate(self, nodes: Sequence[int], run: Run) -> SimulatedOutcome:
         """What comes of one iteration; ``nodes`` has the node of each rank.
 
         Rounds that are repeated often take the same time again and again: they are simulated
@@ -158,7 +160,7 @@ class Point:
             messages += (base.messages - shorter.messages) * more
         return replace(base, ends=tuple(ends), messages=round(messages))
 
-    def row(self, outcome: Outcome, run: str, variant: str | None = None) -> Row:
+    def row(self, outcome: SimulatedOutcome, run: str, variant: str | None = None) -> Row:
         """The row of what came of it, by the benchmark's definitions."""
         case = self.case(0)
         plan = self.benchmark.plan(replace(case, options=replace(case.options, algorithm=None)))
@@ -171,7 +173,9 @@ class Point:
             )
         mean = fsum(timed) / len(timed)
         combined = Combined(array("d", [mean]), min(timed), max(timed), array("d", [max(timed)]))
-        row = make_row(run, self.benchmark, case, Measured(combined, plan, warmup=0, passed=None))
+        row = make_row(
+            run, self.benchmark, case, rows.Outcome(combined, plan, warmup=0, passed=None)
+        )
         return row.replace(variant=variant or row.variant)
 
 

@@ -17,7 +17,7 @@ MAX_NODES = 1 << 20
 
 
 @dataclass(frozen=True)
-class Topology:
+class NetworkTopology:
     """A topology with its numbers.
 
     ``kind`` is a key of `KINDS`, ``numbers`` are what its row makes of the text, ``file`` is
@@ -33,22 +33,22 @@ class Topology:
 
 
 @dataclass(frozen=True)
-class Kind:
+class TopologyKind:
     """A row of the table: how it is written, what it is, and what its fields mean."""
 
     form: str
     summary: str
-    read: Callable[[str, Sequence[str]], Topology]
+    read: Callable[[str, Sequence[str]], NetworkTopology]
 
 
-def star(text: str, fields: Sequence[str]) -> Topology:
+def star(text: str, fields: Sequence[str]) -> NetworkTopology:
     """One switch without fields."""
     if fields:
         raise ValueError("it has no numbers")
-    return Topology(text, "star", ANY)
+    return NetworkTopology(text, "star", ANY)
 
 
-def fat_tree(text: str, fields: Sequence[str]) -> Topology:
+def fat_tree(text: str, fields: Sequence[str]) -> NetworkTopology:
     """Levels from the nodes up: children of a switch, parents, and links to each parent."""
     down, up, links = (tuple(map(positive, field.split(","))) for field in (*fields, "1", "1")[:3])
     levels = len(down)
@@ -58,10 +58,10 @@ def fat_tree(text: str, fields: Sequence[str]) -> Topology:
         links = (1,) * levels
     if not len(up) == len(links) == levels:
         raise ValueError("each part has a number for each level")
-    return Topology(text, "fat-tree", prod(down), (down, up, links))
+    return NetworkTopology(text, "fat-tree", prod(down), (down, up, links))
 
 
-def dragonfly(text: str, fields: Sequence[str]) -> Topology:
+def dragonfly(text: str, fields: Sequence[str]) -> NetworkTopology:
     """Groups, chassis, routers, each with a number of links, and nodes of a router."""
     if len(fields) != 4:
         raise ValueError("it has four parts")
@@ -72,24 +72,24 @@ def dragonfly(text: str, fields: Sequence[str]) -> Topology:
     if parts[0][0] > parts[2][0]:
         # SimGrid's routes leave a group by the router of the other group's number
         raise ValueError("SimGrid has no more groups than a chassis has routers")
-    return Topology(text, "dragonfly", prod(part[0] for part in parts), tuple(parts))
+    return NetworkTopology(text, "dragonfly", prod(part[0] for part in parts), tuple(parts))
 
 
-def torus(text: str, fields: Sequence[str]) -> Topology:
+def torus(text: str, fields: Sequence[str]) -> NetworkTopology:
     """Nodes in each dimension."""
     (field,) = fields or ("",)
     sides = tuple(map(positive, field.split("x")))
     if any(side < 2 for side in sides):
         raise ValueError("each side has 2 nodes or more")
-    return Topology(text, "torus", prod(sides), (sides,), hops=1)
+    return NetworkTopology(text, "torus", prod(sides), (sides,), hops=1)
 
 
-def platform(text: str, fields: Sequence[str]) -> Topology:
+def platform(text: str, fields: Sequence[str]) -> NetworkTopology:
     """A platform file of SimGrid's."""
     file = ":".join(fields)
     if not Path(file).is_file():
         raise ValueError(f"there is no file {file!r}")
-    return Topology(text, "platform", hosts_in(file), file=file)
+    return NetworkTopology(text, "platform", hosts_in(file), file=file)
 
 
 def hosts_in(file: str) -> int:
@@ -122,24 +122,26 @@ def positive(text: str) -> int:
 
 
 KINDS = {
-    "star": Kind("star", "One switch that is never a bottleneck; links of nodes may be.", star),
-    "fat-tree": Kind(
+    "star": TopologyKind(
+        "star", "One switch that is never a bottleneck; links of nodes may be.", star
+    ),
+    "fat-tree": TopologyKind(
         "fat-tree:DOWN[:UP[:LINKS]]",
         "Children and parents of each level, and links to a parent, as in 16,16:1,8:1,1; DOWN "
         "alone is a tree of full bisection.",
         fat_tree,
     ),
-    "dragonfly": Kind(
+    "dragonfly": TopologyKind(
         "dragonfly:GROUPS:CHASSIS:ROUTERS:NODES",
         "Each but NODES with its number of links, as in 8,4:4,2:8,1:4.",
         dragonfly,
     ),
-    "torus": Kind("torus:AxBxC", "Nodes in each dimension.", torus),
-    "platform": Kind("platform:FILE.xml", "A platform file of SimGrid's.", platform),
+    "torus": TopologyKind("torus:AxBxC", "Nodes in each dimension.", torus),
+    "platform": TopologyKind("platform:FILE.xml", "A platform file of SimGrid's.", platform),
 }
 
 
-def parse(text: str) -> Topology:
+def parse(text: str) -> NetworkTopology:
     """The topology of a text.
 
     Raises `UsageError` where there is none of that name, and for numbers that mean nothing.

@@ -28,7 +28,7 @@ BYTES_PER_HOST = 8_000
 
 
 @dataclass(frozen=True)
-class Job:
+class SimulationJob:
     """Tasks for one process, on a network and with the node of each rank.
 
     ``number`` is the job's, for whoever gets its results.
@@ -58,7 +58,7 @@ def check_installed() -> None:
 
 
 def run_jobs(
-    jobs: Sequence[Job],
+    jobs: Sequence[SimulationJob],
     processes: int,
     done: Callable[[int, int, Any], None],
     progress: Callable[[int, int, int], None] = lambda job, task, messages: None,
@@ -72,7 +72,7 @@ def run_jobs(
     receiver: Any
     context = get_context("spawn")
     left = deque(jobs)
-    running: dict[Any, tuple[Any, Job, Any, list[bool]]] = {}
+    running: dict[Any, tuple[Any, SimulationJob, Any, list[bool]]] = {}
     try:
         while left or running:
             while left and len(running) < processes:
@@ -108,7 +108,7 @@ def run_jobs(
             process.join()
 
 
-def work(job: Job, sender: Connection, errors: str) -> None:
+def work(job: SimulationJob, sender: Connection, errors: str) -> None:
     """Simulate a job in this process, and send what comes of it."""
     file = os.open(errors, os.O_WRONLY)
     os.dup2(file, 2)  # SimGrid's messages, its last one among them

@@ -9,10 +9,10 @@ from contextlib import suppress
 
 from omb_py.core.errors import OmbError
 from omb_py.core.text.words import count
-from omb_py.sweeps.batch import Job
+from omb_py.sweeps.batch import BatchJob
 from omb_py.sweeps.commands import hosts
 from omb_py.sweeps.machine import Machine
-from omb_py.sweeps.points import Point
+from omb_py.sweeps.points import SweepPoint
 from omb_py.sweeps.scheduler import ask
 
 
@@ -36,7 +36,7 @@ def nodes_here(machine: Machine) -> int | None:
     return int(said) if said.isdecimal() and int(said) > 0 else None
 
 
-def shortage(larger: Sequence[Point], nodes: int | None, job: Job) -> str:
+def shortage(larger: Sequence[SweepPoint], nodes: int | None, job: BatchJob) -> str:
     """Why points that need more ``nodes`` than there are cannot be measured here, and what to do.
 
     Empty without such a point.
@@ -53,10 +53,12 @@ def shortage(larger: Sequence[Point], nodes: int | None, job: Job) -> str:
     return f"{needed}, this job has {have}: ask for more by omb-py job submit {words} {choice}"
 
 
-def split(points: Iterable[Point], nodes: int | None) -> tuple[list[Point], list[Point]]:
+def split(
+    points: Iterable[SweepPoint], nodes: int | None
+) -> tuple[list[SweepPoint], list[SweepPoint]]:
     """The points that fit on so many nodes, and those that need more; all fit on unknown ones."""
-    fitting: list[Point] = []
-    larger: list[Point] = []
+    fitting: list[SweepPoint] = []
+    larger: list[SweepPoint] = []
     for point in points:
         (fitting if nodes is None or point.nodes <= nodes else larger).append(point)
     return fitting, larger

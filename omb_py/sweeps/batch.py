@@ -18,7 +18,7 @@ from omb_py.sweeps import catalog, profiling
 from omb_py.sweeps.config import Sweep
 from omb_py.sweeps.folder import Folder
 from omb_py.sweeps.machine import RECORDER, JobSettings, Machine
-from omb_py.sweeps.points import Plan, Point, plan
+from omb_py.sweeps.points import SweepPlan, SweepPoint, plan
 from omb_py.sweeps.quoting import file_name
 from omb_py.sweeps.scheduler import Scheduler
 from omb_py.sweeps.schedulers import SCHEDULERS
@@ -31,11 +31,11 @@ LONGEST_TITLE = 15
 SETTINGS = ("account", "queue", "walltime", "chain", "filesystems")
 """Keys of a machine's [job] that are options of the command line as well."""
 
-NO_POINTS = Plan((), ())
+NO_POINTS = SweepPlan((), ())
 
 
 @dataclass(frozen=True)
-class Job:
+class BatchJob:
     """A sweep on a machine, or its part on so many nodes: what a script or one start measures.
 
     ``sweep_word`` and ``machine_word`` are what the command line calls the two configurations.
@@ -50,7 +50,7 @@ class Job:
     machine: Machine
     sweep_word: str
     machine_word: str
-    plan: Plan = NO_POINTS
+    plan: SweepPlan = NO_POINTS
     nodes: int | None = None
     folder: Path | None = None
     wishes: tuple[str, ...] = ()
@@ -106,12 +106,12 @@ class Job:
         return self.root / "jobs" / f"{self.name}.sh"
 
     @property
-    def points(self) -> tuple[Point, ...]:
+    def points(self) -> tuple[SweepPoint, ...]:
         """The points that it measures."""
         return self.plan.on(self.nodes).points
 
     @property
-    def missing(self) -> list[Point]:
+    def missing(self) -> list[SweepPoint]:
         """Those of which a row is missing."""
         folder = Folder(self.root)
         return [point for point in self.points if folder.missing(point)]
@@ -149,7 +149,7 @@ class Job:
         words = [*self.words[:3], *part, *self.wishes]
         return shlex.join(["omb-py", "job", "render", *words])
 
-    def on(self, nodes: int | None) -> Job:
+    def on(self, nodes: int | None) -> BatchJob:
         """The part on so many nodes, all of it for None; raises `UsageError` without a point."""
         have = self.plan.node_counts
         if nodes is not None and nodes not in have:
@@ -167,7 +167,7 @@ def find(
     profile: bool = False,
     scheduled: bool = True,
     **settings: str | None,
-) -> Job:
+) -> BatchJob:
     """A sweep on a machine by their words, with other ``settings`` of jobs than the machine's.
 
     ``scheduled``: by the jobs of a batch scheduler. Raises `UsageError` for what cannot be.
@@ -184,7 +184,7 @@ def find(
         where = profiling.with_profile(where, os.environ)
     if scheduled:
         check(where)
-    return Job(
+    return BatchJob(
         sweep=asked,
         machine=where,
         sweep_word=argument(sweep),
@@ -206,7 +206,7 @@ def find_machine(word: str, **settings: str | None) -> Machine:
     return with_settings(read(catalog.find("machines", word), Machine), given)
 
 
-def divide(job: Job, nodes: int | None, one_job: bool) -> list[Job]:
+def divide(job: BatchJob, nodes: int | None, one_job: bool) -> list[BatchJob]:
     """The jobs of a sweep: one for each number of nodes, so that none waits for more than it needs.
 
     ``nodes`` chooses one number, ``one_job`` makes one job for all, on as many nodes as the largest

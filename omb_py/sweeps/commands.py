@@ -18,13 +18,13 @@ from omb_py.sweeps import profiling
 from omb_py.sweeps.files import write_atomically
 from omb_py.sweeps.launchers import LAUNCHERS, Placement
 from omb_py.sweeps.machine import Machine
-from omb_py.sweeps.points import Point, selectable
+from omb_py.sweeps.points import SweepPoint, selectable
 
 PASSED_ON = (*TELLING_PREFIXES, "PYTHONPATH", "LD_LIBRARY_PATH", "OMB_PY_")
 """Beginnings of variables that ranks on other nodes need as much as those on this one."""
 
 
-def placement(point: Point, machine: Machine, hosts: Path | None = None) -> Placement:
+def placement(point: SweepPoint, machine: Machine, hosts: Path | None = None) -> Placement:
     """Where the ranks of a point go, and what they need; ``hosts`` is a file of the nodes."""
     return Placement(
         nodes=point.nodes,
@@ -67,7 +67,7 @@ def hosts(machine: Machine) -> list[str] | None:
 
 
 def host_lines(
-    point: Point, machine: Machine, launcher: str, silent: Collection[str] = ()
+    point: SweepPoint, machine: Machine, launcher: str, silent: Collection[str] = ()
 ) -> list[str] | None:
     """The lines of a file of the nodes that a point runs on; None as for `hosts`.
 
@@ -114,7 +114,9 @@ class Where:
     installed: bool = True
 
 
-def command(point: Point, sizes: tuple[int, ...], where: Where, output: Path | None) -> list[str]:
+def command(
+    point: SweepPoint, sizes: tuple[int, ...], where: Where, output: Path | None
+) -> list[str]:
     """The words that measure ``sizes`` of a point and add their rows to ``output``.
 
     Without one, they prove that the library's algorithm is the one that was asked for. Raises
@@ -150,7 +152,7 @@ def recorder(folder: Path | None) -> list[str]:
 
 
 def environment(
-    point: Point, machine: Machine, launcher: str, folder: Path | None = None
+    point: SweepPoint, machine: Machine, launcher: str, folder: Path | None = None
 ) -> dict[str, str]:
     """What the launcher and the ranks of a point get beyond this process's environment.
 

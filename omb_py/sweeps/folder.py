@@ -18,7 +18,7 @@ from omb_py.core.text import files
 from omb_py.sweeps.config import Sweep
 from omb_py.sweeps.files import write_atomically
 from omb_py.sweeps.machine import Machine
-from omb_py.sweeps.points import Point, has_all_parts
+from omb_py.sweeps.points import SweepPoint, has_all_parts
 from omb_py.sweeps.targets import target
 from omb_py.sweeps.toml import read
 
@@ -57,7 +57,7 @@ class Attempt(BaseModel):
     hung: bool = False
 
 
-class State(BaseModel):
+class PointState(BaseModel):
     """What happened to a point: its attempts, and sizes in bytes that nobody can measure."""
 
     model_config = ConfigDict(frozen=True)
@@ -134,19 +134,19 @@ class Folder:
     def __init__(self, root: Path) -> None:
         self.root = root
 
-    def csv(self, point: Point) -> Path:
+    def csv(self, point: SweepPoint) -> Path:
         """The rows of a point."""
         return self.root / "points" / f"{point.name}.csv"
 
-    def log(self, point: Point) -> Path:
+    def log(self, point: SweepPoint) -> Path:
         """What its launcher and its ranks printed."""
         return self.root / "logs" / f"{point.name}.output"
 
-    def profile(self, point: Point) -> Path:
+    def profile(self, point: SweepPoint) -> Path:
         """What a profiler has written of its last attempt."""
         return self.root / "profiles" / point.name
 
-    def scratch(self, point: Point) -> Path:
+    def scratch(self, point: SweepPoint) -> Path:
         """Where its ranks run, and benchmarks of files write."""
         return self.root / "scratch" / point.name
 
@@ -158,7 +158,7 @@ class Folder:
         """Held while the point of this name is measured."""
         return self.root / "state" / f"{name}.lock"
 
-    def _state(self, point: Point) -> Path:
+    def _state(self, point: SweepPoint) -> Path:
         return self.root / "state" / f"{point.name}.state"
 
     def prepare(
@@ -203,18 +203,18 @@ class Folder:
         except (OSError, ValueError, TypeError):
             return []
 
-    def state(self, point: Point) -> State:
+    def state(self, point: SweepPoint) -> PointState:
         """What happened to a point; nothing where its file is missing or not whole."""
         try:
-            return State.model_validate_json(self._state(point).read_bytes())
+            return PointState.model_validate_json(self._state(point).read_bytes())
         except (OSError, ValidationError):
-            return State()
+            return PointState()
 
-    def note(self, point: Point, state: State) -> None:
+    def note(self, point: SweepPoint, state: PointState) -> None:
         """Keep what happened to a point; raises `OmbError` when it cannot be written."""
         write_atomically(self._state(point), state.model_dump_json(indent=1) + "\n")
 
-    def measured(self, point: Point) -> tuple[int, ...]:
+    def measured(self, point: SweepPoint) -> tuple[int, ...]:
         """The sizes in bytes whose rows are there, in their order in the file."""
         rows = list(whole_rows(self.csv(point)))
         if not target(point.benchmark).planned:
@@ -222,16 +222,16 @@ class Folder:
         own = (row.get("bytes") or NO_SIZE for row in rows if not row.get("part"))
         return tuple(dict.fromkeys(int(size) for size in own))  # groups of ranks have a row each
 
-    def there(self, point: Point) -> int:
+    def there(self, point: SweepPoint) -> int:
         """How many planned rows are there."""
         return len({*self.measured(point)} & {*(point.sizes or (NO_SIZE,))})
 
-    def missing(self, point: Point) -> tuple[int, ...]:
+    def missing(self, point: SweepPoint) -> tuple[int, ...]:
         """The planned sizes that can still be measured."""
         gone = {*self.measured(point), *self.state(point).given_up}
         return tuple(size for size in point.sizes or (NO_SIZE,) if size not in gone)
 
-    def strangers(self, points: Iterable[Point]) -> list[str]:
+    def strangers(self, points: Iterable[SweepPoint]) -> list[str]:
         """Files of points that are not in the plan."""
         known = {self.csv(point).name for point in points}
         return sorted(

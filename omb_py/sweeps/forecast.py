@@ -13,11 +13,11 @@ from omb_py.core.errors import OmbError, UsageError
 from omb_py.core.text.units import duration
 from omb_py.core.text.words import count
 from omb_py.sweeps import allocation, commands, launchers
-from omb_py.sweeps.batch import Job
+from omb_py.sweeps.batch import BatchJob
 from omb_py.sweeps.config import Sweep
 from omb_py.sweeps.folder import DONE, Folder
 from omb_py.sweeps.machine import Machine
-from omb_py.sweeps.points import Point, in_order
+from omb_py.sweeps.points import SweepPoint, in_order
 from omb_py.sweeps.targets import APPLICATION, parse_target, target
 
 START_SECONDS = 0.8
@@ -41,13 +41,13 @@ OVERSUBSCRIPTION = 8.0
 """How much longer calls take where ranks share cores; it can be ten times that or nothing."""
 
 
-def guess(point: Point, machine: Machine) -> float:
+def guess(point: SweepPoint, machine: Machine) -> float:
     """Seconds that a point may take, from nothing but its sizes, iterations and their check."""
     return guess_on(point, machine.cores)
 
 
 @lru_cache(1 << 17)
-def guess_on(point: Point, cores: int) -> float:
+def guess_on(point: SweepPoint, cores: int) -> float:
     """`guess` on nodes of so many cores."""
     benchmark = target(point.benchmark)
     crowd = max(1.0, point.ranks_per_node / cores)
@@ -77,7 +77,7 @@ def guess_on(point: Point, cores: int) -> float:
     return total
 
 
-def remaining(points: Iterable[Point], folder: Folder, machine: Machine) -> tuple[float, bool]:
+def remaining(points: Iterable[SweepPoint], folder: Folder, machine: Machine) -> tuple[float, bool]:
     """Seconds that the missing rows may take, and whether measured points back that up."""
     todo, took = 0.0, []
     for point in points:
@@ -90,7 +90,7 @@ def remaining(points: Iterable[Point], folder: Folder, machine: Machine) -> tupl
     return todo * (median(took) if took else 1.0), bool(took)
 
 
-def show(job: Job) -> None:
+def show(job: BatchJob) -> None:
     """Print what would be measured, what is there, and how long the rest may take.
 
     Raises `OmbError` when a host file cannot be read.
@@ -98,7 +98,7 @@ def show(job: Job) -> None:
     from omb_py.core.text.tables import Sheet, on_console
 
     sweep, machine, folder, plan = job.sweep, job.machine, Folder(job.root), job.plan.on(job.nodes)
-    by_benchmark: dict[str, list[Point]] = {}
+    by_benchmark: dict[str, list[SweepPoint]] = {}
     for point in plan.points:
         by_benchmark.setdefault(point.benchmark, []).append(point)
     lines = []
@@ -144,7 +144,7 @@ def rounds(sweep: Sweep) -> str:
     return f"{sweep.launches} rounds{how}; "
 
 
-def show_commands(job: Job) -> None:
+def show_commands(job: BatchJob) -> None:
     """Print the command line of each point of which something is missing, in order, for a shell.
 
     A launcher that the machine names need not be here. Raises `OmbError` when there is none to ask

@@ -18,7 +18,7 @@ from omb_py.core.text import files
 from omb_py.core.text.words import count
 from omb_py.sweeps import render
 from omb_py.sweeps.allocation import nodes_here, shortage, split
-from omb_py.sweeps.batch import Job
+from omb_py.sweeps.batch import BatchJob
 from omb_py.sweeps.files import locked, write_atomically, writing
 from omb_py.sweeps.folder import Folder
 from omb_py.sweeps.quoting import plain
@@ -141,7 +141,7 @@ def write(path: Path, text: str) -> None:
 
 
 def submit(
-    wanted: Sequence[Job],
+    wanted: Sequence[BatchJob],
     force: bool,
     dry_run: bool,
     tell: Callable[[str], None],
@@ -184,7 +184,7 @@ def submit(
         tell(taken[-1])
 
 
-def check_active(job: Job, note: Callable[[str], None]) -> None:
+def check_active(job: BatchJob, note: Callable[[str], None]) -> None:
     """Raise `UsageError` when a job of the script waits or runs; a note where nobody says."""
     try:
         found = active(job.scheduler, read_record(job.scheduler, job.root), job.name)
@@ -198,7 +198,7 @@ def check_active(job: Job, note: Callable[[str], None]) -> None:
         )
 
 
-def check_edited(job: Job, text: str) -> None:
+def check_edited(job: BatchJob, text: str) -> None:
     """Raise `UsageError` when the script was edited and another ``text`` would overwrite it."""
     if not job.script.exists():
         return
@@ -214,7 +214,7 @@ def check_edited(job: Job, text: str) -> None:
 # In a job.
 
 
-def go_on(job: Job, number: str, chain: str, signalled: bool, kept: Sequence[str]) -> str:
+def go_on(job: BatchJob, number: str, chain: str, signalled: bool, kept: Sequence[str]) -> str:
     """Submit the next job after this one, which came further, unless one waits or runs; its number.
 
     ``signalled`` tells that a signal has stopped this one, ``kept`` are options from its own
@@ -260,7 +260,7 @@ def jobs_of_chain(known: Mapping[str, JobRecord], number: str) -> int:
     return len(found)
 
 
-def check_left(job: Job) -> None:
+def check_left(job: BatchJob) -> None:
     """Raise `ChainEndError` when another job like this one could measure nothing of what is left.
 
     It needs more nodes than the job has, or other processes measure it.

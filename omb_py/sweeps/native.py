@@ -120,7 +120,7 @@ class Goal:
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredTurns:
     """The comparison's ``points``, and the rounds and seconds that they took."""
 
     names: tuple[str, ...]
@@ -176,7 +176,7 @@ Judge = Callable[[dict[str, pd.DataFrame]], pd.DataFrame]
 
 def measure(
     turns: Turns, goal: Goal, folder: Path, judge: Judge, say: Callable[[str], None]
-) -> Measured:
+) -> MeasuredTurns:
     """Run all programs in rounds, in another order in each, until the goal is reached.
 
     ``judge`` compares the rows of each program, native OMB's first. ``folder`` keeps the output of
@@ -203,7 +203,7 @@ def measure(
             points()
         if goal.reached(number, time.monotonic() - began, points):
             break
-    return Measured(tuple(kept), points(), number, time.monotonic() - began)
+    return MeasuredTurns(tuple(kept), points(), number, time.monotonic() - began)
 
 
 def orders(names: list[str]) -> Iterator[list[str]]:
@@ -252,7 +252,7 @@ def half_widths(points: pd.DataFrame) -> pd.Series:
     return width.clip(lower=0).fillna(np.inf)
 
 
-def reached(measured: Measured, goal: Goal) -> str:
+def reached(measured: MeasuredTurns, goal: Goal) -> str:
     """A sentence on how well the ratios are known, and what it took."""
     widths = half_widths(measured.points)
     took = f"{count(measured.rounds, 'round')} in {measured.seconds:.0f} s"

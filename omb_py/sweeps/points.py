@@ -32,7 +32,7 @@ UNSAFE = re.compile(r"[^A-Za-z0-9.+=-]+")
 
 
 @dataclass(frozen=True)
-class Point:
+class SweepPoint:
     """What one start of the launcher measures.
 
     ``sizes`` are the message sizes in bytes of the rows that are planned; empty for a benchmark
@@ -147,10 +147,10 @@ class LeftOut:
 
 
 @dataclass(frozen=True)
-class Plan:
+class SweepPlan:
     """The points to measure, and what was left out for which reason."""
 
-    points: tuple[Point, ...]
+    points: tuple[SweepPoint, ...]
     left_out: tuple[LeftOut, ...]
 
     @property
@@ -163,7 +163,7 @@ class Plan:
         """The numbers of nodes that points run on, ascending."""
         return tuple(sorted({point.nodes for point in self.points}))
 
-    def on(self, nodes: int | None) -> Plan:
+    def on(self, nodes: int | None) -> SweepPlan:
         """The part on so many nodes; all of it for None."""
         chosen = [point for point in self.points if nodes in (None, point.nodes)]
         return replace(self, points=tuple(chosen))
@@ -173,12 +173,12 @@ class NotHereError(Exception):
     """A point that cannot be on this machine; the text says why."""
 
 
-def plan(sweep: Sweep, machine: Machine) -> Plan:
+def plan(sweep: Sweep, machine: Machine) -> SweepPlan:
     """The points of ``sweep`` that ``machine`` can measure; each round measures all of them.
 
     Raises `UsageError` when an option is not one of a benchmark, or no point is left.
     """
-    found: dict[str, Point] = {}
+    found: dict[str, SweepPoint] = {}
     gone: dict[tuple[str, str], list[tuple[str, int]]] = {}
     for index, experiment in enumerate(sweep.experiments):
         options = {name.replace("_", "-"): axis for name, axis in experiment.options.items()}
@@ -192,7 +192,7 @@ def plan(sweep: Sweep, machine: Machine) -> Plan:
             combinations(options),
         ):
             try:
-                point = Point(
+                point = SweepPoint(
                     benchmark=benchmark.name,
                     buffer=buffer,
                     binding=binding if benchmark.planned else "-",
@@ -220,7 +220,7 @@ def plan(sweep: Sweep, machine: Machine) -> Plan:
         raise UsageError(f"machine {machine.name} can measure nothing of {sweep.name}: {reasons}")
     rounds = range(1, sweep.launches + 1)
     points = tuple(replace(point, launch=number) for number in rounds for point in found.values())
-    return Plan(
+    return SweepPlan(
         points,
         tuple(
             LeftOut(
@@ -235,7 +235,7 @@ def plan(sweep: Sweep, machine: Machine) -> Plan:
     )
 
 
-def in_order(points: Iterable[Point], sweep: Sweep) -> list[Point]:
+def in_order(points: Iterable[SweepPoint], sweep: Sweep) -> list[SweepPoint]:
     """Points in the order in which they are measured: round after round of launches.
 
     In a shuffled round they come by a digest of the sweep's seed and their names. So a slow minute
@@ -243,7 +243,7 @@ def in_order(points: Iterable[Point], sweep: Sweep) -> list[Point]:
     it is asked for: after an interruption, in a job for one number of nodes, in a sweep that grew.
     """
 
-    def place(point: Point) -> tuple[int, bytes]:
+    def place(point: SweepPoint) -> tuple[int, bytes]:
         return point.launch, hashlib.sha256(f"{sweep.seed} {point.name}".encode()).digest()
 
     return sorted(points, key=place) if sweep.order == "shuffled" else list(points)
@@ -341,7 +341,7 @@ def needs_mpi(binding: str) -> bool:
     return found.stdout.strip() != "False"
 
 
-def check_launcher(point: Point, benchmark: Benchmark, machine: Machine) -> None:
+def check_launcher(point: SweepPoint, benchmark: Benchmark, machine: Machine) -> None:
     """Raise `NotHereError` where a point needs MPI and the launcher starts ranks without it."""
     launcher = LAUNCHERS.get(machine.launcher)
     if launcher is not None and point.loses_ranks and not launcher.outliving_ranks:
@@ -362,8 +362,8 @@ def selectable(benchmark: str) -> bool:
 
 
 def sized(
-    point: Point, benchmark: Benchmark, experiment: Experiment, machine: Machine
-) -> tuple[Point, tuple[str, ...]]:
+    point: SweepPoint, benchmark: Benchmark, experiment: Experiment, machine: Machine
+) -> tuple[SweepPoint, tuple[str, ...]]:
     """The point with its message sizes, and why some of those asked for are not among them.
 
     Raises `NotHereError` when it cannot be on this machine, `UsageError` for wrong options.
@@ -399,7 +399,7 @@ def sizes_of(
     return planned_sizes(found, parse_target(benchmark, words), asked, ranks)
 
 
-def has_all_parts(point: Point, rows: Iterable[Mapping[str, str]]) -> bool:
+def has_all_parts(point: SweepPoint, rows: Iterable[Mapping[str, str]]) -> bool:
     """Whether some run of a benchmark whose rows are parts has written all that it has to."""
     benchmark = target(point.benchmark)
     options = parse_target(point.benchmark, point.arguments(())[1:])

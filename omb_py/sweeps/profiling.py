@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from omb_py.core.errors import UsageError
 from omb_py.sweeps.folder import RECORDS
 from omb_py.sweeps.machine import RECORDER, Machine
-from omb_py.sweeps.points import DATA, Point
+from omb_py.sweeps.points import DATA, SweepPoint
 from omb_py.sweeps.toml import reason
 
 LIBRARY = "MPITRACE"
@@ -54,7 +54,7 @@ def check(machine: Machine) -> None:
         )
 
 
-def is_profiled(point: Point, machine: Machine) -> bool:
+def is_profiled(point: SweepPoint, machine: Machine) -> bool:
     """Whether a point is run under a profiler: benchmarks are not, whose times it would change."""
     return machine.profile is not None and point.is_application
 

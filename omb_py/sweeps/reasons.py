@@ -10,7 +10,7 @@ from pathlib import Path
 
 from omb_py.core.text.words import count
 from omb_py.sweeps.folder import Folder
-from omb_py.sweeps.points import Point
+from omb_py.sweeps.points import SweepPoint
 
 LOOKED_AT = 1_000_000
 """Bytes at the end of a log that are looked into."""
@@ -109,7 +109,7 @@ class Reason:
     """
 
     said: str
-    points: tuple[Point, ...]
+    points: tuple[SweepPoint, ...]
     log: Path
     earlier: bool = False
 
@@ -124,12 +124,12 @@ PROCESS = re.compile(r"\bpid[ :=#]*\d+|(?<=-)\d+(?=@)|(?<=\w:)\d+(?=\])", re.IGN
 """The number of a process: ``PID 12``, ``[prterun-n1-12@1,0]``, ``[n1:12]``."""
 
 
-def reasons(folder: Folder, points: Sequence[Point], since: str = "") -> list[Reason]:
+def reasons(folder: Folder, points: Sequence[SweepPoint], since: str = "") -> list[Reason]:
     """The messages of points, those of most points first, alike but for numbers of processes.
 
     ``since`` is when this start of the sweep began, as in `Attempt.started`.
     """
-    alike: dict[tuple[str, bool], list[tuple[str, Point]]] = {}
+    alike: dict[tuple[str, bool], list[tuple[str, SweepPoint]]] = {}
     for point in points:
         last = folder.state(point).last
         said = (last.said if last else "") or "no word of why"
@@ -142,7 +142,9 @@ def reasons(folder: Folder, points: Sequence[Point], since: str = "") -> list[Re
     ]
 
 
-def lines(folder: Folder, points: Sequence[Point], what: str, since: str = "") -> Iterator[str]:
+def lines(
+    folder: Folder, points: Sequence[SweepPoint], what: str, since: str = ""
+) -> Iterator[str]:
     """Name points, gathered by their messages as `reasons` are; nothing for no points."""
     if not points:
         return

@@ -12,7 +12,7 @@ import jinja2
 
 from omb_py.core.errors import UsageError
 from omb_py.core.text.words import count
-from omb_py.sweeps.batch import Job, without_account
+from omb_py.sweeps.batch import BatchJob, without_account
 from omb_py.sweeps.field_types import clock
 from omb_py.sweeps.machine import DEFAULT_VENV
 from omb_py.sweeps.quoting import Safe, check, comment, directive, plain, shell
@@ -23,7 +23,7 @@ MADE_BY = re.compile(r"^(# Made by: .+?)(?:  # ([0-9a-f]{8}))?$", re.MULTILINE)
 """The command that made a script, in its head, and a digest of what it made."""
 
 
-def script(job: Job) -> str:
+def script(job: BatchJob) -> str:
     """The text of a batch script.
 
     Raises `UsageError` when a value cannot stand in one, or the walltime is too short.
@@ -67,7 +67,7 @@ def script(job: Job) -> str:
     return MADE_BY.sub(rf"\g<1>  # {digest(text)}", text, count=1)
 
 
-def directives(job: Job) -> list[str]:
+def directives(job: BatchJob) -> list[str]:
     """The directives of a job's script that its scheduler reads."""
     sentinel = f"{job.scheduler.sentinel} "
     unread = job.scheduler.unread
@@ -124,7 +124,7 @@ def minutes(seconds: float) -> int:
     return math.ceil(seconds / 60)
 
 
-def headline(job: Job) -> str:
+def headline(job: BatchJob) -> str:
     """What the script is for."""
     where, counts = count(job.size, "node"), job.plan.node_counts
     if job.nodes is None and len(counts) > 1:
@@ -133,7 +133,7 @@ def headline(job: Job) -> str:
     return f"{text}: {job.sweep.description}" if job.sweep.description else text
 
 
-def machine_words(job: Job) -> Safe:
+def machine_words(job: BatchJob) -> Safe:
     """The machine for a command line, the queue where its limits are not the usual ones, and
     whether applications are profiled."""
     more = [] if job.queue is None else ["--queue", job.queue]
@@ -141,7 +141,7 @@ def machine_words(job: Job) -> Safe:
     return Safe(" ".join(shell(word) for word in (job.machine_word, *more)))
 
 
-def on_command_line(job: Job) -> str:
+def on_command_line(job: BatchJob) -> str:
     """What becomes of options that the job was submitted with, when it submits itself again."""
     names = " and ".join(one.name for one in kept_options(job))
     if not names:
@@ -149,7 +149,7 @@ def on_command_line(job: Job) -> str:
     return f"Of options on that command line it keeps {names} for its next job: others go above."
 
 
-def kept_options(job: Job) -> list[Kept]:
+def kept_options(job: BatchJob) -> list[Kept]:
     """Options that the next job takes from this one, where the script itself does not say."""
     settings = job.settings
     said = {"account": settings.account is not None, "queue": settings.queue is not None}

@@ -12,7 +12,7 @@ from omb_py.core.text.units import duration, size_text
 from omb_py.core.text.words import count
 from omb_py.sweeps.files import writing
 from omb_py.sweeps.folder import NO_SIZE, Attempt
-from omb_py.sweeps.points import Point
+from omb_py.sweeps.points import SweepPoint
 
 
 class Reporter:
@@ -75,11 +75,11 @@ class Reporter:
         """So many seconds may be left, before anything was measured."""
         self._guess, self._began = seconds, time.monotonic()
 
-    def started(self, point: Point, missing: Sequence[int], retry: bool) -> None:
+    def started(self, point: SweepPoint, missing: Sequence[int], retry: bool) -> None:
         """A point is about to be measured."""
         self._update(f"{point.describe()}{' again' if retry else ''}", missing)
 
-    def row_added(self, point: Point, missing: Sequence[int], before: int) -> None:
+    def row_added(self, point: SweepPoint, missing: Sequence[int], before: int) -> None:
         """A point has new rows: so many were missing when it began, and these are now."""
         self._update(point.describe(), missing, before - len(missing))
 
@@ -97,7 +97,7 @@ class Reporter:
         done = (there - self._before) / max(1, self.rows - self._before)
         return (1 - done) * ((1 - done) * self._guess + time.monotonic() - self._began)
 
-    def ended(self, point: Point, attempt: Attempt) -> None:
+    def ended(self, point: SweepPoint, attempt: Attempt) -> None:
         """An attempt at a point is over."""
         self.there += attempt.rows
         self._update(point.describe(), ())
@@ -107,6 +107,6 @@ class Reporter:
         said += ", ended by the sweep after its last row" if attempt.hung else ""
         self.say(f"[{self.there}/{self.rows}] {point.describe()}{outcome}, {took}{said}")
 
-    def elsewhere(self, point: Point) -> None:
+    def elsewhere(self, point: SweepPoint) -> None:
         """Another sweep is measuring this point."""
         self.say(f"{point.describe()}: another omb-py sweep is measuring it")

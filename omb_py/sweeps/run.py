@@ -16,11 +16,11 @@ from omb_py.core.text.units import duration
 from omb_py.core.text.words import count
 from omb_py.results.metadata import TELLING_PREFIXES, processor
 from omb_py.sweeps import allocation, launchers, profiling, reasons
-from omb_py.sweeps.batch import Job, with_settings
+from omb_py.sweeps.batch import BatchJob, with_settings
 from omb_py.sweeps.files import write_atomically
 from omb_py.sweeps.folder import FAILURES, MISSING, Folder, Software, software_here
 from omb_py.sweeps.forecast import remaining
-from omb_py.sweeps.points import Point, in_order, plan
+from omb_py.sweeps.points import SweepPoint, in_order, plan
 from omb_py.sweeps.reporter import Reporter
 from omb_py.sweeps.runner import Runner, Stop, exit_code
 
@@ -34,7 +34,7 @@ SECRET = ("TOKEN", "SECRET", "PASSW", "KEY", "JWT", "COOKIE", "CREDENTIAL")
 """Words in names of variables whose values are nobody's business."""
 
 
-def run_sweep(job: Job, deadline: float | None, mix: bool = False) -> int:
+def run_sweep(job: BatchJob, deadline: float | None, mix: bool = False) -> int:
     """Measure what is missing of a job's points; the exit code (`runner.exit_code`).
 
     ``deadline`` is in the seconds of `time.monotonic`, ``mix`` lets rows of other software be in
@@ -51,7 +51,7 @@ def run_sweep(job: Job, deadline: float | None, mix: bool = False) -> int:
     there = sum(map(folder.there, plan.points))
     reporter = Reporter(folder.root / "logs" / "sweep.output", sys.stdout, plan.rows, there)
     with Stop(deadline).watching() as stop, reporter:
-        larger, short = list[Point](), ""
+        larger, short = list[SweepPoint](), ""
         if points:
             here = allocation.nodes_here(machine)
             points, larger = allocation.split(points, here)
@@ -84,7 +84,7 @@ def run_sweep(job: Job, deadline: float | None, mix: bool = False) -> int:
         return end(reporter, job, folder, stop, added, larger, short, runner.elsewhere)
 
 
-def orphaned(job: Job, folder: Folder) -> list[str]:
+def orphaned(job: BatchJob, folder: Folder) -> list[str]:
     """Files of points that are in no plan of the sweep, whichever queue it is for."""
     known = list(job.plan.points)
     if job.machine.job.queues and folder.strangers(known):
@@ -94,7 +94,7 @@ def orphaned(job: Job, folder: Folder) -> list[str]:
     return folder.strangers(known)
 
 
-def begin(reporter: Reporter, job: Job, folder: Folder, larger: Sequence[Point]) -> None:
+def begin(reporter: Reporter, job: BatchJob, folder: Folder, larger: Sequence[SweepPoint]) -> None:
     """Say what is about to happen; there are too few nodes for ``larger`` points."""
     points = job.points
     left, backed = remaining(set(points) - set(larger), folder, job.machine)
@@ -110,13 +110,13 @@ def begin(reporter: Reporter, job: Job, folder: Folder, larger: Sequence[Point])
 
 def end(
     reporter: Reporter,
-    job: Job,
+    job: BatchJob,
     folder: Folder,
     stop: Stop,
     added: bool,
-    larger: Sequence[Point],
+    larger: Sequence[SweepPoint],
     short: str,
-    elsewhere: Sequence[Point] = (),
+    elsewhere: Sequence[SweepPoint] = (),
 ) -> int:
     """Say what came of it, and what to do next; the exit code.
 
@@ -166,7 +166,9 @@ def end(
     return code
 
 
-def list_points(reporter: Reporter, folder: Folder, points: Sequence[Point], what: str) -> None:
+def list_points(
+    reporter: Reporter, folder: Folder, points: Sequence[SweepPoint], what: str
+) -> None:
     """Name points, gathered by what they said for themselves."""
     for line in reasons.lines(folder, points, what, reporter.since):
         reporter.say(line)

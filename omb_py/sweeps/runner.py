@@ -31,9 +31,9 @@ from omb_py.core.text.words import count
 from omb_py.sweeps import commands, processes, profiling
 from omb_py.sweeps import folder as outcomes
 from omb_py.sweeps.files import locked, write_atomically, writing
-from omb_py.sweeps.folder import RECORDS, Attempt, Folder, State
+from omb_py.sweeps.folder import RECORDS, Attempt, Folder, PointState
 from omb_py.sweeps.machine import Machine
-from omb_py.sweeps.points import Point
+from omb_py.sweeps.points import SweepPoint
 from omb_py.sweeps.reasons import last_words
 from omb_py.sweeps.reporter import Reporter
 
@@ -119,13 +119,13 @@ class Runner:
     retries: int
     reporter: Reporter
     stop: Stop = field(default_factory=Stop)
-    elsewhere: list[Point] = field(default_factory=list)
+    elsewhere: list[SweepPoint] = field(default_factory=list)
     """Points that another process was measuring."""
     silent: list[str] = field(default_factory=list)
     """Hosts on which the launcher starts no program."""
     asked: list[str] = field(default_factory=list)
 
-    def run(self, points: Sequence[Point]) -> bool:
+    def run(self, points: Sequence[SweepPoint]) -> bool:
         """Measure what is missing; those that failed before come last. Whether any row was added.
 
         Raises `OmbError` when the folder cannot be written, there is no launcher or no MPI
@@ -154,7 +154,7 @@ class Runner:
                     processes.clear(self._mark(scratch.name))
                     clear_scratch(scratch)
 
-    def measure(self, point: Point) -> bool:
+    def measure(self, point: SweepPoint) -> bool:
         """Measure what is missing of a point, retries included. Whether any row was added."""
         with locked(self.folder.lock(point.name)) as ours:
             if not ours:
@@ -176,7 +176,7 @@ class Runner:
                     break
             return len(self.folder.measured(point)) > before
 
-    def _attempt(self, point: Point, missing: tuple[int, ...], retry: bool) -> Attempt:
+    def _attempt(self, point: SweepPoint, missing: tuple[int, ...], retry: bool) -> Attempt:
         self.reporter.started(point, missing, retry)
         began, clock = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), time.monotonic()
         before = len(self.folder.measured(point))
@@ -206,14 +206,14 @@ class Runner:
         lost = left if outcome in (outcomes.SHORT, outcomes.UNSUPPORTED) else ()
         self.folder.note(
             point,
-            State(attempts=(*state.attempts, attempt), given_up=(*state.given_up, *lost)),
+            PointState(attempts=(*state.attempts, attempt), given_up=(*state.given_up, *lost)),
         )
         self.reporter.ended(point, attempt)
         if code == NoLibraryError.exit_code and excuse:
             raise OmbError(f"nothing can be measured here: {excuse}")  # nor any other point
         return attempt
 
-    def needs_silent(self, point: Point) -> bool:
+    def needs_silent(self, point: SweepPoint) -> bool:
         """Whether a point needs more hosts than those that answer."""
         return bool(self.silent) and point.nodes > len(self.asked) - len(self.silent)
 
@@ -246,14 +246,14 @@ class Runner:
                 f"than the other {count(len(names) - len(self.silent), 'node')} are left out"
             )
 
-    def _provable(self, point: Point) -> bool:
+    def _provable(self, point: SweepPoint) -> bool:
         """Whether it is to be counted first that the algorithm named is the one that runs."""
         in_groups = any(one.name in ("split", "congestor") for one in point.settings)
         by_itself = self.launcher in REFUSE_BY_THEMSELVES
         return point.library_algorithm is not None and not in_groups and not by_itself
 
     def _launch(
-        self, point: Point, missing: tuple[int, ...], prove: bool = False
+        self, point: SweepPoint, missing: tuple[int, ...], prove: bool = False
     ) -> tuple[int | None, str | None]:
         """Run the launcher to its end: its exit code, or how we ended it."""
         csv = self.folder.csv(point)
@@ -299,7 +299,7 @@ class Runner:
         clear_scratch(scratch)
         return (None if ended else process.returncode), ended
 
-    def _host_file(self, point: Point) -> Path | None:
+    def _host_file(self, point: SweepPoint) -> Path | None:
         """A file of the nodes that this point runs on, where the launcher has to be told.
 
         Open MPI would reach out for all that are in the machine's file.
@@ -311,7 +311,9 @@ class Runner:
         write_atomically(path, "".join(f"{line}\n" for line in lines))
         return path
 
-    def _wait(self, process: subprocess.Popen[bytes], limit: float, point: Point) -> str | None:
+    def _wait(
+        self, process: subprocess.Popen[bytes], limit: float, point: SweepPoint
+    ) -> str | None:
         """Wait for the launcher's end; what made us end it, if anything."""
         missing, csv = self.folder.missing(point), self.folder.csv(point)
         known = bytes_of(csv)

@@ -9,17 +9,17 @@ from collections.abc import Sequence
 from omb_py.core.errors import OmbError
 from omb_py.core.text.tables import Sheet, on_console
 from omb_py.sweeps import reasons
-from omb_py.sweeps.batch import Job, node_count
+from omb_py.sweeps.batch import BatchJob, node_count
 from omb_py.sweeps.folder import FAILURES, MISSING, Folder
 from omb_py.sweeps.jobs import JobRecord, read_record
-from omb_py.sweeps.points import Point
+from omb_py.sweeps.points import SweepPoint
 from omb_py.sweeps.scheduler import Said, said_of
 
 COMPLETE, INCOMPLETE, UNDER_WAY = 0, 1, 75
 """Exit codes of `omb-py job status`."""
 
 
-def show(job: Job) -> int:
+def show(job: BatchJob) -> int:
     """Print how far the scripts of a sweep's folder are, why points failed, and what to do next.
 
     Of each script its job that waits or runs counts, else its last one. Returns the exit code;
@@ -92,7 +92,7 @@ def described(
     return said.word if said else "no answer" if trouble else "not known", "; ".join(why)
 
 
-def to_go_on(job: Job, left: Sequence[Point], scripts: Sequence[str]) -> str:
+def to_go_on(job: BatchJob, left: Sequence[SweepPoint], scripts: Sequence[str]) -> str:
     """The command that submits what measures these points: the script as it is, if it is one."""
     nodes = {point.nodes for point in left}
     for name in scripts:

@@ -9,7 +9,7 @@ import pytest
 from docs.generate import algorithm_table
 from omb_py.algorithms import MODULES, Algorithm, library
 from omb_py.algorithms.comparison import by_definition, difference
-from omb_py.algorithms.patterns import Shape, messages
+from omb_py.algorithms.patterns import CollectiveShape, messages
 from omb_py.core.errors import UsageError
 from tests import ROOT
 
@@ -24,8 +24,8 @@ EVERY = [
 IDS = [f"{name}-{function}-{algorithm.word}" for name, function, algorithm in EVERY]
 
 
-def shape_of(function: str, ranks: int) -> Shape:
-    return Shape(ranks, 0 if function == "barrier" else 64 * 1024 * 840, 4)
+def shape_of(function: str, ranks: int) -> CollectiveShape:
+    return CollectiveShape(ranks, 0 if function == "barrier" else 64 * 1024 * 840, 4)
 
 
 @pytest.mark.parametrize(("name", "function", "algorithm"), EVERY, ids=IDS)
@@ -73,7 +73,7 @@ def test_rings_and_halving_move_what_the_books_say() -> None:
     """Thakur, Rabenseifner and Gropp: 2 n (p - 1) / p each, in 2 (p - 1) or 2 log p messages."""
     table = library("Open MPI")
     for ranks in (2, 4, 8, 16):
-        shape = Shape(ranks, 4096 * ranks, 4)
+        shape = CollectiveShape(ranks, 4096 * ranks, 4)
         for word, number in (("ring", 2 * (ranks - 1)), ("rabenseifner", 2 * log2(ranks))):
             sent = by_definition(table.algorithm("allreduce", word).rounds, shape)
             for row in sent:
@@ -86,7 +86,7 @@ def test_trees_are_as_deep_as_their_logarithm() -> None:
         for name, word in (("MPICH", "binomial"), ("Open MPI", "binomial")):
             rounds = library(name).algorithm("bcast", word).rounds
             depth = {0: 0}
-            edges = {(s, t) for s, t, _ in messages(rounds, Shape(ranks, 8))}
+            edges = {(s, t) for s, t, _ in messages(rounds, CollectiveShape(ranks, 8))}
             while len(depth) < ranks:
                 depth |= {t: depth[s] + 1 for s, t in edges if s in depth and t not in depth}
             assert max(depth.values()) <= ceil(log2(ranks))
@@ -96,7 +96,7 @@ def test_trees_are_as_deep_as_their_logarithm() -> None:
 
 def test_a_difference_names_the_first_ranks_that_differ() -> None:
     ring = library("MPICH").algorithm("allgather", "ring").rounds
-    shape = Shape(3, 100)
+    shape = CollectiveShape(3, 100)
     sent = [[(count, nbytes) for count, nbytes in row] for row in by_definition(ring, shape)]
     assert difference(ring, shape, sent) is None
     sent[1][0] = (1, 100)
@@ -110,7 +110,7 @@ def test_a_difference_names_the_first_ranks_that_differ() -> None:
 
 def test_a_root_turns_the_pattern() -> None:
     linear = library("Open MPI").algorithm("bcast", "linear").rounds
-    sent = by_definition(linear, Shape(3, 8), root=2)
+    sent = by_definition(linear, CollectiveShape(3, 8), root=2)
     assert [[count for count, _ in row] for row in sent] == [[0, 0, 0], [0, 0, 0], [1, 1, 0]]
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from omb_py.algorithms import Algorithm, library
 from omb_py.algorithms.folding import staying
-from omb_py.algorithms.patterns import Round, Send, Shape, along, pipelined
+from omb_py.algorithms.patterns import CollectiveShape, Round, Send, along, pipelined
 from omb_py.core.dataclass import replace
 from tests.algorithms.test_patterns import EVERY, IDS
 
@@ -129,15 +129,15 @@ def split(rounds: Sequence[Round], function: str, ranks: int) -> tuple[Played, P
     return played(rounds[:number]), played(rounds[number:])
 
 
-def shape_of(function: str, algorithm: Algorithm, ranks: int) -> Shape:
+def shape_of(function: str, algorithm: Algorithm, ranks: int) -> CollectiveShape:
     """A call in segments down or up a tree, or where nothing else can be; otherwise in none."""
     if function == "barrier":
-        return Shape(ranks, 0)
-    short, long = (Shape(ranks, length * ranks, 4) for length in (SHORT, LONG))
+        return CollectiveShape(ranks, 0)
+    short, long = (CollectiveShape(ranks, length * ranks, 4) for length in (SHORT, LONG))
     return long if function in ("bcast", "reduce") or algorithm.refusal(short) else short
 
 
-def keeps_its_promise(function: str, algorithm: Algorithm, shape: Shape) -> bool:
+def keeps_its_promise(function: str, algorithm: Algorithm, shape: CollectiveShape) -> bool:
     """Whether blocks can move as the collective wants, by messages as long as they are."""
     ranks, rounds = shape.ranks, list(algorithm.rounds(shape))
     everyone = range(ranks)
@@ -223,14 +223,16 @@ def test_rounds_in_the_opposite_order_do_not(function: str, word: str) -> None:
 
 
 def test_a_ring_is_one_round_however_many_its_ranks() -> None:
-    (first, second) = library("MPICH").algorithm("allreduce", "ring").rounds(Shape(16384, 1 << 20))
+    (first, second) = (
+        library("MPICH").algorithm("allreduce", "ring").rounds(CollectiveShape(16384, 1 << 20))
+    )
     assert (first.times, second.times) == (16383, 16383)
     assert (first.added, second.added) == (True, False)
 
 
 def test_a_pipeline_is_full_for_a_while() -> None:
     """On 4 ranks, 3 messages are under way at once, of different segments."""
-    rounds = list(pipelined(along, 10)(Shape(4, 100)))
+    rounds = list(pipelined(along, 10)(CollectiveShape(4, 100)))
     assert [(list(one.sends), one.times) for one in rounds] == [
         ([(0, 1, 10)], 1),
         ([(0, 1, 10), (1, 2, 10)], 1),
@@ -242,5 +244,5 @@ def test_a_pipeline_is_full_for_a_while() -> None:
 
 @pytest.mark.parametrize(("word", "sent"), [("linear", [12]), ("pairwise", [4, 4, 4])])
 def test_pairwise_differs_from_linear_in_its_order(word: str, sent: list[int]) -> None:
-    rounds = library("Open MPI").algorithm("alltoall", word).rounds(Shape(4, 8))
+    rounds = library("Open MPI").algorithm("alltoall", word).rounds(CollectiveShape(4, 8))
     assert [len(list(one.sends)) for one in rounds] == sent

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from omb_py.apps.replay import (
     Made,
-    Plan,
     Recorded,
+    ReplayPlan,
     calls_per_second,
     compare,
     disagreement,
@@ -24,7 +24,7 @@ from omb_py.apps.replay import (
 from omb_py.core.errors import UsageError
 from omb_py.results.readers import source_of
 from omb_py.tracing.profile import store
-from omb_py.tracing.profile.mpitrace import Calls, RankFile, parse, read_profile
+from omb_py.tracing.profile.mpitrace import RankFile, TracedCalls, parse, read_profile
 from omb_py.tracing.profile.store import load
 from tests import ROOT
 from tests.helpers.properties import examples
@@ -54,7 +54,7 @@ def test_no_bytes_make_it_raise_but_that_there_is_nothing_to_replay(
 
 ROUTINES = st.sampled_from(["Allreduce", "Bcast", "Send", "Isend", "Sendrecv", "Barrier", "Wait"])
 ANY_CALLS = st.builds(
-    Calls,
+    TracedCalls,
     ROUTINES,
     st.integers(1, 3000),
     st.one_of(st.floats(0, 40), st.floats(0, 1e6)).map(lambda size: round(size, 1)),
@@ -62,7 +62,7 @@ ANY_CALLS = st.builds(
 )
 
 
-def planned(calls: list[Calls], scale: float) -> Plan | None:
+def planned(calls: list[TracedCalls], scale: float) -> ReplayPlan | None:
     try:
         return plan_of(RankFile(sizes=tuple(calls)), scale, ())
     except UsageError:
@@ -72,7 +72,7 @@ def planned(calls: list[Calls], scale: float) -> Plan | None:
 @given(st.lists(ANY_CALLS, max_size=8), st.floats(0, 2))
 @examples(200)
 def test_each_size_is_called_in_its_proportion_and_at_least_once(
-    calls: list[Calls], scale: float
+    calls: list[TracedCalls], scale: float
 ) -> None:
     plan = planned(calls, scale)
     if plan is None:
@@ -88,7 +88,7 @@ def test_each_size_is_called_in_its_proportion_and_at_least_once(
 
 @given(st.lists(ANY_CALLS, max_size=8))
 @examples(100)
-def test_no_two_items_share_a_tally(calls: list[Calls]) -> None:
+def test_no_two_items_share_a_tally(calls: list[TracedCalls]) -> None:
     plan = planned(calls, 1.0)
     keys = [(item.function, item.nbytes) for item in plan.items] if plan else []
     assert len(set(keys)) == len(keys)
@@ -96,7 +96,7 @@ def test_no_two_items_share_a_tally(calls: list[Calls]) -> None:
 
 @given(st.lists(ANY_CALLS, min_size=1, max_size=6))
 @examples(100)
-def test_calls_are_spread_evenly(calls: list[Calls]) -> None:
+def test_calls_are_spread_evenly(calls: list[TracedCalls]) -> None:
     plan = planned(calls, 0.05)
     if plan is None:
         return
@@ -233,7 +233,7 @@ def test_the_check_fails_where_data_arrived_wrong() -> None:
 
 
 def test_of_calls_between_two_ranks_each_side_makes_its_own() -> None:
-    plan = plan_of(RankFile(sizes=(Calls("Isend", 10, 5.0, 1.0),)), 1.0, ())
+    plan = plan_of(RankFile(sizes=(TracedCalls("Isend", 10, 5.0, 1.0),)), 1.0, ())
     sender: dict[tuple[str, float], int] = {("isend", 5): 10, ("waitall", 0): 10}
     receiver: dict[tuple[str, float], int] = {("irecv", 5): 10, ("waitall", 0): 10}
     assert [dict(plan.tallies(rank, 3)) for rank in range(3)] == [sender, receiver, {}]

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from omb_py.algorithms import folding, trees
 from omb_py.algorithms.comparison import difference
 from omb_py.algorithms.patterns import (
+    CollectiveShape,
     Pattern,
-    Shape,
     added,
     along,
     around,
@@ -250,7 +250,7 @@ def test_the_messages_are_those_of_the_definition(name: str, word: str, root: in
                 sent[source][target][0] += 1
                 sent[source][target][1] += nbytes
         known = [[(count, nbytes) for count, nbytes in row] for row in sent]
-        shape = Shape(ranks, elements * INT.itemsize, INT.itemsize)
+        shape = CollectiveShape(ranks, elements * INT.itemsize, INT.itemsize)
         turned = root if name in ROOTED else 0
         try:
             assert difference(DEFINITIONS[name, word], shape, known, turned) is None

@@ -12,9 +12,9 @@ from omb_py.cli import command
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.sweeps import jobs
 from omb_py.sweeps.config import Sweep
-from omb_py.sweeps.folder import FAILED, Attempt, Folder, State
+from omb_py.sweeps.folder import FAILED, Attempt, Folder, PointState
 from omb_py.sweeps.machine import Machine
-from omb_py.sweeps.points import Point, plan
+from omb_py.sweeps.points import SweepPoint, plan
 from omb_py.sweeps.scheduler import Said
 from omb_py.sweeps.schedulers import SCHEDULERS
 from omb_py.sweeps.toml import read
@@ -77,26 +77,26 @@ def recorded(*events: str) -> None:
         file.writelines(f"2026-11-22T20:00:00Z {event}\n" for event in events)
 
 
-def points() -> tuple[Point, ...]:
+def points() -> tuple[SweepPoint, ...]:
     """The points of the sweep."""
     return plan(read(Path("mine.toml"), Sweep), read(Path("here.toml"), Machine)).points
 
 
-def measured(point: Point) -> None:
+def measured(point: SweepPoint) -> None:
     """Let all rows of a point be there."""
     path = Folder(FOLDER).csv(point)
     path.parent.mkdir(exist_ok=True)
     path.write_text("bytes\n" + "".join(f"{size}\n" for size in point.sizes))
 
 
-def failed(point: Point, said: str) -> None:
+def failed(point: SweepPoint, said: str) -> None:
     """Let the last attempt of a point have failed with a message."""
     attempt = Attempt(
         started="2026-11-22T20:30:00Z", seconds=1.0, exit_code=1, outcome=FAILED, rows=0, said=said
     )
     folder = Folder(FOLDER)
     (FOLDER / "state").mkdir(exist_ok=True)
-    folder.note(point, State(attempts=(attempt,)))
+    folder.note(point, PointState(attempts=(attempt,)))
 
 
 def test_each_script_has_a_row_with_its_rows_its_job_and_what_is_said(job: Run) -> None:

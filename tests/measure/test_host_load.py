@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from omb_py.measure import host_load
 from omb_py.measure.host_load import (
     Load,
-    Reading,
+    LoadReading,
     core_mask,
     core_seconds,
     cores_in,
@@ -45,8 +45,8 @@ def later(stat: str, core: int, user: int = 0, interrupts: int = 0, steal: int =
     return "\n".join(lines)
 
 
-def reading(clock: float, stat: str, launcher: float = 0.0) -> Reading:
-    return Reading(clock, core_seconds(stat), own=0.0, launcher=launcher, waited=0.0)
+def reading(clock: float, stat: str, launcher: float = 0.0) -> LoadReading:
+    return LoadReading(clock, core_seconds(stat), own=0.0, launcher=launcher, waited=0.0)
 
 
 def of_ten_seconds(

@@ -6,7 +6,7 @@ import pytest
 
 from omb_py.core.errors import OmbError
 from omb_py.measure import progress
-from omb_py.measure.progress import Calls, Display, Lines, Progress, Step, Tracker
+from omb_py.measure.progress import CallerDisplay, Display, Lines, Progress, Step, Tracker
 
 
 class Shown(Display):
@@ -102,7 +102,7 @@ def test_a_function_that_fails_ends_no_measurement_before_its_end() -> None:
         called.append(one)
         raise KeyError("oops")
 
-    calls = Calls(function)
+    calls = CallerDisplay(function)
     calls.show(reported)
     calls.show(reported)
     assert called == [reported]

@@ -15,7 +15,7 @@ from omb_py.core.errors import UsageError
 from omb_py.core.mpi.recovery import HUNG
 from omb_py.core.options import NODE
 from omb_py.measure.recovery import victims_of_failures
-from omb_py.sweeps.points import Point, has_all_parts
+from omb_py.sweeps.points import SweepPoint, has_all_parts
 
 ONE_NODE = [0, 0, 0, 0]
 TWO_NODES = [0, 0, 2, 2]
@@ -64,8 +64,8 @@ def test_rank_0_is_never_chosen(ranks: int, times: int, replaced: bool) -> None:
     assert all(failed and 0 not in failed for failed in found)
 
 
-def point(benchmark: str, *settings: Any) -> Point:
-    return Point(benchmark, "numpy", "-", 1, 4, (), settings)
+def point(benchmark: str, *settings: Any) -> SweepPoint:
+    return SweepPoint(benchmark, "numpy", "-", 1, 4, (), settings)
 
 
 def rows(run: str, *parts: str) -> list[dict[str, str]]:

@@ -26,7 +26,7 @@ from omb_py.measure.sampling import (
     MIN_SECONDS,
     SETTLING,
     WARMUP_SECONDS,
-    Goal,
+    PrecisionGoal,
     Sampled,
     check_counts,
     is_precise,
@@ -58,7 +58,7 @@ def test_precise_means_half_the_interval(samples: list[float], precision: float)
 def test_a_stretch_keeps_within_the_limits(
     most: int, done: int, elapsed: float, max_time: float | None
 ) -> None:
-    stretch = next_stretch(Goal(most, 0, 0.02, max_time), done, elapsed)
+    stretch = next_stretch(PrecisionGoal(most, 0, 0.02, max_time), done, elapsed)
     assert 0 <= stretch <= max(0, most - done)
     assert done + stretch <= max(GROWTH * done + 1, most)
     if max_time is not None:
@@ -66,14 +66,14 @@ def test_a_stretch_keeps_within_the_limits(
 
 
 def test_without_limits_the_samples_grow_by_half() -> None:
-    assert next_stretch(Goal(10**6, 0, 0.02), 50, 1.0) == 25
-    assert next_stretch(Goal(60, 0, 0.02), 50, 1.0) == 10
-    assert next_stretch(Goal(50, 0, 0.02), 50, 1.0) == 0
+    assert next_stretch(PrecisionGoal(10**6, 0, 0.02), 50, 1.0) == 25
+    assert next_stretch(PrecisionGoal(60, 0, 0.02), 50, 1.0) == 10
+    assert next_stretch(PrecisionGoal(50, 0, 0.02), 50, 1.0) == 0
 
 
 @pytest.mark.parametrize("elapsed", [1.0, 1.5])
 def test_time_that_is_over_ends_it(elapsed: float) -> None:
-    assert next_stretch(Goal(10**6, 0, 0.02, max_time=1.0), 50, elapsed) == 0
+    assert next_stretch(PrecisionGoal(10**6, 0, 0.02, max_time=1.0), 50, elapsed) == 0
 
 
 class CountingLoop(Loop):
@@ -177,7 +177,7 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[int], float]],
     return make
 
 
-def sampled(job: Any, goal: Goal) -> Sampled:
+def sampled(job: Any, goal: PrecisionGoal) -> Sampled:
     """What a goal takes; the lateness that is left last is that of the iterations returned."""
     begin = len(job.lateness)
     found = sample(job, job, job, True, goal)
@@ -190,7 +190,7 @@ def sampled(job: Any, goal: Goal) -> Sampled:
 
 def test_as_many_iterations_as_asked_for_follow_the_warm_up(alone: Callable[..., Any]) -> None:
     job = alone(lambda number: float(number))
-    found = sampled(job, Goal(100, 7))
+    found = sampled(job, PrecisionGoal(100, 7))
     assert (list(found.seconds), found.warmup, found.precise) == ([*range(7, 107)], 7, True)
 
 
@@ -229,14 +229,16 @@ def test_warm_up_that_never_settles_ends_after_its_seconds(alone: Callable[..., 
 
 
 def test_automatic_warm_up_is_told(alone: Callable[..., Any]) -> None:
-    assert sampled(alone(lambda number: 1e-6), Goal(5, None)).warmup == 30
-    assert sampled(alone(lambda number: 1e-3), Goal(5, None, precision=1.0)).warmup == 30 + 5
+    assert sampled(alone(lambda number: 1e-6), PrecisionGoal(5, None)).warmup == 30
+    assert (
+        sampled(alone(lambda number: 1e-3), PrecisionGoal(5, None, precision=1.0)).warmup == 30 + 5
+    )
 
 
 def test_equal_times_are_precise_when_they_took_long_enough(alone: Callable[..., Any]) -> None:
-    found = sampled(alone(lambda number: 1e-3), Goal(10**6, 0, precision=0.02))
+    found = sampled(alone(lambda number: 1e-3), PrecisionGoal(10**6, 0, precision=0.02))
     assert (len(found.seconds), found.warmup, found.precise) == (FIRST_STRETCH, SETTLING, True)
-    found = sampled(alone(lambda number: 1e-6), Goal(10**6, 0, precision=0.02))
+    found = sampled(alone(lambda number: 1e-6), PrecisionGoal(10**6, 0, precision=0.02))
     seconds = 1e-6 * (found.warmup + len(found.seconds))
     assert found.precise
     assert MIN_SECONDS <= seconds < GROWTH * MIN_SECONDS
@@ -245,7 +247,7 @@ def test_equal_times_are_precise_when_they_took_long_enough(alone: Callable[...,
 
 def test_the_most_iterations_end_what_is_never_precise(alone: Callable[..., Any]) -> None:
     job = alone(lambda number: 1e-3 * (1 + number % 7))
-    found = sampled(job, Goal(120, 4, precision=1e-6))
+    found = sampled(job, PrecisionGoal(120, 4, precision=1e-6))
     assert job.runs == [(0, 4), (0, 10 + 50), (60, 10 + 25), (95, 10 + 38), (143, 7 + 7)]
     assert (len(found.seconds), found.warmup, found.precise) == (120, 4 + 3 * 10 + 7, False)
 
@@ -253,7 +255,7 @@ def test_the_most_iterations_end_what_is_never_precise(alone: Callable[..., Any]
 def test_a_time_limit_alone_is_no_precision_that_was_missed(alone: Callable[..., Any]) -> None:
     job = alone(lambda number: 1e-3)
     begin = job.now
-    assert sampled(job, Goal(10**6, 5, max_time=0.5)).precise
+    assert sampled(job, PrecisionGoal(10**6, 5, max_time=0.5)).precise
     assert 0.49 <= job.now - begin <= 0.52
 
 
@@ -262,14 +264,14 @@ def test_a_time_limit_shortens_the_first_stretch_by_what_warm_up_took(
     alone: Callable[..., Any], warmup: int, first: int
 ) -> None:
     job = alone(lambda number: 1.0)
-    sampled(job, Goal(10**6, warmup, max_time=max(20.0, float(warmup))))
+    sampled(job, PrecisionGoal(10**6, warmup, max_time=max(20.0, float(warmup))))
     assert job.runs[1 if warmup else 0] == (0, SETTLING + first)
 
 
 def test_a_stretch_is_an_iteration_at_least(alone: Callable[..., Any]) -> None:
     job = alone(lambda number: 1.0)
-    assert len(sampled(job, Goal(10**6, 5, max_time=0.1)).seconds) == 1
-    assert sampled(alone(lambda number: 1.0), Goal(1, 0, max_time=9.0)).warmup == 1
+    assert len(sampled(job, PrecisionGoal(10**6, 5, max_time=0.1)).seconds) == 1
+    assert sampled(alone(lambda number: 1.0), PrecisionGoal(1, 0, max_time=9.0)).warmup == 1
 
 
 def test_another_rank_does_what_rank_0_says(alone: Callable[..., Any]) -> None:
@@ -283,7 +285,7 @@ def test_another_rank_does_what_rank_0_says(alone: Callable[..., Any]) -> None:
             assert not timed
 
     job = Other(lambda number: 1.0)
-    found = sample(job, job, None, False, Goal(10**6, 5, precision=0.5, max_time=9.0))  # type: ignore[arg-type]
+    found = sample(job, job, None, False, PrecisionGoal(10**6, 5, precision=0.5, max_time=9.0))  # type: ignore[arg-type]
     assert job.runs == [(0, 5), (0, 7 + 7), (14, 10 + 11)]
     assert (len(found.seconds), found.warmup) == (18, 5 + 17)
 
@@ -301,9 +303,9 @@ def test_progress_is_told_of_each_stretch(alone: Callable[..., Any]) -> None:
     told: list[tuple[int, int]] = []
     job = alone(lambda number: 1e-3 * (1 + number % 7))
     report = lambda *done: told.append(done)  # noqa: E731
-    sample(job, job, None, True, Goal(60, 3, precision=1e-6), report)
+    sample(job, job, None, True, PrecisionGoal(60, 3, precision=1e-6), report)
     assert {total for _, total in told} == {3, 10 + 50, 10 + 10}
     assert told.count((60, 60)) == 1
     told.clear()
-    sample(job, job, None, True, Goal(20, 3), report)
+    sample(job, job, None, True, PrecisionGoal(20, 3), report)
     assert told[-1] == (23, 23)

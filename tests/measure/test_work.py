@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from omb_py.core.memory import Local
 from omb_py.measure import work
-from omb_py.measure.work import Calibrated, Laps, NumpyWorker, Worker
+from omb_py.measure.work import CalibratedWorker, Laps, NumpyWorker, Worker
 
 
-class FakeWorker(Calibrated):
+class FakeWorker(CalibratedWorker):
     """Computes on a clock that goes as fast as it is told: nanoseconds of a call and of each time.
 
     Every other trial is disturbed.

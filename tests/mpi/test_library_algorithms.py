@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from omb_py.algorithms import DEFAULT, Algorithm, Library, library
+from omb_py.algorithms import DEFAULT, Algorithm, AlgorithmLibrary, library
 from omb_py.algorithms.comparison import Sent, difference
-from omb_py.algorithms.patterns import Pattern, Round, Shape, messages
+from omb_py.algorithms.patterns import CollectiveShape, Pattern, Round, messages
 from omb_py.simulation.collectives import of_library
 from omb_py.simulation.program import Send
 from tests.conftest import Finished, rows_of, run
@@ -111,7 +111,7 @@ def sent_of(call: dict[str, Any]) -> Sent:
 def simulated(algorithm: Algorithm) -> Pattern:
     """The messages of an algorithm's program, and those of ranks to themselves, which it lacks."""
 
-    def rounds(shape: Shape) -> Iterator[Round]:
+    def rounds(shape: CollectiveShape) -> Iterator[Round]:
         program = of_library(algorithm, shape)
         for rank in range(shape.ranks):
             sends = (one for one in program.operations(rank) if isinstance(one, Send))
@@ -121,14 +121,16 @@ def simulated(algorithm: Algorithm) -> Pattern:
     return rounds
 
 
-def differences(found: Library, calls: list[dict[str, Any]], in_place: bool = False) -> list[str]:
+def differences(
+    found: AlgorithmLibrary, calls: list[dict[str, Any]], in_place: bool = False
+) -> list[str]:
     """What is wrong with calls that were made, in words; checks that some were compared."""
     wrong, compared = [], set()
     for call in calls:
         if call["word"] == DEFAULT or call.get("refused"):
             continue
         algorithm = found.algorithm(call["function"], call["word"])
-        shape = Shape(call["ranks"], call["bytes"], call["itemsize"], in_place)
+        shape = CollectiveShape(call["ranks"], call["bytes"], call["itemsize"], in_place)
         where = f"{call['function']} {call['word']} {call['ranks']} ranks {call['bytes']} bytes"
         for pattern in (algorithm.rounds, simulated(algorithm)):
             try:
@@ -178,14 +180,14 @@ def test_open_mpi_allgatherv_which_can_only_be_chosen_before_the_start(
         pytest.skip("MPICH's is among all others")
     found = library(vendor)
     for algorithm in found.table["allgatherv"]:
-        if algorithm.refusal(Shape(ranks, 64)):
+        if algorithm.refusal(CollectiveShape(ranks, 64)):
             continue
         chosen = {"OMPI_MCA_coll_tuned_allgatherv_algorithm": algorithm.value}
         calls = traffic(ranks, "allgatherv", sizes=(8, 1000, 65536), **chosen)
         made = [call for call in calls if call["word"] == algorithm.word]
         assert len(made) == 3
         for call in made:
-            shape = Shape(ranks, call["bytes"])
+            shape = CollectiveShape(ranks, call["bytes"])
             assert difference(algorithm.rounds, shape, sent_of(call)) is None, algorithm.word
 
 
@@ -198,7 +200,7 @@ def test_a_pattern_tells_algorithms_apart(
     for call in traffic(6):
         if call["bytes"] not in (0, 65536) or call["word"] == DEFAULT or call.get("refused"):
             continue
-        shape = Shape(6, call["bytes"], call["itemsize"])
+        shape = CollectiveShape(6, call["bytes"], call["itemsize"])
         for other in found.table[call["function"]]:
             alike = other.word == call["word"] or {other.word, call["word"]} <= same
             if alike or other.refusal(shape):
@@ -223,7 +225,7 @@ def test_ranks_send_in_the_order_of_rounds(
         if call["word"] == DEFAULT or call.get("refused") or 0 < call["bytes"] < 1000:
             continue
         algorithm = library(vendor).algorithm(call["function"], call["word"])
-        shape = Shape(ranks, call["bytes"], call["itemsize"])
+        shape = CollectiveShape(ranks, call["bytes"], call["itemsize"])
         try:
             rounds = [list(one.sends) for one in algorithm.rounds(shape) for _ in range(one.times)]
         except NotImplementedError:
@@ -256,8 +258,8 @@ def test_open_mpi_ignores_its_number_without_dynamic_rules(
     ignored = of_library(OMPI_MCA_coll_tuned_use_dynamic_rules="0", **number)
     obeyed = of_library(**number)
     assert ignored == own
-    assert difference(ring, Shape(5, 1000, 4), ignored) is not None
-    assert difference(ring, Shape(5, 1000, 4), obeyed) is None
+    assert difference(ring, CollectiveShape(5, 1000, 4), ignored) is not None
+    assert difference(ring, CollectiveShape(5, 1000, 4), obeyed) is None
 
 
 def test_mpich_obeys_only_with_its_device_out_of_the_way(

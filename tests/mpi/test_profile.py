@@ -15,7 +15,7 @@ import pytest
 
 from omb_py.core.errors import UsageError
 from omb_py.tracing import records
-from omb_py.tracing.records.layout import SUFFIX, Kind
+from omb_py.tracing.records.layout import SUFFIX, EventKind
 from tests.conftest import MPIEXEC, OMB_PY, Finished, own_temporary_folder, run
 from tests.mpi.vendor import VENDOR
 
@@ -38,7 +38,7 @@ def profiled(tmp_path: Path) -> Profiled:
     return start
 
 
-def calls(record: records.Record) -> dict[tuple[str, str], tuple[int, int]]:
+def calls(record: records.RankRecord) -> dict[tuple[str, str], tuple[int, int]]:
     """Calls and bytes by routine and the label of the communicator."""
     found: dict[tuple[str, str], tuple[int, int]] = {}
     for cell in record.cells:
@@ -137,7 +137,7 @@ def test_messages_have_the_same_number_on_both_sides(profiled: Profiled, tmp_pat
     assert profiled(2, "--timeline", "out.json", OBSERVED, "file").code == 0
     zero, one = records.read_folder(tmp_path / "omb-profile")
 
-    def messages(record: records.Record, received: bool) -> Counter[tuple[object, ...]]:
+    def messages(record: records.RankRecord, received: bool) -> Counter[tuple[object, ...]]:
         found: Counter[tuple[object, ...]] = Counter()
         for event in record.events:
             name, kind = record.name(int(event["name"])), event["kind"]
@@ -146,12 +146,12 @@ def test_messages_have_the_same_number_on_both_sides(profiled: Profiled, tmp_pat
                 continue
             both = "endrecv" in name
             if received:
-                counts = kind == Kind.ARRIVED if both else not sends
+                counts = kind == EventKind.ARRIVED if both else not sends
             else:
                 counts = (
-                    kind == Kind.CALL
+                    kind == EventKind.CALL
                     if both
-                    else sends and not (kind == Kind.CALL and event["request"])
+                    else sends and not (kind == EventKind.CALL and event["request"])
                 )
             if counts:
                 found[int(event["tag"]), int(event["sequence"])] += 1
@@ -445,9 +445,9 @@ def test_a_receive_that_was_cancelled_was_no_message(profiled: Profiled, tmp_pat
     done = profiled(1, "--timeline", "out.json", program)
     assert done.code == 0, done.err
     (record,) = records.read_folder(tmp_path / "omb-profile")
-    events = [(Kind(e["kind"]), int(e["sequence"])) for e in record.events if e["peer"] == 0]
-    assert [number for kind, number in events if kind is Kind.ARRIVED] == [1, 2, 3]
-    assert [number for kind, number in events if kind is Kind.DONE] == [0, 0]
+    events = [(EventKind(e["kind"]), int(e["sequence"])) for e in record.events if e["peer"] == 0]
+    assert [number for kind, number in events if kind is EventKind.ARRIVED] == [1, 2, 3]
+    assert [number for kind, number in events if kind is EventKind.DONE] == [0, 0]
 
 
 @pytest.mark.skipif(VENDOR == "MPICH", reason="MPICH 5.0.2 fills in a wrong status here")
@@ -463,7 +463,7 @@ def test_the_second_half_of_a_request_may_come_from_anybody(
     done = profiled(2, "--timeline", "out.json", program)
     assert done.code == 0, done.err
     for record in records.read_folder(tmp_path / "omb-profile"):
-        halves = record.events[record.events["kind"] == Kind.DONE]
+        halves = record.events[record.events["kind"] == EventKind.DONE]
         assert [list(half) for half in halves[["peer", "tag", "sequence"]]] == [
             [1 - record.rank, 3, 1]
         ] * 2

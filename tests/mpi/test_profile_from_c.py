@@ -15,7 +15,7 @@ import pytest
 
 from omb_py.tracing import records
 from omb_py.tracing.recorder import compilation, library
-from omb_py.tracing.records import Kind, Record
+from omb_py.tracing.records import EventKind, RankRecord
 from omb_py.tracing.records.layout import BETWEEN, WORLD
 from omb_py.tracing.records.routines import Role, role
 from tests.conftest import BIN, OMB_PY, Finished, run
@@ -43,7 +43,7 @@ int below(double *value) {
 }
 """
 
-Profiled = Callable[..., tuple[Finished, list[Record]]]
+Profiled = Callable[..., tuple[Finished, list[RankRecord]]]
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ def profiled(mpi: str, tmp_path: Path, cache: str) -> Profiled:
 
     def start(
         ranks: int, program: str, *options: str, **environment: str
-    ) -> tuple[Finished, list[Record]]:
+    ) -> tuple[Finished, list[RankRecord]]:
         (tmp_path / "program.py").write_text(program)
         launch = [mpi, "-n", str(ranks), OMB_PY, "profile"]
         command = [
@@ -78,7 +78,7 @@ def profiled(mpi: str, tmp_path: Path, cache: str) -> Profiled:
     return start
 
 
-def calls_of(record: Record) -> dict[str, list[int]]:
+def calls_of(record: RankRecord) -> dict[str, list[int]]:
     """Calls and bytes of each routine."""
     found: dict[str, list[int]] = {}
     for cell in record.cells:
@@ -128,7 +128,7 @@ eval("comm.Barrier()")
 """
 
 
-def sites_of(record: Record) -> dict[tuple[str, str], int]:
+def sites_of(record: RankRecord) -> dict[tuple[str, str], int]:
     """Calls by routine and what follows the name of the program's file in a line of it."""
     found: Counter[tuple[str, str]] = Counter()
     for cell in record.cells:
@@ -169,14 +169,14 @@ def test_the_messages_of_a_timeline_match_on_both_sides(profiled: Profiled) -> N
         for event in record.events:
             if not event["sequence"] or event["communicator"] not in communicators:
                 continue
-            name, kind = record.name(event["name"]), Kind(event["kind"])
+            name, kind = record.name(event["name"]), EventKind(event["kind"])
             peer, rest = int(event["peer"]), (int(event["tag"]), int(event["sequence"]))
             key = communicators[event["communicator"]].key
             what = role(name)
-            if what is Role.RECEIVE or kind is Kind.ARRIVED:
+            if what is Role.RECEIVE or kind is EventKind.ARRIVED:
                 received[(key, peer, record.rank, *rest)] += 1
             elif what in (Role.SEND, Role.SENDRECV) and (
-                kind is Kind.CALL or name == "MPI_Send_init"
+                kind is EventKind.CALL or name == "MPI_Send_init"
             ):
                 sent[(key, record.rank, peer, *rest)] += 1
     assert sent == received
@@ -192,9 +192,9 @@ def test_non_blocking_operations_are_seen_to_end(profiled: Profiled) -> None:
         done: Counter[int] = Counter()
         for event in record.events:
             assert event["began"] <= event["ended"]
-            if event["kind"] == Kind.CALL and event["request"]:
+            if event["kind"] == EventKind.CALL and event["request"]:
                 begun[int(event["request"])] += 1
-            if event["kind"] == Kind.DONE:
+            if event["kind"] == EventKind.DONE:
                 done[int(event["request"])] += 1
         assert begun
         assert set(begun) <= set(done)
@@ -204,12 +204,12 @@ def test_non_blocking_operations_are_seen_to_end(profiled: Profiled) -> None:
 def test_collective_calls_have_the_same_numbers_on_all_ranks(profiled: Profiled) -> None:
     _, found = profiled(2, PROGRAM.read_text(), "--timeline", "timeline.json")
 
-    def numbered(record: Record) -> list[tuple[str, str, int]]:
+    def numbered(record: RankRecord) -> list[tuple[str, str, int]]:
         communicators = record.communicators
         return [
             (record.name(e["name"]), communicators[e["communicator"]].key, int(e["sequence"]))
             for e in record.events
-            if e["kind"] == Kind.CALL
+            if e["kind"] == EventKind.CALL
             and role(record.name(e["name"])) is Role.COLLECTIVE
             and communicators[e["communicator"]].size == 2
         ]
@@ -318,7 +318,7 @@ def test_threads_lose_no_call(profiled: Profiled) -> None:
         "MPI_Recv": [8000, 64000],
         "MPI_Wait": [8000, 0],
     }
-    done = record.events[record.events["kind"] == Kind.DONE]
+    done = record.events[record.events["kind"] == EventKind.DONE]
     assert len(done) == 8000
     for tag in range(4):
         assert sorted(done["sequence"][done["tag"] == tag]) == list(range(1, 2001))
@@ -342,10 +342,10 @@ def test_a_receive_that_was_cancelled_was_no_message(profiled: Profiled) -> None
         "timeline.json",
     )
     assert job.code == 0, job.err
-    events = [(Kind(e["kind"]), int(e["sequence"])) for e in record.events if e["peer"] == 0]
-    halves = [sequence for kind, sequence in events if kind is Kind.ARRIVED]
+    events = [(EventKind(e["kind"]), int(e["sequence"])) for e in record.events if e["peer"] == 0]
+    halves = [sequence for kind, sequence in events if kind is EventKind.ARRIVED]
     assert halves == [1, 2, 3]
-    assert [sequence for kind, sequence in events if kind is Kind.DONE] == [0, 0]
+    assert [sequence for kind, sequence in events if kind is EventKind.DONE] == [0, 0]
 
 
 def test_the_program_says_what_is_recorded(profiled: Profiled) -> None:
@@ -418,7 +418,10 @@ def test_an_events_ring_keeps_the_last_ones(profiled: Profiled) -> None:
     assert record.lost_events == 92
     assert list(record.events["sequence"]) == [*range(93, 102), 0]
     assert record.name(record.events[-1]["name"]) == "last"
-    assert (record.events["began"][-1], Kind.SPAN) <= (record.events["began"][-2], Kind.SPAN)
+    assert (record.events["began"][-1], EventKind.SPAN) <= (
+        record.events["began"][-2],
+        EventKind.SPAN,
+    )
 
 
 def test_a_killed_rank_leaves_its_calls_to_the_last(profiled: Profiled) -> None:

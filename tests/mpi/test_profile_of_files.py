@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 from omb_py.tracing import records
-from omb_py.tracing.records import Kind
+from omb_py.tracing.records import EventKind
 from omb_py.tracing.records.routines import Role, role
 from tests.conftest import OMB_PY, run
 
@@ -30,6 +30,6 @@ def test_every_call_of_a_file_is_counted_with_its_bytes(mpi: str, tmp_path: Path
         assert found == expected
         begun = {name: calls for name, calls in expected.items() if name.startswith(BEGINS)}
         done = Counter(
-            record.name(event["name"]) for event in record.events if event["kind"] == Kind.DONE
+            record.name(event["name"]) for event in record.events if event["kind"] == EventKind.DONE
         )
         assert done == {name: calls for name, (calls, _) in begun.items()}

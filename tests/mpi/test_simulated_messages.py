@@ -14,8 +14,8 @@ from omb_py.benchmarks import find_benchmark
 from omb_py.simulation import collectives
 from omb_py.simulation.program import Program, Receive, Send
 from omb_py.simulation.stand_ins import BUFFER, RESOURCES
-from omb_py.tracing.records.layout import Kind
-from omb_py.tracing.records.reading import Record, read_folder
+from omb_py.tracing.records.layout import EventKind
+from omb_py.tracing.records.reading import RankRecord, read_folder
 from omb_py.tracing.records.routines import Role, role
 from tests.conftest import OMB_PY, run
 from tests.layers import MANY_RANKS
@@ -50,22 +50,22 @@ def simulated(program: Program) -> list[Messages]:
     ]
 
 
-def recorded(record: Record) -> dict[str, Messages]:
+def recorded(record: RankRecord) -> dict[str, Messages]:
     """The messages of a rank in each phase. Of a call that does both, the arrival is first."""
     found: dict[str, Messages] = {}
     messages: Messages = []
     for event in record.events:
-        kind, name = Kind(event["kind"]), record.name(event["name"])
+        kind, name = EventKind(event["kind"]), record.name(event["name"])
         peer, nbytes = int(event["peer"]), int(event["nbytes"])
-        if kind is Kind.SPAN:
+        if kind is EventKind.SPAN:
             found[name], messages = messages, []
         elif peer == record.rank:
             continue
-        elif kind is Kind.ARRIVED:
+        elif kind is EventKind.ARRIVED:
             messages.insert(len(messages) - 1, ("from", peer, nbytes))
-        elif kind is Kind.CALL and role(name) in (Role.SEND, Role.SENDRECV):
+        elif kind is EventKind.CALL and role(name) in (Role.SEND, Role.SENDRECV):
             messages.append(("to", peer, nbytes))
-        elif kind is Kind.CALL and role(name) is Role.RECEIVE:
+        elif kind is EventKind.CALL and role(name) is Role.RECEIVE:
             messages.append(("from", peer, nbytes))
     return found
 

@@ -10,7 +10,7 @@ import pytest
 
 from omb_py.algorithms import Algorithm, library
 from omb_py.algorithms.comparison import Sent, difference
-from omb_py.algorithms.patterns import Pattern, Round, Shape
+from omb_py.algorithms.patterns import CollectiveShape, Pattern, Round
 from omb_py.benchmarks import Case, find_benchmark
 from omb_py.benchmarks.algorithms import TABLE
 from omb_py.core.dataclass import replace
@@ -97,7 +97,7 @@ def counted(program: Program) -> Sent:
 def to_others(pattern: Pattern) -> Pattern:
     """A pattern without the messages of ranks to themselves."""
 
-    def rounds(shape: Shape) -> Iterator[Round]:
+    def rounds(shape: CollectiveShape) -> Iterator[Round]:
         for one in pattern(shape):
             yield replace(one, sends=[send for send in one.sends if send[0] != send[1]])
 
@@ -110,7 +110,7 @@ def test_every_message_of_a_library_has_both_sides(
 ) -> None:
     for ranks in (2, 3, 4, 6, 8):
         size = 0 if function == "barrier" else 128 * 1024 * ranks
-        shape = Shape(ranks, size, 4)
+        shape = CollectiveShape(ranks, size, 4)
         if algorithm.refusal(shape):
             continue
         try:
@@ -131,7 +131,7 @@ ORDERED = [
 def test_ours_send_in_the_order_of_the_definition(name: str, word: str, root: int) -> None:
     """Steps that were checked with data, beside rounds: rank by rank, message by message."""
     for ranks in range(3, 10):
-        shape = Shape(ranks, SEGMENT * ranks * 2, INT.itemsize)
+        shape = CollectiveShape(ranks, SEGMENT * ranks * 2, INT.itemsize)
         options = Options(algorithm=word, segment=SEGMENT, root=root)
         ours = made(name, ranks, shape.nbytes, options)
         definition = Algorithm(word, "", DEFINITIONS[name, word])
@@ -152,7 +152,7 @@ def test_all_ours_are_programs(name: str) -> None:
 
 
 def test_a_rank_waits_where_its_algorithm_does() -> None:
-    shape = Shape(4, 400, 4)
+    shape = CollectiveShape(4, 400, 4)
     program = collectives.of_library(library("MPICH").algorithm("allreduce", "ring"), shape)
     transfer: list[Operation] = [Receive(0, 0), Send(2, 100.0, 1), Wait((0, 1))]
     assert list(program.operations(1)) == [*[*transfer, Add(100.0)] * 3, *transfer * 3]
@@ -164,7 +164,7 @@ def test_a_rank_waits_where_its_algorithm_does() -> None:
 
 
 def test_sends_of_a_pipeline_overlap_until_the_end() -> None:
-    shape = Shape(4, 24 << 10)
+    shape = CollectiveShape(4, 24 << 10)
     algorithm = library("MPICH").algorithm("bcast", "pipelined_binary")
     piece = 8.0 * 1024
     assert list(collectives.of_library(algorithm, shape).operations(1)) == [
@@ -176,7 +176,7 @@ def test_sends_of_a_pipeline_overlap_until_the_end() -> None:
 
 
 def test_a_program_runs_again() -> None:
-    shape = Shape(3, 300, 4)
+    shape = CollectiveShape(3, 300, 4)
     program = collectives.of_library(library("MPICH").algorithm("allreduce", "ring"), shape)
     first = [list(program.operations(rank)) for rank in range(3)]
     assert [list(program.operations(rank)) for rank in range(3)] == first
@@ -184,14 +184,17 @@ def test_a_program_runs_again() -> None:
 
 class TestManyRanks:
     def test_repeated_rounds_are_a_number_and_can_be_fewer(self) -> None:
-        algorithm, shape = library("MPICH").algorithm("allreduce", "ring"), Shape(16384, 1 << 20)
+        algorithm, shape = (
+            library("MPICH").algorithm("allreduce", "ring"),
+            CollectiveShape(16384, 1 << 20),
+        )
         assert collectives.repetitions(algorithm, shape) == [16383, 16383]
         program = collectives.of_library(algorithm, shape, limits={16383: 2})
         assert len(list(program.operations(9000))) == 2 * 4 + 2 * 3
 
     def test_a_round_is_divided_when_a_rank_gets_there(self) -> None:
         algorithm = library("MPICH").algorithm("alltoall", "pairwise")
-        program = collectives.of_library(algorithm, Shape(16384, 8))
+        program = collectives.of_library(algorithm, CollectiveShape(16384, 8))
         assert len(list(islice(program.operations(5), 6))) == 6
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from omb_py.core.errors import OmbError
-from omb_py.simulation.engine import BANDWIDTH, CONTENTION, LATENCY, Outcome, Run
+from omb_py.simulation.engine import BANDWIDTH, CONTENTION, LATENCY, Run, SimulatedOutcome
 from omb_py.simulation.network import Network, Path, Protocol
 from omb_py.simulation.program import (
     Add,
@@ -20,7 +20,7 @@ from omb_py.simulation.program import (
     Send,
     Wait,
 )
-from omb_py.simulation.workers import Job, run_jobs
+from omb_py.simulation.workers import SimulationJob, run_jobs
 
 pytestmark = pytest.mark.usefixtures("simgrid")
 
@@ -36,7 +36,7 @@ NETWORK = Network(
 """Messages of up to 1000 bytes are sent eagerly. A byte takes 0.01 us between nodes."""
 
 
-def task(operations: Operations, ranks: int, run: Run) -> Outcome:
+def task(operations: Operations, ranks: int, run: Run) -> SimulatedOutcome:
     return run(Program(ranks, operations))
 
 
@@ -44,19 +44,19 @@ def outcomes(
     *programs: Operations,
     nodes: tuple[int, ...] = (0, 1),
     network: Network = NETWORK,
-) -> list[Outcome]:
+) -> list[SimulatedOutcome]:
     """What comes of programs, one after the other in one process."""
     tasks = tuple(partial(task, one, len(nodes)) for one in programs)
-    found: dict[int, Outcome] = {}
+    found: dict[int, SimulatedOutcome] = {}
 
     def done(job: int, place: int, outcome: Any) -> None:
         found[place] = outcome
 
-    run_jobs([Job(0, network, nodes, tasks)], 1, done)
+    run_jobs([SimulationJob(0, network, nodes, tasks)], 1, done)
     return [found[place] for place in range(len(programs))]
 
 
-def microseconds(outcome: Outcome) -> list[float]:
+def microseconds(outcome: SimulatedOutcome) -> list[float]:
     return [end * 1e6 for end in outcome.ends]
 
 

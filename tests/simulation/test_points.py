@@ -10,36 +10,36 @@ import pytest
 from omb_py.core.dataclass import replace
 from omb_py.core.options import Options
 from omb_py.simulation import points
-from omb_py.simulation.engine import Outcome, Run
+from omb_py.simulation.engine import Run, SimulatedOutcome
 from omb_py.simulation.network import ROUND_FIGURES
-from omb_py.simulation.points import Point
-from omb_py.simulation.workers import Job, run_jobs
+from omb_py.simulation.points import SimulatedPoint
+from omb_py.simulation.workers import SimulationJob, run_jobs
 
 RANKS = 40
 OPTIONS = Options(binding="simulated")
 
 
-def whole(point: Point, nodes: tuple[int, ...], run: Run) -> Outcome:
+def whole(point: SimulatedPoint, nodes: tuple[int, ...], run: Run) -> SimulatedOutcome:
     """The simulation without any extension."""
     return run(point.iterations({}, nodes))
 
 
-def simulated(*points: Point, full: bool = False) -> list[Outcome]:
+def simulated(*points: SimulatedPoint, full: bool = False) -> list[SimulatedOutcome]:
     nodes = tuple(range(points[0].ranks))
     tasks = tuple(
         partial(whole, point, nodes) if full else partial(point.simulate, nodes) for point in points
     )
-    found: dict[int, Outcome] = {}
+    found: dict[int, SimulatedOutcome] = {}
 
     def done(job: int, place: int, outcome: Any) -> None:
         found[place] = outcome
 
-    run_jobs([Job(0, ROUND_FIGURES, nodes, tasks)], 1, done)
+    run_jobs([SimulationJob(0, ROUND_FIGURES, nodes, tasks)], 1, done)
     return [found[place] for place in range(len(points))]
 
 
-def by_library(name: str, word: str, size: int, library: str = "MPICH") -> Point:
-    return Point(name, replace(OPTIONS, library_algorithm=word), library, RANKS, size)
+def by_library(name: str, word: str, size: int, library: str = "MPICH") -> SimulatedPoint:
+    return SimulatedPoint(name, replace(OPTIONS, library_algorithm=word), library, RANKS, size)
 
 
 @pytest.mark.usefixtures("simgrid")
@@ -57,21 +57,25 @@ class TestOnSimGrid:
             assert short.messages == pytest.approx(long.messages, rel=0.02)
 
     def test_own_algorithms_take_as_long_as_the_same_ones_of_a_library(self) -> None:
-        own = Point("allreduce", replace(OPTIONS, algorithm="recursive_doubling"), "", RANKS, 4096)
+        own = SimulatedPoint(
+            "allreduce", replace(OPTIONS, algorithm="recursive_doubling"), "", RANKS, 4096
+        )
         (first, second) = simulated(own, by_library("allreduce", "recursive_doubling", 4096))
         assert sum(first.ends) == pytest.approx(sum(second.ends), rel=0.02)
 
     def test_a_common_start_leaves_out_how_ranks_leave_a_barrier(self) -> None:
         point = by_library("bcast", "binomial", 8)
         at_once = replace(point.options, sync="clock")
-        after_barrier, together = simulated(point, Point("bcast", at_once, "MPICH", RANKS, 8))
+        after_barrier, together = simulated(
+            point, SimulatedPoint("bcast", at_once, "MPICH", RANKS, 8)
+        )
         assert max(together.ends) == pytest.approx(6 * (1.5 + 2 * 0.2) * 1e-6, rel=0.3)
         assert after_barrier.messages == together.messages == RANKS - 1
 
     def test_rows_have_the_benchmarks_definitions(self) -> None:
         """Half a round trip: 2 overheads, the latency and the bytes; a window's bandwidth."""
-        latency = Point("latency", OPTIONS, "MPICH", 2, 1000)
-        bandwidth = Point("bw", OPTIONS, "MPICH", 2, 1 << 20)
+        latency = SimulatedPoint("latency", OPTIONS, "MPICH", 2, 1000)
+        bandwidth = SimulatedPoint("bw", OPTIONS, "MPICH", 2, 1 << 20)
         found = [
             point.row(outcome, "run")
             for point, outcome in zip(
@@ -89,21 +93,23 @@ class TestOnSimGrid:
 @pytest.mark.parametrize(
     ("point", "sentence"),
     [
-        (Point("latency", OPTIONS, "MPICH", 4, 8), "needs exactly 2 ranks"),
-        (Point("allreduce", OPTIONS, "MPICH", 4, 8), "nobody knows which algorithm"),
-        (Point("put_latency", OPTIONS, "MPICH", 2, 8), "is not simulated"),
-        (Point("init", OPTIONS, "MPICH", 2, 0), "sends no messages that can be simulated"),
+        (SimulatedPoint("latency", OPTIONS, "MPICH", 4, 8), "needs exactly 2 ranks"),
+        (SimulatedPoint("allreduce", OPTIONS, "MPICH", 4, 8), "nobody knows which algorithm"),
+        (SimulatedPoint("put_latency", OPTIONS, "MPICH", 2, 8), "is not simulated"),
+        (SimulatedPoint("init", OPTIONS, "MPICH", 2, 0), "sends no messages that can be simulated"),
         (
-            Point("iallreduce", replace(OPTIONS, library_algorithm="ring"), "MPICH", 4, 8),
+            SimulatedPoint("iallreduce", replace(OPTIONS, library_algorithm="ring"), "MPICH", 4, 8),
             "MPI_Iallreduce is not simulated",
         ),
         (
-            Point("allgather", replace(OPTIONS, library_algorithm="ring"), "MPICH", 4, 1 << 29),
+            SimulatedPoint(
+                "allgather", replace(OPTIONS, library_algorithm="ring"), "MPICH", 4, 1 << 29
+            ),
             "more than the memory limit",
         ),
         (by_library("bcast", "scatter_allgather", 8), "nothing to compare with on 40 ranks"),
         (by_library("allreduce", "ring", 8, "Open MPI"), "fewer elements than ranks"),
     ],
 )
-def test_what_cannot_be_simulated_says_why(point: Point, sentence: str) -> None:
+def test_what_cannot_be_simulated_says_why(point: SimulatedPoint, sentence: str) -> None:
     assert sentence in (point.refusal or "")

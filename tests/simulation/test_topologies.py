@@ -11,10 +11,10 @@ import pytest
 
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.simulation import network, topologies
-from omb_py.simulation.engine import Outcome, Run
+from omb_py.simulation.engine import Run, SimulatedOutcome
 from omb_py.simulation.network import Network, Path
 from omb_py.simulation.program import Operation, Program, Receive, Send
-from omb_py.simulation.workers import Job, run_jobs
+from omb_py.simulation.workers import SimulationJob, run_jobs
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_a_cluster_without_hosts_is_refused(tmp_path: FilePath) -> None:
         topologies.parse(f"platform:{path}")
 
 
-def lone(source: int, target: int, ranks: int, run: Run) -> Outcome:
+def lone(source: int, target: int, ranks: int, run: Run) -> SimulatedOutcome:
     """A message of 10,000 bytes."""
 
     def operations(rank: int) -> Iterator[Operation]:
@@ -83,10 +83,10 @@ def times(text: str, nodes: int, *targets: int, **changes: Any) -> list[float]:
     tasks = tuple(partial(lone, 0, target, nodes) for target in targets)
     found: dict[int, float] = {}
 
-    def done(job: int, place: int, outcome: Outcome) -> None:
+    def done(job: int, place: int, outcome: SimulatedOutcome) -> None:
         found[place] = max(outcome.ends) * 1e6
 
-    run_jobs([Job(0, network, tuple(range(nodes)), tasks)], 1, done)
+    run_jobs([SimulationJob(0, network, tuple(range(nodes)), tasks)], 1, done)
     return [found[place] for place in range(len(targets))]
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from omb_py.sweeps import batch, catalog, points
-from omb_py.sweeps.batch import Job
+from omb_py.sweeps.batch import BatchJob
 from omb_py.sweeps.config import Sweep
 from omb_py.sweeps.machine import Machine
 from omb_py.sweeps.toml import read
@@ -56,20 +56,22 @@ def shipped_names(kind: str) -> list[str]:
     return sorted(path.stem for path in (catalog.folder() / kind).glob("*.toml"))
 
 
-def described(plan: Sweep, where: Machine, **values: Any) -> Job:
+def described(plan: Sweep, where: Machine, **values: Any) -> BatchJob:
     """A sweep on a machine, to be divided into jobs."""
     batch.check(where)
     words = {"sweep_word": plan.name, "machine_word": where.name} | values
-    return Job(sweep=plan, machine=where, plan=points.plan(plan, where), **words)
+    return BatchJob(sweep=plan, machine=where, plan=points.plan(plan, where), **words)
 
 
-def shipped_job(sweep_name: str, machine_name: str) -> Job:
+def shipped_job(sweep_name: str, machine_name: str) -> BatchJob:
     """A shipped sweep on a shipped machine."""
     plan = read(catalog.find("sweeps", sweep_name), Sweep)
     return described(plan, read(catalog.find("machines", machine_name), Machine))
 
 
-def own_job(scheduler: str = "slurm", job: Mapping[str, Any] | None = None, **values: Any) -> Job:
+def own_job(
+    scheduler: str = "slurm", job: Mapping[str, Any] | None = None, **values: Any
+) -> BatchJob:
     """A small sweep on one and two nodes of a small machine, as one job."""
     where = machine(scheduler=scheduler, nodes=2, job=dict(job or {}), **values)
     return described(sweep(NODES), where)

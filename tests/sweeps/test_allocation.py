@@ -8,7 +8,7 @@ import pytest
 
 from omb_py.core.errors import OmbError
 from omb_py.sweeps import allocation
-from omb_py.sweeps.points import Point, plan
+from omb_py.sweeps.points import SweepPoint, plan
 from tests.sweeps.configs import machine, sweep
 
 VARIABLES = {
@@ -80,7 +80,7 @@ def test_a_file_without_a_host_is_an_error(tmp_path: Path) -> None:
         allocation.nodes_here(machine(host_file=str(tmp_path / "nodes")))
 
 
-def nodes_of(points: list[Point]) -> set[int]:
+def nodes_of(points: list[SweepPoint]) -> set[int]:
     return {point.nodes for point in points}
 
 

@@ -12,7 +12,7 @@ import pytest
 from omb_py.cli import command
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.sweeps import batch, jobs, scheduler
-from omb_py.sweeps.batch import Job
+from omb_py.sweeps.batch import BatchJob
 from omb_py.sweeps.files import locked
 from omb_py.sweeps.folder import Folder
 from omb_py.sweeps.jobs import JobRecord
@@ -172,7 +172,7 @@ def test_a_chain_has_a_limit_of_jobs_that_a_person_lifts(site: Site) -> None:
     assert site.go_on("9") == 0
 
 
-def described_job() -> Job:
+def described_job() -> BatchJob:
     """The job of the configurations in the current folder."""
     return batch.find(WHERE[0], WHERE[2])
 

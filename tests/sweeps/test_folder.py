@@ -18,17 +18,17 @@ from omb_py.sweeps.folder import (
     STOPPED,
     Attempt,
     Folder,
+    PointState,
     Software,
-    State,
     whole_rows,
 )
-from omb_py.sweeps.points import Point, plan
+from omb_py.sweeps.points import SweepPoint, plan
 from tests.sweeps.configs import machine, sweep
 
 TABLE = "# run: one\nrun,benchmark,bytes,ranks,part\none,latency,8,2,\none,latency,16,2,\n"
 
 
-def point(**values: object) -> Point:
+def point(**values: object) -> SweepPoint:
     """A point of three sizes."""
     (found,) = plan(sweep({"sizes": [8, 16, 32]} | values), machine()).points
     return found
@@ -57,7 +57,7 @@ def test_what_is_missing(tmp_path: Path) -> None:
     folder.csv(point()).parent.mkdir()
     folder.csv(point()).write_text(TABLE)
     assert folder.missing(point()) == (32,)
-    folder.note(point(), State(given_up=(32,)))
+    folder.note(point(), PointState(given_up=(32,)))
     assert folder.missing(point()) == ()
     assert folder.missing(point(sizes=[8, 64])) == (64,)
 
@@ -88,17 +88,17 @@ def test_parts_of_a_benchmark_are_no_sizes(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"attempts": 3}', "\0\0\0"])
 def test_a_state_that_is_not_whole_is_no_state(tmp_path: Path, content: str) -> None:
     folder = Folder(tmp_path)
-    folder.note(point(), State(given_up=(8,)))
+    folder.note(point(), PointState(given_up=(8,)))
     (path,) = tmp_path.glob("state/*.state")
     path.write_text(content)
-    assert folder.state(point()) == State()
+    assert folder.state(point()) == PointState()
 
 
 def test_an_attempt_that_was_stopped_is_no_failure() -> None:
-    assert State().outcome is None
-    assert State(attempts=(attempt(STOPPED),)).outcome is None
-    assert State(attempts=(attempt(FAILED), attempt(STOPPED))).outcome == FAILED
-    assert State(attempts=(attempt(FAILED), attempt(DONE))).outcome == DONE
+    assert PointState().outcome is None
+    assert PointState(attempts=(attempt(STOPPED),)).outcome is None
+    assert PointState(attempts=(attempt(FAILED), attempt(STOPPED))).outcome == FAILED
+    assert PointState(attempts=(attempt(FAILED), attempt(DONE))).outcome == DONE
 
 
 def test_the_configuration_is_kept_and_can_be_used_again(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from omb_py.sweeps.forecast import guess
 from omb_py.sweeps.machine import Machine
 from omb_py.sweeps.point_options import Setting, planned_sizes
-from omb_py.sweeps.points import Point
+from omb_py.sweeps.points import SweepPoint
 from omb_py.sweeps.targets import parse_target, target
 
 MACHINE = Machine(name="here", nodes=1, cores_per_node=2)
@@ -18,10 +18,10 @@ TAKEN = {"latency": 62.8, "bw": 34.1, "allreduce": 11.0, "alltoall": 7.7, "put_l
 def guessed(name: str, *settings: tuple[str, bool | int | float]) -> float:
     """The guess for a benchmark's own sizes on two ranks."""
     chosen = tuple(Setting(*setting) for setting in settings)
-    point = Point(name, "numpy", "buffer", 1, 2, (), chosen)
+    point = SweepPoint(name, "numpy", "buffer", 1, 2, (), chosen)
     options = parse_target(name, point.arguments(())[1:])
     sizes, _ = planned_sizes(target(name), options, None, 2)
-    return guess(Point(name, "numpy", "buffer", 1, 2, sizes, chosen), MACHINE)
+    return guess(SweepPoint(name, "numpy", "buffer", 1, 2, sizes, chosen), MACHINE)
 
 
 @pytest.mark.parametrize(("name", "seconds"), TAKEN.items())

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import pytest
 
 from omb_py.sweeps import batch, render
-from omb_py.sweeps.batch import Job
+from omb_py.sweeps.batch import BatchJob
 from omb_py.sweeps.schedulers import SCHEDULERS
 from tests.sweeps.job_scripts import own_job, shipped_job, shipped_names
 
@@ -103,7 +103,7 @@ NEEDED = {
 ALL = {"queue": "debug", "account": "ours", "walltime": "90m"}
 
 
-def directives(job: Job, sentinel: str) -> list[str]:
+def directives(job: BatchJob, sentinel: str) -> list[str]:
     """The directives of a script that begin with ``sentinel``, which must be its first lines."""
     first, *lines = render.script(job).splitlines()
     assert first.startswith("#!/bin/bash")
@@ -113,7 +113,7 @@ def directives(job: Job, sentinel: str) -> list[str]:
     return [line.removeprefix(f"{sentinel} ") for line in found]
 
 
-def shipped_jobs() -> Iterator[tuple[str, Job]]:
+def shipped_jobs() -> Iterator[tuple[str, BatchJob]]:
     """The scaling sweep on every shipped machine that has a scheduler."""
     for machine in shipped_names("machines"):
         if machine != "local":
@@ -122,7 +122,7 @@ def shipped_jobs() -> Iterator[tuple[str, Job]]:
                 yield machine, job
 
 
-def own_jobs() -> Iterator[tuple[str, Job]]:
+def own_jobs() -> Iterator[tuple[str, BatchJob]]:
     """Jobs with everything and with nothing that can be asked for."""
     wishes = {
         "pbs": {"select": ["ngpus=4"], "attributes": ["place=scatter"], "filesystems": ["home"]},
@@ -144,7 +144,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("job", CASES)
-def test_directives_are_of_the_schedulers_grammar(job: Job) -> None:
+def test_directives_are_of_the_schedulers_grammar(job: BatchJob) -> None:
     grammar, needed = GRAMMARS[job.machine.scheduler], NEEDED[job.machine.scheduler]
     found = directives(job, job.scheduler.sentinel)
     read = [line for line in found if not line.startswith("#")]
@@ -156,7 +156,7 @@ def test_directives_are_of_the_schedulers_grammar(job: Job) -> None:
 
 
 @pytest.mark.parametrize("job", CASES)
-def test_what_is_left_to_fill_in_is_of_the_grammar_too(job: Job) -> None:
+def test_what_is_left_to_fill_in_is_of_the_grammar_too(job: BatchJob) -> None:
     settings = job.settings
     unread = job.scheduler.unread
     lines = render.script(job).splitlines()
@@ -237,5 +237,5 @@ def test_the_name_of_a_job_suits_every_scheduler() -> None:
     whole = own_job("torque")
     for name in ("3d-transposes-and-more", "a", "scaling.of-everything"):
         plan = whole.sweep.model_copy(update={"name": name})
-        for job in batch.divide(Job(**(vars(whole) | {"sweep": plan})), None, False):
+        for job in batch.divide(BatchJob(**(vars(whole) | {"sweep": plan})), None, False):
             assert re.fullmatch(NAME, job.title), job.title

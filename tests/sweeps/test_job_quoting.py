@@ -19,7 +19,7 @@ from pydantic import BaseModel, ValidationError
 
 from omb_py.core.errors import UsageError
 from omb_py.sweeps import render
-from omb_py.sweeps.batch import Job
+from omb_py.sweeps.batch import BatchJob
 from omb_py.sweeps.config import Sweep
 from omb_py.sweeps.machine import JobSettings, Machine, Queue
 from omb_py.sweeps.quoting import check, comment, file_name, plain, shell
@@ -86,7 +86,7 @@ SWEEP_FIELDS: dict[str, Field] = dict.fromkeys(("name", "description"), itself)
 WORDS: dict[str, Field] = dict.fromkeys(("sweep_word", "machine_word"), itself)
 
 
-def changed(job: Job, where: str, values: dict[str, Any]) -> Job:
+def changed(job: BatchJob, where: str, values: dict[str, Any]) -> BatchJob:
     """A job with values in its machine, its sweep or itself that no model has checked."""
     if where == "words":
         return replace(job, **values)
@@ -96,7 +96,7 @@ def changed(job: Job, where: str, values: dict[str, Any]) -> Job:
     return replace(job, **{where: getattr(job, where).model_copy(update=values)})
 
 
-def written(job: Job) -> str | None:
+def written(job: BatchJob) -> str | None:
     """The script, or None where it is refused in one sentence."""
     try:
         return render.script(job)
@@ -106,8 +106,8 @@ def written(job: Job) -> str | None:
 
 
 def with_all_that_is_accepted(
-    job: Job, value: str, without: Iterable[str] = ()
-) -> tuple[Job, list[str]]:
+    job: BatchJob, value: str, without: Iterable[str] = ()
+) -> tuple[BatchJob, list[str]]:
     """A job with a value in every field that takes it, and which fields those are."""
     accepted = []
     for where, fields in FIELDS.items():

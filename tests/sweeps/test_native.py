@@ -12,7 +12,7 @@ from omb_py.analysis.verdict import by_runs
 from omb_py.sweeps.native import (
     FEWEST_ROUNDS,
     Goal,
-    Measured,
+    MeasuredTurns,
     half_widths,
     orders,
     reached,
@@ -110,7 +110,7 @@ def test_intervals_hold_the_truth_also_where_they_ended_the_measurement() -> Non
     ],
 )
 def test_what_was_reached_is_said(found: pd.DataFrame, goal: Goal, says: str) -> None:
-    measured = Measured(("osu_latency", "native"), found, 9, 12.4)
+    measured = MeasuredTurns(("osu_latency", "native"), found, 9, 12.4)
     text = reached(measured, goal)
     assert text.startswith("9 rounds in 12 s: ")
     assert says in text

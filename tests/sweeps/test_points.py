@@ -14,12 +14,12 @@ from omb_py.benchmarks import all_benchmarks
 from omb_py.core.errors import UsageError
 from omb_py.options.parse import parse
 from omb_py.sweeps.point_options import names_of
-from omb_py.sweeps.points import Plan, in_order, plan
+from omb_py.sweeps.points import SweepPlan, in_order, plan
 from omb_py.sweeps.targets import parse_target, target
 from tests.sweeps.configs import machine, sweep
 
 
-def named(found: Plan) -> list[str]:
+def named(found: SweepPlan) -> list[str]:
     """The points in words."""
     return [point.describe() for point in found.points]
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.sweeps.folder import FAILED, STOPPED, Attempt, Folder, State
-from omb_py.sweeps.points import Point
+from omb_py.sweeps.folder import FAILED, STOPPED, Attempt, Folder, PointState
+from omb_py.sweeps.points import SweepPoint
 from omb_py.sweeps.reasons import LONGEST, last_words, reasons
 from omb_py.sweeps.runner import share_mode
 
@@ -192,14 +192,14 @@ def attempt(started: str, said: str, outcome: str = FAILED) -> Attempt:
 
 def test_reasons_are_alike_but_for_numbers_of_processes(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
-    points = [Point("bcast", "numpy", "buffer", nodes, 2, (8,)) for nodes in (1, 2, 3, 4)]
+    points = [SweepPoint("bcast", "numpy", "buffer", nodes, 2, (8,)) for nodes in (1, 2, 3, 4)]
     words = "prterun noticed that rank 0 with PID {0} on node n1, [prterun-n1-{0}@1,0], exited."
     for number, point in enumerate(points[:3]):
         started = "2026-11-22T20:00:00Z" if number < 2 else "2026-11-22T21:00:00Z"
         ended = attempt(started, words.format(4711 + number))
         stopped = attempt("2026-11-22T22:00:00Z", "", STOPPED)
-        folder.note(point, State(attempts=(ended, stopped)))
-    folder.note(points[3], State(attempts=(attempt("2026-11-22T21:00:00Z", "no memory"),)))
+        folder.note(point, PointState(attempts=(ended, stopped)))
+    folder.note(points[3], PointState(attempts=(attempt("2026-11-22T21:00:00Z", "no memory"),)))
     found = reasons(folder, points, "2026-11-22T20:30:00Z")
     assert [(reason.earlier, len(reason.points)) for reason in found] == [
         (True, 2),

@@ -17,7 +17,7 @@ from omb_py.tracing.records.layout import (
     NOBODY,
     PREFIX,
     Communicator,
-    Kind,
+    EventKind,
     path_in,
     size_bin,
 )
@@ -97,7 +97,7 @@ class MadeRecord:
         began: int,
         ended: int,
         *,
-        kind: Kind = Kind.CALL,
+        kind: EventKind = EventKind.CALL,
         peer: int = NOBODY,
         nbytes: int = 0,
         tag: int = 0,
@@ -113,7 +113,7 @@ class MadeRecord:
         times = (START + began, START + ended)
         lane_number = file.name(lane)
         file.event(kind, name, comm, peer, tag, lane_number, *times, nbytes, request, sequence)
-        if kind is not Kind.CALL:
+        if kind is not EventKind.CALL:
             return
         cell = self._cells.setdefault((name, comm, peer, size_bin(nbytes)), [0, 0, 0, 1 << 62, 0])
         spent = ended - began
@@ -125,7 +125,7 @@ class MadeRecord:
             max(cell[4], spent),
         ]
 
-    def finish(self, ended: int | None, **header: Any) -> records.Record:
+    def finish(self, ended: int | None, **header: Any) -> records.RankRecord:
         """Write the cells and fields of the header; ``ended`` None leaves the rank unfinished."""
         self.file.write_cells([(*key, 0, 0, *cell) for key, cell in self._cells.items()])
         self.file.set("updated", START + (ended or 0))

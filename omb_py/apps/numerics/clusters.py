@@ -47,7 +47,7 @@ class Clusters(Samples):
 
 
 @dataclass(frozen=True)
-class Found:
+class Clustering:
     """What came of a k: centers (k x features), float64, and inertia.
 
     ``emptied``: a cluster had no sample at some time.
@@ -108,7 +108,7 @@ def sequential(problem: Clusters) -> Sequential:
 
 
 def compare(
-    problem: Clusters, result: Sequence[Found], reference: Sequence[Any]
+    problem: Clusters, result: Sequence[Clustering], reference: Sequence[Any]
 ) -> CheckedResult | None:
     """Inertias and centers; scikit-learn's inertias are added up anew, in double precision.
 

@@ -15,7 +15,7 @@ from omb_py.core.errors import UnsupportedError
 from omb_py.core.options import LIBRARY
 
 
-class Blocks:
+class BlockDistribution:
     """Rows divided as evenly as can be: ``mine`` are this rank's, ``whole`` all of them on rank 0.
 
     A single rank divides nothing: ``mine`` is ``whole``, and nothing is copied. Raises

@@ -13,7 +13,13 @@ from typing import Any
 from omb_py.apps import Alternative, CheckedResult, Kernel, Sequential
 from omb_py.apps.runtime import math_threads
 from omb_py.apps.runtime.phases import Phase
-from omb_py.apps.runtime.rows import Measured, Setting, Solved, Turns, application_rows
+from omb_py.apps.runtime.rows import (
+    ApplicationSetting,
+    MeasuredRepeats,
+    Solved,
+    TurnSeconds,
+    application_rows,
+)
 from omb_py.apps.runtime.team import Team, alone
 from omb_py.core.calls.loop import no_garbage_collection
 from omb_py.core.errors import ValidationError
@@ -27,15 +33,15 @@ from omb_py.results.output import writers_of
 from omb_py.results.writer import Writer
 
 
-def measure(setting: Setting) -> None:
+def measure(setting: ApplicationSetting) -> None:
     """Measure, check and write; collective.
 
     Raises `UsageError` or `SharedError` on all ranks when it cannot be done or a result is wrong.
     """
-    Measurement(setting, nodes_of(setting)).measure()
+    ApplicationMeasurement(setting, nodes_of(setting)).measure()
 
 
-def nodes_of(setting: Setting) -> list[Node]:
+def nodes_of(setting: ApplicationSetting) -> list[Node]:
     """The job's nodes, on rank 0, once all is checked that needs no measuring; collective."""
     job, threads = setting.job, setting.request.settings.threads
     job.check_launcher()
@@ -52,10 +58,10 @@ def nodes_of(setting: Setting) -> list[Node]:
     return nodes
 
 
-class Measurement:
+class ApplicationMeasurement:
     """An application about to be measured in a job."""
 
-    def __init__(self, setting: Setting, nodes: list[Node]) -> None:
+    def __init__(self, setting: ApplicationSetting, nodes: list[Node]) -> None:
         self._application = setting.request.application
         self._settings = self._application.applicable(
             setting.request.settings, setting.request.problem
@@ -97,13 +103,15 @@ class Measurement:
         kernels = [one for one in (kernel, alternative) if one is not None]
         self._finish(kernels, writers, measured, metadata, note)
 
-    def _measured(self, run: str, blas: str, turns: Turns, check: CheckedResult | None) -> Measured:
+    def _measured(
+        self, run: str, blas: str, turns: TurnSeconds, check: CheckedResult | None
+    ) -> MeasuredRepeats:
         name = self._to_time.name if self._to_time else None
         if self._settings.references and self._application.sequential_is_one_rank:
             name = "one process"
             turns.sequential = turns.one_rank or [one.seconds for one in turns.solved]
         named = self._alternative.name if self._alternative else None
-        return Measured(
+        return MeasuredRepeats(
             self._setting,
             run,
             self._problem,
@@ -120,7 +128,7 @@ class Measurement:
         self,
         kernels: Sequence[Kernel[Any]],
         writers: list[Writer[Any]],
-        measured: Measured,
+        measured: MeasuredRepeats,
         metadata: dict[str, str],
         note: str | None = None,
     ) -> None:
@@ -178,8 +186,8 @@ class Measurement:
 
     def _take_turns(
         self, kernel: Kernel[Any], first: Kernel[Any] | None, alternative: Kernel[Any] | None
-    ) -> Turns:
-        turns, settings, job = Turns(), self._settings, self._job
+    ) -> TurnSeconds:
+        turns, settings, job = TurnSeconds(), self._settings, self._job
         total = settings.warmup_repeats + settings.repeats
         tracker = None
         if self._setting.display is not None:
@@ -201,7 +209,7 @@ class Measurement:
             del series[: settings.warmup_repeats]
         return turns
 
-    def _time_references(self, turns: Turns, first: Kernel[Any] | None) -> None:
+    def _time_references(self, turns: TurnSeconds, first: Kernel[Any] | None) -> None:
         if self._to_time is not None:
             with no_garbage_collection():
                 begin = perf_counter()

@@ -44,7 +44,7 @@ class Divided:
         return [self.array.rows(*bounds) for bounds in pairwise(ends)]
 
 
-class Exchange(Protocol):
+class PairExchange(Protocol):
     """Brings each block to its rank, all ranks together.
 
     ``transfers`` are what this rank received the last time, where that was timed.
@@ -58,12 +58,12 @@ class Exchange(Protocol):
 
 def all_to_all(
     team: Team, sent: Divided, received: Divided, exchange: str, even: bool = False
-) -> Exchange:
+) -> PairExchange:
     """What exchanges blocks; ``even`` says that all blocks of all ranks are of one size."""
-    return (Pairwise if exchange == PAIRS else Collective)(team, sent, received, even)
+    return (Pairwise if exchange == PAIRS else CollectiveExchange)(team, sent, received, even)
 
 
-class Collective:
+class CollectiveExchange:
     """One MPI_Alltoall or MPI_Alltoallv."""
 
     def __init__(self, team: Team, sent: Divided, received: Divided, even: bool) -> None:

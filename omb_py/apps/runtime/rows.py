@@ -28,7 +28,7 @@ TIMES = ("time_s", *(f"{phase.value}_s" for phase in Phase), "other_s")
 
 
 @dataclass(frozen=True)
-class Setting:
+class ApplicationSetting:
     """What is asked for, and the job that will do it."""
 
     request: ApplicationRequest
@@ -67,7 +67,7 @@ class Solved:
 
 
 @dataclass
-class Turns:
+class TurnSeconds:
     """What was measured by turns, in seconds; only rank 0 has references of one process."""
 
     solved: list[Solved] = field(default_factory=list)
@@ -77,25 +77,25 @@ class Turns:
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredRepeats:
     """An application's turns, with all that its rows say of it.
 
     ``problem`` is the whole one, ``ranks`` those at the beginning.
     """
 
-    setting: Setting
+    setting: ApplicationSetting
     run: str
     problem: Any
     ranks: int
     nodes: Sequence[Node]
     blas: str
-    turns: Turns
+    turns: TurnSeconds
     check: CheckedResult | None
     sequential: str | None
     alternative: str | None
 
 
-def application_rows(measured: Measured) -> list[ApplicationRow]:
+def application_rows(measured: MeasuredRepeats) -> list[ApplicationRow]:
     """The rows, on rank 0, which alone has the references; empty elsewhere. Collective."""
     job, turns = measured.setting.job, measured.turns
     seconds = [one.seconds for one in turns.solved]
@@ -117,7 +117,7 @@ def application_rows(measured: Measured) -> list[ApplicationRow]:
     return [ApplicationRow(**row) for row in found]
 
 
-def _common(measured: Measured) -> dict[str, Any]:
+def _common(measured: MeasuredRepeats) -> dict[str, Any]:
     """What all rows of a run have in common."""
     setting = measured.setting
     options, settings = setting.options, setting.request.settings
@@ -139,7 +139,7 @@ def _common(measured: Measured) -> dict[str, Any]:
     }
 
 
-def _whole(measured: Measured, seconds: Sequence[float]) -> dict[str, Any]:
+def _whole(measured: MeasuredRepeats, seconds: Sequence[float]) -> dict[str, Any]:
     """The row of the application as a whole, but for its phases."""
     application, turns = measured.setting.request.application, measured.turns
     ranks = measured.ranks

@@ -10,7 +10,7 @@ from typing import Any
 
 from omb_py.apps.runtime.team import Team, alone, together
 from omb_py.apps.training import MILLISECOND, Training
-from omb_py.apps.training.networks import Network
+from omb_py.apps.training.networks import NeuralNetwork
 from omb_py.core.errors import UsageError
 
 FORWARD = 1 / 3
@@ -31,7 +31,7 @@ class Cost:
         return self.forward + self.backward
 
 
-def layer_costs(team: Team, training: Training, network: Network) -> list[Cost]:
+def layer_costs(team: Team, training: Training, network: NeuralNetwork) -> list[Cost]:
     """The cost of each layer, the same on all ranks; collective.
 
     Raises `SharedError` on all ranks for a file that is not about this network.
@@ -43,7 +43,7 @@ def layer_costs(team: Team, training: Training, network: Network) -> list[Cost]:
     return found
 
 
-def by_work(network: Network, seconds: float) -> list[Cost]:
+def by_work(network: NeuralNetwork, seconds: float) -> list[Cost]:
     """The seconds of a sample, divided in proportion to the layers' multiplications."""
     unit = seconds / max(1, network.work)
     return [
@@ -52,7 +52,7 @@ def by_work(network: Network, seconds: float) -> list[Cost]:
     ]
 
 
-def from_file(network: Network, path: str) -> list[Cost]:
+def from_file(network: NeuralNetwork, path: str) -> list[Cost]:
     """The milliseconds that a CSV file has for each layer that learns.
 
     Its columns are ``layer``, ``forward_ms`` and ``backward_ms``; layers that it lacks, and that
@@ -87,7 +87,7 @@ def _read(row: dict[str, str]) -> Cost:
     return Cost(*seconds)
 
 
-def of_stages(costs: Sequence[Cost], stages: Sequence[Network]) -> list[list[Cost]]:
+def of_stages(costs: Sequence[Cost], stages: Sequence[NeuralNetwork]) -> list[list[Cost]]:
     """The costs of each stage's layers."""
     left: Iterator[Any] = iter(costs)
     return [[next(left) for _ in stage.layers] for stage in stages]

@@ -14,7 +14,7 @@ COMMUNICATING = (Phase.COMMUNICATE, Phase.WAIT)
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class EpochSnapshot:
     """The seconds that were spent in three ways."""
 
     communicating: float
@@ -32,7 +32,7 @@ class Epochs:
     """One rank's epochs: the seconds of each, and of each step of the first one."""
 
     training: list[float] = field(default_factory=list)
-    steps: list[Snapshot] = field(default_factory=list)
+    steps: list[EpochSnapshot] = field(default_factory=list)
     negotiating: list[float] = field(default_factory=list)
 
 
@@ -50,7 +50,7 @@ class EpochClock:
             return
         now, last = self._snapshot(negotiating), self._last
         self.epochs.steps.append(
-            Snapshot(
+            EpochSnapshot(
                 now.communicating - last.communicating,
                 now.computing - last.computing,
                 now.negotiating - last.negotiating,
@@ -64,10 +64,10 @@ class EpochClock:
         before = sum(self.epochs.negotiating)
         self.epochs.negotiating.append(negotiating - before)
 
-    def _snapshot(self, negotiating: float) -> Snapshot:
+    def _snapshot(self, negotiating: float) -> EpochSnapshot:
         seconds = self._phases.seconds
         communicating = sum(seconds[phase] for phase in COMMUNICATING)
-        return Snapshot(communicating, seconds[Phase.COMPUTE], negotiating)
+        return EpochSnapshot(communicating, seconds[Phase.COMPUTE], negotiating)
 
 
 def epoch_parts(of_ranks: Sequence[Epochs], samples: int) -> list[Detail]:

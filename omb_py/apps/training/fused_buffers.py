@@ -9,7 +9,7 @@ from typing import Any
 
 from omb_py.apps.runtime.phases import Timed
 from omb_py.apps.runtime.team import Array, Team
-from omb_py.apps.training.summing import Sum, Summing
+from omb_py.apps.training.summing import GradientSum, Summing
 from omb_py.core.datatypes import HALF
 
 PACKING = "packing"
@@ -21,7 +21,7 @@ class FusedBuffer:
     """Gradients that travel together: what packs them, their sum, and what unpacks it."""
 
     packs: Sequence[Callable[[], Any]]
-    sum: Sum
+    sum: GradientSum
     unpacks: Sequence[Callable[[], Any]]
     packing: Timed
 

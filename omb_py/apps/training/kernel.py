@@ -28,7 +28,7 @@ from omb_py.apps.training.epochs import (
     first_training,
 )
 from omb_py.apps.training.exchange import GradientExchange
-from omb_py.apps.training.networks import Network, network
+from omb_py.apps.training.networks import NeuralNetwork, network
 from omb_py.apps.training.passes import SCHEDULES, bubble, under_way
 from omb_py.apps.training.stages import Stage
 from omb_py.core.errors import UsageError
@@ -86,7 +86,7 @@ class TrainingKernel(Kernel[Training]):
         self.replicas = team
         if self.depth > 1:
             self.replicas = team.split(self.position, self.pipeline)
-        self._stages: list[Network] = []
+        self._stages: list[NeuralNetwork] = []
         self.stage = self._make_stage()
         self.exchange = GradientExchange(self.replicas, self.stage.gradients, training)
         parts = training.micro_batches if self.depth > 1 else 1

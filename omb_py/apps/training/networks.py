@@ -53,7 +53,7 @@ class Layer:
     passes: tuple[int, ...] = ()
 
 
-class Network:
+class NeuralNetwork:
     """Layers one after the other.
 
     ``shapes`` are the names and shapes of all tensors, ``tensors`` the numbers of each layer's
@@ -95,7 +95,7 @@ class Network:
 
     def stages(
         self, count: int, partition: Sequence[int] = (), costs: Sequence[float] = ()
-    ) -> list[Network]:
+    ) -> list[NeuralNetwork]:
         """Cut into so many networks, one after the other.
 
         Their ``costs``, of each layer (None given: its work), differ as little as can be, unless
@@ -117,7 +117,7 @@ class Network:
         ends = tuple(accumulate(partition)) or self._balanced(count, cuts, costs)
         before = [self.given, *(layer.passes for layer in self.layers)]
         return [
-            Network(self.layers[cuts[start] : cuts[stop]], before[cuts[start]])
+            NeuralNetwork(self.layers[cuts[start] : cuts[stop]], before[cuts[start]])
             for start, stop in pairwise([0, *ends])
         ]
 
@@ -154,13 +154,13 @@ def balance(work: Sequence[int], parts: int) -> tuple[int, ...]:
     return (*reversed(filled(smallest)[:-1]), len(work))
 
 
-def network(training: Training) -> Network:
+def network(training: Training) -> NeuralNetwork:
     """The network to train; raises `UsageError` where there is none of so many layers."""
     if training.model in CIFAR_DEPTHS:
         return cifar(CIFAR_DEPTHS[training.model] or training.layers)
     with (PUBLISHED / f"{training.model}.csv").open(newline="") as file:
         given, *layers = (layer_of(row) for row in csv.DictReader(file))
-    return Network(layers, given.passes)
+    return NeuralNetwork(layers, given.passes)
 
 
 def layer_of(row: dict[str, str]) -> Layer:
@@ -247,7 +247,7 @@ class Images:
         self.add(f"{name}.join")
 
 
-def cifar(depth: int) -> Network:
+def cifar(depth: int) -> NeuralNetwork:
     """Version 1 with so many layers where there is one, else version 2.
 
     Raises `UsageError` where there is neither.
@@ -273,7 +273,7 @@ def cifar(depth: int) -> Network:
     images.channels = CIFAR_CLASSES
     weights = ("weight", (features, CIFAR_CLASSES)), ("bias", (CIFAR_CLASSES,))
     images.add("dense", *weights, work=features * CIFAR_CLASSES, kept=features)
-    return Network(images.layers, given)
+    return NeuralNetwork(images.layers, given)
 
 
 def _depths(depth: int) -> Iterator[int]:

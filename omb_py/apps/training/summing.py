@@ -19,7 +19,7 @@ from omb_py.core.options import LIBRARY
 
 
 @dataclass(frozen=True)
-class Sum:
+class GradientSum:
     """A sum that can be started, and then waited for, again and again.
 
     ``start`` are the calls that start it.
@@ -33,7 +33,7 @@ class Summing(ABC):
     """A way to sum arrays over the ranks of a team."""
 
     @abstractmethod
-    def sum(self, array: Array) -> Sum:
+    def sum(self, array: Array) -> GradientSum:
         """The bound sum of an array; collective."""
 
     def parts(self) -> list[Detail]:
@@ -47,8 +47,8 @@ class Blocking(Summing):
     def __init__(self, team: Team) -> None:
         self._team = team
 
-    def sum(self, array: Array) -> Sum:
-        return Sum([_allreduce(self._team, array)], self._team.bind())
+    def sum(self, array: Array) -> GradientSum:
+        return GradientSum([_allreduce(self._team, array)], self._team.bind())
 
 
 class Background(Summing):
@@ -57,14 +57,14 @@ class Background(Summing):
     def __init__(self, team: Team) -> None:
         self._team = team
 
-    def sum(self, array: Array) -> Sum:
+    def sum(self, array: Array) -> GradientSum:
         team, cell = self._team, Slot()
         operands = team.in_place(array.message())
         start = team.bind(Call("iallreduce", operands, op="sum", cell=cell))
-        return Sum([start], team.bind(Call("wait", cell=cell)))
+        return GradientSum([start], team.bind(Call("wait", cell=cell)))
 
 
-class OwnAlgorithm(Summing):
+class SumByAlgorithm(Summing):
     """Messages between two ranks, and additions (`omb_py.benchmarks.algorithms`)."""
 
     def __init__(self, team: Team, training: Training, largest: int, datatype: Datatype) -> None:
@@ -75,13 +75,13 @@ class OwnAlgorithm(Summing):
         # Sums follow each other and share this; two halves of an odd number are one more.
         self._further = team.array(largest + 1, datatype)
 
-    def sum(self, array: Array) -> Sum:
+    def sum(self, array: Array) -> GradientSum:
         team = self._team
         call = Call("allreduce", (IN_PLACE, array.message()), op="sum")
         steps = team.own_steps(
             call, self._algorithm, lambda count: self._further.rows(0, count).message(), self._nodes
         )
-        return Sum([team.bind(*steps)], team.bind())
+        return GradientSum([team.bind(*steps)], team.bind())
 
 
 class Hierarchy(Summing):
@@ -104,9 +104,9 @@ class Hierarchy(Summing):
         self._across = team.split(rank if self.even else min(rank, 1))
         self._shard = team.array(shares(largest, self._inside.ranks)[0], datatype)
 
-    def sum(self, array: Array) -> Sum:
+    def sum(self, array: Array) -> GradientSum:
         start = self._by_shards(array) if self.even else self._by_leaders(array)
-        return Sum(start, self._inside.bind())
+        return GradientSum(start, self._inside.bind())
 
     def parts(self) -> list[Detail]:
         return [Detail("Nodes, pretended" if self.pretended else "Nodes", value=self.nodes)]
@@ -151,7 +151,7 @@ def nodes_of(team: Team, pretended: int) -> tuple[int, ...]:
 def summing_of(team: Team, training: Training, largest: int, datatype: Datatype) -> Summing:
     """What ``training`` asks for, for arrays of at most ``largest`` elements; collective."""
     if training.allreduce != LIBRARY:
-        return OwnAlgorithm(team, training, largest, datatype)
+        return SumByAlgorithm(team, training, largest, datatype)
     if training.hierarchical:
         return Hierarchy(team, largest, datatype, training.ranks_per_node)
     return Background(team) if training.overlap else Blocking(team)

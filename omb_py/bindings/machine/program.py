@@ -20,13 +20,13 @@ from omb_py.core.memory import Local
 LARGEST_INT = 2**31 - 1
 
 
-class Program:
+class CallProgram:
     """C calls, written as rows of 64-bit words that the compiled loop reads."""
 
     def __init__(
         self,
         comm: MPI.Intracomm,
-        library: Library,
+        library: MpiLibrary,
         datatypes: Datatypes,
         cells: dict[Slot, Any],
     ) -> None:
@@ -210,7 +210,7 @@ class Program:
         self.names.append(name)
 
 
-class Library:
+class MpiLibrary:
     """The MPI library of this process: addresses of its functions, and how wide its handles are."""
 
     def __init__(self) -> None:

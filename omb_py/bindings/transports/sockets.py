@@ -35,7 +35,7 @@ def filled(data: memoryview) -> memoryview:
     return data if data.nbytes else memoryview(bytearray(1))
 
 
-class Transfer:
+class SocketTransfer:
     """A message under way in one direction, and how many of its bytes are."""
 
     __slots__ = ("data", "done", "total")
@@ -51,11 +51,11 @@ class Connection:
 
     def __init__(self, stream: socket.socket, peer: int) -> None:
         self.stream = stream
-        self.sends: deque[Transfer] = deque()
-        self.receives: deque[Transfer] = deque()
+        self.sends: deque[SocketTransfer] = deque()
+        self.receives: deque[SocketTransfer] = deque()
         self._peer = peer
 
-    def push(self, transfer: Transfer) -> bool:
+    def push(self, transfer: SocketTransfer) -> bool:
         """Send some bytes; whether any could be."""
         try:
             rest = transfer.data[transfer.done :]
@@ -66,7 +66,7 @@ class Connection:
             raise self.lost(error) from error
         return True
 
-    def pull(self, transfer: Transfer) -> bool:
+    def pull(self, transfer: SocketTransfer) -> bool:
         """Receive some bytes; whether there were any."""
         try:
             count = self.stream.recv_into(transfer.data[transfer.done :], 0, socket.MSG_DONTWAIT)
@@ -177,13 +177,13 @@ class SocketTransport(Transport):
 
         return call
 
-    def start_send(self, peer: int, data: memoryview) -> Transfer:
+    def start_send(self, peer: int, data: memoryview) -> SocketTransfer:
         return self._started(peer, filled(data), True)
 
-    def start_receive(self, peer: int, data: memoryview) -> Transfer:
+    def start_receive(self, peer: int, data: memoryview) -> SocketTransfer:
         return self._started(peer, filled(data), False)
 
-    def wait(self, started: Sequence[Transfer]) -> None:
+    def wait(self, started: Sequence[SocketTransfer]) -> None:
         busy = self._busy
         while not all(transfer.done == transfer.total for transfer in started):
             if sum(connection.advance() for connection in busy.values()) == 0:
@@ -201,8 +201,8 @@ class SocketTransport(Transport):
         for connection in self._connections.values():
             connection.stream.close()
 
-    def _started(self, peer: int, data: memoryview, sends: bool) -> Transfer:
-        transfer, connection = Transfer(data), self._connections[peer]
+    def _started(self, peer: int, data: memoryview, sends: bool) -> SocketTransfer:
+        transfer, connection = SocketTransfer(data), self._connections[peer]
         (connection.sends if sends else connection.receives).append(transfer)
         self._busy[peer] = connection
         return transfer

@@ -34,12 +34,12 @@ class ToolInterface:
         """Leave MPI_T."""
         self._call("finalize")
 
-    def control(self, name: str) -> Control:
+    def control(self, name: str) -> ControlVariable:
         """The control variable called ``name``, a whole number.
 
         Raises `OmbError` when the library has none of this name.
         """
-        return Control(self._call, name)
+        return ControlVariable(self._call, name)
 
     def counter(self, name: str, comm: MPI.Intracomm) -> Counter:
         """The performance variable called ``name`` of a communicator: a number for each rank.
@@ -66,7 +66,7 @@ class ToolInterface:
             raise OmbError(f"MPI_T_{name} failed with code {code}")
 
 
-class Control:
+class ControlVariable:
     """A setting of the library that is a whole number."""
 
     def __init__(self, call: Any, name: str) -> None:

@@ -111,7 +111,7 @@ LIBRARY = re.compile(r"MPI startup\(\): Intel\(R\) MPI Library, Version (\d+\.\d
 
 
 @dataclass
-class Run:
+class ImbRun:
     """What a banner and the lines below it say.
 
     ``command`` is its options, None until all of them were read; ``chosen`` if the user gave a list
@@ -143,7 +143,7 @@ class Run:
         return (self.command or {}).get(name, default)
 
 
-def describe(run: Run, name: str, above: dict[str, Any]) -> dict[str, Any]:
+def describe(run: ImbRun, name: str, above: dict[str, Any]) -> dict[str, Any]:
     """The columns that all rows of a table share: benchmark, ranks, and how it was measured."""
     groups, mode, part = above.get("groups", 1), above.get("mode"), run.part or ""
     multi = "multi_" if groups > 1 else ""
@@ -177,7 +177,7 @@ def describe(run: Run, name: str, above: dict[str, Any]) -> dict[str, Any]:
     return row | ({"part": ", ".join(parts)} if parts else {})
 
 
-def elements(run: Run, name: str) -> dict[str, Any]:
+def elements(run: ImbRun, name: str) -> dict[str, Any]:
     """The element type, where the header tells it and it is one: MPI_BYTE says nothing."""
     if "barrier" in name or name == "window":
         return {}
@@ -188,7 +188,7 @@ def elements(run: Run, name: str) -> dict[str, Any]:
     return {"mpi_type": said, "dtype": DATATYPES[said]} if said in DATATYPES else {}
 
 
-def of_mpi1(run: Run, name: str, ranks: int) -> dict[str, Any]:
+def of_mpi1(run: ImbRun, name: str, ranks: int) -> dict[str, Any]:
     """What ours are of IMB-MPI1's: ping-pongs, windows, collectives."""
     if name in ("pingpong", "pingpongspecificsource"):
         return {"benchmark": "latency"}
@@ -203,7 +203,7 @@ def of_mpi1(run: Run, name: str, ranks: int) -> dict[str, Any]:
     return of_collective(run, name, name) if name in COLLECTIVES else {}
 
 
-def of_collective(run: Run, ours: str, blocking: str) -> dict[str, Any]:
+def of_collective(run: ImbRun, ours: str, blocking: str) -> dict[str, Any]:
     """A collective: ours if a barrier follows each call and the root is one that ours can have."""
     rotates = blocking in ROOTED and run.option("root_shift").lower() in ON
     found: dict[str, Any] = {}
@@ -225,7 +225,7 @@ class ImbReading(Reading):
 
     def __init__(self, source: Source) -> None:
         super().__init__(source)
-        self.run = Run(f"{source.path}:1")
+        self.run = ImbRun(f"{source.path}:1")
         self.mpi: str | None = None
         self.words: list[str] | None = None
         self.factor, self.any_order = 1, False
@@ -253,7 +253,7 @@ class ImbReading(Reading):
         if match := BANNER.fullmatch(line):
             self.finish(index)
             name = f"{self.source.path}:{index + 1}"
-            self.run = Run(name, match["version"], match["part"], bool(match["gpu"]), self.mpi)
+            self.run = ImbRun(name, match["version"], match["part"], bool(match["gpu"]), self.mpi)
             self.found.runs[name] = self.run.said
             self.mpi = self.words = None
             self.name, self.above = "", {}

@@ -14,8 +14,8 @@ from omb_py.results.readers.nccl_tests import (
     CELLS,
     HALF,
     NAMES,
+    NcclRun,
     NcclTables,
-    Run,
     program_of_file,
 )
 
@@ -69,7 +69,7 @@ class NcclJsonReader:
 def read_document(source: Source, text: str, index: int) -> Found:
     """The rows of a document that begins in the line of an index."""
     tables = NcclTables(source)
-    run = tables.run = Run(f"{source.path}:{index + 1}")
+    run = tables.run = NcclRun(f"{source.path}:{index + 1}")
     results = RESULTS.search(text)
     place = end = results.end() if results else len(text)
     try:
@@ -97,7 +97,7 @@ def read_document(source: Source, text: str, index: int) -> Found:
     return tables.found
 
 
-def describe(run: Run, document: dict[str, Any]) -> None:
+def describe(run: NcclRun, document: dict[str, Any]) -> None:
     """What stands above the results: the command, the library, settings, the host of each rank.
 
     Raises one of `DAMAGED` where something is not what it should be.
@@ -126,7 +126,7 @@ def describe(run: Run, document: dict[str, Any]) -> None:
         run.said["device"] = str(device.get("device_info", ""))
 
 
-def cells_of(result: dict[str, Any], run: Run) -> dict[str, Any]:
+def cells_of(result: dict[str, Any], run: NcclRun) -> dict[str, Any]:
     """A result's cells as text; raises one of `DAMAGED` when something is not what it should be."""
     cells = {name: str(result[name]).strip() for name in ("size", "count", "type", "redop", "root")}
     cells["redop"] = cells["redop"] or "none"

@@ -121,7 +121,7 @@ TELLING = 1.0
 
 
 @dataclass
-class Run:
+class NcclRun:
     """What stands above a table: who measures what, with which settings, on which devices.
 
     ``devices`` are those of each process, ``ranks`` the host of each rank by its group and number.
@@ -178,7 +178,7 @@ class NcclTables(Reading):
 
     def __init__(self, source: Source) -> None:
         super().__init__(source)
-        self.run = Run(f"{source.path}:1")
+        self.run = NcclRun(f"{source.path}:1")
         self.program: str | None = None
         self.top, self.errors = 0, False
 
@@ -362,7 +362,7 @@ class NcclReading(NcclTables):
     def finish(self, index: int | None) -> None:
         """Another program begins to speak, or the file ends."""
         super().finish(index)
-        self.run = Run(f"{self.source.path}:{(index or 0) + 1}", self.run.suite)
+        self.run = NcclRun(f"{self.source.path}:{(index or 0) + 1}", self.run.suite)
         self.stage = -1
 
     def start_table(self, header: re.Match[str], index: int) -> None:

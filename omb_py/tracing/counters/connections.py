@@ -27,7 +27,7 @@ INFO_BYTES = 512
 
 
 @dataclass(frozen=True)
-class Connections:
+class ConnectionCounters:
     """Bytes of a process's connections: sent ``within`` its host and ``beyond``, received, and
     sent ``again``."""
 
@@ -40,16 +40,16 @@ class Connections:
         """For a file."""
         return asdict(self)
 
-    def __add__(self, other: Connections) -> Connections:
+    def __add__(self, other: ConnectionCounters) -> ConnectionCounters:
         mine, others = asdict(self), asdict(other)
-        return Connections(**{name: mine[name] + others[name] for name in mine})
+        return ConnectionCounters(**{name: mine[name] + others[name] for name in mine})
 
-    def __sub__(self, other: Connections) -> Connections:
+    def __sub__(self, other: ConnectionCounters) -> ConnectionCounters:
         mine, others = asdict(self), asdict(other)
-        return Connections(**{name: max(0, mine[name] - others[name]) for name in mine})
+        return ConnectionCounters(**{name: max(0, mine[name] - others[name]) for name in mine})
 
 
-Open: TypeAlias = Mapping[str, Connections]
+Open: TypeAlias = Mapping[str, ConnectionCounters]
 """What each connection of a process has carried so far."""
 
 
@@ -60,7 +60,7 @@ def connections(root: Path) -> Open | None:
         numbers = [int(name) for name in os.listdir(folder)]
     except (OSError, ValueError):
         return None
-    found: dict[str, Connections] = {}
+    found: dict[str, ConnectionCounters] = {}
     for number in numbers[:MOST]:
         with contextlib.suppress(OSError):
             name = os.readlink(folder / str(number))
@@ -69,15 +69,15 @@ def connections(root: Path) -> Open | None:
     return found
 
 
-def since(before: Open | None, after: Open | None) -> Connections | None:
+def since(before: Open | None, after: Open | None) -> ConnectionCounters | None:
     """What was carried between two moments; what was closed between them is not known."""
     if before is None or after is None:
         return None
-    nothing = Connections()
+    nothing = ConnectionCounters()
     return sum((now - before.get(name, nothing) for name, now in after.items()), nothing)
 
 
-def _of_socket(number: int) -> Connections:
+def _of_socket(number: int) -> ConnectionCounters:
     """Raises `OSError` for a socket that is no TCP connection."""
     with socket.socket(fileno=os.dup(number)) as one:
         info = one.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, INFO_BYTES)
@@ -86,7 +86,7 @@ def _of_socket(number: int) -> Connections:
         sent, received = ACKED.unpack_from(info, ACKED_AT)
         again = AGAIN.unpack_from(info, AGAIN_AT)[0] if len(info) >= AGAIN_AT + AGAIN.size else 0
         near = _is_here(one.family, one.getpeername()[0])
-    return Connections(sent if near else 0, 0 if near else sent, received, again)
+    return ConnectionCounters(sent if near else 0, 0 if near else sent, received, again)
 
 
 @cache

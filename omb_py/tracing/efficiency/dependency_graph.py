@@ -6,7 +6,12 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from omb_py.tracing.efficiency.event_matching import Collective, MatchedEvents, Place, match_events
+from omb_py.tracing.efficiency.event_matching import (
+    MatchedCollective,
+    MatchedEvents,
+    Place,
+    match_events,
+)
 from omb_py.tracing.efficiency.intervals import BEFORE, Intervals
 from omb_py.tracing.efficiency.replay import Work
 from omb_py.tracing.records.routines import Dependence
@@ -84,7 +89,7 @@ class _Gates:
                 gate = self.single[source] = self._gate([source])
             self._on(gate, place)
 
-    def _collective(self, called: Collective) -> None:
+    def _collective(self, called: MatchedCollective) -> None:
         rank, members = self.found.ranks[called.place[0]], self.found.members[called.key]
         if called.place[1] == BEFORE:
             return
@@ -99,7 +104,7 @@ class _Gates:
         elif called.dependence is Dependence.ALL or rank == called.root:
             self._all(called, members)
 
-    def _all(self, called: Collective, members: dict[int, Place]) -> None:
+    def _all(self, called: MatchedCollective, members: dict[int, Place]) -> None:
         self.unmatched += max(0, called.size - len(members))
         found = self.common.get(called.key)
         if found is None:

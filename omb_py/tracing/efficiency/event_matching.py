@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from omb_py.tracing.efficiency.intervals import Intervals
-from omb_py.tracing.records import Kind
+from omb_py.tracing.records import EventKind
 from omb_py.tracing.records.layout import NOBODY
 from omb_py.tracing.records.messages import partners, sides_of, unique
 from omb_py.tracing.records.routines import (
@@ -60,7 +60,7 @@ Place = tuple[int, int]
 """Index of a rank, index of one of its intervals."""
 
 
-class Collective(NamedTuple):
+class MatchedCollective(NamedTuple):
     """A rank waits in a collective call."""
 
     key: tuple[str, int]
@@ -70,7 +70,7 @@ class Collective(NamedTuple):
     place: Place
 
 
-class Wait(NamedTuple):
+class MatchedWait(NamedTuple):
     """A rank waits at ``place`` for what begins at ``source``; None where that was not recorded."""
 
     source: Place | None
@@ -87,10 +87,10 @@ class MatchedEvents:
     """
 
     ranks: list[int]
-    waits: list[Wait] = field(default_factory=list)
-    guesses: list[Wait] = field(default_factory=list)
+    waits: list[MatchedWait] = field(default_factory=list)
+    guesses: list[MatchedWait] = field(default_factory=list)
     members: dict[tuple[str, int], dict[int, Place]] = field(default_factory=dict)
-    collectives: list[Collective] = field(default_factory=list)
+    collectives: list[MatchedCollective] = field(default_factory=list)
     unknown: Counter[str] = field(default_factory=Counter)
     unnumbered: int = 0
 
@@ -113,13 +113,13 @@ def match_events(every: Sequence[Intervals]) -> MatchedEvents:
     sources = [posts[place] if place >= 0 else None for place in partners(receives, sends).tolist()]
     for side, source in zip(receives.tolist(), sources, strict=True):
         *_, rank, event = side
-        found.waits.append(Wait(source, readers[rank].wait(event)))
+        found.waits.append(MatchedWait(source, readers[rank].wait(event)))
     for side, place in zip(synchronous.tolist(), partners(synchronous, receives), strict=True):
         *_, rank, event = side
         source = None
         if place >= 0:
             source = readers[receives["rank"][place]].post(receives["event"][place])
-        found.waits.append(Wait(source, readers[rank].wait(event)))
+        found.waits.append(MatchedWait(source, readers[rank].wait(event)))
     for index, reader in enumerate(readers):
         mine = np.flatnonzero(receives["rank"] == index)
         reader.read(receives[mine], [sources[place] for place in mine.tolist()])
@@ -168,7 +168,7 @@ class _Reader:
         names = [self.names[number] for number in events["name"].tolist()]
         synchronous = np.array([base(name) == "ssend" for name in names], bool)
         begins = np.array([nonblocking(name) for name in names], bool)
-        chosen: NDArray[Any] = sends[synchronous & (~begins | (events["kind"] == Kind.DONE))]
+        chosen: NDArray[Any] = sends[synchronous & (~begins | (events["kind"] == EventKind.DONE))]
         return chosen
 
     def read(self, receives: NDArray[Any], sources: Sequence[Place | None]) -> None:
@@ -199,7 +199,9 @@ class _Reader:
         """Events that matter: their places, what is to be done, and their fields."""
         events = self.record.events
         acts = np.array([acts_of(name) for name in self.names] + [(0, 0, 0)])
-        kinds = np.select([events["kind"] == Kind.CALL, events["kind"] == Kind.DONE], [1, 2])
+        kinds = np.select(
+            [events["kind"] == EventKind.CALL, events["kind"] == EventKind.DONE], [1, 2]
+        )
         act = acts[np.clip(events["name"], -1, len(self.names)), kinds]
         if np.any(act == Act.PROBE):
             act[received] = Act.RECEIVE
@@ -217,7 +219,7 @@ class _Reader:
         _, post = self.post(event)
         for key, wanted, place in self.probes:
             if key == communicator and wanted in (NOBODY, peer) and place[1] <= post and source:
-                self.found.guesses.append(Wait(source, place))
+                self.found.guesses.append(MatchedWait(source, place))
         self.probes = [probe for probe in self.probes if probe[2][1] > post]
 
     def _together(
@@ -234,7 +236,9 @@ class _Reader:
             return
         self.found.members.setdefault(key, {}).setdefault(self.rank, self.post(event))
         if act != Act.BEGIN:
-            self.found.collectives.append(Collective(key, whom, root, size, self.wait(event)))
+            self.found.collectives.append(
+                MatchedCollective(key, whom, root, size, self.wait(event))
+            )
 
 
 def acts_of(name: str) -> tuple[int, int, int]:

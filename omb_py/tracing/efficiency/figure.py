@@ -14,13 +14,13 @@ from omb_py.analysis.charts.lines import lines
 from omb_py.analysis.charts.spec import Chart
 from omb_py.analysis.points import ENDS
 from omb_py.core.text.words import count
-from omb_py.tracing.efficiency.series import Point, Series, loads
+from omb_py.tracing.efficiency.series import Series, SeriesPoint, loads
 
 NAME = "efficiency"
 
 MEASURE = Measure("Efficiency", "%")
 
-Factor = tuple[str, int, Callable[[Point], float | None]]
+Factor = tuple[str, int, Callable[[SeriesPoint], float | None]]
 """Name, number of its style, value."""
 
 PARALLEL: Factor = ("Parallel efficiency", 1, lambda at: at.run.efficiency.parallel)

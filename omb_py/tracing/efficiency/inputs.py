@@ -16,7 +16,7 @@ from omb_py.tracing.efficiency.intervals import Intervals, aligned, bounds, inte
 from omb_py.tracing.efficiency.metrics import Times
 from omb_py.tracing.efficiency.phases import loading_of
 from omb_py.tracing.efficiency.replay import replay
-from omb_py.tracing.records import NS, Record, missing_ranks
+from omb_py.tracing.records import NS, RankRecord, missing_ranks
 from omb_py.tracing.records.routines import Role, nonblocking, role
 
 MAX_NAMED = 4
@@ -47,7 +47,7 @@ class Processor:
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredRun:
     """A run: its times, seconds in MPI's files of all ranks, its CPU time, and notes."""
 
     times: Times
@@ -56,7 +56,7 @@ class Measured:
     notes: tuple[str, ...]
 
 
-def measured(records: Sequence[Record], notes: Sequence[str] = ()) -> Measured:
+def measured(records: Sequence[RankRecord], notes: Sequence[str] = ()) -> MeasuredRun:
     """What the records of one run say, by rank, with more notes.
 
     With a timeline and clocks that can be compared the run is replayed on an ideal network, else
@@ -69,7 +69,7 @@ def measured(records: Sequence[Record], notes: Sequence[str] = ()) -> Measured:
         every = intervals_of(records)
         times, replayed = _from_events(records, every)
         if times is not None:
-            return Measured(times, _files(records), processor(records), (*notes, *replayed))
+            return MeasuredRun(times, _files(records), processor(records), (*notes, *replayed))
         notes += replayed
     elif any(record.header["events_capacity"] for record in records):
         notes.append(
@@ -81,10 +81,10 @@ def measured(records: Sequence[Record], notes: Sequence[str] = ()) -> Measured:
             "serialisation and transfer efficiency need a timeline to replay: "
             "record with omb-py profile --timeline FILE"
         )
-    return Measured(_from_cells(records), _files(records), processor(records), tuple(notes))
+    return MeasuredRun(_from_cells(records), _files(records), processor(records), tuple(notes))
 
 
-def processor(records: Sequence[Record]) -> Processor | None:
+def processor(records: Sequence[RankRecord]) -> Processor | None:
     """CPU time beside wall time; None where no rank told any."""
     if all(record.header["outside_ns"] >= 0 for record in records):
         used = [record.header["outside_ns"] * NS for record in records]
@@ -94,7 +94,7 @@ def processor(records: Sequence[Record]) -> Processor | None:
 
 
 def _from_events(
-    records: Sequence[Record], every: Sequence[Intervals]
+    records: Sequence[RankRecord], every: Sequence[Intervals]
 ) -> tuple[Times | None, list[str]]:
     """Times from the timeline, with the ideal one; None where nothing of it is left."""
     start = min(one.start for one in every)
@@ -124,7 +124,7 @@ def _from_events(
     return times, notes
 
 
-def _from_cells(records: Sequence[Record]) -> Times:
+def _from_cells(records: Sequence[RankRecord]) -> Times:
     times = bounds(records)
     if aligned(records):
         elapsed = max(end for _, end in times) - min(start for start, _ in times)
@@ -133,17 +133,17 @@ def _from_cells(records: Sequence[Record]) -> Times:
     return Times(records[0].ranks, tuple(map(_outside, records)), elapsed * NS)
 
 
-def _outside(record: Record) -> float:
+def _outside(record: RankRecord) -> float:
     """Seconds outside MPI, by the tallies."""
     return max(0.0, record.elapsed_s - float(record.cells["ns"].sum()) * NS)
 
 
-def _files(records: Sequence[Record]) -> float:
+def _files(records: Sequence[RankRecord]) -> float:
     """Seconds in MPI's files of all ranks."""
     return NS * sum(_sum(one, "ns", lambda name: role(name) is Role.FILE) for one in records)
 
 
-def _sum(record: Record, field: str, chosen: Callable[[str], bool]) -> int:
+def _sum(record: RankRecord, field: str, chosen: Callable[[str], bool]) -> int:
     """The sum of a field over the cells of routines that are chosen by their names."""
     numbers = [number for number, name in enumerate(record.names) if chosen(name)]
     return int(record.cells[field][np.isin(record.cells["routine"], numbers)].sum())
@@ -154,7 +154,7 @@ def _polls(name: str) -> bool:
     return name.startswith("MPI_Test") or (role(name) is Role.PROBE and nonblocking(name))
 
 
-def _whole(records: Sequence[Record]) -> Iterator[str]:
+def _whole(records: Sequence[RankRecord]) -> Iterator[str]:
     """What is missing of a run."""
     if missing := missing_ranks(list(records)):
         yield f"no records of {some_ranks(missing)}: nothing here has them"

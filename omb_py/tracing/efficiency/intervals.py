@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from omb_py.tracing.records import Kind, Record
+from omb_py.tracing.records import EventKind, RankRecord
 from omb_py.tracing.records.clocks import align, clock_of
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class Intervals:
     another one was under way, as those of several threads do.
     """
 
-    record: Record
+    record: RankRecord
     start: int
     end: int
     begins: NDArray[Any]
@@ -61,18 +61,18 @@ class Intervals:
         return intervals
 
 
-def aligned(records: Sequence[Record]) -> bool:
+def aligned(records: Sequence[RankRecord]) -> bool:
     """Whether the times of all ranks can be compared: by one clock, or by comparisons of clocks."""
     clocks = {clock_of(one) for one in records}
     return len(clocks) == 1 or all(one.error is not None for one in align(records))
 
 
-def on_one_clock(records: Sequence[Record]) -> list[Record]:
+def on_one_clock(records: Sequence[RankRecord]) -> list[RankRecord]:
     """The records with the comparisons that a timeline uses for them, too."""
     return [one.record for one in align(records)]
 
 
-def bounds(records: Sequence[Record]) -> list[tuple[int, int]]:
+def bounds(records: Sequence[RankRecord]) -> list[tuple[int, int]]:
     """Start and end of each rank (ns): on the common clock, else each from 0."""
     if not aligned(records):
         return [(0, one.ended - one.began) for one in records]
@@ -80,7 +80,7 @@ def bounds(records: Sequence[Record]) -> list[tuple[int, int]]:
     return [(int(one.common(one.began)), int(one.common(one.ended))) for one in found]
 
 
-def intervals_of(records: Sequence[Record]) -> list[Intervals]:
+def intervals_of(records: Sequence[RankRecord]) -> list[Intervals]:
     """The intervals of each rank of a run whose clocks are `aligned`.
 
     Where a ring of events was too small, all ranks begin when that of the last one begins.
@@ -90,8 +90,8 @@ def intervals_of(records: Sequence[Record]) -> list[Intervals]:
     return [_intervals(one, times, cut) for one, times in zip(found, bounds(found), strict=True)]
 
 
-def _intervals(record: Record, times: tuple[int, int], cut: Sequence[int]) -> Intervals:
-    calls = record.events[record.events["kind"] == Kind.CALL]
+def _intervals(record: RankRecord, times: tuple[int, int], cut: Sequence[int]) -> Intervals:
+    calls = record.events[record.events["kind"] == EventKind.CALL]
     begins = np.asarray(record.common(calls["began"]), np.int64)
     ends = np.maximum(np.asarray(record.common(calls["ended"]), np.int64), begins)
     now = record.now

@@ -10,7 +10,7 @@ import numpy as np
 
 from omb_py.tracing.efficiency.intervals import Intervals, aligned, intervals_of
 from omb_py.tracing.efficiency.metrics import Efficiency, Times, efficiency
-from omb_py.tracing.records import NS, Kind, Record
+from omb_py.tracing.records import NS, EventKind, RankRecord
 from omb_py.tracing.records.layout import LOADING
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Phase:
+class RecordedPhase:
     """All spans of one name, of all ranks.
 
     ``times.elapsed`` is the longest time that a rank spent in it, so that communication efficiency
@@ -32,7 +32,7 @@ class Phase:
     efficiency: Efficiency
 
 
-def phases_of(records: Sequence[Record]) -> list[Phase]:
+def phases_of(records: Sequence[RankRecord]) -> list[RecordedPhase]:
     """The phases of a run, the longest first; none where nobody named any.
 
     Ranks that are never in a phase count with no time in it. Phases may contain each other.
@@ -48,7 +48,7 @@ def phases_of(records: Sequence[Record]) -> list[Phase]:
         told = [by_rank.get(record.rank, (0, 0.0, 0.0)) for record in records]
         times = Times(records[0].ranks, tuple(one[2] for one in told), max(one[1] for one in told))
         if times.elapsed > 0:
-            made.append(Phase(name, max(one[0] for one in told), times, efficiency(times)))
+            made.append(RecordedPhase(name, max(one[0] for one in told), times, efficiency(times)))
     return sorted(made, key=lambda phase: -phase.times.elapsed)
 
 
@@ -60,7 +60,7 @@ def loading_of(every: Sequence[Intervals]) -> tuple[float, ...]:
 def _of_rank(one: Intervals) -> dict[str, tuple[int, float, float]]:
     """For each phase of a rank: spans, seconds in all, seconds outside MPI."""
     events = one.record.events
-    spans = events[(events["kind"] == Kind.SPAN) & (events["lane"] == 0)]
+    spans = events[(events["kind"] == EventKind.SPAN) & (events["lane"] == 0)]
     begins = np.maximum(one.record.common(spans["began"]), one.start)
     ends = np.maximum(one.record.common(spans["ended"]), begins)
     outside = (ends - begins) - (_inside(one, ends) - _inside(one, begins))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from statistics import fmean
 from typing import Any
 
-from omb_py.tracing.efficiency.series import Point, Series, notes
+from omb_py.tracing.efficiency.series import Series, SeriesPoint, notes
 
 
-def row_of(point: Point, series: Series) -> dict[str, Any]:
+def row_of(point: SeriesPoint, series: Series) -> dict[str, Any]:
     """All numbers of a run; times in seconds, what is not known is None.
 
     Factors are those of `metrics`: ``parallel_efficiency = load_balance *

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from omb_py.core.errors import UsageError
-from omb_py.tracing.efficiency.inputs import Measured, Processor, measured
+from omb_py.tracing.efficiency.inputs import MeasuredRun, Processor, measured
 from omb_py.tracing.efficiency.metrics import Efficiency, Times, efficiency
-from omb_py.tracing.efficiency.phases import Phase, phases_of
+from omb_py.tracing.efficiency.phases import RecordedPhase, phases_of
 
 if TYPE_CHECKING:
     from omb_py.tracing.profile.profile import Profile, RankProfile
@@ -30,9 +30,9 @@ class Run:
 
     name: str
     command: str
-    measured: Measured
+    measured: MeasuredRun
     efficiency: Efficiency
-    phases: tuple[Phase, ...] = ()
+    phases: tuple[RecordedPhase, ...] = ()
 
     @property
     def times(self) -> Times:
@@ -79,7 +79,7 @@ def _run(name: str, paths: Sequence[str]) -> Run:
         raise UsageError(f"{name}: {error}") from error
 
 
-def of_profile(profile: Profile, name: str) -> Measured:
+def of_profile(profile: Profile, name: str) -> MeasuredRun:
     """What a profile without events tells; raises `UsageError` where it has no rank's times."""
     told = [
         member
@@ -102,7 +102,7 @@ def of_profile(profile: Profile, name: str) -> Measured:
         for one in told
     )
     elapsed = max(one.elapsed_s or 0.0 for one in told)
-    return Measured(
+    return MeasuredRun(
         Times(profile.ranks, outside, elapsed),
         sum(one.io_s or 0.0 for one in told),
         _processor(told, outside),

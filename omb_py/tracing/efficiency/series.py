@@ -19,7 +19,7 @@ LITTLE_CPU = 0.9
 
 
 @dataclass(frozen=True)
-class Point:
+class SeriesPoint:
     """A run, and how it compares to the reference; ``label`` names it briefly.
 
     ``processor_scaling`` is computation scaling by CPU time, where that outside MPI is known.
@@ -35,7 +35,7 @@ class Point:
 class Series:
     """Runs by their ranks, the first of which is the reference; ``why`` scaling is as it is."""
 
-    points: tuple[Point, ...]
+    points: tuple[SeriesPoint, ...]
     weak: bool
     why: str
 
@@ -64,7 +64,9 @@ def series_of(runs: Sequence[Run], weak: bool | None = None) -> Series:
         weak, why = suggested(ordered)
     labels = labels_of([run.name for run in ordered])
     points = (
-        Point(run, label, scaling(run.times, first, weak), by_processor(run, ordered[0], weak))
+        SeriesPoint(
+            run, label, scaling(run.times, first, weak), by_processor(run, ordered[0], weak)
+        )
         for run, label in zip(ordered, labels, strict=True)
     )
     return Series(tuple(points), weak, why)

@@ -8,10 +8,10 @@ from textwrap import shorten
 from omb_py.core.text.tables import Sheet
 from omb_py.core.text.units import digits, value_text
 from omb_py.core.text.words import count
-from omb_py.tracing.efficiency.phases import Phase
-from omb_py.tracing.efficiency.series import Point, Series, loads
+from omb_py.tracing.efficiency.phases import RecordedPhase
+from omb_py.tracing.efficiency.series import Series, SeriesPoint, loads
 
-Value = Callable[[Point], float | None]
+Value = Callable[[SeriesPoint], float | None]
 UNKNOWN = "-"
 MAX_PHASES = 20
 WIDEST = 70
@@ -36,7 +36,7 @@ def sheet(series: Series) -> Sheet:
     )
 
 
-def of_phases(name: str, phases: Sequence[Phase]) -> Sheet:
+def of_phases(name: str, phases: Sequence[RecordedPhase]) -> Sheet:
     """The phases of a run."""
     rows = (
         (
@@ -100,13 +100,13 @@ def lines(series: Series) -> Iterator[tuple[str, Value, Callable[[float | None],
     yield "CPU time / elapsed, threads together", lambda at: cpu(at, False), percent
 
 
-def cpu(point: Point, outside: bool) -> float | None:
+def cpu(point: SeriesPoint, outside: bool) -> float | None:
     """CPU time over wall time, outside MPI or of all that the processes did."""
     found = point.run.measured.processor
     return found.share if found and found.outside is outside else None
 
 
-def balance(point: Point) -> float | None:
+def balance(point: SeriesPoint) -> float | None:
     """Load balance by the CPU time outside MPI."""
     found = point.run.measured.processor
     return found.balance if found and found.outside else None

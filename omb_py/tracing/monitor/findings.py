@@ -11,8 +11,8 @@ from statistics import median
 from omb_py.core.statistics import NORMAL
 from omb_py.core.text.ranks import some_ranks
 from omb_py.core.text.units import duration, share_text
-from omb_py.tracing.monitor.snapshots import Change, RankSnapshot, Snapshot, State
-from omb_py.tracing.monitor.waiting import Wait, Waiting, waiting
+from omb_py.tracing.monitor.snapshots import Change, RankSnapshot, RankState, Snapshot
+from omb_py.tracing.monitor.waiting import RankWait, Waiting, waiting
 from omb_py.tracing.records.routines import base, begins_collective
 
 SLOW_SECONDS = 0.5
@@ -25,10 +25,10 @@ DEVIATIONS = 5
 """And that in standard deviations of the others, found from the median of their distances."""
 
 GONE = {
-    State.ENDED: "has ended",
-    State.KILLED: "was killed",
-    State.STOPPED: "is stopped",
-    State.SILENT: "was not heard of",
+    RankState.ENDED: "has ended",
+    RankState.KILLED: "was killed",
+    RankState.STOPPED: "is stopped",
+    RankState.SILENT: "was not heard of",
 }
 """What is said of ranks that others wait for in vain."""
 
@@ -53,7 +53,7 @@ class Concern(Enum):
 
 
 @dataclass(frozen=True)
-class Finding:
+class MonitorFinding:
     """A sentence, with the ``ranks`` that it is about and those that are ``waiting`` for them."""
 
     concern: Concern
@@ -64,7 +64,7 @@ class Finding:
 
 def findings(
     snapshot: Snapshot, recent: Mapping[int, Change], min_wait_s: float, stale_after_s: float
-) -> list[Finding]:
+) -> list[MonitorFinding]:
     """All that there is to say, the gravest first; ``recent`` is what ranks did lately."""
     found = waiting(snapshot, min_wait_s, stale_after_s)
     waited_for = frozenset().union(*found.roots.values())
@@ -79,7 +79,7 @@ def findings(
     return sorted(said, key=lambda one: order.index(one.concern))
 
 
-def circles(found: Waiting) -> Iterator[Finding]:
+def circles(found: Waiting) -> Iterator[MonitorFinding]:
     """Ranks that wait for each other."""
     for circle in found.circles:
         inside = set(circle)
@@ -94,15 +94,17 @@ def circles(found: Waiting) -> Iterator[Finding]:
         behind = tuple(r for r, roots in found.roots.items() if roots & inside and r not in inside)
         more = f"; {some_ranks(behind)} wait{'s' if len(behind) == 1 else ''} for them"
         text = f"possible deadlock of {some_ranks(circle)}: {', '.join(words)}"
-        yield Finding(Concern.DEADLOCK, circle, behind, text + (more if behind else ""))
+        yield MonitorFinding(Concern.DEADLOCK, circle, behind, text + (more if behind else ""))
 
 
-def mismatches(snapshot: Snapshot, min_wait_s: float, stale_after_s: float) -> Iterator[Finding]:
+def mismatches(
+    snapshot: Snapshot, min_wait_s: float, stale_after_s: float
+) -> Iterator[MonitorFinding]:
     """Ranks that are in different collective calls, where it should be the same."""
     calls: dict[tuple[str, int], dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
     for one in snapshot.ranks:
         now = one.now
-        if one.state(stale_after_s) is not State.RUNS or one.in_call_s < min_wait_s:
+        if one.state(stale_after_s) is not RankState.RUNS or one.in_call_s < min_wait_s:
             continue
         if now.communicator and begins_collective(now.routine):
             calls[now.communicator.key, now.collectives][base(now.routine)].append(one.rank)
@@ -113,7 +115,7 @@ def mismatches(snapshot: Snapshot, min_wait_s: float, stale_after_s: float) -> I
             words = [f"{some_ranks(ranks)} in MPI_{name.capitalize()}" for name, ranks in by_size]
             text = f"collective call {number} on {label} is not the same: {', '.join(words)}"
             rest = tuple(sorted(rank for _, ranks in by_size[1:] for rank in ranks))
-            yield Finding(Concern.MISMATCH, tuple(by_size[0][1]), rest, text)
+            yield MonitorFinding(Concern.MISMATCH, tuple(by_size[0][1]), rest, text)
 
 
 def label_of(snapshot: Snapshot, key: str) -> str:
@@ -122,28 +124,28 @@ def label_of(snapshot: Snapshot, key: str) -> str:
     return next(found, key)
 
 
-def states(snapshot: Snapshot, stale_after_s: float) -> Iterator[Finding]:
+def states(snapshot: Snapshot, stale_after_s: float) -> Iterator[MonitorFinding]:
     """Ranks that do not run."""
-    by_state: dict[State, list[RankSnapshot]] = defaultdict(list)
+    by_state: dict[RankState, list[RankSnapshot]] = defaultdict(list)
     for one in snapshot.ranks:
         by_state[one.state(stale_after_s)].append(one)
-    for one in by_state[State.KILLED]:
+    for one in by_state[RankState.KILLED]:
         text = f"rank {one.rank} on {one.host} was killed: {_last_seen(one)}"
-        yield Finding(Concern.KILLED, (one.rank,), (), text)
-    for one in by_state[State.STOPPED]:
+        yield MonitorFinding(Concern.KILLED, (one.rank,), (), text)
+    for one in by_state[RankState.STOPPED]:
         text = f"the process of rank {one.rank} on {one.host} is stopped: {_last_seen(one)}"
-        yield Finding(Concern.STOPPED, (one.rank,), (), text)
-    for one in by_state[State.SILENT]:
+        yield MonitorFinding(Concern.STOPPED, (one.rank,), (), text)
+    for one in by_state[RankState.SILENT]:
         text = f"rank {one.rank} on {one.host} was not heard of for {duration(one.since_update_s)}"
-        yield Finding(Concern.SILENT, (one.rank,), (), text)
+        yield MonitorFinding(Concern.SILENT, (one.rank,), (), text)
     if snapshot.missing:
         text = f"{some_ranks(snapshot.missing)} of {snapshot.size} have no record yet"
         text = text.replace("have", "has", 1) if len(snapshot.missing) == 1 else text
-        yield Finding(Concern.MISSING, tuple(snapshot.missing), (), text)
-    ended = tuple(one.rank for one in by_state[State.ENDED])
+        yield MonitorFinding(Concern.MISSING, tuple(snapshot.missing), (), text)
+    ended = tuple(one.rank for one in by_state[RankState.ENDED])
     if ended and len(ended) < len(snapshot.ranks):
         text = f"{some_ranks(ended)} {'has' if len(ended) == 1 else 'have'} ended"
-        yield Finding(Concern.ENDED, ended, (), text)
+        yield MonitorFinding(Concern.ENDED, ended, (), text)
 
 
 def _last_seen(one: RankSnapshot) -> str:
@@ -151,10 +153,10 @@ def _last_seen(one: RankSnapshot) -> str:
     return f"last seen {where}, {duration(one.since_update_s)} ago"
 
 
-def held_up(snapshot: Snapshot, found: Waiting, stale_after_s: float) -> Iterator[Finding]:
+def held_up(snapshot: Snapshot, found: Waiting, stale_after_s: float) -> Iterator[MonitorFinding]:
     """Ranks that wait, by those that this comes from in the end."""
     in_circles = {rank for circle in found.circles for rank in circle}
-    groups: dict[frozenset[int], list[Wait]] = defaultdict(list)
+    groups: dict[frozenset[int], list[RankWait]] = defaultdict(list)
     for rank, roots in found.roots.items():
         if not roots & in_circles:
             groups[roots].append(found.waits[rank])
@@ -169,7 +171,7 @@ def held_up(snapshot: Snapshot, found: Waiting, stale_after_s: float) -> Iterato
         chain = max((found.chain(rank) for rank in ranks), key=len)
         if 2 < len(chain) <= LONGEST_CHAIN:
             text += f"; {' for '.join(map(str, chain))}"
-        yield Finding(Concern.WAITING, tuple(sorted(roots)), ranks, text)
+        yield MonitorFinding(Concern.WAITING, tuple(sorted(roots)), ranks, text)
 
 
 def doing(ranks: Iterable[RankSnapshot], stale_after_s: float) -> str:
@@ -177,7 +179,7 @@ def doing(ranks: Iterable[RankSnapshot], stale_after_s: float) -> str:
     found = []
     for one in ranks:
         state = one.state(stale_after_s)
-        if state is not State.RUNS:
+        if state is not RankState.RUNS:
             found.append(GONE[state])
         elif one.now.routine:
             peer = f" of {one.now.peer}" if one.now.peer >= 0 else ""
@@ -195,7 +197,7 @@ def slow(
     recent: Mapping[int, Change],
     stale_after_s: float,
     known: Collection[int] = (),
-) -> Iterator[Finding]:
+) -> Iterator[MonitorFinding]:
     """Ranks that are much less in MPI than the others, which wait for them there.
 
     A rank is compared with the median of all others, which few slow ranks do not move. It is slow
@@ -206,7 +208,7 @@ def slow(
         one.rank: recent[one.rank].mpi
         for one in snapshot.ranks
         if one.rank in recent
-        and one.state(stale_after_s) is State.RUNS
+        and one.state(stale_after_s) is RankState.RUNS
         and recent[one.rank].seconds >= SLOW_SECONDS
     }
     if len(shares) < 2:
@@ -227,4 +229,4 @@ def slow(
             f"rank {rank} is slow: {share_text(share)} of its time in MPI, "
             f"the others {share_text(middle)} (median), which is mostly waiting"
         )
-        yield Finding(Concern.SLOW, (rank,), (), text)
+        yield MonitorFinding(Concern.SLOW, (rank,), (), text)

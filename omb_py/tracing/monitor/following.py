@@ -12,15 +12,15 @@ from omb_py.core.errors import UsageError
 from omb_py.tracing.monitor.findings import findings
 from omb_py.tracing.monitor.lines import Observation
 from omb_py.tracing.monitor.snapshots import (
+    RankState,
     Snapshot,
-    State,
     changes,
     current_time,
     inherit_idle,
     processes_of,
     take_snapshot,
 )
-from omb_py.tracing.records import Record, layout, read
+from omb_py.tracing.records import RankRecord, layout, read
 
 RECENT_SECONDS = 5.0
 """Over which the share of time in MPI is taken."""
@@ -63,7 +63,7 @@ class Watcher:
         over = {
             one.rank
             for one in snapshot.ranks
-            if one.state(self._settings.stale_after) is not State.RUNS
+            if one.state(self._settings.stale_after) is not RankState.RUNS
         }
         if len(over) == len(snapshot.ranks):
             rates = recent = changes(None, snapshot)
@@ -77,7 +77,7 @@ class Watcher:
         return Observation(snapshot, rates, recent, said, self._settings.stale_after)
 
 
-def read_records(folder: Path) -> list[Record]:
+def read_records(folder: Path) -> list[RankRecord]:
     """The records of a folder that can be read; one may just be made, or be damaged."""
     found = []
     for path in layout.record_paths(folder):

@@ -9,8 +9,8 @@ from typing import Any
 
 from omb_py.core.text.units import duration, scaled, share_text
 from omb_py.core.text.words import count
-from omb_py.tracing.monitor.findings import Finding
-from omb_py.tracing.monitor.snapshots import Change, RankSnapshot, Snapshot, State
+from omb_py.tracing.monitor.findings import MonitorFinding
+from omb_py.tracing.monitor.snapshots import Change, RankSnapshot, RankState, Snapshot
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Observation:
     snapshot: Snapshot
     rates: Mapping[int, Change]
     recent: Mapping[int, Change]
-    findings: Sequence[Finding]
+    findings: Sequence[MonitorFinding]
     stale_after_s: float
 
     @property
@@ -31,7 +31,7 @@ class Observation:
         """Seconds since the beginning, of the rank that has been there the longest."""
         return max(one.elapsed_s for one in self.snapshot.ranks)
 
-    def state(self, one: RankSnapshot) -> State:
+    def state(self, one: RankSnapshot) -> RankState:
         """How a rank is."""
         return one.state(self.stale_after_s)
 
@@ -39,7 +39,7 @@ class Observation:
     def over(self) -> bool:
         """Whether all ranks have ended, or were killed."""
         states = {self.state(one) for one in self.snapshot.ranks}
-        return not self.snapshot.missing and states <= {State.ENDED, State.KILLED}
+        return not self.snapshot.missing and states <= {RankState.ENDED, RankState.KILLED}
 
     @property
     def calls_per_s(self) -> float:
@@ -73,10 +73,10 @@ def summary(seen: Observation) -> str:
     """The whole run in a line."""
     states = [seen.state(one) for one in seen.snapshot.ranks]
     told = [count(seen.snapshot.size, "rank")]
-    if seen.over and set(states) == {State.ENDED}:
+    if seen.over and set(states) == {RankState.ENDED}:
         told.append("all ended")
-    elif set(states) != {State.RUNS}:
-        known = [(states.count(state), state.value) for state in State]
+    elif set(states) != {RankState.RUNS}:
+        known = [(states.count(state), state.value) for state in RankState]
         told += [f"{number} {value}" for number, value in known if number]
     whole = "" if seen.mpi is None else f", {share_text(seen.mpi)} in MPI"
     rates = f"{scaled(seen.calls_per_s)} calls/s, {scaled(seen.bytes_per_s, 'B/s')}{whole}"
@@ -91,26 +91,26 @@ def lines(seen: Observation) -> list[str]:
     return [summary(seen), *(f"  {one.text}" for one in seen.findings)]
 
 
-def is_in(one: RankSnapshot, state: State) -> str:
+def is_in(one: RankSnapshot, state: RankState) -> str:
     """What a rank is in now, in a few words."""
-    if state is not State.RUNS:
+    if state is not RankState.RUNS:
         return str(state.value)
     return one.now.routine or "outside MPI"
 
 
-def peer_of(one: RankSnapshot, state: State) -> str:
+def peer_of(one: RankSnapshot, state: RankState) -> str:
     """The rank at the other end of the call, or its communicator."""
-    if state is not State.RUNS or not one.now.routine:
+    if state is not RankState.RUNS or not one.now.routine:
         return ""
     label = one.now.communicator.label if one.now.communicator else ""
     return str(one.now.peer) if one.now.peer >= 0 else label
 
 
-def for_seconds(one: RankSnapshot, state: State) -> float | None:
+def for_seconds(one: RankSnapshot, state: RankState) -> float | None:
     """For how long, where that is known."""
-    if state is State.ENDED:
+    if state is RankState.ENDED:
         return None
-    if state is not State.RUNS:
+    if state is not RankState.RUNS:
         return one.since_update_s
     return one.in_call_s if one.now.routine else (one.idle_s or None)
 

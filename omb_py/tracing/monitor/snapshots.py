@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from omb_py.tracing.records import NS, Communicator, Now, Record
+from omb_py.tracing.records import NS, Communicator, Now, RankRecord
 from omb_py.tracing.records.routines import (
     READ,
     STARTED,
@@ -38,7 +38,7 @@ class Process(Enum):
     UNKNOWN = "unknown"
 
 
-class State(Enum):
+class RankState(Enum):
     """How a rank is."""
 
     RUNS = "runs"
@@ -95,17 +95,17 @@ class RankSnapshot:
         """Seconds for which it has been in the routine that it is in."""
         return max(0, self.at - self.now.began) * NS if self.now.routine else 0.0
 
-    def state(self, stale_after_s: float) -> State:
+    def state(self, stale_after_s: float) -> RankState:
         """How it is, when those that say nothing for so long are not heard of."""
         if self.ended:
-            return State.ENDED
+            return RankState.ENDED
         if self.process is Process.GONE and self.since_update_s > KILLED_AFTER:
-            return State.KILLED
+            return RankState.KILLED
         if self.process is Process.STOPPED:
-            return State.STOPPED
+            return RankState.STOPPED
         if self.since_update_s > stale_after_s:
-            return State.SILENT
-        return State.RUNS
+            return RankState.SILENT
+        return RankState.RUNS
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ def current_time() -> ObservationTime:
     return ObservationTime(os.uname().nodename, time.monotonic_ns())
 
 
-def processes_of(records: Iterable[Record], host: str) -> dict[int, Process]:
+def processes_of(records: Iterable[RankRecord], host: str) -> dict[int, Process]:
     """The processes of ranks, by rank; those of other hosts are left out."""
     return {
         record.rank: process(int(record.header["pid"]))
@@ -167,7 +167,7 @@ def process(pid: int) -> Process:
 
 
 def take_snapshot(
-    records: Sequence[Record], seen_at: ObservationTime, processes: Mapping[int, Process]
+    records: Sequence[RankRecord], seen_at: ObservationTime, processes: Mapping[int, Process]
 ) -> Snapshot | None:
     """What records show; those of an earlier run, which had other ranks, are left out.
 
@@ -189,7 +189,7 @@ def take_snapshot(
     return Snapshot(last.ranks, str(last.about.get("command", "")), tuple(snapshots))
 
 
-def last_update(record: Record) -> int:
+def last_update(record: RankRecord) -> int:
     """When a rank was heard of last, ns since 1970 of its host's clock."""
     header = record.header
     said = max(int(header["updated"]), int(header["ended"]), record.began)
@@ -197,7 +197,7 @@ def last_update(record: Record) -> int:
 
 
 def rank_snapshot(
-    record: Record, seen_at: ObservationTime, newest: int, process: Process
+    record: RankRecord, seen_at: ObservationTime, newest: int, process: Process
 ) -> RankSnapshot:
     """What one record shows; ``newest`` is when any of them was heard of last (`last_update`)."""
     header, now = record.header, record.now
@@ -240,14 +240,14 @@ def rank_snapshot(
     )
 
 
-def calls_made(record: Record) -> int:
+def calls_made(record: RankRecord) -> int:
     """The calls of MPI that a rank has made; what these started is none."""
     cells = record.cells
     started = [number for number, name in enumerate(record.names) if name.endswith(STARTED)]
     return int(cells["calls"][~np.isin(cells["routine"], started)].sum())
 
 
-def file_bytes(record: Record) -> dict[str, int]:
+def file_bytes(record: RankRecord) -> dict[str, int]:
     """The bytes of files that a rank has `READ` and `WRITTEN`."""
     cells, found = record.cells, {READ: 0, WRITTEN: 0}
     for number, name in enumerate(record.names):
@@ -256,7 +256,9 @@ def file_bytes(record: Record) -> dict[str, int]:
     return found
 
 
-def collective_calls(record: Record, communicators: Mapping[int, Communicator]) -> dict[str, int]:
+def collective_calls(
+    record: RankRecord, communicators: Mapping[int, Communicator]
+) -> dict[str, int]:
     """The collective calls that a rank has completed or begun on each communicator, by key."""
     cells, found = record.cells, dict.fromkeys((one.key for one in communicators.values()), 0)
     for number in np.unique(cells["routine"]).tolist():

@@ -13,7 +13,7 @@ from omb_py.core.text.units import duration, scaled, share_text
 from omb_py.core.text.words import count
 from omb_py.tracing.monitor.findings import Concern
 from omb_py.tracing.monitor.lines import Observation, for_seconds, is_in, peer_of, summary
-from omb_py.tracing.monitor.snapshots import RankSnapshot, State
+from omb_py.tracing.monitor.snapshots import RankSnapshot, RankState
 
 COLUMNS = (
     *("rank", "host", "is in", "with", "for", "calls/s", "data", "read", "written", "in MPI"),
@@ -92,7 +92,7 @@ class Picture:
                 table.add_column(name, justify=side, no_wrap=True)  # type: ignore[arg-type]
         for one in shown:
             cells = zip(COLUMNS, self._cells(one), strict=True)
-            style = "dim" if self._seen.state(one) is State.ENDED else ""
+            style = "dim" if self._seen.state(one) is RankState.ENDED else ""
             table.add_row(*(cell for name, cell in cells if name not in hidden), style=style)
         return table
 
@@ -128,7 +128,7 @@ def select_ranks(seen: Observation, room: int) -> list[RankSnapshot]:
 
     def order(one: RankSnapshot) -> tuple[float, float, int]:
         recent = seen.recent.get(one.rank)
-        busy = 1.0 if recent is None or seen.state(one) is State.ENDED else recent.mpi
+        busy = 1.0 if recent is None or seen.state(one) is RankState.ENDED else recent.mpi
         return grave.get(one.rank, len(seen.findings)), busy, one.rank
 
     return sorted(sorted(ranks, key=order)[:room], key=lambda one: one.rank)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 
-from omb_py.tracing.monitor.snapshots import RankSnapshot, Snapshot, State
+from omb_py.tracing.monitor.snapshots import RankSnapshot, RankState, Snapshot
 from omb_py.tracing.records.layout import NOBODY, WORLD, Communicator
 from omb_py.tracing.records.routines import (
     Dependence,
@@ -22,7 +22,7 @@ TWO_SIDED = (Role.SEND, Role.RECEIVE, Role.SENDRECV, Role.PROBE, Role.COMPLETION
 
 
 @dataclass(frozen=True)
-class Wait:
+class RankWait:
     """A rank is in ``routine`` until each of ``others`` does its part."""
 
     rank: int
@@ -40,7 +40,7 @@ class Waiting:
     first.
     """
 
-    waits: Mapping[int, Wait]
+    waits: Mapping[int, RankWait]
     roots: Mapping[int, frozenset[int]]
     circles: tuple[tuple[int, ...], ...]
 
@@ -61,14 +61,14 @@ def waiting(snapshot: Snapshot, min_wait_s: float, stale_after_s: float) -> Wait
     communicator; one that sends, receives or waits for a message, for its peer. A message from
     anybody, and several requests at a time, say nothing of whom.
     """
-    running = [one for one in snapshot.ranks if one.state(stale_after_s) is State.RUNS]
+    running = [one for one in snapshot.ranks if one.state(stale_after_s) is RankState.RUNS]
     by_rank = {one.rank: one for one in snapshot.ranks}
     waits = {}
     for one in running:
         if one.now.routine and one.in_call_s >= min_wait_s:
             others = awaited(one, snapshot.ranks, by_rank)
             if others:
-                waits[one.rank] = Wait(one.rank, one.now.routine, one.in_call_s, others)
+                waits[one.rank] = RankWait(one.rank, one.now.routine, one.in_call_s, others)
     roots, circles = _traced(waits)
     return Waiting(waits, roots, circles)
 
@@ -121,7 +121,7 @@ def begun_by(communicator: Communicator, ranks: tuple[RankSnapshot, ...]) -> dic
 
 
 def _traced(
-    waits: Mapping[int, Wait],
+    waits: Mapping[int, RankWait],
 ) -> tuple[dict[int, frozenset[int]], tuple[tuple[int, ...], ...]]:
     """Whom each waits for in the end, and circles."""
     graph = {rank: wait.others for rank, wait in waits.items()}

@@ -60,7 +60,7 @@ MOST = re.compile(
 
 
 @dataclass(frozen=True)
-class Calls:
+class TracedCalls:
     """The calls of a routine (without MPI_) with messages of ``nbytes`` on average."""
 
     routine: str
@@ -98,8 +98,8 @@ class RankFile:
     rank: int | None = None
     ranks: int | None = None
     of_several: bool = False
-    routines: tuple[Calls, ...] = ()
-    sizes: tuple[Calls, ...] = ()
+    routines: tuple[TracedCalls, ...] = ()
+    sizes: tuple[TracedCalls, ...] = ()
     communicate_s: float | None = None
     elapsed_s: float | None = None
     user_s: float | None = None
@@ -113,14 +113,14 @@ class RankFile:
     notes: tuple[str, ...] = ()
 
     @property
-    def calls(self) -> tuple[Calls, ...]:
+    def calls(self) -> tuple[TracedCalls, ...]:
         """All calls by routine and size; those of unknown sizes have their mean."""
         names = dict.fromkeys(one.routine for one in (*self.routines, *self.sizes))
         every = (*self.sizes, *self.unsized)
         return tuple(one for name in names for one in every if one.routine == name)
 
     @property
-    def unsized(self) -> tuple[Calls, ...]:
+    def unsized(self) -> tuple[TracedCalls, ...]:
         """The calls of each routine that no table of sizes has."""
         found = []
         for one in self.routines:
@@ -131,7 +131,9 @@ class RankFile:
             elif calls > 0:
                 rest = one.calls * one.nbytes - sum(size.calls * size.nbytes for size in sized)
                 seconds = one.seconds - sum(size.seconds for size in sized)
-                found.append(Calls(one.routine, calls, max(0.0, rest) / calls, max(0.0, seconds)))
+                found.append(
+                    TracedCalls(one.routine, calls, max(0.0, rest) / calls, max(0.0, seconds))
+                )
         return tuple(found)
 
     @property
@@ -169,8 +171,8 @@ class _Found:
     """
 
     told: dict[str, Any] = field(default_factory=dict)
-    routines: list[Calls] = field(default_factory=list)
-    sizes: list[Calls] = field(default_factory=list)
+    routines: list[TracedCalls] = field(default_factory=list)
+    sizes: list[TracedCalls] = field(default_factory=list)
     tasks: list[Task] = field(default_factory=list)
     spread: dict[str, tuple[float, int]] = field(default_factory=dict)
     most: dict[str, tuple[float, int]] = field(default_factory=dict)
@@ -234,7 +236,7 @@ class _Found:
             self.tasks.append(task)
         else:
             *name, calls, nbytes, seconds = match.groups()
-            row = Calls(
+            row = TracedCalls(
                 name[0] if name else self.routine, int(calls), float(nbytes), float(seconds)
             )
             (self.routines if name else self.sizes).append(row)

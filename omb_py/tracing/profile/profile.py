@@ -41,7 +41,7 @@ class CallStats:
 
 
 @dataclass(frozen=True)
-class Line:
+class ProfileLine:
     """A row of a table: calls, bytes and seconds, in all."""
 
     calls: int
@@ -55,7 +55,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class RoutineLine(Line):
+class RoutineLine(ProfileLine):
     """All calls of a routine."""
 
     routine: str

@@ -18,16 +18,16 @@ from omb_py.tracing.profile.profile import (
     extremes_of,
 )
 from omb_py.tracing.profile.tables import communication_of
-from omb_py.tracing.records import NS, Record, layout
+from omb_py.tracing.records import NS, RankRecord, layout
 
 
-def folder_records(folder: Path) -> tuple[list[Record], list[str]]:
+def folder_records(folder: Path) -> tuple[list[RankRecord], list[str]]:
     """The records in a folder, and sentences on those that cannot be read.
 
     Raises `UsageError` where none can be: a rank that was killed while it made its own leaves the
     others readable.
     """
-    read: list[Record] = []
+    read: list[RankRecord] = []
     notes: list[str] = []
     paths = layout.record_paths(folder)
     for path in paths:
@@ -40,7 +40,7 @@ def folder_records(folder: Path) -> tuple[list[Record], list[str]]:
     return read, notes
 
 
-def record_in(path: Path) -> Record:
+def record_in(path: Path) -> RankRecord:
     """The record in a file; raises `UsageError` where it is none, or is damaged in any way."""
     try:
         return records.read(path)
@@ -48,7 +48,7 @@ def record_in(path: Path) -> Record:
         raise UsageError(f"{path} is damaged: {error}") from error
 
 
-def profile_of(found: Sequence[Record], notes: Iterable[str] = ()) -> Profile:
+def profile_of(found: Sequence[RankRecord], notes: Iterable[str] = ()) -> Profile:
     """The profile of one run from its records, with more notes.
 
     Raises `UsageError` for records of several runs, and where one holds what cannot be.
@@ -70,7 +70,7 @@ def profile_of(found: Sequence[Record], notes: Iterable[str] = ()) -> Profile:
     )
 
 
-def _ranks(ordered: Sequence[Record]) -> int:
+def _ranks(ordered: Sequence[RankRecord]) -> int:
     ranks = ordered[0].ranks
     if len({record.ranks for record in ordered}) > 1:
         raise UsageError("these records are of several runs: give those of one run")
@@ -86,7 +86,7 @@ def _ranks(ordered: Sequence[Record]) -> int:
     return ranks
 
 
-def _member(record: Record) -> RankProfile:
+def _member(record: RankRecord) -> RankProfile:
     header, cells = record.header, tuple(_cells(record))
     communication, in_files = communication_of(cells)
     heard = header["updated"] > 0
@@ -108,7 +108,7 @@ def _member(record: Record) -> RankProfile:
     )
 
 
-def _cells(record: Record) -> Iterable[CallStats]:
+def _cells(record: RankRecord) -> Iterable[CallStats]:
     names, found = record.names, record.communicators
     number = len(names)
     for (
@@ -140,7 +140,7 @@ def _cells(record: Record) -> Iterable[CallStats]:
         )
 
 
-def _notes(ordered: Sequence[Record], ranks: int) -> Iterable[str]:
+def _notes(ordered: Sequence[RankRecord], ranks: int) -> Iterable[str]:
     if missing := other_ranks(ranks, (record.rank for record in ordered)):
         yield f"the records of {missing} are not there: no sum has them"
     yield from _unfinished([record for record in ordered if not record.complete])
@@ -163,12 +163,12 @@ def _notes(ordered: Sequence[Record], ranks: int) -> Iterable[str]:
         yield f"CPU time and memory of {some_ranks(unheard)} are not known"
 
 
-def _counts(ordered: Sequence[Record], name: str) -> dict[int, int]:
+def _counts(ordered: Sequence[RankRecord], name: str) -> dict[int, int]:
     """A count of the header, for those ranks where there is any."""
     return {record.rank: record.header[name] for record in ordered if record.header[name] > 0}
 
 
-def _unfinished(found: Sequence[Record]) -> Iterable[str]:
+def _unfinished(found: Sequence[RankRecord]) -> Iterable[str]:
     """Who did not come to its end, when it was last heard of, and in which routine."""
     if not found:
         return
@@ -178,7 +178,7 @@ def _unfinished(found: Sequence[Record]) -> Iterable[str]:
         f"no end of {some_ranks(record.rank for record in found)}: the numbers are those up to "
         f"{when} s after the beginning, when they were last heard of"
     )
-    within: dict[str, list[Record]] = {}
+    within: dict[str, list[RankRecord]] = {}
     for record in found:
         if record.now.routine and record.now.began >= record.began:
             within.setdefault(record.now.routine, []).append(record)

@@ -9,7 +9,7 @@ from omb_py.core.dataclass import dataclass
 from omb_py.tracing.profile.profile import (
     CallStats,
     Extreme,
-    Line,
+    ProfileLine,
     RankProfile,
     RoutineLine,
     ranked,
@@ -53,7 +53,7 @@ SENDS = frozenset(SENDING.split())
 
 
 @dataclass(frozen=True)
-class SizeLine(Line):
+class SizeLine(ProfileLine):
     """Calls of a routine with messages of one bin of sizes."""
 
     routine: str
@@ -61,7 +61,7 @@ class SizeLine(Line):
 
 
 @dataclass(frozen=True)
-class CommunicatorLine(Line):
+class CommunicatorLine(ProfileLine):
     """Calls of a routine on all ``communicators`` of ``size`` ranks."""
 
     routine: str
@@ -70,7 +70,7 @@ class CommunicatorLine(Line):
 
 
 @dataclass(frozen=True)
-class PeerLine(Line):
+class PeerLine(ProfileLine):
     """What ``rank`` sent to ``peer``."""
 
     rank: int
@@ -78,7 +78,7 @@ class PeerLine(Line):
 
 
 @dataclass(frozen=True)
-class SiteLine(Line):
+class SiteLine(ProfileLine):
     """Calls of a routine from one line of the program."""
 
     routine: str
@@ -86,7 +86,7 @@ class SiteLine(Line):
 
 
 @dataclass(frozen=True)
-class FileLine(Line):
+class FileLine(ProfileLine):
     """Calls that read or write data of files: those of one routine, or all that do the same.
 
     ``rate`` is that of a rank, in bytes a second; None where calls return before data has moved.
@@ -265,7 +265,7 @@ def _sums(cells: Iterable[CallStats], key: Callable[[CallStats], Key]) -> dict[K
     return sums
 
 
-def _add(sums: dict[Key, list[float]], key: Key, more: CallStats | Line) -> None:
+def _add(sums: dict[Key, list[float]], key: Key, more: CallStats | ProfileLine) -> None:
     total = sums.get(key)
     if total is None:
         sums[key] = [more.calls, more.nbytes, more.seconds]

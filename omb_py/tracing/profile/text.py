@@ -20,8 +20,8 @@ from omb_py.tracing.profile import tables
 from omb_py.tracing.profile.profile import (
     MPITRACE,
     Extreme,
-    Line,
     Profile,
+    ProfileLine,
     RankProfile,
     RoutineLine,
     ranked,
@@ -355,7 +355,7 @@ def _routine_table(
     yield "-" * max(len(RULE), len(head))
 
 
-def numbers(line: Line, width: int = 14) -> str:
+def numbers(line: ProfileLine, width: int = 14) -> str:
     """Calls, average size and time, as columns."""
     return f"{line.calls:>12} {line.average:>14.1f} {line.seconds:>{width}.3f}"
 

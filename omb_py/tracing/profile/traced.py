@@ -11,7 +11,7 @@ from pathlib import Path
 from omb_py.core.errors import UsageError
 from omb_py.core.text.numbers import MEBIBYTE
 from omb_py.core.text.ranks import other_ranks, some_ranks
-from omb_py.tracing.profile.mpitrace import Calls, RankFile, Task
+from omb_py.tracing.profile.mpitrace import RankFile, Task, TracedCalls
 from omb_py.tracing.profile.profile import (
     MPITRACE,
     CallStats,
@@ -135,7 +135,7 @@ def _cells(file: RankFile) -> tuple[CallStats, ...]:
     return tuple(_cell(one, sized) for one, sized in rows if one.calls)
 
 
-def _cell(one: Calls, sized: bool) -> CallStats:
+def _cell(one: TracedCalls, sized: bool) -> CallStats:
     """Calls of one bin: an average lies in the bin that it is of."""
     bin = size_bin(ceil(one.nbytes)) if sized else None
     nbytes = one.calls * one.nbytes

@@ -10,10 +10,10 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from time import monotonic_ns
 from typing import Protocol
 
-from omb_py.tracing.records.layout import NOBODY, Kind
+from omb_py.tracing.records.layout import NOBODY, EventKind
 
 
-class Recorder(Protocol):
+class EventRecorder(Protocol):
     """Who keeps events; one of them serves a process."""
 
     def name(self, text: str) -> int:
@@ -24,11 +24,11 @@ class Recorder(Protocol):
         """What keeps an event, given the fields of `layout.EVENT` in their order."""
 
 
-_recorders: list[Recorder] = []
+_recorders: list[EventRecorder] = []
 _nothing = nullcontext()
 
 
-def attach(recorder: Recorder) -> None:
+def attach(recorder: EventRecorder) -> None:
     """From now on this recorder keeps what is said here."""
     _recorders[:] = [recorder]
 
@@ -58,15 +58,15 @@ def span(name: str, began: int, ended: int, lane: str = "", nbytes: int = 0) -> 
     Slices of a ``lane`` of its own stand below the rank's calls; they may contain each other, but
     not overlap otherwise.
     """
-    _say(Kind.SPAN, name, began, ended, lane, nbytes)
+    _say(EventKind.SPAN, name, began, ended, lane, nbytes)
 
 
 def instant(name: str, at: int, lane: str = "") -> None:
     """A mark at a time of ``time.monotonic_ns``."""
-    _say(Kind.INSTANT, name, at, at, lane, 0)
+    _say(EventKind.INSTANT, name, at, at, lane, 0)
 
 
-def _say(kind: Kind, name: str, began: int, ended: int, lane: str, nbytes: int) -> None:
+def _say(kind: EventKind, name: str, began: int, ended: int, lane: str, nbytes: int) -> None:
     for recorder in _recorders:
         numbers = recorder.name(name), recorder.name(lane)
         recorder.event(kind, numbers[0], 0, NOBODY, 0, numbers[1], began, ended, nbytes, 0, 0)

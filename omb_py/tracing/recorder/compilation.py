@@ -99,7 +99,7 @@ def source(declared: Mapping[str, Declaration]) -> str:
 
 def constants() -> list[str]:
     """What Python and C have to agree on, as definitions in C."""
-    numbers = {kind.name: int(kind) for kind in layout.Kind} | {
+    numbers = {kind.name: int(kind) for kind in layout.EventKind} | {
         name: getattr(layout, name)
         for name in ("NOBODY", "UNKNOWN_BYTES", "BIN_1_BYTES", "BETWEEN", "ELSEWHERE")
     }

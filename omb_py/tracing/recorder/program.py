@@ -12,7 +12,7 @@ from omb_py.core.errors import UsageError
 
 
 @dataclass(frozen=True)
-class Program:
+class ProfiledProgram:
     """A script (a file, folder or archive with ``__main__``) or a module, and its arguments."""
 
     path: str
@@ -25,15 +25,15 @@ class Program:
         return " ".join([f"-m {self.path}" if self.module else self.path, *self.arguments])
 
 
-def find_program(name: str, arguments: tuple[str, ...], module: bool) -> Program:
+def find_program(name: str, arguments: tuple[str, ...], module: bool) -> ProfiledProgram:
     """The program of this name: a file, a Python program of ``PATH``, or a module.
 
     Raises `UsageError` where there is none, or it is not written in Python.
     """
     if module:
-        return Program(name, arguments, module)
+        return ProfiledProgram(name, arguments, module)
     if os.path.exists(name):
-        return Program(name, arguments)
+        return ProfiledProgram(name, arguments)
     from shutil import which
 
     beside = os.path.dirname(sys.executable)
@@ -44,10 +44,10 @@ def find_program(name: str, arguments: tuple[str, ...], module: bool) -> Program
         first = file.readline(200)
     if not (first.startswith(b"#!") and b"python" in first):
         raise UsageError(f"{path} is no Python program: profile the script that it starts")
-    return Program(path, arguments)
+    return ProfiledProgram(path, arguments)
 
 
-def check_module(program: Program) -> None:
+def check_module(program: ProfiledProgram) -> None:
     """Raise `UsageError` where there is no such module to run.
 
     Packages around the module are imported, so that they must already be observed.
@@ -76,7 +76,7 @@ def check_module(program: Program) -> None:
         )
 
 
-def run(program: Program) -> None:
+def run(program: ProfiledProgram) -> None:
     """Run it as ``__main__`` until it ends; exceptions, `SystemExit` among them, pass through."""
     sys.argv[:] = [program.path, *program.arguments]
     if program.module:

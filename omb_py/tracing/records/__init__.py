@@ -7,17 +7,17 @@ a record stay without.
 from __future__ import annotations
 
 from omb_py.tracing.records.layout import Communicator as Communicator
-from omb_py.tracing.records.layout import Kind as Kind
+from omb_py.tracing.records.layout import EventKind as EventKind
 
-READING = ("Comparison", "Now", "Record", "read", "read_folder", "missing_ranks", "NS")
+READING = ("ClockComparison", "Now", "RankRecord", "read", "read_folder", "missing_ranks", "NS")
 """What `omb_py.tracing.records.reading` offers and can be had here."""
 
 TYPE_CHECKING = False  # typing's own would be one more module for each rank to load
 if TYPE_CHECKING:
     from omb_py.tracing.records.reading import NS as NS
-    from omb_py.tracing.records.reading import Comparison as Comparison
+    from omb_py.tracing.records.reading import ClockComparison as ClockComparison
     from omb_py.tracing.records.reading import Now as Now
-    from omb_py.tracing.records.reading import Record as Record
+    from omb_py.tracing.records.reading import RankRecord as RankRecord
     from omb_py.tracing.records.reading import missing_ranks as missing_ranks
     from omb_py.tracing.records.reading import read as read
     from omb_py.tracing.records.reading import read_folder as read_folder

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
 
-from omb_py.tracing.records.reading import NS, Comparison, Record
+from omb_py.tracing.records.reading import NS, ClockComparison, RankRecord
 
 MAX_OFFSET = 1e10
 """Seconds; a larger offset between two clocks is damage (it is 300 years)."""
@@ -33,21 +33,21 @@ class Alignment:
     compared. ``shared`` is true for ranks that read rank 0's clock: all of these are exactly 0.
     """
 
-    record: Record
+    record: RankRecord
     offset: float
     drift: float
     error: float | None
     shared: bool
 
 
-def align(records: Sequence[Record]) -> list[Alignment]:
+def align(records: Sequence[RankRecord]) -> list[Alignment]:
     """The alignment of each record.
 
     Ranks that share a clock share its comparisons, too, so that nothing comes between them: those
     of the first one of them that made the most.
     """
     first = next((record for record in records if record.rank == 0), None)
-    best: dict[Clock, tuple[Comparison, ...]] = {}
+    best: dict[Clock, tuple[ClockComparison, ...]] = {}
     for record in records:
         found = sound(record)
         if len(found) > len(best.get(clock_of(record), ())):
@@ -56,7 +56,7 @@ def align(records: Sequence[Record]) -> list[Alignment]:
 
 
 def alignment(
-    record: Record, first: Record | None, best: dict[Clock, tuple[Comparison, ...]]
+    record: RankRecord, first: RankRecord | None, best: dict[Clock, tuple[ClockComparison, ...]]
 ) -> Alignment:
     """The alignment of one record, with the comparisons of each clock."""
     clock = clock_of(record)
@@ -70,18 +70,18 @@ def alignment(
     return Alignment(aligned, made[0].offset, drift(made), error, False)
 
 
-def clock_of(record: Record) -> Clock:
+def clock_of(record: RankRecord) -> Clock:
     """The clock that a rank reads."""
     return Clock(record.host, int(record.header["clock"]))
 
 
-def drift(made: Sequence[Comparison]) -> float:
+def drift(made: Sequence[ClockComparison]) -> float:
     """Seconds in a second by which the offset grows from the first comparison to the last."""
     seconds = (made[-1].at - made[0].at) * NS
     return (made[-1].offset - made[0].offset) / seconds if seconds > 0 else 0.0
 
 
-def sound(record: Record) -> tuple[Comparison, ...]:
+def sound(record: RankRecord) -> tuple[ClockComparison, ...]:
     """Its comparisons without those whose numbers mean nothing."""
     made = tuple(
         comparison
@@ -94,7 +94,7 @@ def sound(record: Record) -> tuple[Comparison, ...]:
     return made if len(made) < 2 or abs(drift(made)) < MAX_DRIFT else made[:1]
 
 
-def compared(record: Record, made: Sequence[Comparison]) -> Record:
+def compared(record: RankRecord, made: Sequence[ClockComparison]) -> RankRecord:
     """The record with these comparisons instead of its own."""
     header = dict(record.header)
     for kind, comparison in zip(

@@ -104,7 +104,7 @@ CELL = (
 """A cell: all calls of a routine that are alike."""
 
 EVENT = (
-    ("kind", "i"),  # see `Kind`
+    ("kind", "i"),  # see `EventKind`
     ("name", "i"),
     ("communicator", "i"),
     ("peer", "i"),  # as in a cell
@@ -114,7 +114,7 @@ EVENT = (
     ("ended", "q"),
     ("nbytes", "q"),
     ("request", "q"),  # number of the request that a call started, 0: none
-    ("sequence", "q"),  # see `Kind`
+    ("sequence", "q"),  # see `EventKind`
 )
 
 HEADER_BYTES = 1024
@@ -123,7 +123,7 @@ NAMES_BYTES = 262144
 CELLS = 8192
 
 
-class Kind(IntEnum):
+class EventKind(IntEnum):
     """What an event is.
 
     CALL: a call of MPI. DONE: an operation that a non-blocking call began (its name, its peer) is

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from omb_py.tracing.records.layout import Communicator, Kind
+from omb_py.tracing.records.layout import Communicator, EventKind
 from omb_py.tracing.records.routines import Role, nonblocking, role
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def _masks(
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Which events are the sending, and which the receiving side of a message."""
     kinds, numbers = events["kind"], events["name"]
-    call, done = kinds == Kind.CALL, kinds == Kind.DONE
+    call, done = kinds == EventKind.CALL, kinds == EventKind.DONE
     send, receive, both = (
         _of_names(names, numbers, lambda name, wanted=wanted: role(name) is wanted)
         for wanted in (Role.SEND, Role.RECEIVE, Role.SENDRECV)
@@ -102,7 +102,7 @@ def _masks(
     first = done & both
     first[first] = _sends_first(events[first], events[call & both])
     sends = ((call | done) & send) | (call & both) | first
-    receives = (call & receive & ~begins) | (kinds == Kind.ARRIVED)
+    receives = (call & receive & ~begins) | (kinds == EventKind.ARRIVED)
     receives |= done & (receive | (both & ~first))
     known = events["peer"] >= 0
     return sends & known, receives & known

@@ -39,7 +39,7 @@ def array_of(packed: bytes, fields: tuple[tuple[str, str], ...]) -> NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ClockComparison:
     """Rank 0's clock minus this rank's at this rank's time ``at`` (ns): seconds, error bound."""
 
     at: int
@@ -62,7 +62,7 @@ class Now:
 
 
 @dataclass(frozen=True)
-class Record:
+class RankRecord:
     """What one rank recorded.
 
     ``packed_cells`` and ``packed_events`` are rows with the fields of `layout.CELL` and
@@ -141,11 +141,11 @@ class Record:
         return {i: communicator for i, communicator in found if communicator is not None}
 
     @property
-    def comparisons(self) -> tuple[Comparison, ...]:
+    def comparisons(self) -> tuple[ClockComparison, ...]:
         """The comparisons of clocks that were made."""
         kinds = [kind for kind in ("first", "last") if self.header[f"{kind}_at"]]
         return tuple(
-            Comparison(*(self.header[f"{kind}_{name}"] for name in ("at", "offset", "error")))
+            ClockComparison(*(self.header[f"{kind}_{name}"] for name in ("at", "offset", "error")))
             for kind in kinds
         )
 
@@ -182,7 +182,7 @@ class Record:
         return times + np.rint(offset).astype(np.int64)
 
 
-def read(path: str | Path, events: bool = True) -> Record:
+def read(path: str | Path, events: bool = True) -> RankRecord:
     """The record in a file; raises `UsageError` where it is none or cannot be read.
 
     Without ``events`` only the little is read that a rank goes on changing.
@@ -194,7 +194,7 @@ def read(path: str | Path, events: bool = True) -> Record:
         return _record(file, str(path), events)
 
 
-def _record(file: BinaryIO, path: str, with_events: bool) -> Record:
+def _record(file: BinaryIO, path: str, with_events: bool) -> RankRecord:
     first = file.read(layout.HEADER_BYTES)
     if len(first) < layout.HEADER_BYTES or first[:8] != layout.MAGIC:
         raise UsageError(f"{path} is no record of omb-py profile")
@@ -211,7 +211,7 @@ def _record(file: BinaryIO, path: str, with_events: bool) -> Record:
     text = _part(file, path, "text", header, header["text_used"])
     cells = _part(file, path, "cells", header, header["cells_used"] * layout.CELL_FORMAT.size)
     names = _part(file, path, "names", header, header["names_used"])
-    return Record(
+    return RankRecord(
         path,
         header,
         _about(text),
@@ -221,7 +221,7 @@ def _record(file: BinaryIO, path: str, with_events: bool) -> Record:
     )
 
 
-def read_folder(folder: str | Path) -> list[Record]:
+def read_folder(folder: str | Path) -> list[RankRecord]:
     """All records of a run, by rank.
 
     Raises `UsageError` when there is none, when one cannot be read, and for records of several
@@ -236,7 +236,7 @@ def read_folder(folder: str | Path) -> list[Record]:
     return records
 
 
-def missing_ranks(records: list[Record]) -> list[int]:
+def missing_ranks(records: list[RankRecord]) -> list[int]:
     """Ranks of the job whose records are not there."""
     there = {record.rank for record in records}
     return [rank for rank in range(records[0].ranks) if rank not in there] if records else []

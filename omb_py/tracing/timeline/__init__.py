@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from omb_py.core.errors import UsageError
-from omb_py.tracing.records import Record, missing_ranks, read_folder
+from omb_py.tracing.records import RankRecord, missing_ranks, read_folder
 from omb_py.tracing.records.clocks import align
 from omb_py.tracing.timeline.assembly import assemble
 from omb_py.tracing.timeline.messages import match
@@ -29,7 +29,7 @@ def read(folder: str | Path) -> Timeline:
     return of(read_folder(folder))
 
 
-def of(records: Sequence[Record]) -> Timeline:
+def of(records: Sequence[RankRecord]) -> Timeline:
     """The timeline of a run's records, at least one.
 
     Raises `UsageError` when none has events, and when their ranks cannot be those of one run.

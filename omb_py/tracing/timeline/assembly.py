@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from omb_py.tracing.records import Record
+from omb_py.tracing.records import RankRecord
 from omb_py.tracing.records.clocks import Alignment
-from omb_py.tracing.records.layout import Kind
+from omb_py.tracing.records.layout import EventKind
 from omb_py.tracing.timeline.model import NONE, SLICE, Lane, LaneKind, RankTimeline
 
 if TYPE_CHECKING:
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 LATEST = 1 << 61
 """ns; a time that is later is damage (it is 73 years of a monotonic clock)."""
 
-MESSAGES = (Kind.CALL, Kind.DONE, Kind.ARRIVED)
+MESSAGES = (EventKind.CALL, EventKind.DONE, EventKind.ARRIVED)
 
 
-def readable(record: Record) -> tuple[NDArray[Any], int]:
+def readable(record: RankRecord) -> tuple[NDArray[Any], int]:
     """The events on the common clock, and how many make no sense: half written, or damaged.
 
     Those of MPI last for 1 ns at least, so that an arrow can begin and end inside of them.
     """
     events = record.events
     kinds, began, ended = events["kind"], events["began"], events["ended"]
-    good = (kinds >= Kind.CALL) & (kinds <= Kind.INSTANT) & (began >= 0)
+    good = (kinds >= EventKind.CALL) & (kinds <= EventKind.INSTANT) & (began >= 0)
     good &= (ended >= began) & (ended < LATEST)
     kept = events[good]
     kept["began"] = record.common(kept["began"])
@@ -190,14 +190,14 @@ def assemble(alignment: Alignment) -> RankTimeline:
     record = alignment.record
     events, unreadable = readable(record)
     kinds, lanes = events["kind"], events["lane"]
-    calls = np.flatnonzero(kinds == Kind.CALL)
-    spans = kinds == Kind.SPAN
+    calls = np.flatnonzero(kinds == EventKind.CALL)
+    spans = kinds == EventKind.SPAN
     phases = np.flatnonzero(spans & (lanes == 0))
     inside, alone = arrivals(events)
-    requests = np.concatenate([np.flatnonzero(kinds == Kind.DONE), alone])
+    requests = np.concatenate([np.flatnonzero(kinds == EventKind.DONE), alone])
     began, complete_from, ended = limits(alignment, events)
 
-    marks = np.flatnonzero(kinds == Kind.INSTANT)
+    marks = np.flatnonzero(kinds == EventKind.INSTANT)
 
     made: list[Lane] = []
     parts = [laid(events, calls, apart, made, LaneKind.CALLS, "calls", 1)]
@@ -206,7 +206,7 @@ def assemble(alignment: Alignment) -> RankTimeline:
     marked = int(bool(np.any(lanes[marks] == 0)))
     parts.append(laid(events, phases, is_nested, made, LaneKind.PHASES, "phases", marked))
     parts.append(laid(events, requests, apart, made, LaneKind.REQUESTS, "requests"))
-    for number in np.unique(lanes[(spans | (kinds == Kind.INSTANT)) & (lanes != 0)]).tolist():
+    for number in np.unique(lanes[(spans | (kinds == EventKind.INSTANT)) & (lanes != 0)]).tolist():
         name = record.name(number) or UNNAMED
         of_lanes[number] = len(made)
         mine = np.flatnonzero(spans & (lanes == number))
@@ -261,8 +261,8 @@ def laid(
 def arrivals(events: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     """What arrived in each call (an index by that of the call, else NONE), and what in none."""
     inside = np.full(len(events) + 1, NONE, np.int64)
-    arrived = np.flatnonzero(events["kind"] == Kind.ARRIVED)
-    could = (events["kind"] == Kind.CALL) & np.isin(events["name"], events["name"][arrived])
+    arrived = np.flatnonzero(events["kind"] == EventKind.ARRIVED)
+    could = (events["kind"] == EventKind.CALL) & np.isin(events["name"], events["name"][arrived])
     places = np.flatnonzero(could)
     calls = dict(zip(call_keys(events[places]), places.tolist(), strict=True))
     alone = []
@@ -300,8 +300,8 @@ def limits(alignment: Alignment, events: NDArray[Any]) -> tuple[int, int, int]:
 
 def pending(events: NDArray[Any]) -> int:
     """Requests that a call began and nothing completed, as far as was recorded."""
-    begun = events["request"][(events["kind"] == Kind.CALL) & (events["request"] > 0)]
-    return int((~np.isin(begun, events["request"][events["kind"] == Kind.DONE])).sum())
+    begun = events["request"][(events["kind"] == EventKind.CALL) & (events["request"] > 0)]
+    return int((~np.isin(begun, events["request"][events["kind"] == EventKind.DONE])).sum())
 
 
 def in_order(slices: NDArray[Any]) -> NDArray[Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from omb_py.tracing.records.layout import Kind
+from omb_py.tracing.records.layout import EventKind
 from omb_py.tracing.records.routines import Role, role
 from omb_py.tracing.timeline.assembly import UNNAMED
 from omb_py.tracing.timeline.model import NONE, LaneKind, RankTimeline
@@ -82,8 +82,8 @@ class Describer:
         self, kind: int, name: int, communicator: int, peer: int, tag: int, nbytes: int
     ) -> Description:
         text = self._name(name)
-        if kind in (Kind.SPAN, Kind.INSTANT):
-            category = LaneKind.PHASES.value if kind == Kind.SPAN else "instant"
+        if kind in (EventKind.SPAN, EventKind.INSTANT):
+            category = LaneKind.PHASES.value if kind == EventKind.SPAN else "instant"
             return Description(text, category, {"bytes": nbytes} if nbytes > 0 else {})
         what = role(text)
         said: Arguments = {}
@@ -97,7 +97,7 @@ class Describer:
         if known is not None:
             said |= {"communicator": known.label, "communicator_size": known.size}
         collective = known.key if known is not None and what is Role.COLLECTIVE else ""
-        category = "request" if kind == Kind.DONE else CATEGORIES.get(what, what.value)
+        category = "request" if kind == EventKind.DONE else CATEGORIES.get(what, what.value)
         return Description(text, category, said, collective)
 
     def _arrived(self, event: int) -> Arguments:

@@ -16,7 +16,7 @@ import numpy as np
 from omb_py.tracing.timeline import diagnostics
 from omb_py.tracing.timeline.description import ARRIVAL, COMPUTE, Arguments, Describer, Description
 from omb_py.tracing.timeline.model import CHUNK, SLICE, RankTimeline, Timeline, rows
-from omb_py.tracing.timeline.tracks import ABOUT, Place, Places, places_of
+from omb_py.tracing.timeline.tracks import ABOUT, Places, TrackPlace, places_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -55,7 +55,7 @@ def events(timeline: Timeline) -> Iterator[str]:
     yield from arrows(timeline, places)
 
 
-def names(places: Iterable[Place]) -> Iterator[str]:
+def names(places: Iterable[TrackPlace]) -> Iterator[str]:
     """The names of lanes, and their order."""
     for place in places:
         yield metadata(place.process, place.thread, "thread_name", {"name": place.name})
@@ -69,12 +69,12 @@ def metadata(process: int, thread: int, name: str, arguments: Arguments) -> str:
     return as_json({"ph": "M", "pid": process, "tid": thread, "name": name, "args": arguments})
 
 
-def head(place: Place, phase: str) -> str:
+def head(place: TrackPlace, phase: str) -> str:
     """How an event of a lane begins."""
     return f'{{"ph":"{phase}","pid":{place.process},"tid":{place.thread},'
 
 
-def of_rank(rank: RankTimeline, places: dict[int, Place], start: int) -> Iterator[str]:
+def of_rank(rank: RankTimeline, places: dict[int, TrackPlace], start: int) -> Iterator[str]:
     """The slices and instants of a rank."""
     describer = Describer(rank)
     texts: dict[int, str] = {}

@@ -11,7 +11,7 @@ ABOUT = "about this timeline"
 
 
 @dataclass(frozen=True)
-class Place:
+class TrackPlace:
     """A lane's numbers of process and thread, and its name."""
 
     process: int
@@ -28,8 +28,8 @@ class Places:
     """
 
     processes: tuple[str, ...]
-    lanes: tuple[dict[int, Place], ...]
-    about: Place
+    lanes: tuple[dict[int, TrackPlace], ...]
+    about: TrackPlace
 
 
 def places_of(timeline: Timeline) -> Places:
@@ -39,18 +39,18 @@ def places_of(timeline: Timeline) -> Places:
     thread has the number of another one, as they take such for the same.
     """
     thread = max([timeline.size, *(rank.rank + 1 for rank in timeline.ranks)])
-    lanes: list[dict[int, Place]] = []
+    lanes: list[dict[int, TrackPlace]] = []
     for rank in timeline.ranks:
         process, found = rank.rank + 1, {}
         for lane in used_lanes(rank):
             thread += 1
             number = process if lane == 0 else thread
-            found[lane] = Place(process, number, rank.lanes[lane].name)
+            found[lane] = TrackPlace(process, number, rank.lanes[lane].name)
         lanes.append(found)
     return Places(
         tuple(process_name(rank, timeline.size) for rank in timeline.ranks),
         tuple(lanes),
-        Place(timeline.ranks[0].rank + 1, thread + 1, ABOUT),
+        TrackPlace(timeline.ranks[0].rank + 1, thread + 1, ABOUT),
     )
 
 

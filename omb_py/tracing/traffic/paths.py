@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from omb_py.tracing.counters.connections import Connections
+from omb_py.tracing.counters.connections import ConnectionCounters
 from omb_py.tracing.counters.kernel import METER
 from omb_py.tracing.counters.links import HOST, NETWORK, LinkUsage
 from omb_py.tracing.traffic.reading import RankTraffic
@@ -44,9 +44,9 @@ class HostPath:
     links: tuple[LinkUsage, ...]
 
 
-def rank_tcp(ranks: Iterable[RankTraffic]) -> Connections | None:
+def rank_tcp(ranks: Iterable[RankTraffic]) -> ConnectionCounters | None:
     """What the TCP connections of ranks carried together; None where some rank's are not known."""
-    found = Connections()
+    found = ConnectionCounters()
     for one in ranks:
         if one.connections is None:
             return None
@@ -111,7 +111,7 @@ def carriers(
     carried: Sequence[LinkUsage],
     within: bool,
     nbytes: int,
-    tcp: Connections | None = None,
+    tcp: ConnectionCounters | None = None,
 ) -> tuple[str, tuple[LinkUsage, ...]]:
     """What carried so many bytes, in words, and the links that did, the busiest first.
 

@@ -10,19 +10,19 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from omb_py.core.errors import UsageError
 from omb_py.core.text import files
 from omb_py.tracing import counters
-from omb_py.tracing.counters.connections import Connections
+from omb_py.tracing.counters.connections import ConnectionCounters
 from omb_py.tracing.counters.links import Link, LinkUsage, usage
 
 Count = Annotated[int, Field(ge=0)]
 
 
-class Row(BaseModel):
+class TrafficRow(BaseModel):
     """A part of a file: its values have exactly the types that are named."""
 
     model_config = ConfigDict(strict=True, frozen=True)
 
 
-class RankTraffic(Row):
+class RankTraffic(TrafficRow):
     """What one rank's file says.
 
     ``leader`` is the lowest rank on the same host; it has the ``links`` of the host.
@@ -39,7 +39,7 @@ class RankTraffic(Row):
     complete: bool
     before: tuple[Link, ...]
     after: tuple[Link, ...]
-    connections: Connections | None = None
+    connections: ConnectionCounters | None = None
     storage: tuple[Count, Count] | None = None
 
     @property

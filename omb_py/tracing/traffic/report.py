@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from omb_py.tracing.records import Record
+from omb_py.tracing.records import RankRecord
 from omb_py.tracing.records.routines import READ, WRITTEN
 from omb_py.tracing.traffic.paths import NOTHING, HostPath, host_links, host_paths
 from omb_py.tracing.traffic.reading import RankTraffic
@@ -64,7 +64,7 @@ class TrafficReport:
     recorded: bool
 
 
-def traffic(ranks: Sequence[RankTraffic], records: Sequence[Record]) -> TrafficReport:
+def traffic(ranks: Sequence[RankTraffic], records: Sequence[RankRecord]) -> TrafficReport:
     """What was asked for and carried, from the files of ranks and their records."""
     wanted = requested_traffic(records)
     paths = host_paths(ranks, wanted)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from omb_py.tracing.records import NS, Record
+from omb_py.tracing.records import NS, RankRecord
 from omb_py.tracing.records.layout import NOBODY
 from omb_py.tracing.records.routines import (
     Role,
@@ -23,7 +23,7 @@ CollectiveKey: TypeAlias = tuple[str, int, int]
 
 
 @dataclass
-class Collective:
+class RequestedCollective:
     """Collective calls that are alike: how many, and the bytes of all ranks together."""
 
     calls: float = 0.0
@@ -50,12 +50,12 @@ class Requested:
 
     sends: Pairs = field(default_factory=dict)
     windows: Pairs = field(default_factory=dict)
-    collectives: dict[CollectiveKey, Collective] = field(default_factory=dict)
+    collectives: dict[CollectiveKey, RequestedCollective] = field(default_factory=dict)
     by_rank: dict[int, int] = field(default_factory=dict)
     files: dict[tuple[str, int], FileUse] = field(default_factory=dict)
 
 
-def requested_traffic(records: Iterable[Record]) -> Requested:
+def requested_traffic(records: Iterable[RankRecord]) -> Requested:
     """All that the ranks asked for."""
     found = Requested()
     for record in records:
@@ -83,7 +83,9 @@ def requested_traffic(records: Iterable[Record]) -> Requested:
                 size = communicator.size if communicator is not None else record.ranks
                 if size < 2:
                     continue
-                one = found.collectives.setdefault((routine, size, int(cell["bin"])), Collective())
+                one = found.collectives.setdefault(
+                    (routine, size, int(cell["bin"])), RequestedCollective()
+                )
                 one.calls += calls / size
                 one.nbytes += nbytes
                 found.by_rank[record.rank] = found.by_rank.get(record.rank, 0) + nbytes

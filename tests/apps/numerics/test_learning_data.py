@@ -12,7 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.apps.kmeans import deal_out
-from omb_py.apps.numerics.clusters import Clusters, Found, compare, elbow, first_centers, sequential
+from omb_py.apps.numerics.clusters import (
+    Clustering,
+    Clusters,
+    compare,
+    elbow,
+    first_centers,
+    sequential,
+)
 from omb_py.apps.numerics.neighbours import Classified, Queries, split
 from omb_py.apps.numerics.neighbours import compare as compare_classes
 from omb_py.apps.numerics.neighbours import sequential as classifier
@@ -130,11 +137,11 @@ SMALL = Clusters(
 )
 
 
-def found_by_scikit_learn() -> tuple[list[Found], list[Any]]:
+def found_by_scikit_learn() -> tuple[list[Clustering], list[Any]]:
     """Its answer as ours, and its own."""
     models = sequential(SMALL).solve()
     return [
-        Found(k, model.cluster_centers_, model.inertia_, False)
+        Clustering(k, model.cluster_centers_, model.inertia_, False)
         for k, model in zip(SMALL.ks, models, strict=True)
     ], models
 
@@ -171,7 +178,7 @@ def test_it_is_said_where_scikit_learn_stopped_earlier() -> None:
     problem = replace(SMALL, lloyd_iterations=200)
     models = sequential(problem).solve()
     found = [
-        Found(k, model.cluster_centers_, model.inertia_, False)
+        Clustering(k, model.cluster_centers_, model.inertia_, False)
         for k, model in zip(problem.ks, models, strict=True)
     ]
     check = compare(problem, found, models)

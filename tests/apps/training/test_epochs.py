@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from omb_py.apps import Detail
-from omb_py.apps.training.epochs import Epochs, Snapshot, epoch_parts, first_training
+from omb_py.apps.training.epochs import Epochs, EpochSnapshot, epoch_parts, first_training
 
 
 def parts(found: list[Detail]) -> dict[str, Detail]:
@@ -27,7 +27,7 @@ def test_a_single_epoch_has_no_later_ones() -> None:
 
 
 def test_the_first_epoch_is_explained_by_what_its_first_step_does_longer() -> None:
-    usual, first = Snapshot(0.25, 0.5, 0.0), Snapshot(2.25, 1.5, 1.0)
+    usual, first = EpochSnapshot(0.25, 0.5, 0.0), EpochSnapshot(2.25, 1.5, 1.0)
     epochs = Epochs([7.0, 4.0], [first, usual, usual, usual], [1.5, 0.5])
     found = parts(list(first_training([epochs], 3.0)))
     assert found["First training: preparing"].seconds == 3

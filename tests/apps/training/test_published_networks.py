@@ -8,7 +8,7 @@ import pytest
 
 from omb_py.apps.training import CONVOLUTIONAL_MODELS, TRANSFORMERS, Training
 from omb_py.apps.training.fusion import ddp, horovod
-from omb_py.apps.training.networks import Network, network
+from omb_py.apps.training.networks import NeuralNetwork, network
 from omb_py.core.errors import UsageError
 from omb_py.core.text.numbers import MEBIBYTE
 
@@ -60,7 +60,7 @@ BUCKETS = {
 MODELS = CONVOLUTIONAL_MODELS + TRANSFORMERS
 
 
-def network_of(model: str) -> Network:
+def network_of(model: str) -> NeuralNetwork:
     """The network of a model; of resnet with 20 layers."""
     return network(Training(model=model, layers=20))
 

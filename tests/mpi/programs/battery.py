@@ -81,11 +81,11 @@ def measure(
 ) -> None:
     """Measure on all ranks; raises what omb-py would say."""
     if isinstance(benchmark, ApplicationRequest):
-        from omb_py.apps.runtime.measurement import Measurement, nodes_of
-        from omb_py.apps.runtime.rows import Setting
+        from omb_py.apps.runtime.measurement import ApplicationMeasurement, nodes_of
+        from omb_py.apps.runtime.rows import ApplicationSetting
 
-        setting = Setting(benchmark, buffer, job, more_writers=lambda: [Kept(record)])
-        Measurement(setting, nodes_of(setting)).measure()
+        setting = ApplicationSetting(benchmark, buffer, job, more_writers=lambda: [Kept(record)])
+        ApplicationMeasurement(setting, nodes_of(setting)).measure()
         return
     from omb_py.measure.benchmark import BenchmarkMeasurement
     from omb_py.measure.measurement import RunContext

@@ -22,8 +22,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
-from omb_py.algorithms import DEFAULT, Algorithm, Library, library
-from omb_py.algorithms.patterns import Shape
+from omb_py.algorithms import DEFAULT, Algorithm, AlgorithmLibrary, library
+from omb_py.algorithms.patterns import CollectiveShape
 from omb_py.benchmarks import Case, find_benchmark
 from omb_py.bindings.buffer import BufferBinding
 from omb_py.buffers import BUFFERS
@@ -195,13 +195,13 @@ def measured(function: str, size: int, comm: Any, counter: Any) -> dict[str, Any
     }
 
 
-def shape_of(function: str, size: int) -> Shape:
+def shape_of(function: str, size: int) -> CollectiveShape:
     """The call as requirements know it."""
     itemsize = 4 if find_benchmark(function).reduces else 1
-    return Shape(world.size, size, itemsize, in_place=IN_PLACE)
+    return CollectiveShape(world.size, size, itemsize, in_place=IN_PLACE)
 
 
-def choices(found: Library, function: str) -> Iterator[tuple[str, Algorithm | None]]:
+def choices(found: AlgorithmLibrary, function: str) -> Iterator[tuple[str, Algorithm | None]]:
     """The words to try for a function."""
     yield DEFAULT, None
     for algorithm in found.table[function]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from omb_py.tracing.counters.connections import Connections, connections, since
+from omb_py.tracing.counters.connections import ConnectionCounters, connections, since
 
 SENT = 3_000_000
 ROOT = Path("/")
@@ -65,4 +65,6 @@ def test_other_sockets_and_files_are_none() -> None:
 def test_where_they_are_not_shown_nothing_is_known(tmp_path: Path) -> None:
     assert connections(tmp_path) is None
     assert since(None, {}) is since({}, None) is None
-    assert since({}, {"socket:[1]": Connections(5, 6, 7, 8)}) == Connections(5, 6, 7, 8)
+    assert since({}, {"socket:[1]": ConnectionCounters(5, 6, 7, 8)}) == ConnectionCounters(
+        5, 6, 7, 8
+    )

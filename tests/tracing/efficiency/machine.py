@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from omb_py.tracing.records import Record
-from omb_py.tracing.records.layout import LOADING, NOBODY, Communicator, Kind
+from omb_py.tracing.records import RankRecord
+from omb_py.tracing.records.layout import LOADING, NOBODY, Communicator, EventKind
 from tests.tracing.made_records import MadeRecord
 
 CALL = 2
@@ -58,7 +58,7 @@ class Machine:
         """A rank waits for its input data."""
         began = self.clocks[rank]
         self.compute(rank, time)
-        self.records[rank].call(LOADING, began, began + time, kind=Kind.SPAN)
+        self.records[rank].call(LOADING, began, began + time, kind=EventKind.SPAN)
 
     def send(
         self, source: int, dest: int, nbytes: int = 8, tag: int = 0, routine: str = "MPI_Send"
@@ -97,7 +97,9 @@ class Machine:
             times = (began[index], ended)
             record = self.records[rank]
             record.call("MPI_Sendrecv", *times, peer=peer, **told[index])
-            record.call("MPI_Sendrecv", *times, kind=Kind.ARRIVED, peer=peer, **told[1 - index])
+            record.call(
+                "MPI_Sendrecv", *times, kind=EventKind.ARRIVED, peer=peer, **told[1 - index]
+            )
             self.clocks[rank] = ended
 
     def post(
@@ -130,7 +132,9 @@ class Machine:
         for request in requests:
             told = dict(request.told)
             name = str(told.pop("routine"))
-            record.call(name, request.began, ended, kind=Kind.DONE, request=request.number, **told)
+            record.call(
+                name, request.began, ended, kind=EventKind.DONE, request=request.number, **told
+            )
         self.clocks[rank] = ended
 
     def collective(
@@ -188,7 +192,7 @@ class Machine:
             made.append((rank, Request(self.requests, ready, {"routine": routine, **told}, began)))
         return made
 
-    def finish(self) -> list[Record]:
+    def finish(self) -> list[RankRecord]:
         """The records; each rank begins when the machine said."""
         made = []
         for rank, record in enumerate(self.records):

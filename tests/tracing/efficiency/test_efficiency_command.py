@@ -19,7 +19,7 @@ from omb_py.tracing.efficiency.runs import load
 from omb_py.tracing.efficiency.series import notes, series_of
 from omb_py.tracing.profile import recorded, store
 from omb_py.tracing.records import layout
-from omb_py.tracing.records.layout import Kind
+from omb_py.tracing.records.layout import EventKind
 from tests.conftest import Finished
 from tests.helpers.properties import examples
 from tests.tracing.efficiency.machine import Machine
@@ -209,9 +209,9 @@ def test_phases_have_efficiencies_of_their_own(efficiency: Command, tmp_path: Pa
     for rank, computed in enumerate((30, 90)):
         record = MadeRecord(folder, rank, 2)
         record.call("MPI_Barrier", computed * MS, 100 * MS, sequence=1)
-        record.call("uneven", 0, 100 * MS, kind=Kind.SPAN)
-        record.call("even", 100 * MS, 150 * MS, kind=Kind.SPAN)
-        record.call("elsewhere", 0, 10 * MS, kind=Kind.SPAN, lane="queue")
+        record.call("uneven", 0, 100 * MS, kind=EventKind.SPAN)
+        record.call("even", 100 * MS, 150 * MS, kind=EventKind.SPAN)
+        record.call("elsewhere", 0, 10 * MS, kind=EventKind.SPAN, lane="queue")
         record.finish(200 * MS)
         record.file.close()
     done = efficiency(str(folder), "--by-phase")

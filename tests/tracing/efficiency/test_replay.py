@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from omb_py.tracing.efficiency.inputs import measured
 from omb_py.tracing.efficiency.metrics import efficiency
 from omb_py.tracing.efficiency.replay import Work, replay
-from omb_py.tracing.records import NS, Record
-from omb_py.tracing.records.layout import Kind
+from omb_py.tracing.records import NS, RankRecord
+from omb_py.tracing.records.layout import EventKind
 from tests.helpers.properties import examples
 from tests.tracing.efficiency.machine import Machine
 from tests.tracing.efficiency.programs import PROGRAMS, Program, run
@@ -132,7 +132,7 @@ def test_a_persistent_receive_waits_where_it_is_completed(made: Made) -> None:
     receiver.call("MPI_Recv_init", 0, 1, peer=0)
     receiver.call("MPI_Start", 10, 11, peer=0, request=4)
     receiver.call("MPI_Wait", 31, 90)
-    receiver.call("MPI_Recv_init", 10, 90, kind=Kind.DONE, peer=0, request=4, sequence=1)
+    receiver.call("MPI_Recv_init", 10, 90, kind=EventKind.DONE, peer=0, request=4, sequence=1)
     found = measured([sender.finish(61), receiver.finish(100)])
     assert found.times.ideal == pytest.approx(70e-9)
     assert found.notes == ()
@@ -143,7 +143,7 @@ def test_a_persistent_send_begins_when_it_is_started(made: Made) -> None:
     sender.call("MPI_Ssend_init", 0, 1, peer=1)
     sender.call("MPI_Start", 41, 42, peer=1, request=1, sequence=1)
     sender.call("MPI_Wait", 50, 60)
-    sender.call("MPI_Ssend_init", 41, 60, kind=Kind.DONE, peer=1, request=1, sequence=1)
+    sender.call("MPI_Ssend_init", 41, 60, kind=EventKind.DONE, peer=1, request=1, sequence=1)
     receiver.call("MPI_Recv", 0, 70, peer=0, sequence=1)
     found = measured([sender.finish(60), receiver.finish(80)])
     assert found.times.ideal == pytest.approx(50e-9)
@@ -176,7 +176,7 @@ def test_both_halves_of_a_nonblocking_exchange_are_told_apart(made: Made) -> Non
     for request in (1, 2):
         left.call(
             *("MPI_Isendrecv", 0, 41),
-            kind=Kind.DONE,
+            kind=EventKind.DONE,
             peer=1,
             request=request,
             sequence=1,
@@ -260,7 +260,7 @@ def test_without_a_timeline_only_load_balance_and_communication_are_known(made: 
 
 def test_ranks_whose_clocks_were_not_compared_are_not_replayed(made: Made) -> None:
     first, second = made(0, host="a"), made(1, host="b")
-    records: list[Record] = []
+    records: list[RankRecord] = []
     for record, clock in ((first, 3), (second, 4)):
         record.call("MPI_Barrier", 30, 100, sequence=1)
         records.append(record.finish(100, clock=clock))

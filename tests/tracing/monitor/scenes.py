@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from omb_py.tracing import records
-from omb_py.tracing.monitor.findings import Concern, Finding, findings
+from omb_py.tracing.monitor.findings import Concern, MonitorFinding, findings
 from omb_py.tracing.monitor.snapshots import (
     ObservationTime,
     Process,
@@ -55,7 +55,7 @@ def look(folder: Path, *ranks: Rank | None, at: float = 10.0) -> Snapshot:
     return seen
 
 
-def made(folder: Path, number: int, size: int, rank: Rank, at: float) -> records.Record:
+def made(folder: Path, number: int, size: int, rank: Rank, at: float) -> records.RankRecord:
     """The record of a rank."""
     written = MadeRecord(folder, number, size, host=rank.host)
     written.file.set("began_epoch", START)
@@ -85,11 +85,11 @@ def ns(seconds: float) -> int:
     return START + round(seconds * SECOND)
 
 
-def said(seen: Snapshot, before: Snapshot | None = None) -> list[Finding]:
+def said(seen: Snapshot, before: Snapshot | None = None) -> list[MonitorFinding]:
     """What there is to say of a look."""
     return findings(seen, changes(before, seen), min_wait_s=1.0, stale_after_s=5.0)
 
 
-def about(concern: Concern, found: Sequence[Finding]) -> list[Finding]:
+def about(concern: Concern, found: Sequence[MonitorFinding]) -> list[MonitorFinding]:
     """The findings of a kind."""
     return [one for one in found if one.concern is concern]

@@ -17,8 +17,8 @@ from omb_py.tracing.monitor.snapshots import (
     Change,
     Process,
     RankSnapshot,
+    RankState,
     Snapshot,
-    State,
     changes,
     inherit_idle,
 )
@@ -79,8 +79,8 @@ class Running:
 
     rank: int
 
-    def state(self, stale_after_s: float) -> State:
-        return State.RUNS
+    def state(self, stale_after_s: float) -> RankState:
+        return RankState.RUNS
 
 
 def test_rates_are_those_since_the_look_before(tmp_path: Path) -> None:
@@ -112,28 +112,28 @@ def test_for_how_long_a_rank_makes_no_call_is_known_from_look_to_look(tmp_path: 
 @pytest.mark.parametrize(
     ("rank", "state"),
     [
-        (Rank(), State.RUNS),
-        (Rank(ended=True), State.ENDED),
-        (Rank(ended=True, heard=1.0, process=Process.GONE), State.ENDED),
-        (Rank(heard=8.0, process=Process.GONE), State.KILLED),
-        (Rank(heard=9.9, process=Process.GONE), State.RUNS),
-        (Rank(process=Process.STOPPED), State.STOPPED),
-        (Rank(heard=2.0), State.SILENT),
+        (Rank(), RankState.RUNS),
+        (Rank(ended=True), RankState.ENDED),
+        (Rank(ended=True, heard=1.0, process=Process.GONE), RankState.ENDED),
+        (Rank(heard=8.0, process=Process.GONE), RankState.KILLED),
+        (Rank(heard=9.9, process=Process.GONE), RankState.RUNS),
+        (Rank(process=Process.STOPPED), RankState.STOPPED),
+        (Rank(heard=2.0), RankState.SILENT),
     ],
 )
-def test_how_a_rank_of_this_host_is(tmp_path: Path, rank: Rank, state: State) -> None:
+def test_how_a_rank_of_this_host_is(tmp_path: Path, rank: Rank, state: RankState) -> None:
     assert look(tmp_path, rank).ranks[0].state(5.0) is state
 
 
-@pytest.mark.parametrize(("heard", "state"), [(9.0, State.RUNS), (2.0, State.SILENT)])
+@pytest.mark.parametrize(("heard", "state"), [(9.0, RankState.RUNS), (2.0, RankState.SILENT)])
 def test_ranks_elsewhere_are_compared_with_the_last_one_heard_of(
-    tmp_path: Path, heard: float, state: State
+    tmp_path: Path, heard: float, state: RankState
 ) -> None:
     first, second = (
         Rank(host="b", process=Process.UNKNOWN, heard=seconds) for seconds in (9.5, heard)
     )
     seen = look(tmp_path, first, second, at=1e6)
-    assert [one.state(5.0) for one in seen.ranks] == [State.RUNS, state]
+    assert [one.state(5.0) for one in seen.ranks] == [RankState.RUNS, state]
 
 
 def test_who_was_killed_stopped_or_has_ended_is_told(tmp_path: Path) -> None:

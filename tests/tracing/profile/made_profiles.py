@@ -15,7 +15,7 @@ from omb_py.tracing.profile.profile import (
     RankProfile,
     RoutineLine,
 )
-from omb_py.tracing.records import Record
+from omb_py.tracing.records import RankRecord
 from omb_py.tracing.records.layout import Communicator
 from tests.tracing.made_records import MadeRecord
 
@@ -23,7 +23,7 @@ MS = 1_000_000
 HALF = Communicator("half", 2, "half")
 
 
-def made_rank(folder: Path, rank: int, ranks: int = 4, *, end: int | None = 100 * MS) -> Record:
+def made_rank(folder: Path, rank: int, ranks: int = 4, *, end: int | None = 100 * MS) -> RankRecord:
     """A rank that reduces 8 bytes three times and 4000 once, and sends to its right."""
     made = MadeRecord(folder, rank, ranks, host=f"node{rank // 2}")
     for turn in range(3):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from omb_py.apps.replay import plan_of
 from omb_py.results.readers import source_of
-from omb_py.tracing.profile.mpitrace import Calls, RankFile, Task, parse, read_profile
+from omb_py.tracing.profile.mpitrace import RankFile, Task, TracedCalls, parse, read_profile
 from omb_py.tracing.profile.store import load
 from tests import ROOT
 from tests.helpers.damage import damaged, noisy
@@ -34,10 +34,10 @@ def test_a_profile_is_read_as_it_stands() -> None:
     profile = read_profile(str(OF_CPUS))
     assert (profile.rank, profile.ranks) == (0, 16)
     assert (profile.communicate_s, profile.elapsed_s) == (10.602, 15.548)
-    assert profile.routines[3] == Calls("Allreduce", 8161, 138800.2, 10.575)
+    assert profile.routines[3] == TracedCalls("Allreduce", 8161, 138800.2, 10.575)
     assert len(profile.routines) == 7
     assert len(profile.sizes) == 13 + 9 + 1 + 1
-    assert Calls("Allreduce", 7428, 8.0, 5.696) in profile.sizes
+    assert TracedCalls("Allreduce", 7428, 8.0, 5.696) in profile.sizes
     assert len(profile.tasks) == 16
     assert profile.ranks_communicate_s == (10.60, 11.83, 12.18)
     assert profile.notes == ()
@@ -53,7 +53,9 @@ def test_the_sizes_are_those_of_all_calls_that_move_data(path: Path) -> None:
 
 def test_calls_without_sizes_have_the_average_of_their_routine() -> None:
     calls = read_profile(str(OF_CPUS)).calls
-    assert [one for one in calls if one.routine == "Gatherv"] == [Calls("Gatherv", 49, 0.0, 0.002)]
+    assert [one for one in calls if one.routine == "Gatherv"] == [
+        TracedCalls("Gatherv", 49, 0.0, 0.002)
+    ]
 
 
 def test_lines_may_end_as_on_windows() -> None:
@@ -221,7 +223,7 @@ taskid      comm(s)  elapsed(s)     user(s)     size(KB)   switches
 
 def test_an_older_mpitrace_counts_in_kilobytes(tmp_path: Path) -> None:
     profile = profile_in(OLDER)
-    assert profile.calls == (Calls("Send", 12, 1000.0, 0.002),)
+    assert profile.calls == (TracedCalls("Send", 12, 1000.0, 0.002),)
     assert profile.memory_mib == 2
     assert profile.tasks[1:3] == (
         Task(0, 0.64, 1.40, "", 1.14, None, 2.0, 9),

@@ -13,7 +13,7 @@ from omb_py.core.errors import OmbError, UsageError
 from omb_py.tracing import records
 from omb_py.tracing.recorder.record_file import RecordFile
 from omb_py.tracing.records import layout
-from omb_py.tracing.records.layout import Communicator, Kind, path_in, size_bin
+from omb_py.tracing.records.layout import Communicator, EventKind, path_in, size_bin
 from tests.helpers.properties import examples
 from tests.tracing.made_records import START, MadeRecord, WrittenFile, communicator_line
 
@@ -132,8 +132,8 @@ def test_no_bytes_and_no_message_have_bins_of_their_own() -> None:
 
 def test_events_have_their_documented_kinds(tmp_path: pathlib.Path) -> None:
     made = MadeRecord(tmp_path, 0, 1)
-    made.call("forward", 1, 2, kind=Kind.SPAN, lane="layers")
+    made.call("forward", 1, 2, kind=EventKind.SPAN, lane="layers")
     record = made.finish(5)
     (event,) = record.events
-    assert (event["kind"], record.name(event["lane"])) == (Kind.SPAN, "layers")
+    assert (event["kind"], record.name(event["lane"])) == (EventKind.SPAN, "layers")
     assert len(record.cells) == 0

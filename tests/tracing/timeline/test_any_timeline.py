@@ -22,7 +22,7 @@ from omb_py.tracing.records.layout import (
     HEADER_OFFSETS,
     NAMES_BYTES,
     TEXT_BYTES,
-    Kind,
+    EventKind,
 )
 from omb_py.tracing.timeline.selection import select
 from tests.helpers.properties import examples
@@ -44,10 +44,10 @@ ROUTINES = (
 @st.composite
 def events(draw: Callable[..., Any], ranks: int) -> Event:
     """Any event: times overlap in all ways, and numbers of messages fit or do not."""
-    kind = draw(st.sampled_from(list(Kind)))
+    kind = draw(st.sampled_from(list(EventKind)))
     began = draw(st.integers(0, 60))
-    length = 0 if kind is Kind.INSTANT else draw(st.integers(0, 30))
-    spoken = kind in (Kind.SPAN, Kind.INSTANT)
+    length = 0 if kind is EventKind.INSTANT else draw(st.integers(0, 30))
+    spoken = kind in (EventKind.SPAN, EventKind.INSTANT)
     names = ("forward", 'back \u00fc"\\ward', "") if spoken else ROUTINES
     options = {"kind": kind}
     if spoken:
@@ -89,7 +89,7 @@ def test_a_file_shows_every_event_once(job: tuple[list[list[Event]], int]) -> No
         timeline = timelines.read(folder)
         json = written(timeline)
     kept = [one for told in made for one in told[-room:]]
-    spoken = [one for one in kept if one[3]["kind"] is Kind.INSTANT]
+    spoken = [one for one in kept if one[3]["kind"] is EventKind.INSTANT]
     inside = sum(
         int((rank.slices["other"][rank.slices["event"] >= 0] >= 0).sum()) for rank in timeline.ranks
     )

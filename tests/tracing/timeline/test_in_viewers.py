@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from omb_py.tracing import timeline as timelines
-from omb_py.tracing.records.layout import Communicator, Kind
+from omb_py.tracing.records.layout import Communicator, EventKind
 from omb_py.tracing.timeline import files
 from omb_py.tracing.timeline.model import Timeline
 from tests.tracing.made_records import MadeRecord
@@ -48,13 +48,13 @@ def job(folder: Path) -> Timeline:
                 sends = name == "MPI_Isend"
                 of: dict[str, Any] = {"peer": peer, "tag": tag, "nbytes": 800, "request": number}
                 record.call(name, began, began + 333, **of, sequence=step if sends else 0)
-                record.call(name, began, at + 90_001, **of, sequence=step, kind=Kind.DONE)
+                record.call(name, began, at + 90_001, **of, sequence=step, kind=EventKind.DONE)
             record.call("MPI_Send", at + 1001, at + 2002, peer=left, tag=2, nbytes=4, sequence=step)
             times = (at + 3003, at + 70_007)
             record.call("MPI_Sendrecv", *times, peer=right, nbytes=8, tag=3, sequence=step)
             record.call(
                 *("MPI_Sendrecv", *times),
-                kind=Kind.ARRIVED,
+                kind=EventKind.ARRIVED,
                 peer=left,
                 nbytes=8,
                 tag=3,
@@ -67,13 +67,13 @@ def job(folder: Path) -> Timeline:
                 record.call(
                     *("MPI_Bcast", at + 95_001, at + 95_055), communicator=half, sequence=step
                 )
-            record.call("exchange", at, at + 90_500, kind=Kind.SPAN)
-            record.call("step", at - 7, at + 99_999, kind=Kind.SPAN)
+            record.call("exchange", at, at + 90_500, kind=EventKind.SPAN)
+            record.call("step", at - 7, at + 99_999, kind=EventKind.SPAN)
             for name in ("z \u00fc<b>", "a"):
-                record.call("QUEUE", at, at + 50, kind=Kind.SPAN, lane=name)
-                record.call("MPI_ALLREDUCE", at + 20, at + 30, kind=Kind.SPAN, lane=name)
-                record.call("ready", at + 3, at + 3, kind=Kind.INSTANT, lane=name)
-            record.call("CYCLE_START", at + 5, at + 5, kind=Kind.INSTANT)
+                record.call("QUEUE", at, at + 50, kind=EventKind.SPAN, lane=name)
+                record.call("MPI_ALLREDUCE", at + 20, at + 30, kind=EventKind.SPAN, lane=name)
+                record.call("ready", at + 3, at + 3, kind=EventKind.INSTANT, lane=name)
+            record.call("CYCLE_START", at + 5, at + 5, kind=EventKind.INSTANT)
         record.finish(HOURS + 200_000)
     return timelines.read(folder)
 

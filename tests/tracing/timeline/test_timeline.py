@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from omb_py.tracing import timeline as timelines
-from omb_py.tracing.records.layout import Communicator, Kind
+from omb_py.tracing.records.layout import Communicator, EventKind
 from tests.tracing.made_records import MadeRecord
 from tests.tracing.timeline.rules import Content, arguments_of, written
 
@@ -64,8 +64,8 @@ def test_calls_and_what_is_computed_between_them_fill_a_lane(job: Job) -> None:
 def test_computing_is_cut_where_a_phase_begins_or_ends(job: Job) -> None:
     (record,) = job(1)
     record.call("MPI_Barrier", 0, 1000, sequence=1)
-    record.call("epoch", 500, 9000, kind=Kind.SPAN)
-    record.call("forward", 2000, 5000, kind=Kind.SPAN)
+    record.call("epoch", 500, 9000, kind=EventKind.SPAN)
+    record.call("forward", 2000, 5000, kind=EventKind.SPAN)
     found = shown(record, ended=10_000)
     pieces = sorted(found.named("compute"), key=lambda one: one.began)
     assert [(one.began, one.ended, dict(one.arguments)) for one in pieces] == [
@@ -95,7 +95,7 @@ def test_requests_lie_in_as_few_lanes_of_their_own_as_they_need(job: Job) -> Non
     times = [(0, 1000), (100, 300), (200, 400), (300, 2000), (1000, 1500)]
     for number, (began, ended) in enumerate(times, 1):
         record.call("MPI_Iallreduce", began, began + 10, request=number)
-        record.call("MPI_Iallreduce", began, ended, kind=Kind.DONE, request=number)
+        record.call("MPI_Iallreduce", began, ended, kind=EventKind.DONE, request=number)
     found = shown(record)
     requests = [one for one in found.slices if one.category == "request"]
     assert len(requests) == 5
@@ -105,12 +105,12 @@ def test_requests_lie_in_as_few_lanes_of_their_own_as_they_need(job: Job) -> Non
 
 def test_named_lanes_hold_spans_and_instants_of_their_name(job: Job) -> None:
     (record,) = job(1)
-    record.call("QUEUE", 100, 900, kind=Kind.SPAN, lane="layer1.weight")
-    record.call("MPI_ALLREDUCE", 200, 300, kind=Kind.SPAN, lane="layer1.weight", nbytes=64)
-    record.call("QUEUE", 100, 500, kind=Kind.SPAN, lane="layer1.bias")
-    record.call("QUEUE", 400, 600, kind=Kind.SPAN, lane="layer1.bias")
-    record.call("ready", 150, 150, kind=Kind.INSTANT, lane="layer1.bias")
-    record.call("CYCLE_START", 120, 120, kind=Kind.INSTANT)
+    record.call("QUEUE", 100, 900, kind=EventKind.SPAN, lane="layer1.weight")
+    record.call("MPI_ALLREDUCE", 200, 300, kind=EventKind.SPAN, lane="layer1.weight", nbytes=64)
+    record.call("QUEUE", 100, 500, kind=EventKind.SPAN, lane="layer1.bias")
+    record.call("QUEUE", 400, 600, kind=EventKind.SPAN, lane="layer1.bias")
+    record.call("ready", 150, 150, kind=EventKind.INSTANT, lane="layer1.bias")
+    record.call("CYCLE_START", 120, 120, kind=EventKind.INSTANT)
     found = shown(record)
     assert found.lanes("rank 0000 @a") == [
         "calls",
@@ -155,10 +155,10 @@ def test_the_ends_of_an_arrow_are_the_call_that_sends_and_what_receives(job: Job
     first.call("MPI_Send", 5000, 6000, peer=1, sequence=1)
     second.call("MPI_Recv", 100, 7000, peer=0, sequence=1)
     first.call("MPI_Isend", 8000, 8100, peer=1, sequence=2, request=3)
-    first.call("MPI_Isend", 8000, 9500, kind=Kind.DONE, peer=1, sequence=2, request=3)
+    first.call("MPI_Isend", 8000, 9500, kind=EventKind.DONE, peer=1, sequence=2, request=3)
     second.call("MPI_Irecv", 7500, 7600, peer=0, request=5)
     second.call("MPI_Waitall", 7700, 9000, nbytes=-1)
-    second.call("MPI_Irecv", 7500, 9000, kind=Kind.DONE, peer=0, sequence=2, request=5)
+    second.call("MPI_Irecv", 7500, 9000, kind=EventKind.DONE, peer=0, sequence=2, request=5)
     found = shown(first, second)
     told_of = [(one.name, one.lane, two.name, two.lane) for one, two in found.messages()]
     assert told_of == [
@@ -175,7 +175,12 @@ def test_sendrecv_is_one_slice_with_an_arrow_each_way(job: Job) -> None:
         times = (100 * rank, 1000)
         record.call("MPI_Sendrecv", *times, peer=right, nbytes=8, tag=1, sequence=1)
         record.call(
-            *("MPI_Sendrecv", *times), kind=Kind.ARRIVED, peer=left, nbytes=4, tag=1, sequence=1
+            *("MPI_Sendrecv", *times),
+            kind=EventKind.ARRIVED,
+            peer=left,
+            nbytes=4,
+            tag=1,
+            sequence=1,
         )
     found = shown(*records)
     assert len(found.named("MPI_Sendrecv")) == 3
@@ -195,7 +200,7 @@ def test_isendrecv_has_two_requests_of_which_the_second_receives(job: Job) -> No
         for request in (1, 2):
             record.call(
                 *("MPI_Isendrecv", 0, 900),
-                kind=Kind.DONE,
+                kind=EventKind.DONE,
                 peer=1 - rank,
                 sequence=1,
                 request=request,
@@ -216,7 +221,7 @@ def test_a_persistent_send_has_an_arrow_from_each_of_its_requests(job: Job) -> N
         first.call("MPI_Start", began, began + 10, nbytes=-1)
         first.call(
             *("MPI_Send_init", began, began + 500),
-            kind=Kind.DONE,
+            kind=EventKind.DONE,
             peer=1,
             sequence=number,
             request=number,

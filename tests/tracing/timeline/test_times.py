@@ -10,7 +10,7 @@ import pytest
 from omb_py.core.errors import UsageError
 from omb_py.tracing import timeline as timelines
 from omb_py.tracing.efficiency.intervals import intervals_of
-from omb_py.tracing.records.layout import Kind
+from omb_py.tracing.records.layout import EventKind
 from omb_py.tracing.timeline import diagnostics
 from omb_py.tracing.timeline.model import RankTimeline, Timeline
 from omb_py.tracing.timeline.selection import select
@@ -199,8 +199,8 @@ def test_without_events_there_is_no_timeline(tmp_path: Path) -> None:
 def test_events_that_make_no_sense_are_left_out_and_counted(tmp_path: Path) -> None:
     (record,) = barriers(tmp_path, 1)
     record.file.event(0, 0, 0, -1, 0, 0, 0, 0, 0, 0, 0)
-    record.file.event(int(Kind.CALL), 1, 0, -1, 0, 0, START + 50, START + 10, 0, 0, 0)
-    record.file.event(int(Kind.CALL), 999, 999, -1, 0, 0, START + 50, START + 60, 0, 0, 0)
+    record.file.event(int(EventKind.CALL), 1, 0, -1, 0, 0, START + 50, START + 10, 0, 0, 0)
+    record.file.event(int(EventKind.CALL), 999, 999, -1, 0, 0, START + 50, START + 60, 0, 0, 0)
     record.finish(3000)
     timeline = timelines.read(tmp_path)
     assert "2 events were left out that made no sense" in notes(timeline)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from omb_py.tracing import counters
-from omb_py.tracing.records.layout import Kind
+from omb_py.tracing.records.layout import EventKind
 from tests.tracing.made_records import MadeRecord
 
 MIB = 1 << 20
@@ -81,6 +81,6 @@ def doubling_and_a_send(folder: Path, **more: Any) -> Path:
         for number in range(extra):
             record.call("MPI_Send", 100 + number, 101 + number, peer=2, nbytes=MIB)
         if rank == 2:
-            record.call("MPI_Recv", 100, 103, kind=Kind.CALL, peer=0, nbytes=3 * MIB)
+            record.call("MPI_Recv", 100, 103, kind=EventKind.CALL, peer=0, nbytes=3 * MIB)
         record.finish(1000)
     return write(folder, contents)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from omb_py.core.errors import UsageError
 from omb_py.core.text.tables import on_console
-from omb_py.tracing.counters.connections import Connections
+from omb_py.tracing.counters.connections import ConnectionCounters
 from omb_py.tracing.counters.links import HOST, NETWORK, LinkUsage
 from omb_py.tracing.traffic import reading, report, text
 from omb_py.tracing.traffic.paths import NO_LINK, NOTHING, SHARED_MEMORY, TOO_LITTLE, carriers
@@ -199,16 +199,16 @@ def test_a_path_is_what_carried_enough(
 @pytest.mark.parametrize(
     ("links", "within", "tcp", "path"),
     [
-        ({"lo": 103}, True, Connections(within=100 * MIB), "lo"),
-        ({"lo": 103}, True, Connections(beyond=100 * MIB), SHARED_MEMORY),
-        ({"eth0": 103, "mlx5_0": 100}, False, Connections(beyond=MIB), "mlx5_0"),
-        ({"eth0": 103, "mlx5_0": 100}, False, Connections(beyond=90 * MIB), "eth0, mlx5_0"),
-        ({"eth0": 103}, False, Connections(), "eth0"),
+        ({"lo": 103}, True, ConnectionCounters(within=100 * MIB), "lo"),
+        ({"lo": 103}, True, ConnectionCounters(beyond=100 * MIB), SHARED_MEMORY),
+        ({"eth0": 103, "mlx5_0": 100}, False, ConnectionCounters(beyond=MIB), "mlx5_0"),
+        ({"eth0": 103, "mlx5_0": 100}, False, ConnectionCounters(beyond=90 * MIB), "eth0, mlx5_0"),
+        ({"eth0": 103}, False, ConnectionCounters(), "eth0"),
     ],
     ids=str,
 )
 def test_interfaces_that_others_use_are_no_path(
-    links: dict[str, int], within: bool, tcp: Connections, path: str
+    links: dict[str, int], within: bool, tcp: ConnectionCounters, path: str
 ) -> None:
     carried = [
         LinkUsage(
