@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from omb_py.analysis.pairs.findings import ALARMS, judge
+from omb_py.analysis.pairs.findings import ALARMS, FACTOR, MOST_NAMED, judge
 from omb_py.analysis.pairs.matrix import Matrix, Numbers
 from omb_py.measure.pairs import tournament
 
@@ -114,24 +114,27 @@ HALVES = tiers(slice(0, 4), slice(4, 8))
         ),
         pytest.param(
             made(4, 4, ranks(slice(4, 8), own=False)),
-            ["all pairs with host n2 (but not within it)"],
+            ["all pairs with host n2"],
             id="a network card",
         ),
         pytest.param(
-            made(4, 4, ranks(slice(4, 8))), ["all pairs with host n2 (and within it)"], id="a node"
+            made(4, 4, ranks(slice(4, 8)), block(slice(4, 8), slice(4, 8), 1.5)),
+            ["all pairs within host n2", "all pairs with host n2"],
+            id="a node",
         ),
         pytest.param(
             made(16, 1, ranks(slice(3, 4)), ranks(slice(5, 6), 2)),
             ["all pairs with n6", "all pairs with n4"],
             id="two hosts",
         ),
+        pytest.param(
+            made(8, 1, ranks(slice(5, 6)), link(5, 1, 1 / 1.5)), ["most pairs with n6"], id="most"
+        ),
         pytest.param(made(8, 1, HALVES), [], id="two switches"),
+        pytest.param(made(64, 1, tiers(slice(0, 32), slice(32, 64))), [], id="halves of 64"),
         pytest.param(made(8, 1, HALVES, link(1, 2, 3)), ["the pair n2 and n3"], id="switch, link"),
         pytest.param(
-            made(8, 1, HALVES, ranks(slice(6, 7), 2)), ["all pairs with n7"], id="switch, host"
-        ),
-        pytest.param(
-            made(1, 8, HALVES, ranks(slice(3, 4), 2)), ["all pairs with rank 3"], id="sockets, rank"
+            made(8, 1, tiers(slice(0, 7), slice(7, 8))), ["all pairs with n8"], id="far away"
         ),
         pytest.param(
             made(4, 1, link(0, 1, 1000), link(2, 3, 900), noise=0.01),
@@ -143,13 +146,8 @@ HALVES = tiers(slice(0, 4), slice(4, 8))
             ["all pairs between n1 and n3"],
             id="all links of two hosts",
         ),
-        pytest.param(
-            made(2, 4, block(slice(4, 8), slice(4, 8), 1000)),
-            ["all pairs within host n2"],
-            id="within one host of two",
-        ),
         pytest.param(made(64, 1, link(3, 60, 1.5)), ["the pair n4 and n61"], id="one of thousands"),
-        pytest.param(made(200, 1, ranks(slice(17, 18), 1.2)), ["all pairs with n18"], id="of 200"),
+        pytest.param(made(200, 1, ranks(slice(17, 18), 1.4)), ["all pairs with n18"], id="of 200"),
     ],
 )
 def test_what_is_slow_is_named_and_nothing_else(matrix: Matrix, subjects: list[str]) -> None:
@@ -167,16 +165,6 @@ def test_a_pair_is_slow_in_both_directions_where_noise_hides_one_of_them() -> No
 def test_the_factor_is_that_of_the_link(factor: float) -> None:
     (finding,) = judge(made(8, 1, link(1, 4, factor))).findings
     assert finding.factor == pytest.approx(factor, rel=0.1)
-
-
-def test_tiers_are_named_by_their_groups() -> None:
-    (tier,) = judge(made(8, 1, tiers(slice(0, 2), slice(2, 8)))).tiers
-    assert tier == (
-        "two tiers: pairs between 2 groups take 1.40 times as long as those within them "
-        "(n1, n2; n3, n4, n5, n6, n7, n8)"
-    )
-    (tier,) = judge(made(1, 8, HALVES)).tiers
-    assert tier.endswith("(ranks 0-3; ranks 4-7)")
 
 
 def test_bandwidths_are_slow_where_they_are_low() -> None:
@@ -211,14 +199,14 @@ def only(rounds: int) -> Change:
 @pytest.mark.parametrize(
     ("hosts", "per_host", "pair", "rounds"),
     [
-        *((2, 2, pair, None) for pair in ((0, 1), (0, 2))),
+        (2, 2, (0, 2), None),
         *((2, 3, pair, None) for pair in ((0, 1), (2, 4))),
         *((4, 2, pair, None) for pair in ((2, 3), (1, 6))),
         (5, 2, (2, 3), None),
         (3, 1, (0, 1), None),
         (1, 3, (1, 2), None),
         (5, 1, (0, 1), None),
-        *((4, 1, pair, rounds) for pair, rounds in (((1, 2), 1), ((0, 2), 2))),
+        (4, 1, (0, 2), 2),
         *((12, 1, (0, 11), rounds) for rounds in (1, 2, 5)),
         (30, 1, (0, 29), 2),
     ],
@@ -238,49 +226,51 @@ def needed_of(sentence: str) -> float:
     return float(re.findall(r"a pair would have to take ([\d.]+) times", sentence)[0])
 
 
-@pytest.mark.parametrize(("hosts", "noise"), [(3, 0.05), (4, 0.03), (4, 0.3), (8, 0.03), (32, 0.1)])
+@pytest.mark.parametrize(("hosts", "noise"), [(3, 0.05), (4, 0.03), (4, 0.1), (8, 0.03), (32, 0.1)])
 def test_what_would_be_found_is_stated_and_found(hosts: int, noise: float) -> None:
     (said,) = judge(made(hosts, noise=noise)).sentences()
-    assert said.startswith("no pair")
+    assert said.startswith("no pair is slow: ")
     factor = needed_of(said)
-    assert 1.2 <= factor < 100
+    assert FACTOR <= factor < 100
     assert judge(made(hosts, 1, link(0, 1, 2 * factor), noise=noise)).findings
     assert not judge(made(hosts, 1, link(0, 1, factor**0.3), noise=noise)).findings
 
 
-def test_single_pair_of_a_kind_is_said_to_be_unjudged() -> None:
-    assert judge(made(2)).sentences() == ["there is one pair, and no other to compare it with"]
+def test_tiers_raise_what_a_pair_would_have_to_take() -> None:
+    even, halves = (judge(made(8, 1, *change)).sentences() for change in ([], [HALVES]))
+    assert needed_of(even[0]) < needed_of(halves[0])
+
+
+def test_too_few_pairs_are_not_judged() -> None:
+    assert judge(made(2)).sentences() == ["1 pair: too few to be judged"]
     matrix = made(3)
     hosts = Matrix("latency", 8, "us", matrix.ranks, ("a", "a", "b"), matrix.values)
-    said = judge(hosts).sentences()
-    assert said[0] == "within hosts, there is one pair, and no other to compare it with"
-    assert said[1].startswith(
-        "between hosts, no pair is slow: a pair would have to take 3.00 times"
-    )
+    assert judge(hosts).sentences() == [
+        "within hosts, 1 pair: too few to be judged",
+        "between hosts, 2 pairs: too few to be judged",
+    ]
+
+
+def test_of_many_findings_the_largest_are_printed() -> None:
+    slow = [link(2 * number, 2 * number + 1, 2.0 + number) for number in range(12)]
+    judged = judge(made(24, 1, *slow))
+    assert len(judged.findings) == 12
+    assert judged.sentences()[0].startswith("slow: the pair n23 and n24 takes ")
+    assert judged.sentences()[MOST_NAMED:] == ["slow: 2 more findings"]
 
 
 def test_pairs_that_were_not_measured_are_counted() -> None:
     assert judge(made(8, 1, only(2))).sentences()[-1] == "20 pairs were not measured"
 
 
-@pytest.mark.parametrize(("hosts", "per_host"), [(6, 1), (16, 1), (1, 8), (4, 4), (2, 2)])
+@pytest.mark.parametrize(
+    ("hosts", "per_host"), [(3, 1), (4, 1), (6, 1), (16, 1), (1, 8), (4, 4), (2, 2)]
+)
 def test_noise_alone_is_slow_as_rarely_as_is_said(hosts: int, per_host: int) -> None:
-    matrices = 150
+    matrices = 600
     alarms = sum(
         bool(judge(made(hosts, per_host, noise=0.2, seed=seed)).findings)
         for seed in range(matrices)
     )
     assert ALARMS == 0.01
-    assert alarms <= 6  # all but 1 in 1000 of the binomial distribution of 1.5
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("noise", [0.02, 0.2])
-@pytest.mark.parametrize(
-    ("hosts", "per_host"), [(4, 1), (2, 2), (6, 1), (16, 1), (1, 8), (4, 4), (32, 1)]
-)
-def test_a_thousand_clean_matrices(hosts: int, per_host: int, noise: float) -> None:
-    alarms = sum(
-        bool(judge(made(hosts, per_host, noise=noise, seed=seed)).findings) for seed in range(1000)
-    )
-    assert alarms <= 20  # 1 in 1000 of the binomial distribution of 10
+    assert alarms <= 15  # all but 1 in 1000 of the binomial distribution of 6
