@@ -20,7 +20,7 @@ from omb_py.analysis.model.lines import Fit
 
 COLUMNS = (
     *("benchmark", "curve", "ranks", "first_bytes", "last_bytes", "algorithm", "formula"),
-    *("same_formula", "place", "alpha_us", "alpha_low_us", "alpha_high_us", "beta_us_per_byte"),
+    *("place", "alpha_us", "alpha_low_us", "alpha_high_us", "beta_us_per_byte"),
     *("beta_low_us_per_byte", "beta_high_us_per_byte", "gamma_in_beta", "bandwidth_MBps"),
     *("bandwidth_low_MBps", "bandwidth_high_MBps", "half_bytes", "points", "rms_error"),
     "worst_error",
@@ -44,10 +44,9 @@ def parameters(model: Model) -> pd.DataFrame:
 
     Fits over sizes have the formula ``alpha + n beta``, one row for each number of ranks and range
     of sizes. Fits over ranks have a row for each formula too: ``place`` 1 is the one that fits
-    best, 2 and so on those that fit as well, and it is empty for the rest; with one
-    number of ranks all fit alike. Intervals (``low``, ``high``) are of 95 %. ``gamma_in_beta`` is
-    how much of gamma is in beta. ``bandwidth_MBps`` is 1 / beta, ``half_bytes`` alpha / beta, the
-    size at which half of it is reached. Errors are relative.
+    best, 2 and so on those that fit as well, and it is empty for the rest. Intervals (``low``,
+    ``high``) are of 95 %. ``gamma_in_beta`` is how much of gamma is in beta. ``bandwidth_MBps`` is
+    1 / beta, ``half_bytes`` alpha / beta, the size that reaches half of it. Errors are relative.
     """
     rows = [
         {"benchmark": curve.benchmark, "curve": curve.label, **row}
@@ -64,14 +63,12 @@ def of_curve(curve: Curve) -> Iterator[dict[str, Any]]:
             yield {"formula": "alpha + n beta", "place": 1, **of_fit(fitted, True)}
     for fits in curve.formulas:
         for place, fitted in enumerate(fits, start=1):
-            fits_as_well = len(fitted.ranks) == 1 or fitted.rms <= AS_WELL * fits[0].rms
-            if (shape := fitted.shape) is not None:
+            if (algorithm := fitted.algorithm) is not None:
                 yield {
-                    "algorithm": shape.algorithm.name,
-                    "formula": shape.formula,
-                    "same_formula": ", ".join(shape.same),
-                    "gamma_in_beta": shape.algorithm.gamma,
-                    "place": place if fits_as_well else None,
+                    "algorithm": algorithm.name,
+                    "formula": algorithm.formula,
+                    "gamma_in_beta": algorithm.gamma,
+                    "place": place if fitted.rms <= AS_WELL * fits[0].rms else None,
                     **of_fit(fitted, curve.sized),
                 }
 

@@ -78,31 +78,20 @@ def loggp_sheet(table: pd.DataFrame) -> Sheet:
 
 def over_ranks(table: pd.DataFrame) -> Sheet:
     """The formula that fits best in each range, with those that fit as well."""
-    rows, remarks = [], []
-    untold: dict[str, None] = {}
+    rows = []
     keys = ["benchmark", "curve", "ranks", "first_bytes"]
     for _, group in table.groupby(keys, sort=False, dropna=False):
         best = group.iloc[0].to_dict()
-        if " " not in best["ranks"]:
-            untold[name_of(best)] = None
-            continue
-        name = best["algorithm"] + (f" (or {best['same_formula']})" if best["same_formula"] else "")
         sizes, alpha, rate, error = costs(best)
         rate += " *" if best["gamma_in_beta"] else ""
         alike = ", ".join(group[group["place"].gt(1)]["algorithm"]) or "-"
-        words = (name_of(best), name, best["formula"], best["ranks"])
+        words = (name_of(best), best["algorithm"], best["formula"], best["ranks"])
         rows.append((*words, sizes, alpha, rate, error, alike))
+    remarks = [
+        "The formula that fits best is no proof that this algorithm ran; lg p is rounded up."
+    ]
     if any(row[6].endswith("*") for row in rows):
-        remarks.append("* beta holds gamma's part, which times cannot tell from it.")
-    if rows:
-        remarks.append(
-            "The formula that fits best is no proof that this algorithm ran; lg p is rounded up."
-        )
-    if untold:
-        remarks.append(
-            "Measured on one number of ranks, where all formulas fit alike and say nothing of "
-            "others: " + ", ".join(untold) + "."
-        )
+        remarks.insert(0, "* beta holds gamma's part, which times cannot tell from it.")
     return Sheet(
         "Costs over ranks p and sizes n",
         (
@@ -110,7 +99,7 @@ def over_ranks(table: pd.DataFrame) -> Sheet:
             *("1 / beta (95 %)", "error rms / worst", "fits as well"),
         ),
         tuple(rows),
-        tuple(remarks),
+        tuple(remarks) if rows else (),
         3,
     )
 

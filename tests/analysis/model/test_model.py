@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.analysis.model.costs import shapes
+from omb_py.analysis.model.costs import algorithms
 from omb_py.analysis.model.fit import Model, model
 from omb_py.analysis.model.parameters import loggp, parameters
 from omb_py.analysis.model.text import write
@@ -63,11 +63,11 @@ def collective(
 ) -> pd.DataFrame:
     """A collective that costs exactly what a formula says, but for noise."""
     chance = np.random.default_rng(seed)
-    (shape,) = (shape for shape in shapes(name) if shape.algorithm.name == algorithm)
+    (formula,) = (one for one in algorithms(name) if one.name == algorithm)
     jobs = []
     for number in ranks:
         p = np.full(len(sizes), float(number))
-        times = alpha * shape.x(p, sizes) + beta * shape.y(p, sizes)
+        times = alpha * formula.x(p, sizes) + beta * formula.y(p, sizes)
         times = times * np.exp(noise * chance.standard_normal(len(sizes)))
         jobs.append(rows(name, number, dict(zip(sizes, times, strict=True))))
     return frame(*jobs)
@@ -160,28 +160,6 @@ def test_a_barrier_is_fitted_over_ranks_alone() -> None:
     assert best["algorithm"] == "dissemination"
     assert best["alpha_us"] == pytest.approx(3)
     assert pd.isna(best["first_bytes"])
-
-
-def test_start_up_grows_with_a_shape() -> None:
-    jobs = [rows("init", number, {-1: 1000.0 * (number - 1)}) for number in RANKS]
-    (best,) = only(model(frame(*jobs))).to_dict("records")
-    assert (best["algorithm"], best["formula"]) == ("linear", "(p-1) alpha")
-
-
-def test_neighbourhoods_cost_the_same_on_any_number_of_ranks() -> None:
-    jobs = [
-        rows(
-            "neighbor_alltoall",
-            number,
-            {s: 8 * t for s, t in line(seed=number).items()},
-            topology="cart:2:1",
-        )
-        for number in (9, 16, 25)
-    ]
-    fitted = model(frame(*jobs))
-    (best,) = only(fitted).to_dict("records")
-    assert best["formula"] == "8 (alpha + n beta)"
-    assert best["alpha_us"] == pytest.approx(ALPHA, rel=0.05)
 
 
 def test_a_collective_of_one_rank_is_left_out_and_said() -> None:
