@@ -19,7 +19,7 @@ from omb_py.analysis.guidelines.rules import (
     guidelines,
     size_beside,
 )
-from omb_py.analysis.verdict import LEVEL, MARGIN, adjusted, by_runs, chance, enough
+from omb_py.analysis.verdict import LEVEL, MARGIN, adjusted, by_runs, enough
 from omb_py.benchmarks.collective import TABLE
 from omb_py.core.options import LIBRARY
 from omb_py.results.columns import CONFIGURATION
@@ -50,12 +50,10 @@ REDUCTIONS = tuple(
 )
 
 COLUMNS = (
-    *("guideline", "kind", "benchmark", *ALIKE, *OPEN, "bytes", "place", "time"),
+    *("guideline", "kind", "benchmark", *ALIKE, *OPEN, "bytes", "time"),
     *("left_us", "right_us", "ratio", "ratio_low", "ratio_high", "p_value", "p_adjusted"),
     *("runs_left", "runs_right", "verdict"),
-    "library_algorithm",
-    *("algorithm_us", "algorithm_speedup"),
-    *("algorithm_ratio", "algorithm_low", "algorithm_high"),
+    *("library_algorithm", "algorithm_us", "algorithm_speedup", "algorithm_ratio"),
 )
 """Columns of `check`."""
 
@@ -71,22 +69,19 @@ def check(
     (`chosen`). The columns:
 
     - ``guideline``, its ``kind``, the ``benchmark`` on its left side, how all was measured, and
-      ``bytes`` of the left side (missing for a barrier); ``place`` numbers sizes that were
-      measured, so that neighbours can be told;
+      ``bytes`` of the left side (missing for a barrier);
     - ``left_us`` and ``right_us``: times of both sides, medians over launches, the right one of
       the sums; ``time`` says which (`TIMES`);
     - ``ratio``: left over right; ``ratio_low`` and ``ratio_high``, its 95 % interval
       (`verdict.by_runs`), missing below 4 launches on each side;
     - ``p_value``: chance of such ranks if left were no longer than 1 + ``tolerance`` times right,
-      by the one-sided rank test; ``p_adjusted``: with the correction for all tests of this table
-      (Y. Benjamini and Y. Hochberg, *Controlling the false discovery rate*, Journal of the Royal
-      Statistical Society B 57, 1995);
+      by the one-sided rank test; ``p_adjusted``: with `compare`'s correction for all tests of this
+      table;
     - ``verdict``: ``violated`` where ``p_adjusted`` is at most 5 % and the whole interval above
       1 + ``tolerance``, ``holds`` where it is at or below that, else ``cannot tell``;
     - ``library_algorithm``: the fastest of those that were measured for the left side;
       ``algorithm_us``, its time; ``algorithm_speedup``, how many times faster it is than the
-      library's choice; ``algorithm_ratio``, its time over that of the right side, with the 95 %
-      interval ``algorithm_low`` to ``algorithm_high``.
+      library's choice; ``algorithm_ratio``, its time over that of the right side.
 
     Raises `UsageError` where ``only`` names neither.
     """
@@ -98,8 +93,7 @@ def check(
         for point in points_of(key, sides, rule, tolerance)
     ]
     table = pd.DataFrame(found).reindex(columns=list(COLUMNS))
-    all_together = pd.Series(0, table.index)
-    table["p_adjusted"] = adjusted(table["p_value"].astype("float64"), all_together)
+    table["p_adjusted"] = adjusted(table["p_value"].astype(float), pd.Series(0, table.index))
     violated = (table["p_adjusted"] <= LEVEL) & (table["ratio_low"] > 1 + tolerance)
     holds = ~violated & (table["ratio_high"] <= 1 + tolerance)
     table["verdict"] = np.select([violated, holds], [VIOLATED, HOLDS], CANNOT_TELL)
@@ -153,11 +147,11 @@ def points_of(
         if any(settings[name] != value for side in sides for name, value in side.settings.items()):
             continue
         named = dict(zip(names, sides, strict=True))
-        for place, (size, left) in enumerate(named[rule.left].points.items()):
+        for size, left in named[rule.left].points.items():
             calls, factor = right_side(rule, size, named, int(key["ranks"]))
             point = judged(left, calls, factor, tolerance) if calls else None
             if point is not None:
-                yield {**key, **settings, "bytes": size, "place": place, **point}
+                yield {**key, **settings, "bytes": size, **point}
 
 
 def right_side(
@@ -197,6 +191,8 @@ def judged(
     launches = min(map(len, rights))
     sums = factor * np.sum([times[:launches] for times in rights], axis=0)
     found = by_runs(sums[None, :], own[None, :])
+    beyond = by_runs(sums[None, :] * (1 + tolerance), own[None, :])
+    one_sided = beyond.p_value[0] / 2 if beyond.ratio[0] > 1 else 1.0
     point = {
         "time": time,
         "left_us": float(np.median(own)),
@@ -206,34 +202,18 @@ def judged(
         "ratio": found.ratio[0],
         "ratio_low": found.low[0],
         "ratio_high": found.high[0],
+        "p_value": one_sided if enough(launches, len(own)) else np.nan,
     }
-    if enough(launches, len(own)):
-        point["p_value"] = one_sided(sums * (1 + tolerance), own)
-    return point | fastest(algorithms, own, sums) if algorithms else point
-
-
-def one_sided(base: np.ndarray, other: np.ndarray) -> float:
-    """P-value of the rank test of whether ``other`` is longer; equal runs count against it."""
-    against = int((other[None, :] <= base[:, None]).sum())
-    pairs = len(base) * len(other)
-    return float(chance(len(base), len(other))[against] / 2) if 2 * against < pairs else 1.0
-
-
-def fastest(
-    algorithms: Mapping[str, np.ndarray], own: np.ndarray, sums: np.ndarray
-) -> dict[str, Any]:
-    """Columns of `check` about the fastest algorithm of the left side."""
-    best = min(algorithms, key=lambda word: float(np.median(algorithms[word])))
-    times = algorithms[best][None, :]
-    beside = by_runs(sums[None, :], times)
-    return {
-        "library_algorithm": best,
-        "algorithm_us": float(np.median(times)),
-        "algorithm_speedup": 1 / by_runs(own[None, :], times).ratio[0],
-        "algorithm_ratio": beside.ratio[0],
-        "algorithm_low": beside.low[0],
-        "algorithm_high": beside.high[0],
-    }
+    if algorithms:
+        best = min(algorithms, key=lambda word: float(np.median(algorithms[word])))
+        median = float(np.median(algorithms[best]))
+        point |= {
+            "library_algorithm": best,
+            "algorithm_us": median,
+            "algorithm_speedup": point["left_us"] / median,
+            "algorithm_ratio": median / point["right_us"],
+        }
+    return point
 
 
 def groups(rows: pd.DataFrame) -> Iterator[tuple[Mapping[str, Any], Sides]]:
@@ -250,17 +230,14 @@ def groups(rows: pd.DataFrame) -> Iterator[tuple[Mapping[str, Any], Sides]]:
         word=frame["library_algorithm"].replace(DEFAULT, OWN_CHOICE).fillna(OWN_CHOICE),
         mpi_type=frame["mpi_type"].where(frame["benchmark"].isin(REDUCTIONS)),
     )
-    telling = [name for name in ALIKE if frame[name].nunique(dropna=False) > 1] or ["ranks"]
-    for _, alike in frame.groupby(telling, dropna=False, sort=False):
+    for key, alike in frame.groupby(list(ALIKE), dropna=False, sort=False, observed=True):
         sides: dict[str, list[Side]] = {}
-        apart = [name for name in OPEN if alike[name].nunique(dropna=False) > 1]
-        for _, members in alike.groupby(["benchmark", *apart], dropna=False, sort=False):
-            first = members.iloc[0]
-            settings = {name: first[name] for name in OPEN if not pd.isna(first[name])}
-            there = side_of(members, settings)
-            if there.points:
-                sides.setdefault(str(first["benchmark"]), []).append(there)
-        yield {name: alike[name].iloc[0] for name in ALIKE}, sides
+        parts = alike.groupby(["benchmark", *OPEN], dropna=False, sort=False, observed=True)
+        for (name, *settings), members in parts:
+            said = {n: each for n, each in zip(OPEN, settings, strict=True) if not pd.isna(each)}
+            if (side := side_of(members, said)).points:
+                sides.setdefault(str(name), []).append(side)
+        yield dict(zip(ALIKE, key, strict=True)), sides
 
 
 def side_of(rows: pd.DataFrame, settings: Mapping[str, Any]) -> Side:

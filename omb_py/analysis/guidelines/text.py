@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -29,35 +29,32 @@ WHOSE = {
 """What a time of a side is, by column ``time``."""
 
 
-def sheets(points: pd.DataFrame, tolerance: float) -> Iterator[Sheet]:
+def sheets(points: pd.DataFrame) -> Iterator[Sheet]:
     """A table of the violations of each group of rows that were measured alike."""
-    violated = points[points["verdict"] == VIOLATED]
     telling = distinctions(points, [*ALIKE, *OPEN])
     names = list(dict.fromkeys(["mpi", "ranks", "binding", *telling]))
     names = [name for name in names if name not in OPEN]
-    for key, members in violated.groupby(names, sort=False, dropna=False):
+    for key, members in points.groupby(names, sort=False, dropna=False):
         worst = [(run, run.loc[run["ratio"].idxmax()]) for run in runs(members)]
-        whose = " or ".join(WHOSE[time] for time in members["time"].unique())
+        if not worst:
+            continue
+        whose = " or ".join({WHOSE[point["time"]]: None for _, point in worst})
         remarks = [f"Times {whose}; slower, interval and times at the size that is worst."]
         remarks += [
-            f"{point['benchmark']}{at(point['bytes'])}: {mended(point, tolerance)} "
-            f"({point['guideline']})"
+            f"{named(point)}: {mended(point)}"
             for _, point in worst
             if not pd.isna(point["library_algorithm"])
         ]
-        yield Sheet(
-            f"Violated: {label(key, names)}",
-            COLUMNS,
-            tuple(line(run, point) for run, point in worst),
-            tuple(remarks),
-        )
+        rows = tuple(line(run, point) for run, point in worst)
+        yield Sheet(f"Violated: {label(key, names)}", COLUMNS, rows, tuple(remarks))
 
 
-def runs(violated: pd.DataFrame) -> Iterator[pd.DataFrame]:
+def runs(points: pd.DataFrame) -> Iterator[pd.DataFrame]:
     """Violations of each guideline at sizes that follow each other."""
-    for _, members in violated.groupby(["guideline", *OPEN], sort=False, dropna=False):
-        step = members["place"].diff().ne(1).cumsum()
-        yield from (run for _, run in members.groupby(step))
+    for _, members in points.groupby(["guideline", *OPEN], sort=False, dropna=False):
+        violated = members["verdict"] == VIOLATED
+        between = (~violated).cumsum()
+        yield from (run for _, run in members[violated].groupby(between[violated]))
 
 
 def line(run: pd.DataFrame, worst: pd.Series) -> tuple[str, ...]:
@@ -74,18 +71,14 @@ def line(run: pd.DataFrame, worst: pd.Series) -> tuple[str, ...]:
     )
 
 
-def mended(point: pd.Series, tolerance: float) -> str:
-    """The fastest algorithm for a violation, and whether that removes it."""
+def mended(point: pd.Series) -> str:
+    """The fastest algorithm for a violation, and what it leaves of it."""
     if point["algorithm_speedup"] <= 1:
         return "none of the algorithms that were measured is faster"
-    left = factor(point["algorithm_ratio"])
-    if point["algorithm_high"] <= 1 + tolerance:
-        how = "removes the violation"
-    elif point["algorithm_low"] > 1 + tolerance:
-        how = f"is not enough: {left} is left"
-    else:
-        how = f"may be enough: {left} is left"
-    return f"{point['library_algorithm']} is {times(1 / point['algorithm_speedup'])}, which {how}"
+    return (
+        f"{point['library_algorithm']} is {times(1 / point['algorithm_speedup'])}, which leaves "
+        f"{factor(point['algorithm_ratio'])}"
+    )
 
 
 def summary(points: pd.DataFrame, missing: Sequence[str]) -> str:
@@ -156,7 +149,7 @@ def guard(points: pd.DataFrame, allowed: float) -> Guard:
     )
 
 
-def sentence(point: Mapping[Hashable, Any]) -> str:
+def sentence(point: Mapping[Any, Any]) -> str:
     """A violation at one size, in words."""
     return (
         f"{named(point)}: {value_text(point['left_us'], 'us')} against "
@@ -165,7 +158,7 @@ def sentence(point: Mapping[Hashable, Any]) -> str:
     )
 
 
-def named(point: Mapping[Hashable, Any]) -> str:
+def named(point: Mapping[Any, Any] | pd.Series) -> str:
     """A guideline and a size."""
     return f"{point['guideline']}{at(point['bytes'])}"
 
