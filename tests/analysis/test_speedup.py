@@ -223,17 +223,17 @@ def test_options_stand_side_by_side_with_the_best(trainings: Path) -> None:
     (sheet,) = speedup.across(runs, ["strategy"], "speedup")
     assert sheet.columns == ("ranks", "data", "model", "hybrid", "best")
     assert sheet.rows == (
-        ("8", "2.00", "4.00", "-", "model (2.00x)"),
-        ("16", "6.00", "-", "3.00", "data (2.00x)"),
+        ("8", "2.00", "4.00", "-", "model"),
+        ("16", "6.00", "-", "3.00", "data"),
     )
     (times,) = speedup.across(runs, ["strategy"], "time_s")
-    assert [line[-1] for line in times.rows] == ["model (1.87x)", "data (2.00x)"]
+    assert [line[-1] for line in times.rows] == ["model", "data"]
 
 
 def test_only_some_runs_are_compared(trainings: Path) -> None:
     runs, _ = speedup.load(trainings, ["ranks=16", "strategy=data,hybrid"])
     (sheet,) = speedup.across(runs, ["strategy"], "speedup")
-    assert [line[-1] for line in sheet.rows] == ["data (2.00x)"]
+    assert [line[-1] for line in sheet.rows] == ["data"]
     for text, words in (
         ("ranks=3", "no row has ranks=3: there are 16, 8"),
         ("ranks", "'ranks' is not COLUMN=VALUE"),
@@ -267,4 +267,4 @@ def test_show_prints_and_writes_speedups(
     assert len(pd.read_csv(tmp_path / "speedup.csv")) == 4
     done = in_process("show", str(trainings), "--speedup", "--across", "strategy")
     assert (done.code, done.err) == (0, "")
-    assert "model (2.00x)" in done.out
+    assert "model" in done.out
