@@ -34,9 +34,9 @@ OPEN = ("mpi_type", "root", "in_place", "layout", "sync", "test_calls", "compute
 """Columns in which sides agree that have them."""
 
 TIMES = {"slowest": "slowest_p50_us", "median": "sample_p50_us", "mean": "latency_us"}
-"""Times of a call, best first: all sides of a guideline have the first that all rows have.
+"""Times of a call, best first: rows that were measured alike have the first that all of them have.
 
-That of the slowest rank is when the data is where it belongs. A mean over ranks is not: most ranks
+The slowest rank's time is when the data is where it belongs. A mean over ranks is not: most ranks
 leave a reduction long before it is done.
 """
 
@@ -108,11 +108,9 @@ def not_measured(rows: pd.DataFrame, points: pd.DataFrame, only: Sequence[str] |
     return [rule.name for rule in rules if rule.left in there and rule.name not in checked]
 
 
-Times: TypeAlias = Mapping[str, np.ndarray]
-"""Times of launches in order of their runs, by the keys of `TIMES` that all of them have."""
-
-Point: TypeAlias = Mapping[str, Times]
-"""One message size of a benchmark: times by algorithm, `OWN_CHOICE` that of the library."""
+Point: TypeAlias = Mapping[str, np.ndarray]
+"""One message size of a benchmark: times of launches by algorithm, in order of their runs;
+`OWN_CHOICE` has those of the library's."""
 
 
 @dataclass(frozen=True)
@@ -128,30 +126,24 @@ class Side:
         return self.points[there[0]] if there and there[0] <= PADDING * wanted else None
 
 
-Sides: TypeAlias = Mapping[str, Sequence[Side]]
-"""Benchmarks that were measured alike, each in all its settings."""
-
-
 def points_of(
-    key: Mapping[str, Any], there: Sides, rule: Guideline, tolerance: float
+    key: Mapping[str, Any], there: Mapping[str, Sequence[Side]], rule: Guideline, tolerance: float
 ) -> Iterator[dict[str, Any]]:
     """Yield what a guideline says of each size of its left side for which all is there.
 
-    ``key`` is how all sides were measured (`ALIKE`).
+    ``key`` is how all benchmarks of ``there`` were measured; each has a side for each setting.
     """
     names = list(dict.fromkeys((rule.left, *rule.right)))
     for sides in product(*(there.get(name, ()) for name in names)):
-        settings: dict[str, Any] = {}
-        for side in sides:
-            settings |= side.settings
+        settings = {name: value for side in sides for name, value in side.settings.items()}
         if any(settings[name] != value for side in sides for name, value in side.settings.items()):
             continue
         named = dict(zip(names, sides, strict=True))
         for size, left in named[rule.left].points.items():
             calls, factor = right_side(rule, size, named, int(key["ranks"]))
-            point = judged(left, calls, factor, tolerance) if calls else None
-            if point is not None:
-                yield {**key, **settings, "bytes": size, **point}
+            if calls:
+                numbers = judged(left, calls, factor, tolerance)
+                yield {**key, **settings, "bytes": size, **numbers}
 
 
 def right_side(
@@ -177,24 +169,15 @@ def right_side(
     return there if len(there) == len(found) else [], 1
 
 
-def judged(
-    left: Point, calls: Sequence[Point], factor: int, tolerance: float
-) -> dict[str, Any] | None:
-    """Columns of `check` about the numbers of both sides; None where they have none in common."""
-    of_all = [*left.values(), *(call[OWN_CHOICE] for call in calls)]
-    time = next((name for name in TIMES if all(name in times for times in of_all)), None)
-    if time is None:
-        return None
-    algorithms = {word: times[time] for word, times in left.items()}
-    own = algorithms.pop(OWN_CHOICE)
-    rights = [call[OWN_CHOICE][time] for call in calls]
+def judged(left: Point, calls: Sequence[Point], factor: int, tolerance: float) -> dict[str, Any]:
+    """Return the columns of `check` about the numbers of both sides."""
+    own, rights = left[OWN_CHOICE], [call[OWN_CHOICE] for call in calls]
     launches = min(map(len, rights))
     sums = factor * np.sum([times[:launches] for times in rights], axis=0)
     found = by_runs(sums[None, :], own[None, :])
     beyond = by_runs(sums[None, :] * (1 + tolerance), own[None, :])
     one_sided = beyond.p_value[0] / 2 if beyond.ratio[0] > 1 else 1.0
     point = {
-        "time": time,
         "left_us": float(np.median(own)),
         "right_us": float(np.median(sums)),
         "runs_left": len(own),
@@ -204,9 +187,8 @@ def judged(
         "ratio_high": found.high[0],
         "p_value": one_sided if enough(launches, len(own)) else np.nan,
     }
-    if algorithms:
-        best = min(algorithms, key=lambda word: float(np.median(algorithms[word])))
-        median = float(np.median(algorithms[best]))
+    if others := {word: float(np.median(left[word])) for word in left if word != OWN_CHOICE}:
+        best, median = min(others.items(), key=lambda one: one[1])
         point |= {
             "library_algorithm": best,
             "algorithm_us": median,
@@ -216,14 +198,14 @@ def judged(
     return point
 
 
-def groups(rows: pd.DataFrame) -> Iterator[tuple[Mapping[str, Any], Sides]]:
+def groups(rows: pd.DataFrame) -> Iterator[tuple[Mapping[str, Any], Mapping[str, list[Side]]]]:
     """Yield the benchmarks that guidelines are about, those together that were measured alike."""
     needed = ("benchmark", "part", "bytes", "run", "library_algorithm", "algorithm")
     frame = rows.reindex(columns=[*needed, *ALIKE, *OPEN, *TIMES.values()])
     known = {name for rule in guidelines() for name in (rule.left, *rule.right)}
     own = frame["algorithm"].isna() | (frame["algorithm"] == LIBRARY)
     sized = frame["bytes"].isna() | (frame["bytes"] > 0)
-    timed = frame["latency_us"].notna() & frame["ranks"].notna()
+    timed = (frame["latency_us"] > 0) & frame["ranks"].notna()
     frame = frame[own & sized & timed & frame["part"].isna() & frame["benchmark"].isin(known)]
     frame = frame.sort_values("run", kind="stable", ignore_index=True)
     frame = frame.assign(
@@ -232,24 +214,20 @@ def groups(rows: pd.DataFrame) -> Iterator[tuple[Mapping[str, Any], Sides]]:
     )
     for key, alike in frame.groupby(list(ALIKE), dropna=False, sort=False, observed=True):
         sides: dict[str, list[Side]] = {}
+        time = next(name for name, column in TIMES.items() if (alike[column] > 0).all())
         parts = alike.groupby(["benchmark", *OPEN], dropna=False, sort=False, observed=True)
         for (name, *settings), members in parts:
             said = {n: each for n, each in zip(OPEN, settings, strict=True) if not pd.isna(each)}
-            if (side := side_of(members, said)).points:
-                sides.setdefault(str(name), []).append(side)
-        yield dict(zip(ALIKE, key, strict=True)), sides
+            if points := points_by_size(members, TIMES[time]):
+                sides.setdefault(str(name), []).append(Side(said, points))
+        yield {**dict(zip(ALIKE, key, strict=True)), "time": time}, sides
 
 
-def side_of(rows: pd.DataFrame, settings: Mapping[str, Any]) -> Side:
-    """Return rows of one benchmark in one of its settings as points by message size."""
-
-    def times(members: pd.DataFrame) -> Times:
-        columns = {name: members[column].to_numpy(float) for name, column in TIMES.items()}
-        return {name: each for name, each in columns.items() if (each > 0).all()}
-
+def points_by_size(rows: pd.DataFrame, column: str) -> dict[int | None, Point]:
+    """Return the message sizes of a benchmark at which the library's own choice was measured."""
     points: dict[int | None, Point] = {}
     for size, here in rows.groupby("bytes", dropna=False):
-        point = {str(word): times(members) for word, members in here.groupby("word")}
-        if point.get(OWN_CHOICE):
+        point = {str(word): times.to_numpy(float) for word, times in here.groupby("word")[column]}
+        if OWN_CHOICE in point:
             points[None if pd.isna(size) else int(float(str(size)))] = point
-    return Side(settings, points)
+    return points

@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from omb_py.analysis.model.fit import Model
-from omb_py.analysis.model.parameters import loggp, parameters
+from omb_py.analysis.model.parameters import LATENCIES, parameters
 from omb_py.core.text import tables
 from omb_py.core.text.tables import Sheet, Target
 from omb_py.core.text.units import amount, digits, size_text, value_text
@@ -15,19 +15,11 @@ from omb_py.core.text.words import first_of
 
 
 def write(model: Model, to: Target) -> None:
-    """Write a model's parameters.
-
-    For programs they are one table, whose column ``table`` tells LogGP's apart.
-    """
-    fits, of_loggp = parameters(model), loggp(model)
-    parts = {"parameters": fits, "loggp": of_loggp}
-    rows = pd.concat(
-        [part.astype(object).assign(table=name) for name, part in parts.items() if len(part)],
-        ignore_index=True,
-    )
-    rows.insert(0, "table", rows.pop("table"))
-    is_formula = fits["algorithm"].notna()
-    made = [over_sizes(fits[~is_formula]), loggp_sheet(of_loggp), over_ranks(fits[is_formula])]
+    """Write a model's parameters."""
+    table = parameters(model)
+    is_formula = table["algorithm"].notna()
+    lines = table[~is_formula]
+    made = [over_sizes(lines), loggp(lines), over_ranks(table[is_formula])]
     notes = [*model.notes]
     if model.skipped:
         notes.append(
@@ -35,7 +27,7 @@ def write(model: Model, to: Target) -> None:
             f"{first_of(model.skipped)}."
         )
     facts = {"notes": list(model.notes), "not_fitted": list(model.skipped)}
-    tables.write(to, [one for one in made if one.rows or one.remarks], rows, notes, facts)
+    tables.write(to, [one for one in made if one.rows], table, notes, facts)
 
 
 def over_sizes(table: pd.DataFrame) -> Sheet:
@@ -56,24 +48,24 @@ def over_sizes(table: pd.DataFrame) -> Sheet:
     )
 
 
-def loggp_sheet(table: pd.DataFrame) -> Sheet:
-    """LogGP's parameters."""
+def loggp(table: pd.DataFrame) -> Sheet:
+    """LogGP's parameters of latencies."""
     rows = []
-    for row in table.to_dict("records"):
-        gap, per_byte = "-", row["G_us_per_byte"]
+    for row in table[table["benchmark"].isin(LATENCIES)].to_dict("records"):
+        gap, rate = "-", row["bandwidth_MBps"]
         if not pd.isna(row["gap_high_us"]):
             low, high = (value_text(row[f"gap_{end}_us"], "us") for end in ("low", "high"))
             gap = f"{low} to {high} at {size_text(row['gap_bytes'])} ({row['gap_from']})"
         sizes = between(row["first_bytes"], row["last_bytes"])
-        each = "-" if pd.isna(per_byte) else f"{digits(per_byte * 1e3)} ns"
-        rows.append((name_of(row), sizes, value_text(row["L_plus_2o_us"], "us"), each, gap))
+        each = "-" if pd.isna(rate) else f"{digits(1e3 / rate)} ns"
+        rows.append((name_of(row), sizes, value_text(row["alpha_us"], "us"), each, gap))
     remarks = (
         "L and o cannot be told apart: a half round trip has one L and two o.",
         "g is enclosed by a window's time with and without its last message and answer; where "
         "o is greater than g, this is o.",
     )
     heads = ("curve", "sizes", "L + 2o", "G per byte", "g per message")
-    return Sheet("LogGP", heads, tuple(rows), remarks if rows else ())
+    return Sheet("LogGP", heads, tuple(rows), remarks)
 
 
 def over_ranks(table: pd.DataFrame) -> Sheet:
@@ -99,7 +91,7 @@ def over_ranks(table: pd.DataFrame) -> Sheet:
             *("1 / beta (95 %)", "error rms / worst", "fits as well"),
         ),
         tuple(rows),
-        tuple(remarks) if rows else (),
+        tuple(remarks),
         3,
     )
 
