@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise, product
-from typing import Any, TypeAlias
+from itertools import product
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -40,9 +40,6 @@ The slowest rank's time is when the data is where it belongs. A mean over ranks 
 leave a reduction long before it is done.
 """
 
-OWN_CHOICE = ""
-"""Stands for the algorithm that the library chooses itself."""
-
 VIOLATED, HOLDS, CANNOT_TELL = "violated", "holds", "cannot tell"
 
 REDUCTIONS = tuple(
@@ -53,7 +50,6 @@ COLUMNS = (
     *("guideline", "kind", "benchmark", *ALIKE, *OPEN, "bytes", "time"),
     *("left_us", "right_us", "ratio", "ratio_low", "ratio_high", "p_value", "p_adjusted"),
     *("runs_left", "runs_right", "verdict"),
-    *("library_algorithm", "algorithm_us", "algorithm_speedup", "algorithm_ratio"),
 )
 """Columns of `check`."""
 
@@ -78,10 +74,7 @@ def check(
       by the one-sided rank test; ``p_adjusted``: with `compare`'s correction for all tests of this
       table;
     - ``verdict``: ``violated`` where ``p_adjusted`` is at most 5 % and the whole interval above
-      1 + ``tolerance``, ``holds`` where it is at or below that, else ``cannot tell``;
-    - ``library_algorithm``: the fastest of those that were measured for the left side;
-      ``algorithm_us``, its time; ``algorithm_speedup``, how many times faster it is than the
-      library's choice; ``algorithm_ratio``, its time over that of the right side.
+      1 + ``tolerance``, ``holds`` where it is at or below that, else ``cannot tell``.
 
     Raises `UsageError` where ``only`` names neither.
     """
@@ -108,22 +101,20 @@ def not_measured(rows: pd.DataFrame, points: pd.DataFrame, only: Sequence[str] |
     return [rule.name for rule in rules if rule.left in there and rule.name not in checked]
 
 
-Point: TypeAlias = Mapping[str, np.ndarray]
-"""One message size of a benchmark: times of launches by algorithm, in order of their runs;
-`OWN_CHOICE` has those of the library's."""
-
-
 @dataclass(frozen=True)
 class Side:
-    """A benchmark in one of its settings (`OPEN`): its points by message size, None for none."""
+    """A benchmark in one of its settings (`OPEN`).
+
+    ``times`` are those of its launches, in order of their runs, by message size; None for none.
+    """
 
     settings: Mapping[str, Any]
-    points: Mapping[int | None, Point]
+    times: Mapping[int | None, np.ndarray]
 
-    def from_size(self, wanted: int) -> Point | None:
+    def from_size(self, wanted: int) -> np.ndarray | None:
         """The smallest size that is at least so large, if it is not much larger."""
-        there = [size for size in self.points if size is not None and size >= wanted]
-        return self.points[there[0]] if there and there[0] <= PADDING * wanted else None
+        there = [size for size in self.times if size is not None and size >= wanted]
+        return self.times[there[0]] if there and there[0] <= PADDING * wanted else None
 
 
 def points_of(
@@ -139,45 +130,44 @@ def points_of(
         if any(settings[name] != value for side in sides for name, value in side.settings.items()):
             continue
         named = dict(zip(names, sides, strict=True))
-        for size, left in named[rule.left].points.items():
-            calls, factor = right_side(rule, size, named, int(key["ranks"]))
-            if calls:
-                numbers = judged(left, calls, factor, tolerance)
-                yield {**key, **settings, "bytes": size, **numbers}
+        for size, left in named[rule.left].times.items():
+            if calls := right_side(rule, size, named, int(key["ranks"])):
+                yield {**key, **settings, "bytes": size, **judged(left, calls, tolerance)}
 
 
 def right_side(
     rule: Guideline, size: int | None, sides: Mapping[str, Side], ranks: int
-) -> tuple[list[Point], int]:
-    """Calls of the right side of a guideline at a size of its left side, and how often they are
-    made; no calls where one was not measured."""
-    points = sides[rule.right[0]].points
-    if rule.kind in ("monotony", "splitting"):
-        is_splitting = rule.kind == "splitting"
-        sizes = [each for each in points if each is not None]
-        other = dict(pairwise(reversed(sizes) if is_splitting else sizes)).get(size or 0)
-        if other is None or size is None or (is_splitting and size % other):
-            return [], 1
-        return [points[other]], size // other if is_splitting else 1
+) -> list[np.ndarray]:
+    """Return times of the calls of a guideline's right side at a size of its left side; none if one
+    was not measured."""
+    times = sides[rule.right[0]].times
+    sizes = [each for each in times if each is not None]
+    if rule.kind == "monotony":
+        larger = next((each for each in sizes if size is not None and each > size), None)
+        return [] if larger is None else [times[larger]]
+    if rule.kind == "splitting":
+        smaller = max((each for each in sizes if size is not None and each < size), default=None)
+        if smaller is None or size is None or size % smaller:
+            return []
+        return [size // smaller * times[smaller]]
     if size is None:
-        smallest = next(iter(points))
-        return [points[smallest]] if (smallest or 0) <= SMALLEST else [], 1
+        smallest = next(iter(times))
+        return [times[smallest]] if (smallest or 0) <= SMALLEST else []
     found = [
         sides[name].from_size(size_beside(rule.left, name, size, ranks)) for name in rule.right
     ]
     there = [call for call in found if call is not None]
-    return there if len(there) == len(found) else [], 1
+    return there if len(there) == len(found) else []
 
 
-def judged(left: Point, calls: Sequence[Point], factor: int, tolerance: float) -> dict[str, Any]:
+def judged(own: np.ndarray, calls: Sequence[np.ndarray], tolerance: float) -> dict[str, Any]:
     """Return the columns of `check` about the numbers of both sides."""
-    own, rights = left[OWN_CHOICE], [call[OWN_CHOICE] for call in calls]
-    launches = min(map(len, rights))
-    sums = factor * np.sum([times[:launches] for times in rights], axis=0)
+    launches = min(map(len, calls))
+    sums = np.sum([times[:launches] for times in calls], axis=0)
     found = by_runs(sums[None, :], own[None, :])
     beyond = by_runs(sums[None, :] * (1 + tolerance), own[None, :])
     one_sided = beyond.p_value[0] / 2 if beyond.ratio[0] > 1 else 1.0
-    point = {
+    return {
         "left_us": float(np.median(own)),
         "right_us": float(np.median(sums)),
         "runs_left": len(own),
@@ -187,47 +177,33 @@ def judged(left: Point, calls: Sequence[Point], factor: int, tolerance: float) -
         "ratio_high": found.high[0],
         "p_value": one_sided if enough(launches, len(own)) else np.nan,
     }
-    if others := {word: float(np.median(left[word])) for word in left if word != OWN_CHOICE}:
-        best, median = min(others.items(), key=lambda one: one[1])
-        point |= {
-            "library_algorithm": best,
-            "algorithm_us": median,
-            "algorithm_speedup": point["left_us"] / median,
-            "algorithm_ratio": median / point["right_us"],
-        }
-    return point
 
 
 def groups(rows: pd.DataFrame) -> Iterator[tuple[Mapping[str, Any], Mapping[str, list[Side]]]]:
-    """Yield the benchmarks that guidelines are about, those together that were measured alike."""
+    """Yield the benchmarks that guidelines are about, those together that were measured alike.
+
+    Only with the library's own choice of algorithms.
+    """
     needed = ("benchmark", "part", "bytes", "run", "library_algorithm", "algorithm")
     frame = rows.reindex(columns=[*needed, *ALIKE, *OPEN, *TIMES.values()])
     known = {name for rule in guidelines() for name in (rule.left, *rule.right)}
     own = frame["algorithm"].isna() | (frame["algorithm"] == LIBRARY)
+    own &= frame["library_algorithm"].isna() | (frame["library_algorithm"] == DEFAULT)
     sized = frame["bytes"].isna() | (frame["bytes"] > 0)
     timed = (frame["latency_us"] > 0) & frame["ranks"].notna()
     frame = frame[own & sized & timed & frame["part"].isna() & frame["benchmark"].isin(known)]
     frame = frame.sort_values("run", kind="stable", ignore_index=True)
-    frame = frame.assign(
-        word=frame["library_algorithm"].replace(DEFAULT, OWN_CHOICE).fillna(OWN_CHOICE),
-        mpi_type=frame["mpi_type"].where(frame["benchmark"].isin(REDUCTIONS)),
-    )
+    frame["mpi_type"] = frame["mpi_type"].where(frame["benchmark"].isin(REDUCTIONS))
     for key, alike in frame.groupby(list(ALIKE), dropna=False, sort=False, observed=True):
         sides: dict[str, list[Side]] = {}
         time = next(name for name, column in TIMES.items() if (alike[column] > 0).all())
         parts = alike.groupby(["benchmark", *OPEN], dropna=False, sort=False, observed=True)
         for (name, *settings), members in parts:
             said = {n: each for n, each in zip(OPEN, settings, strict=True) if not pd.isna(each)}
-            if points := points_by_size(members, TIMES[time]):
-                sides.setdefault(str(name), []).append(Side(said, points))
+            by_size = members.groupby("bytes", dropna=False)[TIMES[time]]
+            times = {
+                None if pd.isna(size) else int(float(str(size))): here.to_numpy(float)
+                for size, here in by_size
+            }
+            sides.setdefault(str(name), []).append(Side(said, times))
         yield {**dict(zip(ALIKE, key, strict=True)), "time": time}, sides
-
-
-def points_by_size(rows: pd.DataFrame, column: str) -> dict[int | None, Point]:
-    """Return the message sizes of a benchmark at which the library's own choice was measured."""
-    points: dict[int | None, Point] = {}
-    for size, here in rows.groupby("bytes", dropna=False):
-        point = {str(word): times.to_numpy(float) for word, times in here.groupby("word")[column]}
-        if OWN_CHOICE in point:
-            points[None if pd.isna(size) else int(float(str(size)))] = point
-    return points

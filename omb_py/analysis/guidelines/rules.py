@@ -9,8 +9,6 @@ rows of `EMULATED` are checked by PGMPI: S. Hunold, A. Carpen-Amarie, F. D. Lüb
 from __future__ import annotations
 
 from collections.abc import Iterator
-from fractions import Fraction
-from math import ceil
 
 from omb_py.benchmarks.collective import EACH, TABLE
 from omb_py.core.dataclass import dataclass
@@ -141,9 +139,6 @@ def size_beside(left: str, right: str, size: int, ranks: int) -> int:
     >>> size_beside("bcast", "scatter", 1000, 3), size_beside("gather", "reduce", 8, 4)
     (334, 32)
     """
-    scale = Fraction(1)
-    if of_blocks(right) and not of_blocks(left):
-        scale /= ranks
-    elif of_blocks(left) and not of_blocks(right):
-        scale *= ranks
-    return ceil(size * scale)
+    if of_blocks(left) == of_blocks(right):
+        return size
+    return size * ranks if of_blocks(left) else -(-size // ranks)

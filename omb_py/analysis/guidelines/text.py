@@ -1,4 +1,4 @@
-"""Violated guidelines in tables and sentences, and which algorithm would mend them."""
+"""Violated guidelines in tables and sentences."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from typing import Any
 
 import pandas as pd
 
-from omb_py.algorithms import MODULES, function_of, library
 from omb_py.analysis.compare.summary import Guard
 from omb_py.analysis.guidelines.check import ALIKE, CANNOT_TELL, HOLDS, OPEN, VIOLATED
 from omb_py.analysis.points import distinctions, label
-from omb_py.analysis.verdict import LEVEL, chance, factor, times
+from omb_py.analysis.verdict import LEVEL, chance, factor
 from omb_py.core.text.tables import Sheet
 from omb_py.core.text.units import size_text, value_text
 from omb_py.core.text.words import count, first_of
@@ -39,14 +38,9 @@ def sheets(points: pd.DataFrame) -> Iterator[Sheet]:
         if not worst:
             continue
         whose = " or ".join({WHOSE[point["time"]]: None for _, point in worst})
-        remarks = [f"Times {whose}; slower, interval and times at the size that is worst."]
-        remarks += [
-            f"{named(point)}: {mended(point)}"
-            for _, point in worst
-            if not pd.isna(point["library_algorithm"])
-        ]
+        remark = f"Times {whose}; slower, interval and times at the size that is worst."
         rows = tuple(line(run, point) for run, point in worst)
-        yield Sheet(f"Violated: {label(key, names)}", COLUMNS, rows, tuple(remarks))
+        yield Sheet(f"Violated: {label(key, names)}", COLUMNS, rows, (remark,))
 
 
 def runs(points: pd.DataFrame) -> Iterator[pd.DataFrame]:
@@ -71,16 +65,6 @@ def line(run: pd.DataFrame, worst: pd.Series) -> tuple[str, ...]:
     )
 
 
-def mended(point: pd.Series) -> str:
-    """The fastest algorithm for a violation, and what it leaves of it."""
-    if point["algorithm_speedup"] <= 1:
-        return "none of the algorithms that were measured is faster"
-    return (
-        f"{point['library_algorithm']} is {times(1 / point['algorithm_speedup'])}, which leaves "
-        f"{factor(point['algorithm_ratio'])}"
-    )
-
-
 def summary(points: pd.DataFrame, missing: Sequence[str]) -> str:
     """How many checks have each verdict, and which guidelines were not measured."""
     counts = points["verdict"].value_counts()
@@ -98,7 +82,7 @@ SAID = {VIOLATED: "violated", HOLDS: "hold", CANNOT_TELL: "cannot be told"}
 
 
 def remarks(points: pd.DataFrame) -> Iterator[str]:
-    """Sentences about how far the verdicts carry, and how to find what would mend violations."""
+    """Yield sentences about how far the verdicts carry, and what to do about violations."""
     tested = points[points["p_value"].notna()]
     if len(tested) < len(points):
         yield (
@@ -112,22 +96,11 @@ def remarks(points: pd.DataFrame) -> Iterator[str]:
                 f"with {launches:.0f} launches a side, a single violation among {len(tested)} "
                 "checks cannot be told from chance: measure more, or fewer guidelines (--only)"
             )
-    violated = points[(points["verdict"] == VIOLATED) & points["library_algorithm"].isna()]
-    for (mpi, ranks, name), members in violated.groupby(["mpi", "ranks", "benchmark"], sort=False):
-        words = algorithms(mpi, name)
-        if words:
-            sizes = ",".join(str(int(size)) for size in sorted(members["bytes"].dropna().unique()))
-            chosen = f" --sizes {sizes}" if sizes else ""
-            yield (
-                f"which algorithm mends {name}: mpiexec -n {ranks} omb-py {name} --coll-algorithm "
-                f"WORD{chosen} --output FILE, WORD one of {', '.join(words)}"
-            )
-
-
-def algorithms(mpi: object, benchmark: str) -> tuple[str, ...]:
-    """Words of ``--coll-algorithm`` for a benchmark in an MPI library; none where none is known."""
-    known = next((name for name in MODULES if str(mpi).startswith(name)), None)
-    return () if known is None else library(known).words(function_of(benchmark))
+    if (points["verdict"] == VIOLATED).any():
+        yield (
+            "another algorithm may mend a violation: measure some with --coll-algorithm, then "
+            "omb-py show --across library_algorithm"
+        )
 
 
 def guard(points: pd.DataFrame, allowed: float) -> Guard:
