@@ -16,8 +16,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from omb_py.core.errors import UsageError
 from omb_py.core.text import files
-from omb_py.core.text.tables import Sheet
-from omb_py.core.text.units import size_text, value_text
 
 NAME = "bounds.json"
 """The file's name beside results, where it is found by itself."""
@@ -169,19 +167,6 @@ def of_comparison(points: pd.DataFrame, bounds: Bounds) -> list[str]:
     rates = points["value"].where(points["unit"] == "MB/s")
     own = {"placement": points["other_placement"], "bandwidth_MBps": rates}
     return parts_of_bounds(points.assign(**own), bounds)
-
-
-def beside_bounds(rows: pd.DataFrame, bounds: Bounds) -> Sheet | None:
-    """A table of all rows that have a bound, with it; None if none has."""
-    cells = []
-    for row in rows.to_dict("records"):
-        if (known := bound_of(bounds, row)) is not None:
-            names = [str(row[name]) for name in ("benchmark", "binding", "buffer")]
-            rates = (value_text(rate, "MB/s") for rate in (row["bandwidth_MBps"], known.value))
-            cells.append((*names, size_text(row["bytes"]), *rates, known.text))
-    heads = ("benchmark", "binding", "buffer", "size", "value", "bound", "value of bound")
-    above = f"Bounds of {bounds.host}, measured {bounds.measured}"
-    return Sheet("Values and bounds", heads, tuple(cells), left=3, above=above) if cells else None
 
 
 def find(named: str | None, paths: Iterable[str]) -> Bounds | None:

@@ -152,7 +152,7 @@ def test_show_and_report_have_the_parts(tmp_path: Path) -> None:
     assert "of its bound" not in omb("show", file)
     page = tmp_path / "report.html"
     omb("report", str(tmp_path), "-o", str(page))
-    assert re.search(r"<td[^>]*>20.0 GB/s</td><td[^>]*>75 % of one copy</td>", page.read_text())
+    assert re.search(r"<td[^>]*>75 % of one copy</td>", page.read_text())
 
 
 def test_a_comparison_has_the_parts_of_what_is_compared(tmp_path: Path) -> None:
