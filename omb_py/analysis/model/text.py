@@ -18,8 +18,7 @@ def write(model: Model, to: Target) -> None:
     """Write a model's parameters."""
     table = parameters(model)
     is_formula = table["algorithm"].notna()
-    lines = table[~is_formula]
-    made = [over_sizes(lines), loggp(lines), over_ranks(table[is_formula])]
+    made = [over_sizes(table[~is_formula]), over_ranks(table[is_formula])]
     notes = [*model.notes]
     if model.skipped:
         notes.append(
@@ -31,41 +30,30 @@ def write(model: Model, to: Target) -> None:
 
 
 def over_sizes(table: pd.DataFrame) -> Sheet:
-    """Alpha and beta of each range of sizes."""
-    rows = []
+    """Alpha and beta of each range of sizes; below them, what LogGP has besides."""
+    rows, gaps = [], []
     for row in table.to_dict("records"):
         sizes, alpha, rate, error = costs(row)
         half = "-" if pd.isna(row["half_bytes"]) else amount(row["half_bytes"])
         rows.append((name_with_ranks(row), sizes, alpha, rate, half, error))
+        if not pd.isna(row["gap_high_us"]):
+            low, high = (value_text(row[f"gap_{end}_us"], "us") for end in ("low", "high"))
+            at = f"{size_text(row['gap_bytes'])} ({row['gap_from']})"
+            gaps.append(f"g of {name_of(row)}, {sizes}: {low} to {high} at {at}")
+    remarks = [
+        "n1/2 = alpha / beta: the size that reaches half of 1 / beta. Errors are relative.",
+        "Of bandwidths, T is the time of one message: bytes over bandwidth.",
+    ]
+    if table["benchmark"].isin(LATENCIES).any():
+        remarks.append(
+            "LogGP: alpha of a latency is L + 2o, beta is G; a window encloses g, or o if that is more."
+        )
     return Sheet(
         "Costs over message sizes: T(n) = alpha + n beta (Hockney)",
         ("curve", "sizes", "alpha (95 %)", "1 / beta (95 %)", "n1/2", "error rms / worst"),
         tuple(rows),
-        (
-            "n1/2 = alpha / beta: the size that reaches half of 1 / beta. Errors are relative.",
-            "Of bandwidths, T is the time of one message: bytes over bandwidth.",
-        ),
+        (*remarks, *gaps),
     )
-
-
-def loggp(table: pd.DataFrame) -> Sheet:
-    """LogGP's parameters of latencies."""
-    rows = []
-    for row in table[table["benchmark"].isin(LATENCIES)].to_dict("records"):
-        gap, rate = "-", row["bandwidth_MBps"]
-        if not pd.isna(row["gap_high_us"]):
-            low, high = (value_text(row[f"gap_{end}_us"], "us") for end in ("low", "high"))
-            gap = f"{low} to {high} at {size_text(row['gap_bytes'])} ({row['gap_from']})"
-        sizes = between(row["first_bytes"], row["last_bytes"])
-        each = "-" if pd.isna(rate) else f"{digits(1e3 / rate)} ns"
-        rows.append((name_of(row), sizes, value_text(row["alpha_us"], "us"), each, gap))
-    remarks = (
-        "L and o cannot be told apart: a half round trip has one L and two o.",
-        "g is enclosed by a window's time with and without its last message and answer; where "
-        "o is greater than g, this is o.",
-    )
-    heads = ("curve", "sizes", "L + 2o", "G per byte", "g per message")
-    return Sheet("LogGP", heads, tuple(rows), remarks)
 
 
 def over_ranks(table: pd.DataFrame) -> Sheet:
