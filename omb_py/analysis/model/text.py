@@ -46,7 +46,7 @@ def over_sizes(table: pd.DataFrame) -> Sheet:
     ]
     if table["benchmark"].isin(LATENCIES).any():
         remarks.append(
-            "LogGP: alpha of a latency is L + 2o, beta is G; a window encloses g, or o if that is more."
+            "LogGP: of a latency, alpha is L + 2o, beta G; windows enclose g, or o if it is more."
         )
     return Sheet(
         "Costs over message sizes: T(n) = alpha + n beta (Hockney)",
