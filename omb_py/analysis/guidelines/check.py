@@ -55,9 +55,7 @@ COLUMNS = (
 
 
 def check(
-    rows: pd.DataFrame,
-    tolerance: float = MARGIN,
-    only: Sequence[str] | None = None,
+    rows: pd.DataFrame, tolerance: float = MARGIN, only: Sequence[str] | None = None
 ) -> pd.DataFrame:
     """Check guidelines on rows of results: one row for each guideline, experiment and message size.
 
@@ -78,7 +76,7 @@ def check(
 
     Raises `UsageError` where ``only`` names neither.
     """
-    rules = chosen(None if only is None else tuple(only))
+    rules = chosen(only)
     found = [
         point | {"guideline": rule.name, "kind": rule.kind, "benchmark": rule.left}
         for key, sides in groups(rows)
@@ -97,8 +95,7 @@ def not_measured(rows: pd.DataFrame, points: pd.DataFrame, only: Sequence[str] |
     """Names of the guidelines about benchmarks in ``rows`` that were checked at no size."""
     there = set(rows["benchmark"].dropna())
     checked = set(points["guideline"])
-    rules = chosen(None if only is None else tuple(only))
-    return [rule.name for rule in rules if rule.left in there and rule.name not in checked]
+    return [one.name for one in chosen(only) if one.left in there and one.name not in checked]
 
 
 @dataclass(frozen=True)
