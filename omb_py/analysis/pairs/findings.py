@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from itertools import combinations
 from statistics import NormalDist
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from omb_py.analysis.pairs.matrix import Mask, Matrix, Numbers
 from omb_py.core.dataclass import dataclass
@@ -52,6 +53,12 @@ MOST_NEEDED = 1000.0
 
 MOST_NAMED = 10
 """Findings that are printed."""
+
+
+Units: TypeAlias = NDArray[np.intp]
+
+Cause: TypeAlias = tuple[str, list[tuple[Units, Units]]]
+"""Words for what slow pairs share, and senders and receivers of each part: all parts are slow."""
 
 
 @dataclass(frozen=True)
@@ -143,14 +150,15 @@ def typical(values: Numbers) -> float:
 def named(matrix: Matrix, excess: Numbers, slow: Mask) -> Iterator[Finding]:
     """Name slow pairs of a kind by what most pairs of a cause share, the others one by one."""
     left, measured = slow.copy(), np.isfinite(excess)
-    for subject, masks in causes(matrix):
-        parts = [measured & mask for mask in masks]
-        if all(part.sum() >= FEWEST_COMMON and slow[part].mean() >= COMMON for part in parts):
-            whole = np.any(parts, axis=0)
-            share = "all" if slow[whole].all() else "most"
-            yield Finding(f"{share} pairs {subject}", float(np.exp(np.median(excess[whole]))))
-            left &= ~whole
-            measured &= ~whole
+    for subject, blocks in causes(matrix, slow):
+        parts = [(block, measured[block]) for block in (np.ix_(*ends) for ends in blocks)]
+        found = [slow[block][known] for block, known in parts]
+        if all(len(part) >= FEWEST_COMMON and part.mean() >= COMMON for part in found):
+            share = "all" if all(part.all() for part in found) else "most"
+            costs = np.concatenate([excess[block][known] for block, known in parts])
+            yield Finding(f"{share} pairs {subject}", float(np.exp(np.median(costs))))
+            for block, _ in parts:
+                left[block] = measured[block] = False
     for i, j in np.argwhere(left).tolist():
         names = matrix.name(i), matrix.name(j)
         if not left[j, i]:
@@ -160,28 +168,31 @@ def named(matrix: Matrix, excess: Numbers, slow: Mask) -> Iterator[Finding]:
             yield Finding(f"the pair {' and '.join(names)}", float(np.exp(both)))
 
 
-def causes(matrix: Matrix) -> Iterator[tuple[str, list[Mask]]]:
-    """Yield what slow pairs may have in common, and their directions; each part has to be slow.
+def causes(matrix: Matrix, slow: Mask) -> Iterator[Cause]:
+    """Yield what slow pairs may have in common. Larger groups come first: hosts, two hosts, ranks.
 
-    The larger the group, the earlier it comes: hosts, two hosts, ranks.
+    Only of hosts and ranks that have a slow pair: there may be thousands.
     """
-    hosts = np.array(matrix.hosts)
-    of_host = {host: hosts == host for host in dict.fromkeys(matrix.hosts)}
+    hosts, every = np.array(matrix.hosts), np.arange(len(matrix.hosts))
+    units = np.flatnonzero(slow.any(axis=0) | slow.any(axis=1))
+    of_host = {host: every[hosts == host] for host in dict.fromkeys(hosts[units].tolist())}
     for host, members in of_host.items():
-        yield f"within host {host}", [np.outer(members, members)]
+        yield f"within host {host}", [(members, members)]
     for host, members in of_host.items():
-        if members.sum() > 1:
-            yield from of_group(f"host {host}", members)
-    for first, second in combinations(of_host, 2):
-        block = np.outer(of_host[first], of_host[second])
-        yield f"between {first} and {second}", [block | block.T]
-    for number, members in enumerate(np.eye(len(hosts), dtype=bool)):
-        yield from of_group(matrix.name(number), members)
+        if len(members) > 1:
+            yield from of_group(f"host {host}", members, every)
+    ends = {tuple(sorted((matrix.hosts[i], matrix.hosts[j]))) for i, j in np.argwhere(slow)}
+    for first, second in sorted(ends):
+        one, other = of_host[first], of_host[second]
+        yield f"between {first} and {second}", [(one, other), (other, one)]
+    is_inside = len(set(matrix.hosts)) > 1 and all(first == second for first, second in ends)
+    place = " on its host" if is_inside else ""
+    for unit in units.tolist():
+        yield from of_group(f"{matrix.name(unit)}{place}", every[[unit]], every)
 
 
-def of_group(name: str, members: Mask) -> Iterator[tuple[str, list[Mask]]]:
+def of_group(name: str, members: Units, every: Units) -> Iterator[Cause]:
     """Yield the causes that a host or a rank can be."""
-    sends = np.broadcast_to(members[:, None], (len(members), len(members)))
-    yield f"with {name}", [sends, sends.T]
-    yield f"that {name} sends to", [sends]
-    yield f"that {name} receives from", [sends.T]
+    yield f"with {name}", [(members, every), (every, members)]
+    yield f"that {name} sends to", [(members, every)]
+    yield f"that {name} receives from", [(every, members)]

@@ -85,6 +85,10 @@ def subjects_of(matrix: Matrix) -> list[str]:
             ["all pairs with n6", "all pairs with n4"],
         ),
         (made(200, 1, *all_of(17, 200, 1.4)), ["all pairs with n18"]),
+        (
+            made(4, 4, *all_of(5, 16, 1.5), *both(range(5, 6), range(4, 8), 1.5)),
+            ["all pairs with rank 5 on its host", "all pairs with rank 5"],
+        ),
         (made(4, 4, *CARD), ["all pairs with host n2"]),
         (
             made(4, 4, *CARD, (range(4, 8), range(4, 8), 2.0)),
