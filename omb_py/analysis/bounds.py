@@ -1,24 +1,21 @@
 """Values as parts of what their host can do at most, where a bound is known.
 
-`omb-py machine bounds` measures the bounds (`omb_py.measure.bounds`); `RULES` says which of them
-holds for which benchmark, and why. Where no rule holds, nothing is claimed.
+`omb-py machine bounds` measures the bounds (`omb_py.measure.bounds`); `RULES` has which of them
+holds for which benchmark, and why.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from omb_py.core.errors import UsageError
 from omb_py.core.text import files
-from omb_py.core.text.tables import Sheet
-from omb_py.core.text.units import size_text, value_text
 
 NAME = "bounds.json"
 """The file's name beside results, where it is found by itself."""
@@ -87,6 +84,11 @@ class Bounds(Part):
             "be too low, measure them again on a quiet node"
         )
 
+    @property
+    def all_links(self) -> float:
+        """The rate of all network links together; 0 if none is known."""
+        return sum(self.links.values())
+
     def copy_rate(self, nbytes: float, all_cores: bool = False) -> float | None:
         """The higher rate of the sizes measured next to ``nbytes``; None below the smallest.
 
@@ -100,54 +102,34 @@ class Bounds(Part):
         return max(max(copy.one_core, all_cores * copy.all_cores) for copy in near)
 
 
-@dataclass(frozen=True)
-class Rule:
-    """A bound that holds for some benchmarks, within one host or between two.
-
-    ``bound`` returns it in MB/s for a message size; None where it is not known.
-    """
-
-    benchmarks: tuple[str, ...]
-    hosts: int
-    words: str
-    bound: Callable[[Bounds, float], float | None]
-
-
 def two_copies(bounds: Bounds, nbytes: float) -> float | None:
-    """Two copies at once, by two cores, and no more than all cores can."""
+    """Return the rate of two copies at once, by two cores, and no more than all cores can."""
     one, every = (bounds.copy_rate(nbytes, all_cores) for all_cores in (False, True))
     return None if one is None or every is None else min(2 * one, every)
-
-
-def links(bounds: Bounds, directions: int = 1) -> float | None:
-    """All links together."""
-    return directions * sum(bounds.links.values()) or None
 
 
 ONE_SIDE = ("bw", "put_bw", "get_bw", "partitioned_bw")
 BOTH_SIDES = ("bibw", "put_bibw")
 
-RULES = (
+RULES: tuple[tuple[tuple[str, ...], int, str, Callable[[Bounds, float], float | None]], ...] = (
     # MPI copies a message at least once, on one core: straight from one process's memory to the
     # other's (CMA, XPMEM), or through shared memory, where two cores copy in turn
-    Rule(ONE_SIDE, 1, "one copy", lambda bounds, size: bounds.copy_rate(size)),
+    (ONE_SIDE, 1, "one copy", lambda bounds, size: bounds.copy_rate(size)),
     # each direction takes a copy of its own, on a core of its own
-    Rule(BOTH_SIDES, 1, "two copies at once", two_copies),
+    (BOTH_SIDES, 1, "two copies at once", two_copies),
     # each pair copies on a core of its own, and all share the memory
-    Rule(("mbw_mr",), 1, "copies by all cores", lambda bounds, size: bounds.copy_rate(size, True)),
+    (("mbw_mr",), 1, "copies by all cores", lambda bounds, size: bounds.copy_rate(size, True)),
     # all bytes leave by the links of one host; several rails add up; links are full duplex
-    Rule((*ONE_SIDE, "mbw_mr"), 2, "the host's links", lambda bounds, size: links(bounds)),
-    Rule(
-        BOTH_SIDES, 2, "the host's links in both directions", lambda bounds, size: links(bounds, 2)
-    ),
+    ((*ONE_SIDE, "mbw_mr"), 2, "the host's links", lambda bounds, _: bounds.all_links),
+    (BOTH_SIDES, 2, "the host's links in both directions", lambda bounds, _: 2 * bounds.all_links),
 )
-"""Rows of collectives have no bound: their bus bandwidth may exceed a link where switches reduce,
-and time within a host depends on who copies."""
+"""Benchmarks and on how many hosts, the bound's name, and what it is in MB/s for a message size;
+0 or None if it is not known. Collectives have no bound: their bus bandwidth may exceed a link if
+switches reduce, and time within a host depends on who copies."""
 
 
-@dataclass(frozen=True)
-class Known:
-    """A row's bound: its value, in words, and the row's own value as a part of it."""
+class Known(NamedTuple):
+    """A row's bound in MB/s and in words, and the row's own value as a part of it."""
 
     value: float
     words: str
@@ -160,19 +142,17 @@ class Known:
 
 
 def bound_of(bounds: Bounds, row: Mapping[str, Any]) -> Known | None:
-    """The bound that holds for a row of results; None where none is known.
+    """Return the bound that holds for a row of results; None if none is known.
 
-    Messages have to be in host memory, and the row has to say on how many hosts it was measured.
+    Messages have to be in host memory, and the row has to have its number of hosts.
     """
     needed = [row.get(name) for name in ("hosts", "bytes", "bandwidth_MBps")]
     if row.get("placement") not in ("H", "H H") or pd.isna(needed).any():
         return None
-    for rule in RULES:
-        if row["benchmark"] not in rule.benchmarks or rule.hosts != int(row["hosts"]):
-            continue
-        bound = rule.bound(bounds, row["bytes"])
-        if bound is not None:
-            return Known(bound, rule.words, float(row["bandwidth_MBps"]) / bound)
+    for benchmarks, hosts, words, rate in RULES:
+        if row["benchmark"] in benchmarks and hosts == int(row["hosts"]):
+            value = rate(bounds, row["bytes"])
+            return Known(value, words, float(row["bandwidth_MBps"]) / value) if value else None
     return None
 
 
@@ -187,21 +167,6 @@ def of_comparison(points: pd.DataFrame, bounds: Bounds) -> list[str]:
     rates = points["value"].where(points["unit"] == "MB/s")
     own = {"placement": points["other_placement"], "bandwidth_MBps": rates}
     return parts_of_bounds(points.assign(**own), bounds)
-
-
-def beside_bounds(rows: pd.DataFrame, bounds: Bounds) -> Sheet | None:
-    """A table of all rows that have a bound, with it; None where none has."""
-    cells = []
-    for row in rows.to_dict("records"):
-        known = bound_of(bounds, row)
-        if known is None:
-            continue
-        names = [str(row[name]) for name in ("benchmark", "binding", "buffer")]
-        rates = (value_text(rate, "MB/s") for rate in (row["bandwidth_MBps"], known.value))
-        cells.append((*names, size_text(row["bytes"]), *rates, known.text))
-    heads = ("benchmark", "binding", "buffer", "size", "value", "bound", "value of bound")
-    above = f"Bounds of {bounds.host}, measured {bounds.measured}"
-    return Sheet("Values and bounds", heads, tuple(cells), left=3, above=above) if cells else None
 
 
 def find(named: str | None, paths: Iterable[str]) -> Bounds | None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from omb_py.analysis.points import label
+from omb_py.analysis.points import distinctions, label
 from omb_py.analysis.select import no_column
 from omb_py.analysis.select import where as matching
 from omb_py.analysis.table import Paths, found_in, library
@@ -24,16 +24,14 @@ from omb_py.results.readers import Problem, content_of, source_of
 from omb_py.results.readers.csv_table import OF_APPLICATIONS, CsvReader
 
 KINDS = {name: kind.rstrip("?") for name, kind in APPLICATION.items()}
-NOT_OF_COLUMN = "a field is not what its column holds"
+PARSERS: dict[str, Callable[[str], Any]] = {"int": int, "float": float}
 REQUIRED = ("run", "application", "part", "ranks", "cores", "host_cores", "scaling", "time_s")
 READER = CsvReader("omb-py's CSV of applications", OF_APPLICATIONS, KINDS, REQUIRED)
 
 POSITIVE = ("ranks", "nodes", "host_cores", "cores", "threads", "time_s", "time_low_s")
-LEAST, MOST = 1e-9, 1e9
-"""Seconds, speed-ups and counts beyond these are none."""
 
 PHASES = ("compute", "communicate", "wait", "distribute", "other")
-"""What a rank's time is made of, as `ApplicationRow` has it."""
+"""Parts of a rank's time, as `ApplicationRow` has them."""
 
 SERIES = ("application", "problem", "scaling", "buffer", "binding", "threads", "mpi", "variant")
 """Columns in which the runs of one line agree; ranks come on top."""
@@ -45,7 +43,13 @@ RESULTS = frozenset(KINDS) - {*SERIES, "ranks", "nodes"}
 """Columns that are measured, not chosen."""
 
 LOWER_IS_BETTER = ("_s", "_low_s", "_high_s", "difference")
-"""How names of values end of which the minimum is best."""
+"""Ends of the names of values whose minimum is best."""
+
+REMARK = (
+    "Times and speed-ups: the median, and the minimum and maximum of the repeats. Speed-ups are "
+    "over one rank, and over the sequential program. Phases: parts of a rank's time."
+)
+SHARED_CORES = "* more threads than cores: ranks took turns, which says nothing of how it scales."
 
 
 def load(paths: Paths, where: Iterable[str] = ()) -> tuple[pd.DataFrame, list[Problem]]:
@@ -99,22 +103,23 @@ def read(path: str, content: bytes, problems: list[Problem]) -> Iterator[dict[st
                 mpi = library(found.runs.get(row["run"], {}).get("mpi_library", ""))
                 yield {**row, "mpi": mpi}
                 continue
-            wrong = f"the result of {row['application']} was wrong" if row else NOT_OF_COLUMN
+            wrong = "a field is not what its column holds"
+            if row is not None:
+                wrong = f"the result of {row['application']} was wrong"
             problems.append(Problem(path, number, f"{wrong}; left out"))
 
 
 def row_of(cells: dict[str, str]) -> dict[str, Any] | None:
-    """Return a row from its cells; None where one is not what its column holds."""
-    parse: dict[str, Callable[[str], Any]] = {"int": int, "float": float}
+    """Return a row from its cells; None if one is not what its column holds."""
     try:
         row: dict[str, Any] = {
-            name: parse.get(kind, str)(cells[name]) if cells.get(name) else None
+            name: PARSERS.get(kind, str)(cells[name]) if cells.get(name) else None
             for name, kind in KINDS.items()
         }
     except ValueError:
         return None
     needed = [*POSITIVE, *(f"speedup{end}" for end in ENDS if row["speedup"] is not None)]
-    right = all(row[name] is not None and LEAST <= row[name] <= MOST for name in needed)
+    right = all(row[name] is not None and row[name] > 0 for name in needed)
     finite = all(isfinite(value) for value in row.values() if isinstance(value, float))
     return row if right and finite and row["scaling"] in ("strong", "weak") else None
 
@@ -147,23 +152,15 @@ def speedups(
         host_cores=runs["host_cores"] * runs["nodes"],
         **{name: runs[f"{name}_s"].fillna(0.0) for name in PHASES},
     )
-    values = ("time{}_s", "speedup{}", "sequential_speedup{}")
-    found = (
-        frame.groupby([*SERIES, "ranks"], dropna=False, sort=False)
-        .agg(
-            cores=("cores", "max"),
-            runs=("run", "size"),
-            host_cores=("host_cores", "min"),
-            sequential_s=("sequential_s", "median"),
-            **{
-                name.format(end): (name.format(end), how)
-                for name in values
-                for end, how in ENDS.items()
-            },
-            **{name: (name, "mean") for name in PHASES},
-        )
-        .reset_index()
+    both = (
+        (name, end) for name in ("time{}_s", "speedup{}", "sequential_speedup{}") for end in ENDS
     )
+    columns = {name.format(end): (name.format(end), ENDS[end]) for name, end in both}
+    columns |= {name: (name, "mean") for name in PHASES}
+    columns |= {"cores": ("cores", "max"), "host_cores": ("host_cores", "min")}
+    columns |= {"runs": ("run", "size"), "sequential_s": ("sequential_s", "median")}
+    groups = frame.groupby([*SERIES, "ranks"], dropna=False, sort=False)
+    found = groups.agg(**columns).reset_index()
     found["oversubscribed"] = found["cores"] > found["host_cores"]
     total = found[list(PHASES)].sum(axis=1)
     found[list(PHASES)] = found[list(PHASES)].div(total.where(total > 0, 1.0), axis=0)
@@ -179,109 +176,74 @@ def speedups(
         ratio = work * one[f"time{end}_s"] / found[f"time{other}_s"]
         found[f"speedup{end}"] = found[f"speedup{end}"].where(~missing, ratio)
     found["efficiency"] = found["speedup"] / found["ranks"]
-    apart = [name for name in SERIES if found[name].nunique(dropna=False) > 1] or ["application"]
+    apart = distinctions(found, SERIES) or ["application"]
     found["line"] = [label(key, apart) for key in found[apart].itertuples(index=False)]
     return found.sort_values(["line", "ranks"], kind="stable", ignore_index=True)
 
 
 def sheets(found: pd.DataFrame) -> Iterator[Sheet]:
     """Yield a table for each line of `speedups`."""
+    heads = ("ranks", "time", "low to high", "speed-up", "low to high", "over sequential")
     for _, rows in found.groupby("line", sort=False):
         first = rows.iloc[0]
-        notes = [
-            "Times and speed-ups: the median, and the minimum and maximum of the repeats. "
-            "Speed-ups are over one rank, and over the sequential program. Phases: parts of a "
-            "rank's time."
-        ]
-        if rows["oversubscribed"].any():
-            notes.append(
-                "* more threads than cores: ranks took turns, which says nothing of how it scales."
-            )
         names = ("scaling", "buffer", "binding", "threads", "mpi", "variant")
         how = label([first[name] for name in names], names)
-        yield Sheet(
-            f"{first['application']}: {first['problem']}; {how}",
-            (
-                *("ranks", "time", "low to high", "speed-up", "low to high", "over sequential"),
-                *("efficiency", *PHASES),
-            ),
-            tuple(cells_of(row) for row in rows.to_dict("records")),
-            tuple(notes),
-            0,
-        )
+        title = f"{first['application']}: {first['problem']}; {how}"
+        remarks = (REMARK, SHARED_CORES) if rows["oversubscribed"].any() else (REMARK,)
+        cells = tuple(cells_of(row) for row in rows.to_dict("records"))
+        yield Sheet(title, (*heads, "efficiency", *PHASES), cells, remarks, 0)
 
 
 def cells_of(row: dict[Any, Any]) -> tuple[str, ...]:
     """Return the cells of a number of ranks."""
-    times = [value_text(row[f"time{end}_s"] * 1e6, "us") for end in ENDS]
-    speedups = [number(row[f"speedup{end}"]) for end in ENDS]
-    shares = [row[name] for name in ("efficiency", *PHASES)]
+    time, *times = (value_text(row[f"time{end}_s"] * 1e6, "us") for end in ENDS)
+    speedup, *speedups = (number(row[f"speedup{end}"]) for end in ENDS)
     return (
         f"{row['ranks']}{'*' if row['oversubscribed'] else ''}",
-        times[0],
-        f"{times[1]} to {times[2]}",
-        speedups[0],
-        "-" if speedups[1] == "-" else f"{speedups[1]} to {speedups[2]}",
+        time,
+        " to ".join(times),
+        speedup,
+        "-" if "-" in speedups else " to ".join(speedups),
         number(row["sequential_speedup"]),
-        *("-" if pd.isna(share) else share_text(share) for share in shares),
+        *("-" if pd.isna(row[n]) else share_text(row[n]) for n in ("efficiency", *PHASES)),
     )
 
 
 def number(value: float) -> str:
-    """Return a number in words; a dash where it is missing."""
+    """Return a number in words; a dash if it is missing."""
     return "-" if pd.isna(value) else digits(value)
 
 
 def across(runs: pd.DataFrame, names: Sequence[str], value: str) -> Iterator[Sheet]:
     """Yield the medians of a value by application: a row for what differs, columns for ``names``.
 
-    The last column says which is best in a row, and how many times as good as the next. Raises
-    `UsageError` for names that no run has.
+    The last column names the best in a row. Raises `UsageError` for names that no run has.
     """
     known = names_of(runs)
     if unknown := [name for name in (*names, value) if name not in known]:
         raise no_column(unknown[0], known)
     if not pd.api.types.is_numeric_dtype(runs[value]):
         raise UsageError(f"{value!r} is no number: choose a value such as speedup or time_s")
-    if "application" in names:
-        yield sheet_across("applications", runs, names, value)
-        return
-    for application, part in runs.groupby("application", sort=False):
-        yield sheet_across(str(application), part, names, value)
+    by_application = runs.groupby("application", sort=False)
+    for title, part in [("applications", runs)] if "application" in names else by_application:
+        rest = [str(name) for name in part if name not in (*RESULTS, *names, "problem")]
+        rows = [name for name in rest if part[name].nunique(dropna=False) > 1] or ["application"]
+        there = part[part[value].notna()]
+        keys = [there[key].astype(object).fillna("-") for key in (*rows, *names)]
+        medians = there[value].groupby(keys, sort=False).median()
+        table = medians.unstack(list(range(len(rows), len(keys))))
+        best = table.idxmin(axis=1) if value.endswith(LOWER_IS_BETTER) else table.idxmax(axis=1)
+        lines = zip(table.index.to_frame().to_numpy(), table.to_numpy().tolist(), best, strict=True)
+        yield Sheet(
+            f"{title}: {value} by {', '.join(names)}",
+            (*rows, *map(words, table), "best"),
+            tuple((*map(words, key), *map(number, line), words(one)) for key, line, one in lines),
+            (f"Medians of {len(there)} of {len(part)} runs.",),
+            len(rows),
+        )
 
 
-def sheet_across(title: str, runs: pd.DataFrame, names: Sequence[str], value: str) -> Sheet:
-    """Return one table of `across`."""
-    rest = [str(name) for name in runs if name not in (*RESULTS, *names, "problem")]
-    rows = [name for name in rest if runs[name].nunique(dropna=False) > 1] or ["application"]
-    there = runs[runs[value].notna()]
-    keys = [there[key].astype(object).fillna("-").map(text_of) for key in [*rows, *names]]
-    places = list(range(-len(names), 0))
-    medians = there[value].groupby(keys, sort=False).median().unstack(places)
-    heads = [" ".join([key] if isinstance(key, str) else key) for key in medians]
-    lines = []
-    for key, numbers in zip(medians.index, medians.to_numpy().tolist(), strict=True):
-        known = sorted((n, head) for n, head in zip(numbers, heads, strict=True) if n == n)
-        ordered = known if value.endswith(LOWER_IS_BETTER) else known[::-1]
-        first = [key] if isinstance(key, str) else key
-        lines.append((*first, *map(number, numbers), best(ordered)))
-    remark = f"Medians of {len(there)} runs."
-    if left := len(runs) - len(there):
-        remark += f" {left} without {value} are left out."
-    title = f"{title}: {value} by {', '.join(names)}"
-    return Sheet(title, (*rows, *heads, "best"), tuple(lines), (remark,), len(rows))
-
-
-def best(ordered: Sequence[tuple[float, str]]) -> str:
-    """Name the first of several, and how many times as good as the next it is."""
-    (first, name), *others = ordered
-    if not others or not first or not others[0][0]:
-        return name
-    return f"{name} ({digits(max(first / others[0][0], others[0][0] / first))}x)"
-
-
-def text_of(value: Any) -> str:
-    """Return a value of an option in words."""
-    if isinstance(value, float):
-        return f"{value:.0f}" if value.is_integer() else f"{value:g}"
-    return str(value)
+def words(key: Any) -> str:
+    """Return a value of an option, or several, in words."""
+    parts = key if isinstance(key, tuple) else (key,)
+    return " ".join(f"{part:.12g}" if isinstance(part, float) else str(part) for part in parts)

@@ -89,7 +89,7 @@ def command(
         "undecided": [] if guard is None else guard.undecided,
         "remarks": remarks,
     }
-    tables.write(to, text.sheets(points, tolerance), points, remarks, facts)
+    tables.write(to, text.sheets(points), points, remarks, facts)
     verdict = [] if guard is None else guard.lines()
     click.echo("\n".join([said, *verdict]), err=to.is_for_program)
     ctx.exit(0 if guard is None else guard.exit_code)

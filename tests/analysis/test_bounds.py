@@ -66,33 +66,24 @@ def omb(*words: str) -> str:
         (row("bw", bytes=1 << 30, bandwidth_MBps=5_000.0), "50 % of one copy"),
         (row("bibw", bandwidth_MBps=15_000.0), "50 % of two copies at once"),
         (row("mbw_mr", ranks=8, bandwidth_MBps=15_000.0), "50 % of copies by all cores"),
-        (row("bw", hosts=2, bandwidth_MBps=40_000.0), "80 % of the host's links"),
-        (
-            row("bibw", hosts=2, bandwidth_MBps=40_000.0),
-            "40 % of the host's links in both directions",
-        ),
+        (row("bw", 2, bandwidth_MBps=40_000.0), "80 % of the host's links"),
+        (row("bibw", 2, bandwidth_MBps=40_000.0), "40 % of the host's links in both directions"),
+        (row("bw", None, bandwidth_MBps=1.0), None),
+        (row("bw", 3, bandwidth_MBps=1.0), None),
+        (row("bw", placement="D", bandwidth_MBps=1.0), None),
+        (row("bw", bytes=8, bandwidth_MBps=1.0), None),  # smaller than any copy measured
+        (row("latency", bytes=8, latency_us=1.0), None),
+        (row("allreduce", latency_us=1.0), None),
     ],
 )
-def test_a_value_is_a_part_of_its_bound(measured: dict[str, Any], text: str) -> None:
+def test_a_value_is_a_part_of_its_bound(measured: dict[str, Any], text: str | None) -> None:
     known = bound_of(HOST, measured)
-    assert known is not None
-    assert known.text == text
+    assert (known and known.text) == text
 
 
-@pytest.mark.parametrize(
-    "measured",
-    [
-        pytest.param(row("bw", hosts=None, bandwidth_MBps=1.0), id="hosts unknown"),
-        pytest.param(row("bw", placement="D", bandwidth_MBps=1.0), id="on a device"),
-        pytest.param(row("bw", bytes=8, bandwidth_MBps=1.0), id="smaller than any copy measured"),
-        pytest.param(row("latency", bytes=8, latency_us=1.0), id="latency"),
-        pytest.param(row("latency", hosts=2, bytes=8, latency_us=1.0), id="latency of a network"),
-        pytest.param(row("allreduce", latency_us=1.0), id="collective"),
-        pytest.param(row("bw", hosts=3, bandwidth_MBps=1.0), id="three hosts"),
-    ],
-)
-def test_nothing_is_claimed_where_no_bound_is_known(measured: dict[str, Any]) -> None:
-    assert bound_of(HOST, measured) is None
+def test_no_bound_is_known_without_links() -> None:
+    measured = row("bw", 2, bandwidth_MBps=40_000.0)
+    assert bound_of(HOST.model_copy(update={"links": {}}), measured) is None
 
 
 @given(st.integers(65536, 1 << 40))
@@ -104,10 +95,9 @@ def test_the_rate_of_a_size_is_none_of_a_size_far_from_it(nbytes: int) -> None:
 
 def test_rules_are_of_benchmarks_that_there_are() -> None:
     names = {benchmark.name for benchmark in all_benchmarks()}
-    assert {name for rule in RULES for name in rule.benchmarks} <= names
-    assert len({(name, rule.hosts) for rule in RULES for name in rule.benchmarks}) == sum(
-        len(rule.benchmarks) for rule in RULES
-    )
+    ruled = [(name, hosts) for benchmarks, hosts, *_ in RULES for name in benchmarks]
+    assert {name for name, _ in ruled} <= names
+    assert len(set(ruled)) == len(ruled)
 
 
 def test_a_file_is_read_as_it_was_written(tmp_path: Path) -> None:
@@ -153,7 +143,7 @@ def test_show_and_report_have_the_parts(tmp_path: Path) -> None:
     assert "of its bound" not in omb("show", file)
     page = tmp_path / "report.html"
     omb("report", str(tmp_path), "-o", str(page))
-    assert re.search(r"<td[^>]*>20.0 GB/s</td><td[^>]*>75 % of one copy</td>", page.read_text())
+    assert re.search(r"<td[^>]*>75 % of one copy</td>", page.read_text())
 
 
 def test_a_comparison_has_the_parts_of_what_is_compared(tmp_path: Path) -> None:

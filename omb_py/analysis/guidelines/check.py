@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise, product
-from typing import Any, TypeAlias
+from itertools import product
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,7 @@ from omb_py.analysis.guidelines.rules import (
     guidelines,
     size_beside,
 )
-from omb_py.analysis.verdict import LEVEL, MARGIN, adjusted, by_runs, chance, enough
+from omb_py.analysis.verdict import LEVEL, MARGIN, adjusted, by_runs, enough
 from omb_py.benchmarks.collective import TABLE
 from omb_py.core.options import LIBRARY
 from omb_py.results.columns import CONFIGURATION
@@ -34,14 +34,11 @@ OPEN = ("mpi_type", "root", "in_place", "layout", "sync", "test_calls", "compute
 """Columns in which sides agree that have them."""
 
 TIMES = {"slowest": "slowest_p50_us", "median": "sample_p50_us", "mean": "latency_us"}
-"""Times of a call, best first: all sides of a guideline have the first that all rows have.
+"""Times of a call, best first: rows that were measured alike have the first that all of them have.
 
-That of the slowest rank is when the data is where it belongs. A mean over ranks is not: most ranks
+The slowest rank's time is when the data is where it belongs. A mean over ranks is not: most ranks
 leave a reduction long before it is done.
 """
-
-OWN_CHOICE = ""
-"""Stands for the algorithm that the library chooses itself."""
 
 VIOLATED, HOLDS, CANNOT_TELL = "violated", "holds", "cannot tell"
 
@@ -50,20 +47,15 @@ REDUCTIONS = tuple(
 )
 
 COLUMNS = (
-    *("guideline", "kind", "benchmark", *ALIKE, *OPEN, "bytes", "place", "time"),
+    *("guideline", "kind", "benchmark", *ALIKE, *OPEN, "bytes", "time"),
     *("left_us", "right_us", "ratio", "ratio_low", "ratio_high", "p_value", "p_adjusted"),
     *("runs_left", "runs_right", "verdict"),
-    "library_algorithm",
-    *("algorithm_us", "algorithm_speedup"),
-    *("algorithm_ratio", "algorithm_low", "algorithm_high"),
 )
 """Columns of `check`."""
 
 
 def check(
-    rows: pd.DataFrame,
-    tolerance: float = MARGIN,
-    only: Sequence[str] | None = None,
+    rows: pd.DataFrame, tolerance: float = MARGIN, only: Sequence[str] | None = None
 ) -> pd.DataFrame:
     """Check guidelines on rows of results: one row for each guideline, experiment and message size.
 
@@ -71,26 +63,20 @@ def check(
     (`chosen`). The columns:
 
     - ``guideline``, its ``kind``, the ``benchmark`` on its left side, how all was measured, and
-      ``bytes`` of the left side (missing for a barrier); ``place`` numbers sizes that were
-      measured, so that neighbours can be told;
+      ``bytes`` of the left side (missing for a barrier);
     - ``left_us`` and ``right_us``: times of both sides, medians over launches, the right one of
       the sums; ``time`` says which (`TIMES`);
     - ``ratio``: left over right; ``ratio_low`` and ``ratio_high``, its 95 % interval
       (`verdict.by_runs`), missing below 4 launches on each side;
     - ``p_value``: chance of such ranks if left were no longer than 1 + ``tolerance`` times right,
-      by the one-sided rank test; ``p_adjusted``: with the correction for all tests of this table
-      (Y. Benjamini and Y. Hochberg, *Controlling the false discovery rate*, Journal of the Royal
-      Statistical Society B 57, 1995);
+      by the one-sided rank test; ``p_adjusted``: with `compare`'s correction for all tests of this
+      table;
     - ``verdict``: ``violated`` where ``p_adjusted`` is at most 5 % and the whole interval above
-      1 + ``tolerance``, ``holds`` where it is at or below that, else ``cannot tell``;
-    - ``library_algorithm``: the fastest of those that were measured for the left side;
-      ``algorithm_us``, its time; ``algorithm_speedup``, how many times faster it is than the
-      library's choice; ``algorithm_ratio``, its time over that of the right side, with the 95 %
-      interval ``algorithm_low`` to ``algorithm_high``.
+      1 + ``tolerance``, ``holds`` where it is at or below that, else ``cannot tell``.
 
     Raises `UsageError` where ``only`` names neither.
     """
-    rules = chosen(None if only is None else tuple(only))
+    rules = chosen(only)
     found = [
         point | {"guideline": rule.name, "kind": rule.kind, "benchmark": rule.left}
         for key, sides in groups(rows)
@@ -98,8 +84,7 @@ def check(
         for point in points_of(key, sides, rule, tolerance)
     ]
     table = pd.DataFrame(found).reindex(columns=list(COLUMNS))
-    all_together = pd.Series(0, table.index)
-    table["p_adjusted"] = adjusted(table["p_value"].astype("float64"), all_together)
+    table["p_adjusted"] = adjusted(table["p_value"].astype(float), pd.Series(0, table.index))
     violated = (table["p_adjusted"] <= LEVEL) & (table["ratio_low"] > 1 + tolerance)
     holds = ~violated & (table["ratio_high"] <= 1 + tolerance)
     table["verdict"] = np.select([violated, holds], [VIOLATED, HOLDS], CANNOT_TELL)
@@ -110,95 +95,76 @@ def not_measured(rows: pd.DataFrame, points: pd.DataFrame, only: Sequence[str] |
     """Names of the guidelines about benchmarks in ``rows`` that were checked at no size."""
     there = set(rows["benchmark"].dropna())
     checked = set(points["guideline"])
-    rules = chosen(None if only is None else tuple(only))
-    return [rule.name for rule in rules if rule.left in there and rule.name not in checked]
-
-
-Times: TypeAlias = Mapping[str, np.ndarray]
-"""Times of launches in order of their runs, by the keys of `TIMES` that all of them have."""
-
-Point: TypeAlias = Mapping[str, Times]
-"""One message size of a benchmark: times by algorithm, `OWN_CHOICE` that of the library."""
+    return [one.name for one in chosen(only) if one.left in there and one.name not in checked]
 
 
 @dataclass(frozen=True)
 class Side:
-    """A benchmark in one of its settings (`OPEN`): its points by message size, None for none."""
+    """A benchmark in one of its settings (`OPEN`).
+
+    ``times`` are those of its launches, in order of their runs, by message size; None for none.
+    """
 
     settings: Mapping[str, Any]
-    points: Mapping[int | None, Point]
+    times: Mapping[int | None, np.ndarray]
 
-    def from_size(self, wanted: int) -> Point | None:
+    def from_size(self, wanted: int) -> np.ndarray | None:
         """The smallest size that is at least so large, if it is not much larger."""
-        there = [size for size in self.points if size is not None and size >= wanted]
-        return self.points[there[0]] if there and there[0] <= PADDING * wanted else None
-
-
-Sides: TypeAlias = Mapping[str, Sequence[Side]]
-"""Benchmarks that were measured alike, each in all its settings."""
+        there = [size for size in self.times if size is not None and size >= wanted]
+        return self.times[there[0]] if there and there[0] <= PADDING * wanted else None
 
 
 def points_of(
-    key: Mapping[str, Any], there: Sides, rule: Guideline, tolerance: float
+    key: Mapping[str, Any], there: Mapping[str, Sequence[Side]], rule: Guideline, tolerance: float
 ) -> Iterator[dict[str, Any]]:
     """Yield what a guideline says of each size of its left side for which all is there.
 
-    ``key`` is how all sides were measured (`ALIKE`).
+    ``key`` is how all benchmarks of ``there`` were measured; each has a side for each setting.
     """
     names = list(dict.fromkeys((rule.left, *rule.right)))
     for sides in product(*(there.get(name, ()) for name in names)):
-        settings: dict[str, Any] = {}
-        for side in sides:
-            settings |= side.settings
+        settings = {name: value for side in sides for name, value in side.settings.items()}
         if any(settings[name] != value for side in sides for name, value in side.settings.items()):
             continue
         named = dict(zip(names, sides, strict=True))
-        for place, (size, left) in enumerate(named[rule.left].points.items()):
-            calls, factor = right_side(rule, size, named, int(key["ranks"]))
-            point = judged(left, calls, factor, tolerance) if calls else None
-            if point is not None:
-                yield {**key, **settings, "bytes": size, "place": place, **point}
+        for size, left in named[rule.left].times.items():
+            if calls := right_side(rule, size, named, int(key["ranks"])):
+                yield {**key, **settings, "bytes": size, **judged(left, calls, tolerance)}
 
 
 def right_side(
     rule: Guideline, size: int | None, sides: Mapping[str, Side], ranks: int
-) -> tuple[list[Point], int]:
-    """Calls of the right side of a guideline at a size of its left side, and how often they are
-    made; no calls where one was not measured."""
-    points = sides[rule.right[0]].points
-    if rule.kind in ("monotony", "splitting"):
-        is_splitting = rule.kind == "splitting"
-        sizes = [each for each in points if each is not None]
-        other = dict(pairwise(reversed(sizes) if is_splitting else sizes)).get(size or 0)
-        if other is None or size is None or (is_splitting and size % other):
-            return [], 1
-        return [points[other]], size // other if is_splitting else 1
+) -> list[np.ndarray]:
+    """Return times of the calls of a guideline's right side at a size of its left side; none if one
+    was not measured."""
+    times = sides[rule.right[0]].times
+    sizes = [each for each in times if each is not None]
+    if rule.kind == "monotony":
+        larger = next((each for each in sizes if size is not None and each > size), None)
+        return [] if larger is None else [times[larger]]
+    if rule.kind == "splitting":
+        smaller = max((each for each in sizes if size is not None and each < size), default=None)
+        if smaller is None or size is None or size % smaller:
+            return []
+        return [size // smaller * times[smaller]]
     if size is None:
-        smallest = next(iter(points))
-        return [points[smallest]] if (smallest or 0) <= SMALLEST else [], 1
+        smallest = next(iter(times))
+        return [times[smallest]] if (smallest or 0) <= SMALLEST else []
     found = [
         sides[name].from_size(size_beside(rule.left, name, size, ranks)) for name in rule.right
     ]
     there = [call for call in found if call is not None]
-    return there if len(there) == len(found) else [], 1
+    return there if len(there) == len(found) else []
 
 
-def judged(
-    left: Point, calls: Sequence[Point], factor: int, tolerance: float
-) -> dict[str, Any] | None:
-    """Columns of `check` about the numbers of both sides; None where they have none in common."""
-    of_all = [*left.values(), *(call[OWN_CHOICE] for call in calls)]
-    time = next((name for name in TIMES if all(name in times for times in of_all)), None)
-    if time is None:
-        return None
-    algorithms = {word: times[time] for word, times in left.items()}
-    own = algorithms.pop(OWN_CHOICE)
-    rights = [call[OWN_CHOICE][time] for call in calls]
-    launches = min(map(len, rights))
-    sums = factor * np.sum([times[:launches] for times in rights], axis=0)
+def judged(own: np.ndarray, calls: Sequence[np.ndarray], tolerance: float) -> dict[str, Any]:
+    """Return the columns of `check` about the numbers of both sides."""
+    launches = min(map(len, calls))
+    sums = np.sum([times[:launches] for times in calls], axis=0)
     found = by_runs(sums[None, :], own[None, :])
-    point = {
-        "time": time,
+    beyond = by_runs(sums[None, :] * (1 + tolerance), own[None, :])
+    one_sided = beyond.p_value[0] / 2 if beyond.ratio[0] > 1 else 1.0
+    return {
         "left_us": float(np.median(own)),
         "right_us": float(np.median(sums)),
         "runs_left": len(own),
@@ -206,73 +172,35 @@ def judged(
         "ratio": found.ratio[0],
         "ratio_low": found.low[0],
         "ratio_high": found.high[0],
-    }
-    if enough(launches, len(own)):
-        point["p_value"] = one_sided(sums * (1 + tolerance), own)
-    return point | fastest(algorithms, own, sums) if algorithms else point
-
-
-def one_sided(base: np.ndarray, other: np.ndarray) -> float:
-    """P-value of the rank test of whether ``other`` is longer; equal runs count against it."""
-    against = int((other[None, :] <= base[:, None]).sum())
-    pairs = len(base) * len(other)
-    return float(chance(len(base), len(other))[against] / 2) if 2 * against < pairs else 1.0
-
-
-def fastest(
-    algorithms: Mapping[str, np.ndarray], own: np.ndarray, sums: np.ndarray
-) -> dict[str, Any]:
-    """Columns of `check` about the fastest algorithm of the left side."""
-    best = min(algorithms, key=lambda word: float(np.median(algorithms[word])))
-    times = algorithms[best][None, :]
-    beside = by_runs(sums[None, :], times)
-    return {
-        "library_algorithm": best,
-        "algorithm_us": float(np.median(times)),
-        "algorithm_speedup": 1 / by_runs(own[None, :], times).ratio[0],
-        "algorithm_ratio": beside.ratio[0],
-        "algorithm_low": beside.low[0],
-        "algorithm_high": beside.high[0],
+        "p_value": one_sided if enough(launches, len(own)) else np.nan,
     }
 
 
-def groups(rows: pd.DataFrame) -> Iterator[tuple[Mapping[str, Any], Sides]]:
-    """Yield the benchmarks that guidelines are about, those together that were measured alike."""
+def groups(rows: pd.DataFrame) -> Iterator[tuple[Mapping[str, Any], Mapping[str, list[Side]]]]:
+    """Yield the benchmarks that guidelines are about, those together that were measured alike.
+
+    Only with the library's own choice of algorithms.
+    """
     needed = ("benchmark", "part", "bytes", "run", "library_algorithm", "algorithm")
     frame = rows.reindex(columns=[*needed, *ALIKE, *OPEN, *TIMES.values()])
     known = {name for rule in guidelines() for name in (rule.left, *rule.right)}
     own = frame["algorithm"].isna() | (frame["algorithm"] == LIBRARY)
+    own &= frame["library_algorithm"].isna() | (frame["library_algorithm"] == DEFAULT)
     sized = frame["bytes"].isna() | (frame["bytes"] > 0)
-    timed = frame["latency_us"].notna() & frame["ranks"].notna()
+    timed = (frame["latency_us"] > 0) & frame["ranks"].notna()
     frame = frame[own & sized & timed & frame["part"].isna() & frame["benchmark"].isin(known)]
     frame = frame.sort_values("run", kind="stable", ignore_index=True)
-    frame = frame.assign(
-        word=frame["library_algorithm"].replace(DEFAULT, OWN_CHOICE).fillna(OWN_CHOICE),
-        mpi_type=frame["mpi_type"].where(frame["benchmark"].isin(REDUCTIONS)),
-    )
-    telling = [name for name in ALIKE if frame[name].nunique(dropna=False) > 1] or ["ranks"]
-    for _, alike in frame.groupby(telling, dropna=False, sort=False):
+    frame["mpi_type"] = frame["mpi_type"].where(frame["benchmark"].isin(REDUCTIONS))
+    for key, alike in frame.groupby(list(ALIKE), dropna=False, sort=False, observed=True):
         sides: dict[str, list[Side]] = {}
-        apart = [name for name in OPEN if alike[name].nunique(dropna=False) > 1]
-        for _, members in alike.groupby(["benchmark", *apart], dropna=False, sort=False):
-            first = members.iloc[0]
-            settings = {name: first[name] for name in OPEN if not pd.isna(first[name])}
-            there = side_of(members, settings)
-            if there.points:
-                sides.setdefault(str(first["benchmark"]), []).append(there)
-        yield {name: alike[name].iloc[0] for name in ALIKE}, sides
-
-
-def side_of(rows: pd.DataFrame, settings: Mapping[str, Any]) -> Side:
-    """Return rows of one benchmark in one of its settings as points by message size."""
-
-    def times(members: pd.DataFrame) -> Times:
-        columns = {name: members[column].to_numpy(float) for name, column in TIMES.items()}
-        return {name: each for name, each in columns.items() if (each > 0).all()}
-
-    points: dict[int | None, Point] = {}
-    for size, here in rows.groupby("bytes", dropna=False):
-        point = {str(word): times(members) for word, members in here.groupby("word")}
-        if point.get(OWN_CHOICE):
-            points[None if pd.isna(size) else int(float(str(size)))] = point
-    return Side(settings, points)
+        time = next(name for name, column in TIMES.items() if (alike[column] > 0).all())
+        parts = alike.groupby(["benchmark", *OPEN], dropna=False, sort=False, observed=True)
+        for (name, *settings), members in parts:
+            said = {n: each for n, each in zip(OPEN, settings, strict=True) if not pd.isna(each)}
+            by_size = members.groupby("bytes", dropna=False)[TIMES[time]]
+            times = {
+                None if pd.isna(size) else int(float(str(size))): here.to_numpy(float)
+                for size, here in by_size
+            }
+            sides.setdefault(str(name), []).append(Side(said, times))
+        yield {**dict(zip(ALIKE, key, strict=True)), "time": time}, sides

@@ -8,9 +8,7 @@ rows of `EMULATED` are checked by PGMPI: S. Hunold, A. Carpen-Amarie, F. D. Lüb
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from fractions import Fraction
-from math import ceil
+from collections.abc import Iterator, Sequence
 
 from omb_py.benchmarks.collective import EACH, TABLE
 from omb_py.core.dataclass import dataclass
@@ -18,34 +16,22 @@ from omb_py.core.errors import UsageError
 
 COLLECTIVES = {row.name: row for row in TABLE}
 
-EMULATED = (
-    ("allgather", ("gather", "bcast")),
-    ("allgather", ("alltoall",)),
-    ("allgather", ("allreduce",)),
-    ("allgather", ("allgatherv",)),
-    ("allreduce", ("reduce", "bcast")),
-    ("allreduce", ("reduce_scatter", "allgatherv")),
-    ("allreduce", ("reduce_scatter_block", "allgather")),
-    ("alltoall", ("alltoallv",)),
-    ("alltoallv", ("alltoallw",)),
-    ("barrier", ("allreduce",)),
-    ("bcast", ("scatter", "allgather")),
-    ("bcast", ("allreduce",)),
-    ("gather", ("allgather",)),
-    ("gather", ("gatherv",)),
-    ("gather", ("reduce",)),
-    ("gatherv", ("allgatherv",)),
-    ("reduce", ("allreduce",)),
-    ("reduce", ("reduce_scatter_block", "gather")),
-    ("reduce_scatter", ("allreduce",)),
-    ("reduce_scatter", ("reduce", "scatterv")),
-    ("reduce_scatter_block", ("reduce", "scatter")),
-    ("reduce_scatter_block", ("reduce_scatter",)),
-    ("scan", ("exscan", "reduce")),
-    ("scatter", ("bcast",)),
-    ("scatter", ("scatterv",)),
-)
-"""A collective, and others that do the same one after the other (or more than it).
+EMULATED = {
+    "allgather": ("gather bcast", "alltoall", "allreduce", "allgatherv"),
+    "allreduce": ("reduce bcast", "reduce_scatter allgatherv", "reduce_scatter_block allgather"),
+    "alltoall": ("alltoallv",),
+    "alltoallv": ("alltoallw",),
+    "barrier": ("allreduce",),
+    "bcast": ("scatter allgather", "allreduce"),
+    "gather": ("allgather", "gatherv", "reduce"),
+    "gatherv": ("allgatherv",),
+    "reduce": ("allreduce", "reduce_scatter_block gather"),
+    "reduce_scatter": ("allreduce", "reduce scatterv"),
+    "reduce_scatter_block": ("reduce scatter", "reduce_scatter"),
+    "scan": ("exscan reduce",),
+    "scatter": ("bcast", "scatterv"),
+}
+"""Collectives, and others that do the same one after the other (or more than it).
 
 A scan is an exclusive one and a local reduction; that takes less than a reduction over all ranks,
 which stands for it, because no benchmark measures it alone. An irregular collective can do what
@@ -97,8 +83,8 @@ class Guideline:
 
 def guidelines() -> Iterator[Guideline]:
     """All guidelines."""
-    for left, right in EMULATED:
-        yield Guideline("emulation", left, right)
+    for left, others in EMULATED.items():
+        yield from (Guideline("emulation", left, tuple(right.split())) for right in others)
     for kind, name in FORMS.items():
         for blocking in COLLECTIVES:
             yield Guideline(kind, name.format(blocking), (blocking,))
@@ -107,7 +93,7 @@ def guidelines() -> Iterator[Guideline]:
             yield Guideline(kind, name, (name,))
 
 
-def chosen(words: tuple[str, ...] | None = None) -> tuple[Guideline, ...]:
+def chosen(words: Sequence[str] | None = None) -> tuple[Guideline, ...]:
     """The guidelines of these kinds and about these benchmarks (their left side); all by default.
 
     Raises `UsageError` for a word that is neither.
@@ -141,9 +127,6 @@ def size_beside(left: str, right: str, size: int, ranks: int) -> int:
     >>> size_beside("bcast", "scatter", 1000, 3), size_beside("gather", "reduce", 8, 4)
     (334, 32)
     """
-    scale = Fraction(1)
-    if of_blocks(right) and not of_blocks(left):
-        scale /= ranks
-    elif of_blocks(left) and not of_blocks(right):
-        scale *= ranks
-    return ceil(size * scale)
+    if of_blocks(left) == of_blocks(right):
+        return size
+    return size * ranks if of_blocks(left) else -(-size // ranks)

@@ -1,17 +1,16 @@
-"""Violated guidelines in tables and sentences, and which algorithm would mend them."""
+"""Violated guidelines in tables and sentences."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
-from omb_py.algorithms import MODULES, function_of, library
 from omb_py.analysis.compare.summary import Guard
 from omb_py.analysis.guidelines.check import ALIKE, CANNOT_TELL, HOLDS, OPEN, VIOLATED
 from omb_py.analysis.points import distinctions, label
-from omb_py.analysis.verdict import LEVEL, chance, factor, times
+from omb_py.analysis.verdict import LEVEL, chance, factor
 from omb_py.core.text.tables import Sheet
 from omb_py.core.text.units import size_text, value_text
 from omb_py.core.text.words import count, first_of
@@ -29,35 +28,27 @@ WHOSE = {
 """What a time of a side is, by column ``time``."""
 
 
-def sheets(points: pd.DataFrame, tolerance: float) -> Iterator[Sheet]:
+def sheets(points: pd.DataFrame) -> Iterator[Sheet]:
     """A table of the violations of each group of rows that were measured alike."""
-    violated = points[points["verdict"] == VIOLATED]
     telling = distinctions(points, [*ALIKE, *OPEN])
     names = list(dict.fromkeys(["mpi", "ranks", "binding", *telling]))
     names = [name for name in names if name not in OPEN]
-    for key, members in violated.groupby(names, sort=False, dropna=False):
+    for key, members in points.groupby(names, sort=False, dropna=False):
         worst = [(run, run.loc[run["ratio"].idxmax()]) for run in runs(members)]
-        whose = " or ".join(WHOSE[time] for time in members["time"].unique())
-        remarks = [f"Times {whose}; slower, interval and times at the size that is worst."]
-        remarks += [
-            f"{point['benchmark']}{at(point['bytes'])}: {mended(point, tolerance)} "
-            f"({point['guideline']})"
-            for _, point in worst
-            if not pd.isna(point["library_algorithm"])
-        ]
-        yield Sheet(
-            f"Violated: {label(key, names)}",
-            COLUMNS,
-            tuple(line(run, point) for run, point in worst),
-            tuple(remarks),
-        )
+        if not worst:
+            continue
+        whose = " or ".join({WHOSE[point["time"]]: None for _, point in worst})
+        remark = f"Times {whose}; slower, interval and times at the size that is worst."
+        rows = tuple(line(run, point) for run, point in worst)
+        yield Sheet(f"Violated: {label(key, names)}", COLUMNS, rows, (remark,))
 
 
-def runs(violated: pd.DataFrame) -> Iterator[pd.DataFrame]:
+def runs(points: pd.DataFrame) -> Iterator[pd.DataFrame]:
     """Violations of each guideline at sizes that follow each other."""
-    for _, members in violated.groupby(["guideline", *OPEN], sort=False, dropna=False):
-        step = members["place"].diff().ne(1).cumsum()
-        yield from (run for _, run in members.groupby(step))
+    for _, members in points.groupby(["guideline", *OPEN], sort=False, dropna=False):
+        violated = members["verdict"] == VIOLATED
+        between = (~violated).cumsum()
+        yield from (run for _, run in members[violated].groupby(between[violated]))
 
 
 def line(run: pd.DataFrame, worst: pd.Series) -> tuple[str, ...]:
@@ -72,20 +63,6 @@ def line(run: pd.DataFrame, worst: pd.Series) -> tuple[str, ...]:
         value_text(worst["left_us"], "us"),
         value_text(worst["right_us"], "us"),
     )
-
-
-def mended(point: pd.Series, tolerance: float) -> str:
-    """The fastest algorithm for a violation, and whether that removes it."""
-    if point["algorithm_speedup"] <= 1:
-        return "none of the algorithms that were measured is faster"
-    left = factor(point["algorithm_ratio"])
-    if point["algorithm_high"] <= 1 + tolerance:
-        how = "removes the violation"
-    elif point["algorithm_low"] > 1 + tolerance:
-        how = f"is not enough: {left} is left"
-    else:
-        how = f"may be enough: {left} is left"
-    return f"{point['library_algorithm']} is {times(1 / point['algorithm_speedup'])}, which {how}"
 
 
 def summary(points: pd.DataFrame, missing: Sequence[str]) -> str:
@@ -105,7 +82,7 @@ SAID = {VIOLATED: "violated", HOLDS: "hold", CANNOT_TELL: "cannot be told"}
 
 
 def remarks(points: pd.DataFrame) -> Iterator[str]:
-    """Sentences about how far the verdicts carry, and how to find what would mend violations."""
+    """Yield sentences about how far the verdicts carry, and what to do about violations."""
     tested = points[points["p_value"].notna()]
     if len(tested) < len(points):
         yield (
@@ -119,22 +96,11 @@ def remarks(points: pd.DataFrame) -> Iterator[str]:
                 f"with {launches:.0f} launches a side, a single violation among {len(tested)} "
                 "checks cannot be told from chance: measure more, or fewer guidelines (--only)"
             )
-    violated = points[(points["verdict"] == VIOLATED) & points["library_algorithm"].isna()]
-    for (mpi, ranks, name), members in violated.groupby(["mpi", "ranks", "benchmark"], sort=False):
-        words = algorithms(mpi, name)
-        if words:
-            sizes = ",".join(str(int(size)) for size in sorted(members["bytes"].dropna().unique()))
-            chosen = f" --sizes {sizes}" if sizes else ""
-            yield (
-                f"which algorithm mends {name}: mpiexec -n {ranks} omb-py {name} --coll-algorithm "
-                f"WORD{chosen} --output FILE, WORD one of {', '.join(words)}"
-            )
-
-
-def algorithms(mpi: object, benchmark: str) -> tuple[str, ...]:
-    """Words of ``--coll-algorithm`` for a benchmark in an MPI library; none where none is known."""
-    known = next((name for name in MODULES if str(mpi).startswith(name)), None)
-    return () if known is None else library(known).words(function_of(benchmark))
+    if (points["verdict"] == VIOLATED).any():
+        yield (
+            "another algorithm may mend a violation: measure some with --coll-algorithm, then "
+            "omb-py show --across library_algorithm"
+        )
 
 
 def guard(points: pd.DataFrame, allowed: float) -> Guard:
@@ -156,7 +122,7 @@ def guard(points: pd.DataFrame, allowed: float) -> Guard:
     )
 
 
-def sentence(point: Mapping[Hashable, Any]) -> str:
+def sentence(point: Mapping[Any, Any]) -> str:
     """A violation at one size, in words."""
     return (
         f"{named(point)}: {value_text(point['left_us'], 'us')} against "
@@ -165,7 +131,7 @@ def sentence(point: Mapping[Hashable, Any]) -> str:
     )
 
 
-def named(point: Mapping[Hashable, Any]) -> str:
+def named(point: Mapping[Any, Any] | pd.Series) -> str:
     """A guideline and a size."""
     return f"{point['guideline']}{at(point['bytes'])}"
 

@@ -1,4 +1,4 @@
-"""What collectives cost by the textbook: one row for each algorithm, and which times tell apart.
+"""Textbook formulas of what collectives cost: one row for each algorithm.
 
 A message of n bytes takes alpha + n beta, and adding up a byte takes gamma (R. W. Hockney, *The
 communication challenge for MPP: Intel Paragon and Meiko CS-2*, Parallel Computing 20, 1994). ``n``
@@ -20,10 +20,8 @@ for barrier synchronization*, IJPP 17, 1988.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +37,6 @@ def lg(ranks: Array) -> Array:
 
 TERMS: dict[str, Callable[[Array, Array], Array]] = {
     "": lambda p, n: 0 * p * n,
-    "1": lambda p, n: (p > 1) + 0 * n,
     "lg p": lambda p, n: lg(p) + 0 * n,
     "2 lg p": lambda p, n: 2 * lg(p) + 0 * n,
     "(p-1)": lambda p, n: p - 1 + 0 * n,
@@ -82,7 +79,15 @@ class Algorithm:
     def formula(self) -> str:
         """The time in one line."""
         parts = ((self.messages, "alpha"), (self.traffic, "beta"), (self.added, "gamma"))
-        return " + ".join(f"{term} {cost}".removeprefix("1 ") for term, cost in parts if term)
+        return " + ".join(f"{term} {cost}" for term, cost in parts if term)
+
+    def x(self, ranks: Array, sizes: Array) -> Array:
+        """Return what alpha is multiplied with."""
+        return TERMS[self.messages](ranks, sizes)
+
+    def y(self, ranks: Array, sizes: Array) -> Array:
+        """Return what beta, with its share of gamma, is multiplied with."""
+        return TERMS[self.traffic](ranks, sizes)
 
 
 A = Algorithm
@@ -119,13 +124,7 @@ TABLE = (
     A("reduce_scatter", "pairwise exchange", "(p-1)", "n (p-1)/p", "n (p-1)/p", "TRG"),
     A("scan", "recursive doubling", "lg p", "n lg p", "2 n lg p", "as TRG's allreduce"),
     A("scan", "one rank after another", "(p-1)", "n (p-1)", "n (p-1)", "Hockney"),
-    A("neighbours", "a message for each neighbour", "1", "n", "", "Hockney"),
-    A("growth", "constant", "1", "", "", "a shape, not an algorithm"),
-    A("growth", "logarithmic", "lg p", "", "", "a shape, not an algorithm"),
-    A("growth", "linear", "(p-1)", "", "", "a shape, not an algorithm"),
 )
-"""Of ``neighbours``, alpha and beta are of one of a rank's neighbours. ``growth`` is for what has
-no messages of its own: start-up and the making of communicators."""
 
 PARENTS = {
     name: parent
@@ -135,8 +134,6 @@ PARENTS = {
         "scan": "exscan",
         "gather": "gatherv scatter scatterv",
         "reduce_scatter": "reduce_scatter_block",
-        "neighbours": "sendrecv exchange",
-        "growth": "comm_dup comm_split graph_create init hello import_time",
     }.items()
     for name in names.split()
 }
@@ -145,81 +142,15 @@ PARENTS = {
 COLLECTIVES = frozenset(algorithm.collective for algorithm in TABLE)
 
 
-def collective_of(benchmark: str) -> str | None:
-    """The collective of the table whose formulas are a benchmark's; None where there are none.
+def algorithms(benchmark: str) -> tuple[Algorithm, ...]:
+    """Return the formulas of a benchmark; non-blocking and persistent forms have the plain call's.
 
-    Non-blocking and persistent forms send what the blocking one does.
-
-    >>> collective_of("iallgatherv"), collective_of("bcast_persistent"), collective_of("latency")
-    ('allgather', 'bcast', None)
+    >>> [algorithms(name)[0].collective for name in ("iallgatherv", "bcast_persistent")]
+    ['allgather', 'bcast']
+    >>> algorithms("latency")
+    ()
     """
     name = benchmark.removesuffix("_persistent")
-    for candidate in (name, name.removeprefix("i")):
-        if candidate.startswith("neighbor_"):
-            return "neighbours"
-        if candidate in PARENTS or candidate in COLLECTIVES:
-            return PARENTS.get(candidate, candidate)
-    return None
-
-
-def neighbours_of(benchmark: str, topology: object) -> int:
-    """How many neighbours a rank has, by the option ``-N`` that ``topology`` spells.
-
-    1 where that is in a file: alpha and beta are then of the messages to all neighbours together.
-
-    >>> neighbours_of("neighbor_alltoall", "cart:2:1"), neighbours_of("exchange", None)
-    (8, 2)
-    """
-    grid = re.fullmatch(r"cart:(\d+):(\d+)", str(topology))
-    if grid and collective_of(benchmark) == "neighbours":
-        return int((2 * int(grid[2]) + 1) ** int(grid[1])) - 1
-    return 2 if benchmark == "exchange" else 1
-
-
-@dataclass(frozen=True)
-class Shape:
-    """Algorithms whose formulas are multiples of each other: no times tell them apart.
-
-    Parameters are those of the first, ``algorithm``; ``same`` are the others' names.
-    ``neighbours`` multiplies both alpha and beta.
-    """
-
-    algorithm: Algorithm
-    same: tuple[str, ...]
-    neighbours: int = 1
-
-    @property
-    def formula(self) -> str:
-        """The time in one line."""
-        formula = self.algorithm.formula
-        return formula if self.neighbours == 1 else f"{self.neighbours} ({formula})"
-
-    def x(self, ranks: Array, sizes: Array) -> Array:
-        """Return what alpha is multiplied with."""
-        return self.neighbours * TERMS[self.algorithm.messages](ranks, sizes)
-
-    def y(self, ranks: Array, sizes: Array) -> Array:
-        """Return what beta, with its share of gamma, is multiplied with."""
-        return self.neighbours * TERMS[self.algorithm.traffic](ranks, sizes)
-
-
-RANKS, SIZES = (grid.ravel() for grid in np.meshgrid([2.0, 3, 4, 5, 8, 12, 17, 64], [1.0, 1000.0]))
-"""Where formulas are compared."""
-
-
-@cache
-def shapes(collective: str, neighbours: int = 1) -> tuple[Shape, ...]:
-    """Return the different shapes of a collective's formulas."""
-
-    def multiple(term: str) -> tuple[float, ...]:
-        values = TERMS[term](RANKS, SIZES)
-        return tuple((values / (values[0] or 1.0)).round(9).tolist())
-
-    groups: dict[object, list[Algorithm]] = {}
-    for one in TABLE:
-        if one.collective == collective:
-            groups.setdefault((multiple(one.messages), multiple(one.traffic)), []).append(one)
-    return tuple(
-        Shape(first, tuple(other.name for other in others), neighbours)
-        for first, *others in groups.values()
-    )
+    plain = name if name in {*PARENTS, *COLLECTIVES} else name.removeprefix("i")
+    collective = PARENTS.get(plain, plain)
+    return tuple(row for row in TABLE if row.collective == collective)

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from omb_py.analysis.model import lines
-from omb_py.analysis.model.costs import collective_of, neighbours_of, shapes
+from omb_py.analysis.model.costs import algorithms
 from omb_py.analysis.model.lines import MISFIT, NORMAL, Fit, Points
 from omb_py.analysis.points import distinctions, label
 from omb_py.analysis.values import travelling, value_column
@@ -86,7 +86,7 @@ def model(
     found, skipped = [], []
     for benchmark, whole in frame.groupby("benchmark", sort=False):
         columns = [*CONFIGURATION, *SAME_CURVE]
-        if collective_of(str(benchmark)) is None:
+        if not algorithms(str(benchmark)):
             columns += WHOLE_JOB
         telling = distinctions(whole, columns)
         by = telling or ["benchmark"]
@@ -118,7 +118,7 @@ def curve_of(group: pd.DataFrame, name: str) -> Curve | None:
     A row with a wide interval counts less, an error far below `MISFIT` as no error.
     """
     benchmark = str(group["benchmark"].iloc[0])
-    collective = collective_of(benchmark)
+    textbook = algorithms(benchmark)
     sized = bool(group["bytes"].notna().any())
     group = group[group["bytes"].notna()] if sized else group
     points = Points(
@@ -127,7 +127,7 @@ def curve_of(group: pd.DataFrame, name: str) -> Curve | None:
         group["time_us"].to_numpy(float),
         1 + (np.nan_to_num(group["error"].to_numpy(float)) / MISFIT) ** 2,
     )
-    if collective is not None:
+    if textbook:
         points = points.where(points.ranks > 1)
     by_ranks = {
         int(number): points.where(points.ranks == number) for number in np.unique(points.ranks)
@@ -137,10 +137,8 @@ def curve_of(group: pd.DataFrame, name: str) -> Curve | None:
         for number, part in by_ranks.items()
         if len(np.unique(part.sizes)) > 1
     }
-    formulas: tuple[tuple[Fit, ...], ...] = ()
-    if collective is not None and (fitted or len(by_ranks) > 1):
-        neighbours = neighbours_of(benchmark, group["topology"].iloc[0])
-        formulas = lines.formulas(points, shapes(collective, neighbours))
+    several = textbook and len(by_ranks) > 1
+    formulas = lines.formulas(points, textbook) if several else ()
     if not fitted and not formulas:
         return None
     return Curve(
@@ -161,7 +159,7 @@ def notes(
 
     ``wrong`` is the number of rows with wrong data; ``unknown`` do not say their number of ranks.
     """
-    collective = rows["benchmark"].map(collective_of).notna()
+    collective = rows["benchmark"].map(lambda name: bool(algorithms(name)))
     hosts = set(rows["hosts"].dropna().tolist())
     if hosts == {1}:
         yield "All ranks ran on one host: nothing here says what a network costs."

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scipy import stats
 from scipy.optimize import nnls
 
-from omb_py.analysis.model.costs import Array, Shape
+from omb_py.analysis.model.costs import Algorithm, Array
 
 LEVEL = 0.95
 """Confidence of all intervals."""
@@ -83,8 +83,8 @@ class Fit:
     ``inverse`` times the variance of a relative error is the covariance of alpha and beta. ``cost``
     is the sum of squared logarithmic errors, ``rms`` and ``worst`` are relative errors; ``sigma``
     is the standard deviation of the errors with ``degrees`` of freedom, NaN without any. Where the
-    points do not determine both, ``alpha`` has all and ``beta`` is zero. ``shape`` is the formula
-    of x and y; None where they are 1 and the message size.
+    points do not determine both, ``alpha`` has all and ``beta`` is zero. ``algorithm`` is that of
+    the formula; None where x and y are 1 and the message size.
     """
 
     first: float
@@ -99,7 +99,7 @@ class Fit:
     worst: float
     degrees: int
     sigma: float
-    shape: Shape | None = None
+    algorithm: Algorithm | None = None
 
     def intervals(self) -> tuple[tuple[float, float], tuple[float, float]]:
         """Return the 95 % intervals of alpha and of beta; NaN without degrees of freedom."""
@@ -176,19 +176,19 @@ def lines(points: Points) -> tuple[Fit, ...]:
     return tuple(replace(one, sigma=sigma, degrees=degrees) for one in fits)
 
 
-def formulas(points: Points, shapes: Sequence[Shape]) -> tuple[tuple[Fit, ...], ...]:
+def formulas(points: Points, algorithms: Sequence[Algorithm]) -> tuple[tuple[Fit, ...], ...]:
     """Fit every formula in every range of sizes: for each range all fits, the best one first.
 
-    Where ranges meet is found before any formula is supposed, with costs of their own for each
-    number of ranks; so it is the same for all of them.
+    The ranges are found before any formula is supposed, with separate costs for each number of
+    ranks, so they are the same for all formulas. One number of ranks tells no formulas apart.
     """
     curves = [points.where(points.ranks == number) for number in np.unique(points.ranks)]
     found = []
-    for ends in ranges(curves):
-        part = points.between(*ends)
-        both = part.ranks, part.sizes
-        fits = [replace(fit(part, one.x(*both), one.y(*both)), shape=one) for one in shapes]
-        found.append(tuple(sorted(fits, key=lambda fitted: round(fitted.rms / CLOSE))))
+    for part in [points.between(*ends) for ends in ranges(curves)]:
+        if len(np.unique(part.ranks)) > 1:
+            both = part.ranks, part.sizes
+            fits = [replace(fit(part, a.x(*both), a.y(*both)), algorithm=a) for a in algorithms]
+            found.append(tuple(sorted(fits, key=lambda fitted: round(fitted.rms / CLOSE))))
     return tuple(found)
 
 

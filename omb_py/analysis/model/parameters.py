@@ -1,4 +1,4 @@
-"""The parameters of a model as tables: of Hockney's model and the formulas over ranks, and LogGP's.
+"""The parameters of a model as a table: of Hockney's model, LogGP, and the formulas over ranks.
 
 LogP: D. Culler et al., *LogP: towards a realistic model of parallel computation*, PPoPP 1993;
 LogGP: A. Alexandrov et al., *LogGP: incorporating long messages into the LogP model*, SPAA 1995.
@@ -20,17 +20,12 @@ from omb_py.analysis.model.lines import Fit
 
 COLUMNS = (
     *("benchmark", "curve", "ranks", "first_bytes", "last_bytes", "algorithm", "formula"),
-    *("same_formula", "place", "alpha_us", "alpha_low_us", "alpha_high_us", "beta_us_per_byte"),
+    *("place", "alpha_us", "alpha_low_us", "alpha_high_us", "beta_us_per_byte"),
     *("beta_low_us_per_byte", "beta_high_us_per_byte", "gamma_in_beta", "bandwidth_MBps"),
     *("bandwidth_low_MBps", "bandwidth_high_MBps", "half_bytes", "points", "rms_error"),
-    "worst_error",
+    *("worst_error", "gap_bytes", "gap_low_us", "gap_high_us", "gap_from"),
 )
-INTEGERS = ("first_bytes", "last_bytes", "place", "points")
-
-OF_LOGGP = (
-    *("benchmark", "curve", "first_bytes", "last_bytes", "L_plus_2o_us", "G_us_per_byte"),
-    *("gap_bytes", "gap_low_us", "gap_high_us", "gap_from"),
-)
+INTEGERS = ("first_bytes", "last_bytes", "place", "points", "gap_bytes")
 
 LATENCIES = {"latency": ("bw", "mbw_mr"), "latency_persistent": ("bw_persistent",)}
 """Half round trips, and the windows of the same messages."""
@@ -44,34 +39,35 @@ def parameters(model: Model) -> pd.DataFrame:
 
     Fits over sizes have the formula ``alpha + n beta``, one row for each number of ranks and range
     of sizes. Fits over ranks have a row for each formula too: ``place`` 1 is the one that fits
-    best, 2 and so on those that fit as well, and it is empty for the rest; with one
-    number of ranks all fit alike. Intervals (``low``, ``high``) are of 95 %. ``gamma_in_beta`` is
-    how much of gamma is in beta. ``bandwidth_MBps`` is 1 / beta, ``half_bytes`` alpha / beta, the
-    size at which half of it is reached. Errors are relative.
+    best, 2 and so on those that fit as well, and it is empty for the rest. Intervals (``low``,
+    ``high``) are of 95 %. ``gamma_in_beta`` is how much of gamma is in beta. ``bandwidth_MBps`` is
+    1 / beta, ``half_bytes`` alpha / beta, the size that reaches half of it. Errors are relative.
+    Of latencies, alpha is LogGP's L + 2o and beta its G; ``gap_low_us`` and ``gap_high_us`` enclose
+    g for messages of ``gap_bytes``, the smallest of the range that benchmark ``gap_from`` measured
+    in the same configuration.
     """
     rows = [
         {"benchmark": curve.benchmark, "curve": curve.label, **row}
         for curve in model.curves
-        for row in of_curve(curve)
+        for row in of_curve(curve, model.rows)
     ]
     return pd.DataFrame(rows, columns=list(COLUMNS)).astype(dict.fromkeys(INTEGERS, "Int64"))
 
 
-def of_curve(curve: Curve) -> Iterator[dict[str, Any]]:
-    """Yield one curve's part of `parameters`."""
+def of_curve(curve: Curve, rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """Yield one curve's part of `parameters`, ``rows`` being all that were fitted."""
     for fits in curve.lines.values():
         for fitted in fits:
-            yield {"formula": "alpha + n beta", "place": 1, **of_fit(fitted, True)}
+            gap = gap_of(rows, curve, fitted)
+            yield {"formula": "alpha + n beta", "place": 1, **of_fit(fitted, True), **gap}
     for fits in curve.formulas:
         for place, fitted in enumerate(fits, start=1):
-            fits_as_well = len(fitted.ranks) == 1 or fitted.rms <= AS_WELL * fits[0].rms
-            if (shape := fitted.shape) is not None:
+            if (algorithm := fitted.algorithm) is not None:
                 yield {
-                    "algorithm": shape.algorithm.name,
-                    "formula": shape.formula,
-                    "same_formula": ", ".join(shape.same),
-                    "gamma_in_beta": shape.algorithm.gamma,
-                    "place": place if fits_as_well else None,
+                    "algorithm": algorithm.name,
+                    "formula": algorithm.formula,
+                    "gamma_in_beta": algorithm.gamma,
+                    "place": place if fitted.rms <= AS_WELL * fits[0].rms else None,
                     **of_fit(fitted, curve.sized),
                 }
 
@@ -107,36 +103,8 @@ def of_fit(fitted: Fit, sized: bool) -> dict[str, Any]:
     return found
 
 
-def loggp(model: Model) -> pd.DataFrame:
-    """Return LogGP's parameters for each range of sizes of every latency between two ranks.
-
-    ``gap_low_us`` and ``gap_high_us`` enclose g for messages of ``gap_bytes``, the smallest of the
-    range that benchmark ``gap_from`` measured in the same configuration; empty where none did.
-    """
-    rows = [
-        {
-            "benchmark": curve.benchmark,
-            "curve": curve.label,
-            "first_bytes": int(fitted.first),
-            "last_bytes": int(fitted.last),
-            "L_plus_2o_us": fitted.alpha,
-            "G_us_per_byte": (
-                fitted.beta
-                if fitted.degrees > 0 or fitted.alpha <= fitted.beta * fitted.last
-                else None
-            ),
-            **gap_of(model.rows, curve, fitted),
-        }
-        for curve in model.curves
-        if curve.benchmark in LATENCIES
-        for fits in curve.lines.values()
-        for fitted in fits
-    ]
-    return pd.DataFrame(rows, columns=list(OF_LOGGP))
-
-
 def gap_of(rows: pd.DataFrame, curve: Curve, fitted: Fit) -> dict[str, Any]:
-    """Return bounds of g from a window of the smallest messages of a range.
+    """Return bounds of g from a window of the smallest messages of a latency's range.
 
     The window has to be of two ranks and measured as the curve was.
     """
@@ -147,7 +115,7 @@ def gap_of(rows: pd.DataFrame, curve: Curve, fitted: Fit) -> dict[str, Any]:
         if name != "sync":
             alike &= rows[name].isna() if pd.isna(value) else rows[name].eq(value)
     alike = rows[alike.fillna(False)].sort_values(["bytes", "window"])
-    for benchmark in LATENCIES[curve.benchmark]:
+    for benchmark in LATENCIES.get(curve.benchmark, ()):
         windows = alike[alike["benchmark"] == benchmark]
         if windows.empty:
             continue

@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from omb_py.analysis.model.fit import Model
-from omb_py.analysis.model.parameters import loggp, parameters
+from omb_py.analysis.model.parameters import LATENCIES, parameters
 from omb_py.core.text import tables
 from omb_py.core.text.tables import Sheet, Target
 from omb_py.core.text.units import amount, digits, size_text, value_text
@@ -15,19 +15,10 @@ from omb_py.core.text.words import first_of
 
 
 def write(model: Model, to: Target) -> None:
-    """Write a model's parameters.
-
-    For programs they are one table, whose column ``table`` tells LogGP's apart.
-    """
-    fits, of_loggp = parameters(model), loggp(model)
-    parts = {"parameters": fits, "loggp": of_loggp}
-    rows = pd.concat(
-        [part.astype(object).assign(table=name) for name, part in parts.items() if len(part)],
-        ignore_index=True,
-    )
-    rows.insert(0, "table", rows.pop("table"))
-    is_formula = fits["algorithm"].notna()
-    made = [over_sizes(fits[~is_formula]), loggp_sheet(of_loggp), over_ranks(fits[is_formula])]
+    """Write a model's parameters."""
+    table = parameters(model)
+    is_formula = table["algorithm"].notna()
+    made = [over_sizes(table[~is_formula]), over_ranks(table[is_formula])]
     notes = [*model.notes]
     if model.skipped:
         notes.append(
@@ -35,74 +26,52 @@ def write(model: Model, to: Target) -> None:
             f"{first_of(model.skipped)}."
         )
     facts = {"notes": list(model.notes), "not_fitted": list(model.skipped)}
-    tables.write(to, [one for one in made if one.rows or one.remarks], rows, notes, facts)
+    tables.write(to, [one for one in made if one.rows], table, notes, facts)
 
 
 def over_sizes(table: pd.DataFrame) -> Sheet:
-    """Alpha and beta of each range of sizes."""
-    rows = []
+    """Alpha and beta of each range of sizes; below them, what LogGP has besides."""
+    rows, gaps = [], []
     for row in table.to_dict("records"):
         sizes, alpha, rate, error = costs(row)
         half = "-" if pd.isna(row["half_bytes"]) else amount(row["half_bytes"])
         rows.append((name_with_ranks(row), sizes, alpha, rate, half, error))
+        if not pd.isna(row["gap_high_us"]):
+            low, high = (value_text(row[f"gap_{end}_us"], "us") for end in ("low", "high"))
+            at = f"{size_text(row['gap_bytes'])} ({row['gap_from']})"
+            gaps.append(f"g of {name_of(row)}, {sizes}: {low} to {high} at {at}")
+    remarks = [
+        "n1/2 = alpha / beta: the size that reaches half of 1 / beta. Errors are relative.",
+        "Of bandwidths, T is the time of one message: bytes over bandwidth.",
+    ]
+    if table["benchmark"].isin(LATENCIES).any():
+        remarks.append(
+            "LogGP: of a latency, alpha is L + 2o, beta G; windows enclose g, or o if it is more."
+        )
     return Sheet(
         "Costs over message sizes: T(n) = alpha + n beta (Hockney)",
         ("curve", "sizes", "alpha (95 %)", "1 / beta (95 %)", "n1/2", "error rms / worst"),
         tuple(rows),
-        (
-            "n1/2 = alpha / beta: the size that reaches half of 1 / beta. Errors are relative.",
-            "Of bandwidths, T is the time of one message: bytes over bandwidth.",
-        ),
+        (*remarks, *gaps),
     )
-
-
-def loggp_sheet(table: pd.DataFrame) -> Sheet:
-    """LogGP's parameters."""
-    rows = []
-    for row in table.to_dict("records"):
-        gap, per_byte = "-", row["G_us_per_byte"]
-        if not pd.isna(row["gap_high_us"]):
-            low, high = (value_text(row[f"gap_{end}_us"], "us") for end in ("low", "high"))
-            gap = f"{low} to {high} at {size_text(row['gap_bytes'])} ({row['gap_from']})"
-        sizes = between(row["first_bytes"], row["last_bytes"])
-        each = "-" if pd.isna(per_byte) else f"{digits(per_byte * 1e3)} ns"
-        rows.append((name_of(row), sizes, value_text(row["L_plus_2o_us"], "us"), each, gap))
-    remarks = (
-        "L and o cannot be told apart: a half round trip has one L and two o.",
-        "g is enclosed by a window's time with and without its last message and answer; where "
-        "o is greater than g, this is o.",
-    )
-    heads = ("curve", "sizes", "L + 2o", "G per byte", "g per message")
-    return Sheet("LogGP", heads, tuple(rows), remarks if rows else ())
 
 
 def over_ranks(table: pd.DataFrame) -> Sheet:
     """The formula that fits best in each range, with those that fit as well."""
-    rows, remarks = [], []
-    untold: dict[str, None] = {}
+    rows = []
     keys = ["benchmark", "curve", "ranks", "first_bytes"]
     for _, group in table.groupby(keys, sort=False, dropna=False):
         best = group.iloc[0].to_dict()
-        if " " not in best["ranks"]:
-            untold[name_of(best)] = None
-            continue
-        name = best["algorithm"] + (f" (or {best['same_formula']})" if best["same_formula"] else "")
         sizes, alpha, rate, error = costs(best)
         rate += " *" if best["gamma_in_beta"] else ""
         alike = ", ".join(group[group["place"].gt(1)]["algorithm"]) or "-"
-        words = (name_of(best), name, best["formula"], best["ranks"])
+        words = (name_of(best), best["algorithm"], best["formula"], best["ranks"])
         rows.append((*words, sizes, alpha, rate, error, alike))
+    remarks = [
+        "The formula that fits best is no proof that this algorithm ran; lg p is rounded up."
+    ]
     if any(row[6].endswith("*") for row in rows):
-        remarks.append("* beta holds gamma's part, which times cannot tell from it.")
-    if rows:
-        remarks.append(
-            "The formula that fits best is no proof that this algorithm ran; lg p is rounded up."
-        )
-    if untold:
-        remarks.append(
-            "Measured on one number of ranks, where all formulas fit alike and say nothing of "
-            "others: " + ", ".join(untold) + "."
-        )
+        remarks.insert(0, "* beta holds gamma's part, which times cannot tell from it.")
     return Sheet(
         "Costs over ranks p and sizes n",
         (

@@ -19,7 +19,7 @@ import pandas as pd
 import vl_convert
 
 from omb_py.analysis import listing
-from omb_py.analysis.bounds import Bounds, beside_bounds
+from omb_py.analysis.bounds import Bounds
 from omb_py.analysis.charts.figures import charts
 from omb_py.analysis.charts.groups import Request
 from omb_py.analysis.charts.samples import SAMPLE_KINDS, sample_charts
@@ -118,9 +118,6 @@ def report(
     if len(values):
         words = "A longer bar is better: a lower latency, a higher bandwidth or rate."
         parts.append(Section("Key numbers", words, cards=key_numbers(values, lines, compared)))
-    bounded = None if bounds is None else beside_bounds(results.rows, bounds)
-    if bounded is not None:
-        parts.append(Section("Bounds", f"{bounded.above}.", [bounded]))
     if compared is not None:
         words = ". ".join([*verdicts, *remarks(compared)])
         changed = changes(compared)
@@ -130,7 +127,7 @@ def report(
     parts.append(Section("Findings", trust, found, folded=True))
     parts += [Section("Figures")] * bool(drawn)
     limit = max(10, MAX_ROWS // max(1, rows["benchmark"].nunique()))
-    tables = list(listing.sheets(results, limit=limit))
+    tables = list(listing.sheets(results, limit=limit, bounds=bounds))
     parts.append(Section("Tables", "", tables, folded=True))
     ran, shared = places(rows, results.runs)
     parts.append(Section("What ran where", "", [sheet for sheet in (ran, shared) if sheet.rows]))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import doctest
 import re
+from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
@@ -14,14 +14,12 @@ from hypothesis import strategies as st
 from omb_py.analysis.guidelines import check as checking
 from omb_py.analysis.guidelines import rules, text
 from omb_py.analysis.guidelines.check import CANNOT_TELL, COLUMNS, HOLDS, VIOLATED, check
-from omb_py.analysis.guidelines.rules import COLLECTIVES, FORMS, chosen, of_blocks, size_beside
+from omb_py.analysis.guidelines.rules import FORMS, chosen, of_blocks, size_beside
 from omb_py.benchmarks import find_benchmark
 from omb_py.core.errors import UsageError
 from tests import ROOT
 from tests.analysis.guidelines.synthetic import SIZES, results
 from tests.helpers.properties import examples
-
-EVERY = tuple(COLLECTIVES)
 
 
 def violated(points: pd.DataFrame) -> dict[str, list[int]]:
@@ -79,8 +77,8 @@ def test_guidelines_name_benchmarks_that_there_are() -> None:
 def test_the_documentation_lists_every_emulated_collective() -> None:
     page = (ROOT / "docs" / "guidelines.md").read_text(encoding="utf-8")
     rows = {row[1]: row[2] for row in re.finditer(r"\| `(\w+)` \| (.*) \|\n", page)}
-    for left, right in rules.EMULATED:
-        assert f"`{' + '.join(right)}`" in rows[left]
+    for left, others in rules.EMULATED.items():
+        assert rows[left] == ", ".join(f"`{right.replace(' ', ' + ')}`" for right in others)
 
 
 def test_a_library_at_the_limit_of_all_guidelines_is_rarely_accused() -> None:
@@ -94,28 +92,36 @@ def test_a_library_at_the_limit_of_all_guidelines_is_rarely_accused() -> None:
     assert len(accused) <= 1
 
 
-def test_monotony_and_splitting_look_at_neighbouring_sizes() -> None:
-    slow, whole = {("bcast", 64): 2.0}, {("bcast", 4096): 9.0}
-    found = violated(check(results(("bcast",), slow | whole)))
-    assert found == {
-        "bcast(n) <= bcast(m), n < m": [64],
-        "bcast(k n) <= k bcast(n)": [4096],
-    }
-
-
-def test_other_forms_of_a_call_are_not_slower() -> None:
-    names = [form.format("allreduce") for form in FORMS.values()]
-    rows = results(("allreduce", *names), {(names[0], 64): 1.5, (names[1], 256): 1.3})
-    assert violated(check(rows, only=tuple(FORMS))) == {
-        "iallreduce <= allreduce": [64],
-        "allreduce_persistent <= allreduce": [256],
-    }
-
-
-def test_a_barrier_is_beside_an_allreduce_of_hardly_any_data() -> None:
-    rows = results(("barrier", "allreduce"), {("barrier", None): 2.0})
-    (point,) = check(rows, only=("barrier",)).to_dict("records")
-    assert (point["verdict"], point["ratio"]) == (VIOLATED, pytest.approx(2.0, rel=0.05))
+@pytest.mark.parametrize(
+    ("names", "slow", "only", "found"),
+    [
+        (
+            ("bcast",),
+            {("bcast", 64): 2.0, ("bcast", 4096): 9.0},
+            None,
+            {"bcast(n) <= bcast(m), n < m": [64], "bcast(k n) <= k bcast(n)": [4096]},
+        ),
+        (
+            ("allreduce", "iallreduce", "allreduce_persistent"),
+            {("iallreduce", 64): 1.5, ("allreduce_persistent", 256): 1.3},
+            tuple(FORMS),
+            {"iallreduce <= allreduce": [64], "allreduce_persistent <= allreduce": [256]},
+        ),
+        (
+            ("barrier", "allreduce"),
+            {("barrier", None): 2.0},
+            ("barrier",),
+            {"barrier <= allreduce": []},
+        ),
+    ],
+)
+def test_each_kind_is_found(
+    names: tuple[str, ...],
+    slow: dict[Any, float],
+    only: tuple[str, ...] | None,
+    found: dict[str, list[int]],
+) -> None:
+    assert violated(check(results(names, slow), only=only)) == found
 
 
 def test_one_launch_tells_nothing() -> None:
@@ -140,25 +146,18 @@ def test_unlike_rows_are_never_compared() -> None:
     assert not violated(points)
 
 
-def test_the_fastest_algorithm_is_named_and_whether_it_mends() -> None:
+def test_only_the_library_s_own_choice_is_judged() -> None:
     rows = results(("gather", "allgather"), {("gather", 64): 4.0})
-    ring = results(("gather",), library_algorithm="ring", time=lambda *_: 9.0, seed=1)
-    slow = results(("gather",), library_algorithm="linear", time=lambda *_: 20.0, seed=2)
-    points = check(pd.concat([rows, ring, slow]), only=("emulation",)).set_index("bytes")
-    assert points.loc[64, "library_algorithm"] == "ring"
-    assert points.loc[64, "algorithm_speedup"] == pytest.approx(4 * 10.256 / 9, rel=0.05)
-    assert text.mended(points.loc[64], 0.05).endswith("faster, which removes the violation")
-    points = check(pd.concat([rows, slow]), only=("emulation",)).set_index("bytes")
-    assert "faster, which is not enough: 1.9" in text.mended(points.loc[64], 0.05)
-    assert not any("--coll-algorithm" in remark for remark in text.remarks(points))
-    remarks = list(text.remarks(check(rows, only=("emulation",))))
-    assert any("--coll-algorithm WORD --sizes 64" in one and "binomial" in one for one in remarks)
+    ring = results(("gather",), library_algorithm="ring", time=lambda *_: 1000.0)
+    points = check(pd.concat([rows, ring]), only=("emulation",))
+    assert violated(points) == {"gather <= allgather": [64]}
+    assert any("--coll-algorithm" in remark for remark in text.remarks(points))
 
 
 def test_violations_at_neighbouring_sizes_are_one_line() -> None:
     slow = {("gather", size): factor for size, factor in ((16, 2.0), (64, 3.0), (1024, 2.5))}
     points = check(results(("gather", "allgather"), slow), only=("emulation",))
-    (sheet,) = text.sheets(points, 0.05)
+    (sheet,) = text.sheets(points)
     assert [cells[:2] for cells in sheet.rows] == [
         ("gather <= allgather", "16 B to 64 B"),
         ("gather <= allgather", "1 KiB"),
@@ -182,9 +181,6 @@ def test_verdicts_agree_with_intervals(
     assert (points.loc[points["verdict"] == VIOLATED, "ratio_low"] > limit).all()
     assert (points.loc[points["verdict"] == HOLDS, "ratio_high"] <= limit).all()
     assert (points["p_adjusted"].dropna() >= points["p_value"].dropna()).all()
-    scaled = rows.assign(slowest_p50_us=rows["slowest_p50_us"] * 1000)
-    again = check(scaled, tolerance, ("emulation",))
-    assert np.allclose(again["ratio"], points["ratio"])
 
 
 def test_what_is_not_measured_is_named_only_beside_what_is() -> None:
@@ -202,12 +198,5 @@ def test_guidelines_are_chosen_by_kind_and_benchmark() -> None:
         chosen(("bcst",))
 
 
-def test_results_without_collectives_have_no_points() -> None:
-    points = check(results(("bw",)))
-    assert points.empty
-    assert text.summary(points, []).startswith("0 checks")
-
-
-@pytest.mark.parametrize("module", [rules, text])
-def test_examples_in_docstrings(module: object) -> None:
-    assert doctest.testmod(module).failed == 0  # type: ignore[arg-type]
+def test_examples_in_docstrings() -> None:
+    assert doctest.testmod(rules).failed == 0

@@ -6,14 +6,11 @@ import numpy as np
 import pytest
 
 from omb_py.analysis.model.costs import (
-    COLLECTIVES,
     TABLE,
     TERMS,
     Algorithm,
-    collective_of,
+    algorithms,
     lg,
-    neighbours_of,
-    shapes,
 )
 from omb_py.benchmarks import all_benchmarks
 
@@ -42,7 +39,6 @@ BY_HAND: dict[tuple[str, str], dict[int, float]] = {
     ("reduce_scatter", "pairwise exchange"): {2: 47.5, 4: 86.25},
     ("scan", "recursive doubling"): {2: 110, 4: 220},
     ("scan", "one rank after another"): {2: 85, 4: 255},
-    ("neighbours", "a message for each neighbour"): {2: 60, 64: 60},
 }
 """Times for 100 bytes with alpha 10, beta 1/2 and gamma 1/4, by number of ranks."""
 
@@ -85,7 +81,6 @@ def test_one_rank_sends_nothing_and_more_ranks_or_bytes_cost_no_less(algorithm: 
 def test_a_formula_is_written_in_one_line() -> None:
     assert row("bcast", "binomial tree").formula == "lg p alpha + n lg p beta"
     assert row("reduce", "linear").formula == "(p-1) alpha + n (p-1) beta + n (p-1) gamma"
-    assert row("growth", "constant").formula == "alpha"
 
 
 @pytest.mark.parametrize("algorithm", TABLE, ids=lambda row: f"{row.collective}, {row.name}")
@@ -98,39 +93,8 @@ def test_bytes_added_up_are_a_constant_part_of_the_traffic(algorithm: Algorithm)
     assert np.ptp(quotient) < 1e-12
 
 
-def test_multiples_of_a_formula_are_one_shape() -> None:
-    by_name = {
-        shape.algorithm.name: list(shape.same)
-        for collective in ("allreduce", "allgather", "alltoall")
-        for shape in shapes(collective)
-    }
-    assert by_name["recursive doubling"] in (["binomial reduce, bcast"], ["Bruck"])
-    assert by_name["pairwise exchange"] == ["linear"]
-    assert by_name["ring"] == []
-    assert {shape.algorithm.gamma for shape in shapes("allreduce")} == {1.0, 0.5}
-
-
 def test_every_collective_benchmark_has_formulas() -> None:
     families = {"collective", "non-blocking collective", "persistent collective"}
     for benchmark in all_benchmarks():
-        found = collective_of(benchmark.name)
-        if benchmark.family in families or "neighborhood" in benchmark.family:
-            assert found in COLLECTIVES - {"growth"}, benchmark.name
-        elif benchmark.family in ("one-sided", "congestion", "file", "packing"):
-            assert found is None, benchmark.name
-
-
-@pytest.mark.parametrize(
-    ("benchmark_name", "topology", "number"),
-    [
-        ("neighbor_allgather", "cart:1:1", 2),
-        ("ineighbor_alltoallv", "cart:3:1", 26),
-        ("neighbor_alltoall_persistent", "cart:2:2", 24),
-        ("neighbor_alltoall", "graph:edges.txt", 1),
-        ("sendrecv", None, 1),
-        ("exchange", None, 2),
-        ("allreduce", "cart:2:1", 1),
-    ],
-)
-def test_neighbours_are_counted(benchmark_name: str, topology: str | None, number: int) -> None:
-    assert neighbours_of(benchmark_name, topology) == number
+        is_collective = benchmark.family in families and "neighbor" not in benchmark.name
+        assert bool(algorithms(benchmark.name)) is is_collective, benchmark.name

@@ -3,72 +3,59 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 import numpy as np
 import pytest
 
-from omb_py.analysis.pairs.findings import ALARMS, judge
-from omb_py.analysis.pairs.matrix import Matrix, Numbers
+from omb_py.analysis.pairs.findings import ALARMS, FACTOR, MOST_NAMED, judge
+from omb_py.analysis.pairs.matrix import Matrix
 from omb_py.measure.pairs import tournament
-
-Change = Callable[[Numbers], None]
 
 WITHIN, BETWEEN = 0.5, 1.0
 """Times of pairs on one host, and on two."""
 
+Slow = tuple[range, range, float]
+"""From which ranks, to which, how many times as long."""
+
 
 def made(
-    hosts: int, per_host: int = 1, *changes: Change, noise: float = 0.03, seed: int = 0
+    hosts: int, per_host: int = 1, *slow: Slow, noise: float = 0.03, seed: int = 0, rounds: int = 0
 ) -> Matrix:
-    """Times with normal noise of their logarithms, changed by ``changes``."""
+    """Times with normal noise of their logarithms, some slow; of the first or all rounds."""
     chance = np.random.default_rng(seed)
     names = [f"n{number + 1}" for number in range(hosts) for _ in range(per_host)]
     place = np.array(names)
     values = np.where(place[:, None] == place[None, :], WITHIN, BETWEEN)
     values = values * np.exp(noise * chance.standard_normal(values.shape))
-    for change in changes:
-        change(values)
+    for senders, receivers, factor in slow:
+        values[np.ix_(senders, receivers)] *= factor
     np.fill_diagonal(values, np.nan)
+    measured = np.full(values.shape, not rounds)
+    for one in tournament(len(values))[:rounds]:
+        for pair in one:
+            measured[pair] = measured[pair[::-1]] = True
+    values[~measured] = np.nan
     return Matrix("latency", 8, "us", tuple(range(len(names))), tuple(names), values)
 
 
-def link(first: int, second: int, factor: float = 2.0, back: bool = True) -> Change:
-    """A slow link from one rank to another, and back."""
-
-    def change(values: Numbers) -> None:
-        values[first, second] *= factor
-        if back:
-            values[second, first] *= factor
-
-    return change
+def link(first: int, second: int, factor: float = 2.0) -> tuple[Slow, Slow]:
+    """A slow link in both directions."""
+    one, other = range(first, first + 1), range(second, second + 1)
+    return (one, other, factor), (other, one, factor)
 
 
-def ranks(
-    members: slice, factor: float = 1.5, sends: bool = True, receives: bool = True, own: bool = True
-) -> Change:
-    """Some ranks that are slow towards all others, and among themselves if ``own``."""
-
-    def change(values: Numbers) -> None:
-        among = values[members, members].copy()
-        if sends:
-            values[members] *= factor
-        if receives:
-            values[:, members] *= factor
-        values[members, members] = among * (factor if own else 1)
-
-    return change
+def both(first: range, second: range, factor: float) -> tuple[Slow, Slow]:
+    """All links between some ranks and others."""
+    return (first, second, factor), (second, first, factor)
 
 
-def block(first: slice, second: slice, factor: float) -> Change:
-    """Slow links between some ranks and others, or within some."""
+def all_of(rank: int, ranks: int, factor: float) -> tuple[Slow, Slow]:
+    """All links of a rank."""
+    return both(range(rank, rank + 1), range(ranks), factor)
 
-    def change(values: Numbers) -> None:
-        values[first, second] *= factor
-        if first != second:
-            values[second, first] *= factor
 
-    return change
+HALVES = both(range(4), range(4, 8), 1.4)
+CARD = (*both(range(4, 8), range(4), 1.5), *both(range(4, 8), range(8, 16), 1.5))
 
 
 def subjects_of(matrix: Matrix) -> list[str]:
@@ -76,80 +63,42 @@ def subjects_of(matrix: Matrix) -> list[str]:
     return [finding.subject for finding in judge(matrix).findings]
 
 
-def tiers(*groups: slice, factor: float = 1.4) -> Change:
-    """Groups between which everything takes longer."""
-
-    def change(values: Numbers) -> None:
-        group = np.zeros(len(values))
-        for number, members in enumerate(groups):
-            group[members] = number
-        values[group[:, None] != group[None, :]] *= factor
-
-    return change
-
-
-HALVES = tiers(slice(0, 4), slice(4, 8))
-
-
 @pytest.mark.parametrize(
     ("matrix", "subjects"),
     [
-        pytest.param(made(8), [], id="nothing"),
-        pytest.param(made(8, 1, link(1, 4)), ["the pair n2 and n5"], id="one link"),
-        pytest.param(
-            made(8, 1, link(1, 4, back=False)), ["the direction from n2 to n5"], id="one direction"
-        ),
-        pytest.param(made(4, 1, link(0, 3, 3)), ["the pair n1 and n4"], id="of four hosts"),
-        pytest.param(made(4, 1, ranks(slice(2, 3), 2)), ["all pairs with n3"], id="one of four"),
-        pytest.param(made(8, 1, ranks(slice(5, 6))), ["all pairs with n6"], id="one host"),
-        pytest.param(
-            made(8, 1, ranks(slice(5, 6), receives=False)),
-            ["all pairs that n6 sends to"],
-            id="one sender",
-        ),
-        pytest.param(
-            made(8, 1, ranks(slice(5, 6), sends=False)),
-            ["all pairs that n6 receives from"],
-            id="one receiver",
-        ),
-        pytest.param(
-            made(4, 4, ranks(slice(4, 8), own=False)),
-            ["all pairs with host n2 (but not within it)"],
-            id="a network card",
-        ),
-        pytest.param(
-            made(4, 4, ranks(slice(4, 8))), ["all pairs with host n2 (and within it)"], id="a node"
-        ),
-        pytest.param(
-            made(16, 1, ranks(slice(3, 4)), ranks(slice(5, 6), 2)),
-            ["all pairs with n6", "all pairs with n4"],
-            id="two hosts",
-        ),
-        pytest.param(made(8, 1, HALVES), [], id="two switches"),
-        pytest.param(made(8, 1, HALVES, link(1, 2, 3)), ["the pair n2 and n3"], id="switch, link"),
-        pytest.param(
-            made(8, 1, HALVES, ranks(slice(6, 7), 2)), ["all pairs with n7"], id="switch, host"
-        ),
-        pytest.param(
-            made(1, 8, HALVES, ranks(slice(3, 4), 2)), ["all pairs with rank 3"], id="sockets, rank"
-        ),
-        pytest.param(
-            made(4, 1, link(0, 1, 1000), link(2, 3, 900), noise=0.01),
+        (made(8), []),
+        (made(8, 1, *link(1, 4)), ["the pair n2 and n5"]),
+        (made(8, 1, link(1, 4)[0]), ["the direction from n2 to n5"]),
+        (made(4, 1, *link(0, 3, 3)), ["the pair n1 and n4"]),
+        (
+            made(4, 1, *link(0, 1, 1000), *link(2, 3, 900)),
             ["the pair n1 and n2", "the pair n3 and n4"],
-            id="two of six links",
         ),
-        pytest.param(
-            made(4, 4, block(slice(0, 4), slice(8, 12), 2)),
-            ["all pairs between n1 and n3"],
-            id="all links of two hosts",
+        (made(64, 1, *link(3, 60, 1.5)), ["the pair n4 and n61"]),
+        (made(4, 1, *all_of(2, 4, 2.0)), ["all pairs with n3"]),
+        (made(8, 1, *all_of(5, 8, 1.5)), ["all pairs with n6"]),
+        (made(8, 1, all_of(5, 8, 1.5)[0]), ["all pairs that n6 sends to"]),
+        (made(8, 1, all_of(5, 8, 1.5)[1]), ["all pairs that n6 receives from"]),
+        (made(8, 1, *all_of(5, 8, 1.5), *link(5, 1, 1 / 1.5)), ["most pairs with n6"]),
+        (
+            made(16, 1, *all_of(3, 16, 1.5), *all_of(5, 16, 2.0)),
+            ["all pairs with n6", "all pairs with n4"],
         ),
-        pytest.param(
-            made(2, 4, block(slice(4, 8), slice(4, 8), 1000)),
-            ["all pairs within host n2"],
-            id="within one host of two",
+        (made(200, 1, *all_of(17, 200, 1.4)), ["all pairs with n18"]),
+        (
+            made(4, 4, *all_of(5, 16, 1.5), *both(range(5, 6), range(4, 8), 1.5)),
+            ["all pairs with rank 5 on its host", "all pairs with rank 5"],
         ),
-        pytest.param(made(64, 1, link(3, 60, 1.5)), ["the pair n4 and n61"], id="one of thousands"),
-        pytest.param(made(200, 1, ranks(slice(17, 18), 1.2)), ["all pairs with n18"], id="of 200"),
+        (made(4, 4, *CARD), ["all pairs with host n2"]),
+        (
+            made(4, 4, *CARD, (range(4, 8), range(4, 8), 2.0)),
+            ["all pairs within host n2", "all pairs with host n2"],
+        ),
+        (made(4, 4, *both(range(4), range(8, 12), 2.0)), ["all pairs between n1 and n3"]),
+        (made(8, 1, *HALVES), []),
+        (made(8, 1, *HALVES, *link(1, 2, 3.0)), ["the pair n2 and n3"]),
+        (made(64, 1, *both(range(32), range(32, 64), 1.4)), []),
+        (made(8, 1, *all_of(7, 8, 1.4)), ["all pairs with n8"]),
     ],
 )
 def test_what_is_slow_is_named_and_nothing_else(matrix: Matrix, subjects: list[str]) -> None:
@@ -157,80 +106,44 @@ def test_what_is_slow_is_named_and_nothing_else(matrix: Matrix, subjects: list[s
 
 
 def test_a_pair_is_slow_in_both_directions_where_noise_hides_one_of_them() -> None:
-    there = made(6, 1, link(1, 4, 4.0, back=False), noise=0.15)
-    assert subjects_of(there) == ["the direction from n2 to n5"]
-    both = made(6, 1, link(1, 4, 4.0, back=False), link(4, 1, 2.1, back=False), noise=0.15)
-    assert subjects_of(both) == ["the pair n2 and n5"]
+    there, back = link(1, 4, 4.0)
+    assert subjects_of(made(6, 1, there, noise=0.15)) == ["the direction from n2 to n5"]
+    hidden = made(6, 1, there, (*back[:2], 2.1), noise=0.15)
+    assert subjects_of(hidden) == ["the pair n2 and n5"]
 
 
 @pytest.mark.parametrize("factor", [1.5, 3.0])
-def test_the_factor_is_that_of_the_link(factor: float) -> None:
-    (finding,) = judge(made(8, 1, link(1, 4, factor))).findings
-    assert finding.factor == pytest.approx(factor, rel=0.1)
-
-
-def test_tiers_are_named_by_their_groups() -> None:
-    (tier,) = judge(made(8, 1, tiers(slice(0, 2), slice(2, 8)))).tiers
-    assert tier == (
-        "two tiers: pairs between 2 groups take 1.40 times as long as those within them "
-        "(n1, n2; n3, n4, n5, n6, n7, n8)"
-    )
-    (tier,) = judge(made(1, 8, HALVES)).tiers
-    assert tier.endswith("(ranks 0-3; ranks 4-7)")
-
-
-def test_bandwidths_are_slow_where_they_are_low() -> None:
-    slow = made(8, 1, link(1, 4))
+def test_the_factor_is_that_of_the_link_in_times_and_bandwidths(factor: float) -> None:
+    slow = made(8, 1, *link(1, 4, factor))
     rates = Matrix("bw", 8, "MB/s", slow.ranks, slow.hosts, 1e4 / slow.values)
-    (found,), (expected,) = judge(rates).findings, judge(slow).findings
-    assert found.subject == expected.subject
-    assert found.factor == pytest.approx(expected.factor)
+    (finding,), (other,) = judge(slow).findings, judge(rates).findings
+    assert finding.factor == pytest.approx(factor, rel=0.1)
+    assert other.subject == finding.subject
+    assert other.factor == pytest.approx(finding.factor)
 
 
-def test_pairs_that_were_not_measured_are_nobody_s_fault() -> None:
-    matrix = made(12, 1, ranks(slice(4, 5)))
-    chance = np.random.default_rng(5)
-    hidden = chance.random(matrix.values.shape) < 0.4
-    matrix.values[hidden] = np.nan
-    assert [one.subject for one in judge(matrix).findings] == ["all pairs with n5"]
-
-
-def only(rounds: int) -> Change:
-    """Pairs of the first so many rounds of a tournament."""
-
-    def change(values: Numbers) -> None:
-        measured = np.zeros(values.shape, bool)
-        for one in tournament(len(values))[:rounds]:
-            for pair in one:
-                measured[pair] = measured[pair[::-1]] = True
-        values[~measured] = np.nan
-
-    return change
+def test_pairs_that_were_not_measured_are_nobody_s_fault_and_counted() -> None:
+    matrix = made(12, 1, *all_of(4, 12, 1.5))
+    matrix.values[np.random.default_rng(5).random(matrix.values.shape) < 0.4] = np.nan
+    assert subjects_of(matrix) == ["all pairs with n5"]
+    assert judge(made(8, rounds=2)).sentences()[-1] == "20 pairs were not measured"
 
 
 @pytest.mark.parametrize(
     ("hosts", "per_host", "pair", "rounds"),
     [
-        *((2, 2, pair, None) for pair in ((0, 1), (0, 2))),
-        *((2, 3, pair, None) for pair in ((0, 1), (2, 4))),
-        *((4, 2, pair, None) for pair in ((2, 3), (1, 6))),
-        (5, 2, (2, 3), None),
-        (3, 1, (0, 1), None),
-        (1, 3, (1, 2), None),
-        (5, 1, (0, 1), None),
-        *((4, 1, pair, rounds) for pair, rounds in (((1, 2), 1), ((0, 2), 2))),
-        *((12, 1, (0, 11), rounds) for rounds in (1, 2, 5)),
+        *((2, 2, (0, 2), 0), (2, 3, (0, 1), 0), (2, 3, (2, 4), 0), (4, 2, (2, 3), 0)),
+        *((4, 2, (1, 6), 0), (5, 2, (2, 3), 0), (3, 1, (0, 1), 0), (1, 3, (1, 2), 0)),
+        *((5, 1, (0, 1), 0), (4, 1, (0, 2), 2), (12, 1, (0, 11), 1), (12, 1, (0, 11), 5)),
         (30, 1, (0, 29), 2),
     ],
 )
 @pytest.mark.parametrize("noise", [0.01, 0.05])
 def test_link_1000_times_as_slow_is_found_in_any_matrix(
-    hosts: int, per_host: int, pair: tuple[int, int], rounds: int | None, noise: float
+    hosts: int, per_host: int, pair: tuple[int, int], rounds: int, noise: float
 ) -> None:
-    changes = [link(*pair, 1000.0), *([] if rounds is None else [only(rounds)])]
-    matrix = made(hosts, per_host, *changes, noise=noise)
-    names = " and ".join(map(matrix.name, pair))
-    assert subjects_of(matrix) == [f"the pair {names}"]
+    matrix = made(hosts, per_host, *link(*pair, 1000.0), noise=noise, rounds=rounds)
+    assert subjects_of(matrix) == [f"the pair {' and '.join(map(matrix.name, pair))}"]
 
 
 def needed_of(sentence: str) -> float:
@@ -238,49 +151,47 @@ def needed_of(sentence: str) -> float:
     return float(re.findall(r"a pair would have to take ([\d.]+) times", sentence)[0])
 
 
-@pytest.mark.parametrize(("hosts", "noise"), [(3, 0.05), (4, 0.03), (4, 0.3), (8, 0.03), (32, 0.1)])
+@pytest.mark.parametrize(("hosts", "noise"), [(3, 0.05), (4, 0.03), (4, 0.1), (8, 0.03), (32, 0.1)])
 def test_what_would_be_found_is_stated_and_found(hosts: int, noise: float) -> None:
     (said,) = judge(made(hosts, noise=noise)).sentences()
-    assert said.startswith("no pair")
+    assert said.startswith("no pair is slow: ")
     factor = needed_of(said)
-    assert 1.2 <= factor < 100
-    assert judge(made(hosts, 1, link(0, 1, 2 * factor), noise=noise)).findings
-    assert not judge(made(hosts, 1, link(0, 1, factor**0.3), noise=noise)).findings
+    assert FACTOR <= factor < 100
+    assert judge(made(hosts, 1, *link(0, 1, 2 * factor), noise=noise)).findings
+    assert not judge(made(hosts, 1, *link(0, 1, factor**0.3), noise=noise)).findings
 
 
-def test_single_pair_of_a_kind_is_said_to_be_unjudged() -> None:
-    assert judge(made(2)).sentences() == ["there is one pair, and no other to compare it with"]
+def test_two_levels_of_distance_raise_what_a_pair_would_have_to_take() -> None:
+    even, halves = (judge(made(8, 1, *slow)).sentences() for slow in ((), HALVES))
+    assert needed_of(even[0]) < needed_of(halves[0])
+
+
+def test_too_few_pairs_are_not_judged() -> None:
+    assert judge(made(2)).sentences() == ["1 pair: too few to be judged"]
     matrix = made(3)
     hosts = Matrix("latency", 8, "us", matrix.ranks, ("a", "a", "b"), matrix.values)
-    said = judge(hosts).sentences()
-    assert said[0] == "within hosts, there is one pair, and no other to compare it with"
-    assert said[1].startswith(
-        "between hosts, no pair is slow: a pair would have to take 3.00 times"
-    )
+    assert judge(hosts).sentences() == [
+        "within hosts, 1 pair: too few to be judged",
+        "between hosts, 2 pairs: too few to be judged",
+    ]
 
 
-def test_pairs_that_were_not_measured_are_counted() -> None:
-    assert judge(made(8, 1, only(2))).sentences()[-1] == "20 pairs were not measured"
+def test_of_many_findings_the_largest_are_printed() -> None:
+    slow = [one for at in range(12) for one in link(2 * at, 2 * at + 1, 2.0 + at)]
+    judged = judge(made(24, 1, *slow))
+    assert len(judged.findings) == 12
+    assert judged.sentences()[0].startswith("slow: the pair n23 and n24 takes ")
+    assert judged.sentences()[MOST_NAMED:] == ["slow: 2 more findings"]
 
 
-@pytest.mark.parametrize(("hosts", "per_host"), [(6, 1), (16, 1), (1, 8), (4, 4), (2, 2)])
+@pytest.mark.parametrize(
+    ("hosts", "per_host"), [(3, 1), (4, 1), (6, 1), (16, 1), (1, 8), (4, 4), (2, 2)]
+)
 def test_noise_alone_is_slow_as_rarely_as_is_said(hosts: int, per_host: int) -> None:
-    matrices = 150
+    matrices = 600
     alarms = sum(
         bool(judge(made(hosts, per_host, noise=0.2, seed=seed)).findings)
         for seed in range(matrices)
     )
     assert ALARMS == 0.01
-    assert alarms <= 6  # all but 1 in 1000 of the binomial distribution of 1.5
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("noise", [0.02, 0.2])
-@pytest.mark.parametrize(
-    ("hosts", "per_host"), [(4, 1), (2, 2), (6, 1), (16, 1), (1, 8), (4, 4), (32, 1)]
-)
-def test_a_thousand_clean_matrices(hosts: int, per_host: int, noise: float) -> None:
-    alarms = sum(
-        bool(judge(made(hosts, per_host, noise=noise, seed=seed)).findings) for seed in range(1000)
-    )
-    assert alarms <= 20  # 1 in 1000 of the binomial distribution of 10
+    assert alarms <= 15  # all but 1 in 1000 of the binomial distribution of 6

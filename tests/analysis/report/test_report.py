@@ -344,7 +344,7 @@ def test_pairs_of_ranks_are_a_map_with_what_is_slow(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     page = (tmp_path / "p.html").read_text()
     (figure,) = figures_of(page)
-    assert "Slow: all pairs that host node4 sends to (but not within it)" in figure["words"]
+    assert "Slow: most pairs that host node4 sends to" in figure["words"]
 
 
 def test_files_of_samples_become_a_section(
