@@ -1,0 +1,82 @@
+"""Every Python block of a page runs as it is written, beside the files that it names."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests import ROOT
+from tests.conftest import BIN, run
+from tests.docs.pages import DOCS
+
+BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+ELSEWHERE = {"extending.md"}
+"""Pages whose blocks are modules with tests of their own (`test_extending`)."""
+
+BEFORE = {
+    "extending-further.md": """
+from __future__ import annotations
+from collections.abc import Iterator
+from dataclasses import dataclass
+from omb_py.apps import Application, Kernel, option, share
+from omb_py.apps.runtime.team import Team
+from omb_py.benchmarks.algorithms.members import Members
+from omb_py.core.calls import Call, Message, Step
+compare = None
+""",
+    "model.md": "import omb_py\n",
+    "results.md": "import omb_py, pandas\n",
+    "timeline.md": "from types import SimpleNamespace\nepochs, batch = 2, None\n"
+    "network = lambda batch: SimpleNamespace(backward=lambda: None)\n",
+}
+"""What blocks that begin in the middle of a program need."""
+
+
+def blocks_of(page: str) -> list[str]:
+    """The Python blocks of a page."""
+    return BLOCK.findall((DOCS / page).read_text(encoding="utf-8"))
+
+
+PAGES = sorted(
+    name
+    for path in DOCS.rglob("*.md")
+    if blocks_of(name := str(path.relative_to(DOCS))) and name not in ELSEWHERE
+)
+
+
+@pytest.fixture(scope="module")
+def folder(mpi: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with results in both formats, and the profile of the program of a page."""
+    found = tmp_path_factory.mktemp("blocks")
+    for name in ("results", "tests"):
+        (found / name).symlink_to(ROOT / name)
+    for name in ("results.csv", "results.json"):
+        shown = run(
+            [f"{BIN}/omb-py", "show", "results/two-core-vm.csv", "-o", name], {}, found, timeout=60
+        )
+        assert shown.code == 0, shown.err
+    (program,) = blocks_of("howto/my-program.md")
+    (found / "solver.py").write_text(program)
+    profiled = [mpi, "-n", "2", f"{BIN}/omb-py", "profile", "--timeline", "run.json", "solver.py"]
+    recorded = run(profiled, {}, found, timeout=60)
+    assert recorded.code == 0, recorded.err
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_blocks_of_a_page_run(page: str, folder: Path) -> None:
+    program = BEFORE.get(page, "") + "\n".join(blocks_of(page)).replace("/tmp/", "")
+    done = subprocess.run(
+        [sys.executable, "-W", "error::UserWarning:__main__", "-c", program],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
