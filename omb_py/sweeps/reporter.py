@@ -24,7 +24,6 @@ class Reporter:
         self.rows = rows
         self.there = there
         self._before = there
-        self._guess = 0.0
         self._began = time.monotonic()
         self.since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         self._bar: Any = None
@@ -71,10 +70,6 @@ class Reporter:
         else:
             print(text, file=self._stream, flush=True)
 
-    def expect(self, seconds: float) -> None:
-        """So many seconds may be left, before anything was measured."""
-        self._guess, self._began = seconds, time.monotonic()
-
     def started(self, point: SweepPoint, missing: Sequence[int], retry: bool) -> None:
         """A point is about to be measured."""
         self._update(f"{point.describe()}{' again' if retry else ''}", missing)
@@ -89,13 +84,10 @@ class Reporter:
         if missing and missing[0] != NO_SIZE:
             what += f": {size_text(missing[0])}"
         there = self.there + new
-        left = f"about {duration(self.seconds_left(there))} left"
+        took, left = (time.monotonic() - self._began) / max(1, there - self._before), ""
+        if there > self._before:
+            left = f"about {duration(took * (self.rows - there))} left"
         self._bar.update(self._task, description=what, completed=there, left=left, refresh=True)
-
-    def seconds_left(self, there: int) -> float:
-        """The forecast once so many rows are there: first the guess, in the end what rows took."""
-        done = (there - self._before) / max(1, self.rows - self._before)
-        return (1 - done) * ((1 - done) * self._guess + time.monotonic() - self._began)
 
     def ended(self, point: SweepPoint, attempt: Attempt) -> None:
         """An attempt at a point is over."""

@@ -12,14 +12,13 @@ from contextlib import suppress
 
 from omb_py.core import VERSION
 from omb_py.core.errors import OmbError, UsageError
-from omb_py.core.text.units import duration
 from omb_py.core.text.words import count
 from omb_py.results.metadata import TELLING_PREFIXES, processor
 from omb_py.sweeps import allocation, launchers, profiling, reasons
 from omb_py.sweeps.batch import BatchJob, with_settings
 from omb_py.sweeps.files import write_atomically
 from omb_py.sweeps.folder import FAILURES, MISSING, Folder, Software, software_here
-from omb_py.sweeps.forecast import remaining
+from omb_py.sweeps.forecast import in_words, remaining
 from omb_py.sweeps.points import SweepPoint, in_order, plan
 from omb_py.sweeps.reporter import Reporter
 from omb_py.sweeps.runner import Runner, Stop, exit_code
@@ -97,12 +96,11 @@ def orphaned(job: BatchJob, folder: Folder) -> list[str]:
 def begin(reporter: Reporter, job: BatchJob, folder: Folder, larger: Sequence[SweepPoint]) -> None:
     """Say what is about to happen; there are too few nodes for ``larger`` points."""
     points = job.points
-    left, backed = remaining(set(points) - set(larger), folder, job.machine)
-    reporter.expect(left)
+    left = in_words(remaining(set(points) - set(larger), folder))
     reporter.say(
         f"sweep {job.sweep.name} on {job.machine.name}: {count(len(points), 'point')}, "
         f"{count(reporter.rows, 'row')}, {reporter.there} of them there; "
-        f"about {duration(left)} to go{'' if backed else ' (a guess)'}; results in {folder.root}"
+        f"{left}; results in {folder.root}"
     )
     for left_out in job.plan.left_out:
         reporter.say(left_out.describe())

@@ -1,40 +1,39 @@
-"""What a plan says of its time, before anything is measured."""
+"""How long a sweep takes is known by the rows that are there."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from omb_py.sweeps.forecast import guess
-from omb_py.sweeps.machine import Machine
-from omb_py.sweeps.point_options import Setting, planned_sizes
+from omb_py.sweeps.folder import DONE, FAILED, Attempt, Folder, PointState
+from omb_py.sweeps.forecast import in_words, remaining
 from omb_py.sweeps.points import SweepPoint
-from omb_py.sweeps.targets import parse_target, target
 
-MACHINE = Machine(name="here", nodes=1, cores_per_node=2)
-TAKEN = {"latency": 62.8, "bw": 34.1, "allreduce": 11.0, "alltoall": 7.7, "put_latency": 74.0}
-"""Seconds of two ranks with -c and defaults, as `perf/checking.py` found on two busy cores."""
-
-
-def guessed(name: str, *settings: tuple[str, bool | int | float]) -> float:
-    """The guess for a benchmark's own sizes on two ranks."""
-    chosen = tuple(Setting(*setting) for setting in settings)
-    point = SweepPoint(name, "numpy", "buffer", 1, 2, (), chosen)
-    options = parse_target(name, point.arguments(())[1:])
-    sizes, _ = planned_sizes(target(name), options, None, 2)
-    return guess(SweepPoint(name, "numpy", "buffer", 1, 2, sizes, chosen), MACHINE)
+LATENCY, BCAST = (
+    SweepPoint(name, "numpy", "buffer", 1, 2, (8, 16, 32, 64)) for name in ("latency", "bcast")
+)
 
 
-@pytest.mark.parametrize(("name", "seconds"), TAKEN.items())
-def test_checking_data_is_counted(name: str, seconds: float) -> None:
-    checked = guessed(name, ("validation", True))
-    assert seconds / 4 < checked < seconds * 4
-    assert checked > 4 * guessed(name)
-    assert checked > guessed(name, ("validation", True), ("validation-warmup", 0))
+def took(folder: Folder, point: SweepPoint, seconds: float, rows: int, outcome: str = DONE) -> None:
+    """Let an attempt at a point have added rows, the first of its sizes."""
+    ended = Attempt(started="", seconds=seconds, exit_code=0, outcome=outcome, rows=rows)
+    (folder.root / "state").mkdir(exist_ok=True)
+    folder.note(point, PointState(attempts=(ended,)))
+    folder.csv(point).parent.mkdir(exist_ok=True)
+    folder.csv(point).write_text("bytes\n" + "".join(f"{size}\n" for size in point.sizes[:rows]))
 
 
-def test_synchronised_files_are_counted() -> None:
-    assert guessed("file_write") > guessed("file_write", ("no-file-sync", True)) + 1
+def test_before_any_row_no_time_is_named(tmp_path: Path) -> None:
+    assert remaining([LATENCY], Folder(tmp_path)) is None
+    took(Folder(tmp_path), LATENCY, 5.0, 0, FAILED)
+    assert remaining([LATENCY], Folder(tmp_path)) is None
+    assert in_words(None) == "how long it takes is known once some rows are there"
 
 
-def test_a_time_limit_of_a_size_limits_the_guess() -> None:
-    assert guessed("allreduce", ("iterations", 10**9), ("max-time", 0.5)) < 60
+def test_rows_take_as_long_as_those_of_their_benchmark_or_else_of_all(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    took(folder, LATENCY, 6.0, 2)
+    assert remaining([LATENCY, BCAST], folder) == pytest.approx(2 * 3.0 + 4 * 3.0)
+    took(folder, BCAST, 2.0, 2)
+    assert remaining([LATENCY, BCAST], folder) == pytest.approx(2 * 3.0 + 2 * 1.0)
