@@ -12,15 +12,17 @@ import numpy as np
 import pandas as pd
 
 from omb_py.analysis.bounds import Bounds, bound_of
-from omb_py.analysis.charts.axes import TITLE_ROOM, Measure, along_axis, value_axis
 from omb_py.analysis.charts.groups import Group, Request, benchmarks, groups, run_facts
 from omb_py.analysis.charts.spec import (
     GAP,
     MAX_LINES,
     MAX_PANELS,
+    TITLE_ROOM,
     Chart,
     Layout,
+    Measure,
     Page,
+    along_axis,
     heading,
     inline,
     legend_view,
@@ -28,8 +30,10 @@ from omb_py.analysis.charts.spec import (
     style_numbers,
     styled,
     together,
+    value_axis,
 )
-from omb_py.analysis.points import ENDS, along, by
+from omb_py.analysis.points import along, by
+from omb_py.analysis.values import ENDS
 
 CHOSEN_SIZES = 5
 """Message sizes that a figure over ranks shows unless they are named."""

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from omb_py.analysis import speedup
 from omb_py.analysis.charts import terminal
-from omb_py.analysis.charts.applications import application_charts
+from omb_py.analysis.charts.bars import application_charts
 from omb_py.analysis.charts.figures import by_name, charts, figures
-from omb_py.analysis.charts.groups import Ratio, Request
+from omb_py.analysis.charts.groups import Request
 from omb_py.analysis.charts.spec import Chart
 from omb_py.analysis.table import Results, load, of_rows
 from omb_py.core.errors import OmbError, UsageError
@@ -47,12 +47,10 @@ def only(
     found: Results,
     kind: str = "auto",
     sizes: tuple[int, ...] = (),
-    ratio: str | None = None,
     **choice: Any,
 ) -> Chart:
     """The one chart there is."""
-    divided = None if ratio is None else Ratio.parsed(ratio)
-    (chart,) = charts(found, Request(kind, sizes=sizes, ratio=divided, **choice)).values()
+    (chart,) = charts(found, Request(kind, sizes=sizes, **choice)).values()
     return chart
 
 
@@ -233,39 +231,6 @@ class TestHeatMaps:
         assert data[(data["line"] == "8 ranks") & (data["size"] == 64)]["text"].item() == "512 µs"
         assert len(data) == 21
 
-    @pytest.mark.parametrize(("made", "word"), [(row, "slower"), (rate, "faster")])
-    def test_a_ratio_is_centred_at_1(self, made: Any, word: str) -> None:
-        name = "latency_us" if made is row else "bandwidth_MBps"
-        pairs = [(size, one) for size in (1, 2) for one in (("native", 2.0), ("buffer", 3.0))]
-        rows = [made(bytes=n, binding=own, **{name: value}) for n, (own, value) in pairs]
-        chart = only(results(*rows), ratio="binding=buffer/native")
-        assert chart.data["value"].tolist() == [1.5, 1.5]
-        assert f"Above 1, buffer is {word} than native" in chart.caption
-        low, high = domain(chart, "color")
-        assert low * high == pytest.approx(1)
-
-    def test_numbers_of_ranks_can_be_divided(self) -> None:
-        data = only(results(*TestOverRanks.rows), ratio="ranks=8/2").data
-        assert set(data["line"]) == {"allreduce"}
-        assert data["value"].tolist() == [4.0] * 7
-
-    def test_rows_that_differ_in_more_than_that_are_not_divided(self) -> None:
-        rows = [row(bytes=n, binding="native", mpi_type="MPI_CHAR") for n in (1, 2)]
-        rows += [row(bytes=n, binding="buffer", mpi_type="MPI_INT") for n in (1, 2)]
-        with pytest.raises(OmbError, match="all other columns alike"):
-            only(results(*rows), ratio="binding=buffer/native")
-
-    @pytest.mark.parametrize(
-        "text", ["binding", "binding=a", "binding=a/a", "nothing=a/b", "bytes=1/2", "ranks=x/y"]
-    )
-    def test_what_is_no_ratio_is_refused(self, text: str) -> None:
-        with pytest.raises(UsageError):
-            Ratio.parsed(text)
-
-    def test_a_side_that_is_not_there_is_named(self) -> None:
-        with pytest.raises(OmbError, match="binding=pickle and native"):
-            only(results(row(bytes=1), row(bytes=2)), ratio="binding=pickle/native")
-
 
 def encodings(view: Any, channel: str) -> list[dict[str, Any]]:
     """What all views of a specification say of a channel."""
@@ -276,15 +241,6 @@ def encodings(view: Any, channel: str) -> list[dict[str, Any]]:
     own = view.get("encoding", {}).get(channel)
     below = [view.get(name) for name in ("layer", "concat", "vconcat", "hconcat")]
     return [*([own] if own else []), *(one for part in below for one in encodings(part, channel))]
-
-
-def domain(chart: Chart, channel: str) -> Any:
-    """The ends of a channel's scale."""
-    return next(
-        one["scale"]["domain"]
-        for one in encodings(chart.specification(), channel)
-        if one.get("scale") and "domain" in one["scale"]
-    )
 
 
 class TestOverhead:
@@ -431,12 +387,10 @@ class TestRequests:
         "options",
         [
             {"kind": "pie"},
-            {"units": "metric"},
             {"lines": ["nothing"]},
             {"value": "nothing"},
             {"sizes": [3]},
             {"sizes": ["large"]},
-            {"ratio": "binding=a/b", "kind": "size"},
         ],
     )
     def test_options_that_mean_nothing_are_refused(self, options: dict[str, Any]) -> None:

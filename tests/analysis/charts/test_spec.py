@@ -11,10 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.analysis.charts.axes import Measure, ticks_along, value_axis
 from omb_py.analysis.charts.figures import charts
-from omb_py.analysis.charts.groups import Ratio, Request
-from omb_py.analysis.charts.spec import MAX_LINES, STYLE, Chart, Page, wrap
+from omb_py.analysis.charts.groups import Request
+from omb_py.analysis.charts.spec import (
+    MAX_LINES,
+    STYLE,
+    Chart,
+    Measure,
+    Page,
+    ticks_along,
+    value_axis,
+    wrap,
+)
 from omb_py.analysis.points import BINDINGS
 from omb_py.analysis.table import Results, load, of_rows
 from omb_py.core.errors import UsageError
@@ -58,7 +66,6 @@ def cases() -> Iterator[Any]:
         "many": (lines(30), {"kind": "size"}),
         "ranks": (lines(2, 2, ranks, (1, 64, 4096)), {"kind": "ranks"}),
         "heat": (lines(1, 1, ranks), {"kind": "heat"}),
-        "ratio": (lines(2, 1, ranks), {"ratio": Ratio.parsed("binding=buffer/native")}),
         "bars": (lines(5, 3, sizes=(8,)), {"kind": "parts"}),
         "overhead": (load(RESULTS / "overhead-mpich.csv"), {"kind": "overhead"}),
         "pairs": (load(ROOT / "tests/data/pairs/one-slow-card.csv"), {"kind": "pairs"}),
@@ -160,16 +167,13 @@ def test_title_and_caption_stand_for_all_lines() -> None:
     assert " ".join(below) == chart.words
 
 
-def test_rates_are_decimal_unless_told_otherwise() -> None:
+def test_rates_are_decimal() -> None:
     found = of_rows([rate(bytes=n, bandwidth_MBps=float(n)) for n in (1, 1024)], RUN)
-    for binary, title, note in (
-        (False, "Bandwidth (MB/s), mean", "MB are 1,000,000 bytes"),
-        (True, "Bandwidth (MiB/s), mean", "MiB are 1,048,576 bytes"),
-    ):
-        chart = only(found, "size", binary=binary)
-        assert note in chart.caption
-        assert chart.data["value"].tolist() == [1.0, 1024.0]
-        assert title in [one["axis"]["title"] for one in encodings(chart.specification(), "y")]
+    chart = only(found, "size")
+    assert "MB are 1,000,000 bytes" in chart.caption
+    assert chart.data["value"].tolist() == [1.0, 1024.0]
+    titles = [one["axis"]["title"] for one in encodings(chart.specification(), "y")]
+    assert "Bandwidth (MB/s), mean" in titles
 
 
 def test_axes_hold_all_that_is_drawn() -> None:

@@ -15,7 +15,6 @@ from scipy.stats import mannwhitneyu
 from omb_py.analysis import verdict
 from omb_py.analysis.compare import side_by_side as comparing
 from omb_py.analysis.compare import summary as summarizing
-from omb_py.analysis.compare import text as compare_text
 from omb_py.analysis.compare.side_by_side import COLUMNS, compare, names_of
 from omb_py.analysis.compare.summary import guard, limit, summary
 from omb_py.analysis.table import of_rows
@@ -756,7 +755,7 @@ def test_names_must_be_as_many_and_different() -> None:
             names_of(["a", "b"], names)
 
 
-@pytest.mark.parametrize("module", [comparing, compare_text, summarizing, verdict])
+@pytest.mark.parametrize("module", [comparing, summarizing, verdict])
 def test_examples_are_right(module: Any) -> None:
     found = doctest.testmod(module)
     assert found.attempted > 0
