@@ -203,12 +203,11 @@ def command(ctx: click.Context, /, **values: Any) -> None:
 def from_files(values: dict[str, Any]) -> tuple[list[pd.DataFrame], list[str]]:
     """The rows of each argument, and its name."""
     from omb_py.analysis.compare.side_by_side import TAIL_COLUMNS, names_of
-    from omb_py.analysis.sources import argument_names
 
     paths = values["arguments"]
     if len(paths) < 2:
         raise UsageError("name a BASE and at least one OTHER: two files or folders of results")
-    names = names_of(paths, argument_names(paths, values["names"]))
+    names = names_of(paths, values["names"])
     tables = []
     for path in paths:
         results = read([path], values["where"], values["assume"], columns=TAIL_COLUMNS)

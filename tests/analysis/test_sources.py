@@ -194,7 +194,6 @@ class TestFilesThatAUserNames:
 
     def test_are_called_what_the_user_says(self, before_and_after: list[str]) -> None:
         assert self.lines(before_and_after, "old", "new") == {"old", "new"}
-        assert self.lines(before_and_after, f"{before_and_after[1]}=new") == {"before.csv", "new"}
 
     def test_are_repeated_runs_by_one_name(self, before_and_after: list[str]) -> None:
         assert set(read(before_and_after, names=("runs", "runs")).rows["source"]) == {"runs"}
