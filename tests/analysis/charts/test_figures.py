@@ -114,16 +114,6 @@ class TestOverSizes:
         assert data.groupby("panel")["title"].first().tolist() == ["native", "buffer"]
         assert data["line"].unique()[:2].tolist() == ["window 1", "window 2"]
 
-    def test_benchmarks_may_be_lines(self) -> None:
-        rows = [row(bytes=n, benchmark=name) for n in (1, 2) for name in ("bcast", "allreduce")]
-        chart = only(results(*rows), "size", lines=("benchmark",))
-        assert list(values(chart)) == ["bcast", "allreduce"]
-
-    def test_latencies_and_bandwidths_never_share_an_axis(self) -> None:
-        rows = [made for n in (1, 2) for made in (row(bytes=n), rate(bytes=n))]
-        found = charts(results(*rows), Request("size", ("benchmark",)))
-        assert sorted(measure(chart).unit for chart in found.values()) == ["MB/s", "us"]
-
     def test_what_a_suite_does_not_say_is_no_difference(self) -> None:
         ours = [row(bytes=n, suite="omb-py 1", pairs=1, sync="barrier") for n in (1, 2)]
         native = [row(bytes=n, suite="OSU 7.4", buffer=None, binding=None) for n in (1, 2)]
@@ -164,20 +154,6 @@ class TestRuns:
         assert f"{runs}; of single runs, the smallest sample to the 95th percentile." in words
         assert "single" not in only(results(*two), "size").words
 
-    def test_a_mean_outside_the_samples_has_no_band(self) -> None:
-        rows = [row(bytes=n, latency_us=mean, **SAMPLES) for n, mean in ((1, 2.5), (2, 9.0))]
-        chart = only(results(*rows), "size", statistic="mean")
-        assert chart.data["spread_low"].tolist() == [1.5, pytest.approx(np.nan, nan_ok=True)]
-        assert "No band where there are no samples, or a mean is outside it" in chart.caption
-
-    def test_whiskers_of_each_kind_of_bar_are_said(self) -> None:
-        usual = {"bytes": None, "benchmark": "barrier", **INTERVAL, **SAMPLES}
-        rows = [row(binding="native", **usual), *(row(run=run, **usual) for run in ("a", "b"))]
-        mark = only(results(*rows), "parts").caption[-1]
-        assert mark.startswith(
-            "Whiskers: the minimum to the maximum of the runs; of single runs, 95"
-        )
-
 
 class TestOverRanks:
     rows = tuple(
@@ -193,20 +169,8 @@ class TestOverRanks:
         assert len(names) == 5
         assert values(chart)["64 B"] == [(2, 128), (4, 256), (8, 512)]
 
-    def test_sizes_can_be_named(self) -> None:
-        chart = only(results(*self.rows), "ranks", (2, 32))
-        assert list(values(chart)) == ["2 B", "32 B"]
-
     def test_hosts_that_grow_with_ranks_do_not_tear_a_line(self) -> None:
         assert "1 to 4 hosts" in only(results(*self.rows), "ranks").caption
-
-    def test_one_number_of_ranks_is_no_scaling(self) -> None:
-        with pytest.raises(OmbError, match="two numbers of ranks"):
-            charts(results(row(bytes=1), row(bytes=2)), Request("ranks"))
-
-    def test_a_barrier_needs_no_sizes(self) -> None:
-        rows = [row(benchmark="barrier", bytes=None, ranks=n, latency_us=n) for n in (2, 4)]
-        assert list(values(only(results(*rows))).values()) == [[(2, 2), (4, 4)]]
 
     def test_speed_ups_are_beside_the_ideal(self) -> None:
         runs, _ = speedup.load([RESULTS / "applications-mpich.csv"])
@@ -316,11 +280,6 @@ class TestBars:
         names = {"neighbor_allgather", "neighbor_allgather-bars-topology-creation"}
         assert set(charts(results(*rows), Request())) == names
 
-    def test_the_start_takes_time_not_latency(self) -> None:
-        chart = only(results(row(benchmark="init", bytes=None, latency_us=2e5)), "parts")
-        titles = [one["axis"]["title"] for one in encodings(chart.specification(), "x")]
-        assert "Time (ms), mean" in titles
-
 
 class TestValues:
     def shown(self, value: str, **columns: Any) -> tuple[Any, float]:
@@ -362,26 +321,12 @@ class TestTerminal:
         assert "0 B" in text
         assert "1 MiB" in text
 
-    def test_colours_if_wanted(self) -> None:
-        assert "\x1b[" in terminal.text(only(results(*self.rows), "size"), 80, 20, True)
-        assert terminal.terminal_size() == (80, 24)
-        assert not terminal.uses_color()
-
-    def test_what_has_no_lines_is_for_files(self) -> None:
-        chart = only(results(row(bytes=None, benchmark="barrier")))
-        with pytest.raises(UsageError, match="write a file"):
-            terminal.text(chart, 80, 20)
-
 
 class TestRequests:
     def test_what_was_loaded_and_its_rows_make_the_same_figures(self) -> None:
         found = results(row(bytes=1), row(bytes=2))
         assert set(figures(found)) == set(figures(found.rows)) == {"latency"}
         assert set(figures(load(RESULTS / "overhead-mpich.csv").overhead)) == {"latency-overhead"}
-
-    def test_a_table_may_lack_columns(self) -> None:
-        few = results(row(bytes=1), row(bytes=2)).rows[["benchmark", "bytes", "latency_us"]]
-        assert set(figures(few)) == {"latency"}
 
     @pytest.mark.parametrize(
         "options",
@@ -391,15 +336,13 @@ class TestRequests:
             {"value": "nothing"},
             {"sizes": [3]},
             {"sizes": ["large"]},
+            {"kind": "ranks"},
+            {"kind": "overhead"},
         ],
     )
     def test_options_that_mean_nothing_are_refused(self, options: dict[str, Any]) -> None:
-        with pytest.raises(UsageError):
+        with pytest.raises(OmbError):
             figures(results(row(bytes=1), row(bytes=2)), **options)
-
-    def test_a_table_without_rows_has_nothing_to_draw(self) -> None:
-        with pytest.raises(OmbError, match="nothing to draw"):
-            figures(results().rows)
 
     def test_every_benchmark_of_the_committed_results_is_drawn(self) -> None:
         found = load([RESULTS / "families-mpich.csv", RESULTS / "families-openmpi.csv"])

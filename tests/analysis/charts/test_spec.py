@@ -15,7 +15,6 @@ from omb_py.analysis.charts.figures import charts
 from omb_py.analysis.charts.groups import Request
 from omb_py.analysis.charts.spec import (
     MAX_LINES,
-    STYLE,
     Chart,
     Measure,
     Page,
@@ -146,11 +145,6 @@ def test_legends_are_views_beside_the_panels() -> None:
         assert all(one.get("legend") is None for one in channels)
 
 
-def test_no_two_lines_of_a_panel_share_a_colour() -> None:
-    for colors in STYLE["colors"].values():
-        assert len({colors[f"line{number}"] for number in range(MAX_LINES)}) == MAX_LINES
-
-
 def test_a_dark_page_has_light_text() -> None:
     (chart,) = drawn(lines(2, sizes=(1, 2)), kind="size")
     config = chart.specification(Page(theme="dark"))["config"]
@@ -184,13 +178,6 @@ def test_axes_hold_all_that_is_drawn() -> None:
     assert high > 3000
 
 
-def test_values_close_together_start_at_0() -> None:
-    (chart,) = drawn(of_rows([row(bytes=1), row(bytes=2, latency_us=1.1)], RUN), kind="size")
-    scale = encodings(chart.specification(), "y")[0]["scale"]
-    assert scale["type"] == "linear"
-    assert scale["domain"][0] == 0
-
-
 def test_0_bytes_stand_apart_from_the_line() -> None:
     (chart,) = drawn(of_rows([row(bytes=n) for n in (0, 1, 2, 4)], RUN), kind="size")
     found = chart.specification()
@@ -218,16 +205,7 @@ def test_words_longer_than_a_line_are_cut() -> None:
     assert len(wrap(HOSTILE[0], 7, 100)) >= 3
 
 
-def test_two_libraries_may_be_one_choice() -> None:
-    found = charts(lines(1, 2, sizes=(1, 2)), Request("size", ("mpi",)))
-    assert set(found) == {"latency"}
-
-
 @pytest.mark.parametrize("width", ["wide", "", "2cm", "1.2.3cm", "-8cm", "0cm"])
 def test_what_is_no_width_is_refused(width: str) -> None:
     with pytest.raises(UsageError):
         Page.parsed(width)
-
-
-def test_a_width_may_be_in_inches() -> None:
-    assert Page.parsed("3.5in").width == pytest.approx(8.89)
