@@ -245,7 +245,7 @@ def test_what_only_one_side_has_is_said(in_process: Start) -> None:
         (("{mpich}", "{mpich}", "--fail-above", "0.05"), "--fail-above 0.05: write 5% or 1.05x"),
         (("{mpich}", "{mpich}", "-o", "table.pdf"), "--output table.pdf: end its name in"),
         (("{mpich}", "{mpich}", "-o", "/proc/none/t.csv"), "cannot write /proc/none/t.csv"),
-        (("{mpich}", "{mpich}", "--name", "one"), "2 files or folders need as many names"),
+        (("{mpich}", "{mpich}", "--name", "one"), "2 different names are needed"),
         (("{mpich}", "{mpich}", "--no-such-option"), "--no-such-option"),
         (("--native", "/no/such", "latency"), "there is no such file or folder"),
         (("--native", "/", "import_time"), "native OMB has no import_time"),
