@@ -107,18 +107,15 @@ def every(results: Results, request: Request) -> Iterator[Chart]:
         yield from size_charts(rows, request)
     if kind in ("auto", "ranks"):
         yield from rank_charts(rows, request)
+    if kind == "auto":  # what a figure over ranks shows needs no bars
+        ranks = rows[rows["part"].isna()].groupby("benchmark")["ranks"].nunique()
+        rows = rows[~rows["benchmark"].isin(ranks[ranks > 1].index) | rows["part"].notna()]
     if kind in ("auto", "parts"):
-        yield from bar_charts(unscaled(rows) if kind == "auto" else rows, request)
+        yield from bar_charts(rows, request)
     if kind in ("auto", "overhead"):
         yield from overheads(results.overhead, request)
     if kind in ("auto", "pairs"):
         yield from pair_maps(results.pairs, request)
-
-
-def unscaled(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows of benchmarks that a figure over ranks does not show already."""
-    ranks = rows[rows["part"].isna()].groupby("benchmark")["ranks"].nunique()
-    return rows[~rows["benchmark"].isin(ranks[ranks > 1].index) | rows["part"].notna()]
 
 
 def of_sizes(results: Results, sizes: Sequence[int]) -> pd.DataFrame:

@@ -69,20 +69,15 @@ def rank_charts(rows: pd.DataFrame, request: Request) -> Iterator[Chart]:
         if part["ranks"].nunique() < 2:
             continue
         sized = ["bytes"] * bool(part["bytes"].notna().any())
-        if sized and not request.sizes:
-            part = part[part["bytes"].isin(some_sizes(part))]
+        if sized and not request.sizes:  # a few that all numbers of ranks have, with the extremes
+            counts = part.groupby("bytes")["ranks"].nunique()
+            there = np.sort(counts.index[counts == counts.max()].to_numpy(float))
+            places = np.linspace(0, len(there) - 1, min(CHOSEN_SIZES, len(there))).round()
+            part = part[part["bytes"].isin(there[places.astype(int)])]
         wanted = None if request.lines is None else (*request.lines, *sized)
         for group in groups(part, axes, replace(request, lines=wanted)):
             if group.rows["ranks"].nunique() > 1:
                 yield from charts(group, group.name("ranks"), axes, sized)
-
-
-def some_sizes(rows: pd.DataFrame) -> list[int]:
-    """A few message sizes that all numbers of ranks have, the minimum and the maximum with them."""
-    counts = rows.groupby("bytes")["ranks"].nunique()
-    sizes = sorted(counts[counts == counts.max()].index)
-    places = np.linspace(0, len(sizes) - 1, min(CHOSEN_SIZES, len(sizes))).round().astype(int)
-    return [sizes[place] for place in places]
 
 
 def charts(
