@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from omb_py.analysis.values import ENDS
 from omb_py.core.options import LIBRARY
 from omb_py.core.text.units import size_text
 from omb_py.core.text.words import count
@@ -57,9 +58,6 @@ NAMING = ("suite", "mpi", "buffer", "binding")
 
 GROWING = ("hosts", "pairs", "nodes")
 """What may grow with the ranks."""
-
-ENDS = ("low", "high", "spread_low", "spread_high")
-"""Ends of the interval and of the spread of a point."""
 
 
 def points_of(values: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:

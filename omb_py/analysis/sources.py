@@ -46,12 +46,17 @@ def label_sources(
 
     ``arguments`` are files and folders that a user named to see them side by side. Where two of
     them measured a benchmark in the same way at the same size, ``source`` of all of its rows is
-    the argument that they are of; what one folder holds twice are repeated runs. ``names``, from
-    `argument_names`, are labels of the arguments that all rows then have; arguments with the same
-    name are repeated runs of each other.
+    the argument that they are of; what one folder holds twice are repeated runs. ``names`` are
+    labels of the arguments that all rows then have; arguments with the same name are repeated runs
+    of each other. Raises `UsageError` where they are not as many.
 
     Elsewhere ``source`` is missing.
     """
+    if names and len(names) != len(arguments):
+        raise UsageError(
+            f"--name: {len(arguments)} files or folders need as many names, and {len(names)} are "
+            "given"
+        )
     rows, notes = label_unsaid(rows)
     if len(arguments) < 2 and not names:
         return rows, notes
@@ -61,9 +66,8 @@ def label_sources(
         in_folder = rows["source"].notna() & (rows["file"] != argument.map(normal))
         labels = labels.where(~in_folder, labels.str.cat(rows["source"].astype(object), ", "))
         return rows.assign(source=labels.where(labels.notna(), rows["source"])), []
-    columns = [name for name in (*EXPERIMENT, *CONFIGURATION, "bytes") if rows[name].notna().any()]
-    alike = argument.groupby([rows[name] for name in columns], dropna=False).transform("nunique")
-    repeated = rows["benchmark"].isin(rows.loc[alike > 1, "benchmark"].unique())
+    several = alike(rows, argument, "bytes") > 1
+    repeated = rows["benchmark"].isin(rows.loc[several, "benchmark"].unique())
     labeled = repeated & rows["source"].isna()
     if not labeled.any():
         return rows, notes
@@ -77,6 +81,12 @@ def label_sources(
     return rows.assign(source=rows["source"].where(~labeled, labels)), notes
 
 
+def alike(rows: pd.DataFrame, of: pd.Series, *more: str) -> pd.Series:
+    """How many values rows have in ``of`` that were measured as each row was."""
+    columns = [name for name in (*EXPERIMENT, *CONFIGURATION, *more) if rows[name].notna().any()]
+    return of.groupby([rows[name] for name in columns], dropna=False).transform("nunique")
+
+
 def label_unsaid(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     """Rows whose ``source`` is their file where they do not say enough to be repeated runs."""
     rows = rows.assign(source=pd.Series(None, index=rows.index, dtype=object))
@@ -84,14 +94,12 @@ def label_unsaid(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     if rows["file"][mask].nunique() < 2:
         return rows, []
     unsaid = rows.loc[mask, [*EXPERIMENT, *CONFIGURATION, "file"]]  # not all: rows may be many
-    columns = [name for name in (*EXPERIMENT, *CONFIGURATION) if unsaid[name].nunique() > 0]
-    files = unsaid.groupby(columns, dropna=False)["file"].transform("nunique")
-    alike = unsaid[files > 1]
-    if alike.empty:
+    unsaid = unsaid[alike(unsaid, unsaid["file"]) > 1]
+    if unsaid.empty:
         return rows, []
-    names = short_names(alike["file"].unique())
-    rows.loc[alike.index, "source"] = alike["file"].map(names)
-    missing = [name for name in UNSAID if alike[name].isna().any()]
+    names = short_names(unsaid["file"].unique())
+    rows.loc[unsaid.index, "source"] = unsaid["file"].map(names)
+    missing = [name for name in UNSAID if unsaid[name].isna().any()]
     return rows, [
         f"{len(names)} files do not say their {' and '.join(IN_WORDS[name] for name in missing)}, "
         "so they are kept apart, not taken for repeated runs: "
@@ -99,32 +107,6 @@ def label_unsaid(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
         + " ".join(f"--assume {name}=..." for name in missing)
         + (MANY_SCALES if "ranks" in missing else "")
     ]
-
-
-def argument_names(arguments: Sequence[str], given: Sequence[str]) -> list[str]:
-    """A label for each argument from the values of ``--name``; none where there are none.
-
-    A value is ``FILE=NAME`` for one of the arguments, or a name for the others in their order.
-    Raises `UsageError` where such names are not as many as those arguments.
-
-    >>> argument_names(["a.csv", "b.csv"], ["before", "after"])
-    ['before', 'after']
-    >>> argument_names(["a.csv", "b.csv"], ["b.csv=new"])
-    ['a.csv', 'new']
-    """
-    if not given:
-        return []
-    pairs = {text: text.rpartition("=") for text in given}
-    named = {file: name for file, _, name in pairs.values() if file in arguments}
-    others = [text for text in given if pairs[text][0] not in arguments]
-    unnamed = [argument for argument in arguments if argument not in named]
-    if others and len(others) != len(unnamed):
-        raise UsageError(
-            f"--name: {len(unnamed)} files or folders need as many names, and {len(others)} are "
-            "given; FILE=NAME names one of them"
-        )
-    rest = iter(others or map(short_names(arguments).__getitem__, unnamed))
-    return [named[argument] if argument in named else next(rest) for argument in arguments]
 
 
 def argument_of(files: Iterable[str], arguments: Iterable[str]) -> dict[str, str]:

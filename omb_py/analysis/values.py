@@ -24,8 +24,13 @@ NUMBERS = (
 )
 """The columns that a row's own number and its intervals come from."""
 
-SAMPLES = ("sample_mean_us", "sample_p50_us", "median_low_us", "median_high_us")
-EXTREMES = ("sample_min_us", "sample_p95_us")
+SAMPLES = (
+    *("sample_mean_us", "sample_p50_us", "median_low_us", "median_high_us"),
+    *("sample_min_us", "sample_p95_us"),
+)
+
+ENDS = ("low", "high", "spread_low", "spread_high")
+"""Ends of the interval and of the spread of a value or a point."""
 
 HALF_DIGIT = 0.005
 
@@ -85,13 +90,9 @@ def with_values(rows: pd.DataFrame, statistic: str = "auto") -> pd.DataFrame:
     medians = of_samples("sample_p50_us").where(sampled, printed)
     frame["value"] = mean.where(~use_median, medians).where(usable)
     frame["statistic"] = use_median.map({True: "median", False: "mean"})
-    for column, fast, slow in (
-        (("low", "high"), "median_low_us", "median_high_us"),
-        (("spread_low", "spread_high"), "sample_min_us", "sample_p95_us"),
-    ):
-        first, second = of_samples(fast), of_samples(slow)
-        frame[column[0]] = first.where(latency, second)
-        frame[column[1]] = second.where(latency, first)
+    ends = [*map(of_samples, ("median_low_us", "median_high_us", "sample_min_us", "sample_p95_us"))]
+    for place, name in enumerate(ENDS):
+        frame[name] = ends[place].where(latency, ends[place ^ 1])  # a long time is a low bandwidth
     frame.loc[~use_median, ["low", "high"]] = float("nan")
     outside = (frame["value"] < frame["spread_low"]) | (frame["value"] > frame["spread_high"])
     frame.loc[outside, ["spread_low", "spread_high"]] = float("nan")
@@ -170,35 +171,30 @@ def rounding(rows: pd.DataFrame) -> pd.Series:
 class Quantity:
     """What ``--value`` names: words for an axis, and the column it comes from.
 
-    ``kind`` tells how: ``own`` is the row's own number, ``latency`` a column of times that stands
-    in the latency's place, ``bandwidth`` one of bandwidths in 10^9 bytes/s with the row's samples,
-    ``rate`` messages per second, ``plain`` a column as it is, whose only statistic it is.
+    A time stands in the latency's place, with its own ``median``; a bandwidth or a rate has the
+    row's samples; the only statistic of a ``plain`` one is itself.
     """
 
     words: str
-    kind: str
     column: str = ""
     median: str = ""
+    plain: bool = False
 
 
 QUANTITIES = {
-    "auto": Quantity("", "own"),
-    "latency": Quantity("Latency", "latency", "latency_us", "sample_p50_us"),
-    "bandwidth": Quantity("Bandwidth", "bandwidth", "bandwidth_MBps"),
-    "rate": Quantity("Message rate", "rate", "messages_per_s"),
-    "algbw": Quantity("Algorithm bandwidth", "bandwidth", "algbw_GBps"),
-    "busbw": Quantity("Bus bandwidth", "bandwidth", "busbw_GBps"),
-    "slowest": Quantity(
-        "Latency of the slowest rank", "latency", "slowest_mean_us", "slowest_p50_us"
-    ),
-    "event": Quantity("Latency by device events", "latency", "event_mean_us", "event_p50_us"),
-    "queued": Quantity("Time to start", "latency", "queued_mean_us", "queued_p50_us"),
-    "overall": Quantity(
-        "Communication and computing together", "latency", "overall_us", "overall_p50_us"
-    ),
-    "p99": Quantity("99th percentile of latency", "plain", "sample_p99_us"),
-    "p999": Quantity("99.9th percentile of latency", "plain", "sample_p999_us"),
-    "overlap": Quantity("Overlap with computing", "plain", "overlap_percent"),
+    "auto": Quantity(""),
+    "latency": Quantity("Latency", "latency_us", "sample_p50_us"),
+    "bandwidth": Quantity("Bandwidth", "bandwidth_MBps"),
+    "rate": Quantity("Message rate", "messages_per_s"),
+    "algbw": Quantity("Algorithm bandwidth", "algbw_GBps"),
+    "busbw": Quantity("Bus bandwidth", "busbw_GBps"),
+    "slowest": Quantity("Latency of the slowest rank", "slowest_mean_us", "slowest_p50_us"),
+    "event": Quantity("Latency by device events", "event_mean_us", "event_p50_us"),
+    "queued": Quantity("Time to start", "queued_mean_us", "queued_p50_us"),
+    "overall": Quantity("Communication and computing together", "overall_us", "overall_p50_us"),
+    "p99": Quantity("99th percentile of latency", "sample_p99_us", plain=True),
+    "p999": Quantity("99.9th percentile of latency", "sample_p999_us", plain=True),
+    "overlap": Quantity("Overlap with computing", "overlap_percent", plain=True),
 }
 
 WORDS = {"us": "Latency", "MB/s": "Bandwidth", "msg/s": "Message rate"}
@@ -217,7 +213,7 @@ def measured(rows: pd.DataFrame, value: str = "auto", statistic: str = "auto") -
     if value not in QUANTITIES:
         raise UsageError(f"there is no value {value!r}: choose from {', '.join(QUANTITIES)}")
     quantity = QUANTITIES[value]
-    if quantity.kind == "own":
+    if not quantity.column:
         found = value_column(rows, statistic)
         found["words"] = found["unit"].map(WORDS)
         found.loc[found["benchmark"].isin(TIMES) | found["part"].notna(), "words"] = "Time"
@@ -232,27 +228,19 @@ def measured(rows: pd.DataFrame, value: str = "auto", statistic: str = "auto") -
 
 def select(rows: pd.DataFrame, quantity: Quantity, statistic: str) -> pd.DataFrame:
     """Rows with another quantity as their ``value``, which `value_column` takes for their own."""
-    frame = rows.copy()
-    if quantity.kind == "plain":
-        if quantity.column != "overlap_percent":
-            frame = frame[frame["latency_us"].notna()].copy()
-        frame["value"] = frame[quantity.column]
-        frame["unit"] = "%" if quantity.column == "overlap_percent" else "us"
-        frame["statistic"] = ""
-        frame[["low", "high", "spread_low", "spread_high"]] = np.nan
-        return frame
-    if quantity.kind == "latency":
-        if quantity.column == "latency_us":
-            return value_column(frame, statistic)
-        frame = frame[frame["latency_us"].notna()].copy()
-        frame["latency_us"] = frame[quantity.column]
-        samples = frame[quantity.median].copy()
-        frame[[*SAMPLES, *EXTREMES]] = np.nan
-        frame["sample_p50_us"] = samples
-    else:
-        factor = 1e3 if quantity.column.endswith("GBps") else 1.0
-        numbers = frame[quantity.column] * factor
-        frame[["latency_us", "bandwidth_MBps"]] = np.nan
-        if quantity.kind == "bandwidth":
-            frame["bandwidth_MBps"] = numbers
+    name = quantity.column
+    is_time = name.endswith("_us")
+    frame = rows[rows["latency_us"].notna() | (not is_time)].copy()
+    if quantity.plain:
+        unit = "us" if is_time else "%"
+        return frame.assign(
+            value=frame[name], unit=unit, statistic="", **dict.fromkeys(ENDS, np.nan)
+        )
+    if not is_time:
+        rate = np.nan if name == "messages_per_s" else frame[name]
+        factor = 1e3 if name.endswith("GBps") else 1.0
+        frame = frame.assign(latency_us=np.nan, bandwidth_MBps=rate * factor)
+    elif name != "latency_us":
+        own = {"latency_us": frame[name], "sample_p50_us": frame[quantity.median]}
+        frame = frame.assign(**dict.fromkeys(SAMPLES, np.nan) | own)
     return value_column(frame, statistic)

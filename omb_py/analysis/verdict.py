@@ -217,13 +217,15 @@ def times(slowdown: float, rounding: float = 0.0) -> str:
 
 
 def factor(number: float, rounding: float = 0.0) -> str:
-    """A ratio to a tenth of a percent, or to three digits where it is large; to fewer where the
-    relative ``rounding`` of its two numbers leaves fewer.
+    """A ratio to a tenth of a percent, or to three digits where it is large or small; to fewer
+    where the relative ``rounding`` of its two numbers leaves fewer.
 
-    >>> factor(1.0321), factor(74.4321), factor(2.0, rounding=1.5), factor(74.4321, rounding=0.1)
-    ('1.032x', '74.4x', '2x', '74x')
+    >>> factor(1.0321), factor(74.4321), factor(0.00123)
+    ('1.032x', '74.4x', '0.00123x')
+    >>> factor(2.0, rounding=1.5), factor(74.4321, rounding=0.1), factor(0.05, rounding=0.5)
+    ('2x', '74x', '0.05x')
     """
-    text = f"{number:.3f}" if number < 10 else digits(number)
+    text = f"{number:.3f}" if 0.1 <= number < 10 else digits(number)
     error = number * rounding
-    known = max(0, floor(-log10(error)), -floor(log10(number))) if error > 0 else 3  # one at least
+    known = max(0, floor(-log10(error)), -floor(log10(number))) if error > 0 else 99  # one at least
     return f"{number:.{known}f}x" if known < len(text.partition(".")[2]) else f"{text}x"

@@ -50,9 +50,8 @@ name_option = click.option(
     "--name",
     "names",
     multiple=True,
-    metavar="NAME|FILE=NAME",
-    help="Display name of a file or folder, in the order of the arguments, or of the one named; "
-    "repeatable.",
+    metavar="NAME",
+    help="Display name of a file or folder, in the order of the arguments; repeatable.",
 )
 
 
@@ -180,13 +179,12 @@ def read(
     with needing("analysis"):
         from omb_py.analysis import select, sources, table
 
-    labels = sources.argument_names(paths, names or ())
     wanted = None if columns is None else {*columns, *select.pairs(where)}
     with reading() as progress:
         results = table.load(paths, select.assumptions(assume), wanted, progress)
     note_problems(results.problems)
     apart = paths if names is not None else ()
-    rows, notes = sources.label_sources(select.where(results.rows, where), apart, labels)
+    rows, notes = sources.label_sources(select.where(results.rows, where), apart, names or ())
     for sentence in notes:
         note(sentence)
     return replace(

@@ -31,12 +31,10 @@ from omb_py.options.types import BYTES, PRECISION, SIZE_LIST, SIZE_RANGE, Second
 if TYPE_CHECKING:
     import pandas as pd
 
-    from omb_py.analysis.compare.summary import Guard
     from omb_py.benchmarks import Benchmark
-    from omb_py.core.text.tables import Target
     from omb_py.sweeps.native import Goal
 
-FORMATS = ("text", "markdown", "csv", "json", "parquet", "github")
+FORMATS = ("text", "markdown", "csv", "json", "parquet")
 
 USUAL_PRECISION, USUAL_SECONDS = 0.05, 300.0
 """What ends rounds beside native OMB where nothing else does."""
@@ -164,6 +162,7 @@ def command(ctx: click.Context, /, **values: Any) -> None:
         from omb_py.analysis import bounds
         from omb_py.analysis.compare import summary
         from omb_py.analysis.compare.side_by_side import compare
+        from omb_py.core.text import tables
 
     allowed = summary.limit(values["fail_above"]) if values["fail_above"] else None
     judge = partial(
@@ -175,8 +174,8 @@ def command(ctx: click.Context, /, **values: Any) -> None:
     )
     note = ""
     if values["native"] is None:
-        tables, names = from_files(values)
-        points = judge(*tables, names=names)
+        rows, names = from_files(values)
+        points = judge(*rows, names=names)
     else:
         points, names, note = from_turns(values, judge)
     known = find_bounds(values["bounds_file"], () if values["native"] else values["arguments"])
@@ -184,9 +183,18 @@ def command(ctx: click.Context, /, **values: Any) -> None:
         points["of_bound"] = bounds.of_comparison(points, known)
     guard = None if allowed is None else summary.guard(points, allowed)
     to = values["to"]
-    write(points, names[0], to, values["summary"], guard)
-    said = ["", *summary.sentences(points).values()]
-    said += [f"Note: {remark}" for remark in summary.remarks(points)]
+    facts: dict[str, Any] = {
+        "base": names[0],
+        "verdicts": summary.sentences(points),
+        "summary": tables.records(summary.summary(points)),
+        "failures": [] if guard is None else guard.reasons,
+        "undecided": [] if guard is None else guard.undecided,
+        "remarks": summary.remarks(points),
+    }
+    if not values["summary"] or to.path is not None:
+        made = summary.sheets(points, names[0])
+        tables.write(to, made, points, summary.endings(points, names[0]), facts)
+    said = ["", *facts["verdicts"].values(), *(f"Note: {one}" for one in facts["remarks"])]
     said += [] if guard is None else guard.lines()
     click.echo("\n".join([*said, *filter(None, [note])]), err=to.is_for_program)
     ctx.exit(0 if guard is None else guard.exit_code)
@@ -195,12 +203,11 @@ def command(ctx: click.Context, /, **values: Any) -> None:
 def from_files(values: dict[str, Any]) -> tuple[list[pd.DataFrame], list[str]]:
     """The rows of each argument, and its name."""
     from omb_py.analysis.compare.side_by_side import TAIL_COLUMNS, names_of
-    from omb_py.analysis.sources import argument_names
 
     paths = values["arguments"]
     if len(paths) < 2:
         raise UsageError("name a BASE and at least one OTHER: two files or folders of results")
-    names = names_of(paths, argument_names(paths, values["names"]))
+    names = names_of(paths, values["names"])
     tables = []
     for path in paths:
         results = read([path], values["where"], values["assume"], columns=TAIL_COLUMNS)
@@ -351,31 +358,3 @@ def progress() -> Iterator[Any]:
 
     with Console(stderr=True).status("") as status:
         yield status.update
-
-
-def write(
-    points: pd.DataFrame, base: str, to: Target, only_summary: bool, guard: Guard | None
-) -> None:
-    """Write the table; with ``only_summary`` print a line for each pair instead.
-
-    Raises `OmbError` when the file cannot be written.
-    """
-    from omb_py.analysis.compare import summary, text
-    from omb_py.core.text import tables
-
-    if only_summary:
-        click.echo("\n".join(text.pair_lines(points)), err=to.is_for_program)
-        if to.path is None:
-            return
-    if to.format == "github":
-        tables.write_content(to, text.github(points, guard))
-        return
-    facts = {
-        "base": base,
-        "verdicts": summary.sentences(points),
-        "summary": tables.records(summary.summary(points)),
-        "failures": [] if guard is None else guard.reasons,
-        "undecided": [] if guard is None else guard.undecided,
-        "remarks": summary.remarks(points),
-    }
-    tables.write(to, text.sheets(points, base), points, text.endings(points, base), facts)

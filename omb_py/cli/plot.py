@@ -53,17 +53,6 @@ OF_APPLICATIONS = ("speedup", "phases")
     "(rank), event, overall, overlap, p99 or p999.",
 )
 @click.option(
-    "--ratio",
-    metavar="COLUMN=A/B",
-    help="A heat map of rows with A divided by those with B, as in binding=buffer/native.",
-)
-@click.option(
-    "--units",
-    type=click.Choice(["decimal", "binary"]),
-    default="decimal",
-    help="Rates in MB/s and GB/s, or in MiB/s and GiB/s.",
-)
-@click.option(
     "--figure",
     metavar="DIR|FILE",
     help="Folder of the figures, or file of the only one; by default BENCHMARK.png in this folder.",
@@ -94,8 +83,6 @@ def command(
     names: tuple[str, ...],
     sizes: tuple[str, ...] | None,
     value: str,
-    ratio: str | None,
-    units: str,
     figure: str | None,
     formats: tuple[str, ...],
     bounds_file: str | None,
@@ -120,7 +107,7 @@ def command(
     page = Page.parsed(width, theme)
     chosen = {"kind": kind, "lines": lines, "value": value, "statistic": statistic}
     bounds = find_bounds(bounds_file, paths)
-    request = figures.requested(sizes or (), ratio, units, bounds=bounds, **chosen)
+    request = figures.requested(sizes or (), bounds=bounds, **chosen)
     if kind in SAMPLE_KINDS:
         from omb_py.analysis.charts.samples import sample_charts
         from omb_py.analysis.samples import load
@@ -128,7 +115,7 @@ def command(
         charts = figures.by_name(sample_charts(load(paths, where), kind, request.sizes))
     elif kind in OF_APPLICATIONS:
         from omb_py.analysis import speedup
-        from omb_py.analysis.charts.applications import application_charts
+        from omb_py.analysis.charts.bars import application_charts
         from omb_py.apps import divides_work
 
         runs, problems = speedup.load(paths, where)

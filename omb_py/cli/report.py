@@ -11,7 +11,6 @@ from omb_py.cli.analysis_options import (
     find_bounds,
     input_options,
     launch_spread_option,
-    lines_option,
     name_option,
     read,
 )
@@ -31,7 +30,6 @@ from omb_py.core.text import files
 @click.option("--base", help="File or folder of results to compare with.")
 @launch_spread_option
 @click.option("--title", help="The page's heading.")
-@lines_option
 @bounds_option
 @name_option
 @input_options
@@ -42,7 +40,6 @@ def command(
     base: str | None,
     launch_spread: float | None,
     title: str | None,
-    lines: tuple[str, ...] | None,
     bounds_file: str | None,
     names: tuple[str, ...],
     where: tuple[str, ...],
@@ -76,7 +73,6 @@ def command(
         title,
         statistic,
         launch_spread,
-        lines or (),
         find_bounds(bounds_file, paths),
         samples,
     )

@@ -12,7 +12,6 @@ from omb_py.analysis.charts.figures import charts
 from omb_py.analysis.charts.groups import Request
 from omb_py.analysis.compare.side_by_side import compare
 from omb_py.analysis.points import points_of
-from omb_py.analysis.report.key_numbers import key_numbers
 from omb_py.analysis.select import assumptions
 from omb_py.analysis.table import Results, load
 from omb_py.analysis.values import value_column
@@ -80,14 +79,6 @@ class TestFilesThatDoNotSayWhatTheyAreOf:
         shown = lines_of(load(two_libraries))
         assert shown == {"mpich.txt": [1.53] * 6, "openmpi.txt": [0.18] * 6}
 
-    def test_give_a_report_no_number_that_no_program_measured(
-        self, two_libraries: list[Path]
-    ) -> None:
-        values = value_column(load(two_libraries).rows)
-        assert set(values["value"]) == {1.53, 0.18}
-        (number,) = key_numbers(values)
-        assert [line.value for line in number.lines] == ["180 ns", "1.53 µs"]
-
     def test_are_named_in_a_note_with_what_to_do(
         self, two_libraries: list[Path], tmp_path: Path
     ) -> None:
@@ -126,13 +117,6 @@ class TestFilesThatDoNotSayWhatTheyAreOf:
             osu(tmp_path / f"{name}.txt", dict.fromkeys(SIZES, 2.5), "Allreduce Latency")
         (note,) = load(tmp_path).notes
         assert "--assume 'PATTERN:ranks=...'" in note
-
-    def test_of_different_ranks_need_no_name_of_a_file(self, tmp_path: Path) -> None:
-        for ranks, value in ((4, 2.5), (8, 4.5)):
-            command = f"mpiexec -n {ranks} osu_allreduce"
-            values = dict.fromkeys(SIZES, value)
-            osu(tmp_path / f"{ranks}.txt", values, "Allreduce Latency", command)
-        assert set(lines_of(load(tmp_path))) == {"4 ranks", "8 ranks"}
 
     def test_of_one_name_are_told_apart_by_their_folders(self, tmp_path: Path) -> None:
         for folder, value in (("a", 1.5), ("b", 2.5)):
@@ -187,14 +171,8 @@ class TestFilesThatAUserNames:
         other.write_text(other.read_text().replace("numpy", "bytearray"))
         assert self.lines(before_and_after) == {"numpy", "bytearray"}
 
-    def test_have_no_label_where_one_continues_the_other(self, before_and_after: list[str]) -> None:
-        other = Path(before_and_after[1])
-        ours(other, dict.fromkeys((1 << 20, 1 << 21), 1.0), "", "after")
-        assert read(before_and_after, names=()).rows["source"].isna().all()
-
     def test_are_called_what_the_user_says(self, before_and_after: list[str]) -> None:
         assert self.lines(before_and_after, "old", "new") == {"old", "new"}
-        assert self.lines(before_and_after, f"{before_and_after[1]}=new") == {"before.csv", "new"}
 
     def test_are_repeated_runs_by_one_name(self, before_and_after: list[str]) -> None:
         assert set(read(before_and_after, names=("runs", "runs")).rows["source"]) == {"runs"}

@@ -212,13 +212,6 @@ def test_the_median_of_a_bandwidth_comes_from_the_times_of_its_windows() -> None
     assert not frame["lower_is_better"].any()
 
 
-def test_means_are_used_where_one_row_has_no_median() -> None:
-    rows = load([REFERENCE, NATIVE / "osu_latency.txt"]).rows
-    rows = where(rows, ["benchmark=latency"])
-    assert set(value_column(rows)["statistic"]) == {"mean"}
-    assert set(value_column(where(rows, ["suite=omb-py 0.1.0"]))["statistic"]) == {"median"}
-
-
 def test_lines_are_named_by_what_differs() -> None:
     rows = where(load(REFERENCE).rows, ["benchmark=latency"])
     assert distinctions(rows) == ["binding"]
@@ -259,16 +252,6 @@ def test_a_large_file_is_read_a_piece_at_a_time(
     assert pieces.problems == whole.problems
 
 
-def test_columns_that_are_missing_everywhere_are_columns_of_their_own() -> None:
-    rows = load(NATIVE / "osu_latency.txt").rows
-    rows.loc[0, "overlap_percent"] = 1.0
-    assert rows["compute_us"].isna().all()
-
-
 def test_only_the_wanted_columns_are_read() -> None:
     rows = load(REFERENCE, columns=["topology"]).rows
     assert {*ALWAYS, "topology"} == set(rows)
-
-
-def test_a_file_that_is_named_twice_is_read_once() -> None:
-    assert len(load([REFERENCE, REFERENCE]).rows) == len(load(REFERENCE).rows)

@@ -70,32 +70,14 @@ class TestBandwidthsPrintedWithTwoDecimals:
         (value,) = value_column(table(printed(size, rate)))["value"]
         assert value == pytest.approx(size * rate / 1e6, rel=1e-3)
 
-    def test_of_large_messages_are_as_printed(self) -> None:
-        (value,) = value_column(table(printed(1 << 22, 1234.567)))["value"]
-        assert value == printed(1 << 22, 1234.567)["bandwidth_MBps"]
-
     def test_that_disagree_with_messages_are_as_printed(self) -> None:
         row = {"bytes": 8, "bandwidth_MBps": 0.05, "messages_per_s": 1000.0}
         assert list(value_column(table(row))["value"]) == [0.05]
-
-    def test_make_no_figure_of_message_rates(self) -> None:
-        rows = table(printed(1, 1000.0), printed(8, 1000.0), printed(64, 2e6))
-        (chart,) = charts(load_of(rows), Request("size")).values()
-        assert chart.along is not None
-        assert chart.along[1].unit == "MB/s"
-        assert chart.data["x"].tolist() == [1, 8, 64]
 
     def test_are_compared_as_bandwidths(self) -> None:
         points = compare(table(printed(1, 1000.0)), table(printed(1, 500.0)))
         assert list(points["ratio"]) == [pytest.approx(0.5)]
         assert guard(points, 3.0).reasons == ()
-
-
-def load_of(rows: pd.DataFrame) -> Any:
-    """Rows as results."""
-    from omb_py.analysis.charts.figures import as_results
-
-    return as_results(rows)
 
 
 class TestRatiosOfNumbersThatWereRounded:
@@ -107,13 +89,6 @@ class TestRatiosOfNumbersThatWereRounded:
         assert "(mean slowdown 0.5)" in sentences(points)["other"]
         assert " 2 " in comparison_text(points, "base")
         assert "2.000" not in comparison_text(points, "base") + sentences(points)["other"]
-
-    def test_have_all_digits_where_the_numbers_do(self) -> None:
-        points = compare(
-            table({"bytes": 1, "latency_us": 1.2345678}), table({"bytes": 1, "latency_us": 2.34567})
-        )
-        assert points["rounding"].iloc[0] == 0
-        assert "(mean slowdown 1.900)" in sentences(points)["other"]
 
     def test_fail_no_guard_by_their_rounding_alone(self) -> None:
         base, near, far = (table({"bytes": 1, "latency_us": value}) for value in (0.01, 0.02, 0.09))
@@ -170,11 +145,6 @@ class TestNumbersThatAreNoTime:
         assert [
             reason for reason in guard(points, 1.05).reasons if "no number above 0 at 8 B" in reason
         ]
-
-    def test_leave_their_line_of_a_figure_its_other_points(self, tmp_path: Path) -> None:
-        path = latencies(tmp_path / "a.csv", {8: 0.0, 16: 1.5, 32: 1.75}, "A")
-        (chart,) = charts(load(path), Request("size")).values()
-        assert chart.data["x"].tolist() == [16, 32]
 
 
 def test_a_file_without_placements_is_on_the_line_of_those_on_the_host(tmp_path: Path) -> None:

@@ -128,8 +128,8 @@ def test_verdicts_are_corrected_for_many_sizes(in_process: Start, tmp_path: Path
 
 def test_nothing_but_verdicts(omb_py: Start) -> None:
     done = omb_py("compare", str(MPICH), str(OPEN_MPI), *LATENCY, *SPREAD, "--summary")
-    assert len([line for line in done.out.splitlines() if line]) == 2
-    assert "latency, 2 ranks (MPICH 5.0.2 against Open MPI 5.0.11)" in done.out
+    (verdict,) = done.out.split("\n", 1)[1].splitlines()
+    assert verdict.startswith("families-openmpi: 1.572x faster on average")
 
 
 def test_csv_has_every_point_and_column(in_process: Start, tmp_path: Path) -> None:
@@ -245,7 +245,7 @@ def test_what_only_one_side_has_is_said(in_process: Start) -> None:
         (("{mpich}", "{mpich}", "--fail-above", "0.05"), "--fail-above 0.05: write 5% or 1.05x"),
         (("{mpich}", "{mpich}", "-o", "table.pdf"), "--output table.pdf: end its name in"),
         (("{mpich}", "{mpich}", "-o", "/proc/none/t.csv"), "cannot write /proc/none/t.csv"),
-        (("{mpich}", "{mpich}", "--name", "one"), "2 files or folders need as many names"),
+        (("{mpich}", "{mpich}", "--name", "one"), "2 different names are needed"),
         (("{mpich}", "{mpich}", "--no-such-option"), "--no-such-option"),
         (("--native", "/no/such", "latency"), "there is no such file or folder"),
         (("--native", "/", "import_time"), "native OMB has no import_time"),

@@ -6,7 +6,7 @@ import io
 
 import pandas as pd
 
-from omb_py.analysis.compare.text import endings, sheets
+from omb_py.analysis.compare.summary import endings, sheets
 from omb_py.core.text.tables import on_console
 
 

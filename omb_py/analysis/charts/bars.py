@@ -1,4 +1,7 @@
-"""Bars: numbers without message sizes, phases that add up to a total, and layers of overhead."""
+"""Bars: numbers without message sizes, phases that add up to a total, and layers of overhead.
+
+And the lines that stand beside them: of overheads over sizes, of applications over ranks.
+"""
 
 from __future__ import annotations
 
@@ -12,23 +15,35 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from omb_py.analysis.charts.axes import Measure, names_axis, value_axis
 from omb_py.analysis.charts.groups import Group, Request, groups, run_facts, stem
-from omb_py.analysis.charts.lines import INTERVAL, lines
+from omb_py.analysis.charts.lines import INTERVAL, in_every_panel, in_panels, lines
 from omb_py.analysis.charts.spec import (
     GAP,
     LABEL,
     Chart,
     Layout,
+    Measure,
     Page,
     heading,
     inline,
+    names_axis,
     style_numbers,
+    value_axis,
     widest,
     wrap,
 )
-from omb_py.analysis.points import ENDS, by, caption_part, common, points_of
+from omb_py.analysis.points import (
+    by,
+    caption_part,
+    common,
+    distinctions,
+    label,
+    points_of,
+)
+from omb_py.analysis.speedup import PHASES, SERIES
+from omb_py.analysis.values import ENDS
 from omb_py.core.text.units import size_text, value_text
+from omb_py.core.text.words import count
 
 TOTAL = "total"
 
@@ -45,6 +60,9 @@ PICKLING = ("pickle", "pkl5")
 """Bindings that take so much longer that beside theirs no other bar could be seen."""
 
 BAR_SIZE = 8
+
+SPEEDUP = Measure("Speed-up", "", "median")
+SHARE = Measure("Time of a rank", "%")
 
 SEGMENT = ("line", "part", "start", "end", "style", "text", "low", "high")
 """Of a bar: whose it is, from where to where, its colour, and of the last one of each bar the text
@@ -234,3 +252,45 @@ def segments_of(part: pd.DataFrame, base: str, size: float) -> Iterator[tuple[An
         end = time + row["value"]
         yield row["line"], "", 0.0, min(time, end), -1, "", nan, nan
         yield row["line"], "", time, end, row["style"], row["text"], nan, nan
+
+
+def application_charts(found: pd.DataFrame, kind: str = "speedup") -> Iterator[Chart]:
+    """A chart of each application of `omb_py.analysis.speedup.speedups`.
+
+    ``kind`` is ``speedup`` or ``phases``.
+    """
+    for application, rows in found.groupby("application", sort=False):
+        apart = distinctions(rows, SERIES) or ["application"]
+        rows = rows.assign(line=[label(key, apart) for key in rows[apart].itertuples(index=False)])
+        problems, scaling = rows["problem"].unique(), " and ".join(rows["scaling"].unique())
+        facts = [*problems[: len(problems) == 1], f"{scaling[0].upper()}{scaling[1:]} scaling"]
+        if rows["oversubscribed"].any():
+            facts.append("Where there are more threads than cores, ranks took turns")
+        name, title = stem(application, kind), str(application)
+        known = rows[rows["speedup"].notna()]
+        if kind == "phases":
+            data = pd.DataFrame(phases(rows), columns=list(SEGMENT))
+            yield Chart(name, title, tuple(facts), data, partial(bars, data, SHARE))
+        elif known["ranks"].nunique() > 1:
+            names = {"ranks": "x", "speedup": "value", "speedup_low": "low", "speedup_high": "high"}
+            data = known.rename(columns=names)[["line", *names.values(), "runs"]]
+            data = data.assign(title="", spread_low=nan, spread_high=nan)
+            data = in_panels(data.assign(text=data["value"].map("{:.3g}".format)))
+            ideal = pd.DataFrame({"x": sorted({1.0, *data["x"]})})
+            ideal = in_every_panel(ideal.assign(line="ideal", value=ideal["x"]), data)
+            layout = partial(lines, data, "ranks", SPEEDUP, ideal)
+            facts.append("Bars: the minimum and the maximum repeat")
+            yield Chart(name, title, tuple(facts), data, layout, ("ranks", SPEEDUP))
+
+
+def phases(rows: pd.DataFrame) -> Iterator[tuple[object, ...]]:
+    """A bar for each line and number of ranks, made of the phases."""
+    several = rows["line"].nunique() > 1
+    for row in rows.to_dict("records"):
+        ranks = count(row["ranks"], "rank")
+        name, start = f"{row['line']}, {ranks}" if several else ranks, 0.0
+        for number, phase in enumerate(PHASES):
+            share = 100 * row[phase]
+            if share > 0:
+                yield name, phase, start, start + share, number, "", nan, nan
+            start += share

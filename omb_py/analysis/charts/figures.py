@@ -11,7 +11,7 @@ import pandas as pd
 from altair import VConcatChart
 
 from omb_py.analysis.charts.bars import bar_charts, overheads
-from omb_py.analysis.charts.groups import Ratio, Request, plain
+from omb_py.analysis.charts.groups import Request, plain
 from omb_py.analysis.charts.lines import rank_charts, size_charts
 from omb_py.analysis.charts.maps import heat_maps, pair_maps
 from omb_py.analysis.charts.spec import FORMATS, Chart, Page
@@ -36,44 +36,31 @@ NOTHING = {
     "pairs": "there are no results of 'omb-py pairs' in these files",
 }
 KINDS = tuple(NOTHING)
-UNITS = ("decimal", "binary")
 
 
-def requested(
-    sizes: Iterable[int | str] = (),
-    ratio: str | None = None,
-    units: str = "decimal",
-    **options: Any,
-) -> Request:
-    """What the options of ``omb-py plot`` ask for; raises `UsageError` where they mean nothing."""
-    if units not in UNITS:
-        raise UsageError(f"there are no units {units!r}: choose from {', '.join(UNITS)}")
+def requested(sizes: Iterable[int | str] = (), **options: Any) -> Request:
+    """What the options of ``omb-py plot`` ask for; raises `UsageError` for what is no size."""
     numbers = tuple(int(convert("bytes", str(size).strip())) for size in sizes)
-    divided = None if ratio is None else Ratio.parsed(ratio)
-    return Request(sizes=numbers, ratio=divided, binary=units == "binary", **options)
+    return Request(sizes=numbers, **options)
 
 
 def figures(
     source: Results | pd.DataFrame,
     kind: str = "auto",
     *,
-    lines: Sequence[str] | None = None,
     sizes: Sequence[int | str] = (),
-    value: str = "auto",
-    statistic: str = "auto",
-    ratio: str | None = None,
-    units: str = "decimal",
     width: str | float = 17.5,
     theme: str = "light",
+    **options: Any,
 ) -> dict[str, Any]:
     """Altair charts by the names that their files would have.
 
     ``source`` is what `omb_py.analysis.table.load` read, or the rows of one of its tables. The
-    other arguments are the options of ``omb-py plot``. Raises `UsageError` for arguments that mean
-    nothing and `OmbError` when there is nothing to draw.
+    other arguments are the options of ``omb-py plot``: ``lines``, ``value`` and ``statistic``, too.
+    Raises `UsageError` for arguments that mean nothing and `OmbError` when there is nothing to
+    draw.
     """
-    chosen = {"kind": kind, "lines": lines, "value": value, "statistic": statistic}
-    request = requested(sizes, ratio, units, **chosen)
+    request = requested(sizes, kind=kind, **options)
     page = Page.parsed(width, theme)
     found = charts(as_results(source), request)
     drawn = {name: one.specification(page, captioned=True) for name, one in found.items()}
@@ -95,17 +82,10 @@ def charts(results: Results, request: Request) -> dict[str, Chart]:
     """What to draw, by name. Raises `OmbError` when that is nothing, and says why."""
     if request.kind not in KINDS:
         raise UsageError(f"there is no kind {request.kind!r}: choose from {', '.join(KINDS)}")
-    if request.ratio and request.kind not in ("auto", "heat"):
-        raise UsageError(f"--ratio makes a heat map, not --kind {request.kind}")
     if found := by_name(every(results, request)):
         return found
     if request.kind not in ("auto", "overhead", "pairs") or request.value != "auto":
         measured(results.rows, request.value, request.statistic)
-    if ratio := request.ratio:
-        raise OmbError(
-            f"no benchmark here has both {ratio.column}={ratio.above} and {ratio.below} "
-            "at two message sizes with all other columns alike"
-        )
     raise OmbError(NOTHING[request.kind])
 
 
@@ -121,25 +101,21 @@ def by_name(every: Iterable[Chart]) -> dict[str, Chart]:
 def every(results: Results, request: Request) -> Iterator[Chart]:
     """All charts of the kinds that are asked for; ``auto`` is all but maps of sizes by ranks."""
     rows, kind = of_sizes(results, request.sizes), request.kind
-    if request.ratio or kind == "heat":
+    if kind == "heat":
         yield from heat_maps(rows, request)
-        return
     if kind in ("auto", "size"):
         yield from size_charts(rows, request)
     if kind in ("auto", "ranks"):
         yield from rank_charts(rows, request)
+    if kind == "auto":  # what a figure over ranks shows needs no bars
+        ranks = rows[rows["part"].isna()].groupby("benchmark")["ranks"].nunique()
+        rows = rows[~rows["benchmark"].isin(ranks[ranks > 1].index) | rows["part"].notna()]
     if kind in ("auto", "parts"):
-        yield from bar_charts(unscaled(rows) if kind == "auto" else rows, request)
+        yield from bar_charts(rows, request)
     if kind in ("auto", "overhead"):
         yield from overheads(results.overhead, request)
     if kind in ("auto", "pairs"):
         yield from pair_maps(results.pairs, request)
-
-
-def unscaled(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows of benchmarks that a figure over ranks does not show already."""
-    ranks = rows[rows["part"].isna()].groupby("benchmark")["ranks"].nunique()
-    return rows[~rows["benchmark"].isin(ranks[ranks > 1].index) | rows["part"].notna()]
 
 
 def of_sizes(results: Results, sizes: Sequence[int]) -> pd.DataFrame:

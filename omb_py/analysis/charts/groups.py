@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from omb_py.analysis.bounds import Bounds
-from omb_py.analysis.charts.axes import Measure
+from omb_py.analysis.charts.spec import Measure
 from omb_py.analysis.points import (
     GROWING,
     by,
@@ -20,37 +20,17 @@ from omb_py.analysis.points import (
     points_of,
     without_implied,
 )
-from omb_py.analysis.select import convert, no_column
+from omb_py.analysis.select import no_column
 from omb_py.analysis.sources import short_names
 from omb_py.analysis.values import measured
 from omb_py.core.errors import UsageError
-from omb_py.results.columns import CONFIGURATION, EXPERIMENT, KINDS, LOADED
+from omb_py.results.columns import CONFIGURATION, EXPERIMENT
 
 COLUMNS = tuple(name for name in (*CONFIGURATION, *EXPERIMENT) if name != "benchmark")
 """Columns that may tell lines apart."""
 
 OF_FILES = ("suite", "mpi", "hosts")
 """Columns that need not be in a line's name beside the name of its file, if they follow from it."""
-
-
-@dataclass(frozen=True)
-class Ratio:
-    """``--ratio``: rows whose ``column`` is ``above``, divided by those where it is ``below``."""
-
-    column: str
-    above: object
-    below: object
-
-    @classmethod
-    def parsed(cls, text: str) -> Ratio:
-        """From ``COLUMN=ABOVE/BELOW``; raises `UsageError` for anything else."""
-        column, equals, values = (part.strip() for part in text.partition("="))
-        above, slash, below = (part.strip() for part in values.partition("/"))
-        if not (equals and slash and above and below) or above == below:
-            raise UsageError(f"{text!r} is not COLUMN=A/B, as in binding=buffer/native")
-        if column not in (*KINDS, *LOADED) or column in ("bytes", "benchmark"):
-            raise UsageError(f"there is no column {column!r} to take a ratio of")
-        return cls(column, convert(column, above), convert(column, below))
 
 
 @dataclass(frozen=True)
@@ -67,8 +47,6 @@ class Request:
     sizes: tuple[int, ...] = ()
     value: str = "auto"
     statistic: str = "auto"
-    binary: bool = False
-    ratio: Ratio | None = None
     bounds: Bounds | None = None
 
 
@@ -84,7 +62,6 @@ class Group:
     values: Mapping[str, object]
     rows: pd.DataFrame
     lines: tuple[str, ...]
-    binary: bool
 
     def name(self, *more: object) -> str:
         """Its title as the name of a file."""
@@ -95,7 +72,7 @@ class Group:
         """What the values of its rows are."""
         first = self.rows.iloc[0]
         statistic = " or ".join(sorted(set(self.rows["statistic"].unique()) - {""}))
-        return Measure(str(first["words"]), str(first["unit"]), statistic, self.binary)
+        return Measure(str(first["words"]), str(first["unit"]), statistic)
 
     def points(
         self, columns: Sequence[str], others: Sequence[str], apart: Sequence[str] = ()
@@ -125,7 +102,7 @@ class Group:
                 if name not in columns and rows[name].nunique() > 1:
                     pairs = (values for values, _ in by(rows, [file, name]))
                     found.append("; ".join(f"{at}: {caption_part(name, it)}" for at, it in pairs))
-        return [*found, *self.measure.note]
+        return [*found, *["MB are 1,000,000 bytes"] * (self.measure.unit == "MB/s")]
 
 
 def groups(rows: pd.DataFrame, axes: Sequence[str], request: Request) -> Iterator[Group]:
@@ -158,7 +135,7 @@ def groups(rows: pd.DataFrame, axes: Sequence[str], request: Request) -> Iterato
         for values, members in by(part, others):
             named = dict(zip(others, values, strict=True))
             apart = tuple(distinctions(members, wanted))
-            yield Group(benchmark, named, members, apart, request.binary)
+            yield Group(benchmark, named, members, apart)
 
 
 def benchmarks(

@@ -12,15 +12,17 @@ import numpy as np
 import pandas as pd
 
 from omb_py.analysis.bounds import Bounds, bound_of
-from omb_py.analysis.charts.axes import TITLE_ROOM, Measure, along_axis, value_axis
 from omb_py.analysis.charts.groups import Group, Request, benchmarks, groups, run_facts
 from omb_py.analysis.charts.spec import (
     GAP,
     MAX_LINES,
     MAX_PANELS,
+    TITLE_ROOM,
     Chart,
     Layout,
+    Measure,
     Page,
+    along_axis,
     heading,
     inline,
     legend_view,
@@ -28,8 +30,10 @@ from omb_py.analysis.charts.spec import (
     style_numbers,
     styled,
     together,
+    value_axis,
 )
-from omb_py.analysis.points import ENDS, along, by
+from omb_py.analysis.points import along, by
+from omb_py.analysis.values import ENDS
 
 CHOSEN_SIZES = 5
 """Message sizes that a figure over ranks shows unless they are named."""
@@ -65,20 +69,15 @@ def rank_charts(rows: pd.DataFrame, request: Request) -> Iterator[Chart]:
         if part["ranks"].nunique() < 2:
             continue
         sized = ["bytes"] * bool(part["bytes"].notna().any())
-        if sized and not request.sizes:
-            part = part[part["bytes"].isin(some_sizes(part))]
+        if sized and not request.sizes:  # a few that all numbers of ranks have, with the extremes
+            counts = part.groupby("bytes")["ranks"].nunique()
+            there = np.sort(counts.index[counts == counts.max()].to_numpy(float))
+            places = np.linspace(0, len(there) - 1, min(CHOSEN_SIZES, len(there))).round()
+            part = part[part["bytes"].isin(there[places.astype(int)])]
         wanted = None if request.lines is None else (*request.lines, *sized)
         for group in groups(part, axes, replace(request, lines=wanted)):
             if group.rows["ranks"].nunique() > 1:
                 yield from charts(group, group.name("ranks"), axes, sized)
-
-
-def some_sizes(rows: pd.DataFrame) -> list[int]:
-    """A few message sizes that all numbers of ranks have, the minimum and the maximum with them."""
-    counts = rows.groupby("bytes")["ranks"].nunique()
-    sizes = sorted(counts[counts == counts.max()].index)
-    places = np.linspace(0, len(sizes) - 1, min(CHOSEN_SIZES, len(sizes))).round().astype(int)
-    return [sizes[place] for place in places]
 
 
 def charts(

@@ -1,8 +1,8 @@
-"""Heat maps: values over message sizes and ranks, ratios of two, and all pairs of ranks."""
+"""Heat maps: values over message sizes and ranks, and all pairs of ranks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -12,12 +12,25 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from omb_py.analysis.charts.axes import TITLE_ROOM, Measure, decades, even, names_axis
 from omb_py.analysis.charts.groups import Request, benchmarks, groups, stem
-from omb_py.analysis.charts.spec import LABEL, SMALL, Chart, Layout, Page, inline, widest, wrap
+from omb_py.analysis.charts.spec import (
+    LABEL,
+    SMALL,
+    TITLE_ROOM,
+    Chart,
+    Layout,
+    Measure,
+    Page,
+    decades,
+    even,
+    inline,
+    names_axis,
+    widest,
+    wrap,
+)
 from omb_py.analysis.pairs.findings import judge
 from omb_py.analysis.pairs.matrix import Matrix, matrices
-from omb_py.analysis.points import along, caption_part
+from omb_py.analysis.points import along
 from omb_py.core.text.units import size_text
 from omb_py.core.text.words import count
 
@@ -29,47 +42,25 @@ MAX_SIDE = 340.0
 
 
 def heat_maps(rows: pd.DataFrame, request: Request) -> Iterator[Chart]:
-    """A map for each benchmark with several sizes, and several ranks or a ratio.
+    """A map for each benchmark with several sizes, and several ranks.
 
     A map's columns are numbers of ranks, or what the lines chosen name. All other columns that
     differ make maps of their own.
     """
-    sized, ratio, lines = (
-        rows[rows["bytes"].notna() & rows["part"].isna()],
-        request.ratio,
-        request.lines,
-    )
-    own = [ratio.column] if ratio else []
+    sized, lines = rows[rows["bytes"].notna() & rows["part"].isna()], request.lines
     for _, part in benchmarks(sized, (), lines):
-        across = [name for name in lines or ["ranks"] if name not in own] or ["benchmark"]
-        axes = ["bytes", *(lines or along(part, "ranks")), *own]
+        axes = ["bytes", *(lines or along(part, "ranks"))]
         for group in groups(part, axes, replace(request, lines=())):
-            measure, name, notes = group.measure, group.name("heat"), group.facts(axes, [])
-            points = group.points(across, ["bytes", *own])
-            names = dict.fromkeys(points["line"])
-            if ratio:
-                said, above, below = points[ratio.column], ratio.above, ratio.below
-                top, bottom = (
-                    points[said == side].set_index(["line", "bytes"])["value"]
-                    for side in (above, below)
-                )
-                points = (top / bottom).dropna().reset_index()
-                name = group.name(f"ratio-{ratio.column}-{above}-{below}")
-                worse = "slower" if measure.unit == "us" else "faster"
-                notes += [f"{caption_part(ratio.column, above)} / {below}"]
-                notes += [f"Above 1, {above} is {worse} than {below}"]
-                measure = Measure(f"{measure.words}, {above} / {below}", "")
-                points["text"] = [measure.text(value) for value in points["value"]]
-            if points["bytes"].nunique() > 1 and (points["line"].nunique() > 1 or ratio):
-                data = points.rename(columns={"bytes": "size"})[["line", "size", "value", "text"]]
-                known = [line for line in names if line in set(data["line"])]
-                layout = partial(heat, data, measure, known)
-                yield Chart(name, group.benchmark, tuple(notes), data, layout)
+            data = group.points(list(lines or ["ranks"]), ["bytes"])
+            data = data.rename(columns={"bytes": "size"})[["line", "size", "value", "text"]]
+            if data["size"].nunique() > 1 and data["line"].nunique() > 1:
+                facts, layout = group.facts(axes, []), partial(heat, data, group.measure)
+                yield Chart(group.name("heat"), group.benchmark, tuple(facts), data, layout)
 
 
-def heat(data: pd.DataFrame, measure: Measure, names: Sequence[str], page: Page) -> Layout:
+def heat(data: pd.DataFrame, measure: Measure, page: Page) -> Layout:
     """Cells with their numbers where these fit, sizes downwards."""
-    sizes = sorted(data["size"].unique())
+    names, sizes = data["line"].unique().tolist(), sorted(data["size"].unique())
     down = {at: size_text(size) for at, size in enumerate(sizes)}
     labels = 5 + widest(down.values())
     width = page.room - labels - TITLE_ROOM
@@ -100,30 +91,25 @@ def heat(data: pd.DataFrame, measure: Measure, names: Sequence[str], page: Page)
 def colors(
     values: pd.Series, measure: Measure, room: float, is_cost: bool = False
 ) -> tuple[alt.Color, pd.Series]:
-    """Colours of logarithms with a legend below, and for which values they are dark.
-
-    ``is_cost`` makes high values dark. Colours of ratios are alike on both sides of 1.
-    """
+    """Colours of logarithms, or of percentages, with a legend below, and for which values they are
+    dark; ``is_cost`` makes high ones dark."""
     above = values[values > 0].astype(float)
     low, high = float(above.min()), max(float(above.max()), 1.1 * float(above.min()))
-    kind: Any = "log"
     factor, unit = measure.of([low, high])
-    if not measure.unit:
-        high = max(1.1, high, 1 / low)
-        low = 1 / high
-    elif measure.unit == "%":
-        low, high, kind = 0.0, 100.0, "linear"
-    part = values / 100 if kind == "linear" else np.log(values / low) / np.log(high / low)
-    dark = (part > 0.5 if is_cost else part < 0.5) if measure.unit else (part - 0.53).abs() > 0.31
-    scheme: Any = "cividis" if measure.unit else "purpleorange"
-    scale = alt.Scale(type=kind, domain=[low, high], scheme=scheme, reverse=is_cost, nice=False)
+    if measure.unit == "%":
+        kind, low, high, part = "linear", 0.0, 100.0, values / 100
+        ticks = even(high)
+    else:
+        kind, part = "log", np.log(values / low) / np.log(high / low)
+        ticks = [tick * factor for tick in decades(low / factor, high / factor)]
+    settings: dict[str, Any] = {"type": kind, "scheme": "cividis", "reverse": is_cost}
+    scale = alt.Scale(domain=[low, high], nice=False, **settings)
     look: dict[str, Any] = {"orient": "bottom", "direction": "horizontal", "offset": 8}
     look |= {"titleOrient": "bottom", "titleAnchor": "middle", "gradientThickness": 8}
-    ticks = decades(low / factor, high / factor) if kind == "log" else even(high)
-    look |= {"gradientLength": 0.9 * room, "values": [tick * factor for tick in ticks]}
+    look |= {"gradientLength": 0.9 * room, "values": ticks}
     look["labelExpr"] = f"format(datum.value / {factor}, '~r')"
     legend = alt.Legend(title=measure.label(unit), **look)
-    return alt.Color("value:Q", scale=scale, legend=legend), dark
+    return alt.Color("value:Q", scale=scale, legend=legend), (part > 0.5) == is_cost
 
 
 def pair_maps(rows: pd.DataFrame, request: Request) -> Iterator[Chart]:
@@ -131,7 +117,7 @@ def pair_maps(rows: pd.DataFrame, request: Request) -> Iterator[Chart]:
     shown = rows[rows["bytes"].isin(request.sizes)] if request.sizes else rows
     for found in matrices(shown.astype(object).to_dict("records")):
         words = "Latency" if found.unit == "us" else "Bandwidth"
-        measure = Measure(words, found.unit, "median", request.binary)
+        measure = Measure(words, found.unit, "median")
         y, x = np.nonzero(np.isfinite(found.values))
         data = pd.DataFrame({"y": y, "x": x, "value": found.values[y, x]})
         data["text"] = [measure.text(value) for value in data["value"]]

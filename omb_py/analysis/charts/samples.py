@@ -10,7 +10,6 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from omb_py.analysis.charts.axes import Measure, value_axis
 from omb_py.analysis.charts.groups import stem
 from omb_py.analysis.charts.spec import (
     GAP,
@@ -18,11 +17,13 @@ from omb_py.analysis.charts.spec import (
     MAX_PANELS,
     Chart,
     Layout,
+    Measure,
     Page,
     heading,
     inline,
     own,
     styled,
+    value_axis,
 )
 from omb_py.analysis.points import common
 from omb_py.analysis.samples import MEASUREMENT

@@ -12,8 +12,7 @@ import click
 import pandas as pd
 import plotext
 
-from omb_py.analysis.charts.axes import Measure, ticks_along, value_axis
-from omb_py.analysis.charts.spec import Chart
+from omb_py.analysis.charts.spec import Chart, Measure, ticks_along, value_axis
 from omb_py.core.errors import UsageError
 
 WIDTH, HEIGHT = 80, 24
@@ -48,21 +47,17 @@ def text(chart: Chart, width: int, height: int, colored: bool = False) -> str:
     x, measure = chart.along
     over = "message size" if x == "bytes" else "ranks"
     head = ", ".join(filter(None, (measure.words, measure.statistic)))
-    parts = [
-        f"{click.style(chart.title, bold=True) if colored else chart.title}: {head} over {over}"
-    ]
+    parts = [f"{click.style(chart.title, bold=True)}: {head} over {over}"]
     for _, panel in chart.data.groupby("panel"):
         parts += [str(panel["title"].iloc[0])] * bool(panel["title"].iloc[0])
         for name, style in panel.drop_duplicates("line")[["line", "style"]].itertuples(index=False):
-            entry = f"{MARKERS[style]} {name}"
-            parts.append(click.style(entry, fg=COLORS[style]) if colored else entry)
-        parts.append(plot(panel, x, measure, (width, height), colored))
-    return "\n".join([*parts, *textwrap.wrap(chart.words, width)])
+            parts.append(click.style(f"{MARKERS[style]} {name}", fg=COLORS[style]))
+        parts.append(plot(panel, x, measure, (width, height)))
+    found = "\n".join([*parts, *textwrap.wrap(chart.words, width)])
+    return found if colored else click.unstyle(found)
 
 
-def plot(
-    panel: pd.DataFrame, x: str, measure: Measure, size: tuple[int, int], colored: bool
-) -> str:
+def plot(panel: pd.DataFrame, x: str, measure: Measure, size: tuple[int, int]) -> str:
     """Axes with lines in ``size`` columns and lines; axes are as in other figures."""
     shown = panel[(panel["value"] > 0) | (measure.unit == "%")]
     if shown.empty:
@@ -92,7 +87,7 @@ def plot(
     canvas.ruler("y").ticks(levels, [tick_text(level, measure) for level in axis.ticks])
     if not axis.logarithmic:
         canvas.ruler("y").lim(0, axis.high)
-    return str(canvas.build().string(colorless=not colored)).rstrip("\n")
+    return str(canvas.build().string()).rstrip("\n")
 
 
 def tick_text(value: float, measure: Measure) -> str:

@@ -1,4 +1,4 @@
-"""A comparison in a few words: slower or faster on the whole, and whether that is too much."""
+"""A comparison for people: its points, slower or faster on the whole, and whether too much so."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ import pandas as pd
 from omb_py.analysis.compare.side_by_side import NO_BASE, NO_OTHER, ONLY_BASE, ONLY_OTHER, TAIL
 from omb_py.analysis.points import label
 from omb_py.analysis.verdict import EQUAL, FASTER, SLOWER, UNCLEAR, WITHIN, factor, percent, times
+from omb_py.benchmarks import Metric, all_benchmarks
 from omb_py.core.errors import UsageError
 from omb_py.core.statistics import BUSY
+from omb_py.core.text.tables import Sheet
 from omb_py.core.text.units import size_text, value_text
 from omb_py.core.text.words import count, first_of
 from omb_py.results.columns import CONFIGURATION, EXPERIMENT
@@ -45,6 +47,13 @@ ALONE = (ONLY_BASE, ONLY_OTHER, NO_BASE, NO_OTHER)
 
 MISSING = (ONLY_BASE, NO_OTHER)
 """Those of points of the base that nothing is compared with."""
+
+CLOCK_INSIDE = (
+    "native OMB's one-sided latencies include two clock readings in each iteration (some 40 ns "
+    "together), omb-py's do not"
+)
+
+STATISTICS = {"median": "medians", "mean": "means", TAIL: "99th percentiles"}
 
 VERDICTS = (SLOWER, FASTER, WITHIN, EQUAL, UNCLEAR, *ALONE)
 SAID = ("benchmark", "part", "ranks")
@@ -132,6 +141,97 @@ def direction(row: Mapping[Hashable, Any], columns: list[str]) -> str:
     return ", ".join(text for text in (shared, " against ".join(filter(None, each))) if text)
 
 
+def sheets(points: pd.DataFrame, base: str) -> Iterator[Sheet]:
+    """A table of each other and statistic: a row for each point that both have, means below.
+
+    With points' column ``of_bound`` there may be one more column for the parts of their bounds.
+    """
+    there = points[points["ratio"].notna()]
+    shared = shared_columns(there)
+    named = titles(there, shared)
+    for (other, statistic), members in there.groupby(["other", "statistic"], sort=False):
+        means = summary(members).set_index("pair")
+        lines = []
+        for pair, rows in members.groupby("pair", sort=False):
+            lines += [line(row, named[pair]) for row in rows.to_dict("records")]
+            if len(rows) > 1:
+                lines.append(mean_line(means.loc[pair], named[pair]))
+        first = members.iloc[0].to_dict()
+        ranks = label([first["ranks"]], ["ranks"]) if "ranks" in shared else ""
+        ways = direction(first, [name for name in shared if name != "ranks"])
+        heads = ("", "size", base, other, "ratio", "95 % interval", "verdict", "of its bound")
+        shown = len(heads) if any(cells[-1] for cells in lines) else len(heads) - 1
+        yield Sheet(
+            f"{other} against {base}, {STATISTICS[statistic]}",
+            heads[:shown],
+            tuple(cells[:shown] for cells in lines),
+            (
+                f"Ratio: {other} / {base}; a latency's is above 1 where it is slower, a "
+                "bandwidth's below 1. A mean is that of slowdowns, above 1 where the sizes are "
+                "slower. Intervals: 95 %.",
+                *[CLOCK_INSIDE] * clock_inside(members),
+            ),
+            above=", ".join(filter(None, [ranks, ways])),
+        )
+
+
+def mean_line(mean: pd.Series, title: str) -> tuple[str, ...]:
+    """The cells of a pair's mean, whose verdict is that of its interval."""
+    low, high, rounding = mean["slowdown_low"], mean["slowdown_high"], mean["rounding"]
+    verdict = UNCLEAR if pd.isna(low) else SLOWER if low > 1 else FASTER if high < 1 else WITHIN
+    ratios = (number(mean["slowdown"], rounding), interval(low, high, rounding))
+    return (title, "mean", "", "", *ratios, verdict, "")
+
+
+def line(row: Mapping[Any, Any], title: str) -> tuple[str, ...]:
+    """The cells of a point, the last of its bound."""
+    rounding = row["rounding"]
+    return (
+        title,
+        "-" if pd.isna(row["bytes"]) else size_text(row["bytes"]),
+        value_text(row["base"], row["unit"]),
+        value_text(row["value"], row["unit"]),
+        number(row["ratio"], rounding),
+        interval(row["ratio_low"], row["ratio_high"], rounding),
+        words_of(row["verdict"], row["equal_within"]),
+        str(row.get("of_bound", "")),
+    )
+
+
+def interval(low: float, high: float, rounding: float) -> str:
+    """An interval of a ratio; a dash where it is not known."""
+    return "-" if pd.isna(low) else f"{number(low, rounding)} to {number(high, rounding)}"
+
+
+def number(ratio: float, rounding: float) -> str:
+    """A ratio without its mark."""
+    return factor(ratio, rounding).removesuffix("x")
+
+
+def clock_inside(points: pd.DataFrame) -> bool:
+    """Whether one side alone is native OMB, which reads the clock within its one-sided latencies.
+
+    It times all iterations together, and each of them besides, for its percentiles.
+    """
+    one_sided = [one for one in all_benchmarks() if one.family == "one-sided"]
+    latencies = {one.name for one in one_sided if one.metric is Metric.LATENCY}
+    there = points[points["benchmark"].isin(latencies)]
+    sides = [there[f"{side}_suite"].str.startswith("OSU", na=False) for side in ("base", "other")]
+    return bool((sides[0] != sides[1]).any())
+
+
+def endings(points: pd.DataFrame, base: str) -> Iterator[str]:
+    """A line for the points of each pair of which one side has no number: no table shows them."""
+    alone = points[points["ratio"].isna()]
+    names = titles(points)
+    for (pair, verdict), rows in alone.groupby(["pair", "verdict"], sort=False):
+        other = rows["other"].iloc[0]
+        where = f"Only in {other if verdict == ONLY_OTHER else f'the base, not in {other}'}"
+        if verdict in (NO_BASE, NO_OTHER):
+            where = f"Without a number above 0 in {base if verdict == NO_BASE else other}"
+        yield f"{where}: {names[pair]}: {count(len(rows), 'point')}{sizes_text(rows['bytes'])}"
+
+
 def sentences(points: pd.DataFrame) -> dict[str, str]:
     """Return a verdict on each other by its name, and one on its 99th percentiles.
 
@@ -140,33 +240,21 @@ def sentences(points: pd.DataFrame) -> dict[str, str]:
     tail = points["statistic"] == TAIL
     names = points["other"].where(~tail, points["other"] + ", 99th percentiles")
     pairs = points["pair"].groupby(names).nunique()
-    margin = margin_of(points)
+    margin = float(points["equal_within"].iloc[0])
     found = {}
     for row in totals(points, names).rename_axis("name").reset_index().to_dict("records"):
         name = row["name"]
         there = sum(row[verdict] for verdict in VERDICTS if verdict not in ALONE)
         on_the_whole = whole(row, margin, "sizes" if pairs[name] == 1 else "points")
-        counts = ", ".join(counted(row, margin))
+        said = [*VERDICTS[:3], *(verdict for verdict in VERDICTS[3:] if row[verdict])]
+        counts = ", ".join(f"{row[verdict]} {words_of(verdict, margin)}" for verdict in said)
         found[name] = f"{name}: {on_the_whole}; of {there} points {counts}"
     return found
-
-
-def margin_of(points: pd.DataFrame) -> float:
-    """The slowdown up to which points are equal; not a number where that is not asked for."""
-    return float(points["equal_within"].iloc[0])
 
 
 def words_of(name: str, margin: float) -> str:
     """A verdict for people."""
     return f"equal within {percent(margin)}" if name == EQUAL else name
-
-
-def counted(
-    counts: Mapping[Any, int], margin: float, names: tuple[str, ...] = VERDICTS
-) -> list[str]:
-    """How many points have which verdict; of all but the first three, only where any has."""
-    there = [*names[:3], *(name for name in names[3:] if counts.get(name, 0))]
-    return [f"{counts.get(name, 0)} {words_of(name, margin)}" for name in there]
 
 
 def whole(row: Mapping[Any, Any], margin: float = nan, what: str = "sizes") -> str:
@@ -292,7 +380,13 @@ def guard(points: pd.DataFrame, allowed: float) -> Guard:
         for row in means.itertuples()
     ]
     slow = (lower > allowed) & (points["verdict"] == SLOWER)
-    reasons += [f"{point_text(row, named[row.pair])}, {limit}" for row in points[slow].itertuples()]
+    for row in points[slow].itertuples():
+        values = f"{value_text(row.value, row.unit)} against {value_text(row.base, row.unit)}"
+        ends = (factor(end, row.rounding) for end in (row.slowdown_low, row.slowdown_high))
+        reasons.append(
+            f"{row.other}: {named[row.pair]}{at(row.bytes)}: {values}, "
+            f"{times(row.slowdown, row.rounding)} (95 % interval {' to '.join(ends)}), {limit}"
+        )
     missing = points[points["verdict"].isin(MISSING)]
     for (number, why), members in missing.groupby(["pair", "verdict"], sort=False):
         what = "not measured" if why == ONLY_BASE else "no number above 0"
@@ -306,17 +400,6 @@ def guard(points: pd.DataFrame, allowed: float) -> Guard:
             how = f"95 % interval to {factor(row.slowdown_high, row.rounding)}"
         undecided.append(f"{row.other}: {named[row.pair]}{at(row.bytes)}: {how}")
     return Guard(allowed, tuple(reasons), tuple(undecided), int(there.sum()))
-
-
-def point_text(row: Any, title: str) -> str:
-    """A point of a comparison that has an interval, in a sentence."""
-    how = (
-        f"95 % interval {factor(row.slowdown_low, row.rounding)} to "
-        f"{factor(row.slowdown_high, row.rounding)}"
-    )
-    values = f"{value_text(row.value, row.unit)} against {value_text(row.base, row.unit)}"
-    slowdown = times(row.slowdown, row.rounding)
-    return f"{row.other}: {title}{at(row.bytes)}: {values}, {slowdown} ({how})"
 
 
 def at(nbytes: object) -> str:

@@ -8,7 +8,7 @@ import hashlib
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -25,12 +25,10 @@ from omb_py.analysis.charts.groups import Request
 from omb_py.analysis.charts.samples import SAMPLE_KINDS, sample_charts
 from omb_py.analysis.charts.spec import STYLE, Chart
 from omb_py.analysis.compare.side_by_side import compare
-from omb_py.analysis.compare.summary import remarks, sentences, titles
-from omb_py.analysis.compare.text import line
+from omb_py.analysis.compare.summary import line, remarks, sentences, titles
 from omb_py.analysis.report import anomalies
 from omb_py.analysis.report.key_numbers import KeyNumber, key_numbers
 from omb_py.analysis.report.runs import origin, places
-from omb_py.analysis.sources import short_names
 from omb_py.analysis.table import Results
 from omb_py.analysis.values import value_column
 from omb_py.analysis.verdict import FASTER, SLOWER
@@ -79,25 +77,18 @@ def report(
     title: str | None = None,
     statistic: str = "auto",
     launch_spread: float | None = None,
-    lines: Sequence[str] = (),
     bounds: Bounds | None = None,
     samples: pd.DataFrame | None = None,
 ) -> str:
     """The HTML page about results, compared with ``base`` if that is given.
 
     ``statistic`` is the number of a row, as in `value_column`; ``launch_spread`` what launches
-    differ by, as in `compare`; ``lines`` the columns that distinguish the lines of a figure at
-    first, as in ``binding`` or ``file``; ``bounds`` are what the host can do, ``samples`` single
-    iterations to show.
+    differ by, as in `compare`; ``bounds`` are what the host can do, ``samples`` single iterations
+    to show.
 
     Raises `OmbError` where no row has a number, `UsageError` where it is not clear what to compare
-    with what, or for a column that lines do not have.
+    with what.
     """
-    if "file" in lines:
-        names = results.rows["file"].map(short_names(results.rows["file"].dropna().unique()))
-        of_file = results.rows["source"].fillna(names)
-        results = replace(results, rows=results.rows.assign(source=of_file))
-        lines = ["source" if name == "file" else name for name in lines]
     compared = None
     if base is not None:
         options: Any = {"statistic": statistic, "launch_spread": launch_spread}
@@ -107,7 +98,7 @@ def report(
     values = value_column(results.rows, statistic)
     if values.empty and results.overhead.empty and results.pairs.empty:
         raise OmbError("there is no row with a number: measure something first")
-    request = Request(lines=tuple(lines) or None, statistic=statistic, bounds=bounds)
+    request = Request(statistic=statistic, bounds=bounds)
     drawn = list(charts(results, request).values())
     for kind in SAMPLE_KINDS if samples is not None else ():
         drawn += sample_charts(samples, kind)
@@ -117,7 +108,7 @@ def report(
     parts = []
     if len(values):
         words = "A longer bar is better: a lower latency, a higher bandwidth or rate."
-        parts.append(Section("Key numbers", words, cards=key_numbers(values, lines, compared)))
+        parts.append(Section("Key numbers", words, cards=key_numbers(values)))
     if compared is not None:
         words = ". ".join([*verdicts, *remarks(compared)])
         changed = changes(compared)
@@ -169,7 +160,7 @@ def changes(compared: pd.DataFrame) -> Sheet:
     rows = compared[compared["verdict"].isin([SLOWER, FASTER])]
     rows = rows.sort_values("slowdown", key=lambda factor: -np.log(factor).abs(), kind="stable")
     names = titles(compared)
-    listed = [line(row, names[row["pair"]], False) for row in rows.to_dict("records")[:MAX_CHANGES]]
+    listed = [line(row, names[row["pair"]])[:7] for row in rows.to_dict("records")[:MAX_CHANGES]]
     return Sheet(
         "Points that changed",
         ("point", "size", "base", "now", "ratio", "95 % interval", "verdict"),

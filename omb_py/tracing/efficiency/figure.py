@@ -8,11 +8,10 @@ from math import nan
 
 import pandas as pd
 
-from omb_py.analysis.charts.axes import Measure
 from omb_py.analysis.charts.bars import SEGMENT, bars
 from omb_py.analysis.charts.lines import lines
-from omb_py.analysis.charts.spec import Chart
-from omb_py.analysis.points import ENDS
+from omb_py.analysis.charts.spec import Chart, Measure
+from omb_py.analysis.values import ENDS
 from omb_py.core.text.words import count
 from omb_py.tracing.efficiency.series import Series, SeriesPoint, loads
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from omb_py.analysis import speedup
 from omb_py.analysis.charts import terminal
-from omb_py.analysis.charts.applications import application_charts
+from omb_py.analysis.charts.bars import application_charts
 from omb_py.analysis.charts.figures import by_name, charts, figures
-from omb_py.analysis.charts.groups import Ratio, Request
+from omb_py.analysis.charts.groups import Request
 from omb_py.analysis.charts.spec import Chart
 from omb_py.analysis.table import Results, load, of_rows
 from omb_py.core.errors import OmbError, UsageError
@@ -47,12 +47,10 @@ def only(
     found: Results,
     kind: str = "auto",
     sizes: tuple[int, ...] = (),
-    ratio: str | None = None,
     **choice: Any,
 ) -> Chart:
     """The one chart there is."""
-    divided = None if ratio is None else Ratio.parsed(ratio)
-    (chart,) = charts(found, Request(kind, sizes=sizes, ratio=divided, **choice)).values()
+    (chart,) = charts(found, Request(kind, sizes=sizes, **choice)).values()
     return chart
 
 
@@ -116,16 +114,6 @@ class TestOverSizes:
         assert data.groupby("panel")["title"].first().tolist() == ["native", "buffer"]
         assert data["line"].unique()[:2].tolist() == ["window 1", "window 2"]
 
-    def test_benchmarks_may_be_lines(self) -> None:
-        rows = [row(bytes=n, benchmark=name) for n in (1, 2) for name in ("bcast", "allreduce")]
-        chart = only(results(*rows), "size", lines=("benchmark",))
-        assert list(values(chart)) == ["bcast", "allreduce"]
-
-    def test_latencies_and_bandwidths_never_share_an_axis(self) -> None:
-        rows = [made for n in (1, 2) for made in (row(bytes=n), rate(bytes=n))]
-        found = charts(results(*rows), Request("size", ("benchmark",)))
-        assert sorted(measure(chart).unit for chart in found.values()) == ["MB/s", "us"]
-
     def test_what_a_suite_does_not_say_is_no_difference(self) -> None:
         ours = [row(bytes=n, suite="omb-py 1", pairs=1, sync="barrier") for n in (1, 2)]
         native = [row(bytes=n, suite="OSU 7.4", buffer=None, binding=None) for n in (1, 2)]
@@ -166,20 +154,6 @@ class TestRuns:
         assert f"{runs}; of single runs, the smallest sample to the 95th percentile." in words
         assert "single" not in only(results(*two), "size").words
 
-    def test_a_mean_outside_the_samples_has_no_band(self) -> None:
-        rows = [row(bytes=n, latency_us=mean, **SAMPLES) for n, mean in ((1, 2.5), (2, 9.0))]
-        chart = only(results(*rows), "size", statistic="mean")
-        assert chart.data["spread_low"].tolist() == [1.5, pytest.approx(np.nan, nan_ok=True)]
-        assert "No band where there are no samples, or a mean is outside it" in chart.caption
-
-    def test_whiskers_of_each_kind_of_bar_are_said(self) -> None:
-        usual = {"bytes": None, "benchmark": "barrier", **INTERVAL, **SAMPLES}
-        rows = [row(binding="native", **usual), *(row(run=run, **usual) for run in ("a", "b"))]
-        mark = only(results(*rows), "parts").caption[-1]
-        assert mark.startswith(
-            "Whiskers: the minimum to the maximum of the runs; of single runs, 95"
-        )
-
 
 class TestOverRanks:
     rows = tuple(
@@ -195,20 +169,8 @@ class TestOverRanks:
         assert len(names) == 5
         assert values(chart)["64 B"] == [(2, 128), (4, 256), (8, 512)]
 
-    def test_sizes_can_be_named(self) -> None:
-        chart = only(results(*self.rows), "ranks", (2, 32))
-        assert list(values(chart)) == ["2 B", "32 B"]
-
     def test_hosts_that_grow_with_ranks_do_not_tear_a_line(self) -> None:
         assert "1 to 4 hosts" in only(results(*self.rows), "ranks").caption
-
-    def test_one_number_of_ranks_is_no_scaling(self) -> None:
-        with pytest.raises(OmbError, match="two numbers of ranks"):
-            charts(results(row(bytes=1), row(bytes=2)), Request("ranks"))
-
-    def test_a_barrier_needs_no_sizes(self) -> None:
-        rows = [row(benchmark="barrier", bytes=None, ranks=n, latency_us=n) for n in (2, 4)]
-        assert list(values(only(results(*rows))).values()) == [[(2, 2), (4, 4)]]
 
     def test_speed_ups_are_beside_the_ideal(self) -> None:
         runs, _ = speedup.load([RESULTS / "applications-mpich.csv"])
@@ -233,39 +195,6 @@ class TestHeatMaps:
         assert data[(data["line"] == "8 ranks") & (data["size"] == 64)]["text"].item() == "512 µs"
         assert len(data) == 21
 
-    @pytest.mark.parametrize(("made", "word"), [(row, "slower"), (rate, "faster")])
-    def test_a_ratio_is_centred_at_1(self, made: Any, word: str) -> None:
-        name = "latency_us" if made is row else "bandwidth_MBps"
-        pairs = [(size, one) for size in (1, 2) for one in (("native", 2.0), ("buffer", 3.0))]
-        rows = [made(bytes=n, binding=own, **{name: value}) for n, (own, value) in pairs]
-        chart = only(results(*rows), ratio="binding=buffer/native")
-        assert chart.data["value"].tolist() == [1.5, 1.5]
-        assert f"Above 1, buffer is {word} than native" in chart.caption
-        low, high = domain(chart, "color")
-        assert low * high == pytest.approx(1)
-
-    def test_numbers_of_ranks_can_be_divided(self) -> None:
-        data = only(results(*TestOverRanks.rows), ratio="ranks=8/2").data
-        assert set(data["line"]) == {"allreduce"}
-        assert data["value"].tolist() == [4.0] * 7
-
-    def test_rows_that_differ_in_more_than_that_are_not_divided(self) -> None:
-        rows = [row(bytes=n, binding="native", mpi_type="MPI_CHAR") for n in (1, 2)]
-        rows += [row(bytes=n, binding="buffer", mpi_type="MPI_INT") for n in (1, 2)]
-        with pytest.raises(OmbError, match="all other columns alike"):
-            only(results(*rows), ratio="binding=buffer/native")
-
-    @pytest.mark.parametrize(
-        "text", ["binding", "binding=a", "binding=a/a", "nothing=a/b", "bytes=1/2", "ranks=x/y"]
-    )
-    def test_what_is_no_ratio_is_refused(self, text: str) -> None:
-        with pytest.raises(UsageError):
-            Ratio.parsed(text)
-
-    def test_a_side_that_is_not_there_is_named(self) -> None:
-        with pytest.raises(OmbError, match="binding=pickle and native"):
-            only(results(row(bytes=1), row(bytes=2)), ratio="binding=pickle/native")
-
 
 def encodings(view: Any, channel: str) -> list[dict[str, Any]]:
     """What all views of a specification say of a channel."""
@@ -276,15 +205,6 @@ def encodings(view: Any, channel: str) -> list[dict[str, Any]]:
     own = view.get("encoding", {}).get(channel)
     below = [view.get(name) for name in ("layer", "concat", "vconcat", "hconcat")]
     return [*([own] if own else []), *(one for part in below for one in encodings(part, channel))]
-
-
-def domain(chart: Chart, channel: str) -> Any:
-    """The ends of a channel's scale."""
-    return next(
-        one["scale"]["domain"]
-        for one in encodings(chart.specification(), channel)
-        if one.get("scale") and "domain" in one["scale"]
-    )
 
 
 class TestOverhead:
@@ -360,11 +280,6 @@ class TestBars:
         names = {"neighbor_allgather", "neighbor_allgather-bars-topology-creation"}
         assert set(charts(results(*rows), Request())) == names
 
-    def test_the_start_takes_time_not_latency(self) -> None:
-        chart = only(results(row(benchmark="init", bytes=None, latency_us=2e5)), "parts")
-        titles = [one["axis"]["title"] for one in encodings(chart.specification(), "x")]
-        assert "Time (ms), mean" in titles
-
 
 class TestValues:
     def shown(self, value: str, **columns: Any) -> tuple[Any, float]:
@@ -406,16 +321,6 @@ class TestTerminal:
         assert "0 B" in text
         assert "1 MiB" in text
 
-    def test_colours_if_wanted(self) -> None:
-        assert "\x1b[" in terminal.text(only(results(*self.rows), "size"), 80, 20, True)
-        assert terminal.terminal_size() == (80, 24)
-        assert not terminal.uses_color()
-
-    def test_what_has_no_lines_is_for_files(self) -> None:
-        chart = only(results(row(bytes=None, benchmark="barrier")))
-        with pytest.raises(UsageError, match="write a file"):
-            terminal.text(chart, 80, 20)
-
 
 class TestRequests:
     def test_what_was_loaded_and_its_rows_make_the_same_figures(self) -> None:
@@ -423,29 +328,21 @@ class TestRequests:
         assert set(figures(found)) == set(figures(found.rows)) == {"latency"}
         assert set(figures(load(RESULTS / "overhead-mpich.csv").overhead)) == {"latency-overhead"}
 
-    def test_a_table_may_lack_columns(self) -> None:
-        few = results(row(bytes=1), row(bytes=2)).rows[["benchmark", "bytes", "latency_us"]]
-        assert set(figures(few)) == {"latency"}
-
     @pytest.mark.parametrize(
         "options",
         [
             {"kind": "pie"},
-            {"units": "metric"},
             {"lines": ["nothing"]},
             {"value": "nothing"},
             {"sizes": [3]},
             {"sizes": ["large"]},
-            {"ratio": "binding=a/b", "kind": "size"},
+            {"kind": "ranks"},
+            {"kind": "overhead"},
         ],
     )
     def test_options_that_mean_nothing_are_refused(self, options: dict[str, Any]) -> None:
-        with pytest.raises(UsageError):
+        with pytest.raises(OmbError):
             figures(results(row(bytes=1), row(bytes=2)), **options)
-
-    def test_a_table_without_rows_has_nothing_to_draw(self) -> None:
-        with pytest.raises(OmbError, match="nothing to draw"):
-            figures(results().rows)
 
     def test_every_benchmark_of_the_committed_results_is_drawn(self) -> None:
         found = load([RESULTS / "families-mpich.csv", RESULTS / "families-openmpi.csv"])

@@ -15,7 +15,6 @@ from scipy.stats import mannwhitneyu
 from omb_py.analysis import verdict
 from omb_py.analysis.compare import side_by_side as comparing
 from omb_py.analysis.compare import summary as summarizing
-from omb_py.analysis.compare import text as compare_text
 from omb_py.analysis.compare.side_by_side import COLUMNS, compare, names_of
 from omb_py.analysis.compare.summary import guard, limit, summary
 from omb_py.analysis.table import of_rows
@@ -92,13 +91,6 @@ def test_every_point_has_both_values_their_difference_and_ratio() -> None:
     assert (row.runs_base, row.runs_other, row.statistic) == (1, 1, "mean")
 
 
-def test_a_lower_bandwidth_is_slower() -> None:
-    row = only(compare(table(bandwidth(100.0)), table(bandwidth(50.0))))
-    assert row.unit == "MB/s"
-    assert row.ratio == pytest.approx(0.5)
-    assert row.slowdown == pytest.approx(2.0)
-
-
 # who is compared with whom
 
 
@@ -121,11 +113,6 @@ def test_parts_are_not_the_whole() -> None:
     }
 
 
-def test_a_barrier_has_no_size() -> None:
-    barrier = latency(1.0, size=None, benchmark="barrier")
-    assert only(compare(table(barrier), table(barrier))).ratio == 1.0
-
-
 def test_what_native_omb_does_not_say_matches_what_ours_says() -> None:
     native = table(NATIVE | {"bytes": 8, "latency_us": 1.0})
     row = only(compare(native, table(latency(2.0, window=None, hosts=1, pairs=1))))
@@ -146,34 +133,49 @@ def test_what_is_not_said_and_could_be_several_things_is_an_error(swapped: bool)
     assert "--where ranks=2" in str(error.value)
 
 
-def test_one_configuration_is_compared_with_each_of_the_other() -> None:
-    others = table(latency(2.0, binding="native"), latency(4.0, binding="pickle"))
-    points = compare(table(NATIVE | {"bytes": 8, "latency_us": 1.0}), others)
-    assert dict(zip(points.other_binding, points.ratio, strict=True)) == {
-        "native": 2.0,
-        "pickle": 4.0,
-    }
-    points = compare(others, table(latency(8.0, mpi="Open MPI 5.0.11")))
-    assert dict(zip(points.base_binding, points.ratio, strict=True)) == {"native": 4.0, "pickle": 2}
+NEW: dict[str, Any] = {"suite": "omb-py 0.2.0", "mpi": "Open MPI 5.0.11"}
+OPEN: dict[str, Any] = {"mpi": "Open MPI 5.0.11"}
 
 
-def test_equal_configurations_are_paired_whatever_suite_and_mpi() -> None:
-    before = table(latency(1.0, binding="native"), latency(2.0, binding="pickle"))
-    new: dict[str, Any] = {"suite": "omb-py 0.2.0", "mpi": "Open MPI 5.0.11"}
-    after = table(latency(6.0, binding="pickle", **new), latency(2.0, binding="native", **new))
-    points = compare(before, after)
-    assert list(points.base_binding) == list(points.other_binding)
-    assert dict(zip(points.base_binding, points.ratio, strict=True)) == {"native": 2.0, "pickle": 3}
-
-
-def test_libraries_are_paired_where_both_have_several() -> None:
-    before = table(latency(1.0), latency(2.0, mpi="Open MPI 5.0.11"))
-    after = table(latency(3.0), latency(4.0, mpi="Open MPI 5.0.11"))
-    points = compare(before, after)
-    assert dict(zip(points.base_mpi, points.ratio, strict=True)) == {
-        "MPICH 5.0.2": 3.0,
-        "Open MPI 5.0.11": 2.0,
-    }
+@pytest.mark.parametrize(
+    ("base", "other", "column", "ratios"),
+    [
+        (
+            [NATIVE | {"bytes": 8, "latency_us": 1.0}],
+            [latency(2.0, binding="native"), latency(4.0, binding="pickle")],
+            "other_binding",
+            {"native": 2.0, "pickle": 4.0},
+        ),
+        (
+            [latency(2.0, binding="native"), latency(4.0, binding="pickle")],
+            [latency(8.0, **OPEN)],
+            "base_binding",
+            {"native": 4.0, "pickle": 2.0},
+        ),
+        (
+            [latency(1.0, binding="native"), latency(2.0, binding="pickle")],
+            [latency(6.0, binding="pickle", **NEW), latency(2.0, binding="native", **NEW)],
+            "base_binding",
+            {"native": 2.0, "pickle": 3.0},
+        ),
+        (
+            [latency(1.0), latency(2.0, **OPEN)],
+            [latency(3.0), latency(4.0, **OPEN)],
+            "base_mpi",
+            {"MPICH 5.0.2": 3.0, "Open MPI 5.0.11": 2.0},
+        ),
+        (
+            [latency(1.0, None, benchmark="barrier")],
+            [latency(1.0, None, benchmark="barrier")],
+            "benchmark",
+            {"barrier": 1.0},
+        ),
+    ],
+    ids=["one with each", "each with one", "equal ones", "libraries", "no size"],
+)
+def test_configurations_are_paired(base: Any, other: Any, column: str, ratios: Any) -> None:
+    points = compare(table(*base), table(*other))
+    assert dict(zip(points[column], points.ratio, strict=True)) == ratios
 
 
 def test_a_binding_of_one_side_alone_is_counted_not_compared_with_another() -> None:
@@ -211,12 +213,9 @@ def test_nothing_in_common_is_an_error_that_names_the_difference(
         compare(table(latency(1.0)), table(latency(1.0, **change)), names=["a", "b"])
 
 
-def test_no_message_size_in_common_is_said() -> None:
+def test_results_without_a_number_are_an_error() -> None:
     with pytest.raises(UsageError, match="no message size"):
         compare(table(latency(1.0, 8)), table(latency(1.0, 16)))
-
-
-def test_results_without_a_number_are_an_error() -> None:
     with pytest.raises(UsageError, match="b has no row of a benchmark with a number"):
         compare(table(latency(1.0)), table(latency(0.0)), names=["a", "b"])
 
@@ -254,12 +253,8 @@ def test_a_stated_spread_between_launches_tells_a_difference_from_noise() -> Non
         )
         for value in (0.8, 0.95, 1.05, 1.2)
     }
-    assert [row.verdict for row in told.values()] == [
-        "faster",
-        "within noise",
-        "within noise",
-        "slower",
-    ]
+    verdicts = [row.verdict for row in told.values()]
+    assert verdicts == ["faster", "within noise", "within noise", "slower"]
     assert {row.noise for row in told.values()} == {"spread"}
 
 
@@ -272,27 +267,13 @@ def test_the_interval_adds_the_spread_between_launches_to_that_of_the_samples() 
     assert np.log([row.ratio_low, row.ratio_high]) == pytest.approx([low, high])
 
 
-def test_a_stated_spread_is_enough_for_single_means() -> None:
-    base, other = table(NATIVE | {"bytes": 8, "latency_us": 1.0}), table(latency(1.2))
-    row = only(compare(base, other, launch_spread=0.03))
-    half = 1.959964 * np.log(1.03) * np.sqrt(2) + np.log1p(row.rounding)
-    assert (row.verdict, row.statistic) == ("slower", "mean")
-    assert np.log([row.ratio_low, row.ratio_high]) == pytest.approx(
-        [np.log(1.2) - half, np.log(1.2) + half]
-    )
-
-
 def test_a_run_is_judged_by_what_repeated_launches_of_the_base_differ_by() -> None:
     values = [1.00, 1.02, 0.98, 1.01, 0.99]
     row = only(compare(runs(values), runs([1.03])))
     spread = np.log(values).std(ddof=1)
     half = 2.776445 * spread * np.sqrt(np.pi / 2 / 5 + 1)
-    assert (row.verdict, row.noise, row.runs_base, row.runs_other) == (
-        "within noise",
-        "spread",
-        5,
-        1,
-    )
+    told = (row.verdict, row.noise, row.runs_base, row.runs_other)
+    assert told == ("within noise", "spread", 5, 1)
     assert row.launch_spread == pytest.approx(np.expm1(spread))
     assert np.log([row.ratio_low, row.ratio_high]) == pytest.approx(
         [np.log(1.03) - half, np.log(1.03) + half]
@@ -344,23 +325,14 @@ def test_repeated_runs_are_compared_by_their_ranks() -> None:
     assert row.verdict == "within noise"
 
 
-def test_too_few_runs_are_no_verdict() -> None:
+def test_three_runs_a_side_and_not_fewer_are_a_verdict() -> None:
+    row = only(compare(runs([1.0, 1.1, 1.2]), runs([6.0, 6.1, 6.2])))
+    assert (row.verdict, row.noise) == ("slower", "spread")
     row = only(compare(runs([1.0, 1.1, 1.2]), runs([6.0, 6.1])))
     assert (row.verdict, row.noise) == ("unclear", "too few runs")
     assert row.ratio == pytest.approx(6.05 / 1.1)
-    assert [verdict.enough(m, n) for m, n in ((3, 4), (4, 4), (3, 5), (1, 30))] == [
-        False,
-        True,
-        True,
-        False,
-    ]
-
-
-def test_three_runs_a_side_are_enough_to_know_their_spread() -> None:
-    base = runs([1.0, 1.1, 1.2])
-    row = only(compare(base, runs([6.0, 6.1, 6.2])))
-    assert (row.verdict, row.noise) == ("slower", "spread")
-    assert only(compare(base, runs([1.2, 1.3, 1.4]))).verdict == "within noise"
+    known = [verdict.enough(m, n) for m, n in ((3, 4), (4, 4), (3, 5), (1, 30))]
+    assert known == [False, True, True, False]
 
 
 def test_the_ratio_is_the_quotient_of_both_values_and_lies_in_its_interval() -> None:
@@ -435,7 +407,6 @@ def share_of_alarms(points: pd.DataFrame, chance: str = "p_adjusted") -> float:
         (1, 1, None, (0.0, 0.0)),
         (1, 1, 0.03, (0.02, 0.06)),
         (6, 6, None, (0.02, 0.06)),
-        (6, 6, 0.03, (0.02, 0.06)),
     ],
 )
 def test_false_alarms_are_rare_with_three_percent_between_launches(
@@ -448,14 +419,6 @@ def test_false_alarms_are_rare_with_three_percent_between_launches(
 
 
 @pytest.mark.parametrize(("base", "other"), [(5, 1), (3, 3), (10, 1)])
-def test_false_alarms_are_rare_by_the_spread_of_the_runs_themselves(base: int, other: int) -> None:
-    random = np.random.default_rng(19)
-    # a number of ranks for each size: its launches are then all that is known of the spread
-    sides = [launches(random, count, 600) for count in (base, other)]
-    apart = [side.assign(ranks=side["bytes"] + 1, bytes=8) for side in sides]
-    assert 0.01 <= share_of_alarms(compare(*apart)) <= 0.06
-
-
 def rank_tests(random: np.random.Generator, true: np.ndarray, shared: float) -> pd.DataFrame:
     """P-values of families of points with these ratios, six runs a side of 3 % noise.
 
@@ -521,12 +484,9 @@ class TestEqual:
         point = only(compare(*sides, launch_spread=0.01))
         assert (point["verdict"], point["equal_within"]) == ("equal", 0.05)
         assert only(compare(*sides, launch_spread=0.02))["verdict"] == "within noise"
-        assert only(compare(*sides, launch_spread=0.01, equal_within=0.02))["verdict"] == (
-            "within noise"
-        )
-        assert only(compare(*sides, launch_spread=0.01, equal_within=None))["verdict"] == (
-            "within noise"
-        )
+        for margin in (0.02, None):
+            point = only(compare(*sides, launch_spread=0.01, equal_within=margin))
+            assert point["verdict"] == "within noise"
         sure = table(sampled(1.0, 0.9999, 1.0001)), table(sampled(1.01, 1.0099, 1.0101))
         assert only(compare(*sure, launch_spread=0.0002))["verdict"] == "slower", "though little"
 
@@ -608,15 +568,6 @@ def test_a_real_change_is_still_found() -> None:
 # the verdict
 
 
-def test_a_slower_run_fails() -> None:
-    sides = table(sampled(1.0, 0.99, 1.01)), table(sampled(1.2, 1.19, 1.21))
-    points = compare(*sides, launch_spread=0.01)
-    assert guard(points, limit("25%")).reasons == ()
-    (at_8_bytes,) = guard(points, limit("5%")).reasons
-    assert "latency, 2 ranks" in at_8_bytes
-    assert "8 B: 1.20 µs against 1.00 µs, 1.200x slower (95 % interval 1.1" in at_8_bytes
-
-
 @pytest.mark.parametrize(
     ("noise", "values", "reasons", "words"),
     [
@@ -683,25 +634,6 @@ def test_a_verdict_claims_no_change_where_all_is_within_noise() -> None:
     assert "range over sizes 1.008x slower to 2.000x slower)" in line(changed)
 
 
-def test_the_interval_of_a_mean_holds_it_whatever_noise_sizes_share() -> None:
-    random = np.random.default_rng(1)
-    for shared in (0.0, 1.0):
-        sides = []
-        for _ in range(2):
-            own, common = random.normal(0, 0.03, (100, 6, 5)), random.normal(0, 0.03, (100, 6, 1))
-            noise = np.exp(shared * common + (1 - shared) * own)
-            rows = [
-                latency(float(value), 8 << size, run=f"run {run}", root=str(pair))
-                for (pair, run, size), value in np.ndenumerate(noise)
-            ]
-            sides.append(table(*rows))
-        means = summary(compare(*sides))
-        held = (means["slowdown_low"] <= 1) & (means["slowdown_high"] >= 1)
-        assert held.mean() >= 0.9
-        if shared:
-            assert held.mean() < 1, "no wider than it need be"
-
-
 def test_remarks_tell_how_far_verdicts_carry() -> None:
     (alone,) = summarizing.remarks(compare(runs([1.0]), runs([2.0])))
     assert alone.startswith("one run a side says nothing about launches: repeat 5 or more")
@@ -751,12 +683,11 @@ def test_arguments_are_called_by_what_tells_them_apart(paths: list[str], names: 
 
 def test_names_must_be_as_many_and_different() -> None:
     assert names_of(["a", "b"], ["before", "after"]) == ["before", "after"]
-    for names in (["one"], ["same", "same"], ["a", "b", "c"]):
-        with pytest.raises(UsageError, match="2 different names"):
-            names_of(["a", "b"], names)
+    with pytest.raises(UsageError, match="2 different names"):
+        names_of(["a", "b"], ["same", "same"])
 
 
-@pytest.mark.parametrize("module", [comparing, compare_text, summarizing, verdict])
+@pytest.mark.parametrize("module", [comparing, summarizing, verdict])
 def test_examples_are_right(module: Any) -> None:
     found = doctest.testmod(module)
     assert found.attempted > 0

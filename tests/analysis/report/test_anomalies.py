@@ -8,15 +8,12 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from omb_py.analysis.report.anomalies import Anomaly, anomalies
 from omb_py.analysis.table import Results, load
 from omb_py.analysis.values import value_column
 from omb_py.results.columns import Row
 from omb_py.results.csv import cell, header_of
-from tests.helpers.properties import examples
 
 SIZES = tuple(1 << power for power in range(16))
 
@@ -135,19 +132,3 @@ def test_a_machine_that_others_used(said: Any) -> None:
     (found,) = said([row()], busy)
     assert (found.kind, found.where["hosts"]) == ("busy machine", "node1")
     assert found.text.startswith("Other programs used up to 35 % of the cores in 1 run (most in")
-
-
-@examples(40)
-@given(
-    start=st.floats(0.2, 100),
-    rate=st.floats(1e-6, 1e-1),
-    noise=st.lists(st.floats(-1, 1), min_size=16, max_size=16),
-)
-def test_no_smooth_line_is_called_odd(start: float, rate: float, noise: list[float]) -> None:
-    rows = pd.DataFrame(
-        [
-            row(size, (start + rate * size) * (1 + 0.02 * shake))
-            for size, shake in zip(SIZES, noise, strict=True)
-        ]
-    ).reindex(columns=[*Row.columns, "suite", "mpi", "hosts", "file", "line"])
-    assert said_of(rows, {}) == []

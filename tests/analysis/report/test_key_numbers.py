@@ -13,9 +13,9 @@ from omb_py.analysis.values import value_column
 from .test_anomalies import read, row
 
 
-def numbers(folder: Path, *rows: dict[str, Any], columns: tuple[str, ...] = ()) -> Any:
+def numbers(folder: Path, *rows: dict[str, Any]) -> Any:
     """The lines of the key numbers of rows: number, value, line and spread."""
-    found = key_numbers(value_column(read(folder, list(rows)).rows), columns)
+    found = key_numbers(value_column(read(folder, list(rows)).rows))
     return [
         (number.title, line.value, line.name, line.spread)
         for number in found
@@ -95,19 +95,6 @@ def test_lines_of_unlike_experiments_are_not_ranked(tmp_path: Path) -> None:
     rows = (row(8, time, ranks=ranks) for ranks, time in ((2, 2.0), (64, 9.0), (16, 5.0)))
     (cells,) = numbers(tmp_path, *rows)
     assert cells[:3] == ("Allreduce at 8 B, 64 ranks", "9.00 µs", "buffer, numpy")
-
-
-def test_columns_that_are_named_may_differ_and_no_others(tmp_path: Path) -> None:
-    rows = [
-        row(8, 2.0 * ranks * len(binding), ranks=ranks, binding=binding)
-        for ranks in (2, 4)
-        for binding in ("buffer", "pkl5")
-    ]
-    found = numbers(tmp_path, *rows, columns=("ranks",))
-    assert [cells[:3] for cells in found] == [
-        ("Allreduce at 8 B", "24.0 µs", "2 ranks"),
-        ("Allreduce at 8 B", "48.0 µs", "4 ranks"),
-    ]
 
 
 def test_of_many_lines_only_the_best_are_shown(tmp_path: Path) -> None:

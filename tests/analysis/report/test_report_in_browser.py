@@ -157,19 +157,6 @@ def test_no_window_scrolls_to_the_side(
     assert shown.page.evaluate("document.documentElement.scrollWidth") == width
 
 
-def test_tables_sort_by_number_and_turn_round(opened: Any, compared: Path) -> None:
-    shown = opened(compared)
-    heading = shown.page.locator("#comparison th", has_text="size").first
-    sizes = "#comparison tbody td:nth-child(2)"
-    heading.get_by_role("button").focus()
-    shown.page.keyboard.press("Enter")
-    assert shown.page.locator(sizes).first.text_content() == "1 B"
-    assert heading.get_attribute("aria-sort") == "ascending"
-    shown.page.keyboard.press("Enter")
-    assert shown.page.locator(sizes).first.text_content() == "32 KiB"
-    assert heading.get_attribute("aria-sort") == "descending"
-
-
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("page", ["real", "compared"])
 def test_nobody_is_kept_out(

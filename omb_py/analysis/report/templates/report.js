@@ -48,33 +48,6 @@
     draw();
   });
 
-  // Columns are sorted by the numbers in their cells, with the units behind them, or by their words.
-  const units = { ns: 1e-3, ms: 1e3, s: 1e6, KiB: 1024, MiB: 2 ** 20, GiB: 2 ** 30, TiB: 2 ** 40 };
-  Object.assign(units, { "kB/s": 1e-3, "GB/s": 1e3, "TB/s": 1e6, k: 1e3, M: 1e6, G: 1e9 });
-  const value = (row, column) => {
-    const text = row.cells[column].textContent;
-    const [, number, unit] = text.match(/^(-?[\d.]+)\s*(\S*)/) ?? [];
-    return number === undefined ? text : number * (units[unit] ?? 1);
-  };
-  const compared = (one, other) => {
-    if (typeof one === typeof other) return one > other ? 1 : one < other ? -1 : 0;
-    return typeof one === "number" ? 1 : -1;
-  };
-  for (const head of document.querySelectorAll("thead th")) {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.textContent = head.textContent;
-    head.replaceChildren(button);
-    button.addEventListener("click", () => {
-      const turned = head.ariaSort === "ascending" ? -1 : 1;
-      for (const other of head.parentNode.cells) other.ariaSort = null;
-      head.ariaSort = turned === 1 ? "ascending" : "descending";
-      const body = head.closest("table").tBodies[0];
-      const key = (row) => value(row, head.cellIndex);
-      body.append(...[...body.rows].sort((one, other) => turned * compared(key(one), key(other))));
-    });
-  }
-
   let before;
   addEventListener("beforeprint", () => {
     before = root.dataset.theme;
