@@ -737,3 +737,48 @@ def test_any_tables_are_compared_whole_or_refused_with_a_reason(
             there = points[points.benchmark == benchmark][name].dropna()
             assert there.min() >= members.latency_us.min()
             assert set(points[points.benchmark == benchmark][name].notna()) & {True}
+
+
+def test_a_lower_bandwidth_is_slower() -> None:
+    row = only(compare(table(bandwidth(100.0)), table(bandwidth(50.0))))
+    assert row.unit == "MB/s"
+    assert row.ratio == pytest.approx(0.5)
+    assert row.slowdown == pytest.approx(2.0)
+
+
+def test_a_stated_spread_is_enough_for_single_means() -> None:
+    base, other = table(NATIVE | {"bytes": 8, "latency_us": 1.0}), table(latency(1.2))
+    row = only(compare(base, other, launch_spread=0.03))
+    half = 1.959964 * np.log(1.03) * np.sqrt(2) + np.log1p(row.rounding)
+    assert (row.verdict, row.statistic) == ("slower", "mean")
+    assert np.log([row.ratio_low, row.ratio_high]) == pytest.approx(
+        [np.log(1.2) - half, np.log(1.2) + half]
+    )
+
+
+@pytest.mark.parametrize(("base", "other"), [(5, 1), (3, 3), (10, 1)])
+def test_false_alarms_are_rare_by_the_spread_of_the_runs_themselves(base: int, other: int) -> None:
+    random = np.random.default_rng(19)
+    # a number of ranks for each size: its launches are then all that is known of the spread
+    sides = [launches(random, count, 600) for count in (base, other)]
+    apart = [side.assign(ranks=side["bytes"] + 1, bytes=8) for side in sides]
+    assert 0.01 <= share_of_alarms(compare(*apart)) <= 0.06
+
+
+def test_the_interval_of_a_mean_holds_it_whatever_noise_sizes_share() -> None:
+    random = np.random.default_rng(1)
+    for shared in (0.0, 1.0):
+        sides = []
+        for _ in range(2):
+            own, common = random.normal(0, 0.03, (100, 6, 5)), random.normal(0, 0.03, (100, 6, 1))
+            noise = np.exp(shared * common + (1 - shared) * own)
+            rows = [
+                latency(float(value), 8 << size, run=f"run {run}", root=str(pair))
+                for (pair, run, size), value in np.ndenumerate(noise)
+            ]
+            sides.append(table(*rows))
+        means = summary(compare(*sides))
+        held = (means["slowdown_low"] <= 1) & (means["slowdown_high"] >= 1)
+        assert held.mean() >= 0.9
+        if shared:
+            assert held.mean() < 1, "no wider than it need be"
