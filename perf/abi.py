@@ -214,7 +214,7 @@ def draw(path: Path, comparisons: dict[str, Sequence[Line]], facts: str) -> None
     import altair as alt
     import pandas as pd
 
-    from omb_py.analysis.charts.spec import Chart, Layout, Page, inline, own, styled
+    from omb_py.analysis.charts.spec import Chart, ChartLayout, Page, inline, own, styled
 
     styles = {name: number for number, name in enumerate(comparisons)}
     rows = [
@@ -224,7 +224,7 @@ def draw(path: Path, comparisons: dict[str, Sequence[Line]], facts: str) -> None
         for one in lines
     ]
 
-    def layout(page: Page) -> Layout:
+    def layout(page: Page) -> ChartLayout:
         side = alt.Axis(title=None, minExtent=110, maxExtent=110)
         y = alt.Y("call:N", sort=None, axis=side)
         apart = alt.YOffset("line:N", sort=list(styles), scale=alt.Scale(paddingOuter=0.3))
@@ -242,7 +242,7 @@ def draw(path: Path, comparisons: dict[str, Sequence[Line]], facts: str) -> None
             base.mark_rule(strokeWidth=1.1).encode(alt.X("low:Q", scale=ends), x2="high:Q"),
             points.encode(alt.X("ratio:Q", scale=ends, axis=axis)),
         ]
-        return Layout([alt.layer(*layers)], left=110, legend=styles)
+        return ChartLayout([alt.layer(*layers)], left=110, legend=styles)
 
     title = "What the MPI standard's ABI costs"
     chart = Chart("abi", title, (facts,), pd.DataFrame(rows), layout)

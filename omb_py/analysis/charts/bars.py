@@ -21,7 +21,7 @@ from omb_py.analysis.charts.spec import (
     GAP,
     LABEL,
     Chart,
-    Layout,
+    ChartLayout,
     Measure,
     Page,
     heading,
@@ -118,13 +118,13 @@ def charts(group: Group, whole: bool) -> Iterator[Chart]:
         yield Chart(name, title, tuple(facts), data, partial(bars, data, group.measure))
 
 
-def bars(data: pd.DataFrame, measure: Measure, page: Page) -> Layout:
+def bars(data: pd.DataFrame, measure: Measure, page: Page) -> ChartLayout:
     """Bars, the first on top, each as long as its value."""
     parts = {name: style for name, style in zip(data["part"], data["style"], strict=True) if name}
     room = 0.32 * page.room
     labels = 5 + widest(line for name in data["line"] for line in wrap(name, LABEL, room))
     view = bars_view(data, measure, page.room - labels, labels, page)
-    return Layout([view], labels, legend=parts or None, mark="square")
+    return ChartLayout([view], labels, legend=parts or None, mark="square")
 
 
 def bars_view(data: pd.DataFrame, measure: Measure, width: float, labels: float, page: Page) -> Any:
@@ -221,12 +221,12 @@ def overhead(
     return Chart(name, title, tuple(caption), data, layout)
 
 
-def overhead_layout(data: pd.DataFrame, base: str, size: float, page: Page) -> Layout:
+def overhead_layout(data: pd.DataFrame, base: str, size: float, page: Page) -> ChartLayout:
     """Bars at one size for each library, and below what is added over all sizes."""
     columns = page.columns(data["panel"].nunique())
     labels = 5 + widest([base, *data["line"]])
     certain = data[(data["spread_low"] > 0) | (data["spread_high"] < 0)]
-    below = Layout([], labels, columns)
+    below = ChartLayout([], labels, columns)
     if data["x"].nunique() > 1 and len(certain):
         itself = data.drop_duplicates(["panel", "x"])[["panel", "x", "base_time"]]
         itself = itself.rename(columns={"base_time": "value"})
@@ -240,7 +240,7 @@ def overhead_layout(data: pd.DataFrame, base: str, size: float, page: Page) -> L
         segments = pd.DataFrame(segments_of(part, base, size), columns=list(SEGMENT))
         view = bars_view(segments, time, width, labels, page)
         above.append(view.properties(**heading(part["title"].iloc[0], width)))
-    return Layout([*above, *below.views], below.left, columns, below.legend)
+    return ChartLayout([*above, *below.views], below.left, columns, below.legend)
 
 
 def segments_of(part: pd.DataFrame, base: str, size: float) -> Iterator[tuple[Any, ...]]:

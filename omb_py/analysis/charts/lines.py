@@ -19,7 +19,7 @@ from omb_py.analysis.charts.spec import (
     MAX_PANELS,
     TITLE_ROOM,
     Chart,
-    Layout,
+    ChartLayout,
     Measure,
     Page,
     along_axis,
@@ -188,7 +188,7 @@ def lines(
     beside: pd.DataFrame,
     page: Page,
     left: float = 0.0,
-) -> Layout:
+) -> ChartLayout:
     """Panels of lines that share their axes, under one legend where all share their styles.
 
     ``beside`` are dotted lines, ``left`` points that something else needs beside panels.
@@ -217,7 +217,7 @@ def lines(
             legend = legend_view(styles_of(part, others), page, room=width)
             view = together("vconcat", [legend, view], spacing=4)
         views.append(view)
-    return Layout(views, left, columns, every if shared and len(every) > 1 else None)
+    return ChartLayout(views, left, columns, every if shared and len(every) > 1 else None)
 
 
 def styles_of(*rows: pd.DataFrame) -> dict[str, int]:

@@ -18,7 +18,7 @@ from omb_py.analysis.charts.spec import (
     SMALL,
     TITLE_ROOM,
     Chart,
-    Layout,
+    ChartLayout,
     Measure,
     Page,
     decades,
@@ -58,7 +58,7 @@ def heat_maps(rows: pd.DataFrame, request: Request) -> Iterator[Chart]:
                 yield Chart(group.name("heat"), group.benchmark, tuple(facts), data, layout)
 
 
-def heat(data: pd.DataFrame, measure: Measure, page: Page) -> Layout:
+def heat(data: pd.DataFrame, measure: Measure, page: Page) -> ChartLayout:
     """Cells with their numbers where these fit, sizes downwards."""
     names, sizes = data["line"].unique().tolist(), sorted(data["size"].unique())
     down = {at: size_text(size) for at, size in enumerate(sizes)}
@@ -85,7 +85,7 @@ def heat(data: pd.DataFrame, measure: Measure, page: Page) -> Layout:
         mark = base.mark_text(baseline="middle", fontSize=SMALL, **look)
         layers.append(mark.encode(text="text:N", color=ink))
     view = alt.layer(*layers).properties(width=width, height=len(down) * (6 + 9 * tall))
-    return Layout([view], labels + TITLE_ROOM)
+    return ChartLayout([view], labels + TITLE_ROOM)
 
 
 def colors(
@@ -131,7 +131,7 @@ def pair_maps(rows: pd.DataFrame, request: Request) -> Iterator[Chart]:
         yield Chart(name, title, tuple(facts), data, layout)
 
 
-def pair_map(data: pd.DataFrame, found: Matrix, measure: Measure, page: Page) -> Layout:
+def pair_map(data: pd.DataFrame, found: Matrix, measure: Measure, page: Page) -> ChartLayout:
     """Senders downwards, ordered by host; slow is dark."""
     places = list(range(len(found.ranks)))
     hosts = list(dict.fromkeys(found.hosts))
@@ -157,4 +157,4 @@ def pair_map(data: pd.DataFrame, found: Matrix, measure: Measure, page: Page) ->
         rules = alt.Chart(inline(edges)).mark_rule(color=page.tint("muted"), strokeWidth=0.4)
         layers += [rules.encode(to("at:O", scale=scale, bandPosition=1)) for to in (alt.X, alt.Y)]
     view = alt.layer(*layers).properties(width=side, height=side)
-    return Layout([view], labels + TITLE_ROOM)
+    return ChartLayout([view], labels + TITLE_ROOM)

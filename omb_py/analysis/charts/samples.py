@@ -16,7 +16,7 @@ from omb_py.analysis.charts.spec import (
     MAX_LINES,
     MAX_PANELS,
     Chart,
-    Layout,
+    ChartLayout,
     Measure,
     Page,
     heading,
@@ -113,7 +113,7 @@ def cumulated(samples: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({"x": values[:shown], "y": shares[:shown]})
 
 
-def distribution(data: pd.DataFrame, page: Page) -> Layout:
+def distribution(data: pd.DataFrame, page: Page) -> ChartLayout:
     """The share of samples that are not above a time, a line for each message size."""
     across = value_axis(data["x"].tolist(), TIMES, vertical=False)
     up = value_axis([100.0], Measure("Samples not above", "%"))
@@ -127,10 +127,10 @@ def distribution(data: pd.DataFrame, page: Page) -> Layout:
         order="y:Q",
     )
     styles = dict(zip(data["title"], data["style"], strict=True))
-    return Layout([view], up.left, legend=styles if len(styles) > 1 else None, mark="dash")
+    return ChartLayout([view], up.left, legend=styles if len(styles) > 1 else None, mark="dash")
 
 
-def iterations(data: pd.DataFrame, page: Page) -> Layout:
+def iterations(data: pd.DataFrame, page: Page) -> ChartLayout:
     """Samples over their starts, a panel for each size; beyond `MAX_LINES` ranks all alike."""
     parts = [part for _, part in data.groupby("style")]
     columns = page.columns(len(parts))
@@ -151,4 +151,4 @@ def iterations(data: pd.DataFrame, page: Page) -> Layout:
         size = {"width": width, "height": max(100.0, 0.5 * width)}
         views.append(points.properties(**size, **heading(str(part["title"].iloc[0]), width)))
     several = len(ranks) > 1 and not many
-    return Layout(views, left, columns, styles if several else None, "square")
+    return ChartLayout(views, left, columns, styles if several else None, "square")

@@ -103,7 +103,7 @@ class Page:
 
 
 @dataclass(frozen=True)
-class Layout:
+class ChartLayout:
     """Views beside each other in ``columns``, whose axes take ``left`` points, below a legend.
 
     ``legend`` has names with the numbers of their styles, none for no legend; ``mark`` is what
@@ -130,7 +130,7 @@ class Chart:
     title: str
     caption: tuple[str, ...]
     data: pd.DataFrame
-    layout: Callable[[Page], Layout]
+    layout: Callable[[Page], ChartLayout]
     along: tuple[str, Any] | None = None
 
     @property

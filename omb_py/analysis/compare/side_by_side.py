@@ -76,7 +76,7 @@ IDENTITY = (*EXPERIMENT, *CONFIGURATION, "unit")
 
 
 @dataclass(frozen=True)
-class Side:
+class ComparedSide:
     """One side of a comparison.
 
     ``kinds`` are the combinations of `IDENTITY` that were measured, a row each; ``runs`` has a row
@@ -219,7 +219,7 @@ def names_of(sources: Sequence[Source], names: Sequence[str] | None) -> list[str
     return list(short_names(map(str, paths)).values())
 
 
-def measured(rows: pd.DataFrame, name: str) -> Side:
+def measured(rows: pd.DataFrame, name: str) -> ComparedSide:
     """What a comparison needs of rows; those that a file and its copy both have are one.
 
     Raises `UsageError` when there is none with a number.
@@ -245,7 +245,7 @@ def measured(rows: pd.DataFrame, name: str) -> Side:
     runs["kind"] = whole.groupby(varying or ["unit"], sort=False, dropna=False).ngroup()
     kinds = whole[~runs["kind"].duplicated()].reindex(columns=IDENTITY).reset_index(drop=True)
     twice = runs["run"].notna() & runs.duplicated()
-    return Side(kinds, runs[~twice].drop(columns="run").reset_index(drop=True))
+    return ComparedSide(kinds, runs[~twice].drop(columns="run").reset_index(drop=True))
 
 
 def tails(means: pd.DataFrame) -> pd.Series:
@@ -256,8 +256,8 @@ def tails(means: pd.DataFrame) -> pd.Series:
 
 
 def against(
-    base: Side,
-    other: Side,
+    base: ComparedSide,
+    other: ComparedSide,
     pairs: pd.DataFrame,
     launch_spread: float | None,
     equal_within: float | None,

@@ -55,7 +55,7 @@ TERMS: dict[str, Callable[[Array, Array], Array]] = {
 
 
 @dataclass(frozen=True)
-class Algorithm:
+class AlgorithmCost:
     """T = messages alpha + traffic beta + added gamma, all of them names of `TERMS`.
 
     ``messages`` one after another, bytes of ``traffic`` and bytes ``added`` up, on the longest
@@ -90,7 +90,7 @@ class Algorithm:
         return TERMS[self.traffic](ranks, sizes)
 
 
-A = Algorithm
+A = AlgorithmCost
 CHAIN = "chain of segments (alpha: one segment's hop)"
 BRANCHES = "reduce-scatter, gather (Rabenseifner)"
 HALVING = "reduce-scatter, allgather (Rabenseifner)"
@@ -142,7 +142,7 @@ PARENTS = {
 COLLECTIVES = frozenset(algorithm.collective for algorithm in TABLE)
 
 
-def algorithms(benchmark: str) -> tuple[Algorithm, ...]:
+def algorithms(benchmark: str) -> tuple[AlgorithmCost, ...]:
     """Return the formulas of a benchmark; non-blocking and persistent forms have the plain call's.
 
     >>> [algorithms(name)[0].collective for name in ("iallgatherv", "bcast_persistent")]

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scipy import stats
 from scipy.optimize import nnls
 
-from omb_py.analysis.model.costs import Algorithm, Array
+from omb_py.analysis.model.costs import AlgorithmCost, Array
 
 LEVEL = 0.95
 """Confidence of all intervals."""
@@ -99,7 +99,7 @@ class Fit:
     worst: float
     degrees: int
     sigma: float
-    algorithm: Algorithm | None = None
+    algorithm: AlgorithmCost | None = None
 
     def intervals(self) -> tuple[tuple[float, float], tuple[float, float]]:
         """Return the 95 % intervals of alpha and of beta; NaN without degrees of freedom."""
@@ -176,7 +176,7 @@ def lines(points: Points) -> tuple[Fit, ...]:
     return tuple(replace(one, sigma=sigma, degrees=degrees) for one in fits)
 
 
-def formulas(points: Points, algorithms: Sequence[Algorithm]) -> tuple[tuple[Fit, ...], ...]:
+def formulas(points: Points, algorithms: Sequence[AlgorithmCost]) -> tuple[tuple[Fit, ...], ...]:
     """Fit every formula in every range of sizes: for each range all fits, the best one first.
 
     The ranges are found before any formula is supposed, with separate costs for each number of

@@ -8,7 +8,7 @@ import pytest
 from omb_py.analysis.model.costs import (
     TABLE,
     TERMS,
-    Algorithm,
+    AlgorithmCost,
     algorithms,
     lg,
 )
@@ -43,12 +43,12 @@ BY_HAND: dict[tuple[str, str], dict[int, float]] = {
 """Times for 100 bytes with alpha 10, beta 1/2 and gamma 1/4, by number of ranks."""
 
 
-def row(collective: str, name: str) -> Algorithm:
+def row(collective: str, name: str) -> AlgorithmCost:
     (found,) = (row for row in TABLE if (row.collective, row.name) == (collective, name))
     return found
 
 
-def time(algorithm: Algorithm, ranks: float, size: float) -> float:
+def time(algorithm: AlgorithmCost, ranks: float, size: float) -> float:
     p, n = np.array([ranks]), np.array([size])
     terms = (algorithm.messages, algorithm.traffic, algorithm.added)
     costs = (ALPHA, BETA, GAMMA)
@@ -70,7 +70,9 @@ def test_steps_are_the_logarithm_rounded_up() -> None:
 
 
 @pytest.mark.parametrize("algorithm", TABLE, ids=lambda row: f"{row.collective}, {row.name}")
-def test_one_rank_sends_nothing_and_more_ranks_or_bytes_cost_no_less(algorithm: Algorithm) -> None:
+def test_one_rank_sends_nothing_and_more_ranks_or_bytes_cost_no_less(
+    algorithm: AlgorithmCost,
+) -> None:
     assert time(algorithm, 1, 1000) == 0
     times = [[time(algorithm, ranks, size) for size in (0, 1, 1000)] for ranks in range(2, 40)]
     assert np.all(np.diff(times, axis=0) >= 0)
@@ -84,7 +86,7 @@ def test_a_formula_is_written_in_one_line() -> None:
 
 
 @pytest.mark.parametrize("algorithm", TABLE, ids=lambda row: f"{row.collective}, {row.name}")
-def test_bytes_added_up_are_a_constant_part_of_the_traffic(algorithm: Algorithm) -> None:
+def test_bytes_added_up_are_a_constant_part_of_the_traffic(algorithm: AlgorithmCost) -> None:
     """So that beta and gamma cannot be told apart, whatever is measured, and need not be."""
     if not algorithm.added:
         return
