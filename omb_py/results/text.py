@@ -114,15 +114,22 @@ OVERHEAD = (
 """The columns of tables that are not native OMB's: parts of the start, failures, and so on."""
 
 
-class BannerWriter(StreamWriter):
-    """Lines below a banner, others ``above`` them, and headings for each element type."""
+class TableWriter(StreamWriter):
+    """A line for each row, of a table's ``cells``: below a banner, the lines that stand ``above``
+    the table, and headings for each element type."""
 
     def __init__(
-        self, stream: TextIO, benchmark: Benchmark, options: Options, above: Sequence[str] = ()
+        self,
+        stream: TextIO,
+        benchmark: Benchmark,
+        options: Options,
+        cells: Sequence[Cell],
+        above: Sequence[str] = (),
     ) -> None:
         super().__init__(stream)
         self._benchmark = benchmark
         self._options = options
+        self._cells = cells
         self._above = above
 
     def start(self, metadata: dict[str, str]) -> None:
@@ -132,51 +139,28 @@ class BannerWriter(StreamWriter):
     def section(self, datatype: Datatype | None) -> None:
         if datatype is not None:
             self._line(f"# Datatype: MPI_{datatype.mpi}.")
-        for text in self._headings():
-            self._line(text)
+        if headings := self.headings():
+            self._line(headings)
 
-    def _headings(self) -> Iterable[str]:
-        """The lines above the rows of an element type."""
-        raise NotImplementedError
-
-
-class TableWriter(BannerWriter):
-    """A line for each row, of the cells that a table has."""
-
-    cells: Sequence[Cell]
-
-    def _headings(self) -> Iterable[str]:
-        first, *others = self.cells
+    def headings(self) -> str:
+        """The line above the rows of an element type."""
+        first, *others = self._cells
         heads = (one.placed(one.heading) for one in others)
-        yield first.placed(f"# {first.heading}") + "".join(heads)
+        return first.placed(f"# {first.heading}") + "".join(heads)
 
     def row(self, row: Any) -> None:
         self._line(self.text(row))
 
     def text(self, row: Any) -> str:
         """The line of a row."""
-        return "".join(one.placed(one.text(row)) for one in self.cells)
-
-
-class RecoveryWriter(TableWriter):
-    """Failures: a line for each part, its ranks, those of them that failed, and times."""
-
-    cells = FAILURES
-
-
-class CongestionWriter(TableWriter):
-    """A victim alone, then beside its congestors, with the quotients of both times."""
-
-    cells = CONGESTION
+        return "".join(one.placed(one.text(row)) for one in self._cells)
 
 
 class StartUpWriter(TableWriter):
     """A line for each row: native OMB's sentence, or the times of a part."""
 
-    cells = PARTS
-
-    def _headings(self) -> Iterable[str]:
-        return super()._headings() if self._benchmark.start_up is StartUp.PARTS else ()
+    def headings(self) -> str:
+        return super().headings() if self._benchmark.start_up is StartUp.PARTS else ""
 
     def text(self, row: Row) -> str:
         low, mean, high = (one.text(row) for one in PARTS[1:4])
@@ -189,8 +173,6 @@ class StartUpWriter(TableWriter):
 
 class OverheadWriter(TableWriter):
     """`omb-py overhead`: for each size a line for each binding, then one for each named part."""
-
-    cells = OVERHEAD
 
     def start(self, metadata: dict[str, str]) -> None:
         latency = self._benchmark.metric is Metric.LATENCY
@@ -224,12 +206,12 @@ class TextWriter(TableWriter):
     def __init__(
         self, stream: TextIO, benchmark: Benchmark, options: Options, above: Sequence[str] = ()
     ) -> None:
-        super().__init__(stream, benchmark, options, above)
-        first, *others = cells(benchmark, options)
+        first, *others = cells_of(benchmark, options)
         if benchmark.sized:
-            self.cells = [Cell("Size", "bytes", None, -10), first, *others]
+            cells = [Cell("Size", "bytes", None, -10), first, *others]
         else:
-            self.cells = [first._replace(least=len(f"# {first.heading}")), *others]
+            cells = [first._replace(least=len(f"# {first.heading}")), *others]
+        super().__init__(stream, benchmark, options, cells, above)
 
     def start(self, metadata: dict[str, str]) -> None:
         if self._benchmark.leading_blank:
@@ -257,8 +239,8 @@ class VariedWindowWriter(TextWriter):
         self._line("\n# Uni-directional Bandwidth (MB/sec)")
         super().section(datatype)
 
-    def _headings(self) -> Iterable[str]:
-        yield "#      " + "".join(f"  {window:10d}" for window in VARIED_WINDOWS)
+    def headings(self) -> str:
+        return "#      " + "".join(f"  {window:10d}" for window in VARIED_WINDOWS)
 
     def row(self, row: Row) -> None:
         first = row.bytes not in self._rates
@@ -290,10 +272,8 @@ class GroupsWriter(TextWriter):
         """``hosts`` are those of each group, by its name."""
         above = [f"# Group {name}: {on}" for name, on in hosts.items()]
         super().__init__(stream, benchmark, options, above)
-        self.cells = [
-            *self.cells,
-            Cell("Group", "group", None, max(map(len, [*hosts, "Group"])) + 4),
-        ]
+        width = max(map(len, [*hosts, "Group"])) + 4
+        self._cells = [*self._cells, Cell("Group", "group", None, width)]
         self._slowest: list[tuple[str, bool]] = []  # of each size, and whether clearly
         self._compared = 0
         self._others: list[str] = []
@@ -386,7 +366,7 @@ def thousandths(columns: Mapping[str, str]) -> list[Cell]:
     return [Cell(heading, column, 3) for heading, column in columns.items()]
 
 
-def cells(benchmark: Benchmark, options: Options) -> list[Cell]:
+def cells_of(benchmark: Benchmark, options: Options) -> list[Cell]:
     """The columns of a benchmark's table, but for the message size."""
     overlap = "overlap" in benchmark.options
     found = [Cell(heading, name) for heading, name in values_of(benchmark, options).items()]
