@@ -69,6 +69,9 @@ LONGEST_LINE = 4096
 LONGEST_REASON = 120
 
 BLANKS = r"\s+"
+LIKE = re.compile(r"\s*\d+(?:\.\d+)?(?:\s+(?:[-\d.]|nan|inf)|\s*$)")
+"""What rows of numbers begin like."""
+
 ABSENT = (None, "-")
 TWICE = "two copies of a program print side by side, or two runs do"
 
@@ -193,15 +196,15 @@ class Form:
     like one."""
 
     row: re.Pattern[str]
-    like: re.Pattern[str]
+    like: re.Pattern[str] = LIKE
 
 
 def form_of(
     header: str,
     cells: Iterable[tuple[str, str]],
-    like: re.Pattern[str],
     optional: Container[str] = (),
     rest: str = "",
+    like: re.Pattern[str] = LIKE,
 ) -> Form:
     """The form of rows below a header: the pattern of each column's cells, in order, then ``rest``.
 

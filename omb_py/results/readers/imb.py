@@ -35,7 +35,6 @@ COLUMNS = {
 }
 """Each heading's column, and what its cells look like."""
 
-ROW = re.compile(r"\s*\d+\s+[\d.]")
 REFUSED = re.compile(r"\s*(?:\d+ +)?(\d+) (out-of-mem|time-out|int-overflow)\.")
 
 SINCE = (2019, 6)
@@ -298,7 +297,7 @@ class ImbReading(Reading):
             self.notes.add(index, f"{reason}; it is left out")
             return
         headings = line.split()
-        self.form = form_of(line, [COLUMNS[heading] for heading in headings], ROW)
+        self.form = form_of(line, [COLUMNS[heading] for heading in headings])
         self.any_order = run.chosen or name.endswith("MT")
         if not run.part and {"t[usec]", "Msg/sec"} <= {*headings} and "MT" not in name:
             run = replace(run, part="IMB-P2P")  # no other part prints both

@@ -88,11 +88,9 @@ WITHOUT_HEADINGS = (
 TAILS_AS_SAMPLES = ("50", "90", "95", "99")
 """Percentiles of latencies that have columns of their own."""
 
-SIZED = re.compile(r"\s*\d+(?:\s+(?:[-\d.]|nan|inf)|\s*$)")
-UNSIZED = re.compile(r"\s*\d+\.\d")
 OF_PART = re.compile(r"\s*\S+(?: \S+)?\s+(?:\d+\s+\d+\s+)?\d+\.\d*\s")
 LOST_ROW = re.compile(r"\s*(?:\d+\s+)?\d+\.\d\d(?:\s|$)")
-"""What rows begin like: with and without sizes, of parts, and of what is not known."""
+"""What rows of parts begin like, and those of what is not known."""
 
 TIME = r"\d{1,12}(?:\.\d\d)?"
 START = Form(
@@ -100,8 +98,7 @@ START = Form(
         rf"(?:This is a test with |nprocs: )(?P<ranks>\d{{1,9}})(?: processes|, min: "
         rf"(?P<latency_min_ms>{TIME}) ms, max: (?P<latency_max_ms>{TIME}) ms, "
         rf"avg: (?P<latency_ms>{TIME}) ms)"
-    ),
-    re.compile("(?!)"),
+    )
 )
 """What native OMB prints of the start of a job."""
 
@@ -334,7 +331,7 @@ def form_below(header: str, lenient: bool = False) -> Form | None:
         return None
     optional = [name for name in cells if lenient and name.startswith("tail_")]
     rest = WITHOUT_HEADINGS if cells.keys() - {"bytes"} == {"latency_us"} else ""
-    return form_of(header, cells.items(), SIZED if "bytes" in cells else UNSIZED, optional, rest)
+    return form_of(header, cells.items(), optional, rest)
 
 
 def values_in(cells: Mapping[str, str]) -> dict[str, Any]:
@@ -394,7 +391,7 @@ def form_of_table(cells: Iterable[Cell]) -> Form:
         pattern = r"\d{1,9}|-" if one.decimals is None else rf"\d{{1,12}}\.\d{{{one.decimals}}}|-"
         column = str(one.column).replace("_us", "_us" if one.unit == 1 else "_ms")
         found.append((column, r"\S+(?: \S+)?" if one.least < 0 else pattern))
-    return form_of("", found, OF_PART)
+    return form_of("", found, like=OF_PART)
 
 
 @cache
