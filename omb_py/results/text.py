@@ -40,6 +40,29 @@ INTERVALS = {"Young(s)": "young_s", "Daly(s)": "daly_s"}
 THOUSANDTHS = BUS | INTERVALS | CLOCK | STATISTICS | SLOWEST
 """Headings of columns with three decimals, and the columns of `Row` that they stand for."""
 
+HEADINGS = {
+    heading: column
+    for column, headings in {
+        "latency_us": "Latency (us)|Avg Latency(us)|Pure Comm.(us)",
+        "latency_min_us": "Min Latency(us)|Min Comm.(us)",
+        "latency_max_us": "Max Latency(us)|Max Comm.(us)",
+        "bandwidth_MBps": "Bandwidth (MB/s)|Bi-Bandwidth (MB/s)|MB/s",
+        "messages_per_s": "Messages/s",
+        "overall_us": "Overall(us)",
+        "compute_us": "Compute(us)",
+        "start_us": "Coll. Init(us)",
+        "test_us": "MPI_Test(us)",
+        "wait_us": "MPI_Wait(us)",
+        "overlap_percent": "Overlap(%)",
+        "iterations": "Iterations",
+        "validation": "Validation",
+        "payload_bytes": "Transmit Size",
+        "late_starts": "Late Starts",
+    }.items()
+    for heading in headings.split("|")
+} | THOUSANDTHS
+"""The column of `Row` of each heading, native OMB's of all versions and ours."""
+
 
 class Cell(NamedTuple):
     """A column of a table: heading, column of a row or percentage, decimals, least width.
@@ -361,54 +384,45 @@ def title_line(benchmark: Benchmark, accelerator: str | None = None) -> str:
     return f"# {name} {mpi}{space}{benchmark.title} Test v{version}"
 
 
-def thousandths(columns: Mapping[str, str]) -> list[Cell]:
-    """Columns with three decimals."""
-    return [Cell(heading, column, 3) for heading, column in columns.items()]
-
-
 def cells_of(benchmark: Benchmark, options: Options) -> list[Cell]:
     """The columns of a benchmark's table, but for the message size."""
+
+    def columns(headings: Iterable[str], decimals: int | None = 2) -> list[Cell]:
+        return [Cell(heading, HEADINGS[heading], decimals) for heading in headings]
+
     overlap = "overlap" in benchmark.options
-    found = [Cell(heading, name) for heading, name in values_of(benchmark, options).items()]
+    found = columns(values_of(benchmark, options))
     if options.full and not overlap:
-        found += [Cell(f"{end} Latency(us)", f"latency_{end.lower()}_us") for end in ("Min", "Max")]
+        found += columns(["Min Latency(us)", "Max Latency(us)"])
         found += [Cell("Iterations", "iterations", None, 12)]
     if options.bus:
-        found += thousandths(BUS)
+        found += columns(BUS, 3)
     if options.mtbf is not None:
-        found += thousandths(INTERVALS)
+        found += columns(INTERVALS, 3)
     if options.validate:
-        found += [Cell("Validation", "validation", None)]
+        found += columns(["Validation"], None)
     if options.sync == "clock":
-        found += [Cell("Late Starts", "late_starts", None), *thousandths(CLOCK)]
+        found += columns(["Late Starts"], None) + columns(CLOCK, 3)
     if options.statistics:
-        found += thousandths(STATISTICS)
+        found += columns(STATISTICS, 3)
         if overlap or not options.full:
-            found += [Cell("Iterations", "iterations", None)]
-        found += thousandths(SLOWEST) if benchmark.collective else []
+            found += columns(["Iterations"], None)
+        found += columns(SLOWEST, 3) if benchmark.collective else []
     unit = "Lat(us)" if benchmark.metric is Metric.LATENCY else "BW(MB/s)"
     found += [Cell(f"P{percent_text(one)} Tail {unit}", one) for one in options.percentiles]
     if not options.layout.contiguous:
-        found += [Cell("Transmit Size", "payload_bytes", None)]
+        found += columns(["Transmit Size"], None)
     return found
 
 
-def values_of(benchmark: Benchmark, options: Options) -> dict[str, str]:
-    """A benchmark's own values: their headings, and the columns of `Row` that they stand for."""
+def values_of(benchmark: Benchmark, options: Options) -> list[str]:
+    """The headings of a benchmark's own values."""
     if "overlap" in benchmark.options:
-        full = {"Min Comm.(us)": "latency_min_us", "Max Comm.(us)": "latency_max_us"}
-        parts = {"Coll. Init(us)": "start_us", "MPI_Test(us)": "test_us", "MPI_Wait(us)": "wait_us"}
-        return {
-            "Overall(us)": "overall_us",
-            "Compute(us)": "compute_us",
-            **(parts if options.full else {}),
-            "Pure Comm.(us)": "latency_us",
-            **(full if options.full else {}),
-            "Overlap(%)": "overlap_percent",
-        }
+        calls = ["Coll. Init(us)", "MPI_Test(us)", "MPI_Wait(us)"] if options.full else []
+        ends = ["Min Comm.(us)", "Max Comm.(us)"] if options.full else []
+        return ["Overall(us)", "Compute(us)", *calls, "Pure Comm.(us)", *ends, "Overlap(%)"]
     if benchmark.metric is Metric.LATENCY:
-        return {benchmark.value: "latency_us"}
+        return [benchmark.value]
     if benchmark.metric is Metric.BANDWIDTH:
-        return {"Bandwidth (MB/s)": "bandwidth_MBps"}
-    rate = {"Messages/s": "messages_per_s"} if options.print_rate else {}
-    return {"MB/s": "bandwidth_MBps"} | rate
+        return ["Bandwidth (MB/s)"]
+    return ["MB/s", "Messages/s"] if options.print_rate else ["MB/s"]

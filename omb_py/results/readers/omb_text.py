@@ -14,7 +14,7 @@ from omb_py.core.mpi.startup_timer import INIT, SESSION
 from omb_py.core.options import Options
 from omb_py.results.columns import KINDS
 from omb_py.results.readers import BLANKS, Form, LineReader, Reading, Source, form_of
-from omb_py.results.text import FAILURES, PARTS, THOUSANDTHS, Cell, values_of
+from omb_py.results.text import FAILURES, HEADINGS, PARTS, THOUSANDTHS, Cell, values_of
 
 TITLE = re.compile(
     r"# (?P<who>OSU|OMB Python|OMB-Py) (?P<old>(?:MPI )?One Sided )?(?P<api>MPI|NCCL|RCCL)"
@@ -39,29 +39,6 @@ OLD_SYNCHRONIZATIONS = {" passive": "lock", " with flush": "flush"}
 
 HUNDREDTHS, THOUSANDTH = r"\d{1,15}\.\d\d", r"\d{1,15}\.\d\d\d|-"
 COUNT, SIZE = r"\d{1,18}", r"0|[1-9]\d{0,17}"
-HEADINGS = {
-    heading: column
-    for column, headings in {
-        "latency_us": "Latency (us)|Avg Latency(us)|Pure Comm.(us)",
-        "latency_min_us": "Min Latency(us)|Min Comm.(us)",
-        "latency_max_us": "Max Latency(us)|Max Comm.(us)",
-        "bandwidth_MBps": "Bandwidth (MB/s)|Bi-Bandwidth (MB/s)|MB/s",
-        "messages_per_s": "Messages/s",
-        "overall_us": "Overall(us)",
-        "compute_us": "Compute(us)",
-        "start_us": "Coll. Init(us)",
-        "test_us": "MPI_Test(us)",
-        "wait_us": "MPI_Wait(us)",
-        "overlap_percent": "Overlap(%)",
-        "iterations": "Iterations",
-        "validation": "Validation",
-        "payload_bytes": "Transmit Size",
-        "late_starts": "Late Starts",
-    }.items()
-    for heading in headings.split("|")
-} | THOUSANDTHS
-"""Each heading's column of `Row`."""
-
 CELLS = {
     "iterations": COUNT,
     "payload_bytes": COUNT,
@@ -403,7 +380,7 @@ def known_benchmarks() -> dict[str, Benchmark]:
 @cache
 def first_columns() -> dict[str, str]:
     """The first column of each benchmark's own table."""
-    return {one.name: next(iter(values_of(one, Options()).values())) for one in all_benchmarks()}
+    return {one.name: HEADINGS[values_of(one, Options())[0]] for one in all_benchmarks()}
 
 
 @cache
