@@ -86,11 +86,11 @@ class CongestionMeasurement(GroupsMeasurement):
         )
 
     def open_writers(self) -> list[Writer[Row]]:
-        from omb_py.results.text import CongestionWriter
+        from omb_py.results.text import CONGESTION, TableWriter
 
         victim, *others = map(ranks_text, self._mine.groups)
         who = f"# Victim: ranks {victim}; congestor {self._name}: ranks {', '.join(others)}"
-        text = CongestionWriter(sys.stdout, self.benchmark, self.options, [who])
+        text = TableWriter(sys.stdout, self.benchmark, self.options, CONGESTION, [who])
         return writers_of(Row, text, self.options)
 
     def measure_group(self, case: Case, writers: list[Writer[Any]]) -> None:

@@ -71,11 +71,11 @@ class OverheadMeasurement(Measurement):
             self.job.note(doubt)
 
     def open_writers(self) -> list[Writer[OverheadRow]]:
-        from omb_py.results.text import OverheadWriter
+        from omb_py.results.text import OVERHEAD, OverheadWriter
 
         above = f"# {count(self._rounds, 'round')}, thread level {self.job.thread_level}: what "
         above += "another one adds needs jobs of its own, with --thread-level"
-        text = OverheadWriter(sys.stdout, self.benchmark, self.options, [above])
+        text = OverheadWriter(sys.stdout, self.benchmark, self.options, OVERHEAD, [above])
         return writers_of(OverheadRow, text, self.options)
 
     def measure_case(self, case: Case, writers: list[Writer[Any]]) -> None:

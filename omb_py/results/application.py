@@ -72,7 +72,6 @@ class ApplicationWriter(StreamWriter):
     def __init__(self, stream: TextIO, title: str) -> None:
         super().__init__(stream)
         self._title = title
-        self._ranks = 0
         self._pairs = 0
 
     def row(self, row: ApplicationRow) -> None:
@@ -111,10 +110,9 @@ class ApplicationWriter(StreamWriter):
             line(speedup(row.alternative, row, "alternative_"))
 
     def _rank(self, row: ApplicationRow) -> None:
-        if not self._ranks:
+        if row.rank == 0:
             self._line("# " + "Rank".ljust(6) + "".join(f"{head:>16}" for head in HEADS))
-        self._ranks += 1
-        if self._ranks <= MAX_RANKS:
+        if row.rank < MAX_RANKS:
             times = (getattr(row, HEADS[head]) or 0.0 for head in HEADS)
             self._line(f"{row.rank:<8}" + "".join(f"{time:16.6f}" for time in times))
         elif row.rank == row.ranks - 1:

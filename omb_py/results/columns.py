@@ -198,7 +198,6 @@ TABLE = (
     ("file", "l", "str", "", "run", "where the row is"),
     ("line", "l", "int", "", "run", "in which line"),
 )
-"""Names that share a meaning, their type, unit, role, and the meaning."""
 """Names that share a meaning, the kinds of rows, type, unit, role, and the meaning."""
 # fmt: on
 
@@ -326,22 +325,6 @@ def described(names: Iterable[str]) -> str:
         meaning = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", one.meaning)
         lines.append(fill(meaning, 80, initial_indent="    ", subsequent_indent="    "))
     return "\n".join(lines)
-
-
-def tables() -> Iterator[str]:
-    """The tables of docs/results.md: benchmarks, what is added, `omb-py overhead` and `pairs`."""
-    above: set[str] = set()
-    for names in (Row.columns, LOADED, OverheadRow.columns, PairRow.columns):
-        rows = [(", ".join(name for name in names if name in above), "", "as above")]
-        new = (name for name in names if name not in above)
-        rows += [(", ".join(some), kind_text(one), one.meaning) for some, one in groups(new)]
-        lines = [
-            f"| `{some.replace(', ', '`, `')}` | {kind} | {meaning} |"
-            for some, kind, meaning in rows
-            if some
-        ]
-        yield "\n".join(["| column | holds | meaning |", "|---|---|---|", *lines])
-        above.update(names)
 
 
 def kind_text(column: Column) -> str:

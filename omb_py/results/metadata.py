@@ -14,36 +14,18 @@ from omb_py.core import VERSION
 from omb_py.core.job import Node
 from omb_py.core.mpi.launcher import PROFILER
 
-TELLING_PREFIXES = (
-    "OMPI_MCA_",
-    "PRTE_MCA_",
-    "PMIX_MCA_",
-    "MPICH_",
-    "MPIR_CVAR_",
-    "I_MPI_",
-    "MV2_",
-    "UCX_",
-    "FI_",
-    "OMP_",
-    "CUDA_VISIBLE_DEVICES",
-    "NCCL_",
-    "GLOO_",
-    "TORCH_",
+TELLING_PREFIXES = tuple(
+    "OMPI_MCA_ PRTE_MCA_ PMIX_MCA_ MPICH_ MPIR_CVAR_ I_MPI_ MV2_ UCX_ FI_ OMP_ "
+    "CUDA_VISIBLE_DEVICES NCCL_ GLOO_ TORCH_".split()
 )
 """Environment variables that change what MPI does, by how their names begin."""
 
 SET_BY_LAUNCHER = ("PREFIXES", "initial_wdir", "num_procs", "cpu_type")
 """Ends of variables that Open MPI's launcher sets by itself: no choice of anybody's."""
 
-SET_BY_INTEL = (
-    "I_MPI_INFO_",
-    "I_MPI_HYDRA_",
-    "I_MPI_PIN_INFO",
-    "I_MPI_PIN_MAPPING",
-    "I_MPI_BIND_WIN",
-    "I_MPI_INTERNAL_",
-    "I_MPI_RETURN_",
-    "I_MPI_ROOT",
+SET_BY_INTEL = tuple(
+    "I_MPI_INFO_ I_MPI_HYDRA_ I_MPI_PIN_INFO I_MPI_PIN_MAPPING I_MPI_BIND_WIN I_MPI_INTERNAL_ "
+    "I_MPI_RETURN_ I_MPI_ROOT".split()
 )
 """Beginnings of those that Intel MPI's launcher sets, or its installation."""
 
@@ -72,11 +54,10 @@ def processor() -> str:
     """The processor's name and its number of logical cores."""
     name = platform.processor() or platform.machine()
     try:
-        with Path("/proc/cpuinfo").open(encoding="utf-8") as file:
-            names = [
-                line.partition(":")[2].strip() for line in file if line.startswith("model name")
-            ]
-        name = names[0] if names else name
+        found = re.search(
+            r"(?m)^model name[^:]*: *(.*\S)", Path("/proc/cpuinfo").read_text("utf-8")
+        )
+        name = found[1] if found else name
     except OSError:
         pass
     return f"{name}, {os.cpu_count()} logical cores"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os.path
 import sys
-from typing import Any
+from typing import Any, TextIO
 
 from omb_py.benchmarks import Benchmark
 from omb_py.core.errors import UsageError
@@ -30,16 +30,20 @@ def check_output(path: str | None, force: bool, samples: str | None = None) -> N
 
 def benchmark_writers(benchmark: Benchmark, options: Options) -> list[Writer[Row]]:
     """The writers that ``options`` ask for a benchmark; see `writers_of`."""
+    return writers_of(Row, text_writer(sys.stdout, benchmark, options), options)
+
+
+def text_writer(stream: TextIO, benchmark: Benchmark, options: Options) -> Writer[Any]:
+    """The writer of a benchmark's table for people."""
     from omb_py.results import text
 
-    kind: type[text.BannerWriter] = text.TextWriter
     if benchmark.recovery is not None:
-        kind = text.RecoveryWriter
-    elif benchmark.start_up is not None:
-        kind = text.StartUpWriter
-    elif options.vary_window:
-        kind = text.VariedWindowWriter
-    return writers_of(Row, kind(sys.stdout, benchmark, options), options)
+        return text.TableWriter(stream, benchmark, options, text.FAILURES)
+    if benchmark.start_up is not None:
+        return text.StartUpWriter(stream, benchmark, options, text.PARTS)
+    if options.vary_window:
+        return text.VariedWindowWriter(stream, benchmark, options)
+    return text.TextWriter(stream, benchmark, options)
 
 
 def writers_of(

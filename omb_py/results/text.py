@@ -40,6 +40,29 @@ INTERVALS = {"Young(s)": "young_s", "Daly(s)": "daly_s"}
 THOUSANDTHS = BUS | INTERVALS | CLOCK | STATISTICS | SLOWEST
 """Headings of columns with three decimals, and the columns of `Row` that they stand for."""
 
+HEADINGS = {
+    heading: column
+    for column, headings in {
+        "latency_us": "Latency (us)|Avg Latency(us)|Pure Comm.(us)",
+        "latency_min_us": "Min Latency(us)|Min Comm.(us)",
+        "latency_max_us": "Max Latency(us)|Max Comm.(us)",
+        "bandwidth_MBps": "Bandwidth (MB/s)|Bi-Bandwidth (MB/s)|MB/s",
+        "messages_per_s": "Messages/s",
+        "overall_us": "Overall(us)",
+        "compute_us": "Compute(us)",
+        "start_us": "Coll. Init(us)",
+        "test_us": "MPI_Test(us)",
+        "wait_us": "MPI_Wait(us)",
+        "overlap_percent": "Overlap(%)",
+        "iterations": "Iterations",
+        "validation": "Validation",
+        "payload_bytes": "Transmit Size",
+        "late_starts": "Late Starts",
+    }.items()
+    for heading in headings.split("|")
+} | THOUSANDTHS
+"""The column of `Row` of each heading, native OMB's of all versions and ours."""
+
 
 class Cell(NamedTuple):
     """A column of a table: heading, column of a row or percentage, decimals, least width.
@@ -114,15 +137,22 @@ OVERHEAD = (
 """The columns of tables that are not native OMB's: parts of the start, failures, and so on."""
 
 
-class BannerWriter(StreamWriter):
-    """Lines below a banner, others ``above`` them, and headings for each element type."""
+class TableWriter(StreamWriter):
+    """A line for each row, of a table's ``cells``: below a banner, the lines that stand ``above``
+    the table, and headings for each element type."""
 
     def __init__(
-        self, stream: TextIO, benchmark: Benchmark, options: Options, above: Sequence[str] = ()
+        self,
+        stream: TextIO,
+        benchmark: Benchmark,
+        options: Options,
+        cells: Sequence[Cell],
+        above: Sequence[str] = (),
     ) -> None:
         super().__init__(stream)
         self._benchmark = benchmark
         self._options = options
+        self._cells = cells
         self._above = above
 
     def start(self, metadata: dict[str, str]) -> None:
@@ -132,51 +162,28 @@ class BannerWriter(StreamWriter):
     def section(self, datatype: Datatype | None) -> None:
         if datatype is not None:
             self._line(f"# Datatype: MPI_{datatype.mpi}.")
-        for text in self._headings():
-            self._line(text)
+        if headings := self.headings():
+            self._line(headings)
 
-    def _headings(self) -> Iterable[str]:
-        """The lines above the rows of an element type."""
-        raise NotImplementedError
-
-
-class TableWriter(BannerWriter):
-    """A line for each row, of the cells that a table has."""
-
-    cells: Sequence[Cell]
-
-    def _headings(self) -> Iterable[str]:
-        first, *others = self.cells
+    def headings(self) -> str:
+        """The line above the rows of an element type."""
+        first, *others = self._cells
         heads = (one.placed(one.heading) for one in others)
-        yield first.placed(f"# {first.heading}") + "".join(heads)
+        return first.placed(f"# {first.heading}") + "".join(heads)
 
     def row(self, row: Any) -> None:
         self._line(self.text(row))
 
     def text(self, row: Any) -> str:
         """The line of a row."""
-        return "".join(one.placed(one.text(row)) for one in self.cells)
-
-
-class RecoveryWriter(TableWriter):
-    """Failures: a line for each part, its ranks, those of them that failed, and times."""
-
-    cells = FAILURES
-
-
-class CongestionWriter(TableWriter):
-    """A victim alone, then beside its congestors, with the quotients of both times."""
-
-    cells = CONGESTION
+        return "".join(one.placed(one.text(row)) for one in self._cells)
 
 
 class StartUpWriter(TableWriter):
     """A line for each row: native OMB's sentence, or the times of a part."""
 
-    cells = PARTS
-
-    def _headings(self) -> Iterable[str]:
-        return super()._headings() if self._benchmark.start_up is StartUp.PARTS else ()
+    def headings(self) -> str:
+        return super().headings() if self._benchmark.start_up is StartUp.PARTS else ""
 
     def text(self, row: Row) -> str:
         low, mean, high = (one.text(row) for one in PARTS[1:4])
@@ -189,8 +196,6 @@ class StartUpWriter(TableWriter):
 
 class OverheadWriter(TableWriter):
     """`omb-py overhead`: for each size a line for each binding, then one for each named part."""
-
-    cells = OVERHEAD
 
     def start(self, metadata: dict[str, str]) -> None:
         latency = self._benchmark.metric is Metric.LATENCY
@@ -224,12 +229,12 @@ class TextWriter(TableWriter):
     def __init__(
         self, stream: TextIO, benchmark: Benchmark, options: Options, above: Sequence[str] = ()
     ) -> None:
-        super().__init__(stream, benchmark, options, above)
-        first, *others = cells(benchmark, options)
+        first, *others = cells_of(benchmark, options)
         if benchmark.sized:
-            self.cells = [Cell("Size", "bytes", None, -10), first, *others]
+            cells = [Cell("Size", "bytes", None, -10), first, *others]
         else:
-            self.cells = [first._replace(least=len(f"# {first.heading}")), *others]
+            cells = [first._replace(least=len(f"# {first.heading}")), *others]
+        super().__init__(stream, benchmark, options, cells, above)
 
     def start(self, metadata: dict[str, str]) -> None:
         if self._benchmark.leading_blank:
@@ -257,8 +262,8 @@ class VariedWindowWriter(TextWriter):
         self._line("\n# Uni-directional Bandwidth (MB/sec)")
         super().section(datatype)
 
-    def _headings(self) -> Iterable[str]:
-        yield "#      " + "".join(f"  {window:10d}" for window in VARIED_WINDOWS)
+    def headings(self) -> str:
+        return "#      " + "".join(f"  {window:10d}" for window in VARIED_WINDOWS)
 
     def row(self, row: Row) -> None:
         first = row.bytes not in self._rates
@@ -290,10 +295,8 @@ class GroupsWriter(TextWriter):
         """``hosts`` are those of each group, by its name."""
         above = [f"# Group {name}: {on}" for name, on in hosts.items()]
         super().__init__(stream, benchmark, options, above)
-        self.cells = [
-            *self.cells,
-            Cell("Group", "group", None, max(map(len, [*hosts, "Group"])) + 4),
-        ]
+        width = max(map(len, [*hosts, "Group"])) + 4
+        self._cells = [*self._cells, Cell("Group", "group", None, width)]
         self._slowest: list[tuple[str, bool]] = []  # of each size, and whether clearly
         self._compared = 0
         self._others: list[str] = []
@@ -381,54 +384,45 @@ def title_line(benchmark: Benchmark, accelerator: str | None = None) -> str:
     return f"# {name} {mpi}{space}{benchmark.title} Test v{version}"
 
 
-def thousandths(columns: Mapping[str, str]) -> list[Cell]:
-    """Columns with three decimals."""
-    return [Cell(heading, column, 3) for heading, column in columns.items()]
-
-
-def cells(benchmark: Benchmark, options: Options) -> list[Cell]:
+def cells_of(benchmark: Benchmark, options: Options) -> list[Cell]:
     """The columns of a benchmark's table, but for the message size."""
+
+    def columns(headings: Iterable[str], decimals: int | None = 2) -> list[Cell]:
+        return [Cell(heading, HEADINGS[heading], decimals) for heading in headings]
+
     overlap = "overlap" in benchmark.options
-    found = [Cell(heading, name) for heading, name in values_of(benchmark, options).items()]
+    found = columns(values_of(benchmark, options))
     if options.full and not overlap:
-        found += [Cell(f"{end} Latency(us)", f"latency_{end.lower()}_us") for end in ("Min", "Max")]
+        found += columns(["Min Latency(us)", "Max Latency(us)"])
         found += [Cell("Iterations", "iterations", None, 12)]
     if options.bus:
-        found += thousandths(BUS)
+        found += columns(BUS, 3)
     if options.mtbf is not None:
-        found += thousandths(INTERVALS)
+        found += columns(INTERVALS, 3)
     if options.validate:
-        found += [Cell("Validation", "validation", None)]
+        found += columns(["Validation"], None)
     if options.sync == "clock":
-        found += [Cell("Late Starts", "late_starts", None), *thousandths(CLOCK)]
+        found += columns(["Late Starts"], None) + columns(CLOCK, 3)
     if options.statistics:
-        found += thousandths(STATISTICS)
+        found += columns(STATISTICS, 3)
         if overlap or not options.full:
-            found += [Cell("Iterations", "iterations", None)]
-        found += thousandths(SLOWEST) if benchmark.collective else []
+            found += columns(["Iterations"], None)
+        found += columns(SLOWEST, 3) if benchmark.collective else []
     unit = "Lat(us)" if benchmark.metric is Metric.LATENCY else "BW(MB/s)"
     found += [Cell(f"P{percent_text(one)} Tail {unit}", one) for one in options.percentiles]
     if not options.layout.contiguous:
-        found += [Cell("Transmit Size", "payload_bytes", None)]
+        found += columns(["Transmit Size"], None)
     return found
 
 
-def values_of(benchmark: Benchmark, options: Options) -> dict[str, str]:
-    """A benchmark's own values: their headings, and the columns of `Row` that they stand for."""
+def values_of(benchmark: Benchmark, options: Options) -> list[str]:
+    """The headings of a benchmark's own values."""
     if "overlap" in benchmark.options:
-        full = {"Min Comm.(us)": "latency_min_us", "Max Comm.(us)": "latency_max_us"}
-        parts = {"Coll. Init(us)": "start_us", "MPI_Test(us)": "test_us", "MPI_Wait(us)": "wait_us"}
-        return {
-            "Overall(us)": "overall_us",
-            "Compute(us)": "compute_us",
-            **(parts if options.full else {}),
-            "Pure Comm.(us)": "latency_us",
-            **(full if options.full else {}),
-            "Overlap(%)": "overlap_percent",
-        }
+        calls = ["Coll. Init(us)", "MPI_Test(us)", "MPI_Wait(us)"] if options.full else []
+        ends = ["Min Comm.(us)", "Max Comm.(us)"] if options.full else []
+        return ["Overall(us)", "Compute(us)", *calls, "Pure Comm.(us)", *ends, "Overlap(%)"]
     if benchmark.metric is Metric.LATENCY:
-        return {benchmark.value: "latency_us"}
+        return [benchmark.value]
     if benchmark.metric is Metric.BANDWIDTH:
-        return {"Bandwidth (MB/s)": "bandwidth_MBps"}
-    rate = {"Messages/s": "messages_per_s"} if options.print_rate else {}
-    return {"MB/s": "bandwidth_MBps"} | rate
+        return ["Bandwidth (MB/s)"]
+    return ["MB/s", "Messages/s"] if options.print_rate else ["MB/s"]

@@ -20,11 +20,28 @@ from omb_py.results.columns import (
     OverheadRow,
     PairRow,
     Row,
-    tables,
+    groups,
+    kind_text,
 )
 from tests import ROOT
 
 UNITS = {"_us": "us", "_MBps": "MB/s", "_GBps": "GB/s", "_per_s": "1/s", "_percent": "%"}
+
+
+def tables() -> Iterator[str]:
+    """The tables of the page: benchmarks, what is added, `omb-py overhead` and `pairs`."""
+    above: set[str] = set()
+    for names in (Row.columns, LOADED, OverheadRow.columns, PairRow.columns):
+        rows = [(", ".join(name for name in names if name in above), "", "as above")]
+        new = (name for name in names if name not in above)
+        rows += [(", ".join(some), kind_text(one), one.meaning) for some, one in groups(new)]
+        lines = [
+            f"| `{some.replace(', ', '`, `')}` | {kind} | {meaning} |"
+            for some, kind, meaning in rows
+            if some
+        ]
+        yield "\n".join(["| column | holds | meaning |", "|---|---|---|", *lines])
+        above.update(names)
 
 
 @pytest.mark.parametrize("number", range(4))

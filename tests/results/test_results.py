@@ -107,13 +107,22 @@ def test_other_columns_are_not_mixed(tmp_path: Path) -> None:
     assert "latency_ms" not in path.read_text()
 
 
-@pytest.mark.parametrize("content", ["{}", "no json", "[1,\n2", "\n]\n", '{"metadata": 1}x\n'])
-def test_other_json_is_left_alone(tmp_path: Path, content: str) -> None:
-    path = tmp_path / "rows.json"
-    path.write_text(content)
-    with pytest.raises(UsageError, match="not a file of results"):
-        open_file(path)
-    assert path.read_text() == content
+@pytest.mark.parametrize(
+    ("suffix", "contents"),
+    [
+        ("json", ["{}", "no json", "[1,\n2", "\n]\n", '{"metadata": 1}x\n']),
+        ("csv", ["# x\n# of a spreadsheet", "# a note\n", "x"]),
+    ],
+)
+def test_a_file_of_something_else_is_left_alone(
+    tmp_path: Path, suffix: str, contents: list[str]
+) -> None:
+    path = tmp_path / f"rows.{suffix}"
+    for content in contents:
+        path.write_text(content)
+        with pytest.raises(UsageError, match=r"not a (?:file of results|table of this version)"):
+            open_file(path)
+        assert path.read_text() == content
 
 
 def until_full(path: str, room: int, together: int) -> None:
@@ -310,15 +319,6 @@ def test_pandas_reads_json_lines(tmp_path: Path) -> None:
     assert table["bytes"].dropna().tolist() == [0, 1, 2]
     assert table["metadata"][0]["run"] == "r"
     assert "files" not in table
-
-
-@pytest.mark.parametrize("content", ["# x\n# of a spreadsheet", "# a note\n", "x"])
-def test_a_file_of_other_lines_is_left_alone(tmp_path: Path, content: str) -> None:
-    path = tmp_path / "rows.csv"
-    path.write_text(content)
-    with pytest.raises(UsageError, match="not a table of this version's columns"):
-        open_file(path)
-    assert path.read_text() == content
 
 
 @pytest.mark.parametrize("suffix", ["csv", "json"])

@@ -11,7 +11,7 @@ from omb_py.core.datatypes import find_types
 from omb_py.core.options import Options
 from omb_py.measure.overhead import busy
 from omb_py.results.columns import OverheadRow, Row
-from omb_py.results.text import CongestionWriter, GroupsWriter, OverheadWriter
+from omb_py.results.text import CONGESTION, OVERHEAD, GroupsWriter, OverheadWriter, TableWriter
 
 
 def overhead(
@@ -24,7 +24,7 @@ def overhead(
     other = values | {"binding": "buffer", "median_us": median, "added_us": median - base}
     other |= {"ratio": ratio, "ratio_low": low, "ratio_high": high}
     stream = io.StringIO()
-    writer = OverheadWriter(stream, find_benchmark("latency"), Options())
+    writer = OverheadWriter(stream, find_benchmark("latency"), Options(), OVERHEAD)
     writer.start({"ranks": "2"})
     writer.section(None)
     for row in (native, other):
@@ -123,7 +123,7 @@ def test_a_line_has_both_times_and_the_factors_of_median_and_tail() -> None:
     stream = io.StringIO()
     options = Options(split="mod:2", congestor=("alltoall", 1024))
     groups = ["# Victim: ranks 0-2:2; congestor alltoall:1024: ranks 1-3:2"]
-    writer = CongestionWriter(stream, find_benchmark("allreduce"), options, groups)
+    writer = TableWriter(stream, find_benchmark("allreduce"), options, CONGESTION, groups)
     writer.start({"ranks": "4"})
     writer.section(find_types(["mpi_int"])[0])
     alone = victim("none", sample_p50_us=2.0, sample_p99_us=4.0, congestor_iterations=0)

@@ -13,7 +13,7 @@ import io
 import re
 import zlib
 from collections.abc import Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
@@ -69,22 +69,29 @@ LONGEST_LINE = 4096
 LONGEST_REASON = 120
 
 BLANKS = r"\s+"
+LIKE = re.compile(r"\s*\d+(?:\.\d+)?(?:\s+(?:[-\d.]|nan|inf)|\s*$)")
+"""What rows of numbers begin like."""
+
 ABSENT = (None, "-")
 TWICE = "two copies of a program print side by side, or two runs do"
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Something in a file that could not be used, and why; ``rows`` are how many it cost."""
+    """Something in a file that could not be used, and why; ``rows`` are how many it cost.
+
+    It is in ``line``, or from there to the line ``end``.
+    """
 
     path: str
     line: int | None
     text: str
     rows: int = 1
+    end: int | None = None
 
     def __str__(self) -> str:
         where = self.path if self.line is None else f"{self.path}:{self.line}"
-        return f"{where}: {self.text}"
+        return f"{where}{f'-{self.end}' if self.end else ''}: {self.text}"
 
 
 @dataclass(frozen=True)
@@ -166,8 +173,11 @@ class Notes:
         return len(self.problems) + self.unnamed
 
     def add(self, index: int, text: str, rows: int = 1) -> None:
-        """Add a problem with a line, which cost so many rows."""
-        if len(self.problems) < MAX_PROBLEMS:
+        """Add a problem with a line, which cost so many rows: one of lines that follow it."""
+        last = self.problems[-1] if self.problems else None
+        if last and last.line and (last.text, last.end or last.line) == (text, index):
+            self.problems[-1] = replace(last, end=index + 1, rows=last.rows + rows)
+        elif len(self.problems) < MAX_PROBLEMS:
             self.problems.append(Problem(self.source.path, index + 1, text, rows))
         else:
             self.unnamed += 1
@@ -186,15 +196,15 @@ class Form:
     like one."""
 
     row: re.Pattern[str]
-    like: re.Pattern[str]
+    like: re.Pattern[str] = LIKE
 
 
 def form_of(
     header: str,
     cells: Iterable[tuple[str, str]],
-    like: re.Pattern[str],
     optional: Container[str] = (),
     rest: str = "",
+    like: re.Pattern[str] = LIKE,
 ) -> Form:
     """The form of rows below a header: the pattern of each column's cells, in order, then ``rest``.
 

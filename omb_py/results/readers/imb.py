@@ -35,7 +35,6 @@ COLUMNS = {
 }
 """Each heading's column, and what its cells look like."""
 
-ROW = re.compile(r"\s*\d+\s+[\d.]")
 REFUSED = re.compile(r"\s*(?:\d+ +)?(\d+) (out-of-mem|time-out|int-overflow)\.")
 
 SINCE = (2019, 6)
@@ -119,8 +118,8 @@ class ImbRun:
     """
 
     name: str
-    version: str | None = None
-    part: str | None = None
+    version: str = ""
+    part: str = ""
     gpu: bool = False
     mpi: str | None = None
     said: dict[str, str] = field(default_factory=dict)
@@ -130,51 +129,45 @@ class ImbRun:
     @property
     def suite(self) -> str:
         """Who measured."""
-        return f"IMB {self.version}" if self.version else "IMB"
+        return f"IMB {self.version}".rstrip()
 
     @property
     def release(self) -> tuple[int, int]:
         """A version that can be compared, as in (2019, 6) for ``2019 Update 6``."""
-        found = re.match(r"V?(\d+)(?:[.](\d+)| [Uu]pdate (\d+))?", self.version or "")
+        found = re.match(r"V?(\d+)(?:[.](\d+)| [Uu]pdate (\d+))?", self.version)
         return (int(found[1]), int(found[2] or found[3] or 0)) if found else (0, 0)
 
     def option(self, name: str, default: str = "") -> str:
         """The word after an option."""
         return (self.command or {}).get(name, default)
 
+    def is_on(self, name: str, default: str = "") -> bool:
+        """Whether an option is switched on."""
+        return self.option(name, default).lower() in ON
+
 
 def describe(run: ImbRun, name: str, above: dict[str, Any]) -> dict[str, Any]:
     """The columns that all rows of a table share: benchmark, ranks, and how it was measured."""
-    groups, mode, part = above.get("groups", 1), above.get("mode"), run.part or ""
+    groups, mode, threads = above.get("groups", 1), above.get("mode"), above.get("threads")
     multi = "multi_" if groups > 1 else ""
     row = {"run": run.name, "suite": run.suite, "mpi": run.mpi, "binding": "C"} | {
-        "benchmark": f"imb_{multi}{PREFIXES.get(part, '')}{name}",
+        "benchmark": f"imb_{multi}{PREFIXES.get(run.part, '')}{name}",
         "ranks": above["ranks"] * groups,
+        "threads": f"{threads}:{threads}" if threads else None,
+        "window": above.get("window"),
+        **elements(run, name),
     }
-    words = " ".join(filter(None, (multi and f"{groups} groups", mode)))
-    parts = [words] if words else []
-    if threads := above.get("threads"):
-        row["threads"] = f"{threads}:{threads}"
-    if window := above.get("window"):
-        row["window"] = window
-    row |= elements(run, name)
+    parts = [f"{groups} groups {mode or ''}".strip() if multi else mode]
     known = run.command is not None and run.release >= SINCE
     if known and run.gpu:
         row["placement"] = PLACES.get(run.option("mem_alloc_type", "device"))
     if known and not multi:
-        ours = name.removesuffix("_pure")
-        if part == "MPI-1":
-            row |= of_mpi1(run, name, above["ranks"])
-        elif part == "MPI-NBC" and ours != name and ours[1:] in COLLECTIVES:
-            row |= of_collective(run, ours, ours[1:])
-        elif part == "MPI-RMA" and name in ONE_SIDED and mode == "non-aggregate":
-            # one call and its completion at a time, in a window over memory that was there
-            ours, sync = ONE_SIDED[name]
-            row |= {"benchmark": ours, "window_kind": "create", "window_sync": sync, "part": None}
-            parts = []
+        row |= ours(run, name, above["ranks"], mode)
+        if "window_sync" in row:
+            parts = []  # not aggregate, as all of ours
         chosen = {name: run.option(name, "base") for name in ("off_cache", "contig_type", "map")}
         parts += [f"{name} {value}" for name, value in chosen.items() if value != "base"]
-    return row | ({"part": ", ".join(parts)} if parts else {})
+    return row | {"part": ", ".join(filter(None, parts)) or None}
 
 
 def elements(run: ImbRun, name: str) -> dict[str, Any]:
@@ -188,31 +181,32 @@ def elements(run: ImbRun, name: str) -> dict[str, Any]:
     return {"mpi_type": said, "dtype": DATATYPES[said]} if said in DATATYPES else {}
 
 
-def of_mpi1(run: ImbRun, name: str, ranks: int) -> dict[str, Any]:
-    """What ours are of IMB-MPI1's: ping-pongs, windows, collectives."""
-    if name in ("pingpong", "pingpongspecificsource"):
-        return {"benchmark": "latency"}
-    if name in ("uniband", "biband"):
+def ours(run: ImbRun, name: str, ranks: int, mode: str | None) -> dict[str, Any]:
+    """What is ours of a benchmark: its name where it measures the same, and how it does."""
+    found: dict[str, Any] = {}
+    bare = name.removesuffix("_pure")
+    blocking = {"MPI-1": name, "MPI-NBC": bare[1:] if bare != name else ""}.get(run.part, "")
+    if run.part == "MPI-RMA" and name in ONE_SIDED and mode == "non-aggregate":
+        # one call and its completion at a time, in a window over memory that was there
+        benchmark, sync = ONE_SIDED[name]
+        return {"benchmark": benchmark, "window_kind": "create", "window_sync": sync}
+    if run.part == "MPI-1" and name in ("pingpong", "pingpongspecificsource", "barrier"):
+        return {"benchmark": "barrier" if name == "barrier" else "latency"}
+    if run.part == "MPI-1" and name in ("uniband", "biband"):
         size = run.option("window_size")
         window = WINDOW if run.release >= WINDOW_SINCE else FIRST_WINDOW
-        window = int(size) if re.fullmatch(r"\d{1,6}", size) else window
-        found = {"window": window, "pairs": ranks // 2}
+        found["window"] = int(size) if re.fullmatch(r"\d{1,6}", size) else window
+        found["pairs"] = ranks // 2
         return found | ({"benchmark": "bw"} if (name, ranks) == ("uniband", 2) else {})
-    if name == "barrier":
-        return {"benchmark": "barrier"}
-    return of_collective(run, name, name) if name in COLLECTIVES else {}
-
-
-def of_collective(run: ImbRun, ours: str, blocking: str) -> dict[str, Any]:
-    """A collective: ours if a barrier follows each call and the root is one that ours can have."""
-    rotates = blocking in ROOTED and run.option("root_shift").lower() in ON
-    found: dict[str, Any] = {}
+    if blocking not in COLLECTIVES:
+        return {}
+    rotates = blocking in ROOTED and run.is_on("root_shift")
     if rotates or blocking in ROOTED - {"bcast"}:
         found["root"] = "rotate" if rotates else "0"
-    if run.option("sync", "on").lower() in ON:
-        found["sync"] = "imb_barrier" if run.option("imb_barrier").lower() in ON else "barrier"
-        if not (rotates and blocking == "bcast"):
-            found["benchmark"] = ours
+    if run.is_on("sync", "on"):
+        found["sync"] = "imb_barrier" if run.is_on("imb_barrier") else "barrier"
+        if not (rotates and blocking == "bcast"):  # whose root ours cannot change
+            found["benchmark"] = bare
     return found
 
 
@@ -303,9 +297,9 @@ class ImbReading(Reading):
             self.notes.add(index, f"{reason}; it is left out")
             return
         headings = line.split()
-        self.form = form_of(line, [COLUMNS[heading] for heading in headings], ROW)
+        self.form = form_of(line, [COLUMNS[heading] for heading in headings])
         self.any_order = run.chosen or name.endswith("MT")
-        if run.part is None and {"t[usec]", "Msg/sec"} <= {*headings} and "MT" not in name:
+        if not run.part and {"t[usec]", "Msg/sec"} <= {*headings} and "MT" not in name:
             run = replace(run, part="IMB-P2P")  # no other part prints both
         self.shared = describe(run, name.lower(), above)
         # the size of a reduce-scatter is that of one rank's part

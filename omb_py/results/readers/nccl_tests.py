@@ -294,7 +294,7 @@ def form_below(header: re.Match[str]) -> Form:
         cells += [(f"other_{place}{end}", NUMBER) for place in others]
     cells += [("timestamp", CELLS["timestamp"])] if header["last"] else []
     # programs that add nothing left the operation blank once
-    return form_of(header[0], cells, ROW, optional=("redop",))
+    return form_of(header[0], cells, ("redop",), like=ROW)
 
 
 class NcclReading(NcclTables):

@@ -9,29 +9,22 @@ from functools import cache, lru_cache
 from pathlib import PurePath
 from typing import Any
 
-from omb_py.benchmarks import Ranks, all_benchmarks
+from omb_py.benchmarks import Benchmark, Ranks, all_benchmarks
 from omb_py.core.mpi.startup_timer import INIT, SESSION
 from omb_py.core.options import Options
 from omb_py.results.columns import KINDS
 from omb_py.results.readers import BLANKS, Form, LineReader, Reading, Source, form_of
-from omb_py.results.text import FAILURES, PARTS, THOUSANDTHS, Cell, values_of
+from omb_py.results.text import FAILURES, HEADINGS, PARTS, THOUSANDTHS, Cell, values_of
 
 TITLE = re.compile(
     r"# (?P<who>OSU|OMB Python|OMB-Py) (?P<old>(?:MPI )?One Sided )?(?P<api>MPI|NCCL|RCCL)"
     r"(?:-(?P<device>[A-Z]+))?(?P<title>[ _].*?) Test(?: v(?P<version>\d[\w.]*))?"
     r"(?: \(omb-py (?P<ours>[^:()]+): (?P<how>.*)\))?\s*$"
 )
-DEMO = re.compile(r"# MPI (?P<title>[A-Z][\w -]*) Test\s*$")
-"""The title of mpi4py's demo programs, which are of an early native OMB."""
-
 NEARLY = re.compile(
-    r"(?P<before>.*?)(?P<hash># ?)?(?:OSU|OMB Python|OMB-Py) (?:One Sided )?(?:MPI|NCCL|RCCL)[-_ ]"
+    r"(?:.*# ?|(?=.* Test))(?:OSU|OMB Python|OMB-Py) (?:One Sided )?(?:MPI|NCCL|RCCL)[-_ ]"
 )
-"""What is no title but was one, or stands behind something."""
-
-DEMO_SUITE = "mpi4py demo"
-DEMO_TITLES = {"latency": "latency", "bandwidth": "bw", "multi latency": "multi_lat"}
-"""Those of mpi4py's demo programs that measure as ours do."""
+"""What was a title before it was damaged, or stands behind something that is no known label."""
 
 ODD_TITLES = {
     "neighborhood all-to-allv latency": "neighbor_alltoallv",
@@ -46,29 +39,6 @@ OLD_SYNCHRONIZATIONS = {" passive": "lock", " with flush": "flush"}
 
 HUNDREDTHS, THOUSANDTH = r"\d{1,15}\.\d\d", r"\d{1,15}\.\d\d\d|-"
 COUNT, SIZE = r"\d{1,18}", r"0|[1-9]\d{0,17}"
-HEADINGS = {
-    heading: column
-    for column, headings in {
-        "latency_us": "Latency (us)|Latency [us]|Avg Latency(us)|Pure Comm.(us)",
-        "latency_min_us": "Min Latency(us)|Min Comm.(us)",
-        "latency_max_us": "Max Latency(us)|Max Comm.(us)",
-        "bandwidth_MBps": "Bandwidth (MB/s)|Bi-Bandwidth (MB/s)|Bandwidth [MB/s]|MB/s",
-        "messages_per_s": "Messages/s",
-        "overall_us": "Overall(us)",
-        "compute_us": "Compute(us)",
-        "start_us": "Coll. Init(us)",
-        "test_us": "MPI_Test(us)",
-        "wait_us": "MPI_Wait(us)",
-        "overlap_percent": "Overlap(%)",
-        "iterations": "Iterations",
-        "validation": "Validation",
-        "payload_bytes": "Transmit Size",
-        "late_starts": "Late Starts",
-    }.items()
-    for heading in headings.split("|")
-} | THOUSANDTHS
-"""Each heading's column of `Row`."""
-
 CELLS = {
     "iterations": COUNT,
     "payload_bytes": COUNT,
@@ -81,9 +51,7 @@ HEADING = re.compile(
     r"P(\d+(?:\.\d+)?) Tail (?:Lat\(us\)|BW\(MB/s\))|"
     + "|".join(map(re.escape, sorted(HEADINGS, key=len, reverse=True)))
 )
-HEADER = re.compile(
-    r"(?:# (?P<size>Size(?: \(B\)| \[B\])?\s+)?| *(?=Overall))(?=\S)(?P<names>.*\S)\s*$"
-)
+HEADER = re.compile(r"(?:# (?P<size>Size(?: \(B\))?\s+)?| *(?=Overall))(?=\S)(?P<names>.*\S)\s*$")
 HEADINGS_BEGIN = ("# Size", "# Avg Latency", "# Overall(us)", "# Latency (us)")
 VARIED = re.compile(r"#(?P<windows>(?:\s+\d{1,9}){2,})\s*")
 """A header of option -V: a column for each window."""
@@ -97,11 +65,9 @@ WITHOUT_HEADINGS = (
 TAILS_AS_SAMPLES = ("50", "90", "95", "99")
 """Percentiles of latencies that have columns of their own."""
 
-SIZED = re.compile(r"\s*\d+(?:\s+(?:[-\d.]|nan|inf)|\s*$)")
-UNSIZED = re.compile(r"\s*\d+\.\d")
 OF_PART = re.compile(r"\s*\S+(?: \S+)?\s+(?:\d+\s+\d+\s+)?\d+\.\d*\s")
 LOST_ROW = re.compile(r"\s*(?:\d+\s+)?\d+\.\d\d(?:\s|$)")
-"""What rows begin like: with and without sizes, of parts, and of what is not known."""
+"""What rows of parts begin like, and those of what is not known."""
 
 TIME = r"\d{1,12}(?:\.\d\d)?"
 START = Form(
@@ -109,8 +75,7 @@ START = Form(
         rf"(?:This is a test with |nprocs: )(?P<ranks>\d{{1,9}})(?: processes|, min: "
         rf"(?P<latency_min_ms>{TIME}) ms, max: (?P<latency_max_ms>{TIME}) ms, "
         rf"avg: (?P<latency_ms>{TIME}) ms)"
-    ),
-    re.compile("(?!)"),
+    )
 )
 """What native OMB prints of the start of a job."""
 
@@ -173,8 +138,9 @@ class OmbReading(Reading):
     """Where the reader stands: what all rows of the table share, which is empty outside one.
 
     ``said`` is what a command before the next title tells, ``before`` what comments there do,
-    ``types`` the element types that had a heading, ``rates`` if a table of rates goes on, and
-    ``lost`` rows of no known benchmark: the line that is why, the reason, and their lines.
+    ``types`` the element types that had a heading, ``rates`` if a table of rates goes on,
+    ``unsized`` if the benchmark's rows have no headings of numbers, and ``why`` tells why rows
+    that stand here are left out, where any are expected.
     """
 
     def __init__(self, source: Source) -> None:
@@ -185,118 +151,81 @@ class OmbReading(Reading):
         self.graph: dict[str, Any] = {}
         self.table: dict[str, Any] = {}
         self.types: set[str | None] = set()
-        self.rates = False
-        self.lost: tuple[int, str, list[int]] | None = None
+        self.rates = self.unsized = False
+        self.why = ""
 
     def line(self, line: str, index: int) -> None:
         """Take a line."""
-        if not (self.table or self.lost or any(word in line for word in TELLING)):
+        if not (self.table or self.why or any(word in line for word in TELLING)):
             return
-        text = line.lstrip()
-        if text.startswith("#"):
-            text = HASHES.sub("", text)
+        text = HASHES.sub("", line.lstrip())
         program = program_in(text) if "osu_" in text else None
-        if self.is_title(text, index):
-            pass
+        maybe_title = ("OSU " in text or "OMB" in text) and index != self.source.torn
+        if maybe_title and (match := TITLE.match(text)):
+            self.title(match, index)
+        elif maybe_title and NEARLY.match(text):
+            self.finish(index)
+            title = repr(text[:LONGEST_TITLE])
+            self.why = f"{title} above is no title that is known"
+            self.begin(index, f"{title}, which is no title that is known,")
         elif program and (not self.table or not MESSAGE.match(text)):
             self.finish(index)
-            self.lose(index, f"osu_{program} is named, and no title follows")
+            self.why = f"osu_{program} is named above, and no title follows"
             self.program, self.said, self.before = program, options_of_command(text), {}
         elif self.table and text.startswith(("#", "Overall(us)")):
             self.comment(text, index)
         elif self.form is not None:
             self.row(line, index)
-        elif LOST_ROW.match(text):
-            if self.table and not self.lost:
-                reason = f"no heading is above these rows of {program_of(self.table)}"
-                self.lost = (index, reason, [])
-            if self.lost:
-                self.lost[2].append(index)
+        elif self.why and LOST_ROW.match(text):
+            self.begun = None
+            self.notes.add(index, f"{self.why}: left out")
         elif not self.table:
-            self.between(text, index)
+            self.between(text)
 
-    def between(self, text: str, index: int) -> None:
+    def between(self, text: str) -> None:
         """Outside a table: what stands before a title tells of the next."""
-        if not self.lost and form_below(text):
-            self.lose(index, "no title of a benchmark is above this heading")
+        if not self.why and form_below(text):
+            self.why = "no title of a benchmark is above this table"
         elif match := TOPOLOGY.match(text):
             self.graph = values_in(match.groupdict())
         else:
             details(text, self.before)
 
-    def is_title(self, text: str, index: int) -> bool:
-        """Whether a line is a title, or was one before it was damaged: another table begins."""
-        if "OSU " not in text and "OMB" not in text and not text.startswith("# MPI "):
-            return False
-        if index == self.source.torn:
-            return False
-        if match := TITLE.match(text) or DEMO.match(text):
-            self.title(match.groupdict(), index)
-            return True
-        nearly = NEARLY.match(text)
-        if nearly is None or not (nearly["hash"] or (not nearly["before"] and " Test" in text)):
-            return False
-        self.finish(index)
-        if nearly["before"]:
-            title = text[nearly.end("before") :][:LONGEST_TITLE]
-            reason = f"{title!r} stands behind {nearly['before']!r}, which is not known as a label"
-            self.notes.add(index, f"{reason}; its table is left out")
-        else:
-            self.lose(index, f"a title that is damaged: {text[:LONGEST_TITLE]!r}")
-        return True
-
-    def title(self, said: Mapping[str, str | None], index: int) -> None:
+    def title(self, said: re.Match[str], index: int) -> None:
         """A title: what it says, and what was said before it."""
         self.finish(index)
-        title = (said["title"] or "").strip()
+        title = said["title"].strip()
+        name = benchmark_of(title, self.program, bool(self.graph))
         table: dict[str, Any] = {"run": f"{self.source.path}:{index + 1}", "suite": suite(said)}
-        table |= self.said | self.before
-        native = said.get("who") == "OSU" and not said["ours"]
-        table["binding"] = "C" if native else None
-        if said.get("api", "MPI") != "MPI":
+        table |= {"binding": None} | self.said | self.before | {"benchmark": name}
+        if said["api"] != "MPI":
             table["binding"] = "nccl"
-        if device := said.get("device"):
-            table["buffer"] = device.lower()
-        if said.get("old"):
+        elif said["who"] == "OSU" and not said["ours"]:
+            table["binding"] = "C"
+        if said["device"]:
+            table["buffer"] = said["device"].lower()
+        if said["old"]:
             table["window_kind"] = "create"
             for words, sync in OLD_SYNCHRONIZATIONS.items():
                 if words in title.lower():
                     table["window_sync"] = sync
-        if table["suite"] == DEMO_SUITE:
-            name = DEMO_TITLES.get(title.lower()) or f"mpi4py_{benchmark_of(title, None, False)}"
-        else:
-            name = benchmark_of(title, self.program, bool(self.graph))
-        table |= {"benchmark": name} | options_of_banner(said.get("how") or "")
+        table |= options_of_banner(said["how"] or "")
         name = table["benchmark"]
-        if name in pairs_only():
+        if (benchmark := known_benchmarks().get(name)) and benchmark.ranks is Ranks.TWO:
             table["ranks"] = 2
         if name == "init":
             table["part"] = SESSION if "session" in (said["how"] or "").split(", ") else INIT
         self.table, self.form = table, unsized_forms().get(name)
+        self.unsized = self.form is not None
+        self.why = f"no heading is above these rows of {program_of(table)}"
         if self.graph:
             self.add(index, table | {"part": "topology creation"} | self.graph)
         self.before, self.graph = {}, {}
 
-    def lose(self, index: int, reason: str) -> None:
-        """Until the next title nothing is known to be of a benchmark, for a reason."""
-        self.begun = None
-        self.finish(index)
-        self.lost = (index, reason, [])
-
     def finish(self, index: int | None) -> None:
-        """The end of a table, or of the file; what was lost is named."""
-        self.found_again()
+        """The end of a table, or of the file."""
         super().finish(index)
-        self.table, self.types, self.rates = {}, set(), False
-
-    def found_again(self) -> None:
-        """What follows is known again."""
-        if self.lost is not None and (lines := self.lost[2]):
-            where = f"line {lines[0] + 1} is"
-            if len(lines) > 1:
-                where = f"lines {lines[0] + 1} to {lines[-1] + 1} are"
-            self.notes.add(self.lost[0], f"{self.lost[1]}; {where} left out", rows=len(lines))
-        self.lost = None
+        self.table, self.types, self.rates, self.why = {}, set(), False, ""
 
     def comment(self, text: str, index: int) -> None:
         """A line of a table that says something of it: headings, element types, windows."""
@@ -309,19 +238,28 @@ class OmbReading(Reading):
         elif VARIED.fullmatch(text):
             self.form = form_below(text)
         elif form := form_below(text, self.table["benchmark"] == "multi_lat"):
-            first = next(name for name in form.row.groupindex if name != "bytes")
-            if first_columns().get(self.table["benchmark"]) not in (None, first):
-                reason = f"headings that are not those of {program_of(self.table)}"
-                self.lose(index, f"{reason}: {text.strip()[:LONGEST_TITLE]!r}")
-            elif (mpi_type := self.table.get("mpi_type")) in self.types:
-                self.lose(index, "a second heading below one title: another benchmark's")
-            else:
-                self.found_again()
-                self.types.add(mpi_type)
-                self.form = form
-                self.goes_on(index)
+            self.heading(form, text, index)
         elif text.startswith(HEADINGS_BEGIN):
-            self.lose(index, f"headings that are not known: {text.strip()[:LONGEST_TITLE]!r}")
+            self.lose("headings that are not known", text)
+
+    def heading(self, form: Form, text: str, index: int) -> None:
+        """Headings, which may be of another benchmark whose title is not there."""
+        first = next(name for name in form.row.groupindex if name != "bytes")
+        mpi_type = self.table.get("mpi_type")
+        if first_columns().get(self.table["benchmark"], first) != first:
+            self.lose(f"headings that are not those of {program_of(self.table)}", text)
+        elif mpi_type in self.types:
+            self.lose("a second heading below one title", text)
+        else:
+            self.types.add(mpi_type)
+            self.form = form
+            self.goes_on(index)
+
+    def lose(self, reason: str, text: str) -> None:
+        """What follows headings is left out, until the next title."""
+        self.begun = None
+        self.finish(None)
+        self.why = f"{reason} are above: {text.strip()[:LONGEST_TITLE]!r}"
 
     def goes_on(self, index: int) -> None:
         """Rows are to follow: option -v prints a title and nothing else."""
@@ -335,18 +273,18 @@ class OmbReading(Reading):
         values = self.table | values_in(cells)
         windows = {int(name[1:]): float(cells[name]) for name in cells if name[1:].isdigit()}
         at = (self.table.get("mpi_type"), values.get("bytes", 0))
-        if self.form in unsized_forms().values():
+        if self.unsized:
             self.add(index, values)
-        elif self.follows(index, at[1], at[0]):
-            for window, value in windows.items():
-                if not self.rates:
-                    row = {"window": window, "bandwidth_MBps": value}
-                    self.add(index, values | row, at)
-                for other, row in self.rows:
-                    if self.rates and other == at and row.get("window") == window:
-                        row["messages_per_s"] = value
-            if not windows:
-                self.add(index, values, at)
+        elif not self.follows(index, at[1], at[0]):
+            return
+        elif self.rates:
+            for other, row in self.rows:
+                if other == at and row.get("window") in windows:
+                    row["messages_per_s"] = windows[row["window"]]
+        else:
+            bandwidths = [{"window": one, "bandwidth_MBps": windows[one]} for one in windows]
+            for varied in bandwidths or [{}]:
+                self.add(index, values | varied, at)
 
 
 @lru_cache(256)
@@ -370,7 +308,7 @@ def form_below(header: str, lenient: bool = False) -> Form | None:
         return None
     optional = [name for name in cells if lenient and name.startswith("tail_")]
     rest = WITHOUT_HEADINGS if cells.keys() - {"bytes"} == {"latency_us"} else ""
-    return form_of(header, cells.items(), SIZED if "bytes" in cells else UNSIZED, optional, rest)
+    return form_of(header, cells.items(), optional, rest)
 
 
 def values_in(cells: Mapping[str, str]) -> dict[str, Any]:
@@ -389,8 +327,7 @@ def values_in(cells: Mapping[str, str]) -> dict[str, Any]:
         elif name.endswith("_ms"):
             found[name.replace("_ms", "_us")] = 1e3 * float(cell)
         elif name in KINDS:
-            kinds = {"int": int, "float": float}
-            found[name] = kinds.get(KINDS[name], str)(cell)
+            found[name] = {"int": int, "float": float}.get(KINDS[name], str)(cell)
     return found | ({"percentiles": " ".join(percentiles)} if percentiles else {})
 
 
@@ -431,19 +368,19 @@ def form_of_table(cells: Iterable[Cell]) -> Form:
         pattern = r"\d{1,9}|-" if one.decimals is None else rf"\d{{1,12}}\.\d{{{one.decimals}}}|-"
         column = str(one.column).replace("_us", "_us" if one.unit == 1 else "_ms")
         found.append((column, r"\S+(?: \S+)?" if one.least < 0 else pattern))
-    return form_of("", found, OF_PART)
+    return form_of("", found, like=OF_PART)
+
+
+@cache
+def known_benchmarks() -> dict[str, Benchmark]:
+    """Our benchmarks by name."""
+    return {one.name: one for one in all_benchmarks()}
 
 
 @cache
 def first_columns() -> dict[str, str]:
     """The first column of each benchmark's own table."""
-    return {one.name: next(iter(values_of(one, Options()).values())) for one in all_benchmarks()}
-
-
-@cache
-def pairs_only() -> frozenset[str]:
-    """Benchmarks that run on two ranks and no other number."""
-    return frozenset(item.name for item in all_benchmarks() if item.ranks is Ranks.TWO)
+    return {one.name: HEADINGS[values_of(one, Options())[0]] for one in all_benchmarks()}
 
 
 @cache
@@ -520,10 +457,8 @@ def options_of_banner(words: str) -> dict[str, Any]:
     return found
 
 
-def suite(said: Mapping[str, str | None]) -> str:
+def suite(said: re.Match[str]) -> str:
     """Who measured."""
-    if "who" not in said:
-        return DEMO_SUITE
     if said["ours"]:
         return f"omb-py {said['ours']}"
     name = "OSU" if said["who"] == "OSU" else "OMB-Py"
@@ -540,7 +475,7 @@ READER = LineReader(
     "native OMB's text and OMB-Py's",
     (
         *(b"OSU MPI", b"OSU One Sided", b"OSU NCCL", b"OSU RCCL"),
-        *(b"# OMB Python MPI", b"# OMB-Py MPI", b"# Size [B]"),
+        *(b"# OMB Python MPI", b"# OMB-Py MPI"),
     ),
     OmbReading,
 )

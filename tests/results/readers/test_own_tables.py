@@ -100,9 +100,8 @@ def test_a_cell_of_json_is_what_its_column_holds(
     lines = [json.dumps(OBJECT | {name: value}) for value in (*right, *wrong)]
     told = found("\n".join(lines) + "\n")
     assert [row[name] for row in told.rows] == right
-    assert [problem.line for problem in told.problems] == [
-        1 + len(right) + place for place in range(len(wrong))
-    ]
+    (problem,) = told.problems
+    assert (problem.line, problem.rows) == (1 + len(right), len(wrong))
     assert {problem.text for problem in told.problems} == {
         f"{name} is not what its column holds; left out"
     }

@@ -42,10 +42,9 @@ from omb_py.options.table import parameters
 from omb_py.results import columns
 from omb_py.results.columns import KINDS, Row
 from omb_py.results.csv import CsvWriter
+from omb_py.results.output import text_writer
 from omb_py.results.readers import omb_text as omb
 from omb_py.results.sink import StreamSink
-from omb_py.results.text import RecoveryWriter, StartUpWriter, TextWriter, VariedWindowWriter
-from omb_py.results.writer import Writer
 from tests.helpers.properties import examples
 
 CHOICES = (
@@ -134,16 +133,8 @@ def outcome(benchmark: Benchmark, options: Options, size: int, chance: random.Ra
 
 def write(benchmark: Benchmark, options: Options, chance: random.Random, folder: Path) -> None:
     """The text and the CSV of one run, each in a folder of its own."""
-    text: Any = VariedWindowWriter if options.vary_window else TextWriter
-    if benchmark.start_up is not None:
-        text = StartUpWriter
-    elif benchmark.recovery is not None:
-        text = RecoveryWriter
     printed, table = io.StringIO(), io.BytesIO()
-    writers: list[Writer[Row]] = [
-        text(printed, benchmark, options),
-        CsvWriter(StreamSink(table), Row),
-    ]
+    writers = [text_writer(printed, benchmark, options), CsvWriter(StreamSink(table), Row)]
     for writer in writers:
         writer.start({"ranks": str(ranks_of(benchmark))})
     for datatype in find_types(options.types or ("mpi_char",)):
