@@ -243,9 +243,11 @@ def go_on(job: BatchJob, number: str, chain: str, signalled: bool, kept: Sequenc
         following = hand_over_in_job(scheduler, job.script, kept)
     except OmbError as error:
         raise ChainEndError(str(error)) from error
+    known = {}
     with suppress(OmbError):  # on a full disk: the next job is there all the same
         append(job.root, following, job.name, "submitted", f"after={number}")
-    if any(one.number == number and one.cancelled for one in read_record(scheduler, job.root)):
+        known = {one.number: one for one in read_record(scheduler, job.root)}
+    if number in known and known[number].cancelled:
         append(job.root, following, job.name, "cancelled")
         ask(scheduler.in_job, [*scheduler.cancel, following])
         raise ChainEndError("it was cancelled while it submitted the next, which is cancelled, too")
