@@ -18,14 +18,7 @@ if TYPE_CHECKING:
     from omb_py.tracing.recorder.wrappers import Declaration
 
 HERE = Path(__file__).parent
-CORE = (
-    "recorder.c",
-    "recorder_sites.c",
-    "recorder_objects.c",
-    "recorder_calls.c",
-    "recorder_requests.c",
-    "recorder_wrappers.c",
-)
+HEADER, LIBRARY = "generated.h", "library.c"
 FLAGS = ("-O2", "-fPIC", "-shared", "-w", "-pthread")
 SECONDS_TO_COMPILE = 120.0
 LINES_OF_COMPILER = 3
@@ -62,39 +55,44 @@ def build(mpicc: str, folder: Path) -> Path:
     header = folder / "declared.c"
     header.write_text("#include <mpi.h>\n")
     declared = declarations(_run([mpicc, "-E", str(header)], mpicc))
-    text = folder / "recorder.c"
-    text.write_text(source(declared))
+    for name, text in generated(declared).items():
+        (folder / name).write_text(text)
     library = folder / "recorder.so"
     shown = _run([mpicc, "-show"], mpicc).split()
     paths = [word[2:] for word in shown if word.startswith("-L") and len(word) > 2]
     # mpi4py loads its library for itself alone: what stands before it must find its own way
     mpi = "-lmpi_abi" if "-lmpi_abi" in shown else "-lmpi"
     linked = [mpi, *(f"-Wl,-rpath,{path}" for path in paths)]
-    _run([mpicc, *FLAGS, "-o", str(library), str(text), *linked], mpicc)
+    included = (f"-I{folder}", f"-I{HERE}")
+    _run([mpicc, *FLAGS, *included, "-o", str(library), str(folder / LIBRARY), *linked], mpicc)
     return library
 
 
-def source(declared: Mapping[str, Declaration]) -> str:
-    """The whole text in C for a library that declares these functions."""
+def generated(declared: Mapping[str, Declaration]) -> dict[str, str]:
+    """The files that are made for a library that declares these functions, by their names.
+
+    `HEADER` is what the units beside this module include; `LIBRARY` is all of them, and wrappers.
+    """
     from omb_py.tracing.recorder.wrappers import HAND_WRITTEN, declared_wrappers, definition
 
     found = list(declared_wrappers(declared))
     routines = list(dict.fromkeys([*HAND_WRITTEN, *(wrapper.routine for wrapper, _ in found)]))
     numbers = "".join(f"    ROUTINE_{name},\n" for name in routines)
-    rows = "".join(f'    {{"MPI_{name}"}},\n' for name in routines)
-    return "\n".join(
-        [
-            "#define _GNU_SOURCE",
-            *(f"#include <{name}.h>" for name in INCLUDES),
-            *constants(),
-            *map(structure, ("header", "cell", "event"), LAYOUTS),
-            f"enum routine_number {{\n{numbers}    ROUTINES\n}};",
-            "struct routine { const char *name; int number, started; struct cell *last; };",
-            f"static struct routine routines[ROUTINES] = {{\n{rows}}};",
-            *((HERE / name).read_text() for name in CORE),
-            *(definition(wrapper, function) for wrapper, function in found),
-        ]
-    )
+    rows = "".join(f'    {{.name = "MPI_{name}"}},\n' for name in routines)
+    header = [
+        "#define _GNU_SOURCE",
+        *(f"#include <{name}.h>" for name in INCLUDES),
+        *constants(),
+        *map(structure, ("header", "cell", "event"), LAYOUTS),
+        f"enum routine_number {{\n{numbers}    ROUTINES\n}};",
+        "struct routine { const char *name; int number, started; struct cell *last; };",
+        f"static struct routine routines[ROUTINES] = {{\n{rows}}};\n",
+    ]
+    library = [
+        '#include "recorder_wrappers.c"',
+        *(definition(wrapper, function) for wrapper, function in found),
+    ]
+    return {HEADER: "\n".join(header), LIBRARY: "\n".join(library)}
 
 
 def constants() -> list[str]:

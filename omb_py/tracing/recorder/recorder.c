@@ -1,10 +1,15 @@
 /* A rank's record, written by its calls of MPI: the mapped file, names, cells, events.
  *
- * Before this text stands what is generated: constants and structures of the file (omb_py.tracing.records),
- * and the routines that are recorded, ROUTINES of them. All times are ns of CLOCK_MONOTONIC.
+ * generated.h has constants and structures of the file (omb_py.tracing.records), and the routines that
+ * are recorded, ROUTINES of them. All times are ns of CLOCK_MONOTONIC.
  * Whatever is in the file is there when the process is killed. Several threads may call: tables and
  * the file are changed under `lock` alone.
  */
+
+#ifndef RECORDER_C
+#define RECORDER_C
+
+#include "generated.h"
 
 /* A table from two numbers to a third one, which is not 0; open addressing with linear probing. */
 
@@ -112,8 +117,8 @@ static char *names;
 static unsigned generation; /* counts records: numbers of names are those of one record */
 
 static struct table numbers = {.most = 1 << 17}; /* of names, by their hash */
-static void forget_lines(void);
 static struct table places = {.most = 1 << 14};  /* of cells, from 1 */
+static struct table lines_of_code = {.most = 1 << 16}; /* numbers of names, by code and line */
 static int64_t lines;
 
 static bool started, finished; /* MPI */
@@ -231,7 +236,7 @@ static void forget_record(void)
     timeline = false;
     clear(&numbers);
     clear(&places);
-    forget_lines();
+    clear(&lines_of_code);
 }
 
 /* What Python calls. */
@@ -305,3 +310,5 @@ void omb_py_event(const struct event *event)
         write_event(event);
     unlock();
 }
+
+#endif

@@ -1,5 +1,11 @@
 /* A call while it is made: what a wrapper tells of it, and how it gets into the record. */
 
+#ifndef RECORDER_CALLS_C
+#define RECORDER_CALLS_C
+
+#include "recorder_objects.c"
+#include "recorder_sites.c"
+
 struct half { /* one direction of a message */
     int peer, tag;
     bool wildcard;
@@ -376,3 +382,5 @@ static inline void call_ends(struct call *call)
     }
     mine.inside = false;
 }
+
+#endif

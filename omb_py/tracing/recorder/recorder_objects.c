@@ -1,5 +1,10 @@
 /* Communicators, windows and files: which name they have in the record, who their ranks are. */
 
+#ifndef RECORDER_OBJECTS_C
+#define RECORDER_OBJECTS_C
+
+#include "recorder.c"
+
 struct communicator {
     int references; /* of the table, windows, files and requests */
     int number;     /* of its name in the record of `generation` */
@@ -282,3 +287,5 @@ static void forget_object(struct table *table, uint64_t handle)
     }
     unlock();
 }
+
+#endif

@@ -4,6 +4,11 @@
  * that make communicators are kept.
  */
 
+#ifndef RECORDER_REQUESTS_C
+#define RECORDER_REQUESTS_C
+
+#include "recorder_calls.c"
+
 struct operation {
     int next, last; /* of the same handle, as places in `operations`; `last` only of the first */
     struct routine *routine;
@@ -240,3 +245,5 @@ static void forget_request(uint64_t handle)
     }
     unlock();
 }
+
+#endif

@@ -5,6 +5,11 @@
  * microsecond in which a frame is looked at, after the call and outside of its time.
  */
 
+#ifndef RECORDER_SITES_C
+#define RECORDER_SITES_C
+
+#include "recorder.c"
+
 static struct {
     int (*Py_IsInitialized)(void);
     void *(*PyGILState_GetThisThreadState)(void);
@@ -20,12 +25,6 @@ static struct {
 } python;
 
 static bool with_sites;
-static struct table lines_of_code = {.most = 1 << 16}; /* numbers of names, by code and line */
-
-static void forget_lines(void)
-{
-    clear(&lines_of_code);
-}
 
 /* Record lines from now on; false where this process has no interpreter that tells them. */
 int omb_py_sites(void)
@@ -105,3 +104,5 @@ static int site(void)
     python.PyGILState_Release(state);
     return number > 0 ? (int)number : 0;
 }
+
+#endif

@@ -3,6 +3,8 @@
  * and stand behind this text.
  */
 
+#include "recorder_requests.c"
+
 static void has_started(void)
 {
     lock();

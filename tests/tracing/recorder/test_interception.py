@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -23,7 +24,8 @@ from omb_py.tracing.records import layout
 from omb_py.tracing.records.routines import COLLECTIVES, Role, base, nonblocking, role
 from tests.conftest import BIN
 
-MPICC_ABI = BIN / "mpicc_abi"
+MPICC, MPICC_ABI = BIN / "mpicc", BIN / "mpicc_abi"
+UNITS = sorted(compilation.HERE.glob("*.c"))
 HEADER = """
 # 12 "/usr/include/mpi.h" 3
 typedef int (MPI_Copy_function)(MPI_Comm oldcomm, int keyval, void *flag);
@@ -85,8 +87,8 @@ def test_no_text_makes_the_reader_of_headers_fail(text: str) -> None:
 
 
 def test_large_counts_are_wrapped_where_they_are_declared_and_nowhere_else() -> None:
-    assert "MPI_Send_c" not in compilation.source(declarations(HEADER))
-    text = compilation.source(declarations(HEADER + LARGE))
+    assert "MPI_Send_c" not in compilation.generated(declarations(HEADER))[compilation.LIBRARY]
+    text = "".join(compilation.generated(declarations(HEADER + LARGE)).values())
     assert "int MPI_Send_c(const void * buf, MPI_Count count, " in text
     assert "int result = PMPI_Send_c(buf, count, datatype, dest, tag, comm);" in text
     assert '"MPI_Send_c"' not in text  # it is recorded as MPI_Send
@@ -137,10 +139,26 @@ def test_constants_in_c_are_those_of_python() -> None:
         assert f"#define {name} ({number})" in lines
     assert f"#define FNV_START UINT64_C({0xCBF29CE484222325})" in lines
     assert '#define STARTED " (started)"' in lines
-    source = "".join((compilation.HERE / name).read_text() for name in compilation.CORE)
+    source = "".join(path.read_text() for path in UNITS)
     for line in lines:
         assert f"define {line.split()[1]} " not in source
         assert f"{line.split()[1]} = " not in source
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
+def test_a_unit_compiles_without_the_others_and_without_a_warning(
+    unit: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "mpi.c").write_text("#include <mpi.h>\n")
+    declared = subprocess.run(
+        [MPICC, "-E", tmp_path / "mpi.c"], capture_output=True, text=True, check=True
+    )
+    for name, text in compilation.generated(declarations(declared.stdout)).items():
+        (tmp_path / name).write_text(text)
+    warnings = ("-Wall", "-Wextra", "-Werror", "-Wno-unused-function", "-Wno-unused-variable")
+    command = [str(MPICC), "-fsyntax-only", *warnings, f"-I{tmp_path}", str(unit)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize(("standard", "name"), [(False, "mpicc"), (True, "mpicc_abi")])
