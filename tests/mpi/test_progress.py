@@ -102,7 +102,7 @@ sizes = "8:16"
 """
 
 
-def test_a_sweep_shows_rows_and_the_time_left(mpi: str, tmp_path: Path) -> None:
+def test_a_sweep_shows_its_rows_and_what_it_measures(mpi: str, tmp_path: Path) -> None:
     (tmp_path / "one.toml").write_text(SWEEP)
     with own_temporary_folder() as environment:
         environment["PATH"] = f"{Path(mpi).parent}:{environment['PATH']}"
@@ -110,5 +110,5 @@ def test_a_sweep_shows_rows_and_the_time_left(mpi: str, tmp_path: Path) -> None:
         code, written = on_terminal(command, environment, tmp_path)
     assert code == 0, written
     plain = re.sub(r"\x1b\[[\d;?]*[a-zA-Z]", "", written)
-    assert re.search(r"0 of 2 rows \S+ about .* left bcast .* 2 ranks on 1 node: 8 B", plain)
+    assert re.search(r"0 of 2 rows \S+ +bcast .* 2 ranks on 1 node: 8 B", plain)
     assert "complete: omb-py report sweeps/one-local" in plain

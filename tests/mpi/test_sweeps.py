@@ -465,7 +465,7 @@ def test_what_is_missing_is_looked_for_again_by_the_next_start(tmp_path: Path) -
         assert "complete" not in done.out
         (log,) = sweep.place.glob("logs/*numba*.output")
         assert log.read_text().count("\n$ ") + 1 == start
-    assert re.search(r"allreduce .* 1 +4 +0 ", sweep.run("--dry-run").out)
+    assert re.search(r"allreduce .* 1 +4 +0\n", sweep.run("--dry-run").out)
     assert sweep.rows() == {}
 
 
