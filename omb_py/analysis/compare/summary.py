@@ -221,7 +221,7 @@ def clock_inside(points: pd.DataFrame) -> bool:
 
 
 def endings(points: pd.DataFrame, base: str) -> Iterator[str]:
-    """A line for the points of each pair of which one side has no number: no table shows them."""
+    """Yield a line for each pair with points that only one side has; tables leave them out."""
     alone = points[points["ratio"].isna()]
     names = titles(points)
     for (pair, verdict), rows in alone.groupby(["pair", "verdict"], sort=False):
