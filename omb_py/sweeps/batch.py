@@ -122,10 +122,14 @@ class BatchJob:
         return (self.sweep_word, "--machine", self.machine_word, *self.wishes)
 
     @property
+    def by_hand(self) -> str:
+        """The command by which a person submits the script as it is, from the current folder."""
+        return f"{self.scheduler.by_hand} {shlex.quote(str(self.script))}"
+
+    @property
     def submit_command(self) -> str:
         """The command by which a person goes on with the script as it is, from anywhere."""
-        here = shlex.quote(str(Path.cwd()))
-        return f"cd {here} && {self.scheduler.by_hand} {shlex.quote(str(self.script))}"
+        return f"cd {shlex.quote(str(Path.cwd()))} && {self.by_hand}"
 
     @property
     def show_command(self) -> str:

@@ -147,7 +147,7 @@ def submit(
     tell: Callable[[str], None],
     note: Callable[[str], None],
 ) -> None:
-    """Write and submit the scripts of which rows are missing; tell each job's number and script.
+    """Write and submit the scripts that have missing rows; tell each job's number and script.
 
     With ``dry_run`` the commands are told that would submit them. Raises `UsageError`, unless by
     ``force``, for a script of which a job waits or runs and one that was edited, before any is
@@ -167,7 +167,7 @@ def submit(
     taken: list[str] = []
     for job in chosen:
         if dry_run:
-            tell(f"{job.scheduler.by_hand} {job.script}")
+            tell(job.by_hand)
             continue
         try:
             number = hand_over(job.scheduler, job.script)
@@ -176,7 +176,7 @@ def submit(
                 raise
             raise OmbError(
                 f"{error}; submitted so far: {', '.join(taken)}; submit the rest later by "
-                f"{job.scheduler.by_hand} {job.script}, or cancel these and take one job for all "
+                f"{job.by_hand}, or cancel these and take one job for all "
                 "numbers of nodes by --one-job"
             ) from error
         append(job.root, number, job.name, "submitted")
@@ -206,7 +206,7 @@ def check_edited(job: BatchJob, text: str) -> None:
         there = job.script.read_text(encoding="utf-8", errors="replace")
     if there != text and render.is_edited(there):
         raise UsageError(
-            f"{job.script} was edited: submit it as it is by {job.scheduler.by_hand} {job.script}, "
+            f"{job.script} was edited: submit it as it is by {job.by_hand}, "
             "or overwrite it by --force"
         )
 

@@ -359,7 +359,7 @@ def lookup(labels: Mapping[Any, str]) -> str:
 
 
 def extent(points: float) -> dict[str, Any]:
-    """Settings of an axis whose labels and ticks take so many points."""
+    """Return the settings of an axis whose labels and ticks are ``points`` wide."""
     return {"minExtent": points, "maxExtent": points}
 
 
