@@ -108,16 +108,11 @@ def plain_values(column: pd.Series) -> list[Any]:
     return [None if pd.isna(value) else value for value in column.tolist()]
 
 
-def number(rows: pd.DataFrame, columns: list[str]) -> int:
-    """How many combinations of values the rows have."""
-    return len(rows[columns].drop_duplicates()) if columns else 1
-
-
 def along(rows: pd.DataFrame, axis: str) -> tuple[str, ...]:
     """``axis`` with the columns that only grow along it: hosts with ranks, say."""
     growing = GROWING if axis == "ranks" else ()
-    names = [name for name in growing if number(rows, [axis, name]) == number(rows, [axis])]
-    return (axis, *names)
+    known = group_ids([rows[axis]])
+    return (axis, *(n for n in growing if is_determined_by(group_ids([rows[n]]), known)))
 
 
 def distinctions(rows: pd.DataFrame, columns: Iterable[str] = TELLING) -> list[str]:
@@ -127,19 +122,19 @@ def distinctions(rows: pd.DataFrame, columns: Iterable[str] = TELLING) -> list[s
     suite does not print it, if others tell those rows apart already; and one of `FOLLOWS` that
     follows from the others.
     """
-    names = [n for n in dict.fromkeys(columns) if n in rows and rows[n].nunique(dropna=False) > 1]
+    there = [name for name in dict.fromkeys(columns) if name in rows]
+    numbers = {name: group_ids([rows[name]]) for name in there} if len(rows) else {}
+    names = [name for name, found in numbers.items() if found.any()]
     sure = [name for name in names if rows[name].nunique() > 1 or name in NAMING]
     for name in names:
-        if name not in sure and number(rows, [*sure, name]) > number(rows, sure):
+        if name not in sure and without_implied(rows, [name], sure):
             sure.append(name)
-    sure = [
+    implied = {
         name
-        for name in sure
-        if name not in FOLLOWS
-        or FOLLOWS[name] not in sure
-        or number(rows, [FOLLOWS[name], name]) > number(rows, [FOLLOWS[name]])
-    ]
-    return [name for name in names if name in sure]
+        for name, other in FOLLOWS.items()
+        if name in sure and other in sure and is_determined_by(numbers[name], numbers[other])
+    }
+    return [name for name in names if name in sure and name not in implied]
 
 
 def without_implied(rows: pd.DataFrame, columns: Sequence[str], known: Sequence[str]) -> list[str]:

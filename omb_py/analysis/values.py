@@ -64,7 +64,8 @@ def with_values(rows: pd.DataFrame, statistic: str = "auto") -> pd.DataFrame:
     """`value_column` that keeps rows whose number is not above 0, with a missing ``value``."""
     frame = rows.copy()
     if "placement" in frame:
-        frame["placement"] = with_host(frame["placement"])
+        known = frame["placement"].groupby(frame["benchmark"], dropna=False)
+        frame["placement"] = known.transform(with_host)
     latency = frame["latency_us"].notna()
     bandwidth = ~latency & frame["bandwidth_MBps"].notna()
     rate = ~latency & ~bandwidth & frame["messages_per_s"].notna()
@@ -105,7 +106,7 @@ def own_number(rows: pd.DataFrame) -> pd.Series:
 
 
 def with_host(placement: pd.Series) -> pd.Series:
-    """Placements, those that a file lacks being on the host where all others are.
+    """Placements of a benchmark, those that a file lacks being on the host where all others are.
 
     Else rows of a file without the column would be a line of their own.
     """

@@ -26,8 +26,10 @@ from omb_py.analysis.charts.spec import (
     Page,
     heading,
     inline,
+    layered,
     names_axis,
     style_numbers,
+    tips,
     value_axis,
     widest,
     wrap,
@@ -127,7 +129,9 @@ def bars(data: pd.DataFrame, measure: Measure, page: Page) -> ChartLayout:
     return ChartLayout([view], labels, legend=parts or None, mark="square")
 
 
-def bars_view(data: pd.DataFrame, measure: Measure, width: float, labels: float, page: Page) -> Any:
+def bars_view(
+    data: pd.DataFrame, measure: Measure, width: float, labels: float, page: Page, title: str = ""
+) -> Any:
     """A row for each bar, in axes ``width`` points wide beside names that have ``labels``.
 
     Where one is more than `APART` times another, which no bar from 0 would show, they are dots on
@@ -150,18 +154,20 @@ def bars_view(data: pd.DataFrame, measure: Measure, width: float, labels: float,
     base = alt.Chart(inline(rows)).encode(y=y)
     known = base.transform_filter("isValid(datum.low)")
     whisker = known.mark_tick(size=4, thickness=1, orient="vertical", color=page.color(-1))
-    text = base.transform_filter("datum.text").encode(x("tip:Q"), text="text:N")
-    bar = base.mark_bar(stroke=page.tint("paper"), strokeWidth=0.4).encode(x("start:Q"), x2="end:Q")
+    text = base.transform_filter("datum.text").encode(x("tip:Q"), alt.Text("text:N"))
+    bar = base.mark_bar(stroke=page.tint("paper"), strokeWidth=0.4).encode(
+        x("start:Q"), alt.X2("end:Q")
+    )
     dot = base.mark_point(size=20, opacity=1, strokeWidth=0).encode(x("end:Q"))
     fill = alt.Fill("fill:N", scale=None)
     layers = [
-        (dot if dots else bar).encode(fill=fill, tooltip=["line:N", "part:N", "text:N"]),
-        known.mark_rule(strokeWidth=1, color=page.color(-1)).encode(x("low:Q"), x2="high:Q"),
+        (dot if dots else bar).encode(fill, tooltip=tips("line", "part", "text")),
+        known.mark_rule(strokeWidth=1, color=page.color(-1)).encode(x("low:Q"), alt.X2("high:Q")),
         *(whisker.encode(x(f"{end}:Q")) for end in ("low", "high")),
         text.mark_text(align="left", dx=5, fontSize=LABEL, color=page.tint("ink")),
     ]
     height = sum(8 + 9.5 * (1 + name.count("\n")) for name in names)
-    return alt.layer(*layers).properties(width=width, height=height)
+    return layered(layers, width=width, height=height, **heading(title, width))
 
 
 def overheads(rows: pd.DataFrame, request: Request) -> Iterator[Chart]:
@@ -238,8 +244,8 @@ def overhead_layout(data: pd.DataFrame, base: str, size: float, page: Page) -> C
     above = []
     for _, part in data.groupby("panel"):
         segments = pd.DataFrame(segments_of(part, base, size), columns=list(SEGMENT))
-        view = bars_view(segments, time, width, labels, page)
-        above.append(view.properties(**heading(part["title"].iloc[0], width)))
+        title = str(part["title"].iloc[0])
+        above.append(bars_view(segments, time, width, labels, page, title))
     return ChartLayout([*above, *below.views], below.left, columns, below.legend)
 
 

@@ -99,8 +99,16 @@ def by_name(every: Iterable[Chart]) -> dict[str, Chart]:
 
 
 def every(results: Results, request: Request) -> Iterator[Chart]:
-    """All charts of the kinds that are asked for; ``auto`` is all but maps of sizes by ranks."""
+    """All charts of the kinds that are asked for; ``auto`` is all but maps of sizes by ranks.
+
+    Each benchmark by itself decides between medians and means; rows without such numbers are left
+    out.
+    """
     rows, kind = of_sizes(results, request.sizes), request.kind
+    try:
+        rows = measured(rows, request.value, request.statistic)
+    except UsageError:  # other kinds may have something to draw
+        rows = rows.iloc[:0]
     if kind == "heat":
         yield from heat_maps(rows, request)
     if kind in ("auto", "size"):

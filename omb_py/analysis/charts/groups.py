@@ -22,8 +22,6 @@ from omb_py.analysis.points import (
 )
 from omb_py.analysis.select import no_column
 from omb_py.analysis.sources import short_names
-from omb_py.analysis.values import measured
-from omb_py.core.errors import UsageError
 from omb_py.results.columns import CONFIGURATION, EXPERIMENT
 
 COLUMNS = tuple(name for name in (*CONFIGURATION, *EXPERIMENT) if name != "benchmark")
@@ -106,21 +104,16 @@ class Group:
 
 
 def groups(rows: pd.DataFrame, axes: Sequence[str], request: Request) -> Iterator[Group]:
-    """A group for each figure, with its numbers. ``axes`` are the columns along its axes.
+    """A group for each figure of rows with numbers. ``axes`` are the columns along its axes.
 
     With lines chosen, all other columns tell figures apart; without, all columns in which rows
-    differ tell lines apart. Each benchmark by itself decides between medians and means; those
-    without such numbers are left out. Raises `UsageError` for a line's column that there is not.
+    differ tell lines apart. Raises `UsageError` for a line's column that there is not.
     """
     lines = request.lines
     for name in lines or ():
         if name not in rows.columns or name in ("value", "line"):
             raise no_column(name, COLUMNS)
     for benchmark, part in benchmarks(rows, axes, lines):
-        try:
-            part = measured(part, request.value, request.statistic)
-        except UsageError:
-            continue
         columns = [name for name in COLUMNS if name not in axes]
         found = [distinctions(members, columns) for _, members in by(part, ["benchmark"])]
         telling = [name for name in columns if any(name in names for names in found)]

@@ -25,10 +25,12 @@ from omb_py.analysis.charts.spec import (
     along_axis,
     heading,
     inline,
+    layered,
     legend_view,
     own,
     style_numbers,
     styled,
+    tips,
     together,
     value_axis,
 )
@@ -212,7 +214,7 @@ def lines(
         others = beside[beside["panel"] == part["panel"].iloc[0]]
         title = heading(str(part["title"].iloc[0]), width)
         layers = panel(part, across, up, others, page)
-        view = alt.layer(*layers).properties(width=width, height=height, **title)
+        view = layered(layers, width=width, height=height, **title)
         if not shared:
             legend = legend_view(styles_of(part, others), page, room=width)
             view = together("vconcat", [legend, view], spacing=4)
@@ -230,10 +232,7 @@ def styles_of(*rows: pd.DataFrame) -> dict[str, int]:
 
 
 def panel(data: pd.DataFrame, x: alt.X, y: Any, beside: pd.DataFrame, page: Page) -> list[Any]:
-    """Layers of lines: bands of the spread or else bars, intervals, lines, and points.
-
-    Altair takes long to make a channel of a mere text.
-    """
+    """Layers of lines: bands of the spread or else bars, intervals, lines, and points."""
     shown = styled(data, page)
     shown["zero"] = shown["x"] == 0  # 0 bytes are no smaller message, but none: no line leads there
     color, dash = own(alt.Color, "color"), own(alt.StrokeDash, "dash")
@@ -256,7 +255,7 @@ def panel(data: pd.DataFrame, x: alt.X, y: Any, beside: pd.DataFrame, page: Page
         one = alt.Detail("line:N")
         layers.append(dotted.encode(x, y("value:Q"), color=color, strokeDash=dash, detail=one))
     points = base.mark_point(filled=True, size=12, opacity=1)
-    points = points.encode(stroke=alt.value(page.tint("paper")), strokeWidth=alt.value(0.3))
-    tip = [alt.Tooltip(name) for name in ("line:N", "text:N", "runs:Q")]
-    layers.append(points.encode(shape=own(alt.Shape, "shape"), tooltip=tip))
+    points = points.encode(alt.StrokeValue(page.tint("paper")), alt.StrokeWidthValue(0.3))
+    shape = own(alt.Shape, "shape")
+    layers.append(points.encode(shape, tooltip=tips("line", "text", "runs")))
     return layers

@@ -24,7 +24,9 @@ from omb_py.analysis.charts.spec import (
     decades,
     even,
     inline,
+    layered,
     names_axis,
+    tips,
     widest,
     wrap,
 )
@@ -78,13 +80,13 @@ def heat(data: pd.DataFrame, measure: Measure, page: Page) -> ChartLayout:
     y = alt.Y("y:O", axis=names_axis(down, labels, domain=False, title="Message size"))
     places = {"x": data["line"].map(names.index), "y": data["size"].map(sizes.index)}
     base = alt.Chart(inline(data.assign(text=texts, dark=dark, **places))).encode(x, y)
-    layers: list[Any] = [base.mark_rect().encode(color=color, tooltip=["line:N", "text:N"])]
+    layers: list[Any] = [base.mark_rect().encode(color, tooltip=tips("line", "text"))]
     if widest(" ".join(texts).split(), SMALL) <= step - 2:
         ink = alt.condition("datum.dark", alt.value("white"), alt.value("black"))
         look: dict[str, Any] = {"lineBreak": "\n", "lineHeight": 8, "dy": -4 * (tall - 1)}
         mark = base.mark_text(baseline="middle", fontSize=SMALL, **look)
-        layers.append(mark.encode(text="text:N", color=ink))
-    view = alt.layer(*layers).properties(width=width, height=len(down) * (6 + 9 * tall))
+        layers.append(mark.encode(alt.Text("text:N"), color=ink))
+    view = layered(layers, width=width, height=len(down) * (6 + 9 * tall))
     return ChartLayout([view], labels + TITLE_ROOM)
 
 
@@ -150,11 +152,11 @@ def pair_map(data: pd.DataFrame, found: Matrix, measure: Measure, page: Page) ->
     beside = names_axis(names, labels, title="Sender", **between)
     x, y = alt.X("x:O", scale=scale, axis=below), alt.Y("y:O", scale=scale, axis=beside)
     color, _ = colors(data["value"], measure, side, is_cost=found.unit == "us")
-    cells = alt.Chart(inline(data)).mark_rect().encode(x, y, color=color)
-    layers: list[Any] = [cells.encode(tooltip=["sender:N", "receiver:N", "text:N"])]
+    cells = alt.Chart(inline(data)).mark_rect().encode(x, y, color)
+    layers: list[Any] = [cells.encode(tooltip=tips("sender", "receiver", "text"))]
     if 1 < len(hosts) < len(places):
         edges = [{"at": at} for at, (a, b) in enumerate(pairwise(found.hosts)) if a != b]
         rules = alt.Chart(inline(edges)).mark_rule(color=page.tint("muted"), strokeWidth=0.4)
         layers += [rules.encode(to("at:O", scale=scale, bandPosition=1)) for to in (alt.X, alt.Y)]
-    view = alt.layer(*layers).properties(width=side, height=side)
+    view = layered(layers, width=side, height=side)
     return ChartLayout([view], labels + TITLE_ROOM)

@@ -124,7 +124,7 @@ def distribution(data: pd.DataFrame, page: Page) -> ChartLayout:
         alt.Y("y:Q", scale=up.scale, axis=up.axis(up.left)),
         own(alt.Color, "color"),
         own(alt.StrokeDash, "dash"),
-        order="y:Q",
+        alt.Order("y:Q"),
     )
     styles = dict(zip(data["title"], data["style"], strict=True))
     return ChartLayout([view], up.left, legend=styles if len(styles) > 1 else None, mark="dash")

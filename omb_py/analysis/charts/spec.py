@@ -176,20 +176,32 @@ class Chart:
         ).encode()
 
 
-def together(kind: Literal["concat", "vconcat"], views: Iterable[Any], **settings: Any) -> Any:
-    """Views of Altair or Vega-Lite, each with styles of its own, as one of Vega-Lite.
+def layered(layers: Iterable[Any], **settings: Any) -> dict[str, Any]:
+    """Layers of one view, with its size and title as ``settings``.
 
     Altair itself copies all that is in views whenever they are put together.
     """
+    return joined("layer", layers, settings)
+
+
+def together(
+    kind: Literal["concat", "vconcat"], views: Iterable[Any], **settings: Any
+) -> dict[str, Any]:
+    """Views of Altair or Vega-Lite, each with styles of its own, as one of Vega-Lite."""
+    channels = ("color", "fill", "stroke", "shape", "strokeDash")
+    resolve = {"scale": dict.fromkeys(channels, "independent")}
+    return joined(kind, views, {"resolve": resolve, **settings})
+
+
+def joined(kind: str, views: Iterable[Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Views and ``settings`` as a view of one ``kind``, with the data of all."""
     datasets: dict[str, Any] = {}
     parts = []
     for view in views:
         part = dict(view if isinstance(view, dict) else view.to_dict(validate=False))
         datasets |= part.pop("datasets", {})
         parts.append({name: own for name, own in part.items() if name not in ("$schema", "config")})
-    channels = ("color", "fill", "stroke", "shape", "strokeDash")
-    resolve = {"scale": dict.fromkeys(channels, "independent")}
-    return {kind: parts, "resolve": resolve, **settings, "datasets": datasets}
+    return {kind: parts, **settings, "datasets": datasets}
 
 
 def inline(rows: pd.DataFrame | Sequence[Mapping[str, Any]]) -> alt.InlineData:
@@ -232,6 +244,11 @@ def own(channel: Any, name: str) -> Any:
     return channel(f"{name}:N", scale=None, legend=None)
 
 
+def tips(*names: str) -> list[Any]:
+    """Columns whose values the page shows beside the mouse."""
+    return [alt.Tooltip(f"{name}:N") for name in names]
+
+
 def legend_view(
     legend: Mapping[str, int],
     page: Page,
@@ -260,22 +277,22 @@ def legend_view(
         tall += max(map(len, row))
     data = styled(pd.DataFrame(entries).assign(style=list(legend.values())), page)
     data = data.assign(end=data["x"] + side - 2, middle=data["x"] + side / 2 - 1)
-    base = alt.Chart(inline(data), width=1, height=10.5 * tall)
-    base = base.encode(alt.Y("y:Q", scale=None, axis=None))
+    base = alt.Chart(inline(data)).encode(alt.Y("y:Q", scale=None, axis=None))
     x = partial(alt.X, scale=None, axis=None)
     text = base.mark_text(align="left", baseline="middle", dx=4, fontSize=LABEL, lineHeight=10.5)
-    lines = base.mark_rule(strokeWidth=1.1).encode(x("x:Q"), x2="end:Q")
+    lines = base.mark_rule(strokeWidth=1.1).encode(x("x:Q"), alt.X2("end:Q"))
     points = base.transform_filter("datum.shape").mark_point(
         filled=True, size=18 if mark == "line" else SQUARE**2, opacity=1
     )
-    shape = own(alt.Shape, "shape") if mark == "line" else alt.value(STYLE["markers"][1])
+    shape = own(alt.Shape, "shape") if mark == "line" else alt.ShapeValue(STYLE["markers"][1])
     layers = [
         lines.encode(own(alt.Color, "color"), own(alt.StrokeDash, "dash")),
-        points.encode(x("middle:Q"), own(alt.Color, "color"), shape=shape),
-        text.encode(x("end:Q"), text="text:N", color=alt.value(page.tint("ink"))),
+        points.encode(x("middle:Q"), own(alt.Color, "color"), shape),
+        text.encode(x("end:Q"), alt.Text("text:N"), alt.ColorValue(page.tint("ink"))),
     ]
+    size = {"width": 1, "height": 10.5 * tall}
     shown = {"line": layers, "dash": layers[::2], "square": layers[1:]}[mark]
-    return alt.layer(*shown)
+    return layered(shown, **size)
 
 
 NARROW, BROAD = frozenset("fijlrtI.,:;'|()[]!/· "), frozenset("mwMW%@")
