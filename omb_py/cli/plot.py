@@ -18,9 +18,9 @@ from omb_py.cli.analysis_options import (
 )
 from omb_py.core.errors import OmbError, UsageError, needing
 from omb_py.core.text.words import first_of
-from omb_py.options.types import Graphs
 
-IMAGES = ("png", "svg", "pdf")
+TEXT = "text"
+FORMATS = ("png", "svg", "pdf", TEXT)
 KINDS = ("auto", "size", "ranks", "heat", "overhead", "parts", "pairs")
 SAMPLE_KINDS = ("samples", "ecdf")
 OF_APPLICATIONS = ("speedup", "phases")
@@ -53,28 +53,22 @@ OF_APPLICATIONS = ("speedup", "phases")
     "(rank), event, overall, overlap, p99 or p999.",
 )
 @click.option(
-    "--figure",
+    "-o",
+    "--output",
     metavar="DIR|FILE",
     help="Folder of the figures, or file of the only one; by default BENCHMARK.png in this folder.",
 )
 @click.option(
     "--format",
     "formats",
-    type=click.Choice(IMAGES),
+    type=click.Choice(FORMATS),
     multiple=True,
-    help="Format of figures; repeatable.  [default: png]",
+    help="Format of figures; text draws lines in the terminal, without files if alone; "
+    "repeatable.  [default: png]",
 )
 @bounds_option
 @page_options
 @click.option("--force", is_flag=True, help="Overwrite figures that are there.")
-@click.option(
-    "-G",
-    "--graph",
-    type=Graphs(),
-    default=(),
-    metavar="tty,png,svg,pdf",
-    help="Formats as a list; tty draws lines in the terminal, without files if alone.",
-)
 @input_options
 def command(
     paths: tuple[str, ...],
@@ -83,13 +77,12 @@ def command(
     names: tuple[str, ...],
     sizes: tuple[str, ...] | None,
     value: str,
-    figure: str | None,
+    output: str | None,
     formats: tuple[str, ...],
     bounds_file: str | None,
     width: str,
     theme: str,
     force: bool,
-    graph: tuple[str, ...],
     statistic: str,
     where: tuple[str, ...],
     assume: tuple[str, ...],
@@ -99,8 +92,8 @@ def command(
     FILE is a file or a folder of any suite that omb-py reads. Prints the names of the files that
     it writes.
     """
-    images = list(dict.fromkeys([*formats, *(word for word in graph if word != "tty")]))
-    in_terminal = "tty" in graph
+    images = [word for word in dict.fromkeys(formats) if word != TEXT]
+    in_terminal = TEXT in formats
     with needing("analysis"):
         from omb_py.analysis.charts import figures, terminal
         from omb_py.analysis.charts.spec import Page
@@ -132,13 +125,13 @@ def command(
     if in_terminal:
         size, colored = terminal.terminal_size(), terminal.uses_color()
         if others := [name for name, chart in charts.items() if chart.along is None]:
-            sentence = f"a terminal shows lines, not {first_of(others)}: write files with --figure"
+            sentence = f"a terminal shows lines, not {first_of(others)}: name another --format"
             if not images and len(others) == len(charts):
                 raise UsageError(sentence)
             note(sentence)
         for chart in charts.values():
             if chart.along is not None:
                 click.echo(terminal.text(chart, *size, colored) + "\n")
-    if images or not in_terminal or figure is not None:
-        for path in figures.write(charts, figure, images, page, force):
+    if images or not in_terminal or output is not None:
+        for path in figures.write(charts, output, images, page, force):
             click.echo(path)

@@ -83,7 +83,7 @@ class TestFilesThatDoNotSayWhatTheyAreOf:
         self, two_libraries: list[Path], tmp_path: Path
     ) -> None:
         result = CliRunner().invoke(
-            plot, [*map(str, two_libraries), "--figure", str(tmp_path / "figure.png")]
+            plot, [*map(str, two_libraries), "--output", str(tmp_path / "figure.png")]
         )
         assert result.exit_code == 0
         assert "MPI library and number of hosts" in result.stderr

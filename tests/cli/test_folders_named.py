@@ -14,7 +14,7 @@ RESULTS = str(ROOT / "results" / "two-core-vm.csv")
 WRITING = (
     f"compare {RESULTS} {RESULTS} --output no/such/table.csv",
     f"show {RESULTS} --output no/such/table.csv",
-    f"plot {RESULTS} --where benchmark=bw --figure no/such/figure.svg",
+    f"plot {RESULTS} --where benchmark=bw --output no/such/figure.svg",
     f"report {RESULTS} --where benchmark=bw --output no/such/page.html",
     "compare --native /bin/true latency --keep no/such",
     "sweep quick --folder no/such",

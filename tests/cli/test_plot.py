@@ -35,7 +35,7 @@ def test_a_benchmark_becomes_a_png_of_its_name(omb_py: Command, tmp_path: Path) 
 
 
 def test_formats_and_folders(plot: Command, tmp_path: Path) -> None:
-    done = plot(*LATENCY, "--figure", "folder", "--format", "svg", "-G", "pdf")
+    done = plot(*LATENCY, "--output", "folder", "--format", "svg", "--format", "pdf")
     assert done.out.splitlines() == ["folder/latency.svg", "folder/latency.pdf"]
     for form in ("svg", "pdf"):
         content = (tmp_path / "folder" / f"latency.{form}").read_bytes()
@@ -54,7 +54,7 @@ def test_two_files_have_lines_by_their_names(plot: Command, tmp_path: Path) -> N
     for name, of in (("old", "1"), ("new", "2")):
         text = Path(TABLE).read_text().replace("20261121T", f"2026112{of}T")
         (tmp_path / f"{name}.csv").write_text(text.replace(",1.", f",{of}."))
-    files = ("old.csv", "new.csv", "--where", "benchmark=latency", "-G", "tty")
+    files = ("old.csv", "new.csv", "--where", "benchmark=latency", "--format", "text")
     done = plot(*files)
     assert "MPICH 5.0.2, old.csv" in done.out
     assert "side by side: old.csv, new.csv" in done.err
@@ -66,13 +66,13 @@ def test_two_files_have_lines_by_their_names(plot: Command, tmp_path: Path) -> N
 
 
 def test_one_figure_goes_to_the_file_that_is_named(plot: Command, tmp_path: Path) -> None:
-    assert plot(*LATENCY, "--figure", "my.svg").out == "my.svg\n"
+    assert plot(*LATENCY, "--output", "my.svg").out == "my.svg\n"
     (tmp_path / "my.svg").write_text("my notes")
-    done = plot(*LATENCY, "--figure", "my.svg")
+    done = plot(*LATENCY, "--output", "my.svg")
     assert done.code == 2
     assert "my.svg exists: name another file, or overwrite it with --force" in done.err
     assert (tmp_path / "my.svg").read_text() == "my notes"
-    assert plot(*LATENCY, "--figure", "my.svg", "--force").code == 0
+    assert plot(*LATENCY, "--output", "my.svg", "--force").code == 0
     assert (tmp_path / "my.svg").read_bytes().startswith(MARKS["svg"])
     assert [path.name for path in tmp_path.iterdir()] == ["my.svg"]
 
@@ -80,12 +80,12 @@ def test_one_figure_goes_to_the_file_that_is_named(plot: Command, tmp_path: Path
 @pytest.mark.parametrize(
     ("arguments", "fix"),
     [
-        ((TABLE, "--figure", "all.svg"), "name a folder"),
-        ((*LATENCY, "--figure", "latency.svg", "--format", "png"), "name a folder"),
-        ((*LATENCY, "--figure", "latency.gif"), "png, svg, pdf"),
-        ((*LATENCY, "-G", "gif"), "choose from tty"),
+        ((TABLE, "--output", "all.svg"), "name a folder"),
+        ((*LATENCY, "--output", "latency.svg", "--format", "png"), "name a folder"),
+        ((*LATENCY, "--output", "latency.gif"), "png, svg, pdf"),
+        ((*LATENCY, "--format", "gif"), "'gif' is not one of"),
         ((TABLE, "--kind", "overhead"), "omb-py overhead"),
-        ((*LATENCY, "--kind", "heat", "--lines", "mpi", "-G", "tty"), "write files with --figure"),
+        ((*LATENCY, "--kind", "heat", "--lines", "mpi", "--format", "text"), "another --format"),
     ],
 )
 def test_what_cannot_be_is_one_sentence_with_the_fix(
@@ -111,7 +111,7 @@ def test_a_file_that_is_there_stops_all(plot: Command, tmp_path: Path) -> None:
 
 
 def test_a_terminal_figure_makes_no_files(plot: Command, tmp_path: Path) -> None:
-    done = plot(*LATENCY, "-G", "tty", NO_COLOR="1")
+    done = plot(*LATENCY, "--format", "text", NO_COLOR="1")
     assert done.code == 0
     assert "MPICH 5.0.2" in done.out
     assert max(map(len, done.out.splitlines())) <= 80
@@ -120,7 +120,7 @@ def test_a_terminal_figure_makes_no_files(plot: Command, tmp_path: Path) -> None
 
 
 def test_a_terminal_figure_beside_a_file(plot: Command, tmp_path: Path) -> None:
-    done = plot(*LATENCY, "-G", "tty,svg")
+    done = plot(*LATENCY, "--format", "text", "--format", "svg")
     assert done.out.endswith("\nlatency.svg\n")
     assert (tmp_path / "latency.svg").exists()
 
@@ -137,7 +137,7 @@ def test_the_commands_of_the_page_make_its_figures(
     (tmp_path / "results").symlink_to(RESULTS)
     (tmp_path / "docs").mkdir()
     *arguments, name = shlex.split(line)
-    assert arguments[-1] == "--figure"
+    assert arguments[-1] == "-o"
     (tmp_path / name).parent.mkdir()
     (tmp_path / name).write_text("old")
     assert plot(*arguments, name).out == f"{name}\n"
@@ -147,12 +147,12 @@ def test_the_commands_of_the_page_make_its_figures(
 
 def test_benchmarks_and_rows_that_no_figure_shows_are_said(plot: Command) -> None:
     done = plot(
-        TABLE, "--where", "benchmark=latency,barrier,bw", "--value", "p99", "--figure", "figs/"
+        TABLE, "--where", "benchmark=latency,barrier,bw", "--value", "p99", "--output", "figs/"
     )
     assert "omb-py: note: not drawn with these options: bw" in done.err
     native = str(ROOT / "tests" / "data" / "omb" / "osu_latency.txt")
     done = plot(
-        native, TABLE, "--where", "benchmark=latency", "--value", "p99", "--figure", "figs/"
+        native, TABLE, "--where", "benchmark=latency", "--value", "p99", "--output", "figs/"
     )
     assert re.search(
         r"note: 4 of \d+ rows have no p99 \(sample_p99_us\) and are left out", done.err

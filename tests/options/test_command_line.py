@@ -425,7 +425,7 @@ for words in sys.argv[1].split(";"):
 
 RESULT = ROOT / "tests" / "data" / "omb" / "osu_latency.txt"
 PRINTING = (
-    *("list", "--version", f"model {RESULT}", f"plot -G tty {RESULT}"),
+    *("list", "--version", f"model {RESULT}", f"plot --format text {RESULT}"),
     *(f"compare {RESULT} {RESULT} --format {kind}" for kind in ("text", "csv")),
 )
 

@@ -71,10 +71,10 @@ def test_the_command_draws_a_folder(in_process: Callable[..., Finished], tmp_pat
     (tmp_path / "runs").mkdir()
     write(tmp_path / "runs" / "a.npy", *MEMBERS)
     assert is_samples(tmp_path / "runs" / "a.npy")
-    job = in_process("plot", "runs", "--kind", "ecdf", "--figure", "out/", "--format", "svg")
+    job = in_process("plot", "runs", "--kind", "ecdf", "--output", "out/", "--format", "svg")
     assert job.code == 0, job.err
     assert (tmp_path / "out" / "latency-ecdf.svg").exists()
-    job = in_process("plot", "runs/a.npy", "--kind", "samples", "-G", "tty")
+    job = in_process("plot", "runs/a.npy", "--kind", "samples", "--format", "text")
     assert job.code != 0
     assert "a terminal shows lines" in job.err
 

@@ -106,7 +106,7 @@ WRITERS = {
         "-o",
     ],
     "model.json": ["model", RESULTS, "--where", "benchmark=latency", "--force", "-o"],
-    "figure.png": ["plot", RESULTS, "--where", "benchmark=latency", "--force", "--figure"],
+    "figure.png": ["plot", RESULTS, "--where", "benchmark=latency", "--force", "--output"],
 }
 """Commands that write a file, by the name of the file."""
 
