@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import heapq
 import random
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Generator, Iterable, Iterator
 from functools import cache
 from itertools import combinations
 from typing import Any
@@ -17,6 +18,7 @@ import pytest
 
 from omb_py.benchmarks import find_benchmark
 from omb_py.core.errors import OmbError
+from omb_py.core.text.words import count
 from tests.helpers.battery import Line
 
 NEEDS = {
@@ -158,10 +160,15 @@ def mark_samples(items: list[pytest.Item], seed: int) -> None:
 
 
 class Layers:
-    """Marks tests, and tells the seed of samples when one of them has failed."""
+    """Marks tests, says which one fails as soon as it does, and what was not tested.
 
-    def __init__(self, seed: int) -> None:
+    Tests with a marker among those ``required`` fail where they would be skipped.
+    """
+
+    def __init__(self, seed: int, required: frozenset[str], reporter: Any) -> None:
         self.seed = seed
+        self.required = required
+        self.reporter = reporter
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -174,17 +181,49 @@ class Layers:
         """Give the seed to a worker of pytest-xdist."""
         node.workerinput["sample_seed"] = self.seed
 
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self, item: pytest.Item) -> Generator[None, Any, Any]:
+        report = yield
+        needed = [name for name in self.required if item.get_closest_marker(name)]
+        if report.skipped and needed:
+            report.outcome = "failed"
+            report.longrepr = f"--require {needed[0]}: {reason_of(report)}"
+        return report
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed and self.reporter is not None:
+            self.reporter.ensure_newline()
+            self.reporter.write_line(f"FAILED {report.nodeid}", red=True)
+
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        if terminalreporter.stats.keys() & {"failed", "error"}:
+        stats = terminalreporter.stats
+        reasons = Counter(map(reason_of, stats.get("skipped", ())))
+        for reason, number in reasons.most_common():
+            terminalreporter.write_line(f"not tested, {count(number, 'case')}: {reason}")
+        if stats.keys() & {"failed", "error"}:
             terminalreporter.write_line(f"samples of products: --sample-seed {self.seed}")
+
+
+def reason_of(report: Any) -> str:
+    """Why a test was skipped."""
+    text = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    return str(text).removeprefix("Skipped: ")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--sample-seed", type=int, help="seed of the samples of products")
+    parser.addoption(
+        "--require",
+        default="",
+        help="markers, as in hosts,scheduler,browser, whose tests fail where they would be skipped",
+    )
 
 
+@pytest.hookimpl(trylast=True)  # after pytest's own plugin that writes on the terminal
 def pytest_configure(config: pytest.Config) -> None:
     """Register this plugin, with the seed of the command line, of the controller, or a new one."""
     given = getattr(config, "workerinput", {}).get("sample_seed", config.option.sample_seed)
     seed = random.randrange(1 << 32) if given is None else given
-    config.pluginmanager.register(Layers(seed))
+    required = frozenset(filter(None, config.option.require.split(",")))
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    config.pluginmanager.register(Layers(seed, required, reporter))

@@ -128,3 +128,24 @@ def test_tests_of_a_group_run_on_one_worker(tmp_path: Path) -> None:
     found = {(worker, group) for worker, group in re.findall(r"\[(gw\d)\].*@(\w) *$", out, re.M)}
     assert {group for _, group in found} == {"a", "b"}
     assert len(found) == 2
+
+
+def test_a_run_names_what_failed_and_counts_what_was_not_tested(tmp_path: Path) -> None:
+    root = Path(__file__).parents[2]
+    (tmp_path / "test_skips.py").write_text(
+        "import pytest\n"
+        "@pytest.mark.browser\n"
+        "@pytest.mark.parametrize('number', range(3))\n"
+        "def test_page(number): pytest.skip('no browser')\n"
+        "def test_wrong(): assert 0\n"
+    )
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = browser: Chromium\n")
+    words = "-p tests.layers -p no:randomly -p no:cacheprovider".split()
+    command = [sys.executable, "-m", "pytest", *words]
+    usual = run(command, {"PYTHONPATH": str(root)}, tmp_path, timeout=120)
+    required = run([*command, "--require", "browser"], {"PYTHONPATH": str(root)}, tmp_path, 120)
+    assert "not tested, 3 cases: no browser" in usual.out
+    assert usual.out.index("FAILED test_skips.py::test_wrong") < usual.out.index("= FAILURES")
+    assert "1 failed, 3 skipped" in usual.out
+    assert "4 failed" in required.out
+    assert "--require browser: no browser" in required.out
