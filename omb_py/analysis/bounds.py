@@ -137,7 +137,7 @@ class Known(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The part in words."""
+        """Percentage of the bound that the row reaches, and the bound's name."""
         return f"{100 * self.part:.0f} % of {self.words}"
 
 

@@ -183,7 +183,7 @@ def label(values: Iterable[object], columns: Sequence[str]) -> str:
 
 
 def line_name(values: Sequence[object], columns: Sequence[str]) -> str:
-    """`label` that is never empty."""
+    """Return the `label` of a line, or which columns its files lack."""
     return label(values, columns) or "not said: " + ", ".join(columns)
 
 

@@ -84,7 +84,7 @@ class LazyGroup(click.Group):
 
 
 class Commands(LazyGroup):
-    """The commands of ``omb-py``."""
+    """Benchmarks, applications and the other commands of ``omb-py``, by name."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         from omb_py.apps import APPLICATIONS
@@ -181,7 +181,7 @@ PROGRAM = "osu_"
 
 
 class OverheadCommands(LazyGroup):
-    """One command for each benchmark."""
+    """Commands of ``omb-py overhead``, one for each benchmark that takes bindings."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         from omb_py.benchmarks import all_benchmarks

@@ -72,7 +72,7 @@ lines_option = click.option(
 
 
 def input_options(command: Command) -> Command:
-    """`row_options` and ``--statistic``."""
+    """Add the options that choose rows, and which statistic of a row counts."""
     statistic = click.option(
         "--statistic",
         type=click.Choice(["auto", "median", "mean"]),
@@ -106,7 +106,7 @@ def row_options(command: Command) -> Command:
 
 
 def page_options(command: Command) -> Command:
-    """``--width`` and ``--theme`` of figures."""
+    """Add the options of the page that figures are made for."""
     for option in (
         click.option(
             "--theme",

@@ -17,7 +17,7 @@ from omb_py.options.application import application_parameters, make_request
 
 
 def application_command(application: Application[Any]) -> click.Command:
-    """The command that measures ``application``."""
+    """Make the command that measures an application, with the options that it declares."""
 
     def callback(**values: Any) -> None:
         request = make_request(application, values)

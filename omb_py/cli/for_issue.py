@@ -38,7 +38,7 @@ def report(names: bool) -> str:
 
 
 def lines() -> Iterator[str]:
-    """The report as it is."""
+    """Yield the lines of the report, names of hosts and users included."""
     yield from info_lines()
     known = process_metadata("")
     yield f"install  {installation()}"
@@ -108,7 +108,7 @@ def said(command: list[str]) -> str:
 
 
 def memory() -> str:
-    """The memory of this host."""
+    """Return the size of this host's memory in GiB."""
     return f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GiB"
 
 

@@ -22,7 +22,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def options(*chosen: Callable[[Function], Function]) -> Callable[[Function], Function]:
-    """Several options at once."""
+    """Return a decorator that adds several options, in their order."""
 
     def decorate(function: Function) -> Function:
         for option in reversed(chosen):
@@ -154,7 +154,7 @@ def warn(job: BatchJob, refuse_no_account: bool) -> None:
 
 
 def note(text: str) -> None:
-    """Say something that ends nothing."""
+    """Print a note on standard error."""
     click.echo(f"omb-py: note: {text}", err=True)
 
 

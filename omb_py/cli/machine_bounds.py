@@ -66,7 +66,7 @@ def bounds_command(output: str | None, force: bool) -> None:
 
 
 def described(known: Bounds) -> Iterator[str]:
-    """Bounds as lines for people."""
+    """Yield the lines of the text output: host, caches, memory, links, devices."""
     yield f"{known.host}: {known.processor}, {known.cores} usable"
     caches = ", ".join(f"{name} {size_text(size)}" for name, size in known.caches.items())
     yield f"Caches of a core: {caches or 'the system does not say'}"

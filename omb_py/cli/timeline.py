@@ -13,7 +13,7 @@ from omb_py.options.types import Seconds, TextType
 
 
 def rank_list(text: str) -> list[int]:
-    """Ranks as in ``0-3,8``."""
+    """Parse a list of ranks and ranges, as in ``0-3,8``."""
     found: list[int] = []
     for part in text.split(","):
         first, dash, last = part.partition("-")

@@ -100,7 +100,7 @@ def command(
 
 
 def show_once(seen: Observation, as_json: bool) -> None:
-    """A snapshot with all ranks."""
+    """Print one snapshot of all ranks, as a table or as JSON."""
     from omb_py.core.text.tables import UNLIMITED
     from omb_py.tracing.monitor.lines import json_line
     from omb_py.tracing.monitor.view import Picture

@@ -138,7 +138,7 @@ def percentiles(text: str) -> tuple[float, ...]:
 
 
 def warmup(text: str) -> int | str:
-    """A whole number, or ``auto``."""
+    """Parse a number of warm-up iterations, or ``auto``."""
     if text == "auto":
         return text
     return counts([text], f"{text!r} is neither a whole number from 0 on nor auto")[0]
@@ -192,14 +192,14 @@ def thread_counts(text: str) -> tuple[int, int]:
 
 
 def layout(text: str) -> Any:
-    """A `Layout`."""
+    """Parse how elements lie in memory."""
     from omb_py.core.datatypes.layout import parse_layout
 
     return parse_layout(text)
 
 
 def topology(text: str) -> Any:
-    """A `Topology`."""
+    """Parse the topology of a neighbourhood."""
     from omb_py.core.calls.topology import parse_topology
 
     return parse_topology(text)

@@ -149,5 +149,5 @@ def speedup(over: str, row: ApplicationRow, which: str = "") -> str:
 
 
 def seconds(value: float | None) -> str:
-    """Seconds to the microsecond."""
+    """Write seconds with six decimals; a dash where there are none."""
     return "-" if value is None else f"{value:.6f}"

@@ -328,5 +328,5 @@ def described(names: Iterable[str]) -> str:
 
 
 def kind_text(column: Column) -> str:
-    """A column's type and unit."""
+    """Return a column's type, and its unit where it has one."""
     return f"{column.type}, {column.unit}" if column.unit else column.type

@@ -36,7 +36,7 @@ class CsvWriter(LineWriter):
 
 
 def comments(metadata: dict[str, str]) -> str:
-    """Metadata as comment lines."""
+    """Return metadata as lines ``# name: value``."""
     return "".join(f"# {name}: {' '.join(value.split())}\n" for name, value in metadata.items())
 
 

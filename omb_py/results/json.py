@@ -17,7 +17,7 @@ BEGINNING = b'{"metadata"'
 
 
 class JsonWriter(LineWriter):
-    """Adds objects."""
+    """Writer of JSON Lines: an object for the metadata of a run, and one for each row."""
 
     def metadata_lines(self, metadata: dict[str, str]) -> bytes:
         return line_of({"metadata": metadata})
@@ -27,7 +27,7 @@ class JsonWriter(LineWriter):
 
 
 def line_of(item: dict[str, Any]) -> bytes:
-    """An object on a line."""
+    """Return the line of a JSON object."""
     return json.dumps(item).encode() + b"\n"
 
 

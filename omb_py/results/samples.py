@@ -155,7 +155,7 @@ class SampleFile:
             self._write(header(self.count), 0)
 
     def finish(self) -> None:
-        """No more samples come."""
+        """Close the file after the last sample."""
         self._file.close()
 
     def _write(self, content: bytes, place: int) -> None:

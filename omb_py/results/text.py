@@ -175,7 +175,7 @@ class TableWriter(StreamWriter):
         self._line(self.text(row))
 
     def text(self, row: Any) -> str:
-        """The line of a row."""
+        """Return the line of a row, each cell in its column."""
         return "".join(one.placed(one.text(row)) for one in self._cells)
 
 

@@ -37,7 +37,7 @@ class Writer(ABC, Generic[Record]):
         """More metadata of the run, known when all is measured; before `finish`."""
 
     def finish(self) -> None:
-        """The run is complete."""
+        """Note that no more rows come."""
 
 
 class StreamWriter(Writer[Any]):
@@ -65,11 +65,11 @@ class LineWriter(Writer[Any]):
 
     @abstractmethod
     def metadata_lines(self, metadata: dict[str, str]) -> bytes:
-        """The lines of metadata."""
+        """Return the lines that metadata of a run takes in the file."""
 
     @abstractmethod
     def row_lines(self, rows: Iterable[Any]) -> bytes:
-        """The lines of rows."""
+        """Return the lines that rows take in the file."""
 
     def start(self, metadata: dict[str, str]) -> None:
         self._add(metadata)

@@ -121,7 +121,7 @@ def hosts_of(model: Model, curve: Curve) -> int | None:
 
 
 def window_of(model: Model, curve: Curve) -> int:
-    """Messages of a window."""
+    """Return the window with which a curve was measured; 64 where rows do not say it."""
     rows = model.rows[model.rows["benchmark"] == curve.benchmark]
     known = rows[rows["time_us"].isin(curve.points.times)]["window"].dropna()
     return int(known.iloc[0]) if len(known) else 64

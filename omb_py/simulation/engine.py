@@ -226,7 +226,7 @@ class Engine:
 
 
 class _Run:
-    """One program under way."""
+    """State of one simulated program: its ranks, and what they wait for."""
 
     def __init__(self, engine: Engine, program: Program, progress: Progress) -> None:
         self.engine = engine
@@ -250,7 +250,7 @@ class _Run:
         self.add_seconds = network.add_us_per_byte * MICRO
 
     def run(self) -> SimulatedOutcome:
-        """Run it to its end."""
+        """Simulate the program until no rank has anything left to do."""
         for rank in range(self.program.ranks):
             self.proceed(_Rank(rank, self.program.operations(rank)))
         while self.pending or self.dates:
@@ -401,7 +401,7 @@ class _Run:
             self.communicate(message)
 
     def communicate(self, message: _Message) -> None:
-        """Give a message to SimGrid."""
+        """Start a message on SimGrid's network, with the overheads of its protocol."""
         path = message.path
         protocol = path.protocol(message.nbytes)
         source, target = self.nodes[message.source], self.nodes[message.target]
@@ -442,7 +442,7 @@ class _Run:
         return request
 
     def complete(self, request: _Request, message: _Message) -> None:
-        """A receive has its message."""
+        """Complete a receive, and let the rank that waits for it go on."""
         request.complete = True
         request.overhead = message.overhead
         self.notify(request)

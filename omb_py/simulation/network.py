@@ -117,7 +117,7 @@ class Network:
 
     @property
     def nodes(self) -> int:
-        """How many nodes it has."""
+        """Number of nodes."""
         return parse(self.topology).nodes
 
     @property

@@ -96,7 +96,7 @@ class _Zones:
         return link.set_sharing_policy(policy, shared).seal()
 
     def build(self, nodes: Sequence[int]) -> Platform:
-        """The whole platform."""
+        """Make SimGrid's zones, links and hosts for the nodes that are used."""
         zones, kind = self.simgrid.NetZone, self.topology.kind
         root = zones.create_full_zone("root")
         numbers = self.topology.numbers

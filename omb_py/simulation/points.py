@@ -45,12 +45,12 @@ class SimulatedPoint:
 
     @property
     def benchmark(self) -> Benchmark:
-        """The benchmark."""
+        """Benchmark that the point is of."""
         return find_benchmark(self.name)
 
     @property
     def datatype(self) -> Datatype:
-        """The type of elements."""
+        """Type of the elements of messages."""
         return find_types(self.options.types or (self.benchmark.usual_type,))[0]
 
     @property
@@ -61,7 +61,7 @@ class SimulatedPoint:
 
     @property
     def title(self) -> str:
-        """The benchmark and its algorithm."""
+        """Name of the benchmark with the algorithm."""
         return f"{self.name} {self.algorithm}".rstrip()
 
     @property

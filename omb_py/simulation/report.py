@@ -21,7 +21,7 @@ class Result:
 
     @property
     def unit(self) -> str:
-        """The unit of its value."""
+        """Unit of the value: us or MB/s."""
         return "us" if self.row.latency_us is not None else "MB/s"
 
     @property
@@ -73,7 +73,7 @@ def sheets(results: Sequence[Result], remarks: Sequence[str]) -> Iterator[Sheet]
 
 
 def size_word(size: int | None) -> str:
-    """A message size in words."""
+    """Write a message size; nothing where there is none."""
     return "" if size is None else size_text(size)
 
 

@@ -64,7 +64,7 @@ class NoResources:
         raise UnsupportedError("groups of ranks are not simulated, only messages")
 
     def attach(self, messages: int, nbytes: int) -> None:
-        """Nothing: there is room."""
+        """Attach no buffer: simulated buffered sends always have room."""
 
     def fork(self, processes: int) -> None:
         raise UnsupportedError("forked processes are not simulated, only messages")

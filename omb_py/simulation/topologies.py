@@ -42,7 +42,7 @@ class TopologyKind:
 
 
 def star(text: str, fields: Sequence[str]) -> NetworkTopology:
-    """One switch without fields."""
+    """Parse ``star``: all nodes at one switch."""
     if fields:
         raise ValueError("it has no numbers")
     return NetworkTopology(text, "star", ANY)
@@ -76,7 +76,7 @@ def dragonfly(text: str, fields: Sequence[str]) -> NetworkTopology:
 
 
 def torus(text: str, fields: Sequence[str]) -> NetworkTopology:
-    """Nodes in each dimension."""
+    """Parse ``torus:AxBxC``: nodes in each dimension."""
     (field,) = fields or ("",)
     sides = tuple(map(positive, field.split("x")))
     if any(side < 2 for side in sides):
@@ -85,7 +85,7 @@ def torus(text: str, fields: Sequence[str]) -> NetworkTopology:
 
 
 def platform(text: str, fields: Sequence[str]) -> NetworkTopology:
-    """A platform file of SimGrid's."""
+    """Parse ``platform:FILE.xml``: a platform file of SimGrid's."""
     file = ":".join(fields)
     if not Path(file).is_file():
         raise ValueError(f"there is no file {file!r}")

@@ -75,7 +75,7 @@ class BatchJob:
 
     @property
     def scheduler(self) -> Scheduler:
-        """The machine's."""
+        """Batch scheduler of the machine."""
         found = self.machine.batch_scheduler
         assert found is not None  # `check` refuses a machine without one
         return found
@@ -97,7 +97,7 @@ class BatchJob:
 
     @property
     def root(self) -> Path:
-        """The sweep's folder."""
+        """Folder of the sweep, where scripts, rows and logs are."""
         return self.folder or Path("sweeps", file_name(f"{self.sweep.name}-{self.machine.name}"))
 
     @property
@@ -107,7 +107,7 @@ class BatchJob:
 
     @property
     def points(self) -> tuple[SweepPoint, ...]:
-        """The points that it measures."""
+        """Points that the job measures."""
         return self.plan.on(self.nodes).points
 
     @property

@@ -74,14 +74,14 @@ def words_of(name: str, function: str | None = None) -> set[str]:
 
 
 def names_of_benchmarks() -> list[str]:
-    """What may stand under ``benchmarks``."""
+    """Return all words for ``benchmarks``: families, applications and benchmarks."""
     found = {name: [one.name for one in members] for name, members in families().items()}
     found[APPLICATION] = APPLICATIONS.builtin()
     return [EVERYTHING, *found, *(name for names in found.values() for name in names)]
 
 
 def all_words() -> set[str]:
-    """What may stand under ``coll_algorithms``."""
+    """Return all words for ``coll_algorithms``, of every MPI library."""
     return {word for found in ALGORITHMS for word in words_of(found)} | {DEFAULT}
 
 

@@ -201,5 +201,5 @@ def unfitting(text: str, pattern: str) -> str:
 
 
 def character(text: str) -> str:
-    """A character in a sentence."""
+    """Write a character so that it can be seen in a sentence."""
     return "a blank" if text == " " else repr(text)

@@ -135,7 +135,7 @@ class Folder:
         self.root = root
 
     def csv(self, point: SweepPoint) -> Path:
-        """The rows of a point."""
+        """Return the file of a point's rows."""
         return self.root / "points" / f"{point.name}.csv"
 
     def log(self, point: SweepPoint) -> Path:

@@ -38,7 +38,7 @@ def remaining(points: Iterable[SweepPoint], folder: Folder) -> float | None:
 
 
 def in_words(seconds: float | None) -> str:
-    """A forecast for people."""
+    """Write a forecast as a sentence."""
     if seconds is None:
         return "how long it takes is known once some rows are there"
     return f"about {duration(seconds)} to go, by the rows that are there"
@@ -117,5 +117,5 @@ def show_commands(job: BatchJob) -> None:
 
 
 def several(words: Iterable[str]) -> str:
-    """Different words, each once."""
+    """List words, each once."""
     return ", ".join(dict.fromkeys(words))

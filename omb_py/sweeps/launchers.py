@@ -84,7 +84,7 @@ class Placement:
 
     @property
     def ranks(self) -> int:
-        """All ranks of the job."""
+        """Number of ranks of the job."""
         return self.nodes * self.ranks_per_node
 
     @property
@@ -210,7 +210,7 @@ def pals(place: Placement) -> list[str]:
 
 
 def srun(place: Placement) -> list[str]:
-    """Slurm's own."""
+    """Return the options of ``srun`` for a placement."""
     bind = {
         "none": ["--cpu-bind=none"],
         "core": ["--cpu-bind=cores"],

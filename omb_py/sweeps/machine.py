@@ -280,5 +280,5 @@ class Machine(Strict):
 
 
 def span(low: int, high: int) -> str:
-    """Numbers from one to another."""
+    """Write a range of numbers."""
     return str(low) if low == high else f"{low} to {high}"

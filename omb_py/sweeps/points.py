@@ -55,12 +55,12 @@ class SweepPoint:
 
     @property
     def ranks(self) -> int:
-        """All ranks."""
+        """Number of ranks."""
         return self.nodes * self.ranks_per_node
 
     @property
     def rows(self) -> int:
-        """How many rows are planned."""
+        """Number of rows: one for each message size."""
         return max(1, len(self.sizes))
 
     @property
@@ -70,7 +70,7 @@ class SweepPoint:
 
     @property
     def is_application(self) -> bool:
-        """Whether it measures an application."""
+        """Whether the point measures an application rather than a benchmark."""
         return target(self.benchmark).family == APPLICATION
 
     @cached_property

@@ -125,7 +125,7 @@ def minutes(seconds: float) -> int:
 
 
 def headline(job: BatchJob) -> str:
-    """What the script is for."""
+    """Return the first comment of a script: sweep, machine and nodes."""
     where, counts = count(job.size, "node"), job.plan.node_counts
     if job.nodes is None and len(counts) > 1:
         where = f"{' and '.join(map(str, counts))} nodes in one job"

@@ -75,7 +75,7 @@ class Page:
 
     @property
     def room(self) -> float:
-        """Points between the margins."""
+        """Width between the margins in points."""
         return float(int(self.width * 72 / 2.54) - 2 * MARGIN)
 
     @property
@@ -84,7 +84,7 @@ class Page:
         return self.width >= 12
 
     def columns(self, panels: int) -> int:
-        """Panels beside each other."""
+        """Return how many of the figure's panels stand beside each other."""
         if not self.is_wide:
             return 1 if panels <= 3 else 2
         return 2 if panels in (2, 4) else min(3, panels)
@@ -135,7 +135,7 @@ class Chart:
 
     @property
     def words(self) -> str:
-        """The caption as one text."""
+        """The caption's facts as sentences of one text."""
         return " ".join(f"{fact}." for fact in self.caption if fact)
 
     def specification(self, page: Page | None = None, captioned: bool = False) -> dict[str, Any]:

@@ -25,7 +25,7 @@ MARKERS = ("●", "■", "▲", "◆", "▼", "x", "+", "◀")
 
 
 def terminal_size() -> tuple[int, int]:
-    """Columns and lines to use."""
+    """Return the columns and lines that a figure may take of the terminal."""
     if not sys.stdout.isatty():
         return WIDTH, HEIGHT
     columns, lines = shutil.get_terminal_size((WIDTH, HEIGHT))

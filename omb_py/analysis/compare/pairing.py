@@ -164,6 +164,6 @@ def nothing_in_common(tables: Sequence[Sequence[Row]], names: tuple[str, str]) -
 
 
 def list_names(there: Iterable[object]) -> str:
-    """Some values in a sentence."""
+    """Name the first of some values for a sentence, the shortest first."""
     texts = sorted(map(str, there), key=lambda text: (len(text), text))
     return first_of(texts, MAX_VALUES)

@@ -204,7 +204,7 @@ def interval(low: float, high: float, rounding: float) -> str:
 
 
 def number(ratio: float, rounding: float) -> str:
-    """A ratio without its mark."""
+    """Write a ratio with the digits that its rounding leaves, as a table has it."""
     return factor(ratio, rounding).removesuffix("x")
 
 
@@ -253,7 +253,7 @@ def sentences(points: pd.DataFrame) -> dict[str, str]:
 
 
 def words_of(name: str, margin: float) -> str:
-    """A verdict for people."""
+    """Return the words of a verdict, with its margin where points are equal."""
     return f"equal within {percent(margin)}" if name == EQUAL else name
 
 

@@ -82,7 +82,7 @@ class Guideline:
 
 
 def guidelines() -> Iterator[Guideline]:
-    """All guidelines."""
+    """Yield every guideline: emulations, other forms, monotony and splitting of collectives."""
     for left, others in EMULATED.items():
         yield from (Guideline("emulation", left, tuple(right.split())) for right in others)
     for kind, name in FORMS.items():

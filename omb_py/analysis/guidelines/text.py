@@ -132,7 +132,7 @@ def sentence(point: Mapping[Any, Any]) -> str:
 
 
 def named(point: Mapping[Any, Any] | pd.Series) -> str:
-    """A guideline and a size."""
+    """Name a guideline and the message size at which it was judged."""
     return f"{point['guideline']}{at(point['bytes'])}"
 
 

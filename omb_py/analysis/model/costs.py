@@ -77,7 +77,7 @@ class AlgorithmCost:
 
     @property
     def formula(self) -> str:
-        """The time in one line."""
+        """The time as a sum of terms in alpha, beta and gamma."""
         parts = ((self.messages, "alpha"), (self.traffic, "beta"), (self.added, "gamma"))
         return " + ".join(f"{term} {cost}" for term, cost in parts if term)
 

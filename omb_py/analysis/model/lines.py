@@ -67,7 +67,7 @@ class Points:
     variances: Array
 
     def where(self, chosen: NDArray[np.bool_]) -> Points:
-        """Return some of them."""
+        """Return the points that a mask chooses."""
         columns = (self.ranks, self.sizes, self.times, self.variances)
         return Points(*(column[chosen] for column in columns))
 

@@ -15,7 +15,7 @@ from omb_py.core.text.words import first_of
 
 
 def write(model: Model, to: Target) -> None:
-    """Write a model's parameters."""
+    """Write the parameters of curves over sizes and of formulas over ranks, and the notes."""
     table = parameters(model)
     is_formula = table["algorithm"].notna()
     made = [over_sizes(table[~is_formula]), over_ranks(table[is_formula])]
@@ -117,7 +117,7 @@ def with_interval(value: float, low: float, high: float, unit: str) -> str:
 
 
 def name_of(row: dict[str, Any]) -> str:
-    """A curve's name."""
+    """Return a curve's name: benchmark and what tells it from others."""
     return f"{row['benchmark']} {row['curve']}".strip()
 
 
@@ -128,5 +128,5 @@ def name_with_ranks(row: dict[str, Any]) -> str:
 
 
 def percent(part: float) -> str:
-    """A relative number in percent."""
+    """Write a ratio as a percentage of two digits; a dash where it is missing."""
     return "-" if pd.isna(part) else f"{digits(100 * part, 2)} %"

@@ -70,7 +70,7 @@ class Finding:
 
     @property
     def text(self) -> str:
-        """A sentence without its end."""
+        """Whose messages take how many times as long, as the beginning of a sentence."""
         takes = "take" if self.subject.startswith(("all ", "most ")) else "takes"
         return f"{self.subject} {takes} {self.factor:.2f} times as long"
 

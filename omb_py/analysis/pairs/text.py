@@ -50,7 +50,7 @@ class PairsWriter(Writer[PairRow]):
 
 
 def heading(title: str, rows: list[PairRow]) -> str:
-    """What was measured, and how."""
+    """Return the line above a matrix: benchmark, units, hosts, and what else was under way."""
     first = rows[0]
     hosts = {row.sender_host for row in rows} | {row.receiver_host for row in rows}
     units = {row.sender for row in rows} | {row.receiver for row in rows}

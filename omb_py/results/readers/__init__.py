@@ -169,7 +169,7 @@ class Notes:
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """Number of problems, those that are only counted included."""
         return len(self.problems) + self.unnamed
 
     def add(self, index: int, text: str, rows: int = 1) -> None:
@@ -339,7 +339,7 @@ READERS = Registry(
 
 @cache
 def all_readers() -> Mapping[str, Reader]:
-    """Every reader by its name."""
+    """Load all readers, those of other distributions included."""
     return {name: READERS.load(name) for name in READERS.names()}
 
 

@@ -128,7 +128,7 @@ class ImbRun:
 
     @property
     def suite(self) -> str:
-        """Who measured."""
+        """Name and version of the suite."""
         return f"IMB {self.version}".rstrip()
 
     @property
@@ -138,7 +138,7 @@ class ImbRun:
         return (int(found[1]), int(found[2] or found[3] or 0)) if found else (0, 0)
 
     def option(self, name: str, default: str = "") -> str:
-        """The word after an option."""
+        """Return the value of an option of the command line that the text has."""
         return (self.command or {}).get(name, default)
 
     def is_on(self, name: str, default: str = "") -> bool:
@@ -227,7 +227,7 @@ class ImbReading(Reading):
         self.name, self.above = "", dict[str, Any]()
 
     def line(self, line: str, index: int) -> None:
-        """Take a line."""
+        """Take the next line: a header, a parameter, or a row of the open table."""
         if "startup()" in line and (match := LIBRARY.search(line)):
             self.mpi = f"Intel MPI {match[1]}"
         elif "#repetitions" in line and COLUMNS.keys() >= set(line.split()):

@@ -309,7 +309,7 @@ class NcclReading(NcclTables):
         self.stage = -1
 
     def line(self, line: str, index: int) -> None:
-        """Take a line."""
+        """Take the next line: a header, a row, or what stands around a table."""
         if "algbw" in line and (header := HEADER.fullmatch(line)):
             self.start_table(header, index)
         elif cells := self.cells(line, index):
@@ -366,7 +366,7 @@ class NcclReading(NcclTables):
         self.stage = -1
 
     def start_table(self, header: re.Match[str], index: int) -> None:
-        """A header: rows follow."""
+        """Begin a table with its header; columns that do not count are noted."""
         self.end_table()
         self.top, self.stage = index, len(ABOVE)
         if header["half"].startswith("cpu"):

@@ -155,7 +155,7 @@ class OmbReading(Reading):
         self.why = ""
 
     def line(self, line: str, index: int) -> None:
-        """Take a line."""
+        """Take the next line: a title, a header, a row of the open table, or a command."""
         if not (self.table or self.why or any(word in line for word in TELLING)):
             return
         text = HASHES.sub("", line.lstrip())
@@ -373,7 +373,7 @@ def form_of_table(cells: Iterable[Cell]) -> Form:
 
 @cache
 def known_benchmarks() -> dict[str, Benchmark]:
-    """Our benchmarks by name."""
+    """Return the benchmarks of omb-py by name."""
     return {one.name: one for one in all_benchmarks()}
 
 
@@ -458,7 +458,7 @@ def options_of_banner(words: str) -> dict[str, Any]:
 
 
 def suite(said: re.Match[str]) -> str:
-    """Who measured."""
+    """Return name and version of the suite that a title names."""
     if said["ours"]:
         return f"omb-py {said['ours']}"
     name = "OSU" if said["who"] == "OSU" else "OMB-Py"
