@@ -27,6 +27,7 @@ from omb_py.measure.host_load import core_mask, cores_in
 from omb_py.measure.measurement import Measurement, RunContext
 from omb_py.measure.rows import MEGABYTE, MICROSECONDS, placement
 from omb_py.measure.sampling import run_counted
+from omb_py.measure.turns import turns
 from omb_py.results.columns import PairRow
 from omb_py.results.output import writers_of
 from omb_py.results.writer import Writer
@@ -168,14 +169,12 @@ class PairsMeasurement(Measurement):
         iterations, warmup = self.benchmark.counts(self.options, case.size)
         plans = [self.plan(replace(case, rank=end, ranks=2))[0] for end in (0, 1)]
         found: dict[tuple[int, int], list[array[float]]] = {}
-        steps = repeats * len(self._rounds)
-        for step in range(steps):
-            one = self._rounds[step % len(self._rounds)]
-            for sent in self._measure_round(one, plans, iterations, warmup):
+        for done, (_, number) in enumerate(turns(repeats, len(self._rounds)), 1):
+            for sent in self._measure_round(self._rounds[number], plans, iterations, warmup):
                 found.setdefault((int(sent[0]), int(sent[1])), []).append(sent[2:])
             for report in (self.report, self.advance):
                 if report is not None:
-                    report(step + 1, steps)
+                    report(done, repeats * len(self._rounds))
         with self.agreement():
             rows = [self._row(case, pair, times, plans[0]) for pair, times in found.items()]
             for writer in writers:
