@@ -17,7 +17,7 @@ from omb_py.core.calls import Call, Iteration, Step, Window
 from omb_py.core.calls.loop import Calls, Loop, Pace, PythonLoop
 from omb_py.core.dataclass import dataclass
 from omb_py.core.errors import OmbError, UnsupportedError
-from omb_py.core.job.by_mpi import control_of
+from omb_py.core.job.by_mpi import job_of
 from omb_py.core.memory import Local
 from omb_py.core.options import Options
 from omb_py.core.registry import Registry
@@ -58,8 +58,7 @@ class Binding(ABC):
     def __init__(self, comm: Any, options: Options) -> None:
         """Made on all ranks together, so that it may communicate.
 
-        ``comm`` is mpi4py's communicator of them; where a job was started without MPI, which only
-        those do not need can be, the job's `omb_py.core.job.control.Control`.
+        ``comm`` is mpi4py's communicator of them, or the `Job` if it was started without MPI.
         """
         self.comm: MPI.Intracomm = comm
         self.options = options
@@ -68,7 +67,7 @@ class Binding(ABC):
     @property
     def barrier(self) -> BoundCall:
         """What makes ranks wait for each other between iterations, outside of what is timed."""
-        return control_of(self.comm).barrier if not self.needs_mpi else self.comm.Barrier
+        return job_of(self.comm).barrier if not self.needs_mpi else self.comm.Barrier
 
     @staticmethod  # noqa: B027 - most need nothing
     def check() -> None:

@@ -23,8 +23,8 @@ from omb_py.buffers import on_device
 from omb_py.core.calls import IN_PLACE, Call, Iteration, Message, Slot, Step
 from omb_py.core.calls.loop import Calls, Loop, Pace, PythonLoop
 from omb_py.core.errors import LeftOutError, MissingError, UnsupportedError
-from omb_py.core.job.by_mpi import control_of
-from omb_py.core.job.control import Control
+from omb_py.core.job import Job
+from omb_py.core.job.by_mpi import job_of
 from omb_py.core.job.network import address_of, interface_of
 from omb_py.core.memory import Local
 from omb_py.core.options import Options
@@ -63,10 +63,10 @@ class TorchBinding(Binding):
         super().__init__(comm, options)
         self._on_device = not options.staging and on_device(options.buffer)
         self._backend = options.backend or ("nccl" if self._on_device else "gloo")
-        control = control_of(comm)
-        self._rank = control.rank
-        self._size = control.size
-        self._group, self._ranks = _connect(control, self._backend, options.interface)
+        job = job_of(comm)
+        self._rank = job.rank
+        self._size = job.ranks
+        self._group, self._ranks = _connect(job, self._backend, options.interface)
         self._cells: dict[Slot, list[Any]] = {}
         self._settle = torch.cuda.current_stream().synchronize if self._on_device else None
         self._lacking: dict[str, bool] = {}
@@ -398,20 +398,20 @@ class TorchLoop(PythonLoop):
             self.device_seconds.append(begun.elapsed_time(ended) * MILLISECOND)
 
 
-def _connect(control: Control, backend: str, interface: str | None) -> tuple[Any, list[int]]:
+def _connect(job: Job, backend: str, interface: str | None) -> tuple[Any, list[int]]:
     """The process group of these ranks, and their ranks among all of torch's; collective.
 
     None is our group of all, to which nothing but torch refers: else it would outlive its end.
     """
-    whole = control.whole()
+    whole = job.world()
     if not dist.is_initialized():
         _initialize(whole, backend, interface)
         TorchBinding.initialized = True
         atexit.register(_end)
-    if TorchBinding.initialized and control.size == whole.size:
-        return None, list(range(whole.size))
-    ranks = [int(rank) for rank in control.allgather(b"%d" % dist.get_rank())]
-    if control.size == whole.size:  # each with a name of its own: gloo finds the ranks by that
+    if TorchBinding.initialized and job.ranks == whole.ranks:
+        return None, list(range(whole.ranks))
+    ranks = [int(rank) for rank in job.allgather(b"%d" % dist.get_rank())]
+    if job.ranks == whole.ranks:  # each with a name of its own: gloo finds the ranks by that
         return dist.new_group(ranks, backend=backend), ranks
     try:
         return dist.new_group(ranks, backend=backend, use_local_synchronization=True), ranks
@@ -422,7 +422,7 @@ def _connect(control: Control, backend: str, interface: str | None) -> tuple[Any
         ) from None
 
 
-def _initialize(control: Control, backend: str, interface: str | None) -> None:
+def _initialize(job: Job, backend: str, interface: str | None) -> None:
     """Connect all ranks by ``backend``; collective. Raises `MissingError` where it cannot."""
     there = [name for name in BACKENDS if getattr(dist, f"is_{name}_available", bool)()]
     if "gloo" not in there and not hasattr(dist, "is_gloo_available"):
@@ -436,20 +436,20 @@ def _initialize(control: Control, backend: str, interface: str | None) -> None:
         for name in INTERFACES:
             os.environ.setdefault(name, interface)
     patience = timedelta(seconds=CONNECT_SECONDS)
-    own = address_of(control, interface)
+    own = address_of(job, interface)
     if backend == "gloo" and (known := interface_of(own)) is not None:
         os.environ.setdefault("GLOO_SOCKET_IFNAME", known)  # else it is what the host's name means
-    size, leads = control.size, control.rank == 0
-    store = getattr(control, "store", None)  # torchrun's
+    size, leads = job.ranks, job.rank == 0
+    store = getattr(job, "store", None)  # torchrun's
     if store is None:
-        host = control.bcast(own.encode()).decode()
+        host = job.bcast(own.encode()).decode()
         if leads:
             store = dist.TCPStore(host, 0, size, True, patience, wait_for_workers=False)
-            control.bcast(b"%d" % store.port)
+            job.bcast(b"%d" % store.port)
         else:
-            store = dist.TCPStore(host, int(control.bcast(b"")), size, False, patience)
+            store = dist.TCPStore(host, int(job.bcast(b"")), size, False, patience)
     try:
-        dist.init_process_group(backend, store=store, rank=control.rank, world_size=size)
+        dist.init_process_group(backend, store=store, rank=job.rank, world_size=size)
     except (RuntimeError, ValueError, AssertionError) as error:
         text = " ".join(str(error).split())[:200]
         raise MissingError(

@@ -240,13 +240,13 @@ class BenchmarkMeasurement(Measurement):
         from omb_py.core.mpi.clock import LATE_SECONDS
 
         group = self.group
-        (error,) = group.max_over_ranks(array("d", [start.offset.error]))
+        (error,) = group.reduce(array("d", [start.offset.error]), "max")
         entries = start.lateness[-len(seconds) :]
-        late = sum(entry > LATE_SECONDS for entry in group.max_over_ranks(entries))
+        late = sum(entry > LATE_SECONDS for entry in group.reduce(entries, "max"))
         if threads > 1:
             return Starts(late, error)
         exits = array("d", map(add, entries, seconds))
-        completion = map(sub, group.max_over_ranks(exits), group.min_over_ranks(entries))
+        completion = map(sub, group.reduce(exits, "max"), group.reduce(entries, "min"))
         return Starts(late, error, array("d", completion))
 
     def _time_and_check(
@@ -260,7 +260,7 @@ class BenchmarkMeasurement(Measurement):
         """
         seconds = array("d")
         faults: list[str] = []
-        barrier = self.group.control.barrier
+        barrier = self.group.barrier
         # threads make all exchanges at once, a single one makes one in each iteration
         shared = "threads" in self.benchmark.options
         groups = [plan.exchanges] if shared else [(one,) for one in plan.exchanges]

@@ -195,7 +195,7 @@ def examine(job: Job) -> tuple[dict[str, str], list[str]]:
     Both are the same on all ranks.
     """
     name = os.uname().nodename
-    host = job.control.on_host()
+    host = job.on_host()
     gathered = host.gather(job.rank.to_bytes(8, "little") + core_mask())
     host.free()
     told, score = "", 0.0

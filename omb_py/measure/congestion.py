@@ -102,7 +102,7 @@ class CongestionMeasurement(GroupsMeasurement):
     def completed(self, rows: list[Row]) -> list[Row]:
         congests = self._mine.takes_part and not self._is_victim
         own = array("d", [self._made if congests else inf, -self._idle_turns])
-        fewest, idle = self.job.control.allreduce(own, "min")
+        fewest, idle = self.job.allreduce(own, "min")
         if idle:
             self.job.note(
                 f"{self._name} made no iteration in {-idle:.0f} of {self._rounds} rounds: raise "

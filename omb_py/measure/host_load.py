@@ -225,13 +225,13 @@ class HostLoad:
         own = waited = 0.0
         if before is not None and after is not None:
             own, waited = after.own - before.own, after.waited - before.waited
-        host = self._job.control.on_host()
+        host = self._job.on_host()
         all_sums = host.reduce(array("d", [own, float(before is None or after is None)]), "sum")
         longest = host.reduce(array("d", [waited]), "max")
         union = 0
         for mask in host.gather(core_mask()):
             union |= int.from_bytes(mask, "little")
-        ranks, leads = host.size, host.rank == 0
+        ranks, leads = host.ranks, host.rank == 0
         host.free()
         if not leads or before is None or after is None or all_sums[1]:
             return None

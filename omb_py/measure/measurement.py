@@ -93,7 +93,7 @@ class Measurement(ABC):
         self.iterating_seconds = 0.0
         from omb_py.measure.resources import MpiResources
 
-        self.resources = MpiResources(self.group.control, self.options)
+        self.resources = MpiResources(self.group, self.options)
 
     @abstractmethod
     def open_writers(self) -> list[Writer[Any]]:

@@ -80,14 +80,12 @@ class OverheadMeasurement(Measurement):
         iterations, warmup = self.benchmark.counts(self.options, case.size)
         block = max(1, ceil(iterations / self._rounds))
         for loop in loops:
-            job.control.barrier()
+            job.barrier()
             if self.options.auto_warmup:
                 warm_up(job, loop, plan.timed)
             else:
                 run_counted(loop, 0, warmup, 0, self.report)
-        seconds = take_turns(
-            loops, self._rounds, block, job.control.barrier, self.report, self.advance
-        )
+        seconds = take_turns(loops, self._rounds, block, job.barrier, self.report, self.advance)
         combined = [job.combine(measured, plan.timed) for measured in seconds]
         for found in combined:
             self.look_for_steps(case, found)

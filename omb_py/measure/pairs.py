@@ -196,7 +196,7 @@ class PairsMeasurement(Measurement):
                 exchanges = [to_ranks(exchange, both) for exchange in plans[end].exchanges]
                 devices.check(self._binding, exchanges, self.options)
                 loop = self._binding.loop(exchanges, Pace(barrier=False))
-        job.control.barrier()
+        job.barrier()
         sent = array("d")
         if loop is not None and mine is not None:
             seconds = sorted(run_counted(loop, 0, warmup, iterations))
@@ -204,7 +204,7 @@ class PairsMeasurement(Measurement):
             if plans[end].timed:
                 middle, tail = (percentile(seconds, percent) for percent in (50, 99))
                 sent = array("d", [*both, middle, seconds[0], tail])
-        received = job.control.gather(sent.tobytes())
+        received = job.gather(sent.tobytes())
         self._binding.release()
         return (array("d", data) for data in received if data)
 
@@ -278,7 +278,7 @@ def members(job: Job, by: Unit, device: str) -> tuple[int, ...]:
     ``device`` is this rank's in a word. Raises `UsageError` where ranks have no device, or the
     system does not say on which socket they are.
     """
-    node = first_ranks(job.control)
+    node = first_ranks(job)
     own = ""
     if by == "device":
         own = device
@@ -290,7 +290,7 @@ def members(job: Job, by: Unit, device: str) -> tuple[int, ...]:
         own = socket()
         if job.total(int(not own)):
             raise UsageError("--by socket: the system does not say which socket a core is on")
-    words = job.control.allgather((str(job.rank) if by == "rank" else own).encode())
+    words = job.allgather((str(job.rank) if by == "rank" else own).encode())
     first: dict[tuple[int, bytes], int] = {}
     for rank, key in enumerate(zip(node, words, strict=True)):
         first.setdefault(key, rank)

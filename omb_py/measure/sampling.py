@@ -197,7 +197,7 @@ def _until_precise(
         uncounted = min(SETTLING, stretch)
         if pause is not None:
             pause(warmup + done, goal.iterations)
-        job.control.barrier()
+        job.barrier()
         part = run_counted(loop, done, uncounted, stretch, report, starts=starts)
         if start is not None:
             del start.lateness[-(uncounted + stretch) : -stretch]

@@ -111,7 +111,7 @@ def _unknown(stages: Stages, measured: StartUp) -> str | None:
 def spread(job: Job, values: Sequence[float]) -> Spread:
     """This rank's values among those of all ranks; collective."""
     mine = array("d", values)
-    return Spread(job.min_over_ranks(mine), job.mean(mine), job.max_over_ranks(mine))
+    return Spread(job.reduce(mine, "min"), job.mean(mine), job.reduce(mine, "max"))
 
 
 def _row(context: RunContext, run: str, part: StartUpPart, number: int, seconds: Spread) -> Row:

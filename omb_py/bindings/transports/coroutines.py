@@ -16,8 +16,8 @@ from omb_py.bindings.transports import Connections, check_agreed, held_in
 from omb_py.core.calls import Call, Iteration, Slot, Step, Window
 from omb_py.core.calls.loop import Loop, Pace, no_garbage_collection
 from omb_py.core.errors import MissingPackageError, UnsupportedError
-from omb_py.core.job.by_mpi import control_of
-from omb_py.core.job.control import Control
+from omb_py.core.job import Job
+from omb_py.core.job.by_mpi import job_of
 from omb_py.core.memory import Local
 from omb_py.core.options import Options
 
@@ -142,14 +142,14 @@ class AsyncTransportBinding(AsyncBinding):
     point_to_point = True
     serves_threads = False
     own_options = ("event_loop", "interface")
-    connect: Callable[[Control, Options, asyncio.AbstractEventLoop], AsyncTransport]
+    connect: Callable[[Job, Options, asyncio.AbstractEventLoop], AsyncTransport]
 
     def __init__(self, comm: Any, options: Options) -> None:
         super().__init__(comm, options)
-        control = control_of(comm)
-        check_agreed(control, options)
-        self.rank = control.rank
-        self.transport = type(self).connect(control, options, self.event_loop)
+        job = job_of(comm)
+        check_agreed(job, options)
+        self.rank = job.rank
+        self.transport = type(self).connect(job, options, self.event_loop)
         self._cells: dict[Slot, list[Any]] = {}
         self._last: dict[Link, asyncio.Task[None]] = {}
 
