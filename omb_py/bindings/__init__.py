@@ -13,7 +13,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from omb_py.core.calls import Call, Iteration, Step, Window
+from omb_py.core.calls import Call, Iteration, Slot, Step, Window
 from omb_py.core.calls.loop import Calls, Loop, Pace, PythonLoop
 from omb_py.core.dataclass import dataclass
 from omb_py.core.errors import OmbError, UnsupportedError
@@ -62,6 +62,8 @@ class Binding(ABC):
         """
         self.comm: MPI.Intracomm = comm
         self.options = options
+        self.slots: dict[Slot, Any] = {}
+        """What calls have left in slots; see `held`."""
         self._teardown: list[BoundCall] = []
 
     @property
@@ -145,6 +147,16 @@ class Binding(ABC):
             return partial(incoming.__setitem__, slice(None), outgoing)
         return self.barrier if call.function == "barrier" else None
 
+    def held(self, call: Call) -> list[Any]:
+        """The objects in a call's slot, None where there is none yet."""
+        assert call.cell is not None
+        objects: list[Any] = self.slots.setdefault(call.cell, [None] * call.cell.count)
+        return objects
+
+    def kept(self, call: Call, bound: BoundCall) -> BoundCall:
+        """The bound call of ``call``, whose result goes to its slot if it has one."""
+        return bound if call.cell is None else partial(_keep, bound, self.held(call), call.index)
+
     def lacks(self, function: str) -> str:
         """The sentence for a function that a binding of messages between two ranks has not."""
         return (
@@ -157,6 +169,7 @@ class Binding(ABC):
         for call in self._teardown:
             call()
         self._teardown.clear()
+        self.slots.clear()
 
     def close(self) -> None:  # noqa: B027 - most have nothing to close
         """Close what was opened when it was made; nothing is called any more. Collective."""
@@ -206,6 +219,15 @@ class MethodBinding(Binding):
                 f"binding {self.name} has no {name.lower()}, which mpi4py lacks: use --binding "
                 f"{self.instead}"
             ) from None
+
+
+def _keep(bound: BoundCall, objects: list[Any], index: int) -> None:
+    objects[index] = bound()
+
+
+def waited_for(call: Call) -> slice:
+    """Which objects of its slot a ``wait`` or ``waitall`` takes."""
+    return slice(None) if call.function == "waitall" else slice(call.index, call.index + 1)
 
 
 def _run_window(

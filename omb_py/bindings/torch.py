@@ -18,9 +18,9 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from omb_py.bindings import Binding, BoundCall, BoundRound, calls_of
+from omb_py.bindings import Binding, BoundCall, BoundRound, calls_of, waited_for
 from omb_py.buffers import on_device
-from omb_py.core.calls import IN_PLACE, Call, Iteration, Message, Slot, Step
+from omb_py.core.calls import IN_PLACE, Call, Iteration, Message, Step, parts_of_sendrecv
 from omb_py.core.calls.loop import Calls, Loop, Pace, PythonLoop
 from omb_py.core.errors import LeftOutError, MissingError, UnsupportedError
 from omb_py.core.job import Job
@@ -67,7 +67,6 @@ class TorchBinding(Binding):
         self._rank = job.rank
         self._size = job.ranks
         self._group, self._ranks = _connect(job, self._backend, options.interface)
-        self._cells: dict[Slot, list[Any]] = {}
         self._settle = torch.cuda.current_stream().synchronize if self._on_device else None
         self._lacking: dict[str, bool] = {}
 
@@ -105,10 +104,6 @@ class TorchBinding(Binding):
             found["nccl"] = ".".join(map(str, torch.cuda.nccl.version()))
         return found
 
-    def release(self) -> None:
-        super().release()
-        self._cells.clear()
-
     def close(self) -> None:
         group, self._group = self._group, None
         if group is not None:
@@ -136,17 +131,16 @@ class TorchBinding(Binding):
     def _bind_call(self, call: Call) -> Start:
         name = call.function
         if call.cell is not None and name in ("wait", "waitall"):
-            held = self._cells.setdefault(call.cell, [None] * call.cell.count)
-            chosen = slice(None) if name == "waitall" else slice(call.index, call.index + 1)
-            return partial(held.__getitem__, chosen)
+            return partial(self.held(call).__getitem__, waited_for(call))
         if call.cell is not None and name == "test":
-            return partial(_test, self._cells.setdefault(call.cell, [None]), call.index)
+            return partial(_test, self.held(call), call.index)
         if name == "barrier" and call.cell is None and not call.operands:
             return self._collective(dist.barrier)
         if name in ("send", "recv", "isend", "irecv"):
             start = self._point_to_point(call)
         elif name == "sendrecv":
-            return self._exchange(call)
+            both = [self._operation(one) for one in parts_of_sendrecv(call)]
+            return partial(dist.batch_isend_irecv, both)
         elif name == "reduce_local":
             other, total = (self._tensor(message, typed=True) for message in call.messages)
             return partial(_nothing_of, partial(total.add_, other))
@@ -209,11 +203,10 @@ class TorchBinding(Binding):
         return copies, self._kept(call, start)
 
     def _kept(self, call: Call, start: Start) -> Start:
-        """A start whose work goes to the call's cell, if it has one, for a later wait."""
+        """A start whose work goes to the call's slot, if it has one, for a later wait."""
         if call.cell is None:
             return start
-        held = self._cells.setdefault(call.cell, [None] * call.cell.count)
-        return partial(_keep, start, held, call.index)
+        return partial(_keep, start, self.held(call), call.index)
 
     def _reduce_scatter(self, call: Call) -> Start:
         source, target = call.operands
@@ -288,15 +281,6 @@ class TorchBinding(Binding):
         (message,) = call.messages
         function = dist.isend if call.function.endswith("send") else dist.irecv
         return dist.P2POp(function, self._tensor(message), self._ranks[call.peer], self._group)
-
-    def _exchange(self, call: Call) -> Start:
-        to, tag, source, _ = call.values
-        outgoing, incoming = call.messages
-        both = [
-            Call("irecv", (incoming,), source, tag),
-            Call("isend", (outgoing,), to, tag),
-        ]
-        return partial(dist.batch_isend_irecv, [self._operation(one) for one in both])
 
     def _tensor(self, message: Message, typed: bool = False) -> Any:
         """A tensor of a message's memory: of its elements where they matter, or of bytes."""

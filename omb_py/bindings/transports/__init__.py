@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from omb_py.bindings import Binding, BoundCall
-from omb_py.core.calls import Call, Message, Slot, Step, Window
+from omb_py.core.calls import Call, Message, Step, Window
 from omb_py.core.errors import SharedError, UnsupportedError, UsageError
 from omb_py.core.job import Job
 from omb_py.core.job.by_mpi import job_of
@@ -130,7 +130,6 @@ class TransportBinding(Binding):
         check_agreed(job, options)
         self.rank = job.rank
         self.transport = type(self).connect(job, options)
-        self._cells: dict[Slot, list[Any]] = {}
 
     def bind(self, step: Step) -> BoundCall:
         if isinstance(step, Local):
@@ -144,11 +143,10 @@ class TransportBinding(Binding):
         if function in ("send", "recv") and step.cell is None:
             return self._in_order([step])
         if function in ("isend", "irecv") and step.cell is not None:
-            held = held_in(self._cells, step.cell)
-            return partial(_keep, self._start(step), held, step.index)
+            return self.kept(step, self._start(step))
         if function in ("wait", "waitall") and step.cell is not None:
-            held = held_in(self._cells, step.cell)
-            return partial(_wait, self.transport.wait, held, step.index, function == "waitall")
+            held, every = self.held(step), function == "waitall"
+            return partial(_wait, self.transport.wait, held, step.index, every)
         local = self.local_step(step, self.rank)
         if local is not None:
             return local
@@ -158,10 +156,6 @@ class TransportBinding(Binding):
 
     def describe(self) -> dict[str, str]:
         return {"serialization": self.transport.serialization} | self.transport.describe()
-
-    def release(self) -> None:
-        super().release()
-        self._cells.clear()
 
     def close(self) -> None:
         self.transport.close()
@@ -191,11 +185,6 @@ class TransportBinding(Binding):
         return self.transport.of_message(message, self.name)
 
 
-def held_in(cells: dict[Slot, list[Any]], cell: Slot) -> list[Any]:
-    """What calls have left in a cell, None where there is nothing yet."""
-    return cells.setdefault(cell, [None] * cell.count)
-
-
 def _peer(call: Call) -> int:
     assert call.peer is not None
     return call.peer
@@ -203,10 +192,6 @@ def _peer(call: Call) -> int:
 
 def _start_and_wait(starts: Sequence[BoundCall], wait: Callable[[Sequence[Any]], None]) -> None:
     wait([start() for start in starts])
-
-
-def _keep(start: BoundCall, held: list[Any], index: int) -> None:
-    held[index] = start()
 
 
 def _wait(wait: Callable[[Sequence[Any]], None], held: list[Any], index: int, every: bool) -> None:

@@ -145,6 +145,12 @@ class Call:
         return last if isinstance(last, Message) and not moves_out else None
 
 
+def parts_of_sendrecv(call: Call) -> tuple[Call, Call]:
+    """The receive and the send that a ``sendrecv`` starts together."""
+    (outgoing, incoming), (to, sent, source, received) = call.messages, call.values
+    return Call("irecv", (incoming,), source, received), Call("isend", (outgoing,), to, sent)
+
+
 @dataclass(frozen=True)
 class Window:
     """Non-blocking calls, started in the order given, then waited for.
