@@ -22,8 +22,7 @@ from omb_py.core.job.node_map import first_ranks
 from omb_py.core.statistics import percentile
 from omb_py.core.text.words import count
 from omb_py.measure import devices
-from omb_py.measure.conditions import CPU, SYS, content
-from omb_py.measure.host_load import core_mask, cores_in
+from omb_py.measure.conditions import CPU, SYS, content, own_cores
 from omb_py.measure.measurement import Measurement, RunContext
 from omb_py.measure.rows import MEGABYTE, MICROSECONDS, placement
 from omb_py.measure.sampling import run_counted
@@ -299,5 +298,5 @@ def members(job: Job, by: Unit, device: str) -> tuple[int, ...]:
 
 def socket() -> str:
     """The socket of the first core that this process may run on; empty where nothing says it."""
-    usable = cores_in(core_mask())
+    usable = own_cores()
     return content(PACKAGE.format(min(usable))) if usable else ""
