@@ -106,14 +106,6 @@ class Measurement(ABC):
     def prepare(self) -> None:  # noqa: B027 - most kinds of measurement need nothing
         """Open what rows go to besides, when all else is known to be right; collective."""
 
-    def iterations(self, size: int) -> int | None:
-        """Iterations and warm-up at a message size; None where ranks decide meanwhile."""
-        options = self.options
-        if options.auto_warmup or (options.precision, options.max_time) != (None, None):
-            return None
-        timed, warmup = self.benchmark.counts(options, size)
-        return timed if options.validate else timed + warmup
-
     def run(self) -> None:
         """Measure all types and sizes; collective.
 
@@ -235,10 +227,10 @@ class Measurement(ABC):
         if self._context.display is None:
             return
         from omb_py.core.text.units import size_text
-        from omb_py.measure.progress import Step, Tracker
+        from omb_py.measure.progress import Tracker
 
         steps = [
-            Step(size_text(size) if self.benchmark.sized else "", self.iterations(size))
+            size_text(size) if self.benchmark.sized else ""
             for found in sizes.values()
             for size in found.sizes
             for _ in self._windows()

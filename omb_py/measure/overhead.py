@@ -17,7 +17,7 @@ from omb_py.core.statistics import percentile, relative_spread
 from omb_py.core.text.words import count
 from omb_py.measure.measurement import Measurement, RunContext
 from omb_py.measure.rows import MICROSECONDS, on_device, placement
-from omb_py.measure.sampling import SETTLING, run_counted, warm_up
+from omb_py.measure.sampling import run_counted, warm_up
 from omb_py.measure.turns import block_percentiles, busy, take_turns, with_interval
 from omb_py.results.columns import OverheadRow
 from omb_py.results.output import writers_of
@@ -99,11 +99,6 @@ class OverheadMeasurement(Measurement):
             for row in self._rows(case, medians, block * self._rounds) if writers else ():
                 for writer in writers:
                     writer.row(row)
-
-    def iterations(self, size: int) -> int | None:
-        iterations, warmup = self.benchmark.counts(self.options, size)
-        block = max(1, ceil(iterations / self._rounds))
-        return (warmup + self._rounds * (SETTLING + block)) * len(self.bindings)
 
     def _loops(self, case: Case) -> tuple[Plan, list[Loop]]:
         """The plan and the loops of the bindings, those left out that cannot do it.

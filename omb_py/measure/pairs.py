@@ -160,9 +160,6 @@ class PairsMeasurement(Measurement):
     def open_writers(self) -> list[Writer[PairRow]]:
         return writers_of(PairRow, None, self.options)
 
-    def iterations(self, size: int) -> int | None:
-        return len(self._rounds) * self._request.repeats
-
     def measure_case(self, case: Case, writers: list[Writer[Any]]) -> None:
         repeats = self._request.repeats
         iterations, warmup = self.benchmark.counts(self.options, case.size)

@@ -97,21 +97,13 @@ def run_counted(
     uncounted: int,
     counted: int,
     report: Report | None = None,
-    pause: Report | None = None,
     starts: StartTimes | None = None,
 ) -> array[float]:
     """Run iterations from number ``first`` on; the seconds of the last ``counted``.
 
-    Without ``report`` they are one run of the loop, unless they are very many. ``pause`` is called
-    before them and where half of the ``uncounted`` are done: other ranks may wait for this one
-    there, as nothing is counted yet. ``starts`` learns when the ``counted`` began.
+    Without ``report`` they are one run of the loop, unless they are very many. ``starts`` learns
+    when the ``counted`` began.
     """
-    if pause is not None and report is None and uncounted > 1:
-        early = uncounted // 2
-        pause(0, uncounted + counted)
-        run_counted(loop, first, early, 0)
-        pause(early, uncounted + counted)
-        return run_counted(loop, first + early, uncounted - early, counted, starts=starts)
     total, done = uncounted + counted, 0
     stretch = MAX_AT_ONCE if report is None else 1
     seconds = array("d")
@@ -143,14 +135,14 @@ def sample(
 ) -> Sampled:
     """Run iterations until ``goal`` is reached; collective.
 
-    ``timed`` says whether this rank's clock counts; ``report``, ``pause`` and ``starts`` are as in
-    `run_counted`. Of a common ``start``, the last values of ``lateness`` belong to the iterations
-    returned.
+    ``timed`` says whether this rank's clock counts; ``report`` and ``starts`` are as in
+    `run_counted`. ``pause`` is called between stretches, while other ranks wait. Of a common
+    ``start``, the last values of ``lateness`` belong to the iterations returned.
     """
     begin = perf_counter()
     warmup = warm_up(job, loop, timed) if goal.warmup is None else goal.warmup
     if goal.precision is None and goal.max_time is None:
-        seconds = run_counted(loop, 0, goal.warmup or 0, goal.iterations, report, pause, starts)
+        seconds = run_counted(loop, 0, goal.warmup or 0, goal.iterations, report, starts)
         return Sampled(seconds, warmup)
     if goal.warmup:
         run_counted(loop, 0, warmup, 0, report)
@@ -196,7 +188,7 @@ def _until_precise(
     while stretch:
         uncounted = min(SETTLING, stretch)
         if pause is not None:
-            pause(warmup + done, goal.iterations)
+            pause(warmup + done, 0)
         job.barrier()
         part = run_counted(loop, done, uncounted, stretch, report, starts=starts)
         if start is not None:
