@@ -193,16 +193,16 @@ class BenchmarkMeasurement(Measurement):
     def _overlap(self, plan: Plan, sampled: Sampled) -> Overlap | None:
         """What computing meanwhile hides; collective."""
         if self._worker is None:
-            from omb_py.measure.work import NumpyWorker, find_worker
+            from omb_py.measure.work import find_worker
 
             with self.agreement():
                 self._worker = find_worker(self.options, self._context.buffer)
-            if isinstance(self._worker, NumpyWorker):
+            assert self._worker is not None
+            if not self._worker.lap:
                 self.job.note(
                     "NumPy computes, in pieces of some 0.5 us: for work that is precise to "
                     "nanoseconds, install a C compiler (gcc) and omb-py again"
                 )
-            assert self._worker is not None
         from omb_py.measure.overlap import OverlapMeasure
 
         made = OverlapMeasure(
@@ -332,6 +332,5 @@ def run_once(
 
 
 def make(calls: Iterable[BoundCall]) -> None:
-    """Make bound calls, untimed."""
     for call in calls:
         call()
