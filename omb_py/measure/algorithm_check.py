@@ -219,7 +219,6 @@ class AlgorithmCheck(Measurement):
         return [list(zip(row[::2], row[1::2], strict=True)) for row in rows]
 
     def _compared(self, case: Case, sent: Sent) -> SizeCheck:
-        """What the messages say."""
         algorithm = self.check.algorithm
         messages = sum(count for row in sent for count, _ in row)
         nbytes = sum(int(length or 0) for row in sent for _, length in row)

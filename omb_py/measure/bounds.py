@@ -107,7 +107,6 @@ SHARED: list[Any] = []
 
 
 def keep_shared(*objects: Any) -> None:
-    """Begin a process of `copy_rates`."""
     SHARED[:] = objects
 
 

@@ -74,7 +74,6 @@ class FilePerRank:
         """Put what was read into this rank's memory, where `read` has not."""
 
     def remove(self) -> None:
-        """Remove what this rank wrote."""
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.path)
 

@@ -205,7 +205,9 @@ class Measurement(ABC):
             for writer in writers:
                 writer.section(datatype if self.benchmark.sized else None)
             try:
-                self._measure_type(datatype, found, writers)
+                for size in found.sizes:
+                    for window in self._windows():
+                        self._measure_one(self._case(datatype, size, window), writers)
             except SharedError as error:
                 if error.exit_code not in (UnsupportedError.exit_code, MissingError.exit_code):
                     raise
@@ -213,11 +215,6 @@ class Measurement(ABC):
                 if len(self._skipped_types) == len(measurable):
                     raise SharedError(self._skipped_types[0][1], error.exit_code) from error
                 self._release()
-
-    def _measure_type(self, datatype: Datatype, found: Sizes, writers: list[Writer[Any]]) -> None:
-        for size in found.sizes:
-            for window in self._windows():
-                self._measure_one(self._case(datatype, size, window), writers)
 
     def _windows(self) -> Sequence[int]:
         return VARIED_WINDOWS if self.options.vary_window else (self.options.window,)

@@ -248,7 +248,6 @@ class RecoveryMeasurement:
                 raise
 
     def _respawn(self) -> None:
-        """Replace ranks that fail."""
         self._stage("the replacement")
         before = self._job.rank
         comm, failed = self._let_fail()

@@ -150,37 +150,6 @@ def sample(
     if goal.max_time is not None and warmup:
         affordable = int(goal.max_time / (perf_counter() - begin) * warmup)
         stretch = int(job.bcast_from_root(min(stretch, max(1, affordable))))
-    return _until_precise(job, loop, start, timed, goal, warmup, stretch, report, pause, starts)
-
-
-def warm_up(job: Job, loop: Loop, timed: bool) -> int:
-    """Iterate until the median settles; the number of iterations that took; collective."""
-    begin = perf_counter()
-    done, stretch, before, settled = 0, WARMUP_STRETCH, 0.0, False
-    while not settled:
-        seconds = array("d", bytes(8 * stretch))
-        loop.run(done, seconds)
-        combined = job.combine(seconds, timed)
-        median = percentile(sorted(combined.samples), 50) if combined else 0.0
-        over = perf_counter() - begin > WARMUP_SECONDS
-        settled = bool(job.bcast_from_root(over or abs(median - before) <= SETTLED * median))
-        before, done, stretch = median, done + stretch, 2 * stretch
-    return done
-
-
-def _until_precise(
-    job: Job,
-    loop: Loop,
-    start: CommonStart | None,
-    timed: bool,
-    goal: PrecisionGoal,
-    warmup: int,
-    stretch: int,
-    report: Report | None,
-    pause: Report | None,
-    starts: StartTimes | None,
-) -> Sampled:
-    """Stretches of iterations, the first as long as given, until one makes the goal."""
     seconds = array("d")
     taken = array("d")
     done, precise = 0, False
@@ -203,6 +172,21 @@ def _until_precise(
             stretch = 0 if precise else next_stretch(goal, len(taken), elapsed)
         stretch = int(job.bcast_from_root(stretch))
     return Sampled(seconds, warmup + done - len(seconds), precise or goal.precision is None)
+
+
+def warm_up(job: Job, loop: Loop, timed: bool) -> int:
+    """Iterate until the median settles; the number of iterations that took; collective."""
+    begin = perf_counter()
+    done, stretch, before, settled = 0, WARMUP_STRETCH, 0.0, False
+    while not settled:
+        seconds = array("d", bytes(8 * stretch))
+        loop.run(done, seconds)
+        combined = job.combine(seconds, timed)
+        median = percentile(sorted(combined.samples), 50) if combined else 0.0
+        over = perf_counter() - begin > WARMUP_SECONDS
+        settled = bool(job.bcast_from_root(over or abs(median - before) <= SETTLED * median))
+        before, done, stretch = median, done + stretch, 2 * stretch
+    return done
 
 
 def is_precise(samples: Sequence[float], precision: float | None) -> bool:

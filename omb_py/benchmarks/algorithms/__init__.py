@@ -32,17 +32,14 @@ further memory that a rank needs, in the same unit, rounded up."""
 
 
 def nothing(length: int, ranks: int, segment: int) -> int:
-    """No further memory."""
     return 0
 
 
 def whole(length: int, ranks: int, segment: int) -> int:
-    """Another message."""
     return length
 
 
 def two_wholes(length: int, ranks: int, segment: int) -> int:
-    """Two more messages."""
     return 2 * length
 
 
@@ -57,7 +54,6 @@ def share(length: int, ranks: int, segment: int) -> int:
 
 
 def one_segment(length: int, ranks: int, segment: int) -> int:
-    """A segment."""
     return min(length, segment)
 
 

@@ -71,7 +71,6 @@ class CallProgram:
             self._function("waitall", [count, requests, statuses], large=False)
 
     def add_all(self, steps: Iterable[Step]) -> None:
-        """The calls of several steps."""
         for step in steps:
             self.add(step)
 

@@ -50,11 +50,9 @@ class Message:
 
     @property
     def elements(self) -> int:
-        """Elements of all blocks together."""
         return sum(self.counts)
 
     def blocks(self) -> tuple[Memory, ...]:
-        """The memory of each block."""
         size = self.datatype.itemsize
         return tuple(
             self.memory.slice(start * size, count * size)
@@ -126,7 +124,6 @@ class Call:
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """The operands that are messages."""
         return tuple(operand for operand in self.operands if isinstance(operand, Message))
 
     @property
