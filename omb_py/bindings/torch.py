@@ -20,7 +20,7 @@ import torch.distributed as dist
 
 from omb_py.bindings import Binding, BoundCall, BoundRound, calls_of, waited_for
 from omb_py.buffers import on_device
-from omb_py.core.calls import IN_PLACE, Call, Iteration, Message, Step, parts_of_sendrecv
+from omb_py.core.calls import IN_PLACE, Call, Iteration, Message, Operand, Step, parts_of_sendrecv
 from omb_py.core.calls.loop import Calls, Loop, Pace, PythonLoop
 from omb_py.core.errors import LeftOutError, MissingError, UnsupportedError
 from omb_py.core.job import Job
@@ -137,7 +137,7 @@ class TorchBinding(Binding):
         if name == "barrier" and call.cell is None and not call.operands:
             return self._collective(dist.barrier)
         if name in ("send", "recv", "isend", "irecv"):
-            start = self._point_to_point(call)
+            start: Start = partial(_start_one, *self._transfer(call), group=self._group)
         elif name == "sendrecv":
             both = [self._operation(one) for one in parts_of_sendrecv(call)]
             return partial(dist.batch_isend_irecv, both)
@@ -245,42 +245,39 @@ class TorchBinding(Binding):
         return self._collective(dist.broadcast, self._tensor(message), self._ranks[call.root])
 
     def _gather(self, call: Call) -> Start:
-        assert call.root is not None
         source, received = call.operands
-        parts = self._parts(received) if isinstance(received, Message) else None
-        given = self._tensor(source) if isinstance(source, Message) else None
-        if given is None:
-            assert parts is not None
-            given = parts[self._rank]
-        return self._collective(dist.gather, given, parts, self._ranks[call.root])
+        return self._rooted(dist.gather, call, source, received)
 
     def _scatter(self, call: Call) -> Start:
-        assert call.root is not None
         source, received = call.operands
-        parts = self._parts(source) if isinstance(source, Message) else None
-        into = self._tensor(received) if isinstance(received, Message) else None
-        if into is None:
+        return self._rooted(dist.scatter, call, received, source)
+
+    def _rooted(
+        self, function: Callable[..., Any], call: Call, mine: Operand, everybody: Operand
+    ) -> Start:
+        """A call in which the root has a part of each rank; in place its own one is there."""
+        assert call.root is not None
+        parts = self._parts(everybody) if isinstance(everybody, Message) else None
+        own = self._tensor(mine) if isinstance(mine, Message) else None
+        if own is None:
             assert parts is not None
-            into = parts[self._rank]
-        return self._collective(dist.scatter, into, parts, self._ranks[call.root])
+            own = parts[self._rank]
+        return self._collective(function, own, parts, self._ranks[call.root])
 
     def _parts(self, message: Message) -> list[Any]:
         """A tensor for each rank."""
         tensor = self._tensor(message)
         return list(tensor.view(self._size, len(tensor) // self._size))
 
-    def _point_to_point(self, call: Call) -> Start:
+    def _transfer(self, call: Call) -> tuple[Callable[..., Any], Any, int]:
+        """torch's function for a message between two ranks, its tensor and its peer."""
         assert call.peer is not None
         (message,) = call.messages
         function = dist.isend if call.function.endswith("send") else dist.irecv
-        peer = self._ranks[call.peer]
-        return partial(_start_one, function, self._tensor(message), peer, group=self._group)
+        return function, self._tensor(message), self._ranks[call.peer]
 
     def _operation(self, call: Call) -> Any:
-        assert call.peer is not None
-        (message,) = call.messages
-        function = dist.isend if call.function.endswith("send") else dist.irecv
-        return dist.P2POp(function, self._tensor(message), self._ranks[call.peer], self._group)
+        return dist.P2POp(*self._transfer(call), self._group)
 
     def _tensor(self, message: Message, typed: bool = False) -> Any:
         """A tensor of a message's memory: of its elements where they matter, or of bytes."""
