@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from omb_py.measure.overhead import with_interval
+from omb_py.measure.turns import with_interval
 from perf.abi_rank import END, NAMES
 from perf.jobs import ENVIRONMENT, HERE
 

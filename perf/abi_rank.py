@@ -66,7 +66,7 @@ def exchanged(context: RunContext, benchmark: str, binding: str) -> Measured:
     job, options = context.job, context.options
     ranks = job.comm.rank, job.comm.size
     (datatype,) = find_types(["mpi_int" if found.reduces else "mpi_char"])
-    resources = MpiResources(job.control, options)
+    resources = MpiResources(job, options)
     case = Case(*ranks, SIZE, datatype, WINDOW, BUFFER, options, resources)
     plan = found.plan(case)
     kind = CBinding if binding == "C" else REGISTRY.load(binding)

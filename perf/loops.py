@@ -23,7 +23,7 @@ from omb_py.bindings.buffer import BufferBinding  # noqa: E402
 from omb_py.buffers.numpy import BUFFER  # noqa: E402
 from omb_py.core.calls.loop import PythonLoop, no_garbage_collection  # noqa: E402
 from omb_py.core.datatypes import find_types  # noqa: E402
-from omb_py.core.job.by_mpi import control_of  # noqa: E402
+from omb_py.core.job.by_mpi import job_of  # noqa: E402
 from omb_py.core.options import Options  # noqa: E402
 from omb_py.measure.resources import MpiResources  # noqa: E402
 
@@ -88,7 +88,7 @@ def hand_sampled_self() -> float:
 def suite(name: str, on: MPI.Intracomm, calls: int) -> Callable[[], float]:
     benchmark = find_benchmark(name)
     datatype = integer if benchmark.reduces else char
-    resources = MpiResources(control_of(on), Options())
+    resources = MpiResources(job_of(on), Options())
     case = Case(on.rank, on.size, SIZE, datatype, 64, BUFFER, Options(), resources)
     binding = BufferBinding(on, Options())
     exchanges = benchmark.plan(case).exchanges

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from statistics import median
 
-from omb_py.measure.overhead import with_interval
+from omb_py.measure.turns import with_interval
 from perf.jobs import rows_of
 
 BINDINGS = ("native", "buffer")

@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 from statistics import mean, median, quantiles
 
-from omb_py.measure.overhead import with_interval
+from omb_py.measure.turns import with_interval
 
 BIN = Path(sys.executable).parent
 

@@ -57,5 +57,4 @@ def difference(pattern: Pattern, shape: CollectiveShape, sent: Sent, root: int =
 
 
 def count_messages(messages: int) -> str:
-    """So many messages, in words."""
     return f"{messages} message{'' if messages == 1 else 's'}"

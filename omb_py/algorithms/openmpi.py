@@ -77,23 +77,19 @@ def in_effect(function: str, algorithm: Algorithm) -> dict[str, int]:
 
 
 def two_ranks(shape: CollectiveShape) -> str | None:
-    """Two ranks and no others."""
     return None if shape.ranks == 2 else "it is for 2 ranks"
 
 
 def power_of_two(shape: CollectiveShape) -> str | None:
-    """2, 4, 8 … ranks."""
     wrong = shape.ranks != power_within(shape.ranks)
     return "it is for powers of two of ranks" if wrong else None
 
 
 def even_ranks(shape: CollectiveShape) -> str | None:
-    """An even number of ranks."""
     return "it is for even numbers of ranks" if shape.ranks % 2 else None
 
 
 def element_for_each(shape: CollectiveShape) -> str | None:
-    """As many elements as ranks."""
     return "there are fewer elements than ranks" if shape.elements < shape.ranks else None
 
 

@@ -42,7 +42,6 @@ class CollectiveShape:
 
     @property
     def elements(self) -> int:
-        """Elements of a message."""
         return self.nbytes // self.itemsize
 
 
@@ -91,7 +90,6 @@ def messages(pattern: Pattern, shape: CollectiveShape) -> Iterator[Send]:
 
 
 def whole(shape: CollectiveShape) -> float:
-    """A whole message."""
     return shape.nbytes
 
 
@@ -106,8 +104,6 @@ def nothing(shape: CollectiveShape) -> float:
 
 
 def together(*patterns: Pattern) -> Pattern:
-    """One pattern after the other."""
-
     def rounds(shape: CollectiveShape) -> Iterator[Round]:
         for pattern in patterns:
             yield from pattern(shape)
@@ -135,7 +131,6 @@ def backwards(pattern: Pattern) -> Pattern:
 
 
 def answers(sends: Iterable[Send]) -> Iterator[Send]:
-    """Every message the other way."""
     return ((target, source, nbytes) for source, target, nbytes in sends)
 
 

@@ -14,7 +14,7 @@ from omb_py.benchmarks import Case, CheckedIteration, Content, collective
 from omb_py.core.calls import Call, Slot, Step
 from omb_py.core.datatypes import find_types
 from omb_py.core.errors import OmbError, OutOfMemoryError, SharedError, UsageError
-from omb_py.core.job.by_mpi import control_of
+from omb_py.core.job.by_mpi import job_of
 from omb_py.measure.validation import DataCheck
 from omb_py.tracing.profile import tables
 from omb_py.tracing.profile.mpitrace import RankFile, Task, TracedCalls, read_profile
@@ -333,7 +333,7 @@ class Replay(Kernel[Recorded]):
         (datatype,) = find_types((item.dtype,))
         size = (team.rank, team.ranks, item.nbytes, datatype)
         case = Case(
-            *size, 1, team.buffer, team.options, MpiResources(control_of(team.comm), team.options)
+            *size, 1, team.buffer, team.options, MpiResources(job_of(team.comm), team.options)
         )
         try:
             exchange = (_between_two if item.function in ANSWERS else _among_all)(case, item)

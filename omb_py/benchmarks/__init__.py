@@ -192,7 +192,6 @@ class Content:
 
     @classmethod
     def of(cls, rank: int, memory: Memory, block: int = 0, added: bool = False) -> Content:
-        """The data of one rank."""
         return cls(memory, range(rank, rank + 1), block, added=added)
 
 

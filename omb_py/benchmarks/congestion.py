@@ -52,8 +52,6 @@ def peers_of(case: Case) -> tuple[int, ...]:
 
 
 def benchmark(name: str, inward: bool, summary: str) -> Benchmark:
-    """One of the two directions."""
-
     def memory(options: Options, size: int, ranks: int) -> int:
         return window_memory(options, size, directions=max(1, ranks - 1))
 

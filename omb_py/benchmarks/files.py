@@ -94,7 +94,6 @@ def benchmark(name: str, summary: str) -> Benchmark:
 
 
 def checkpoint_benchmark(name: str, summary: str, writes: bool) -> Benchmark:
-    """Checkpoints written, or read."""
     return Benchmark(
         name=name,
         title=f"{name.capitalize()} Bandwidth",

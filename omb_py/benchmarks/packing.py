@@ -29,7 +29,6 @@ def plan(function: str, case: Case) -> Plan:
 
 
 def benchmark(name: str, title: str) -> Benchmark:
-    """One of the two directions."""
     return Benchmark(
         name=name,
         title=f"{title} Latency",

@@ -10,7 +10,6 @@ from omb_py.core.options import Options
 def start_up(
     name: str, title: str, summary: str, measured: StartUp, native: bool = True
 ) -> Benchmark:
-    """A benchmark of the start."""
     return Benchmark(
         name=name,
         title=title,
@@ -26,7 +25,6 @@ def start_up(
 
 
 def init_part(options: Options) -> tuple[str, ...]:
-    """The only part of `init`."""
     return (SESSION if options.session else INIT,)
 
 

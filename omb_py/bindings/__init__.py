@@ -13,11 +13,11 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from omb_py.core.calls import Call, Iteration, Step, Window
+from omb_py.core.calls import Call, Iteration, Slot, Step, Window
 from omb_py.core.calls.loop import Calls, Loop, Pace, PythonLoop
 from omb_py.core.dataclass import dataclass
 from omb_py.core.errors import OmbError, UnsupportedError
-from omb_py.core.job.by_mpi import control_of
+from omb_py.core.job.by_mpi import job_of
 from omb_py.core.memory import Local
 from omb_py.core.options import Options
 from omb_py.core.registry import Registry
@@ -58,17 +58,18 @@ class Binding(ABC):
     def __init__(self, comm: Any, options: Options) -> None:
         """Made on all ranks together, so that it may communicate.
 
-        ``comm`` is mpi4py's communicator of them; where a job was started without MPI, which only
-        those do not need can be, the job's `omb_py.core.job.control.Control`.
+        ``comm`` is mpi4py's communicator of them, or the `Job` if it was started without MPI.
         """
         self.comm: MPI.Intracomm = comm
         self.options = options
+        self.slots: dict[Slot, Any] = {}
+        """What calls have left in slots; see `held`."""
         self._teardown: list[BoundCall] = []
 
     @property
     def barrier(self) -> BoundCall:
         """What makes ranks wait for each other between iterations, outside of what is timed."""
-        return control_of(self.comm).barrier if not self.needs_mpi else self.comm.Barrier
+        return job_of(self.comm).barrier if not self.needs_mpi else self.comm.Barrier
 
     @staticmethod  # noqa: B027 - most need nothing
     def check() -> None:
@@ -146,6 +147,16 @@ class Binding(ABC):
             return partial(incoming.__setitem__, slice(None), outgoing)
         return self.barrier if call.function == "barrier" else None
 
+    def held(self, call: Call) -> list[Any]:
+        """The objects in a call's slot, None where there is none yet."""
+        assert call.cell is not None
+        objects: list[Any] = self.slots.setdefault(call.cell, [None] * call.cell.count)
+        return objects
+
+    def kept(self, call: Call, bound: BoundCall) -> BoundCall:
+        """The bound call of ``call``, whose result goes to its slot if it has one."""
+        return bound if call.cell is None else partial(_keep, bound, self.held(call), call.index)
+
     def lacks(self, function: str) -> str:
         """The sentence for a function that a binding of messages between two ranks has not."""
         return (
@@ -158,6 +169,7 @@ class Binding(ABC):
         for call in self._teardown:
             call()
         self._teardown.clear()
+        self.slots.clear()
 
     def close(self) -> None:  # noqa: B027 - most have nothing to close
         """Close what was opened when it was made; nothing is called any more. Collective."""
@@ -207,6 +219,15 @@ class MethodBinding(Binding):
                 f"binding {self.name} has no {name.lower()}, which mpi4py lacks: use --binding "
                 f"{self.instead}"
             ) from None
+
+
+def _keep(bound: BoundCall, objects: list[Any], index: int) -> None:
+    objects[index] = bound()
+
+
+def waited_for(call: Call) -> slice:
+    """Which objects of its slot a ``wait`` or ``waitall`` takes."""
+    return slice(None) if call.function == "waitall" else slice(call.index, call.index + 1)
 
 
 def _run_window(

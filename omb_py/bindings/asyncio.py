@@ -11,7 +11,7 @@ from omb_py.bindings.tcp import connected
 from omb_py.bindings.transports.coroutines import AsyncTransport, AsyncTransportBinding
 from omb_py.bindings.transports.sockets import filled
 from omb_py.core.errors import OmbError
-from omb_py.core.job.control import Control
+from omb_py.core.job import Job
 from omb_py.core.memory import Memory
 from omb_py.core.options import Options
 
@@ -21,10 +21,8 @@ class StreamTransport(AsyncTransport):
 
     serialization = "none"
 
-    def __init__(
-        self, control: Control, options: Options, event_loop: asyncio.AbstractEventLoop
-    ) -> None:
-        self._address, streams = connected(control, options)
+    def __init__(self, job: Job, options: Options, event_loop: asyncio.AbstractEventLoop) -> None:
+        self._address, streams = connected(job, options)
         self._event_loop = event_loop
         self._streams = {
             peer: event_loop.run_until_complete(_opened(stream)) for peer, stream in streams.items()

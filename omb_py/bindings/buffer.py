@@ -13,7 +13,7 @@ from mpi4py import MPI
 from omb_py.bindings import BoundCall, MethodBinding
 from omb_py.bindings.machine.datatypes import Datatypes, constant
 from omb_py.bindings.machine.prototypes import PROTOTYPES, no_row
-from omb_py.core.calls import IN_PLACE, Call, Message, Operand, Slot
+from omb_py.core.calls import IN_PLACE, Call, Message, Operand
 from omb_py.core.options import Options
 
 METHODS: dict[str, Callable[..., Any]] = {
@@ -31,43 +31,7 @@ METHODS: dict[str, Callable[..., Any]] = {
 """Functions of an object that a call has made, by mpi4py's methods."""
 
 OF_ALL = ("startall", "waitall")
-"""Those that take all objects of a cell."""
-
-
-class Cells:
-    """The objects in all cells of a binding."""
-
-    def __init__(self) -> None:
-        self._found: dict[Slot, list[Any]] = {}
-
-    def clear(self) -> None:
-        """Forget them."""
-        self._found.clear()
-
-    def keep(self, call: Call, bound: Callable[[], Any]) -> Callable[[], Any]:
-        """A bound call whose result goes to its cell."""
-        assert call.cell is not None
-        return partial(_keep, bound, self.held(call.cell), call.index)
-
-    def use(
-        self, call: Call, arguments: Sequence[Any], method: Callable[..., Any] | None = None
-    ) -> Callable[[], Any]:
-        """A bound call of a method of what the cell holds, now or when it is called."""
-        assert call.cell is not None
-        objects, method = self.held(call.cell), method or METHODS[call.function]
-        if call.function in OF_ALL:
-            return partial(method, objects)
-        if isinstance(objects[call.index], MPI.Prequest):
-            return partial(getattr(objects[call.index], method.__name__), *arguments)
-        return partial(_use, method, objects, call.index, arguments)
-
-    def held(self, cell: Slot) -> list[Any]:
-        """The objects of a cell, None where there is none yet."""
-        return self._found.setdefault(cell, [None] * cell.count)
-
-
-def _keep(bound: Callable[[], Any], objects: list[Any], index: int) -> None:
-    objects[index] = bound()
+"""Those that take all objects of a slot."""
 
 
 def _use(
@@ -101,11 +65,10 @@ class BufferBinding(MethodBinding):
     def __init__(self, comm: MPI.Intracomm, options: Options) -> None:
         super().__init__(comm, options)
         self._datatypes = Datatypes()
-        self.cells = Cells()
 
     def bind_call(self, call: Call) -> BoundCall:
         if call.cell is not None and call.function in METHODS:
-            return self.cells.use(call, self.arguments(call))
+            return self.use(call, self.arguments(call))
         if call.function in ("pack", "unpack"):
             return self._bind_packing(call)
         if call.function == "reduce_local":
@@ -113,12 +76,23 @@ class BufferBinding(MethodBinding):
             return partial(operation.Reduce_local, *messages)
         if call.function in MAKERS:
             maker = partial(self.method(MAKERS[call.function]), *self._given_to_maker(call))
-            return self.cells.keep(call, maker)
+            return self.kept(call, maker)
         name = call.function
         for prefix in PREFIXES:
             name = name.removeprefix(prefix)
         bound = partial(self.method(name.capitalize(), call.on), *self.arguments(call))
-        return bound if call.cell is None else self.cells.keep(call, bound)
+        return self.kept(call, bound)
+
+    def use(
+        self, call: Call, arguments: Sequence[Any], method: Callable[..., Any] | None = None
+    ) -> BoundCall:
+        """A bound call of a method of what the slot holds, now or when it is called."""
+        objects, method = self.held(call), method or METHODS[call.function]
+        if call.function in OF_ALL:
+            return partial(method, objects)
+        if isinstance(objects[call.index], MPI.Prequest):
+            return partial(getattr(objects[call.index], method.__name__), *arguments)
+        return partial(_use, method, objects, call.index, arguments)
 
     def start(self, calls: Sequence[Call]) -> Callable[[], list[Any]]:
         if any(call is not calls[0] for call in calls):
@@ -131,7 +105,6 @@ class BufferBinding(MethodBinding):
 
     def release(self) -> None:
         super().release()
-        self.cells.clear()
         self._datatypes.free()
 
     def arguments(self, call: Call) -> list[Any]:

@@ -9,10 +9,10 @@ from typing import Any
 
 from mpi4py import MPI
 
-from omb_py.bindings import BoundCall
+from omb_py.bindings import BoundCall, waited_for
 from omb_py.bindings.buffer import BufferBinding
 from omb_py.bindings.transports.coroutines import AsyncBinding, AsyncCall, AsyncCalls
-from omb_py.core.calls import Call, Iteration, Step, Window
+from omb_py.core.calls import Call, Iteration, Step, Window, parts_of_sendrecv
 from omb_py.core.dataclass import replace
 from omb_py.core.errors import UnsupportedError
 from omb_py.core.memory import Local
@@ -54,17 +54,9 @@ class CoroutineBinding(AsyncBinding):
             return partial(_window, starts)
         function = step.function
         if function in ("wait", "waitall") and step.cell is not None:
-            held = self._buffer.cells.held(step.cell)
-            chosen = slice(None) if function == "waitall" else slice(step.index, step.index + 1)
-            return partial(_held, held, chosen)
+            return partial(_held, self._buffer.held(step), waited_for(step))
         if function == "sendrecv":
-            to, sent, source, received = step.values
-            outgoing, incoming = step.messages
-            pair = (
-                Call("irecv", (incoming,), source, received),
-                Call("isend", (outgoing,), to, sent),
-            )
-            starts = [self._buffer.start((call,)) for call in pair]
+            starts = [self._buffer.start((call,)) for call in parts_of_sendrecv(step)]
             return partial(_window, starts)
         if step.cell is None and function in (*POINT_TO_POINT, *COLLECTIVES):
             start = self._buffer.bind_call(replace(step, function=f"i{function}"))

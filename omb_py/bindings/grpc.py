@@ -16,7 +16,7 @@ import grpc
 from omb_py.bindings import BoundCall
 from omb_py.bindings.transports import KEY_BYTES, Transport, TransportBinding, mark
 from omb_py.core.errors import OmbError
-from omb_py.core.job.control import Control
+from omb_py.core.job import Job
 from omb_py.core.job.network import address_of
 from omb_py.core.options import Options
 
@@ -56,27 +56,27 @@ class GrpcTransport(Transport):
 
     serialization = "none: gRPC's frames, identity serializers"
 
-    def __init__(self, control: Control, options: Options) -> None:
-        self._rank = control.rank
+    def __init__(self, job: Job, options: Options) -> None:
+        self._rank = job.rank
         self._call = options.grpc_call or "unary"
         self._arrived: list[queue.SimpleQueue[Any]] = [
-            queue.SimpleQueue() for _ in range(control.size)
+            queue.SimpleQueue() for _ in range(job.ranks)
         ]
-        address = address_of(control, options.interface)
-        self._threads = ThreadPoolExecutor(2 * control.size + 2)
+        address = address_of(job, options.interface)
+        self._threads = ThreadPoolExecutor(2 * job.ranks + 2)
         self._server = grpc.server(self._threads, options=CHANNEL)
-        key, rank, ranks = control.bcast(os.urandom(KEY_BYTES)), control.rank, range(control.size)
+        key, rank, ranks = job.bcast(os.urandom(KEY_BYTES)), job.rank, range(job.ranks)
         marks = [_mark(key, sender, rank) for sender in ranks]
         own = [((MARK, _mark(key, rank, receiver)),) for receiver in ranks]
         methods = [self._methods(arrived) for arrived in self._arrived]
         self._server.add_generic_rpc_handlers((Service(methods, marks),))
         port = self._server.add_insecure_port(f"{address}:0")
         self._server.start()
-        places = [place.decode() for place in control.allgather(f"{address}:{port}".encode())]
+        places = [place.decode() for place in job.allgather(f"{address}:{port}".encode())]
         self._channels = [grpc.insecure_channel(place, options=CHANNEL) for place in places]
-        self._sent = [0] * control.size
-        self._early: list[dict[int, Any]] = [{} for _ in range(control.size)]
-        self._received = [0] * control.size
+        self._sent = [0] * job.ranks
+        self._early: list[dict[int, Any]] = [{} for _ in range(job.ranks)]
+        self._received = [0] * job.ranks
         method = f"/{SERVICE}/{self._call}"
         calls = [channel.unary_unary(method) for channel in self._channels]
         self._unary = [partial(call, metadata=one) for call, one in zip(calls, own, strict=True)]

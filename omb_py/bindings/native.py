@@ -8,7 +8,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mpi4py import MPI
 
@@ -16,7 +16,7 @@ from omb_py.bindings import Binding, BoundCall
 from omb_py.bindings.machine.datatypes import Datatypes
 from omb_py.bindings.machine.loop import compiled
 from omb_py.bindings.machine.program import CallProgram, MpiLibrary, address_of
-from omb_py.core.calls import Call, Iteration, Slot, Step
+from omb_py.core.calls import Call, Iteration, Step
 from omb_py.core.calls.loop import Loop, Pace
 from omb_py.core.errors import OmbError
 from omb_py.core.mpi.clock import SPIN_SECONDS
@@ -41,7 +41,6 @@ class NativeBinding(Binding):
         super().__init__(comm, options)
         self._library = MpiLibrary()
         self._datatypes = Datatypes()
-        self._cells: dict[Slot, Any] = {}
 
     @staticmethod
     def check() -> None:
@@ -58,12 +57,11 @@ class NativeBinding(Binding):
 
     def release(self) -> None:
         super().release()
-        self._cells.clear()
         self._datatypes.free()
 
     def _loop(self, rounds: Sequence[Iteration], pace: Pace) -> NativeLoop:
         """The loop of rounds that are set up."""
-        program = CallProgram(self.comm, self._library, self._datatypes, self._cells)
+        program = CallProgram(self.comm, self._library, self._datatypes, self.slots)
         bounds = [len(rounds)]
         known = array("d", bytes(8 * KNOWN))
         for round_ in rounds:

@@ -45,10 +45,9 @@ class PickleBinding(MethodBinding):
     def bind_call(self, call: Call) -> BoundCall:
         messages = self._check(call)
         if call.function == "mrecv":
-            return self._plain.cells.use(call, (), methodcaller("recv"))
+            return self._plain.use(call, (), methodcaller("recv"))
         if call.cell in self._awaited and call.function in WAITS:
-            assert call.cell is not None
-            requests = self._plain.cells.held(call.cell)
+            requests = self._plain.held(call)
             if call.function == "waitall":
                 return partial(self.wait_all, requests)
             return lambda: requests[call.index].wait()
@@ -63,7 +62,7 @@ class PickleBinding(MethodBinding):
             if call.cell is None:
                 return receive
             self._awaited.setdefault(call.cell, {})[call.index] = messages[0]
-            return self._plain.cells.keep(call, receive)
+            return self._plain.kept(call, receive)
         as_list = call.function in TAKES_LIST
         arguments: list[Any] = [self._payload(one, as_list) for one in call.operands[:1]]
         if call.function == "sendrecv":
@@ -75,8 +74,7 @@ class PickleBinding(MethodBinding):
             arguments.append(getattr(MPI, call.op.upper()))
         if call.root is not None:
             arguments.append(call.root)
-        bound = partial(method, *arguments)
-        return bound if call.cell is None else self._plain.cells.keep(call, bound)
+        return self._plain.kept(call, partial(method, *arguments))
 
     def release(self) -> None:
         super().release()

@@ -6,17 +6,17 @@ import socket
 
 from omb_py.bindings.transports import TransportBinding
 from omb_py.bindings.transports.sockets import STRANGERS, SocketTransport, mesh
-from omb_py.core.job.control import Control
+from omb_py.core.job import Job
 from omb_py.core.job.network import address_of
 from omb_py.core.options import Options
 
 
-def connected(control: Control, options: Options) -> tuple[str, dict[int, socket.socket]]:
+def connected(job: Job, options: Options) -> tuple[str, dict[int, socket.socket]]:
     """This rank's address, and a socket to each other rank, which sends at once; collective."""
-    address = address_of(control, options.interface)
+    address = address_of(job, options.interface)
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    listener = socket.create_server((address, 0), family=family, backlog=control.size + STRANGERS)
-    streams = mesh(control, listener, f"{address}:{listener.getsockname()[1]}")
+    listener = socket.create_server((address, 0), family=family, backlog=job.ranks + STRANGERS)
+    streams = mesh(job, listener, f"{address}:{listener.getsockname()[1]}")
     for stream in streams.values():
         stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return address, streams
@@ -25,8 +25,8 @@ def connected(control: Control, options: Options) -> tuple[str, dict[int, socket
 class TcpTransport(SocketTransport):
     """TCP over the loopback interface, or the network that joins the hosts."""
 
-    def __init__(self, control: Control, options: Options) -> None:
-        self._address, streams = connected(control, options)
+    def __init__(self, job: Job, options: Options) -> None:
+        self._address, streams = connected(job, options)
         super().__init__(streams)
 
     def describe(self) -> dict[str, str]:

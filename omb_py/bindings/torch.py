@@ -18,13 +18,13 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from omb_py.bindings import Binding, BoundCall, BoundRound, calls_of
+from omb_py.bindings import Binding, BoundCall, BoundRound, calls_of, waited_for
 from omb_py.buffers import on_device
-from omb_py.core.calls import IN_PLACE, Call, Iteration, Message, Slot, Step
+from omb_py.core.calls import IN_PLACE, Call, Iteration, Message, Operand, Step, parts_of_sendrecv
 from omb_py.core.calls.loop import Calls, Loop, Pace, PythonLoop
 from omb_py.core.errors import LeftOutError, MissingError, UnsupportedError
-from omb_py.core.job.by_mpi import control_of
-from omb_py.core.job.control import Control
+from omb_py.core.job import Job
+from omb_py.core.job.by_mpi import job_of
 from omb_py.core.job.network import address_of, interface_of
 from omb_py.core.memory import Local
 from omb_py.core.options import Options
@@ -63,11 +63,10 @@ class TorchBinding(Binding):
         super().__init__(comm, options)
         self._on_device = not options.staging and on_device(options.buffer)
         self._backend = options.backend or ("nccl" if self._on_device else "gloo")
-        control = control_of(comm)
-        self._rank = control.rank
-        self._size = control.size
-        self._group, self._ranks = _connect(control, self._backend, options.interface)
-        self._cells: dict[Slot, list[Any]] = {}
+        job = job_of(comm)
+        self._rank = job.rank
+        self._size = job.ranks
+        self._group, self._ranks = _connect(job, self._backend, options.interface)
         self._settle = torch.cuda.current_stream().synchronize if self._on_device else None
         self._lacking: dict[str, bool] = {}
 
@@ -105,10 +104,6 @@ class TorchBinding(Binding):
             found["nccl"] = ".".join(map(str, torch.cuda.nccl.version()))
         return found
 
-    def release(self) -> None:
-        super().release()
-        self._cells.clear()
-
     def close(self) -> None:
         group, self._group = self._group, None
         if group is not None:
@@ -136,17 +131,16 @@ class TorchBinding(Binding):
     def _bind_call(self, call: Call) -> Start:
         name = call.function
         if call.cell is not None and name in ("wait", "waitall"):
-            held = self._cells.setdefault(call.cell, [None] * call.cell.count)
-            chosen = slice(None) if name == "waitall" else slice(call.index, call.index + 1)
-            return partial(held.__getitem__, chosen)
+            return partial(self.held(call).__getitem__, waited_for(call))
         if call.cell is not None and name == "test":
-            return partial(_test, self._cells.setdefault(call.cell, [None]), call.index)
+            return partial(_test, self.held(call), call.index)
         if name == "barrier" and call.cell is None and not call.operands:
             return self._collective(dist.barrier)
         if name in ("send", "recv", "isend", "irecv"):
-            start = self._point_to_point(call)
+            start: Start = partial(_start_one, *self._transfer(call), group=self._group)
         elif name == "sendrecv":
-            return self._exchange(call)
+            both = [self._operation(one) for one in parts_of_sendrecv(call)]
+            return partial(dist.batch_isend_irecv, both)
         elif name == "reduce_local":
             other, total = (self._tensor(message, typed=True) for message in call.messages)
             return partial(_nothing_of, partial(total.add_, other))
@@ -209,11 +203,10 @@ class TorchBinding(Binding):
         return copies, self._kept(call, start)
 
     def _kept(self, call: Call, start: Start) -> Start:
-        """A start whose work goes to the call's cell, if it has one, for a later wait."""
+        """A start whose work goes to the call's slot, if it has one, for a later wait."""
         if call.cell is None:
             return start
-        held = self._cells.setdefault(call.cell, [None] * call.cell.count)
-        return partial(_keep, start, held, call.index)
+        return partial(_keep, start, self.held(call), call.index)
 
     def _reduce_scatter(self, call: Call) -> Start:
         source, target = call.operands
@@ -252,51 +245,39 @@ class TorchBinding(Binding):
         return self._collective(dist.broadcast, self._tensor(message), self._ranks[call.root])
 
     def _gather(self, call: Call) -> Start:
-        assert call.root is not None
         source, received = call.operands
-        parts = self._parts(received) if isinstance(received, Message) else None
-        given = self._tensor(source) if isinstance(source, Message) else None
-        if given is None:
-            assert parts is not None
-            given = parts[self._rank]
-        return self._collective(dist.gather, given, parts, self._ranks[call.root])
+        return self._rooted(dist.gather, call, source, received)
 
     def _scatter(self, call: Call) -> Start:
-        assert call.root is not None
         source, received = call.operands
-        parts = self._parts(source) if isinstance(source, Message) else None
-        into = self._tensor(received) if isinstance(received, Message) else None
-        if into is None:
+        return self._rooted(dist.scatter, call, received, source)
+
+    def _rooted(
+        self, function: Callable[..., Any], call: Call, mine: Operand, everybody: Operand
+    ) -> Start:
+        """A call in which the root has a part of each rank; in place its own one is there."""
+        assert call.root is not None
+        parts = self._parts(everybody) if isinstance(everybody, Message) else None
+        own = self._tensor(mine) if isinstance(mine, Message) else None
+        if own is None:
             assert parts is not None
-            into = parts[self._rank]
-        return self._collective(dist.scatter, into, parts, self._ranks[call.root])
+            own = parts[self._rank]
+        return self._collective(function, own, parts, self._ranks[call.root])
 
     def _parts(self, message: Message) -> list[Any]:
         """A tensor for each rank."""
         tensor = self._tensor(message)
         return list(tensor.view(self._size, len(tensor) // self._size))
 
-    def _point_to_point(self, call: Call) -> Start:
+    def _transfer(self, call: Call) -> tuple[Callable[..., Any], Any, int]:
+        """torch's function for a message between two ranks, its tensor and its peer."""
         assert call.peer is not None
         (message,) = call.messages
         function = dist.isend if call.function.endswith("send") else dist.irecv
-        peer = self._ranks[call.peer]
-        return partial(_start_one, function, self._tensor(message), peer, group=self._group)
+        return function, self._tensor(message), self._ranks[call.peer]
 
     def _operation(self, call: Call) -> Any:
-        assert call.peer is not None
-        (message,) = call.messages
-        function = dist.isend if call.function.endswith("send") else dist.irecv
-        return dist.P2POp(function, self._tensor(message), self._ranks[call.peer], self._group)
-
-    def _exchange(self, call: Call) -> Start:
-        to, tag, source, _ = call.values
-        outgoing, incoming = call.messages
-        both = [
-            Call("irecv", (incoming,), source, tag),
-            Call("isend", (outgoing,), to, tag),
-        ]
-        return partial(dist.batch_isend_irecv, [self._operation(one) for one in both])
+        return dist.P2POp(*self._transfer(call), self._group)
 
     def _tensor(self, message: Message, typed: bool = False) -> Any:
         """A tensor of a message's memory: of its elements where they matter, or of bytes."""
@@ -398,20 +379,20 @@ class TorchLoop(PythonLoop):
             self.device_seconds.append(begun.elapsed_time(ended) * MILLISECOND)
 
 
-def _connect(control: Control, backend: str, interface: str | None) -> tuple[Any, list[int]]:
+def _connect(job: Job, backend: str, interface: str | None) -> tuple[Any, list[int]]:
     """The process group of these ranks, and their ranks among all of torch's; collective.
 
     None is our group of all, to which nothing but torch refers: else it would outlive its end.
     """
-    whole = control.whole()
+    whole = job.world()
     if not dist.is_initialized():
         _initialize(whole, backend, interface)
         TorchBinding.initialized = True
         atexit.register(_end)
-    if TorchBinding.initialized and control.size == whole.size:
-        return None, list(range(whole.size))
-    ranks = [int(rank) for rank in control.allgather(b"%d" % dist.get_rank())]
-    if control.size == whole.size:  # each with a name of its own: gloo finds the ranks by that
+    if TorchBinding.initialized and job.ranks == whole.ranks:
+        return None, list(range(whole.ranks))
+    ranks = [int(rank) for rank in job.allgather(b"%d" % dist.get_rank())]
+    if job.ranks == whole.ranks:  # each with a name of its own: gloo finds the ranks by that
         return dist.new_group(ranks, backend=backend), ranks
     try:
         return dist.new_group(ranks, backend=backend, use_local_synchronization=True), ranks
@@ -422,7 +403,7 @@ def _connect(control: Control, backend: str, interface: str | None) -> tuple[Any
         ) from None
 
 
-def _initialize(control: Control, backend: str, interface: str | None) -> None:
+def _initialize(job: Job, backend: str, interface: str | None) -> None:
     """Connect all ranks by ``backend``; collective. Raises `MissingError` where it cannot."""
     there = [name for name in BACKENDS if getattr(dist, f"is_{name}_available", bool)()]
     if "gloo" not in there and not hasattr(dist, "is_gloo_available"):
@@ -436,20 +417,20 @@ def _initialize(control: Control, backend: str, interface: str | None) -> None:
         for name in INTERFACES:
             os.environ.setdefault(name, interface)
     patience = timedelta(seconds=CONNECT_SECONDS)
-    own = address_of(control, interface)
+    own = address_of(job, interface)
     if backend == "gloo" and (known := interface_of(own)) is not None:
         os.environ.setdefault("GLOO_SOCKET_IFNAME", known)  # else it is what the host's name means
-    size, leads = control.size, control.rank == 0
-    store = getattr(control, "store", None)  # torchrun's
+    size, leads = job.ranks, job.rank == 0
+    store = getattr(job, "store", None)  # torchrun's
     if store is None:
-        host = control.bcast(own.encode()).decode()
+        host = job.bcast(own.encode()).decode()
         if leads:
             store = dist.TCPStore(host, 0, size, True, patience, wait_for_workers=False)
-            control.bcast(b"%d" % store.port)
+            job.bcast(b"%d" % store.port)
         else:
-            store = dist.TCPStore(host, int(control.bcast(b"")), size, False, patience)
+            store = dist.TCPStore(host, int(job.bcast(b"")), size, False, patience)
     try:
-        dist.init_process_group(backend, store=store, rank=control.rank, world_size=size)
+        dist.init_process_group(backend, store=store, rank=job.rank, world_size=size)
     except (RuntimeError, ValueError, AssertionError) as error:
         text = " ".join(str(error).split())[:200]
         raise MissingError(

@@ -17,7 +17,7 @@ from omb_py.bindings.transports.ucx import (
     tags_of,
     versions,
 )
-from omb_py.core.job.control import Control
+from omb_py.core.job import Job
 from omb_py.core.memory import Memory
 from omb_py.core.options import Options
 
@@ -33,14 +33,14 @@ class UcxTransport(Transport):
 
     serialization = "none"
 
-    def __init__(self, control: Control, options: Options) -> None:
-        choose_interface(control, options)
+    def __init__(self, job: Job, options: Options) -> None:
+        choose_interface(job, options)
         self._context = libucxx.UCXContext(feature_flags=(libucxx.Feature.TAG,))
         self._worker = libucxx.UCXWorker(self._context)
         self._progress = self._worker.progress
-        self._tags = [libucxx.UCXXTag(tag) for tag in tags_of(control)]
-        self._sent = self._tags[control.rank]
-        addresses = control.allgather(bytes(memoryview(self._worker.address)))
+        self._tags = [libucxx.UCXXTag(tag) for tag in tags_of(job)]
+        self._sent = self._tags[job.rank]
+        addresses = job.allgather(bytes(memoryview(self._worker.address)))
         try:
             self._endpoints = [
                 libucxx.UCXEndpoint.create_from_worker_address(

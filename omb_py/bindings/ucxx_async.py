@@ -14,7 +14,7 @@ from omb_py.bindings.transports.ucx import (
     ucxx,
     versions,
 )
-from omb_py.core.job.control import Control
+from omb_py.core.job import Job
 from omb_py.core.memory import Memory
 from omb_py.core.options import Options
 
@@ -27,17 +27,15 @@ class UcxEndpoints(AsyncTransport):
 
     serialization = "none"
 
-    def __init__(
-        self, control: Control, options: Options, event_loop: asyncio.AbstractEventLoop
-    ) -> None:
-        choose_interface(control, options)
-        self._tags, self._event_loop = tags_of(control), event_loop
-        self._sent = self._tags[control.rank]
-        self._endpoints = event_loop.run_until_complete(self._connected(control))
+    def __init__(self, job: Job, options: Options, event_loop: asyncio.AbstractEventLoop) -> None:
+        choose_interface(job, options)
+        self._tags, self._event_loop = tags_of(job), event_loop
+        self._sent = self._tags[job.rank]
+        self._endpoints = event_loop.run_until_complete(self._connected(job))
 
-    async def _connected(self, control: Control) -> list[Any]:
+    async def _connected(self, job: Job) -> list[Any]:
         ucxx.init()
-        addresses = control.allgather(bytes(memoryview(ucxx.get_worker_address())))
+        addresses = job.allgather(bytes(memoryview(ucxx.get_worker_address())))
         try:
             return [
                 await ucxx.create_endpoint_from_worker_address(

@@ -104,7 +104,7 @@ def load(names: tuple[str, ...], job: Job, options: Options, optional: bool) -> 
         try:
             with job.agreement():
                 made = BINDINGS.load(name)
-            binding: Binding = made(job.control.communicator, options)
+            binding: Binding = made(job.communicator, options)
         except OmbError as error:
             if not optional:
                 raise

@@ -96,7 +96,7 @@ def pairs_command(benchmark: Benchmark) -> click.Command:
             from omb_py.measure.pairs import PairsMeasurement
 
             check_binding_options(options, (options.binding,))
-            binding = BINDINGS.load(options.binding)(context.job.control.communicator, options)
+            binding = BINDINGS.load(options.binding)(context.job.communicator, options)
             context.job.at_end(binding.close)
             PairsMeasurement(context, binding, PairsRequest(by, alone, rounds, repeats)).run()
 

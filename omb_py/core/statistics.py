@@ -126,7 +126,6 @@ class Summary:
     stddev: float
 
     def percentile(self, percent: float) -> float:
-        """See `percentile`."""
         return percentile(self.ordered, percent)
 
     @property

@@ -198,7 +198,7 @@ class AlgorithmCheck(Measurement):
             self.check.check(self.binding, plan, case)
         (exchange,) = plan.exchanges
         bound = self.binding.bound(exchange)
-        self.job.control.barrier()
+        self.job.barrier()
         before = self._read()
         for call in (*bound.before, *bound.calls, *bound.after):
             call()
@@ -215,11 +215,10 @@ class AlgorithmCheck(Measurement):
 
     def _gathered(self, mine: list[int], case: Case) -> Sent:
         """What each rank sent to each other one, on rank 0; collective."""
-        rows = [array("q", row) for row in self.job.control.gather(array("q", mine).tobytes())]
+        rows = [array("q", row) for row in self.job.gather(array("q", mine).tobytes())]
         return [list(zip(row[::2], row[1::2], strict=True)) for row in rows]
 
     def _compared(self, case: Case, sent: Sent) -> SizeCheck:
-        """What the messages say."""
         algorithm = self.check.algorithm
         messages = sum(count for row in sent for count, _ in row)
         nbytes = sum(int(length or 0) for row in sent for _, length in row)

@@ -193,16 +193,16 @@ class BenchmarkMeasurement(Measurement):
     def _overlap(self, plan: Plan, sampled: Sampled) -> Overlap | None:
         """What computing meanwhile hides; collective."""
         if self._worker is None:
-            from omb_py.measure.work import NumpyWorker, find_worker
+            from omb_py.measure.work import find_worker
 
             with self.agreement():
                 self._worker = find_worker(self.options, self._context.buffer)
-            if isinstance(self._worker, NumpyWorker):
+            assert self._worker is not None
+            if not self._worker.lap:
                 self.job.note(
                     "NumPy computes, in pieces of some 0.5 us: for work that is precise to "
                     "nanoseconds, install a C compiler (gcc) and omb-py again"
                 )
-            assert self._worker is not None
         from omb_py.measure.overlap import OverlapMeasure
 
         made = OverlapMeasure(
@@ -240,13 +240,13 @@ class BenchmarkMeasurement(Measurement):
         from omb_py.core.mpi.clock import LATE_SECONDS
 
         group = self.group
-        (error,) = group.max_over_ranks(array("d", [start.offset.error]))
+        (error,) = group.reduce(array("d", [start.offset.error]), "max")
         entries = start.lateness[-len(seconds) :]
-        late = sum(entry > LATE_SECONDS for entry in group.max_over_ranks(entries))
+        late = sum(entry > LATE_SECONDS for entry in group.reduce(entries, "max"))
         if threads > 1:
             return Starts(late, error)
         exits = array("d", map(add, entries, seconds))
-        completion = map(sub, group.max_over_ranks(exits), group.min_over_ranks(entries))
+        completion = map(sub, group.reduce(exits, "max"), group.reduce(entries, "min"))
         return Starts(late, error, array("d", completion))
 
     def _time_and_check(
@@ -260,7 +260,7 @@ class BenchmarkMeasurement(Measurement):
         """
         seconds = array("d")
         faults: list[str] = []
-        barrier = self.group.control.barrier
+        barrier = self.group.barrier
         # threads make all exchanges at once, a single one makes one in each iteration
         shared = "threads" in self.benchmark.options
         groups = [plan.exchanges] if shared else [(one,) for one in plan.exchanges]
@@ -332,6 +332,5 @@ def run_once(
 
 
 def make(calls: Iterable[BoundCall]) -> None:
-    """Make bound calls, untimed."""
     for call in calls:
         call()

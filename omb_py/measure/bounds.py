@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from omb_py.core.dataclass import dataclass
 from omb_py.core.errors import UnsupportedError
-from omb_py.measure.conditions import content
-from omb_py.measure.host_load import core_mask, cores_in
+from omb_py.measure.conditions import content, own_cores
 
 if TYPE_CHECKING:
     from omb_py.buffers.device.driver import Driver
@@ -61,7 +60,7 @@ class Copy:
 
 def cores() -> list[int]:
     """The cores that this process may use."""
-    return sorted(cores_in(core_mask())) or list(range(os.cpu_count() or 1))
+    return sorted(own_cores()) or list(range(os.cpu_count() or 1))
 
 
 def copies() -> list[Copy]:
@@ -108,7 +107,6 @@ SHARED: list[Any] = []
 
 
 def keep_shared(*objects: Any) -> None:
-    """Begin a process of `copy_rates`."""
     SHARED[:] = objects
 
 

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from omb_py.benchmarks import Stored
 from omb_py.core.errors import OmbError, UnsupportedError, UsageError
-from omb_py.core.job.by_mpi import communicator_of
-from omb_py.core.job.control import Control
+from omb_py.core.job import Job
 from omb_py.core.job.node_map import first_ranks
 from omb_py.core.memory import Local, Memory
 from omb_py.core.options import Options
@@ -75,7 +74,6 @@ class FilePerRank:
         """Put what was read into this rank's memory, where `read` has not."""
 
     def remove(self) -> None:
-        """Remove what this rank wrote."""
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.path)
 
@@ -183,7 +181,7 @@ METHODS = {
 
 
 def stored(
-    control: Control, options: Options, memory: Memory, writes: bool
+    job: Job, options: Options, memory: Memory, writes: bool
 ) -> tuple[Stored, Callable[[], None]]:
     """A checkpoint at ``--file``, written once, and what removes it; collective.
 
@@ -196,11 +194,11 @@ def stored(
             "--buffer numpy or bytearray"
         )
     path = options.file or ""
-    check_folder(control, path)
-    check_space(path, control.size * memory.nbytes)
-    source = (control.rank + shift_of(first_ranks(control))) % control.size
-    method = METHODS[options.method](communicator_of(control), path, memory, source)
-    if control.allreduce(array("d", [os.path.lexists(method.path)]), "max")[0]:
+    check_folder(job, path)
+    check_space(path, job.ranks * memory.nbytes)
+    source = (job.rank + shift_of(first_ranks(job))) % job.ranks
+    method = METHODS[options.method](job.comm, path, memory, source)
+    if job.allreduce(array("d", [os.path.lexists(method.path)]), "max")[0]:
         raise UsageError(f"--file {path}: files of this name exist: remove them, or name another")
     with reporting("write", method):
         method.create()

@@ -13,7 +13,6 @@ from itertools import pairwise
 
 from omb_py.core.dataclass import dataclass
 from omb_py.core.job import Job
-from omb_py.measure.host_load import core_mask, cores_in
 
 SYS = "/sys"
 CPU = "devices/system/cpu"
@@ -24,10 +23,8 @@ METADATA = "conditions"
 SAVING = ("powersave", "conservative", "ondemand", "schedutil")
 """Governors that let a core that waits slow down."""
 
-ACTIVE_DRIVERS = ("intel_pstate", "amd-pstate-epp")
+ACTIVE_DRIVERS = {"intel_pstate", "amd-pstate-epp"}
 """Drivers whose hardware chooses the frequency: ``powersave`` is no slow clock there."""
-
-AND = " and "
 
 CLOCK_READINGS = 500
 
@@ -36,69 +33,11 @@ COARSE = 0.05
 
 
 @dataclass(frozen=True)
-class Conditions:
-    """What a host says; empty where it does not. ``turbo`` and ``smt`` are ``on`` or ``off``."""
+class Condition:
+    """Something about a host in words, and a sentence if it spoils what is measured."""
 
-    governor: str = ""
-    driver: str = ""
-    turbo: str = ""
-    smt: str = ""
-    huge_pages: str = ""
-    numa_nodes: int = 0
-
-    def describe(self) -> list[str]:
-        """Each in words."""
-        numa = f"{self.numa_nodes} NUMA node{'s' * (self.numa_nodes != 1)}"
-        found = (
-            ("governor", self.governor),
-            ("turbo", self.turbo),
-            ("SMT", self.smt),
-            ("transparent huge pages", self.huge_pages),
-        )
-        words = [f"{name} {value}" for name, value in found if value]
-        return [*words, numa] if self.numa_nodes else words
-
-    def note(self, host: str) -> str | None:
-        """A sentence where the clock of the cores may be slow."""
-        slow = [name for name in self.governor.split(AND) if name in SAVING]
-        if self.driver in ACTIVE_DRIVERS:
-            slow = [name for name in slow if name != "powersave"]
-        if not slow:
-            return None
-        which = "the cores" if slow == [self.governor] else "some cores"
-        return (
-            f"governor {slow[0]} lets {which} of {host} slow down while they wait: choose "
-            "performance, as with cpupower frequency-set -g performance"
-        )
-
-
-@dataclass(frozen=True)
-class CorePlacement:
-    """Where the ranks of a host run: in words, and a sentence where some share a core."""
-
-    words: str
+    words: str = ""
     note: str | None = None
-
-
-def read(cores: Iterable[int], root: str = SYS) -> Conditions:
-    """What the system says of itself, and of the cores that ranks use."""
-    scaling = [f"{root}/{CPU}/cpu{core}/cpufreq/scaling" for core in cores]
-    governors, drivers = (
-        sorted({content(f"{one}_{name}") for one in scaling} - {""})
-        for name in ("governor", "driver")
-    )
-    no_turbo = content(f"{root}/{CPU}/intel_pstate/no_turbo")
-    boost = content(f"{root}/{CPU}/cpufreq/boost")
-    pages = content(f"{root}/kernel/mm/transparent_hugepage/enabled")
-    nodes = cores_of(content(f"{root}/devices/system/node/online"))
-    return Conditions(
-        governor=AND.join(governors),
-        driver=AND.join(drivers),
-        turbo={"0": "on", "1": "off"}.get(no_turbo, {"0": "off", "1": "on"}.get(boost, "")),
-        smt={"0": "off", "1": "on"}.get(content(f"{root}/{CPU}/smt/active"), ""),
-        huge_pages=pages.partition("[")[2].partition("]")[0],
-        numa_nodes=len(nodes),
-    )
 
 
 def content(path: str | os.PathLike[str]) -> str:
@@ -125,26 +64,62 @@ def cores_of(text: str) -> frozenset[int]:
     return frozenset(found)
 
 
+def own_cores() -> frozenset[int]:
+    """The cores that this process may run on; none where the system does not tell."""
+    return frozenset(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else ())
+
+
+def cores_on_host(host: Job) -> list[frozenset[int]]:
+    """The cores of each of a host's ranks, on the first of them; collective."""
+    return [cores_of(one.decode()) for one in host.gather(",".join(map(str, own_cores())).encode())]
+
+
+def clocks(host: str, cores: Iterable[int], root: str = SYS) -> Condition:
+    """The clocks of the cores that ranks use."""
+    scaling = [f"{root}/{CPU}/cpu{core}/cpufreq/scaling" for core in cores]
+    governors, drivers = (
+        sorted({content(f"{one}_{name}") for one in scaling} - {""})
+        for name in ("governor", "driver")
+    )
+    no_turbo = content(f"{root}/{CPU}/intel_pstate/no_turbo")
+    boost = content(f"{root}/{CPU}/cpufreq/boost")
+    found = (
+        ("governor", " and ".join(governors)),
+        ("turbo", {"0": "on", "1": "off"}.get(no_turbo, {"0": "off", "1": "on"}.get(boost))),
+        ("SMT", {"0": "off", "1": "on"}.get(content(f"{root}/{CPU}/smt/active"))),
+    )
+    words = ", ".join(f"{name} {value}" for name, value in found if value)
+    slow = [name for name in governors if name in SAVING]
+    if {*drivers} <= ACTIVE_DRIVERS and drivers:
+        slow = [name for name in slow if name != "powersave"]
+    if not slow:
+        return Condition(words)
+    which = "the cores" if slow == governors else "some cores"
+    return Condition(
+        words,
+        f"governor {slow[0]} lets {which} of {host} slow down while they wait: choose "
+        "performance, as with cpupower frequency-set -g performance",
+    )
+
+
 def placement(
     host: str,
     ranks: Sequence[int],
     masks: Sequence[frozenset[int]],
     cores: int,
     root: str = SYS,
-) -> CorePlacement:
+) -> Condition:
     """Where ``ranks`` run, of which each may use the cores of its mask, on a host of ``cores``."""
     if not all(masks):
-        return CorePlacement("")
+        return Condition()
     every = frozenset().union(*masks)
     counts = sorted(map(len, masks))
     if set(masks) == {every} and len(every) == cores > 1:
-        return CorePlacement(f"ranks not bound within {cores} cores")
+        return Condition(f"ranks not bound within {cores} cores")
     words = f"each rank bound to {counts[0]}"
     words += (
         f" core{'s' * (counts[-1] > 1)}" if counts[0] == counts[-1] else f" to {counts[-1]} cores"
     )
-    numa = on_numa_nodes(masks, root)
-    words += f", {numa}" if numa else ""
     threads = {
         core: cores_of(content(f"{root}/{CPU}/cpu{core}/topology/thread_siblings_list"))
         or frozenset({core})
@@ -167,26 +142,12 @@ def placement(
         if shared is not None and len(ranks) <= number:
             from omb_py.core.text.ranks import some_ranks
 
-            return CorePlacement(
+            return Condition(
                 words,
                 f"{some_ranks(users[shared])} share {what} {min(shared)} of {host}, which has "
                 f"{number}: bind each rank to a core of its own, as with --bind-to core",
             )
-    return CorePlacement(words)
-
-
-def on_numa_nodes(masks: Sequence[frozenset[int]], root: str = SYS) -> str:
-    """How many ranks each of several NUMA nodes has, in words; empty where there is but one."""
-    folder = f"{root}/devices/system/node"
-    nodes = sorted(cores_of(content(f"{folder}/online")))
-    if len(nodes) < 2:
-        return ""
-    cores = {node: cores_of(content(f"{folder}/node{node}/cpulist")) for node in nodes}
-    homes = [[node for node in nodes if mask & cores[node]] for mask in masks]
-    counts = {node: homes.count([node]) for node in nodes}
-    bound = ", ".join(f"{count} on NUMA node {node}" for node, count in counts.items() if count)
-    several = sum(len(home) > 1 for home in homes)
-    return ", ".join(filter(None, [bound, f"{several} on several NUMA nodes" if several else ""]))
+    return Condition(words)
 
 
 def examine(job: Job) -> tuple[dict[str, str], list[str]]:
@@ -195,19 +156,18 @@ def examine(job: Job) -> tuple[dict[str, str], list[str]]:
     Both are the same on all ranks.
     """
     name = os.uname().nodename
-    host = job.control.on_host()
-    gathered = host.gather(job.rank.to_bytes(8, "little") + core_mask())
+    host = job.on_host()
+    masks, ranks = cores_on_host(host), host.gather(b"%d" % job.rank)
     host.free()
     told, score = "", 0.0
-    if gathered:
-        ranks = [int.from_bytes(data[:8], "little") for data in gathered]
-        masks = [frozenset(cores_in(data[8:])) for data in gathered]
-        found = read(sorted(frozenset().union(*masks)))
-        placed = placement(name, ranks, masks, os.cpu_count() or 1)
-        said = [note for note in (placed.note, found.note(name)) if note]
+    if masks:
+        found = (
+            clocks(name, sorted(frozenset().union(*masks))),
+            placement(name, list(map(int, ranks)), masks, os.cpu_count() or 1),
+        )
+        said = [one.note for one in reversed(found) if one.note]
         score = 1.0 + len(said)
-        words = ", ".join(filter(None, [*found.describe(), placed.words]))
-        told = "\n".join([words, *said])
+        told = "\n".join([", ".join(one.words for one in found if one.words), *said])
     worst = job.rank_of_greatest(score)
     words, *said = job.text_of(told, worst).split("\n")
     return ({METADATA: words} if words else {}), said

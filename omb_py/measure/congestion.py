@@ -25,9 +25,9 @@ from omb_py.core.options import Options
 from omb_py.core.statistics import relative_spread
 from omb_py.measure.groups import GroupsMeasurement
 from omb_py.measure.measurement import RunContext, check_ranks
-from omb_py.measure.overhead import block_percentiles, busy, with_interval
 from omb_py.measure.rows import Outcome, make_row
-from omb_py.measure.sampling import SETTLING, run_counted
+from omb_py.measure.sampling import run_counted
+from omb_py.measure.turns import block_percentiles, busy, take_turns, turns, with_interval
 from omb_py.results.columns import Row
 from omb_py.results.output import writers_of
 from omb_py.results.writer import Writer
@@ -102,7 +102,7 @@ class CongestionMeasurement(GroupsMeasurement):
     def completed(self, rows: list[Row]) -> list[Row]:
         congests = self._mine.takes_part and not self._is_victim
         own = array("d", [self._made if congests else inf, -self._idle_turns])
-        fewest, idle = self.job.control.allreduce(own, "min")
+        fewest, idle = self.job.allreduce(own, "min")
         if idle:
             self.job.note(
                 f"{self._name} made no iteration in {-idle:.0f} of {self._rounds} rounds: raise "
@@ -111,26 +111,15 @@ class CongestionMeasurement(GroupsMeasurement):
         counted = {NONE: 0, self._name: int(fewest)}
         return [row.replace(congestor_iterations=counted[str(row.congestor)]) for row in rows]
 
-    def _turns(self) -> list[bool]:
-        """Whether each turn is congested: two in a round, in changing order."""
-        return [turn % 4 in (1, 2) for turn in range(2 * self._rounds)]
-
     def _measure_victim(self, case: Case, writers: list[Writer[Any]]) -> None:
         plan, _ = self.plan(case)
         loop = self.loop(self.binding, plan, self.pace())
         iterations, warmup = self.benchmark.counts(self.options, case.size)
         block = ceil(iterations / self._rounds)
-        done = warmup
         run_counted(loop, 0, warmup, 0, self.report)
-        seconds = array("d"), array("d")
-        for congested in self._turns():
-            self._mine.wait_for_all()
-            seconds[congested].extend(run_counted(loop, done, SETTLING, block, self.report))
-            self._mine.wait_for_all()
-            done += SETTLING + block
-            if self.advance is not None:
-                self.advance(done, warmup + 2 * self._rounds * (SETTLING + block))
-        alone, beside = (self.group.combine(one, plan.timed) for one in seconds)
+        wait = self._mine.wait_for_all
+        both = take_turns([loop, loop], self._rounds, block, wait, self.report, self.advance, wait)
+        alone, beside = (self.group.combine(one, plan.timed) for one in both)
         with self.agreement():
             if alone is not None and beside is not None:
                 for row in self._rows(case, plan, warmup, alone, beside, block):
@@ -138,7 +127,7 @@ class CongestionMeasurement(GroupsMeasurement):
                         writer.row(row)
 
     def _congest(self, case: Case) -> None:
-        """Run the congestor in every second turn, until the victim has its samples."""
+        """Run the congestor in one turn of each round, until the victim has its samples."""
         benchmark = self._congestor
         (datatype,) = find_types([benchmark.usual_type])
         size = self._bytes // datatype.itemsize * datatype.itemsize
@@ -147,7 +136,7 @@ class CongestionMeasurement(GroupsMeasurement):
         loop = self.loop(self.binding, plan, Pace(barrier=False))
         seconds = run_counted(loop, 0, FIRST_ITERATIONS, FIRST_ITERATIONS)
         self._made = self._idle_turns = 0
-        for congested in self._turns():
+        for _, congested in turns(self._rounds, 2):
             running, over = self._mine.begin_agreement(), self._mine.begin_agreement()
             if congested:
                 made = self.iterate_until(over, loop, seconds)

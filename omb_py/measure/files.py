@@ -4,31 +4,29 @@ from __future__ import annotations
 
 import contextlib
 import os
-from array import array
 from typing import Any
 
 from omb_py.core.errors import UsageError
-from omb_py.core.job.control import Control
+from omb_py.core.job import Job
 from omb_py.core.memory import Memory
 
 
-def check_folder(control: Control, file: str) -> None:
+def check_folder(job: Job, file: str) -> None:
     """Raise `UsageError` on all ranks unless each sees what rank 0 makes beside ``file``.
 
     Collective. Where rank 0 can make nothing, MPI will say why.
     """
     made = ""
-    if control.rank == 0:
+    if job.rank == 0:
         with contextlib.suppress(OSError):
             made = new_file(os.path.dirname(os.path.abspath(file)))
-    name = text_of(control, made, 0)
-    blind = control.rank if name and not os.path.exists(name) else control.size
-    first = int(control.allreduce(array("d", [blind]), "min")[0])
+    name = job.text_of(made, 0)
+    first = job.first_of(bool(name) and not os.path.exists(name))
     if made:
         with contextlib.suppress(OSError):
             os.unlink(made)
-    if first < control.size:
-        host = text_of(control, os.uname().nodename, first)
+    if first < job.ranks:
+        host = job.text_of(os.uname().nodename, first)
         raise UsageError(
             f"--file {file}: rank {first} on {host} does not see what rank 0 writes beside it: "
             "name a file in a folder that all hosts share"
@@ -41,11 +39,6 @@ def new_file(folder: str) -> str:
     descriptor, name = tempfile.mkstemp(prefix=".omb-py-", dir=folder)
     os.close(descriptor)
     return name
-
-
-def text_of(control: Control, text: str, root: int) -> str:
-    """The text of rank ``root``, on all ranks; collective."""
-    return os.fsdecode(control.bcast(os.fsencode(text), root))
 
 
 CHUNK = 1 << 20

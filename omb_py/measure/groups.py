@@ -109,7 +109,7 @@ class GroupsMeasurement(BenchmarkMeasurement):
         each = max(fmean(seconds), MIN_SECONDS)
         stretch = int(self.group.bcast_from_root(ceil(BUSY_SECONDS / each)))
         done = 0
-        while not self.group.control.allreduce(array("d", [agreement.is_there()]), "min")[0]:
+        while not self.group.allreduce(array("d", [agreement.is_there()]), "min")[0]:
             loop.run(done, array("d", bytes(8 * stretch)))
             done += stretch
             if self.report is not None:
@@ -119,7 +119,7 @@ class GroupsMeasurement(BenchmarkMeasurement):
     def _write(self, rows: Sequence[Row], writers: Sequence[Writer[Any]]) -> None:
         """Bring the rows of all groups to rank 0, and write them together; collective."""
         sent = json.dumps([vars(row) for row in rows]) if rows else ""
-        received = self.job.control.gather(sent.encode())
+        received = self.job.gather(sent.encode())
         found = [
             row_of(one | {"run": self.run_name})
             for text in filter(None, received)

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 
 from omb_py.core.dataclass import dataclass
 from omb_py.core.job import Job
+from omb_py.measure.conditions import cores_on_host, own_cores
 
 PROC = "/proc"
 TICKS_PER_SECOND = 100
@@ -29,9 +30,6 @@ write the job's files say, or the ranks themselves."""
 
 SHORTEST = 1 / (BUSY * TICKS_PER_SECOND)
 """Seconds from which shares are known: in less, one tick of a core is more than `BUSY`."""
-
-MAX_CORES = 8192
-"""Core numbers that a mask has bits for."""
 
 METADATA = "other_processes"
 
@@ -157,7 +155,7 @@ def process_seconds(stat: str) -> tuple[int, float, float]:
 def load(
     before: LoadReading,
     after: LoadReading,
-    usable: set[int],
+    usable: frozenset[int],
     own: float,
     waited: float,
     running: int,
@@ -192,8 +190,7 @@ def load_since(before: LoadReading | None) -> Load | None:
     after = read(whole=True)
     if before is None or after is None:
         return None
-    usable = cores_in(core_mask())
-    return load(before, after, usable, after.own - before.own, 0.0, 1)
+    return load(before, after, own_cores(), after.own - before.own, 0.0, 1)
 
 
 class HostLoad:
@@ -225,31 +222,13 @@ class HostLoad:
         own = waited = 0.0
         if before is not None and after is not None:
             own, waited = after.own - before.own, after.waited - before.waited
-        host = self._job.control.on_host()
+        host = self._job.on_host()
         all_sums = host.reduce(array("d", [own, float(before is None or after is None)]), "sum")
         longest = host.reduce(array("d", [waited]), "max")
-        union = 0
-        for mask in host.gather(core_mask()):
-            union |= int.from_bytes(mask, "little")
-        ranks, leads = host.size, host.rank == 0
+        cores = frozenset().union(*cores_on_host(host))
+        ranks, leads = host.ranks, host.rank == 0
         host.free()
         if not leads or before is None or after is None or all_sums[1]:
             return None
         running = max(ranks, self._threads * ranks // self._job.ranks)
-        cores = cores_in(union.to_bytes(MAX_CORES // 8, "little"))
         return load(before, after, cores, all_sums[0], longest[0], running)
-
-
-def core_mask() -> bytes:
-    """The cores that this process may run on, a bit each; none where the system does not tell."""
-    mask = bytearray(MAX_CORES // 8)
-    for core in os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else ():
-        if core < MAX_CORES:
-            mask[core // 8] |= 1 << core % 8
-    return bytes(mask.rstrip(b"\0"))
-
-
-def cores_in(mask: bytes) -> set[int]:
-    """The cores of a mask."""
-    used = ((index, byte) for index, byte in enumerate(mask) if byte)
-    return {8 * index + bit for index, byte in used for bit in range(8) if byte >> bit & 1}

@@ -14,7 +14,6 @@ from omb_py.core.dataclass import dataclass, replace
 from omb_py.core.datatypes import find_types
 from omb_py.core.errors import MissingPackageError, OmbError, UnsupportedError, UsageError
 from omb_py.core.job import Job
-from omb_py.core.job.control import Control
 from omb_py.core.memory import Place
 from omb_py.core.mpi import THREAD_LEVELS, launcher
 from omb_py.core.mpi.startup_timer import BUFFER, NUMPY, Stages
@@ -75,8 +74,8 @@ def start_job(
             from omb_py.algorithms.choice import request
 
             request(name, options.library_algorithm, options.verify_algorithm)
-        control = _control(options, stages, in_program)
-        with Job(control, options.debug, in_program) as job:
+        with _job(options, stages, in_program) as job:
+            job.debug = options.debug
             if (records := os.environ.get(launcher.SHARED_FILES)) is not None:
                 from omb_py.core import shared_memory
 
@@ -98,8 +97,8 @@ def start_job(
                 watchdog.end()
 
 
-def _control(options: Options, stages: Stages, guest: bool) -> Control:
-    """What keeps the ranks together: MPI, or torch where torchrun started them.
+def _job(options: Options, stages: Stages, guest: bool) -> Job:
+    """The ranks, kept together by MPI, or by torch if torchrun started them.
 
     Raises `UsageError` where there is no MPI, `UnsupportedError` where torchrun starts ranks whose
     binding needs it.
@@ -127,10 +126,10 @@ def _control(options: Options, stages: Stages, guest: bool) -> Control:
                 f"this process, and ranks of binding {options.binding} meet through one of them: "
                 f"start them with mpiexec -n {ranks}, or torchrun --nproc_per_node {ranks}"
             )
-    from omb_py.core.job.by_mpi import MPIWorld
+    from omb_py.core.job import by_mpi
 
     load_before_mpi((options.binding,))
-    return MPIWorld(options.thread_level, options.session, stages, guest)
+    return by_mpi.world(options.thread_level, options.session, stages, guest)
 
 
 @contextmanager
@@ -218,7 +217,7 @@ def measurement(
     check_binding_options(options, (options.binding,))
     if options.split is not None:
         return measurement_of_groups(context)
-    binding: Binding = BINDINGS.load(options.binding)(context.job.control.communicator, options)
+    binding: Binding = BINDINGS.load(options.binding)(context.job.communicator, options)
     context.job.at_end(binding.close)
     if options.verify_algorithm:
         from omb_py.measure.algorithm_check import AlgorithmCheck
@@ -244,7 +243,7 @@ def measurement_of_groups(context: RunContext) -> Measurement:
         kind = CongestionMeasurement
     group = GroupJob(job, parse_split(options.split or ""))
     job.at_end(group.free)
-    binding: Binding = BINDINGS.load(options.binding)(group.control.communicator, options)
+    binding: Binding = BINDINGS.load(options.binding)(group.communicator, options)
     job.at_end(binding.close)
     return kind(context, binding, group)
 
@@ -304,7 +303,9 @@ def choose_device_again(options: Options, job: Job) -> Buffer:
         "the launcher sets no local ranks, so devices are chosen after the start of MPI, which "
         "can cost Open MPI its direct copies: set OMB_PY_LOCAL_RANK for each rank"
     )
-    again, failure = prepare_buffer(options, job.local_rank())
+    host = job.on_host()
+    host.free()
+    again, failure = prepare_buffer(options, host.rank)
     job.agree(failure)
     assert again is not None
     return again

@@ -93,7 +93,7 @@ class Measurement(ABC):
         self.iterating_seconds = 0.0
         from omb_py.measure.resources import MpiResources
 
-        self.resources = MpiResources(self.group.control, self.options)
+        self.resources = MpiResources(self.group, self.options)
 
     @abstractmethod
     def open_writers(self) -> list[Writer[Any]]:
@@ -105,14 +105,6 @@ class Measurement(ABC):
 
     def prepare(self) -> None:  # noqa: B027 - most kinds of measurement need nothing
         """Open what rows go to besides, when all else is known to be right; collective."""
-
-    def iterations(self, size: int) -> int | None:
-        """Iterations and warm-up at a message size; None where ranks decide meanwhile."""
-        options = self.options
-        if options.auto_warmup or (options.precision, options.max_time) != (None, None):
-            return None
-        timed, warmup = self.benchmark.counts(options, size)
-        return timed if options.validate else timed + warmup
 
     def run(self) -> None:
         """Measure all types and sizes; collective.
@@ -213,7 +205,9 @@ class Measurement(ABC):
             for writer in writers:
                 writer.section(datatype if self.benchmark.sized else None)
             try:
-                self._measure_type(datatype, found, writers)
+                for size in found.sizes:
+                    for window in self._windows():
+                        self._measure_one(self._case(datatype, size, window), writers)
             except SharedError as error:
                 if error.exit_code not in (UnsupportedError.exit_code, MissingError.exit_code):
                     raise
@@ -221,11 +215,6 @@ class Measurement(ABC):
                 if len(self._skipped_types) == len(measurable):
                     raise SharedError(self._skipped_types[0][1], error.exit_code) from error
                 self._release()
-
-    def _measure_type(self, datatype: Datatype, found: Sizes, writers: list[Writer[Any]]) -> None:
-        for size in found.sizes:
-            for window in self._windows():
-                self._measure_one(self._case(datatype, size, window), writers)
 
     def _windows(self) -> Sequence[int]:
         return VARIED_WINDOWS if self.options.vary_window else (self.options.window,)
@@ -235,10 +224,10 @@ class Measurement(ABC):
         if self._context.display is None:
             return
         from omb_py.core.text.units import size_text
-        from omb_py.measure.progress import Step, Tracker
+        from omb_py.measure.progress import Tracker
 
         steps = [
-            Step(size_text(size) if self.benchmark.sized else "", self.iterations(size))
+            size_text(size) if self.benchmark.sized else ""
             for found in sizes.values()
             for size in found.sizes
             for _ in self._windows()

@@ -1,13 +1,8 @@
-"""Several bindings in one job, taking turns: what each adds to the first, and why.
-
-Every round gives each binding a block of iterations, in an order that rotates. The machine's
-slow and fast minutes then fall on all alike, and the differences within a round are free of them.
-"""
+"""Several bindings in one job, taking turns: what each adds to the first, and why."""
 
 from __future__ import annotations
 
 import sys
-from array import array
 from collections.abc import Sequence
 from math import ceil
 from typing import Any
@@ -18,11 +13,12 @@ from omb_py.bindings import Binding
 from omb_py.core.calls.loop import Loop
 from omb_py.core.dataclass import dataclass, replace
 from omb_py.core.errors import OmbError, UsageError
-from omb_py.core.statistics import BUSY, median_interval, percentile, relative_spread
+from omb_py.core.statistics import percentile, relative_spread
 from omb_py.core.text.words import count
 from omb_py.measure.measurement import Measurement, RunContext
 from omb_py.measure.rows import MICROSECONDS, on_device, placement
-from omb_py.measure.sampling import SETTLING, run_counted, warm_up
+from omb_py.measure.sampling import run_counted, warm_up
+from omb_py.measure.turns import block_percentiles, busy, take_turns, with_interval
 from omb_py.results.columns import OverheadRow
 from omb_py.results.output import writers_of
 from omb_py.results.writer import Writer
@@ -84,18 +80,18 @@ class OverheadMeasurement(Measurement):
         iterations, warmup = self.benchmark.counts(self.options, case.size)
         block = max(1, ceil(iterations / self._rounds))
         for loop in loops:
-            job.control.barrier()
+            job.barrier()
             if self.options.auto_warmup:
                 warm_up(job, loop, plan.timed)
             else:
                 run_counted(loop, 0, warmup, 0, self.report)
-        seconds = self._take_turns(loops, block)
+        seconds = take_turns(loops, self._rounds, block, job.barrier, self.report, self.advance)
         combined = [job.combine(measured, plan.timed) for measured in seconds]
         for found in combined:
             self.look_for_steps(case, found)
         scale = MICROSECONDS / self._divisor(case)
         medians = {
-            binding.name: [value * scale for value in block_medians(found.samples, block)]
+            binding.name: [one * scale for one in block_percentiles(found.samples, block, 50)]
             for binding, found in zip(self.bindings, combined, strict=True)
             if found is not None
         }
@@ -103,11 +99,6 @@ class OverheadMeasurement(Measurement):
             for row in self._rows(case, medians, block * self._rounds) if writers else ():
                 for writer in writers:
                     writer.row(row)
-
-    def iterations(self, size: int) -> int | None:
-        iterations, warmup = self.benchmark.counts(self.options, size)
-        block = max(1, ceil(iterations / self._rounds))
-        return (warmup + self._rounds * (SETTLING + block)) * len(self.bindings)
 
     def _loops(self, case: Case) -> tuple[Plan, list[Loop]]:
         """The plan and the loops of the bindings, those left out that cannot do it.
@@ -144,21 +135,6 @@ class OverheadMeasurement(Measurement):
         if not binding.point_to_point:
             return None
         return for_point_to_point(self.benchmark.name, self.options).algorithm
-
-    def _take_turns(self, loops: list[Loop], block: int) -> list[array[float]]:
-        """The seconds of every binding, block by block."""
-        seconds = [array("d") for _ in loops]
-        for turn in range(self._rounds):
-            if self.advance is not None:
-                done = turn * len(loops) * (SETTLING + block)
-                self.advance(done, self._rounds * len(loops) * (SETTLING + block))
-            for place in range(len(loops)):
-                chosen = (turn + place) % len(loops)
-                self.job.control.barrier()
-                first = turn * (SETTLING + block)
-                part = run_counted(loops[chosen], first, SETTLING, block, self.report)
-                seconds[chosen].extend(part)
-        return seconds
 
     def _divisor(self, case: Case) -> int:
         """What makes an iteration's time a latency, or the time of one message of a window."""
@@ -222,33 +198,3 @@ class OverheadMeasurement(Measurement):
             window=case.window if "window" in self.benchmark.options else None,
             variant=self.options.variant,
         )
-
-
-def busy(spreads: Sequence[float]) -> str | None:
-    """A sentence where the rounds' ratios differ much, ``spreads`` being those of all rows."""
-    if not spreads or (spread := percentile(sorted(spreads), 50)) <= BUSY:
-        return None
-    return (
-        f"the ratios of the rounds differ by {spread:.0%} (standard deviation, median over the "
-        "rows): the machine was busy; repeat this when it is not, or raise --rounds and -i"
-    )
-
-
-def block_medians(samples: Sequence[float], block: int) -> list[float]:
-    """The median of each run of ``block`` samples."""
-    return block_percentiles(samples, block, 50)
-
-
-def block_percentiles(samples: Sequence[float], block: int, percent: float) -> list[float]:
-    """A percentile of each run of ``block`` samples."""
-    return [
-        percentile(sorted(samples[start : start + block]), percent)
-        for start in range(0, len(samples), block)
-    ]
-
-
-def with_interval(values: Sequence[float]) -> tuple[float, float | None, float | None]:
-    """The median of some values and its 95 % interval, which needs six of them."""
-    ordered = sorted(values)
-    low, high = median_interval(ordered) or (None, None)
-    return percentile(ordered, 50), low, high

@@ -88,7 +88,7 @@ class OverlapMeasure:
         """The seconds of the timed iterations."""
         iterations, warmup = counts
         loop = self._make_loop(plan, pace)
-        self._job.control.barrier()
+        self._job.barrier()
         run_counted(loop, 0, warmup, 0, self._report)
         if laps is not None:
             laps.clear()

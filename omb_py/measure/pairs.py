@@ -22,11 +22,11 @@ from omb_py.core.job.node_map import first_ranks
 from omb_py.core.statistics import percentile
 from omb_py.core.text.words import count
 from omb_py.measure import devices
-from omb_py.measure.conditions import CPU, SYS, content
-from omb_py.measure.host_load import core_mask, cores_in
+from omb_py.measure.conditions import CPU, SYS, content, own_cores
 from omb_py.measure.measurement import Measurement, RunContext
 from omb_py.measure.rows import MEGABYTE, MICROSECONDS, placement
 from omb_py.measure.sampling import run_counted
+from omb_py.measure.turns import turns
 from omb_py.results.columns import PairRow
 from omb_py.results.output import writers_of
 from omb_py.results.writer import Writer
@@ -160,22 +160,17 @@ class PairsMeasurement(Measurement):
     def open_writers(self) -> list[Writer[PairRow]]:
         return writers_of(PairRow, None, self.options)
 
-    def iterations(self, size: int) -> int | None:
-        return len(self._rounds) * self._request.repeats
-
     def measure_case(self, case: Case, writers: list[Writer[Any]]) -> None:
         repeats = self._request.repeats
         iterations, warmup = self.benchmark.counts(self.options, case.size)
         plans = [self.plan(replace(case, rank=end, ranks=2))[0] for end in (0, 1)]
         found: dict[tuple[int, int], list[array[float]]] = {}
-        steps = repeats * len(self._rounds)
-        for step in range(steps):
-            one = self._rounds[step % len(self._rounds)]
-            for sent in self._measure_round(one, plans, iterations, warmup):
+        for done, (_, number) in enumerate(turns(repeats, len(self._rounds)), 1):
+            for sent in self._measure_round(self._rounds[number], plans, iterations, warmup):
                 found.setdefault((int(sent[0]), int(sent[1])), []).append(sent[2:])
             for report in (self.report, self.advance):
                 if report is not None:
-                    report(step + 1, steps)
+                    report(done, repeats * len(self._rounds))
         with self.agreement():
             rows = [self._row(case, pair, times, plans[0]) for pair, times in found.items()]
             for writer in writers:
@@ -197,7 +192,7 @@ class PairsMeasurement(Measurement):
                 exchanges = [to_ranks(exchange, both) for exchange in plans[end].exchanges]
                 devices.check(self._binding, exchanges, self.options)
                 loop = self._binding.loop(exchanges, Pace(barrier=False))
-        job.control.barrier()
+        job.barrier()
         sent = array("d")
         if loop is not None and mine is not None:
             seconds = sorted(run_counted(loop, 0, warmup, iterations))
@@ -205,7 +200,7 @@ class PairsMeasurement(Measurement):
             if plans[end].timed:
                 middle, tail = (percentile(seconds, percent) for percent in (50, 99))
                 sent = array("d", [*both, middle, seconds[0], tail])
-        received = job.control.gather(sent.tobytes())
+        received = job.gather(sent.tobytes())
         self._binding.release()
         return (array("d", data) for data in received if data)
 
@@ -279,7 +274,7 @@ def members(job: Job, by: Unit, device: str) -> tuple[int, ...]:
     ``device`` is this rank's in a word. Raises `UsageError` where ranks have no device, or the
     system does not say on which socket they are.
     """
-    node = first_ranks(job.control)
+    node = first_ranks(job)
     own = ""
     if by == "device":
         own = device
@@ -291,7 +286,7 @@ def members(job: Job, by: Unit, device: str) -> tuple[int, ...]:
         own = socket()
         if job.total(int(not own)):
             raise UsageError("--by socket: the system does not say which socket a core is on")
-    words = job.control.allgather((str(job.rank) if by == "rank" else own).encode())
+    words = job.allgather((str(job.rank) if by == "rank" else own).encode())
     first: dict[tuple[int, bytes], int] = {}
     for rank, key in enumerate(zip(node, words, strict=True)):
         first.setdefault(key, rank)
@@ -300,5 +295,5 @@ def members(job: Job, by: Unit, device: str) -> tuple[int, ...]:
 
 def socket() -> str:
     """The socket of the first core that this process may run on; empty where nothing says it."""
-    usable = cores_in(core_mask())
+    usable = own_cores()
     return content(PACKAGE.format(min(usable))) if usable else ""

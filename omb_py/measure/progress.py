@@ -1,7 +1,7 @@
 """How far a measurement is, and who is informed of it: a terminal, a log, a function.
 
-Rank 0 alone reports, where no rank is timed: before a message size, in the first half of its
-warm-up, between rounds. Other ranks load nothing of this.
+Rank 0 alone reports, where no rank is timed: before a message size, between rounds. Other ranks
+load nothing of this.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from math import inf
 from time import monotonic, sleep
 from typing import Any
 
@@ -21,14 +22,8 @@ from omb_py.results.writer import Writer
 ERASE = "\r\x1b[2K"
 """What empties the line of a terminal that the cursor is in."""
 
-REPORT_SECONDS = 0.1
-"""Minimum time between two reports within one step, and between two lines of a terminal."""
-
 PASSING_SECONDS = 0.02
 """How long a launcher gets to pass on a row."""
-
-LINE_SECONDS = 1.0
-"""Minimum time between two lines where each stays."""
 
 COLUMNS = 80
 """Of a terminal that does not tell its width."""
@@ -39,36 +34,32 @@ class Progress:
     """How far a measurement is.
 
     ``name`` is the benchmark's or application's, ``step`` what is under way, as in ``64 KiB``, the
-    ``number``-th of ``steps``. ``done`` of ``total`` iterations are over, warm-up included;
-    ``total`` is None where a precision or a time decides.
+    ``number``-th of ``steps``. ``done`` of the step's ``total`` iterations are over, if it is
+    interrupted for reports; ``total`` is 0 where a precision or a time decides.
     """
 
     name: str
     step: str
     number: int
     steps: int
-    done: int
-    total: int | None
+    done: int = 0
+    total: int = 0
 
     def __str__(self) -> str:
-        where = f" ({self.number} of {self.steps})" if self.steps > 1 else ""
-        parts = [f"{self.name} {self.step}".rstrip() + where]
-        if self.total != self.steps:
-            of = "" if self.total is None else f" of {self.total:,}"
-            parts.append(f"{self.done:,}{of} iterations".replace(",", " "))
-        return ", ".join(parts)
-
-
-@dataclass(frozen=True)
-class Step:
-    """A part of a measurement: its iterations, warm-up included, if they are known."""
-
-    label: str
-    iterations: int | None
+        text = f"{self.name} {self.step}".rstrip()
+        if self.steps > 1:
+            text += f" ({self.number} of {self.steps})"
+        if self.done:
+            of = f" of {self.total:,}" if self.total else ""
+            text += f": {self.done:,}{of} iterations".replace(",", " ")
+        return text
 
 
 class Display:
     """Shows progress; as a context it ends with the job, whether that fails or not."""
+
+    seconds = 0.0
+    """Minimum time between two reports."""
 
     def show(self, progress: Progress) -> None:
         """Show how far it is."""
@@ -95,6 +86,8 @@ class StatusLine(Display):
     stdout and stderr in any order. So each row erases it, too, and it comes some time after a row.
     """
 
+    seconds = 0.1
+
     def __init__(self, terminal: int, output: str | None) -> None:
         """``terminal`` is a descriptor; results go to the file ``output``."""
         self._terminal = terminal
@@ -102,14 +95,10 @@ class StatusLine(Display):
         self._columns = COLUMNS
         self._shown = False
         self._printed = 0.0
-        self._last = -REPORT_SECONDS
         with suppress(OSError):
             self._columns = os.get_terminal_size(terminal).columns or COLUMNS
 
     def show(self, progress: Progress) -> None:
-        if (now := monotonic()) - self._last < REPORT_SECONDS:
-            return
-        self._last = now
         self._wait_for_row()
         self._write(f"{progress}"[: self._columns - 1])
         self._shown = True
@@ -148,13 +137,10 @@ class StatusLine(Display):
 class Lines(Display):
     """A line on stderr now and then, for logs."""
 
-    def __init__(self) -> None:
-        self._last = -LINE_SECONDS
+    seconds = 1.0
 
     def show(self, progress: Progress) -> None:
-        if (now := monotonic()) - self._last >= LINE_SECONDS:
-            self._last = now
-            launcher.say(str(progress))
+        launcher.say(str(progress))
 
 
 class CallerDisplay(Display):
@@ -180,43 +166,24 @@ class CallerDisplay(Display):
 class Tracker:
     """Counts the steps of a measurement, and shows on a display how far it is."""
 
-    def __init__(
-        self,
-        name: str,
-        steps: Sequence[Step],
-        display: Display,
-        clock: Callable[[], float] = monotonic,
-    ) -> None:
+    def __init__(self, name: str, steps: Sequence[str], display: Display) -> None:
         self._name = name
         self._steps = steps
         self._display = display
-        self._clock = clock
-        counts = [step.iterations for step in steps]
-        self._total = None if None in counts else sum(count or 0 for count in counts)
-        self._number = -1
-        self._before = self._within = 0
-        self._last = clock()
+        self._number = 0
+        self._last = -inf
 
     def begin(self, number: int) -> None:
         """Step ``number``, from 0 on, begins."""
-        if self._number >= 0:
-            counted = self._steps[self._number].iterations
-            self._before += self._within if counted is None else counted
-        self._number, self._within = number, 0
-        self._show(self._clock())
+        self._number = number
+        self.advance(0, 0)
 
     def advance(self, done: int, total: int) -> None:
-        """So many iterations of the step are over, its preparation with the first call."""
-        now = self._clock()
-        self._within = done
-        if done and now - self._last >= REPORT_SECONDS:
-            self._show(now)
-
-    def _show(self, now: float) -> None:
-        self._last = now
-        where = self._steps[self._number].label, self._number + 1, len(self._steps)
-        done = self._before + self._within
-        self._display.show(Progress(self._name, *where, done, self._total))
+        """So many iterations of the step are over."""
+        if (now := monotonic()) - self._last >= self._display.seconds:
+            self._last = now
+            where = self._steps[self._number], self._number + 1, len(self._steps)
+            self._display.show(Progress(self._name, *where, done, total))
 
 
 class HidingWriter(Writer[Any]):

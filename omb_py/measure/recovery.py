@@ -62,7 +62,7 @@ class RecoveryMeasurement:
             if self._measured is Recovery.RESPAWN:
                 recovery.check_spawn()
         job.at_end(lambda: recovery.limit_finalize(job.rank))
-        if job.control.is_spawned:
+        if job.is_spawned:
             self._rebuilt(recovery.join())
         else:
             self._start()
@@ -90,7 +90,7 @@ class RecoveryMeasurement:
         if "victims" in benchmark.options:
             operations = len(options.operations or OPERATIONS)
             times = options.failures * (operations if self._measured is Recovery.DETECT else 1)
-            nodes = first_ranks(job.control)
+            nodes = first_ranks(job)
             replaced = self._measured is Recovery.RESPAWN
             self._failures = victims_of_failures(options.victims, nodes, times, replaced)
         nodes_of_job = job.nodes(devices.word(None))
@@ -248,7 +248,6 @@ class RecoveryMeasurement:
                 raise
 
     def _respawn(self) -> None:
-        """Replace ranks that fail."""
         self._stage("the replacement")
         before = self._job.rank
         comm, failed = self._let_fail()

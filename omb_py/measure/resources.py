@@ -13,8 +13,7 @@ from omb_py.benchmarks import Exposed, Stored
 from omb_py.buffers import Buffer
 from omb_py.core.datatypes import Datatype
 from omb_py.core.errors import OmbError, UnsupportedError, UsageError
-from omb_py.core.job.by_mpi import communicator_of
-from omb_py.core.job.control import Control
+from omb_py.core.job import Job
 from omb_py.core.memory import Memory
 from omb_py.core.options import Options
 from omb_py.measure.files import FileMemory, check_folder
@@ -26,17 +25,17 @@ if TYPE_CHECKING:
 class MpiResources:
     """What `omb_py.benchmarks.Resources` promises, on all ranks of a job."""
 
-    def __init__(self, control: Control, options: Options) -> None:
+    def __init__(self, job: Job, options: Options) -> None:
         self.buffer: Buffer | None = None
         self.graph_seconds: float | None = None
-        self._control = control
+        self._job = job
         self._options = options
         self._graph: Any = None
         self._held: list[Callable[[], Any]] = []
 
     @property
     def _comm(self) -> MPI.Intracomm:
-        return communicator_of(self._control)
+        return self._job.comm
 
     def graph(self, sources: tuple[int, ...], destinations: tuple[int, ...]) -> Any:
         if self._graph is None:
@@ -86,7 +85,7 @@ class MpiResources:
 
         mpi.check(["file_open"])
         path = self._options.file or ""
-        check_folder(self._control, path)
+        check_folder(self._job, path)
         mode = MPI.MODE_CREATE | MPI.MODE_EXCL | MPI.MODE_RDWR | MPI.MODE_DELETE_ON_CLOSE
         try:
             file = MPI.File.Open(comm, path, mode)
@@ -102,7 +101,7 @@ class MpiResources:
     def checkpoint(self, memory: Memory, writes: bool) -> Stored:
         from omb_py.measure import checkpoints
 
-        found, remove = checkpoints.stored(self._control, self._options, memory, writes)
+        found, remove = checkpoints.stored(self._job, self._options, memory, writes)
         self._held.append(remove)
         return found
 
@@ -156,9 +155,9 @@ class MpiResources:
         awareness(self._options.gpu_aware, self._comm).check(("win_create",))
 
     def _check_one_host(self) -> None:
-        host = self._control.on_host()
+        host = self._job.on_host()
         host.free()
-        if host.size != self._control.size:
+        if host.ranks != self._job.ranks:
             raise UnsupportedError(
                 "-w shared needs all ranks on one host: start them there, or choose -w allocate"
             )

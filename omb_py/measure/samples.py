@@ -88,13 +88,13 @@ class SampleKeeper:
         every = -(-len(seconds) // MAX_SAMPLES)
         offset = self._clock.align()
         error = starts.error + offset.error if timed else 0.0
-        (error,) = job.max_over_ranks(array("d", [error]))
+        (error,) = job.reduce(array("d", [error]), "max")
         mine = self._packed(seconds, starts, offset, every) if timed else b""
         kept = len(range(0, len(seconds), every))
         at_once = max(1, GATHERED_BYTES // (PAIR_BYTES * kept))
         for first in range(0, job.ranks, at_once):
             some = first <= job.rank < first + at_once
-            gathered = job.control.gather(mine if some else b"")
+            gathered = job.gather(mine if some else b"")
             with job.agreement():
                 if row is not None and self._file is not None and any(gathered):
                     write(self._file, row, gathered, round_trips, every, error * MICROSECONDS)

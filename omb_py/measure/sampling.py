@@ -97,21 +97,13 @@ def run_counted(
     uncounted: int,
     counted: int,
     report: Report | None = None,
-    pause: Report | None = None,
     starts: StartTimes | None = None,
 ) -> array[float]:
     """Run iterations from number ``first`` on; the seconds of the last ``counted``.
 
-    Without ``report`` they are one run of the loop, unless they are very many. ``pause`` is called
-    before them and where half of the ``uncounted`` are done: other ranks may wait for this one
-    there, as nothing is counted yet. ``starts`` learns when the ``counted`` began.
+    Without ``report`` they are one run of the loop, unless they are very many. ``starts`` learns
+    when the ``counted`` began.
     """
-    if pause is not None and report is None and uncounted > 1:
-        early = uncounted // 2
-        pause(0, uncounted + counted)
-        run_counted(loop, first, early, 0)
-        pause(early, uncounted + counted)
-        return run_counted(loop, first + early, uncounted - early, counted, starts=starts)
     total, done = uncounted + counted, 0
     stretch = MAX_AT_ONCE if report is None else 1
     seconds = array("d")
@@ -143,14 +135,14 @@ def sample(
 ) -> Sampled:
     """Run iterations until ``goal`` is reached; collective.
 
-    ``timed`` says whether this rank's clock counts; ``report``, ``pause`` and ``starts`` are as in
-    `run_counted`. Of a common ``start``, the last values of ``lateness`` belong to the iterations
-    returned.
+    ``timed`` says whether this rank's clock counts; ``report`` and ``starts`` are as in
+    `run_counted`. ``pause`` is called between stretches, while other ranks wait. Of a common
+    ``start``, the last values of ``lateness`` belong to the iterations returned.
     """
     begin = perf_counter()
     warmup = warm_up(job, loop, timed) if goal.warmup is None else goal.warmup
     if goal.precision is None and goal.max_time is None:
-        seconds = run_counted(loop, 0, goal.warmup or 0, goal.iterations, report, pause, starts)
+        seconds = run_counted(loop, 0, goal.warmup or 0, goal.iterations, report, starts)
         return Sampled(seconds, warmup)
     if goal.warmup:
         run_counted(loop, 0, warmup, 0, report)
@@ -158,7 +150,28 @@ def sample(
     if goal.max_time is not None and warmup:
         affordable = int(goal.max_time / (perf_counter() - begin) * warmup)
         stretch = int(job.bcast_from_root(min(stretch, max(1, affordable))))
-    return _until_precise(job, loop, start, timed, goal, warmup, stretch, report, pause, starts)
+    seconds = array("d")
+    taken = array("d")
+    done, precise = 0, False
+    begin = perf_counter()
+    while stretch:
+        uncounted = min(SETTLING, stretch)
+        if pause is not None:
+            pause(warmup + done, 0)
+        job.barrier()
+        part = run_counted(loop, done, uncounted, stretch, report, starts=starts)
+        if start is not None:
+            del start.lateness[-(uncounted + stretch) : -stretch]
+        done += uncounted + stretch
+        seconds.extend(part)
+        combined = job.combine(part, timed)
+        if combined is not None:
+            elapsed = perf_counter() - begin
+            taken.extend(combined.samples)
+            precise = elapsed >= MIN_SECONDS and is_precise(taken, goal.precision)
+            stretch = 0 if precise else next_stretch(goal, len(taken), elapsed)
+        stretch = int(job.bcast_from_root(stretch))
+    return Sampled(seconds, warmup + done - len(seconds), precise or goal.precision is None)
 
 
 def warm_up(job: Job, loop: Loop, timed: bool) -> int:
@@ -174,43 +187,6 @@ def warm_up(job: Job, loop: Loop, timed: bool) -> int:
         settled = bool(job.bcast_from_root(over or abs(median - before) <= SETTLED * median))
         before, done, stretch = median, done + stretch, 2 * stretch
     return done
-
-
-def _until_precise(
-    job: Job,
-    loop: Loop,
-    start: CommonStart | None,
-    timed: bool,
-    goal: PrecisionGoal,
-    warmup: int,
-    stretch: int,
-    report: Report | None,
-    pause: Report | None,
-    starts: StartTimes | None,
-) -> Sampled:
-    """Stretches of iterations, the first as long as given, until one makes the goal."""
-    seconds = array("d")
-    taken = array("d")
-    done, precise = 0, False
-    begin = perf_counter()
-    while stretch:
-        uncounted = min(SETTLING, stretch)
-        if pause is not None:
-            pause(warmup + done, goal.iterations)
-        job.control.barrier()
-        part = run_counted(loop, done, uncounted, stretch, report, starts=starts)
-        if start is not None:
-            del start.lateness[-(uncounted + stretch) : -stretch]
-        done += uncounted + stretch
-        seconds.extend(part)
-        combined = job.combine(part, timed)
-        if combined is not None:
-            elapsed = perf_counter() - begin
-            taken.extend(combined.samples)
-            precise = elapsed >= MIN_SECONDS and is_precise(taken, goal.precision)
-            stretch = 0 if precise else next_stretch(goal, len(taken), elapsed)
-        stretch = int(job.bcast_from_root(stretch))
-    return Sampled(seconds, warmup + done - len(seconds), precise or goal.precision is None)
 
 
 def is_precise(samples: Sequence[float], precision: float | None) -> bool:

@@ -9,8 +9,6 @@ from typing import Any
 
 from omb_py.benchmarks import StartUp
 from omb_py.core import BEGAN, BEGAN_CPU
-from omb_py.core.dataclass import dataclass
-from omb_py.core.job import Job
 from omb_py.core.mpi.startup_timer import (
     INIT,
     INTERPRETER,
@@ -26,23 +24,6 @@ from omb_py.measure.rows import MICROSECONDS, make_unplanned_row
 from omb_py.measure.writers import start_writers
 from omb_py.results.columns import Row, new_run
 from omb_py.results.output import benchmark_writers
-
-
-@dataclass(frozen=True)
-class StartUpPart:
-    """A part of this rank's start, and its seconds."""
-
-    name: str
-    seconds: float
-
-
-@dataclass(frozen=True)
-class Spread:
-    """Values of all parts over the ranks, in the parts' order; meaningful on rank 0."""
-
-    minimum: array[float]
-    mean: array[float]
-    maximum: array[float]
 
 
 class StartUpMeasurement:
@@ -62,7 +43,8 @@ class StartUpMeasurement:
         check_ranks(context.benchmark, options, job)
         devices.check_host_only(options, context.buffer.device)
         parts = measured_parts(context.stages, measured)
-        seconds = spread(job, [part.seconds for part in parts])
+        mine = array("d", parts.values())
+        spread = job.mean(mine), job.reduce(mine, "min"), job.reduce(mine, "max")
         nodes = job.nodes(devices.word(context.buffer.device))
         for note in (job.oversubscription(nodes), _unknown(context.stages, measured)):
             if note is not None:
@@ -73,28 +55,22 @@ class StartUpMeasurement:
         with job.agreement():
             for writer in writers:
                 writer.section(None)
-                for number, part in enumerate(parts):
-                    writer.row(_row(context, run, part, number, seconds))
+                for name, values in zip(parts, zip(*spread, strict=True), strict=True):
+                    writer.row(_row(context, run, name, values))
                 writer.finish()
 
 
-def measured_parts(stages: Stages, measured: StartUp) -> list[StartUpPart]:
-    """The requested parts, in the order of `PARTS`."""
+def measured_parts(stages: Stages, measured: StartUp) -> dict[str, float]:
+    """The seconds of the requested parts, in the order of `PARTS`."""
     if measured is StartUp.INIT:
         name = SESSION if SESSION in stages.seconds else INIT
-        return [StartUpPart(name, stages.seconds[name])]
-    parts = _all_parts(stages)
-    total = StartUpPart(TOTAL, sum(part.seconds for part in parts))
-    return [total] if measured is StartUp.HELLO else [*parts, total]
-
-
-def _all_parts(stages: Stages) -> list[StartUpPart]:
-    """Everything that was timed, after the interpreter's part where that is known."""
-    seconds = stages.seconds
-    before = _interpreter()
+        return {name: stages.seconds[name]}
+    seconds, before = stages.seconds, _interpreter()
     if before is not None:
         seconds = {INTERPRETER: before} | seconds
-    return [StartUpPart(name, seconds[name]) for name in PARTS if name in seconds]
+    parts = {name: seconds[name] for name in PARTS if name in seconds}
+    total = {TOTAL: sum(parts.values())}
+    return total if measured is StartUp.HELLO else parts | total
 
 
 def _interpreter() -> float | None:
@@ -108,18 +84,10 @@ def _unknown(stages: Stages, measured: StartUp) -> str | None:
     return "this system does not report when a process was started: times begin with omb-py's own"
 
 
-def spread(job: Job, values: Sequence[float]) -> Spread:
-    """This rank's values among those of all ranks; collective."""
-    mine = array("d", values)
-    return Spread(job.min_over_ranks(mine), job.mean(mine), job.max_over_ranks(mine))
-
-
-def _row(context: RunContext, run: str, part: StartUpPart, number: int, seconds: Spread) -> Row:
-    """The row of part ``number``; what is of calls stays empty."""
-    found: dict[str, Any] = {
-        "latency_us": seconds.mean[number] * MICROSECONDS,
-        "latency_min_us": seconds.minimum[number] * MICROSECONDS,
-        "latency_max_us": seconds.maximum[number] * MICROSECONDS,
-    }
+def _row(context: RunContext, run: str, part: str, spread: Sequence[float]) -> Row:
+    """The row of a part, from its mean, least and greatest seconds over the ranks."""
+    names = ("latency_us", "latency_min_us", "latency_max_us")
+    values = (seconds * MICROSECONDS for seconds in spread)
+    found: dict[str, Any] = dict(zip(names, values, strict=True))
     benchmark, options = context.benchmark, context.options
-    return make_unplanned_row(run, benchmark, options, part.name, context.job.ranks, **found)
+    return make_unplanned_row(run, benchmark, options, part, context.job.ranks, **found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -9,13 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.measure.conditions import (
-    Conditions,
+    Condition,
     clock_tick,
+    clocks,
     coarse,
     content,
     cores_of,
+    own_cores,
     placement,
-    read,
 )
 
 CPU = "devices/system/cpu"
@@ -37,38 +39,27 @@ def test_all_that_a_system_says_is_read(tmp_path: Path) -> None:
             f"{CPU}/cpu3/cpufreq/scaling_driver": "intel_pstate",
             f"{CPU}/intel_pstate/no_turbo": "1",
             f"{CPU}/smt/active": "1",
-            "kernel/mm/transparent_hugepage/enabled": "always [madvise] never",
-            "devices/system/node/online": "0-3",
         },
     )
-    found = read([3], root)
-    assert found == Conditions("powersave", "intel_pstate", "off", "on", "madvise", 4)
-    assert found.describe() == [
-        "governor powersave",
-        "turbo off",
-        "SMT on",
-        "transparent huge pages madvise",
-        "4 NUMA nodes",
-    ]
+    assert clocks("n1", [3], root) == Condition("governor powersave, turbo off, SMT on")
 
 
 def test_governors_that_differ_are_named(tmp_path: Path) -> None:
     governors = {0: "performance", 1: "ondemand", 2: "performance"}
     files = {f"{CPU}/cpu{core}/cpufreq/scaling_governor": name for core, name in governors.items()}
-    found = read([0, 1, 2], tree(tmp_path, files))
-    assert found.governor == "ondemand and performance"
-    note = found.note("n1")
-    assert note is not None
-    assert "governor ondemand lets some cores of n1 slow down" in note
+    found = clocks("n1", [0, 1, 2], tree(tmp_path, files))
+    assert found.words == "governor ondemand and performance"
+    assert found.note is not None
+    assert "governor ondemand lets some cores of n1 slow down" in found.note
 
 
 def test_turbo_of_other_drivers_is_read(tmp_path: Path) -> None:
-    assert read([0], tree(tmp_path, {f"{CPU}/cpufreq/boost": "1"})).turbo == "on"
+    root = tree(tmp_path, {f"{CPU}/cpufreq/boost": "1"})
+    assert clocks("n1", [0], root) == Condition("turbo on")
 
 
 def test_what_a_system_does_not_say_is_left_out(tmp_path: Path) -> None:
-    assert read([0], str(tmp_path)) == Conditions()
-    assert Conditions().describe() == []
+    assert clocks("n1", [0], str(tmp_path)) == Condition()
     assert content(str(tmp_path / "gone")) == ""
 
 
@@ -79,11 +70,15 @@ def test_what_a_system_does_not_say_is_left_out(tmp_path: Path) -> None:
         ("powersave", "intel_pstate", False),
         ("powersave", "acpi-cpufreq", True),
         ("ondemand", "acpi-cpufreq", True),
-        ("", "", False),
+        ("ondemand", "intel_pstate", True),
     ],
 )
-def test_a_governor_that_slows_cores_down_is_said(governor: str, driver: str, slow: bool) -> None:
-    note = Conditions(governor, driver).note("n1")
+def test_a_governor_that_slows_cores_down_is_said(
+    tmp_path: Path, governor: str, driver: str, slow: bool
+) -> None:
+    scaling = f"{CPU}/cpu0/cpufreq/scaling"
+    root = tree(tmp_path, {f"{scaling}_governor": governor, f"{scaling}_driver": driver})
+    note = clocks("n1", [0], root).note
     assert (note is not None) == slow
     assert note is None or f"governor {governor} lets the cores of n1 slow down" in note
 
@@ -95,6 +90,10 @@ def test_a_list_of_cores_is_read_as_the_kernel_writes_it(cores: set[int]) -> Non
     ends = [core for core in ordered if core + 1 not in cores]
     text = ",".join(f"{a}-{b}" if a < b else str(a) for a, b in zip(starts, ends, strict=True))
     assert cores_of(text) == cores
+
+
+def test_own_cores_are_those_of_this_process() -> None:
+    assert own_cores() == os.sched_getaffinity(0)
 
 
 @given(st.text())
@@ -121,26 +120,6 @@ def test_how_ranks_are_bound_is_said(
 ) -> None:
     found = placement("n1", [4, 5], of_ranks, 4, str(tmp_path))
     assert (found.words, found.note) == (words, None)
-
-
-@pytest.mark.parametrize(
-    ("of_ranks", "words"),
-    [
-        (masks({0}, {1}), "each rank bound to 1 core, 2 on NUMA node 0"),
-        (masks({0}, {2}), "each rank bound to 1 core, 1 on NUMA node 0, 1 on NUMA node 1"),
-        (
-            masks({1, 2}, {3}),
-            "each rank bound to 1 to 2 cores, 1 on NUMA node 1, 1 on several NUMA nodes",
-        ),
-    ],
-)
-def test_numa_nodes_of_ranks_are_said(
-    tmp_path: Path, of_ranks: list[frozenset[int]], words: str
-) -> None:
-    nodes = "devices/system/node"
-    files = {"online": "0-1", "node0/cpulist": "0-1", "node1/cpulist": "2-3"}
-    root = tree(tmp_path, {f"{nodes}/{name}": text for name, text in files.items()})
-    assert placement("n1", [0, 1], of_ranks, 4, root).words == words
 
 
 def test_ranks_on_one_core_are_named_unless_there_are_too_few(tmp_path: Path) -> None:

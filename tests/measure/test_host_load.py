@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -13,9 +12,7 @@ from omb_py.measure import host_load
 from omb_py.measure.host_load import (
     Load,
     LoadReading,
-    core_mask,
     core_seconds,
-    cores_in,
     load,
     process_seconds,
     waited_seconds,
@@ -52,14 +49,14 @@ def reading(clock: float, stat: str, launcher: float = 0.0) -> LoadReading:
 def of_ten_seconds(
     stat: str,
     own: float,
-    usable: set[int] = frozenset({0, 1}),  # type: ignore[assignment]
+    usable: frozenset[int] = frozenset({0, 1}),
     launcher: float = 0.0,
     waited: float = 0.0,
     running: int = 2,
 ) -> Load:
     """What `load` says of ten seconds after which `/proc/stat` was ``stat``."""
     after = reading(110.0, stat, launcher)
-    found = load(reading(100.0, BEFORE), after, set(usable), own, waited, running)
+    found = load(reading(100.0, BEFORE), after, usable, own, waited, running)
     assert found is not None
     return found
 
@@ -89,8 +86,8 @@ def test_one_tick_of_each_core_is_an_error_of_reading() -> None:
 
 def test_only_cores_count_that_the_ranks_may_run_on() -> None:
     stat = later(BEFORE, 1, user=1000)
-    assert of_ten_seconds(stat, own=0.0, usable={0}).others == 0.0
-    found = of_ten_seconds(stat, own=0.0, usable={1, 77})
+    assert of_ten_seconds(stat, own=0.0, usable=frozenset({0})).others == 0.0
+    found = of_ten_seconds(stat, own=0.0, usable=frozenset({1, 77}))
     assert found.others == pytest.approx(1.0, abs=0.002)
     assert found.cores == 1
 
@@ -119,7 +116,7 @@ def test_a_wait_counts_where_others_were_there_and_ranks_have_cores_of_their_own
 @pytest.mark.parametrize("seconds", [0.0, 0.0006, 0.19])
 def test_load_of_a_short_time_is_unknown(seconds: float) -> None:
     after = reading(100.0 + seconds, later(BEFORE, 0, user=3))
-    assert load(reading(100.0, BEFORE), after, {0, 1}, 0.0, seconds, 2) is None
+    assert load(reading(100.0, BEFORE), after, frozenset({0, 1}), 0.0, seconds, 2) is None
 
 
 @given(
@@ -133,7 +130,7 @@ def test_shares_are_shares(
     user: int, steal: int, own: float, waited: float, seconds: float
 ) -> None:
     after = reading(100.0 + seconds, later(BEFORE, 0, user=user, steal=steal))
-    found = load(reading(100.0, BEFORE), after, {0, 1}, own, waited, 2)
+    found = load(reading(100.0, BEFORE), after, frozenset({0, 1}), own, waited, 2)
     assert found is not None
     assert all(0 <= share <= 1 for share in (found.others, found.stolen, found.waited))
     assert (found.note("node1") is not None) == (found.worst >= host_load.BUSY)
@@ -145,11 +142,7 @@ def test_other_texts_and_other_systems_tell_nothing(
     assert core_seconds("") == {}
     assert core_seconds("cpu0 1 2\ncpux 1 2 3 4 5 6 7 8\n\n") == {}
     bare = reading(100.0, "")
-    assert load(bare, reading(101.0, BEFORE), {0, 1}, 0.0, 0.0, 2) is None
+    assert load(bare, reading(101.0, BEFORE), frozenset({0, 1}), 0.0, 0.0, 2) is None
     monkeypatch.setattr(host_load, "PROC", str(tmp_path))
     assert host_load.read(whole=True) is None
     assert host_load.read(whole=False) is None
-
-
-def test_a_mask_has_the_cores_of_this_process() -> None:
-    assert cores_in(core_mask()) == os.sched_getaffinity(0)

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from omb_py.core.memory import Local
 from omb_py.measure import work
-from omb_py.measure.work import CalibratedWorker, Laps, NumpyWorker, Worker
+from omb_py.measure.work import Laps, Work, by_numpy, calibrated
 
 
-class FakeWorker(CalibratedWorker):
+class FakeWork:
     """Computes on a clock that goes as fast as it is told: nanoseconds of a call and of each time.
 
     Every other trial is disturbed.
@@ -26,7 +26,7 @@ class FakeWorker(CalibratedWorker):
         self._cost = (base, each)
         self._calls = 0
         monkeypatch.setattr(work, "perf_counter_ns", lambda: self.now)
-        super().__init__()
+        self.work = calibrated(self.repeat)
 
     def repeat(self, times: int) -> tuple[Local, ...]:
         return (Local("compute", partial(self._spend, times), 0, ()),)
@@ -41,7 +41,7 @@ class FakeWorker(CalibratedWorker):
 @given(st.floats(0, 1_000), st.floats(0.5, 20), st.floats(1e-6, 1e-2))
 def test_work_takes_as_long_as_it_is_told_to(base: float, each: float, seconds: float) -> None:
     with pytest.MonkeyPatch.context() as monkeypatch:
-        worker = FakeWorker(monkeypatch, base, each)
+        worker = FakeWork(monkeypatch, base, each)
         for step in worker.work(seconds):
             step.run()
         took = base + worker.told * each
@@ -49,21 +49,21 @@ def test_work_takes_as_long_as_it_is_told_to(base: float, each: float, seconds: 
 
 
 def test_less_than_a_call_costs_is_no_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    worker = FakeWorker(monkeypatch, base=300.0, each=2.0)
+    worker = FakeWork(monkeypatch, base=300.0, each=2.0)
     for step in worker.work(0.0):
         step.run()
     assert worker.told == 0
 
 
 def test_numpy_computes_where_there_is_no_compiler() -> None:
-    worker = NumpyWorker()
-    short, long = (seconds_of(worker, wanted) for wanted in (20e-6, 2e-3))
+    work = calibrated(by_numpy())
+    short, long = (seconds_of(work, wanted) for wanted in (20e-6, 2e-3))
     assert short < long
     assert 0.2e-3 < long < 1  # others can have the caches and the memory
 
 
-def seconds_of(worker: Worker, wanted: float) -> float:
-    steps = worker.work(wanted)
+def seconds_of(work: Work, wanted: float) -> float:
+    steps = work(wanted)
     taken = []
     for _ in range(20):
         begin = time.perf_counter()

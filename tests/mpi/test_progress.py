@@ -32,8 +32,8 @@ def test_rows_stay_whole_around_the_line(mpi: str, tmp_path: Path) -> None:
     printed = [row["bytes"] for row in csv.DictReader(line for line in shown if line != end)]
     assert printed == [row["bytes"] for row in rows_of(tmp_path / "a.csv")]
     first, *later = statuses(written)
-    assert first == "alltoall 1 MiB (1 of 3), 0 of 360 iterations"
-    pattern = r"alltoall [124] MiB \([123] of 3\), \d+ of 360 iterations"
+    assert first == "alltoall 1 MiB (1 of 3)"
+    pattern = r"alltoall [124] MiB \([123] of 3\)"
     assert all(re.fullmatch(pattern, line) and len(line) < COLUMNS for line in later), later
 
 
@@ -42,10 +42,10 @@ def test_rows_stay_whole_around_the_line(mpi: str, tmp_path: Path) -> None:
     [
         (
             ["overhead", "bcast", *SLOW, "--rounds", "2"],
-            r"bcast 1 MiB \(1 of 3\), 0 of .* iterations",
+            r"bcast 1 MiB \(1 of 3\)",
         ),
         (["kmeans", "--samples", "1000", "--repeats", "1"], r"kmeans solving \(1 of 2\)"),
-        (["latency", "--sizes", "8", "-c", "-i", "3"], r"latency 8 B, 0 of 3 iterations"),
+        (["latency", "--sizes", "8", "-c", "-i", "3"], r"latency 8 B"),
     ],
 )
 def test_everything_that_measures_shows_it(
@@ -74,13 +74,13 @@ def test_a_file_or_a_pipe_gets_none(mpi: str, tmp_path: Path, redirected: str) -
     kept = "".join(path.read_text() for path in tmp_path.glob("*") if path.is_file())
     assert code == 0, written
     assert "\x1b" not in written + kept
-    assert "iterations" not in written + kept
+    assert "bcast 8 B" not in written + kept
 
 
 def test_lines_for_a_log_are_asked_for(mpiexec: Callable[..., Finished]) -> None:
     job = mpiexec(2, "bcast", "--sizes", "8,16", "--progress", "on")
     assert job.code == 0, job.err
-    assert "omb-py: bcast 8 B (1 of 2), 0 of " in job.err
+    assert "omb-py: bcast 8 B (1 of 2)" in job.err
     assert "\x1b" not in job.out + job.err
 
 

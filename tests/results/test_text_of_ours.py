@@ -9,7 +9,7 @@ import pytest
 from omb_py.benchmarks import find_benchmark
 from omb_py.core.datatypes import find_types
 from omb_py.core.options import Options
-from omb_py.measure.overhead import busy
+from omb_py.measure.turns import busy
 from omb_py.results.columns import OverheadRow, Row
 from omb_py.results.text import CONGESTION, OVERHEAD, GroupsWriter, OverheadWriter, TableWriter
 

@@ -191,9 +191,9 @@ class ApplicationMeasurement:
         total = settings.warmup_repeats + settings.repeats
         tracker = None
         if self._setting.display is not None:
-            from omb_py.measure.progress import Step, Tracker
+            from omb_py.measure.progress import Tracker
 
-            steps = [Step("solving", 1)] * total
+            steps = ["solving"] * total
             tracker = Tracker(self._application.name, steps, self._setting.display)
         for turn in range(total):
             self._progress(f"solving, turn {turn + 1}")

@@ -234,4 +234,4 @@ def text(value: Any) -> str:
 
 def _gathered(job: Job, values: tuple[float, ...]) -> list[tuple[float, ...]]:
     """The values of each rank, on rank 0; collective."""
-    return [tuple(array("d", data)) for data in job.control.gather(array("d", values).tobytes())]
+    return [tuple(array("d", data)) for data in job.gather(array("d", values).tobytes())]

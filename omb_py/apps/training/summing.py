@@ -13,7 +13,7 @@ from omb_py.apps.training import Training
 from omb_py.bindings import BoundCall
 from omb_py.core.calls import IN_PLACE, Call, Slot
 from omb_py.core.datatypes import Datatype
-from omb_py.core.job.by_mpi import control_of
+from omb_py.core.job.by_mpi import job_of
 from omb_py.core.job.node_map import first_ranks
 from omb_py.core.options import LIBRARY
 
@@ -145,7 +145,7 @@ def nodes_of(team: Team, pretended: int) -> tuple[int, ...]:
         from mpi4py import MPI
 
         return tuple(team.comm.allgather(MPI.COMM_WORLD.rank // pretended))
-    return first_ranks(control_of(team.comm))
+    return first_ranks(job_of(team.comm))
 
 
 def summing_of(team: Team, training: Training, largest: int, datatype: Datatype) -> Summing:

@@ -31,39 +31,14 @@ Scratch = Callable[[int, int, int], int]
 further memory that a rank needs, in the same unit, rounded up."""
 
 
-def nothing(length: int, ranks: int, segment: int) -> int:
-    """No further memory."""
-    return 0
-
-
 def whole(length: int, ranks: int, segment: int) -> int:
-    """Another message."""
+    """As much as a message."""
     return length
-
-
-def two_wholes(length: int, ranks: int, segment: int) -> int:
-    """Two more messages."""
-    return 2 * length
-
-
-def two_elements(length: int, ranks: int, segment: int) -> int:
-    """What carries nothing but its arrival."""
-    return 2
 
 
 def share(length: int, ranks: int, segment: int) -> int:
     """A rank's part of a message."""
     return -(-length // ranks)
-
-
-def one_segment(length: int, ranks: int, segment: int) -> int:
-    """A segment."""
-    return min(length, segment)
-
-
-def two_segments(length: int, ranks: int, segment: int) -> int:
-    """Two segments of a rank's part."""
-    return 2 * min(segment, share(length, ranks, segment))
 
 
 @dataclass(frozen=True)
@@ -77,7 +52,7 @@ class Algorithm(Generic[D]):
     word: str
     steps: Callable[[Members, D, int], Iterator[Step]]
     source: str
-    scratch: Scratch = nothing
+    scratch: Scratch = lambda length, ranks, segment: 0
     cuts: bool = False
     by_nodes: bool = False
 
@@ -100,10 +75,16 @@ BCAST: tuple[Algorithm[Message], ...] = (
 
 ALLREDUCE: tuple[Algorithm[Sum], ...] = (
     Algorithm("ring", reducing.ring, PY, share),
-    Algorithm("segmented_ring", reducing.segmented_ring, PY, two_segments, cuts=True),
+    Algorithm(
+        "segmented_ring",
+        reducing.segmented_ring,
+        PY,
+        lambda length, ranks, segment: 2 * min(segment, share(length, ranks, segment)),
+        cuts=True,
+    ),
     Algorithm("recursive_doubling", reducing.recursive_doubling, TRG, whole),
     Algorithm("rabenseifner", reducing.rabenseifner, TRG, whole),
-    Algorithm("tree", reducing.tree, CHPG, one_segment, cuts=True),
+    Algorithm("tree", reducing.tree, CHPG, lambda length, _, segment: min(length, segment), True),
     Algorithm("hierarchical", reducing.hierarchical, "MPICH's smp", whole, by_nodes=True),
     Algorithm("by_size", reducing.by_size, TRG, whole),
     Algorithm("parameter_server", reducing.parameter_server, LI, whole),
@@ -187,10 +168,12 @@ TABLE = {
     "allgatherv": ALLGATHER,
     "alltoall": ALLTOALL,
     "alltoallv": ALLTOALL,
-    "barrier": only(Algorithm("dissemination", exchanges.dissemination, HFM, two_elements)),
+    "barrier": only(Algorithm("dissemination", exchanges.dissemination, HFM, lambda *_: 2)),
     "gather": GATHER,
     "gatherv": GATHER,
-    "reduce": only(Algorithm("binomial", exchanges.binomial_reduce, CHPG, two_wholes)),
+    "reduce": only(
+        Algorithm("binomial", exchanges.binomial_reduce, CHPG, lambda length, *_: 2 * length)
+    ),
     "reduce_scatter": PARTS,
     "reduce_scatter_block": PARTS,
     "scatter": SCATTER,

@@ -26,7 +26,6 @@ class Members:
 
     @property
     def number(self) -> int:
-        """How many they are."""
         return len(self.ranks)
 
     def chosen(self, places: Sequence[int]) -> Members:

@@ -28,7 +28,6 @@ class Sum:
 
     @property
     def grown(self) -> Sum:
-        """The sum after an addition."""
         return replace(self, begun=True)
 
     @property
@@ -38,7 +37,6 @@ class Sum:
 
     @property
     def current(self) -> Message:
-        """The sum so far."""
         return self.total if self.begun or self.given is None else part(self.given, self.elements)
 
     @property
@@ -49,7 +47,6 @@ class Sum:
         return self.total
 
     def within(self, elements: range) -> Sum:
-        """Some of the elements."""
         return replace(self, elements=elements)
 
     def addition(self) -> Iterator[Step]:

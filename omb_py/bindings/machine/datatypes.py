@@ -62,7 +62,6 @@ class Datatypes:
         return self._derived[key], elements
 
     def free(self) -> None:
-        """Free what was derived."""
         for datatype in self._derived.values():
             datatype.Free()
         self._derived.clear()

@@ -28,12 +28,12 @@ class CallProgram:
         comm: MPI.Intracomm,
         library: MpiLibrary,
         datatypes: Datatypes,
-        cells: dict[Slot, Any],
+        slots: dict[Slot, Any],
     ) -> None:
         self._comm = MPI._handleof(comm)
         self._library = library
         self._datatypes = datatypes
-        self._cells = cells
+        self._slots = slots
         self._kept: list[Any] = []
         self.words: list[int] = []
         self.names: list[str] = []
@@ -71,7 +71,6 @@ class CallProgram:
             self._function("waitall", [count, requests, statuses], large=False)
 
     def add_all(self, steps: Iterable[Step]) -> None:
-        """The calls of several steps."""
         for step in steps:
             self.add(step)
 
@@ -138,11 +137,11 @@ class CallProgram:
                 yield self._keep(ctypes.create_string_buffer(count * MPI._sizeof(MPI.Status)))
 
     def _place(self, call: Call) -> int:
-        """The address of the object of a cell that a call makes or takes; 0 for none."""
+        """The address of the object of a slot that a call makes or takes; 0 for none."""
         if call.cell is None:
             return 0
         size = call.cell.count * self._library.handle
-        found = self._cells.setdefault(call.cell, ctypes.create_string_buffer(size))
+        found = self._slots.setdefault(call.cell, ctypes.create_string_buffer(size))
         return ctypes.addressof(found) + call.index * self._library.handle
 
     def _described_by(self, call: Call, operand: Operand) -> Message | None:

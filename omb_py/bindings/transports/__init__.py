@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import hmac
 from abc import ABC, abstractmethod
-from array import array
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 from omb_py.bindings import Binding, BoundCall
-from omb_py.core.calls import Call, Message, Slot, Step, Window
+from omb_py.core.calls import Call, Message, Step, Window
 from omb_py.core.errors import SharedError, UnsupportedError, UsageError
-from omb_py.core.job.by_mpi import control_of
-from omb_py.core.job.control import Control
+from omb_py.core.job import Job
+from omb_py.core.job.by_mpi import job_of
 from omb_py.core.memory import Local, Memory
 from omb_py.core.options import Options
 
@@ -37,15 +36,14 @@ def mark(key: bytes, nonce: bytes, sender: int, receiver: int) -> bytes:
     return hmac.digest(key, b"%s %d %d" % (nonce, sender, receiver), "sha256")
 
 
-def check_agreed(control: Control, options: Options) -> None:
+def check_agreed(job: Job, options: Options) -> None:
     """Raise `SharedError` on all ranks where they have different options; collective."""
     mine = [repr(getattr(options, name)) for name in AGREED]
-    those = control.bcast("\n".join(mine).encode()).decode().split("\n")
+    those = job.text_of("\n".join(mine), 0).split("\n")
     differing = [name for name, a, b in zip(AGREED, mine, those, strict=True) if a != b]
-    lowest = control.rank if differing else control.size
-    first = int(control.allreduce(array("d", [lowest]), "min")[0])
-    if first < control.size:
-        names = control.bcast(", ".join(differing).encode(), first).decode().replace("_", "-")
+    first = job.first_of(bool(differing))
+    if first < job.ranks:
+        names = job.text_of(", ".join(differing), first).replace("_", "-")
         raise SharedError(
             f"rank {first} was started with another {names} than rank 0: start all ranks with the "
             "same options",
@@ -124,15 +122,14 @@ class TransportBinding(Binding):
     point_to_point = True
     serves_threads = False
     own_options: tuple[str, ...] = ("interface",)
-    connect: Callable[[Control, Options], Transport]
+    connect: Callable[[Job, Options], Transport]
 
     def __init__(self, comm: Any, options: Options) -> None:
         super().__init__(comm, options)
-        control = control_of(comm)
-        check_agreed(control, options)
-        self.rank = control.rank
-        self.transport = type(self).connect(control, options)
-        self._cells: dict[Slot, list[Any]] = {}
+        job = job_of(comm)
+        check_agreed(job, options)
+        self.rank = job.rank
+        self.transport = type(self).connect(job, options)
 
     def bind(self, step: Step) -> BoundCall:
         if isinstance(step, Local):
@@ -146,11 +143,10 @@ class TransportBinding(Binding):
         if function in ("send", "recv") and step.cell is None:
             return self._in_order([step])
         if function in ("isend", "irecv") and step.cell is not None:
-            held = held_in(self._cells, step.cell)
-            return partial(_keep, self._start(step), held, step.index)
+            return self.kept(step, self._start(step))
         if function in ("wait", "waitall") and step.cell is not None:
-            held = held_in(self._cells, step.cell)
-            return partial(_wait, self.transport.wait, held, step.index, function == "waitall")
+            held, every = self.held(step), function == "waitall"
+            return partial(_wait, self.transport.wait, held, step.index, every)
         local = self.local_step(step, self.rank)
         if local is not None:
             return local
@@ -160,10 +156,6 @@ class TransportBinding(Binding):
 
     def describe(self) -> dict[str, str]:
         return {"serialization": self.transport.serialization} | self.transport.describe()
-
-    def release(self) -> None:
-        super().release()
-        self._cells.clear()
 
     def close(self) -> None:
         self.transport.close()
@@ -193,11 +185,6 @@ class TransportBinding(Binding):
         return self.transport.of_message(message, self.name)
 
 
-def held_in(cells: dict[Slot, list[Any]], cell: Slot) -> list[Any]:
-    """What calls have left in a cell, None where there is nothing yet."""
-    return cells.setdefault(cell, [None] * cell.count)
-
-
 def _peer(call: Call) -> int:
     assert call.peer is not None
     return call.peer
@@ -205,10 +192,6 @@ def _peer(call: Call) -> int:
 
 def _start_and_wait(starts: Sequence[BoundCall], wait: Callable[[Sequence[Any]], None]) -> None:
     wait([start() for start in starts])
-
-
-def _keep(start: BoundCall, held: list[Any], index: int) -> None:
-    held[index] = start()
 
 
 def _wait(wait: Callable[[Sequence[Any]], None], held: list[Any], index: int, every: bool) -> None:

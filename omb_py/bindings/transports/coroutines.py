@@ -11,13 +11,13 @@ from itertools import cycle, islice
 from time import perf_counter, process_time
 from typing import Any, TypeAlias
 
-from omb_py.bindings import Binding, BoundCall
-from omb_py.bindings.transports import Connections, check_agreed, held_in
-from omb_py.core.calls import Call, Iteration, Slot, Step, Window
+from omb_py.bindings import Binding, BoundCall, waited_for
+from omb_py.bindings.transports import Connections, check_agreed
+from omb_py.core.calls import Call, Iteration, Step, Window, parts_of_sendrecv
 from omb_py.core.calls.loop import Loop, Pace, no_garbage_collection
 from omb_py.core.errors import MissingPackageError, UnsupportedError
-from omb_py.core.job.by_mpi import control_of
-from omb_py.core.job.control import Control
+from omb_py.core.job import Job
+from omb_py.core.job.by_mpi import job_of
 from omb_py.core.memory import Local
 from omb_py.core.options import Options
 
@@ -142,15 +142,14 @@ class AsyncTransportBinding(AsyncBinding):
     point_to_point = True
     serves_threads = False
     own_options = ("event_loop", "interface")
-    connect: Callable[[Control, Options, asyncio.AbstractEventLoop], AsyncTransport]
+    connect: Callable[[Job, Options, asyncio.AbstractEventLoop], AsyncTransport]
 
     def __init__(self, comm: Any, options: Options) -> None:
         super().__init__(comm, options)
-        control = control_of(comm)
-        check_agreed(control, options)
-        self.rank = control.rank
-        self.transport = type(self).connect(control, options, self.event_loop)
-        self._cells: dict[Slot, list[Any]] = {}
+        job = job_of(comm)
+        check_agreed(job, options)
+        self.rank = job.rank
+        self.transport = type(self).connect(job, options, self.event_loop)
         self._last: dict[Link, asyncio.Task[None]] = {}
 
     def awaitable(self, step: Step) -> AsyncCall:
@@ -161,31 +160,21 @@ class AsyncTransportBinding(AsyncBinding):
             return self._together([self._part(call) for call in calls])
         function = step.function
         if function in ("wait", "waitall") and step.cell is not None:
-            held = held_in(self._cells, step.cell)
-            return partial(_finish, held, None if function == "waitall" else step.index)
+            return partial(_finish, self.held(step), waited_for(step))
         if function in ("isend", "irecv") and step.cell is not None:
-            return partial(
-                self._begin, self._part(step), held_in(self._cells, step.cell), step.index
-            )
+            return partial(self._begin, self._part(step), self.held(step), step.index)
         if function in ("send", "recv"):
             return self._together([self._part(step)])
         local = self.local_step(step, self.rank)
         if local is not None:
             return partial(_local, local)
         if function == "sendrecv":
-            to, tag, source, _ = step.values
-            outgoing, incoming = step.messages
-            both = Call("irecv", (incoming,), source, tag), Call("isend", (outgoing,), to, tag)
-            return self._together([self._part(call) for call in both])
+            return self._together([self._part(call) for call in parts_of_sendrecv(step)])
         raise UnsupportedError(self.lacks(function))
 
     def describe(self) -> dict[str, str]:
         found = {"serialization": self.transport.serialization} | self.transport.describe()
         return super().describe() | found
-
-    def release(self) -> None:
-        super().release()
-        self._cells.clear()
 
     def close(self) -> None:
         self.transport.close()
@@ -242,8 +231,8 @@ async def _local(action: Callable[[], Any]) -> None:
     action()
 
 
-async def _finish(held: list[Any], index: int | None) -> None:
-    for task in held if index is None else (held[index],):
+async def _finish(held: list[Any], chosen: slice) -> None:
+    for task in held[chosen]:
         await task
 
 

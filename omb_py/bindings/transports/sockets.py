@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from omb_py.bindings import BoundCall
 from omb_py.bindings.transports import KEY_BYTES, Transport, mark
 from omb_py.core.errors import OmbError
-from omb_py.core.job.control import Control
+from omb_py.core.job import Job
 
 NONCE_BYTES = 16
 RANK_BYTES = 8
@@ -208,17 +208,17 @@ class SocketTransport(Transport):
         return transfer
 
 
-def mesh(control: Control, listener: socket.socket, address: str) -> dict[int, socket.socket]:
+def mesh(job: Job, listener: socket.socket, address: str) -> dict[int, socket.socket]:
     """A socket to each other rank, by a listener of each rank that others reach at ``address``.
 
     Collective. Each rank connects to those below it, and proves by a key, which comes by
-    ``control`` and is not sent, that it belongs to this job. Others are not listened to.
+    ``job`` and is not sent, that it belongs to this job. Others are not listened to.
     Raises `OmbError` where a rank cannot be reached.
     """
-    key = control.bcast(os.urandom(KEY_BYTES))
-    addresses = control.allgather(address.encode())
+    key = job.bcast(os.urandom(KEY_BYTES))
+    addresses = job.allgather(address.encode())
     streams = {}
-    for peer in range(control.rank):
+    for peer in range(job.rank):
         stream = socket.socket(listener.family, socket.SOCK_STREAM)
         stream.settimeout(CONNECT_SECONDS)
         place = addresses[peer].decode()
@@ -226,15 +226,15 @@ def mesh(control: Control, listener: socket.socket, address: str) -> dict[int, s
         try:
             stream.connect((host, int(port)))
             nonce = stream.recv(NONCE_BYTES, socket.MSG_WAITALL)
-            stream.sendall(_greeting(key, nonce, control.rank, peer))
+            stream.sendall(_greeting(key, nonce, job.rank, peer))
         except OSError as error:
             raise OmbError(
-                f"rank {control.rank} cannot connect to rank {peer} at {place} "
+                f"rank {job.rank} cannot connect to rank {peer} at {place} "
                 f"({error.strerror or error}): choose a network that joins all hosts by --interface"
             ) from error
         streams[peer] = stream
     with listener:
-        streams |= _accepted(control, listener, key, address)
+        streams |= _accepted(job, listener, key, address)
     for stream in streams.values():
         stream.settimeout(None)
     return streams
@@ -246,10 +246,10 @@ def _greeting(key: bytes, nonce: bytes, rank: int, to: int) -> bytes:
 
 
 def _accepted(
-    control: Control, listener: socket.socket, key: bytes, address: str
+    job: Job, listener: socket.socket, key: bytes, address: str
 ) -> dict[int, socket.socket]:
     """A socket to each rank above this one; whoever else connects is left alone, then closed."""
-    missing = set(range(control.rank + 1, control.size))
+    missing = set(range(job.rank + 1, job.ranks))
     found: dict[int, socket.socket] = {}
     answers: dict[socket.socket, tuple[bytes, bytearray]] = {}
     length = len(_greeting(key, b"", 0, 0))
@@ -261,7 +261,7 @@ def _accepted(
             ready = selector.select(max(0.0, deadline - time.monotonic()))
             if time.monotonic() > deadline:
                 raise OmbError(
-                    f"rank {min(missing)} did not connect to rank {control.rank} at {address} "
+                    f"rank {min(missing)} did not connect to rank {job.rank} at {address} "
                     "(timed out): choose a network that joins all hosts by --interface"
                 )
             for event, _ in ready:
@@ -289,7 +289,7 @@ def _accepted(
                 selector.unregister(stream)
                 del answers[stream]
                 rank = int.from_bytes(answer[:RANK_BYTES], "little")
-                expected = _greeting(key, nonce, rank, control.rank)
+                expected = _greeting(key, nonce, rank, job.rank)
                 if rank in missing and hmac.compare_digest(answer, expected):
                     found[rank] = stream
                     missing.remove(rank)

@@ -6,7 +6,7 @@ import os
 
 from omb_py.bindings.transports import KEY_BYTES, mark
 from omb_py.core.errors import MissingPackageError, UnsupportedError, installing
-from omb_py.core.job.control import Control
+from omb_py.core.job import Job
 from omb_py.core.job.network import address_of, interface_of
 from omb_py.core.options import Options
 
@@ -28,19 +28,19 @@ __all__ = ["Array", "choose_interface", "libucxx", "not_connected", "tags_of", "
 TAG_BYTES = 8
 
 
-def choose_interface(control: Control, options: Options) -> None:
+def choose_interface(job: Job, options: Options) -> None:
     """Let UCX use one network, before its context is made: ``--interface``, or loopback alone
     where all ranks are on one host; collective."""
     if options.interface is not None:
         os.environ.setdefault("UCX_NET_DEVICES", options.interface)
-    elif (own := address_of(control, None)) == "127.0.0.1":
+    elif (own := address_of(job, None)) == "127.0.0.1":
         os.environ.setdefault("UCX_NET_DEVICES", interface_of(own) or "all")
 
 
-def tags_of(control: Control) -> list[int]:
+def tags_of(job: Job) -> list[int]:
     """The tag of each rank's messages, which UCX takes from anybody: known to this job alone."""
-    key = control.bcast(os.urandom(KEY_BYTES))
-    marks = (mark(key, b"", rank, rank) for rank in range(control.size))
+    key = job.bcast(os.urandom(KEY_BYTES))
+    marks = (mark(key, b"", rank, rank) for rank in range(job.ranks))
     return [int.from_bytes(one[:TAG_BYTES], "little") for one in marks]
 
 

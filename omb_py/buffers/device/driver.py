@@ -180,7 +180,6 @@ class Driver:
         return address.value or 0
 
     def free_pinned(self, address: int) -> None:
-        """Give back what `pinned` made."""
         self._library.cuMemFreeHost(ctypes.c_void_p(address))
 
     def allocate(self, nbytes: int) -> int:
@@ -190,7 +189,6 @@ class Driver:
         return address.value
 
     def free(self, address: int) -> None:
-        """Give back what `allocate` made."""
         self._call("cuMemFree_v2", word(address))
 
     def settle(self, address: int, nbytes: int, number: int | None) -> None:

@@ -50,11 +50,9 @@ class Message:
 
     @property
     def elements(self) -> int:
-        """Elements of all blocks together."""
         return sum(self.counts)
 
     def blocks(self) -> tuple[Memory, ...]:
-        """The memory of each block."""
         size = self.datatype.itemsize
         return tuple(
             self.memory.slice(start * size, count * size)
@@ -126,7 +124,6 @@ class Call:
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """The operands that are messages."""
         return tuple(operand for operand in self.operands if isinstance(operand, Message))
 
     @property
@@ -143,6 +140,12 @@ class Call:
         sends = name.endswith("send") or (len(self.operands) == 1 and self.root == rank)
         moves_out = sends or name in MOVES_OUT
         return last if isinstance(last, Message) and not moves_out else None
+
+
+def parts_of_sendrecv(call: Call) -> tuple[Call, Call]:
+    """The receive and the send that a ``sendrecv`` starts together."""
+    (outgoing, incoming), (to, sent, source, received) = call.messages, call.values
+    return Call("irecv", (incoming,), source, received), Call("isend", (outgoing,), to, sent)
 
 
 @dataclass(frozen=True)

@@ -1,25 +1,34 @@
-"""The job that this process is a rank of: its agreement on failures, its statistics, its end."""
+"""The job that this process is a rank of: its agreement on failures, its statistics, its end.
+
+MPI keeps its ranks together (`omb_py.core.job.by_mpi`), or torch if torchrun started them
+(`omb_py.core.job.by_torch`). They exchange bytes and numbers: nothing is pickled.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
 import time
+from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from math import fsum, inf
 from types import TracebackType
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Literal, NoReturn, TypeAlias
 
 from omb_py.core import mpi
 from omb_py.core.dataclass import dataclass
-from omb_py.core.errors import INTERRUPTED, OmbError, SharedError, sentence
-from omb_py.core.job.control import Control, Op
+from omb_py.core.errors import INTERRUPTED, OmbError, SharedError, UsageError, sentence
 from omb_py.core.mpi import launcher
 
 if TYPE_CHECKING:
     from mpi4py import MPI
+
+Op: TypeAlias = Literal["sum", "min", "max"]
+
+ESCAPED = "surrogateescape"
+"""How bytes that are no UTF-8 stand in a text: names of files have them."""
 
 THROTTLE = ("MPIR_CVAR_CH4_PROGRESS_THROTTLE", "MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT")
 """MPICH's variables that let a rank that waits sleep: without them it spins on its core."""
@@ -52,21 +61,86 @@ class Combined:
     slowest: array[float] | None = None
 
 
-class Job:
-    """All ranks of the run, as a context: whatever fails inside ends the whole job, in order."""
+class Job(ABC):
+    """All ranks of the run, as a context: whatever fails inside ends the whole job, in order.
 
-    def __init__(self, control: Control, debug: bool = False, guest: bool = False) -> None:
-        """The job of a ``guest`` is somebody else's: it is not ended, errors pass through."""
-        self.control = control
-        self.rank = control.rank
-        self.ranks = control.size
-        self.thread_level = control.thread_level
+    All methods but `abort` are collective, unless they say otherwise.
+    """
+
+    thread_level = "multiple"
+    """The level of thread support that was granted, by MPI's names."""
+    spins = False
+    """Whether a rank that waits keeps its core busy unless its environment says otherwise."""
+    debug = False
+    """Whether a failure shows its traceback."""
+    guest = False
+    """Whether the job is somebody else's: it is not ended, errors pass through."""
+
+    def __init__(self, rank: int, ranks: int, comm: MPI.Intracomm | None = None) -> None:
+        """``comm`` is MPI's communicator of the ranks, if there is MPI."""
+        self.rank = rank
+        self.ranks = ranks
         self.leads_host = False
         """Whether this is the first rank of its host; known once `nodes` was called."""
-        self._debug = debug
-        self.guest = guest
+        self._comm = comm
         self._at_end = ExitStack()
         self._lost_ranks = False
+
+    @abstractmethod
+    def gather(self, data: bytes) -> list[bytes]:
+        """What each rank gives, on rank 0; empty elsewhere."""
+
+    @abstractmethod
+    def allgather(self, data: bytes) -> list[bytes]:
+        """What each rank gives, on all ranks."""
+
+    @abstractmethod
+    def bcast(self, data: bytes, root: int = 0) -> bytes:
+        """What rank ``root`` gives, on all ranks."""
+
+    @abstractmethod
+    def barrier(self) -> None:
+        """Wait until all ranks are here."""
+
+    @abstractmethod
+    def reduce(self, values: array[float], op: Op) -> array[float]:
+        """The values of all ranks combined element by element, on rank 0; zeros elsewhere."""
+
+    @abstractmethod
+    def allreduce(self, values: array[float], op: Op) -> array[float]:
+        """The values of all ranks combined element by element, on all ranks."""
+
+    @abstractmethod
+    def on_host(self) -> Job:
+        """The ranks on this rank's host, in the same order; `free` gives them back."""
+
+    @abstractmethod
+    def abort(self, exit_code: int) -> NoReturn:
+        """End all processes of the job from this rank alone."""
+
+    @abstractmethod
+    def describe(self) -> dict[str, str]:
+        """The MPI library and the level at which it runs, or what started the job without MPI."""
+
+    def world(self) -> Job:
+        """All ranks of the job, of which these are some."""
+        return self
+
+    def free(self) -> None:  # noqa: B027 - some have nothing to give back
+        """Give back what `on_host` made."""
+
+    def close(self) -> None:  # noqa: B027
+        """Leave the job in order."""
+
+    @property
+    def is_spawned(self) -> bool:
+        """Whether other processes of the job have started these."""
+        return False
+
+    @property
+    def communicator(self) -> MPI.Intracomm | Job:
+        """What a binding connects its ranks by: mpi4py's communicator, or this object."""
+        return self if self._comm is None else self._comm
 
     @property
     def comm(self) -> MPI.Intracomm:
@@ -78,9 +152,13 @@ class Job:
 
         Raises `UsageError`, which names ``user``, where there is no MPI.
         """
-        from omb_py.core.job.by_mpi import communicator_of
-
-        return communicator_of(self.control, user)
+        if self._comm is None:
+            without = f", or leave out {user}" if user.startswith("-") else ""
+            raise UsageError(
+                f"{user} needs MPI, and torchrun starts ranks without it: start them with mpiexec"
+                f"{without}"
+            )
+        return self._comm
 
     def __enter__(self) -> Job:
         return self
@@ -98,7 +176,7 @@ class Job:
         if self.guest and error is not None:
             return
         if error is None or isinstance(error, SystemExit):
-            self.control.close()
+            self.close()
             return
         code = INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
         code = getattr(error, "exit_code", code)
@@ -107,28 +185,28 @@ class Job:
                 self._say(sentence(error), error)
             if self._lost_ranks:  # MPI_Finalize may hang, and the launcher reports success
                 time.sleep(launcher.SECONDS_TO_BE_HEARD)
-                self.control.barrier()
-                self.control.abort(code)
-            self.control.barrier()  # the launcher ends the job when the first rank leaves
-            self.control.close()
+                self.barrier()
+                self.abort(code)
+            self.barrier()  # the launcher ends the job when the first rank leaves
+            self.close()
             sys.exit(code)
         launcher.stagger(self.rank)
         self._say(f"rank {self.rank}: {sentence(error)}", error)
         time.sleep(launcher.SECONDS_TO_BE_HEARD)
-        self.control.abort(code)
+        self.abort(code)
 
     def continue_on(self, comm: MPI.Intracomm) -> None:
         """Go on with the ranks of ``comm``, since others have failed; its rank 0 is this job's."""
-        self.control.continue_on(comm)
+        self._comm = comm
         self._lost_ranks = True
-        self.rank, self.ranks = self.control.rank, self.control.size
+        self.rank, self.ranks = comm.rank, comm.size
 
     def at_end(self, close: Callable[[], object]) -> None:
         """Call ``close`` when all ranks leave in order, before those that were given earlier."""
         self._at_end.callback(close)
 
     def _say(self, text: str, error: BaseException) -> None:
-        if self._debug:
+        if self.debug:
             from traceback import print_exception
 
             print_exception(error)
@@ -140,7 +218,7 @@ class Job:
 
     def expect(self, ranks: int | None) -> None:
         """Raise `SharedError` when it is not these ranks that MPI has, if a number is given."""
-        if ranks not in (None, self.ranks) and not self.control.is_spawned:
+        if ranks not in (None, self.ranks) and not self.is_spawned:
             library = " ".join(mpi.version().split())
             raise SharedError(
                 f"{ranks} ranks were started and MPI has {self.ranks}: the launcher is not that of "
@@ -152,7 +230,7 @@ class Job:
 
         Collective; each rank passes its own error, or None.
         """
-        first = int(self._over_ranks(self.ranks if error is None else self.rank, "min"))
+        first = self.first_of(error is not None)
         if first < self.ranks:
             self.fail(first, error)
 
@@ -174,18 +252,22 @@ class Job:
 
     def wait_for_all(self) -> None:
         """Wait until all ranks of the whole job are here."""
-        self.control.barrier()
+        self.barrier()
 
     def total(self, value: int) -> int:
         """The sum of ``value`` over all ranks, on all ranks."""
         return int(self._over_ranks(value, "sum"))
 
+    def first_of(self, chosen: bool) -> int:
+        """The lowest rank that is ``chosen``, on all ranks; their number if none is."""
+        return int(self._over_ranks(self.rank if chosen else self.ranks, "min"))
+
     def text_of(self, text: str, root: int) -> str:
         """The text of rank ``root``, on all ranks; collective."""
-        return self.control.bcast(text.encode(), root).decode(errors="replace")
+        return self.bcast(text.encode(errors=ESCAPED), root).decode(errors=ESCAPED)
 
     def _over_ranks(self, value: float, op: Op) -> float:
-        return self.control.allreduce(array("d", [value]), op)[0]
+        return self.allreduce(array("d", [value]), op)[0]
 
     def combine(self, seconds: array[float], timed: bool) -> Combined | None:
         """The samples of all timed ranks together, on rank 0; collective.
@@ -195,8 +277,8 @@ class Job:
         count = len(seconds)
         contribution = seconds if timed else array("d", bytes(8 * count))
         timed_ranks = self.total(int(timed))
-        summed = self.control.reduce(contribution, "sum")
-        slowest = self.control.reduce(contribution, "max") if timed_ranks > 1 else None
+        summed = self.reduce(contribution, "sum")
+        slowest = self.reduce(contribution, "max") if timed_ranks > 1 else None
         mean = fsum(seconds) / count
         lowest = self._over_ranks(mean if timed else inf, "min")
         highest = self._over_ranks(mean if timed else -inf, "max")
@@ -205,48 +287,33 @@ class Job:
         samples = array("d", (value / timed_ranks for value in summed))
         return Combined(samples, lowest, highest, slowest)
 
-    def max_over_ranks(self, values: array[float]) -> array[float]:
-        """The maximum value of any rank, element by element, on rank 0; collective."""
-        return self.control.reduce(values, "max")
-
-    def min_over_ranks(self, values: array[float]) -> array[float]:
-        """The minimum value of any rank, element by element, on rank 0; collective."""
-        return self.control.reduce(values, "min")
-
     def mean(self, values: array[float]) -> array[float]:
         """The mean over the ranks, element by element, on rank 0; collective."""
-        summed = self.control.reduce(values, "sum")
+        summed = self.reduce(values, "sum")
         return array("d", (value / self.ranks for value in summed))
 
     def rank_of_greatest(self, value: float) -> int:
         """The lowest rank whose ``value`` is the maximum of all, on all ranks; collective."""
-        maximum = self._over_ranks(value, "max")
-        return int(self._over_ranks(self.rank if value == maximum else self.ranks, "min"))
+        return self.first_of(value == self._over_ranks(value, "max"))
 
     def bcast_from_root(self, value: float) -> float:
         """Rank 0's ``value``, on all ranks; collective."""
-        return array("d", self.control.bcast(array("d", [value]).tobytes()))[0]
-
-    def local_rank(self) -> int:
-        """This rank's number among those of its node; collective."""
-        host = self.control.on_host()
-        host.free()
-        return host.rank
+        return array("d", self.bcast(array("d", [value]).tobytes()))[0]
 
     def host_of_each_rank(self) -> list[str]:
         """The host of each rank, on rank 0; empty elsewhere; collective."""
-        found = self.control.gather(os.uname().nodename.encode())
+        found = self.gather(os.uname().nodename.encode())
         return [host.decode(errors="replace") for host in found]
 
     def nodes(self, word: str = "-") -> list[Node]:
         """The nodes and what their ranks say, on rank 0; empty elsewhere; collective."""
-        host = self.control.on_host()
+        host = self.on_host()
         self.leads_host = host.rank == 0
         words = host.gather(word.encode())
         host.free()
         line = b" ".join([os.uname().nodename.encode(), *words]) if self.leads_host else b""
         found = []
-        for text in filter(None, self.control.gather(line)):
+        for text in filter(None, self.gather(line)):
             name, *said = text.decode(errors="replace").split()
             found.append(Node(name, tuple(said)))
         return found
@@ -264,13 +331,9 @@ class Job:
         many = f"{threads} threads" if threads else f"{node.ranks} ranks"
         text = f"{many} share {cores} cores of {node.host}: "
         text += "times include waiting for a core"
-        if THROTTLE[0] not in os.environ and self.control.spins:
+        if THROTTLE[0] not in os.environ and self.spins:
             text += f"; {'=1 '.join(THROTTLE)}=16 makes ranks of MPICH that wait step aside"
         return text
-
-    def describe(self) -> dict[str, str]:
-        """The MPI library and the level at which it runs, or what started the job without MPI."""
-        return self.control.describe()
 
     def check_launcher(self) -> None:
         """Raise `SharedError` when the launcher started more ranks than MPI knows of."""

@@ -14,7 +14,7 @@ from datetime import timedelta
 from typing import Any, NoReturn
 
 from omb_py.core.errors import OneRankError, UnsupportedError, needing
-from omb_py.core.job.control import Control, Op
+from omb_py.core.job import Job, Op
 from omb_py.core.job.network import interface_of, own_address
 from omb_py.core.mpi import launcher
 
@@ -31,30 +31,25 @@ GLOO_INTERFACE = "GLOO_SOCKET_IFNAME"
 """The variable that names the interface on which gloo listens."""
 
 
-class TorchControl(Control):
+class TorchJob(Job):
     """Ranks of one of gloo's groups, which they find by ``store``."""
 
-    def __init__(self, store: Any, rank: int, size: int, name: str) -> None:
+    def __init__(self, store: Any, rank: int, ranks: int, name: str) -> None:
         """Connect the ranks as the group ``name``; collective.
 
         Raises `UnsupportedError` where torch cannot.
         """
+        super().__init__(rank, ranks)
         self.store = store
-        self.rank = rank
-        self.size = size
-        self._host: TorchControl | None = None
+        self._host: TorchJob | None = None
         try:
             own = dist.PrefixStore(name, store)
-            self._gloo = dist.ProcessGroupGloo(own, rank, size, timeout=PATIENCE)
+            self._gloo = dist.ProcessGroupGloo(own, rank, ranks, timeout=PATIENCE)
         except (AttributeError, RuntimeError) as error:
             raise UnsupportedError(
                 f"torch {torch.__version__} cannot connect the ranks by gloo ({_brief(error)}): "
                 f"choose a network by --interface or {GLOO_INTERFACE}, or start them with mpiexec"
             ) from error
-
-    @property
-    def communicator(self) -> TorchControl:
-        return self
 
     def allgather(self, data: bytes) -> list[bytes]:
         lengths = [int(length) for length in self._gathered(torch.tensor([len(data)]))]
@@ -89,12 +84,12 @@ class TorchControl(Control):
         self._finish(self._gloo.allreduce, tensor, how)
         return result
 
-    def on_host(self) -> Control:
+    def on_host(self) -> Job:
         if self._host is None:
             hosts = self.allgather(_host().encode())
             same = [rank for rank, host in enumerate(hosts) if host == hosts[self.rank]]
             name = f"omb-py host {same[0]}"
-            self._host = TorchControl(self.store, same.index(self.rank), len(same), name)
+            self._host = TorchJob(self.store, same.index(self.rank), len(same), name)
         return self._host
 
     def abort(self, exit_code: int) -> NoReturn:
@@ -110,7 +105,7 @@ class TorchControl(Control):
         return {"started_by": "torchrun"}
 
     def _gathered(self, tensor: Any) -> list[Any]:
-        gathered = [torch.empty_like(tensor) for _ in range(self.size)]
+        gathered = [torch.empty_like(tensor) for _ in range(self.ranks)]
         self._finish(self._gloo.allgather, gathered, tensor)
         return gathered
 
@@ -123,7 +118,7 @@ class TorchControl(Control):
             os._exit(1)
 
 
-def world(interface: str | None) -> TorchControl:
+def world(interface: str | None) -> TorchJob:
     """All ranks that torchrun started, connected over ``interface`` if one is named; collective.
 
     gloo listens only there: on loopback where torchrun started ranks on one host. Raises
@@ -135,13 +130,13 @@ def world(interface: str | None) -> TorchControl:
         os.environ.setdefault(GLOO_INTERFACE, known)
     try:
         found = rendezvous("env://", timeout=timedelta(seconds=CONNECT_SECONDS))
-        store, rank, size = next(found)
+        store, rank, ranks = next(found)
     except (RuntimeError, ValueError) as error:
         raise OneRankError(
             f"torchrun's store cannot be reached ({_brief(error)}): start the ranks anew, and name "
             "a host and port that all of them reach by torchrun's --rdzv_endpoint"
         ) from error
-    return TorchControl(store, rank, size, "omb-py")
+    return TorchJob(store, rank, ranks, "omb-py")
 
 
 def _brief(error: Exception) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from omb_py.core.dataclass import dataclass
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.core.job import Job
-from omb_py.core.job.by_mpi import MPIControl
+from omb_py.core.job.by_mpi import MPIJob
 from omb_py.core.job.node_map import first_ranks
 from omb_py.core.mpi import launcher
 from omb_py.core.text.numbers import parse_count
@@ -188,7 +188,7 @@ class Agreement:
         return int(self._result[0]), bool(self._result[1])
 
 
-class GroupJob(Job):
+class GroupJob(MPIJob):
     """The ranks of this rank's group, as a job that fails with all others.
 
     A rank of no group is alone in one, and ``takes_part`` is false.
@@ -197,13 +197,13 @@ class GroupJob(Job):
     def __init__(self, whole: Job, split: Split) -> None:
         """Collective over the ``whole`` job; raises `UsageError` where it cannot be divided."""
         self.whole = whole
-        self.groups = split.groups(whole.ranks, first_ranks(whole.control))
+        self.groups = split.groups(whole.ranks, first_ranks(whole))
         mine = [number for number, ranks in enumerate(self.groups) if whole.rank in ranks]
         self.takes_part = bool(mine)
         number = mine[0] if mine else len(self.groups) + whole.rank
         self.name = ranks_text(self.groups[number] if mine else [whole.rank])
         comm: Any = whole.comm.Split(number, whole.rank)
-        super().__init__(MPIControl(comm))
+        super().__init__(comm)
         self.thread_level = whole.thread_level
         self._everyone = whole.comm.Dup()
         self._agreed: OmbError | None = None

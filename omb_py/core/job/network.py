@@ -7,7 +7,7 @@ import struct
 from contextlib import suppress
 
 from omb_py.core.errors import OneRankError
-from omb_py.core.job.control import Control
+from omb_py.core.job import Job
 
 GET_ADDRESS = 0x8915
 """Linux's SIOCGIFADDR: the IPv4 address of an interface, netdevice(7)."""
@@ -16,11 +16,11 @@ SOMEWHERE = ("192.0.2.1", 9)
 """An address for documentation (RFC 5737): nothing is sent, the kernel tells the way there."""
 
 
-def address_of(control: Control, interface: str | None) -> str:
+def address_of(job: Job, interface: str | None) -> str:
     """This rank's address, as `own_address` chooses it; collective."""
-    host = control.on_host()
+    host = job.on_host()
     host.free()
-    return own_address(host.size == control.size, interface)
+    return own_address(host.ranks == job.ranks, interface)
 
 
 def own_address(one_host: bool, interface: str | None) -> str:

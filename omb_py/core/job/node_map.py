@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from omb_py.core.errors import UsageError
 from omb_py.core.job import Job
-from omb_py.core.job.control import Control
 
 
 def node_of_each_rank(
@@ -16,7 +15,7 @@ def node_of_each_rank(
     have to be ``alike``.
     """
     if wish is None:
-        nodes = first_ranks(job.control)
+        nodes = first_ranks(job)
         said = f"this job's {job.ranks} ranks"
     else:
         nodes = tuple(rank // wish for rank in range(job.ranks)) if isinstance(wish, int) else wish
@@ -33,9 +32,9 @@ def node_of_each_rank(
     return tuple(names.index(node) for node in nodes)
 
 
-def first_ranks(control: Control) -> tuple[int, ...]:
+def first_ranks(job: Job) -> tuple[int, ...]:
     """The first rank on each rank's node; collective."""
-    host = control.on_host()
-    first = host.bcast(str(control.rank).encode())
+    host = job.on_host()
+    first = host.bcast(str(job.rank).encode())
     host.free()
-    return tuple(map(int, control.allgather(first)))
+    return tuple(map(int, job.allgather(first)))

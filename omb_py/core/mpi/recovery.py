@@ -117,7 +117,6 @@ class Replacement:
         self._merged: Any = None
 
     def spawn(self) -> None:
-        """Start them (MPI_Comm_spawn)."""
         words = ["-m", "omb_py", *sys.argv[1:]]
         self._spawned = self._survivors.Spawn(sys.executable, words, len(self._failed))
 

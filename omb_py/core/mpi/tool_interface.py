@@ -31,7 +31,6 @@ class ToolInterface:
         self._call("init_thread", THREAD_SINGLE, ctypes.byref(ctypes.c_int()))
 
     def close(self) -> None:
-        """Leave MPI_T."""
         self._call("finalize")
 
     def control(self, name: str) -> ControlVariable:
@@ -47,12 +46,6 @@ class ToolInterface:
         Raises `OmbError` when the library has none of this name.
         """
         return Counter(self._call, name, comm)
-
-    def counters(self) -> int:
-        """How many performance variables the library has."""
-        found = ctypes.c_int()
-        self._call("pvar_get_num", ctypes.byref(found))
-        return found.value
 
     def _call(self, name: str, *arguments: Any) -> None:
         try:
@@ -89,7 +82,6 @@ class ControlVariable:
         )
 
     def read(self) -> int:
-        """Its value."""
         value = ctypes.c_int()
         self._call("cvar_read", self._handle, ctypes.byref(value))
         return value.value

@@ -171,7 +171,6 @@ def on_console(made: Sequence[Sheet], notes: Iterable[str], out: TextIO) -> None
 
 
 def markdown(made: Sequence[Sheet], notes: Iterable[str]) -> str:
-    """Tables and notes as Markdown."""
     lines = []
     for sheet in made:
         lines += [f"## {sheet.title}", ""]

@@ -109,5 +109,4 @@ def duration(seconds: float) -> str:
 
 
 def share_text(share: float | None) -> str:
-    """A share in percent."""
     return "" if share is None else f"{100 * share:.0f} %"

@@ -28,8 +28,7 @@ from omb_py.core.errors import (
     UsageError,
     sentence,
 )
-from omb_py.core.job import Job
-from omb_py.core.job.by_mpi import MPIWorld
+from omb_py.core.job import Job, by_mpi
 from omb_py.core.mpi import launcher
 from omb_py.core.mpi.watchdog import Watchdog
 from omb_py.core.options import Options
@@ -128,7 +127,8 @@ class Battery:
             for buffer, _ in self._buffers.values():
                 if buffer is not None:
                     after_mpi.callback(buffer.close)
-            with Job(MPIWorld("multiple", session=False), debug=True) as job:
+            with by_mpi.world("multiple", session=False) as job:
+                job.debug = True
                 for line, parsed in zip(self._lines, self._parsed, strict=True):
                     record = self._run(job, line, parsed)
                     job.comm.Barrier()
