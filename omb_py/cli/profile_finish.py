@@ -14,7 +14,7 @@ from omb_py.core.mpi import launcher
 from omb_py.core.text.folders import make_folder
 from omb_py.core.text.ranks import some_ranks
 from omb_py.core.text.words import count
-from omb_py.tracing import records
+from omb_py.tracing.records import reading
 from omb_py.tracing.records.layout import path_in, record_names
 
 SECONDS = 20.0
@@ -114,6 +114,6 @@ def wait_for(folder: str, ranks: int) -> list[int]:
 
 def _ended(path: str) -> bool:
     try:
-        return records.read(path).complete
+        return reading.read(path).complete
     except UsageError:
         return False

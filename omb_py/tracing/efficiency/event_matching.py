@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from omb_py.tracing.efficiency.intervals import Intervals
-from omb_py.tracing.records import EventKind
-from omb_py.tracing.records.layout import NOBODY
+from omb_py.tracing.records.layout import NOBODY, EventKind
 from omb_py.tracing.records.messages import partners, sides_of, unique
 from omb_py.tracing.records.routines import (
     Dependence,

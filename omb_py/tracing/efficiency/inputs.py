@@ -8,16 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from omb_py.core.calls.loop import no_garbage_collection
-from omb_py.core.errors import UsageError
-from omb_py.core.text.ranks import some_ranks
 from omb_py.core.text.words import count
 from omb_py.tracing.efficiency.dependency_graph import DependencyGraph, dependency_graph
-from omb_py.tracing.efficiency.intervals import Intervals, aligned, bounds, intervals_of
+from omb_py.tracing.efficiency.intervals import Intervals, bounds, intervals_of
 from omb_py.tracing.efficiency.metrics import Times
 from omb_py.tracing.efficiency.phases import loading_of
 from omb_py.tracing.efficiency.replay import replay
-from omb_py.tracing.records import NS, RankRecord, missing_ranks
+from omb_py.tracing.records.reading import NS, RankRecord
 from omb_py.tracing.records.routines import Role, nonblocking, role
+from omb_py.tracing.records.run import RecordedRun
 
 MAX_NAMED = 4
 """Routines that a note names."""
@@ -56,18 +55,18 @@ class MeasuredRun:
     notes: tuple[str, ...]
 
 
-def measured(records: Sequence[RankRecord], notes: Sequence[str] = ()) -> MeasuredRun:
-    """What the records of one run say, by rank, with more notes.
+def measured(run: RecordedRun) -> MeasuredRun:
+    """What the records of a run say.
 
     With a timeline and clocks that can be compared the run is replayed on an ideal network, else
-    its times rest on the tallies. Raises `UsageError` where there are no records.
+    its times rest on the tallies.
     """
-    if not records:
-        raise UsageError("there are no records")
-    notes = [*notes, *_whole(records)]
-    if all(record.header["events_capacity"] for record in records) and aligned(records):
-        every = intervals_of(records)
-        times, replayed = _from_events(records, every)
+    records, notes = run.records, [*run.notes]
+    if not run.on_one_clock:
+        notes.append("the ranks' clocks were not compared: elapsed is the longest time of a rank")
+    if all(record.header["events_capacity"] for record in records) and run.on_one_clock:
+        every = intervals_of(run)
+        times, replayed = _from_events(run, every)
         if times is not None:
             return MeasuredRun(times, _files(records), processor(records), (*notes, *replayed))
         notes += replayed
@@ -81,7 +80,7 @@ def measured(records: Sequence[RankRecord], notes: Sequence[str] = ()) -> Measur
             "serialisation and transfer efficiency need a timeline to replay: "
             "record with omb-py profile --timeline FILE"
         )
-    return MeasuredRun(_from_cells(records), _files(records), processor(records), tuple(notes))
+    return MeasuredRun(_from_cells(run), _files(records), processor(records), tuple(notes))
 
 
 def processor(records: Sequence[RankRecord]) -> Processor | None:
@@ -93,13 +92,11 @@ def processor(records: Sequence[RankRecord]) -> Processor | None:
     return Processor.of(used, sum(record.elapsed_s for record in records), False)
 
 
-def _from_events(
-    records: Sequence[RankRecord], every: Sequence[Intervals]
-) -> tuple[Times | None, list[str]]:
+def _from_events(run: RecordedRun, every: Sequence[Intervals]) -> tuple[Times | None, list[str]]:
     """Times from the timeline, with the ideal one; None where nothing of it is left."""
     start = min(one.start for one in every)
     elapsed = max(one.end for one in every) - start
-    lost = any(record.lost_events for record in records)
+    lost = any(record.lost_events for record in run.records)
     if elapsed <= 0:
         return None, ["the ranks' rings of events have no time in common: nothing to replay"]
     with no_garbage_collection():
@@ -107,7 +104,7 @@ def _from_events(
         ideal = replay(made.work, made.gates)
     notes = []
     if lost:
-        whole = max(end for _, end in bounds(records)) - min(begin for begin, _ in bounds(records))
+        whole = max(end for _, end in bounds(run)) - min(begin for begin, _ in bounds(run))
         notes.append(
             f"all of this is of the last {elapsed * NS:.3f} s of {whole * NS:.3f} s, for earlier "
             "events were written over: record more with --events"
@@ -115,7 +112,7 @@ def _from_events(
     notes += _of_replay(made, ideal.given_up)
     notes += _of_calls(every)
     times = Times(
-        records[0].ranks,
+        run.size,
         tuple(one.outside * NS for one in every),
         elapsed * NS,
         (max(ideal.ends) - start) * NS,
@@ -124,13 +121,13 @@ def _from_events(
     return times, notes
 
 
-def _from_cells(records: Sequence[RankRecord]) -> Times:
-    times = bounds(records)
-    if aligned(records):
+def _from_cells(run: RecordedRun) -> Times:
+    times = bounds(run)
+    if run.on_one_clock:
         elapsed = max(end for _, end in times) - min(start for start, _ in times)
     else:
         elapsed = max(end - start for start, end in times)
-    return Times(records[0].ranks, tuple(map(_outside, records)), elapsed * NS)
+    return Times(run.size, tuple(map(_outside, run.records)), elapsed * NS)
 
 
 def _outside(record: RankRecord) -> float:
@@ -154,21 +151,8 @@ def _polls(name: str) -> bool:
     return name.startswith("MPI_Test") or (role(name) is Role.PROBE and nonblocking(name))
 
 
-def _whole(records: Sequence[RankRecord]) -> Iterator[str]:
-    """What is missing of a run."""
-    if missing := missing_ranks(list(records)):
-        yield f"no records of {some_ranks(missing)}: nothing here has them"
-    if unfinished := [record.rank for record in records if not record.complete]:
-        yield (
-            f"{some_ranks(unfinished)} did not come to their end, or still run: their times are "
-            "those up to when they were last heard of"
-        )
-    if not aligned(records):
-        yield "the ranks' clocks were not compared: elapsed is the longest time of a rank"
-
-
 def _of_replay(made: DependencyGraph, given_up: int) -> Iterator[str]:
-    """DependencyGraph that were dropped."""
+    """Waits that were dropped."""
     waits = made.kept + made.unmatched + made.contradictory
     if made.unmatched:
         yield (

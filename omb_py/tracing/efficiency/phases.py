@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from omb_py.tracing.efficiency.intervals import Intervals, aligned, intervals_of
+from omb_py.tracing.efficiency.intervals import Intervals, intervals_of
 from omb_py.tracing.efficiency.metrics import Efficiency, Times, efficiency
-from omb_py.tracing.records import NS, EventKind, RankRecord
-from omb_py.tracing.records.layout import LOADING
+from omb_py.tracing.records.layout import LOADING, EventKind
+from omb_py.tracing.records.reading import NS
+from omb_py.tracing.records.run import RecordedRun
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -32,21 +33,21 @@ class RecordedPhase:
     efficiency: Efficiency
 
 
-def phases_of(records: Sequence[RankRecord]) -> list[RecordedPhase]:
+def phases_of(run: RecordedRun) -> list[RecordedPhase]:
     """The phases of a run, the longest first; none where nobody named any.
 
     Ranks that are never in a phase count with no time in it. Phases may contain each other.
     """
-    if not aligned(records):
+    if not run.on_one_clock:
         return []
     found: dict[str, dict[int, tuple[int, float, float]]] = {}
-    for one in intervals_of(records):
+    for one in intervals_of(run):
         for name, mine in _of_rank(one).items():
             found.setdefault(name, {})[one.record.rank] = mine
     made = []
     for name, by_rank in found.items():
-        told = [by_rank.get(record.rank, (0, 0.0, 0.0)) for record in records]
-        times = Times(records[0].ranks, tuple(one[2] for one in told), max(one[1] for one in told))
+        told = [by_rank.get(record.rank, (0, 0.0, 0.0)) for record in run.records]
+        times = Times(run.size, tuple(one[2] for one in told), max(one[1] for one in told))
         if times.elapsed > 0:
             made.append(RecordedPhase(name, max(one[0] for one in told), times, efficiency(times)))
     return sorted(made, key=lambda phase: -phase.times.elapsed)

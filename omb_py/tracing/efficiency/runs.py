@@ -12,6 +12,8 @@ from omb_py.core.errors import UsageError
 from omb_py.tracing.efficiency.inputs import MeasuredRun, Processor, measured
 from omb_py.tracing.efficiency.metrics import Efficiency, Times, efficiency
 from omb_py.tracing.efficiency.phases import RecordedPhase, phases_of
+from omb_py.tracing.records.layout import record_paths
+from omb_py.tracing.records.run import open_run
 
 if TYPE_CHECKING:
     from omb_py.tracing.profile.profile import Profile, RankProfile
@@ -53,19 +55,13 @@ def load(paths: Sequence[str]) -> list[Run]:
 
 
 def _run(name: str, paths: Sequence[str]) -> Run:
-    from omb_py.tracing.profile.recorded import folder_records
-    from omb_py.tracing.records.layout import record_paths
-
     if len(paths) == 1 and record_paths(paths[0]):
-        records, unread = folder_records(Path(paths[0]))
-        records.sort(key=lambda record: record.rank)
-        if len({one.ranks for one in records}) > 1 or len(records) > records[0].ranks:
-            raise UsageError(f"{name} holds records of several runs: give each a folder of its own")
+        run = open_run(paths[0])
         try:
-            found, phases = measured(records, unread), tuple(phases_of(records))
+            found, phases = measured(run), tuple(phases_of(run))
         except (ValueError, TypeError, IndexError, OverflowError) as error:
             raise UsageError(f"{name} holds a damaged record: {error}") from error
-        about: Mapping[str, Any] = records[0].about
+        about: Mapping[str, Any] = run.about
     else:
         from omb_py.tracing.profile.store import load as load_profile
 

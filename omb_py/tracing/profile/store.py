@@ -12,6 +12,8 @@ from omb_py.core.text import files
 from omb_py.tracing.profile import formats, text
 from omb_py.tracing.profile.profile import Profile
 from omb_py.tracing.records import layout
+from omb_py.tracing.records.reading import read
+from omb_py.tracing.records.run import open_run, run_of
 
 EXTREMES, ALL = "extremes", "all"
 RANK_TEXT = re.compile(r"profile\.(\d+)\.txt")
@@ -102,7 +104,7 @@ def _of_folder(folder: Path) -> Profile:
     from omb_py.tracing.profile import recorded
 
     if layout.record_paths(folder):
-        return recorded.profile_of(*recorded.folder_records(folder))
+        return recorded.profile_of(open_run(folder))
     return load([str(file) for file in _files(folder)])
 
 
@@ -119,7 +121,7 @@ def _files(path: Path) -> list[Path]:
 def _of_records(files: Sequence[Path]) -> Profile:
     from omb_py.tracing.profile import recorded
 
-    return recorded.profile_of([recorded.record_in(file) for file in files])
+    return recorded.profile_of(run_of(map(read, files)))
 
 
 def _of_mpitrace(files: Sequence[Path]) -> Profile:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from omb_py.tracing.records import RankRecord
-from omb_py.tracing.records.clocks import Alignment
 from omb_py.tracing.records.layout import EventKind
+from omb_py.tracing.records.reading import RankRecord
+from omb_py.tracing.records.run import Alignment
 from omb_py.tracing.timeline.model import NONE, SLICE, Lane, LaneKind, RankTimeline
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from omb_py.tracing.records import NS
 from omb_py.tracing.records.messages import partners, sides_of, unique
+from omb_py.tracing.records.reading import NS
 from omb_py.tracing.timeline.model import ARROW, NONE, Messages, RankTimeline
 
 if TYPE_CHECKING:

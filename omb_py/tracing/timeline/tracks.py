@@ -38,7 +38,7 @@ def places_of(timeline: Timeline) -> Places:
     Numbers of processes begin at 1, as trace processors take 0 for the kernel's idle thread, and no
     thread has the number of another one, as they take such for the same.
     """
-    thread = max([timeline.size, *(rank.rank + 1 for rank in timeline.ranks)])
+    thread = max([timeline.run.size, *(rank.rank + 1 for rank in timeline.ranks)])
     lanes: list[dict[int, TrackPlace]] = []
     for rank in timeline.ranks:
         process, found = rank.rank + 1, {}
@@ -48,7 +48,7 @@ def places_of(timeline: Timeline) -> Places:
             found[lane] = TrackPlace(process, number, rank.lanes[lane].name)
         lanes.append(found)
     return Places(
-        tuple(process_name(rank, timeline.size) for rank in timeline.ranks),
+        tuple(process_name(rank, timeline.run.size) for rank in timeline.ranks),
         tuple(lanes),
         TrackPlace(timeline.ranks[0].rank + 1, thread + 1, ABOUT),
     )

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from omb_py.tracing.records import RankRecord
 from omb_py.tracing.records.routines import READ, WRITTEN
+from omb_py.tracing.records.run import RecordedRun
 from omb_py.tracing.traffic.paths import NOTHING, HostPath, host_links, host_paths
 from omb_py.tracing.traffic.reading import RankTraffic
 from omb_py.tracing.traffic.requested import Pairs, Requested, requested_traffic, total
@@ -55,20 +55,21 @@ class TrafficEntry:
 
 @dataclass(frozen=True)
 class TrafficReport:
-    """All that is known of a run's traffic."""
+    """All that is known of a run's traffic; ``notes`` are those on its records."""
 
     ranks: Sequence[RankTraffic]
     requested: Requested
     paths: Sequence[HostPath]
     entries: Sequence[TrafficEntry]
-    recorded: bool
+    notes: Sequence[str]
 
 
-def traffic(ranks: Sequence[RankTraffic], records: Sequence[RankRecord]) -> TrafficReport:
-    """What was asked for and carried, from the files of ranks and their records."""
-    wanted = requested_traffic(records)
+def traffic(ranks: Sequence[RankTraffic], run: RecordedRun | None) -> TrafficReport:
+    """What was asked for and carried, from the files of ranks and their records, if any."""
+    wanted = requested_traffic(run.records if run else ())
     paths = host_paths(ranks, wanted)
-    return TrafficReport(ranks, wanted, paths, list(entries(ranks, wanted, paths)), bool(records))
+    notes = run.notes if run else ("there are no records of what the program requested",)
+    return TrafficReport(ranks, wanted, paths, list(entries(ranks, wanted, paths)), notes)
 
 
 def entries(

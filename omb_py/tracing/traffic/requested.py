@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from omb_py.tracing.records import NS, RankRecord
 from omb_py.tracing.records.layout import NOBODY
+from omb_py.tracing.records.reading import NS, RankRecord
 from omb_py.tracing.records.routines import (
     Role,
     file_direction,

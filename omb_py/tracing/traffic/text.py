@@ -46,14 +46,10 @@ def notes(found: TrafficReport) -> list[str]:
     missing = first.ranks - len(found.ranks)
     unfinished = [one.rank for one in found.ranks if not one.complete]
     if missing:
-        said.append(f"there is no traffic of {missing} of {first.ranks} ranks.")
+        said.append(f"there is no traffic of {missing} of {first.ranks} ranks")
     if unfinished:
-        said.append(
-            f"{some_ranks(unfinished)} did not come to the end: nothing was counted in all."
-        )
-    if not found.recorded:
-        said.append("there are no records of what the program requested.")
-    return said
+        said.append(f"{some_ranks(unfinished)} did not come to the end: nothing was counted in all")
+    return [*said, *found.notes]
 
 
 def _items(found: TrafficReport) -> Sheet:

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from omb_py.tracing.records import RankRecord
 from omb_py.tracing.records.layout import LOADING, NOBODY, Communicator, EventKind
+from omb_py.tracing.records.reading import RankRecord
 from tests.tracing.made_records import MadeRecord
 
 CALL = 2

@@ -20,6 +20,7 @@ from omb_py.tracing.efficiency.series import notes, series_of
 from omb_py.tracing.profile import recorded, store
 from omb_py.tracing.records import layout
 from omb_py.tracing.records.layout import EventKind
+from omb_py.tracing.records.run import open_run
 from tests.conftest import Finished
 from tests.helpers.properties import examples
 from tests.tracing.efficiency.machine import Machine
@@ -193,7 +194,7 @@ def test_a_run_without_a_timeline_says_what_it_cannot_tell(
 
 def test_files_of_mpitrace_that_differ_in_their_rank_are_one_run(tmp_path: Path) -> None:
     folder = made(tmp_path / "run", 4)
-    store.write(recorded.profile_of(*recorded.folder_records(folder)), tmp_path, "all")
+    store.write(recorded.profile_of(open_run(folder)), tmp_path, "all")
     for rank in range(4):
         (tmp_path / f"profile.{rank}.txt").rename(tmp_path / f"mpi_profile.77.{rank}")
     (found,) = load([str(tmp_path / f"mpi_profile.77.{rank}") for rank in range(4)])

@@ -9,6 +9,7 @@ import pytest
 from omb_py.core.errors import UsageError
 from omb_py.tracing.efficiency.inputs import measured
 from omb_py.tracing.efficiency.metrics import Efficiency, Times, efficiency, scaling
+from omb_py.tracing.records.run import run_of
 from tests.tracing.efficiency.machine import Machine
 
 EXACT = 1e-12
@@ -16,7 +17,7 @@ EXACT = 1e-12
 
 def found(machine: Machine) -> Efficiency:
     """The efficiencies of what a machine ran, which has nothing to be said about."""
-    result = measured(machine.finish())
+    result = measured(run_of(machine.finish()))
     assert result.notes == ()
     return efficiency(result.times)
 
@@ -105,7 +106,7 @@ def test_collective_calls_wait_for_whom_they_must(
     machine.collective(routine, root=root)
     for rank, time in enumerate((10, 100, 110)):
         machine.compute(rank, time)
-    times = measured(machine.finish()).times
+    times = measured(run_of(machine.finish())).times
     assert times.ideal == pytest.approx(ideal * 1e-9)
 
 
@@ -151,7 +152,7 @@ def test_waiting_for_data_is_not_useful_computing(tmp_path: Path) -> None:
     for rank in machine.ranks:
         machine.compute(rank, 100)
     machine.collective("MPI_Barrier")
-    times = measured(machine.finish()).times
+    times = measured(run_of(machine.finish())).times
     factors = efficiency(times)
     assert times.computing == pytest.approx(200e-9)
     assert factors.load_balance == pytest.approx(150 / 200, abs=EXACT)

@@ -15,8 +15,8 @@ from omb_py.tracing.profile.profile import (
     RankProfile,
     RoutineLine,
 )
-from omb_py.tracing.records import RankRecord
 from omb_py.tracing.records.layout import Communicator
+from omb_py.tracing.records.reading import RankRecord
 from tests.tracing.made_records import MadeRecord
 
 MS = 1_000_000

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from omb_py.cli.profile import command, settings_of
 from omb_py.core.errors import UsageError
 from omb_py.results.readers import source_of
-from omb_py.tracing import records
 from omb_py.tracing.profile import store
 from omb_py.tracing.profile.mpitrace import parse, read_profile
 from omb_py.tracing.profile.profile import LOST_NAME, Extreme, Profile
@@ -22,6 +21,7 @@ from omb_py.tracing.profile.store import load
 from omb_py.tracing.profile.traced import profile_of
 from omb_py.tracing.recorder.interception import EVENTS
 from omb_py.tracing.records.layout import HEADER_OFFSETS, path_in
+from omb_py.tracing.records.run import open_run
 from tests import ROOT
 from tests.helpers.damage import damaged, noisy
 from tests.helpers.properties import examples
@@ -59,7 +59,9 @@ def test_missing_ranks_are_named(tmp_path: Path) -> None:
     made_rank(tmp_path, 1, ranks=8)
     made_rank(tmp_path, 5, ranks=8)
     profile = load([str(tmp_path)])
-    assert profile.notes == ("the records of ranks 0, 2-4, 6-7 are not there: no sum has them",)
+    assert profile.notes == (
+        "the records of ranks 0, 2-4, 6-7 are not there: no number here has them",
+    )
 
 
 def test_a_rank_that_was_killed_has_what_it_did_until_then(tmp_path: Path) -> None:
@@ -279,7 +281,7 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="it is a pipe"):
         read_profile(str(pipe))
     with pytest.raises(UsageError, match="it is a pipe"):
-        records.read_folder(tmp_path)
+        open_run(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -265,6 +265,6 @@ def test_a_damaged_file_is_refused_or_can_be_shown(data: st.DataObject) -> None:
             ranks = reading.read_folder(folder)
         except UsageError:
             return
-        found = report.traffic(ranks, [])
+        found = report.traffic(ranks, None)
         on_console(text.sheets(found), text.notes(found), io.StringIO())
         pd.DataFrame(report.rows(found), columns=list(report.COLUMNS)).to_csv(io.StringIO())
