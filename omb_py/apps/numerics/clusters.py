@@ -33,7 +33,6 @@ class Clusters(Samples):
     )
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         if not self.k_from <= self.k_to <= self.samples:
             raise UsageError(
                 f"k from {self.k_from} to {self.k_to} with {self.samples} samples cannot be: "

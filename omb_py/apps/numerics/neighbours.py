@@ -17,13 +17,6 @@ from omb_py.apps.numerics.samples import Samples, draw, working_bytes
 from omb_py.apps.runtime.team import Team
 from omb_py.core.errors import UsageError, needing
 
-# The samples nearest to queries, exactly, by comparing each query with each sample.
-#
-# The square of the distance of a query q from a sample t is |q|^2 - 2 q.t + |t|^2: a product of
-# matrices. Of its long rows only the shortest elements are wanted, and most of a row is never
-# sorted: it is folded into groups, and the k smallest elements are in the k groups with the
-# smallest minima.
-
 MIN_ROWS = 16
 """Queries at a time at least, so that a product of matrices is one."""
 
@@ -90,9 +83,7 @@ ROUNDING = 32
 class Queries(Samples):
     """Samples whose classes are known, and queries whose classes are wanted."""
 
-    queries: int = option(
-        2_000, "Samples to classify; at most a quarter of a shipped data set.", minimum=1
-    )
+    queries: int = option(2_000, "Samples to classify.", minimum=1)
     neighbours: int = option(5, "Neighbours that vote for a class: k.", minimum=1)
     divide: str = option(
         "samples",
@@ -102,10 +93,6 @@ class Queries(Samples):
     )
 
     def __post_init__(self) -> None:
-        shipped = self.shipped
-        if shipped is not None:
-            self._become(queries=min(self.queries, shipped.samples // 4))
-        super().__post_init__()
         if self.neighbours > self.samples:
             raise UsageError(
                 f"{self.samples} samples have no {self.neighbours} neighbours: choose more "

@@ -101,7 +101,7 @@ def test_the_csv_keeps_the_identities_to_rounding(efficiency: Command, runs: lis
     for row in found:
         parallel, communication = row["parallel_efficiency"], row["communication_efficiency"]
         products = {
-            parallel: row["load_balance"] * communication * row["data_loading_efficiency"],
+            parallel: row["load_balance"] * communication,
             communication: row["serialisation_efficiency"] * row["transfer_efficiency"],
             row["global_efficiency"]: parallel * row["computation_scaling"],
             row["outside_max_s"]: row["serialisation_efficiency"] * row["ideal_s"],
