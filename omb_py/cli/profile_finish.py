@@ -88,14 +88,13 @@ def report(
     if timelines:
         from pathlib import Path
 
-        from omb_py.tracing.timeline import diagnostics, read
-        from omb_py.tracing.timeline import files as timeline_files
+        from omb_py.tracing.timeline import diagnostics, json_trace, read
 
         timeline = read(folder)
         for sentence in diagnostics.notes(timeline):
             launcher.note(sentence, 0)
         for name in timelines:
-            timeline_files.write(timeline, Path(name), force=True)
+            json_trace.write(timeline, Path(name), force=True)
     if not quiet:
         names: Sequence[object] = (written[0], *timelines)
         launcher.note(f"profile of {count(ranks, 'rank')}: {', '.join(map(str, names))}", 0)

@@ -9,8 +9,7 @@ import numpy as np
 
 from omb_py.core.errors import UsageError
 from omb_py.tracing.records.run import RecordedRun, open_run
-from omb_py.tracing.timeline.assembly import assemble
-from omb_py.tracing.timeline.messages import match
+from omb_py.tracing.timeline.assembly import assemble, match
 from omb_py.tracing.timeline.model import NONE, RankTimeline, Timeline
 
 if TYPE_CHECKING:

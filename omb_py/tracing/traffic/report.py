@@ -8,9 +8,17 @@ from typing import Any
 
 from omb_py.tracing.records.routines import READ, WRITTEN
 from omb_py.tracing.records.run import RecordedRun
-from omb_py.tracing.traffic.paths import NOTHING, HostPath, host_links, host_paths
+from omb_py.tracing.traffic.paths import (
+    NOTHING,
+    HostPath,
+    Pairs,
+    Requested,
+    host_links,
+    host_paths,
+    requested_traffic,
+    total,
+)
 from omb_py.tracing.traffic.reading import RankTraffic
-from omb_py.tracing.traffic.requested import Pairs, Requested, requested_traffic, total
 
 COLUMNS = (
     *("table", "host", "from", "to", "what", "communicator_size", "calls", "call_bytes"),

@@ -9,10 +9,9 @@ from omb_py.core.text.ranks import some_ranks
 from omb_py.core.text.tables import Sheet
 from omb_py.core.text.units import amount, number, share_text
 from omb_py.tracing.records.routines import READ, WRITTEN
-from omb_py.tracing.traffic.paths import HostPath, host_links
+from omb_py.tracing.traffic.paths import FileUse, HostPath, host_links
 from omb_py.tracing.traffic.reading import RankTraffic
 from omb_py.tracing.traffic.report import BEYOND, WITHIN, TrafficReport
-from omb_py.tracing.traffic.requested import FileUse
 
 MAX_PAIRS = 20
 """Pairs of ranks, or ranks, that a table shows, those with most bytes; CSV has all."""

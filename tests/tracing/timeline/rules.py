@@ -68,7 +68,7 @@ def arguments_of(one: Slice) -> dict[str, Any]:
 def written(timeline: Timeline) -> Content:
     """A timeline as JSON, written and read again by these rules."""
     text = StringIO()
-    json_trace.write(timeline, text)
+    json_trace.write_events(timeline, text)
     return of_json(text.getvalue())
 
 

@@ -24,7 +24,7 @@ from omb_py.tracing.records.layout import (
     TEXT_BYTES,
     EventKind,
 )
-from omb_py.tracing.timeline.selection import select
+from omb_py.tracing.timeline.assembly import select
 from tests.helpers.properties import examples
 from tests.tracing.made_records import MadeRecord
 from tests.tracing.timeline.rules import written

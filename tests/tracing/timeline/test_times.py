@@ -13,8 +13,8 @@ from omb_py.tracing.efficiency.intervals import intervals_of
 from omb_py.tracing.records.layout import EventKind
 from omb_py.tracing.records.run import open_run
 from omb_py.tracing.timeline import diagnostics
+from omb_py.tracing.timeline.assembly import select
 from omb_py.tracing.timeline.model import RankTimeline, Timeline
-from omb_py.tracing.timeline.selection import select
 from tests.tracing.made_records import START, MadeRecord
 from tests.tracing.timeline.rules import Content, written
 
