@@ -11,18 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.apps.kmeans import deal_out
-from omb_py.apps.numerics.clusters import (
+from omb_py.apps.kmeans import (
     Clustering,
     Clusters,
     compare,
+    deal_out,
     elbow,
     first_centers,
     sequential,
 )
-from omb_py.apps.numerics.neighbours import Classified, Queries, split
-from omb_py.apps.numerics.neighbours import compare as compare_classes
-from omb_py.apps.numerics.neighbours import sequential as classifier
+from omb_py.apps.knn import Classified, Queries, split
+from omb_py.apps.knn import compare as compare_classes
+from omb_py.apps.knn import sequential as classifier
 from omb_py.apps.numerics.samples import Samples, draw, weak_scaled
 from omb_py.core.errors import UsageError
 
@@ -201,7 +201,7 @@ def test_a_class_that_a_tie_decides_may_differ() -> None:
     reference = np.array([0, 1]), model
     with pytest.MonkeyPatch.context() as patch:
         data = samples, np.array([0, 1, 1]), np.array([[0.0], [3.0]]), None
-        patch.setattr("omb_py.apps.numerics.neighbours.split", lambda problem: data)
+        patch.setattr("omb_py.apps.knn.split", lambda problem: data)
         squares = np.array([[1.0], [1.0]])
         tie = compare_classes(problem, Classified(np.array([1, 1]), squares), reference)
         wrong = compare_classes(problem, Classified(np.array([0, 0]), squares), reference)
