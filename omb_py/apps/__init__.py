@@ -144,8 +144,7 @@ class Application(Generic[P]):
     it took. ``sequential`` prepares the program to compare with, on the host, where there is one;
     ``compare`` checks a kernel's result against its (None where there is none).
     ``alternative`` is what to compare with on the same ranks, where there is something;
-    ``sequential_is_one_rank`` is true where one rank alone does just what a program for one process
-    would do. ``applies`` tells whether an option means anything in a problem.
+    ``applies`` tells whether an option means anything in a problem.
     ``references`` and ``split_wait`` are false where these `RunSettings` have no meaning, and
     ``computes`` tells whether a problem has anything to compute: else it has no speed-up.
     """
@@ -165,7 +164,6 @@ class Application(Generic[P]):
     computes: Callable[[P], bool] = lambda problem: True
     applies: Callable[[P, str], bool] = lambda problem, name: True
     alternative: Callable[[P], Alternative[P] | None] = lambda problem: None
-    sequential_is_one_rank: bool = False
     details: str = ""
 
     def applicable(self, settings: RunSettings, problem: P) -> RunSettings:

@@ -333,9 +333,6 @@ class ApplicationMeasurement:
         self, run: str, blas: str, turns: TurnSeconds, check: CheckedResult | None
     ) -> MeasuredRepeats:
         name = self._to_time.name if self._to_time else None
-        if self._settings.references and self._application.sequential_is_one_rank:
-            name = "one process"
-            turns.sequential = turns.one_rank or [one.seconds for one in turns.solved]
         named = self._alternative.name if self._alternative else None
         return MeasuredRepeats(
             self._setting,

@@ -135,10 +135,6 @@ class Describer:
         return self._rank.alignment.record.name(number) or UNNAMED
 
 
-ABOUT = "about this timeline"
-"""Name of the mark at the beginning, and of its lane, that has what there is to say about it."""
-
-
 @dataclass(frozen=True)
 class TrackPlace:
     """A lane's numbers of process and thread, and its name."""
@@ -153,12 +149,11 @@ class Places:
     """The name of each rank's process, and the place of each lane in which anything lies.
 
     Viewers sort processes by their names, threads by their numbers, except that a thread with the
-    number of its process is the main one and stands first. ``about`` is a lane of the first rank.
+    number of its process is the main one and stands first.
     """
 
     processes: tuple[str, ...]
     lanes: tuple[dict[int, TrackPlace], ...]
-    about: TrackPlace
 
 
 def places_of(timeline: Timeline) -> Places:
@@ -176,11 +171,8 @@ def places_of(timeline: Timeline) -> Places:
             number = process if lane == 0 else thread
             found[lane] = TrackPlace(process, number, rank.lanes[lane].name)
         lanes.append(found)
-    return Places(
-        tuple(process_name(rank, timeline.run.size) for rank in timeline.ranks),
-        tuple(lanes),
-        TrackPlace(timeline.ranks[0].rank + 1, thread + 1, ABOUT),
-    )
+    names = (process_name(rank, timeline.run.size) for rank in timeline.ranks)
+    return Places(tuple(names), tuple(lanes))
 
 
 def process_name(rank: RankTimeline, size: int) -> str:
@@ -223,9 +215,6 @@ def events(timeline: Timeline) -> Iterator[str]:
         yield metadata(process, process, "process_sort_index", {"sort_index": rank.rank})
         yield from names(lanes.values())
         yield from of_rank(rank, lanes, timeline.start)
-    yield from names([places.about])
-    about = {"s": "t", "ts": 0, "name": ABOUT, "cat": ABOUT, "args": diagnostics.about(timeline)}
-    yield head(places.about, "i") + as_json(about)[1:]
     yield from arrows(timeline, places)
 
 

@@ -109,7 +109,7 @@ def of_json(text: str) -> Content:
             began + nanoseconds(event.get("dur", 0)),
             event["name"],
             event["cat"],
-            () if event["name"] == "about this timeline" else tuple(event["args"].items()),
+            tuple(event["args"].items()),
         )
         assert began >= 0 or one.name == "compute"
         if kind == "i":
