@@ -93,7 +93,7 @@ def test_a_file_shows_every_event_once(job: tuple[list[list[Event]], int]) -> No
     inside = sum(
         int((rank.slices["other"][rank.slices["event"] >= 0] >= 0).sum()) for rank in timeline.ranks
     )
-    assert len(json.instants) == len(spoken) + len(json.arrows) + 1
+    assert len(json.instants) == len(spoken) + len(json.arrows)
     shown = [one for one in json.slices if one.name != "compute"]
     assert len(shown) == len(kept) - len(spoken) - inside
     messages = timeline.messages
