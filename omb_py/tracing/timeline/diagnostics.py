@@ -101,8 +101,7 @@ def _of_times(timeline: Timeline) -> Iterator[str]:
 
 
 def about(timeline: Timeline) -> dict[str, Any]:
-    """What `notes` says as values, kept in the file for programs."""
-    messages = timeline.messages
+    """What the file keeps for programs: the run, `notes`, and each rank's clock and losses."""
     at = moment(timeline.epoch)
     return {
         "tool": f"omb-py {VERSION}",
@@ -110,18 +109,6 @@ def about(timeline: Timeline) -> dict[str, Any]:
         "ranks": timeline.run.size,
         "zero": at,
         "zero_epoch_ns": timeline.epoch or None,
-        "chosen": timeline.cut or None,
-        "slices_not_chosen": timeline.outside,
-        "messages": {
-            "arrows": len(messages.arrows),
-            "arrows_not_chosen": timeline.arrows_outside,
-            "sends_without_receive": messages.sent,
-            "receives_without_send": messages.received,
-            "not_numbered": messages.unnumbered,
-            "received_before_sent": messages.backwards,
-            "received_before_sent_by_at_most_s": messages.most_backwards,
-            "received_before_sent_beyond_error_bound": messages.beyond,
-        },
         "notes": notes(timeline),
         "records": [about_rank(timeline, rank) for rank in timeline.ranks],
     }

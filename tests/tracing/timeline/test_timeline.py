@@ -257,15 +257,6 @@ def test_what_has_no_other_side_is_counted_and_said(job: Job) -> None:
     second.call("MPI_Recv", 0, 10, peer=0, tag=5, sequence=1)
     found = shown(first, second)
     assert found.arrows == []
-    assert (
-        found.about["messages"]
-        | {
-            "sends_without_receive": 2,
-            "receives_without_send": 1,
-            "not_numbered": 1,
-        }
-        == (found.about["messages"])
-    )
     assert found.about["notes"] == [
         "1 request was begun, but no completion was recorded: "
         "shown are only the calls that began them",
