@@ -1,25 +1,252 @@
-"""k-means for several k at once: samples or the values of k are divided over the ranks."""
+"""k-means for several k at once: samples or the values of k are divided over the ranks.
+
+Lloyd's iterations, each as products of matrices, beside scikit-learn's.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from omb_py.apps import Application, Detail, Kernel
-from omb_py.apps.numerics.clusters import (
-    Clustering,
-    Clusters,
-    compare,
-    elbow,
-    first_centers,
-    sequential,
-)
-from omb_py.apps.numerics.lloyd import Lloyd
-from omb_py.apps.numerics.samples import draw, weak_scaled
+from omb_py.apps import Application, CheckedResult, Detail, Kernel, Sequential, option
+from omb_py.apps.numerics.samples import Samples, draw, weak_scaled, working_bytes
 from omb_py.apps.runtime.distribution import BlockDistribution, broadcast
 from omb_py.apps.runtime.team import Array, Team
 from omb_py.core.calls import Call
-from omb_py.core.errors import UsageError
+from omb_py.core.errors import UsageError, needing
+
+WIDTH = 512
+"""Samples in a block: few enough for the BLAS kernels that do not copy small matrices first."""
+
+
+def _least(distances: Any, minimum: Any) -> None:
+    """Write the distance of the nearest center: CuPy 14.2's ``min`` on a GPU fails with ``out``."""
+    minimum[...] = distances.min(axis=1, keepdims=True)
+
+
+class Lloyd:
+    """Assigns ``samples``, a row each, to as many centers as one of ``ks``.
+
+    By two products of matrices: distances, then sums over those that are marked. Samples are laid
+    out in blocks of `WIDTH`, each a column with a one below it. The columns that are left over in
+    the last block are zero, the one too: they add nothing anywhere.
+    """
+
+    def __init__(self, team: Team, samples: Any, ks: Iterable[int]) -> None:
+        self.xp = xp = team.xp
+        self.samples = samples
+        self.squares = 0.0
+        count, features = samples.shape
+        self._whole, self._rest = divmod(count, WIDTH)
+        blocks = self._whole + (self._rest > 0)
+        self._blocks = xp.zeros((blocks, features + 1, WIDTH), samples.dtype)
+        self._blocks[: self._whole, -1] = 1
+        self._blocks[self._whole :, -1, : self._rest] = 1
+        self._chunks = {k: self._divided(k, working_bytes(team)) for k in ks}
+
+    def load(self) -> None:
+        """Take the samples as they are now."""
+        self.squares = float(self.xp.sum(self.samples * self.samples, dtype="float64"))
+        whole, samples = self._whole, self.samples
+        rows = samples[: whole * WIDTH].reshape(whole, WIDTH, samples.shape[1])
+        self._blocks[:whole, :-1] = rows.transpose(0, 2, 1)
+        self._blocks[whole:, :-1, : self._rest] = samples[whole * WIDTH :].T
+
+    def add_up(self, centers: Any, totals: Any) -> None:
+        """Add up the samples nearest to each center; ``totals``, a row for each, is float64.
+
+        A row has the sums of the features, then the number of samples. A sample as far from two
+        centers belongs to the first one.
+        """
+        self._add_up(centers, totals, self._mark_nearest)
+        if float(totals[:, -1].sum()) != len(self.samples):
+            self._add_up(centers, totals, self._mark_first)
+
+    def inertia(self, centers: Any) -> float:
+        """The sum of the squares of all samples' distances from their nearest centers."""
+        weights, found = self._weights(centers), self.squares
+        for samples, distances, minimum, _, _ in self._chunks[len(centers)]:
+            self.xp.matmul(weights, samples, out=distances)
+            _least(distances, minimum)
+            found += float(self.xp.sum(minimum, dtype="float64"))
+        return found
+
+    def _divided(self, k: int, nbytes: int) -> list[tuple[Any, ...]]:
+        """Chunks of blocks, and memory for distances, their minima, marks and sums of each."""
+        blocks, height, width = self._blocks.shape
+        dtype = self._blocks.dtype
+        most = min(blocks, max(1, nbytes // ((2 * k + height) * width * dtype.itemsize)))
+        shapes = (k, width), (1, width), (k, width), (height, k)
+        arrays = [self.xp.empty((most, *shape), dtype) for shape in shapes]
+        chunks = (self._blocks[start : start + most] for start in range(0, blocks, most))
+        return [(chunk, *(array[: len(chunk)] for array in arrays)) for chunk in chunks]
+
+    def _weights(self, centers: Any) -> Any:
+        """What to multiply the blocks with, so that distances come out."""
+        squares = (centers * centers).sum(axis=1, keepdims=True)
+        return self.xp.concatenate((-2 * centers, squares), axis=1)
+
+    def _add_up(self, centers: Any, totals: Any, mark: Callable[[Any, Any, Any], None]) -> None:
+        weights = self._weights(centers)
+        totals[...] = 0
+        for samples, distances, minimum, marks, sums in self._chunks[len(centers)]:
+            self.xp.matmul(weights, samples, out=distances)
+            mark(distances, minimum, marks)
+            self.xp.matmul(samples, marks.transpose(0, 2, 1), out=sums)
+            totals += sums.sum(axis=0).T
+
+    def _mark_nearest(self, distances: Any, minimum: Any, marks: Any) -> None:
+        """Ones where a center is the nearest, or as near as that one: more than one in a tie."""
+        _least(distances, minimum)
+        self.xp.equal(distances, minimum, out=marks)
+
+    def _mark_first(self, distances: Any, minimum: Any, marks: Any) -> None:
+        """A one where a center is the first of the nearest: slower."""
+        nearest = self.xp.argmin(distances, axis=1)
+        numbers = self.xp.arange(distances.shape[1])
+        marks[...] = nearest[:, None, :] == numbers[None, :, None]
+
+
+LIMITS = {"float32": (1e-4, 5e-2), "float64": (1e-9, 1e-6)}
+"""By how much inertias may differ, of themselves, and centers, of the samples' spread: the root of
+the mean square of their distances from their mean. In float32 a sample halfway between two centers
+falls to either side, and each iteration moves the centers further apart."""
+
+
+@dataclass(frozen=True)
+class Clusters(Samples):
+    """Samples to be put into clusters, and the numbers of clusters to try."""
+
+    k_from: int = option(2, "Minimum number of clusters to try.", minimum=1)
+    k_to: int = option(16, "Maximum number of clusters to try.", minimum=1)
+    k_step: int = option(2, "From one number of clusters to the next.", minimum=1)
+    lloyd_iterations: int = option(
+        20, "Lloyd's iterations for each k; all of them are done.", minimum=1
+    )
+    divide: str = option(
+        "samples",
+        "samples: each rank has a part of them for all k; k: all of them for some k.",
+        choices=("samples", "k"),
+    )
+
+    def __post_init__(self) -> None:
+        if not self.k_from <= self.k_to <= self.samples:
+            raise UsageError(
+                f"k from {self.k_from} to {self.k_to} with {self.samples} samples cannot be: "
+                "choose --k-from, --k-to and --samples that do not decrease"
+            )
+
+    @property
+    def ks(self) -> tuple[int, ...]:
+        """The numbers of clusters to try."""
+        return tuple(range(self.k_from, self.k_to + 1, self.k_step))
+
+
+@dataclass(frozen=True)
+class Clustering:
+    """What came of a k: centers (k x features), float64, and inertia.
+
+    ``emptied``: a cluster had no sample at some time.
+    """
+
+    k: int
+    centers: Any
+    inertia: float
+    emptied: bool
+
+
+def first_centers(problem: Clusters, samples: Any) -> Any:
+    """As many different samples as the maximum k; each k begins with the first ones of them.
+
+    Raises `UsageError` where there are not so many.
+    """
+    import numpy as np
+
+    chosen: dict[bytes, int] = {}
+    for row in np.random.default_rng(problem.seed).permutation(len(samples)):
+        chosen.setdefault(samples[row].tobytes(), int(row))
+        if len(chosen) == max(problem.ks):
+            return samples[list(chosen.values())]
+    raise UsageError(f"only {len(chosen)} samples are different: choose a smaller --k-to")
+
+
+def elbow(ks: Sequence[int], inertias: Sequence[float]) -> int | None:
+    """The k at which the curve is farthest below the line between its ends, both axes from 0 to 1.
+
+    None where there is no curve. This is Kneedle without its smoothing (V. Satopaa et al., Finding
+    a "Kneedle" in a Haystack, 2011).
+    """
+    drop = inertias[0] - inertias[-1]
+    if len(ks) < 3 or drop <= 0:
+        return None
+    width = ks[-1] - ks[0]
+
+    def below(point: tuple[int, float]) -> float:
+        k, inertia = point
+        return 1 - (k - ks[0]) / width - (inertia - inertias[-1]) / drop
+
+    return max(zip(ks, inertias, strict=True), key=below)[0]
+
+
+def sequential(problem: Clusters) -> Sequential:
+    """scikit-learn's KMeans, from the same centers."""
+    with needing("apps"):
+        from sklearn.cluster import KMeans
+
+    samples, _ = draw(problem)
+    first = first_centers(problem, samples)
+    settings = {"n_init": 1, "max_iter": problem.lloyd_iterations, "tol": 0, "algorithm": "lloyd"}
+
+    def solve() -> list[Any]:
+        return [KMeans(k, init=first[:k], **settings).fit(samples) for k in problem.ks]
+
+    return Sequential("scikit-learn KMeans", solve)
+
+
+def compare(
+    problem: Clusters, result: Sequence[Clustering], reference: Sequence[Any]
+) -> CheckedResult | None:
+    """Inertias and centers; scikit-learn's inertias are added up anew, in double precision.
+
+    A k is left out where a cluster was empty, since scikit-learn moves it to a sample far away;
+    None where no k is left.
+    """
+    import numpy as np
+
+    samples = draw(problem)[0].astype(np.float64)
+    size = float(np.sqrt((samples * samples).sum(axis=1).mean()))
+    inertias, shifts = [], []
+    for found, model in zip(result, reference, strict=True):
+        if found.emptied:
+            continue
+        centers = model.cluster_centers_.astype(np.float64)
+        inertia = float(((samples - centers[model.labels_]) ** 2).sum())
+        minimum = len(samples) * size**2 * float(np.finfo(problem.dtype).eps)
+        inertias.append(abs(found.inertia - inertia) / max(inertia, minimum))
+        distances = np.linalg.norm(found.centers - centers, axis=1)
+        shifts.append(float(distances.max()) / size)
+    if not inertias:
+        return None
+    inertia, shift = max(inertias), max(shifts)
+    most_inertia, most_shift = LIMITS[problem.dtype]
+    text = (
+        f"inertias differ from scikit-learn's by {inertia:.2g} of their size (limit "
+        f"{most_inertia:g}), centers by {shift:.2g} of the samples' spread (limit {most_shift:g})"
+    )
+    emptied = [found.k for found in result if found.emptied]
+    if emptied:
+        text += f"; left out, since a cluster became empty: k {_listed(emptied)}"
+    last = problem.lloyd_iterations
+    settled = [len(one.cluster_centers_) for one in reference if one.n_iter_ < last]
+    if settled:
+        text += f"; scikit-learn stopped before the last iteration, at rest: k {_listed(settled)}"
+    passed = inertia <= most_inertia and shift <= most_shift
+    return CheckedResult(passed, text, inertia)
+
+
+def _listed(ks: Sequence[int]) -> str:
+    return ", ".join(map(str, ks))
 
 
 class Search(Kernel[Clusters]):

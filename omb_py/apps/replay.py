@@ -16,11 +16,9 @@ from omb_py.core.datatypes import find_types
 from omb_py.core.errors import OmbError, OutOfMemoryError, SharedError, UsageError
 from omb_py.core.job.by_mpi import job_of
 from omb_py.measure.validation import DataCheck
-from omb_py.tracing.profile import tables
-from omb_py.tracing.profile.mpitrace import RankFile, Task, TracedCalls, read_profile
-from omb_py.tracing.profile.profile import Profile, RoutineLine
-from omb_py.tracing.profile.store import RANK_TEXT, TEXT, kind_of, load
-from omb_py.tracing.profile.tables import SizeLine
+from omb_py.tracing.profile.profile import Extreme, RankProfile, ranked, spread_of
+from omb_py.tracing.profile.store import RANK_TEXT, load
+from omb_py.tracing.profile.tables import Sums, by_size
 from omb_py.tracing.records.layout import record_paths
 
 if TYPE_CHECKING:
@@ -62,15 +60,17 @@ Tallies = Mapping[tuple[str, float], int]
 class Item:
     """Calls of one function with messages of one size: so many of the profile's ``recorded`` ones.
 
-    ``elements`` are of the whole message as the profile counts it: a rank's own part of it, or
-    each rank's; of ``reduce_scatter`` all parts together, of ``sendrecv`` one direction.
+    ``routine`` is its name in the profile. ``elements`` are of the whole message as the profile
+    counts it: a rank's own part of it, or each rank's; of ``reduce_scatter`` all parts together, of
+    ``sendrecv`` one direction.
     """
 
     function: str
     dtype: str
     elements: int
     calls: int
-    recorded: TracedCalls
+    routine: str
+    recorded: Sums
 
     @property
     def nbytes(self) -> int:
@@ -83,7 +83,7 @@ class ReplayPlan:
     """The calls of a replay; ``left_out`` are calls that it does not make."""
 
     items: tuple[Item, ...]
-    left_out: tuple[TracedCalls, ...]
+    left_out: tuple[tuple[str, Sums], ...]
 
     @property
     def order(self) -> list[int]:
@@ -120,34 +120,38 @@ def partner(rank: int, ranks: int) -> int | None:
     return other if other < ranks else None
 
 
-def plan_of(profile: RankFile, scale: float, leave_out: Iterable[str]) -> ReplayPlan:
-    """The replay of a profile, with this part of its calls.
+def plan_of(member: RankProfile, scale: float, leave_out: Iterable[str]) -> ReplayPlan:
+    """The replay of a rank's profile, with this part of its calls.
 
     Raises `UsageError` where there is nothing to replay, or more than can be kept in memory.
     """
-    unwanted = {name.lower().removeprefix("mpi_") for name in leave_out}
-    there = {calls.routine.lower() for calls in profile.calls}
+    every = [(routine, calls) for (routine, _), calls in by_size([member]).items()]
+    unwanted = {function_of(name) for name in leave_out}
+    there = {function_of(routine) for routine, _ in every}
     if strangers := sorted(unwanted - there):
         raise UsageError(f"--leave-out {strangers[0]}: the profile has no calls of it")
     kept = {*COLLECTIVES, *ANSWERS} - unwanted
-    recorded: dict[tuple[str, str, int], TracedCalls] = {}
+    recorded: dict[tuple[str, str, int], tuple[str, Sums]] = {}
     left_out = []
-    for calls in profile.calls:
-        function = calls.routine.lower()
-        if function not in kept or not calls.calls:
-            left_out.append(calls)
+    for routine, calls in every:
+        function = function_of(routine)
+        if function not in kept:
+            left_out.append((routine, calls))
             continue
-        key = (function, *message_of(function, calls.nbytes))
-        recorded[key] = together(recorded.get(key), calls)
+        key = (function, *message_of(function, calls.average))
+        if known := recorded.get(key):
+            calls = calls.plus(known[1])
+        recorded[key] = routine, calls
     if not recorded:
-        only = ", ".join(sorted({calls.routine for calls in left_out}))
+        only = ", ".join(sorted({routine for routine, _ in left_out}))
         why = f"no call of {only} can be replayed; " if only else ""
         raise UsageError(
             f"there is nothing to replay in this file: {why}give a profile with calls that move "
             "arrays"
         )
     items = tuple(
-        Item(*key, max(1, round(scale * calls.calls)), calls) for key, calls in recorded.items()
+        Item(*key, max(1, round(scale * calls.calls)), routine, calls)
+        for key, (routine, calls) in recorded.items()
     )
     if (number := sum(item.calls for item in items)) > MAX_CALLS:
         raise UsageError(f"these would be {number} calls: choose a smaller --scale")
@@ -172,13 +176,9 @@ def message_of(function: str, nbytes: float) -> tuple[str, int]:
     return "int8", round(nbytes)
 
 
-def together(first: TracedCalls | None, second: TracedCalls) -> TracedCalls:
-    """Calls of two rows that are alike once sizes are whole."""
-    if first is None:
-        return second
-    calls = first.calls + second.calls
-    nbytes = (first.calls * first.nbytes + second.calls * second.nbytes) / calls
-    return TracedCalls(first.routine, calls, nbytes, first.seconds + second.seconds)
+def function_of(routine: str) -> str:
+    """The function that makes a routine's calls, as in ``allreduce`` of ``MPI_Allreduce``."""
+    return routine.lower().removeprefix("mpi_")
 
 
 def disagreement(plan: ReplayPlan, made: Sequence[Tallies]) -> tuple[int, str]:
@@ -202,6 +202,19 @@ TAG = 1
 
 
 @dataclass(frozen=True)
+class RankCalls:
+    """The calls of a ``member`` of a profile of ``ranks`` ranks, with its ``notes``.
+
+    ``spread`` are the ranks with the minimum, median and maximum communication time, if known.
+    """
+
+    ranks: int
+    member: RankProfile
+    spread: tuple[Extreme, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Recorded:
     """A profile, and how much of it is replayed."""
 
@@ -213,63 +226,36 @@ class Recorded:
         (), "Leave out this routine, as in gatherv.", metavar="ROUTINE"
     )
 
-    def plan(self, profile: RankFile) -> ReplayPlan:
+    def plan(self, profile: RankCalls) -> ReplayPlan:
         """What is to be done; raises `UsageError` where that is nothing."""
-        return plan_of(profile, self.scale, self.leave_out)
+        return plan_of(profile.member, self.scale, self.leave_out)
 
 
-def rank_profile(path: str) -> RankFile:
-    """The calls of one rank: a file's, or those of the lowest rank in a folder or whole profile.
+def rank_profile(path: str) -> RankCalls:
+    """The calls of one rank: of a rank's text, or of the lowest rank whose calls are known.
 
-    A rank's text is rounded: its numbers come from the records next to it, if there are any.
-    Raises `UsageError` where it cannot be read, and for the calls of several ranks together.
+    A rank's text is rounded: its numbers come from the records next to it. Raises `UsageError`
+    where the profile cannot be read.
     """
-    file = Path(path)
+    file, rank = Path(path), None
     named = RANK_TEXT.fullmatch(file.name)
     if named and record_paths(file.parent):
-        return _file_of(load([str(file.parent)]), int(named[1]), path)
-    if not file.is_dir() and kind_of(file) == TEXT:
-        found = read_profile(path)
-        if found.of_several:
-            raise UsageError(
-                f"{path} adds up the calls of several ranks, which no rank has made: name the "
-                "profile's folder, or the text of one rank, as in profile.0.txt"
-            )
-        return found
-    return _file_of(load([path]), None, path)
-
-
-def _file_of(profile: Profile, rank: int | None, path: str) -> RankFile:
-    """The numbers of a rank, None for the lowest one whose calls are known."""
+        profile, rank = load([str(file.parent)]), int(named[1])
+    else:
+        profile = load([path])
     members = [member for member in profile.counted if rank in (None, member.rank)]
     if not members:
         raise UsageError(f"{path} has no rank's calls: name another profile")
-    member = members[0]
-    known = ((one.rank, one.communication_s, one.elapsed_s or 0.0) for one in profile.members)
-    return RankFile(
-        rank=member.rank,
-        ranks=profile.ranks,
-        routines=tuple(map(_calls, tables.routines([member]))),
-        sizes=tuple(_calls(line) for lines in tables.sizes([member]).values() for line in lines),
-        communicate_s=member.communication_s,
-        elapsed_s=member.elapsed_s,
-        tasks=tuple(
-            Task(one, seconds, all_s) for one, seconds, all_s in known if seconds is not None
-        ),
-        notes=profile.notes,
-    )
+    known = ranked((one.communication_s, one.rank) for one in profile.members)
+    return RankCalls(profile.ranks, members[0], spread_of(known) or (), profile.notes)
 
 
-def _calls(line: RoutineLine | SizeLine) -> TracedCalls:
-    return TracedCalls(line.routine.removeprefix("MPI_"), line.calls, line.average, line.seconds)
-
-
-def shared_profile(path: str, comm: MPI.Intracomm) -> RankFile:
+def shared_profile(path: str, comm: MPI.Intracomm) -> RankCalls:
     """`rank_profile` on all ranks of ``comm``: rank 0 alone reads, and imports what checks files.
 
     Raises `SharedError` on all ranks where rank 0 cannot read it.
     """
-    found: RankFile | SharedError | None = None
+    found: RankCalls | SharedError | None = None
     if comm.rank == 0:
         try:
             found = rank_profile(path)
@@ -321,8 +307,7 @@ class Replay(Kernel[Recorded]):
             tally = self.team.phases.tallies.get((item.function, item.nbytes))
             seconds = tally.seconds * calls.calls / item.calls if tally else 0.0
             replayed, recorded = replayed + seconds, recorded + calls.seconds
-            name, number = f"MPI_{calls.routine}", calls.calls
-            found += _beside(name, seconds, calls.seconds, number, calls.nbytes)
+            found += _beside(item.routine, seconds, calls.seconds, calls.calls, calls.average)
         return [*found, *_beside("calls", replayed, recorded), *_told(self._profile, self._plan)]
 
     def _bound(self, item: Item) -> Callable[[], None]:
@@ -390,22 +375,20 @@ def _beside(
     yield Detail(f"profile's {name}", recorded, calls=calls, nbytes=nbytes)
 
 
-def _told(profile: RankFile, plan: ReplayPlan) -> Iterator[Detail]:
+def _told(profile: RankCalls, plan: ReplayPlan) -> Iterator[Detail]:
     """What else the profile says, and what of it was not replayed."""
-    if profile.ranks is not None:
-        yield Detail("profile's ranks", value=profile.ranks, unit="ranks")
-    if profile.rank is not None:
-        yield Detail("profile's own rank", value=profile.rank)
-    if profile.communicate_s is not None:
-        yield Detail("profile's time in MPI", profile.communicate_s)
-    if profile.elapsed_s is not None:
-        yield Detail("profile's elapsed time", profile.elapsed_s)
-    spread = profile.ranks_communicate_s
-    for name, seconds in zip(("minimum", "median", "maximum"), spread or (), strict=False):
-        yield Detail(f"profile's {name} time in MPI", seconds)
-    for calls in plan.left_out:
-        name = f"left out MPI_{calls.routine}"
-        yield Detail(name, calls.seconds, calls=calls.calls, nbytes=calls.nbytes)
+    member = profile.member
+    yield Detail("profile's ranks", value=profile.ranks, unit="ranks")
+    yield Detail("profile's own rank", value=member.rank)
+    if member.communication_s is not None:
+        yield Detail("profile's time in MPI", member.communication_s)
+    if member.elapsed_s is not None:
+        yield Detail("profile's elapsed time", member.elapsed_s)
+    for name, one in zip(("minimum", "median", "maximum"), profile.spread, strict=False):
+        yield Detail(f"profile's {name} time in MPI", one.value)
+    for routine, calls in plan.left_out:
+        name = f"left out {routine}"
+        yield Detail(name, calls.seconds, calls=calls.calls, nbytes=calls.average)
     for note in profile.notes:
         yield Detail(f"note: {note}")
 
@@ -439,10 +422,10 @@ APPLICATION = Application(
     split_wait=False,
     details="""\
 PROFILE is the folder of omb-py profile, whose rank 0 is replayed, or one rank's text
-(profile.RANK.txt, or mpitrace's mpi_profile.JOB.RANK). Its calls are made in its proportions,
-spread evenly over the whole, with nothing computed between them: what the profile's times have
-beyond that is waiting for ranks that computed, or another machine. The parts compare rank 0's
-seconds with the profile's, both for all calls of the profile.
+(profile.RANK.txt in that folder, or mpitrace's mpi_profile.JOB.RANK). Its calls are made in its
+proportions, spread evenly over the whole, with nothing computed between them: what the profile's
+times have beyond that is waiting for ranks that computed, or another machine. The parts compare
+rank 0's seconds with the profile's, both for all calls of the profile.
 
 Sizes are the profile's averages, rounded to whole elements, each as mpitrace counts it. All ranks
 do what the profile's rank did; rank 0 is the root. Reductions add up: 8 bytes as one integer,

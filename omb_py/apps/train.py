@@ -145,7 +145,6 @@ APPLICATION = Application(
     weak_scaled=weak_scaled,
     applies=applies,
     alternative=data_parallel,
-    sequential_is_one_rank=True,
     details=(
         "Gradients, first weights and activations have the shapes of the network's layers and are "
         "really sent; computing takes --sample-time for each sample. Epochs after the first have a "

@@ -24,8 +24,7 @@ def application_command(application: Application[Any]) -> click.Command:
         request = replace(request, options=labelled(request.options))
         math_threads.request_threads(request.settings.threads)
         with start_job(application.name, request.options) as found:
-            from omb_py.apps.runtime.measurement import measure
-            from omb_py.apps.runtime.rows import ApplicationSetting
+            from omb_py.apps.runtime.measurement import ApplicationSetting, measure
 
             with found.job.agreement():
                 check_binding_options(request.options, (request.options.binding,))

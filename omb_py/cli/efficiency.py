@@ -52,16 +52,16 @@ def command(
         import pandas as pd
 
         from omb_py.core.text import tables
-        from omb_py.tracing.efficiency import rows, series, text
         from omb_py.tracing.efficiency import runs as loading
+        from omb_py.tracing.efficiency import series, table
 
     found = series.series_of(loading.load(runs), None if strong is None else not strong)
     notes = list(series.notes(found))
-    sheets = [text.sheet(found)]
+    sheets = [table.sheet(found)]
     if by_phase:
-        sheets += [text.of_phases(point.label, point.run.phases) for point in found.points]
-    table = pd.DataFrame([rows.row_of(point, found) for point in found.points])
-    tables.write(to, sheets, table, notes, rows.details(found))
+        sheets += [table.of_phases(point.label, point.run.phases) for point in found.points]
+    rows = pd.DataFrame([table.row_of(point, found) for point in found.points])
+    tables.write(to, sheets, rows, notes, table.details(found))
     if to.format == "csv":
         for sentence in notes[:MAX_NOTES]:
             note(sentence)

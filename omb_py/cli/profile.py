@@ -245,7 +245,9 @@ def show(paths: tuple[str, ...]) -> None:
 
     PROFILE is a folder or file of omb-py profile, or a file of mpitrace (mpi_profile.*).
     """
+    from omb_py.core.text import tables
     from omb_py.tracing.profile import text
     from omb_py.tracing.profile.store import load
 
-    text.write(load(list(paths)), None, sys.stdout)
+    profile = load(list(paths))
+    tables.write(tables.Target(), text.sheets(profile), notes=text.notes(profile))

@@ -14,7 +14,7 @@ from omb_py.core.mpi import launcher
 from omb_py.core.text.folders import make_folder
 from omb_py.core.text.ranks import some_ranks
 from omb_py.core.text.words import count
-from omb_py.tracing import records
+from omb_py.tracing.records import reading
 from omb_py.tracing.records.layout import path_in, record_names
 
 SECONDS = 20.0
@@ -88,14 +88,13 @@ def report(
     if timelines:
         from pathlib import Path
 
-        from omb_py.tracing.timeline import diagnostics, read
-        from omb_py.tracing.timeline import files as timeline_files
+        from omb_py.tracing.timeline import diagnostics, json_trace, read
 
         timeline = read(folder)
         for sentence in diagnostics.notes(timeline):
             launcher.note(sentence, 0)
         for name in timelines:
-            timeline_files.write(timeline, Path(name), force=True)
+            json_trace.write(timeline, Path(name), force=True)
     if not quiet:
         names: Sequence[object] = (written[0], *timelines)
         launcher.note(f"profile of {count(ranks, 'rank')}: {', '.join(map(str, names))}", 0)
@@ -114,6 +113,6 @@ def wait_for(folder: str, ranks: int) -> list[int]:
 
 def _ended(path: str) -> bool:
     try:
-        return records.read(path).complete
+        return reading.read(path).complete
     except UsageError:
         return False

@@ -65,14 +65,14 @@ def command(
     lanes of their own; arrows go from sends to receives. Clocks of hosts are aligned.
     """
     from omb_py.tracing import timeline as timelines
-    from omb_py.tracing.timeline import diagnostics, files, selection
+    from omb_py.tracing.timeline import assembly, diagnostics, json_trace
 
     path = folder / "timeline.json" if output is None else output
-    files.check(path, force)
-    timeline = selection.select(timelines.read(folder), ranks, begin, end)
+    json_trace.check(path, force)
+    timeline = assembly.select(timelines.read(folder), ranks, begin, end)
     for sentence in diagnostics.notes(timeline):
         note(sentence)
-    nbytes = files.write(timeline, path, force)
+    nbytes = json_trace.write(timeline, path, force)
     slices = sum(len(rank.slices) for rank in timeline.ranks)
     click.echo(
         f"{path}: {count(len(timeline.ranks), 'rank')}, {count(slices, 'slice')}, "

@@ -27,11 +27,11 @@ def command(folder: str, to: Target) -> None:
         import pandas as pd
 
         from omb_py.core.text import tables
-        from omb_py.tracing.records import layout, read_folder
-        from omb_py.tracing.traffic import reading, report, text
+        from omb_py.tracing.records.layout import record_paths
+        from omb_py.tracing.records.run import open_run
+        from omb_py.tracing.traffic import reading, report
 
     ranks = reading.read_folder(folder)
-    recorded = layout.record_paths(folder)
-    found = report.traffic(ranks, read_folder(folder) if recorded else [])
+    found = report.traffic(ranks, open_run(folder) if record_paths(folder) else None)
     rows = pd.DataFrame(report.rows(found), columns=list(report.COLUMNS), dtype=object)
-    tables.write(to, text.sheets(found), rows, text.notes(found))
+    tables.write(to, report.sheets(found), rows, report.notes(found))

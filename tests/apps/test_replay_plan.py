@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
+from math import ceil
 from pathlib import Path
 
 import pytest
@@ -24,47 +26,53 @@ from omb_py.apps.replay import (
 from omb_py.core.errors import UsageError
 from omb_py.results.readers import source_of
 from omb_py.tracing.profile import store
-from omb_py.tracing.profile.mpitrace import RankFile, TracedCalls, parse, read_profile
+from omb_py.tracing.profile.mpitrace import parse, read_file
+from omb_py.tracing.profile.profile import CallStats, RankProfile
 from omb_py.tracing.profile.store import load
+from omb_py.tracing.records.layout import size_bin
 from tests import ROOT
 from tests.helpers.properties import examples
 from tests.tracing.made_records import MadeRecord
-from tests.tracing.profile.made_profiles import MS, made_rank, made_run
+from tests.tracing.profile.made_profiles import MS, made_run
 
 DATA = ROOT / "tests" / "data" / "mpitrace"
 OF_CPUS, OF_GPUS = DATA / "thetagpu-cpu-16ranks.txt", DATA / "thetagpu-gpu-8ranks.txt"
 FILES = st.sampled_from([OF_CPUS, OF_GPUS])
 
 
+def made_calls(routine: str, calls: int, average: float) -> CallStats:
+    bin = size_bin(ceil(average))
+    return CallStats(routine, None, None, bin, None, calls, calls * average, 1.0)
+
+
 @given(st.binary(max_size=500), FILES, st.integers(0, 4000), st.floats(0, 3))
 @examples(300)
-def test_no_bytes_make_it_raise_but_that_there_is_nothing_to_replay(
+def test_no_bytes_make_it_raise_but_in_a_sentence(
     noise: bytes, path: Path, cut: int, scale: float
 ) -> None:
     content = path.read_bytes()
     for text in (noise, content[:cut] + noise + content[cut:], noise + content[cut:]):
-        profile = parse(source_of("profile", text))
         try:
-            plan = plan_of(profile, scale, ())
+            member = parse(source_of("profile", text), "profile").member
+            plan = plan_of(member, scale, ())
         except UsageError as error:
-            assert "nothing to replay" in str(error)
+            assert re.search("nothing to replay|is no profile|no rank", str(error))
         else:
             assert plan.items
 
 
-ROUTINES = st.sampled_from(["Allreduce", "Bcast", "Send", "Isend", "Sendrecv", "Barrier", "Wait"])
+NAMES = ["Allreduce", "Bcast", "Send", "Isend", "Sendrecv", "Barrier", "Wait"]
 ANY_CALLS = st.builds(
-    TracedCalls,
-    ROUTINES,
+    made_calls,
+    st.sampled_from([f"MPI_{name}" for name in NAMES]),
     st.integers(1, 3000),
     st.one_of(st.floats(0, 40), st.floats(0, 1e6)).map(lambda size: round(size, 1)),
-    st.floats(0, 10),
 )
 
 
-def planned(calls: list[TracedCalls], scale: float) -> ReplayPlan | None:
+def planned(calls: list[CallStats], scale: float) -> ReplayPlan | None:
     try:
-        return plan_of(RankFile(sizes=tuple(calls)), scale, ())
+        return plan_of(RankProfile(0, cells=tuple(calls)), scale, ())
     except UsageError:
         return None
 
@@ -72,23 +80,24 @@ def planned(calls: list[TracedCalls], scale: float) -> ReplayPlan | None:
 @given(st.lists(ANY_CALLS, max_size=8), st.floats(0, 2))
 @examples(200)
 def test_each_size_is_called_in_its_proportion_and_at_least_once(
-    calls: list[TracedCalls], scale: float
+    calls: list[CallStats], scale: float
 ) -> None:
     plan = planned(calls, scale)
     if plan is None:
-        assert all(one.routine == "Wait" for one in calls)
+        assert all(one.routine == "MPI_Wait" for one in calls)
         return
     for item in plan.items:
         assert item.calls >= 1
         assert abs(item.calls - max(1, scale * item.recorded.calls)) <= 0.5
-    kept = [one for one in calls if one.routine != "Wait"]
+    kept = [one for one in calls if one.routine != "MPI_Wait"]
     assert sum(item.recorded.calls for item in plan.items) == sum(one.calls for one in kept)
-    assert list(plan.left_out) == [one for one in calls if one.routine == "Wait"]
+    left_out = sum(calls.calls for _, calls in plan.left_out)
+    assert left_out == sum(one.calls for one in calls if one.routine == "MPI_Wait")
 
 
 @given(st.lists(ANY_CALLS, max_size=8))
 @examples(100)
-def test_no_two_items_share_a_tally(calls: list[TracedCalls]) -> None:
+def test_no_two_items_share_a_tally(calls: list[CallStats]) -> None:
     plan = planned(calls, 1.0)
     keys = [(item.function, item.nbytes) for item in plan.items] if plan else []
     assert len(set(keys)) == len(keys)
@@ -96,7 +105,7 @@ def test_no_two_items_share_a_tally(calls: list[TracedCalls]) -> None:
 
 @given(st.lists(ANY_CALLS, min_size=1, max_size=6))
 @examples(100)
-def test_calls_are_spread_evenly(calls: list[TracedCalls]) -> None:
+def test_calls_are_spread_evenly(calls: list[CallStats]) -> None:
     plan = planned(calls, 0.05)
     if plan is None:
         return
@@ -129,10 +138,10 @@ def test_sizes_become_whole_elements(
 
 
 def test_a_routine_can_be_left_out_by_its_name() -> None:
-    plan = plan_of(read_profile(str(OF_CPUS)), 0.01, ("MPI_Allreduce", "gather"))
+    plan = plan_of(read_file(str(OF_CPUS)).member, 0.01, ("MPI_Allreduce", "gather"))
     assert {item.function for item in plan.items} == {"bcast", "gatherv", "allgather"}
-    left_out = {calls.routine for calls in plan.left_out}
-    assert left_out == {"Allreduce", "Gather", "Comm_rank", "Comm_size"}
+    left_out = {routine for routine, _ in plan.left_out}
+    assert left_out == {f"MPI_{name}" for name in ("Allreduce", "Gather", "Comm_rank", "Comm_size")}
 
 
 @pytest.mark.parametrize(
@@ -143,24 +152,26 @@ def test_what_cannot_be_replayed_is_said(
     scale: float, leave_out: tuple[str, ...], words: str
 ) -> None:
     with pytest.raises(UsageError, match=words):
-        plan_of(read_profile(str(OF_CPUS)), scale, leave_out)
+        plan_of(read_file(str(OF_CPUS)).member, scale, leave_out)
 
 
 def test_of_a_whole_profile_the_calls_of_its_first_rank_are_replayed(tmp_path: Path) -> None:
-    whole = load([str(made_run(tmp_path / "run"))])
-    store.write(whole, tmp_path / "run")
-    by_mpitrace = tmp_path / "by-mpitrace"
-    by_mpitrace.mkdir()
-    for rank in (0, 1):
-        copied = tmp_path / "run" / f"profile.{rank}.txt"
-        (by_mpitrace / f"mpi_profile.4711.{rank}").write_bytes(copied.read_bytes())
-    of_first = rank_profile(str(tmp_path / "run" / "profile.0.txt"))
-    assert [calls.calls for calls in of_first.sizes if calls.routine == "Allreduce"] == [3, 1]
-
-    for path in ("run", "run/rank-000000.record"):
-        assert rank_profile(str(tmp_path / path)).calls == of_first.calls
-    assert rank_profile(str(tmp_path / "run" / "profile.1.txt")).rank == 1
-    assert rank_profile(str(by_mpitrace)).calls == of_first.calls
+    whole = load([str(made_run(tmp_path))])
+    store.write(whole, tmp_path)
+    first = rank_profile(str(tmp_path))
+    assert (first.member, first.ranks) == (whole.members[0], 4)
+    assert [one.value for one in first.spread] == pytest.approx([0.017, 0.020, 0.026])
+    assert rank_profile(str(tmp_path / "profile.0.txt")) == first
+    assert rank_profile(str(tmp_path / "rank-000000.record")).member == first.member
+    assert rank_profile(str(tmp_path / "profile.1.txt")).member.rank == 1
+    assert rank_profile(str(OF_CPUS)).ranks == 16
+    plan = plan_of(first.member, 1.0, ())
+    assert [(item.function, item.nbytes, item.calls) for item in plan.items] == [
+        ("isend", 100, 1),
+        ("barrier", 0, 1),
+        ("allreduce", 8, 3),
+        ("allreduce", 4000, 1),
+    ]
 
 
 @pytest.mark.parametrize("path", ["profile.0.txt", "."])
@@ -171,31 +182,26 @@ def test_short_calls_keep_all_their_digits(tmp_path: Path, path: str) -> None:
     made.finish(10 * MS)
     made.file.close()
     store.write(load([str(tmp_path)]), tmp_path)
-    profile = rank_profile(str(tmp_path / path))
-    assert sum(calls.seconds for calls in profile.calls) == pytest.approx(90e-6, rel=1e-9)
-    assert profile.communicate_s == pytest.approx(90e-6, rel=1e-9)
-    assert [calls.nbytes for calls in profile.sizes] == [7.5, 9.0]
+    member = rank_profile(str(tmp_path / path)).member
+    assert member.communication_s == pytest.approx(90e-6, rel=1e-9)
+    assert [item.recorded.average for item in plan_of(member, 1.0, ()).items] == [7.5, 9.0]
 
 
-@pytest.mark.parametrize("there", [range(4), range(2)], ids=["all ranks", "some ranks"])
-def test_the_sum_over_ranks_is_no_ranks_profile(tmp_path: Path, there: range) -> None:
-    for rank in there:
-        made_rank(tmp_path, rank)
-    store.write(load([str(tmp_path)]), tmp_path)
-    with pytest.raises(UsageError, match="adds up the calls of several ranks") as raised:
+def test_the_sum_over_ranks_is_no_ranks_profile(tmp_path: Path) -> None:
+    store.write(load([str(made_run(tmp_path))]), tmp_path)
+    with pytest.raises(UsageError, match=r"profile\.txt is written for people"):
         rank_profile(str(tmp_path / "profile.txt"))
-    assert "profile.0.txt" in str(raised.value)
 
 
 def test_its_number_is_that_of_calls_in_a_second() -> None:
     made = 1166 + 9  # and each of the other sizes once
     problem = Recorded(str(OF_GPUS), scale=0.1)
-    assert sum(item.calls for item in problem.plan(read_profile(problem.file)).items) == made
+    assert sum(item.calls for item in problem.plan(rank_profile(problem.file)).items) == made
     assert calls_per_second(problem, 2.0) == made / 2
 
 
 def made_of(problem: Recorded, ranks: int) -> list[Made]:
-    plan = plan_of(read_profile(problem.file), problem.scale, ())
+    plan = problem.plan(rank_profile(problem.file))
     return [Made(dict(plan.tallies(rank, ranks)), ()) for rank in range(ranks)]
 
 
@@ -233,7 +239,7 @@ def test_the_check_fails_where_data_arrived_wrong() -> None:
 
 
 def test_of_calls_between_two_ranks_each_side_makes_its_own() -> None:
-    plan = plan_of(RankFile(sizes=(TracedCalls("Isend", 10, 5.0, 1.0),)), 1.0, ())
+    plan = plan_of(RankProfile(0, cells=(made_calls("MPI_Isend", 10, 5.0),)), 1.0, ())
     sender: dict[tuple[str, float], int] = {("isend", 5): 10, ("waitall", 0): 10}
     receiver: dict[tuple[str, float], int] = {("irecv", 5): 10, ("waitall", 0): 10}
     assert [dict(plan.tallies(rank, 3)) for rank in range(3)] == [sender, receiver, {}]

@@ -10,7 +10,7 @@ import pytest
 
 from omb_py.core.errors import OmbError
 from omb_py.tracing import timeline as timelines
-from omb_py.tracing.timeline import files
+from omb_py.tracing.timeline import json_trace
 from tests.conftest import Finished
 from tests.tracing.made_records import MadeRecord
 from tests.tracing.timeline.rules import of_json
@@ -100,5 +100,5 @@ def test_nothing_is_left_where_writing_fails(folder: Path, tmp_path: Path) -> No
     timeline = timelines.read(folder)
     (tmp_path / "file").write_text("")
     with pytest.raises(OmbError, match="cannot write"):
-        files.write(timeline, tmp_path / "file" / "a.json")
+        json_trace.write(timeline, tmp_path / "file" / "a.json")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "run"]

@@ -73,5 +73,5 @@ def test_names_of_omb_py_in_python_examples_exist(page: Path) -> None:
 def test_a_name_that_is_not_there_is_found() -> None:
     text = "`measure/nowhere.py:23`, `omb_py/cli/show.py`, my/own.py, tests/nothing/test_it.py"
     assert missing(text) == ["measure/nowhere.py", "tests/nothing/test_it.py"]
-    code = "from omb_py.tracing.timeline import selection as s, nothing\ns.chosen(1)\ns.select(1)"
+    code = "from omb_py.tracing.timeline import assembly as s, nothing\ns.chosen(1)\ns.select(1)"
     assert list(unknown(code)) == ["omb_py.tracing.timeline.nothing", "s.chosen"]

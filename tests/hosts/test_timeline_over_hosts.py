@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from omb_py.tracing import records
 from omb_py.tracing import timeline as timelines
-from omb_py.tracing.records import NS
+from omb_py.tracing.records.reading import NS
+from omb_py.tracing.records.run import read_records
 from tests.conftest import OMB_PY, run
 from tests.hosts.fixtures import FAR
 from tests.hosts.jobs import job
@@ -98,5 +98,5 @@ def test_ranks_of_a_host_are_moved_alike_and_those_of_rank_0_not(
     assert alignments[2].drift == alignments[3].drift
     assert abs(abs(alignments[2].offset) - SECONDS_BETWEEN_CLOCKS) < 60
     assert FAR.delay <= (alignments[2].error or 0) < 50 * FAR.delay
-    compared = records.read_folder(tmp_path / "run")[2].comparisons
+    compared = read_records(tmp_path / "run")[0][2].comparisons
     assert len(compared) == 2

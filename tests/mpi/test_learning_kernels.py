@@ -114,26 +114,6 @@ def test_values_of_k_divided_need_one_reduction(battery: Battery, line: Line) ->
     assert "MPI_Allreduce" not in names
 
 
-@pytest.mark.parametrize("line", [line(3, f"knn --data digits {QUICK}")], ids=str)
-def test_digits_are_told_apart(battery: Battery, line: Line) -> None:
-    whole = passed(battery(line))
-    assert "samples=1348 features=64 clusters=10" in whole["problem"]
-    assert "queries=449" in whole["problem"]
-    assert parts(battery(line), "accuracy")["accuracy"] > 0.9
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        line(3, f"kmeans --data {name} --k-to 6 --dtype float64 {QUICK}")
-        for name in ("digits", "iris", "wine", "breast-cancer")
-    ],
-    ids=str,
-)
-def test_shipped_data_sets_are_put_into_clusters(battery: Battery, line: Line) -> None:
-    passed(battery(line))
-
-
 @pytest.mark.parametrize(
     ("line", "rows"),
     [
@@ -156,8 +136,6 @@ def test_each_rank_gets_as_much_however_many_there_are(
         (line(4, "kmeans --samples 3 --k-to 2"), "choose more --samples"),
         (line(4, f"{KMEANS} --k-to 6 --divide k"), "3 values of k are too few for 4 ranks"),
         (line(2, "kmeans --k-from 3 --k-to 2"), "choose --k-from, --k-to"),
-        (line(2, "kmeans --data iris --k-from 150 --k-to 150"), "choose a smaller --k-to"),
-        (line(2, "kmeans --data iris --scaling weak"), "use --data generated"),
         (line(4, "knn --samples 19"), "choose more --samples or --divide queries"),
         (line(4, "knn --queries 3 --divide queries"), "choose more --queries"),
         (line(2, "knn --samples 4"), "fewer --neighbours"),

@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from omb_py.core.errors import UsageError
-from omb_py.tracing import records
+from omb_py.tracing.records import reading
 from omb_py.tracing.records.layout import SUFFIX, EventKind
+from omb_py.tracing.records.run import open_run, read_records
 from tests.conftest import MPIEXEC, OMB_PY, Finished, own_temporary_folder, run
 from tests.mpi.vendor import VENDOR
 
@@ -38,7 +39,7 @@ def profiled(tmp_path: Path) -> Profiled:
     return start
 
 
-def calls(record: records.RankRecord) -> dict[tuple[str, str], tuple[int, int]]:
+def calls(record: reading.RankRecord) -> dict[tuple[str, str], tuple[int, int]]:
     """Calls and bytes by routine and the label of the communicator."""
     found: dict[tuple[str, str], tuple[int, int]] = {}
     for cell in record.cells:
@@ -101,7 +102,7 @@ def test_a_program_does_the_same_and_every_call_is_counted(
 
     assert plain.code == done.code == 0, done.err
     assert Counter(done.out.splitlines()) == Counter(plain.out.splitlines())
-    zero, one = records.read_folder(tmp_path / "omb-profile")
+    zero, one = open_run(tmp_path / "omb-profile").records
     assert zero.complete
     assert one.complete
     found = calls(zero)
@@ -127,7 +128,7 @@ def test_whatever_is_recorded_besides_calls_and_bytes_are_counted_alike(
     for options in ((), ("--call-sites",), ("--timeline", "out.json")):
         done = profiled(1, "--force", *options, str(PROGRAMS / "arguments.py"), what)
         assert done.code == 0, done.err
-        (record,) = records.read_folder(tmp_path / "omb-profile")
+        (record,) = open_run(tmp_path / "omb-profile").records
         found.append(calls(record))
     assert len(found[0]) > 5
     assert found == found[:1] * 3
@@ -135,9 +136,9 @@ def test_whatever_is_recorded_besides_calls_and_bytes_are_counted_alike(
 
 def test_messages_have_the_same_number_on_both_sides(profiled: Profiled, tmp_path: Path) -> None:
     assert profiled(2, "--timeline", "out.json", OBSERVED, "file").code == 0
-    zero, one = records.read_folder(tmp_path / "omb-profile")
+    zero, one = open_run(tmp_path / "omb-profile").records
 
-    def messages(record: records.RankRecord, received: bool) -> Counter[tuple[object, ...]]:
+    def messages(record: reading.RankRecord, received: bool) -> Counter[tuple[object, ...]]:
         found: Counter[tuple[object, ...]] = Counter()
         for event in record.events:
             name, kind = record.name(int(event["name"])), event["kind"]
@@ -185,7 +186,7 @@ assert __name__ == "__main__" and sys.argv[1:] == ["--debugging", "-n"]
 """
     done = profiled(1, script(tmp_path, text), "--debugging", "-n")
     assert done.code == 0, done.err
-    (record,) = records.read_folder(tmp_path / "omb-profile")
+    (record,) = open_run(tmp_path / "omb-profile").records
     assert calls(record)["MPI_Barrier", "world"] == (1, 0)
 
 
@@ -201,7 +202,7 @@ print("after the end")
 """
     done = profiled(2, script(tmp_path, text))
     assert done.code == 0, done.err
-    for record in records.read_folder(tmp_path / "omb-profile"):
+    for record in open_run(tmp_path / "omb-profile").records:
         assert [name for name, _ in calls(record)].count("MPI_Allgatherv") == 1
 
 
@@ -211,7 +212,7 @@ def test_a_program_that_comes_with_mpi4py_does_the_same(profiled: Profiled, tmp_
     done = profiled(3, *words)
     assert done.code == plain.code == 0, done.err
     assert sorted(done.out.splitlines()) == sorted(plain.out.splitlines())
-    assert len(records.read_folder(tmp_path / "omb-profile")) == 3
+    assert len(open_run(tmp_path / "omb-profile").records) == 3
 
 
 def test_benchmarks_and_applications_are_programs_too(profiled: Profiled, tmp_path: Path) -> None:
@@ -219,13 +220,13 @@ def test_benchmarks_and_applications_are_programs_too(profiled: Profiled, tmp_pa
     done = profiled(2, *words)
     assert done.code == 0, done.err
     assert len(done.rows) == 1
-    zero, _ = records.read_folder(tmp_path / "omb-profile")
+    zero, _ = open_run(tmp_path / "omb-profile").records
     assert calls(zero)["MPI_Allreduce", "world"][0] >= 60
 
 
 def test_ranks_of_one_host_have_one_clock(profiled: Profiled, tmp_path: Path) -> None:
     assert profiled(2, "-m", "mpi4py.bench", "helloworld").code == 0
-    for record in records.read_folder(tmp_path / "omb-profile"):
+    for record in read_records(tmp_path / "omb-profile")[0]:
         assert [one.offset for one in record.comparisons] == [0.0, 0.0]
         assert [one.error for one in record.comparisons] == [0.0, 0.0]
 
@@ -248,7 +249,7 @@ MPI.COMM_WORLD.Barrier()
     assert "KeyError: 'of rank 1'" in done.err
     assert "omb_py" not in done.err.split("Traceback")[1].split("KeyError")[0]
     assert "omb-py profile show omb-profile" in done.err
-    for record in records.read_folder(tmp_path / "omb-profile"):
+    for record in open_run(tmp_path / "omb-profile").records:
         assert not record.complete
         assert calls(record)["MPI_Barrier", "world"][0] >= 1
 
@@ -285,7 +286,7 @@ while True:
         finally:
             if job.poll() is None:
                 os.killpg(job.pid, signal.SIGKILL)
-    found = records.read_folder(folder)
+    found = open_run(folder).records
     assert [record.rank for record in found] == [0, 1, 2]
     for record in found:
         assert not record.complete
@@ -301,7 +302,7 @@ def running_rank(folder: Path, rank: int) -> int:
     until = time.monotonic() + 120
     while time.monotonic() < until:
         try:
-            there = records.read_folder(folder)
+            there = open_run(folder).records
         except UsageError:
             there = []
         if len(there) == 3 and all(record.cells["calls"].sum() > 100 for record in there):
@@ -338,9 +339,9 @@ def test_a_profile_is_not_written_over(profiled: Profiled, tmp_path: Path) -> No
     again = profiled(1, *words)
     assert again.code == 2
     assert "--force" in again.sentences[0]
-    assert len(records.read_folder(tmp_path / "omb-profile")) == 2
+    assert len(open_run(tmp_path / "omb-profile").records) == 2
     assert profiled(1, "--force", *words).code == 0
-    assert len(records.read_folder(tmp_path / "omb-profile")) == 1
+    assert len(open_run(tmp_path / "omb-profile").records) == 1
 
 
 @pytest.mark.any_library
@@ -411,7 +412,7 @@ comm.Barrier()
     assert "holds the profile of another run" in refused
     assert "profile of 2 ranks" in written
     assert "another job has replaced the profile in omb-profile" in replaced
-    assert all(record.complete for record in records.read_folder(tmp_path / "omb-profile"))
+    assert all(record.complete for record in open_run(tmp_path / "omb-profile").records)
 
 
 def test_a_program_without_mpi_has_no_profile(profiled: Profiled, tmp_path: Path) -> None:
@@ -424,7 +425,7 @@ def test_a_program_without_mpi_has_no_profile(profiled: Profiled, tmp_path: Path
 def test_the_exit_code_is_the_programs(profiled: Profiled, tmp_path: Path) -> None:
     text = "from mpi4py import MPI; import sys; MPI.COMM_WORLD.Barrier(); sys.exit(3)"
     assert profiled(1, script(tmp_path, text)).code == 3
-    assert records.read_folder(tmp_path / "omb-profile")[0].complete
+    assert open_run(tmp_path / "omb-profile").records[0].complete
 
 
 def test_a_receive_that_was_cancelled_was_no_message(profiled: Profiled, tmp_path: Path) -> None:
@@ -444,7 +445,7 @@ def test_a_receive_that_was_cancelled_was_no_message(profiled: Profiled, tmp_pat
     )
     done = profiled(1, "--timeline", "out.json", program)
     assert done.code == 0, done.err
-    (record,) = records.read_folder(tmp_path / "omb-profile")
+    (record,) = open_run(tmp_path / "omb-profile").records
     events = [(EventKind(e["kind"]), int(e["sequence"])) for e in record.events if e["peer"] == 0]
     assert [number for kind, number in events if kind is EventKind.ARRIVED] == [1, 2, 3]
     assert [number for kind, number in events if kind is EventKind.DONE] == [0, 0]
@@ -462,7 +463,7 @@ def test_the_second_half_of_a_request_may_come_from_anybody(
     )
     done = profiled(2, "--timeline", "out.json", program)
     assert done.code == 0, done.err
-    for record in records.read_folder(tmp_path / "omb-profile"):
+    for record in open_run(tmp_path / "omb-profile").records:
         halves = record.events[record.events["kind"] == EventKind.DONE]
         assert [list(half) for half in halves[["peer", "tag", "sequence"]]] == [
             [1 - record.rank, 3, 1]

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from omb_py.tracing import records
+from omb_py.tracing.records import reading
 from omb_py.tracing.records.layout import path_in
+from omb_py.tracing.records.run import open_run
 from tests.conftest import MPIEXEC, OMB_PY, Finished, run
 from tests.mpi.vendor import VENDOR
 
@@ -108,7 +109,7 @@ def plain(folder: Path, ranks: int, text: str) -> Finished:
 def calls(folder: Path) -> Counter[str]:
     """Calls of all ranks by routine."""
     found: Counter[str] = Counter()
-    for record in records.read_folder(folder / "omb-profile"):
+    for record in open_run(folder / "omb-profile").records:
         for cell in record.cells:
             found[record.name(int(cell["routine"]))] += int(cell["calls"])
     return found
@@ -125,7 +126,7 @@ def test_calls_after_the_last_line_are_counted(tmp_path: Path, name: str) -> Non
     assert done.code == 0, done.err
     assert done.out.split() == output.split()
     assert calls(tmp_path)[routine] == count
-    assert all(record.complete for record in records.read_folder(tmp_path / "omb-profile"))
+    assert all(record.complete for record in open_run(tmp_path / "omb-profile").records)
     assert (tmp_path / "omb-profile" / "profile.txt").exists()
 
 
@@ -167,7 +168,7 @@ def test_output_and_code_are_those_without_profile(tmp_path: Path, end: str) -> 
     assert done.err.count("some text") == expected.err.count("some text")
     at_end = 0 if "inalized" in end else 2
     assert calls(tmp_path)["MPI_Barrier"] == 2 + at_end
-    complete = [record.complete for record in records.read_folder(tmp_path / "omb-profile")]
+    complete = [record.complete for record in open_run(tmp_path / "omb-profile").records]
     assert complete == [end not in ("exception", "_exit")] * 2
 
 
@@ -181,7 +182,7 @@ comm.recv(source=1)
 """
     done = profiled(tmp_path, 2, text)
     assert done.code == 7
-    aborted = records.read(path_in(str(tmp_path / "omb-profile"), 1))
+    aborted = reading.read(path_in(str(tmp_path / "omb-profile"), 1))
     assert int(aborted.cells["calls"].sum()) == 5
     assert not aborted.complete
 

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from omb_py.tracing import records
 from omb_py.tracing.recorder import compilation, library
-from omb_py.tracing.records import EventKind, RankRecord
-from omb_py.tracing.records.layout import BETWEEN, WORLD
+from omb_py.tracing.records.layout import BETWEEN, WORLD, EventKind
+from omb_py.tracing.records.reading import RankRecord
 from omb_py.tracing.records.routines import Role, role
+from omb_py.tracing.records.run import open_run
 from tests.conftest import BIN, OMB_PY, Finished, run
 from tests.tracing.made_records import communicator_key
 
@@ -73,7 +73,7 @@ def profiled(mpi: str, tmp_path: Path, cache: str) -> Profiled:
         ]
         job = run(command, {"OMB_PY_CACHE_DIR": cache} | environment, tmp_path, 120)
         folder = tmp_path / "profile"
-        return job, records.read_folder(folder) if list(folder.glob("*.record")) else []
+        return job, open_run(folder).records if list(folder.glob("*.record")) else []
 
     return start
 

@@ -6,9 +6,9 @@ import json
 from collections import Counter
 from pathlib import Path
 
-from omb_py.tracing import records
-from omb_py.tracing.records import EventKind
+from omb_py.tracing.records.layout import EventKind
 from omb_py.tracing.records.routines import Role, role
+from omb_py.tracing.records.run import open_run
 from tests.conftest import OMB_PY, run
 
 BEGINS = ("MPI_File_iread", "MPI_File_iwrite")
@@ -19,7 +19,7 @@ def test_every_call_of_a_file_is_counted_with_its_bytes(mpi: str, tmp_path: Path
     options = ("-q", "--timeline", "timeline.json")
     job = run([mpi, "-n", "2", OMB_PY, "profile", *options, str(PROGRAM)], {}, tmp_path, 120)
     assert job.code == 0, job.err
-    for record in records.read_folder(tmp_path / "omb-profile"):
+    for record in open_run(tmp_path / "omb-profile").records:
         expected = json.loads((tmp_path / f"expected-{record.rank}.json").read_text())
         found: dict[str, list[int]] = {}
         for cell in record.cells:

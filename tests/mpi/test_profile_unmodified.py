@@ -14,7 +14,7 @@ from pathlib import Path
 import mpi4py
 import pytest
 
-from omb_py.tracing import records
+from omb_py.tracing.records.run import open_run
 from tests.conftest import OMB_PY, Finished, run
 
 MODULES = (
@@ -75,7 +75,7 @@ def test_mpi4pys_own_tests_have_the_same_results(
 
     assert results(done) == results(plain)
     assert len(results(plain)[1]) == 2
-    for record in records.read_folder(tmp_path / "omb-profile"):
+    for record in open_run(tmp_path / "omb-profile").records:
         assert record.complete
         routines = {record.name(int(cell["routine"])) for cell in record.cells}
         assert len(routines) > 60

@@ -88,8 +88,8 @@ def barriers(profile: Path) -> dict[int, int]:
     return {
         member.rank: line.calls
         for member in members
-        for line in tables.routines_of(member)
-        if line.routine == "MPI_Barrier"
+        for routine, line in tables.routines([member]).items()
+        if routine == "MPI_Barrier"
     }
 
 

@@ -91,7 +91,7 @@ def test_another_profile_on_another_number_of_ranks(battery: Battery, line: Line
     [
         (ALONE, "send needs another rank: start 2 or more, or --leave-out send"),
         (OBJECTS, "binding pickle has no gatherv"),
-        (NO_PROFILE, "nothing to replay"),
+        (NO_PROFILE, "is no profile that omb-py or mpitrace wrote"),
         (STRANGER, "--leave-out alltoall: the profile has no calls of it"),
         (WEAK, "no weak scaling"),
         (FOLDER, "holds no profile"),

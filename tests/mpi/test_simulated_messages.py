@@ -15,8 +15,9 @@ from omb_py.simulation import collectives
 from omb_py.simulation.program import Program, Receive, Send
 from omb_py.simulation.stand_ins import BUFFER, RESOURCES
 from omb_py.tracing.records.layout import EventKind
-from omb_py.tracing.records.reading import RankRecord, read_folder
+from omb_py.tracing.records.reading import RankRecord
 from omb_py.tracing.records.routines import Role, role
+from omb_py.tracing.records.run import open_run
 from tests.conftest import OMB_PY, run
 from tests.layers import MANY_RANKS
 from tests.mpi.programs.own_messages import RANKS, Made, all_made
@@ -77,7 +78,7 @@ def records(mpi: str, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str
     profile = [OMB_PY, "profile", "-q", "--timeline", "run.json", str(PROGRAM)]
     job = run([mpi, "-n", str(RANKS), *profile], {}, folder, 240)
     assert job.code == 0, job.err
-    return [recorded(record) for record in read_folder(folder / "omb-profile")]
+    return [recorded(record) for record in open_run(folder / "omb-profile").records]
 
 
 def differences(made: Iterable[Made], records: list[dict[str, Messages]]) -> list[str]:

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from omb_py.tracing import records
 from omb_py.tracing.recorder.record_file import RecordFile
+from omb_py.tracing.records import reading
 from omb_py.tracing.records.layout import (
     CELL_FORMAT,
     EVENT_FORMAT,
@@ -125,7 +125,7 @@ class MadeRecord:
             max(cell[4], spent),
         ]
 
-    def finish(self, ended: int | None, **header: Any) -> records.RankRecord:
+    def finish(self, ended: int | None, **header: Any) -> reading.RankRecord:
         """Write the cells and fields of the header; ``ended`` None leaves the rank unfinished."""
         self.file.write_cells([(*key, 0, 0, *cell) for key, cell in self._cells.items()])
         self.file.set("updated", START + (ended or 0))
@@ -133,4 +133,4 @@ class MadeRecord:
             self.file.set("ended", START + ended)
         for name, value in header.items():
             self.file.set(name, value)
-        return records.read(self.file.path)
+        return reading.read(self.file.path)

@@ -24,11 +24,8 @@ from functools import partial
 from omb_py.apps import Detail
 from omb_py.apps.runtime.team import Array, Team
 from omb_py.apps.training import MILLISECOND, Training
-from omb_py.apps.training.fused_buffers import FusedBuffers, elements
-from omb_py.apps.training.fusion import plan_of
-from omb_py.apps.training.negotiation import Cached
-from omb_py.apps.training.schedules import Negotiated, Planned, Schedule
-from omb_py.apps.training.summing import Summing, summing_of
+from omb_py.apps.training.fusion import FusedBuffers, Summing, elements, plan_of, summing_of
+from omb_py.apps.training.schedules import Cached, Negotiated, Planned, Schedule
 from omb_py.core.datatypes import HALF, Datatype, find_types
 from omb_py.core.errors import UsageError
 from omb_py.core.options import LIBRARY

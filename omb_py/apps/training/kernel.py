@@ -17,9 +17,6 @@ from omb_py.apps import Detail, Kernel
 from omb_py.apps.runtime.phases import Phase
 from omb_py.apps.runtime.team import Team
 from omb_py.apps.training import Training
-from omb_py.apps.training.batches import BatchShare, Range, batch_share, batches
-from omb_py.apps.training.boundary import Boundary
-from omb_py.apps.training.costs import layer_costs, of_stages
 from omb_py.apps.training.epochs import (
     EpochClock,
     Epochs,
@@ -29,8 +26,17 @@ from omb_py.apps.training.epochs import (
 )
 from omb_py.apps.training.exchange import GradientExchange
 from omb_py.apps.training.networks import NeuralNetwork, network
-from omb_py.apps.training.passes import SCHEDULES, bubble, under_way
-from omb_py.apps.training.stages import Stage
+from omb_py.apps.training.pipeline import (
+    SCHEDULES,
+    BatchShare,
+    Boundary,
+    Range,
+    batch_share,
+    batches,
+    bubble,
+    under_way,
+)
+from omb_py.apps.training.stages import Stage, layer_costs, of_stages
 from omb_py.core.errors import UsageError
 from omb_py.core.text.numbers import MEBIBYTE
 from omb_py.tracing.recorder.annotation import phase

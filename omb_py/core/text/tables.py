@@ -7,13 +7,9 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
-
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from omb_py.core.dataclass import dataclass
 from omb_py.core.errors import UsageError
@@ -148,10 +144,16 @@ def records(rows: pd.DataFrame) -> list[dict[str, object]]:
 
 
 def on_console(made: Sequence[Sheet], notes: Iterable[str], out: TextIO) -> None:
-    """Tables and notes for a terminal; elsewhere as wide as they are."""
+    """Tables and notes for a terminal; elsewhere, and without rich, as wide as they are."""
+    if not out.isatty() or find_spec("rich") is None:
+        out.write(plain(made, notes))
+        return
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
     console = Console(file=out, highlight=False)
-    if not console.is_terminal:
-        console = Console(file=out, highlight=False, width=UNLIMITED)
     for sheet in made:
         console.print(Text(sheet.title, style="bold"))
         if sheet.above:
@@ -168,6 +170,26 @@ def on_console(made: Sequence[Sheet], notes: Iterable[str], out: TextIO) -> None
         console.print()
     for sentence in notes:
         console.print(Text(f"Note: {sentence}", style="yellow"))
+
+
+def plain(made: Iterable[Sheet], notes: Iterable[str]) -> str:
+    """Tables and notes as text, each as wide as it is."""
+    lines: list[str] = []
+    for sheet in made:
+        lines += [sheet.title, *([sheet.above] if sheet.above else [])]
+        rows = [sheet.columns, *without_repetitions(sheet.rows)]
+        widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
+        for cells in rows if sheet.rows else ():
+            padded = (
+                cell.ljust(width) if index < sheet.left else cell.rjust(width)
+                for index, (cell, width) in enumerate(zip(cells, widths, strict=True))
+            )
+            lines.append((" " * 3).join(padded))
+            if cells is sheet.columns:
+                lines.append("─" * len(lines[-1]))
+        lines += [*sheet.remarks, ""]
+    lines += (f"Note: {sentence}" for sentence in notes)
+    return "".join(f"{line}\n" for line in lines)
 
 
 def markdown(made: Sequence[Sheet], notes: Iterable[str]) -> str:

@@ -1,20 +1,258 @@
-"""Who waits for whom in a recorded run, as work for the replay."""
+"""Who waits for whom in a recorded run, as work for the replay.
+
+Collective calls are matched by communicator and number, messages by `records.messages`. What a rank
+waits for when the network is ideal: a receive for the beginning of its send, a synchronous send for
+that of its receive, a completion for what it completes, a blocking probe for the message that is
+received next, a collective call for the ranks that `routines.dependence` names. Everything else
+ends at once.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from omb_py.tracing.efficiency.event_matching import (
-    MatchedCollective,
-    MatchedEvents,
-    Place,
-    match_events,
-)
+import numpy as np
+
 from omb_py.tracing.efficiency.intervals import BEFORE, Intervals
 from omb_py.tracing.efficiency.replay import Work
-from omb_py.tracing.records.routines import Dependence
+from omb_py.tracing.records.layout import NOBODY, EventKind
+from omb_py.tracing.records.messages import partners, sides_of, unique
+from omb_py.tracing.records.routines import (
+    Dependence,
+    Role,
+    base,
+    dependence,
+    nonblocking,
+    prepares,
+    role,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+NO_COMMUNICATOR = ("", 0)
+
+NOT_REPLAYED = (None, Dependence.NEIGHBOURS, Dependence.GROUPS, Dependence.OTHERS)
+"""Whom ranks wait for where a record does not tell who these are."""
+
+
+class Act(IntEnum):
+    """What is to be done with an event.
+
+    BEGIN: what another event ends. PROBE: wait for what is received next. RECEIVE: it is received.
+    COLLECTIVE: a collective call; END: of a non-blocking one; COUNTED: one that has no number.
+    """
+
+    NOTHING = 0
+    BEGIN = 1
+    PROBE = 2
+    COLLECTIVE = 3
+    END = 4
+    COUNTED = 5
+    RECEIVE = 6
+
+
+Place = tuple[int, int]
+"""Index of a rank, index of one of its intervals."""
+
+
+class MatchedCollective(NamedTuple):
+    """A rank waits in a collective call."""
+
+    key: tuple[str, int]
+    dependence: Dependence
+    root: int
+    size: int
+    place: Place
+
+
+class MatchedWait(NamedTuple):
+    """A rank waits at ``place`` for what begins at ``source``; None where that was not recorded."""
+
+    source: Place | None
+    place: Place
+
+
+@dataclass
+class MatchedEvents:
+    """What the records hold: where somebody waits, and for what.
+
+    ``guesses`` count only if their source was in time. ``members`` are the ranks that take part in
+    each collective call. ``unnumbered`` ends of messages cannot be matched; ``unknown`` counts
+    calls, by routine, of which it is not known whom they wait for.
+    """
+
+    ranks: list[int]
+    waits: list[MatchedWait] = field(default_factory=list)
+    guesses: list[MatchedWait] = field(default_factory=list)
+    members: dict[tuple[str, int], dict[int, Place]] = field(default_factory=dict)
+    collectives: list[MatchedCollective] = field(default_factory=list)
+    unknown: Counter[str] = field(default_factory=Counter)
+    unnumbered: int = 0
+
+
+def match_events(every: Sequence[Intervals]) -> MatchedEvents:
+    """What the records of a run hold, with indices of ranks as in ``every``."""
+    found = MatchedEvents([one.record.rank for one in every])
+    keys: dict[str, int] = {}
+    readers = [_Reader(found, index, one, keys) for index, one in enumerate(every)]
+    sends, receives, synchronous = (
+        np.concatenate(sides)
+        for sides in (
+            [reader.sides.sends for reader in readers],
+            [reader.sides.receives for reader in readers],
+            [reader.synchronous() for reader in readers],
+        )
+    )
+    sends = unique(sends)
+    posts = [readers[rank].post(event) for rank, event in sends[["rank", "event"]].tolist()]
+    sources = [posts[place] if place >= 0 else None for place in partners(receives, sends).tolist()]
+    for side, source in zip(receives.tolist(), sources, strict=True):
+        *_, rank, event = side
+        found.waits.append(MatchedWait(source, readers[rank].wait(event)))
+    for side, place in zip(synchronous.tolist(), partners(synchronous, receives), strict=True):
+        *_, rank, event = side
+        source = None
+        if place >= 0:
+            source = readers[receives["rank"][place]].post(receives["event"][place])
+        found.waits.append(MatchedWait(source, readers[rank].wait(event)))
+    for index, reader in enumerate(readers):
+        mine = np.flatnonzero(receives["rank"] == index)
+        reader.read(receives[mine], [sources[place] for place in mine.tolist()])
+    return found
+
+
+class _Reader:
+    """Reads what one rank recorded into what is found."""
+
+    def __init__(
+        self, found: MatchedEvents, index: int, intervals: Intervals, keys: dict[str, int]
+    ) -> None:
+        record = intervals.record
+        self.found = found
+        self.index = index
+        self.rank = record.rank
+        self.record = record
+        self.names = record.names
+        self.keys = keys
+        self.counts = not record.lost_events
+        self.communicators = {
+            number: (one.key, one.size) for number, one in record.communicators.items()
+        }
+        self.begun: dict[int, int] = {}
+        self.counted: dict[str, int] = {}
+        self.probes: list[tuple[int, int, Place]] = []
+        events = record.events
+        self.sides = sides_of(index, record.rank, events, record.names, record.communicators, keys)
+        found.unnumbered += self.sides.unnumbered
+        self.waits = intervals.with_end(record.common(events["ended"]))
+        begins = intervals.with_begin(record.common(events["began"]))
+        # in calls of no length at the same time a wait must not stand before its own beginning
+        self.posts = np.minimum(begins, self.waits)
+
+    def post(self, event: int) -> Place:
+        """Where an event began."""
+        return self.index, int(self.posts[event])
+
+    def wait(self, event: int) -> Place:
+        """Where an event ended."""
+        return self.index, int(self.waits[event])
+
+    def synchronous(self) -> NDArray[Any]:
+        """The sides of sends that end when their receive has begun."""
+        sends, events = self.sides.sends, self.record.events[self.sides.sends["event"]]
+        names = [self.names[number] for number in events["name"].tolist()]
+        synchronous = np.array([base(name) == "ssend" for name in names], bool)
+        begins = np.array([nonblocking(name) for name in names], bool)
+        chosen: NDArray[Any] = sends[synchronous & (~begins | (events["kind"] == EventKind.DONE))]
+        return chosen
+
+    def read(self, receives: NDArray[Any], sources: Sequence[Place | None]) -> None:
+        """Go through the events in the order in which they began.
+
+        Those that receive messages are given with the places at which these were sent.
+        """
+        message = {
+            side[-1]: (side, source)
+            for side, source in zip(receives.tolist(), sources, strict=True)
+        }
+        for event, act, name, comm, peer, request, number in self._rows(list(message)):
+            key, size = self.communicators.get(comm, NO_COMMUNICATOR)
+            if event in message:
+                self._received(*message[event])
+            elif act == Act.PROBE:
+                self.probes.append(
+                    (self.keys.setdefault(key, len(self.keys)), peer, self.wait(event))
+                )
+            else:
+                if act == Act.BEGIN:
+                    self.begun[request] = number
+                elif act == Act.END and number == 0:
+                    number = self.begun.get(request, 0)
+                self._together(act, name, (key, number), peer, size, event)
+
+    def _rows(self, received: list[int]) -> Iterator[tuple[int, ...]]:
+        """Events that matter: their places, what is to be done, and their fields."""
+        events = self.record.events
+        acts = np.array([acts_of(name) for name in self.names] + [(0, 0, 0)])
+        kinds = np.select(
+            [events["kind"] == EventKind.CALL, events["kind"] == EventKind.DONE], [1, 2]
+        )
+        act = acts[np.clip(events["name"], -1, len(self.names)), kinds]
+        if np.any(act == Act.PROBE):
+            act[received] = Act.RECEIVE
+        order = np.flatnonzero(act)
+        order = order[np.argsort(events["began"][order], kind="stable")]
+        columns = [order, act[order]]
+        columns += [
+            events[one][order] for one in ("name", "communicator", "peer", "request", "sequence")
+        ]
+        return zip(*(column.tolist() for column in columns), strict=True)
+
+    def _received(self, side: tuple[int, ...], source: Place | None) -> None:
+        """What blocking probes before a receive waited for."""
+        communicator, peer, *_, event = side
+        _, post = self.post(event)
+        for key, wanted, place in self.probes:
+            if key == communicator and wanted in (NOBODY, peer) and place[1] <= post and source:
+                self.found.guesses.append(MatchedWait(source, place))
+        self.probes = [probe for probe in self.probes if probe[2][1] > post]
+
+    def _together(
+        self, act: int, name: int, key: tuple[str, int], root: int, size: int, event: int
+    ) -> None:
+        """A call of several ranks of a communicator."""
+        whom = dependence(self.names[name])
+        if act == Act.COUNTED and key[0]:
+            kind = f"{key[0]} {base(self.names[name])}"
+            self.counted[kind] = self.counted.get(kind, 0) + 1
+            key = (kind, key[1] or self.counts * self.counted[kind])
+        if whom in NOT_REPLAYED or key[1] == 0:
+            self.found.unknown[self.names[name]] += act != Act.BEGIN
+            return
+        self.found.members.setdefault(key, {}).setdefault(self.rank, self.post(event))
+        if act != Act.BEGIN:
+            self.found.collectives.append(
+                MatchedCollective(key, whom, root, size, self.wait(event))
+            )
+
+
+def acts_of(name: str) -> tuple[int, int, int]:
+    """What to do with the events of a routine: other kinds of event, `CALL`, `DONE`."""
+    what, begins = role(name), nonblocking(name)
+    if what is Role.PROBE:
+        return Act.NOTHING, Act.NOTHING if begins else Act.PROBE, Act.NOTHING
+    if what is Role.COLLECTIVE:
+        begin = Act.BEGIN if begins else Act.COLLECTIVE
+        return Act.NOTHING, Act.NOTHING if prepares(name) else begin, Act.END
+    if dependence(name) is not None and what is not Role.FILE:
+        return Act.NOTHING, Act.COUNTED, Act.NOTHING
+    return Act.NOTHING, Act.NOTHING, Act.NOTHING
 
 
 @dataclass(frozen=True)

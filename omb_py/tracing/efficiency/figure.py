@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator, Sequence
 from functools import partial
 from math import nan
 
@@ -13,33 +13,32 @@ from omb_py.analysis.charts.lines import lines
 from omb_py.analysis.charts.spec import Chart, Measure
 from omb_py.analysis.values import ENDS
 from omb_py.core.text.words import count
-from omb_py.tracing.efficiency.series import Series, SeriesPoint, loads
+from omb_py.tracing.efficiency.series import Series
+from omb_py.tracing.efficiency.table import LINES
 
 NAME = "efficiency"
 
 MEASURE = Measure("Efficiency", "%")
 
-Factor = tuple[str, int, Callable[[SeriesPoint], float | None]]
-"""Name, number of its style, value."""
+STYLES = {line.column: number for number, line in enumerate(LINES)}
+WHOLE = ("global_efficiency", "parallel_efficiency", "computation_scaling")
+PARTS = (
+    "parallel_efficiency",
+    "load_balance",
+    "communication_efficiency",
+    "serialisation_efficiency",
+    "transfer_efficiency",
+)
+"""Columns of rows that are drawn."""
 
-PARALLEL: Factor = ("Parallel efficiency", 1, lambda at: at.run.efficiency.parallel)
-WHOLE: tuple[Factor, ...] = (
-    ("Global efficiency", 0, lambda at: at.scaling.whole if at.scaling else None),
-    PARALLEL,
-    ("Computation scaling", 2, lambda at: at.scaling.computation if at.scaling else None),
-)
-PARTS: tuple[Factor, ...] = (
-    PARALLEL,
-    ("Load balance", 3, lambda at: at.run.efficiency.load_balance),
-    ("Communication efficiency", 4, lambda at: at.run.efficiency.communication),
-    ("Serialisation efficiency", 5, lambda at: at.run.efficiency.serialisation),
-    ("Transfer efficiency", 6, lambda at: at.run.efficiency.transfer),
-    (
-        "Data loading efficiency",
-        7,
-        lambda at: at.run.efficiency.loading if at.run.times.total_loading else None,
-    ),
-)
+
+def values_of(series: Series, columns: Sequence[str]) -> Iterator[tuple[str, int, int, float]]:
+    """Names, numbers of styles, indices of runs and values in percent."""
+    for column in columns:
+        line = LINES[STYLES[column]]
+        for number, point in enumerate(series.points):
+            if (part := line.of(point, series)) is not None:
+                yield line.label.strip("- "), STYLES[column], number, 100 * part
 
 
 def chart(series: Series) -> Chart:
@@ -47,22 +46,20 @@ def chart(series: Series) -> Chart:
     if not series.several:
         return of_one(series)
     rows = [
-        {"panel": panel, "title": title, "line": name, "style": style, "x": at.run.times.ranks}
-        | {"value": 100 * part, "text": MEASURE.text(100 * part), "runs": 1}
-        for panel, (title, factors) in enumerate((("Global", WHOLE), ("Parallel", PARTS)))
-        for name, style, value in factors
-        for at in series.points
-        if (part := value(at)) is not None
+        {"panel": panel, "title": title, "line": name, "style": style}
+        | {"x": series.points[number].run.times.ranks, "value": value}
+        | {"text": MEASURE.text(value), "runs": 1}
+        for panel, (title, columns) in enumerate((("Global", WHOLE), ("Parallel", PARTS)))
+        for name, style, number, value in values_of(series, columns)
     ]
     data = pd.DataFrame(rows).assign(**dict.fromkeys(ENDS, nan), band=True)
     ideal = data[["panel", "x"]].drop_duplicates().assign(line="100 %", value=100.0, style=-1)
     first = series.points[0].run
-    loading = " x data loading efficiency" * loads(series)
     facts = (
         f"{series.kind.capitalize()} scaling",
         "Global efficiency = parallel efficiency x computation scaling, relative to "
         f"{count(first.times.ranks, 'rank')}",
-        f"Parallel efficiency = load balance x serialisation x transfer efficiency{loading}",
+        "Parallel efficiency = load balance x serialisation x transfer efficiency",
         *facts_of(series),
     )
     layout = partial(lines, data, "ranks", MEASURE, ideal)
@@ -72,12 +69,9 @@ def chart(series: Series) -> Chart:
 def of_one(series: Series) -> Chart:
     """The factors of one run, or of several on the same number of ranks."""
     rows = []
-    for name, _, value in PARTS:
-        for number, at in enumerate(series.points):
-            if (part := value(at)) is not None:
-                line = name if len(series.points) == 1 else f"{name}, {at.label}"
-                text = MEASURE.text(100 * part)
-                rows.append((line, "", 0.0, 100 * part, number + 1, text, nan, nan))
+    for name, _, number, value in values_of(series, PARTS):
+        line = name if len(series.points) == 1 else f"{name}, {series.points[number].label}"
+        rows.append((line, "", 0.0, value, number + 1, MEASURE.text(value), nan, nan))
     data = pd.DataFrame(rows, columns=list(SEGMENT))
     ranks = count(series.points[0].run.times.ranks, "rank")
     return Chart(NAME, "Efficiency", (ranks, *facts_of(series)), data, partial(bars, data, MEASURE))

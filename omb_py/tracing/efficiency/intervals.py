@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from omb_py.tracing.records import EventKind, RankRecord
-from omb_py.tracing.records.clocks import align, clock_of
+from omb_py.tracing.records.layout import EventKind
+from omb_py.tracing.records.reading import RankRecord
+from omb_py.tracing.records.run import RecordedRun
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 BEFORE = -1
-"""Instead of a interval: before the time that is looked at."""
+"""Instead of an interval: before the time that is looked at."""
 
 
 @dataclass(frozen=True)
@@ -61,33 +62,21 @@ class Intervals:
         return intervals
 
 
-def aligned(records: Sequence[RankRecord]) -> bool:
-    """Whether the times of all ranks can be compared: by one clock, or by comparisons of clocks."""
-    clocks = {clock_of(one) for one in records}
-    return len(clocks) == 1 or all(one.error is not None for one in align(records))
-
-
-def on_one_clock(records: Sequence[RankRecord]) -> list[RankRecord]:
-    """The records with the comparisons that a timeline uses for them, too."""
-    return [one.record for one in align(records)]
-
-
-def bounds(records: Sequence[RankRecord]) -> list[tuple[int, int]]:
+def bounds(run: RecordedRun) -> list[tuple[int, int]]:
     """Start and end of each rank (ns): on the common clock, else each from 0."""
-    if not aligned(records):
-        return [(0, one.ended - one.began) for one in records]
-    found = on_one_clock(records)
-    return [(int(one.common(one.began)), int(one.common(one.ended))) for one in found]
+    if not run.on_one_clock:
+        return [(0, one.ended - one.began) for one in run.records]
+    return [(int(one.common(one.began)), int(one.common(one.ended))) for one in run.records]
 
 
-def intervals_of(records: Sequence[RankRecord]) -> list[Intervals]:
-    """The intervals of each rank of a run whose clocks are `aligned`.
+def intervals_of(run: RecordedRun) -> list[Intervals]:
+    """The intervals of each rank of a run, on one clock.
 
     Where a ring of events was too small, all ranks begin when that of the last one begins.
     """
-    found = on_one_clock(records)
-    cut = [int(one.common(one.events["ended"][0])) for one in found if one.lost_events]
-    return [_intervals(one, times, cut) for one, times in zip(found, bounds(found), strict=True)]
+    cut = [int(one.common(one.events["ended"][0])) for one in run.records if one.lost_events]
+    found = zip(run.records, bounds(run), strict=True)
+    return [_intervals(one, times, cut) for one, times in found]
 
 
 def _intervals(record: RankRecord, times: tuple[int, int], cut: Sequence[int]) -> Intervals:

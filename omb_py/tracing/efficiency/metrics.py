@@ -16,8 +16,8 @@ from omb_py.core.errors import UsageError
 class Efficiency:
     """What the time of a run was lost to; each factor is between 0 and 1, 1 is perfect.
 
-    ``parallel = load_balance * communication * loading``, where ``loading`` is 1 if it is not
-    known, and, where the run could be replayed, ``communication = serialisation * transfer``.
+    ``parallel = load_balance * communication`` and, where the run could be replayed,
+    ``communication = serialisation * transfer``.
     """
 
     parallel: float
@@ -25,7 +25,6 @@ class Efficiency:
     communication: float
     serialisation: float | None = None
     transfer: float | None = None
-    loading: float | None = None
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,6 @@ class Times:
 
     ``outside`` has the time that each rank spent outside MPI, ``elapsed`` is that from the first
     rank's start to the last one's end, ``ideal`` what it would be on an ideal network (None: not
-    known). ``loading`` is what each rank waited for input data of the time outside MPI (None: not
     known). ``ranks`` counts those of the job, also where some left no times.
     """
 
@@ -42,49 +40,34 @@ class Times:
     outside: tuple[float, ...]
     elapsed: float
     ideal: float | None = None
-    loading: tuple[float, ...] | None = None
 
     @property
     def total(self) -> float:
         """Seconds outside MPI of all ranks; those without times count as the others on average."""
         return fmean(self.outside) * self.ranks
 
-    @property
-    def total_loading(self) -> float | None:
-        """Seconds of these in which they waited for data, None where that is not known."""
-        return None if self.loading is None else fmean(self.loading) * self.ranks
-
-    @property
-    def computing(self) -> float:
-        """Seconds outside MPI of all ranks in which they did not wait for data."""
-        return self.total - (self.total_loading or 0.0)
-
 
 def efficiency(times: Times) -> Efficiency:
     """The efficiencies of a run.
 
-    With u the ranks' times outside MPI, and l their waiting for data in it: parallel efficiency is
-    mean(u - l) / elapsed, load balance mean(u) / max(u), communication efficiency max(u) / elapsed,
-    data loading efficiency mean(u - l) / mean(u), serialisation efficiency max(u) / ideal, transfer
-    efficiency ideal / elapsed. POP has no l: there it is useful computing. Raises `UsageError` for
-    a run that took no time.
+    With u the ranks' times outside MPI: parallel efficiency is mean(u) / elapsed, load balance
+    mean(u) / max(u), communication efficiency max(u) / elapsed, serialisation efficiency
+    max(u) / ideal, transfer efficiency ideal / elapsed. Raises `UsageError` for a run that took no
+    time.
     """
     if not times.outside or times.elapsed <= 0:
         raise UsageError("a run that took no time has no efficiency")
     mean, most = fmean(times.outside), max(times.outside)
-    serialisation = transfer = loading = None
-    if times.loading is not None:
-        loading = 1 - fmean(times.loading) / mean if mean else 1.0
+    serialisation = transfer = None
     if times.ideal is not None:
         serialisation = most / times.ideal if times.ideal > 0 else 1.0
         transfer = times.ideal / times.elapsed
     return Efficiency(
-        mean / times.elapsed * (1.0 if loading is None else loading),
+        mean / times.elapsed,
         mean / most if most else 1.0,
         most / times.elapsed,
         serialisation,
         transfer,
-        loading,
     )
 
 
@@ -108,8 +91,8 @@ def scaling(times: Times, reference: Times, weak: bool) -> Scaling | None:
     None where this run computed nothing. Raises `UsageError` as `efficiency` does.
     """
     parallel = efficiency(times).parallel
-    if times.computing <= 0:
+    if times.total <= 0:
         return None
     work = times.ranks / reference.ranks if weak else 1.0
-    computation = work * reference.computing / times.computing
+    computation = work * reference.total / times.total
     return Scaling(computation, parallel * computation, work * reference.elapsed / times.elapsed)

@@ -72,11 +72,6 @@ def series_of(runs: Sequence[Run], weak: bool | None = None) -> Series:
     return Series(tuple(points), weak, why)
 
 
-def loads(series: Series) -> bool:
-    """Whether ranks of some run waited for data."""
-    return any(point.run.times.total_loading for point in series.points)
-
-
 def by_processor(run: Run, first: Run, weak: bool) -> float | None:
     """Computation scaling by CPU time: what it would be if all ranks had cores of their own."""
     mine, other = run.measured.processor, first.measured.processor
@@ -89,9 +84,9 @@ def by_processor(run: Run, first: Run, weak: bool) -> float | None:
 def suggested(ordered: Sequence[Run]) -> tuple[bool, str]:
     """Whether scaling seems weak, by the time that all ranks computed, and in which words."""
     first, last = ordered[0].times, ordered[-1].times
-    if first.ranks == last.ranks or first.computing <= 0 or last.computing <= 0:
+    if first.ranks == last.ranks or first.total <= 0 or last.total <= 0:
         return False, "nothing tells otherwise"
-    work, ranks = last.computing / first.computing, last.ranks / first.ranks
+    work, ranks = last.total / first.total, last.ranks / first.ranks
     weak = log(work) / log(ranks) > BETWEEN
     return weak, (
         f"assumed, since on {ranks:.3g} times the ranks all of them together spent {work:.3g} "

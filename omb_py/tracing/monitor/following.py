@@ -6,7 +6,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from omb_py.core.errors import UsageError
 from omb_py.tracing.monitor.findings import findings
@@ -20,7 +19,7 @@ from omb_py.tracing.monitor.snapshots import (
     processes_of,
     take_snapshot,
 )
-from omb_py.tracing.records import RankRecord, layout, read
+from omb_py.tracing.records.run import read_records
 
 RECENT_SECONDS = 5.0
 """Over which the share of time in MPI is taken."""
@@ -42,13 +41,13 @@ class Watcher:
     """Takes snapshots of a folder, and remembers the last ones."""
 
     def __init__(self, folder: str, settings: WatchSettings) -> None:
-        self._folder = Path(folder)
+        self._folder = folder
         self._settings = settings
         self._past: deque[tuple[float, Snapshot]] = deque()
 
     def observe(self) -> Observation | None:
         """What is seen now; None where there is nothing yet."""
-        records = read_records(self._folder)
+        records, _ = read_records(self._folder, events=False)  # one may just be made
         here = current_time()
         snapshot = take_snapshot(records, here, processes_of(records, here.host))
         if snapshot is None:
@@ -75,17 +74,6 @@ class Watcher:
         past.append((now, snapshot))
         said = findings(snapshot, recent, self._settings.min_wait, self._settings.stale_after)
         return Observation(snapshot, rates, recent, said, self._settings.stale_after)
-
-
-def read_records(folder: Path) -> list[RankRecord]:
-    """The records of a folder that can be read; one may just be made, or be damaged."""
-    found = []
-    for path in layout.record_paths(folder):
-        try:
-            found.append(read(path, events=False))
-        except (UsageError, ValueError):
-            continue
-    return found
 
 
 def wait_for_run(

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from omb_py.tracing.records import NS, Communicator, Now, RankRecord
+from omb_py.tracing.records.layout import Communicator
+from omb_py.tracing.records.reading import NS, Now, RankRecord
 from omb_py.tracing.records.routines import (
     READ,
     STARTED,

@@ -1,25 +1,41 @@
-"""Profiles that mpitrace wrote: what one rank called, how often, with how many bytes, how long.
+"""A profile from the files that mpitrace wrote: some ranks' calls, and rank 0's table of all.
 
-A profile has a table of routines, then for each routine that moves data a table of message sizes,
+A file has a table of routines, then for each routine that moves data a table of message sizes,
 each row the average of a power of two; rank 0's has a table of all ranks, too. Whole lines are
-taken, whatever stands between them. `text` writes the same tables.
+taken, whatever stands between them.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from statistics import median_low
-from typing import Any
+from math import ceil
+from pathlib import Path
+from typing import Any, NamedTuple
 
+from omb_py.core.dataclass import replace, values
 from omb_py.core.errors import UsageError
 from omb_py.core.text import files
+from omb_py.core.text.numbers import MEBIBYTE
+from omb_py.core.text.ranks import other_ranks, some_ranks
 from omb_py.results.readers import Source, source_of
+from omb_py.tracing.profile.profile import (
+    MPITRACE,
+    CallStats,
+    Extreme,
+    Extremes,
+    Profile,
+    RankProfile,
+    extremes_of,
+)
+from omb_py.tracing.records.layout import size_bin
+
+JOB = re.compile(r"mpi_profile\.(.+)\.(\d+)")
+"""Name of a file: job and rank."""
 
 BEGINNING = re.compile(r"Data for MPI rank (\d{1,9}) of (\d{1,9}):(?: \(all communicators\))?")
-OF_SEVERAL = re.compile(r"Data for (?:all|\d{1,9} of) \d{1,9} MPI ranks\b.*:")
-NAME = r"MPI_(\w+(?: \((?:pickle|started)\))?)"
+NAME = r"(MPI_\w+(?: \(started\))?)"
 COLUMNS = r"\s+#calls\s+avg\. bytes\s+time\(sec\)"
 ROUTINES = re.compile(rf"MPI(?:-IO)? Routine{COLUMNS}")
 SIZES = re.compile(NAME + COLUMNS)
@@ -36,18 +52,18 @@ TASK_IN_KIB = re.compile(r"(\d{1,9})((?:\s+\d{1,12}\.\d\d){3})\s+(\d{1,15})\s+(\
 
 RULE = re.compile(r"-{5,}")
 
-KIB_IN_MIB = 1024
+KIBIBYTE = 1024
 SECONDS = r"= (\d{1,12}\.\d{3}) seconds"
 TOTALS = {
-    "communicate_s": re.compile(
+    "communication_s": re.compile(
         rf"total communication time {SECONDS}(?: \(including synchronization\))?\."
     ),
     "elapsed_s": re.compile(rf"total elapsed time\s+{SECONDS}\."),
     "user_s": re.compile(rf"user cpu time\s+{SECONDS}\."),
     "system_s": re.compile(rf"system time\s+{SECONDS}\."),
     "io_s": re.compile(rf"total MPI-IO time\s+{SECONDS}\."),
-    "memory_mib": re.compile(r"max resident set size\s+= (\d{1,12}\.\d{3}) (?:MBytes|MiB)\."),
 }
+MEMORY = re.compile(r"max resident set size\s+= (\d{1,12}\.\d{3}) (?:MBytes|MiB)\.")
 MEMORY_IN_KIB = re.compile(r"maximum memory size\s+= (\d{1,15}) KBytes\.")
 POSITION = re.compile(r"MPI task (\d{1,9}) of \d{1,9} had the (\w+) communication time\.")
 COMMUNICATION = re.compile(
@@ -58,10 +74,15 @@ MOST = re.compile(
     r"(\d{1,12}\.\d\d) (?:MBytes|MiB|sec)"
 )
 
+MOST_OF = {"memory utilization": ("memory", MEBIBYTE), "elapsed time": ("elapsed", 1)}
+"""Names of `Extremes`, and of the unit of their values."""
 
-@dataclass(frozen=True)
-class TracedCalls:
-    """The calls of a routine (without MPI_) with messages of ``nbytes`` on average."""
+SECONDS_OF_TASKS = ("communication_s", "elapsed_s", "user_s", "system_s")
+"""Columns of the table of ranks; an older mpitrace has no system time."""
+
+
+class Row(NamedTuple):
+    """A row of a table: calls of a routine with messages of ``nbytes`` on average."""
 
     routine: str
     calls: int
@@ -70,86 +91,28 @@ class TracedCalls:
 
 
 @dataclass(frozen=True)
-class Task:
-    """A rank's seconds in MPI, in all and on CPUs, its memory, its context switches."""
-
-    rank: int
-    communicate_s: float
-    elapsed_s: float
-    host: str = ""
-    user_s: float = 0.0
-    system_s: float | None = 0.0
-    memory_mib: float = 0.0
-    switches: int | None = None
-
-
-@dataclass(frozen=True)
 class RankFile:
-    """One rank's profile; what the file does not say is None or empty.
+    """What the file of one rank of ``ranks`` says.
 
-    ``routines`` are the rows of the first table, ``sizes`` those of all message-size
-    distributions, ``tasks`` those of the table of ranks, which only rank 0 has. ``spread`` and
-    ``most`` have a value and its rank for ``minimum``, ``median``, ``maximum`` (communication
-    time) and ``memory utilization`` (MiB), ``elapsed time``. ``position`` is which of the first
-    three this rank has. ``of_several``: the calls are those of several ranks together, which no
-    rank has made. ``notes`` say what was left out or does not agree.
+    ``others`` are the rows of the table of ranks, which only rank 0 has; ``extremes`` those that
+    the file names, by the names of `Extremes`. ``notes`` say what was left out or does not agree.
     """
 
-    rank: int | None = None
-    ranks: int | None = None
-    of_several: bool = False
-    routines: tuple[TracedCalls, ...] = ()
-    sizes: tuple[TracedCalls, ...] = ()
-    communicate_s: float | None = None
-    elapsed_s: float | None = None
-    user_s: float | None = None
-    system_s: float | None = None
-    io_s: float | None = None
-    memory_mib: float | None = None
-    tasks: tuple[Task, ...] = ()
-    spread: dict[str, tuple[float, int]] = field(default_factory=dict)
-    most: dict[str, tuple[float, int]] = field(default_factory=dict)
-    position: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-
-    @property
-    def calls(self) -> tuple[TracedCalls, ...]:
-        """All calls by routine and size; those of unknown sizes have their mean."""
-        names = dict.fromkeys(one.routine for one in (*self.routines, *self.sizes))
-        every = (*self.sizes, *self.unsized)
-        return tuple(one for name in names for one in every if one.routine == name)
-
-    @property
-    def unsized(self) -> tuple[TracedCalls, ...]:
-        """The calls of each routine that no table of sizes has."""
-        found = []
-        for one in self.routines:
-            sized = [size for size in self.sizes if size.routine == one.routine]
-            calls = one.calls - sum(size.calls for size in sized)
-            if not sized:
-                found.append(one)
-            elif calls > 0:
-                rest = one.calls * one.nbytes - sum(size.calls * size.nbytes for size in sized)
-                seconds = one.seconds - sum(size.seconds for size in sized)
-                found.append(
-                    TracedCalls(one.routine, calls, max(0.0, rest) / calls, max(0.0, seconds))
-                )
-        return tuple(found)
-
-    @property
-    def ranks_communicate_s(self) -> tuple[float, float, float] | None:
-        """The minimum, the lower median and the maximum of the ranks' seconds in MPI."""
-        seconds = [task.communicate_s for task in self.tasks]
-        return (min(seconds), median_low(seconds), max(seconds)) if seconds else None
+    path: str
+    ranks: int
+    member: RankProfile
+    others: tuple[RankProfile, ...]
+    extremes: dict[str, Extreme]
+    notes: tuple[str, ...]
 
 
-def read_profile(path: str) -> RankFile:
-    """The profile in a file; raises `UsageError` when it cannot be read."""
-    return parse(source_of(path, files.read(path, UsageError)))
+def read_file(path: str) -> RankFile:
+    """The profile in a file; raises `UsageError` when it cannot be read, or is none."""
+    return parse(source_of(path, files.read(path, UsageError)), path)
 
 
-def parse(source: Source) -> RankFile:
-    """The first profile among a file's lines; never raises, whatever they hold."""
+def parse(source: Source, path: str) -> RankFile:
+    """The first profile among a file's lines; raises `UsageError` where there is none."""
     found = _Found()
     lines = list(source)
     torn = lines.pop() if source.torn is not None else ""
@@ -158,7 +121,7 @@ def parse(source: Source) -> RankFile:
             break
     if torn.strip():
         found.notes.append(f"line {len(lines) + 1} has no end and is left out")
-    return found.profile()
+    return found.file(path)
 
 
 @dataclass
@@ -167,16 +130,18 @@ class _Found:
 
     ``table`` is the expression of the rows that are expected. ``begun``: the next rule ends a table
     of routines, and is not the one under its head. ``of_part``: tables are those of communicators
-    of one size, or of a node (``on_node``, with sizes of their own).
+    of one size, or of a node (``on_node``, with sizes of their own). ``places`` are the extremes
+    that this rank has.
     """
 
+    rank: int = -1
+    ranks: int = 0
     told: dict[str, Any] = field(default_factory=dict)
-    routines: list[TracedCalls] = field(default_factory=list)
-    sizes: list[TracedCalls] = field(default_factory=list)
-    tasks: list[Task] = field(default_factory=list)
-    spread: dict[str, tuple[float, int]] = field(default_factory=dict)
-    most: dict[str, tuple[float, int]] = field(default_factory=dict)
-    position: list[str] = field(default_factory=list)
+    routines: list[Row] = field(default_factory=list)
+    sizes: list[Row] = field(default_factory=list)
+    others: list[RankProfile] = field(default_factory=list)
+    extremes: dict[str, Extreme] = field(default_factory=dict)
+    places: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     table: re.Pattern[str] | None = None
     routine: str = ""
@@ -187,12 +152,10 @@ class _Found:
     def take(self, line: str, number: int) -> bool:
         """Take a line; False where another profile begins."""
         if match := BEGINNING.fullmatch(line):
-            if "ranks" in self.told:
+            if self.ranks:
                 self.notes.append(f"another profile begins in line {number} and is left out")
                 return False
-            self.told |= {"rank": int(match[1]), "ranks": int(match[2])}
-        elif OF_SEVERAL.fullmatch(line):
-            self.told["of_several"] = True
+            self.rank, self.ranks = int(match[1]), int(match[2])
         elif match := PARTS.fullmatch(line):
             parts = "each size of communicators" if match[1] else "communication on a node"
             note = f"its tables for {parts} are left out"
@@ -222,55 +185,148 @@ class _Found:
         match = self.table.fullmatch(line)
         if match is None:
             self.notes.append(f"line {number} is no whole row of its table and is left out")
-        elif self.table in (TASK, TASK_ON_CPU):
-            rank, host, seconds, switches = match.groups()
-            communicate, elapsed, user, system, memory = map(float, seconds.split())
-            last = None if switches is None else int(switches)
-            task = Task(int(rank), communicate, elapsed, host, user, system, memory, last)
-            self.tasks.append(task)
-        elif self.table is TASK_IN_KIB:
-            rank, seconds, kib, switches = match.groups()
-            communicate, elapsed, user = map(float, seconds.split())
-            memory = int(kib) / KIB_IN_MIB
-            task = Task(int(rank), communicate, elapsed, "", user, None, memory, int(switches))
-            self.tasks.append(task)
-        else:
+        elif self.table in (ROUTINE, SIZE):
             *name, calls, nbytes, seconds = match.groups()
-            row = TracedCalls(
-                name[0] if name else self.routine, int(calls), float(nbytes), float(seconds)
-            )
+            row = Row(name[0] if name else self.routine, int(calls), float(nbytes), float(seconds))
             (self.routines if name else self.sizes).append(row)
+        elif self.table is TASK_IN_KIB:
+            rank, numbers, kib, switches = match.groups()
+            seconds = dict(zip(SECONDS_OF_TASKS, map(float, numbers.split()), strict=False))
+            self._task(rank, seconds, int(kib) * KIBIBYTE, switches)
+        else:
+            rank, host, numbers, switches = match.groups()
+            *times, memory = map(float, numbers.split())
+            seconds = dict(zip(SECONDS_OF_TASKS, times, strict=True))
+            self._task(rank, seconds, memory * MEBIBYTE, switches, host)
+
+    def _task(
+        self,
+        rank: str,
+        seconds: dict[str, float],
+        memory: float,
+        switches: str | None,
+        host: str | None = None,
+    ) -> None:
+        last = None if switches is None else int(switches)
+        known: dict[str, Any] = {"memory_bytes": memory, "switches": last, **seconds}
+        self.others.append(RankProfile(int(rank), host, **known))
 
     def _total(self, line: str) -> None:
         for name, form in TOTALS.items():
             if match := form.fullmatch(line):
                 self.told.setdefault(name, float(match[1]))
+        if match := MEMORY.fullmatch(line):
+            self.told.setdefault("memory_bytes", float(match[1]) * MEBIBYTE)
         if match := MEMORY_IN_KIB.fullmatch(line):
-            self.told.setdefault("memory_mib", int(match[1]) / KIB_IN_MIB)
+            self.told.setdefault("memory_bytes", int(match[1]) * KIBIBYTE)
         if match := COMMUNICATION.fullmatch(line):
-            self.spread.setdefault(match[1], (float(match[2]), int(match[3])))
+            self.extremes.setdefault(match[1], Extreme(float(match[2]), int(match[3])))
         if match := MOST.fullmatch(line):
-            self.most.setdefault(match[2], (float(match[3]), int(match[1])))
-        if match := POSITION.fullmatch(line):
-            self.position.append(match[2])
+            name, unit = MOST_OF[match[2]]
+            self.extremes.setdefault(name, Extreme(float(match[3]) * unit, int(match[1])))
+        if (match := POSITION.fullmatch(line)) and match[2] in ("minimum", "median", "maximum"):
+            self.places.append(match[2])
 
-    def profile(self) -> RankFile:
+    def file(self, path: str) -> RankFile:
         """All that was found, with what does not agree among the notes."""
+        if not self.ranks:
+            raise UsageError(f"{path} is no profile that omb-py or mpitrace wrote")
+        if self.rank >= self.ranks:
+            raise UsageError(f"{path} is damaged: there is no rank {self.rank} of {self.ranks}")
+        seconds = self.told.get("communication_s")
+        own = {} if seconds is None else dict.fromkeys(self.places, Extreme(seconds, self.rank))
+        every = {**own, **self.extremes}
         return RankFile(
-            **self.told,
-            routines=tuple(self.routines),
-            sizes=tuple(self.sizes),
-            tasks=tuple(self.tasks),
-            spread=self.spread,
-            most=self.most,
-            position=tuple(self.position),
-            notes=(*self.notes, *self._disagreements()),
+            path,
+            self.ranks,
+            RankProfile(self.rank, cells=tuple(self._cells()), **self.told),
+            tuple(one for one in self.others if one.rank < self.ranks),
+            {name: one for name, one in every.items() if one.rank < self.ranks},
+            (*self.notes, *self._disagreements()),
         )
+
+    def _cells(self) -> Iterator[CallStats]:
+        """Calls by size; those of each routine that no table of sizes has come with their mean."""
+        for row in self.sizes:
+            if row.calls:
+                yield _cell(row, size_bin(ceil(row.nbytes)))
+        for row in self.routines:
+            sized = [size for size in self.sizes if size.routine == row.routine]
+            calls = row.calls - sum(size.calls for size in sized)
+            if sized and calls > 0:
+                rest = row.calls * row.nbytes - sum(size.calls * size.nbytes for size in sized)
+                seconds = row.seconds - sum(size.seconds for size in sized)
+                mean = max(0.0, rest) / calls
+                row = Row(row.routine, calls, mean, max(0.0, seconds))
+            if calls > 0:
+                yield _cell(row, None)
 
     def _disagreements(self) -> Iterator[str]:
         """Routines whose sizes are not those of all their calls."""
-        for one in self.routines:
-            sized = sum(size.calls for size in self.sizes if size.routine == one.routine)
-            if sized != one.calls and (sized or one.nbytes):
-                known = f"sizes are known for {sized} of {one.calls} calls of MPI_{one.routine}"
-                yield f"{known}: the others have their mean" if sized < one.calls else known
+        for row in self.routines:
+            sized = sum(size.calls for size in self.sizes if size.routine == row.routine)
+            if sized != row.calls and (sized or row.nbytes):
+                known = f"sizes are known for {sized} of {row.calls} calls of {row.routine}"
+                yield f"{known}: the others have their mean" if sized < row.calls else known
+
+
+def _cell(row: Row, bin: int | None) -> CallStats:
+    nbytes = row.calls * row.nbytes
+    return CallStats(row.routine, None, None, bin, None, row.calls, nbytes, row.seconds)
+
+
+def profile_of(found: Sequence[RankFile]) -> Profile:
+    """The profile of one run from its files; raises `UsageError` for files of several runs."""
+    by_rank: dict[int, RankFile] = {}
+    for file in found:
+        other = by_rank.setdefault(file.member.rank, file)
+        if other is not file:
+            raise UsageError(
+                f"{other.path} and {file.path} are both of rank {file.member.rank}: "
+                "give the files of one run"
+            )
+    names = (JOB.fullmatch(Path(file.path).name) for file in found)
+    size = found[0].ranks
+    if {file.ranks for file in found} != {size} or len({name[1] for name in names if name}) > 1:
+        raise UsageError("these files are of several runs: give the files of one run")
+    rows: dict[int, RankProfile] = {}
+    extremes: dict[str, Extreme] = {}
+    for file in found:
+        rows = {row.rank: row for row in reversed(file.others)} | rows
+        extremes |= file.extremes
+    files_of = {rank: file.member for rank, file in by_rank.items()}
+    members = [_merged(files_of.get(rank), rows.get(rank)) for rank in sorted({*files_of, *rows})]
+    made = extremes_of(members) if len(members) == size else Extremes()
+    return Profile(
+        ranks=size,
+        members=tuple(members),
+        extremes=replace(made, **extremes),
+        origin=MPITRACE,
+        notes=tuple(_notes(found, members, size)),
+    )
+
+
+def _merged(member: RankProfile | None, row: RankProfile | None) -> RankProfile:
+    """What a rank's file says and, where it says nothing, rank 0's table."""
+    if member is None or row is None:
+        known = member or row
+        assert known is not None
+        return known
+    return replace(row, **{name: one for name, one in values(member).items() if one is not None})
+
+
+def _notes(found: Sequence[RankFile], members: Sequence[RankProfile], size: int) -> Iterator[str]:
+    counted = [member.rank for member in members if member.cells is not None]
+    if len(counted) < size:
+        yield (
+            f"mpitrace's files of {some_ranks(counted)} are there: the calls of other ranks are "
+            "not known"
+        )
+    table_only = [member.rank for member in members if member.cells is None]
+    if table_only:
+        yield f"only rank 0's table has data of {some_ranks(table_only)}"
+    if missing := other_ranks(size, (member.rank for member in members)):
+        yield f"nothing is known of {missing}"
+    for file in found:
+        for note in file.notes:
+            yield f"{file.path}: {note}"

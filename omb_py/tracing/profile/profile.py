@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from omb_py.core.dataclass import dataclass, field, values
+from omb_py.core.dataclass import dataclass, field
 from omb_py.tracing.records.layout import Communicator
-
-FORMAT, VERSION = "omb-py profile", 1
-"""What the files of a profile say they are."""
 
 OWN, MPITRACE = "omb-py", "mpitrace"
 """Who recorded a profile."""
@@ -41,27 +38,6 @@ class CallStats:
 
 
 @dataclass(frozen=True)
-class ProfileLine:
-    """A row of a table: calls, bytes and seconds, in all."""
-
-    calls: int
-    nbytes: float
-    seconds: float
-
-    @property
-    def average(self) -> float:
-        """Bytes of a call."""
-        return self.nbytes / self.calls if self.calls else 0.0
-
-
-@dataclass(frozen=True)
-class RoutineLine(ProfileLine):
-    """All calls of a routine."""
-
-    routine: str
-
-
-@dataclass(frozen=True)
 class RankProfile:
     """What one rank did; None is what nobody told.
 
@@ -69,8 +45,7 @@ class RankProfile:
     ``io_s`` in those, ``user_s`` and ``system_s`` of all threads' CPU time, ``thread_s`` that of
     the thread that called MPI, ``outside_s`` the part of it outside MPI. ``memory_bytes`` is the
     largest resident set, ``switches`` are involuntary. ``complete`` is false for a rank that did
-    not come to its end. ``cells`` are None for a rank whose calls nobody told. ``told`` are sums
-    of routines as a file has them, where they are more exact than those of ``cells``.
+    not come to its end. ``cells`` are None for a rank whose calls nobody told.
     """
 
     rank: int
@@ -86,7 +61,6 @@ class RankProfile:
     memory_bytes: float | None = None
     switches: int | None = None
     cells: tuple[CallStats, ...] | None = None
-    told: tuple[RoutineLine, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -135,47 +109,6 @@ class Profile:
     def counted(self) -> tuple[RankProfile, ...]:
         """The ranks whose calls are known."""
         return tuple(member for member in self.members if member.cells is not None)
-
-    def plain(self) -> dict[str, Any]:
-        """All of it for a file, in values that JSON has; those that are None are left out."""
-        extremes = {
-            name: one and [one.value, one.rank] for name, one in values(self.extremes).items()
-        }
-        return {
-            "format": FORMAT,
-            "version": VERSION,
-            "ranks": self.ranks,
-            "origin": self.origin,
-            "began": self.began,
-            "about": dict(self.about),
-            "extremes": extremes,
-            "notes": list(self.notes),
-            "members": [_plain_member(member) for member in self.members],
-        }
-
-
-def _plain_member(member: RankProfile) -> dict[str, Any]:
-    known = _known(member)
-    known.pop("told")
-    known.pop("cells", None)
-    return known | {
-        "counted": member.cells is not None,
-        "routines": [values(line) for line in member.told],
-        "calls": [_plain_calls(cell) for cell in member.cells or ()],
-    }
-
-
-def _plain_calls(cell: CallStats) -> dict[str, Any]:
-    known = _known(cell)
-    if (communicator := cell.communicator) is not None:
-        known["communicator"] = communicator.key
-        known["communicator_size"] = communicator.size
-        known["communicator_label"] = communicator.label
-    return known
-
-
-def _known(row: RankProfile | CallStats) -> dict[str, Any]:
-    return {name: value for name, value in values(row).items() if value is not None}
 
 
 def extremes_of(members: Iterable[RankProfile]) -> Extremes:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
-from pathlib import Path
 
 from omb_py.core.errors import UsageError
-from omb_py.core.text.ranks import other_ranks, some_ranks
-from omb_py.tracing import records
+from omb_py.core.text.ranks import some_ranks
 from omb_py.tracing.profile.profile import (
     LOST_NAME,
     OWN,
@@ -18,72 +15,26 @@ from omb_py.tracing.profile.profile import (
     extremes_of,
 )
 from omb_py.tracing.profile.tables import communication_of
-from omb_py.tracing.records import NS, RankRecord, layout
+from omb_py.tracing.records.reading import NS, RankRecord
+from omb_py.tracing.records.run import RecordedRun
 
 
-def folder_records(folder: Path) -> tuple[list[RankRecord], list[str]]:
-    """The records in a folder, and sentences on those that cannot be read.
-
-    Raises `UsageError` where none can be: a rank that was killed while it made its own leaves the
-    others readable.
-    """
-    read: list[RankRecord] = []
-    notes: list[str] = []
-    paths = layout.record_paths(folder)
-    for path in paths:
-        try:
-            read.append(record_in(path))
-        except UsageError as error:
-            if len(notes) == len(paths) - 1:
-                raise
-            notes.append(str(error))
-    return read, notes
-
-
-def record_in(path: Path) -> RankRecord:
-    """The record in a file; raises `UsageError` where it is none, or is damaged in any way."""
+def profile_of(run: RecordedRun) -> Profile:
+    """The profile of a run; raises `UsageError` if a record holds what cannot be."""
+    records = run.records
     try:
-        return records.read(path)
-    except (ValueError, OverflowError, RecursionError, MemoryError) as error:
-        raise UsageError(f"{path} is damaged: {error}") from error
-
-
-def profile_of(found: Sequence[RankRecord], notes: Iterable[str] = ()) -> Profile:
-    """The profile of one run from its records, with more notes.
-
-    Raises `UsageError` for records of several runs, and where one holds what cannot be.
-    """
-    ordered = sorted(found, key=lambda record: record.rank)
-    ranks = _ranks(ordered)
-    try:
-        members = tuple(_member(record) for record in ordered)
+        members = tuple(_member(record) for record in records)
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
-        raise UsageError(f"{ordered[0].path} or one beside it is damaged: {error}") from error
+        raise UsageError(f"{records[0].path} or one beside it is damaged: {error}") from error
     return Profile(
-        ranks=ranks,
+        ranks=run.size,
         members=members,
         extremes=extremes_of(members),
         origin=OWN,
-        began=min(record.header["began_epoch"] for record in ordered) * NS,
-        about=ordered[0].about,
-        notes=(*notes, *_notes(ordered, ranks)),
+        began=min(record.header["began_epoch"] for record in records) * NS,
+        about=run.about,
+        notes=(*run.notes, *_notes(records)),
     )
-
-
-def _ranks(ordered: Sequence[RankRecord]) -> int:
-    ranks = ordered[0].ranks
-    if len({record.ranks for record in ordered}) > 1:
-        raise UsageError("these records are of several runs: give those of one run")
-    for first, second in pairwise(ordered):
-        if first.rank == second.rank:
-            raise UsageError(
-                f"{first.path} and {second.path} are both of rank {first.rank}: "
-                "give the records of one run"
-            )
-    for record in ordered:
-        if not 0 <= record.rank < ranks:
-            raise UsageError(f"{record.path} is damaged: no rank {record.rank} of {ranks}")
-    return ranks
 
 
 def _member(record: RankRecord) -> RankProfile:
@@ -140,10 +91,7 @@ def _cells(record: RankRecord) -> Iterable[CallStats]:
         )
 
 
-def _notes(ordered: Sequence[RankRecord], ranks: int) -> Iterable[str]:
-    if missing := other_ranks(ranks, (record.rank for record in ordered)):
-        yield f"the records of {missing} are not there: no sum has them"
-    yield from _unfinished([record for record in ordered if not record.complete])
+def _notes(ordered: Sequence[RankRecord]) -> Iterable[str]:
     for losses, text in (
         (_counts(ordered, "cells_lost"), "calls found no room in the record and are in no table"),
         (
@@ -166,23 +114,3 @@ def _notes(ordered: Sequence[RankRecord], ranks: int) -> Iterable[str]:
 def _counts(ordered: Sequence[RankRecord], name: str) -> dict[int, int]:
     """A count of the header, for those ranks where there is any."""
     return {record.rank: record.header[name] for record in ordered if record.header[name] > 0}
-
-
-def _unfinished(found: Sequence[RankRecord]) -> Iterable[str]:
-    """Who did not come to its end, when it was last heard of, and in which routine."""
-    if not found:
-        return
-    last = sorted(record.elapsed_s for record in found)
-    when = f"{last[0]:.3f}" + (f" to {last[-1]:.3f}" if len(found) > 1 else "")
-    yield (
-        f"no end of {some_ranks(record.rank for record in found)}: the numbers are those up to "
-        f"{when} s after the beginning, when they were last heard of"
-    )
-    within: dict[str, list[RankRecord]] = {}
-    for record in found:
-        if record.now.routine and record.now.began >= record.began:
-            within.setdefault(record.now.routine, []).append(record)
-    for routine, there in sorted(within.items()):
-        since = min(record.now.began - record.began for record in there) * NS
-        who = some_ranks(record.rank for record in there)
-        yield f"then {who} had been in {routine} since {since:.3f} s or later"

@@ -1,20 +1,35 @@
-"""The files of a profile: which there are in the folder of a run, and reading any of them."""
+"""The files of a profile: writing them, and reading a run's folder or mpitrace's files."""
 
 from __future__ import annotations
 
+import csv
 import io
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+from omb_py.core.dataclass import values
 from omb_py.core.errors import UsageError
 from omb_py.core.text import files
-from omb_py.tracing.profile import formats, text
-from omb_py.tracing.profile.profile import Profile
+from omb_py.core.text.ranks import one_line
+from omb_py.core.text.tables import plain
+from omb_py.tracing.profile import recorded, text
+from omb_py.tracing.profile.profile import CallStats, Profile, RankProfile
 from omb_py.tracing.records import layout
+from omb_py.tracing.records.reading import read
+from omb_py.tracing.records.run import open_run, run_of
 
 EXTREMES, ALL = "extremes", "all"
 RANK_TEXT = re.compile(r"profile\.(\d+)\.txt")
+
+OF_RANKS = """rank host complete elapsed_s communication_s io_s user_s system_s thread_s outside_s
+    memory_bytes switches counted"""
+OF_CALLS = """routine communicator communicator_size communicator_label peer bin site calls nbytes
+    seconds least_s greatest_s"""
+COLUMNS = ("row", *OF_RANKS.split(), *OF_CALLS.split())
+"""Of the CSV: a row is a rank (``row`` is ``rank``), or calls that are alike (``calls``)."""
 
 
 def write(profile: Profile, folder: str | Path, ranks: str = EXTREMES) -> list[Path]:
@@ -28,10 +43,12 @@ def write(profile: Profile, folder: str | Path, ranks: str = EXTREMES) -> list[P
     chosen = (
         [one.rank for one in profile.members] if ranks == ALL else representative_ranks(profile)
     )
-    wanted = {folder / "profile.txt": _text(profile, None)}
-    wanted |= {folder / f"profile.{rank}.txt": _text(profile, rank) for rank in chosen}
-    wanted[folder / "profile.csv"] = formats.csv_text(profile)
-    wanted[folder / "profile.json"] = formats.json_text(profile)
+    wanted = {folder / "profile.txt": plain(text.sheets(profile), text.notes(profile))}
+    for rank in chosen:
+        content = plain(text.sheets(profile, rank), text.notes(profile))
+        wanted[folder / f"profile.{rank}.txt"] = content
+    wanted[folder / "profile.csv"] = csv_text(profile)
+    wanted[folder / "profile.json"] = json_text(profile)
     for path, content in wanted.items():
         files.write(path, content)
     with files.failing("write to", folder):
@@ -48,16 +65,73 @@ def representative_ranks(profile: Profile) -> list[int]:
     return sorted({0, *found} & {member.rank for member in profile.members})
 
 
-def _text(profile: Profile, rank: int | None) -> str:
+def json_text(profile: Profile) -> str:
+    """All of a profile as JSON, a line for each rank; unknown values are left out."""
+    whole = {
+        "ranks": profile.ranks,
+        "origin": profile.origin,
+        "began": profile.began,
+        "about": dict(profile.about),
+        "extremes": {
+            name: one and [one.value, one.rank] for name, one in values(profile.extremes).items()
+        },
+        "notes": list(profile.notes),
+    }
+    lines = [f"{json.dumps(name)}: {json.dumps(value)}" for name, value in whole.items()]
+    rows = ",\n".join(
+        json.dumps(_of_rank(member) | {"calls": [*map(_of_calls, member.cells or ())]})
+        for member in profile.members
+    )
+    return "{\n" + ",\n".join([*lines, f'"members": [\n{rows}\n]']) + "\n}\n"
+
+
+def csv_text(profile: Profile) -> str:
+    """The ranks and calls of a profile as CSV, with `COLUMNS`; unknown values are empty."""
     out = io.StringIO()
-    text.write(profile, rank, out)
+    writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    for member in profile.members:
+        writer.writerow(_cells("rank", _of_rank(member)))
+    for member in profile.members:
+        for cell in member.cells or ():
+            writer.writerow(_cells("calls", {"rank": member.rank, **_of_calls(cell)}))
     return out.getvalue()
+
+
+def _cells(row: str, found: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of the CSV: a text on one line, a truth as a word, all else as it is."""
+    cells = {"row": row, **found}
+    for name, value in cells.items():
+        if isinstance(value, str):
+            cells[name] = one_line(value)
+        elif isinstance(value, bool):
+            cells[name] = ("no", "yes")[value]
+    return cells
+
+
+def _of_rank(member: RankProfile) -> dict[str, Any]:
+    return _known(values(member), "cells") | {"counted": member.cells is not None}
+
+
+def _of_calls(cell: CallStats) -> dict[str, Any]:
+    known = _known(values(cell), "communicator")
+    if (communicator := cell.communicator) is not None:
+        known["communicator"] = communicator.key
+        known["communicator_size"] = communicator.size
+        known["communicator_label"] = communicator.label
+    return known
+
+
+def _known(found: Mapping[str, Any], but: str) -> dict[str, Any]:
+    return {name: value for name, value in found.items() if value is not None and name != but}
 
 
 RECORD, TEXT = "a record", "a profile of mpitrace"
 FILES_OF_MPITRACE = "mpi_profile.*"
 PACKED_TIMELINE = ".json.gz"
 TIMELINE_BEGINS = b'{"displayTimeUnit"'
+WRITTEN_BEGINS = (b"row,rank,", b"{", b"Profile of ")
+"""Beginnings of the files that `write` writes, for people and other programs."""
 
 
 def load(paths: Sequence[str]) -> Profile:
@@ -67,15 +141,18 @@ def load(paths: Sequence[str]) -> Profile:
     """
     if not paths:
         raise UsageError("name the folder of a profile, or its files")
-    if len(paths) == 1 and Path(paths[0]).is_dir():
-        return _of_folder(Path(paths[0]))
+    if len(paths) == 1 and layout.record_paths(paths[0]):
+        return recorded.profile_of(open_run(paths[0]))
     found = [file for path in paths for file in _files(Path(path))]
     kinds = {kind_of(file): str(file) for file in found}
     if len(kinds) > 1:
         (one, first), (other, second), *_ = kinds.items()
         raise UsageError(f"{first} is {one}, {second} is {other}: give files of one kind")
-    (kind,) = kinds
-    return _of_records(found) if kind == RECORD else _of_mpitrace(found)
+    if RECORD in kinds:
+        return recorded.profile_of(run_of(map(read, found)))
+    from omb_py.tracing.profile import mpitrace
+
+    return mpitrace.profile_of([mpitrace.read_file(str(file)) for file in found])
 
 
 def kind_of(path: Path) -> str:
@@ -91,19 +168,12 @@ def kind_of(path: Path) -> str:
         raise UsageError(
             f"{path} is a timeline: open it at https://ui.perfetto.dev, or name the run's folder"
         )
-    if start.startswith((formats.MARK, b"{")):
+    if start.startswith(WRITTEN_BEGINS):
         raise UsageError(
-            f"{path} is written for other programs: name the run's folder, which has its records"
+            f"{path} is written for people or other programs: name the run's folder, which has its "
+            "records"
         )
     return TEXT
-
-
-def _of_folder(folder: Path) -> Profile:
-    from omb_py.tracing.profile import recorded
-
-    if layout.record_paths(folder):
-        return recorded.profile_of(*recorded.folder_records(folder))
-    return load([str(file) for file in _files(folder)])
 
 
 def _files(path: Path) -> list[Path]:
@@ -114,17 +184,3 @@ def _files(path: Path) -> list[Path]:
         if found := sorted(file for file in path.glob(pattern) if file.is_file()):
             return found
     raise UsageError(f"{path} holds no profile: name a folder that omb-py profile made")
-
-
-def _of_records(files: Sequence[Path]) -> Profile:
-    from omb_py.tracing.profile import recorded
-
-    return recorded.profile_of([recorded.record_in(file) for file in files])
-
-
-def _of_mpitrace(files: Sequence[Path]) -> Profile:
-    from omb_py.tracing.profile import traced
-    from omb_py.tracing.profile.mpitrace import RankFile, read_profile
-
-    found: list[tuple[str, RankFile]] = [(str(file), read_profile(str(file))) for file in files]
-    return traced.profile_of(found)

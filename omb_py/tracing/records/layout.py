@@ -33,9 +33,6 @@ TIMELINES = (".json", ".json.gz")
 TYPES = {"i": 4, "q": 8, "d": 8, "64s": 64}
 """Bytes of the types of fields: integers of 32 and 64 bits, a double, a text."""
 
-LOADING = "load"
-"""The name of the spans in which a rank waits for its input data."""
-
 NOBODY = -1
 """Instead of a rank: none, or not known."""
 

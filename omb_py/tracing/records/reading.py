@@ -190,8 +190,11 @@ def read(path: str | Path, events: bool = True) -> RankRecord:
     files.check(path, UsageError, math.inf)
     if not os.path.isfile(path):
         raise UsageError(f"{path} is no record of omb-py profile")
-    with files.failing("read", path, UsageError), open(path, "rb") as file:
-        return _record(file, str(path), events)
+    try:
+        with files.failing("read", path, UsageError), open(path, "rb") as file:
+            return _record(file, str(path), events)
+    except (ValueError, OverflowError, RecursionError, MemoryError) as error:
+        raise UsageError(f"{path} is damaged: {error}") from error
 
 
 def _record(file: BinaryIO, path: str, with_events: bool) -> RankRecord:
@@ -219,27 +222,6 @@ def _record(file: BinaryIO, path: str, with_events: bool) -> RankRecord:
         cells,
         _events(file, path, header) if with_events else b"",
     )
-
-
-def read_folder(folder: str | Path) -> list[RankRecord]:
-    """All records of a run, by rank.
-
-    Raises `UsageError` when there is none, when one cannot be read, and for records of several
-    runs in one folder.
-    """
-    paths = layout.record_paths(folder)
-    if not paths:
-        raise UsageError(f"{folder} holds no records of omb-py profile")
-    records = sorted((read(path) for path in paths), key=lambda record: record.rank)
-    if len({record.ranks for record in records}) > 1 or len(records) > records[0].ranks:
-        raise UsageError(f"{folder} holds records of several runs: give each a folder of its own")
-    return records
-
-
-def missing_ranks(records: list[RankRecord]) -> list[int]:
-    """Ranks of the job whose records are not there."""
-    there = {record.rank for record in records}
-    return [rank for rank in range(records[0].ranks) if rank not in there] if records else []
 
 
 def _part(file: BinaryIO, path: str, part: str, header: dict[str, Any], nbytes: int) -> bytes:

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from omb_py.core.errors import UsageError
-from omb_py.tracing.records import RankRecord, missing_ranks, read_folder
-from omb_py.tracing.records.clocks import align
-from omb_py.tracing.timeline.assembly import assemble
-from omb_py.tracing.timeline.messages import match
+from omb_py.tracing.records.run import RecordedRun, open_run
+from omb_py.tracing.timeline.assembly import assemble, match
 from omb_py.tracing.timeline.model import NONE, RankTimeline, Timeline
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-MAX_RANKS = 10_000_000
 
 
 def read(folder: str | Path) -> Timeline:
@@ -26,36 +21,24 @@ def read(folder: str | Path) -> Timeline:
 
     Raises `UsageError` when there are none, when one cannot be read, and when none has events.
     """
-    return of(read_folder(folder))
+    return of(open_run(folder))
 
 
-def of(records: Sequence[RankRecord]) -> Timeline:
-    """The timeline of a run's records, at least one.
-
-    Raises `UsageError` when none has events, and when their ranks cannot be those of one run.
-    """
-    if all(record.header["events_capacity"] <= 0 for record in records):
+def of(run: RecordedRun) -> Timeline:
+    """The timeline of a run; raises `UsageError` when no rank recorded events."""
+    if all(record.header["events_capacity"] <= 0 for record in run.records):
         raise UsageError(
             "these records have tallies but no events: run omb-py profile with --timeline FILE"
         )
-    size = records[0].ranks
-    there = {record.rank for record in records}
-    if len(there) < len(records) or size > MAX_RANKS or not there <= set(range(size)):
-        raise UsageError(
-            f"{Path(records[0].path).parent} has damaged records: their ranks cannot be"
-        )
-    ranks = tuple(assemble(alignment) for alignment in align(records))
+    ranks = tuple(map(assemble, run.alignments))
     start = min(first_time(rank) for rank in ranks)
-    record = ranks[0].alignment.record
-    epoch = int(record.header["began_epoch"])
+    epoch = int(run.records[0].header["began_epoch"])
     return Timeline(
         ranks,
         match(ranks, [slices_of_events(rank) for rank in ranks]),
-        size,
-        tuple(missing_ranks(list(records))),
+        run,
         start,
         epoch + start - ranks[0].began if epoch > 0 else 0,
-        record.about,
     )
 
 

@@ -1,17 +1,30 @@
-"""One rank's lanes, from its events."""
+"""One rank's lanes from its events, the arrows between ranks, and a part of a timeline."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from omb_py.tracing.records import RankRecord
-from omb_py.tracing.records.clocks import Alignment
-from omb_py.tracing.records.layout import EventKind
-from omb_py.tracing.timeline.model import NONE, SLICE, Lane, LaneKind, RankTimeline
+from omb_py.core.errors import UsageError
+from omb_py.core.text.ranks import some_ranks
+from omb_py.tracing.records.layout import NS_PER_SECOND, EventKind
+from omb_py.tracing.records.messages import partners, sides_of, unique
+from omb_py.tracing.records.reading import NS, RankRecord
+from omb_py.tracing.records.run import Alignment
+from omb_py.tracing.timeline.model import (
+    ARROW,
+    NONE,
+    SLICE,
+    Lane,
+    LaneKind,
+    Messages,
+    RankTimeline,
+    Timeline,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -309,3 +322,137 @@ def in_order(slices: NDArray[Any]) -> NDArray[Any]:
     ordered = slices[outer_first(slices["began"], slices["ended"])]
     by_lane: NDArray[Any] = ordered[np.argsort(ordered["lane"], kind="stable")]
     return by_lane
+
+
+def match(ranks: Sequence[RankTimeline], slices: Sequence[NDArray[Any]]) -> Messages:
+    """The messages between ranks; ``slices`` has the slice of each event of each rank, or NONE.
+
+    A message leaves with the call that sends, and has arrived at the end of what received it.
+    """
+    keys: dict[str, int] = {}
+    sides = [
+        sides_of(index, rank.rank, rank.events, rank.names, rank.communicators, keys)
+        for index, rank in enumerate(ranks)
+    ]
+    sends = unique(np.concatenate([one.sends for one in sides]))
+    receives = unique(np.concatenate([one.receives for one in sides]))
+    second = partners(sends, receives)
+    first = np.flatnonzero(second >= 0)
+    unnumbered = sum(one.unnumbered for one in sides)
+    return outcome(ranks, slices, sends, receives, first, second[first], unnumbered)
+
+
+def outcome(
+    ranks: Sequence[RankTimeline],
+    slices: Sequence[NDArray[Any]],
+    sends: NDArray[Any],
+    receives: NDArray[Any],
+    first: NDArray[Any],
+    second: NDArray[Any],
+    unnumbered: int,
+) -> Messages:
+    """The arrows of pairs, and the numbers of what has none."""
+    arrows = np.zeros(len(first), ARROW)
+    left, arrived = np.zeros(len(first), np.int64), np.zeros(len(first), np.int64)
+    bound = np.zeros(len(first))
+    sides = (("sender", "send", sends[first]), ("receiver", "receive", receives[second]))
+    for index, rank in enumerate(ranks):
+        error = rank.alignment.error
+        for name, slice_name, side in sides:
+            mine = side["rank"] == index
+            events = side["event"][mine]
+            arrows[name][mine] = index
+            arrows[slice_name][mine] = slices[index][events]
+            bound[mine] += np.inf if error is None else error
+            if name == "sender":
+                left[mine] = rank.events["began"][events]
+            else:
+                arrived[mine] = rank.events["ended"][events]
+    late = left >= arrived
+    behind = (left - arrived)[late] * NS
+    drawn = ~late & (arrows["send"] != NONE) & (arrows["receive"] != NONE)
+    return Messages(
+        arrows[drawn][np.argsort(left[drawn], kind="stable")],
+        sent=len(sends) - len(first),
+        received=len(receives) - len(second),
+        unnumbered=unnumbered,
+        backwards=int(late.sum()),
+        most_backwards=float(behind.max()) if len(behind) else 0.0,
+        beyond=int((behind > bound[late]).sum()),
+    )
+
+
+def select(
+    timeline: Timeline,
+    ranks: Sequence[int] | None = None,
+    begin: float | None = None,
+    end: float | None = None,
+) -> Timeline:
+    """The timeline with these ranks only, and what touches the time between two seconds.
+
+    Slices stay whole. What was left out is counted. Raises `UsageError` when nothing remains.
+    """
+    if ranks is None and begin is None and end is None:
+        return timeline
+    there = [rank.rank for rank in timeline.ranks]
+    wanted = there if ranks is None else [rank for rank in there if rank in set(ranks)]
+    absent = sorted(set(ranks or ()) - set(there))
+    if absent:
+        raise UsageError(
+            f"there is no record of {some_ranks(absent)}: there are those of {some_ranks(there)}"
+        )
+    kept, maps, outside = [], [], 0
+    for rank in timeline.ranks:
+        part, places, left = cut(timeline, rank, rank.rank in wanted, begin, end)
+        outside += left
+        maps.append(places)
+        if rank.rank in wanted:
+            kept.append(part)
+    if not sum(len(rank.slices) + len(rank.instants) for rank in kept):
+        raise UsageError("nothing was recorded there: choose a longer time, or other ranks")
+    arrows = timeline.messages.arrows.copy()
+    for who, what in (("sender", "send"), ("receiver", "receive")):
+        for index, places in enumerate(maps):
+            mine = arrows[who] == index
+            arrows[what][mine] = places[arrows[what][mine]]
+    shown = (arrows["send"] != NONE) & (arrows["receive"] != NONE)
+    arrows = arrows[shown]
+    new = np.array([wanted.index(rank) if rank in wanted else NONE for rank in there])
+    for who in ("sender", "receiver"):
+        arrows[who] = new[arrows[who]]
+    return replace(
+        timeline,
+        ranks=tuple(kept),
+        messages=replace(timeline.messages, arrows=arrows),
+        cut=in_words(None if ranks is None else wanted, begin, end),
+        outside=outside,
+        arrows_outside=int((~shown).sum()),
+    )
+
+
+def cut(
+    timeline: Timeline, rank: RankTimeline, wanted: bool, begin: float | None, end: float | None
+) -> tuple[RankTimeline, NDArray[Any], int]:
+    """A rank's part, the new index of each of its slices (or NONE), how many were left out."""
+    parts, places, left = {}, np.zeros(0, np.int64), 0
+    for name in ("instants", "slices"):
+        slices = getattr(rank, name)
+        keep = np.full(len(slices), wanted)
+        if begin is not None:
+            keep &= slices["ended"] >= timeline.start + begin * NS_PER_SECOND
+        if end is not None:
+            keep &= slices["began"] <= timeline.start + end * NS_PER_SECOND
+        parts[name] = slices[keep]
+        places = np.where(keep, np.cumsum(keep) - 1, NONE)
+        left += int((~keep).sum())
+    return replace(rank, **parts), places, left
+
+
+def in_words(ranks: Sequence[int] | None, begin: float | None, end: float | None) -> str:
+    """What was chosen."""
+    words = [] if ranks is None else [some_ranks(ranks)]
+    if begin is not None:
+        words.append(f"from {begin:g} s")
+    if end is not None:
+        words.append(f"to {end:g} s")
+    return " ".join(words)

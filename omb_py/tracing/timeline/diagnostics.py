@@ -10,7 +10,7 @@ from typing import Any
 from omb_py.core import VERSION
 from omb_py.core.text.ranks import some_ranks
 from omb_py.core.text.words import count
-from omb_py.tracing.records import NS
+from omb_py.tracing.records.reading import NS
 from omb_py.tracing.timeline.model import RankTimeline, Timeline
 
 
@@ -21,17 +21,10 @@ def notes(timeline: Timeline) -> list[str]:
 
 def _lacking(timeline: Timeline) -> Iterator[str]:
     ranks = timeline.ranks
-    if timeline.missing:
-        yield f"there is no record of {some_ranks(timeline.missing)}"
+    yield from timeline.run.notes
     silent = [rank for rank in ranks if rank.alignment.record.header["events_capacity"] <= 0]
     if silent:
         yield f"{some_ranks(r.rank for r in silent)} recorded no events"
-    unfinished = [rank for rank in ranks if not rank.alignment.record.complete]
-    if unfinished:
-        yield (
-            f"{some_ranks(r.rank for r in unfinished)} did not come to an end (or still runs): "
-            "shown is what was recorded until now"
-        )
     lossy = [rank for rank in ranks if rank.alignment.record.lost_events > 0]
     if lossy:
         lost = sum(rank.alignment.record.lost_events for rank in lossy)
@@ -108,28 +101,14 @@ def _of_times(timeline: Timeline) -> Iterator[str]:
 
 
 def about(timeline: Timeline) -> dict[str, Any]:
-    """What `notes` says as values, kept in the file for programs."""
-    messages = timeline.messages
+    """What the file keeps for programs: the run, `notes`, and each rank's clock and losses."""
     at = moment(timeline.epoch)
     return {
         "tool": f"omb-py {VERSION}",
-        "run": plain(timeline.about),
-        "ranks": timeline.size,
-        "missing_ranks": list(timeline.missing),
+        "run": plain(timeline.run.about),
+        "ranks": timeline.run.size,
         "zero": at,
         "zero_epoch_ns": timeline.epoch or None,
-        "chosen": timeline.cut or None,
-        "slices_not_chosen": timeline.outside,
-        "messages": {
-            "arrows": len(messages.arrows),
-            "arrows_not_chosen": timeline.arrows_outside,
-            "sends_without_receive": messages.sent,
-            "receives_without_send": messages.received,
-            "not_numbered": messages.unnumbered,
-            "received_before_sent": messages.backwards,
-            "received_before_sent_by_at_most_s": messages.most_backwards,
-            "received_before_sent_beyond_error_bound": messages.beyond,
-        },
         "notes": notes(timeline),
         "records": [about_rank(timeline, rank) for rank in timeline.ranks],
     }

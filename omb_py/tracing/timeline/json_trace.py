@@ -6,20 +6,186 @@ complete event (X) for each slice, an instant (i), and a pair of flow events (s,
 
 from __future__ import annotations
 
+import gzip
+import io
 import json
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
+from omb_py.core.errors import UsageError
+from omb_py.core.text import files
+from omb_py.core.text.folders import make_folder
+from omb_py.tracing.records.layout import TIMELINES, EventKind
+from omb_py.tracing.records.routines import Role, role
 from omb_py.tracing.timeline import diagnostics
-from omb_py.tracing.timeline.description import ARRIVAL, COMPUTE, Arguments, Describer, Description
-from omb_py.tracing.timeline.model import CHUNK, SLICE, RankTimeline, Timeline, rows
-from omb_py.tracing.timeline.tracks import ABOUT, Places, TrackPlace, places_of
+from omb_py.tracing.timeline.assembly import UNNAMED
+from omb_py.tracing.timeline.model import CHUNK, NONE, SLICE, LaneKind, RankTimeline, Timeline, rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+
+COMPUTE = "compute"
+
+ARRIVAL = "arrival"
+"""Name of the marks at which arrows end, 1 ns before the end of what received the message.
+
+Perfetto turns an arrow around that ends in a slice which began before the send, as a receive that
+waits does: from the slice that began first to the other one, wherever the arrow's ends are.
+"""
+
+CATEGORIES = {Role.SEND: "send", Role.RECEIVE: "receive", Role.SENDRECV: "send and receive"}
+
+PEERED = (Role.SEND, Role.RECEIVE, Role.SENDRECV)
+
+FIELDS = ("kind", "name", "communicator", "peer", "tag", "nbytes")
+"""What many slices have in common."""
+
+Value = int | float | str | bool
+Arguments = dict[str, Value]
+
+
+@dataclass(frozen=True)
+class Description:
+    """What is said of all slices that are alike."""
+
+    name: str
+    category: str
+    arguments: Arguments
+    collective: str = ""
+
+
+class Describer:
+    """Says what a rank's slices are."""
+
+    def __init__(self, rank: RankTimeline) -> None:
+        self._rank = rank
+        self._known: dict[tuple[int, ...], Description] = {}
+        columns = (rank.events[name].tolist() for name in FIELDS)
+        self._common = list(zip(*columns, strict=True))
+        self._request = rank.events["request"].tolist()
+        self._sequence = rank.events["sequence"].tolist()
+        self._compute: dict[int, Description] = {}
+
+    def of(self, event: int, other: int) -> tuple[Description, Arguments]:
+        """What is said of a slice with all those alike, and what of it alone."""
+        if event == NONE:
+            return self._computing(other), {}
+        common = self._common[event]
+        description = self._known.get(common)
+        if description is None:
+            description = self._known[common] = self._described(*common)
+        own: Arguments = {}
+        sequence, request = self._sequence[event], self._request[event]
+        if sequence > 0:
+            own["sequence"] = sequence
+            if description.collective:
+                own["collective"] = f"{description.collective} #{sequence}"
+        if request > 0:
+            own["request"] = request
+        if other != NONE:
+            own |= self._arrived(other)
+        return description, own
+
+    def _computing(self, phase: int) -> Description:
+        found = self._compute.get(phase)
+        if found is None:
+            said: Arguments = {} if phase == NONE else {"phase": self._name(self._common[phase][1])}
+            found = self._compute[phase] = Description(COMPUTE, COMPUTE, said)
+        return found
+
+    def _described(
+        self, kind: int, name: int, communicator: int, peer: int, tag: int, nbytes: int
+    ) -> Description:
+        text = self._name(name)
+        if kind in (EventKind.SPAN, EventKind.INSTANT):
+            category = LaneKind.PHASES.value if kind == EventKind.SPAN else "instant"
+            return Description(text, category, {"bytes": nbytes} if nbytes > 0 else {})
+        what = role(text)
+        said: Arguments = {}
+        if nbytes >= 0:
+            said["bytes"] = nbytes
+        if peer >= 0:
+            said["root" if what is Role.COLLECTIVE else "peer"] = peer
+        if what in PEERED and tag >= 0:
+            said["tag"] = tag
+        known = self._rank.communicators.get(communicator)
+        if known is not None:
+            said |= {"communicator": known.label, "communicator_size": known.size}
+        collective = known.key if known is not None and what is Role.COLLECTIVE else ""
+        category = "request" if kind == EventKind.DONE else CATEGORIES.get(what, what.value)
+        return Description(text, category, said, collective)
+
+    def _arrived(self, event: int) -> Arguments:
+        """What a call received that sent something, too."""
+        _, _, _, peer, tag, nbytes = self._common[event]
+        said: Arguments = {"source": peer, "received_tag": tag}
+        if nbytes >= 0:
+            said["received_bytes"] = nbytes
+        if self._sequence[event] > 0:
+            said["received_sequence"] = self._sequence[event]
+        return said
+
+    def _name(self, number: int) -> str:
+        return self._rank.alignment.record.name(number) or UNNAMED
+
+
+@dataclass(frozen=True)
+class TrackPlace:
+    """A lane's numbers of process and thread, and its name."""
+
+    process: int
+    thread: int
+    name: str
+
+
+@dataclass(frozen=True)
+class Places:
+    """The name of each rank's process, and the place of each lane in which anything lies.
+
+    Viewers sort processes by their names, threads by their numbers, except that a thread with the
+    number of its process is the main one and stands first.
+    """
+
+    processes: tuple[str, ...]
+    lanes: tuple[dict[int, TrackPlace], ...]
+
+
+def places_of(timeline: Timeline) -> Places:
+    """The places of a timeline's lanes.
+
+    Numbers of processes begin at 1, as trace processors take 0 for the kernel's idle thread, and no
+    thread has the number of another one, as they take such for the same.
+    """
+    thread = max([timeline.run.size, *(rank.rank + 1 for rank in timeline.ranks)])
+    lanes: list[dict[int, TrackPlace]] = []
+    for rank in timeline.ranks:
+        process, found = rank.rank + 1, {}
+        for lane in used_lanes(rank):
+            thread += 1
+            number = process if lane == 0 else thread
+            found[lane] = TrackPlace(process, number, rank.lanes[lane].name)
+        lanes.append(found)
+    names = (process_name(rank, timeline.run.size) for rank in timeline.ranks)
+    return Places(tuple(names), tuple(lanes))
+
+
+def process_name(rank: RankTimeline, size: int) -> str:
+    """The name of a rank, such that names sorted as text are in the order of ranks."""
+    digits = max(4, len(str(size - 1)), len(str(rank.rank)))
+    return f"rank {rank.rank:0{digits}d} @{rank.host}"
+
+
+def used_lanes(rank: RankTimeline) -> list[int]:
+    """The lanes in which anything lies."""
+    used = {*rank.slices["lane"].tolist(), *rank.instants["lane"].tolist()}
+    return sorted(used)
+
 
 FLOW = "message"
 
@@ -27,7 +193,7 @@ GREY = '"cname":"grey",'
 """Colour of computing in chrome://tracing."""
 
 
-def write(timeline: Timeline, file: IO[str]) -> None:
+def write_events(timeline: Timeline, file: IO[str]) -> None:
     """Write a timeline, piece by piece."""
     file.write('{"displayTimeUnit":"ns","otherData":')
     file.write(as_json(diagnostics.about(timeline)))
@@ -49,9 +215,6 @@ def events(timeline: Timeline) -> Iterator[str]:
         yield metadata(process, process, "process_sort_index", {"sort_index": rank.rank})
         yield from names(lanes.values())
         yield from of_rank(rank, lanes, timeline.start)
-    yield from names([places.about])
-    about = {"s": "t", "ts": 0, "name": ABOUT, "cat": ABOUT, "args": diagnostics.about(timeline)}
-    yield head(places.about, "i") + as_json(about)[1:]
     yield from arrows(timeline, places)
 
 
@@ -169,3 +332,41 @@ def microseconds(nanoseconds: int) -> str:
     '1234.567'
     """
     return f"{nanoseconds // 1000}.{nanoseconds % 1000:03d}"
+
+
+PACKED = ".json.gz"
+
+
+def check(path: Path, force: bool) -> None:
+    """Raise `UsageError` for a name that says no kind of file, or is taken without ``force``."""
+    if not path.name.endswith(TIMELINES):
+        raise UsageError(f"{path}: a timeline is written as .json or .json.gz; end its name so")
+    if path.is_dir():
+        raise UsageError(f"{path} is a folder: name a file in it")
+    files.refuse_existing([path], force)
+
+
+def write(timeline: Timeline, path: Path, force: bool = False) -> int:
+    """Write a timeline to a file, of the kind that its name ends in; its bytes.
+
+    The file is there when all of it is. Raises `UsageError` as `check` does, `OmbError` when it
+    cannot be written.
+    """
+    check(path, force)
+    with files.failing("write", path):
+        make_folder(path.parent)
+        with files.replacing(path) as file:
+            _write(timeline, file, path.name)
+        return path.stat().st_size
+
+
+def _write(timeline: Timeline, file: IO[bytes], name: str) -> None:
+    if name.endswith(PACKED):
+        with (
+            gzip.GzipFile("", "wb", compresslevel=4, fileobj=file, mtime=0) as packed,
+            io.TextIOWrapper(packed, encoding="utf-8") as text,
+        ):
+            write_events(timeline, text)
+    else:
+        with io.TextIOWrapper(file, encoding="utf-8") as text:
+            write_events(timeline, text)

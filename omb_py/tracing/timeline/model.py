@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from omb_py.tracing.records.clocks import Alignment
 from omb_py.tracing.records.layout import Communicator
+from omb_py.tracing.records.run import Alignment, RecordedRun
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -117,19 +117,16 @@ class Messages:
 class Timeline:
     """What all ranks did, on rank 0's clock.
 
-    ``size`` is the number of ranks of the job, ``missing`` those without a record; ``start`` is the
-    time (ns) that is shown as 0, ``epoch`` the same in ns since 1970, 0 if unknown. ``cut`` says
-    what was chosen of it; ``outside`` counts slices and instants, ``arrows_outside`` arrows that
-    were left out thereby.
+    ``start`` is the time (ns) that is shown as 0, ``epoch`` the same in ns since 1970, 0 if
+    unknown. ``cut`` says what was chosen of it; ``outside`` counts slices and instants,
+    ``arrows_outside`` arrows that were left out thereby.
     """
 
     ranks: tuple[RankTimeline, ...]
     messages: Messages
-    size: int
-    missing: tuple[int, ...]
+    run: RecordedRun
     start: int
     epoch: int
-    about: dict[str, Any]
     cut: str = ""
     outside: int = 0
     arrows_outside: int = 0

@@ -2,21 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from omb_py.tracing.records import RankRecord
+from omb_py.core.text.ranks import some_ranks
+from omb_py.core.text.tables import Sheet
+from omb_py.core.text.units import amount, number, share_text
 from omb_py.tracing.records.routines import READ, WRITTEN
-from omb_py.tracing.traffic.paths import NOTHING, HostPath, host_links, host_paths
+from omb_py.tracing.records.run import RecordedRun
+from omb_py.tracing.traffic.paths import (
+    NOTHING,
+    HostPath,
+    Pairs,
+    Requested,
+    host_links,
+    host_paths,
+    requested_traffic,
+    total,
+)
 from omb_py.tracing.traffic.reading import RankTraffic
-from omb_py.tracing.traffic.requested import Pairs, Requested, requested_traffic, total
 
 COLUMNS = (
     *("table", "host", "from", "to", "what", "communicator_size", "calls", "call_bytes"),
     *("asked_messages", "asked_bytes", "moved_bytes", "between_hosts_bytes", "link"),
     *("sent_bytes", "received_bytes", "path", "remark", "seconds"),
 )
+
+MAX_ROWS = 20
+"""Rows of files and of pairs of ranks that a table shows; CSV has all."""
+
+BETWEEN = "between_hosts_bytes"
+SAID_OF_LINKS = ("sent_bytes", "received_bytes", "remark")
 
 WITHIN, BEYOND = "within", "to other hosts"
 """Whether data stays on its host."""
@@ -55,20 +72,21 @@ class TrafficEntry:
 
 @dataclass(frozen=True)
 class TrafficReport:
-    """All that is known of a run's traffic."""
+    """All that is known of a run's traffic; ``notes`` are those on its records."""
 
     ranks: Sequence[RankTraffic]
     requested: Requested
     paths: Sequence[HostPath]
     entries: Sequence[TrafficEntry]
-    recorded: bool
+    notes: Sequence[str]
 
 
-def traffic(ranks: Sequence[RankTraffic], records: Sequence[RankRecord]) -> TrafficReport:
-    """What was asked for and carried, from the files of ranks and their records."""
-    wanted = requested_traffic(records)
+def traffic(ranks: Sequence[RankTraffic], run: RecordedRun | None) -> TrafficReport:
+    """What was asked for and carried, from the files of ranks and their records, if any."""
+    wanted = requested_traffic(run.records if run else ())
     paths = host_paths(ranks, wanted)
-    return TrafficReport(ranks, wanted, paths, list(entries(ranks, wanted, paths)), bool(records))
+    notes = run.notes if run else ("there are no records of what the program requested",)
+    return TrafficReport(ranks, wanted, paths, list(entries(ranks, wanted, paths)), notes)
 
 
 def entries(
@@ -114,7 +132,10 @@ def _path(paths: Sequence[HostPath], within: bool, between: bool) -> str:
 
 
 def rows(found: TrafficReport) -> Iterator[dict[str, Any]]:
-    """All tables as rows of one, with `COLUMNS`; what is not known is left out."""
+    """All tables as rows of one, with `COLUMNS` and what only the tables of `sheets` show.
+
+    What is not known is left out.
+    """
     for item in found.entries:
         yield {
             "table": "items",
@@ -126,7 +147,9 @@ def rows(found: TrafficReport) -> Iterator[dict[str, Any]]:
             "between_hosts_bytes": whole(item.between),
             "path": item.path,
         }
+    asked = sum(path.requested[1] for path in found.paths)
     for path in found.paths:
+        sent = sum(link.sent or 0 for link in path.links) if path.links else None
         yield {
             "table": "paths",
             "host": path.host,
@@ -134,18 +157,22 @@ def rows(found: TrafficReport) -> Iterator[dict[str, Any]]:
             "asked_messages": path.requested[0],
             "asked_bytes": path.requested[1],
             "moved_bytes": path.moved,
-            "sent_bytes": sum(link.sent or 0 for link in path.links) if path.links else None,
+            "sent_bytes": sent,
             "path": path.path,
+            "way": f"{WITHIN}, {len(path.ranks)} ranks" if path.within else BEYOND,
+            "share": share_text(path.requested[1] / asked) if asked else None,
+            "per byte moved": f"{sent / path.moved:.3f}" if sent and path.moved else None,
         }
     for host, link in host_links(found.ranks):
-        events = [f"{count} {name}" for name, count in link.events.items()]
+        said = [f"{number(count)} {name}" for name, count in link.events.items()]
+        said += [f"over {', '.join(link.over)}"] if link.over else []
         yield {
             "table": "links",
             "host": host,
             "link": link.name,
             "sent_bytes": link.sent,
             "received_bytes": link.received,
-            "remark": "; ".join(filter(None, [*events, link.remark])),
+            "remark": "; ".join(filter(None, [*said, link.remark])),
         }
     known = {one.rank: one for one in found.ranks}
     for (direction, rank), use in sorted(found.requested.files.items()):
@@ -161,23 +188,118 @@ def rows(found: TrafficReport) -> Iterator[dict[str, Any]]:
             "seconds": round(use.seconds, 9),
         }
     for (source, target), (messages, nbytes) in sorted(found.requested.sends.items()):
+        there = source in known and target in known
+        same = there and known[source].leader == known[target].leader
         yield {
             "table": "peers",
             "from": source,
             "to": target,
-            "what": _where(known, source, target),
+            "what": (WITHIN if same else BEYOND) if there else None,
             "asked_messages": messages,
             "asked_bytes": nbytes,
         }
 
 
-def _where(known: Mapping[int, RankTraffic], source: int, target: int) -> str | None:
-    """As of paths: whether two ranks share a host; None where that is not known."""
-    if source not in known or target not in known:
-        return None
-    return WITHIN if known[source].leader == known[target].leader else BEYOND
-
-
 def whole(value: float | None) -> int | None:
     """To a whole number."""
     return None if value is None else round(value)
+
+
+@dataclass(frozen=True)
+class TrafficTable:
+    """A table for people: headings with the columns of rows below them, and a remark.
+
+    ``most``: rows that it shows, those with most bytes; 0: all.
+    """
+
+    name: str
+    title: str
+    columns: dict[str, str]
+    remark: str = ""
+    most: int = 0
+
+
+ITEMS = {"requested": "what", "path": "path", "ranks": "communicator_size", "calls": "calls"}
+ITEMS |= {"bytes each": "call_bytes", "bytes": "asked_bytes", "to other hosts": BETWEEN}
+PATHS = {"host": "host", "to": "way", "program's messages": "asked_bytes", "share": "share"}
+PATHS |= {"moved": "moved_bytes", "path": "path", "carried": "sent_bytes"}
+LINKS = {"host": "host", "link": "link", "sent": "sent_bytes", "received": "received_bytes"}
+FILES = {"rank": "from", "host": "host", "calls": "calls", "": "what", "bytes": "asked_bytes"}
+PEERS = {"rank": "from", "to": "to", "hosts": "what", "messages": "asked_messages"}
+TABLES = (
+    TrafficTable(
+        "items",
+        "Requested",
+        ITEMS,
+        "Bytes are those of all ranks together, bytes each those of one rank in one call.",
+    ),
+    TrafficTable("paths", "Paths", PATHS | {"per byte moved": "per byte moved"}),
+    TrafficTable(
+        "links",
+        "Links",
+        LINKS | {"also": "remark"},
+        "A host's links carry what others send on it at the same time, too.",
+    ),
+    TrafficTable(
+        "files",
+        "Files",
+        FILES | {"seconds": "seconds", "storage": "moved_bytes"},
+        "Storage is what the kernel counted for the process, whatever it read or wrote: nothing "
+        "for the page cache and file systems in memory. Links carry the data of a file system on "
+        "the network, too.",
+        MAX_ROWS,
+    ),
+    TrafficTable("peers", "Peers", PEERS | {"bytes": "asked_bytes"}, most=MAX_ROWS),
+)
+
+
+def shown(column: str, value: Any) -> str:
+    """A value of a row as a cell."""
+    if value in (None, ""):
+        return "-"
+    if column.endswith("_bytes"):
+        return amount(value)
+    if column in ("calls", "asked_messages"):
+        return number(value)
+    return f"{value:.3f}" if column == "seconds" else str(value)
+
+
+def sheets(found: TrafficReport) -> list[Sheet]:
+    """The tables, without columns in which nothing is known."""
+    every, made = list(rows(found)), []
+    for table in TABLES:
+        mine = [row for row in every if row["table"] == table.name]
+        if table.name == "links":
+            mine = [row for row in mine if any(row[name] for name in SAID_OF_LINKS)]
+        remarks = [table.remark] if table.remark else []
+        if table.most and len(mine) > table.most:
+            remarks.append(f"And {len(mine) - table.most} more rows, which --format csv shows.")
+            mine = sorted(mine, key=lambda row: -row["asked_bytes"])[: table.most]
+        if table.name == "links" and not mine:
+            remarks = ["None carried anything."]
+        cells = {
+            heading: [shown(name, row.get(name)) for row in mine]
+            for heading, name in table.columns.items()
+        }
+        known = {heading: one for heading, one in cells.items() if not mine or {*one} != {"-"}}
+        words = sum(heading in known for heading in list(cells)[:2])
+        title = table.title
+        if table.name == "items":
+            title = f"{title}, {found.ranks[0].library}"
+        if mine or table.name not in ("files", "peers"):
+            lines = tuple(zip(*known.values(), strict=True))
+            made.append(Sheet(title, tuple(known), lines, tuple(remarks), left=words))
+    return made
+
+
+def notes(found: TrafficReport) -> list[str]:
+    """What is to be kept in mind."""
+    said = []
+    first = found.ranks[0]
+    missing = first.ranks - len(found.ranks)
+    unfinished = [one.rank for one in found.ranks if not one.complete]
+    if missing:
+        said.append(f"there is no traffic of {missing} of {first.ranks} ranks")
+    if unfinished:
+        said.append(f"{some_ranks(unfinished)} did not come to the end: nothing was counted in all")
+    return [*said, *found.notes]

@@ -11,19 +11,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.apps.kmeans import deal_out
-from omb_py.apps.numerics.clusters import (
+from omb_py.apps.kmeans import (
     Clustering,
     Clusters,
     compare,
+    deal_out,
     elbow,
     first_centers,
     sequential,
 )
-from omb_py.apps.numerics.neighbours import Classified, Queries, split
-from omb_py.apps.numerics.neighbours import compare as compare_classes
-from omb_py.apps.numerics.neighbours import sequential as classifier
-from omb_py.apps.numerics.samples import SHIPPED, Samples, draw, weak_scaled
+from omb_py.apps.knn import Classified, Queries, split
+from omb_py.apps.knn import compare as compare_classes
+from omb_py.apps.knn import sequential as classifier
+from omb_py.apps.numerics.samples import Samples, draw, weak_scaled
 from omb_py.core.errors import UsageError
 
 
@@ -47,45 +47,19 @@ def test_generated_samples_of_a_class_lie_around_its_center() -> None:
     assert np.abs(means - means.mean(axis=0)).max() > 0.3
 
 
-@pytest.mark.parametrize("name", SHIPPED)
-def test_a_shipped_data_set_is_what_its_row_says(name: str) -> None:
-    shipped = SHIPPED[name]
-    problem = Samples(data=name)
-    assert problem.samples == shipped.samples
-    values, classes = draw(problem)
-    assert values.shape == (shipped.samples, shipped.features)
-    assert set(classes) == set(range(shipped.classes))
-    assert not np.array_equal(classes, np.sort(classes)), "ranks would get a class each"
-    assert np.abs(values.mean(axis=0)).max() < 1e-5
-    spread = values.std(axis=0)
-    assert np.all(np.isclose(spread, 1, rtol=1e-4) | (spread == 0))
-
-
-def test_of_a_shipped_data_set_at_most_so_many_samples_are_taken() -> None:
-    assert Samples(data="iris", samples=100).samples == 100
-    assert len(draw(Samples(data="iris", samples=100))[0]) == 100
-    assert Samples(data="iris", samples=10_000).samples == 150
-
-
 def test_queries_are_not_among_the_training_samples() -> None:
-    problem = Queries(data="iris", queries=1000)
-    assert (problem.queries, problem.samples) == (37, 113)
     samples, known, queries, truth = split(Queries(samples=50, queries=7))
     assert (len(samples), len(known), len(queries), len(truth)) == (50, 50, 7, 7)
     assert not set(map(bytes, queries)) & set(map(bytes, samples))
 
 
-def test_a_shipped_data_set_cannot_grow() -> None:
+def test_samples_grow_with_the_ranks() -> None:
     assert weak_scaled(Samples(samples=10), 3).samples == 30
-    problem = Samples(data="wine")
-    assert weak_scaled(problem, 1) == problem
-    with pytest.raises(UsageError, match="--data generated"):
-        weak_scaled(problem, 2)
 
 
 @pytest.mark.parametrize(
     "options",
-    [{"k_from": 5, "k_to": 4}, {"k_to": 11, "samples": 10}, {"data": "iris", "k_to": 151}],
+    [{"k_from": 5, "k_to": 4}, {"k_to": 11, "samples": 10}],
 )
 def test_numbers_of_clusters_that_cannot_be_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="--k-to"):
@@ -98,13 +72,14 @@ def test_more_neighbours_than_samples_are_refused() -> None:
 
 
 def test_k_means_begins_with_different_samples() -> None:
-    problem = Clusters(data="iris", k_from=149, k_to=149)
+    problem = Clusters(samples=60, features=2, k_from=50, k_to=50)
     samples, _ = draw(problem)
+    samples[10:20] = samples[0]
     first = first_centers(problem, samples)
-    assert len(np.unique(first, axis=0)) == 149
+    assert len(np.unique(first, axis=0)) == 50
     assert {one.tobytes() for one in first} <= {one.tobytes() for one in samples}
-    with pytest.raises(UsageError, match="only 149 samples are different"):
-        first_centers(replace(problem, k_to=150, k_from=150), samples)
+    with pytest.raises(UsageError, match="only 50 samples are different"):
+        first_centers(replace(problem, k_to=51, k_from=51), samples)
 
 
 @given(st.lists(st.integers(1, 300), min_size=1, max_size=60, unique=True), st.integers(1, 20))
@@ -226,7 +201,7 @@ def test_a_class_that_a_tie_decides_may_differ() -> None:
     reference = np.array([0, 1]), model
     with pytest.MonkeyPatch.context() as patch:
         data = samples, np.array([0, 1, 1]), np.array([[0.0], [3.0]]), None
-        patch.setattr("omb_py.apps.numerics.neighbours.split", lambda problem: data)
+        patch.setattr("omb_py.apps.knn.split", lambda problem: data)
         squares = np.array([[1.0], [1.0]])
         tie = compare_classes(problem, Classified(np.array([1, 1]), squares), reference)
         wrong = compare_classes(problem, Classified(np.array([0, 0]), squares), reference)

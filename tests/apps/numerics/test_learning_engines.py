@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from omb_py.apps.kmeans import WIDTH, Lloyd
+from omb_py.apps.knn import Nearest, smallest, vote
 from omb_py.apps.numerics import samples as shared_samples
-from omb_py.apps.numerics.lloyd import WIDTH, Lloyd
-from omb_py.apps.numerics.neighbours import Nearest, smallest, vote
 from tests.helpers.properties import examples
 
 ALONE: Any = SimpleNamespace(xp=np, buffer=SimpleNamespace(device=None))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.apps.training.batches import batch_share, batches, micro_batches
+from omb_py.apps.training.pipeline import batch_share, batches, micro_batches
 
 COUNTS = st.integers(1, 500)
 

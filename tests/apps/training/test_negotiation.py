@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from omb_py.apps.runtime.phases import Phases
 from omb_py.apps.training import Training
 from omb_py.apps.training.fusion import plan_of
-from omb_py.apps.training.negotiation import (
+from omb_py.apps.training.schedules import (
     HEADER_WORDS,
     RECORD_WORDS,
+    Negotiated,
     length_of,
     words_of,
 )
-from omb_py.apps.training.schedules import Negotiated
 from tests.helpers.properties import examples
 
 SECONDS = 60

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.apps.training.passes import SCHEDULES, Pass, bubble, under_way
+from omb_py.apps.training.pipeline import SCHEDULES, Pass, bubble, under_way
 
 STAGES, PARTS = st.integers(1, 9), st.integers(1, 12)
 KINDS = st.sampled_from(sorted(SCHEDULES))

@@ -80,8 +80,11 @@ def measure(
 ) -> None:
     """Measure on all ranks; raises what omb-py would say."""
     if isinstance(benchmark, ApplicationRequest):
-        from omb_py.apps.runtime.measurement import ApplicationMeasurement, nodes_of
-        from omb_py.apps.runtime.rows import ApplicationSetting
+        from omb_py.apps.runtime.measurement import (
+            ApplicationMeasurement,
+            ApplicationSetting,
+            nodes_of,
+        )
 
         setting = ApplicationSetting(benchmark, buffer, job, more_writers=lambda: [Kept(record)])
         ApplicationMeasurement(setting, nodes_of(setting)).measure()

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from omb_py.tracing.records import RankRecord
-from omb_py.tracing.records.layout import LOADING, NOBODY, Communicator, EventKind
+from omb_py.tracing.records.layout import NOBODY, Communicator, EventKind
+from omb_py.tracing.records.reading import RankRecord
 from tests.tracing.made_records import MadeRecord
 
 CALL = 2
@@ -53,12 +53,6 @@ class Machine:
         """A rank computes."""
         self.clocks[rank] += time
         self.outside[rank] += time
-
-    def load(self, rank: int, time: int) -> None:
-        """A rank waits for its input data."""
-        began = self.clocks[rank]
-        self.compute(rank, time)
-        self.records[rank].call(LOADING, began, began + time, kind=EventKind.SPAN)
 
     def send(
         self, source: int, dest: int, nbytes: int = 8, tag: int = 0, routine: str = "MPI_Send"

@@ -14,12 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.core.errors import UsageError
-from omb_py.tracing.efficiency import figure, rows, text
+from omb_py.tracing.efficiency import figure, table
 from omb_py.tracing.efficiency.runs import load
 from omb_py.tracing.efficiency.series import notes, series_of
-from omb_py.tracing.profile import recorded, store
 from omb_py.tracing.records import layout
 from omb_py.tracing.records.layout import EventKind
+from tests import ROOT
 from tests.conftest import Finished
 from tests.helpers.properties import examples
 from tests.tracing.efficiency.machine import Machine
@@ -36,14 +36,10 @@ USED = [start + at for start in STARTS for at in range(340 if start != NAMES_AT 
 """Bytes of a small record in which something stands."""
 
 
-def made(
-    folder: Path, ranks: int, *, weak: bool = False, events: int = 2000, loading: int = 0
-) -> Path:
-    """A run of 5 steps: wait for data (ms), compute, pass something on in a chain, reduce."""
+def made(folder: Path, ranks: int, *, weak: bool = False, events: int = 2000) -> Path:
+    """A run of 5 steps: compute, pass something on in a chain, reduce."""
     machine = Machine(folder, ranks, 200_000, events=events)
     for _ in range(5):
-        for rank in machine.ranks if loading else ():
-            machine.load(rank, loading * MS)
         for rank in machine.ranks:
             machine.compute(rank, 8 * MS // (1 if weak else ranks) + 100_000 * rank)
         for rank in machine.ranks[1:]:
@@ -87,17 +83,6 @@ def test_factors_are_rows_and_runs_columns_in_the_order_of_their_ranks(
     assert "strong scaling: assumed, since on 4 times the ranks" in done.out
 
 
-def test_what_ranks_wait_for_data_is_a_factor_of_its_own(
-    efficiency: Command, tmp_path: Path
-) -> None:
-    fed, starved = (str(made(tmp_path / f"{ms}-ms", 2, loading=ms)) for ms in (0, 5))
-    assert "oading" not in efficiency(fed).out
-    done = efficiency(fed, starved)
-    assert line_of(done.out, "-- Data loading efficiency") == ["100.0", "44.8"]
-    assert line_of(done.out, "Waiting for data, all ranks") == ["0", "ns", "50.0", "ms"]
-    assert "x communication efficiency x data loading efficiency" in done.out.replace("\n", " ")
-
-
 def test_one_run_is_compared_to_nothing(efficiency: Command, runs: list[str]) -> None:
     done = efficiency(runs[0])
     assert "Transfer efficiency" in done.out
@@ -116,7 +101,7 @@ def test_the_csv_keeps_the_identities_to_rounding(efficiency: Command, runs: lis
     for row in found:
         parallel, communication = row["parallel_efficiency"], row["communication_efficiency"]
         products = {
-            parallel: row["load_balance"] * communication * row["data_loading_efficiency"],
+            parallel: row["load_balance"] * communication,
             communication: row["serialisation_efficiency"] * row["transfer_efficiency"],
             row["global_efficiency"]: parallel * row["computation_scaling"],
             row["outside_max_s"]: row["serialisation_efficiency"] * row["ideal_s"],
@@ -192,13 +177,13 @@ def test_a_run_without_a_timeline_says_what_it_cannot_tell(
 
 
 def test_files_of_mpitrace_that_differ_in_their_rank_are_one_run(tmp_path: Path) -> None:
-    folder = made(tmp_path / "run", 4)
-    store.write(recorded.profile_of(*recorded.folder_records(folder)), tmp_path, "all")
-    for rank in range(4):
-        (tmp_path / f"profile.{rank}.txt").rename(tmp_path / f"mpi_profile.77.{rank}")
-    (found,) = load([str(tmp_path / f"mpi_profile.77.{rank}") for rank in range(4)])
+    text = (ROOT / "tests" / "data" / "mpitrace" / "thetagpu-cpu-16ranks.txt").read_text()
+    for rank in (0, 1):
+        content = text.replace("rank 0 of 16", f"rank {rank} of 16")
+        (tmp_path / f"mpi_profile.77.{rank}").write_text(content)
+    (found,) = load([str(tmp_path / f"mpi_profile.77.{rank}") for rank in (0, 1)])
     assert found.name == str(tmp_path / "mpi_profile.77")
-    assert found.times.ranks == len(found.times.outside) == 4
+    assert found.times.ranks == len(found.times.outside) == 16
     assert found.efficiency.serialisation is None
 
 
@@ -226,12 +211,12 @@ def test_phases_that_nobody_named_are_explained(efficiency: Command, runs: list[
 
 @pytest.mark.parametrize("weak", [False, True])
 def test_a_figure_over_ranks_has_all_factors(tmp_path: Path, weak: bool) -> None:
-    found = load([str(made(tmp_path / str(ranks), ranks, loading=2)) for ranks in (1, 2, 4)])
+    found = load([str(made(tmp_path / str(ranks), ranks)) for ranks in (1, 2, 4)])
     chart = figure.chart(series_of(found, weak))
     assert chart.title == "Efficiency"
     assert chart.words.startswith(f"{'Weak' if weak else 'Strong'} scaling.")
-    assert "transfer efficiency x data loading efficiency" in chart.words
-    assert set(chart.data["line"]) == {name for name, *_ in (*figure.WHOLE, *figure.PARTS)}
+    assert "load balance x serialisation x transfer efficiency" in chart.words
+    assert len(set(chart.data["line"])) == len({*figure.WHOLE, *figure.PARTS})
     assert set(chart.data["x"]) == {1, 2, 4}
     _, panels = chart.specification()["vconcat"]
     assert len(panels["concat"]) == 2
@@ -240,7 +225,7 @@ def test_a_figure_over_ranks_has_all_factors(tmp_path: Path, weak: bool) -> None
 def test_a_figure_of_one_number_of_ranks_is_bars(tmp_path: Path) -> None:
     found = load([str(made(tmp_path / "run", 4))])
     chart = figure.chart(series_of(found))
-    assert len(chart.data) == len(figure.PARTS) - 1, "without that of loading"
+    assert len(chart.data) == len(figure.PARTS)
     assert chart.image("svg").startswith(b"<svg")
 
 
@@ -291,7 +276,7 @@ def test_a_damaged_record_is_refused_or_shown(data: st.DataObject) -> None:
             found = series_of(load([folder]))
         except UsageError:
             return
-    assert text.sheet(found).rows
-    assert len([rows.row_of(point, found) for point in found.points]) == 1
-    assert rows.details(found)["runs"]
+    assert table.sheet(found).rows
+    assert len([table.row_of(point, found) for point in found.points]) == 1
+    assert table.details(found)["runs"]
     assert all(notes(found))

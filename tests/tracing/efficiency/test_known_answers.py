@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from omb_py.core.errors import UsageError
-from omb_py.tracing.efficiency.inputs import measured
 from omb_py.tracing.efficiency.metrics import Efficiency, Times, efficiency, scaling
+from omb_py.tracing.efficiency.runs import measured
+from omb_py.tracing.records.run import run_of
 from tests.tracing.efficiency.machine import Machine
 
 EXACT = 1e-12
@@ -16,7 +17,7 @@ EXACT = 1e-12
 
 def found(machine: Machine) -> Efficiency:
     """The efficiencies of what a machine ran, which has nothing to be said about."""
-    result = measured(machine.finish())
+    result = measured(run_of(machine.finish()))
     assert result.notes == ()
     return efficiency(result.times)
 
@@ -105,7 +106,7 @@ def test_collective_calls_wait_for_whom_they_must(
     machine.collective(routine, root=root)
     for rank, time in enumerate((10, 100, 110)):
         machine.compute(rank, time)
-    times = measured(machine.finish()).times
+    times = measured(run_of(machine.finish())).times
     assert times.ideal == pytest.approx(ideal * 1e-9)
 
 
@@ -142,30 +143,6 @@ def test_sub_communicators_wait_only_for_their_own(tmp_path: Path) -> None:
     for rank in (0, 1):
         machine.compute(rank, 100)
     assert_is(found(machine), (200 + 110 + 200 + 20) / 4 / 200, 1, 1)
-
-
-def test_waiting_for_data_is_not_useful_computing(tmp_path: Path) -> None:
-    """All compute 100 ns; rank 0 waits 100 ns for its data."""
-    machine = Machine(tmp_path, 2)
-    machine.load(0, 100)
-    for rank in machine.ranks:
-        machine.compute(rank, 100)
-    machine.collective("MPI_Barrier")
-    times = measured(machine.finish()).times
-    factors = efficiency(times)
-    assert times.computing == pytest.approx(200e-9)
-    assert factors.load_balance == pytest.approx(150 / 200, abs=EXACT)
-    assert factors.communication == pytest.approx(1, abs=EXACT)
-    assert factors.loading == pytest.approx(200 / 300, abs=EXACT)
-    assert factors.parallel == pytest.approx(100 / 200, abs=EXACT)
-
-
-def test_scaling_compares_computing_without_the_wait_for_data() -> None:
-    fed = Times(2, (4.0, 4.0), 4.0, loading=(0.0, 0.0))
-    starved = Times(4, (4.0,) * 4, 4.0, loading=(2.0,) * 4)
-    found = scaling(starved, fed, weak=False)
-    assert found is not None
-    assert (found.computation, found.whole, found.speedup) == (1.0, 0.5, 1.0)
 
 
 def test_scaling_is_relative_to_the_reference_and_its_work() -> None:

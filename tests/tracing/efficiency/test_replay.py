@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.tracing.efficiency.inputs import measured
 from omb_py.tracing.efficiency.metrics import efficiency
 from omb_py.tracing.efficiency.replay import Work, replay
-from omb_py.tracing.records import NS, RankRecord
+from omb_py.tracing.efficiency.runs import measured
 from omb_py.tracing.records.layout import EventKind
+from omb_py.tracing.records.reading import NS, RankRecord
+from omb_py.tracing.records.run import run_of
 from tests.helpers.properties import examples
 from tests.tracing.efficiency.machine import Machine
 from tests.tracing.efficiency.programs import PROGRAMS, Program, run
@@ -33,7 +34,7 @@ def test_the_ideal_time_is_that_of_the_program_on_an_ideal_machine(
     with tempfile.TemporaryDirectory() as folder:
         slow = run(Machine(Path(folder, "slow"), ranks, *network, starts=starts[:ranks]), program)
         ideal = run(Machine(Path(folder, "ideal"), ranks, starts=starts[:ranks]), program)
-        found = measured(slow.finish())
+        found = measured(run_of(slow.finish()))
     assert found.times.outside == pytest.approx([time * NS for time in slow.outside])
     assert found.times.elapsed == pytest.approx(slow.elapsed * NS)
     assert found.times.ideal == pytest.approx(ideal.elapsed * NS, abs=1e-12)
@@ -45,7 +46,7 @@ def test_the_ideal_time_is_that_of_the_program_on_an_ideal_machine(
 def test_factors_are_their_products(program: Program, network: tuple[int, int]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         records = run(Machine(Path(folder), program[0], *network), program).finish()
-        times = measured(records).times
+        times = measured(run_of(records)).times
     found = efficiency(times)
     assert found.serialisation is not None
     assert found.transfer is not None
@@ -78,7 +79,7 @@ def test_whatever_is_missing_the_replay_ends_within_its_bounds(
         records = run(machine, program).finish()
     del records[gone % len(records)]
     records[0].header.update(first_at=1, first_offset=skew * NS)
-    times = measured(records).times
+    times = measured(run_of(records)).times
     assert times.ideal is None or max(times.outside) <= times.ideal * (1 + 1e-12)
     assert times.ideal is None or times.ideal <= times.elapsed * (1 + 1e-12)
 
@@ -133,7 +134,7 @@ def test_a_persistent_receive_waits_where_it_is_completed(made: Made) -> None:
     receiver.call("MPI_Start", 10, 11, peer=0, request=4)
     receiver.call("MPI_Wait", 31, 90)
     receiver.call("MPI_Recv_init", 10, 90, kind=EventKind.DONE, peer=0, request=4, sequence=1)
-    found = measured([sender.finish(61), receiver.finish(100)])
+    found = measured(run_of([sender.finish(61), receiver.finish(100)]))
     assert found.times.ideal == pytest.approx(70e-9)
     assert found.notes == ()
 
@@ -145,7 +146,7 @@ def test_a_persistent_send_begins_when_it_is_started(made: Made) -> None:
     sender.call("MPI_Wait", 50, 60)
     sender.call("MPI_Ssend_init", 41, 60, kind=EventKind.DONE, peer=1, request=1, sequence=1)
     receiver.call("MPI_Recv", 0, 70, peer=0, sequence=1)
-    found = measured([sender.finish(60), receiver.finish(80)])
+    found = measured(run_of([sender.finish(60), receiver.finish(80)]))
     assert found.times.ideal == pytest.approx(50e-9)
     assert found.notes == ()
 
@@ -154,7 +155,7 @@ def test_a_synchronous_send_waits_for_its_receive(made: Made) -> None:
     sender, receiver = made(0), made(1)
     sender.call("MPI_Ssend", 10, 100, peer=1, sequence=1)
     receiver.call("MPI_Recv", 80, 100, peer=0, sequence=1)
-    found = measured([sender.finish(150), receiver.finish(101)])
+    found = measured(run_of([sender.finish(150), receiver.finish(101)]))
     assert found.times.ideal == pytest.approx(130e-9)
 
 
@@ -163,7 +164,7 @@ def test_ranks_wait_for_each_other_to_duplicate_a_communicator(made: Made, routi
     first, second = made(0), made(1)
     first.call(routine, 0, 100)
     second.call(routine, 80, 100)
-    found = measured([first.finish(150), second.finish(101)])
+    found = measured(run_of([first.finish(150), second.finish(101)]))
     assert found.times.ideal == pytest.approx(130e-9)
 
 
@@ -184,7 +185,7 @@ def test_both_halves_of_a_nonblocking_exchange_are_told_apart(made: Made) -> Non
         )
     right.call("MPI_Recv", 0, 2, peer=0, sequence=1, **for_both)
     right.call("MPI_Send", 32, 33, peer=0, sequence=1, tag=5)
-    found = measured([left.finish(41), right.finish(33)])
+    found = measured(run_of([left.finish(41), right.finish(33)]))
     assert found.times.ideal == pytest.approx(30e-9)
     assert found.notes == ()
 
@@ -194,7 +195,7 @@ def test_a_probe_waits_for_the_message_that_is_received_next(made: Made) -> None
     sender.call("MPI_Send", 60, 61, peer=1, sequence=1)
     receiver.call("MPI_Mprobe", 0, 80)
     receiver.call("MPI_Mrecv", 100, 101, peer=0, sequence=1)
-    found = measured([sender.finish(61), receiver.finish(101)])
+    found = measured(run_of([sender.finish(61), receiver.finish(101)]))
     assert found.times.ideal == pytest.approx(80e-9)
 
 
@@ -204,9 +205,9 @@ def test_the_call_that_a_killed_rank_died_in_is_no_computation(made: Made) -> No
     now = killed.file.name("MPI_Recv")
     died = killed.finish(None, updated=1_000_000_300, now_name=now, now_began=1_000_000_100)
     other.call("MPI_Barrier", 50, 60, sequence=1)
-    found = measured([died, other.finish(300)])
+    found = measured(run_of([died, other.finish(300)]))
     assert found.times.outside == pytest.approx((90e-9, 290e-9))
-    assert any("rank 0 did not come to their end" in note for note in found.notes)
+    assert any("no end of rank 0" in note for note in found.notes)
 
 
 def test_what_is_not_replayed_is_said(made: Made) -> None:
@@ -216,7 +217,7 @@ def test_what_is_not_replayed_is_said(made: Made) -> None:
     first.call("MPI_Recv", 40, 50, peer=1, sequence=2)
     second.call("MPI_Send", 60, 61, peer=0, sequence=2)
     second.call("MPI_Testall", 65, 66)
-    notes = "\n".join(measured([first.finish(70), second.finish(70)]).notes)
+    notes = "\n".join(measured(run_of([first.finish(70), second.finish(70)])).notes)
     assert "1 of 2 waits for other ranks not replayed: their other side" in notes
     assert "1 of 2 waits for other ranks not replayed: ended before" in notes
     assert "MPI_Neighbor_alltoall (1)" in notes
@@ -229,7 +230,7 @@ def test_calls_of_threads_that_overlap_are_one(made: Made) -> None:
     one.call("MPI_Send", 20, 25, peer=1, sequence=1)
     other.call("MPI_Recv", 0, 30, peer=0, sequence=1)
     other.call("MPI_Send", 50, 51, peer=0, sequence=1)
-    found = measured([one.finish(60), other.finish(60)])
+    found = measured(run_of([one.finish(60), other.finish(60)]))
     assert found.times.outside == pytest.approx((10e-9, 29e-9))
     assert found.times.ideal == pytest.approx(39e-9)
     assert any("1 call began while another" in note for note in found.notes)
@@ -241,7 +242,7 @@ def test_a_small_ring_shows_the_time_that_all_ranks_have(made: Made) -> None:
     for at in range(4):
         small.call("MPI_Send", 40 + 20 * at, 50 + 20 * at, peer=1, sequence=at + 1)
         large.call("MPI_Recv", 38 + 20 * at, 54 + 20 * at, peer=0, sequence=at + 1)
-    found = measured([small.finish(120), large.finish(130)])
+    found = measured(run_of([small.finish(120), large.finish(130)]))
     assert found.times.elapsed == pytest.approx(60e-9)
     assert found.times.outside == pytest.approx((30e-9, 24e-9))
     assert "all of this is of the last 0.000 s" in found.notes[0]
@@ -252,7 +253,7 @@ def test_without_a_timeline_only_load_balance_and_communication_are_known(made: 
     first, second = made(0, events=0), made(1, events=0)
     first.call("MPI_Barrier", 30, 100)
     second.call("MPI_Barrier", 90, 100)
-    found = measured([first.finish(100), second.finish(100)])
+    found = measured(run_of([first.finish(100), second.finish(100)]))
     assert found.times.outside == pytest.approx((30e-9, 90e-9))
     assert found.times.ideal is None
     assert "record with omb-py profile --timeline" in found.notes[0]
@@ -264,7 +265,7 @@ def test_ranks_whose_clocks_were_not_compared_are_not_replayed(made: Made) -> No
     for record, clock in ((first, 3), (second, 4)):
         record.call("MPI_Barrier", 30, 100, sequence=1)
         records.append(record.finish(100, clock=clock))
-    found = measured(records)
+    found = measured(run_of(records))
     assert found.times.ideal is None
     assert found.times.elapsed == pytest.approx(100e-9)
     assert "clocks were not compared" in "\n".join(found.notes)
@@ -275,7 +276,9 @@ def test_files_and_cpu_time_are_told_apart(made: Made) -> None:
     first.call("MPI_File_write_all", 0, 40)
     second.call("MPI_Barrier", 0, 10, sequence=1)
     told = {"outside_ns": 30, "user_ns": 50}
-    found = measured([first.finish(100, **told), second.finish(100, **(told | {"outside_ns": 90}))])
+    found = measured(
+        run_of([first.finish(100, **told), second.finish(100, **(told | {"outside_ns": 90}))])
+    )
     assert found.io == pytest.approx(40e-9)
     assert found.processor is not None
     assert found.processor.share == pytest.approx(120 / 150)

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from omb_py.tracing import records
 from omb_py.tracing.monitor.findings import Concern, MonitorFinding, findings
 from omb_py.tracing.monitor.snapshots import (
     ObservationTime,
@@ -15,6 +14,7 @@ from omb_py.tracing.monitor.snapshots import (
     changes,
     take_snapshot,
 )
+from omb_py.tracing.records import reading
 from omb_py.tracing.records.layout import NOBODY, Communicator
 from tests.tracing.made_records import START, MadeRecord, communicator_line
 
@@ -55,7 +55,7 @@ def look(folder: Path, *ranks: Rank | None, at: float = 10.0) -> Snapshot:
     return seen
 
 
-def made(folder: Path, number: int, size: int, rank: Rank, at: float) -> records.RankRecord:
+def made(folder: Path, number: int, size: int, rank: Rank, at: float) -> reading.RankRecord:
     """The record of a rank."""
     written = MadeRecord(folder, number, size, host=rank.host)
     written.file.set("began_epoch", START)
@@ -77,7 +77,7 @@ def made(folder: Path, number: int, size: int, rank: Rank, at: float) -> records
         }
     end = round(heard * SECOND) if rank.ended else None
     written.finish(end, **now, updated=ns(heard), **rank.header)
-    return records.read(written.file.path, events=False)
+    return reading.read(written.file.path, events=False)
 
 
 def ns(seconds: float) -> int:

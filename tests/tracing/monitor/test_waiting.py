@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from omb_py.tracing.monitor.findings import Concern
+from omb_py.tracing.monitor.findings import Concern, waiting
 from omb_py.tracing.monitor.snapshots import Process
-from omb_py.tracing.monitor.waiting import waiting
 from omb_py.tracing.records.layout import Communicator
 from tests.tracing.monitor.scenes import Rank, about, look, said
 

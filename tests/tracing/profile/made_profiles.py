@@ -13,10 +13,9 @@ from omb_py.tracing.profile.profile import (
     Extremes,
     Profile,
     RankProfile,
-    RoutineLine,
 )
-from omb_py.tracing.records import RankRecord
 from omb_py.tracing.records.layout import Communicator
+from omb_py.tracing.records.reading import RankRecord
 from tests.tracing.made_records import MadeRecord
 
 MS = 1_000_000
@@ -71,7 +70,6 @@ CELLS = st.builds(
     least_s=MAYBE,
     greatest_s=MAYBE,
 )
-TOLD = st.builds(RoutineLine, COUNTS, NUMBERS, st.floats(0, 1e9), NAMES)
 EXTREME = st.one_of(st.none(), st.builds(Extreme, st.floats(0, 1e9), st.integers(0, 9)))
 
 
@@ -93,7 +91,6 @@ def ranks_of(draw: st.DrawFn, rank: int) -> RankProfile:
         **known,
         switches=draw(st.one_of(st.none(), COUNTS)),
         cells=tuple(draw(st.lists(CELLS, max_size=4))) if counted else None,
-        told=tuple(draw(st.lists(TOLD, max_size=2))) if counted else (),
     )
 
 

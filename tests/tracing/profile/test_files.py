@@ -22,8 +22,8 @@ def test_texts_are_those_of_the_ranks_that_matter(tmp_path: Path) -> None:
     ranks = {f"profile.{rank}.txt" for rank in (0, 1, 3)}
     assert {path.name for path in written} == WHOLE | ranks
     assert all(path.is_file() for path in written)
-    assert (tmp_path / "profile.3.txt").read_text().startswith("Data for MPI rank 3 of 4:\n")
-    assert (tmp_path / "profile.txt").read_text().startswith("Data for all 4 MPI ranks:\n")
+    assert (tmp_path / "profile.3.txt").read_text().startswith("Profile of rank 3 of 4\n")
+    assert (tmp_path / "profile.txt").read_text().startswith("Profile of all 4 ranks\n")
 
 
 def test_or_those_of_all_ranks(tmp_path: Path) -> None:

@@ -14,14 +14,13 @@ from hypothesis import strategies as st
 from omb_py.cli.profile import command, settings_of
 from omb_py.core.errors import UsageError
 from omb_py.results.readers import source_of
-from omb_py.tracing import records
 from omb_py.tracing.profile import store
-from omb_py.tracing.profile.mpitrace import parse, read_profile
+from omb_py.tracing.profile.mpitrace import parse, profile_of, read_file
 from omb_py.tracing.profile.profile import LOST_NAME, Extreme, Profile
 from omb_py.tracing.profile.store import load
-from omb_py.tracing.profile.traced import profile_of
 from omb_py.tracing.recorder.interception import EVENTS
 from omb_py.tracing.records.layout import HEADER_OFFSETS, path_in
+from omb_py.tracing.records.run import open_run
 from tests import ROOT
 from tests.helpers.damage import damaged, noisy
 from tests.helpers.properties import examples
@@ -59,7 +58,9 @@ def test_missing_ranks_are_named(tmp_path: Path) -> None:
     made_rank(tmp_path, 1, ranks=8)
     made_rank(tmp_path, 5, ranks=8)
     profile = load([str(tmp_path)])
-    assert profile.notes == ("the records of ranks 0, 2-4, 6-7 are not there: no sum has them",)
+    assert profile.notes == (
+        "the records of ranks 0, 2-4, 6-7 are not there: no number here has them",
+    )
 
 
 def test_a_rank_that_was_killed_has_what_it_did_until_then(tmp_path: Path) -> None:
@@ -153,7 +154,7 @@ def test_files_of_mpitrace_are_put_together(tmp_path: Path) -> None:
     assert [member.rank for member in profile.counted] == [0, 3]
     assert profile.members[3].communication_s == 12.177
     assert profile.members[4].communication_s == 11.84
-    assert profile.members[5].communication_s == 11.834
+    assert profile.members[5].communication_s == 11.83
     assert profile.extremes.median == Extreme(11.834, 5)
     assert profile.extremes.elapsed == Extreme(15.55, 7)
     assert "mpitrace's files of ranks 0, 3 are there" in profile.notes[0]
@@ -190,7 +191,8 @@ def test_files_of_mpitrace_of_several_jobs_are_refused(tmp_path: Path) -> None:
         (["empty"], "holds no profile"),
         (["profile.csv"], "name the run's folder, which has its records"),
         (["profile.json"], "name the run's folder, which has its records"),
-        (["profile.0.txt", "rank-000000.record"], "give files of one kind"),
+        (["profile.txt"], "name the run's folder, which has its records"),
+        (["mpi_profile.0", "rank-000000.record"], "give files of one kind"),
         (["some.txt"], "is no profile that omb-py or mpitrace wrote"),
     ],
 )
@@ -199,12 +201,13 @@ def test_what_is_no_profile_is_said(names: list[str], words: str, tmp_path: Path
     store.write(load([str(tmp_path)]), tmp_path)
     (tmp_path / "empty").mkdir()
     (tmp_path / "some.txt").write_text("some words\n")
+    shutil.copy(OF_CPUS, tmp_path / "mpi_profile.0")
     with pytest.raises(UsageError, match=words):
         load([str(tmp_path / name) for name in names])
 
 
 def profile_in(content: bytes) -> Profile:
-    return profile_of([("file", parse(source_of("file", content)))])
+    return profile_of([parse(source_of("file", content), "file")])
 
 
 @given(st.sampled_from([OF_CPUS, OF_GPUS]), st.data())
@@ -277,9 +280,9 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     pipe = tmp_path / "rank-000000.record"
     os.mkfifo(pipe)
     with pytest.raises(UsageError, match="it is a pipe"):
-        read_profile(str(pipe))
+        read_file(str(pipe))
     with pytest.raises(UsageError, match="it is a pipe"):
-        records.read_folder(tmp_path)
+        open_run(tmp_path)
 
 
 @pytest.mark.parametrize(

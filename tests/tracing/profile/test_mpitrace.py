@@ -9,9 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.apps.replay import plan_of
+from omb_py.core.errors import UsageError
 from omb_py.results.readers import source_of
-from omb_py.tracing.profile.mpitrace import RankFile, Task, TracedCalls, parse, read_profile
+from omb_py.tracing.profile.mpitrace import RankFile, parse, read_file
+from omb_py.tracing.profile.profile import CallStats, Extreme
 from omb_py.tracing.profile.store import load
+from omb_py.tracing.profile.tables import routines, sizes
 from tests import ROOT
 from tests.helpers.damage import damaged, noisy
 from tests.helpers.properties import examples
@@ -21,59 +24,78 @@ OF_CPUS, OF_GPUS = DATA / "thetagpu-cpu-16ranks.txt", DATA / "thetagpu-gpu-8rank
 FILES = st.sampled_from([OF_CPUS, OF_GPUS])
 
 
-def profile_in(text: str | bytes) -> RankFile:
+def file_of(text: str | bytes) -> RankFile:
     content = text.encode() if isinstance(text, str) else text
-    return parse(source_of("profile", content))
+    return parse(source_of("profile", content), "profile")
 
 
-def sum_of(profile: RankFile) -> int:
-    return sum(calls.calls for calls in profile.calls)
+def cells_of(text: str | bytes) -> set[CallStats]:
+    """The calls with sizes in a text, none where it is no profile."""
+    try:
+        return {cell for cell in file_of(text).member.cells or () if cell.bin is not None}
+    except UsageError:
+        return set()
 
 
 def test_a_profile_is_read_as_it_stands() -> None:
-    profile = read_profile(str(OF_CPUS))
-    assert (profile.rank, profile.ranks) == (0, 16)
-    assert (profile.communicate_s, profile.elapsed_s) == (10.602, 15.548)
-    assert profile.routines[3] == TracedCalls("Allreduce", 8161, 138800.2, 10.575)
-    assert len(profile.routines) == 7
-    assert len(profile.sizes) == 13 + 9 + 1 + 1
-    assert TracedCalls("Allreduce", 7428, 8.0, 5.696) in profile.sizes
-    assert len(profile.tasks) == 16
-    assert profile.ranks_communicate_s == (10.60, 11.83, 12.18)
-    assert profile.notes == ()
+    file = read_file(str(OF_CPUS))
+    member, lines = file.member, routines([file.member])
+    assert (member.rank, file.ranks) == (0, 16)
+    assert (member.communication_s, member.elapsed_s) == (10.602, 15.548)
+    assert (member.user_s, member.system_s, member.memory_bytes) == (131.483, 6.319, 1655 << 20)
+    assert list(lines) == [
+        *("MPI_Comm_rank", "MPI_Comm_size", "MPI_Bcast", "MPI_Allreduce"),
+        *("MPI_Gather", "MPI_Gatherv", "MPI_Allgather"),
+    ]
+    assert lines["MPI_Allreduce"].calls == 8161
+    assert lines["MPI_Allreduce"].average == pytest.approx(138800.2, rel=1e-6)
+    assert lines["MPI_Allreduce"].seconds == pytest.approx(10.575, abs=0.005)
+    assert len(sizes([member])) == 13 + 9 + 1 + 1
+    small = CallStats("MPI_Allreduce", None, None, 2, None, 7428, 7428 * 8.0, 5.696)
+    assert member.cells is not None
+    assert small in member.cells
+    assert file.notes == ()
 
 
-@pytest.mark.parametrize("path", [OF_CPUS, OF_GPUS])
-def test_the_sizes_are_those_of_all_calls_that_move_data(path: Path) -> None:
-    profile = read_profile(str(path))
-    assert sum_of(profile) == sum(row.calls for row in profile.routines)
-    seconds = sum(row.seconds for row in profile.routines)
-    assert sum(calls.seconds for calls in profile.calls) == pytest.approx(seconds, abs=0.005)
+def test_the_summary_of_all_ranks_is_read() -> None:
+    file = read_file(str(OF_CPUS))
+    assert len(file.others) == 16
+    (row,) = (row for row in file.others if row.rank == 3)
+    assert (row.communication_s, row.elapsed_s, row.host) == (12.18, 15.55, "thetagpu24")
+    assert (row.user_s, row.system_s, row.switches) == (130.75, 6.56, 170879)
+    assert row.memory_bytes == pytest.approx(1873.82 * 2**20)
+    assert file.extremes == {
+        "minimum": Extreme(10.602, 0),
+        "median": Extreme(11.834, 5),
+        "maximum": Extreme(12.177, 3),
+        "memory": Extreme(1873.82 * 2**20, 3),
+        "elapsed": Extreme(15.55, 7),
+    }
 
 
 def test_calls_without_sizes_have_the_average_of_their_routine() -> None:
-    calls = read_profile(str(OF_CPUS)).calls
-    assert [one for one in calls if one.routine == "Gatherv"] == [
-        TracedCalls("Gatherv", 49, 0.0, 0.002)
-    ]
+    cells = read_file(str(OF_CPUS)).member.cells or ()
+    (gatherv,) = (one for one in cells if one.routine == "MPI_Gatherv")
+    assert (gatherv.bin, gatherv.calls, gatherv.nbytes) == (None, 49, 0.0)
+    assert sum(one.calls for one in cells) == 8392
 
 
 def test_lines_may_end_as_on_windows() -> None:
     text = OF_CPUS.read_text()
-    assert profile_in(text.replace("\n", "\r\n")) == profile_in(text)
+    assert file_of(text.replace("\n", "\r\n")) == file_of(text)
 
 
 def test_only_the_first_profile_of_a_file_is_taken() -> None:
     first, second = OF_CPUS.read_text(), OF_GPUS.read_text()
-    both = profile_in(first + second)
+    both = file_of(first + second)
     line = first.count("\n") + 1
     assert both.notes == (f"another profile begins in line {line} and is left out",)
-    assert both.calls == profile_in(first).calls
+    assert both.member == file_of(first).member
 
 
 def test_a_line_that_is_none_is_named() -> None:
     text = OF_CPUS.read_text().replace("7428           8.0          5.696", "7428   8.0  5.6")
-    notes = profile_in(text).notes
+    notes = file_of(text).notes
     number = next(i for i, line in enumerate(text.splitlines(), 1) if "5.6\n" in line + "\n")
     assert f"line {number} is no whole row of its table and is left out" in notes
     note = "sizes are known for 733 of 8161 calls of MPI_Allreduce: the others have their mean"
@@ -84,20 +106,15 @@ def test_a_line_that_is_none_is_named() -> None:
 @examples(200)
 def test_a_file_cut_anywhere_has_the_rows_before_the_cut(path: Path, data: st.DataObject) -> None:
     content = path.read_bytes()
-    whole = profile_in(content)
-    part = profile_in(content[: data.draw(st.integers(0, len(content)))])
-    assert whole.routines[: len(part.routines)] == part.routines
-    assert whole.sizes[: len(part.sizes)] == part.sizes
-    assert whole.tasks[: len(part.tasks)] == part.tasks
+    assert cells_of(content[: data.draw(st.integers(0, len(content)))]) <= cells_of(content)
 
 
 @given(FILES, st.data())
 @examples(200)
 def test_damage_takes_rows_and_makes_none_up(path: Path, data: st.DataObject) -> None:
     content = path.read_bytes()
-    whole = profile_in(content)
-    found = profile_in(data.draw(damaged(content)))
-    strange = set(found.routines) - set(whole.routines)
+    strange = {one.calls for one in cells_of(data.draw(damaged(content)))}
+    strange -= {one.calls for one in cells_of(content)}
     assert len(strange) <= 1  # of two halves of lines
 
 
@@ -105,22 +122,7 @@ def test_damage_takes_rows_and_makes_none_up(path: Path, data: st.DataObject) ->
 @examples(100)
 def test_noise_outside_of_tables_changes_no_row(path: Path, data: st.DataObject) -> None:
     text = path.read_text()
-    mixed = profile_in(data.draw(noisy(text)))
-    assert set(mixed.routines) <= set(profile_in(text).routines)
-    assert set(mixed.sizes) <= set(profile_in(text).sizes)
-
-
-def test_time_memory_and_the_summary_of_all_ranks_are_read() -> None:
-    profile = read_profile(str(OF_CPUS))
-    assert (profile.user_s, profile.system_s, profile.memory_mib) == (131.483, 6.319, 1655.0)
-    assert profile.tasks[3] == Task(3, 12.18, 15.55, "thetagpu24", 130.75, 6.56, 1873.82, 170879)
-    assert profile.spread == {
-        "minimum": (10.602, 0),
-        "median": (11.834, 5),
-        "maximum": (12.177, 3),
-    }
-    assert profile.most == {"memory utilization": (1873.82, 3), "elapsed time": (15.55, 7)}
-    assert profile.position == ("minimum",)
+    assert cells_of(data.draw(noisy(text))) <= cells_of(text)
 
 
 LATER = """\
@@ -152,16 +154,21 @@ taskid             host    cpu    comm(s)  elapsed(s)     user(s)   system(s)   
 
 
 def test_later_versions_of_mpitrace_say_more() -> None:
-    profile = profile_in(LATER)
-    assert [one.routine for one in profile.routines] == ["Send", "File_write"]
-    assert (profile.communicate_s, profile.io_s, profile.memory_mib) == (0.015, 0.5, 4064.422)
-    assert profile.most == {"memory utilization": (4064.42, 0)}
-    assert [(task.rank, task.host, task.elapsed_s) for task in profile.tasks] == [
+    file = file_of(LATER)
+    member = file.member
+    cells = member.cells or ()
+    assert [(one.routine, one.calls, one.bin) for one in cells] == [
+        ("MPI_Send", 20, None),
+        ("MPI_File_write", 2, None),
+    ]
+    assert (member.communication_s, member.io_s) == (0.015, 0.5)
+    assert member.memory_bytes == pytest.approx(4064.422 * 2**20)
+    assert file.extremes == {"memory": Extreme(4064.42 * 2**20, 0)}
+    assert [(one.rank, one.host, one.elapsed_s) for one in file.others] == [
         (0, "x3210c0s37b1n0", 232.13),
         (1, "x3210c0s37b1n0", 227.6),
     ]
-    assert profile.notes[0] == "its tables for each size of communicators are left out"
-    assert [one.calls for one in profile.unsized] == [20, 2]
+    assert file.notes[0] == "its tables for each size of communicators are left out"
 
 
 OLDER = """\
@@ -222,15 +229,15 @@ taskid      comm(s)  elapsed(s)     user(s)     size(KB)   switches
 
 
 def test_an_older_mpitrace_counts_in_kilobytes(tmp_path: Path) -> None:
-    profile = profile_in(OLDER)
-    assert profile.calls == (TracedCalls("Send", 12, 1000.0, 0.002),)
-    assert profile.memory_mib == 2
-    assert profile.tasks[1:3] == (
-        Task(0, 0.64, 1.40, "", 1.14, None, 2.0, 9),
-        Task(1, 0.70, 1.40, "", 0.71, None, 1.5, 4),
-    )
-    assert profile.ranks_communicate_s == (0.11, 0.64, 0.80)
-    assert profile.notes == ("its tables for communication on a node are left out",)
+    file = file_of(OLDER)
+    (cell,) = file.member.cells or ()
+    assert (cell.routine, cell.calls, cell.nbytes, cell.seconds) == ("MPI_Send", 12, 12e3, 0.002)
+    assert file.member.memory_bytes == 2 << 20
+    assert [(one.rank, one.communication_s, one.memory_bytes) for one in file.others[1:3]] == [
+        (0, 0.64, 2 << 20),
+        (1, 0.70, 1536 << 10),
+    ]
+    assert file.notes == ("its tables for communication on a node are left out",)
     (tmp_path / "mpi_profile.0").write_text(OLDER)
     whole = load([str(tmp_path / "mpi_profile.0")])
     assert [member.rank for member in whole.members] == [0, 1, 2, 3]
@@ -240,21 +247,22 @@ def test_an_older_mpitrace_counts_in_kilobytes(tmp_path: Path) -> None:
 
 
 def test_calls_of_unknown_sizes_are_kept_and_noted() -> None:
-    profile = read_profile(str(DATA / "collapsed.txt"))
-    assert [(one.routine, one.calls) for one in profile.calls] == [
-        ("Comm_rank", 3),
-        ("Bcast", 126),
-        ("Bcast", 1),
-        ("Bcast", 393),
-        ("Allreduce", 24561),
+    file = read_file(str(DATA / "collapsed.txt"))
+    cells = file.member.cells or ()
+    assert [(one.routine, one.calls) for one in cells] == [
+        ("MPI_Bcast", 126),
+        ("MPI_Bcast", 1),
+        ("MPI_Comm_rank", 3),
+        ("MPI_Bcast", 393),
+        ("MPI_Allreduce", 24561),
     ]
-    assert profile.calls[3].nbytes == pytest.approx((520 * 197140.6 - 126 * 4 - 8) / 393)
-    assert profile.calls[3].seconds == pytest.approx(0.510)
-    assert [note.partition(":")[0] for note in profile.notes] == [
+    assert cells[3].nbytes == pytest.approx(520 * 197140.6 - 126 * 4 - 8)
+    assert cells[3].seconds == pytest.approx(0.510)
+    assert [note.partition(":")[0] for note in file.notes] == [
         "sizes are known for 127 of 520 calls of MPI_Bcast",
         "sizes are known for 0 of 24561 calls of MPI_Allreduce",
     ]
-    plan = plan_of(profile, 1.0, ())
+    plan = plan_of(file.member, 1.0, ())
     (allreduce,) = (item for item in plan.items if item.function == "allreduce")
     assert (allreduce.calls, allreduce.nbytes) == (24561, 208140)
     assert sum(item.calls for item in plan.items if item.function == "bcast") == 520

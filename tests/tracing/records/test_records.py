@@ -10,10 +10,10 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from omb_py.core.errors import OmbError, UsageError
-from omb_py.tracing import records
 from omb_py.tracing.recorder.record_file import RecordFile
-from omb_py.tracing.records import layout
+from omb_py.tracing.records import layout, reading
 from omb_py.tracing.records.layout import Communicator, EventKind, path_in, size_bin
+from omb_py.tracing.records.run import open_run
 from tests.helpers.properties import examples
 from tests.tracing.made_records import START, MadeRecord, WrittenFile, communicator_line
 
@@ -24,7 +24,7 @@ def test_what_is_written_is_read_at_once(tmp_path: pathlib.Path) -> None:
     numbers = [file.name(text) for text in ("MPI_Send", communicator_line(world), "MPI_Send")]
     file.write_cells([(1, 2, 0, 1, 0, 0, 3, 12, 100, 30, 40)])
 
-    record = records.read(file.path)
+    record = reading.read(file.path)
 
     assert numbers == [1, 2, 1]
     assert (record.rank, record.ranks, record.complete) == (3, 4, False)
@@ -54,7 +54,7 @@ def test_a_record_that_is_there_is_never_written_over(tmp_path: pathlib.Path) ->
     with pytest.raises(OmbError, match="another job is writing"):
         RecordFile(path, 0, 1, 0, {})
     assert first.in_place()
-    assert records.read(path).about == {"command": "first.py"}
+    assert reading.read(path).about == {"command": "first.py"}
     pathlib.Path(path).unlink()
     RecordFile(path, 0, 1, 0, {})
     assert not first.in_place()
@@ -79,12 +79,7 @@ def test_records_of_two_runs_are_not_mixed(tmp_path: pathlib.Path) -> None:
     MadeRecord(tmp_path, 0, 2).finish(1)
     MadeRecord(tmp_path, 1, 3).finish(1)
     with pytest.raises(UsageError, match="several runs"):
-        records.read_folder(tmp_path)
-
-
-def test_ranks_whose_records_are_missing_are_known(tmp_path: pathlib.Path) -> None:
-    MadeRecord(tmp_path, 1, 4).finish(1)
-    assert records.missing_ranks(records.read_folder(tmp_path)) == [0, 2, 3]
+        open_run(tmp_path)
 
 
 @pytest.mark.parametrize("content", [b"", b"text\n" * 1000])
@@ -92,7 +87,7 @@ def test_other_files_are_no_records(tmp_path: pathlib.Path, content: bytes) -> N
     path = tmp_path / "rank-000000.record"
     path.write_bytes(content)
     with pytest.raises(UsageError, match="no record"):
-        records.read_folder(tmp_path)
+        open_run(tmp_path)
 
 
 @examples(150, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -112,7 +107,7 @@ def test_damaged_files_are_read_or_refused_in_a_sentence(
     damaged = tmp_path / "damaged"
     damaged.write_bytes(content[: len(content) - cut])
     try:
-        record = records.read(damaged)
+        record = reading.read(damaged)
     except UsageError:
         return
     assert isinstance(record.communicators, dict)

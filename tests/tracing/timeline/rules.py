@@ -68,7 +68,7 @@ def arguments_of(one: Slice) -> dict[str, Any]:
 def written(timeline: Timeline) -> Content:
     """A timeline as JSON, written and read again by these rules."""
     text = StringIO()
-    json_trace.write(timeline, text)
+    json_trace.write_events(timeline, text)
     return of_json(text.getvalue())
 
 
@@ -109,7 +109,7 @@ def of_json(text: str) -> Content:
             began + nanoseconds(event.get("dur", 0)),
             event["name"],
             event["cat"],
-            () if event["name"] == "about this timeline" else tuple(event["args"].items()),
+            tuple(event["args"].items()),
         )
         assert began >= 0 or one.name == "compute"
         if kind == "i":

@@ -10,7 +10,7 @@ import pytest
 
 from omb_py.tracing import timeline as timelines
 from omb_py.tracing.records.layout import Communicator, EventKind
-from omb_py.tracing.timeline import files
+from omb_py.tracing.timeline import json_trace
 from omb_py.tracing.timeline.model import Timeline
 from tests.tracing.made_records import MadeRecord
 from tests.tracing.timeline import viewers
@@ -84,7 +84,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Timeline, Path]:
     folder = tmp_path_factory.mktemp("job")
     timeline = job(folder)
     for kind in KINDS:
-        files.write(timeline, folder / f"timeline{kind}")
+        json_trace.write(timeline, folder / f"timeline{kind}")
     return timeline, folder
 
 

@@ -11,9 +11,10 @@ from omb_py.core.errors import UsageError
 from omb_py.tracing import timeline as timelines
 from omb_py.tracing.efficiency.intervals import intervals_of
 from omb_py.tracing.records.layout import EventKind
+from omb_py.tracing.records.run import open_run
 from omb_py.tracing.timeline import diagnostics
+from omb_py.tracing.timeline.assembly import select
 from omb_py.tracing.timeline.model import RankTimeline, Timeline
-from omb_py.tracing.timeline.selection import select
 from tests.tracing.made_records import START, MadeRecord
 from tests.tracing.timeline.rules import Content, written
 
@@ -92,13 +93,11 @@ def test_ranks_of_one_host_share_the_comparisons_of_one_of_them(tmp_path: Path) 
 
 def test_efficiency_has_a_killed_rank_on_the_timelines_clock(tmp_path: Path) -> None:
     first, killed, third = barriers(tmp_path, 3)
-    found = [
-        first.finish(10_000),
-        killed.finish(None, clock=8, **compared(0, 1.0, 1e-6)),
-        third.finish(10_000, clock=8, **compared(0, 2.0, 1e-6, (10_000, 2.0, 1e-6))),
-    ]
+    first.finish(10_000)
+    killed.finish(None, clock=8, **compared(0, 1.0, 1e-6))
+    third.finish(10_000, clock=8, **compared(0, 2.0, 1e-6, (10_000, 2.0, 1e-6)))
     shown = [call(rank) for rank in timelines.read(tmp_path).ranks]
-    every = intervals_of(found)
+    every = intervals_of(open_run(tmp_path))
     start = every[0].start
     assert [(int(one.begins[0]) - start, int(one.ends[0]) - start) for one in every] == shown
 
@@ -174,7 +173,7 @@ def test_a_rank_that_was_killed_is_shown_until_its_last_event(tmp_path: Path) ->
         max(one.ended for one in found.slices if f"000{rank}" in one.process) for rank in (0, 1)
     ]
     assert last == [10_000, 2000]
-    assert "rank 1 did not come to an end" in notes(timeline)
+    assert "no end of rank 1" in notes(timeline)
     assert not found.about["records"][1]["came_to_its_end"]
 
 
@@ -185,8 +184,7 @@ def test_ranks_without_a_record_are_named(tmp_path: Path) -> None:
     for rank in (1, 2, 4, 5):
         Path(records[rank].file.path).unlink()
     timeline = timelines.read(tmp_path)
-    assert "there is no record of ranks 1-2, 4-5" in notes(timeline)
-    assert shown(timeline).about["missing_ranks"] == [1, 2, 4, 5]
+    assert "the records of ranks 1-2, 4-5 are not there" in notes(timeline)
 
 
 def test_without_events_there_is_no_timeline(tmp_path: Path) -> None:

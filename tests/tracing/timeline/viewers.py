@@ -127,7 +127,7 @@ class Perfetto:
             "slice.arg_set_id from slice join thread_track on slice.track_id = thread_track.id "
             "join thread using (utid) join process using (upid)"
         ):
-            own = () if name == "about this timeline" else tuple(said.get(arguments, ()))
+            own = tuple(said.get(arguments, ()))
             found[number] = Slice(process, lane, began, began + length, name, category or name, own)
         arrows = [
             (found[one], found[two])
@@ -148,7 +148,7 @@ class Perfetto:
         )
 
 
-MARKS = ("instant", "arrival", "about this timeline")
+MARKS = ("instant", "arrival")
 
 
 @contextmanager

@@ -1,0 +1,181 @@
+"""The passes of a pipeline: batches, the order of micro-batches, what goes between stages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from omb_py.apps import share
+from omb_py.apps.runtime.phases import Phase
+from omb_py.apps.runtime.team import Team
+from omb_py.apps.training.stages import Stage
+from omb_py.bindings import BoundCall
+from omb_py.core.calls import Call, Slot
+
+Range: TypeAlias = tuple[int, int]
+"""Where something begins and ends."""
+
+
+def batches(samples: int, batch: int) -> list[Range]:
+    """The batches of an epoch; the last one may be smaller."""
+    return [(start, min(start + batch, samples)) for start in range(0, samples, batch)]
+
+
+def micro_batches(samples: int, parts: int) -> list[Range]:
+    """Divide samples into parts of nearly equal size, none of them empty."""
+    parts = min(parts, samples)
+    return [share(samples, parts, part) for part in range(parts)]
+
+
+@dataclass(frozen=True)
+class BatchShare:
+    """What one of several pipelines takes of a batch: so many ``samples``.
+
+    ``parts`` are its micro-batches, counted from the first of its own samples.
+    """
+
+    samples: int
+    parts: tuple[Range, ...]
+
+
+def batch_share(batch: Range, pipelines: int, pipeline: int, parts: int) -> BatchShare:
+    """What number ``pipeline`` takes of a batch; nothing where there are fewer samples."""
+    start, stop = batch
+    begin, end = share(stop - start, pipelines, pipeline)
+    return BatchShare(end - begin, tuple(micro_batches(end - begin, parts)))
+
+
+@dataclass(frozen=True)
+class Pass:
+    """A micro-batch goes through a stage, forward or backward."""
+
+    forward: bool
+    part: int
+
+
+def gpipe(stages: int, stage: int, parts: int) -> list[Pass]:
+    """All forward, then all backward."""
+    return [
+        *(Pass(True, part) for part in range(parts)),
+        *(Pass(False, part) for part in reversed(range(parts))),
+    ]
+
+
+def one_forward_one_backward(stages: int, stage: int, parts: int) -> list[Pass]:
+    """As many forward as there are stages behind this one, then by turns, then the rest back."""
+    ahead = min(stages - stage - 1, parts)
+    found = [Pass(True, part) for part in range(ahead)]
+    for part in range(parts - ahead):
+        found += [Pass(True, ahead + part), Pass(False, part)]
+    return found + [Pass(False, part) for part in range(parts - ahead, parts)]
+
+
+SCHEDULES: dict[str, Callable[[int, int, int], list[Pass]]] = {
+    "gpipe": gpipe,
+    "1f1b": one_forward_one_backward,
+}
+"""What ``--schedule`` names: the passes of a stage, for so many stages and micro-batches."""
+
+
+def under_way(passes: Sequence[Pass]) -> int:
+    """The most micro-batches that a stage keeps at a time: forward, but not back yet."""
+    most = kept = 0
+    for one in passes:
+        kept += 1 if one.forward else -1
+        most = max(most, kept)
+    return most
+
+
+def bubble(schedule: str, parts: int, seconds: Sequence[tuple[float, float]]) -> float:
+    """The share of time in which a stage has nothing to do, of all stages' time.
+
+    ``seconds`` are those of each stage for a micro-batch, forward and backward; sending takes none.
+    Where all stages take as long, it is (S - 1) / (M + S - 1) for S stages and M micro-batches
+    (Huang et al. 2019).
+    """
+    stages = len(seconds)
+    waiting = [SCHEDULES[schedule](stages, stage, parts)[::-1] for stage in range(stages)]
+    ends: dict[tuple[int, Pass], float] = {}
+    free = [0.0] * stages
+    while any(waiting):
+        for stage, left in enumerate(waiting):
+            while left and (start := _start(ends, stages, stage, left[-1])) is not None:
+                one = left.pop()
+                took = seconds[stage][0 if one.forward else 1]
+                free[stage] = ends[stage, one] = max(free[stage], start) + took
+    whole = stages * max(free)
+    busy = parts * sum(map(sum, seconds))
+    return 1 - busy / whole if whole else 0.0
+
+
+def _start(ends: dict[tuple[int, Pass], float], stages: int, stage: int, one: Pass) -> float | None:
+    """When what a pass needs is there; None where that is not known yet."""
+    if one.forward:
+        return ends.get((stage - 1, one)) if stage else 0.0
+    if stage == stages - 1:
+        return ends.get((stage, Pass(True, one.part)))
+    return ends.get((stage + 1, one))
+
+
+TAG = 200
+"""Of activations and of their gradients, which go opposite ways."""
+
+
+class Boundary:
+    """A boundary seen from one stage: what goes to the other, and what comes from it.
+
+    There is an array for each of ``sizes``, with so many numbers for each sample of a batch: inside
+    a residual block there are two, since what goes around its layers passes as well. Each stretch
+    of rows has sends and receives of its own, bound once. Sends do not block, so that two stages
+    that send to each other never wait for one another; `complete` waits for them.
+
+    Receiving counts as waiting: mostly it is, but the transfer is in it too.
+    """
+
+    def __init__(
+        self, team: Team, peer: int, sizes: Sequence[int], stretches: Iterable[Range]
+    ) -> None:
+        """Made on both ranks; ``stretches`` are where the rows of micro-batches begin and end."""
+        stretches = list(stretches)
+        rows = max((stop for _, stop in stretches), default=1)
+        self._outgoing = [team.array((rows, size)) for size in sizes]
+        self._incoming = [team.array((rows, size)) for size in sizes]
+        self._sends: dict[Range, tuple[BoundCall, BoundCall]] = {}
+        self._receives: dict[Range, BoundCall] = {}
+        self._under_way: list[BoundCall] = []
+        for stretch in stretches:
+            cells = [Slot() for _ in sizes]
+            outgoing = [array.rows(*stretch).message() for array in self._outgoing]
+            sends = [
+                Call("isend", (message,), peer=peer, tag=TAG, cell=cell)
+                for message, cell in zip(outgoing, cells, strict=True)
+            ]
+            incoming = [array.rows(*stretch).message() for array in self._incoming]
+            receives = [Call("recv", (message,), peer=peer, tag=TAG) for message in incoming]
+            waits = [Call("wait", cell=cell) for cell in cells]
+            self._sends[stretch] = team.bind(*sends), team.bind(*waits)
+            self._receives[stretch] = team.bind(*receives, phase=Phase.WAIT)
+
+    def give(self, stretch: Range, stage: Stage) -> None:
+        """Begin to send the other stage its rows."""
+        with stage.team.computing:
+            for array in self._outgoing:
+                stage.write(array.data[slice(*stretch)])
+        send, wait = self._sends[stretch]
+        send()
+        self._under_way.append(wait)
+
+    def take(self, stretch: Range) -> None:
+        """Receive rows of the other stage, which stay until the same ones are received again."""
+        self._receives[stretch]()
+
+    def complete(self) -> None:
+        """Wait until all is sent."""
+        for wait in self._under_way:
+            wait()
+        self._under_way.clear()
+
+    def arrived(self, stretch: Range) -> Iterator[Any]:
+        """The rows that came last."""
+        return (array.data[slice(*stretch)] for array in self._incoming)

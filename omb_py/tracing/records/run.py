@@ -1,0 +1,205 @@
+"""A recorded run: the records of its ranks, their clocks aligned, and notes on what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from omb_py.core.errors import UsageError
+from omb_py.core.text.ranks import other_ranks, some_ranks
+from omb_py.tracing.records import layout
+from omb_py.tracing.records.reading import NS, ClockComparison, RankRecord, read
+
+MAX_OFFSET = 1e10
+"""Seconds; a larger offset between two clocks is damage (it is 300 years)."""
+
+MAX_DRIFT = 1.0
+"""Seconds in a second; more is damage, too: clocks of one kind differ by some 1e-5."""
+
+
+@dataclass(frozen=True)
+class RecordedRun:
+    """A run of ``size`` ranks: an alignment for each rank with a record, by rank.
+
+    ``notes`` say which records are missing or damaged, and which ranks did not come to their end.
+    """
+
+    size: int
+    alignments: tuple[Alignment, ...]
+    notes: tuple[str, ...]
+
+    @cached_property
+    def records(self) -> list[RankRecord]:
+        """The records, each with the clock comparisons that hold for its clock."""
+        return [one.record for one in self.alignments]
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What the lowest rank recorded about the run."""
+        return self.records[0].about
+
+    @property
+    def on_one_clock(self) -> bool:
+        """Whether the ranks' times can be compared: they share a clock, or clocks were compared."""
+        clocks = {clock_of(record) for record in self.records}
+        return len(clocks) == 1 or all(one.error is not None for one in self.alignments)
+
+
+def open_run(folder: str | Path) -> RecordedRun:
+    """The run whose records are in a folder; records that are damaged leave the others readable.
+
+    Raises `UsageError` if there is no record or none can be read, and for records of several runs.
+    """
+    records, faults = read_records(folder)
+    if not records:
+        raise UsageError(faults[0] if faults else f"{folder} holds no records of omb-py profile")
+    return run_of(records, faults)
+
+
+def read_records(folder: str | Path, events: bool = True) -> tuple[list[RankRecord], list[str]]:
+    """The records in a folder that can be read, and a sentence on each of the others.
+
+    ``events``: as of `reading.read`.
+    """
+    records, faults = [], []
+    for path in layout.record_paths(folder):
+        try:
+            records.append(read(path, events))
+        except UsageError as error:
+            faults.append(str(error))
+    return records, faults
+
+
+def run_of(records: Iterable[RankRecord], faults: Iterable[str] = ()) -> RecordedRun:
+    """The run of these records, at least one; raises `UsageError` for records of several runs."""
+    ordered = sorted(records, key=lambda record: record.rank)
+    size = ordered[0].ranks
+    if len({record.ranks for record in ordered}) > 1:
+        folder = Path(ordered[0].path).parent
+        raise UsageError(f"{folder} holds records of several runs: give each a folder of its own")
+    for first, second in pairwise(ordered):
+        if first.rank == second.rank:
+            raise UsageError(
+                f"{first.path} and {second.path} are both of rank {first.rank}: "
+                "give the records of one run"
+            )
+    return RecordedRun(size, tuple(align(ordered)), (*faults, *_missing(ordered, size)))
+
+
+def _missing(ordered: Sequence[RankRecord], size: int) -> Iterator[str]:
+    """Ranks without a record, ranks without an end, and the routines these were in."""
+    if missing := other_ranks(size, (record.rank for record in ordered)):
+        yield f"the records of {missing} are not there: no number here has them"
+    unfinished = [record for record in ordered if not record.complete]
+    if not unfinished:
+        return
+    last = sorted(record.elapsed_s for record in unfinished)
+    when = f"{last[0]:.3f}" + (f" to {last[-1]:.3f}" if len(last) > 1 else "")
+    yield (
+        f"no end of {some_ranks(record.rank for record in unfinished)}: the numbers are those up "
+        f"to {when} s after the beginning, when they were last heard of"
+    )
+    within: dict[str, list[RankRecord]] = {}
+    for record in unfinished:
+        if record.now.routine and record.now.began >= record.began:
+            within.setdefault(record.now.routine, []).append(record)
+    for routine, there in sorted(within.items()):
+        since = min(record.now.began - record.began for record in there) * NS
+        who = some_ranks(record.rank for record in there)
+        yield f"then {who} had been in {routine} since {since:.3f} s or later"
+
+
+@dataclass(frozen=True)
+class Clock:
+    """A host's clock. Its ``number`` (0: unknown) tells it from others of that host alone."""
+
+    host: str
+    number: int
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """How a rank's times become those of rank 0's clock.
+
+    ``record`` is the rank's record with the comparisons that hold for its clock. ``offset``
+    (seconds, at the beginning) is to be added, ``drift`` (seconds in a second) to be added to it
+    with time. A time is wrong by no more than ``error`` seconds; None: the clocks were never
+    compared. ``shared`` is true for ranks that read rank 0's clock: all of these are exactly 0.
+    """
+
+    record: RankRecord
+    offset: float
+    drift: float
+    error: float | None
+    shared: bool
+
+
+def align(records: Sequence[RankRecord]) -> list[Alignment]:
+    """The alignment of each record.
+
+    Ranks that share a clock share its comparisons, too, so that nothing comes between them: those
+    of the first one of them that made the most.
+    """
+    first = next((record for record in records if record.rank == 0), None)
+    best: dict[Clock, tuple[ClockComparison, ...]] = {}
+    for record in records:
+        found = sound(record)
+        if len(found) > len(best.get(clock_of(record), ())):
+            best[clock_of(record)] = found
+    return [alignment(record, first, best) for record in records]
+
+
+def alignment(
+    record: RankRecord, first: RankRecord | None, best: dict[Clock, tuple[ClockComparison, ...]]
+) -> Alignment:
+    """The alignment of one record, with the comparisons of each clock."""
+    clock = clock_of(record)
+    if record is first or (first is not None and clock.number and clock == clock_of(first)):
+        return Alignment(compared(record, ()), 0.0, 0.0, 0.0, True)
+    made = best.get(clock, ()) if clock.number else sound(record)
+    aligned = compared(record, made)
+    if not made:
+        return Alignment(aligned, 0.0, 0.0, None, False)
+    error = max(comparison.error for comparison in made)
+    return Alignment(aligned, made[0].offset, drift(made), error, False)
+
+
+def clock_of(record: RankRecord) -> Clock:
+    """The clock that a rank reads."""
+    return Clock(record.host, int(record.header["clock"]))
+
+
+def drift(made: Sequence[ClockComparison]) -> float:
+    """Seconds in a second by which the offset grows from the first comparison to the last."""
+    seconds = (made[-1].at - made[0].at) * NS
+    return (made[-1].offset - made[0].offset) / seconds if seconds > 0 else 0.0
+
+
+def sound(record: RankRecord) -> tuple[ClockComparison, ...]:
+    """Its comparisons without those whose numbers mean nothing."""
+    made = tuple(
+        comparison
+        for comparison in record.comparisons
+        if isfinite(comparison.offset)
+        and abs(comparison.offset) < MAX_OFFSET
+        and isfinite(comparison.error)
+        and comparison.error >= 0
+    )
+    return made if len(made) < 2 or abs(drift(made)) < MAX_DRIFT else made[:1]
+
+
+def compared(record: RankRecord, made: Sequence[ClockComparison]) -> RankRecord:
+    """The record with these comparisons instead of its own."""
+    header = dict(record.header)
+    for kind, comparison in zip(
+        ("first", "last"), (*made[:1], *made[1:2], None, None), strict=False
+    ):
+        header[f"{kind}_at"] = comparison.at if comparison else 0
+        header[f"{kind}_offset"] = comparison.offset if comparison else 0.0
+        header[f"{kind}_error"] = comparison.error if comparison else 0.0
+    return replace(record, header=header)
