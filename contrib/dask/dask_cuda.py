@@ -3,8 +3,7 @@
 Usage: python contrib/dask/dask_cuda.py transpose_sum|merge [--workers 2] [--protocol tcp,ucxx]
 
 A scheduler and workers of one thread each start on this node. Input and check are those of
-``omb-py transpose_sum`` and ``omb-py merge``, with options as in docs/applications.md. Protocols
-take turns.
+``omb-py transpose_sum`` and ``omb-py merge`` with ``--preset dask-cuda``. Protocols take turns.
 """
 
 from __future__ import annotations

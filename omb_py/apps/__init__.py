@@ -9,7 +9,7 @@ binding that has these calls.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -135,6 +135,17 @@ class Alternative(Generic[P]):
 
 
 @dataclass(frozen=True)
+class Preset:
+    """Values of an application's options that belong together, by the names of their fields.
+
+    ``source`` is where they are from.
+    """
+
+    source: str
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
 class Application(Generic[P]):
     """An application and all that the rest of the suite needs to know of it.
 
@@ -147,6 +158,7 @@ class Application(Generic[P]):
     ``applies`` tells whether an option means anything in a problem.
     ``references`` and ``split_wait`` are false where these `RunSettings` have no meaning, and
     ``computes`` tells whether a problem has anything to compute: else it has no speed-up.
+    ``presets`` are by the names that ``--preset`` has for them.
     """
 
     name: str
@@ -164,6 +176,7 @@ class Application(Generic[P]):
     computes: Callable[[P], bool] = lambda problem: True
     applies: Callable[[P, str], bool] = lambda problem, name: True
     alternative: Callable[[P], Alternative[P] | None] = lambda problem: None
+    presets: Mapping[str, Preset] = field(default_factory=dict, hash=False)
     details: str = ""
 
     def applicable(self, settings: RunSettings, problem: P) -> RunSettings:

@@ -10,13 +10,14 @@ from omb_py.apps import (
     Application,
     CheckedResult,
     Kernel,
+    Preset,
     Sequential,
     Transfer,
     option,
     share,
 )
 from omb_py.apps.runtime.distribution import collect, random_numbers
-from omb_py.apps.runtime.pairs import Divided, all_to_all, exchange_option
+from omb_py.apps.runtime.pairs import PAIRS, Divided, all_to_all, exchange_option
 from omb_py.apps.runtime.team import Team
 from omb_py.core.calls import Call
 from omb_py.core.errors import UsageError
@@ -327,5 +328,19 @@ APPLICATION = Application(
     compare=compare,
     sequential=sequential,
     weak_scaled=weak_scaled,
+    presets={
+        "dask-cuda": Preset(
+            "its local_cudf_merge benchmark, a million rows of each table for each rank",
+            {
+                "rows_left": 1_000_000,
+                "rows_right": 1_000_000,
+                "keys": 0,
+                "matching": 0.3,
+                "scaling": "weak",
+                "repeats": 3,
+                "exchange": PAIRS,
+            },
+        )
+    },
     details="Rows per second are those of both tables, not of the result.",
 )

@@ -13,6 +13,7 @@ from omb_py.apps import (
     Application,
     CheckedResult,
     Kernel,
+    Preset,
     Sequential,
     Transfer,
     option,
@@ -20,7 +21,7 @@ from omb_py.apps import (
 )
 from omb_py.apps.numerics.transpose import Transpose, check_shares
 from omb_py.apps.runtime.distribution import collect, random_numbers
-from omb_py.apps.runtime.pairs import exchange_option
+from omb_py.apps.runtime.pairs import PAIRS, exchange_option
 from omb_py.apps.runtime.team import Team
 from omb_py.core.calls import Call
 
@@ -149,5 +150,10 @@ APPLICATION = Application(
     compare=compare,
     sequential=sequential,
     weak_scaled=weak_scaled,
+    presets={
+        "dask-cuda": Preset(
+            "its local_cupy benchmark", {"size": 10_000, "repeats": 3, "exchange": PAIRS}
+        )
+    },
     details="GB/s are the array's bytes per second.",
 )

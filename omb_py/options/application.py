@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import Field, fields
 from functools import cache
+from itertools import starmap
 from typing import Any
 
 import click
@@ -14,6 +15,7 @@ from omb_py.apps import (
     WARMUP_REPEATS,
     Application,
     ApplicationRequest,
+    Preset,
     RunSettings,
 )
 from omb_py.core.errors import UsageError
@@ -71,6 +73,7 @@ SHARED = frozenset(
 def application_parameters(application: Application[Any]) -> list[click.Parameter]:
     """The click parameters of an application."""
     return [
+        *([preset_option(application.presets)] if application.presets else ()),
         *map(problem_parameter, fields(application.problem)),
         *(choice.option(MEASURING) for choice in CHOICES),
         *shared_options(SHARED),
@@ -101,6 +104,33 @@ def make_request(application: Application[Any], values: Mapping[str, Any]) -> Ap
     options = Options(**values)
     check_output(options.output, options.force)
     return ApplicationRequest(application, problem, run_settings, options)
+
+
+def preset_option(presets: Mapping[str, Preset]) -> Option:
+    """The option that gives others the values of a preset, where they are not given beside it."""
+
+    def apply(ctx: click.Context, parameter: click.Parameter, name: str | None) -> None:
+        if name is not None:
+            ctx.default_map = {**(ctx.default_map or {}), **presets[name].values}
+
+    told = [
+        f"{name} ({preset.source}): {' '.join(starmap(words_of_value, preset.values.items()))}."
+        for name, preset in presets.items()
+    ]
+    return Option(
+        ["--preset"],
+        type=click.Choice(list(presets)),
+        is_eager=True,
+        expose_value=False,
+        callback=apply,
+        group=PROBLEM,
+        help=" ".join(["Options of a published benchmark; those given beside it win.", *told]),
+    )
+
+
+def words_of_value(name: str, value: Any) -> str:
+    """An option with its value, as words of a command line."""
+    return f"--{name.replace('_', '-')} {value}"
 
 
 def problem_parameter(one: Field[Any]) -> click.Parameter:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import pytest
@@ -163,3 +163,49 @@ def test_no_application_gives_a_benchmark_s_option_another_meaning(
 def test_what_else_iterates_is_named() -> None:
     with pytest.raises(UsageError, match=r"use --repeats or --lloyd-iterations for kmeans$"):
         parse_application(APPLICATIONS.load("kmeans"), ["--iterations", "3"])
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("transpose_sum", {"size": 10_000, "repeats": 3, "exchange": "pairs"}),
+        (
+            "merge",
+            {"rows_left": 1_000_000, "matching": 0.3, "repeats": 3, "scaling": "weak"},
+        ),
+    ],
+)
+def test_a_preset_gives_all_that_is_not_given_beside_it(name: str, values: dict[str, Any]) -> None:
+    application = APPLICATIONS.load(name)
+
+    def asked(*words: str) -> dict[str, Any]:
+        found = parse_application(application, words)
+        return asdict(found.problem) | asdict(found.settings)
+
+    plain, preset = asked(), asked("--preset", "dask-cuda")
+    assert {key: preset[key] for key in values} == values
+    assert preset == plain | application.presets["dask-cuda"].values
+    one = next(iter(values))
+    beside = asked("--repeats", "7", f"--{one.replace('_', '-')}=400000", "--preset=dask-cuda")
+    assert beside == preset | {"repeats": 7, one: 400_000}
+
+
+@pytest.mark.parametrize("application", ALL, ids=lambda one: one.name)
+def test_presets_are_of_options_that_there_are_and_told_in_the_help(
+    application: Application[Any],
+) -> None:
+    options = {one.name: one for one in application_parameters(application)}
+    assert ("preset" in options) == bool(application.presets)
+    for name, preset in application.presets.items():
+        told = getattr(options["preset"], "help", "")
+        assert set(preset.values) <= set(options)
+        assert f"{name} ({preset.source}): --" in told
+        for field, value in preset.values.items():
+            assert f"--{field.replace('_', '-')} {value}" in told
+
+
+def test_a_preset_that_is_not_there_is_refused_with_those_that_are() -> None:
+    with pytest.raises(UsageError, match="'dusk' is not 'dask-cuda'"):
+        parse_application(APPLICATIONS.load("merge"), ["--preset", "dusk"])
+    with pytest.raises(UsageError, match="No such option '--preset'"):
+        asked_for("--preset", "dask-cuda")
