@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from omb_py.core.errors import UsageError
@@ -156,8 +156,7 @@ class Application(Generic[P]):
     ``compare`` checks a kernel's result against its (None where there is none).
     ``alternative`` is what to compare with on the same ranks, where there is something;
     ``applies`` tells whether an option means anything in a problem.
-    ``references`` and ``split_wait`` are false where these `RunSettings` have no meaning, and
-    ``computes`` tells whether a problem has anything to compute: else it has no speed-up.
+    ``settings`` leaves out the `RunSettings` that have no meaning for a problem.
     ``presets`` are by the names that ``--preset`` has for them.
     """
 
@@ -171,21 +170,11 @@ class Application(Generic[P]):
     compare: Callable[[P, Any, Any], CheckedResult | None]
     sequential: Callable[[P], Sequential | None] = lambda problem: None
     weak_scaled: Callable[[P, int], P] | None = None
-    references: bool = True
-    split_wait: bool = True
-    computes: Callable[[P], bool] = lambda problem: True
+    settings: Callable[[P, RunSettings], RunSettings] = lambda problem, settings: settings
     applies: Callable[[P, str], bool] = lambda problem, name: True
     alternative: Callable[[P], Alternative[P] | None] = lambda problem: None
     presets: Mapping[str, Preset] = field(default_factory=dict, hash=False)
     details: str = ""
-
-    def applicable(self, settings: RunSettings, problem: P) -> RunSettings:
-        """The settings, without those that have no meaning here."""
-        return replace(
-            settings,
-            references=settings.references and self.references and self.computes(problem),
-            split_wait=settings.split_wait and self.split_wait,
-        )
 
 
 @dataclass(frozen=True)
@@ -246,4 +235,7 @@ APPLICATIONS = Registry(
 
 def divides_work(application: str) -> bool:
     """Whether several ranks do together what one would do; so does all that is not known here."""
-    return not APPLICATIONS.has(application) or bool(APPLICATIONS.load(application).references)
+    if not APPLICATIONS.has(application):
+        return True
+    found: Application[Any] = APPLICATIONS.load(application)
+    return found.settings(found.problem(), RunSettings()).references

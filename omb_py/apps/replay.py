@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -418,8 +418,7 @@ APPLICATION = Application(
     metric=calls_per_second,
     unit="calls/s",
     compare=compare,
-    references=False,
-    split_wait=False,
+    settings=lambda problem, settings: replace(settings, references=False, split_wait=False),
     details="""\
 PROFILE is the folder of omb-py profile, whose rank 0 is replayed, or one rank's text
 (profile.RANK.txt in that folder, or mpitrace's mpi_profile.JOB.RANK). Its calls are made in its

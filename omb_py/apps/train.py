@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from omb_py.apps import Alternative, Application, CheckedResult, Kernel
+from omb_py.apps import Alternative, Application, CheckedResult, Kernel, RunSettings
 from omb_py.apps.runtime.team import Team
 from omb_py.apps.training import TRANSFORMERS, Training
 from omb_py.core.errors import UsageError
@@ -122,6 +122,12 @@ def compare(training: Training, result: Any, reference: Any) -> CheckedResult:
     return CheckedResult(right and not lost, "; ".join(said), difference)
 
 
+def settings(training: Training, given: RunSettings) -> RunSettings:
+    """Without references where nothing is computed: there is no speed-up."""
+    computes = training.layer_times != "work" or training.sample_time > 0
+    return replace(given, references=given.references and computes)
+
+
 def weak_scaled(training: Training, ranks: int) -> Training:
     """As many samples for each rank, in an epoch and in a step."""
     return replace(training, samples=training.samples * ranks, batch=training.batch * ranks)
@@ -141,7 +147,7 @@ APPLICATION = Application(
     metric=lambda training, seconds: trained_samples(training) / seconds,
     unit="samples/s",
     compare=compare,
-    computes=lambda training: training.layer_times != "work" or training.sample_time > 0,
+    settings=settings,
     weak_scaled=weak_scaled,
     applies=applies,
     alternative=data_parallel,

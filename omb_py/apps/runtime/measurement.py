@@ -289,9 +289,8 @@ class ApplicationMeasurement:
 
     def __init__(self, setting: ApplicationSetting, nodes: list[Node]) -> None:
         self._application = setting.request.application
-        self._settings = self._application.applicable(
-            setting.request.settings, setting.request.problem
-        )
+        request = setting.request
+        self._settings = self._application.settings(request.problem, request.settings)
         self._setting = replace(setting, request=replace(setting.request, settings=self._settings))
         self._job = setting.job
         self._nodes = nodes

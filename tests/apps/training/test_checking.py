@@ -35,7 +35,7 @@ def test_what_did_not_arrive_at_a_stage_is_said() -> None:
     ],
 )
 def test_what_computes_nothing_has_no_speed_up(training: Training, has_references: bool) -> None:
-    assert APPLICATION.applicable(RunSettings(), training).references == has_references
+    assert APPLICATION.settings(training, RunSettings()).references == has_references
 
 
 def test_a_problem_that_grows_has_as_many_samples_for_each_rank() -> None:
