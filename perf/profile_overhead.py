@@ -1,10 +1,11 @@
 """What observing costs: the same ping-pong with and without, by turns.
 
-    python -m perf.profile_overhead [--launches 6] [--bytes 1]
+    python -m perf.profile_overhead [--ranks 2] [--launches 6] [--bytes 1]
 
-prints the one-way time of mpi4py's Send and Recv (and of Isend, Irecv and their waits) between two
-ranks as it is, profiled, and profiled with a timeline, call sites or CPU time: the median over
-launches of the minimum of several repetitions in each, and how far each is from the median without.
+prints the one-way time of mpi4py's Send and Recv between two ranks, and the times of an exchange by
+Isend and Irecv, of a barrier and of an allreduce of 8 bytes (of these two alone on one rank), as
+they are, profiled, and profiled with a timeline, call sites or CPU time: the median over launches
+of the minimum of several repetitions in each, and how far each is from the median without.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pathlib import Path
 from statistics import median
 
 BIN = Path(sys.executable).parent
-WAYS = {
+OBSERVED = {
     "as it is": None,
     "profiled": [],
     "timeline": ["--timeline", "t.json"],
@@ -57,27 +58,35 @@ def barrier(n):
         comm.Barrier()
     return (time.perf_counter() - begin) / n / 1e-6
 
+def allreduce(n):
+    sent, received = [bytearray(8), MPI.DOUBLE], [bytearray(8), MPI.DOUBLE]
+    begin = time.perf_counter()
+    for _ in range(n):
+        comm.Allreduce(sent, received)
+    return (time.perf_counter() - begin) / n / 1e-6
+
 found = {}
-for work in (blocking, nonblocking, barrier):
+between = (blocking, nonblocking) if comm.Get_size() == 2 else ()
+for work in (*between, barrier, allreduce):
     times = []
     for _ in range(repetitions):
         comm.Barrier()
         times.append(work(iterations))
     found[work.__name__] = min(times)
-if peer == 1:
+if comm.Get_rank() == 0:
     print("RESULT", json.dumps(found))
 """
 
 
 def launch(
-    options: list[str] | None, nbytes: int, iterations: int, folder: Path
+    options: list[str] | None, ranks: int, nbytes: int, iterations: int, folder: Path
 ) -> dict[str, float]:
     """The minimum microseconds of each kind of exchange in one job."""
     observed = (
         [] if options is None else [str(BIN / "omb-py"), "profile", "-q", "--force", *options]
     )
     python = [] if observed else [sys.executable]
-    command = [str(BIN / "mpiexec"), "-n", "2", *python, *observed, "pingpong.py"]
+    command = [str(BIN / "mpiexec"), "-n", str(ranks), *python, *observed, "pingpong.py"]
     words = [*command, str(nbytes), str(iterations)]
     done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
     for line in done.stdout.splitlines():
@@ -93,23 +102,24 @@ def main() -> None:
     parser.add_argument("--launches", type=int, default=6)
     parser.add_argument("--iterations", type=int, default=20000)
     parser.add_argument("--bytes", type=int, default=1)
-    parser.add_argument("--ways", nargs="*", default=list(WAYS), choices=list(WAYS))
+    parser.add_argument("--ranks", type=int, default=2, choices=(1, 2))
     asked = parser.parse_args()
-    ways = [way for way in WAYS if way in asked.ways]
-    found: dict[str, list[dict[str, float]]] = {way: [] for way in ways}
+    found: dict[str, list[dict[str, float]]] = {name: [] for name in OBSERVED}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "pingpong.py").write_text(PINGPONG)
         for _ in range(asked.launches):
-            for way in ways:
-                found[way].append(launch(WAYS[way], asked.bytes, asked.iterations, folder))
-    print(f"{asked.bytes} bytes, 2 ranks, {asked.launches} launches by turns; us, minimum..most")
-    for kind in found[ways[0]][0]:
-        base = median(one[kind] for one in found[ways[0]])
-        for way in ways:
-            times = [one[kind] for one in found[way]]
+            for name, options in OBSERVED.items():
+                one = launch(options, asked.ranks, asked.bytes, asked.iterations, folder)
+                found[name].append(one)
+    print(f"{asked.bytes} bytes, {asked.ranks} ranks, {asked.launches} launches by turns; us")
+    first = found[next(iter(OBSERVED))]
+    for kind in first[0]:
+        base = median(one[kind] for one in first)
+        for name, launches in found.items():
+            times = [one[kind] for one in launches]
             middle, spread = median(times), f"{min(times):.3f}..{max(times):.3f}"
-            print(f"{kind:<12} {way:<18} {middle:8.3f}  {middle - base:+8.3f}   {spread}")
+            print(f"{kind:<12} {name:<18} {middle:8.3f}  {middle - base:+8.3f}   {spread}")
 
 
 if __name__ == "__main__":
