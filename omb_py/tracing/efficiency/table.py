@@ -36,7 +36,7 @@ def plain(value: float | None) -> str:
 
 
 @dataclass(frozen=True)
-class Line:
+class FactorLine:
     """A number of a run: its label in the table, its column in rows, its value, how it is shown.
 
     ``several``: it compares runs on different numbers of ranks.
@@ -67,51 +67,55 @@ def cpu_balance(point: SeriesPoint) -> float | None:
 
 FILES = "files_s"
 LINES = (
-    Line(
+    FactorLine(
         "Global efficiency",
         "global_efficiency",
         lambda at: at.scaling.whole if at.scaling else None,
         several=True,
     ),
-    Line("- Parallel efficiency", "parallel_efficiency", lambda at: at.run.efficiency.parallel),
-    Line("-- Load balance", "load_balance", lambda at: at.run.efficiency.load_balance),
-    Line(
+    FactorLine(
+        "- Parallel efficiency", "parallel_efficiency", lambda at: at.run.efficiency.parallel
+    ),
+    FactorLine("-- Load balance", "load_balance", lambda at: at.run.efficiency.load_balance),
+    FactorLine(
         "-- Communication efficiency",
         "communication_efficiency",
         lambda at: at.run.efficiency.communication,
     ),
-    Line(
+    FactorLine(
         "--- Serialisation efficiency",
         "serialisation_efficiency",
         lambda at: at.run.efficiency.serialisation,
     ),
-    Line("--- Transfer efficiency", "transfer_efficiency", lambda at: at.run.efficiency.transfer),
-    Line(
+    FactorLine(
+        "--- Transfer efficiency", "transfer_efficiency", lambda at: at.run.efficiency.transfer
+    ),
+    FactorLine(
         "- Computation scaling",
         "computation_scaling",
         lambda at: at.scaling.computation if at.scaling else None,
         several=True,
     ),
-    Line(
+    FactorLine(
         "-- by CPU time",
         "cpu_computation_scaling",
         lambda at: at.processor_scaling,
         several=True,
     ),
-    Line(
+    FactorLine(
         "Speed-up",
         "speedup",
         lambda at: at.scaling.speedup if at.scaling else None,
         plain,
         several=True,
     ),
-    Line("Elapsed", "elapsed_s", lambda at: at.run.times.elapsed, seconds),
-    Line("On an ideal network", "ideal_s", lambda at: at.run.times.ideal, seconds),
-    Line("Outside MPI, all ranks", "outside_sum_s", lambda at: at.run.times.total, seconds),
-    Line("MPI's files, all ranks", FILES, lambda at: at.run.measured.io, seconds),
-    Line("CPU time / time outside MPI", "cpu_of_outside", lambda at: cpu(at, True)),
-    Line("Load balance of CPU time", "cpu_load_balance", cpu_balance),
-    Line("CPU time / elapsed, threads together", "cpu_of_elapsed", lambda at: cpu(at, False)),
+    FactorLine("Elapsed", "elapsed_s", lambda at: at.run.times.elapsed, seconds),
+    FactorLine("On an ideal network", "ideal_s", lambda at: at.run.times.ideal, seconds),
+    FactorLine("Outside MPI, all ranks", "outside_sum_s", lambda at: at.run.times.total, seconds),
+    FactorLine("MPI's files, all ranks", FILES, lambda at: at.run.measured.io, seconds),
+    FactorLine("CPU time / time outside MPI", "cpu_of_outside", lambda at: cpu(at, True)),
+    FactorLine("Load balance of CPU time", "cpu_load_balance", cpu_balance),
+    FactorLine("CPU time / elapsed, threads together", "cpu_of_elapsed", lambda at: cpu(at, False)),
 )
 
 

@@ -81,7 +81,7 @@ SECONDS_OF_TASKS = ("communication_s", "elapsed_s", "user_s", "system_s")
 """Columns of the table of ranks; an older mpitrace has no system time."""
 
 
-class Row(NamedTuple):
+class RoutineRow(NamedTuple):
     """A row of a table: calls of a routine with messages of ``nbytes`` on average."""
 
     routine: str
@@ -137,8 +137,8 @@ class _Found:
     rank: int = -1
     ranks: int = 0
     told: dict[str, Any] = field(default_factory=dict)
-    routines: list[Row] = field(default_factory=list)
-    sizes: list[Row] = field(default_factory=list)
+    routines: list[RoutineRow] = field(default_factory=list)
+    sizes: list[RoutineRow] = field(default_factory=list)
     others: list[RankProfile] = field(default_factory=list)
     extremes: dict[str, Extreme] = field(default_factory=dict)
     places: list[str] = field(default_factory=list)
@@ -187,7 +187,9 @@ class _Found:
             self.notes.append(f"line {number} is no whole row of its table and is left out")
         elif self.table in (ROUTINE, SIZE):
             *name, calls, nbytes, seconds = match.groups()
-            row = Row(name[0] if name else self.routine, int(calls), float(nbytes), float(seconds))
+            row = RoutineRow(
+                name[0] if name else self.routine, int(calls), float(nbytes), float(seconds)
+            )
             (self.routines if name else self.sizes).append(row)
         elif self.table is TASK_IN_KIB:
             rank, numbers, kib, switches = match.groups()
@@ -257,7 +259,7 @@ class _Found:
                 rest = row.calls * row.nbytes - sum(size.calls * size.nbytes for size in sized)
                 seconds = row.seconds - sum(size.seconds for size in sized)
                 mean = max(0.0, rest) / calls
-                row = Row(row.routine, calls, mean, max(0.0, seconds))
+                row = RoutineRow(row.routine, calls, mean, max(0.0, seconds))
             if calls > 0:
                 yield _cell(row, None)
 
@@ -270,7 +272,7 @@ class _Found:
                 yield f"{known}: the others have their mean" if sized < row.calls else known
 
 
-def _cell(row: Row, bin: int | None) -> CallStats:
+def _cell(row: RoutineRow, bin: int | None) -> CallStats:
     nbytes = row.calls * row.nbytes
     return CallStats(row.routine, None, None, bin, None, row.calls, nbytes, row.seconds)
 
