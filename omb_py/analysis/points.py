@@ -127,7 +127,8 @@ def distinctions(rows: pd.DataFrame, columns: Iterable[str] = TELLING) -> list[s
     names = [name for name, found in numbers.items() if found.any()]
     sure = [name for name in names if rows[name].nunique() > 1 or name in NAMING]
     for name in names:
-        if name not in sure and without_implied(rows, [name], sure):
+        known = [numbers[other] for other in sure]
+        if name not in sure and not (known and is_determined_by(numbers[name], group_ids(known))):
             sure.append(name)
     implied = {
         name
@@ -149,7 +150,7 @@ def without_implied(rows: pd.DataFrame, columns: Sequence[str], known: Sequence[
     ]
 
 
-def group_ids(columns: Iterable[pd.Series]) -> np.ndarray:
+def group_ids(columns: Iterable[pd.Series | np.ndarray]) -> np.ndarray:
     """A number from 0 for each row, the same where all columns are; a missing value is a value.
 
     Numbers are in the order in which rows first appear.

@@ -79,7 +79,7 @@ def vote(xp: Any, classes: Any, count: int) -> Any:
 
 
 ROUNDING = 32
-"""Squares of distances may differ by so many units of the last place of the maximum terms."""
+"""Units in the last place of the largest terms by which squares of distances may differ."""
 
 
 @dataclass(frozen=True)

@@ -245,7 +245,10 @@ def own(channel: Any, name: str) -> Any:
 
 
 def tips(*names: str) -> list[Any]:
-    """Columns whose values the page shows beside the mouse."""
+    """Columns whose values the page shows beside the mouse.
+
+    As channels, here as everywhere: Altair takes long to make one of a mere text.
+    """
     return [alt.Tooltip(f"{name}:N") for name in names]
 
 

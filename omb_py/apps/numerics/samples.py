@@ -11,7 +11,7 @@ from omb_py.apps.runtime.team import Team
 
 @dataclass(frozen=True)
 class Samples:
-    """Samples with so many features, in so many clusters."""
+    """Samples to learn from: their number, features, clusters, element type and seed."""
 
     samples: int = option(50_000, "Samples.", minimum=1)
     features: int = option(16, "Features of a sample.", minimum=1)
@@ -29,7 +29,7 @@ P = TypeVar("P", bound=Samples)
 
 
 def weak_scaled(problem: P, ranks: int, name: str = "samples") -> P:
-    """So many times as many samples, or another thing of that name."""
+    """Return a problem whose samples, or the field ``name``, grow with the ranks."""
     return replace(problem, **{name: getattr(problem, name) * ranks})
 
 

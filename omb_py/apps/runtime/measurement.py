@@ -1,4 +1,4 @@
-"""An application measured: by turns with one rank and the sequential program, checked, as rows."""
+"""Measures an application beside one rank and the sequential program, checks it, makes its rows."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Solved:
 
 @dataclass
 class TurnSeconds:
-    """What was measured by turns, in seconds; only rank 0 has references of one process."""
+    """Seconds of repeats that took turns; rank 0 alone has references of one process."""
 
     solved: list[Solved] = field(default_factory=list)
     alternative: list[float] = field(default_factory=list)
@@ -248,7 +248,7 @@ def describe(application: Application[Any], problem: Any) -> str:
 
 
 def text(value: Any) -> str:
-    """A value as somebody would write it."""
+    """Write a value as an option has it."""
     if isinstance(value, tuple):
         return ",".join(map(text, value))
     return f"{value:g}" if isinstance(value, float) else str(value)

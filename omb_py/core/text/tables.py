@@ -110,9 +110,7 @@ def write(
         on_console(list(made), notes, sys.stdout)
         sys.stdout.flush()  # a full disk is said before anything else is
     else:
-        out = io.StringIO()
-        on_console(list(made), notes, out)
-        write_content(to, out.getvalue())
+        write_content(to, plain(made, notes))
 
 
 def write_content(to: Target, content: str | bytes) -> None:

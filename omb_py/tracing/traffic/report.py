@@ -159,7 +159,7 @@ def rows(found: TrafficReport) -> Iterator[dict[str, Any]]:
             "moved_bytes": path.moved,
             "sent_bytes": sent,
             "path": path.path,
-            "way": f"{WITHIN}, {len(path.ranks)} ranks" if path.within else BEYOND,
+            "destination": f"{WITHIN}, {len(path.ranks)} ranks" if path.within else BEYOND,
             "share": share_text(path.requested[1] / asked) if asked else None,
             "per byte moved": f"{sent / path.moved:.3f}" if sent and path.moved else None,
         }
@@ -221,7 +221,7 @@ class TrafficTable:
 
 ITEMS = {"requested": "what", "path": "path", "ranks": "communicator_size", "calls": "calls"}
 ITEMS |= {"bytes each": "call_bytes", "bytes": "asked_bytes", "to other hosts": BETWEEN}
-PATHS = {"host": "host", "to": "way", "program's messages": "asked_bytes", "share": "share"}
+PATHS = {"host": "host", "to": "destination", "program's messages": "asked_bytes", "share": "share"}
 PATHS |= {"moved": "moved_bytes", "path": "path", "carried": "sent_bytes"}
 LINKS = {"host": "host", "link": "link", "sent": "sent_bytes", "received": "received_bytes"}
 FILES = {"rank": "from", "host": "host", "calls": "calls", "": "what", "bytes": "asked_bytes"}
