@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 COMMANDS = {
     "Measure more": {
+        "run": "Measure several benchmarks in one launch.",
         "overhead": "Compare bindings, interleaved in one job: what Python adds.",
         "pairs": "Measure every pair of ranks: which link, host or rank is slow.",
         "sweep": "Measure all points of a configuration; resume after interruptions.",

@@ -13,6 +13,7 @@ from omb_py.benchmarks import algorithms as own_algorithms
 from omb_py.benchmarks import by_family
 from omb_py.bindings import BINDINGS
 from omb_py.buffers import BUFFERS, Buffer
+from omb_py.cli.run import SUITE, SUITES
 from omb_py.core import VERSION, mpi
 from omb_py.core.errors import NoLibraryError, OmbError
 from omb_py.core.registry import Registry
@@ -25,6 +26,9 @@ def print_list() -> None:
         for benchmark in members:
             native = f"osu_{benchmark.name}" if benchmark.native else "-"
             click.echo(f"  {benchmark.name:<34}{native:<34}{benchmark.summary}")
+    click.echo("suites of omb-py run:")
+    for name, families in SUITES.items():
+        click.echo(f"  {SUITE}{name:<32}{', '.join(families)}")
     click.echo("applications:")
     for application in map(APPLICATIONS.load, APPLICATIONS.names()):
         click.echo(f"  {application.name:<34}{'-':<34}{application.summary}")

@@ -39,6 +39,7 @@ def seconds_of(ctx: click.Context, parameter: click.Parameter, text: str | None)
     help="Stop after DURATION, as in 25m; exit code 75 if there is more to do.",
 )
 @PROFILE
+@click.option("--launch-each", is_flag=True, help="Launch each point by itself.")
 @click.option("--mix", is_flag=True, help="Add rows of another MPI library or version.")
 @click.option("--debug", is_flag=True, help="Show tracebacks of errors.")
 def command(
@@ -51,6 +52,7 @@ def command(
     nodes: int | None,
     stop_after: float | None,
     profile: bool,
+    launch_each: bool,
     mix: bool,
     debug: bool,
 ) -> int:
@@ -77,8 +79,8 @@ def command(
 
         show(job)
         if commands:
-            show_commands(job)
+            show_commands(job, launch_each)
         return 0
     from omb_py.sweeps.run import run_sweep
 
-    return run_sweep(job, None if stop_after is None else began + stop_after, mix)
+    return run_sweep(job, None if stop_after is None else began + stop_after, mix, launch_each)

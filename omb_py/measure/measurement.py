@@ -27,7 +27,7 @@ from omb_py.measure.host_load import HostLoad
 from omb_py.measure.sampling import Report, check_counts
 from omb_py.measure.sizes import Sizes, sizes_by_type
 from omb_py.measure.validation import DataCheck, prove
-from omb_py.measure.writers import finish_writers, start_writers
+from omb_py.measure.writers import PassedOn, finish_writers, start_writers
 from omb_py.results.columns import new_run
 from omb_py.results.writer import Writer
 
@@ -56,6 +56,9 @@ class RunContext:
     """Makes, on rank 0, what gets the rows beside the writers that the options name."""
     display: Display | None = None
     """What shows progress, on rank 0 where it is shown."""
+    passed_on: PassedOn | None = None
+    command: str | None = None
+    """The command line of this benchmark, where it is one of several in a launch."""
 
 
 class Measurement(ABC):
@@ -128,6 +131,8 @@ class Measurement(ABC):
                 job.note(note)
         self._tick = tick()
         conditions, warnings = examine(job)
+        if self._context.command is not None:
+            conditions["command"] = self._context.command
         if self._tick:
             conditions["clock_tick_ns"] = f"{self._tick * 1e9:.0f}"
         for warning in warnings:
@@ -135,6 +140,7 @@ class Measurement(ABC):
         writers = start_writers(
             *(self._context, self.run_name, nodes, self.open_writers, self.bindings),
             conditions | self.more_metadata(),
+            self._context.passed_on,
         )
         self.prepare()
         if options.sync == "clock":
@@ -151,7 +157,8 @@ class Measurement(ABC):
                 binding.release()
             self.resources.close()
             raise
-        costs = durations(self.iterating_seconds, job.guest)
+        is_own = not job.guest and self._context.command is None
+        costs = durations(self.iterating_seconds, is_own)
         metadata, note = host_load.finish() if host_load else ({}, None)
         self.resources.close()
         finish_writers(job, writers, self.run_name, metadata | costs)
@@ -380,18 +387,20 @@ def knows_nodes(benchmark: Benchmark, options: Options) -> bool:
     return False
 
 
-def durations(iterating: float, guest: bool) -> dict[str, str]:
-    """Metadata of what a launch costs, where it was ``iterating`` for any seconds.
+def durations(iterating: float, own_launch: bool) -> dict[str, str]:
+    """Metadata of what a run costs, where it was ``iterating`` for any seconds.
 
-    ``launch_seconds`` are those since the start of this process, but for a ``guest``, which is no
-    process of ours; ``iterating_seconds`` those of iterations among them, with warm-up and all that
-    keeps ranks together. The launcher's own start and the end of MPI are in neither.
+    ``iterating_seconds`` are those of iterations, with warm-up and all that keeps ranks together;
+    ``launch_seconds`` those since the start of this process, where it is the run's
+    ``own_launch``. The launcher's own start and the end of MPI are in neither.
     """
-    if guest or not iterating:
+    if not iterating:
         return {}
-    now = time.perf_counter()
-    launch = seconds_before(now, 0.0) or now - BEGAN
-    return {"launch_seconds": f"{launch:.3f}", "iterating_seconds": f"{iterating:.4f}"}
+    costs = {"iterating_seconds": f"{iterating:.4f}"}
+    if own_launch:
+        launch = seconds_before(time.perf_counter(), 0.0) or time.perf_counter() - BEGAN
+        costs = {"launch_seconds": f"{launch:.3f}", **costs}
+    return costs
 
 
 def check_ranks(benchmark: Benchmark, options: Options, job: Job) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from omb_py.bindings import Binding
 from omb_py.buffers import Buffer
@@ -13,6 +14,13 @@ from omb_py.results.writer import Writer
 
 if TYPE_CHECKING:
     from omb_py.measure.progress import Display
+
+
+Opening: TypeAlias = Callable[[], list[Writer[Any]]]
+"""Opens the writers of a run."""
+
+PassedOn: TypeAlias = Callable[[Opening], list[Writer[Any]]]
+"""Makes the writers from what opens them, where rows are changed or sent elsewhere first."""
 
 
 class Started(Protocol):
@@ -36,14 +44,15 @@ def start_writers(
     setting: Started,
     run: str,
     nodes: list[Node],
-    opened: Callable[[], list[Writer[Any]]],
+    opened: Opening,
     bindings: Sequence[Binding] = (),
     conditions: Mapping[str, str] | None = None,
+    passed_on: PassedOn | None = None,
 ) -> list[Writer[Any]]:
     """The writers that ``opened`` and the setting make on rank 0, started.
 
-    ``run`` is the run's name, ``conditions`` more of its metadata. Collective; raises `SharedError`
-    when it cannot be written.
+    ``run`` is the run's name, ``conditions`` more of its metadata; ``passed_on`` makes what gets
+    the rows instead. Collective; raises `SharedError` when it cannot be written.
     """
     job, options = setting.job, setting.options
     writers: list[Writer[Any]] = []
@@ -54,7 +63,8 @@ def start_writers(
         metadata = {**_metadata(setting, run, nodes, bindings), **(conditions or {}), **metadata}
     with job.agreement():
         if job.rank == 0:
-            writers = [*opened(), *setting.more_writers()]
+            opening = partial(_opened, opened, setting.more_writers)
+            writers = passed_on(opening) if passed_on else opening()
             if setting.display is not None:
                 from omb_py.measure.progress import HidingWriter
 
@@ -76,6 +86,10 @@ def finish_writers(
             if metadata:
                 writer.amend(run, metadata)
             writer.finish()
+
+
+def _opened(opened: Opening, more: Callable[[], Sequence[Writer[Any]]]) -> list[Writer[Any]]:
+    return [*opened(), *more()]
 
 
 def _metadata(

@@ -303,6 +303,27 @@ def parameters(benchmark: Benchmark, overhead: bool = False) -> list[click.Param
     return found
 
 
+OF_ONE_BENCHMARK = frozenset(
+    {
+        *("library_algorithm", "verify_algorithm", "split", "congestor", "rounds", "samples"),
+        *("file", "operations", "victims", "failures", "threads", "test_calls", "window_sync"),
+    }
+)
+"""Options that several benchmarks of a launch cannot share, by the names of their values."""
+
+
+def common_parameters() -> list[click.Parameter]:
+    """The options that several benchmarks of a launch can share, each once."""
+    found: dict[str, Option] = {}
+    for group, rows in TABLE.items():
+        for one in rows:
+            option = one.option(group)
+            name = option.name or ""
+            if name not in OF_ONE_BENCHMARK and not option.hidden:
+                found.setdefault(name, option)
+    return [*found.values()]
+
+
 def shared_options(names: frozenset[str]) -> list[Option]:
     """The options whose values are called ``names``, as every benchmark has them."""
     options = (one.option(group) for group, rows in TABLE.items() for one in rows)

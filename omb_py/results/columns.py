@@ -44,7 +44,8 @@ TABLE = (
      "of a [failure](recovery.md) or of a [checkpoint](checkpoint.md)"),
     ("payload_bytes", "b", "int", "B", "detail",
      "bytes of a message that travel: fewer than `bytes` with gaps in the layout or unequal parts"),
-    ("ranks", "bop", "int", "", "experiment", "ranks of the job, with `--split` of the group"),
+    ("ranks", "bop", "int", "", "experiment",
+     "ranks of the job, with `--split` of the group, of `omb-py run` those that measured"),
     ("hosts", "l", "int", "", "experiment", "how many hosts the ranks were on"),
     ("dtype", "b", "str", "", "detail", "element type in NumPy's words"),
     ("mpi_type", "bop", "str", "", "experiment", "element type in MPI's words"),
@@ -103,7 +104,8 @@ TABLE = (
     ("segment", "b", "int", "B", "configuration",
      "size of the segments that an own algorithm cuts messages into; empty where it cuts nothing"),
     ("group", "b", "str", "", "configuration",
-     "with `--split`, the group's ranks in the job, as `0-3`, `0-6:2` (every second) or `0-1+4-5`"),
+     "the ranks in the job, as `0-3`, `0-6:2` (every second) or `0-1+4-5`, of a group of `--split` "
+     "and of what `omb-py run` measures on some of its ranks ([one launch](run.md))"),
     ("congestor", "b", "str", "", "configuration",
      "`--congestor` ([congestion](congestion.md)) as `alltoall:65536`, `none` for the times alone; "
      "empty without"),

@@ -240,6 +240,8 @@ class TextWriter(TableWriter):
         if self._benchmark.leading_blank:
             self._line("")
         super().start(metadata)
+        if "part" in metadata:
+            self._line(f"# On {metadata['part']}.")
         for text in self._benchmark.heading(self._options, int(metadata["ranks"])):
             self._line(text)
 

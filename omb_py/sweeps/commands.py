@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -128,7 +129,31 @@ def command(
     else:
         arguments += ["--quiet", "--output", str(output.resolve())]
         arguments += [] if selectable(point.benchmark) else ["--force"]
-    profiled = output is not None and profiling.is_profiled(point, where.machine)
+    return started_words(point, where, arguments, output is not None)
+
+
+def shared_command(
+    points: Sequence[tuple[SweepPoint, tuple[int, ...], Path]], where: Where, summary: Path
+) -> list[str]:
+    """The words that measure several points in one launch: of each its sizes, and its rows' file.
+
+    What comes of each is in the file ``summary``. Raises `OmbError` as `command` does.
+    """
+    first, _, _ = points[0]
+    shared = [word for setting in first.of_launch for word in setting.words()]
+    arguments = ["run", "--quiet", "--buffer", first.buffer, *shared]
+    arguments += ["--summary", str(summary.resolve())]
+    for point, sizes, output in points:
+        words = [*point.arguments(sizes), "--output", str(output.resolve())]
+        arguments.append(shlex.join(words if selectable(point.benchmark) else [*words, "--force"]))
+    return started_words(first, where, arguments, measures=True)
+
+
+def started_words(
+    point: SweepPoint, where: Where, arguments: Sequence[str], measures: bool
+) -> list[str]:
+    """The words that start the ranks of a point with ``arguments`` after ``omb-py``."""
+    profiled = measures and profiling.is_profiled(point, where.machine)
     library = profiling.library(where.machine) if profiled else None
     preload = [str(path) for path in (where.machine.preload, library) if path is not None]
     variables = [f"LD_PRELOAD={':'.join(preload)}"] if preload else []

@@ -161,6 +161,10 @@ class Folder:
     def _state(self, point: SweepPoint) -> Path:
         return self.root / "state" / f"{point.name}.state"
 
+    def summary(self, point: SweepPoint) -> Path:
+        """What came of the points of the launch that began with this one."""
+        return self.root / "state" / f"{point.name}.launch.json"
+
     def prepare(
         self, sweep: Sweep, machine: Machine, software: Software, mix: bool = False
     ) -> None:

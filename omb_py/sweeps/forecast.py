@@ -15,7 +15,7 @@ from omb_py.sweeps import allocation, commands, launchers
 from omb_py.sweeps.batch import BatchJob
 from omb_py.sweeps.config import Sweep
 from omb_py.sweeps.folder import DONE, Folder
-from omb_py.sweeps.points import SweepPoint, in_order
+from omb_py.sweeps.points import SweepPoint, in_order, launched_together
 
 
 def remaining(points: Iterable[SweepPoint], folder: Folder) -> float | None:
@@ -94,8 +94,8 @@ def rounds(sweep: Sweep) -> str:
     return f"{sweep.launches} rounds{how}; "
 
 
-def show_commands(job: BatchJob) -> None:
-    """Print the command line of each point of which something is missing, in order, for a shell.
+def show_commands(job: BatchJob, launch_each: bool = False) -> None:
+    """Print the command line of each launch that measures what is missing, in order, for a shell.
 
     A launcher that the machine names need not be here. Raises `OmbError` when there is none to ask
     for `auto`, `UsageError` when the one here is another library's.
@@ -108,10 +108,18 @@ def show_commands(job: BatchJob) -> None:
         if isinstance(error, UsageError) or launcher == launchers.AUTO:
             raise
         installed = False
-    for point in in_order(job.missing, job.sweep):
+    waiting = in_order(job.missing, job.sweep)
+    while waiting:
+        point, *others = waiting[:1] if launch_each else launched_together(waiting)
+        waiting = [one for one in waiting if one not in (point, *others)]
         values = commands.environment(point, machine, launcher)
         where = commands.Where(machine, launcher, None, folder.profile(point), installed)
-        words = commands.command(point, folder.missing(point), where, folder.csv(point))
+        parts = [(one, folder.missing(one), folder.csv(one)) for one in (point, *others)]
+        words = (
+            commands.shared_command(parts, where, folder.summary(point))
+            if others
+            else commands.command(*parts[0][:2], where, parts[0][2])
+        )
         assigned = [f"{name}={value}" for name, value in values.items()]
         print(shlex.join([*(["env"] if values else []), *assigned, *words]))
 

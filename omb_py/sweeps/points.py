@@ -9,10 +9,10 @@ import re
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
-from itertools import product
+from itertools import islice, product
 
 from omb_py.algorithms import DEFAULT, MODULES, function_of
 from omb_py.benchmarks import Benchmark
@@ -27,6 +27,12 @@ from omb_py.sweeps.targets import APPLICATION, families, parse_target, target
 
 DATA = "data"
 """The file of benchmarks of files, in the folder where the ranks run."""
+
+OF_THE_LAUNCH = ("device", "thread-level", "session", "timeout", "interface")
+"""Options that all benchmarks of a launch share, by their long names."""
+
+MOST_TOGETHER = 100
+"""Points of one launch: each takes some 200 of the 130,000 bytes that a command line may have."""
 
 UNSAFE = re.compile(r"[^A-Za-z0-9.+=-]+")
 
@@ -72,6 +78,25 @@ class SweepPoint:
     def is_application(self) -> bool:
         """Whether the point measures an application rather than a benchmark."""
         return target(self.benchmark).family == APPLICATION
+
+    @property
+    def shares_launch(self) -> bool:
+        """Whether other points can be measured in the same launch.
+
+        Not where MPI's start or end is measured, ranks fail or are spawned, another thread level is
+        needed, or what MPI reads when it starts names an algorithm; nor an application, or what
+        writes files.
+        """
+        found = target(self.benchmark)
+        own_files = "file" in found.options or any(one.name == "samples" for one in self.settings)
+        own_start = self.library_algorithm is not None or not found.planned
+        own_ranks = bool(found.options & {"threads", "processes", "spawned"})
+        return not (self.is_application or own_start or own_files or own_ranks)
+
+    @property
+    def of_launch(self) -> tuple[Setting, ...]:
+        """The settings that all points of a launch have to share."""
+        return tuple(one for one in self.settings if one.name in OF_THE_LAUNCH)
 
     @cached_property
     def name(self) -> str:
@@ -247,6 +272,20 @@ def in_order(points: Iterable[SweepPoint], sweep: Sweep) -> list[SweepPoint]:
         return point.launch, hashlib.sha256(f"{sweep.seed} {point.name}".encode()).digest()
 
     return sorted(points, key=place) if sweep.order == "shuffled" else list(points)
+
+
+def launched_together(points: Sequence[SweepPoint]) -> tuple[SweepPoint, ...]:
+    """The first of ``points`` and those of its round that can be measured in the same launch."""
+    first = points[0]
+    if not first.shares_launch:
+        return (first,)
+
+    def key(point: SweepPoint) -> tuple[object, ...]:
+        place = (point.launch, point.nodes, point.ranks_per_node)
+        return (*place, point.buffer, point.environment, point.of_launch)
+
+    alike = (one for one in points if one.shares_launch and key(one) == key(first))
+    return tuple(islice(alike, MOST_TOGETHER))
 
 
 def in_families(names: Iterable[str]) -> list[str]:

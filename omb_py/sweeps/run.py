@@ -33,12 +33,14 @@ SECRET = ("TOKEN", "SECRET", "PASSW", "KEY", "JWT", "COOKIE", "CREDENTIAL")
 """Words in names of variables whose values are nobody's business."""
 
 
-def run_sweep(job: BatchJob, deadline: float | None, mix: bool = False) -> int:
+def run_sweep(
+    job: BatchJob, deadline: float | None, mix: bool = False, launch_each: bool = False
+) -> int:
     """Measure what is missing of a job's points; the exit code (`runner.exit_code`).
 
     ``deadline`` is in the seconds of `time.monotonic`, ``mix`` lets rows of other software be in
-    the folder. Raises `OmbError` when the folder cannot be written or there is no launcher,
-    `UsageError` when that is another library's.
+    the folder; with ``launch_each`` each point has a launch of its own. Raises `OmbError` when the
+    folder cannot be written or there is no launcher, `UsageError` when that is another library's.
     """
     machine, folder, plan = job.machine, Folder(job.root), job.plan.on(job.nodes)
     points = in_order(job.missing, job.sweep)
@@ -72,6 +74,7 @@ def run_sweep(job: BatchJob, deadline: float | None, mix: bool = False) -> int:
             retries=job.sweep.retries,
             reporter=reporter,
             stop=stop,
+            launch_each=launch_each,
         )
         runner.clear()
         added = runner.run(points)

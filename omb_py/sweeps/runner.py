@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -10,11 +11,12 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from omb_py.core.errors import (
     INTERRUPTED,
@@ -28,12 +30,13 @@ from omb_py.core.errors import (
 from omb_py.core.mpi.recovery import HUNG as FINALIZE_HUNG
 from omb_py.core.text.units import duration
 from omb_py.core.text.words import count
+from omb_py.measure.suite import UNDER_WAY, WAITING
 from omb_py.sweeps import commands, processes, profiling
 from omb_py.sweeps import folder as outcomes
 from omb_py.sweeps.files import locked, write_atomically, writing
 from omb_py.sweeps.folder import RECORDS, Attempt, Folder, PointState
 from omb_py.sweeps.machine import Machine
-from omb_py.sweeps.points import SweepPoint
+from omb_py.sweeps.points import SweepPoint, launched_together
 from omb_py.sweeps.reasons import last_words
 from omb_py.sweeps.reporter import Reporter
 
@@ -108,6 +111,49 @@ class Stop:
                 signal.signal(number, signal.SIG_IGN)
 
 
+class Since:
+    """When something began: now, or so many seconds ago."""
+
+    def __init__(self, ago: float = 0.0) -> None:
+        self.date = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - ago))
+        self.clock = time.monotonic() - ago
+
+
+class SharedLaunch:
+    """Points that are measured in one launch, as far as its summary tells what came of them."""
+
+    def __init__(self, folder: Folder, points: Sequence[SweepPoint]) -> None:
+        self.summary = folder.summary(points[0])
+        self.planned = {point: len(folder.missing(point)) for point in points}
+        self.since = Since()
+        """When what is under way began."""
+        self.begun: list[SweepPoint] = []
+        self.under_way: SweepPoint | None = None
+        self._folder = folder
+        self._before = {point: len(folder.measured(point)) for point in points}
+        self._outcomes = dict.fromkeys(points, WAITING)
+
+    def rows(self, point: SweepPoint) -> int:
+        """How many rows of a point were added since the launch."""
+        return len(self._folder.measured(point)) - self._before[point]
+
+    def look(self) -> Iterator[tuple[SweepPoint, dict[str, Any]]]:
+        """The points whose outcome has changed, with their lines of the summary, in order."""
+        try:
+            lines = json.loads(self.summary.read_bytes())["entries"]
+        except FileNotFoundError:
+            return
+        for point, line in zip(self._outcomes, lines, strict=True):
+            if line["outcome"] == self._outcomes[point]:
+                continue
+            if self._outcomes[point] == WAITING:
+                self.begun.append(point)
+            self._outcomes[point] = line["outcome"]
+            self.under_way = point if line["outcome"] == UNDER_WAY else None
+            yield point, line
+            self.since = Since()
+
+
 @dataclass(frozen=True)
 class Runner:
     """What it takes to run points: where, with which launcher, and how patient to be."""
@@ -124,6 +170,8 @@ class Runner:
     silent: list[str] = field(default_factory=list)
     """Hosts on which the launcher starts no program."""
     asked: list[str] = field(default_factory=list)
+    launch_each: bool = False
+    """Whether each point has a launch of its own."""
 
     def run(self, points: Sequence[SweepPoint]) -> bool:
         """Measure what is missing; those that failed before come last. Whether any row was added.
@@ -131,20 +179,36 @@ class Runner:
         Raises `OmbError` when the folder cannot be written, there is no launcher or no MPI
         library, or the first `SAME_CAUSE` points fail in the same words before there is any row.
         """
-        failed = [
-            point for point in points if self.folder.state(point).outcome in outcomes.FAILURES
-        ]
-        added, causes = False, list[str]()
-        for point in [*(point for point in points if point not in failed), *failed]:
-            if self.stop:
-                break
-            if self.folder.missing(point) and not self.needs_silent(point):
-                added |= self.measure(point)
+        alone = [point for point in points if self._failed(point)]
+        waiting = [point for point in points if point not in alone]
+        before, causes = self.reporter.there, list[str]()
+        while (waiting or alone) and not self.stop:
+            together = self._next(waiting) if waiting else (alone.pop(0),)
+            if not self.folder.missing(together[0]) or self.needs_silent(together[0]):
+                together = together[:1]
+                begun: list[SweepPoint] = []
+            else:
+                begun = self.measure(together)
+            if len(together) > 1:
+                alone += filter(self._failed, begun)
+            for point in begun:
                 last = self.folder.state(point).last
                 causes.append(last.said if last and last.outcome == outcomes.FAILED else "")
-                if not self.reporter.there and len(causes) == SAME_CAUSE:
-                    stop_if_same(causes)
-        return added
+            if not self.reporter.there and len(causes) >= SAME_CAUSE:
+                stop_if_same(causes)
+            waiting = [point for point in waiting if point not in (begun or together)]
+        return self.reporter.there > before
+
+    def _failed(self, point: SweepPoint) -> bool:
+        """Whether the last attempt at a point broke."""
+        return self.folder.state(point).outcome in outcomes.FAILURES
+
+    def _next(self, waiting: Sequence[SweepPoint]) -> tuple[SweepPoint, ...]:
+        """The first of the points, and those that share its launch."""
+        missing = [point for point in waiting if self.folder.missing(point)]
+        if self.launch_each or waiting[0] not in missing:
+            return (waiting[0],)
+        return launched_together(missing)
 
     def clear(self) -> None:
         """End and remove what killed sweeps left, of points that nobody measures now."""
@@ -154,51 +218,136 @@ class Runner:
                     processes.clear(self._mark(scratch.name))
                     clear_scratch(scratch)
 
-    def measure(self, point: SweepPoint) -> bool:
-        """Measure what is missing of a point, retries included. Whether any row was added."""
-        with locked(self.folder.lock(point.name)) as ours:
-            if not ours:
-                self.reporter.elsewhere(point)
-                self.elsewhere.append(point)
-                return False
-            processes.clear(self._mark(point.name))
-            before = len(self.folder.measured(point))
-            for number in range(1 + self.retries):
-                missing = self.folder.missing(point)
-                if not missing or self.stop:
-                    break
-                attempt = self._attempt(point, missing, retry=number > 0)
-                if attempt.outcome not in outcomes.FAILURES:
-                    break
-                if point.nodes > 1 and not self.stop:
-                    self._ask()
-                if self.needs_silent(point):
-                    break
-            return len(self.folder.measured(point)) > before
+    def measure(self, points: Sequence[SweepPoint]) -> list[SweepPoint]:
+        """Measure what is missing of points, several in one launch; those that it came to.
+
+        A point alone is tried again where it fails. What another process measures is passed over.
+        """
+        with ExitStack() as held:
+            ours = []
+            for point in points:
+                if held.enter_context(locked(self.folder.lock(point.name))):
+                    processes.clear(self._mark(point.name))
+                    ours.append(point)
+                else:
+                    self.reporter.elsewhere(point)
+                    self.elsewhere.append(point)
+            taken = [point for point in points if point not in ours]
+            if len(ours) > 1:
+                return [*taken, *self._together(ours)]
+            for point in ours:
+                self._alone(point)
+            return list(points)
+
+    def _alone(self, point: SweepPoint) -> None:
+        """Measure what is missing of a point, retries included."""
+        for number in range(1 + self.retries):
+            missing = self.folder.missing(point)
+            if not missing or self.stop:
+                break
+            attempt = self._attempt(point, missing, retry=number > 0)
+            if attempt.outcome not in outcomes.FAILURES:
+                break
+            if point.nodes > 1 and not self.stop:
+                self._ask()
+            if self.needs_silent(point):
+                break
+
+    def _together(self, points: Sequence[SweepPoint]) -> list[SweepPoint]:
+        """Measure points in one launch; those that it came to."""
+        shared = SharedLaunch(self.folder, points)
+        csvs = [self.folder.csv(point) for point in points]
+        sizes = map(self.folder.missing, points)
+        parts = list(zip(points, sizes, csvs, strict=True))
+        with writing(shared.summary):
+            shared.summary.unlink(missing_ok=True)
+        code, ended = self._launch(
+            points[0],
+            lambda where: commands.shared_command(parts, where, shared.summary),
+            lambda process: self._wait_for_all(process, shared),
+            csvs,
+        )
+        self._settle(shared)
+        broken = shared.under_way if shared.begun else points[0]
+        if broken is not None:
+            log = self.folder.log(points[0])
+            if broken != points[0]:
+                with writing(log):
+                    shutil.copyfile(log, self.folder.log(broken))
+            self._note(broken, shared.rows(broken), shared.since, code, ended, last_words(log))
+            if broken.nodes > 1 and not self.stop and self._failed(broken):
+                self._ask()
+        return shared.begun or [points[0]]
+
+    def _settle(self, shared: SharedLaunch) -> None:
+        """Note what came of the points whose turn is over, and which one is under way."""
+        for point, line in shared.look():
+            if line["outcome"] == UNDER_WAY:
+                self.reporter.started(point, self.folder.missing(point), retry=False)
+                continue
+            excuse = line["reason"] or None
+            since = Since(line["seconds"])
+            self._note(point, shared.rows(point), since, line["exit_code"], None, (excuse, ""))
+
+    def _wait_for_all(self, process: subprocess.Popen[bytes], shared: SharedLaunch) -> str | None:
+        """Wait for the launcher's end, each point within its limit; what made us end it, if any."""
+        limit, known = time.monotonic() + self.time_limit, 0
+        while not processes.wait(process, LOOK_SECONDS):
+            begun = len(shared.begun)
+            self._settle(shared)
+            if len(shared.begun) > begun:
+                limit = time.monotonic() + self.time_limit
+            point = shared.under_way
+            if point is not None and self.reporter.is_live:
+                nbytes = bytes_of(self.folder.csv(point))
+                if nbytes != known:
+                    known = nbytes
+                    rows = shared.planned[point]
+                    self.reporter.row_added(point, self.folder.missing(point), rows)
+            if self.stop:
+                return outcomes.STOPPED
+            if time.monotonic() > limit:
+                return outcomes.TIMED_OUT
+        return self._ended_by_us(process.returncode)
 
     def _attempt(self, point: SweepPoint, missing: tuple[int, ...], retry: bool) -> Attempt:
         self.reporter.started(point, missing, retry)
-        began, clock = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), time.monotonic()
-        before = len(self.folder.measured(point))
+        since, before = Since(), len(self.folder.measured(point))
         code, ended = (
-            self._launch(point, missing, prove=True) if self._provable(point) else (0, None)
+            self._launch_alone(point, missing, prove=True) if self._provable(point) else (0, None)
         )
         if ended is None and code in PROVEN:
-            code, ended = self._launch(point, missing)
+            code, ended = self._launch_alone(point, missing)
+        rows = len(self.folder.measured(point)) - before
+        return self._note(point, rows, since, code, ended, last_words(self.folder.log(point)))
+
+    def _note(
+        self,
+        point: SweepPoint,
+        rows: int,
+        since: Since,
+        code: int | None,
+        ended: str | None,
+        words: tuple[str | None, str],
+    ) -> Attempt:
+        """Keep how an attempt at a point went; ``words`` are as `last_words` gives them.
+
+        Raises `OmbError` where there is no MPI library.
+        """
         left = self.folder.missing(point)
-        excuse, words = last_words(self.folder.log(point))
+        excuse, others = words
         outcome = judge(code, ended, left, excuse)
         well = outcome in (outcomes.DONE, outcomes.STOPPED)
-        said = "" if well else excuse or words or silent_end(code)
+        said = "" if well else excuse or others or silent_end(code)
         hung = ended == outcomes.HUNG or FINALIZE_HUNG in (excuse or "")
         if outcome == outcomes.TIMED_OUT:
             said = f"not at its end after {duration(self.time_limit)} (time_limit)"
         attempt = Attempt(
-            started=began,
-            seconds=round(time.monotonic() - clock, 3),
+            started=since.date,
+            seconds=round(time.monotonic() - since.clock, 3),
             exit_code=code,
             outcome=outcome,
-            rows=len(self.folder.measured(point)) - before,
+            rows=rows,
             said=said,
             hung=hung,
         )
@@ -252,24 +401,43 @@ class Runner:
         by_itself = self.launcher in REFUSE_BY_THEMSELVES
         return point.library_algorithm is not None and not in_groups and not by_itself
 
-    def _launch(
+    def _launch_alone(
         self, point: SweepPoint, missing: tuple[int, ...], prove: bool = False
     ) -> tuple[int | None, str | None]:
-        """Run the launcher to its end: its exit code, or how we ended it."""
+        """Launch a point alone, to measure it, or to ``prove`` that its algorithm is used."""
         csv = self.folder.csv(point)
+        return self._launch(
+            point,
+            lambda where: commands.command(point, missing, where, None if prove else csv),
+            lambda process: self._wait(process, point),
+            [csv],
+            profiled=not prove and profiling.is_profiled(point, self.machine),
+        )
+
+    def _launch(
+        self,
+        point: SweepPoint,
+        words: Callable[[commands.Where], list[str]],
+        wait: Callable[[subprocess.Popen[bytes]], str | None],
+        csvs: Sequence[Path],
+        profiled: bool = False,
+    ) -> tuple[int | None, str | None]:
+        """Run the launcher to its end: its exit code, or how we ended it.
+
+        ``words`` gives its command line, ``wait`` waits for its end, ``csvs`` are the files of its
+        rows. It is logged, and runs, where ``point`` would alone.
+        """
         scratch = self.folder.scratch(point)
         own, kept = scratch / profiling.OWN, self.folder.profile(point)
         where = commands.Where(self.machine, self.launcher, self._host_file(point), own)
-        profiled = not prove and profiling.is_profiled(point, self.machine)
-        command = commands.command(point, missing, where, None if prove else csv)
-        limit = time.monotonic() + self.time_limit
+        command = words(where)
         log = self.folder.log(point)
         records = scratch / RECORDS
         with writing(log):
             clear_scratch(scratch)
             if profiled and kept.exists():
                 shutil.rmtree(kept)
-            for path in (scratch, log.parent, csv.parent):
+            for path in (scratch, log.parent, csvs[0].parent):
                 path.mkdir(parents=True, exist_ok=True)
             telling = processes.watch(records) if point.nodes == 1 else {}
             with (
@@ -283,10 +451,10 @@ class Runner:
                 mark = self._mark(point.name)
                 process = processes.start(command, environment, mark, scratch, file)
                 try:
-                    ended = self._wait(process, limit, point)
+                    ended = wait(process)
                 finally:
                     processes.end(process, mark)
-                    share_mode(log, [csv])
+                    share_mode(log, csvs)
         if ended is None and process.returncode != 0:
             with clearing(scratch):
                 require_room(self.folder.root)
@@ -311,10 +479,9 @@ class Runner:
         write_atomically(path, "".join(f"{line}\n" for line in lines))
         return path
 
-    def _wait(
-        self, process: subprocess.Popen[bytes], limit: float, point: SweepPoint
-    ) -> str | None:
+    def _wait(self, process: subprocess.Popen[bytes], point: SweepPoint) -> str | None:
         """Wait for the launcher's end; what made us end it, if anything."""
+        limit = time.monotonic() + self.time_limit
         missing, csv = self.folder.missing(point), self.folder.csv(point)
         known = bytes_of(csv)
         while not processes.wait(process, LOOK_SECONDS):

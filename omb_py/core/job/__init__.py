@@ -85,6 +85,7 @@ class Job(ABC):
         self._comm = comm
         self._at_end = ExitStack()
         self._lost_ranks = False
+        self._noted: set[str] = set()
 
     @abstractmethod
     def gather(self, data: bytes) -> list[bytes]:
@@ -202,8 +203,26 @@ class Job(ABC):
         self.rank, self.ranks = comm.rank, comm.size
 
     def at_end(self, close: Callable[[], object]) -> None:
-        """Call ``close`` when all ranks leave in order, before those that were given earlier."""
+        """Call ``close`` when all ranks leave in order, before those that were given earlier.
+
+        Inside of a `scope`, that is when all ranks leave the scope.
+        """
         self._at_end.callback(close)
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """Give back at the block's end what was made inside; collective, errors pass through."""
+        outer, self._at_end = self._at_end, ExitStack()
+        try:
+            yield
+        except OmbError as error:
+            if error.shared:
+                self._at_end.close()
+            raise
+        else:
+            self._at_end.close()
+        finally:
+            self._at_end = outer
 
     def _say(self, text: str, error: BaseException) -> None:
         if self.debug:
@@ -213,8 +232,10 @@ class Job(ABC):
         launcher.say(text)
 
     def note(self, text: str) -> None:
-        """Tell the user something, from rank 0, that is no reason to stop."""
-        launcher.note(text, self.rank)
+        """Tell the user something, from rank 0 and once, that is no reason to stop."""
+        if text not in self._noted:
+            self._noted.add(text)
+            launcher.note(text, self.rank)
 
     def expect(self, ranks: int | None) -> None:
         """Raise `SharedError` when it is not these ranks that MPI has, if a number is given."""

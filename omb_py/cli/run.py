@@ -1,0 +1,349 @@
+"""``omb-py run``: several benchmarks in one launch."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from omb_py.benchmarks import Benchmark, Ranks, by_family, find_benchmark
+from omb_py.bindings import load_before_mpi
+from omb_py.cli.benchmark import CONTEXT, graph_writers
+from omb_py.cli.help import GroupedCommand
+from omb_py.core.dataclass import dataclass, replace
+from omb_py.core.errors import UsageError, needing
+from omb_py.core.job import Job
+from omb_py.core.text import files
+from omb_py.core.text.words import count
+from omb_py.measure.launch import start_job
+from omb_py.measure.suite import (
+    FAR,
+    MEASURED,
+    NEAR,
+    UNDER_WAY,
+    Entry,
+    Line,
+    run_entries,
+    summary_lines,
+)
+from omb_py.options.option import Option
+from omb_py.options.parse import make_options, reader
+from omb_py.options.table import common_parameters
+
+if TYPE_CHECKING:
+    from omb_py.core.options import Options
+    from omb_py.sweeps.points import SweepPoint
+
+SUITES: dict[str, tuple[str, ...]] = {
+    "pt2pt": ("point-to-point",),
+    "collective": ("collective",),
+    "nonblocking": ("non-blocking collective", "non-blocking neighborhood collective"),
+    "persistent": (
+        *("persistent point-to-point", "persistent collective"),
+        "persistent neighborhood collective",
+    ),
+    "neighborhood": ("neighborhood collective",),
+    "onesided": ("one-sided",),
+    "partitioned": ("partitioned point-to-point",),
+    "congestion": ("congestion",),
+    "communicator": ("communicator",),
+    "packing": ("packing",),
+}
+"""The families of benchmarks that a suite has, by its name."""
+
+SUITE = "s:"
+"""What the name of a suite begins with."""
+
+ALL = "all"
+"""The suite of all suites."""
+
+OF_THE_LAUNCH = (
+    *("buffer", "devices", "thread_level", "session", "timeout", "debug", "progress"),
+    "interface",
+)
+"""Options that all benchmarks of a launch share, by the names of their values."""
+
+OWN = ("entries", "pair", "scale", "sweep", "summary", "resume")
+"""Parameters of `omb-py run` that are no options of benchmarks."""
+
+LAUNCH = "What is launched"
+
+
+def pair_of(ctx: click.Context, parameter: click.Parameter, text: str) -> str:
+    """Check the ranks that ``--pair`` names."""
+    words = text.split(",")
+    is_pair = len(words) == 2 and all(word.isascii() and word.isdigit() for word in words)
+    if text in (NEAR, FAR) or (is_pair and int(words[0]) != int(words[1])):
+        return text
+    raise click.BadParameter(f"{text!r} is neither near, far nor two ranks, as in 0,5")
+
+
+def members(word: str) -> list[Benchmark]:
+    """The benchmarks of a suite, or the one of a name; raises `UsageError` for another word."""
+    if not word.startswith(SUITE):
+        return [find_benchmark(word)]
+    name = word.removeprefix(SUITE)
+    if name not in SUITES and name != ALL:
+        known = ", ".join(f"{SUITE}{one}" for one in (*SUITES, ALL))
+        raise UsageError(f"there is no suite {word}: choose from {known}")
+    families = by_family()
+    chosen = SUITES if name == ALL else {name: SUITES[name]}
+    return [one for names in chosen.values() for family in names for one in families[family]]
+
+
+@dataclass(frozen=True)
+class Launch:
+    """The options of all benchmarks of a launch: all ``values``, and those ``given`` by the user.
+
+    An option of a benchmark's own goes before. ``words`` are the options on the command line.
+    """
+
+    values: Mapping[str, Any]
+    given: Mapping[str, Any]
+    words: tuple[str, ...] = ()
+
+
+def entries_of(text: str, launch: Launch) -> Iterator[Entry]:
+    """The entries of ``NAME OPTION…``, as after ``omb-py``; a suite has several.
+
+    Raises `UsageError` for what no benchmark can be asked for.
+    """
+    try:
+        word, *words = shlex.split(text)
+    except ValueError as error:
+        raise UsageError(f"{text!r}: {error}") from error
+    for benchmark in members(word):
+        if not benchmark.planned:
+            what = "starting a job" if benchmark.start_up else "jobs whose ranks fail"
+            raise UsageError(f"{benchmark.name} measures {what}: run it alone")
+        name = shlex.join([benchmark.name, *words])
+        try:
+            yield Entry(
+                benchmark,
+                options_of(benchmark, words, launch),
+                name,
+                shlex.join(["omb-py", "run", *launch.words, name]),
+                of_suite=word.startswith(SUITE),
+            )
+        except UsageError as error:
+            raise UsageError(f"{name}: {error}") from error
+
+
+def options_of(benchmark: Benchmark, words: Sequence[str], launch: Launch) -> Options:
+    """The options of an entry; raises `UsageError` for one that it cannot have by itself."""
+    command = reader(benchmark)
+    try:
+        context = command.make_context(command.name, list(words))
+    except click.ClickException as error:
+        raise UsageError(error.format_message()) from error
+    own = given(context)
+    for name in OF_THE_LAUNCH:
+        if name in own and own[name] != launch.values[name]:
+            option = max(next(one.opts for one in command.params if one.name == name), key=len)
+            raise UsageError(
+                f"all benchmarks of a launch have the same {option}: name it outside of the quotes"
+            )
+    shared = {name: value for name, value in launch.given.items() if name in context.params}
+    return make_options(context.params | shared | own)
+
+
+def given(context: click.Context) -> dict[str, Any]:
+    """The values that a command line names, by the names of parameters."""
+    default = click.core.ParameterSource.DEFAULT
+    return {
+        name: value
+        for name, value in context.params.items()
+        if context.get_parameter_source(name) is not default
+    }
+
+
+def scaled(entries: Iterable[Entry], ranks: int) -> Iterator[Entry]:
+    """Each entry on 2, 4, 8 … ranks, and on all; those of two ranks, once."""
+    for entry in entries:
+        if entry.benchmark.ranks is not Ranks.TWO:
+            number = 2
+            while number < ranks:
+                yield replace(entry, first_ranks=number)
+                number *= 2
+        yield entry
+
+
+@click.command(
+    "run",
+    cls=GroupedCommand,
+    context_settings=CONTEXT,
+    params=[
+        click.Argument(["entries"], nargs=-1, metavar="BENCHMARK…"),
+        Option(
+            ["--pair"],
+            group=LAUNCH,
+            default=FAR,
+            metavar="near|far|A,B",
+            callback=pair_of,
+            help="Ranks that measure what needs two of more: the first two, the first and the "
+            "last, or ranks A and B.",
+        ),
+        Option(
+            ["--scale"],
+            group=LAUNCH,
+            is_flag=True,
+            help="Measure on the first 2, 4, 8 … ranks, then on all.",
+        ),
+        Option(
+            ["--sweep"],
+            group=LAUNCH,
+            metavar="SWEEP",
+            help="Measure the points of a configuration that this launch has the ranks for.",
+        ),
+        Option(
+            ["--summary"],
+            group=LAUNCH,
+            metavar="FILE",
+            help="Keep in this .json file what came of each benchmark.",
+            show_default="FILE.summary.json beside --output",
+        ),
+        Option(
+            ["--resume"],
+            group=LAUNCH,
+            is_flag=True,
+            help="Leave out what is measured by the summary of an earlier launch; what was under "
+            "way at its end comes last.",
+        ),
+        *common_parameters(),
+    ],
+)
+@click.pass_context
+def command(context: click.Context, /, **values: Any) -> int:
+    """Measure several benchmarks in one launch.
+
+    mpiexec -n 64 omb-py run latency bw "allreduce -m 8:1M --binding native" s:collective -m 1024
+
+    BENCHMARK is the name of a benchmark, or of a suite (s:pt2pt; omb-py list), alone or in quotes
+    with options of its own. Options outside of quotes are those of all benchmarks that have them.
+    MPI is started once. What fails ends its benchmark; the others are measured. The last lines say
+    what came of each. The exit code is the worst of all.
+    """
+    own = {name: values.pop(name) for name in OWN}
+    common = {name: value for name, value in given(context).items() if name not in OWN}
+    words = tuple(word for word in sys.argv[2:] if word not in own["entries"])
+    launch = Launch(values, common, words)
+    entries = [one for text in own["entries"] for one in entries_of(text, launch)]
+    if not entries and own["sweep"] is None:
+        raise UsageError("name a benchmark, a suite such as s:collective, or --sweep")
+    if own["sweep"] is None:
+        refuse_unused(context, common, entries)
+    options = make_options(values)
+    path = own["summary"] or beside(options.output)
+    resumed = path if own["resume"] else None
+    if own["resume"] and path is None:
+        raise UsageError("--resume reads the summary of an earlier launch: name --summary")
+    load_before_mpi([options.binding, *(entry.options.binding for entry in entries)])
+    with start_job("run", options) as started:
+        job = started.job
+        if own["sweep"] is not None:
+            for number, text in points_of(own["sweep"], job):
+                entries += [replace(one, first_ranks=number) for one in entries_of(text, launch)]
+        if own["scale"]:
+            entries = list(scaled(entries, job.ranks))
+        earlier: list[Line] = []
+        if resumed is not None:
+            earlier, entries = remaining(earlier_lines(resumed, job), entries)
+        summary = run_entries(started, entries, own["pair"], path, graph_writers, earlier)
+        if job.rank == 0 and options.format == "text" and not options.quiet:
+            click.echo("\n".join(summary_lines(summary)))
+    return summary.exit_code
+
+
+def beside(output: str | None) -> str | None:
+    """The summary's file beside that of the results; None where there are none."""
+    return None if output is None else f"{os.path.splitext(output)[0]}.summary.json"
+
+
+def refuse_unused(
+    context: click.Context, common: Mapping[str, Any], entries: Sequence[Entry]
+) -> None:
+    """Raise `UsageError` for an option of all benchmarks that none of them has."""
+    known = {one.name for entry in entries for one in reader(entry.benchmark).params}
+    for parameter in context.command.params:
+        if parameter.name in common.keys() - known:
+            option = max(parameter.opts, key=len)
+            raise UsageError(f"{option} is an option of none of these benchmarks: leave it out")
+
+
+def points_of(sweep: str, job: Job) -> list[tuple[int, str]]:
+    """The points of a configuration, as numbers of ranks and entries; collective.
+
+    Rank 0 alone reads it. Points on more ranks than the job's are left out with a note. Raises
+    `SharedError` for a configuration that cannot be read.
+    """
+    hosts = len(set(job.host_of_each_rank()))
+    text = ""
+    with job.agreement():
+        if job.rank == 0:
+            with needing("sweep"):
+                from omb_py.sweeps.batch import find
+                from omb_py.sweeps.points import in_order, plan
+            found = find(sweep, "local", None, scheduled=False)
+            nodes = {"nodes": hosts, "cores_per_node": job.ranks}
+            points = plan(found.sweep, found.machine.model_copy(update=nodes)).points
+            fitting = [one for one in in_order(points, found.sweep) if is_possible(one, job.ranks)]
+            if len(fitting) < len(points):
+                job.note(
+                    f"left out {count(len(points) - len(fitting), 'point')} of {sweep}: they need "
+                    "more ranks, variables or an algorithm that MPI reads when it starts, or are "
+                    "no benchmarks"
+                )
+            text = "\n".join(
+                f"{one.ranks} {shlex.join(one.arguments(one.sizes))}" for one in fitting
+            )
+    lines = job.text_of(text, 0).splitlines()
+    return [(int(number), rest) for number, _, rest in (line.partition(" ") for line in lines)]
+
+
+def is_possible(point: SweepPoint, ranks: int) -> bool:
+    """Whether a launch of so many ranks can have a point among others."""
+    return point.ranks <= ranks and point.shares_launch
+
+
+def earlier_lines(path: str, job: Job) -> list[Line]:
+    """The lines of an earlier launch's summary, none where there is no file; collective.
+
+    Raises `SharedError` where it is something else.
+    """
+    text = ""
+    with job.agreement():
+        if job.rank == 0 and os.path.exists(path):
+            text = files.read(path).decode(errors="replace")
+            try:
+                [Line(**line) for line in json.loads(text)["entries"]]
+            except (ValueError, TypeError, KeyError) as error:
+                raise UsageError(f"{path} is no summary of omb-py run: name another") from error
+    text = job.text_of(text, 0)
+    return [Line(**line) for line in json.loads(text)["entries"]] if text else []
+
+
+def remaining(lines: Sequence[Line], entries: Sequence[Entry]) -> tuple[list[Line], list[Entry]]:
+    """The lines of what an earlier launch has measured, and what is left to measure.
+
+    What was under way when that ended comes last.
+    """
+    measured: list[Line] = []
+    first: list[Entry] = []
+    last: list[Entry] = []
+    known = list(lines)
+    for entry in entries:
+        line = next((one for one in known if one.text == entry.text), None)
+        if line is not None:
+            known.remove(line)
+        if line is not None and line.outcome == MEASURED:
+            measured.append(line)
+        elif line is not None and line.outcome == UNDER_WAY:
+            last.append(entry)
+        else:
+            first.append(entry)
+    return measured, [*first, *last]

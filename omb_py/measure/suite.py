@@ -1,0 +1,264 @@
+"""Several benchmarks in one launch, one after the other: what fails ends one of them, not the job.
+
+A summary on disk tells at any time which benchmark is under way, and what came of the others.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+from collections.abc import Callable, Sequence
+from functools import partial
+from time import perf_counter
+from typing import Any
+
+from omb_py.benchmarks import Benchmark, Ranks
+from omb_py.core.dataclass import dataclass, replace, values
+from omb_py.core.datatypes import find_types
+from omb_py.core.errors import OmbError, UnsupportedError, UsageError
+from omb_py.core.job import Job
+from omb_py.core.mpi import launcher
+from omb_py.core.options import Options
+from omb_py.core.text import files
+from omb_py.core.text.words import count
+from omb_py.measure.launch import StartedJob, adapted, measurement
+from omb_py.measure.measurement import RunContext
+from omb_py.measure.parts import PartJob, on_part
+from omb_py.measure.writers import PassedOn
+from omb_py.results.output import benchmark_writers
+from omb_py.results.writer import Writer
+
+WAITING, UNDER_WAY, MEASURED = "waiting", "under way", "measured"
+LEFT_OUT, FAILED = "left out", "failed"
+OUTCOMES = (WAITING, UNDER_WAY, MEASURED, LEFT_OUT, FAILED)
+"""What may come of a benchmark of a launch."""
+
+SEVERITY = (0, 3, 5, 8, 2, 1)
+"""Exit codes from the best to the worst: sizes left out, not supported, missing, usage, failed."""
+
+NEAR, FAR = "near", "far"
+"""The pair of ranks for benchmarks of two: the first two, or the first and the last."""
+
+MoreWriters = Callable[[Options], list[Writer[Any]]]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A benchmark of a launch, with options of its own.
+
+    ``text`` is how it was asked for, ``command`` the command line of a launch of it alone.
+    ``first_ranks`` is how many ranks of the job measure, None for
+    as many as the benchmark can use. ``of_suite`` where its suite was named, not it.
+    """
+
+    benchmark: Benchmark
+    options: Options
+    text: str
+    command: str = ""
+    first_ranks: int | None = None
+    of_suite: bool = False
+
+
+@dataclass(frozen=True)
+class Line:
+    """What came of an entry; ``exit_code`` is what it would be for the benchmark alone."""
+
+    benchmark: str
+    text: str
+    ranks: int
+    outcome: str = WAITING
+    exit_code: int = 0
+    rows: int = 0
+    seconds: float = 0.0
+    reason: str = ""
+
+
+class Summary:
+    """What came of the entries of a launch, on rank 0 also in a file, as soon as it is known."""
+
+    def __init__(self, lines: Sequence[Line], path: str | None = None) -> None:
+        self.lines = list(lines)
+        self._path = path
+
+    def update(self, number: int, **changes: Any) -> None:
+        """Change what is known of an entry; raises `OmbError` where it cannot be written."""
+        self.lines[number] = replace(self.lines[number], **changes)
+        if self._path is not None:
+            text = json.dumps({"entries": [values(line) for line in self.lines]}, indent=1)
+            files.write(self._path, f"{text}\n", "; choose another place for --summary")
+
+    @property
+    def exit_code(self) -> int:
+        """The worst of the entries' exit codes; what is not known is as bad as a failure."""
+        codes = (line.exit_code if line.exit_code in SEVERITY else 1 for line in self.lines)
+        return max(codes, key=SEVERITY.index, default=0)
+
+
+class RowCounter(Writer[Any]):
+    """Counts rows."""
+
+    rows = 0
+
+    def row(self, row: Any) -> None:
+        self.rows += 1
+
+
+def ranks_of(entry: Entry, ranks: int, pair: str) -> tuple[int, ...]:
+    """The ranks of a job of so many ``ranks`` that measure an entry, in their order.
+
+    ``pair`` is `NEAR`, `FAR` or two ranks, as in ``0,5``. Raises `UsageError` for ranks that are
+    not in the job.
+    """
+    needed = entry.benchmark.ranks
+    if needed is Ranks.TWO and ranks > 2:
+        words = {NEAR: (0, 1), FAR: (0, ranks - 1)}
+        chosen = words[pair] if pair in words else tuple(map(int, pair.split(",")))
+        if max(chosen) >= ranks:
+            raise UsageError(
+                f"--pair {pair}: there is no rank {max(chosen)}; the last of {ranks} ranks is "
+                f"{ranks - 1}"
+            )
+        return chosen
+    if entry.first_ranks is not None:
+        return tuple(range(min(entry.first_ranks, ranks)))
+    if needed is Ranks.EVEN and ranks % 2 and ranks > 2:
+        return tuple(range(ranks - 1))
+    return tuple(range(ranks))
+
+
+def run_entries(
+    started: StartedJob,
+    entries: Sequence[Entry],
+    pair: str,
+    summary_path: str | None,
+    more_writers: MoreWriters,
+    earlier: Sequence[Line] = (),
+) -> Summary:
+    """Measure the entries one after the other; collective.
+
+    The summary begins with the lines of ``earlier`` launches. ``more_writers`` makes what gets the
+    rows of an entry beside the writers that its options name. Raises `SharedError` where the
+    summary cannot be written.
+    """
+    job = started.job
+    placed = [ranks_of(entry, job.ranks, pair) for entry in entries]
+    lines = [
+        Line(entry.benchmark.name, entry.text, len(ranks))
+        for entry, ranks in zip(entries, placed, strict=True)
+    ]
+    summary = Summary([*earlier, *lines], summary_path if job.rank == 0 else None)
+    for number, (entry, ranks) in enumerate(zip(entries, placed, strict=True), len(earlier)):
+        with job.agreement():
+            summary.update(number, outcome=UNDER_WAY)
+        counter = RowCounter()
+        began = perf_counter()
+        try:
+            with job.scope():
+                measure_entry(started, entry, ranks, partial(counted, more_writers, entry, counter))
+        except OmbError as error:
+            if not error.shared:
+                raise
+            outcome, code = outcome_of(error, entry)
+            reason = str(error)
+            if job.rank == 0 and code:
+                launcher.say(f"{entry.text}: {reason}")
+        else:
+            outcome, code, reason = MEASURED, 0, ""
+        gc.collect()  # what failed may hold large buffers by its traceback
+        seconds = round(perf_counter() - began, 3)
+        with job.agreement():
+            summary.update(
+                number,
+                outcome=outcome,
+                exit_code=code,
+                rows=counter.rows,
+                seconds=seconds,
+                reason=reason,
+            )
+    return summary
+
+
+def counted(more_writers: MoreWriters, entry: Entry, counter: RowCounter) -> list[Writer[Any]]:
+    """The writers of an entry besides, and what counts its rows."""
+    return [counter, *more_writers(entry.options)]
+
+
+def measure_entry(
+    started: StartedJob, entry: Entry, ranks: tuple[int, ...], more: Callable[[], list[Writer[Any]]]
+) -> None:
+    """Measure an entry on its ranks; collective over the job.
+
+    Raises `SharedError` or `UsageError` where that cannot be, `UnsupportedError` where the launch
+    has another thread level.
+    """
+    job, benchmark = started.job, entry.benchmark
+    options = adapted(benchmark.name, entry.options, started)
+    if options.thread_level != job.thread_level and "threads" in benchmark.options:
+        job.agree(
+            UnsupportedError(
+                f"{benchmark.name} needs thread level {options.thread_level}, and this launch has "
+                f"{job.thread_level}: add --thread-level {options.thread_level}"
+            )
+        )
+    report = None if started.watchdog is None else started.watchdog.alive
+
+    def measure(part: Job, passed_on: PassedOn | None = None) -> None:
+        context = RunContext(
+            benchmark,
+            options,
+            find_types(options.types or (benchmark.usual_type,)),
+            started.buffer,
+            part,
+            started.watchdog,
+            started.device_first,
+            more_writers=more,
+            display=started.display,
+            passed_on=passed_on,
+            command=entry.command,
+        )
+        measurement(context).run()
+
+    if len(ranks) == job.ranks:
+        measure(job)
+        return
+
+    def opened() -> list[Writer[Any]]:
+        return [*benchmark_writers(benchmark, options), *more()]
+
+    def on_ranks(part: PartJob) -> None:
+        measure(part, part.writers)
+
+    if started.watchdog is not None:
+        started.watchdog.progress(f"waiting for the ranks that measure {benchmark.name}")
+    on_part(job, ranks, on_ranks, opened, report)
+
+
+def outcome_of(error: OmbError, entry: Entry) -> tuple[str, int]:
+    """What came of an entry that ended with an error, and the exit code that it stands for.
+
+    A member of a suite that this job cannot run is left out without harm.
+    """
+    meant_left_out = (3, 5, 8, 2)
+    if error.exit_code not in meant_left_out:
+        return FAILED, error.exit_code
+    harmless = entry.of_suite and error.exit_code != 3
+    return LEFT_OUT, 0 if harmless else error.exit_code
+
+
+def summary_lines(summary: Summary) -> list[str]:
+    """The table of what came of a launch's benchmarks."""
+    measured = sum(line.outcome == MEASURED for line in summary.lines)
+    seconds = sum(line.seconds for line in summary.lines)
+    found = [
+        "",
+        f"# Summary: {measured} of {count(len(summary.lines), 'benchmark')} measured in "
+        f"{seconds:.1f} s",
+        f"# {'Benchmark':<32}{'Ranks':>6}{'Rows':>7}{'Seconds':>10}  Outcome",
+    ]
+    for line in summary.lines:
+        why = f": {line.reason}" if line.reason else ""
+        found.append(
+            f"# {line.benchmark:<32}{line.ranks:>6}{line.rows:>7}{line.seconds:>10.2f}  "
+            f"{line.outcome}{why}"
+        )
+    return found
