@@ -57,6 +57,8 @@ class RunContext:
     display: Display | None = None
     """What shows progress, on rank 0 where it is shown."""
     passed_on: PassedOn | None = None
+    on_part: bool = False
+    """Whether other ranks of the job sleep meanwhile."""
     command: str | None = None
     """The command line of this benchmark, where it is one of several in a launch."""
 
@@ -280,6 +282,11 @@ class Measurement(ABC):
 
                 for exchange in plan.exchanges:
                     mpi.check(binding.functions(exchange))
+            if self._context.on_part:
+                from omb_py.core import mpi
+
+                for exchange in plan.exchanges:
+                    mpi.check_on_part(binding.functions(exchange))
             if plan.threads == 1:
                 return binding.loop(plan.exchanges, pace)
             if not binding.serves_threads:

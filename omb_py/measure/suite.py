@@ -214,6 +214,7 @@ def measure_entry(
             more_writers=more,
             display=started.display,
             passed_on=passed_on,
+            on_part=passed_on is not None,
             command=entry.command,
         )
         measurement(context).run()

@@ -305,7 +305,8 @@ def parameters(benchmark: Benchmark, overhead: bool = False) -> list[click.Param
 
 OF_ONE_BENCHMARK = frozenset(
     {
-        *("library_algorithm", "verify_algorithm", "split", "congestor", "rounds", "samples"),
+        *("library_algorithm", "verify_algorithm", "algorithm", "segment", "split", "congestor"),
+        *("rounds", "samples", "node_map"),
         *("file", "operations", "victims", "failures", "threads", "test_calls", "window_sync"),
     }
 )

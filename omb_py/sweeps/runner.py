@@ -172,6 +172,8 @@ class Runner:
     asked: list[str] = field(default_factory=list)
     launch_each: bool = False
     """Whether each point has a launch of its own."""
+    broken: list[SweepPoint] = field(default_factory=list)
+    """Points that failed in a launch with others."""
 
     def run(self, points: Sequence[SweepPoint]) -> bool:
         """Measure what is missing; those that failed before come last. Whether any row was added.
@@ -190,6 +192,7 @@ class Runner:
             else:
                 begun = self.measure(together)
             if len(together) > 1:
+                self.broken.extend(filter(self._failed, begun))
                 alone += filter(self._failed, begun)
             for point in begun:
                 last = self.folder.state(point).last
@@ -240,12 +243,16 @@ class Runner:
             return list(points)
 
     def _alone(self, point: SweepPoint) -> None:
-        """Measure what is missing of a point, retries included."""
-        for number in range(1 + self.retries):
+        """Measure what is missing of a point, retries included.
+
+        What has broken a launch with others is tried once at least.
+        """
+        again = point in self.broken
+        for number in range(max(1, self.retries) if again else 1 + self.retries):
             missing = self.folder.missing(point)
             if not missing or self.stop:
                 break
-            attempt = self._attempt(point, missing, retry=number > 0)
+            attempt = self._attempt(point, missing, retry=again or number > 0)
             if attempt.outcome not in outcomes.FAILURES:
                 break
             if point.nodes > 1 and not self.stop:

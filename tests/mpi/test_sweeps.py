@@ -82,7 +82,7 @@ def test_launches_come_in_shuffled_rounds_as_the_plan_shows_them(tmp_path: Path)
     sweep = SmallSweep(tmp_path, NAME + "launches = 2\n" + experiment(**own))
     shown = sweep.run("--dry-run", "--commands").out
     assert "2 rounds, each shuffled (seed 0)" in shown
-    planned = re.findall(r"omb_py (\w+) ", shown)
+    planned = re.findall(r"(barrier|allreduce|bcast) --buffer", shown)
     assert sorted(planned[:3]) == sorted(planned[3:]) == ["allreduce", "barrier", "bcast"]
     done = sweep.run()
     assert re.findall(r"^\[\d/6\] (\w+) ", done.out, re.M) == planned
@@ -274,6 +274,59 @@ def test_a_failed_point_is_tried_again_and_reported_and_the_sweep_goes_on(tmp_pa
     (tmp_path / "mine.toml").write_text(text.replace('"raising", ', ""))
     done = sweep.run()
     assert done.code == 0
+
+
+def launches(sweep: SmallSweep) -> list[str]:
+    """The launchers' command lines, as the logs have them."""
+    logs = (path.read_text() for path in sorted(sweep.place.glob("logs/*-r*.output")))
+    return [line for text in logs for line in text.splitlines() if line.startswith("$ ")]
+
+
+def test_points_on_the_same_ranks_share_a_launch(tmp_path: Path) -> None:
+    text = NAME + experiment(benchmarks=["allreduce", "barrier", "latency"], ranks=[2, 3])
+    sweep = SmallSweep(tmp_path, text)
+    done = sweep.run()
+    assert done.code == 0, done.out
+    assert len(launches(sweep)) == 2
+    assert len(list(sweep.place.glob("points/*.csv"))) == 5
+    each = SmallSweep(tmp_path / "each", text)
+    assert each.run("--launch-each").code == 0
+    assert len(launches(each)) == 5
+    assert each.rows() == sweep.rows()
+
+
+def test_a_point_that_kills_a_shared_launch_is_tried_alone_after_the_others(
+    tmp_path: Path,
+) -> None:
+    faulty = experiment(benchmarks="latency", bindings=["killed", "buffer", "native"], ranks=2)
+    text = f'{NAME}order = "as written"\n{faulty}environment = {{ OMB_TEST_RANK = "0" }}\n'
+    sweep = SmallSweep(tmp_path, text)
+    done = sweep.run()
+    assert done.code == 1
+    assert {row[1] for row in sweep.rows()} == {"buffer", "native"}
+    ended = r"^\[\d+/\d+\] latency numpy (\w+) 2 ranks.*? node( failed)?"
+    order = re.findall(ended, done.out, re.M)
+    assert order == [("killed", " failed"), ("buffer", ""), ("native", ""), ("killed", " failed")]
+    assert sweep.left_behind() == []
+
+
+def test_a_sweep_that_is_killed_in_a_shared_launch_measures_what_is_missing(
+    tmp_path: Path,
+) -> None:
+    slow = {"iterations": 2000}
+    text = NAME + experiment(
+        benchmarks=["bcast", "reduce", "allreduce"], ranks=2, sizes="8:1M", options=slow
+    )
+    with SmallSweep(tmp_path, text).running() as process:
+        sweep = SmallSweep(tmp_path, text)
+        wait_for(sweep.rows)
+        kill(process)
+    before = sweep.lines()
+    done = sweep.run()
+    assert done.code == 0, done.out
+    assert before <= sweep.lines()
+    assert set(sweep.rows().values()) == {1}
+    assert len(sweep.rows()) == 3 * 18
 
 
 def test_a_point_that_hangs_is_ended(tmp_path: Path) -> None:

@@ -19,6 +19,26 @@ LACKS = {
 """Functions that crash or fail in a session, by library: seen with MPICH 5.0.2, Open MPI 5.0.11."""
 
 
+NEEDS_ALL_RANKS = {"Open MPI": frozenset({"psend_init", "precv_init"})}
+"""Functions that wait for all ranks of the job, not only for those of their communicator.
+
+Open MPI 5.0.11 first duplicates MPI_COMM_WORLD.
+"""
+
+
+def check_on_part(functions: Iterable[str]) -> None:
+    """Raise `UnsupportedError` when one of these hangs unless all ranks of the job call it."""
+    from mpi4py import MPI
+
+    vendor = MPI.get_vendor()[0]
+    waiting = next((name for name in functions if name in NEEDS_ALL_RANKS.get(vendor, ())), None)
+    if waiting is not None:
+        raise UnsupportedError(
+            f"{vendor}'s MPI_{waiting.capitalize()} waits for all ranks of the job, and others "
+            "than those that measure sleep: start exactly 2"
+        )
+
+
 def check(functions: Iterable[str]) -> None:
     """Raise `UnsupportedError` when the library cannot do one of these in the session there is."""
     from mpi4py import MPI

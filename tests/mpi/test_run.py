@@ -1,0 +1,216 @@
+"""`omb-py run`: several benchmarks in one launch of real ranks."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omb_py.cli.run import SUITES
+from tests import ROOT
+from tests.conftest import Finished, rows_of
+
+pytestmark = pytest.mark.every_library
+
+QUICK = ("--sizes", "8,64", "-i", "5", "-x", "1")
+CORRUPTING = {"PYTHONPATH": str(ROOT / "tests" / "plugin"), "OMB_TEST_RANK": "0"}
+
+Run = Callable[..., Finished]
+
+
+def summary_of(path: Path) -> list[dict[str, Any]]:
+    """The entries of a summary."""
+    entries: list[dict[str, Any]] = json.loads(path.read_text())["entries"]
+    return entries
+
+
+def outcomes(path: Path) -> list[tuple[str, str, int]]:
+    """The benchmarks of a summary, what came of them, and their rows."""
+    return [(one["benchmark"], one["outcome"], one["rows"]) for one in summary_of(path)]
+
+
+def test_benchmarks_of_one_launch_have_their_tables_rows_and_a_summary(
+    mpiexec: Run, tmp_path: Path
+) -> None:
+    results = tmp_path / "s.csv"
+    own = "allreduce --binding native --sizes 16"
+    job = mpiexec(3, "run", "latency", own, "barrier", *QUICK, "-o", str(results))
+    assert job.code == 0, job.err
+    titles = re.findall(r"OSU MPI (.*?) (?:Latency )?Test", job.out)
+    assert titles == ["Latency", "Allreduce", "Barrier"]
+    found = [(r["benchmark"], r["bytes"], r["ranks"], r["binding"]) for r in rows_of(results)]
+    assert found == [
+        ("latency", "8", "2", "buffer"),
+        ("latency", "64", "2", "buffer"),
+        ("allreduce", "16", "3", "native"),
+        ("barrier", "", "3", "buffer"),
+    ]
+    assert outcomes(tmp_path / "s.summary.json") == [
+        ("latency", "measured", 2),
+        ("allreduce", "measured", 1),
+        ("barrier", "measured", 1),
+    ]
+    assert "# Summary: 3 of 3 benchmarks measured" in job.out
+    assert f"# command: omb-py run {' '.join(QUICK)} -o {results} barrier\n" in results.read_text()
+
+
+@pytest.mark.parametrize(("pair", "part"), [("near", "0-1"), ("far", "0+3"), ("2,1", "1-2")])
+def test_a_pair_of_a_larger_job_is_named_in_its_rows(
+    mpiexec: Run, tmp_path: Path, pair: str, part: str
+) -> None:
+    results = tmp_path / "s.csv"
+    words = ("run", "latency -c", "bw", "--pair", pair, *QUICK, "-o", str(results))
+    job = mpiexec(4, *words)
+    assert job.code == 0, job.err
+    assert [(r["ranks"], r["group"]) for r in rows_of(results)] == [("2", part)] * 4
+    assert {r["validation"] for r in rows_of(results) if r["benchmark"] == "latency"} == {"Pass"}
+    assert f"# part: ranks {part} of 4\n" in results.read_text()
+    assert f"# On ranks {part} of 4." in job.out
+
+
+def test_a_scale_measures_on_2_4_and_all_ranks(mpiexec: Run, tmp_path: Path) -> None:
+    results = tmp_path / "s.csv"
+    words = ("run", "bcast", "latency", "--scale", *QUICK, "-c", "-o", str(results))
+    job = mpiexec(5, *words)
+    assert job.code == 0, job.err
+    found = [(r["benchmark"], r["ranks"], r["group"]) for r in rows_of(results)][::2]
+    assert found == [
+        ("bcast", "2", "0-1"),
+        ("bcast", "4", "0-3"),
+        ("bcast", "5", ""),
+        ("latency", "2", "0+4"),
+    ]
+
+
+def test_what_fails_ends_its_benchmark_alone_and_the_exit_code_is_the_worst(
+    mpiexec: Run, tmp_path: Path
+) -> None:
+    results = tmp_path / "s.csv"
+    words = ["bcast -c --binding corrupting", "put_latency --binding pickle", "allreduce"]
+    words.append("latency --sizes 8,1G")
+    job = mpiexec(2, "run", *words, *QUICK, "-o", str(results), **CORRUPTING)
+    assert job.code == 1
+    assert outcomes(tmp_path / "s.summary.json") == [
+        ("bcast", "failed", 1),
+        ("put_latency", "left out", 0),
+        ("allreduce", "measured", 2),
+        ("latency", "left out", 0),
+    ]
+    assert "Traceback" not in job.err
+    assert "wrong data in bcast" in job.err
+    assert [row["validation"] for row in rows_of(results)] == ["Fail", "", ""]
+
+
+def test_a_suite_leaves_out_what_this_launch_cannot_do(mpiexec: Run, tmp_path: Path) -> None:
+    summary = tmp_path / "x.json"
+    job = mpiexec(3, "run", "s:pt2pt", *QUICK, "--summary", str(summary), "-q")
+    assert job.code == 0, job.err
+    lines = {one["benchmark"]: one for one in summary_of(summary)}
+    assert lines["mbw_mr"]["ranks"] == 2
+    assert lines["latency_mt"]["outcome"] == "left out"
+    assert "thread level multiple" in lines["latency_mt"]["reason"]
+    assert lines["latency"]["outcome"] == "measured"
+    named = mpiexec(2, "run", "latency_mt", *QUICK, "-q")
+    assert named.code == 5
+
+
+@pytest.mark.parametrize("suite", [name for name in SUITES if name not in ("communicator",)])
+def test_a_suite_arrives_whole_on_both_libraries(mpiexec: Run, tmp_path: Path, suite: str) -> None:
+    summary = tmp_path / "x.json"
+    own = " --node-map 2" if suite == "congestion" else ""
+    words = (f"s:{suite}{own}", "--sizes", "8", "-i", "2", "-x", "1", "-c", "-q")
+    job = mpiexec(4, "run", *words, "--summary", str(summary))
+    found = summary_of(summary)
+    assert job.code in (0, 3), job.err
+    assert [one for one in found if one["outcome"] not in ("measured", "left out")] == []
+    assert sum(one["outcome"] == "measured" for one in found) > 0 or suite == "partitioned"
+
+
+def test_a_crash_leaves_rows_and_says_what_was_under_way_and_a_later_launch_has_it_last(
+    mpiexec: Run, tmp_path: Path
+) -> None:
+    results, words = tmp_path / "s.csv", ("barrier", "bcast --binding raising", "allreduce")
+    common = (*QUICK, "-o", str(results))
+    job = mpiexec(2, "run", *words, *common, **CORRUPTING)
+    assert job.code not in (0, None)
+    assert outcomes(tmp_path / "s.summary.json") == [
+        ("barrier", "measured", 1),
+        ("bcast", "under way", 0),
+        ("allreduce", "waiting", 0),
+    ]
+    assert [row["benchmark"] for row in rows_of(results)] == ["barrier"]
+    mpiexec(2, "run", "--resume", *words, *common, **CORRUPTING)
+    assert outcomes(tmp_path / "s.summary.json") == [
+        ("barrier", "measured", 1),
+        ("allreduce", "measured", 2),
+        ("bcast", "under way", 0),
+    ]
+
+
+def test_a_hang_ends_the_launch_within_its_timeout(mpiexec: Run, tmp_path: Path) -> None:
+    results = tmp_path / "s.csv"
+    words = ("run", "barrier", "bcast --binding hanging", *QUICK, "-o", str(results))
+    job = mpiexec(2, *words, "--timeout", "2", **CORRUPTING)
+    assert job.code != 0
+    assert job.seconds < 30
+    assert "bcast" in job.err
+    assert outcomes(tmp_path / "s.summary.json")[1][1] == "under way"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "name a benchmark"),
+        (("s:all_of_it",), "there is no suite s:all_of_it: choose from s:pt2pt"),
+        (("latancy",), "did you mean latency"),
+        (("init",), "run it alone"),
+        (("ft_shrink",), "run it alone"),
+        (("latency --buffer bytearray",), "have the same --buffer"),
+        (("barrier", "--window-size", "8"), "--window-size is an option of none"),
+        (("latency 'x",), "No closing quotation"),
+        (("latency --sizes x",), "'x' is not a number of bytes"),
+        (("latency", "--pair", "3,3"), "neither near, far nor two ranks"),
+        (("latency", "--resume"), "name --summary"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_launched_is_refused_before_mpi_starts(
+    mpiexec: Run, words: tuple[str, ...], said: str
+) -> None:
+    job = mpiexec(2, "run", *words)
+    assert job.code == 2
+    assert said in job.err
+    assert job.err.count("omb-py:") == 1
+
+
+def test_a_rank_that_is_not_there_is_refused(mpiexec: Run) -> None:
+    job = mpiexec(3, "run", "latency", "--pair", "0,7")
+    assert job.code == 2
+    assert "--pair 0,7: there is no rank 7; the last of 3 ranks is 2" in job.err
+
+
+def test_the_points_of_a_sweep_that_fit_are_measured(mpiexec: Run, tmp_path: Path) -> None:
+    text = (
+        'name = "mine"\n[[experiments]]\nbenchmarks = ["latency", "allreduce"]\n'
+        'bindings = ["buffer", "pickle"]\nranks = [2, 3, 8]\nsizes = "8:16"\n'
+        "options = { iterations = 3 }\n"
+    )
+    (tmp_path / "mine.toml").write_text(text)
+    results = tmp_path / "s.csv"
+    job = mpiexec(3, "run", "--sweep", str(tmp_path / "mine.toml"), "-q", "-o", str(results))
+    assert job.code == 0, job.err
+    found = {(r["benchmark"], r["binding"], r["ranks"]) for r in rows_of(results)}
+    ranks = {("latency", "2"), ("allreduce", "2"), ("allreduce", "3")}
+    assert found == {(name, b, n) for name, n in ranks for b in ("buffer", "pickle")}
+    assert "left out 2 points" in job.err
+
+
+def test_a_full_disk_ends_the_launch_in_one_sentence(mpiexec: Run) -> None:
+    job = mpiexec(2, "run", "latency", "bw", *QUICK, "--summary", "/dev/full")
+    assert job.code == 1
+    assert "cannot write /dev/full" in job.err
+    assert "Traceback" not in job.err
