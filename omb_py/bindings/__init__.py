@@ -71,9 +71,13 @@ class Binding(ABC):
         """What makes ranks wait for each other between iterations, outside of what is timed."""
         return job_of(self.comm).barrier if not self.needs_mpi else self.comm.Barrier
 
-    @staticmethod  # noqa: B027 - most need nothing
-    def check() -> None:
-        """Raise `UnsupportedError` when something that this way of calling needs is not here."""
+    @staticmethod
+    def check() -> str | None:
+        """Return the versions of what this way of calling needs, if it needs a package.
+
+        Raises `MissingError` or `UnsupportedError` when something that it needs is not here.
+        """
+        return None
 
     @abstractmethod
     def bind(self, step: Step) -> BoundCall:

@@ -1,16 +1,18 @@
-"""NVIDIA's NCCL beside MPI: the same benchmarks, its calls on a stream of the device.
+"""NVIDIA's NCCL next to MPI: the same benchmarks, its calls on a stream of the device.
 
 MPI starts the job, tells ranks apart and keeps them together between iterations; the messages are
-NCCL's alone. Calls go through CuPy's wrapper, `cupy.cuda.nccl`.
+NCCL's alone. Calls go through NVIDIA's nccl4py if it is installed, else through `cupy.cuda.nccl`.
+Streams and events are CuPy's.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from omb_py.bindings import Binding, BoundCall, calls_of
 from omb_py.core.calls import Call, Iteration, Message, Step
@@ -24,13 +26,120 @@ if TYPE_CHECKING:
 
 IDENTITY_BYTES = 128
 MILLISECOND = 1e-3
+INSTALLING = "pip install 'nccl4py[cu13]' (or '[cu12]', as CuPy's own)"
 
 DTYPES = ("int8", "uint8", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64")
-"""What NCCL adds up, by NumPy's names; NCCL's are the same in capitals."""
+"""What NCCL adds up, by NumPy's names, in the order of ``ncclDataType_t`` in nccl.h."""
+INT8 = DTYPES.index("int8")
+SUM = 0
+"""``ncclSum`` of nccl.h."""
+
+
+class NcclLibrary(ABC):
+    """NCCL through one Python package: the calls of nccl.h on integers."""
+
+    package: str
+    """Name and version of the package."""
+    version: int
+    """NCCL's, as in ``NCCL_VERSION_CODE``: 23203 is 2.32.3."""
+    error: type[Exception]
+    """What a call that fails raises."""
+    group_start: BoundCall
+    group_end: BoundCall
+
+    @abstractmethod
+    def unique_id(self) -> bytes:
+        """Return a new ``ncclUniqueId``, by which the ranks of a communicator find each other."""
+
+    @abstractmethod
+    def connect(self, ranks: int, identity: bytes, rank: int) -> None:
+        """Make the communicator that calls use; collective. Raises `error`."""
+
+    @abstractmethod
+    def bound(self, function: str, *arguments: int, stream: int) -> BoundCall:
+        """Return a call that puts a function of nccl.h on a stream.
+
+        ``function`` is its name in lower case: ``all_reduce`` for ``ncclAllReduce``. ``arguments``
+        are those before the communicator; ``stream`` is a ``cudaStream_t``.
+        """
+
+    def __str__(self) -> str:
+        version = self.version
+        return f"{version // 10000}.{version % 10000 // 100}.{version % 100} ({self.package})"
+
+
+class Nccl4py(NcclLibrary):
+    """NCCL through nccl4py: its functions on integers, which look up no arrays."""
+
+    def __init__(self) -> None:
+        from importlib.metadata import version
+
+        from nccl.bindings import nccl
+
+        self.package = f"nccl4py {version('nccl4py')}"
+        if not hasattr(nccl, "Comm"):
+            raise MissingError(f"binding nccl needs nccl4py 0.5 or later, this is {self.package}")
+        self._nccl = nccl
+        try:
+            self.version = nccl.get_version()
+        except RuntimeError as error:
+            raise MissingError(f"{self.package} finds no NCCL here: {INSTALLING}") from error
+        self.error = nccl.NCCLError
+        self.group_start, self.group_end = nccl.group_start, nccl.group_end
+
+    def unique_id(self) -> bytes:
+        return bytes(self._nccl.get_unique_id())
+
+    def connect(self, ranks: int, identity: bytes, rank: int) -> None:
+        unique_id = self._nccl.UniqueId.from_buffer(bytearray(identity))
+        self._comm = self._nccl.comm_init_rank(ranks, unique_id, rank)
+
+    def bound(self, function: str, *arguments: int, stream: int) -> BoundCall:
+        return partial(getattr(self._nccl, function), *arguments, self._comm, stream)
+
+
+class CupyNccl(NcclLibrary):
+    """NCCL through CuPy: methods of its ``NcclCommunicator``."""
+
+    METHODS: ClassVar = {
+        "all_gather": "allGather",
+        "all_reduce": "allReduce",
+        "reduce_scatter": "reduceScatter",
+    }
+    """CuPy's names that are not those of `bound`."""
+
+    def __init__(self) -> None:
+        from cupy import __version__
+
+        self.package = f"CuPy {__version__}"
+        try:
+            from cupy.cuda import nccl
+        except ImportError as error:
+            raise MissingError(f"{self.package} has no NCCL: {INSTALLING}") from error
+        if not nccl.available:
+            raise MissingError(f"{self.package} finds no NCCL here: {INSTALLING}")
+        self._nccl = nccl
+        self.version = nccl.get_version()
+        self.error = nccl.NcclError
+        self.group_start, self.group_end = nccl.groupStart, nccl.groupEnd
+
+    def unique_id(self) -> bytes:
+        return bytes(byte & 0xFF for byte in self._nccl.get_unique_id())
+
+    def connect(self, ranks: int, identity: bytes, rank: int) -> None:
+        make = self._nccl.NcclCommunicator
+        try:
+            self._comm = make(ranks, identity, rank)
+        except TypeError:  # CuPy before 14
+            self._comm = make(ranks, tuple(memoryview(identity).cast("b")), rank)
+
+    def bound(self, function: str, *arguments: int, stream: int) -> BoundCall:
+        method = getattr(self._comm, self.METHODS.get(function, function))
+        return partial(method, *arguments, stream)
 
 
 class NcclBinding(Binding):
-    """``communicator.allReduce(send, receive, count, type, operation, stream)``."""
+    """``all_reduce(send, receive, count, type, operation, communicator, stream)``."""
 
     name = "nccl"
     passes_addresses = False
@@ -39,24 +148,25 @@ class NcclBinding(Binding):
         super().__init__(comm, options)
         self._cuda, self._nccl = _load()
         self._stream = self._cuda.Stream(non_blocking=True)
-        self._communicator = self._connect()
+        self._connect()
         self._known: dict[str, Callable[[Call], BoundCall]] = {
             "allgather": self._allgather,
-            "allreduce": self._reduction("allReduce"),
+            "allreduce": self._reduction("all_reduce"),
             "alltoall": self._alltoall,
             "bcast": self._bcast,
             "irecv": partial(self._point_to_point, "recv"),
             "isend": partial(self._point_to_point, "send"),
             "recv": partial(self._point_to_point, "recv"),
             "reduce": self._reduction("reduce"),
-            "reduce_scatter": self._reduction("reduceScatter"),
-            "reduce_scatter_block": self._reduction("reduceScatter"),
+            "reduce_scatter": self._reduction("reduce_scatter"),
+            "reduce_scatter_block": self._reduction("reduce_scatter"),
             "send": partial(self._point_to_point, "send"),
         }
 
     @staticmethod
-    def check() -> None:
-        _load()
+    def check() -> str:
+        _, nccl = _load()
+        return f"nccl {nccl}"
 
     def bind(self, step: Step) -> BoundCall:
         queue = self._queue(step)
@@ -83,24 +193,18 @@ class NcclBinding(Binding):
         )
 
     def describe(self) -> dict[str, str]:
-        version = self._nccl.get_version()
-        return {"nccl": f"{version // 10000}.{version % 10000 // 100}.{version % 100}"}
+        return {"nccl": str(self._nccl)}
 
-    def _connect(self) -> Any:
+    def _connect(self) -> None:
         from mpi4py import MPI
 
         identity = bytearray(IDENTITY_BYTES)
         if self.comm.rank == 0:
-            identity[:] = bytes(byte & 0xFF for byte in self._nccl.get_unique_id())
+            identity[:] = self._nccl.unique_id()
         self.comm.Bcast([identity, IDENTITY_BYTES, MPI.BYTE], 0)
-        make = self._nccl.NcclCommunicator
         try:
-            try:
-                return make(self.comm.size, bytes(identity), self.comm.rank)
-            except TypeError:  # CuPy before 14
-                signed = tuple(memoryview(identity).cast("b"))
-                return make(self.comm.size, signed, self.comm.rank)
-        except self._nccl.NcclError as error:
+            self._nccl.connect(self.comm.size, bytes(identity), self.comm.rank)
+        except self._nccl.error as error:
             raise MissingError(
                 f"NCCL cannot connect the ranks ({error}): it wants a device for each rank; from "
                 "2.30 on NCCL_MULTI_RANK_GPU_ENABLE=1 lets ranks share one"
@@ -113,7 +217,7 @@ class NcclBinding(Binding):
         bound = [self._bind_call(call) for call in calls_of(step)]
         if len(bound) == 1:
             return bound[0]
-        return partial(_grouped, self._nccl.groupStart, self._nccl.groupEnd, bound)
+        return self._grouped(bound)
 
     def _bind_call(self, call: Call) -> BoundCall:
         if call.function not in self._known:
@@ -130,7 +234,13 @@ class NcclBinding(Binding):
                 raise UnsupportedError("binding nccl sends contiguous data: leave out -D")
         return self._known[call.function](call)
 
-    def _reduction(self, method: str) -> Callable[[Call], BoundCall]:
+    def _bound(self, function: str, *arguments: int) -> BoundCall:
+        return self._nccl.bound(function, *arguments, stream=self._stream.ptr)
+
+    def _grouped(self, bound: Sequence[BoundCall]) -> BoundCall:
+        return partial(_call_grouped, self._nccl.group_start, self._nccl.group_end, bound)
+
+    def _reduction(self, function: str) -> Callable[[Call], BoundCall]:
         def bind(call: Call) -> BoundCall:
             described = call.messages[-1]
             if call.counts is not None and len(set(call.counts)) > 1:
@@ -140,43 +250,33 @@ class NcclBinding(Binding):
             dtype = described.datatype.dtype
             if dtype not in DTYPES:
                 raise UnsupportedError(f"NCCL cannot add {dtype}: choose another -T")
-            kind = getattr(self._nccl, f"NCCL_{dtype.upper()}")
-            arguments = [*map(_address, call.operands), described.elements, kind]
-            arguments += [self._nccl.NCCL_SUM, *self._root(call), self._stream.ptr]
-            return partial(getattr(self._communicator, method), *arguments)
+            arguments = [*map(_address, call.operands), described.elements, DTYPES.index(dtype)]
+            return self._bound(function, *arguments, SUM, *self._root(call))
 
         return bind
 
     def _allgather(self, call: Call) -> BoundCall:
         send, receive = map(_address, call.operands)
-        data = self._bytes(call.messages[0])
-        return partial(self._communicator.allGather, send, receive, *data, self._stream.ptr)
+        return self._bound("all_gather", send, receive, call.messages[0].memory.nbytes, INT8)
 
     def _bcast(self, call: Call) -> BoundCall:
         (message,) = call.messages
-        data = self._bytes(message)
-        arguments = (_address(message), *data, *self._root(call), self._stream.ptr)
-        return partial(self._communicator.bcast, *arguments)
+        nbytes = message.memory.nbytes
+        return self._bound("bcast", _address(message), nbytes, INT8, *self._root(call))
 
-    def _point_to_point(self, method: str, call: Call) -> BoundCall:
+    def _point_to_point(self, function: str, call: Call) -> BoundCall:
         (message,) = call.messages
-        arguments = (_address(message), *self._bytes(message), call.peer, self._stream.ptr)
-        return partial(getattr(self._communicator, method), *arguments)
+        assert call.peer is not None
+        return self._bound(function, _address(message), message.memory.nbytes, INT8, call.peer)
 
     def _alltoall(self, call: Call) -> BoundCall:
         bound = []
-        for message, method in zip(call.messages, ("send", "recv"), strict=True):
-            length, kind = self._bytes(message)
-            block = length // self.comm.size
-            make = getattr(self._communicator, method)
+        for message, function in zip(call.messages, ("send", "recv"), strict=True):
+            block = message.memory.nbytes // self.comm.size
             for peer in range(self.comm.size):
                 place = _address(message) + peer * block
-                bound.append(partial(make, place, block, kind, peer, self._stream.ptr))
-        return partial(_grouped, self._nccl.groupStart, self._nccl.groupEnd, bound)
-
-    def _bytes(self, message: Message) -> tuple[int, int]:
-        """How NCCL is told of data that it only moves: a count of bytes, and their type."""
-        return message.memory.nbytes, self._nccl.NCCL_INT8
+                bound.append(self._bound(function, place, block, INT8, peer))
+        return self._grouped(bound)
 
     def _root(self, call: Call) -> list[int]:
         return [] if call.root is None else [call.root]
@@ -220,7 +320,7 @@ class NcclLoop(PythonLoop):
             self.device_seconds.append(self._elapsed(begun, ended) * MILLISECOND)
 
 
-def _grouped(start: BoundCall, end: BoundCall, calls: Sequence[BoundCall]) -> None:
+def _call_grouped(start: BoundCall, end: BoundCall, calls: Sequence[BoundCall]) -> None:
     start()
     for call in calls:
         call()
@@ -231,23 +331,21 @@ def _address(operand: Any) -> int:
     return operand.memory.address if isinstance(operand, Message) else 0
 
 
-def _load() -> tuple[Any, Any]:
-    """CuPy's modules for streams and for NCCL.
+def _load() -> tuple[Any, NcclLibrary]:
+    """Return CuPy's module of streams, and NCCL.
 
     Raises `MissingError` when there is no NCCL, or no device.
     """
     try:
         from cupy import cuda
-        from cupy.cuda import nccl
     except ImportError as error:
         raise MissingError(f"binding nccl needs CuPy: {installing_cuda()}") from error
-    if not nccl.available:
-        raise MissingError(
-            "CuPy finds no NCCL here: pip install nvidia-nccl-cu13 (or -cu12, as CuPy's own)"
-        )
     if not cuda.is_available():
         raise MissingError("binding nccl needs an NVIDIA device, and CuPy finds none")
-    return cuda, nccl
+    try:
+        return cuda, Nccl4py()
+    except ImportError:
+        return cuda, CupyNccl()
 
 
 BINDING = NcclBinding
