@@ -46,7 +46,7 @@ BINARY = {"TREE_TYPE": "kary", "TREE_KVAL": "2"}
 
 
 def variables(function: str, algorithm: Algorithm) -> dict[str, str]:
-    """MPICH's control variables as environment variables."""
+    """Return the control variables (MPIR_CVAR) that make MPICH use an algorithm for a function."""
     mine = f"MPIR_CVAR_{function.upper()}"
     return {
         "MPIR_CVAR_DEVICE_COLLECTIVES": "percoll",

@@ -282,7 +282,7 @@ Partner: TypeAlias = Callable[[int, int, int], int]
 
 
 def after(rank: int, step: int, ranks: int) -> int:
-    """The rank so many steps further."""
+    """Return the rank ``step`` places after ``rank``, around the ring of ``ranks``."""
     return (rank + step) % ranks
 
 

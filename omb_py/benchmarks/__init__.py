@@ -27,7 +27,7 @@ LARGE_MESSAGE_BYTES = 8192
 
 
 class Metric(Enum):
-    """What a benchmark's headline number is."""
+    """The quantity of a benchmark's main column, which comparisons judge."""
 
     LATENCY = "latency"
     BANDWIDTH = "bandwidth"
@@ -127,7 +127,7 @@ class Resources(Protocol):
         """A checkpoint that writes this rank's memory, or reads another rank's data into it."""
 
     def group(self, rank: int) -> Any:
-        """The group of one rank."""
+        """Return an ``MPI.Group`` that contains ``rank`` alone."""
 
     def attach(self, messages: int, nbytes: int) -> None:
         """Give MPI memory to keep so many buffered messages of ``nbytes`` each in."""
@@ -364,7 +364,7 @@ FIRST = ("pt2pt", "collective", "variants")
 
 
 def own_benchmarks() -> Iterator[Benchmark]:
-    """omb-py's own benchmarks, family by family."""
+    """Return the benchmarks of this package, family by family, without those of entry points."""
     for module in dict.fromkeys((*FIRST, *BENCHMARK_MODULES.builtin())):
         yield from BENCHMARK_MODULES.load(module)
 

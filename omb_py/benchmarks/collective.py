@@ -85,7 +85,7 @@ class Collective:
         return range({"all": ranks, "up to": rank + 1, "before": rank}[self.adds])
 
     def benchmark(self) -> Benchmark:
-        """The benchmark that this row describes."""
+        """Return the benchmark of this row, with the options that its call supports."""
         has_data = self.send is not NOTHING
         options = {
             "full": True,

@@ -50,7 +50,7 @@ Start = Callable[[], Sequence[Any] | None]
 
 
 class TorchBinding(Binding):
-    """``dist.all_reduce(tensor, async_op=True).wait()``."""
+    """Calls such as ``dist.all_reduce(tensor, async_op=True).wait()``."""
 
     name = "torch"
     needs_mpi = False

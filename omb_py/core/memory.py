@@ -110,8 +110,8 @@ class StagedMemory(Memory):
 
     @abstractmethod
     def download(self, start: int, nbytes: int) -> Local:
-        """Copy bytes from the device to the same place here."""
+        """Return a step that copies ``nbytes`` bytes at ``start`` from the device to here."""
 
     @abstractmethod
     def upload(self) -> Local:
-        """Copy all bytes to the device."""
+        """Return a step that copies all bytes to the memory on the device."""

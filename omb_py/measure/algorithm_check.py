@@ -185,7 +185,7 @@ class AlgorithmCheck(Measurement):
 
     @property
     def check(self) -> LibraryAlgorithm:
-        """What makes sure of the algorithm."""
+        """The algorithm of the library whose messages are counted; set by the first case."""
         assert self._check is not None
         return self._check
 

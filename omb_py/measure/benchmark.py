@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class BenchmarkMeasurement(Measurement):
-    """One benchmark through one binding."""
+    """The measurement of one benchmark through one binding, a row for each case."""
 
     def __init__(self, context: RunContext, binding: Binding, group: Job | None = None) -> None:
         super().__init__(context, [binding], group)

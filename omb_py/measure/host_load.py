@@ -70,7 +70,7 @@ class Load:
         return max(taken, self.waited) if taken >= PRESENT else taken
 
     def describe(self, host: str) -> str:
-        """The shares as metadata has them."""
+        """Return the shares of ``host`` in percent, as the metadata contains them."""
         return (
             f"{self.others:.1%} of {self.cores} cores of {host}, steal {self.stolen:.1%}, "
             f"wait for a core {self.waited:.1%}"

@@ -85,7 +85,7 @@ def _with_collector(
 
 
 def finalize() -> None:
-    """End MPI, unless somebody else has."""
+    """Finalize MPI at the end of the program, unless the program has done so."""
     from mpi4py import MPI
 
     if not MPI.Is_finalized():

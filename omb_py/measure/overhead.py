@@ -49,7 +49,7 @@ SPLITS = (
 
 
 class OverheadMeasurement(Measurement):
-    """Several bindings that take turns."""
+    """The measurement of several bindings by turns, of which `overhead` reports the differences."""
 
     def __init__(
         self, context: RunContext, bindings: Sequence[Binding], rounds: int, optional: bool

@@ -177,7 +177,7 @@ def check_log(directory: str, rank: int) -> None:
 
 
 def log_path(directory: str, rank: int) -> str:
-    """Where a rank logs its faults."""
+    """Return the file in ``directory`` to which a rank logs its faults."""
     return os.path.join(directory, f"rank-{rank}.log")
 
 

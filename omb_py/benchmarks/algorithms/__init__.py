@@ -32,12 +32,12 @@ further memory that a rank needs, in the same unit, rounded up."""
 
 
 def whole(length: int, ranks: int, segment: int) -> int:
-    """As much as a message."""
+    """Return the length of scratch memory that holds a whole message."""
     return length
 
 
 def share(length: int, ranks: int, segment: int) -> int:
-    """A rank's part of a message."""
+    """Return the length of one rank's part of a message, rounded up."""
     return -(-length // ranks)
 
 
@@ -199,7 +199,7 @@ def algorithms(benchmark: str) -> Rows[Algorithm[Any]]:
 
 
 def words(benchmark: str) -> tuple[str, ...]:
-    """What ``--p2p-algorithm`` takes."""
+    """Return the words that ``--p2p-algorithm`` accepts for a collective."""
     return (LIBRARY, *algorithms(benchmark))
 
 

@@ -98,11 +98,11 @@ class Transport(Connections):
 
     @abstractmethod
     def start_send(self, peer: int, data: Any) -> Any:
-        """Begin to send; what `wait` takes."""
+        """Begin to send what `prepared` gave; return what `wait` takes."""
 
     @abstractmethod
     def start_receive(self, peer: int, data: Any) -> Any:
-        """Begin to receive; what `wait` takes."""
+        """Begin to receive into what `prepared` gave; return what `wait` takes."""
 
     @abstractmethod
     def wait(self, started: Sequence[Any]) -> None:

@@ -105,7 +105,7 @@ class Connection:
 
 
 class SocketTransport(Transport):
-    """A connection to each other rank."""
+    """Messages over a stream socket to each other rank, as bytes without a header."""
 
     serialization = "none"
 

@@ -53,7 +53,7 @@ def not_connected(error: Exception) -> UnsupportedError:
 
 
 def versions() -> dict[str, str]:
-    """What the metadata say of UCX."""
+    """Return the versions and settings of UCX that the metadata of results contain."""
     return {
         "ucxx": ucxx.__version__,
         "ucx": ".".join(map(str, ucxx.get_ucx_version())),

@@ -89,7 +89,7 @@ class DeviceMemory(Memory):
     """An array on a device, or in managed memory."""
 
     def __init__(self, opened: DeviceBuffer, array: Any, address: int, dtype: str) -> None:
-        """``array`` holds bytes."""
+        """Take an array of bytes at ``address`` as elements of NumPy's type ``dtype``."""
         self._opened = opened
         self._bytes = array
         self._dtype = dtype

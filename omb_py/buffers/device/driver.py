@@ -98,7 +98,7 @@ class Driver:
         return driver
 
     def devices(self) -> int:
-        """How many devices this process sees."""
+        """Return the number of devices that this process sees; 0 if the driver reports an error."""
         count = ctypes.c_int(0)
         if self._library.cuDeviceGetCount(ctypes.byref(count)):
             return 0

@@ -19,7 +19,7 @@ from omb_py.core.memory import Local, Memory
 
 
 class InPlace(Enum):
-    """MPI_IN_PLACE as an operand."""
+    """The type of `IN_PLACE`, an operand for which MPI gets ``MPI_IN_PLACE``."""
 
     IN_PLACE = "in place"
 
@@ -45,7 +45,7 @@ class Message:
 
     @property
     def displacements(self) -> tuple[int, ...]:
-        """First element of each block."""
+        """The index of each block's first element, in elements from the start of the memory."""
         return tuple(accumulate(self.counts, initial=0))[:-1]
 
     @property

@@ -24,7 +24,7 @@ BUILD = (
 
 
 class Symbol(ctypes.Structure):
-    """``Dl_info`` of dladdr."""
+    """The structure ``Dl_info`` that dladdr(3) fills in."""
 
     _fields_ = (
         ("file", ctypes.c_char_p),

@@ -85,7 +85,7 @@ def by_mpi() -> bool:
 
 
 def by_torchrun() -> bool:
-    """Whether torchrun started this process."""
+    """Return whether torchrun started this process, by the variable that it sets."""
     return "TORCHELASTIC_RUN_ID" in os.environ
 
 

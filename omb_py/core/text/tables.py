@@ -126,7 +126,7 @@ def write_content(to: Target, content: str | bytes) -> None:
 
 
 def content_of(rows: pd.DataFrame, format_: str, facts: Mapping[str, object]) -> str | bytes:
-    """Rows as CSV, JSON or Parquet."""
+    """Return rows as the content of a CSV, JSON or Parquet file; ``facts`` go into JSON alone."""
     if format_ == "csv":
         return str(rows.to_csv(index=False))
     if format_ == "parquet":
