@@ -133,7 +133,7 @@ def rates_of_core(core: int) -> list[float]:
 
 
 def copy_times(target: Any, source: Any, seconds: float) -> list[float]:
-    """Return the seconds of each copy, of as many as ``seconds`` allow, `FEWEST_COPIES` at least."""
+    """Return the seconds of each copy, as many as ``seconds`` allow, `FEWEST_COPIES` at least."""
     import numpy as np
 
     found: list[float] = []
