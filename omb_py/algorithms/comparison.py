@@ -7,6 +7,7 @@ from math import ceil
 from typing import TypeAlias
 
 from omb_py.algorithms.patterns import CollectiveShape, Pattern, messages
+from omb_py.core.text.words import count
 
 Sent: TypeAlias = Sequence[Sequence[tuple[int, float | None]]]
 """Messages and their bytes from each rank to each other one; None for bytes that nobody knows."""
@@ -46,7 +47,7 @@ def difference(pattern: Pattern, shape: CollectiveShape, sent: Sent, root: int =
             fewer = has_empty_blocks and number < known
             rounding = shape.itemsize * shape.ranks * max(1, known)
             if number != known and not fewer:
-                counted = count_messages(number)
+                counted = count(number, "message")
                 return f"rank {source} sent {counted} to rank {target} instead of {known}"
             if nbytes is not None and abs(nbytes - length) > rounding:
                 return (
@@ -54,7 +55,3 @@ def difference(pattern: Pattern, shape: CollectiveShape, sent: Sent, root: int =
                     f"{length:.0f}"
                 )
     return None
-
-
-def count_messages(messages: int) -> str:
-    return f"{messages} message{'' if messages == 1 else 's'}"

@@ -453,6 +453,13 @@ def on_powers_of_two(pattern: Pattern) -> Pattern:
     return rounds
 
 
+# Of several libraries.
+bruck_allgather = dissemination(bruck_blocks, direction=-1)
+bruck_alltoall = dissemination(bruck_digits)
+doubling_scan = added(exchanges(all_data))
+doubling_reduce_scatter = on_powers_of_two(added(exchanges(all_but_done)))
+
+
 def on(ranks: int, shape: CollectiveShape) -> CollectiveShape:
     """The messages of a call on other ranks."""
     return replace(shape, ranks=ranks)
