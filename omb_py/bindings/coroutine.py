@@ -11,7 +11,13 @@ from mpi4py import MPI
 
 from omb_py.bindings import BoundCall, waited_for
 from omb_py.bindings.buffer import BufferBinding
-from omb_py.bindings.transports.coroutines import AsyncBinding, AsyncCall, AsyncCalls
+from omb_py.bindings.transports.coroutines import (
+    AsyncBinding,
+    AsyncCall,
+    AsyncCalls,
+    call_at_once,
+    one_by_one,
+)
 from omb_py.core.calls import Call, Iteration, Step, Window, parts_of_sendrecv
 from omb_py.core.dataclass import replace
 from omb_py.core.errors import UnsupportedError
@@ -48,7 +54,7 @@ class CoroutineBinding(AsyncBinding):
 
     def awaitable(self, step: Step) -> AsyncCall:
         if isinstance(step, Local):
-            return partial(_made, step.run)
+            return partial(call_at_once, step.run)
         if isinstance(step, Window):
             starts = [self._buffer.start(group) for group in step.groups]
             return partial(_window, starts)
@@ -61,7 +67,7 @@ class CoroutineBinding(AsyncBinding):
         if step.cell is None and function in (*POINT_TO_POINT, *COLLECTIVES):
             start = self._buffer.bind_call(replace(step, function=f"i{function}"))
             return partial(_one, start)
-        return partial(_made, self._buffer.bind_call(step))
+        return partial(call_at_once, self._buffer.bind_call(step))
 
     def sequence(self, round_: Iteration) -> AsyncCalls:
         count = self.options.in_flight or 1
@@ -91,10 +97,6 @@ class CoroutineBinding(AsyncBinding):
         self._buffer.release()
 
 
-async def _made(call: BoundCall) -> None:
-    call()
-
-
 async def _one(start: BoundCall) -> None:
     await completed([start()])
 
@@ -108,12 +110,7 @@ async def _window(starts: Sequence[Callable[[], list[Any]]]) -> None:
 
 
 async def _together(sequences: Sequence[AsyncCalls]) -> None:
-    await asyncio.gather(*map(_sequence, sequences))
-
-
-async def _sequence(calls: AsyncCalls) -> None:
-    for call in calls:
-        await call()
+    await asyncio.gather(*map(one_by_one, sequences))
 
 
 BINDING = CoroutineBinding

@@ -9,7 +9,6 @@ import atexit
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from omb_py.algorithms import choice
@@ -43,11 +42,10 @@ def measure(
         raise UsageError("--verify-algorithm counts messages and gives no rows: run it alone")
     options = replace(options, quiet=True, format="csv")
     collector = Collector()
-    writers = partial(_with_collector, collector, more_writers)
     with (
         mpi_left_started(options.thread_level),
         same_environment(),
-        launch(benchmark, options, True, writers, display) as context,
+        launch(benchmark, options, True, lambda: [collector, *more_writers()], display) as context,
     ):
         measurement(context).run()
     return (collector.rows, collector.runs) if context.job.rank == 0 else (None, {})
@@ -76,12 +74,6 @@ def same_environment() -> Iterator[None]:
         for name in os.environ.keys() - before.keys() - choice.STARTED_WITH:
             del os.environ[name]
         os.environ.update(before)
-
-
-def _with_collector(
-    collector: Collector, more_writers: Callable[[], Sequence[Writer[Any]]]
-) -> list[Writer[Any]]:
-    return [collector, *more_writers()]
 
 
 def finalize() -> None:

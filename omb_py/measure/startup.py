@@ -65,7 +65,7 @@ def measured_parts(stages: Stages, measured: StartUp) -> dict[str, float]:
     if measured is StartUp.INIT:
         name = SESSION if SESSION in stages.seconds else INIT
         return {name: stages.seconds[name]}
-    seconds, before = stages.seconds, _interpreter()
+    seconds, before = stages.seconds, seconds_before(BEGAN, BEGAN_CPU)
     if before is not None:
         seconds = {INTERPRETER: before} | seconds
     parts = {name: seconds[name] for name in PARTS if name in seconds}
@@ -73,13 +73,9 @@ def measured_parts(stages: Stages, measured: StartUp) -> dict[str, float]:
     return total if measured is StartUp.HELLO else parts | total
 
 
-def _interpreter() -> float | None:
-    return seconds_before(BEGAN, BEGAN_CPU)
-
-
 def _unknown(stages: Stages, measured: StartUp) -> str | None:
     """A sentence on what this system does not report, if it is requested."""
-    if measured is StartUp.INIT or _interpreter() is not None:
+    if measured is StartUp.INIT or seconds_before(BEGAN, BEGAN_CPU) is not None:
         return None
     return "this system does not report when a process was started: times begin with omb-py's own"
 

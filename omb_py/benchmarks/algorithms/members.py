@@ -28,6 +28,10 @@ class Members:
     def number(self) -> int:
         return len(self.ranks)
 
+    def around(self, distance: int) -> tuple[int, int]:
+        """The places so far after this one's and before it, in a ring."""
+        return (self.place + distance) % self.number, (self.place - distance) % self.number
+
     def chosen(self, places: Sequence[int]) -> Members:
         """Those at some places, of which this one's has to be one."""
         return replace(

@@ -154,7 +154,7 @@ class AsyncTransportBinding(AsyncBinding):
 
     def awaitable(self, step: Step) -> AsyncCall:
         if isinstance(step, Local):
-            return partial(_local, step.run)
+            return partial(call_at_once, step.run)
         if isinstance(step, Window):
             calls = [call for group in step.groups for call in group]
             return self._together([self._part(call) for call in calls])
@@ -167,7 +167,7 @@ class AsyncTransportBinding(AsyncBinding):
             return self._together([self._part(step)])
         local = self.local_step(step, self.rank)
         if local is not None:
-            return partial(_local, local)
+            return partial(call_at_once, local)
         if function == "sendrecv":
             return self._together([self._part(call) for call in parts_of_sendrecv(step)])
         raise UnsupportedError(self.lacks(function))
@@ -227,8 +227,15 @@ class AsyncTransportBinding(AsyncBinding):
         task = held[index] = self._last[link] = self.event_loop.create_task(run())
 
 
-async def _local(action: Callable[[], Any]) -> None:
+async def call_at_once(action: Callable[[], Any]) -> None:
+    """Do what needs no waiting."""
     action()
+
+
+async def one_by_one(calls: Sequence[AsyncCall]) -> None:
+    """Await calls in their order."""
+    for call in calls:
+        await call()
 
 
 async def _finish(held: list[Any], chosen: slice) -> None:
