@@ -62,12 +62,12 @@ def matched_probe(receive: Call) -> tuple[Step, ...]:
 def ping_pong_with(receiving: Callable[[Call], tuple[Step, ...]], case: Case) -> Plan:
     """A ping-pong that receives in another way."""
     plan = ping_pong(case)
-    (round_,) = plan.exchanges
+    (iteration,) = plan.exchanges
     steps: list[Step] = []
-    for step in round_.steps:
+    for step in iteration.steps:
         receives = isinstance(step, Call) and step.function == "recv"
         steps += receiving(step) if isinstance(step, Call) and receives else (step,)
-    return replace(plan, exchanges=(replace(round_, steps=tuple(steps)),))
+    return replace(plan, exchanges=(replace(iteration, steps=tuple(steps)),))
 
 
 def partitioned_calls(case: Case, function: str, peer: int, message: Message) -> CheckedIteration:

@@ -30,8 +30,8 @@ BoundCall: TypeAlias = Callable[[], Any]
 
 
 @dataclass(frozen=True)
-class BoundRound:
-    """A `Iteration` of bound calls, set up."""
+class BoundIteration:
+    """An `Iteration` of bound calls, set up."""
 
     calls: Calls
     before: Calls = ()
@@ -86,16 +86,16 @@ class Binding(ABC):
         Raises `UnsupportedError` when this way of calling has no such function.
         """
 
-    def arranged(self, round_: Iteration) -> Iteration:
-        """The round as this way of calling makes it; most leave it as it is."""
-        return round_
+    def arranged(self, iteration: Iteration) -> Iteration:
+        """The iteration as this way of calling makes it; most leave it as it is."""
+        return iteration
 
-    def set_up(self, round_: Iteration) -> None:
+    def set_up(self, iteration: Iteration) -> None:
         """Do what comes before the first iteration; `release` does what comes after the last.
 
         Raises `UnsupportedError` where the MPI library lacks a function.
         """
-        for step in round_.setup:
+        for step in iteration.setup:
             try:
                 self.bind(step)()
             except NotImplementedError:
@@ -103,31 +103,31 @@ class Binding(ABC):
                 raise UnsupportedError(
                     f"this MPI library lacks MPI_{name.capitalize()} of MPI 4: use one that has it"
                 ) from None
-        self._teardown += [self.bind(step) for step in round_.teardown]
+        self._teardown += [self.bind(step) for step in iteration.teardown]
 
-    def bound(self, round_: Iteration) -> BoundRound:
+    def bound(self, iteration: Iteration) -> BoundIteration:
         """The bound calls of one iteration, set up; raises `UnsupportedError` as `bind` does."""
-        round_ = self.arranged(round_)
-        self.set_up(round_)
-        parts = (round_.steps, round_.before, round_.after)
-        return BoundRound(*(tuple(self.bind(step) for step in steps) for steps in parts))
+        iteration = self.arranged(iteration)
+        self.set_up(iteration)
+        parts = (iteration.steps, iteration.before, iteration.after)
+        return BoundIteration(*(tuple(self.bind(step) for step in steps) for steps in parts))
 
-    def loop(self, rounds: Sequence[Iteration], pace: Pace) -> Loop:
+    def loop(self, iterations: Sequence[Iteration], pace: Pace) -> Loop:
         """The loop that runs these iterations in turn.
 
         Raises `UnsupportedError` as `bind` does.
         """
-        bound = [self.bound(round_) for round_ in rounds]
+        bound = [self.bound(iteration) for iteration in iterations]
         return PythonLoop(
-            [round_.calls for round_ in bound],
+            [iteration.calls for iteration in bound],
             self.barrier if pace.barrier else None,
             pace.start.wait if pace.start else None,
-            [(round_.before, round_.after) for round_ in bound],
+            [(iteration.before, iteration.after) for iteration in bound],
         )
 
-    def functions(self, round_: Iteration) -> tuple[str, ...]:
-        """MPI's names of the functions that a round calls, in lower case."""
-        steps = self.arranged(round_).everything
+    def functions(self, iteration: Iteration) -> tuple[str, ...]:
+        """MPI's names of the functions that an iteration calls, in lower case."""
+        steps = self.arranged(iteration).everything
         return tuple(call.function for step in steps for call in calls_of(step))
 
     def deliver(self, step: Step, result: Any) -> None:  # noqa: B027 - most write to memory

@@ -69,12 +69,14 @@ class CoroutineBinding(AsyncBinding):
             return partial(_one, start)
         return partial(call_at_once, self._buffer.bind_call(step))
 
-    def sequence(self, round_: Iteration) -> AsyncCalls:
+    def sequence(self, iteration: Iteration) -> AsyncCalls:
         count = self.options.in_flight or 1
         if count == 1:
-            return super().sequence(round_)
-        calls = [step for step in round_.steps if isinstance(step, Call) and step.peer is not None]
-        if len(calls) < len(round_.steps):
+            return super().sequence(iteration)
+        calls = [
+            step for step in iteration.steps if isinstance(step, Call) and step.peer is not None
+        ]
+        if len(calls) < len(iteration.steps):
             raise UnsupportedError(
                 "--in-flight is for ping-pongs between two ranks: of other messages, windows and "
                 "non-blocking calls are in flight together"
@@ -85,9 +87,11 @@ class CoroutineBinding(AsyncBinding):
         ]
         return (partial(_together, together),) if calls else ()
 
-    def functions(self, round_: Iteration) -> tuple[str, ...]:
+    def functions(self, iteration: Iteration) -> tuple[str, ...]:
         blocking = (*POINT_TO_POINT, *COLLECTIVES)
-        return tuple(f"i{name}" if name in blocking else name for name in super().functions(round_))
+        return tuple(
+            f"i{name}" if name in blocking else name for name in super().functions(iteration)
+        )
 
     def describe(self) -> dict[str, str]:
         return super().describe() | {"in_flight": str(self.options.in_flight or 1)}

@@ -178,8 +178,8 @@ class NcclBinding(Binding):
 
         return call
 
-    def loop(self, rounds: Sequence[Iteration], pace: Pace) -> Loop:
-        if any(round_.everything != round_.steps for round_ in rounds):
+    def loop(self, iterations: Sequence[Iteration], pace: Pace) -> Loop:
+        if any(iteration.everything != iteration.steps for iteration in iterations):
             raise UnsupportedError(
                 "binding nccl makes no calls before or after those of an iteration: leave out "
                 "--cold, or use --binding buffer"
@@ -187,7 +187,7 @@ class NcclBinding(Binding):
         return NcclLoop(
             self._cuda,
             self._stream,
-            [tuple(self._queue(step) for step in round_.steps) for round_ in rounds],
+            [tuple(self._queue(step) for step in iteration.steps) for iteration in iterations],
             self.comm.Barrier if pace.barrier else None,
             pace.start.wait if pace.start else None,
         )

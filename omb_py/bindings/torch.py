@@ -18,7 +18,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from omb_py.bindings import Binding, BoundCall, BoundRound, calls_of, waited_for
+from omb_py.bindings import Binding, BoundCall, BoundIteration, calls_of, waited_for
 from omb_py.buffers import on_device
 from omb_py.core.calls import IN_PLACE, Call, Iteration, Message, Operand, Step, parts_of_sendrecv
 from omb_py.core.calls.loop import Calls, Loop, Pace, PythonLoop
@@ -74,13 +74,13 @@ class TorchBinding(Binding):
         copies, start = self._started(step)
         return partial(_complete, copies, start, self._settle)
 
-    def bound(self, round_: Iteration) -> BoundRound:
-        starts, before, after = self._parts_of(round_)
+    def bound(self, iteration: Iteration) -> BoundIteration:
+        starts, before, after = self._parts_of(iteration)
         calls = tuple(partial(_complete, (), start, self._settle) for start in starts)
-        return BoundRound(calls, before, after)
+        return BoundIteration(calls, before, after)
 
-    def loop(self, rounds: Sequence[Iteration], pace: Pace) -> Loop:
-        parts = [self._parts_of(round_) for round_ in rounds]
+    def loop(self, iterations: Sequence[Iteration], pace: Pace) -> Loop:
+        parts = [self._parts_of(iteration) for iteration in iterations]
         return TorchLoop(
             [starts for starts, _, _ in parts],
             self.barrier if pace.barrier else None,
@@ -89,14 +89,14 @@ class TorchBinding(Binding):
             self._settle,
         )
 
-    def _parts_of(self, round_: Iteration) -> tuple[tuple[Start, ...], Calls, Calls]:
+    def _parts_of(self, iteration: Iteration) -> tuple[tuple[Start, ...], Calls, Calls]:
         """What starts the steps of an iteration, and the calls before and after them; set up."""
-        self.set_up(round_)
-        started = [self._started(step) for step in round_.steps]
-        before = [self.bind(step) for step in round_.before]
+        self.set_up(iteration)
+        started = [self._started(step) for step in iteration.steps]
+        before = [self.bind(step) for step in iteration.before]
         before += [copy for copies, _ in started for copy in copies]
         starts = tuple(start for _, start in started)
-        return starts, tuple(before), tuple(map(self.bind, round_.after))
+        return starts, tuple(before), tuple(map(self.bind, iteration.after))
 
     def describe(self) -> dict[str, str]:
         found = {"torch": torch.__version__, "backend": self._backend}

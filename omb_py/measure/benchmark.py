@@ -310,25 +310,25 @@ class BenchmarkMeasurement(Measurement):
 
 
 def run_once(
-    rounds: Sequence[Calls], threads: int, enter: Callable[[], None]
+    iterations: Sequence[Calls], threads: int, enter: Callable[[], None]
 ) -> tuple[float, list[list[object]]]:
-    """Make the calls of each round once, threads sharing the rounds, each after ``enter``.
+    """Make each of some iterations once, threads sharing them, each after ``enter``.
 
-    The mean seconds of a round, and what each round's calls returned.
+    Return the mean seconds of one, and what the calls of each returned.
     """
-    if len(rounds) == 1:
+    if len(iterations) == 1:
         results: list[object] = []
-        return time_once(rounds[0], results), [results]
+        return time_once(iterations[0], results), [results]
     from omb_py.measure.threads import together
 
-    returned: list[list[object]] = [[] for _ in rounds]
+    returned: list[list[object]] = [[] for _ in iterations]
 
     def share(thread: int) -> float:
-        numbers = range(thread, len(rounds), threads)
-        return sum(time_once(rounds[number], returned[number]) for number in numbers)
+        numbers = range(thread, len(iterations), threads)
+        return sum(time_once(iterations[number], returned[number]) for number in numbers)
 
     elapsed = together([partial(share, thread) for thread in range(threads)], enter)
-    return sum(elapsed) / len(rounds), returned
+    return sum(elapsed) / len(iterations), returned
 
 
 def make(calls: Iterable[BoundCall]) -> None:

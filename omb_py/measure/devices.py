@@ -48,7 +48,7 @@ def arranged(plan: Plan, case: Case) -> Plan:
     return plan
 
 
-def check(binding: Binding, rounds: Sequence[Iteration], options: Options) -> None:
+def check(binding: Binding, iterations: Sequence[Iteration], options: Options) -> None:
     """Raise `UnsupportedError` where MPI would be given device memory that it cannot take."""
     if not binding.passes_addresses:
         if options.staging:
@@ -59,11 +59,13 @@ def check(binding: Binding, rounds: Sequence[Iteration], options: Options) -> No
         return
     if not binding.needs_mpi:
         return
-    on_device = [round_ for round_ in rounds if any(map(reaches_device, round_.everything))]
+    on_device = [
+        iteration for iteration in iterations if any(map(reaches_device, iteration.everything))
+    ]
     if on_device:
         from omb_py.core.mpi.gpu_aware import awareness
 
-        functions = [name for round_ in on_device for name in binding.functions(round_)]
+        functions = [name for iteration in on_device for name in binding.functions(iteration)]
         awareness(options.gpu_aware, binding.comm).check(tuple(dict.fromkeys(functions)))
 
 

@@ -44,21 +44,23 @@ class AsyncBinding(Binding):
     def bind(self, step: Step) -> BoundCall:
         return partial(_run, self.event_loop, self.awaitable(step))
 
-    def sequence(self, round_: Iteration) -> AsyncCalls:
+    def sequence(self, iteration: Iteration) -> AsyncCalls:
         """What an iteration awaits, one after the other."""
-        return tuple(self.awaitable(step) for step in round_.steps)
+        return tuple(self.awaitable(step) for step in iteration.steps)
 
-    def loop(self, rounds: Sequence[Iteration], pace: Pace) -> Loop:
-        rounds = [self.arranged(round_) for round_ in rounds]
-        for round_ in rounds:
-            self.set_up(round_)
+    def loop(self, iterations: Sequence[Iteration], pace: Pace) -> Loop:
+        iterations = [self.arranged(iteration) for iteration in iterations]
+        for iteration in iterations:
+            self.set_up(iteration)
         around = [
-            tuple(tuple(map(self.awaitable, steps)) for steps in (round_.before, round_.after))
-            for round_ in rounds
+            tuple(
+                tuple(map(self.awaitable, steps)) for steps in (iteration.before, iteration.after)
+            )
+            for iteration in iterations
         ]
         return AsyncLoop(
             self.event_loop,
-            [self.sequence(round_) for round_ in rounds],
+            [self.sequence(iteration) for iteration in iterations],
             [(before, after) for before, after in around],
             self.barrier if pace.barrier else None,
             pace.start.wait if pace.start else None,
