@@ -16,7 +16,7 @@ Sent: TypeAlias = Sequence[Sequence[tuple[int, float | None]]]
 def by_definition(
     pattern: Pattern, shape: CollectiveShape, root: int = 0
 ) -> list[list[tuple[int, float]]]:
-    """What each rank sends to each other one.
+    """Return what each rank sends to each other one.
 
     Raises `NotImplementedError` where the pattern is not known for this number of ranks.
     """
@@ -31,7 +31,7 @@ def by_definition(
 
 
 def difference(pattern: Pattern, shape: CollectiveShape, sent: Sent, root: int = 0) -> str | None:
-    """The first way in which ``sent`` differs from the pattern; None where it does not.
+    """Return the first way in which ``sent`` differs from the pattern; None where it does not.
 
     Messages are counted exactly, but that empty ones may be missing where there is not an element
     for each block. Blocks are whole elements, and a message holds at most one for each rank: so

@@ -81,13 +81,13 @@ class Binding(ABC):
 
     @abstractmethod
     def bind(self, step: Step) -> BoundCall:
-        """A bound call that does what ``step`` describes.
+        """Return a bound call that does what ``step`` describes.
 
         Raises `UnsupportedError` when this way of calling has no such function.
         """
 
     def arranged(self, iteration: Iteration) -> Iteration:
-        """The iteration as this way of calling makes it; most leave it as it is."""
+        """Return the iteration as this way of calling makes it; most leave it as it is."""
         return iteration
 
     def set_up(self, iteration: Iteration) -> None:
@@ -106,14 +106,14 @@ class Binding(ABC):
         self._teardown += [self.bind(step) for step in iteration.teardown]
 
     def bound(self, iteration: Iteration) -> BoundIteration:
-        """The bound calls of one iteration, set up; raises `UnsupportedError` as `bind` does."""
+        """Return one iteration as bound calls, set up; raises `UnsupportedError` as `bind` does."""
         iteration = self.arranged(iteration)
         self.set_up(iteration)
         parts = (iteration.steps, iteration.before, iteration.after)
         return BoundIteration(*(tuple(self.bind(step) for step in steps) for steps in parts))
 
     def loop(self, iterations: Sequence[Iteration], pace: Pace) -> Loop:
-        """The loop that runs these iterations in turn.
+        """Return the loop that runs these iterations in turn.
 
         Raises `UnsupportedError` as `bind` does.
         """
@@ -152,17 +152,17 @@ class Binding(ABC):
         return self.barrier if call.function == "barrier" else None
 
     def held(self, call: Call) -> list[Any]:
-        """The objects in a call's slot, None where there is none yet."""
+        """Return the objects in a call's slot, None where there is none yet."""
         assert call.cell is not None
         objects: list[Any] = self.slots.setdefault(call.cell, [None] * call.cell.count)
         return objects
 
     def kept(self, call: Call, bound: BoundCall) -> BoundCall:
-        """The bound call of ``call``, whose result goes to its slot if it has one."""
+        """Return the bound call of ``call``, whose result goes to its slot if it has one."""
         return bound if call.cell is None else partial(_keep, bound, self.held(call), call.index)
 
     def lacks(self, function: str) -> str:
-        """The sentence for a function that a binding of messages between two ranks has not."""
+        """Return the sentence for a function that a binding of messages between two ranks lacks."""
         return (
             f"binding {self.name} has no {function}, only send, recv, isend, irecv, sendrecv and "
             "their waits: use --binding buffer"
@@ -179,7 +179,7 @@ class Binding(ABC):
         """Close what was opened when it was made; nothing is called any more. Collective."""
 
     def describe(self) -> dict[str, str]:
-        """What a reader of the results needs to know of this way of calling."""
+        """Return what a reader of the results needs to know of this way of calling."""
         return {}
 
 
@@ -199,20 +199,20 @@ class MethodBinding(Binding):
         return partial(_run_window, [self.start(group) for group in step.groups], self.wait_all)
 
     def start(self, calls: Sequence[Call]) -> Callable[[], list[Any]]:
-        """A callable that starts non-blocking calls and returns their requests."""
+        """Return a callable that starts non-blocking calls and returns their requests."""
         bound = [self.bind_call(call) for call in calls]
         return lambda: [start() for start in bound]
 
     @abstractmethod
     def bind_call(self, call: Call) -> BoundCall:
-        """A bound call for one MPI function; a non-blocking one returns its request."""
+        """Return a bound call for one MPI function; a non-blocking one returns its request."""
 
     @abstractmethod
     def wait_all(self, requests: Sequence[Any]) -> Any:
         """Complete requests, and return what arrived if the binding returns objects."""
 
     def method(self, name: str, on: Any = None) -> Any:
-        """The method ``name`` of an MPI object, by default the communicator.
+        """Return the method ``name`` of an MPI object, by default the communicator.
 
         Raises `UnsupportedError` when it has none.
         """
@@ -230,7 +230,7 @@ def _keep(bound: BoundCall, objects: list[Any], index: int) -> None:
 
 
 def waited_for(call: Call) -> slice:
-    """Which objects of its slot a ``wait`` or ``waitall`` takes."""
+    """Return which objects of its slot a ``wait`` or ``waitall`` takes."""
     return slice(None) if call.function == "waitall" else slice(call.index, call.index + 1)
 
 
@@ -243,7 +243,7 @@ def _run_window(
 
 
 def calls_of(step: Step) -> tuple[Call, ...]:
-    """The calls of a step, a window's in the order in which their results come."""
+    """Return the calls of a step, a window's in the order in which their results come."""
     if isinstance(step, Window):
         return tuple(call for group in reversed(step.groups) for call in group)
     return (step,) if isinstance(step, Call) else ()

@@ -60,7 +60,7 @@ class NativeBinding(Binding):
         self._datatypes.free()
 
     def _loop(self, iterations: Sequence[Iteration], pace: Pace) -> NativeLoop:
-        """The loop of iterations that are set up."""
+        """Return the loop of iterations that are set up."""
         program = CallProgram(self.comm, self._library, self._datatypes, self.slots)
         bounds = [len(iterations)]
         known = array("d", bytes(8 * KNOWN))

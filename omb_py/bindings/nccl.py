@@ -211,7 +211,7 @@ class NcclBinding(Binding):
             ) from error
 
     def _queue(self, step: Step) -> BoundCall:
-        """A callable that puts a step's work on the stream."""
+        """Return a callable that puts a step's work on the stream."""
         if isinstance(step, Local):
             return step.run
         bound = [self._bind_call(call) for call in calls_of(step)]

@@ -25,7 +25,7 @@ class PersistentBinding(BufferBinding):
 
 
 def has_form(call: Call) -> bool:
-    """Whether MPI can set the call up."""
+    """Return whether MPI can set the call up."""
     return setup_of(call) in PROTOTYPES
 
 

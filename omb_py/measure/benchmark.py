@@ -165,7 +165,7 @@ class BenchmarkMeasurement(Measurement):
         return None if isnan(mean) else mean
 
     def _has_outputs(self, plan: Plan) -> bool:
-        """Whether any rank has data to check; collective.
+        """Return whether any rank has data to check; collective.
 
         Raises `BenchmarkError` where none has; to a single rank nothing arrives in some functions.
         """
@@ -191,7 +191,7 @@ class BenchmarkMeasurement(Measurement):
                     writer.row(row)
 
     def _overlap(self, plan: Plan, sampled: Sampled) -> Overlap | None:
-        """What computing meanwhile hides; collective."""
+        """Return what computing meanwhile hides; collective."""
         if self._worker is None:
             from omb_py.measure.work import find_worker
 
@@ -230,7 +230,7 @@ class BenchmarkMeasurement(Measurement):
     def _starts(
         self, start: CommonStart | None, seconds: array[float], threads: int
     ) -> Starts | None:
-        """How common the starts of the last iterations were, and when all ranks had left them.
+        """Return how common the starts of the last iterations were, and when all ranks had left.
 
         On rank 0; collective. ``seconds`` are this rank's of the same iterations; those of several
         threads are in no order.

@@ -30,7 +30,7 @@ def measure(
     more_writers: Callable[[], Sequence[Writer[Any]]] = tuple,
     display: Display | None = None,
 ) -> tuple[list[dict[str, Any]] | None, dict[str, dict[str, str]]]:
-    """The rows of a benchmark and their runs' metadata on rank 0, None elsewhere; collective.
+    """Return a benchmark's rows and their runs' metadata on rank 0, None elsewhere; collective.
 
     ``display`` is as in `launch`. Raises what a measurement does, and `UsageError` for what gives
     no rows here.

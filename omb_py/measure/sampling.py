@@ -190,7 +190,7 @@ def warm_up(job: Job, loop: Loop, timed: bool) -> int:
 
 
 def is_precise(samples: Sequence[float], precision: float | None) -> bool:
-    """Whether half the interval of the median is at most this fraction of the median.
+    """Return whether half the interval of the median is at most this fraction of the median.
 
     ``samples`` are in the order in which they were taken.
     """

@@ -40,7 +40,7 @@ def start_writers(
     bindings: Sequence[Binding] = (),
     conditions: Mapping[str, str] | None = None,
 ) -> list[Writer[Any]]:
-    """The writers that ``opened`` and the setting make on rank 0, started.
+    """Return the writers that ``opened`` and the setting make on rank 0, started.
 
     ``run`` is the run's name, ``conditions`` more of its metadata. Collective; raises `SharedError`
     when it cannot be written.

@@ -153,7 +153,7 @@ class Own:
 
 
 def only(algorithm: OwnAlgorithm[Exchange]) -> Own:
-    """A collective for which there is one algorithm."""
+    """Return a collective for which there is one algorithm."""
     return Own((algorithm,), exchange, algorithm.word)
 
 
@@ -185,14 +185,14 @@ TABLE = {
 
 
 def for_point_to_point(benchmark: str, options: Options) -> Options:
-    """The options with a collective's algorithm where none is named and ranks can only send."""
+    """Return options with a collective's algorithm where none is named and ranks can only send."""
     if options.algorithm is None and benchmark in TABLE:
         return replace(options, algorithm=TABLE[benchmark].default)
     return options
 
 
 def algorithms(benchmark: str) -> Rows[OwnAlgorithm[Any]]:
-    """The algorithms of a collective by their words, those of other distributions included.
+    """Return the algorithms of a collective by their words, those of other distributions included.
 
     These come by entry points of group ``omb_py.algorithms.COLLECTIVE``, whose names are the words.
     """
@@ -206,7 +206,7 @@ def words(benchmark: str) -> tuple[str, ...]:
 
 
 def select(benchmark: str, options: Options) -> OwnAlgorithm[Any] | None:
-    """The algorithm that was asked for; None for the library's.
+    """Return the algorithm that was asked for; None for the library's.
 
     Raises `UsageError` when there is none of this word.
     """
@@ -221,7 +221,7 @@ def select(benchmark: str, options: Options) -> OwnAlgorithm[Any] | None:
 
 
 def segment_of(benchmark: str, options: Options) -> int | None:
-    """Bytes of a segment; None where the algorithm asked for cuts nothing."""
+    """Return the bytes of a segment; None where the algorithm asked for cuts nothing."""
     algorithm = select(benchmark, options)
     if algorithm is None or not algorithm.cuts:
         return None
@@ -229,7 +229,7 @@ def segment_of(benchmark: str, options: Options) -> int | None:
 
 
 def further_memory(benchmark: str, options: Options, size: int, ranks: int) -> int:
-    """Bytes that a rank needs beside its messages of ``size`` bytes."""
+    """Return the bytes that a rank needs beside its messages of ``size`` bytes."""
     algorithm = select(benchmark, options)
     if algorithm is None:
         return 0

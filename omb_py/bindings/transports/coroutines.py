@@ -39,13 +39,13 @@ class AsyncBinding(Binding):
 
     @abstractmethod
     def awaitable(self, step: Step) -> AsyncCall:
-        """A coroutine function that does what ``step`` describes; raises as `bind` does."""
+        """Return a coroutine function that does what ``step`` describes; raises as `bind` does."""
 
     def bind(self, step: Step) -> BoundCall:
         return partial(_run, self.event_loop, self.awaitable(step))
 
     def sequence(self, iteration: Iteration) -> AsyncCalls:
-        """What an iteration awaits, one after the other."""
+        """Return what an iteration awaits, one after the other."""
         return tuple(self.awaitable(step) for step in iteration.steps)
 
     def loop(self, iterations: Sequence[Iteration], pace: Pace) -> Loop:
@@ -183,7 +183,7 @@ class AsyncTransportBinding(AsyncBinding):
         super().close()
 
     def _part(self, call: Call) -> tuple[Link, AsyncCall]:
-        """The link of a message, and what moves it."""
+        """Return the link of a message, and what moves it."""
         if call.function not in ("send", "recv", "isend", "irecv"):
             raise UnsupportedError(self.lacks(call.function))
         assert call.peer is not None
@@ -193,7 +193,7 @@ class AsyncTransportBinding(AsyncBinding):
         return (sends, call.peer), partial(move, call.peer, data)
 
     def _together(self, parts: Sequence[tuple[Link, AsyncCall]]) -> AsyncCall:
-        """A coroutine function that moves messages, those of different links at once."""
+        """Return a coroutine function that moves messages, those of different links at once."""
         by_link: dict[Link, list[AsyncCall]] = {}
         for link, move in parts:
             by_link.setdefault(link, []).append(move)

@@ -12,7 +12,7 @@ R = TypeVar("R", bound=Iteration)
 
 
 def nonblocking(iteration: R) -> R:
-    """The iteration with each call started and waited for."""
+    """Return the iteration with each call started and waited for."""
     steps: list[Step] = []
     for step in iteration.steps:
         assert isinstance(step, Call)
@@ -22,7 +22,7 @@ def nonblocking(iteration: R) -> R:
 
 
 def persistent(iteration: R, applies: Callable[[Call], bool] = lambda call: True) -> R:
-    """The iteration with requests that are set up once; it starts them and waits for them.
+    """Return the iteration with requests that are set up once; it starts them and waits for them.
 
     ``applies`` chooses among single calls; windows are always persistent.
     """
@@ -63,5 +63,5 @@ def persistent(iteration: R, applies: Callable[[Call], bool] = lambda call: True
 
 
 def setup_of(call: Call) -> str:
-    """The function that sets up a persistent request for a call."""
+    """Return the function that sets up a persistent request for a call."""
     return f"{call.function.removeprefix('i')}_init"

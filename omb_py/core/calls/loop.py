@@ -102,7 +102,7 @@ class PythonLoop(Loop):
     def _paced(
         self, sequence: Iterable[Calls], around: Iterable[tuple[Calls, Calls]]
     ) -> Iterator[Calls]:
-        """A loop of iterations, each with what comes before and after it."""
+        """Yield the calls of each iteration, between what comes before and after it."""
         start, barrier = self._start, self._barrier
         for calls, (before, after) in zip(sequence, around, strict=False):
             for call in before:

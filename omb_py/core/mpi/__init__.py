@@ -70,7 +70,7 @@ def initialize(thread_level: str) -> None:
 
 
 def open_session(thread_level: str) -> tuple[MPI.Session, MPI.Intracomm]:
-    """A session and the communicator of all ranks, which MPI_Init would have made, too.
+    """Return a session and the communicator of all ranks, which MPI_Init would have made, too.
 
     Raises `UsageError` when the library has no sessions.
     """
@@ -91,7 +91,7 @@ def open_session(thread_level: str) -> tuple[MPI.Session, MPI.Intracomm]:
 
 
 def granted_level() -> str:
-    """The level of thread support at which MPI was started."""
+    """Return the level of thread support at which MPI was started."""
     from mpi4py import MPI
 
     granted = MPI.Query_thread()
@@ -101,7 +101,7 @@ def granted_level() -> str:
 
 
 def name() -> str:
-    """The library and its version, as in ``MPICH 5.0.2``; MPI need not be started."""
+    """Return the library and its version, as in ``MPICH 5.0.2``; MPI need not be started."""
     from mpi4py import MPI
 
     name, version = MPI.get_vendor()
@@ -109,7 +109,7 @@ def name() -> str:
 
 
 def version() -> str:
-    """What the library says of itself, on one line; MPI need not be started."""
+    """Return what the library says of itself, on one line; MPI need not be started."""
     from mpi4py import MPI
 
     return " ".join(MPI.Get_library_version().replace("\0", " ").split())

@@ -66,7 +66,7 @@ class Offset:
 
 
 def offset_of(round_trips: list[tuple[float, float, float]]) -> Offset:
-    """The offset that the fastest of some round trips shows.
+    """Return the offset that the fastest of some round trips shows.
 
     Each is this side's time of sending, the other side's time, this side's time of receiving. The
     other side's clock was read somewhere between the other two: in the middle, or off by at
@@ -198,7 +198,7 @@ class CommonStart:
 
 
 def clock_key() -> int:
-    """A number that processes of one host share if and only if they share a clock."""
+    """Return a number that processes of one host share if and only if they share a clock."""
     try:
         identity = os.readlink("/proc/self/ns/time")
     except OSError:

@@ -32,7 +32,7 @@ def failing(
 
 
 def read(path: str | Path, error: type[OmbError] = OmbError) -> bytes:
-    """A file's content, of `LARGEST` bytes at most.
+    """Return a file's content, of `LARGEST` bytes at most.
 
     Raises ``error`` when it cannot be read or is too large, and as `check` does.
     """
@@ -87,7 +87,7 @@ def write(path: str | Path, content: str | bytes, advice: str = "") -> None:
 
 @contextlib.contextmanager
 def replacing(path: Path, mode: int | None = None) -> Iterator[IO[bytes]]:
-    """A new file that takes the place of ``path`` once it is written without an error.
+    """Yield a new file that takes the place of ``path`` once it is written without an error.
 
     Its permissions are ``mode``, or those of the file before, or the usual ones. What is no regular
     file, such as ``/dev/stdout``, cannot be replaced and is written to as it is. Raises `OSError`.
@@ -119,7 +119,7 @@ def replacing(path: Path, mode: int | None = None) -> Iterator[IO[bytes]]:
 
 
 def is_special(path: Path) -> bool:
-    """Whether a path is of a device, a pipe, or another process's open file."""
+    """Return whether a path is of a device, a pipe, or another process's open file."""
     folder = os.path.realpath(path.parent)
     if folder == "/dev" or folder.startswith("/proc/"):
         return True

@@ -208,7 +208,7 @@ def markdown(made: Sequence[Sheet], notes: Iterable[str]) -> str:
 def markdown_rows(
     columns: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[bool]
 ) -> Iterator[str]:
-    """The lines of a Markdown table; ``right`` says which columns are aligned to the right."""
+    """Yield the lines of a Markdown table; ``right`` says which columns are right-aligned."""
     marks = ["---:" if number else "---" for number in right]
     for cells in (columns, marks, *rows):
         yield f"| {' | '.join(map(escaped, cells))} |"
