@@ -152,7 +152,7 @@ class BenchmarkMeasurement(Measurement):
         """
 
     def _part(self, seconds: array[float], iterations: int, timed: bool) -> Combined | None:
-        """What the loop measured beside the time of the last iterations, if it did; collective."""
+        """Return what the loop measured beside the time of the last iterations; collective."""
         if not 0 < iterations <= len(seconds) or self.options.validate:
             return None
         return self.group.combine(seconds[-iterations:], timed)

@@ -144,7 +144,7 @@ class RecoveryMeasurement:
             return self._until_error(name, comm, failed)
 
     def _until_error(self, name: str, comm: MPI.Intracomm, failed: int) -> float:
-        """Seconds until an operation ends with an error; raises `UnsupportedError` without one."""
+        """Return the seconds until an operation fails; raises `UnsupportedError` if it does not."""
         operation = self._operation(name, comm, failed)
         begin = perf_counter()
         try:

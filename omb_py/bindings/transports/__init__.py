@@ -61,7 +61,7 @@ class Connections(ABC):
     serialization: str
 
     def of_message(self, message: Message, binding: str) -> Any:
-        """What is sent of a message, or received; raises `UnsupportedError` where it cannot be."""
+        """Return what stands for a message in a transport; raises `UnsupportedError` for gaps."""
         if not message.layout.contiguous:
             raise UnsupportedError(f"binding {binding} sends contiguous data: leave out -D")
         return self.prepared(message.memory, binding)

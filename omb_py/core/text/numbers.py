@@ -35,7 +35,7 @@ def parse_count(text: str) -> int:
 
 
 def parse_decimal(text: str) -> float:
-    """Return a finite number such as ``2``, ``0.5`` or ``1e-3``, in ASCII digits without blanks.
+    """Return a finite number such as ``2``, ``0.5`` or ``1e-3``, without blanks and underscores.
 
     Raises `ValueError` when it is none.
     """
