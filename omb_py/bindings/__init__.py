@@ -1,4 +1,4 @@
-"""HOW MPI is called: one module per way of calling.
+"""HOW MPI is called: one module per binding.
 
 A member is a module of this folder that defines ``BINDING``, a subclass of `Binding`, or an entry
 point of group ``omb_py.bindings`` that names one. Modules whose names begin with an underscore
@@ -39,7 +39,7 @@ class BoundIteration:
 
 
 class Binding(ABC):
-    """A way of calling MPI, on one communicator."""
+    """How MPI is called, on one communicator: makes bound calls of what a benchmark describes."""
 
     name: str
     passes_addresses = True
@@ -73,7 +73,7 @@ class Binding(ABC):
 
     @staticmethod
     def check() -> str | None:
-        """Return the versions of what this way of calling needs, if it needs a package.
+        """Return the versions of the packages that this binding needs, if it needs any.
 
         Raises `MissingError` or `UnsupportedError` when something that it needs is not here.
         """
@@ -83,11 +83,11 @@ class Binding(ABC):
     def bind(self, step: Step) -> BoundCall:
         """Return a bound call that does what ``step`` describes.
 
-        Raises `UnsupportedError` when this way of calling has no such function.
+        Raises `UnsupportedError` when this binding has no such function.
         """
 
     def arranged(self, iteration: Iteration) -> Iteration:
-        """Return the iteration as this way of calling makes it; most leave it as it is."""
+        """Return the iteration as this binding makes it; most leave it as it is."""
         return iteration
 
     def set_up(self, iteration: Iteration) -> None:
@@ -179,7 +179,7 @@ class Binding(ABC):
         """Close what was opened when it was made; nothing is called any more. Collective."""
 
     def describe(self) -> dict[str, str]:
-        """Return what a reader of the results needs to know of this way of calling."""
+        """Return what the metadata of results contain of this binding, by key."""
         return {}
 
 

@@ -80,7 +80,7 @@ def rank() -> int:
 
 
 def by_mpi() -> bool:
-    """Return whether an MPI launcher started this process; not Slurm's, which starts others, too."""
+    """Return whether an MPI launcher started this process; not Slurm's, which starts others too."""
     return any(name in os.environ for name in RANK_VARIABLES if name != "SLURM_PROCID")
 
 
