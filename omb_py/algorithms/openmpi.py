@@ -141,7 +141,7 @@ linear_scan = added(along)
 
 TABLE: dict[str, tuple[Algorithm, ...]] = {
     "allreduce": (
-        Algorithm("linear", "1", together(reduction(from_root_in_turn()), from_root())),
+        Algorithm("linear", "1", together(reduction(from_root_in_turn), from_root())),
         Algorithm("recursive_doubling", "3", folding.recursive_doubling),
         Algorithm("ring", "4", together(added(around(share)), around(share)), (element_for_each,)),
         Algorithm("segmented_ring", "5", segmented_ring, (segment_for_each,), IN_SEGMENTS),
@@ -179,7 +179,7 @@ TABLE: dict[str, tuple[Algorithm, ...]] = {
         ),
     ),
     "reduce": (
-        Algorithm("linear", "1", reduction(from_root_in_turn())),
+        Algorithm("linear", "1", reduction(from_root_in_turn)),
         Algorithm("chain", "2", reduction(trees.down(trees.chains(4), order=trees.farthest_first))),
         Algorithm("pipeline", "3", reduction(pipeline), settings=IN_SEGMENTS),
         Algorithm(
@@ -229,12 +229,12 @@ TABLE: dict[str, tuple[Algorithm, ...]] = {
         Algorithm("tree", "6", up_and_down(barrier_tree)),
     ),
     "gather": (
-        Algorithm("linear", "1", to_root_in_turn()),
+        Algorithm("linear", "1", to_root_in_turn),
         Algorithm("binomial", "2", backwards(trees.scatter_of_blocks)),
         Algorithm("linear_sync", "3", synchronized_gather),
     ),
     "scatter": (
-        Algorithm("linear", "1", from_root_in_turn()),
+        Algorithm("linear", "1", from_root_in_turn),
         Algorithm("binomial", "2", trees.scatter_of_blocks),
         Algorithm("linear_nonblocking", "3", from_root()),
     ),

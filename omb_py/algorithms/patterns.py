@@ -257,24 +257,16 @@ def from_root(part: Part = whole) -> Pattern:
     return rounds
 
 
-def from_root_in_turn(part: Part = whole) -> Pattern:
+def from_root_in_turn(shape: CollectiveShape) -> Iterator[Round]:
     """The root sends to each other rank by itself, to one after the other."""
-
-    def rounds(shape: CollectiveShape) -> Iterator[Round]:
-        for rank in range(1, shape.ranks):
-            yield Round([(0, rank, part(shape))])
-
-    return rounds
+    for rank in range(1, shape.ranks):
+        yield Round([(0, rank, shape.nbytes)])
 
 
-def to_root_in_turn(part: Part = whole) -> Pattern:
+def to_root_in_turn(shape: CollectiveShape) -> Iterator[Round]:
     """The root receives from one rank after the other."""
-
-    def rounds(shape: CollectiveShape) -> Iterator[Round]:
-        for rank in range(1, shape.ranks):
-            yield Round([(rank, 0, part(shape))])
-
-    return rounds
+    for rank in range(1, shape.ranks):
+        yield Round([(rank, 0, shape.nbytes)])
 
 
 Partner: TypeAlias = Callable[[int, int, int], int]

@@ -250,7 +250,7 @@ class BenchmarkMeasurement(Measurement):
         return Starts(late, error, array("d", completion))
 
     def _time_and_check(
-        self, plan: Plan, check: DataCheck, iterations: int, starts: StartTimes | None = None
+        self, plan: Plan, check: DataCheck, iterations: int, starts: StartTimes | None
     ) -> tuple[array[float], list[str]]:
         """Time each iteration on fresh data and check what arrived; the times, and the faults.
 

@@ -32,7 +32,7 @@ class OverlapMeasure:
         worker: Worker,
         make_loop: Callable[[Plan, Pace], Loop],
         test_calls: int,
-        report: Report | None = None,
+        report: Report | None,
     ) -> None:
         """``make_loop`` is collective and raises on all ranks alike."""
         self._report = report

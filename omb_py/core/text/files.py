@@ -86,11 +86,11 @@ def write(path: str | Path, content: str | bytes, advice: str = "") -> None:
 
 
 @contextlib.contextmanager
-def replacing(path: Path, mode: int | None = None) -> Iterator[IO[bytes]]:
+def replacing(path: Path) -> Iterator[IO[bytes]]:
     """Yield a new file that takes the place of ``path`` once it is written without an error.
 
-    Its permissions are ``mode``, or those of the file before, or the usual ones. What is no regular
-    file, such as ``/dev/stdout``, cannot be replaced and is written to as it is. Raises `OSError`.
+    Its permissions are those of the file before, or the usual ones. What is no regular file, such
+    as ``/dev/stdout``, cannot be replaced and is written to as it is. Raises `OSError`.
     """
     if is_special(path):
         with open(path, "wb") as file:
@@ -103,10 +103,8 @@ def replacing(path: Path, mode: int | None = None) -> Iterator[IO[bytes]]:
         try:
             with open(descriptor, "wb", closefd=False) as file:
                 yield file
-            if mode is None and target.exists():
-                mode = stat.S_IMODE(target.stat().st_mode)
-            if mode is not None:
-                os.fchmod(descriptor, mode)
+            if target.exists():
+                os.fchmod(descriptor, stat.S_IMODE(target.stat().st_mode))
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
