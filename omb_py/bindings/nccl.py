@@ -7,16 +7,16 @@ Streams and events are CuPy's.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from omb_py.bindings import Binding, BoundCall, calls_of
 from omb_py.core.calls import Call, Iteration, Message, Step
 from omb_py.core.calls.loop import Calls, Loop, Pace, PythonLoop
+from omb_py.core.dataclass import dataclass
 from omb_py.core.errors import MissingError, UnsupportedError, installing_cuda
 from omb_py.core.memory import Local
 from omb_py.core.options import Options
@@ -35,107 +35,103 @@ SUM = 0
 """``ncclSum`` of nccl.h."""
 
 
-class NcclLibrary(ABC):
-    """NCCL through one Python package: the calls of nccl.h on integers."""
+Bind: TypeAlias = Callable[[str, Sequence[int], int], BoundCall]
+"""Makes the call that puts a function of nccl.h on a stream.
+
+The function's name is in lower case (``all_reduce`` for ``ncclAllReduce``); then come its arguments
+before the communicator, all of them integers, and the ``cudaStream_t``.
+"""
+
+
+@dataclass(frozen=True)
+class NcclLibrary:
+    """NCCL through one Python package, whose name and version are ``package``.
+
+    ``version`` is NCCL's, as in ``NCCL_VERSION_CODE``: 23203 is 2.32.3. ``unique_id`` makes an
+    ``ncclUniqueId``, and ``connect`` a communicator from the number of ranks, that identity and
+    this rank's number; it is collective. Calls that fail raise ``error``.
+    """
 
     package: str
-    """Name and version of the package."""
     version: int
-    """NCCL's, as in ``NCCL_VERSION_CODE``: 23203 is 2.32.3."""
     error: type[Exception]
-    """What a call that fails raises."""
     group_start: BoundCall
     group_end: BoundCall
-
-    @abstractmethod
-    def unique_id(self) -> bytes:
-        """Return a new ``ncclUniqueId``, by which the ranks of a communicator find each other."""
-
-    @abstractmethod
-    def connect(self, ranks: int, identity: bytes, rank: int) -> None:
-        """Make the communicator that calls use; collective. Raises `error`."""
-
-    @abstractmethod
-    def bound(self, function: str, *arguments: int, stream: int) -> BoundCall:
-        """Return a call that puts a function of nccl.h on a stream.
-
-        ``function`` is its name in lower case: ``all_reduce`` for ``ncclAllReduce``. ``arguments``
-        are those before the communicator; ``stream`` is a ``cudaStream_t``.
-        """
+    unique_id: Callable[[], bytes]
+    connect: Callable[[int, bytes, int], Bind]
 
     def __str__(self) -> str:
         version = self.version
         return f"{version // 10000}.{version % 10000 // 100}.{version % 100} ({self.package})"
 
 
-class Nccl4py(NcclLibrary):
-    """NCCL through nccl4py: its functions on integers, which look up no arrays."""
+def by_nccl4py() -> NcclLibrary:
+    """Return NCCL through nccl4py's functions on integers, which look up no arrays.
 
-    def __init__(self) -> None:
-        from importlib.metadata import version
+    Raises `ImportError` if nccl4py is not installed, `MissingError` if it finds no NCCL.
+    """
+    from importlib.metadata import version
 
-        from nccl.bindings import nccl
+    from nccl.bindings import nccl
 
-        self.package = f"nccl4py {version('nccl4py')}"
-        if not hasattr(nccl, "Comm"):
-            raise MissingError(f"binding nccl needs nccl4py 0.5 or later, this is {self.package}")
-        self._nccl = nccl
+    package = f"nccl4py {version('nccl4py')}"
+    if not hasattr(nccl, "Comm"):
+        raise MissingError(f"binding nccl needs nccl4py 0.5 or later, this is {package}")
+    try:
+        number = nccl.get_version()
+    except RuntimeError as error:
+        raise MissingError(f"{package} finds no NCCL here: {INSTALLING}") from error
+
+    def connect(ranks: int, identity: bytes, rank: int) -> Bind:
+        comm = nccl.comm_init_rank(ranks, nccl.UniqueId.from_buffer(bytearray(identity)), rank)
+        return lambda name, given, stream: partial(getattr(nccl, name), *given, comm, stream)
+
+    group = nccl.group_start, nccl.group_end
+    return NcclLibrary(
+        package, number, nccl.NCCLError, *group, lambda: bytes(nccl.get_unique_id()), connect
+    )
+
+
+CUPY_METHODS = {
+    "all_gather": "allGather",
+    "all_reduce": "allReduce",
+    "reduce_scatter": "reduceScatter",
+}
+"""CuPy's names of functions, where they are not the same."""
+
+
+def by_cupy() -> NcclLibrary:
+    """Return NCCL through the methods of CuPy's ``NcclCommunicator``.
+
+    Raises `MissingError` if CuPy has no NCCL.
+    """
+    from cupy import __version__
+
+    package = f"CuPy {__version__}"
+    try:
+        from cupy.cuda import nccl
+    except ImportError as error:
+        raise MissingError(f"{package} has no NCCL: {INSTALLING}") from error
+    if not nccl.available:
+        raise MissingError(f"{package} finds no NCCL here: {INSTALLING}")
+
+    def unique_id() -> bytes:
+        return bytes(byte & 0xFF for byte in nccl.get_unique_id())
+
+    def connect(ranks: int, identity: bytes, rank: int) -> Bind:
         try:
-            self.version = nccl.get_version()
-        except RuntimeError as error:
-            raise MissingError(f"{self.package} finds no NCCL here: {INSTALLING}") from error
-        self.error = nccl.NCCLError
-        self.group_start, self.group_end = nccl.group_start, nccl.group_end
-
-    def unique_id(self) -> bytes:
-        return bytes(self._nccl.get_unique_id())
-
-    def connect(self, ranks: int, identity: bytes, rank: int) -> None:
-        unique_id = self._nccl.UniqueId.from_buffer(bytearray(identity))
-        self._comm = self._nccl.comm_init_rank(ranks, unique_id, rank)
-
-    def bound(self, function: str, *arguments: int, stream: int) -> BoundCall:
-        return partial(getattr(self._nccl, function), *arguments, self._comm, stream)
-
-
-class CupyNccl(NcclLibrary):
-    """NCCL through CuPy: methods of its ``NcclCommunicator``."""
-
-    METHODS: ClassVar = {
-        "all_gather": "allGather",
-        "all_reduce": "allReduce",
-        "reduce_scatter": "reduceScatter",
-    }
-    """CuPy's names that are not those of `bound`."""
-
-    def __init__(self) -> None:
-        from cupy import __version__
-
-        self.package = f"CuPy {__version__}"
-        try:
-            from cupy.cuda import nccl
-        except ImportError as error:
-            raise MissingError(f"{self.package} has no NCCL: {INSTALLING}") from error
-        if not nccl.available:
-            raise MissingError(f"{self.package} finds no NCCL here: {INSTALLING}")
-        self._nccl = nccl
-        self.version = nccl.get_version()
-        self.error = nccl.NcclError
-        self.group_start, self.group_end = nccl.groupStart, nccl.groupEnd
-
-    def unique_id(self) -> bytes:
-        return bytes(byte & 0xFF for byte in self._nccl.get_unique_id())
-
-    def connect(self, ranks: int, identity: bytes, rank: int) -> None:
-        make = self._nccl.NcclCommunicator
-        try:
-            self._comm = make(ranks, identity, rank)
+            comm = nccl.NcclCommunicator(ranks, identity, rank)
         except TypeError:  # CuPy before 14
-            self._comm = make(ranks, tuple(memoryview(identity).cast("b")), rank)
+            signed = tuple(memoryview(identity).cast("b"))
+            comm = nccl.NcclCommunicator(ranks, signed, rank)
 
-    def bound(self, function: str, *arguments: int, stream: int) -> BoundCall:
-        method = getattr(self._comm, self.METHODS.get(function, function))
-        return partial(method, *arguments, stream)
+        def bind(name: str, given: Sequence[int], stream: int) -> BoundCall:
+            return partial(getattr(comm, CUPY_METHODS.get(name, name)), *given, stream)
+
+        return bind
+
+    group = nccl.groupStart, nccl.groupEnd
+    return NcclLibrary(package, nccl.get_version(), nccl.NcclError, *group, unique_id, connect)
 
 
 class NcclBinding(Binding):
@@ -148,7 +144,7 @@ class NcclBinding(Binding):
         super().__init__(comm, options)
         self._cuda, self._nccl = _load()
         self._stream = self._cuda.Stream(non_blocking=True)
-        self._connect()
+        self._bind = self._connect()
         self._known: dict[str, Callable[[Call], BoundCall]] = {
             "allgather": self._allgather,
             "allreduce": self._reduction("all_reduce"),
@@ -195,7 +191,8 @@ class NcclBinding(Binding):
     def describe(self) -> dict[str, str]:
         return {"nccl": str(self._nccl)}
 
-    def _connect(self) -> None:
+    def _connect(self) -> Bind:
+        """Connect all ranks, which get the identity of rank 0's communicator by MPI; collective."""
         from mpi4py import MPI
 
         identity = bytearray(IDENTITY_BYTES)
@@ -203,7 +200,7 @@ class NcclBinding(Binding):
             identity[:] = self._nccl.unique_id()
         self.comm.Bcast([identity, IDENTITY_BYTES, MPI.BYTE], 0)
         try:
-            self._nccl.connect(self.comm.size, bytes(identity), self.comm.rank)
+            return self._nccl.connect(self.comm.size, bytes(identity), self.comm.rank)
         except self._nccl.error as error:
             raise MissingError(
                 f"NCCL cannot connect the ranks ({error}): it wants a device for each rank; from "
@@ -235,7 +232,7 @@ class NcclBinding(Binding):
         return self._known[call.function](call)
 
     def _bound(self, function: str, *arguments: int) -> BoundCall:
-        return self._nccl.bound(function, *arguments, stream=self._stream.ptr)
+        return self._bind(function, arguments, self._stream.ptr)
 
     def _grouped(self, bound: Sequence[BoundCall]) -> BoundCall:
         return partial(_call_grouped, self._nccl.group_start, self._nccl.group_end, bound)
@@ -343,9 +340,9 @@ def _load() -> tuple[Any, NcclLibrary]:
     if not cuda.is_available():
         raise MissingError("binding nccl needs an NVIDIA device, and CuPy finds none")
     try:
-        return cuda, Nccl4py()
+        return cuda, by_nccl4py()
     except ImportError:
-        return cuda, CupyNccl()
+        return cuda, by_cupy()
 
 
 BINDING = NcclBinding
