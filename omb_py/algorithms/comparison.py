@@ -10,7 +10,7 @@ from omb_py.algorithms.patterns import CollectiveShape, Pattern, messages
 from omb_py.core.text.words import count
 
 Sent: TypeAlias = Sequence[Sequence[tuple[int, float | None]]]
-"""Messages and their bytes from each rank to each other one; None for bytes that nobody knows."""
+"""Messages and their bytes from each rank to each other one; None for unknown bytes."""
 
 
 def by_definition(

@@ -15,9 +15,9 @@ Sources, named where they are used:
 [TRG]    R. Thakur, R. Rabenseifner, W. Gropp: Optimization of Collective Communication Operations
          in MPICH. Int. J. of High Performance Computing Applications 19(1), 2005.
 
-A definition is a sequence of rounds (`Round`). Messages of a round are made only when somebody goes
-through them. Rank numbers are relative to the root, which is 0. A message's bytes are exact up to
-the rounding of blocks to whole elements.
+A definition is a sequence of rounds (`Round`). Messages of a round are made only when a caller
+iterates over them. Rank numbers are relative to the root, which is 0. A message's bytes are exact
+up to the rounding of blocks to whole elements.
 """
 
 from __future__ import annotations

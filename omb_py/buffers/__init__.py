@@ -80,7 +80,7 @@ class Buffer(ABC):
         """
 
     def wrap(self, view: Any, datatype: Datatype) -> Memory:
-        """Memory that somebody else allocated, of whole elements of ``datatype``.
+        """Return memory that was allocated elsewhere, of whole elements of ``datatype``.
 
         ``view`` has Python's buffer interface. Raises `UnsupportedError` where the library cannot
         take it for its own.

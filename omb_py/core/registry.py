@@ -41,7 +41,7 @@ class Registry:
         return sorted(name.removesuffix(SOURCE) for name in files if not name.startswith("_"))
 
     def has(self, name: str) -> bool:
-        """Return whether ``name`` is a member of ours or anybody's; none is loaded."""
+        """Return whether ``name`` is a member, of ours or by an entry point; none is loaded."""
         name = name.replace("-", "_")
         return name in self.builtin() or name in _points(self.group)
 

@@ -1,4 +1,4 @@
-"""Measuring inside somebody's program: their MPI, their ranks, and control comes back.
+"""Measuring inside a user's program: its MPI, its ranks, and control comes back.
 
 The program goes on as it was. Only ``--coll-algorithm`` lasts: the MPI library reads it once.
 """

@@ -31,8 +31,7 @@ MAX_COUNTED = 1 << 53
 """The largest number of iterations: up to it, the numbers that ranks exchange are exact."""
 
 REPORT_SECONDS = 0.01
-"""Where somebody is told of progress, a stretch that took less is followed by one four times as
-long."""
+"""Where progress is reported, a stretch that took less is followed by one four times as long."""
 
 FIRST_STRETCH = 50
 GROWTH = 1.5

@@ -62,7 +62,7 @@ def _not_loaded(error: Exception) -> str:
 
 
 def initialize(thread_level: str) -> None:
-    """MPI_Init_thread; nothing where somebody else's module has started MPI already."""
+    """Call MPI_Init_thread, unless another module has started MPI already."""
     from mpi4py import MPI
 
     if not MPI.Is_initialized():

@@ -95,7 +95,7 @@ def ranks() -> int:
 
 
 def expected_ranks() -> int | None:
-    """Return how many ranks there should be, None when nobody says."""
+    """Return how many ranks `EXPECTED_RANKS` wants; None if it is not set."""
     return _find((EXPECTED_RANKS,))
 
 
@@ -111,7 +111,7 @@ def note(text: str, rank: int) -> None:
 
 
 def say(text: str) -> None:
-    """Print a line on stderr, where somebody reads it and there is room for it."""
+    """Print a line on stderr; nothing if its reader is gone or its disk is full."""
     if before_output is not None:
         before_output()
     try:

@@ -68,7 +68,7 @@ class Watchdog:
     def close(self) -> None:
         """Watch no longer: the process goes on with something else."""
         os.close(self._writer)
-        with contextlib.suppress(ChildProcessError):  # somebody's handler may have waited for it
+        with contextlib.suppress(ChildProcessError):  # a program's handler may have waited for it
             os.waitpid(self._process, 0)
         if self._nowhere is not None:
             import faulthandler

@@ -47,7 +47,7 @@ def read(path: str | Path, error: type[OmbError] = OmbError) -> bytes:
 def check(path: str | Path, error: type[OmbError] = OmbError, largest: float = LARGEST) -> None:
     """Raise ``error`` where a path is of no file that can be read to its end.
 
-    A named pipe that nobody writes to would be waited for; a device such as ``/dev/zero`` has no
+    A named pipe without a writer would be waited for; a device such as ``/dev/zero`` has no
     end. Pipes that this process inherited can be read.
     """
     with failing("read", path, error):
