@@ -42,10 +42,10 @@ Ops = Sequence[tuple[bool, int, Any]]
 """Whether an iteration sends next, how many messages of the same memory, and its bytes."""
 
 
-def ops_of(round_: Iteration) -> Ops:
+def ops_of(iteration: Iteration) -> Ops:
     """What a rank does in an iteration."""
     found = []
-    for step in round_.steps:
+    for step in iteration.steps:
         calls = (
             [call for group in step.groups for call in group]
             if isinstance(step, Window)
@@ -129,8 +129,8 @@ class HandBinding(Binding):
     def bind(self, step: Step) -> BoundCall:
         raise NotImplementedError
 
-    def loop(self, rounds: Sequence[Iteration], pace: Pace) -> Loop:
-        return self.kind(ops_of(rounds[0]), self, self.barrier if pace.barrier else None)
+    def loop(self, iterations: Sequence[Iteration], pace: Pace) -> Loop:
+        return self.kind(ops_of(iterations[0]), self, self.barrier if pace.barrier else None)
 
     def stream(self) -> socket.socket:
         """A socket to the other rank."""

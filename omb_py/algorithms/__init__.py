@@ -47,7 +47,7 @@ class Algorithm:
     settings: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
     def refusal(self, shape: patterns.CollectiveShape) -> str | None:
-        """Why the library would not use it for such a call, as far as it is known beforehand."""
+        """Return why the library would not use it for such a call, if that is known beforehand."""
         reasons = (requirement(shape) for requirement in self.requires)
         return next((reason for reason in reasons if reason is not None), None)
 
@@ -73,11 +73,11 @@ class AlgorithmLibrary:
     counting: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
     def words(self, function: str) -> tuple[str, ...]:
-        """The words for a function's algorithms; none where there is no choice."""
+        """Return the words for a function's algorithms; none where there is no choice."""
         return tuple(algorithm.word for algorithm in self.table.get(function, ()))
 
     def algorithm(self, function: str, word: str) -> Algorithm:
-        """The algorithm of a function called ``word``.
+        """Return the algorithm of a function called ``word``.
 
         Raises `UsageError` where there is none, with the words that there are.
         """
@@ -100,7 +100,7 @@ class AlgorithmLibrary:
     def environment(
         self, function: str, algorithm: Algorithm, present: Mapping[str, str]
     ) -> dict[str, str]:
-        """The environment variables to set before MPI is started, beside those ``present``.
+        """Return the environment variables to set before MPI is started, beside those ``present``.
 
         Raises `UsageError` where one of those says something else.
         """
@@ -121,7 +121,7 @@ class AlgorithmLibrary:
 
 
 def library(name: str) -> AlgorithmLibrary:
-    """The MPI library of this name, as mpi4py calls it; also from an entry point of another's.
+    """Return the MPI library of this name, as mpi4py calls it; also from an entry point.
 
     Raises `UsageError` where its algorithms are not known here.
     """

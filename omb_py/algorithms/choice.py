@@ -13,7 +13,7 @@ STARTED_WITH: set[str] = set()
 
 
 def select(benchmark: str, word: str | None) -> tuple[AlgorithmLibrary, Algorithm] | None:
-    """The library of this process and the algorithm called ``word``; None for its own choice.
+    """Return the library of this process and the algorithm ``word``; None for its own choice.
 
     MPI need not be started. Raises `UsageError` where there is no such algorithm.
     """

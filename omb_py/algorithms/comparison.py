@@ -7,15 +7,16 @@ from math import ceil
 from typing import TypeAlias
 
 from omb_py.algorithms.patterns import CollectiveShape, Pattern, messages
+from omb_py.core.text.words import count
 
 Sent: TypeAlias = Sequence[Sequence[tuple[int, float | None]]]
-"""Messages and their bytes from each rank to each other one; None for bytes that nobody knows."""
+"""Messages and their bytes from each rank to each other one; None for unknown bytes."""
 
 
 def by_definition(
     pattern: Pattern, shape: CollectiveShape, root: int = 0
 ) -> list[list[tuple[int, float]]]:
-    """What each rank sends to each other one.
+    """Return what each rank sends to each other one.
 
     Raises `NotImplementedError` where the pattern is not known for this number of ranks.
     """
@@ -30,7 +31,7 @@ def by_definition(
 
 
 def difference(pattern: Pattern, shape: CollectiveShape, sent: Sent, root: int = 0) -> str | None:
-    """The first way in which ``sent`` differs from the pattern; None where it does not.
+    """Return the first way in which ``sent`` differs from the pattern; None where it does not.
 
     Messages are counted exactly, but that empty ones may be missing where there is not an element
     for each block. Blocks are whole elements, and a message holds at most one for each rank: so
@@ -46,7 +47,7 @@ def difference(pattern: Pattern, shape: CollectiveShape, sent: Sent, root: int =
             fewer = has_empty_blocks and number < known
             rounding = shape.itemsize * shape.ranks * max(1, known)
             if number != known and not fewer:
-                counted = count_messages(number)
+                counted = count(number, "message")
                 return f"rank {source} sent {counted} to rank {target} instead of {known}"
             if nbytes is not None and abs(nbytes - length) > rounding:
                 return (
@@ -54,7 +55,3 @@ def difference(pattern: Pattern, shape: CollectiveShape, sent: Sent, root: int =
                     f"{length:.0f}"
                 )
     return None
-
-
-def count_messages(messages: int) -> str:
-    return f"{messages} message{'' if messages == 1 else 's'}"

@@ -9,17 +9,16 @@ from __future__ import annotations
 from omb_py.algorithms import Algorithm, AlgorithmLibrary, folding, trees
 from omb_py.algorithms.patterns import (
     added,
-    all_but_done,
-    all_data,
     around,
     backwards,
-    bruck_blocks,
-    bruck_digits,
+    bruck_allgather,
+    bruck_alltoall,
     by_segments,
     cut,
     dissemination,
     doubled,
-    doubled_shares,
+    doubling_reduce_scatter,
+    doubling_scan,
     everyone,
     exchanges,
     no_data,
@@ -46,7 +45,7 @@ BINARY = {"TREE_TYPE": "kary", "TREE_KVAL": "2"}
 
 
 def variables(function: str, algorithm: Algorithm) -> dict[str, str]:
-    """MPICH's control variables as environment variables."""
+    """Return the control variables (MPIR_CVAR) that make MPICH use an algorithm for a function."""
     mine = f"MPIR_CVAR_{function.upper()}"
     return {
         "MPIR_CVAR_DEVICE_COLLECTIVES": "percoll",
@@ -56,14 +55,8 @@ def variables(function: str, algorithm: Algorithm) -> dict[str, str]:
     }
 
 
-binomial = trees.down(trees.binomial_by_lowest, order=trees.largest_first())
 heap = trees.down(trees.complete(2), at_once=True)
-scatter = trees.scattered(trees.binomial_by_lowest, share, trees.largest_first())
-scatter_of_blocks = trees.scattered(trees.binomial_by_lowest, whole, trees.largest_first())
-bruck = dissemination(bruck_blocks, direction=-1)
 linear = everyone(whole, at_once=AT_ONCE)
-parts_by_doubling = on_powers_of_two(added(exchanges(all_but_done)))
-scan = added(exchanges(all_data))
 
 TABLE: dict[str, tuple[Algorithm, ...]] = {
     "allreduce": (
@@ -89,7 +82,7 @@ TABLE: dict[str, tuple[Algorithm, ...]] = {
         ),
     ),
     "bcast": (
-        Algorithm("binomial", "binomial", binomial),
+        Algorithm("binomial", "binomial", trees.binomial),
         Algorithm("binary", "tree", heap, settings=BINARY),
         Algorithm(
             "pipelined_binary",
@@ -100,12 +93,12 @@ TABLE: dict[str, tuple[Algorithm, ...]] = {
         Algorithm(
             "scatter_allgather",
             "scatter_recursive_doubling_allgather",
-            on_powers_of_two(together(scatter, exchanges(doubled_shares))),
+            trees.scatter_allgather,
         ),
-        Algorithm("scatter_ring", "scatter_ring_allgather", together(scatter, around(share))),
+        Algorithm("scatter_ring", "scatter_ring_allgather", trees.scatter_ring),
     ),
     "reduce": (
-        Algorithm("binomial", "binomial", reduction(binomial)),
+        Algorithm("binomial", "binomial", reduction(trees.binomial)),
         Algorithm(
             "rabenseifner",
             "reduce_scatter_gather",
@@ -113,19 +106,19 @@ TABLE: dict[str, tuple[Algorithm, ...]] = {
         ),
     ),
     "allgather": (
-        Algorithm("bruck", "brucks", bruck),
+        Algorithm("bruck", "brucks", bruck_allgather),
         Algorithm("recursive_doubling", "recursive_doubling", on_powers_of_two(exchanges(doubled))),
         Algorithm("ring", "ring", around(whole)),
     ),
     "allgatherv": (
-        Algorithm("bruck", "brucks", bruck),
+        Algorithm("bruck", "brucks", bruck_allgather),
         Algorithm("recursive_doubling", "recursive_doubling", on_powers_of_two(exchanges(doubled))),
         Algorithm(
             "ring", "ring", cut(around(whole), PIECE), settings={"PIPELINE_MSG_SIZE": str(PIECE)}
         ),
     ),
     "alltoall": (
-        Algorithm("bruck", "brucks", dissemination(bruck_digits)),
+        Algorithm("bruck", "brucks", bruck_alltoall),
         Algorithm("pairwise", "pairwise", pairwise_exchange(whole, partner=opposite)),
         Algorithm("linear", "scattered", linear),
     ),
@@ -145,20 +138,20 @@ TABLE: dict[str, tuple[Algorithm, ...]] = {
             settings={"RECEXCH_KVAL": "2"},
         ),
     ),
-    "gather": (Algorithm("binomial", "binomial", backwards(scatter_of_blocks)),),
-    "scatter": (Algorithm("binomial", "binomial", scatter_of_blocks),),
+    "gather": (Algorithm("binomial", "binomial", backwards(trees.scatter_of_blocks)),),
+    "scatter": (Algorithm("binomial", "binomial", trees.scatter_of_blocks),),
     "reduce_scatter": (
         Algorithm("pairwise", "pairwise", added(pairwise_exchange(share))),
-        Algorithm("recursive_doubling", "recursive_doubling", parts_by_doubling),
+        Algorithm("recursive_doubling", "recursive_doubling", doubling_reduce_scatter),
         Algorithm("recursive_halving", "recursive_halving", folding.recursive_halving),
     ),
     "reduce_scatter_block": (
         Algorithm("pairwise", "pairwise", added(pairwise_exchange(share))),
-        Algorithm("recursive_doubling", "recursive_doubling", parts_by_doubling),
+        Algorithm("recursive_doubling", "recursive_doubling", doubling_reduce_scatter),
         Algorithm("recursive_halving", "recursive_halving", folding.recursive_halving),
     ),
-    "scan": (Algorithm("recursive_doubling", "recursive_doubling", scan),),
-    "exscan": (Algorithm("recursive_doubling", "recursive_doubling", scan),),
+    "scan": (Algorithm("recursive_doubling", "recursive_doubling", doubling_scan),),
+    "exscan": (Algorithm("recursive_doubling", "recursive_doubling", doubling_scan),),
 }
 
 LIBRARY = AlgorithmLibrary("MPICH", TABLE, variables, refuses_by_error=True)

@@ -16,16 +16,15 @@ from omb_py.algorithms.patterns import (
     CollectiveShape,
     Round,
     added,
-    all_but_done,
-    all_data,
     along,
     around,
     backwards,
-    bruck_blocks,
-    bruck_digits,
+    bruck_allgather,
+    bruck_alltoall,
     dissemination,
     doubled,
-    doubled_shares,
+    doubling_reduce_scatter,
+    doubling_scan,
     everyone,
     exchanges,
     from_root,
@@ -137,18 +136,12 @@ def synchronized_gather(shape: CollectiveShape) -> Iterator[Round]:
 
 chain = trees.down(trees.chains(4), at_once=True)
 pipeline = pipelined(trees.down(trees.chains(1)), SEGMENT)
-binomial = trees.down(trees.binomial_by_lowest, order=trees.largest_first())
-scatter = trees.scattered(trees.binomial_by_lowest, share, trees.largest_first())
-scatter_of_blocks = trees.scattered(trees.binomial_by_lowest, whole, trees.largest_first())
-bruck = dissemination(bruck_blocks, direction=-1)
 barrier_tree = trees.down(trees.binomial_by_lowest, nothing, trees.largest_first())
-parts_by_doubling = on_powers_of_two(added(exchanges(all_but_done)))
 linear_scan = added(along)
-scan = added(exchanges(all_data))
 
 TABLE: dict[str, tuple[Algorithm, ...]] = {
     "allreduce": (
-        Algorithm("linear", "1", together(reduction(from_root_in_turn()), from_root())),
+        Algorithm("linear", "1", together(reduction(from_root_in_turn), from_root())),
         Algorithm("recursive_doubling", "3", folding.recursive_doubling),
         Algorithm("ring", "4", together(added(around(share)), around(share)), (element_for_each,)),
         Algorithm("segmented_ring", "5", segmented_ring, (segment_for_each,), IN_SEGMENTS),
@@ -175,24 +168,24 @@ TABLE: dict[str, tuple[Algorithm, ...]] = {
         Algorithm(
             "scatter_allgather",
             "8",
-            on_powers_of_two(together(scatter, exchanges(doubled_shares))),
+            trees.scatter_allgather,
             (element_for_each,),
         ),
         Algorithm(
             "scatter_ring",
             "9",
-            together(scatter, around(share)),
+            trees.scatter_ring,
             (element_for_each,),
         ),
     ),
     "reduce": (
-        Algorithm("linear", "1", reduction(from_root_in_turn())),
+        Algorithm("linear", "1", reduction(from_root_in_turn)),
         Algorithm("chain", "2", reduction(trees.down(trees.chains(4), order=trees.farthest_first))),
         Algorithm("pipeline", "3", reduction(pipeline), settings=IN_SEGMENTS),
         Algorithm(
             "binary", "4", reduction(trees.down(trees.by_levels, order=trees.farthest_first))
         ),
-        Algorithm("binomial", "5", reduction(binomial)),
+        Algorithm("binomial", "5", reduction(trees.binomial)),
         Algorithm("in_order_binary", "6", trees.in_order),
         Algorithm(
             "rabenseifner",
@@ -202,7 +195,7 @@ TABLE: dict[str, tuple[Algorithm, ...]] = {
         ),
     ),
     "allgather": (
-        Algorithm("bruck", "2", bruck),
+        Algorithm("bruck", "2", bruck_allgather),
         Algorithm("recursive_doubling", "3", exchanges(doubled), (power_of_two,)),
         Algorithm("ring", "4", around(whole)),
         Algorithm("neighbor_exchange", "5", neighbor_exchange, (even_ranks,)),
@@ -210,7 +203,7 @@ TABLE: dict[str, tuple[Algorithm, ...]] = {
         Algorithm("sparbit", "7", sparbit, (sends_nothing_in_place,)),
     ),
     "allgatherv": (
-        Algorithm("bruck", "2", bruck),
+        Algorithm("bruck", "2", bruck_allgather),
         Algorithm("ring", "3", around(whole)),
         Algorithm("neighbor_exchange", "4", neighbor_exchange, (even_ranks,)),
         Algorithm("two_ranks", "5", everyone(whole), (two_ranks,)),
@@ -219,7 +212,7 @@ TABLE: dict[str, tuple[Algorithm, ...]] = {
     "alltoall": (
         Algorithm("linear", "1", everyone(whole), (not_in_place,)),
         Algorithm("pairwise", "2", pairwise_exchange(whole), (not_in_place,)),
-        Algorithm("bruck", "3", dissemination(bruck_digits), (not_in_place,)),
+        Algorithm("bruck", "3", bruck_alltoall, (not_in_place,)),
         Algorithm("linear_sync", "4", everyone(whole), (not_in_place,)),
         Algorithm("two_ranks", "5", everyone(whole), (two_ranks, not_in_place)),
     ),
@@ -236,13 +229,13 @@ TABLE: dict[str, tuple[Algorithm, ...]] = {
         Algorithm("tree", "6", up_and_down(barrier_tree)),
     ),
     "gather": (
-        Algorithm("linear", "1", to_root_in_turn()),
-        Algorithm("binomial", "2", backwards(scatter_of_blocks)),
+        Algorithm("linear", "1", to_root_in_turn),
+        Algorithm("binomial", "2", backwards(trees.scatter_of_blocks)),
         Algorithm("linear_sync", "3", synchronized_gather),
     ),
     "scatter": (
-        Algorithm("linear", "1", from_root_in_turn()),
-        Algorithm("binomial", "2", scatter_of_blocks),
+        Algorithm("linear", "1", from_root_in_turn),
+        Algorithm("binomial", "2", trees.scatter_of_blocks),
         Algorithm("linear_nonblocking", "3", from_root()),
     ),
     "reduce_scatter": (
@@ -251,17 +244,17 @@ TABLE: dict[str, tuple[Algorithm, ...]] = {
         Algorithm("butterfly", "4", on_powers_of_two(together(folding.halving, swapped_digits))),
     ),
     "reduce_scatter_block": (
-        Algorithm("recursive_doubling", "2", parts_by_doubling),
+        Algorithm("recursive_doubling", "2", doubling_reduce_scatter),
         Algorithm("recursive_halving", "3", folding.recursive_halving),
         Algorithm("butterfly", "4", on_powers_of_two(folding.halving)),
     ),
     "scan": (
         Algorithm("linear", "1", linear_scan),
-        Algorithm("recursive_doubling", "2", scan),
+        Algorithm("recursive_doubling", "2", doubling_scan),
     ),
     "exscan": (
         Algorithm("linear", "1", linear_scan),
-        Algorithm("recursive_doubling", "2", scan),
+        Algorithm("recursive_doubling", "2", doubling_scan),
     ),
 }
 

@@ -15,9 +15,9 @@ Sources, named where they are used:
 [TRG]    R. Thakur, R. Rabenseifner, W. Gropp: Optimization of Collective Communication Operations
          in MPICH. Int. J. of High Performance Computing Applications 19(1), 2005.
 
-A definition is a sequence of rounds (`Round`). Messages of a round are made only when somebody goes
-through them. Rank numbers are relative to the root, which is 0. A message's bytes are exact up to
-the rounding of blocks to whole elements.
+A definition is a sequence of rounds (`Round`). Messages of a round are made only when a caller
+iterates over them. Rank numbers are relative to the root, which is 0. A message's bytes are exact
+up to the rounding of blocks to whole elements.
 """
 
 from __future__ import annotations
@@ -257,24 +257,16 @@ def from_root(part: Part = whole) -> Pattern:
     return rounds
 
 
-def from_root_in_turn(part: Part = whole) -> Pattern:
+def from_root_in_turn(shape: CollectiveShape) -> Iterator[Round]:
     """The root sends to each other rank by itself, to one after the other."""
-
-    def rounds(shape: CollectiveShape) -> Iterator[Round]:
-        for rank in range(1, shape.ranks):
-            yield Round([(0, rank, part(shape))])
-
-    return rounds
+    for rank in range(1, shape.ranks):
+        yield Round([(0, rank, shape.nbytes)])
 
 
-def to_root_in_turn(part: Part = whole) -> Pattern:
+def to_root_in_turn(shape: CollectiveShape) -> Iterator[Round]:
     """The root receives from one rank after the other."""
-
-    def rounds(shape: CollectiveShape) -> Iterator[Round]:
-        for rank in range(1, shape.ranks):
-            yield Round([(rank, 0, part(shape))])
-
-    return rounds
+    for rank in range(1, shape.ranks):
+        yield Round([(rank, 0, shape.nbytes)])
 
 
 Partner: TypeAlias = Callable[[int, int, int], int]
@@ -282,7 +274,7 @@ Partner: TypeAlias = Callable[[int, int, int], int]
 
 
 def after(rank: int, step: int, ranks: int) -> int:
-    """The rank so many steps further."""
+    """Return the rank ``step`` places after ``rank``, around the ring of ``ranks``."""
     return (rank + step) % ranks
 
 
@@ -451,6 +443,13 @@ def on_powers_of_two(pattern: Pattern) -> Pattern:
         yield from pattern(shape)
 
     return rounds
+
+
+# Of several libraries.
+bruck_allgather = dissemination(bruck_blocks, direction=-1)
+bruck_alltoall = dissemination(bruck_digits)
+doubling_scan = added(exchanges(all_data))
+doubling_reduce_scatter = on_powers_of_two(added(exchanges(all_but_done)))
 
 
 def on(ranks: int, shape: CollectiveShape) -> CollectiveShape:

@@ -12,9 +12,15 @@ from omb_py.algorithms.patterns import (
     CollectiveShape,
     Pattern,
     Round,
+    around,
+    doubled_shares,
+    exchanges,
+    on_powers_of_two,
     power_within,
     reduction,
     renamed,
+    share,
+    together,
     whole,
 )
 
@@ -148,6 +154,14 @@ def scattered(
             yield Round([(rank, child, below[child] * block) for rank, child in edges])
 
     return rounds
+
+
+# Of several libraries: a scatter, and broadcasts of the whole message or by parts [CHPG, TRG].
+scatter_of_blocks = scattered(binomial_by_lowest, whole, largest_first())
+binomial = down(binomial_by_lowest, order=largest_first())
+_scatter = scattered(binomial_by_lowest, share, largest_first())
+scatter_allgather = on_powers_of_two(together(_scatter, exchanges(doubled_shares)))
+scatter_ring = together(_scatter, around(share))
 
 
 def served(

@@ -27,7 +27,7 @@ LARGE_MESSAGE_BYTES = 8192
 
 
 class Metric(Enum):
-    """What a benchmark's headline number is."""
+    """The quantity of a benchmark's main column, which comparisons judge."""
 
     LATENCY = "latency"
     BANDWIDTH = "bandwidth"
@@ -43,7 +43,7 @@ class Ranks(Enum):
     EVEN = "an even number of ranks"
 
     def allow(self, ranks: int) -> bool:
-        """Whether a job of ``ranks`` will do."""
+        """Return whether a job of ``ranks`` will do."""
         return {
             Ranks.ANY: True,
             Ranks.SEVERAL: ranks >= 2,
@@ -115,19 +115,19 @@ class Resources(Protocol):
     """
 
     def graph(self, sources: tuple[int, ...], destinations: tuple[int, ...]) -> Any:
-        """A communicator in which this rank receives from the ones and sends to the others."""
+        """Return a communicator that receives from the ``sources`` and sends to the others."""
 
     def window(self, nbytes: int, datatype: Datatype) -> Exposed:
-        """A window of the kind asked for, with so many bytes on each rank."""
+        """Return a window of the kind asked for, with so many bytes on each rank."""
 
     def file(self, nbytes: int) -> tuple[Any, Memory]:
-        """The file asked for, opened by all ranks, and this rank's part of it, in rank order."""
+        """Return the file asked for, opened by all ranks, and this rank's part, in rank order."""
 
     def checkpoint(self, memory: Memory, writes: bool) -> Stored:
-        """A checkpoint that writes this rank's memory, or reads another rank's data into it."""
+        """Return a checkpoint that writes this rank's memory, or reads another rank's data."""
 
     def group(self, rank: int) -> Any:
-        """The group of one rank."""
+        """Return an ``MPI.Group`` that contains ``rank`` alone."""
 
     def attach(self, messages: int, nbytes: int) -> None:
         """Give MPI memory to keep so many buffered messages of ``nbytes`` each in."""
@@ -169,7 +169,7 @@ class Case:
         form: Form = "",
         layout: Layout | None = None,
     ) -> Message:
-        """A message in new memory; by default one block of the size and layout measured."""
+        """Return a message in new memory; by default one block of the size and layout measured."""
         counts = (self.elements,) if counts is None else counts
         layout = self.options.layout if layout is None else layout
         memory = self.buffer.allocate(sum(counts) * self.datatype.itemsize, self.datatype)
@@ -364,7 +364,7 @@ FIRST = ("pt2pt", "collective", "variants")
 
 
 def own_benchmarks() -> Iterator[Benchmark]:
-    """omb-py's own benchmarks, family by family."""
+    """Return the benchmarks of this package, family by family, without those of entry points."""
     for module in dict.fromkeys((*FIRST, *BENCHMARK_MODULES.builtin())):
         yield from BENCHMARK_MODULES.load(module)
 
@@ -391,12 +391,12 @@ def by_family(benchmarks: Iterable[Benchmark] | None = None) -> dict[str, list[B
 
 
 def plain_name(name: str) -> str:
-    """A benchmark's name without native OMB's ``osu_``; hyphens and underscores are one."""
+    """Return a benchmark's name without native OMB's ``osu_``; hyphens and underscores are one."""
     return name.replace("-", "_").removeprefix("osu_")
 
 
 def find_benchmark(name: str, others: Iterable[str] = ()) -> Benchmark:
-    """The benchmark called ``name``; hyphens, underscores and a leading ``osu_`` don't matter.
+    """Return the benchmark ``name``; hyphens, underscores and a leading ``osu_`` don't matter.
 
     Raises `UsageError` when there is none, with the nearest names, of which ``others`` are too.
     """

@@ -51,7 +51,7 @@ class Collective:
     own: bool = False
 
     def memory(self, options: Options, size: int, ranks: int) -> int:
-        """Bytes that one process needs, the root if it needs most, for a message size."""
+        """Return the bytes that one process needs for a message size, the root if it needs most."""
         blocks = {NOTHING: 0, ONE: 1, EACH: 1 if self.divided else ranks}
         messages = size * (blocks[self.send] + blocks[self.recv])
         if options.own_algorithm is None:
@@ -81,11 +81,11 @@ class Collective:
         return (elements,) * ranks if EACH in (self.send, self.recv) else ()
 
     def sources(self, rank: int, ranks: int) -> range:
-        """The ranks whose contributions a reduction leaves on ``rank``."""
+        """Return the ranks whose contributions a reduction leaves on ``rank``."""
         return range({"all": ranks, "up to": rank + 1, "before": rank}[self.adds])
 
     def benchmark(self) -> Benchmark:
-        """The benchmark that this row describes."""
+        """Return the benchmark of this row, with the options that its call supports."""
         has_data = self.send is not NOTHING
         options = {
             "full": True,
@@ -147,7 +147,7 @@ def by_own(plan: Plan, row: Collective, case: Case) -> Plan:
 
 
 def side(row: Collective, kind: BufferSide, case: Case, parts: tuple[int, ...]) -> Message:
-    """The message of one side, in memory of its own."""
+    """Return the message of one side, in memory of its own."""
     if kind is ONE:
         return case.message((parts[case.rank],) if row.divided else None)
     if row.divided == "any":
@@ -188,7 +188,7 @@ def exchange(
 
 
 def contributions(row: Collective, case: Case, data: Message) -> tuple[Content, ...]:
-    """What this rank puts into ``data``, which in place is also where the result goes."""
+    """Return what this rank puts into ``data``, which in place is also where the result goes."""
     me = case.rank
     if row.adds:
         return (Content.of(me, data.memory, added=True),)
@@ -201,7 +201,7 @@ def contributions(row: Collective, case: Case, data: Message) -> tuple[Content, 
 def expected_data(
     row: Collective, case: Case, root: int | None, target: Message, parts: tuple[int, ...]
 ) -> tuple[Content, ...]:
-    """What should stand in ``target`` after the call."""
+    """Return what should stand in ``target`` after the call."""
     if row.adds:
         sources = row.sources(case.rank, case.ranks)
         if not sources:

@@ -41,7 +41,7 @@ def plan(inward: bool, case: Case) -> Plan:
 
 
 def peers_of(case: Case) -> tuple[int, ...]:
-    """The ranks of the same number on the other side: the parent's, or those of all children."""
+    """Return the ranks of the same number on the other side: the parent's, or all children's."""
     nodes = case.nodes
     here = [rank for rank in range(case.ranks) if nodes[rank] == nodes[case.rank]]
     number = here.index(case.rank)

@@ -61,12 +61,12 @@ def checkpoint(writes: bool, case: Case) -> Plan:
 
 
 def sync_line(options: Options, ranks: int) -> tuple[str, ...]:
-    """What the table says of the disk."""
+    """Return what the table says of the disk."""
     return (SYNC if options.file_sync else NO_SYNC,)
 
 
 def method_lines(writes: bool, options: Options, ranks: int) -> tuple[str, ...]:
-    """What the table of a checkpoint says of the method, and of the disk."""
+    """Return what the table of a checkpoint says of the method, and of the disk."""
     sync = CHECKPOINT_SYNC if options.file_sync else NO_SYNC
     return (f"# Method: {options.method}", sync if writes else DROPPED)
 

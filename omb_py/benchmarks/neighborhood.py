@@ -54,13 +54,13 @@ def plan(row: Neighborhood, case: Case) -> Plan:
 
 
 def memory(row: Neighborhood, options: Options, size: int, ranks: int) -> int:
-    """Bytes that one process needs, whose neighbours are as many as the first rank's."""
+    """Return the bytes that one process needs, whose neighbours are as many as the first rank's."""
     sources, destinations = options.topology.neighbors(0, ranks)
     return size * (len(sources) + (len(destinations) if row.personalized else 1))
 
 
 def benchmark(row: Neighborhood) -> Benchmark:
-    """The benchmark of a row's blocking function."""
+    """Return the benchmark of a row's blocking function."""
     return Benchmark(
         name=row.name,
         title=f"Neighborhood {row.title} Latency",

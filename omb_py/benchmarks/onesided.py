@@ -188,7 +188,7 @@ def passive(
 def fence_epoch(
     exposed: Exposed, calls: Sequence[Step], first: bool, turns: bool
 ) -> tuple[Step, ...]:
-    """The calls between fences; one more where the other side has its turn."""
+    """Return the calls between fences; one more where the other side has its turn."""
     fence = Call("win_fence", on=exposed.win, values=(0,))
     if not turns:
         return (fence, *calls, fence)
@@ -198,7 +198,7 @@ def fence_epoch(
 def epochs(
     exposed: Exposed, group: object, calls: Sequence[Step]
 ) -> tuple[tuple[Step, ...], tuple[Step, ...]]:
-    """The calls between start and complete, and a post and wait for those of the peer."""
+    """Return the calls between start and complete, and a post and wait for those of the peer."""
     win = exposed.win
     start = Call("win_start", on=win, values=(group, 0))
     post = Call("win_post", on=win, values=(group, 0))
@@ -207,7 +207,7 @@ def epochs(
 
 
 def heading(options: Options, ranks: int) -> tuple[str, ...]:
-    """What native OMB says of windows below the banner."""
+    """Return what native OMB says of windows below the banner."""
     kind, sync = str(options.window_kind), options.window_sync
     return (
         f"# Window creation: {NAMES.get(kind, f'MPI_Win_{kind}')}",
@@ -220,7 +220,7 @@ OPTIONS = frozenset({"window_kind", "window_sync"})
 
 
 def latency(access: Access, name: str, title: str, **more: Any) -> Benchmark:
-    """A benchmark of the time of one access."""
+    """Return a benchmark of the time of one access."""
     return Benchmark(
         name=name,
         title=title,
@@ -245,7 +245,7 @@ def latency(access: Access, name: str, title: str, **more: Any) -> Benchmark:
 def bandwidth(
     access: Access, name: str, title: str, both: bool = False, rate: bool = False
 ) -> Benchmark:
-    """A benchmark of the data per second of a window of accesses."""
+    """Return a benchmark of the data per second of a window of accesses."""
     directions = 2 if both else 1
     summary = f"Data per second by a window of MPI_{access.function.capitalize()}"
     return Benchmark(

@@ -98,7 +98,7 @@ def both_ways(case: Case) -> Plan:
 
 
 def partner(case: Case) -> int | None:
-    """The rank that this one exchanges messages with: half the job away, as in native OMB.
+    """Return the rank that this one exchanges messages with: half the job away, as in native OMB.
 
     None for the ranks that ``-p`` leaves without work.
     """
@@ -109,7 +109,7 @@ def partner(case: Case) -> int | None:
 
 
 def post(function: str, case: Case, peer: int) -> tuple[Window, list[Message]]:
-    """A window of one non-blocking call, and its messages: one for all, or one for each.
+    """Return a window of one non-blocking call, and its messages: one for all, or one for each.
 
     Every message received is checked when data is validated, so each then has its own memory.
     """
@@ -147,20 +147,20 @@ def plan_of(
 
 
 def window_memory(options: Options, size: int, directions: int) -> int:
-    """Bytes that one process needs for the windows that it sends, receives, or both."""
+    """Return the bytes that one process needs for the windows that it sends, receives, or both."""
     longest = max(VARIED_WINDOWS) if options.vary_window else options.window
     each = options.buffer_per_message or options.validate
     return directions * size * (longest if each else 1)
 
 
 def pairs_line(options: Options, ranks: int) -> str:
-    """What native OMB says of pairs and windows below the banner."""
+    """Return what native OMB says of pairs and windows below the banner."""
     window = "varied" if options.vary_window else options.window
     return f"# [ pairs: {options.pairs_in(ranks)} ] [ window size: {window} ]"
 
 
 def mode_line(options: Options, ranks: int) -> tuple[str, ...]:
-    """A line on the mode of sending, where it is not the standard one."""
+    """Return a line on the mode of sending, where it is not the standard one."""
     mode = options.send_mode
     return () if mode == "standard" else (f"# Send mode: {mode}",)
 

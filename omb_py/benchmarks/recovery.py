@@ -20,7 +20,7 @@ def recovery(
     options: set[str],
     part_names: Callable[[Options], tuple[str, ...]],
 ) -> Benchmark:
-    """A benchmark of jobs whose ranks fail."""
+    """Return a benchmark of jobs whose ranks fail."""
     return Benchmark(
         name=name,
         title=title,

@@ -48,7 +48,7 @@ def exchange(case: Case) -> Plan:
 
 
 def probe_then_receive(receive: Call) -> tuple[Step, ...]:
-    """A receive after a probe, as by who does not know the length of what comes."""
+    """Return a receive after a probe, as by who does not know the length of what comes."""
     return Call("probe", peer=receive.peer, tag=receive.tag), receive
 
 
@@ -62,12 +62,12 @@ def matched_probe(receive: Call) -> tuple[Step, ...]:
 def ping_pong_with(receiving: Callable[[Call], tuple[Step, ...]], case: Case) -> Plan:
     """A ping-pong that receives in another way."""
     plan = ping_pong(case)
-    (round_,) = plan.exchanges
+    (iteration,) = plan.exchanges
     steps: list[Step] = []
-    for step in round_.steps:
+    for step in iteration.steps:
         receives = isinstance(step, Call) and step.function == "recv"
         steps += receiving(step) if isinstance(step, Call) and receives else (step,)
-    return replace(plan, exchanges=(replace(round_, steps=tuple(steps)),))
+    return replace(plan, exchanges=(replace(iteration, steps=tuple(steps)),))
 
 
 def partitioned_calls(case: Case, function: str, peer: int, message: Message) -> CheckedIteration:
@@ -118,7 +118,7 @@ def together(
 
 
 def count_parts(options: Options, ranks: int) -> tuple[str, ...]:
-    """The line that later releases of native OMB have below the banner."""
+    """Return the line that later releases of native OMB have below the banner."""
     return (f"# Partitions: {options.partitions}",)
 
 
@@ -128,7 +128,7 @@ RING = Defaults(1_000, 100, 100, 10, smallest=0, largest=4 << 20)
 def ring(
     name: str, title: str, summary: str, plan: Callable[[Case], Plan], sides: int
 ) -> Benchmark:
-    """A benchmark in which all ranks do the same at once."""
+    """Return a benchmark in which all ranks do the same at once."""
     return Benchmark(
         name=name,
         title=title,

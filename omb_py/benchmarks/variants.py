@@ -18,7 +18,7 @@ LEGEND = ("# Overall = Coll. Init + Compute + MPI_Test + MPI_Wait", "")
 
 
 def nonblocking_form(blocking: Benchmark) -> Benchmark:
-    """The benchmark of the non-blocking function, with computing meanwhile."""
+    """Return the benchmark of the non-blocking function, with computing meanwhile."""
     words = blocking.title.removesuffix(" Latency").replace(" Personalized Exchange", "")
     return replace(
         blocking,
@@ -37,7 +37,7 @@ def nonblocking_form(blocking: Benchmark) -> Benchmark:
 def persistent_form(
     plain: Benchmark, native: bool = True, applies: Callable[[Call], bool] = lambda call: True
 ) -> Benchmark:
-    """The benchmark of persistent requests; ``applies`` chooses the calls that get them."""
+    """Return the benchmark of persistent requests; ``applies`` chooses the calls that get them."""
     words = plain.title.removesuffix(" Latency")
     return replace(
         plain,
@@ -54,7 +54,7 @@ def persistent_form(
 def in_form(
     plain: Benchmark, form: Callable[[CheckedIteration], CheckedIteration]
 ) -> Callable[[Case], Plan]:
-    """The plan of a benchmark with its calls in another form."""
+    """Return the plan of a benchmark with its calls in another form."""
 
     def formed(case: Case) -> Plan:
         made = plain.plan(case)
@@ -70,7 +70,7 @@ POINT_TO_POINT = ("latency", "bw", "bibw")
 
 
 def carries_data(call: Call) -> bool:
-    """Whether a call is not the short answer to a window, which stays as it is."""
+    """Return whether a call is not the short answer to a window, which stays as it is."""
     return call.tag != pt2pt.ACKNOWLEDGE_TAG
 
 

@@ -1,4 +1,4 @@
-"""HOW MPI is called: one module per way of calling.
+"""HOW MPI is called: one module per binding.
 
 A member is a module of this folder that defines ``BINDING``, a subclass of `Binding`, or an entry
 point of group ``omb_py.bindings`` that names one. Modules whose names begin with an underscore
@@ -30,8 +30,8 @@ BoundCall: TypeAlias = Callable[[], Any]
 
 
 @dataclass(frozen=True)
-class BoundRound:
-    """A `Iteration` of bound calls, set up."""
+class BoundIteration:
+    """An `Iteration` of bound calls, set up."""
 
     calls: Calls
     before: Calls = ()
@@ -39,7 +39,7 @@ class BoundRound:
 
 
 class Binding(ABC):
-    """A way of calling MPI, on one communicator."""
+    """How MPI is called, on one communicator: makes bound calls of what a benchmark describes."""
 
     name: str
     passes_addresses = True
@@ -71,27 +71,31 @@ class Binding(ABC):
         """What makes ranks wait for each other between iterations, outside of what is timed."""
         return job_of(self.comm).barrier if not self.needs_mpi else self.comm.Barrier
 
-    @staticmethod  # noqa: B027 - most need nothing
-    def check() -> None:
-        """Raise `UnsupportedError` when something that this way of calling needs is not here."""
+    @staticmethod
+    def check() -> str | None:
+        """Return the versions of the packages that this binding needs, if it needs any.
+
+        Raises `MissingError` or `UnsupportedError` when something that it needs is not here.
+        """
+        return None
 
     @abstractmethod
     def bind(self, step: Step) -> BoundCall:
-        """A bound call that does what ``step`` describes.
+        """Return a bound call that does what ``step`` describes.
 
-        Raises `UnsupportedError` when this way of calling has no such function.
+        Raises `UnsupportedError` when this binding has no such function.
         """
 
-    def arranged(self, round_: Iteration) -> Iteration:
-        """The round as this way of calling makes it; most leave it as it is."""
-        return round_
+    def arranged(self, iteration: Iteration) -> Iteration:
+        """Return the iteration as this binding makes it; most leave it as it is."""
+        return iteration
 
-    def set_up(self, round_: Iteration) -> None:
+    def set_up(self, iteration: Iteration) -> None:
         """Do what comes before the first iteration; `release` does what comes after the last.
 
         Raises `UnsupportedError` where the MPI library lacks a function.
         """
-        for step in round_.setup:
+        for step in iteration.setup:
             try:
                 self.bind(step)()
             except NotImplementedError:
@@ -99,31 +103,31 @@ class Binding(ABC):
                 raise UnsupportedError(
                     f"this MPI library lacks MPI_{name.capitalize()} of MPI 4: use one that has it"
                 ) from None
-        self._teardown += [self.bind(step) for step in round_.teardown]
+        self._teardown += [self.bind(step) for step in iteration.teardown]
 
-    def bound(self, round_: Iteration) -> BoundRound:
-        """The bound calls of one iteration, set up; raises `UnsupportedError` as `bind` does."""
-        round_ = self.arranged(round_)
-        self.set_up(round_)
-        parts = (round_.steps, round_.before, round_.after)
-        return BoundRound(*(tuple(self.bind(step) for step in steps) for steps in parts))
+    def bound(self, iteration: Iteration) -> BoundIteration:
+        """Return one iteration as bound calls, set up; raises `UnsupportedError` as `bind` does."""
+        iteration = self.arranged(iteration)
+        self.set_up(iteration)
+        parts = (iteration.steps, iteration.before, iteration.after)
+        return BoundIteration(*(tuple(self.bind(step) for step in steps) for steps in parts))
 
-    def loop(self, rounds: Sequence[Iteration], pace: Pace) -> Loop:
-        """The loop that runs these iterations in turn.
+    def loop(self, iterations: Sequence[Iteration], pace: Pace) -> Loop:
+        """Return the loop that runs these iterations in turn.
 
         Raises `UnsupportedError` as `bind` does.
         """
-        bound = [self.bound(round_) for round_ in rounds]
+        bound = [self.bound(iteration) for iteration in iterations]
         return PythonLoop(
-            [round_.calls for round_ in bound],
+            [iteration.calls for iteration in bound],
             self.barrier if pace.barrier else None,
             pace.start.wait if pace.start else None,
-            [(round_.before, round_.after) for round_ in bound],
+            [(iteration.before, iteration.after) for iteration in bound],
         )
 
-    def functions(self, round_: Iteration) -> tuple[str, ...]:
-        """MPI's names of the functions that a round calls, in lower case."""
-        steps = self.arranged(round_).everything
+    def functions(self, iteration: Iteration) -> tuple[str, ...]:
+        """MPI's names of the functions that an iteration calls, in lower case."""
+        steps = self.arranged(iteration).everything
         return tuple(call.function for step in steps for call in calls_of(step))
 
     def deliver(self, step: Step, result: Any) -> None:  # noqa: B027 - most write to memory
@@ -148,17 +152,17 @@ class Binding(ABC):
         return self.barrier if call.function == "barrier" else None
 
     def held(self, call: Call) -> list[Any]:
-        """The objects in a call's slot, None where there is none yet."""
+        """Return the objects in a call's slot, None where there is none yet."""
         assert call.cell is not None
         objects: list[Any] = self.slots.setdefault(call.cell, [None] * call.cell.count)
         return objects
 
     def kept(self, call: Call, bound: BoundCall) -> BoundCall:
-        """The bound call of ``call``, whose result goes to its slot if it has one."""
+        """Return the bound call of ``call``, whose result goes to its slot if it has one."""
         return bound if call.cell is None else partial(_keep, bound, self.held(call), call.index)
 
     def lacks(self, function: str) -> str:
-        """The sentence for a function that a binding of messages between two ranks has not."""
+        """Return the sentence for a function that a binding of messages between two ranks lacks."""
         return (
             f"binding {self.name} has no {function}, only send, recv, isend, irecv, sendrecv and "
             "their waits: use --binding buffer"
@@ -175,7 +179,7 @@ class Binding(ABC):
         """Close what was opened when it was made; nothing is called any more. Collective."""
 
     def describe(self) -> dict[str, str]:
-        """What a reader of the results needs to know of this way of calling."""
+        """Return what the metadata of results contain of this binding, by key."""
         return {}
 
 
@@ -195,20 +199,20 @@ class MethodBinding(Binding):
         return partial(_run_window, [self.start(group) for group in step.groups], self.wait_all)
 
     def start(self, calls: Sequence[Call]) -> Callable[[], list[Any]]:
-        """A callable that starts non-blocking calls and returns their requests."""
+        """Return a callable that starts non-blocking calls and returns their requests."""
         bound = [self.bind_call(call) for call in calls]
         return lambda: [start() for start in bound]
 
     @abstractmethod
     def bind_call(self, call: Call) -> BoundCall:
-        """A bound call for one MPI function; a non-blocking one returns its request."""
+        """Return a bound call for one MPI function; a non-blocking one returns its request."""
 
     @abstractmethod
     def wait_all(self, requests: Sequence[Any]) -> Any:
         """Complete requests, and return what arrived if the binding returns objects."""
 
     def method(self, name: str, on: Any = None) -> Any:
-        """The method ``name`` of an MPI object, by default the communicator.
+        """Return the method ``name`` of an MPI object, by default the communicator.
 
         Raises `UnsupportedError` when it has none.
         """
@@ -226,7 +230,7 @@ def _keep(bound: BoundCall, objects: list[Any], index: int) -> None:
 
 
 def waited_for(call: Call) -> slice:
-    """Which objects of its slot a ``wait`` or ``waitall`` takes."""
+    """Return which objects of its slot a ``wait`` or ``waitall`` takes."""
     return slice(None) if call.function == "waitall" else slice(call.index, call.index + 1)
 
 
@@ -239,7 +243,7 @@ def _run_window(
 
 
 def calls_of(step: Step) -> tuple[Call, ...]:
-    """The calls of a step, a window's in the order in which their results come."""
+    """Return the calls of a step, a window's in the order in which their results come."""
     if isinstance(step, Window):
         return tuple(call for group in reversed(step.groups) for call in group)
     return (step,) if isinstance(step, Call) else ()

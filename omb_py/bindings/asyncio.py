@@ -64,7 +64,7 @@ async def _closed(writers: Sequence[asyncio.StreamWriter]) -> None:
 
 
 class AsyncioBinding(AsyncTransportBinding):
-    """``writer.write(array); await writer.drain()`` and ``await reader.readexactly(n)``."""
+    """Messages by ``writer.write(array); await writer.drain()``, ``reader.readexactly(n)``."""
 
     name = "asyncio"
     connect = StreamTransport

@@ -86,7 +86,7 @@ class BufferBinding(MethodBinding):
     def use(
         self, call: Call, arguments: Sequence[Any], method: Callable[..., Any] | None = None
     ) -> BoundCall:
-        """A bound call of a method of what the slot holds, now or when it is called."""
+        """Return a bound call of a method of what the slot holds, now or when it is called."""
         objects, method = self.held(call), method or METHODS[call.function]
         if call.function in OF_ALL:
             return partial(method, objects)
@@ -108,7 +108,7 @@ class BufferBinding(MethodBinding):
         self._datatypes.free()
 
     def arguments(self, call: Call) -> list[Any]:
-        """What the method for ``call`` is to be given: as in C, but each side in one piece."""
+        """Return the arguments of the method for ``call``: as in C, but each side in one piece."""
         order = REORDERED.get(call.function)
         if order is None:
             return list(self._arguments(call))
@@ -150,7 +150,7 @@ class BufferBinding(MethodBinding):
         return self.describe_message(operand)
 
     def describe_message(self, message: Message) -> Any:
-        """The specification of a message, by its form."""
+        """Return the specification of a message, by its form."""
         blocks = self._datatypes.blocks(message)
         array, datatype = message.memory.array, blocks.datatype
         if message.form == "w":
@@ -161,17 +161,17 @@ class BufferBinding(MethodBinding):
         return [array, blocks.count, datatype]
 
     def target(self, call: Call, origin: Message) -> Any:
-        """Where a one-sided call goes in the target's window."""
+        """Return where a one-sided call goes in the target's window."""
         _, count, datatype = self.describe_message(origin)
         return [call.at, count, datatype]
 
     def partitioned(self, message: Message, partitions: int) -> Any:
-        """The specification of a message in equal parts, which has the count of one."""
+        """Return the specification of a message in equal parts, which has the count of one."""
         array, count, datatype = self.describe_message(message)
         return [array, count // partitions, datatype]
 
     def _given_to_maker(self, call: Call) -> tuple[Any, ...]:
-        """What mpi4py wants for a new communicator, where that is not what C wants."""
+        """Return what mpi4py wants for a new communicator, where that is not what C wants."""
         if call.function == "comm_spawn":
             return sys.executable, ["-c", SPAWNED], call.values[0]
         return call.values[:2]

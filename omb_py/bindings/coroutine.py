@@ -11,7 +11,13 @@ from mpi4py import MPI
 
 from omb_py.bindings import BoundCall, waited_for
 from omb_py.bindings.buffer import BufferBinding
-from omb_py.bindings.transports.coroutines import AsyncBinding, AsyncCall, AsyncCalls
+from omb_py.bindings.transports.coroutines import (
+    AsyncBinding,
+    AsyncCall,
+    AsyncCalls,
+    call_at_once,
+    one_by_one,
+)
 from omb_py.core.calls import Call, Iteration, Step, Window, parts_of_sendrecv
 from omb_py.core.dataclass import replace
 from omb_py.core.errors import UnsupportedError
@@ -48,7 +54,7 @@ class CoroutineBinding(AsyncBinding):
 
     def awaitable(self, step: Step) -> AsyncCall:
         if isinstance(step, Local):
-            return partial(_made, step.run)
+            return partial(call_at_once, step.run)
         if isinstance(step, Window):
             starts = [self._buffer.start(group) for group in step.groups]
             return partial(_window, starts)
@@ -61,14 +67,16 @@ class CoroutineBinding(AsyncBinding):
         if step.cell is None and function in (*POINT_TO_POINT, *COLLECTIVES):
             start = self._buffer.bind_call(replace(step, function=f"i{function}"))
             return partial(_one, start)
-        return partial(_made, self._buffer.bind_call(step))
+        return partial(call_at_once, self._buffer.bind_call(step))
 
-    def sequence(self, round_: Iteration) -> AsyncCalls:
+    def sequence(self, iteration: Iteration) -> AsyncCalls:
         count = self.options.in_flight or 1
         if count == 1:
-            return super().sequence(round_)
-        calls = [step for step in round_.steps if isinstance(step, Call) and step.peer is not None]
-        if len(calls) < len(round_.steps):
+            return super().sequence(iteration)
+        calls = [
+            step for step in iteration.steps if isinstance(step, Call) and step.peer is not None
+        ]
+        if len(calls) < len(iteration.steps):
             raise UnsupportedError(
                 "--in-flight is for ping-pongs between two ranks: of other messages, windows and "
                 "non-blocking calls are in flight together"
@@ -79,9 +87,11 @@ class CoroutineBinding(AsyncBinding):
         ]
         return (partial(_together, together),) if calls else ()
 
-    def functions(self, round_: Iteration) -> tuple[str, ...]:
+    def functions(self, iteration: Iteration) -> tuple[str, ...]:
         blocking = (*POINT_TO_POINT, *COLLECTIVES)
-        return tuple(f"i{name}" if name in blocking else name for name in super().functions(round_))
+        return tuple(
+            f"i{name}" if name in blocking else name for name in super().functions(iteration)
+        )
 
     def describe(self) -> dict[str, str]:
         return super().describe() | {"in_flight": str(self.options.in_flight or 1)}
@@ -89,10 +99,6 @@ class CoroutineBinding(AsyncBinding):
     def release(self) -> None:
         super().release()
         self._buffer.release()
-
-
-async def _made(call: BoundCall) -> None:
-    call()
 
 
 async def _one(start: BoundCall) -> None:
@@ -108,12 +114,7 @@ async def _window(starts: Sequence[Callable[[], list[Any]]]) -> None:
 
 
 async def _together(sequences: Sequence[AsyncCalls]) -> None:
-    await asyncio.gather(*map(_sequence, sequences))
-
-
-async def _sequence(calls: AsyncCalls) -> None:
-    for call in calls:
-        await call()
+    await asyncio.gather(*map(one_by_one, sequences))
 
 
 BINDING = CoroutineBinding

@@ -162,13 +162,13 @@ class GrpcTransport(Transport):
         return {"grpc": grpc.__version__, "grpc_call": self._call}
 
     def _numbered(self, peer: int, data: memoryview) -> bytes:
-        """The next message to a rank."""
+        """Return the next message to a rank."""
         number = self._sent[peer]
         self._sent[peer] += 1
         return b"".join((number.to_bytes(NUMBER_BYTES, "little"), data))
 
     def _methods(self, arrived: queue.SimpleQueue[Any]) -> dict[str, Any]:
-        """What takes the calls of one rank."""
+        """Return what takes the calls of one rank."""
 
         def take(message: bytes, context: Any) -> bytes:
             number = int.from_bytes(message[:NUMBER_BYTES], "little")

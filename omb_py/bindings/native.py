@@ -49,31 +49,31 @@ class NativeBinding(Binding):
     def bind(self, step: Step) -> BoundCall:
         return partial(self._loop([Iteration((step,))], Pace()).run, 0, array("d", [0.0]))
 
-    def loop(self, rounds: Sequence[Iteration], pace: Pace) -> Loop:
-        rounds = [self.arranged(round_) for round_ in rounds]
-        for round_ in rounds:
-            self.set_up(round_)
-        return self._loop(rounds, pace)
+    def loop(self, iterations: Sequence[Iteration], pace: Pace) -> Loop:
+        iterations = [self.arranged(iteration) for iteration in iterations]
+        for iteration in iterations:
+            self.set_up(iteration)
+        return self._loop(iterations, pace)
 
     def release(self) -> None:
         super().release()
         self._datatypes.free()
 
-    def _loop(self, rounds: Sequence[Iteration], pace: Pace) -> NativeLoop:
-        """The loop of rounds that are set up."""
+    def _loop(self, iterations: Sequence[Iteration], pace: Pace) -> NativeLoop:
+        """Return the loop of iterations that are set up."""
         program = CallProgram(self.comm, self._library, self._datatypes, self.slots)
-        bounds = [len(rounds)]
+        bounds = [len(iterations)]
         known = array("d", bytes(8 * KNOWN))
-        for round_ in rounds:
+        for iteration in iterations:
             bounds.append(program.end)
-            program.add_all(round_.before)
+            program.add_all(iteration.before)
             bounds.append(program.end)
             if pace.start is not None:
                 program.announce(address_of(known))
             bounds.append(program.end)
-            program.add_all(round_.steps)
+            program.add_all(iteration.steps)
             bounds.append(program.end)
-            program.add_all((*round_.after, *[Call("barrier")] * pace.barrier))
+            program.add_all((*iteration.after, *[Call("barrier")] * pace.barrier))
         bounds.append(program.end)
         return NativeLoop(program, bounds, known, pace.start)
 

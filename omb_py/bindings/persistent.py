@@ -14,18 +14,18 @@ class PersistentBinding(BufferBinding):
 
     name = "persistent"
 
-    def arranged(self, round_: Iteration) -> Iteration:
-        for step in round_.steps:
+    def arranged(self, iteration: Iteration) -> Iteration:
+        for step in iteration.steps:
             if isinstance(step, Call) and step.operands and not has_form(step):
                 raise UnsupportedError(
                     f"binding persistent has no {step.function}, which MPI cannot set up: use "
                     "--binding buffer"
                 )
-        return persistent(round_, has_form)
+        return persistent(iteration, has_form)
 
 
 def has_form(call: Call) -> bool:
-    """Whether MPI can set the call up."""
+    """Return whether MPI can set the call up."""
     return setup_of(call) in PROTOTYPES
 
 

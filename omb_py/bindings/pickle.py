@@ -115,7 +115,7 @@ class PickleBinding(MethodBinding):
                 message.memory.write(result)
 
     def _check(self, call: Call) -> tuple[Message, ...]:
-        """The call's messages; raises `UnsupportedError` where objects cannot do what it wants."""
+        """Return the call's messages; raises `UnsupportedError` if objects cannot do it."""
         messages = call.messages
         if call.function.endswith(("v", "w")) and not call.function.endswith("recv"):
             plain = call.function[:-1]
@@ -145,7 +145,7 @@ class PickleBinding(MethodBinding):
         return messages
 
     def _payload(self, operand: Operand, as_list: bool) -> Any:
-        """The object that a message sends, or one for each block."""
+        """Return the object that a message sends, or one for each block."""
         if not isinstance(operand, Message):
             return None
         if as_list:

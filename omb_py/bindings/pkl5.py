@@ -18,7 +18,7 @@ REDUCTIONS = ("reduce", "allreduce", "scan", "exscan")
 
 
 class Pkl5Binding(PickleBinding):
-    """``pkl5.Intracomm(comm).send(array, peer, tag)``."""
+    """Calls such as ``pkl5.Intracomm(comm).send(array, peer, tag)``."""
 
     name = "pkl5"
     serves_threads = False

@@ -11,7 +11,7 @@ from omb_py.core.calls import Message
 
 
 class PreboundBinding(BufferBinding):
-    """``comm.Send([MPI.buffer, count, MPI.BYTE], peer, tag)``."""
+    """Calls such as ``comm.Send([MPI.buffer, count, MPI.BYTE], peer, tag)``."""
 
     name = "prebound"
 

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from omb_py.bindings import Binding, BoundCall, BoundRound, calls_of, waited_for
+from omb_py.bindings import Binding, BoundCall, BoundIteration, calls_of, waited_for
 from omb_py.buffers import on_device
 from omb_py.core.calls import IN_PLACE, Call, Iteration, Message, Operand, Step, parts_of_sendrecv
 from omb_py.core.calls.loop import Calls, Loop, Pace, PythonLoop
@@ -50,7 +50,7 @@ Start = Callable[[], Sequence[Any] | None]
 
 
 class TorchBinding(Binding):
-    """``dist.all_reduce(tensor, async_op=True).wait()``."""
+    """Calls such as ``dist.all_reduce(tensor, async_op=True).wait()``."""
 
     name = "torch"
     needs_mpi = False
@@ -74,13 +74,13 @@ class TorchBinding(Binding):
         copies, start = self._started(step)
         return partial(_complete, copies, start, self._settle)
 
-    def bound(self, round_: Iteration) -> BoundRound:
-        starts, before, after = self._parts_of(round_)
+    def bound(self, iteration: Iteration) -> BoundIteration:
+        starts, before, after = self._parts_of(iteration)
         calls = tuple(partial(_complete, (), start, self._settle) for start in starts)
-        return BoundRound(calls, before, after)
+        return BoundIteration(calls, before, after)
 
-    def loop(self, rounds: Sequence[Iteration], pace: Pace) -> Loop:
-        parts = [self._parts_of(round_) for round_ in rounds]
+    def loop(self, iterations: Sequence[Iteration], pace: Pace) -> Loop:
+        parts = [self._parts_of(iteration) for iteration in iterations]
         return TorchLoop(
             [starts for starts, _, _ in parts],
             self.barrier if pace.barrier else None,
@@ -89,14 +89,14 @@ class TorchBinding(Binding):
             self._settle,
         )
 
-    def _parts_of(self, round_: Iteration) -> tuple[tuple[Start, ...], Calls, Calls]:
-        """What starts the steps of an iteration, and the calls before and after them; set up."""
-        self.set_up(round_)
-        started = [self._started(step) for step in round_.steps]
-        before = [self.bind(step) for step in round_.before]
+    def _parts_of(self, iteration: Iteration) -> tuple[tuple[Start, ...], Calls, Calls]:
+        """Return what starts an iteration's steps, and the calls before and after them; set up."""
+        self.set_up(iteration)
+        started = [self._started(step) for step in iteration.steps]
+        before = [self.bind(step) for step in iteration.before]
         before += [copy for copies, _ in started for copy in copies]
         starts = tuple(start for _, start in started)
-        return starts, tuple(before), tuple(map(self.bind, round_.after))
+        return starts, tuple(before), tuple(map(self.bind, iteration.after))
 
     def describe(self) -> dict[str, str]:
         found = {"torch": torch.__version__, "backend": self._backend}
@@ -112,7 +112,7 @@ class TorchBinding(Binding):
             _end()
 
     def _started(self, step: Step) -> tuple[Sequence[BoundCall], Start]:
-        """What comes before a step outside of the time, and a callable that starts the step.
+        """Return what comes before a step outside of the time, and a callable that starts the step.
 
         torch reduces in place: a reduction into other memory begins with a copy.
         """
@@ -203,7 +203,7 @@ class TorchBinding(Binding):
         return copies, self._kept(call, start)
 
     def _kept(self, call: Call, start: Start) -> Start:
-        """A start whose work goes to the call's slot, if it has one, for a later wait."""
+        """Return a start whose work goes to the call's slot, if it has one, for a later wait."""
         if call.cell is None:
             return start
         return partial(_keep, start, self.held(call), call.index)
@@ -255,7 +255,7 @@ class TorchBinding(Binding):
     def _rooted(
         self, function: Callable[..., Any], call: Call, mine: Operand, everybody: Operand
     ) -> Start:
-        """A call in which the root has a part of each rank; in place its own one is there."""
+        """Return a call in which the root has a part of each rank; in place its own is there."""
         assert call.root is not None
         parts = self._parts(everybody) if isinstance(everybody, Message) else None
         own = self._tensor(mine) if isinstance(mine, Message) else None
@@ -265,7 +265,7 @@ class TorchBinding(Binding):
         return self._collective(function, own, parts, self._ranks[call.root])
 
     def _parts(self, message: Message) -> list[Any]:
-        """A tensor for each rank."""
+        """Return a tensor for each rank."""
         tensor = self._tensor(message)
         return list(tensor.view(self._size, len(tensor) // self._size))
 
@@ -280,7 +280,7 @@ class TorchBinding(Binding):
         return dist.P2POp(*self._transfer(call), self._group)
 
     def _tensor(self, message: Message, typed: bool = False) -> Any:
-        """A tensor of a message's memory: of its elements where they matter, or of bytes."""
+        """Return a tensor of a message's memory: of its elements where they matter, or of bytes."""
         memory = message.memory
         if not message.layout.contiguous:
             raise UnsupportedError("binding torch sends contiguous data: leave out -D")
@@ -309,7 +309,7 @@ class TorchBinding(Binding):
         return tensor.view(dtype)
 
     def _lacks(self, name: str, order: Callable[[Any, Any], tuple[Any, Any]]) -> bool:
-        """Whether the backend refuses a function, which older ones do before anything is sent."""
+        """Return whether the backend refuses a function, which older ones do before they send."""
         if name not in self._lacking:
             device = "cuda" if self._on_device else "cpu"
             one = torch.zeros(1, device=device), torch.zeros(self._size, device=device)
@@ -380,7 +380,7 @@ class TorchLoop(PythonLoop):
 
 
 def _connect(job: Job, backend: str, interface: str | None) -> tuple[Any, list[int]]:
-    """The process group of these ranks, and their ranks among all of torch's; collective.
+    """Return the process group of these ranks, and their ranks among all of torch's; collective.
 
     None is our group of all, to which nothing but torch refers: else it would outlive its end.
     """

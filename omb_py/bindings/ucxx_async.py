@@ -71,7 +71,7 @@ async def _end() -> None:
 
 
 class UcxAsyncBinding(AsyncTransportBinding):
-    """``await endpoint.send(Array(array))`` and ``await endpoint.recv(Array(array))``."""
+    """Messages by ``await endpoint.send(Array(array))``, ``await endpoint.recv(Array(array))``."""
 
     name = "ucxx_async"
     connect = UcxEndpoints

@@ -80,7 +80,7 @@ class Buffer(ABC):
         """
 
     def wrap(self, view: Any, datatype: Datatype) -> Memory:
-        """Memory that somebody else allocated, of whole elements of ``datatype``.
+        """Return memory that was allocated elsewhere, of whole elements of ``datatype``.
 
         ``view`` has Python's buffer interface. Raises `UnsupportedError` where the library cannot
         take it for its own.
@@ -110,7 +110,7 @@ class Buffer(ABC):
         return {}
 
     def wait(self) -> Local | None:
-        """A wait for the stream in which the library works; None for host memory."""
+        """Return a wait for the stream in which the library works; None for host memory."""
         return None
 
     def flush(self) -> tuple[Local, ...]:
@@ -137,7 +137,7 @@ BUFFERS = Registry(
 
 
 def on_device(name: str) -> bool:
-    """Whether the messages of a buffer library lie on a device."""
+    """Return whether the messages of a buffer library lie on a device."""
     try:
         return bool(BUFFERS.load(name).uses_device)
     except OmbError:

@@ -8,7 +8,7 @@ from omb_py.buffers.device import NOT_ON_DEVICES, CudaBuffer, Library
 
 
 class Cupy(Library):
-    """``cupy.empty``."""
+    """Arrays of ``cupy.empty``, in memory of CuPy's pool."""
 
     lacks = frozenset(NOT_ON_DEVICES)
 

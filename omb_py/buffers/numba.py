@@ -14,7 +14,7 @@ OUT_OF_MEMORY = 2
 
 
 class Numba(Library):
-    """``numba.cuda.device_array``."""
+    """Arrays of ``numba.cuda.device_array``."""
 
     def __init__(self, device: int) -> None:
         from numba import cuda

@@ -62,7 +62,7 @@ class NumpyMemory(Memory):
 
 
 class NumpyBuffer(Buffer):
-    """Page-aligned ``numpy.ndarray``."""
+    """Arrays of NumPy that begin at a page, as native OMB's buffers do."""
 
     name = "numpy"
 

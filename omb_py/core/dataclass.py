@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     def values(record: Any) -> dict[str, Any]:
-        """The fields of a data class by name, in their order."""
+        """Return the fields of a data class by name, in their order."""
 else:
 
     def dataclass(*, frozen, eq=True):
@@ -43,15 +43,15 @@ else:
         return define
 
     def field(*, default_factory, hash=True):
-        """A field whose default is made anew for each object; ``hash`` leaves it out of hashes."""
+        """Return a field with a default made anew for each object; ``hash`` puts it into hashes."""
         return _Factory(default_factory, hash)
 
     def replace(record, /, **changes):
-        """A copy of ``record`` in which some fields differ."""
+        """Return a copy of ``record`` in which some fields differ."""
         return type(record)(**values(record) | changes)
 
     def values(record):
-        """The fields of a data class by name, in their order."""
+        """Return the fields of a data class by name, in their order."""
         return {name: getattr(record, name) for name in record._defaults}
 
     _REQUIRED = object()

@@ -67,7 +67,7 @@ class Memory(ABC):
 
     @abstractmethod
     def read(self, start: int, nbytes: int) -> bytes:
-        """A copy of ``nbytes`` bytes from byte ``start`` on."""
+        """Return a copy of ``nbytes`` bytes from byte ``start`` on."""
 
     @abstractmethod
     def write(self, data: Any) -> None:
@@ -81,7 +81,7 @@ class Memory(ABC):
         return memoryview(self.ndarray("uint8"))
 
     def payload(self) -> Any:
-        """An object of the library that holds these bytes and can be pickled."""
+        """Return an object of the library that holds these bytes and can be pickled."""
         return self.array
 
     def ndarray(self, dtype: str) -> Any:
@@ -94,7 +94,7 @@ class Memory(ABC):
         return np.frombuffer(self.array, np.uint8).view(dtype)
 
     def add(self, other: Memory) -> tuple[Local, ...] | None:
-        """What adds the elements of ``other`` to these on a device; None for host memory.
+        """Return what adds the elements of ``other`` to these on a device; None for host memory.
 
         Raises `UnsupportedError` where the device has no such elements.
         """
@@ -110,8 +110,8 @@ class StagedMemory(Memory):
 
     @abstractmethod
     def download(self, start: int, nbytes: int) -> Local:
-        """Copy bytes from the device to the same place here."""
+        """Return a step that copies ``nbytes`` bytes at ``start`` from the device to here."""
 
     @abstractmethod
     def upload(self) -> Local:
-        """Copy all bytes to the device."""
+        """Return a step that copies all bytes to the memory on the device."""

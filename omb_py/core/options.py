@@ -141,7 +141,7 @@ class Options:
         return None if self.algorithm == LIBRARY else self.algorithm
 
     def place_of(self, rank: int, ranks: int) -> Place | None:
-        """Where the messages of a rank lie; None leaves it to the buffer library."""
+        """Return where the messages of a rank lie; None leaves it to the buffer library."""
         if self.placement:
             return self.placement[rank >= ranks // 2]
         return Place.MANAGED if self.managed else None

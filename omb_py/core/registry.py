@@ -35,26 +35,26 @@ class Registry:
     group: str
 
     def builtin(self) -> list[str]:
-        """Names of the members that are modules of the package, sorted."""
+        """Return the names of the members that are modules of the package, sorted."""
         (folder,) = import_module(self.package).__path__
         files = (name for name in os.listdir(folder) if name.endswith(SOURCE))
         return sorted(name.removesuffix(SOURCE) for name in files if not name.startswith("_"))
 
     def has(self, name: str) -> bool:
-        """Whether ``name`` is a member of ours or anybody's; none is loaded."""
+        """Return whether ``name`` is a member, of ours or by an entry point; none is loaded."""
         name = name.replace("-", "_")
         return name in self.builtin() or name in _points(self.group)
 
     def others(self) -> list[str]:
-        """Names of the members that entry points add, sorted."""
+        """Return the names of the members that entry points add, sorted."""
         return sorted(set(_points(self.group)) - set(self.builtin()))
 
     def names(self) -> list[str]:
-        """Names of all members, the built-in ones first."""
+        """Return the names of all members, the built-in ones first."""
         return self.builtin() + self.others()
 
     def load(self, name: str) -> Any:
-        """The member called ``name``; hyphens and underscores are one.
+        """Return the member called ``name``; hyphens and underscores are one.
 
         Raises `UsageError` when there is none, naming those that exist, and `UnsupportedError`
         when it needs a package that is not installed.

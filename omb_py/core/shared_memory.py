@@ -11,12 +11,12 @@ FOLDER = "/dev/shm/"
 
 
 def files_in(maps: str) -> list[str]:
-    """The files of shared memory among mappings."""
+    """Return the files of shared memory among mappings."""
     return sorted(name for name in named(maps) if name.startswith(FOLDER))
 
 
 def named(maps: str) -> set[str]:
-    """What mappings are of that still has its name."""
+    """Return what mappings are of that still has its name."""
     lines = [line.split(maxsplit=5) for line in maps.splitlines()]
     names = {fields[5] for fields in lines if len(fields) == 6}
     return {name for name in names if not name.endswith("(deleted)")}
@@ -35,7 +35,7 @@ def record(folder: str) -> None:
 
 
 def identity(path: str) -> str | None:
-    """A file or folder with what tells it from others of its name; None where it is gone."""
+    """Return a file or folder with what tells it from others of its name; None where it is gone."""
     import json
 
     try:

@@ -23,7 +23,7 @@ NORMAL = 1.4826
 
 
 def percentile(ordered: Sequence[float], percent: float) -> float:
-    """The smallest sample that at least ``percent`` % of the samples do not exceed.
+    """Return the smallest sample that at least ``percent`` % of the samples do not exceed.
 
     ``ordered`` is sorted and not empty. This is the nearest-rank definition; native OMB's index
     ``floor(n * percent / 100) - 1`` is the same wherever that product is whole, and is out of
@@ -57,7 +57,7 @@ def median_ranks(count: int) -> tuple[int, int] | None:
 
 
 def median_interval(ordered: Sequence[float], time: float = 1.0) -> tuple[float, float] | None:
-    """The 95 % confidence interval of the median of sorted samples, or None.
+    """Return the 95 % confidence interval of the median of sorted samples, or None.
 
     ``time`` is the samples' `autocorrelation_time`, by whose root the interval's ranks lie farther
     apart; 1 for independent samples. None where the whole range is not enough.

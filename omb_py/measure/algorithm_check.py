@@ -109,12 +109,12 @@ class LibraryAlgorithm:
 
 
 def shape_of(case: Case) -> CollectiveShape:
-    """A case as its algorithms see it."""
+    """Return a case as its algorithms see it."""
     return CollectiveShape(case.ranks, case.payload, case.datatype.itemsize, case.options.in_place)
 
 
 def requested_algorithm(job: Job, benchmark: str, word: str | None) -> LibraryAlgorithm | None:
-    """What makes sure of the algorithm called ``word``; None where the library chooses.
+    """Return what makes sure of the algorithm called ``word``; None where the library chooses.
 
     Collective; raises `OmbError` where the library did not take it.
     """
@@ -185,7 +185,7 @@ class AlgorithmCheck(Measurement):
 
     @property
     def check(self) -> LibraryAlgorithm:
-        """What makes sure of the algorithm."""
+        """The algorithm of the library whose messages are counted; set by the first case."""
         assert self._check is not None
         return self._check
 
@@ -214,7 +214,7 @@ class AlgorithmCheck(Measurement):
         return [number for pair in zip(messages, nbytes, strict=True) for number in pair]
 
     def _gathered(self, mine: list[int], case: Case) -> Sent:
-        """What each rank sent to each other one, on rank 0; collective."""
+        """Return what each rank sent to each other one, on rank 0; collective."""
         rows = [array("q", row) for row in self.job.gather(array("q", mine).tobytes())]
         return [list(zip(row[::2], row[1::2], strict=True)) for row in rows]
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class BenchmarkMeasurement(Measurement):
-    """One benchmark through one binding."""
+    """The measurement of one benchmark through one binding, a row for each case."""
 
     def __init__(self, context: RunContext, binding: Binding, group: Job | None = None) -> None:
         super().__init__(context, [binding], group)
@@ -152,7 +152,7 @@ class BenchmarkMeasurement(Measurement):
         """
 
     def _part(self, seconds: array[float], iterations: int, timed: bool) -> Combined | None:
-        """What the loop measured beside the time of the last iterations, if it did; collective."""
+        """Return what the loop measured beside the time of the last iterations; collective."""
         if not 0 < iterations <= len(seconds) or self.options.validate:
             return None
         return self.group.combine(seconds[-iterations:], timed)
@@ -165,7 +165,7 @@ class BenchmarkMeasurement(Measurement):
         return None if isnan(mean) else mean
 
     def _has_outputs(self, plan: Plan) -> bool:
-        """Whether any rank has data to check; collective.
+        """Return whether any rank has data to check; collective.
 
         Raises `BenchmarkError` where none has; to a single rank nothing arrives in some functions.
         """
@@ -191,7 +191,7 @@ class BenchmarkMeasurement(Measurement):
                     writer.row(row)
 
     def _overlap(self, plan: Plan, sampled: Sampled) -> Overlap | None:
-        """What computing meanwhile hides; collective."""
+        """Return what computing meanwhile hides; collective."""
         if self._worker is None:
             from omb_py.measure.work import find_worker
 
@@ -230,7 +230,7 @@ class BenchmarkMeasurement(Measurement):
     def _starts(
         self, start: CommonStart | None, seconds: array[float], threads: int
     ) -> Starts | None:
-        """How common the starts of the last iterations were, and when all ranks had left them.
+        """Return how common the starts of the last iterations were, and when all ranks had left.
 
         On rank 0; collective. ``seconds`` are this rank's of the same iterations; those of several
         threads are in no order.
@@ -250,7 +250,7 @@ class BenchmarkMeasurement(Measurement):
         return Starts(late, error, array("d", completion))
 
     def _time_and_check(
-        self, plan: Plan, check: DataCheck, iterations: int, starts: StartTimes | None = None
+        self, plan: Plan, check: DataCheck, iterations: int, starts: StartTimes | None
     ) -> tuple[array[float], list[str]]:
         """Time each iteration on fresh data and check what arrived; the times, and the faults.
 
@@ -310,25 +310,25 @@ class BenchmarkMeasurement(Measurement):
 
 
 def run_once(
-    rounds: Sequence[Calls], threads: int, enter: Callable[[], None]
+    iterations: Sequence[Calls], threads: int, enter: Callable[[], None]
 ) -> tuple[float, list[list[object]]]:
-    """Make the calls of each round once, threads sharing the rounds, each after ``enter``.
+    """Make each of some iterations once, threads sharing them, each after ``enter``.
 
-    The mean seconds of a round, and what each round's calls returned.
+    Return the mean seconds of one, and what the calls of each returned.
     """
-    if len(rounds) == 1:
+    if len(iterations) == 1:
         results: list[object] = []
-        return time_once(rounds[0], results), [results]
+        return time_once(iterations[0], results), [results]
     from omb_py.measure.threads import together
 
-    returned: list[list[object]] = [[] for _ in rounds]
+    returned: list[list[object]] = [[] for _ in iterations]
 
     def share(thread: int) -> float:
-        numbers = range(thread, len(rounds), threads)
-        return sum(time_once(rounds[number], returned[number]) for number in numbers)
+        numbers = range(thread, len(iterations), threads)
+        return sum(time_once(iterations[number], returned[number]) for number in numbers)
 
     elapsed = together([partial(share, thread) for thread in range(threads)], enter)
-    return sum(elapsed) / len(rounds), returned
+    return sum(elapsed) / len(iterations), returned
 
 
 def make(calls: Iterable[BoundCall]) -> None:

@@ -59,7 +59,7 @@ class Copy:
 
 
 def cores() -> list[int]:
-    """The cores that this process may use."""
+    """Return the cores that this process may use."""
     return sorted(own_cores()) or list(range(os.cpu_count() or 1))
 
 
@@ -93,7 +93,7 @@ def copy_rates(sizes: Sequence[int], on: Sequence[int]) -> list[float]:
 
 
 def fastest(rates: Sequence[Sequence[float]], sizes: int) -> list[float]:
-    """The highest sum over cores of each size, by each core's rates of all sizes in each repeat.
+    """Return the highest sum over cores of each size, from each core's rates in each repeat.
 
     >>> fastest([[10.0, 1.0, 40.0, 2.0], [20.0, 3.0, 5.0, 4.0]], sizes=2)
     [45.0, 6.0]
@@ -133,7 +133,7 @@ def rates_of_core(core: int) -> list[float]:
 
 
 def copy_times(target: Any, source: Any, seconds: float) -> list[float]:
-    """Seconds of each of some copies."""
+    """Return the seconds of each copy, as many as ``seconds`` allow, `FEWEST_COPIES` at least."""
     import numpy as np
 
     found: list[float] = []
@@ -148,7 +148,7 @@ def copy_times(target: Any, source: Any, seconds: float) -> list[float]:
 
 
 def caches(root: Path = SYS) -> dict[str, int]:
-    """Bytes of the caches of data that the first core has, by name, as in ``L1``."""
+    """Return the bytes of the caches of data that the first core has, by name, as in ``L1``."""
     found = {}
     for folder in sorted(root.glob("devices/system/cpu/cpu0/cache/index*")):
         kind, level, size = (content(folder / name) for name in ("type", "level", "size"))

@@ -44,11 +44,11 @@ class FilePerRank:
         self.file: Any = None
 
     def path_of(self, rank: int) -> str:
-        """The file with the data of a rank."""
+        """Return the file with the data of a rank."""
         return f"{self.name}.{rank}"
 
     def place(self) -> int:
-        """Where this rank's data begins in its file, which is there."""
+        """Return where this rank's data begins in its file, which is there."""
         return os.path.getsize(self.path) - len(self.view)
 
     def create(self) -> None:
@@ -183,7 +183,7 @@ METHODS = {
 def stored(
     job: Job, options: Options, memory: Memory, writes: bool
 ) -> tuple[Stored, Callable[[], None]]:
-    """A checkpoint at ``--file``, written once, and what removes it; collective.
+    """Return a checkpoint at ``--file``, written once, and what removes it; collective.
 
     Raises `OmbError` where it has no room or cannot be written, `UsageError` where there is such a
     file, `UnsupportedError` for other bindings than buffer and for memory on a device.
@@ -268,7 +268,7 @@ def check_space(path: str, nbytes: int) -> None:
 
 
 def shift_of(nodes: Sequence[int]) -> int:
-    """The smallest shift by which the most ranks read what another node wrote.
+    """Return the smallest shift by which the most ranks read what another node wrote.
 
     ``nodes`` has the node of each rank. 0 for a single rank, 1 on one node. The number of ranks on
     a node is enough where they fill one node after the other (IOR's ``-C``), 1 where they go round.

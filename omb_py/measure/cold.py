@@ -40,7 +40,7 @@ class Flush:
 
 
 def host_flush(root: Path = SYS) -> tuple[Local]:
-    """A step that reads `TIMES_CACHE` times the largest cache, so that nothing else stays there.
+    """Return a step that reads `TIMES_CACHE` times the largest cache, so that nothing stays.
 
     The C library compares two halves of a block, with ordinary loads: its writes of large blocks
     bypass caches. Raises `OutOfMemoryError`.

@@ -41,7 +41,7 @@ class Condition:
 
 
 def content(path: str | os.PathLike[str]) -> str:
-    """A file of the kernel's; empty where there is none."""
+    """Return a file of the kernel's; empty where there is none."""
     try:
         with open(path, errors="replace") as file:
             return file.read().strip()
@@ -50,7 +50,7 @@ def content(path: str | os.PathLike[str]) -> str:
 
 
 def cores_of(text: str) -> frozenset[int]:
-    """The numbers of a list of the kernel's, as in ``0-3,8``; none of what is no list.
+    """Return the numbers of a list of the kernel's, as in ``0-3,8``; none of what is no list.
 
     >>> sorted(cores_of("0-2,8"))
     [0, 1, 2, 8]
@@ -65,17 +65,17 @@ def cores_of(text: str) -> frozenset[int]:
 
 
 def own_cores() -> frozenset[int]:
-    """The cores that this process may run on; none where the system does not tell."""
+    """Return the cores that this process may run on; none where the system does not tell."""
     return frozenset(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else ())
 
 
 def cores_on_host(host: Job) -> list[frozenset[int]]:
-    """The cores of each of a host's ranks, on the first of them; collective."""
+    """Return the cores of each of a host's ranks, on the first of them; collective."""
     return [cores_of(one.decode()) for one in host.gather(",".join(map(str, own_cores())).encode())]
 
 
 def clocks(host: str, cores: Iterable[int], root: str = SYS) -> Condition:
-    """The clocks of the cores that ranks use."""
+    """Return the clocks of the cores that ranks use."""
     scaling = [f"{root}/{CPU}/cpu{core}/cpufreq/scaling" for core in cores]
     governors, drivers = (
         sorted({content(f"{one}_{name}") for one in scaling} - {""})
@@ -109,7 +109,7 @@ def placement(
     cores: int,
     root: str = SYS,
 ) -> Condition:
-    """Where ``ranks`` run, of which each may use the cores of its mask, on a host of ``cores``."""
+    """Return where ``ranks`` run, each on the cores of its mask, on a host of ``cores``."""
     if not all(masks):
         return Condition()
     every = frozenset().union(*masks)
@@ -174,7 +174,7 @@ def examine(job: Job) -> tuple[dict[str, str], list[str]]:
 
 
 def clock_tick(readings: Sequence[float]) -> float:
-    """The tick in seconds of a clock that was read again and again.
+    """Return the tick in seconds of a clock that was read again and again.
 
     A clock that never shows the same twice ticks at most as slowly as it is read: then 0 is
     returned, for its tick does not matter.
@@ -185,12 +185,12 @@ def clock_tick(readings: Sequence[float]) -> float:
 
 
 def tick() -> float:
-    """The tick of the clock that iterations are timed by."""
+    """Return the tick of the clock that iterations are timed by."""
     return clock_tick([time.perf_counter() for _ in range(CLOCK_READINGS)])
 
 
 def coarse(tick_seconds: float, iterations: Sequence[tuple[int, float]]) -> str | None:
-    """A sentence for message sizes whose median iteration, in seconds, has few ticks."""
+    """Return a sentence for message sizes whose median iteration, in seconds, has few ticks."""
     sizes = [size for size, seconds in iterations if tick_seconds > COARSE * seconds]
     if not sizes:
         return None

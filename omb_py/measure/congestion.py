@@ -80,7 +80,7 @@ class CongestionMeasurement(GroupsMeasurement):
                 )
 
     def _own_options(self) -> Options:
-        """The options with which a congestor runs: those of the victim's calls are not for it."""
+        """Return a congestor's options: those of the victim's calls are not for it."""
         return replace(
             self.options, algorithm=None, segment=None, in_place=False, root=0, node_map=None
         )
@@ -155,7 +155,7 @@ class CongestionMeasurement(GroupsMeasurement):
         congested: Combined,
         block: int,
     ) -> tuple[Row, Row]:
-        """The rows of the times alone and of those under congestion."""
+        """Return the rows of the times alone and of those under congestion."""
         made = (
             make_row(self.run_name, self.benchmark, case, Outcome(one, plan, warmup, None))
             for one in (alone, congested)

@@ -14,7 +14,7 @@ from omb_py.core.options import Options
 
 
 def placed(buffer: Buffer, options: Options, rank: int, ranks: int) -> Buffer:
-    """The buffer with messages where ``options`` want those of ``rank``.
+    """Return the buffer with messages where ``options`` want those of ``rank``.
 
     Raises `UnsupportedError` where the library has no such memory.
     """
@@ -48,7 +48,7 @@ def arranged(plan: Plan, case: Case) -> Plan:
     return plan
 
 
-def check(binding: Binding, rounds: Sequence[Iteration], options: Options) -> None:
+def check(binding: Binding, iterations: Sequence[Iteration], options: Options) -> None:
     """Raise `UnsupportedError` where MPI would be given device memory that it cannot take."""
     if not binding.passes_addresses:
         if options.staging:
@@ -59,26 +59,28 @@ def check(binding: Binding, rounds: Sequence[Iteration], options: Options) -> No
         return
     if not binding.needs_mpi:
         return
-    on_device = [round_ for round_ in rounds if any(map(reaches_device, round_.everything))]
+    on_device = [
+        iteration for iteration in iterations if any(map(reaches_device, iteration.everything))
+    ]
     if on_device:
         from omb_py.core.mpi.gpu_aware import awareness
 
-        functions = [name for round_ in on_device for name in binding.functions(round_)]
+        functions = [name for iteration in on_device for name in binding.functions(iteration)]
         awareness(options.gpu_aware, binding.comm).check(tuple(dict.fromkeys(functions)))
 
 
 def reaches_device(step: Step) -> bool:
-    """Whether MPI is given a device's memory in this step."""
+    """Return whether MPI is given a device's memory in this step."""
     return any(message.memory.on_device for call in calls_of(step) for message in call.messages)
 
 
 def word(device: Device | None) -> str:
-    """A rank's device in one word: its number there, and what tells it from all others."""
+    """Return a rank's device in one word: its number there, and what tells it from all others."""
     return "-" if device is None else f"{device.number}={device.identity[:8]}"
 
 
 def sharing(nodes: Sequence[Node]) -> str | None:
-    """A sentence for the first of ``nodes`` on which several ranks use one device, if any."""
+    """Return a sentence for the first of ``nodes`` on which ranks share a device, if any."""
     for node in nodes:
         identities = [said.partition("=")[2] for said in node.words if said != "-"]
         most = max(map(identities.count, identities), default=0)

@@ -70,14 +70,14 @@ class Load:
         return max(taken, self.waited) if taken >= PRESENT else taken
 
     def describe(self, host: str) -> str:
-        """The shares as metadata has them."""
+        """Return the shares of ``host`` in percent, as the metadata contains them."""
         return (
             f"{self.others:.1%} of {self.cores} cores of {host}, steal {self.stolen:.1%}, "
             f"wait for a core {self.waited:.1%}"
         )
 
     def note(self, host: str) -> str | None:
-        """A sentence where other programs had a part in what was measured."""
+        """Return a sentence where other programs had a part in what was measured."""
         if self.worst < BUSY:
             return None
         taken = f"other processes took {self.others:.0%}"
@@ -91,7 +91,7 @@ class Load:
 
 
 def read(whole: bool) -> LoadReading | None:
-    """The counters now; those of cores and launcher only where ``whole`` is asked for.
+    """Return the counters now; those of cores and launcher only where ``whole`` is asked for.
 
     None where the system does not have them.
     """
@@ -107,13 +107,13 @@ def read(whole: bool) -> LoadReading | None:
 
 
 def content(name: str) -> str:
-    """A file of `PROC`; raises `OSError` where there is none."""
+    """Return a file of `PROC`; raises `OSError` where there is none."""
     with open(f"{PROC}/{name}", errors="replace") as file:
         return file.read()
 
 
 def core_seconds(stat: str) -> dict[int, tuple[float, float]]:
-    """Seconds of programs (user, nice and system) and of steal of each core in ``/proc/stat``.
+    """Return the seconds of programs (user, nice, system) and of steal of each core.
 
     Interrupts are left out: those of the job's own messages are among them.
     """
@@ -128,7 +128,7 @@ def core_seconds(stat: str) -> dict[int, tuple[float, float]]:
 
 
 def waited_seconds(schedstat: str) -> float:
-    """Seconds that a thread waited in run queues, by its ``schedstat``."""
+    """Return the seconds that a thread waited in run queues, by its ``schedstat``."""
     return int(schedstat.split()[1]) / 1e9
 
 
@@ -146,7 +146,7 @@ def launcher_seconds() -> float:
 
 
 def process_seconds(stat: str) -> tuple[int, float, float]:
-    """A process's parent, and the CPU seconds of itself and of its ended children."""
+    """Return a process's parent, and the CPU seconds of itself and of its ended children."""
     fields = stat.rpartition(")")[2].split()
     own, ended = (int(a) + int(b) for a, b in (fields[11:13], fields[13:15]))
     return int(fields[1]), own / TICKS_PER_SECOND, ended / TICKS_PER_SECOND
@@ -160,7 +160,7 @@ def load(
     waited: float,
     running: int,
 ) -> Load | None:
-    """What happened on a host between two readings of it.
+    """Return what happened on a host between two readings of it.
 
     ``usable`` are the cores that its ranks may run on, ``own`` their CPU seconds and ``waited``
     the longest wait of one in between; ``running`` is how many ranks or threads there are.
@@ -217,7 +217,7 @@ class HostLoad:
         return ({METADATA: metadata} if metadata else {}), note or None
 
     def _of_host(self, after: LoadReading | None) -> Load | None:
-        """What happened on this host, on the rank that leads it; None elsewhere; collective."""
+        """Return what happened on this host, on its first rank; None elsewhere; collective."""
         before = self._before
         own = waited = 0.0
         if before is not None and after is not None:

@@ -1,4 +1,4 @@
-"""Measuring inside somebody's program: their MPI, their ranks, and control comes back.
+"""Measuring inside a user's program: its MPI, its ranks, and control comes back.
 
 The program goes on as it was. Only ``--coll-algorithm`` lasts: the MPI library reads it once.
 """
@@ -9,7 +9,6 @@ import atexit
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from omb_py.algorithms import choice
@@ -31,7 +30,7 @@ def measure(
     more_writers: Callable[[], Sequence[Writer[Any]]] = tuple,
     display: Display | None = None,
 ) -> tuple[list[dict[str, Any]] | None, dict[str, dict[str, str]]]:
-    """The rows of a benchmark and their runs' metadata on rank 0, None elsewhere; collective.
+    """Return a benchmark's rows and their runs' metadata on rank 0, None elsewhere; collective.
 
     ``display`` is as in `launch`. Raises what a measurement does, and `UsageError` for what gives
     no rows here.
@@ -43,11 +42,10 @@ def measure(
         raise UsageError("--verify-algorithm counts messages and gives no rows: run it alone")
     options = replace(options, quiet=True, format="csv")
     collector = Collector()
-    writers = partial(_with_collector, collector, more_writers)
     with (
         mpi_left_started(options.thread_level),
         same_environment(),
-        launch(benchmark, options, True, writers, display) as context,
+        launch(benchmark, options, True, lambda: [collector, *more_writers()], display) as context,
     ):
         measurement(context).run()
     return (collector.rows, collector.runs) if context.job.rank == 0 else (None, {})
@@ -78,14 +76,8 @@ def same_environment() -> Iterator[None]:
         os.environ.update(before)
 
 
-def _with_collector(
-    collector: Collector, more_writers: Callable[[], Sequence[Writer[Any]]]
-) -> list[Writer[Any]]:
-    return [collector, *more_writers()]
-
-
 def finalize() -> None:
-    """End MPI, unless somebody else has."""
+    """Finalize MPI at the end of the program, unless the program has done so."""
     from mpi4py import MPI
 
     if not MPI.Is_finalized():

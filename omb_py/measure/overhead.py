@@ -49,7 +49,7 @@ SPLITS = (
 
 
 class OverheadMeasurement(Measurement):
-    """Several bindings that take turns."""
+    """The measurement of several bindings by turns, of which `overhead` reports the differences."""
 
     def __init__(
         self, context: RunContext, bindings: Sequence[Binding], rounds: int, optional: bool
@@ -101,7 +101,7 @@ class OverheadMeasurement(Measurement):
                     writer.row(row)
 
     def _loops(self, case: Case) -> tuple[Plan, list[Loop]]:
-        """The plan and the loops of the bindings, those left out that cannot do it.
+        """Return the plan and the loops of the bindings, those left out that cannot do it.
 
         Bindings share a plan and its memory, unless it is set up: then each has one of its own.
         Those that only send from rank to rank share one by an own algorithm.
@@ -137,7 +137,7 @@ class OverheadMeasurement(Measurement):
         return for_point_to_point(self.benchmark.name, self.options).algorithm
 
     def _divisor(self, case: Case) -> int:
-        """What makes an iteration's time a latency, or the time of one message of a window."""
+        """Return what makes an iteration's time a latency, or that of one message of a window."""
         if self.benchmark.metric is Metric.LATENCY:
             return self.benchmark.round_trips(self.options)
         return case.window if "window" in self.benchmark.options else 1

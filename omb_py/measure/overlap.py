@@ -32,7 +32,7 @@ class OverlapMeasure:
         worker: Worker,
         make_loop: Callable[[Plan, Pace], Loop],
         test_calls: int,
-        report: Report | None = None,
+        report: Report | None,
     ) -> None:
         """``make_loop`` is collective and raises on all ranks alike."""
         self._report = report
@@ -44,7 +44,7 @@ class OverlapMeasure:
     def measure(
         self, plan: Plan, pure: array[float], iterations: int, warmup: int
     ) -> Overlap | None:
-        """What happens when each rank computes as long as its ``pure`` communication takes.
+        """Return what happens when each rank computes as long as its ``pure`` communication takes.
 
         The overlap on rank 0, None elsewhere; collective.
         """
@@ -85,7 +85,7 @@ class OverlapMeasure:
     def _run(
         self, plan: Plan, pace: Pace, counts: tuple[int, int], laps: Laps | None = None
     ) -> array[float]:
-        """The seconds of the timed iterations."""
+        """Return the seconds of the timed iterations."""
         iterations, warmup = counts
         loop = self._make_loop(plan, pace)
         self._job.barrier()

@@ -67,7 +67,7 @@ class PairsRequest:
 
 
 def has_pairs(benchmark: Benchmark) -> bool:
-    """Whether a benchmark is of two ranks that send to each other, one thread each."""
+    """Return whether a benchmark is of two ranks that send to each other, one thread each."""
     return (
         benchmark.family == "point-to-point"
         and benchmark.ranks is Ranks.TWO
@@ -76,7 +76,7 @@ def has_pairs(benchmark: Benchmark) -> bool:
 
 
 def for_pairs(benchmark: Benchmark) -> Benchmark:
-    """A benchmark of two ranks as it runs on pairs of many."""
+    """Return a benchmark of two ranks as it runs on pairs of many."""
     latency = benchmark.metric is Metric.LATENCY
     return replace(
         benchmark,
@@ -103,7 +103,7 @@ def tournament(units: int) -> list[list[tuple[int, int]]]:
 
 
 def chosen_rounds(units: int, rounds: int | None, alone: bool) -> list[Round]:
-    """The rounds that are measured, in both directions, each pair by itself if ``alone``.
+    """Return the rounds that are measured, in both directions, each pair by itself if ``alone``.
 
     ``rounds`` of the tournament at most, evenly spread over it.
     """
@@ -205,7 +205,7 @@ class PairsMeasurement(Measurement):
         return (array("d", data) for data in received if data)
 
     def _part(self, pairs: Round) -> tuple[int, tuple[int, int]] | None:
-        """Which end of a pair this rank is, and the ranks of both; None for one that rests."""
+        """Return which end of a pair this rank is, and both ranks; None for one that rests."""
         for first, second in pairs:
             both = self._members[first], self._members[second]
             if self.job.rank in both:
@@ -215,7 +215,7 @@ class PairsMeasurement(Measurement):
     def _row(
         self, case: Case, pair: tuple[int, int], times: list[array[float]], plan: Plan
     ) -> PairRow:
-        """The row of a pair, from its statistics in each repeat."""
+        """Return the row of a pair, from its statistics in each repeat."""
         options, benchmark = self.options, self.benchmark
         scale = MICROSECONDS / benchmark.round_trips(options)
         middle, tail = (
@@ -269,7 +269,7 @@ def to_ranks(exchange: CheckedIteration, ranks: Sequence[int]) -> CheckedIterati
 
 
 def members(job: Job, by: Unit, device: str) -> tuple[int, ...]:
-    """The first rank of each unit, ordered by node; collective.
+    """Return the first rank of each unit, ordered by node; collective.
 
     ``device`` is this rank's in a word. Raises `UsageError` where ranks have no device, or the
     system does not say on which socket they are.
@@ -294,6 +294,6 @@ def members(job: Job, by: Unit, device: str) -> tuple[int, ...]:
 
 
 def socket() -> str:
-    """The socket of the first core that this process may run on; empty where nothing says it."""
+    """Return the socket of the first core that this process may run on; empty if unknown."""
     usable = own_cores()
     return content(PACKAGE.format(min(usable))) if usable else ""

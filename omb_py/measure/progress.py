@@ -62,10 +62,10 @@ class Display:
     """Minimum time between two reports."""
 
     def show(self, progress: Progress) -> None:
-        """Show how far it is."""
+        """Show the step and how many of its iterations are over."""
 
     def hide(self) -> None:
-        """Make place for other output."""
+        """Remove what is shown from the terminal, so that other output can be printed."""
 
     def finish(self) -> None:
         """Raise `OmbError` where progress could not be shown."""
@@ -174,7 +174,7 @@ class Tracker:
         self._last = -inf
 
     def begin(self, number: int) -> None:
-        """Step ``number``, from 0 on, begins."""
+        """Show that step ``number`` (from 0) begins."""
         self._number = number
         self.advance(0, 0)
 

@@ -136,7 +136,7 @@ class RecoveryMeasurement:
         return comm, failed
 
     def _until_reported(self, name: str, comm: MPI.Intracomm, failed: int) -> float:
-        """Seconds until an operation reports a failure; collective.
+        """Return the seconds until an operation reports a failure; collective.
 
         Raises `SharedError` where it does not on some rank.
         """
@@ -144,7 +144,7 @@ class RecoveryMeasurement:
             return self._until_error(name, comm, failed)
 
     def _until_error(self, name: str, comm: MPI.Intracomm, failed: int) -> float:
-        """Seconds until an operation ends with an error; raises `UnsupportedError` without one."""
+        """Return the seconds until an operation fails; raises `UnsupportedError` if it does not."""
         operation = self._operation(name, comm, failed)
         begin = perf_counter()
         try:
@@ -229,7 +229,7 @@ class RecoveryMeasurement:
         self._write(part, times[warmup:], ranks=ranks, warmup=warmup)
 
     def _seconds(self, operation: Operation, comm: MPI.Intracomm) -> float:
-        """The seconds of an operation on ``comm``; what it makes is given back afterwards."""
+        """Return the seconds of an operation on ``comm``; what it makes is freed afterwards."""
         begin = perf_counter()
         made = operation(comm)
         seconds = perf_counter() - begin
@@ -313,7 +313,7 @@ class RecoveryMeasurement:
 def victims_of_failures(
     choice: tuple[int, ...] | str | None, nodes: Sequence[int], times: int, replaced: bool
 ) -> list[tuple[int, ...]]:
-    """The ranks that fail each time, numbered as they are then.
+    """Return the ranks that fail each time, numbered as they are then.
 
     ``nodes`` has the first rank on the node of each rank. Ranks that fail are ``replaced``, or the
     others move up. Without a ``choice`` it is the last rank that was not replaced. Raises

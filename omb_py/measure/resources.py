@@ -139,7 +139,7 @@ class MpiResources:
             self._held.pop()()
 
     def close(self) -> None:
-        """Take back all; collective."""
+        """Free what belongs to the case and what outlives it; collective."""
         self.release()
         if self._graph is not None:
             self._graph.Free()

@@ -67,7 +67,7 @@ class Outcome:
 
 
 def make_row(run: str, benchmark: Benchmark, case: Case, outcome: Outcome) -> Row:
-    """The row of one message size, by native OMB's definitions."""
+    """Return the row of one message size, by native OMB's definitions."""
     options = case.options
     combined, payload = outcome.combined, outcome.plan.payload
     scale = MICROSECONDS / benchmark.round_trips(options)
@@ -141,7 +141,7 @@ def make_row(run: str, benchmark: Benchmark, case: Case, outcome: Outcome) -> Ro
 def make_unplanned_row(
     run: str, benchmark: Benchmark, options: Options, part: str, ranks: int, **found: Any
 ) -> Row:
-    """The row of a part of what has no plan, with the columns ``found``."""
+    """Return the row of a part of what has no plan, with the columns ``found``."""
     common: dict[str, Any] = {
         "run": run,
         "benchmark": benchmark.name,
@@ -156,7 +156,7 @@ def make_unplanned_row(
 
 
 def times_of(combined: Combined) -> dict[str, Any]:
-    """The columns of the latencies of ranks: of the mean over them, and of the slowest."""
+    """Return the columns of the latencies of ranks: of the mean over them, and of the slowest."""
     return {
         "latency_us": (own := _summary(combined.samples, MICROSECONDS)).mean,
         "latency_min_us": combined.lowest * MICROSECONDS,
@@ -167,7 +167,7 @@ def times_of(combined: Combined) -> dict[str, Any]:
 
 
 def of_samples(summary: Summary) -> dict[str, Any]:
-    """The columns of samples, however few they are."""
+    """Return the columns of samples, however few they are."""
     low, high = summary.median_interval
     return {
         "sample_mean_us": summary.mean,
@@ -181,7 +181,7 @@ def of_samples(summary: Summary) -> dict[str, Any]:
 
 
 def _samples(summary: Summary, slowest: array[float] | None, scale: float) -> dict[str, Any]:
-    """The columns of samples, and of those of the slowest rank in seconds."""
+    """Return the columns of samples, and of those of the slowest rank in seconds."""
     found = of_samples(summary)
     for name, percent in (("p90", 90), ("p95", 95), ("p99", 99), ("p999", 99.9)):
         found[f"sample_{name}_us"] = summary.percentile(percent)
@@ -193,7 +193,7 @@ def _samples(summary: Summary, slowest: array[float] | None, scale: float) -> di
 
 
 def _starts(starts: Starts | None, scale: float) -> dict[str, Any]:
-    """The columns of common starts, and of the time from the first entry to the last exit."""
+    """Return the columns of common starts, and of the time from first entry to last exit."""
     if starts is None:
         return {}
     found = {"late_starts": starts.late, "clock_error_us": starts.clock_error * MICROSECONDS}
@@ -215,13 +215,13 @@ def _summary(seconds: Sequence[float], scale: float) -> Summary:
 def make_part_row(
     run: str, benchmark: Benchmark, case: Case, plan: Plan, part: str, combined: Combined
 ) -> Row:
-    """The row of something that a benchmark of latencies does once, before the first size."""
+    """Return the row of what a benchmark of latencies does once, before the first size."""
     row = make_row(run, benchmark, case, Outcome(combined, plan, warmup=0, passed=None))
     return row.replace(part=part, bytes=None, payload_bytes=None, percentiles=None)
 
 
 def make_step_row(row: Row, part: str, combined: Combined) -> Row:
-    """The row of a step of what ``row`` is of: its time, apart from others."""
+    """Return the row of a step of what ``row`` is of: its time, apart from others."""
     whole = dict.fromkeys(
         ("bandwidth_MBps", "messages_per_s", "young_s", "daly_s", "cpu_us", "percentiles")
     )
@@ -229,7 +229,7 @@ def make_step_row(row: Row, part: str, combined: Combined) -> Row:
 
 
 def _choices(benchmark: Benchmark, case: Case) -> dict[str, Any]:
-    """The columns that say what was chosen, where that is a choice."""
+    """Return the columns that say what was chosen, where that is a choice."""
     options, has = case.options, benchmark.options
     found: dict[str, Any] = {
         "cold": options.cold or None,
@@ -262,7 +262,7 @@ def _choices(benchmark: Benchmark, case: Case) -> dict[str, Any]:
 
 
 def _segment(benchmark: Benchmark, options: Options) -> int | None:
-    """Bytes of a segment of an own algorithm that cuts messages."""
+    """Return the bytes of a segment of an own algorithm that cuts messages."""
     if options.own_algorithm is None:
         return None
     from omb_py.benchmarks.algorithms import segment_of
@@ -271,18 +271,18 @@ def _segment(benchmark: Benchmark, options: Options) -> int | None:
 
 
 def placement(case: Case) -> str:
-    """Where the messages lie, by native OMB's letters: of both ends where they were named."""
+    """Return where messages lie, by native OMB's letters: of both ends if they were named."""
     named = [place.value for place in case.options.placement]
     return " ".join(named) or case.buffer.place.value
 
 
 def on_device(case: Case) -> bool:
-    """Whether the messages of some rank lie on a device."""
+    """Return whether the messages of some rank lie on a device."""
     return Place.DEVICE in (*case.options.placement, case.buffer.place)
 
 
 def _tail(summary: Summary, percent: float, moved: int | None) -> float:
-    """A percentile of the benchmark's own value: of latencies, or of bandwidths, as native OMB.
+    """Return a percentile of the benchmark's own value, a latency or bandwidth, as native OMB.
 
     ``moved`` are the bytes of an iteration of a bandwidth; its 99th percentile is a fast one.
     """

@@ -31,8 +31,7 @@ MAX_COUNTED = 1 << 53
 """The largest number of iterations: up to it, the numbers that ranks exchange are exact."""
 
 REPORT_SECONDS = 0.01
-"""Where somebody is told of progress, a stretch that took less is followed by one four times as
-long."""
+"""Where progress is reported, a stretch that took less is followed by one four times as long."""
 
 FIRST_STRETCH = 50
 GROWTH = 1.5
@@ -190,7 +189,7 @@ def warm_up(job: Job, loop: Loop, timed: bool) -> int:
 
 
 def is_precise(samples: Sequence[float], precision: float | None) -> bool:
-    """Whether half the interval of the median is at most this fraction of the median.
+    """Return whether half the interval of the median is at most this fraction of the median.
 
     ``samples`` are in the order in which they were taken.
     """

@@ -20,7 +20,7 @@ class Sizes:
 
 
 def message_sizes(benchmark: Benchmark, options: Options, datatype: Datatype, ranks: int) -> Sizes:
-    """The sizes asked for that hold whole elements and fit the memory limit.
+    """Return the sizes asked for that hold whole elements and fit the memory limit.
 
     Sizes that are not whole elements are left out with a note; so are those with fewer elements
     than the benchmark or the layout needs. Default sizes begin where there are enough, as in
@@ -64,7 +64,7 @@ def message_sizes(benchmark: Benchmark, options: Options, datatype: Datatype, ra
 def sizes_by_type(
     benchmark: Benchmark, options: Options, datatypes: Iterable[Datatype], ranks: int
 ) -> dict[Datatype, Sizes]:
-    """The message sizes of each element type; a type without any keeps the note that says so.
+    """Return the message sizes of each element type; a type without any keeps its note.
 
     Raises `UsageError` when no type has a size to measure.
     """
@@ -75,7 +75,7 @@ def sizes_by_type(
 
 
 def asked_sizes(benchmark: Benchmark, options: Options) -> Iterator[int]:
-    """The sizes in bytes that options ask for, whether they can be measured or not.
+    """Yield the sizes in bytes that options ask for, whether they can be measured or not.
 
     Raises `UsageError` when the smallest is larger than the largest.
     """
@@ -104,7 +104,7 @@ def _moves_data(
 
 
 def _needs(benchmark: Benchmark, options: Options, ranks: int) -> str:
-    """What a size has to have that `_moves_data` refuses."""
+    """Return what a size has to have that `_moves_data` refuses."""
     minimum, parts = benchmark.smallest_elements(ranks), benchmark.parts(options)
     if minimum > 1:
         return f"{benchmark.name} on {ranks} ranks needs at least {minimum} elements"

@@ -76,7 +76,7 @@ class Staging:
                 yield twin.upload()
 
     def _calls_at(self, step: Step) -> tuple[Sequence[Call], Sequence[Call]]:
-        """The calls whose data leaves in a step, and those whose data has come after it."""
+        """Return the calls whose data leaves in a step, and those whose data has come after it."""
         calls = calls_of(step)
         if not isinstance(step, Call) or step.cell is None:
             return calls, calls
@@ -125,7 +125,7 @@ class Staging:
 
 
 def _within(memory: Memory, contents: Sequence[Content]) -> Iterator[tuple[int, int]]:
-    """Where the parts of ``contents`` that lie in ``memory`` start and end."""
+    """Yield where the parts of ``contents`` that lie in ``memory`` start and end."""
     end = memory.address + memory.nbytes
     for content in contents:
         start = content.memory.address

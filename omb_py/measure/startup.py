@@ -61,11 +61,11 @@ class StartUpMeasurement:
 
 
 def measured_parts(stages: Stages, measured: StartUp) -> dict[str, float]:
-    """The seconds of the requested parts, in the order of `PARTS`."""
+    """Return the seconds of the requested parts, in the order of `PARTS`."""
     if measured is StartUp.INIT:
         name = SESSION if SESSION in stages.seconds else INIT
         return {name: stages.seconds[name]}
-    seconds, before = stages.seconds, _interpreter()
+    seconds, before = stages.seconds, seconds_before(BEGAN, BEGAN_CPU)
     if before is not None:
         seconds = {INTERPRETER: before} | seconds
     parts = {name: seconds[name] for name in PARTS if name in seconds}
@@ -73,19 +73,15 @@ def measured_parts(stages: Stages, measured: StartUp) -> dict[str, float]:
     return total if measured is StartUp.HELLO else parts | total
 
 
-def _interpreter() -> float | None:
-    return seconds_before(BEGAN, BEGAN_CPU)
-
-
 def _unknown(stages: Stages, measured: StartUp) -> str | None:
-    """A sentence on what this system does not report, if it is requested."""
-    if measured is StartUp.INIT or _interpreter() is not None:
+    """Return a sentence on what this system does not report, if it is requested."""
+    if measured is StartUp.INIT or seconds_before(BEGAN, BEGAN_CPU) is not None:
         return None
     return "this system does not report when a process was started: times begin with omb-py's own"
 
 
 def _row(context: RunContext, run: str, part: str, spread: Sequence[float]) -> Row:
-    """The row of a part, from its mean, least and greatest seconds over the ranks."""
+    """Return the row of a part, from its mean, least and greatest seconds over the ranks."""
     names = ("latency_us", "latency_min_us", "latency_max_us")
     values = (seconds * MICROSECONDS for seconds in spread)
     found: dict[str, Any] = dict(zip(names, values, strict=True))

@@ -51,7 +51,7 @@ def take_turns(
 
 
 def block_percentiles(samples: Sequence[float], block: int, percent: float) -> list[float]:
-    """A percentile of each run of ``block`` samples."""
+    """Return a percentile of each run of ``block`` samples."""
     return [
         percentile(sorted(samples[start : start + block]), percent)
         for start in range(0, len(samples), block)
@@ -59,14 +59,14 @@ def block_percentiles(samples: Sequence[float], block: int, percent: float) -> l
 
 
 def with_interval(values: Sequence[float]) -> tuple[float, float | None, float | None]:
-    """The median of some values and its 95 % interval, which needs six of them."""
+    """Return the median of some values and its 95 % interval, which needs six of them."""
     ordered = sorted(values)
     low, high = median_interval(ordered) or (None, None)
     return percentile(ordered, 50), low, high
 
 
 def busy(spreads: Sequence[float]) -> str | None:
-    """A sentence if the rounds' ratios differ much, ``spreads`` being those of all rows."""
+    """Return a sentence if the rounds' ratios differ much, ``spreads`` being those of all rows."""
     if not spreads or (spread := percentile(sorted(spreads), 50)) <= BUSY:
         return None
     return (

@@ -30,7 +30,7 @@ MIN_PERIOD_OF_SUMS = 8
 
 
 def tile(content: Content, datatype: Datatype, ranks: int, size: int, iteration: int) -> bytes:
-    """The bytes that, repeated, are ``content`` in iteration ``iteration`` of a message size."""
+    """Return the bytes that, repeated, are ``content`` in an iteration of a message size."""
     seed = size + 13 * iteration + content.start
     if not content.added:
         seed += 31 * content.sources[0] + 7 * content.block
@@ -41,7 +41,7 @@ def tile(content: Content, datatype: Datatype, ranks: int, size: int, iteration:
 
 
 def weight(rank: int, ranks: int, datatype: Datatype, iteration: int) -> int:
-    """What a rank multiplies the common data of a reduction by.
+    """Return what a rank multiplies the common data of a reduction by.
 
     Weights differ from rank to rank and from iteration to iteration where their sum leaves room
     for data; with very many ranks and a narrow type some ranks contribute zeros, other ones in
@@ -125,7 +125,7 @@ class DataCheck:
             content.memory.fill(self._expected(content, iteration))
 
     def faults(self, exchange: CheckedIteration, iteration: int) -> list[str]:
-        """A sentence for each output that does not hold the data of ``iteration``."""
+        """Return a sentence for each output that does not hold the data of ``iteration``."""
         found = []
         for content in exchange.outputs:
             expected = self._expected(content, iteration)
@@ -177,7 +177,7 @@ def check_log(directory: str, rank: int) -> None:
 
 
 def log_path(directory: str, rank: int) -> str:
-    """Where a rank logs its faults."""
+    """Return the file in ``directory`` to which a rank logs its faults."""
     return os.path.join(directory, f"rank-{rank}.log")
 
 

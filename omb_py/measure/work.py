@@ -40,13 +40,13 @@ class Laps:
         self._function = function
 
     def lap(self, kind: int) -> Local:
-        """The step that ends a lap of this kind."""
+        """Return the step that ends a lap of this kind."""
         address = self._state.buffer_info()[0]
         run = partial(self._run, self._state, 1 + kind)
         return Local("lap", run, self._function, (address, kind))
 
     def seconds(self, kind: int) -> float:
-        """The sum of the laps of this kind."""
+        """Return the sum of the laps of this kind."""
         return self._state[1 + kind] / NANOSECONDS
 
     def clear(self) -> None:
@@ -75,7 +75,7 @@ class Worker:
     lap: int = 0
 
     def laps(self, kinds: int) -> Laps:
-        """A clock that the same loop can read."""
+        """Return a clock that the same loop can read."""
         return Laps(kinds, self.lap)
 
 
@@ -102,7 +102,7 @@ def fastest(steps: tuple[Local, ...]) -> float:
 
 
 def by_machine() -> Repeat:
-    """A chain of multiplications and additions in C: 2 to 3 ns each.
+    """Return a chain of multiplications and additions in C: 2 to 3 ns each.
 
     Raises `MissingError` where it was not compiled.
     """
@@ -123,7 +123,7 @@ def by_numpy() -> Repeat:
 
 
 def find_worker(options: Options, buffer: Buffer) -> Worker:
-    """The most precise worker that there can be here for ``-r``.
+    """Return the most precise worker that there can be here for ``-r``.
 
     Raises `UnsupportedError` when a device is to compute and there is none.
     """

@@ -49,7 +49,7 @@ def start_writers(
     conditions: Mapping[str, str] | None = None,
     passed_on: PassedOn | None = None,
 ) -> list[Writer[Any]]:
-    """The writers that ``opened`` and the setting make on rank 0, started.
+    """Return the writers that ``opened`` and the setting make on rank 0, started.
 
     ``run`` is the run's name, ``conditions`` more of its metadata; ``passed_on`` makes what gets
     the rows instead. Collective; raises `SharedError` when it cannot be written.

@@ -190,15 +190,15 @@ DEFINITIONS: dict[tuple[str, str], Pattern] = {
     ("allreduce", "tree"): together(
         by_segments(reduction(binomial), SEGMENT), by_segments(binomial, SEGMENT)
     ),
-    ("allreduce", "parameter_server"): together(added(to_root_in_turn()), from_root_in_turn()),
+    ("allreduce", "parameter_server"): together(added(to_root_in_turn), from_root_in_turn),
     **{(name, "ring"): around(whole) for name in ("allgather", "allgatherv")},
     **{(name, "pairwise"): pairwise_exchange(whole) for name in ("alltoall", "alltoallv")},
     **{
         (name, "pairwise"): added(pairwise_exchange(share))
         for name in ("reduce_scatter", "reduce_scatter_block")
     },
-    **{(name, "linear"): to_root_in_turn() for name in ("gather", "gatherv")},
-    **{(name, "linear"): from_root_in_turn() for name in ("scatter", "scatterv")},
+    **{(name, "linear"): to_root_in_turn for name in ("gather", "gatherv")},
+    **{(name, "linear"): from_root_in_turn for name in ("scatter", "scatterv")},
     ("reduce", "binomial"): reduction(binomial),
     ("barrier", "dissemination"): dissemination(lambda shape, distance: INT.itemsize),
 }

@@ -22,6 +22,7 @@ __all__ = [
     "own_launcher",
     "with_cupy",
     "with_driver",
+    "with_nccl4py",
 ]
 
 FAKES = ROOT / "tests" / "fakes"
@@ -44,6 +45,12 @@ def with_driver(launcher: Launcher, driver: Path) -> dict[str, str]:
 def with_cupy() -> dict[str, str]:
     """The environment of a job that finds the stand-in for CuPy."""
     return {"PYTHONPATH": f"{FAKES}:{PLUGIN}"}
+
+
+def with_nccl4py() -> dict[str, str]:
+    """The environment of a job that finds the stand-in for nccl4py, and CuPy's without NCCL."""
+    path = f"{FAKES / 'nccl4py'}:{with_cupy()['PYTHONPATH']}"
+    return {"PYTHONPATH": path, "OMB_FAKE_NO_NCCL": "1"}
 
 
 def on_stand_ins(driver: Path, launcher: Launcher | None = None, **environment: str) -> Start:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.conftest import OMB_PY, Finished, run
 from tests.helpers.battery import Battery, lines_of
-from tests.helpers.devices import on_stand_ins, with_cupy
+from tests.helpers.devices import on_stand_ins, with_cupy, with_nccl4py
 
 START = ("--with-ft", "ulfm")
 """What Open MPI's launcher needs for a job that outlives its ranks."""
@@ -63,3 +63,12 @@ def on_cupy(
     """The battery on the stand-ins for the CUDA driver and for CuPy."""
     lines, folder = lines_of(request, "on_cupy"), tmp_path_factory.mktemp("cupy")
     return Battery(lines, folder, on_stand_ins(driver, None, **with_cupy()))
+
+
+@pytest.fixture(scope="session")
+def on_nccl4py(
+    request: pytest.FixtureRequest, mpi: str, driver: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Battery:
+    """The battery on the stand-ins for the CUDA driver, CuPy and nccl4py."""
+    lines, folder = lines_of(request, "on_nccl4py"), tmp_path_factory.mktemp("nccl4py")
+    return Battery(lines, folder, on_stand_ins(driver, None, **with_nccl4py()))

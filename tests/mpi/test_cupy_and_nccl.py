@@ -9,7 +9,7 @@ import pytest
 
 from tests.conftest import Finished, rows_of, run
 from tests.helpers.battery import Battery, Line, line, passes, refused
-from tests.helpers.devices import assert_refused, own_launcher, with_cupy, with_driver
+from tests.helpers.devices import assert_refused, own_launcher, with_cupy, with_driver, with_nccl4py
 
 QUICK = ("-i", "4", "-x", "1", "-u", "1")
 CHECKED = "--buffer cupy -c -i 4 -x 1 -u 1"
@@ -44,6 +44,16 @@ def test_nccl_moves_the_right_data(on_cupy: Battery, line: Line) -> None:
 
 @pytest.mark.parametrize(
     "line",
+    [line(2, f"{name} --binding nccl {CHECKED} --sizes 8,4096") for name in NCCL]
+    + [line(3, f"reduce -k fixed:2 --binding nccl {CHECKED} --sizes 12,1200")],
+    ids=str,
+)
+def test_nccl4py_moves_the_right_data(on_nccl4py: Battery, line: Line) -> None:
+    passes(on_nccl4py(line), rows=2)
+
+
+@pytest.mark.parametrize(
+    "line",
     [
         line(3, f"{words} --binding nccl {CHECKED} --sizes 12,1200")
         for words in ("reduce -k fixed:2", "bcast")
@@ -74,7 +84,22 @@ def test_rows_have_the_time_of_events_and_the_bus_bandwidth(
     # the stand-in's events are the host's clock, read just outside of what the host times
     assert float(row["event_p50_us"]) == pytest.approx(float(row["sample_p50_us"]), rel=0.1)
     assert float(row["busbw_GBps"]) == pytest.approx(float(row["algbw_GBps"]) * 4 / 3)
-    assert "# nccl: 2.32.3" in (tmp_path / "rows.csv").read_text().splitlines()
+    metadata = (tmp_path / "rows.csv").read_text().splitlines()
+    assert "# nccl: 2.32.3 (CuPy 14.0-stand-in)" in metadata
+
+
+def test_metadata_with_nccl4py_names_it(job: Callable[..., Finished], tmp_path: Path) -> None:
+    arguments = ("--binding", "nccl", "--sizes", "64", *QUICK, "--output", "rows.csv")
+    done = job(2, "allreduce", *arguments, **with_nccl4py())
+    assert done.code == 0, done.err
+    metadata = (tmp_path / "rows.csv").read_text().splitlines()
+    assert "# nccl: 2.32.3 (nccl4py 0.6.0)" in metadata
+
+
+def test_nccl4py_without_nccl_says_what_to_install(job: Callable[..., Finished]) -> None:
+    alone = with_nccl4py() | {"OMB_FAKE_NCCL4PY_ALONE": "1"}
+    done = job(2, "latency", "--binding", "nccl", "--sizes", "64", **alone)
+    assert_refused(done, "nccl4py 0.6.0 finds no NCCL here: pip install 'nccl4py[cu13]'")
 
 
 @pytest.mark.parametrize(
@@ -99,7 +124,7 @@ def test_what_cannot_be_done_is_said(on_cupy: Battery, line: Line, words: str) -
 @pytest.mark.parametrize(
     ("setting", "words"),
     [
-        ("OMB_FAKE_NO_NCCL", "CuPy finds no NCCL"),
+        ("OMB_FAKE_NO_NCCL", "CuPy 14.0-stand-in finds no NCCL here: pip install 'nccl4py[cu13]'"),
         ("OMB_FAKE_NCCL_REFUSES", "NCCL cannot connect the ranks (NCCL_ERROR_INVALID_USAGE"),
     ],
 )

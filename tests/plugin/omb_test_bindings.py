@@ -13,7 +13,7 @@ from dataclasses import replace
 from mpi4py import MPI
 
 from omb_py.benchmarks import CheckedIteration
-from omb_py.bindings import BoundCall, BoundRound, calls_of
+from omb_py.bindings import BoundCall, BoundIteration, calls_of
 from omb_py.bindings.buffer import BufferBinding
 from omb_py.core.calls import Call, Iteration, Message, Slot, Step
 from omb_py.core.calls.loop import Loop, Pace
@@ -38,14 +38,14 @@ class CorruptingBinding(BufferBinding):
     _last: Step | None = None
     _memory: Memory
 
-    def bound(self, round_: Iteration) -> BoundRound:
+    def bound(self, iteration: Iteration) -> BoundIteration:
         self._last = None
-        bound = super().bound(round_)
-        if not isinstance(round_, CheckedIteration) or not round_.outputs or not here(self):
+        bound = super().bound(iteration)
+        if not isinstance(iteration, CheckedIteration) or not iteration.outputs or not here(self):
             return bound
-        memory = round_.outputs[-1].memory
-        if round_.settle:
-            self._last, self._memory = round_.settle[-1], memory
+        memory = iteration.outputs[-1].memory
+        if iteration.settle:
+            self._last, self._memory = iteration.settle[-1], memory
             return bound
         return replace(bound, after=(*bound.after, lambda: flip(memory)))
 
@@ -138,8 +138,8 @@ class LateBinding(BufferBinding):
 
     name = "late"
 
-    def bound(self, round_: Iteration) -> BoundRound:
-        bound = super().bound(round_)
+    def bound(self, iteration: Iteration) -> BoundIteration:
+        bound = super().bound(iteration)
         if not here(self):
             return bound
         return replace(bound, before=(*bound.before, lambda: time.sleep(0.02)))
@@ -175,8 +175,8 @@ class SteppingLoop(Loop):
 class SteppingBinding(BufferBinding):
     name = "stepping"
 
-    def loop(self, rounds: Sequence[Iteration], pace: Pace) -> Loop:
-        return SteppingLoop(super().loop(rounds, pace))
+    def loop(self, iterations: Sequence[Iteration], pace: Pace) -> Loop:
+        return SteppingLoop(super().loop(iterations, pace))
 
 
 class FlakyBinding(FailingLater):

@@ -15,10 +15,10 @@ class MisdirectedBinding(NativeBinding):
 
     name = "misdirected"
 
-    def loop(self, rounds: Sequence[Iteration], pace: Pace) -> Loop:
+    def loop(self, iterations: Sequence[Iteration], pace: Pace) -> Loop:
         misdirected = [
-            replace(round_, steps=tuple(misdirect(step) for step in round_.steps))
-            for round_ in rounds
+            replace(iteration, steps=tuple(misdirect(step) for step in iteration.steps))
+            for iteration in iterations
         ]
         return super().loop(misdirected, pace)
 

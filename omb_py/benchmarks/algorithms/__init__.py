@@ -32,17 +32,17 @@ further memory that a rank needs, in the same unit, rounded up."""
 
 
 def whole(length: int, ranks: int, segment: int) -> int:
-    """As much as a message."""
+    """Return the length of scratch memory that holds a whole message."""
     return length
 
 
 def share(length: int, ranks: int, segment: int) -> int:
-    """A rank's part of a message."""
+    """Return the length of one rank's part of a message, rounded up."""
     return -(-length // ranks)
 
 
 @dataclass(frozen=True)
-class Algorithm(Generic[D]):
+class OwnAlgorithm(Generic[D]):
     """One row of the table.
 
     ``steps`` gives a member's steps from what it works on and the elements of a segment. ``cuts``
@@ -64,30 +64,32 @@ HFM = "Hensgen, Finkel, Manber: Two algorithms for barrier synchronization. IJPP
 LI = "Li et al.: Scaling distributed machine learning with the parameter server. OSDI 2014"
 PG = "Pjesivac-Grbovic et al.: Performance analysis of MPI collective operations. 2007"
 
-BCAST: tuple[Algorithm[Message], ...] = (
-    Algorithm("chain", spreading.chain, PG),
-    Algorithm("pipelined_chain", spreading.pipelined_chain, PG, cuts=True),
-    Algorithm("binomial", spreading.binomial, CHPG),
-    Algorithm("scatter_allgather", spreading.scatter_allgather, TRG),
-    Algorithm("scatter_ring", spreading.scatter_ring, CHPG),
-    Algorithm("by_size", spreading.by_size, TRG),
+BCAST: tuple[OwnAlgorithm[Message], ...] = (
+    OwnAlgorithm("chain", spreading.chain, PG),
+    OwnAlgorithm("pipelined_chain", spreading.pipelined_chain, PG, cuts=True),
+    OwnAlgorithm("binomial", spreading.binomial, CHPG),
+    OwnAlgorithm("scatter_allgather", spreading.scatter_allgather, TRG),
+    OwnAlgorithm("scatter_ring", spreading.scatter_ring, CHPG),
+    OwnAlgorithm("by_size", spreading.by_size, TRG),
 )
 
-ALLREDUCE: tuple[Algorithm[Sum], ...] = (
-    Algorithm("ring", reducing.ring, PY, share),
-    Algorithm(
+ALLREDUCE: tuple[OwnAlgorithm[Sum], ...] = (
+    OwnAlgorithm("ring", reducing.ring, PY, share),
+    OwnAlgorithm(
         "segmented_ring",
         reducing.segmented_ring,
         PY,
         lambda length, ranks, segment: 2 * min(segment, share(length, ranks, segment)),
         cuts=True,
     ),
-    Algorithm("recursive_doubling", reducing.recursive_doubling, TRG, whole),
-    Algorithm("rabenseifner", reducing.rabenseifner, TRG, whole),
-    Algorithm("tree", reducing.tree, CHPG, lambda length, _, segment: min(length, segment), True),
-    Algorithm("hierarchical", reducing.hierarchical, "MPICH's smp", whole, by_nodes=True),
-    Algorithm("by_size", reducing.by_size, TRG, whole),
-    Algorithm("parameter_server", reducing.parameter_server, LI, whole),
+    OwnAlgorithm("recursive_doubling", reducing.recursive_doubling, TRG, whole),
+    OwnAlgorithm("rabenseifner", reducing.rabenseifner, TRG, whole),
+    OwnAlgorithm(
+        "tree", reducing.tree, CHPG, lambda length, _, segment: min(length, segment), True
+    ),
+    OwnAlgorithm("hierarchical", reducing.hierarchical, "MPICH's smp", whole, by_nodes=True),
+    OwnAlgorithm("by_size", reducing.by_size, TRG, whole),
+    OwnAlgorithm("parameter_server", reducing.parameter_server, LI, whole),
 )
 
 
@@ -96,7 +98,7 @@ NewMessage = Callable[[int], Message]
 
 
 def broadcast(
-    algorithm: Algorithm[Message], call: Call, everyone: Members, longest: int, new: NewMessage
+    algorithm: OwnAlgorithm[Message], call: Call, everyone: Members, longest: int, new: NewMessage
 ) -> Iterator[Step]:
     """The steps of a broadcast: members are in the order of the ranks, from the root on."""
     assert call.root is not None
@@ -107,7 +109,7 @@ def broadcast(
 
 
 def reduction(
-    algorithm: Algorithm[Sum], call: Call, everyone: Members, longest: int, new: NewMessage
+    algorithm: OwnAlgorithm[Sum], call: Call, everyone: Members, longest: int, new: NewMessage
 ) -> Iterator[Step]:
     """The steps of an allreduce, whose messages are two unless it is in place."""
     *given, result = call.messages
@@ -119,7 +121,7 @@ def reduction(
 
 
 def exchange(
-    algorithm: Algorithm[Exchange], call: Call, everyone: Members, longest: int, new: NewMessage
+    algorithm: OwnAlgorithm[Exchange], call: Call, everyone: Members, longest: int, new: NewMessage
 ) -> Iterator[Step]:
     """The steps of a call whose sides are apart.
 
@@ -145,21 +147,21 @@ class Own:
     ``default`` is the word of the one that serves where ranks can only send to each other.
     """
 
-    algorithms: tuple[Algorithm[Any], ...]
-    steps: Callable[[Algorithm[Any], Call, Members, int, NewMessage], Iterator[Step]]
+    algorithms: tuple[OwnAlgorithm[Any], ...]
+    steps: Callable[[OwnAlgorithm[Any], Call, Members, int, NewMessage], Iterator[Step]]
     default: str
 
 
-def only(algorithm: Algorithm[Exchange]) -> Own:
-    """A collective for which there is one algorithm."""
+def only(algorithm: OwnAlgorithm[Exchange]) -> Own:
+    """Return a collective for which there is one algorithm."""
     return Own((algorithm,), exchange, algorithm.word)
 
 
-ALLGATHER = only(Algorithm("ring", exchanges.ring_allgather, CHPG))
-ALLTOALL = only(Algorithm("pairwise", exchanges.pairwise, TRG))
-GATHER = only(Algorithm("linear", exchanges.linear_gather, PG))
-SCATTER = only(Algorithm("linear", exchanges.linear_scatter, PG))
-PARTS = only(Algorithm("pairwise", exchanges.pairwise_reduce_scatter, TRG, share))
+ALLGATHER = only(OwnAlgorithm("ring", exchanges.ring_allgather, CHPG))
+ALLTOALL = only(OwnAlgorithm("pairwise", exchanges.pairwise, TRG))
+GATHER = only(OwnAlgorithm("linear", exchanges.linear_gather, PG))
+SCATTER = only(OwnAlgorithm("linear", exchanges.linear_scatter, PG))
+PARTS = only(OwnAlgorithm("pairwise", exchanges.pairwise_reduce_scatter, TRG, share))
 
 TABLE = {
     "bcast": Own(BCAST, broadcast, "by_size"),
@@ -168,11 +170,11 @@ TABLE = {
     "allgatherv": ALLGATHER,
     "alltoall": ALLTOALL,
     "alltoallv": ALLTOALL,
-    "barrier": only(Algorithm("dissemination", exchanges.dissemination, HFM, lambda *_: 2)),
+    "barrier": only(OwnAlgorithm("dissemination", exchanges.dissemination, HFM, lambda *_: 2)),
     "gather": GATHER,
     "gatherv": GATHER,
     "reduce": only(
-        Algorithm("binomial", exchanges.binomial_reduce, CHPG, lambda length, *_: 2 * length)
+        OwnAlgorithm("binomial", exchanges.binomial_reduce, CHPG, lambda length, *_: 2 * length)
     ),
     "reduce_scatter": PARTS,
     "reduce_scatter_block": PARTS,
@@ -183,28 +185,28 @@ TABLE = {
 
 
 def for_point_to_point(benchmark: str, options: Options) -> Options:
-    """The options with a collective's algorithm where none is named and ranks can only send."""
+    """Return options with a collective's algorithm where none is named and ranks can only send."""
     if options.algorithm is None and benchmark in TABLE:
         return replace(options, algorithm=TABLE[benchmark].default)
     return options
 
 
-def algorithms(benchmark: str) -> Rows[Algorithm[Any]]:
-    """The algorithms of a collective by their words, those of other distributions included.
+def algorithms(benchmark: str) -> Rows[OwnAlgorithm[Any]]:
+    """Return the algorithms of a collective by their words, those of other distributions included.
 
     These come by entry points of group ``omb_py.algorithms.COLLECTIVE``, whose names are the words.
     """
     ours = {algorithm.word: algorithm for algorithm in TABLE[benchmark].algorithms}
-    return Rows(ours, f"omb_py.algorithms.{benchmark}", Algorithm)
+    return Rows(ours, f"omb_py.algorithms.{benchmark}", OwnAlgorithm)
 
 
 def words(benchmark: str) -> tuple[str, ...]:
-    """What ``--p2p-algorithm`` takes."""
+    """Return the words that ``--p2p-algorithm`` accepts for a collective."""
     return (LIBRARY, *algorithms(benchmark))
 
 
-def select(benchmark: str, options: Options) -> Algorithm[Any] | None:
-    """The algorithm that was asked for; None for the library's.
+def select(benchmark: str, options: Options) -> OwnAlgorithm[Any] | None:
+    """Return the algorithm that was asked for; None for the library's.
 
     Raises `UsageError` when there is none of this word.
     """
@@ -219,7 +221,7 @@ def select(benchmark: str, options: Options) -> Algorithm[Any] | None:
 
 
 def segment_of(benchmark: str, options: Options) -> int | None:
-    """Bytes of a segment; None where the algorithm asked for cuts nothing."""
+    """Return the bytes of a segment; None where the algorithm asked for cuts nothing."""
     algorithm = select(benchmark, options)
     if algorithm is None or not algorithm.cuts:
         return None
@@ -227,7 +229,7 @@ def segment_of(benchmark: str, options: Options) -> int | None:
 
 
 def further_memory(benchmark: str, options: Options, size: int, ranks: int) -> int:
-    """Bytes that a rank needs beside its messages of ``size`` bytes."""
+    """Return the bytes that a rank needs beside its messages of ``size`` bytes."""
     algorithm = select(benchmark, options)
     if algorithm is None:
         return 0
@@ -251,7 +253,7 @@ def own(plan: Plan, case: Case, benchmark: str) -> Plan:
 
 
 def steps_of(
-    algorithm: Algorithm[Any],
+    algorithm: OwnAlgorithm[Any],
     call: Call,
     everyone: Members,
     new: NewMessage,

@@ -25,7 +25,7 @@ Inner: TypeAlias = Callable[[Members, Sum], Iterator[Step]]
 
 def ring(members: Members, data: Sum, longest: int) -> Iterator[Step]:
     """Parts of the vector go around a ring and grow, then go around it once more."""
-    after, before = neighbours(members)
+    after, before = members.around(1)
     blocks = shares(data.elements, members.number)
     for outgoing, growing in transfers(members, data, [(block,) for block in blocks]):
         yield from members.exchange(after, outgoing, before, growing.arrival)
@@ -35,7 +35,7 @@ def ring(members: Members, data: Sum, longest: int) -> Iterator[Step]:
 
 def segmented_ring(members: Members, data: Sum, longest: int) -> Iterator[Step]:
     """A ring whose parts are cut: the next segment is under way while one is added up."""
-    after, before = neighbours(members)
+    after, before = members.around(1)
     blocks = shares(data.elements, members.number)
     longest = max(1, min(longest, len(blocks[0])))
     cut = [pieces(block, longest) for block in blocks]
@@ -51,11 +51,6 @@ def segmented_ring(members: Members, data: Sum, longest: int) -> Iterator[Step]:
     for begin, end in zip([*begun, []], [[], *ended], strict=True):
         yield from (*begin, *end) if ahead else (*end, *begin)
     yield from gather_around(members, data.result, blocks, members.place + 1)
-
-
-def neighbours(members: Members) -> tuple[int, int]:
-    """The places after and before a member's, around a ring."""
-    return (members.place + 1) % members.number, (members.place - 1) % members.number
 
 
 def transfers(

@@ -97,14 +97,10 @@ def gather_around(
 
     The member before has the block before.
     """
-    place, number = members.place, members.number
+    number, (after, before) = members.number, members.around(1)
     for step in range(number - 1):
-        yield from members.exchange(
-            (place + 1) % number,
-            part(message, blocks[(mine - step) % number]),
-            (place - 1) % number,
-            part(message, blocks[(mine - step - 1) % number]),
-        )
+        outgoing, incoming = (blocks[(mine - step - behind) % number] for behind in (0, 1))
+        yield from members.exchange(after, part(message, outgoing), before, part(message, incoming))
 
 
 def gather_by_doubling(

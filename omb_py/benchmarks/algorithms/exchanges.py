@@ -56,8 +56,7 @@ def pairwise(members: Members, data: Exchange, longest: int) -> Iterator[Step]:
     assert data.got is not None
     leaving, arriving = blocks_of(data.given), blocks_of(data.got)
     for distance in range(members.number):
-        after = (members.place + distance) % members.number
-        before = (members.place - distance) % members.number
+        after, before = members.around(distance)
         yield from members.exchange(after, leaving[after], before, arriving[before])
 
 
@@ -119,7 +118,7 @@ def pairwise_reduce_scatter(members: Members, data: Exchange, longest: int) -> I
     if number == 1:
         yield from members.exchange(place, mine, place, total.total)
     for distance in range(1, number):
-        after, before = (place + distance) % number, (place - distance) % number
+        after, before = members.around(distance)
         yield from members.exchange(after, blocks[after], before, total.arrival)
         yield from total.addition()
         total = total.grown
@@ -129,6 +128,5 @@ def dissemination(members: Members, data: Exchange, longest: int) -> Iterator[St
     """In rounds 1, 2, 4 …, each tells the rank so far after it (Hensgen, Finkel, Manber 1988)."""
     leaving, arriving = (part(data.further, range(i, i + 1)) for i in range(2))
     for distance in powers_below(members.number):
-        after = (members.place + distance) % members.number
-        before = (members.place - distance) % members.number
+        after, before = members.around(distance)
         yield from members.exchange(after, leaving, before, arriving)

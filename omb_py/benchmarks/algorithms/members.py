@@ -28,6 +28,10 @@ class Members:
     def number(self) -> int:
         return len(self.ranks)
 
+    def around(self, distance: int) -> tuple[int, int]:
+        """Return the places so far after this one's and before it, in a ring."""
+        return (self.place + distance) % self.number, (self.place - distance) % self.number
+
     def chosen(self, places: Sequence[int]) -> Members:
         """Those at some places, of which this one's has to be one."""
         return replace(
@@ -61,7 +65,7 @@ class Members:
     def under_way(
         self, to: int, outgoing: Message, source: int, incoming: Message
     ) -> tuple[list[Step], list[Step]]:
-        """An exchange in two parts: its beginning, and the wait for its end."""
+        """Return an exchange in two parts: its beginning, and the wait for its end."""
         begun = []
         if incoming.elements:
             begun.append(Call("irecv", (incoming,), self.ranks[source], TAG))
@@ -96,7 +100,7 @@ def pieces(elements: range, longest: int) -> tuple[range, ...]:
 
 
 def span(blocks: Sequence[range], first: int, end: int) -> range:
-    """The elements of neighbouring blocks from ``first`` on, without ``end``; none if it is."""
+    """Return the elements of neighbouring blocks from ``first`` to before ``end``."""
     if first >= end:
         return range(0)
     return range(blocks[first].start, blocks[min(end, len(blocks)) - 1].stop)

@@ -32,7 +32,7 @@ class Sum:
 
     @property
     def total(self) -> Message:
-        """Where the result is to stand."""
+        """The part of the result that these elements are added up in."""
         return part(self.result, self.elements)
 
     @property
@@ -41,7 +41,7 @@ class Sum:
 
     @property
     def arrival(self) -> Message:
-        """Where a contribution is to arrive."""
+        """The memory that receives another rank's elements: scratch once the result is in use."""
         if self.begun or self.given is None:
             return part(self.scratch, range(self.slot, self.slot + len(self.elements)))
         return self.total

@@ -41,7 +41,7 @@ class Datatypes:
         self._derived: dict[tuple[Datatype, Layout, int], MPI.Datatype] = {}
 
     def blocks(self, message: Message) -> Blocks:
-        """How MPI is told of a message."""
+        """Return how MPI is told of a message."""
         datatype, unit = self._of(message)
         step = unit * message.datatype.itemsize if message.form == "w" else 1
         return Blocks(
@@ -80,7 +80,7 @@ def _basic(datatype: Datatype) -> MPI.Datatype:
 
 
 def _derive(basic: MPI.Datatype, layout: Layout, elements: int, itemsize: int) -> MPI.Datatype:
-    """A committed datatype for one block, as long as the block so that blocks can follow."""
+    """Return a committed datatype for one block, as long as the block so that blocks can follow."""
     pieces = layout.pieces(elements)
     if layout.stride:
         shaped = basic.Create_vector(len(pieces), layout.length, layout.stride)
@@ -92,5 +92,5 @@ def _derive(basic: MPI.Datatype, layout: Layout, elements: int, itemsize: int) -
 
 
 def constant(value: Any) -> Any:
-    """A further argument: itself, or the constant of MPI that a text names."""
+    """Return a further argument: itself, or the constant of MPI that a text names."""
     return getattr(MPI, value) if isinstance(value, str) else value

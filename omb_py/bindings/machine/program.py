@@ -137,7 +137,7 @@ class CallProgram:
                 yield self._keep(ctypes.create_string_buffer(count * MPI._sizeof(MPI.Status)))
 
     def _place(self, call: Call) -> int:
-        """The address of the object of a slot that a call makes or takes; 0 for none."""
+        """Return the address of the object of a slot that a call makes or takes; 0 for none."""
         if call.cell is None:
             return 0
         size = call.cell.count * self._library.handle
@@ -145,7 +145,7 @@ class CallProgram:
         return ctypes.addressof(found) + call.index * self._library.handle
 
     def _described_by(self, call: Call, operand: Operand) -> Message | None:
-        """The message whose count and datatype stand after an operand.
+        """Return the message whose count and datatype stand after an operand.
 
         A reduction has them once, for both operands, one of which a rank may lack.
         """
@@ -163,7 +163,7 @@ class CallProgram:
         return memory.address
 
     def _side(self, kind: str, message: Message | None, call: Call, large: bool) -> int:
-        """A count, a datatype or an array of them; nothing where a rank has no part."""
+        """Return a count, a datatype or an array of them; nothing where a rank has no part."""
         if message is None:
             return MPI._handleof(MPI.BYTE) if kind == "t" else 0
         blocks = self._datatypes.blocks(message)
@@ -219,7 +219,7 @@ class MpiLibrary:
         self.handle = MPI._sizeof(MPI.Comm)
 
     def address(self, name: str) -> int:
-        """The address of a C function; raises `UnsupportedError` where the library lacks it."""
+        """Return the address of a C function; raises `UnsupportedError` if the library lacks it."""
         for scope in self._scopes:
             if hasattr(scope, name):
                 return ctypes.cast(getattr(scope, name), ctypes.c_void_p).value or 0
@@ -227,7 +227,7 @@ class MpiLibrary:
 
 
 def address_of(values: array[Any]) -> int:
-    """Where the elements of an array are."""
+    """Return where the elements of an array are."""
     return values.buffer_info()[0]
 
 

@@ -32,7 +32,7 @@ AGREED = (
 
 
 def mark(key: bytes, nonce: bytes, sender: int, receiver: int) -> bytes:
-    """What only a rank that has the job's key can send from one rank to another."""
+    """Return what only a rank that has the job's key can send from one rank to another."""
     return hmac.digest(key, b"%s %d %d" % (nonce, sender, receiver), "sha256")
 
 
@@ -61,13 +61,13 @@ class Connections(ABC):
     serialization: str
 
     def of_message(self, message: Message, binding: str) -> Any:
-        """What is sent of a message, or received; raises `UnsupportedError` where it cannot be."""
+        """Return what stands for a message in a transport; raises `UnsupportedError` for gaps."""
         if not message.layout.contiguous:
             raise UnsupportedError(f"binding {binding} sends contiguous data: leave out -D")
         return self.prepared(message.memory, binding)
 
     def prepared(self, memory: Memory, binding: str) -> Any:
-        """What sends and receives take as ``data``: a view of the bytes.
+        """Return what sends and receives take as ``data``: a view of the bytes.
 
         Raises `UnsupportedError` where they cannot be reached.
         """
@@ -81,7 +81,7 @@ class Connections(ABC):
         """Close the connections; no other rank sends any more."""
 
     def describe(self) -> dict[str, str]:
-        """What else a reader of the results needs to know."""
+        """Return what else a reader of the results needs to know."""
         return {}
 
 
@@ -90,26 +90,26 @@ class Transport(Connections):
 
     @abstractmethod
     def sends(self, peer: int, messages: Sequence[Any]) -> BoundCall:
-        """A call that sends what `prepared` gave, in order, and returns when it may be changed."""
+        """Return a call that sends what `prepared` gave, in order, until it may be changed."""
 
     @abstractmethod
     def receives(self, peer: int, messages: Sequence[Any]) -> BoundCall:
-        """A call that receives the next messages, which have the lengths of these."""
+        """Return a call that receives the next messages, which have the lengths of these."""
 
     @abstractmethod
     def start_send(self, peer: int, data: Any) -> Any:
-        """Begin to send; what `wait` takes."""
+        """Begin to send what `prepared` gave; return what `wait` takes."""
 
     @abstractmethod
     def start_receive(self, peer: int, data: Any) -> Any:
-        """Begin to receive; what `wait` takes."""
+        """Begin to receive into what `prepared` gave; return what `wait` takes."""
 
     @abstractmethod
     def wait(self, started: Sequence[Any]) -> None:
         """Return when all of these sends and receives are done."""
 
     def exchange(self, to: int, outgoing: Any, source: int, incoming: Any) -> BoundCall:
-        """A call that sends and receives at once."""
+        """Return a call that sends and receives at once."""
         receive = partial(self.start_receive, source, incoming)
         send = partial(self.start_send, to, outgoing)
         return partial(_start_and_wait, [receive, send], self.wait)
@@ -161,14 +161,14 @@ class TransportBinding(Binding):
         self.transport.close()
 
     def _start(self, call: Call) -> BoundCall:
-        """A callable that starts a send or receive."""
+        """Return a callable that starts a send or receive."""
         starts = {"isend": self.transport.start_send, "irecv": self.transport.start_receive}
         if call.function not in starts:
             raise UnsupportedError(self.lacks(call.function))
         return partial(starts[call.function], _peer(call), self._view(*call.messages))
 
     def _in_order(self, calls: Sequence[Call]) -> BoundCall:
-        """A call that makes all of these sends to one rank, or receives from one."""
+        """Return a call that makes all of these sends to one rank, or receives from one."""
         function = calls[0].function
         if function not in ("send", "isend", "recv", "irecv"):
             raise UnsupportedError(self.lacks(function))

@@ -39,26 +39,28 @@ class AsyncBinding(Binding):
 
     @abstractmethod
     def awaitable(self, step: Step) -> AsyncCall:
-        """A coroutine function that does what ``step`` describes; raises as `bind` does."""
+        """Return a coroutine function that does what ``step`` describes; raises as `bind` does."""
 
     def bind(self, step: Step) -> BoundCall:
         return partial(_run, self.event_loop, self.awaitable(step))
 
-    def sequence(self, round_: Iteration) -> AsyncCalls:
-        """What an iteration awaits, one after the other."""
-        return tuple(self.awaitable(step) for step in round_.steps)
+    def sequence(self, iteration: Iteration) -> AsyncCalls:
+        """Return what an iteration awaits, one after the other."""
+        return tuple(self.awaitable(step) for step in iteration.steps)
 
-    def loop(self, rounds: Sequence[Iteration], pace: Pace) -> Loop:
-        rounds = [self.arranged(round_) for round_ in rounds]
-        for round_ in rounds:
-            self.set_up(round_)
+    def loop(self, iterations: Sequence[Iteration], pace: Pace) -> Loop:
+        iterations = [self.arranged(iteration) for iteration in iterations]
+        for iteration in iterations:
+            self.set_up(iteration)
         around = [
-            tuple(tuple(map(self.awaitable, steps)) for steps in (round_.before, round_.after))
-            for round_ in rounds
+            tuple(
+                tuple(map(self.awaitable, steps)) for steps in (iteration.before, iteration.after)
+            )
+            for iteration in iterations
         ]
         return AsyncLoop(
             self.event_loop,
-            [self.sequence(round_) for round_ in rounds],
+            [self.sequence(iteration) for iteration in iterations],
             [(before, after) for before, after in around],
             self.barrier if pace.barrier else None,
             pace.start.wait if pace.start else None,
@@ -154,7 +156,7 @@ class AsyncTransportBinding(AsyncBinding):
 
     def awaitable(self, step: Step) -> AsyncCall:
         if isinstance(step, Local):
-            return partial(_local, step.run)
+            return partial(call_at_once, step.run)
         if isinstance(step, Window):
             calls = [call for group in step.groups for call in group]
             return self._together([self._part(call) for call in calls])
@@ -167,7 +169,7 @@ class AsyncTransportBinding(AsyncBinding):
             return self._together([self._part(step)])
         local = self.local_step(step, self.rank)
         if local is not None:
-            return partial(_local, local)
+            return partial(call_at_once, local)
         if function == "sendrecv":
             return self._together([self._part(call) for call in parts_of_sendrecv(step)])
         raise UnsupportedError(self.lacks(function))
@@ -181,7 +183,7 @@ class AsyncTransportBinding(AsyncBinding):
         super().close()
 
     def _part(self, call: Call) -> tuple[Link, AsyncCall]:
-        """The link of a message, and what moves it."""
+        """Return the link of a message, and what moves it."""
         if call.function not in ("send", "recv", "isend", "irecv"):
             raise UnsupportedError(self.lacks(call.function))
         assert call.peer is not None
@@ -191,7 +193,7 @@ class AsyncTransportBinding(AsyncBinding):
         return (sends, call.peer), partial(move, call.peer, data)
 
     def _together(self, parts: Sequence[tuple[Link, AsyncCall]]) -> AsyncCall:
-        """A coroutine function that moves messages, those of different links at once."""
+        """Return a coroutine function that moves messages, those of different links at once."""
         by_link: dict[Link, list[AsyncCall]] = {}
         for link, move in parts:
             by_link.setdefault(link, []).append(move)
@@ -227,8 +229,15 @@ class AsyncTransportBinding(AsyncBinding):
         task = held[index] = self._last[link] = self.event_loop.create_task(run())
 
 
-async def _local(action: Callable[[], Any]) -> None:
+async def call_at_once(action: Callable[[], Any]) -> None:
+    """Do what needs no waiting."""
     action()
+
+
+async def one_by_one(calls: Sequence[AsyncCall]) -> None:
+    """Await calls in their order."""
+    for call in calls:
+        await call()
 
 
 async def _finish(held: list[Any], chosen: slice) -> None:

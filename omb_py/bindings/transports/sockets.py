@@ -31,7 +31,7 @@ STRANGERS = 128
 
 
 def filled(data: memoryview) -> memoryview:
-    """What is sent or received of a message: a byte of its own where it is empty."""
+    """Return what is sent or received of a message: a byte of its own where it is empty."""
     return data if data.nbytes else memoryview(bytearray(1))
 
 
@@ -99,13 +99,13 @@ class Connection:
             done += count
 
     def lost(self, error: OSError | None) -> OmbError:
-        """What to say of a connection that has ended."""
+        """Return what to say of a connection that has ended."""
         why = f" ({error.strerror})" if error else ""
         return OmbError(f"the connection to rank {self._peer} is closed{why}: see what ended it")
 
 
 class SocketTransport(Transport):
-    """A connection to each other rank."""
+    """Messages over a stream socket to each other rank, as bytes without a header."""
 
     serialization = "none"
 
@@ -209,7 +209,7 @@ class SocketTransport(Transport):
 
 
 def mesh(job: Job, listener: socket.socket, address: str) -> dict[int, socket.socket]:
-    """A socket to each other rank, by a listener of each rank that others reach at ``address``.
+    """Return a socket to each other rank, by a listener that others reach at ``address``.
 
     Collective. Each rank connects to those below it, and proves by a key, which comes by
     ``job`` and is not sent, that it belongs to this job. Others are not listened to.
@@ -241,14 +241,14 @@ def mesh(job: Job, listener: socket.socket, address: str) -> dict[int, socket.so
 
 
 def _greeting(key: bytes, nonce: bytes, rank: int, to: int) -> bytes:
-    """How a rank answers another one's nonce."""
+    """Return how a rank answers another one's nonce."""
     return rank.to_bytes(RANK_BYTES, "little") + mark(key, nonce, rank, to)
 
 
 def _accepted(
     job: Job, listener: socket.socket, key: bytes, address: str
 ) -> dict[int, socket.socket]:
-    """A socket to each rank above this one; whoever else connects is left alone, then closed."""
+    """Return a socket to each rank above this one; others who connect are ignored, then closed."""
     missing = set(range(job.rank + 1, job.ranks))
     found: dict[int, socket.socket] = {}
     answers: dict[socket.socket, tuple[bytes, bytearray]] = {}

@@ -38,14 +38,14 @@ def choose_interface(job: Job, options: Options) -> None:
 
 
 def tags_of(job: Job) -> list[int]:
-    """The tag of each rank's messages, which UCX takes from anybody: known to this job alone."""
+    """Return the tag of each rank's messages, known to this job alone: UCX takes any sender's."""
     key = job.bcast(os.urandom(KEY_BYTES))
     marks = (mark(key, b"", rank, rank) for rank in range(job.ranks))
     return [int.from_bytes(one[:TAG_BYTES], "little") for one in marks]
 
 
 def not_connected(error: Exception) -> UnsupportedError:
-    """What to say where there is no endpoint from one rank to another."""
+    """Return what to say where there is no endpoint from one rank to another."""
     return UnsupportedError(
         f"UCX cannot connect the ranks ({error}): choose other transports by UCX_TLS, or "
         "--interface"
@@ -53,7 +53,7 @@ def not_connected(error: Exception) -> UnsupportedError:
 
 
 def versions() -> dict[str, str]:
-    """What the metadata say of UCX."""
+    """Return the versions and settings of UCX that the metadata of results contain."""
     return {
         "ucxx": ucxx.__version__,
         "ucx": ".".join(map(str, ucxx.get_ucx_version())),

@@ -53,22 +53,22 @@ class Library(ABC):
 
     @abstractmethod
     def empty(self, nbytes: int) -> Any:
-        """A new array of bytes on the device."""
+        """Return a new array of bytes on the device."""
 
     def managed(self, nbytes: int) -> Any:
-        """A new array of bytes in managed memory; raises `UnsupportedError` where there is none."""
+        """Return a new array of bytes in managed memory; raises `UnsupportedError` without."""
         raise UnsupportedError("this library has no managed memory: use --buffer cupy")
 
     @abstractmethod
     def out_of_memory(self, error: Exception) -> bool:
-        """Whether an error of the library means that memory is full."""
+        """Return whether an error of the library means that memory is full."""
 
     def typed(self, array: Any, dtype: str) -> Any:
-        """The bytes of ``array`` as elements of a NumPy type, not copied."""
+        """Return the bytes of ``array`` as elements of a NumPy type, not copied."""
         return array.view(np.dtype(dtype))
 
     def address(self, array: Any) -> int:
-        """Where an array's bytes are; managed ones can be NumPy's to some libraries."""
+        """Return where an array's bytes are; managed ones can be NumPy's to some libraries."""
         interface = getattr(array, "__cuda_array_interface__", None)
         address: int = array.ctypes.data if interface is None else interface["data"][0]
         return address
@@ -78,7 +78,7 @@ class Library(ABC):
         """Versions of the library and of the CUDA runtime that it brings."""
 
     def payload(self, array: Any) -> Any:
-        """An object that holds an array and can be pickled."""
+        """Return an object that holds an array and can be pickled."""
         return array
 
     def close(self) -> None:  # noqa: B027 - most let the process's end do it
@@ -89,7 +89,7 @@ class DeviceMemory(Memory):
     """An array on a device, or in managed memory."""
 
     def __init__(self, opened: DeviceBuffer, array: Any, address: int, dtype: str) -> None:
-        """``array`` holds bytes."""
+        """Take an array of bytes at ``address`` as elements of NumPy's type ``dtype``."""
         self._opened = opened
         self._bytes = array
         self._dtype = dtype

@@ -77,7 +77,7 @@ class Driver:
 
     @classmethod
     def load(cls) -> Driver:
-        """The driver, started.
+        """Return the driver, started.
 
         Raises `MissingError` when the machine has none or it finds no device.
         """
@@ -98,7 +98,7 @@ class Driver:
         return driver
 
     def devices(self) -> int:
-        """How many devices this process sees."""
+        """Return the number of devices that this process sees; 0 if the driver reports an error."""
         count = ctypes.c_int(0)
         if self._library.cuDeviceGetCount(ctypes.byref(count)):
             return 0
@@ -123,7 +123,7 @@ class Driver:
         self._call("cuCtxSetCurrent", self._context)
 
     def context(self) -> int | None:
-        """The context that is current in this thread; None where there is none."""
+        """Return the context that is current in this thread; None where there is none."""
         context = ctypes.c_void_p()
         self._call("cuCtxGetCurrent", ctypes.byref(context))
         return context.value
@@ -133,7 +133,7 @@ class Driver:
         self._call("cuCtxSetCurrent", ctypes.c_void_p(context))
 
     def cache_size(self, number: int) -> int:
-        """Bytes of the L2 cache of a device."""
+        """Return the bytes of the L2 cache of a device."""
         size = ctypes.c_int()
         self._call(
             "cuDeviceGetAttribute", ctypes.byref(size), ctypes.c_int(L2_CACHE), ctypes.c_int(number)
@@ -141,7 +141,7 @@ class Driver:
         return size.value
 
     def versions(self) -> dict[str, str]:
-        """The driver's own version, where the system tells it, and the latest CUDA it can run."""
+        """Return the driver's version, if the system tells it, and the latest CUDA it can run."""
         cuda = ctypes.c_int()
         self._call("cuDriverGetVersion", ctypes.byref(cuda))
         found = {"cuda_driver": f"{cuda.value // 1000}.{cuda.value % 1000 // 10}"}
@@ -160,17 +160,17 @@ class Driver:
         self._call("cuCtxSynchronize")
 
     def wait(self) -> Local:
-        """A wait for the default stream, the one that array libraries use unless told otherwise."""
+        """Return a wait for the default stream, which array libraries use unless told otherwise."""
         return self.local("cuStreamSynchronize", 0)
 
     def local(self, function: str, *arguments: int) -> Local:
-        """A call of a driver's function whose arguments are words, to be made later."""
+        """Return a call of a driver's function whose arguments are words, to be made later."""
         run = partial(self._call, function, *(word(argument) for argument in arguments))
         address = ctypes.cast(getattr(self._library, function), ctypes.c_void_p).value or 0
         return Local(function, run, address, arguments)
 
     def pinned(self, nbytes: int) -> int:
-        """The address of new host memory, aligned to the page, that devices can copy directly.
+        """Return the address of new page-aligned host memory, which devices can copy directly.
 
         Raises `OutOfMemoryError`. It is given back with `free_pinned`.
         """
@@ -183,7 +183,7 @@ class Driver:
         self._library.cuMemFreeHost(ctypes.c_void_p(address))
 
     def allocate(self, nbytes: int) -> int:
-        """The address of new memory on the device; raises `OutOfMemoryError`, ends by `free`."""
+        """Return the address of new device memory; raises `OutOfMemoryError`; see `free`."""
         address = word()
         self._call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(nbytes))
         return address.value
@@ -202,7 +202,7 @@ class Driver:
         self.synchronize()
 
     def explain(self, code: int) -> str:
-        """What the driver says of an error."""
+        """Return what the driver says of an error."""
         text = ctypes.c_char_p()
         self._library.cuGetErrorString(ctypes.c_int(code), ctypes.byref(text))
         return f"{(text.value or b'unknown error').decode(errors='replace')} (CUDA error {code})"

@@ -1,1 +1,1 @@
-"""Members that reach the suite as anybody's do, by entry points: examples to start from."""
+"""Buffers that are found by entry points, as those of other distributions: examples."""

@@ -19,7 +19,7 @@ LACKS = frozenset(NOT_ON_DEVICES)
 
 
 class Torch(Library):
-    """``torch.empty`` on a device."""
+    """Tensors of ``torch.empty`` on a device."""
 
     lacks = LACKS
 
@@ -55,7 +55,7 @@ class TensorMemory(NumpyMemory):
     """A tensor on the host, filled and checked through the NumPy array that shares its bytes."""
 
     def __init__(self, tensor: Any, dtype: str) -> None:
-        """``tensor`` holds bytes."""
+        """Take a tensor of bytes as elements of NumPy's type ``dtype``."""
         import torch
 
         super().__init__(tensor.numpy().view(dtype))
@@ -71,7 +71,7 @@ class TensorMemory(NumpyMemory):
 
 
 class HostTensors(Buffer):
-    """``torch.empty`` on the host."""
+    """Tensors of ``torch.empty`` on the host."""
 
     name = "torch_cpu"
 

@@ -19,7 +19,7 @@ from omb_py.core.memory import Local, Memory
 
 
 class InPlace(Enum):
-    """MPI_IN_PLACE as an operand."""
+    """The type of `IN_PLACE`, an operand for which MPI gets ``MPI_IN_PLACE``."""
 
     IN_PLACE = "in place"
 
@@ -45,7 +45,7 @@ class Message:
 
     @property
     def displacements(self) -> tuple[int, ...]:
-        """First element of each block."""
+        """The index of each block's first element, in elements from the start of the memory."""
         return tuple(accumulate(self.counts, initial=0))[:-1]
 
     @property
@@ -134,7 +134,7 @@ class Call:
         return (self.root,) if self.peer is None else (self.peer, self.tag)
 
     def written(self, rank: int) -> Message | None:
-        """The message in which data arrives at ``rank``; None when none does."""
+        """Return the message in which data arrives at ``rank``; None when none does."""
         last = self.operands[-1] if self.operands else None
         name = self.function.removesuffix("_init")
         sends = name.endswith("send") or (len(self.operands) == 1 and self.root == rank)
@@ -143,7 +143,7 @@ class Call:
 
 
 def parts_of_sendrecv(call: Call) -> tuple[Call, Call]:
-    """The receive and the send that a ``sendrecv`` starts together."""
+    """Return the receive and the send that a ``sendrecv`` starts together."""
     (outgoing, incoming), (to, sent, source, received) = call.messages, call.values
     return Call("irecv", (incoming,), source, received), Call("isend", (outgoing,), to, sent)
 
@@ -162,14 +162,14 @@ Step: TypeAlias = Call | Window | Local
 
 
 def addressed(step: Step, ranks: Sequence[int]) -> Step:
-    """The step with rank ``ranks[peer]`` in the place of each peer."""
+    """Return the step with rank ``ranks[peer]`` in the place of each peer."""
     if isinstance(step, Window):
         return Window(tuple(tuple(to_rank(call, ranks) for call in group) for group in step.groups))
     return to_rank(step, ranks) if isinstance(step, Call) else step
 
 
 def to_rank(call: Call, ranks: Sequence[int]) -> Call:
-    """The call with rank ``ranks[peer]`` as its peer, if it has one."""
+    """Return the call with rank ``ranks[peer]`` as its peer, if it has one."""
     return call if call.peer is None else replace(call, peer=ranks[call.peer])
 
 

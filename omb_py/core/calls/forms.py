@@ -11,18 +11,18 @@ from omb_py.core.dataclass import replace
 R = TypeVar("R", bound=Iteration)
 
 
-def nonblocking(round_: R) -> R:
-    """The round with each call started and waited for."""
+def nonblocking(iteration: R) -> R:
+    """Return the iteration with each call started and waited for."""
     steps: list[Step] = []
-    for step in round_.steps:
+    for step in iteration.steps:
         assert isinstance(step, Call)
         cell = Slot()
         steps += [replace(step, function=f"i{step.function}", cell=cell), Call("wait", cell=cell)]
-    return replace(round_, steps=tuple(steps))
+    return replace(iteration, steps=tuple(steps))
 
 
-def persistent(round_: R, applies: Callable[[Call], bool] = lambda call: True) -> R:
-    """The round with requests that are set up once, started and waited for in each iteration.
+def persistent(iteration: R, applies: Callable[[Call], bool] = lambda call: True) -> R:
+    """Return the iteration with requests that are set up once; it starts them and waits for them.
 
     ``applies`` chooses among single calls; windows are always persistent.
     """
@@ -38,7 +38,7 @@ def persistent(round_: R, applies: Callable[[Call], bool] = lambda call: True) -
         return cell
 
     started: dict[Slot, Slot] = {}
-    for step in round_.steps:
+    for step in iteration.steps:
         if isinstance(step, Call) and step.cell in started:
             steps.append(replace(step, cell=started[step.cell]))
         elif isinstance(step, Window):
@@ -55,13 +55,13 @@ def persistent(round_: R, applies: Callable[[Call], bool] = lambda call: True) -
         else:
             steps.append(step)
     return replace(
-        round_,
+        iteration,
         steps=tuple(steps),
-        setup=(*round_.setup, *setup),
-        teardown=(*teardown, *round_.teardown),
+        setup=(*iteration.setup, *setup),
+        teardown=(*teardown, *iteration.teardown),
     )
 
 
 def setup_of(call: Call) -> str:
-    """The function that sets up a persistent request for a call."""
+    """Return the function that sets up a persistent request for a call."""
     return f"{call.function.removeprefix('i')}_init"

@@ -24,7 +24,7 @@ class Topology:
     edges: tuple[tuple[int, int], ...] = ()
 
     def neighbors(self, rank: int, ranks: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The ranks that ``rank`` receives from and those that it sends to, in order.
+        """Return the ranks that ``rank`` receives from and those that it sends to, in order.
 
         Raises `UsageError` when the topology does not fit that many ranks.
         """
@@ -70,14 +70,14 @@ def grid(ranks: int, dimensions: int) -> tuple[int, ...]:
 
 
 def coordinates(rank: int, lengths: tuple[int, ...]) -> tuple[int, ...]:
-    """Where a rank is in a grid whose last dimension counts fastest, as in MPI."""
+    """Return where a rank is in a grid whose last dimension counts fastest, as in MPI."""
     return tuple(
         rank // prod(lengths[dimension + 1 :]) % length for dimension, length in enumerate(lengths)
     )
 
 
 def number_of(place: list[int], lengths: tuple[int, ...]) -> int:
-    """The rank at a place of a periodic grid."""
+    """Return the rank at a place of a periodic grid."""
     rank = 0
     for position, length in zip(place, lengths, strict=True):
         rank = rank * length + position % length
@@ -85,7 +85,7 @@ def number_of(place: list[int], lengths: tuple[int, ...]) -> int:
 
 
 def parse_topology(text: str) -> Topology:
-    """The topology that ``cart:DIMENSIONS:RADIUS`` or ``graph:FILE`` names.
+    """Return the topology that ``cart:DIMENSIONS:RADIUS`` or ``graph:FILE`` names.
 
     A line of the file is ``SOURCE,DESTINATION``; empty lines and what follows ``#`` are skipped.
     Raises `UsageError` when the text or the file is not like that.

@@ -39,7 +39,7 @@ class Datatype:
         return self._component_bytes > self._component_value_bytes
 
     def pack(self, values: Iterable[int]) -> bytes:
-        """The elements that hold ``values`` (a complex number: in both parts), as bytes."""
+        """Return the elements that hold ``values`` (a complex number: in both parts), as bytes."""
         parts = [value for value in values for _ in range(self.components)]
         if self.code == "g":
             import ctypes
@@ -110,7 +110,7 @@ HALF = Datatype("float16", "FLOAT16_T", "float16", "e", 2**11)
 
 
 def find_types(names: Iterable[str]) -> tuple[Datatype, ...]:
-    """The types called ``names``, each once; ``all`` stands for every one that MPI tells apart.
+    """Return the types called ``names``, each once; ``all`` is every one that MPI tells apart.
 
     A type is known by its ``-T`` name and by its MPI name (``MPI_DOUBLE``, in any case).
     Raises `UsageError` for an unknown name.

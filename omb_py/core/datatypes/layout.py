@@ -52,7 +52,7 @@ CONTIGUOUS = Layout()
 
 
 def parse_layout(text: str) -> Layout:
-    """The layout that ``cont``, ``vect:STRIDE:BLOCK`` or ``indx:FILE`` names.
+    """Return the layout that ``cont``, ``vect:STRIDE:BLOCK`` or ``indx:FILE`` names.
 
     The file has a line ``DISPLACEMENT,LENGTH`` (in elements) per block; empty lines and what
     follows ``#`` are skipped. Raises `UsageError` when the text or the file is not like that.
@@ -85,7 +85,7 @@ def _read_blocks(path: str) -> tuple[tuple[int, int], ...]:
 
 
 def number_pairs(path: str, option: str, form: str) -> tuple[tuple[int, int], ...]:
-    """The pairs of whole numbers on the lines of a file, comments and empty lines left out.
+    """Return the pairs of whole numbers on the lines of a file, comments and empty lines left out.
 
     Raises `UsageError` when the file cannot be read or a line is not like ``form``.
     """

@@ -101,7 +101,7 @@ class Job(ABC):
 
     @abstractmethod
     def barrier(self) -> None:
-        """Wait until all ranks are here."""
+        """Return when every rank has called this."""
 
     @abstractmethod
     def reduce(self, values: array[float], op: Op) -> array[float]:
@@ -128,10 +128,10 @@ class Job(ABC):
         return self
 
     def free(self) -> None:  # noqa: B027 - some have nothing to give back
-        """Give back what `on_host` made."""
+        """Free the communicator of a job that `on_host` or a split made; collective."""
 
     def close(self) -> None:  # noqa: B027
-        """Leave the job in order."""
+        """End what keeps the ranks together; no collective method may follow."""
 
     @property
     def is_spawned(self) -> bool:

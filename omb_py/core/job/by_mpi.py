@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class MPIJob(Job):
-    """Ranks of an MPI communicator."""
+    """The job of all ranks of an MPI communicator, by collective calls of mpi4py."""
 
     def __init__(self, comm: MPI.Intracomm) -> None:
         from mpi4py import MPI

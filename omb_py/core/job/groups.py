@@ -209,7 +209,7 @@ class GroupJob(MPIJob):
         self._agreed: OmbError | None = None
 
     def free(self) -> None:
-        """Give the communicators back; collective."""
+        """Free the group's communicator and the one of all ranks; collective over all ranks."""
         self.comm.Free()
         self._everyone.Free()
 

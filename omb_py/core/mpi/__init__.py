@@ -82,7 +82,7 @@ def _not_loaded(error: Exception) -> str:
 
 
 def initialize(thread_level: str) -> None:
-    """MPI_Init_thread; nothing where somebody else's module has started MPI already."""
+    """Call MPI_Init_thread, unless another module has started MPI already."""
     from mpi4py import MPI
 
     if not MPI.Is_initialized():
@@ -90,7 +90,7 @@ def initialize(thread_level: str) -> None:
 
 
 def open_session(thread_level: str) -> tuple[MPI.Session, MPI.Intracomm]:
-    """A session and the communicator of all ranks, which MPI_Init would have made, too.
+    """Return a session and the communicator of all ranks, which MPI_Init would have made, too.
 
     Raises `UsageError` when the library has no sessions.
     """
@@ -111,7 +111,7 @@ def open_session(thread_level: str) -> tuple[MPI.Session, MPI.Intracomm]:
 
 
 def granted_level() -> str:
-    """The level of thread support at which MPI was started."""
+    """Return the level of thread support at which MPI was started."""
     from mpi4py import MPI
 
     granted = MPI.Query_thread()
@@ -121,7 +121,7 @@ def granted_level() -> str:
 
 
 def name() -> str:
-    """The library and its version, as in ``MPICH 5.0.2``; MPI need not be started."""
+    """Return the library and its version, as in ``MPICH 5.0.2``; MPI need not be started."""
     from mpi4py import MPI
 
     name, version = MPI.get_vendor()
@@ -129,7 +129,7 @@ def name() -> str:
 
 
 def version() -> str:
-    """What the library says of itself, on one line; MPI need not be started."""
+    """Return what the library says of itself, on one line; MPI need not be started."""
     from mpi4py import MPI
 
     return " ".join(MPI.Get_library_version().replace("\0", " ").split())

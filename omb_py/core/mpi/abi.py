@@ -24,7 +24,7 @@ BUILD = (
 
 
 class Symbol(ctypes.Structure):
-    """``Dl_info`` of dladdr."""
+    """The structure ``Dl_info`` that dladdr(3) fills in."""
 
     _fields_ = (
         ("file", ctypes.c_char_p),
@@ -35,7 +35,7 @@ class Symbol(ctypes.Structure):
 
 
 def is_standard() -> bool:
-    """Whether the mpi4py of this process is built for the standard's ABI.
+    """Return whether the mpi4py of this process is built for the standard's ABI.
 
     ``mpi4py.MPI`` need not have been imported; no where there is none that can be.
     """
@@ -48,7 +48,7 @@ def is_standard() -> bool:
 
 
 def is_linked(path: str) -> bool:
-    """Whether a shared object is linked with ``libmpi_abi``; raises `OSError` if unreadable."""
+    """Return whether a shared object is linked with ``libmpi_abi``; raises `OSError`."""
     with (
         open(path, "rb") as file,
         mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
@@ -57,7 +57,7 @@ def is_linked(path: str) -> bool:
 
 
 def mismatch() -> str | None:
-    """Why mpi4py has no module for the MPI library's ABI, and the fix; None where it has one.
+    """Return why mpi4py has no module for the library's ABI, and the fix; None where it has one.
 
     Raises `RuntimeError` where mpi4py finds no library.
     """
@@ -75,7 +75,7 @@ def mismatch() -> str | None:
 
 
 def described() -> str:
-    """The ABI of the library that mpi4py has loaded: ``standard 1.0`` (of MPI 5), or ``own``."""
+    """Return the ABI of the library that mpi4py has loaded: ``standard 1.0`` or ``own``."""
     from mpi4py import MPI
 
     if not hasattr(MPI, "Get_abi_version"):  # mpi4py 4.0
@@ -85,7 +85,7 @@ def described() -> str:
 
 
 def library_path() -> str:
-    """The file that holds the MPI functions mpi4py is linked with."""
+    """Return the file that holds the MPI functions mpi4py is linked with."""
     from mpi4py import MPI
 
     found = Symbol()

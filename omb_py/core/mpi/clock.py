@@ -66,7 +66,7 @@ class Offset:
 
 
 def offset_of(round_trips: list[tuple[float, float, float]]) -> Offset:
-    """The offset that the fastest of some round trips shows.
+    """Return the offset that the fastest of some round trips shows.
 
     Each is this side's time of sending, the other side's time, this side's time of receiving. The
     other side's clock was read somewhere between the other two: in the middle, or off by at
@@ -81,7 +81,7 @@ class SharedClock:
     """Keeps this rank's offset from rank 0; collective over the communicator."""
 
     def __init__(self, comm: MPI.Intracomm) -> None:
-        """Find out who shares a clock."""
+        """Find the ranks that read the same clock, and their leaders; collective."""
         from mpi4py import MPI
 
         host = comm.Split_type(MPI.COMM_TYPE_SHARED)
@@ -94,13 +94,13 @@ class SharedClock:
         self._first: Offset | None = None
 
     def free(self) -> None:
-        """Give the communicators back; collective."""
+        """Free the communicators of sharers and leaders; collective."""
         if self._leads:
             self._leaders.Free()
         self._sharers.Free()
 
     def align(self) -> Offset:
-        """Compare the clocks anew; collective."""
+        """Measure this rank's offset from rank 0 and return it; collective."""
         cells = array("d", bytes(8 * 4))
         if self._leads:
             found = self._with_drift(self._compare())
@@ -198,7 +198,7 @@ class CommonStart:
 
 
 def clock_key() -> int:
-    """A number that processes of one host share if and only if they share a clock."""
+    """Return a number that processes of one host share if and only if they share a clock."""
     try:
         identity = os.readlink("/proc/self/ns/time")
     except OSError:

@@ -68,7 +68,7 @@ class Awareness:
 
 
 def awareness(wish: str, comm: MPI.Intracomm) -> Awareness:
-    """What ``--gpu-aware`` says, or for ``auto`` what the library and ``comm`` tell."""
+    """Return what ``--gpu-aware`` says, or for ``auto`` what the library and ``comm`` tell."""
     if wish != "auto":
         return Awareness(wish == "yes", f"--gpu-aware {wish}")
     aware, source = _ask(ctypes.CDLL(MPI.__file__), comm)
@@ -76,7 +76,7 @@ def awareness(wish: str, comm: MPI.Intracomm) -> Awareness:
 
 
 def _ask(library: ctypes.CDLL, comm: MPI.Intracomm) -> tuple[bool, str]:
-    """The library's answer: by its functions, else by its variables, else by its memory kinds."""
+    """Return the library's answer: by its functions, its variables, or its memory kinds."""
     said = []
     if hasattr(library, "MPIX_GPU_query_support"):
         answer = ctypes.c_int(0)

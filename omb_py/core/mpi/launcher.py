@@ -80,22 +80,22 @@ def rank() -> int:
 
 
 def by_mpi() -> bool:
-    """Whether a launcher of MPI programs started this process; Slurm's starts others, too."""
+    """Return whether an MPI launcher started this process; not Slurm's, which starts others too."""
     return any(name in os.environ for name in RANK_VARIABLES if name != "SLURM_PROCID")
 
 
 def by_torchrun() -> bool:
-    """Whether torchrun started this process."""
+    """Return whether torchrun started this process, by the variable that it sets."""
     return "TORCHELASTIC_RUN_ID" in os.environ
 
 
 def ranks() -> int:
-    """How many ranks the launcher started, 1 when it does not say."""
+    """Return how many ranks the launcher started, 1 when it does not say."""
     return _first(("WORLD_SIZE",) if by_torchrun() else SIZE_VARIABLES, 1)
 
 
 def expected_ranks() -> int | None:
-    """How many ranks there should be, None when nobody says."""
+    """Return how many ranks `EXPECTED_RANKS` wants; None if it is not set."""
     return _find((EXPECTED_RANKS,))
 
 
@@ -111,7 +111,7 @@ def note(text: str, rank: int) -> None:
 
 
 def say(text: str) -> None:
-    """Print a line on stderr, where somebody reads it and there is room for it."""
+    """Print a line on stderr; nothing if its reader is gone or its disk is full."""
     if before_output is not None:
         before_output()
     try:
@@ -122,7 +122,7 @@ def say(text: str) -> None:
 
 
 def terminal() -> int | None:
-    """A descriptor of the terminal that shows stdout and stderr of this process.
+    """Return a descriptor of the terminal that shows stdout and stderr of this process.
 
     None where either goes elsewhere. A launcher connects ranks by pipes, or gives them a terminal
     of its own for stdout (Open MPI's): where there is one on this host, its own streams count.
@@ -151,7 +151,7 @@ def terminal() -> int | None:
 
 
 def launcher_process(direct: bool = False) -> int | None:
-    """The nearest process above this one that is a launcher, None where it is on another host.
+    """Return the nearest process above this one that is a launcher; None if on another host.
 
     Where it has to be ``direct``, None too if it started the parent of this process not by itself
     or by its proxy, but by a shell, which may have more to do.
@@ -179,13 +179,13 @@ def stagger(rank: int) -> None:
 
 
 def ends_with_first() -> bool:
-    """Whether the first rank that leaves with an error, by `end_job`, is known to end the job."""
+    """Return whether the first rank that leaves with an error, by `end_job`, ends the job."""
     open_mpi = "OMPI_COMM_WORLD_RANK" in os.environ and not outlives_ranks()
     return (open_mpi or _hydra_channel() is not None) and ranks() > 1
 
 
 def outlives_ranks() -> bool:
-    """Whether the job goes on when a rank ends too early: ``mpirun --with-ft ulfm`` of Open MPI."""
+    """Return whether the job outlives a rank, as by ``mpirun --with-ft ulfm`` of Open MPI."""
     return os.environ.get("OMPI_MCA_mpi_ft_enable") in ("1", "true")  # noqa: SIM112 - its name
 
 
@@ -207,7 +207,7 @@ def end_job(exit_code: int) -> None:
 
 
 def _hydra_channel() -> int | None:
-    """The connection to Hydra, None where another launcher started this process."""
+    """Return the connection to Hydra, None where another launcher started this process."""
     channel = _find(("PMI_FD",))
     if channel is None or "PMI_JOBID" in os.environ:  # Slurm's
         return None

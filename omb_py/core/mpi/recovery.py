@@ -71,7 +71,7 @@ def fail() -> NoReturn:
 
 
 def is_failure(comm: MPI.Intracomm) -> bool:
-    """Whether an error on ``comm`` can be that of a failed rank: one is known, or it is revoked.
+    """Return whether an error on ``comm`` can be a failed rank's: one is known, or it is revoked.
 
     The classes of errors do not tell: Open MPI 5.0.11 reports some failures as MPI_ERR_OTHER.
     """
@@ -82,7 +82,7 @@ def is_failure(comm: MPI.Intracomm) -> bool:
 
 
 def shrink(comm: MPI.Intracomm) -> MPI.Intracomm:
-    """The communicator of the survivors, in the same order; collective over them.
+    """Return the communicator of the survivors, in the same order; collective over them.
 
     ``comm`` is revoked first, so that none of them waits in it any more.
     """
@@ -92,7 +92,7 @@ def shrink(comm: MPI.Intracomm) -> MPI.Intracomm:
 
 
 def failed_ranks(comm: MPI.Intracomm, survivors: MPI.Intracomm) -> tuple[int, ...]:
-    """The ranks of ``comm`` that are not among ``survivors``, which `shrink` made of it."""
+    """Return the ranks of ``comm`` that are not among ``survivors``, which `shrink` made of it."""
     from mpi4py import MPI
 
     before, after = comm.Get_group(), survivors.Get_group()
@@ -141,7 +141,7 @@ class Replacement:
 
 
 def join() -> MPI.Intracomm:
-    """The communicator in which a process that was spawned as a `Replacement` takes its place."""
+    """Return the communicator in which a process spawned as a `Replacement` takes its place."""
     from mpi4py import MPI
 
     parent: Any = MPI.Comm.Get_parent()

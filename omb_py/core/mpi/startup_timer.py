@@ -18,7 +18,7 @@ START = 22 - 3
 
 
 def seconds_before(moment: float, cpu_seconds: float) -> float | None:
-    """How long this process had been there at ``moment`` (`time.perf_counter`), in seconds.
+    """Return how long this process had been there at ``moment`` (`time.perf_counter`), in seconds.
 
     Never less than ``cpu_seconds``, its CPU time at that moment; None where the system does not
     tell, or tells nonsense.
@@ -34,7 +34,7 @@ def seconds_before(moment: float, cpu_seconds: float) -> float | None:
 
 
 def start_in(stat: str, ticks_per_second: int) -> float:
-    """The start that ``stat`` tells, in seconds since boot: the middle of the tick it was in."""
+    """Return the start that ``stat`` tells, in seconds since boot: the middle of its tick."""
     ticks = int(stat.rpartition(")")[2].split()[START])
     return (ticks + 0.5) / ticks_per_second
 

@@ -34,14 +34,14 @@ class ToolInterface:
         self._call("finalize")
 
     def control(self, name: str) -> ControlVariable:
-        """The control variable called ``name``, a whole number.
+        """Return the control variable called ``name``, a whole number.
 
         Raises `OmbError` when the library has none of this name.
         """
         return ControlVariable(self._call, name)
 
     def counter(self, name: str, comm: MPI.Intracomm) -> Counter:
-        """The performance variable called ``name`` of a communicator: a number for each rank.
+        """Return the performance variable ``name`` of a communicator: a number for each rank.
 
         Raises `OmbError` when the library has none of this name.
         """
@@ -123,6 +123,6 @@ class Counter:
         call("pvar_start", self._session, self._handle)
 
     def read(self) -> list[int]:
-        """What was counted so far, rank by rank."""
+        """Return what was counted so far, rank by rank."""
         self._call("pvar_read", self._session, self._handle, self._values)
         return list(self._values)

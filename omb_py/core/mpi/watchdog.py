@@ -68,7 +68,7 @@ class Watchdog:
     def close(self) -> None:
         """Watch no longer: the process goes on with something else."""
         os.close(self._writer)
-        with contextlib.suppress(ChildProcessError):  # somebody's handler may have waited for it
+        with contextlib.suppress(ChildProcessError):  # a program's handler may have waited for it
             os.waitpid(self._process, 0)
         if self._nowhere is not None:
             import faulthandler
@@ -153,7 +153,7 @@ def _wait_for_launcher(process: int, timeout: float) -> None:
 
 
 def _open(process: int) -> int | None:
-    """A descriptor of a process; None where it has ended or the system has no such descriptors."""
+    """Return a descriptor of a process; None if it has ended or the system has none."""
     try:
         return os.pidfd_open(process)
     except (AttributeError, OSError):
@@ -180,7 +180,7 @@ def _end_launcher(process: int, patience: float = LAUNCHER_SECONDS[0]) -> None:
 
 
 def descendants(process: int) -> list[int]:
-    """What a process started, and what that started; nothing where the system does not tell."""
+    """Return the processes that a process started, and those that they started, if known."""
     try:
         with open(f"/proc/{process}/task/{process}/children", encoding="ascii") as file:
             found = [int(word) for word in file.read().split()]
@@ -190,7 +190,7 @@ def descendants(process: int) -> list[int]:
 
 
 def reason(stage: str, iterations: str | None, timeout: float) -> str:
-    """Why the rank is ended: it is too slow, by its ``iterations``, or made no progress."""
+    """Return why the rank is ended: it is too slow, by its ``iterations``, or made no progress."""
     if iterations is None:
         return (
             f"no progress for {timeout:g} s while {stage}; a rank did not arrive, hangs or is "

@@ -32,7 +32,7 @@ def failing(
 
 
 def read(path: str | Path, error: type[OmbError] = OmbError) -> bytes:
-    """A file's content, of `LARGEST` bytes at most.
+    """Return a file's content, of `LARGEST` bytes at most.
 
     Raises ``error`` when it cannot be read or is too large, and as `check` does.
     """
@@ -47,7 +47,7 @@ def read(path: str | Path, error: type[OmbError] = OmbError) -> bytes:
 def check(path: str | Path, error: type[OmbError] = OmbError, largest: float = LARGEST) -> None:
     """Raise ``error`` where a path is of no file that can be read to its end.
 
-    A named pipe that nobody writes to would be waited for; a device such as ``/dev/zero`` has no
+    A named pipe without a writer would be waited for; a device such as ``/dev/zero`` has no
     end. Pipes that this process inherited can be read.
     """
     with failing("read", path, error):
@@ -86,11 +86,11 @@ def write(path: str | Path, content: str | bytes, advice: str = "") -> None:
 
 
 @contextlib.contextmanager
-def replacing(path: Path, mode: int | None = None) -> Iterator[IO[bytes]]:
-    """A new file that takes the place of ``path`` once it is written without an error.
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """Yield a new file that takes the place of ``path`` once it is written without an error.
 
-    Its permissions are ``mode``, or those of the file before, or the usual ones. What is no regular
-    file, such as ``/dev/stdout``, cannot be replaced and is written to as it is. Raises `OSError`.
+    Its permissions are those of the file before, or the usual ones. What is no regular file, such
+    as ``/dev/stdout``, cannot be replaced and is written to as it is. Raises `OSError`.
     """
     if is_special(path):
         with open(path, "wb") as file:
@@ -103,10 +103,8 @@ def replacing(path: Path, mode: int | None = None) -> Iterator[IO[bytes]]:
         try:
             with open(descriptor, "wb", closefd=False) as file:
                 yield file
-            if mode is None and target.exists():
-                mode = stat.S_IMODE(target.stat().st_mode)
-            if mode is not None:
-                os.fchmod(descriptor, mode)
+            if target.exists():
+                os.fchmod(descriptor, stat.S_IMODE(target.stat().st_mode))
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
@@ -119,7 +117,7 @@ def replacing(path: Path, mode: int | None = None) -> Iterator[IO[bytes]]:
 
 
 def is_special(path: Path) -> bool:
-    """Whether a path is of a device, a pipe, or another process's open file."""
+    """Return whether a path is of a device, a pipe, or another process's open file."""
     folder = os.path.realpath(path.parent)
     if folder == "/dev" or folder.startswith("/proc/"):
         return True

@@ -14,7 +14,7 @@ DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORE
 
 
 def parse_whole(text: str) -> int:
-    """A whole number in decimal digits of ASCII, without blanks or underscores.
+    """Return a whole number in decimal digits of ASCII, without blanks or underscores.
 
     Raises `ValueError` when it is none, or one that C cannot count with.
     """
@@ -28,14 +28,14 @@ def parse_whole(text: str) -> int:
 
 
 def parse_count(text: str) -> int:
-    """A whole number from 0 on; raises `ValueError` when it is none."""
+    """Return a whole number from 0 on; raises `ValueError` when it is none."""
     if text.startswith("-"):
         raise ValueError(f"{text!r} is not a whole number from 0 on")
     return parse_whole(text)
 
 
 def parse_decimal(text: str) -> float:
-    """A finite number such as ``2``, ``0.5`` or ``1e-3``, in ASCII without blanks or underscores.
+    """Return a finite number such as ``2``, ``0.5`` or ``1e-3``, without blanks and underscores.
 
     Raises `ValueError` when it is none.
     """
@@ -48,7 +48,7 @@ def parse_decimal(text: str) -> float:
 
 
 def parse_bytes(text: str) -> int:
-    """A number of bytes, with K, M or G for binary multiples.
+    """Return a number of bytes, with K, M or G for binary multiples.
 
     Raises `ValueError` when it is no such number, or one that C cannot count with.
     """

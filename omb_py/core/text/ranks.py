@@ -27,7 +27,7 @@ def some_ranks(ranks: Iterable[int]) -> str:
 
 
 def other_ranks(ranks: int, known: Iterable[int]) -> str:
-    """The ranks of a job but for those that are known, in words; nothing where there are none.
+    """Return the ranks of a job but for those known, in words; nothing where there are none.
 
     >>> other_ranks(6, [1, 2])
     'ranks 0, 3-5'
@@ -51,10 +51,10 @@ def in_words(ranges: Sequence[Range]) -> str:
 
 
 def one_line(text: str) -> str:
-    """A text with nothing in it that would change the line it stands in."""
+    """Return a text with nothing in it that would change the line it stands in."""
     return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
 def one_word(text: str | None) -> str:
-    """A text on one line and without spaces; ``-`` for none."""
+    """Return a text on one line and without spaces; ``-`` for none."""
     return "_".join(one_line(text or "").split()) or "-"

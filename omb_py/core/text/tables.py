@@ -126,7 +126,7 @@ def write_content(to: Target, content: str | bytes) -> None:
 
 
 def content_of(rows: pd.DataFrame, format_: str, facts: Mapping[str, object]) -> str | bytes:
-    """Rows as CSV, JSON or Parquet."""
+    """Return rows as the content of a CSV, JSON or Parquet file; ``facts`` go into JSON alone."""
     if format_ == "csv":
         return str(rows.to_csv(index=False))
     if format_ == "parquet":
@@ -208,7 +208,7 @@ def markdown(made: Sequence[Sheet], notes: Iterable[str]) -> str:
 def markdown_rows(
     columns: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[bool]
 ) -> Iterator[str]:
-    """The lines of a Markdown table; ``right`` says which columns are aligned to the right."""
+    """Yield the lines of a Markdown table; ``right`` says which columns are right-aligned."""
     marks = ["---:" if number else "---" for number in right]
     for cells in (columns, marks, *rows):
         yield f"| {' | '.join(map(escaped, cells))} |"

@@ -19,7 +19,7 @@ STEPS: dict[str, Steps] = {
 
 
 def size_text(nbytes: float) -> str:
-    """A message size, in binary units where it is a whole number of them.
+    """Return a message size, in binary units where it is a whole number of them.
 
     >>> size_text(65536), size_text(1000), size_text(1536), size_text(0)
     ('64 KiB', '1000 B', '1.5 KiB', '0 B')
@@ -32,7 +32,7 @@ def size_text(nbytes: float) -> str:
 
 
 def digits(value: float, significant: int = 3) -> str:
-    """A number with so many significant digits and no exponent, never fewer than its integer part.
+    """Return a number with so many significant digits and no exponent, its whole part complete.
 
     >>> digits(0.012345), digits(1234.5), digits(1.5), digits(0.0)
     ('0.0123', '1234', '1.50', '0')
@@ -46,7 +46,7 @@ def digits(value: float, significant: int = 3) -> str:
 
 
 def value_text(value: float, unit: str) -> str:
-    """A value with its unit, scaled to what one reads at a glance; rates are decimal.
+    """Return a value with its unit, scaled to what one reads at a glance; rates are decimal.
 
     >>> value_text(1500.0, "us"), value_text(0.25, "us"), value_text(12500.0, "MB/s")
     ('1.50 ms', '250 ns', '12.5 GB/s')
@@ -56,12 +56,12 @@ def value_text(value: float, unit: str) -> str:
 
 
 def unit_of(value: float, steps: Steps) -> tuple[float, str]:
-    """The largest unit that is not above a value, else the smallest."""
+    """Return the largest unit that is not above a value, else the smallest."""
     return next((step for step in steps if abs(value) >= step[0]), steps[-1])
 
 
 def number(value: float | None) -> str:
-    """How many, in words; a dash where it is not known."""
+    """Return how many, in words; a dash where it is not known."""
     return "-" if value is None else f"{round(value):,}".replace(",", " ")
 
 
@@ -83,7 +83,7 @@ def amount(nbytes: float | None) -> str:
 
 
 def scaled(value: float, unit: str = "") -> str:
-    """A number with three digits at most before its unit.
+    """Return a number with three digits at most before its unit.
 
     >>> scaled(0), scaled(1234), scaled(56_700_000, "B/s")
     ('0', '1.23 k', '56.7 MB/s')
@@ -95,7 +95,7 @@ def scaled(value: float, unit: str = "") -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time for people.
+    """Return a time for people.
 
     >>> duration(0.25), duration(12.3), duration(75), duration(7300)
     ('0.2 s', '12.3 s', '1 min 15 s', '2 h 1 min')

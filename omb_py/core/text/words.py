@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 
 def count(number: int, noun: str) -> str:
-    """A number of things.
+    """Return a number of things.
 
     >>> count(2, "rank")
     '2 ranks'
@@ -15,7 +15,7 @@ def count(number: int, noun: str) -> str:
 
 
 def first_of(things: Sequence[object], most: int = 12) -> str:
-    """The first few things of a list, and how many more there are.
+    """Return the first few things of a list, and how many more there are.
 
     >>> first_of(["a", "b", "c"], 2)
     'a, b and 1 more'
@@ -29,7 +29,7 @@ SHORTEST_PART = 3
 
 
 def nearest(word: str, names: Iterable[str], most: int = 1) -> list[str]:
-    """The names that were probably meant by ``word``, at most so many, best first.
+    """Return the names that were probably meant by ``word``, at most so many, best first.
 
     Names that begin with it come first, the shortest before others, then misspelt ones, then names
     that share a word with it. Case, hyphens and underscores do not matter.
@@ -51,6 +51,6 @@ def nearest(word: str, names: Iterable[str], most: int = 1) -> list[str]:
 
 
 def shared_words(first: str, second: str) -> set[str]:
-    """The words that two names in lower case have in common, singular or plural."""
+    """Return the words that two names in lower case have in common, singular or plural."""
     parts = ({part.rstrip("s") for part in name.split("_")} for name in (first, second))
     return {part for part in set.intersection(*parts) if len(part) > SHORTEST_PART}

@@ -16,13 +16,13 @@ def cells(steps: tuple[Step, ...]) -> list[Slot | None]:
 
 
 def test_a_nonblocking_call_is_started_and_waited_for() -> None:
-    round_ = nonblocking(Iteration((Call("bcast", root=1), Call("barrier"))))
-    assert names(round_.steps) == ["ibcast", "wait", "ibarrier", "wait"]
-    first, second, third, fourth = cells(round_.steps)
+    iteration = nonblocking(Iteration((Call("bcast", root=1), Call("barrier"))))
+    assert names(iteration.steps) == ["ibcast", "wait", "ibarrier", "wait"]
+    first, second, third, fourth = cells(iteration.steps)
     assert first is second is not None
     assert third is fourth is not None
     assert first is not third
-    start = round_.steps[0]
+    start = iteration.steps[0]
     assert isinstance(start, Call)
     assert start.root == 1
 
@@ -37,28 +37,28 @@ def test_the_rest_of_an_exchange_stays() -> None:
 
 
 def test_a_persistent_call_is_set_up_once_and_freed_once() -> None:
-    round_ = persistent(Iteration((Call("send", peer=1, tag=7), Call("recv", peer=1, tag=7))))
-    assert names(round_.setup) == ["send_init", "recv_init"]
-    assert names(round_.steps) == ["start", "wait", "start", "wait"]
-    assert names(round_.teardown) == ["request_free", "request_free"]
-    send, receive = cells(round_.setup)
-    assert cells(round_.steps) == [send, send, receive, receive]
-    assert cells(round_.teardown) == [send, receive]
-    assert all(step.peer == 1 for step in round_.setup if isinstance(step, Call))
+    iteration = persistent(Iteration((Call("send", peer=1, tag=7), Call("recv", peer=1, tag=7))))
+    assert names(iteration.setup) == ["send_init", "recv_init"]
+    assert names(iteration.steps) == ["start", "wait", "start", "wait"]
+    assert names(iteration.teardown) == ["request_free", "request_free"]
+    send, receive = cells(iteration.setup)
+    assert cells(iteration.steps) == [send, send, receive, receive]
+    assert cells(iteration.teardown) == [send, receive]
+    assert all(step.peer == 1 for step in iteration.setup if isinstance(step, Call))
 
 
 def test_a_persistent_window_is_started_by_group_and_the_last_group_waited_for_first() -> None:
     receives, sends = (Call("irecv", peer=1),) * 3, (Call("isend", peer=1),) * 2
-    round_ = persistent(Iteration((Window((receives, sends)),)))
-    assert names(round_.setup) == ["recv_init"] * 3 + ["send_init"] * 2
-    assert names(round_.steps) == ["startall", "startall", "waitall", "waitall"]
-    assert len(round_.teardown) == 5
-    first, second, *waits = cells(round_.steps)
+    iteration = persistent(Iteration((Window((receives, sends)),)))
+    assert names(iteration.setup) == ["recv_init"] * 3 + ["send_init"] * 2
+    assert names(iteration.steps) == ["startall", "startall", "waitall", "waitall"]
+    assert len(iteration.teardown) == 5
+    first, second, *waits = cells(iteration.steps)
     assert waits == [second, first]
     assert first is not None
     assert second is not None
     assert (first.count, second.count) == (3, 2)
-    indices = [step.index for step in round_.setup if isinstance(step, Call)]
+    indices = [step.index for step in iteration.setup if isinstance(step, Call)]
     assert indices == [0, 1, 2, 0, 1]
 
 
@@ -69,17 +69,19 @@ def test_a_nonblocking_call_that_becomes_persistent_keeps_what_comes_before_its_
         Call("test", cell=cell),
         Call("wait", cell=cell),
     )
-    round_ = persistent(Iteration((start, test, wait)), lambda call: call.function == "iallreduce")
-    assert names(round_.setup) == ["allreduce_init"]
-    assert names(round_.steps) == ["start", "test", "wait"]
-    assert len({id(one) for one in cells(round_.steps + round_.setup)}) == 1
+    iteration = persistent(
+        Iteration((start, test, wait)), lambda call: call.function == "iallreduce"
+    )
+    assert names(iteration.setup) == ["allreduce_init"]
+    assert names(iteration.steps) == ["start", "test", "wait"]
+    assert len({id(one) for one in cells(iteration.steps + iteration.setup)}) == 1
 
 
 def test_calls_that_are_left_out_stay_as_they_are() -> None:
     reply = Call("recv", peer=1, tag=5)
-    round_ = persistent(Iteration((Call("send", peer=1), reply)), lambda call: call.tag != 5)
-    assert round_.steps[-1] is reply
-    assert names(round_.setup) == ["send_init"]
+    iteration = persistent(Iteration((Call("send", peer=1), reply)), lambda call: call.tag != 5)
+    assert iteration.steps[-1] is reply
+    assert names(iteration.setup) == ["send_init"]
 
 
 def test_a_setup_is_named_after_the_blocking_call() -> None:

@@ -11,9 +11,8 @@ import numpy as np
 
 available = "OMB_FAKE_NO_NCCL" not in os.environ
 NCCL_SUM = 0
-TYPES = ("INT8", "UINT8", "INT32", "UINT32", "INT64", "UINT64", "FLOAT32", "FLOAT64")
-NCCL_INT8, NCCL_UINT8, NCCL_INT32, NCCL_UINT32, NCCL_INT64, NCCL_UINT64 = range(6)
-NCCL_FLOAT32, NCCL_FLOAT64 = 6, 7
+TYPES = ("int8", "uint8", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64")
+"""In the order of nccl.h."""
 
 _group: list[Callable[[], Any]] | None = None
 
@@ -123,7 +122,7 @@ class NcclCommunicator:
             _group.append(start)
 
     def _get(self, address: int, count: int, datatype: int) -> Any:
-        data = np.empty(count, TYPES[datatype].lower())
+        data = np.empty(count, TYPES[datatype])
         self._copy(data.ctypes.data, address, data.nbytes)
         return data
 
