@@ -85,7 +85,7 @@ def state(registry: Registry, name: str) -> str:
             buffer.close()
             return f"ready   {versions}".rstrip()
         if registry is BINDINGS:
-            member.check()
+            return f"ready   {member.check() or ''}".rstrip()
     except (OmbError, ImportError, RuntimeError) as error:
         try:
             mpi.load()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -94,6 +95,17 @@ def test_metadata_with_nccl4py_names_it(job: Callable[..., Finished], tmp_path: 
     assert done.code == 0, done.err
     metadata = (tmp_path / "rows.csv").read_text().splitlines()
     assert "# nccl: 2.32.3 (nccl4py 0.6.0)" in metadata
+
+
+@pytest.mark.parametrize(
+    ("packages", "used"), [(with_cupy, "CuPy 14.0-stand-in"), (with_nccl4py, "nccl4py 0.6.0")]
+)
+def test_info_names_the_package_that_calls_nccl(
+    driver: Path, tmp_path: Path, packages: Callable[[], dict[str, str]], used: str
+) -> None:
+    settings = with_driver(own_launcher(), driver) | packages()
+    done = run([sys.executable, "-m", "omb_py", "info"], settings, tmp_path, timeout=60)
+    assert f"nccl            ready   nccl 2.32.3 ({used})" in done.out
 
 
 def test_nccl4py_without_nccl_says_what_to_install(job: Callable[..., Finished]) -> None:
