@@ -1,0 +1,54 @@
+/* Loaded before libc: each open takes OMB_SLOW_OPEN_US longer, MPI_Init OMB_SLOW_INIT_S. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static void wait_for(const char *name, double unit)
+{
+    const char *text = getenv(name);
+    if (text)
+        usleep((useconds_t)(atof(text) * unit));
+}
+
+#define OPENS(NAME, PARAMETERS, ...)                                   \
+    int NAME PARAMETERS                                                \
+    {                                                                  \
+        static int (*real) PARAMETERS;                                 \
+        mode_t mode = 0;                                               \
+        if (!real)                                                     \
+            *(void **)&real = dlsym(RTLD_NEXT, #NAME);                 \
+        if (flags & (O_CREAT | O_TMPFILE)) {                           \
+            va_list rest;                                              \
+            va_start(rest, flags);                                     \
+            mode = va_arg(rest, int);                                  \
+            va_end(rest);                                              \
+        }                                                              \
+        wait_for("OMB_SLOW_OPEN_US", 1);                               \
+        return real(__VA_ARGS__, mode);                                \
+    }
+
+OPENS(open, (const char *path, int flags, ...), path, flags)
+OPENS(open64, (const char *path, int flags, ...), path, flags)
+OPENS(openat, (int folder, const char *path, int flags, ...), folder, path, flags)
+OPENS(openat64, (int folder, const char *path, int flags, ...), folder, path, flags)
+
+int MPI_Init(int *count, char ***words)
+{
+    static int (*real)(int *, char ***);
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "MPI_Init");
+    wait_for("OMB_SLOW_INIT_S", 1e6);
+    return real(count, words);
+}
+
+int MPI_Init_thread(int *count, char ***words, int required, int *provided)
+{
+    static int (*real)(int *, char ***, int, int *);
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "MPI_Init_thread");
+    wait_for("OMB_SLOW_INIT_S", 1e6);
+    return real(count, words, required, provided);
+}
