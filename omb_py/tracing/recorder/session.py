@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any, Protocol
 
 from omb_py.core.errors import OmbError, sentence
-from omb_py.core.mpi import launcher
+from omb_py.core.mpi import granted_level, launcher
 from omb_py.tracing.recorder import annotation
 from omb_py.tracing.recorder.interception import Recorder, Settings
 from omb_py.tracing.recorder.publisher import Publisher
@@ -217,7 +217,12 @@ class Session:
         import mpi4py
 
         version = " ".join(module.Get_library_version().replace("\0", " ").split())
-        return {"mpi": version[:200], "mpi4py": mpi4py.__version__, "standard": _standard(module)}
+        return {
+            "mpi": version[:200],
+            "mpi4py": mpi4py.__version__,
+            "standard": _standard(module),
+            "thread_level": granted_level(),
+        }
 
     def _fail(self, rank: int, error: BaseException) -> None:
         self.ended = True
