@@ -15,6 +15,7 @@ from omb_py.core.calls import Call, Slot, Step
 from omb_py.core.datatypes import find_types
 from omb_py.core.errors import OmbError, OutOfMemoryError, SharedError, UsageError
 from omb_py.core.job.by_mpi import job_of
+from omb_py.core.mpi import THREAD_LEVELS
 from omb_py.measure.validation import DataCheck
 from omb_py.tracing.profile.profile import Extreme, RankProfile, ranked, spread_of
 from omb_py.tracing.profile.store import RANK_TEXT, load
@@ -205,13 +206,28 @@ TAG = 1
 class RankCalls:
     """The calls of a ``member`` of a profile of ``ranks`` ranks, with its ``notes``.
 
-    ``spread`` are the ranks with the minimum, median and maximum communication time, if known.
+    ``spread`` are the ranks with the minimum, median and maximum communication time, if known;
+    ``thread_level`` is the program's level of thread support, empty if unknown.
     """
 
     ranks: int
     member: RankProfile
     spread: tuple[Extreme, ...]
     notes: tuple[str, ...]
+    thread_level: str = ""
+
+    def thread_level_note(self, level: str) -> str | None:
+        """Return what to do if the program had another level of thread support than a replay.
+
+        Its calls take other times: MPICH's broadcast of 8 bytes six times as long with
+        ``multiple`` as with ``single``.
+        """
+        if self.thread_level not in THREAD_LEVELS or self.thread_level == level:
+            return None
+        return (
+            f"the profile's program had thread level {self.thread_level}, this replay has {level}: "
+            f"add --thread-level {self.thread_level}"
+        )
 
 
 @dataclass(frozen=True)
@@ -247,7 +263,13 @@ def rank_profile(path: str) -> RankCalls:
     if not members:
         raise UsageError(f"{path} has no rank's calls: name another profile")
     known = ranked((one.communication_s, one.rank) for one in profile.members)
-    return RankCalls(profile.ranks, members[0], spread_of(known) or (), profile.notes)
+    return RankCalls(
+        profile.ranks,
+        members[0],
+        spread_of(known) or (),
+        profile.notes,
+        str(profile.about.get("thread_level", "")),
+    )
 
 
 def shared_profile(path: str, comm: MPI.Intracomm) -> RankCalls:
@@ -308,7 +330,26 @@ class Replay(Kernel[Recorded]):
             seconds = tally.seconds * calls.calls / item.calls if tally else 0.0
             replayed, recorded = replayed + seconds, recorded + calls.seconds
             found += _beside(item.routine, seconds, calls.seconds, calls.calls, calls.average)
-        return [*found, *_beside("calls", replayed, recorded), *_told(self._profile, self._plan)]
+        return [*found, *_beside("calls", replayed, recorded), *self._told()]
+
+    def _told(self) -> Iterator[Detail]:
+        """What else the profile says, and what of it was not replayed."""
+        profile = self._profile
+        member = profile.member
+        yield Detail("profile's ranks", value=profile.ranks, unit="ranks")
+        yield Detail("profile's own rank", value=member.rank)
+        if member.communication_s is not None:
+            yield Detail("profile's time in MPI", member.communication_s)
+        if member.elapsed_s is not None:
+            yield Detail("profile's elapsed time", member.elapsed_s)
+        for name, one in zip(("minimum", "median", "maximum"), profile.spread, strict=False):
+            yield Detail(f"profile's {name} time in MPI", one.value)
+        for routine, calls in self._plan.left_out:
+            name = f"left out {routine}"
+            yield Detail(name, calls.seconds, calls=calls.calls, nbytes=calls.average)
+        other = profile.thread_level_note(self.team.options.thread_level)
+        for note in (*profile.notes, *([other] if other else [])):
+            yield Detail(f"note: {note}")
 
     def _bound(self, item: Item) -> Callable[[], None]:
         """What this rank does in each call of an item, if it takes part; its data is filled in."""
@@ -375,24 +416,6 @@ def _beside(
     yield Detail(f"profile's {name}", recorded, calls=calls, nbytes=nbytes)
 
 
-def _told(profile: RankCalls, plan: ReplayPlan) -> Iterator[Detail]:
-    """What else the profile says, and what of it was not replayed."""
-    member = profile.member
-    yield Detail("profile's ranks", value=profile.ranks, unit="ranks")
-    yield Detail("profile's own rank", value=member.rank)
-    if member.communication_s is not None:
-        yield Detail("profile's time in MPI", member.communication_s)
-    if member.elapsed_s is not None:
-        yield Detail("profile's elapsed time", member.elapsed_s)
-    for name, one in zip(("minimum", "median", "maximum"), profile.spread, strict=False):
-        yield Detail(f"profile's {name} time in MPI", one.value)
-    for routine, calls in plan.left_out:
-        name = f"left out {routine}"
-        yield Detail(name, calls.seconds, calls=calls.calls, nbytes=calls.average)
-    for note in profile.notes:
-        yield Detail(f"note: {note}")
-
-
 def calls_per_second(problem: Recorded, seconds: float) -> float:
     """The calls of the profile's rank over the time that they take here."""
     plan = problem.plan(rank_profile(problem.file))
@@ -424,7 +447,8 @@ PROFILE is the folder of omb-py profile, whose rank 0 is replayed, or one rank's
 (profile.RANK.txt in that folder, or mpitrace's mpi_profile.JOB.RANK). Its calls are made in its
 proportions, spread evenly over the whole, with nothing computed between them: what the profile's
 times have beyond that is waiting for ranks that computed, or another machine. The parts compare
-rank 0's seconds with the profile's, both for all calls of the profile.
+rank 0's seconds with the profile's, both for all calls of the profile. A replayed call's seconds
+include what Python adds to it; the profile's do not.
 
 Sizes are the profile's averages, rounded to whole elements, each as mpitrace counts it. All ranks
 do what the profile's rank did; rank 0 is the root. Reductions add up: 8 bytes as one integer,

@@ -188,6 +188,20 @@ assert __name__ == "__main__" and sys.argv[1:] == ["--debugging", "-n"]
     assert done.code == 0, done.err
     (record,) = open_run(tmp_path / "omb-profile").records
     assert calls(record)["MPI_Barrier", "world"] == (1, 0)
+    assert record.about["thread_level"] == "single"
+
+
+@pytest.mark.parametrize(("level", "noted"), [("single", True), ("multiple", False)])
+def test_a_replay_with_another_thread_level_is_noted(
+    profiled: Profiled, tmp_path: Path, level: str, noted: bool
+) -> None:
+    text = "from mpi4py import MPI\nMPI.COMM_WORLD.Bcast(bytearray(8))\n"
+    assert profiled(1, script(tmp_path, text)).code == 0
+    words = [OMB_PY, "replay", "omb-profile", "--thread-level", level]
+    done = run([MPIEXEC, "-n", "1", *words], {}, tmp_path, 120)
+    assert done.code == 0, done.err
+    note = f"thread level multiple, this replay has {level}: add --thread-level multiple"
+    assert (note in done.out) is noted
 
 
 def test_a_program_that_starts_mpi_itself(profiled: Profiled, tmp_path: Path) -> None:

@@ -125,6 +125,9 @@ for _ in range(7):
         comm
     )
 eval("comm.Barrier()")
+for _ in range(2):
+    comm.Barrier(), comm.Barrier(
+    ), comm.Barrier()
 """
 
 
@@ -145,6 +148,8 @@ def test_every_call_has_the_line_that_made_it(profiled: Profiled) -> None:
         assert sites["MPI_Send", "9 exchange"] == 130
         assert sites["MPI_Barrier", "12 together"] == 7
         assert sites["MPI_Barrier", "<string>:1 <module>"] == 1
+        assert sites["MPI_Barrier", "24 <module>"] == 4
+        assert sites["MPI_Barrier", "25 <module>"] == 2
         assert sites["MPI_Comm_dup", "13 <module>"] == 1
         assert {site for routine, site in sites if routine == "MPI_Send"} == {"9 exchange"}
         assert record.header["names_lost"] == 0

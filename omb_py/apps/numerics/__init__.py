@@ -1,1 +1,1 @@
-"""Parts of applications: grids, transposes, samples, the methods of k-means and neighbours."""
+"""Parts of several applications: grids, transposes and samples."""

@@ -1,9 +1,10 @@
 """Training of neural networks on many ranks: what `omb_py.apps.train` is made of.
 
 `Training` is what the user chooses. `networks` are lists of layers, which are cut into stages;
-`costs` say how long layers compute, and `computing` takes so long. `kernel` trains:
-`stages` are the layers of one rank, `boundary` is what passes between them in the order of
-`passes`, and an `exchange` averages gradients over replicas as Horovod and DDP do it.
+`stages` are the layers of one rank, and how long these compute. `kernel` trains: `pipeline` is what
+passes between stages, and in which order. An `exchange` averages gradients over replicas as Horovod
+and DDP do it: `schedules` say when they are sent, `fusion` which of them together and how they are
+summed.
 """
 
 from __future__ import annotations

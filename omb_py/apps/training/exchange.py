@@ -1,11 +1,10 @@
 """Gradients averaged over the ranks, as Horovod and PyTorch's DDP do it.
 
 Gradients arrive in the order of the backward pass: the last declared one first. They travel in
-buckets (`fusion`), packed into a buffer where there are several in one (`fused_buffers`), and are
-summed in one of several ways (`summing`). Without negotiation the buckets are planned once, as by
-DDP.
+buckets, packed into a buffer where there are several in one, and are summed in one of several ways
+(`fusion`). Without negotiation the buckets are planned once, as by DDP.
 
-With negotiation (`negotiation`) there is a cycle whenever ``cycle_time`` has passed since the last
+With negotiation (`schedules`) there is a cycle whenever ``cycle_time`` has passed since the last
 one began, also while no gradient is there. What all ranks have is then fused and summed; what is
 not there yet comes with a later cycle. Horovod's cycles are made by a thread in the background.
 Here the thread that computes makes them, when it is told that a gradient is ready or that time has

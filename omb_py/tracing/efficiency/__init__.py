@@ -1,6 +1,6 @@
 """EFFICIENCY: what the time of a parallel run was lost to, in POP's multiplicative factors.
 
-`intervals`, `event_matching` and `dependency_graph` turn a run's records into work that `replay`
+`intervals` and `dependency_graph` turn a run's records into work that `replay`
 runs on an ideal network; `metrics` has the factors; `runs` puts a run together, `series` compares
 runs, `table` and `figure` show them.
 """

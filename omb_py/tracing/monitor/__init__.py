@@ -1,6 +1,6 @@
 """A run watched while it runs, by reading what its ranks record.
 
-`snapshots` has what records show at a time, and what has changed between two times; `waiting` finds
-who waits for whom, `findings` what to report, `view` and `lines` show it, and `following` repeats
-all of this. Ranks are not interrupted.
+`snapshots` has what records show at a time, and what has changed between two times; `findings` who
+waits for whom and what to report; `view` and `lines` show it, and `following` repeats all of this.
+Ranks are not interrupted.
 """

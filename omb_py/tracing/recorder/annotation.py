@@ -5,30 +5,21 @@ Without a recorder all of this does nothing, in well under a microsecond.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from time import monotonic_ns
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from omb_py.tracing.records.layout import NOBODY, EventKind
 
+if TYPE_CHECKING:
+    from omb_py.tracing.recorder.interception import Recorder
 
-class EventRecorder(Protocol):
-    """Who keeps events; one of them serves a process."""
-
-    def name(self, text: str) -> int:
-        """The number of a name."""
-
-    @property
-    def event(self) -> Callable[..., None]:
-        """What keeps an event, given the fields of `layout.EVENT` in their order."""
-
-
-_recorders: list[EventRecorder] = []
+_recorders: list[Recorder] = []
 _nothing = nullcontext()
 
 
-def attach(recorder: EventRecorder) -> None:
+def attach(recorder: Recorder) -> None:
     """From now on this recorder keeps what is said here."""
     _recorders[:] = [recorder]
 

@@ -118,7 +118,7 @@ static unsigned generation; /* counts records: numbers of names are those of one
 
 static struct table numbers = {.most = 1 << 17}; /* of names, by their hash */
 static struct table places = {.most = 1 << 14};  /* of cells, from 1 */
-static struct table lines_of_code = {.most = 1 << 16}; /* numbers of names, by code and line */
+static struct table lines_of_code = {.most = 1 << 16}; /* of names, by code and place */
 static int64_t lines;
 
 static bool started, finished; /* MPI */

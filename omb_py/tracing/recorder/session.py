@@ -10,15 +10,18 @@ from collections.abc import Callable, Sequence
 from functools import partial, wraps
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from omb_py.core.errors import OmbError, sentence
-from omb_py.core.mpi import launcher
+from omb_py.core.mpi import granted_level, launcher
 from omb_py.tracing.recorder import annotation
 from omb_py.tracing.recorder.interception import Recorder, Settings
 from omb_py.tracing.recorder.publisher import Publisher
 from omb_py.tracing.recorder.record_file import RecordFile
 from omb_py.tracing.records.layout import NS_PER_SECOND, path_in
+
+if TYPE_CHECKING:
+    from omb_py.tracing.counters.collector import TrafficCollector
 
 NAME = "mpi4py.MPI"
 
@@ -68,29 +71,20 @@ class ImportHook:
         self._after(module)
 
 
-class Counters(Protocol):
-    """Counts something else while a rank is observed, as the bytes on its network."""
-
-    def begin(self, comm: Any, folder: str) -> None:
-        """Begin to count; collective over ``comm``, which is MPI_COMM_WORLD itself, unobserved."""
-
-    def end(self, together: bool = True) -> None:
-        """Count no more; collective where all ranks come to their end ``together``."""
-
-
 class Session:
     """Observes this process: `prepare` before the program runs, `end` after it.
 
-    Recording begins when MPI has been started, and ends just before it is finalized.
+    Recording begins when MPI has been started, and ends just before it is finalized. ``traffic``
+    counts the bytes on the rank's network meanwhile.
     """
 
     def __init__(
-        self, settings: Settings, about: dict[str, Any], counters: Counters | None = None
+        self, settings: Settings, about: dict[str, Any], traffic: TrafficCollector | None = None
     ) -> None:
         """Raises `UsageError` where calls cannot be intercepted."""
         self._settings = settings
         self._about = about
-        self._counters = counters
+        self._traffic = traffic
         self._recorder = Recorder(settings)
         self._world: Any = None
         self._file: RecordFile | None = None
@@ -199,8 +193,8 @@ class Session:
             if rank == 0:
                 world.Barrier()
             self._compare_clocks("first")
-            if self._counters is not None:
-                self._counters.begin(world, settings.folder)
+            if self._traffic is not None:
+                self._traffic.begin(world, settings.folder)
         except (OmbError, OSError) as error:
             self._fail(rank, error)
         self._publisher = Publisher(file)
@@ -217,7 +211,12 @@ class Session:
         import mpi4py
 
         version = " ".join(module.Get_library_version().replace("\0", " ").split())
-        return {"mpi": version[:200], "mpi4py": mpi4py.__version__, "standard": _standard(module)}
+        return {
+            "mpi": version[:200],
+            "mpi4py": mpi4py.__version__,
+            "standard": ".".join(map(str, module.Get_version())),
+            "thread_level": granted_level(),
+        }
 
     def _fail(self, rank: int, error: BaseException) -> None:
         self.ended = True
@@ -252,8 +251,8 @@ class Session:
         annotation.detach()
         assert self._publisher is not None
         self._publisher.stop()
-        if self._counters is not None:
-            self._counters.end(comparing)
+        if self._traffic is not None:
+            self._traffic.end(comparing)
         if comparing:
             self._compare_clocks("last")
             self._clock.free()
@@ -266,7 +265,3 @@ class Session:
         self.ended = True
         annotation.detach()
         self._recorder.pause()
-
-
-def _standard(module: ModuleType) -> str:
-    return ".".join(map(str, module.Get_version()))

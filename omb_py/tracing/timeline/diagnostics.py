@@ -34,16 +34,12 @@ def _lacking(timeline: Timeline) -> Iterator[str]:
             f"{some_ranks(r.rank for r in lossy)}: the timeline has all from {since:.6f} s on "
             "(omb-py profile --events keeps more)"
         )
-    for attribute, what in (
-        ("unreadable", "left out that made no sense: half written, or the file is damaged"),
-        ("names_lost", "not given a name, for want of room in the record"),
+    unreadable = sum(rank.unreadable for rank in ranks)
+    unnamed = sum(int(rank.alignment.record.header["names_lost"]) for rank in ranks)
+    for number, what in (
+        (unreadable, "left out that made no sense: half written, or the file is damaged"),
+        (unnamed, "not given a name, for want of room in the record"),
     ):
-        number = sum(
-            getattr(rank, attribute)
-            if attribute == "unreadable"
-            else int(rank.alignment.record.header[attribute])
-            for rank in ranks
-        )
         if number > 0:
             yield f"{were(number, 'event')} {what}"
     pending = sum(rank.pending for rank in ranks)
