@@ -396,9 +396,9 @@ def _between_two(case: Case, item: Item) -> CheckedIteration:
     if function == "sendrecv":
         steps = (Call(function, messages, values=(peer, TAG, peer, TAG)),)
     elif function in COMPLETED:
-        cell = Slot()
-        started = Call(function, messages, peer, TAG, cell=cell)
-        steps = (started, Call("waitall", cell=cell))
+        slot = Slot()
+        started = Call(function, messages, peer, TAG, slot=slot)
+        steps = (started, Call("waitall", slot=slot))
     return CheckedIteration(steps, inputs=inputs, outputs=outputs)
 
 

@@ -15,7 +15,7 @@ COLORS = 2
 
 def making(function: str, case: Case) -> Plan:
     """Every rank makes a communicator; it is freed outside the time."""
-    cell = Slot()
+    slot = Slot()
     values: tuple[Any, ...] = ()
     if function == "comm_split":
         values = (case.rank % COLORS, case.rank)
@@ -23,8 +23,8 @@ def making(function: str, case: Case) -> Plan:
         values = (case.options.spawned,)
     elif function == "dist_graph_create_adjacent":
         values = (*case.options.topology.neighbors(case.rank, case.ranks), 0)
-    make = Call(function, values=values, cell=cell)
-    free = Call("comm_disconnect" if function == "comm_spawn" else "comm_free", cell=cell)
+    make = Call(function, values=values, slot=slot)
+    free = Call("comm_disconnect" if function == "comm_spawn" else "comm_free", slot=slot)
     return Plan((CheckedIteration((make,), after=(free,)),), payload=0)
 
 

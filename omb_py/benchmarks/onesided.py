@@ -115,7 +115,7 @@ def origin_side(
     """The calls of the origin, each at a place of its own, and the data on its side."""
     sides = count if case.options.validate or case.options.buffer_per_message else 1
     messages = [[case.message() for _ in range(access.messages)] for _ in range(sides)]
-    cell = Slot(count) if access.makes_request else None
+    slot = Slot(count) if access.makes_request else None
     steps: list[Step] = [
         Call(
             access.function,
@@ -124,13 +124,13 @@ def origin_side(
             on=exposed.win,
             at=exposed.bases[peer] + index * case.size,
             op="sum" if access.adds else None,
-            cell=cell,
+            slot=slot,
             index=index,
         )
         for index in range(count)
     ]
-    if cell is not None:
-        steps.append(Call("waitall" if count > 1 else "wait", cell=cell))
+    if slot is not None:
+        steps.append(Call("waitall" if count > 1 else "wait", slot=slot))
     inputs: list[Content] = []
     outputs: list[Content] = []
     for own in messages:

@@ -49,8 +49,8 @@ def ready_first(plan: Plan, receive: Call) -> Plan:
     The second of a pair posts it, and both pass a barrier, before the time begins.
     """
     (exchange,) = plan.exchanges
-    cell = Slot()
-    post, wait = replace(receive, function="irecv", cell=cell), Call("wait", cell=cell)
+    slot = Slot()
+    post, wait = replace(receive, function="irecv", slot=slot), Call("wait", slot=slot)
     (send,) = (step for step in exchange.steps if step is not receive)
     steps: tuple[Step, ...] = (post, send, wait) if plan.timed else (wait, send)
     before = (Call("barrier"),) if plan.timed else (post, Call("barrier"))
@@ -81,10 +81,10 @@ def posted_first(plan: Plan, window: Window) -> Plan:
     before: tuple[Step, ...] = (Call("barrier"),)
     if not plan.timed:
         calls = window.groups[0]
-        cell = Slot(len(calls))
-        posted = (replace(call, cell=cell, index=index) for index, call in enumerate(calls))
+        slot = Slot(len(calls))
+        posted = (replace(call, slot=slot, index=index) for index, call in enumerate(calls))
         before = (*posted, *before)
-        exchange = replace(exchange, steps=(Call("waitall", cell=cell), *exchange.steps[1:]))
+        exchange = replace(exchange, steps=(Call("waitall", slot=slot), *exchange.steps[1:]))
     return replace(plan, exchanges=(replace(exchange, before=before),))
 
 

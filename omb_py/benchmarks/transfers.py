@@ -54,9 +54,9 @@ def probe_then_receive(receive: Call) -> tuple[Step, ...]:
 
 def matched_probe(receive: Call) -> tuple[Step, ...]:
     """Receive by a matched probe, which threads cannot take from each other."""
-    cell = Slot()
-    probe = Call("mprobe", peer=receive.peer, tag=receive.tag, cell=cell)
-    return probe, Call("mrecv", receive.operands, cell=cell)
+    slot = Slot()
+    probe = Call("mprobe", peer=receive.peer, tag=receive.tag, slot=slot)
+    return probe, Call("mrecv", receive.operands, slot=slot)
 
 
 def ping_pong_with(receiving: Callable[[Call], tuple[Step, ...]], case: Case) -> Plan:
@@ -72,15 +72,15 @@ def ping_pong_with(receiving: Callable[[Call], tuple[Step, ...]], case: Case) ->
 
 def partitioned_calls(case: Case, function: str, peer: int, message: Message) -> CheckedIteration:
     """Set up a partitioned message and start it, all parts ready at once, and wait for it."""
-    cell, parts = Slot(), case.options.partitions
+    slot, parts = Slot(), case.options.partitions
     values = (parts, peer, DATA_TAG)
-    steps: list[Step] = [Call("start", cell=cell)]
+    steps: list[Step] = [Call("start", slot=slot)]
     if function == "psend":
-        steps += [Call("pready", values=(part,), cell=cell) for part in range(parts)]
+        steps += [Call("pready", values=(part,), slot=slot) for part in range(parts)]
     return CheckedIteration(
-        (*steps, Call("wait", cell=cell)),
-        setup=(Call(f"{function}_init", (message,), values=values, cell=cell),),
-        teardown=(Call("request_free", cell=cell),),
+        (*steps, Call("wait", slot=slot)),
+        setup=(Call(f"{function}_init", (message,), values=values, slot=slot),),
+        teardown=(Call("request_free", slot=slot),),
     )
 
 

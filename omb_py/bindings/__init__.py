@@ -153,13 +153,13 @@ class Binding(ABC):
 
     def held(self, call: Call) -> list[Any]:
         """Return the objects in a call's slot, None where there is none yet."""
-        assert call.cell is not None
-        objects: list[Any] = self.slots.setdefault(call.cell, [None] * call.cell.count)
+        assert call.slot is not None
+        objects: list[Any] = self.slots.setdefault(call.slot, [None] * call.slot.count)
         return objects
 
     def kept(self, call: Call, bound: BoundCall) -> BoundCall:
         """Return the bound call of ``call``, whose result goes to its slot if it has one."""
-        return bound if call.cell is None else partial(_keep, bound, self.held(call), call.index)
+        return bound if call.slot is None else partial(_keep, bound, self.held(call), call.index)
 
     def lacks(self, function: str) -> str:
         """Return the sentence for a function that a binding of messages between two ranks lacks."""

@@ -67,7 +67,7 @@ class BufferBinding(MethodBinding):
         self._datatypes = Datatypes()
 
     def bind_call(self, call: Call) -> BoundCall:
-        if call.cell is not None and call.function in METHODS:
+        if call.slot is not None and call.function in METHODS:
             return self.use(call, self.arguments(call))
         if call.function in ("pack", "unpack"):
             return self._bind_packing(call)

@@ -59,12 +59,12 @@ class CoroutineBinding(AsyncBinding):
             starts = [self._buffer.start(group) for group in step.groups]
             return partial(_window, starts)
         function = step.function
-        if function in ("wait", "waitall") and step.cell is not None:
+        if function in ("wait", "waitall") and step.slot is not None:
             return partial(_held, self._buffer.held(step), waited_for(step))
         if function == "sendrecv":
             starts = [self._buffer.start((call,)) for call in parts_of_sendrecv(step)]
             return partial(_window, starts)
-        if step.cell is None and function in (*POINT_TO_POINT, *COLLECTIVES):
+        if step.slot is None and function in (*POINT_TO_POINT, *COLLECTIVES):
             start = self._buffer.bind_call(replace(step, function=f"i{function}"))
             return partial(_one, start)
         return partial(call_at_once, self._buffer.bind_call(step))

@@ -46,7 +46,7 @@ class PickleBinding(MethodBinding):
         messages = self._check(call)
         if call.function == "mrecv":
             return self._plain.use(call, (), methodcaller("recv"))
-        if call.cell in self._awaited and call.function in WAITS:
+        if call.slot in self._awaited and call.function in WAITS:
             requests = self._plain.held(call)
             if call.function == "waitall":
                 return partial(self.wait_all, requests)
@@ -59,9 +59,9 @@ class PickleBinding(MethodBinding):
             if call.function == "irecv":
                 buffer = bytearray(messages[0].memory.nbytes + PICKLE_OVERHEAD)
             receive = partial(method, buffer, call.peer, call.tag)
-            if call.cell is None:
+            if call.slot is None:
                 return receive
-            self._awaited.setdefault(call.cell, {})[call.index] = messages[0]
+            self._awaited.setdefault(call.slot, {})[call.index] = messages[0]
             return self._plain.kept(call, receive)
         as_list = call.function in TAKES_LIST
         arguments: list[Any] = [self._payload(one, as_list) for one in call.operands[:1]]
@@ -91,7 +91,7 @@ class PickleBinding(MethodBinding):
         calls = calls_of(step)
         if not calls:
             return
-        if isinstance(step, Call) and step.cell in self._awaited:
+        if isinstance(step, Call) and step.slot in self._awaited:
             self._deliver_awaited(step, result)
             return
         results = [result]
@@ -106,9 +106,9 @@ class PickleBinding(MethodBinding):
                 block.write(data)
 
     def _deliver_awaited(self, call: Call, result: Any) -> None:
-        """Put what a wait for receives of a cell returned into memory."""
-        assert call.cell is not None
-        for index, message in self._awaited[call.cell].items():
+        """Put what a wait for receives of a slot returned into memory."""
+        assert call.slot is not None
+        for index, message in self._awaited[call.slot].items():
             if call.function == "waitall":
                 message.memory.write(result[index])
             elif call.function == "wait" and index == call.index:

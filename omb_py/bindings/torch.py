@@ -130,11 +130,11 @@ class TorchBinding(Binding):
 
     def _bind_call(self, call: Call) -> Start:
         name = call.function
-        if call.cell is not None and name in ("wait", "waitall"):
+        if call.slot is not None and name in ("wait", "waitall"):
             return partial(self.held(call).__getitem__, waited_for(call))
-        if call.cell is not None and name == "test":
+        if call.slot is not None and name == "test":
             return partial(_test, self.held(call), call.index)
-        if name == "barrier" and call.cell is None and not call.operands:
+        if name == "barrier" and call.slot is None and not call.operands:
             return self._collective(dist.barrier)
         if name in ("send", "recv", "isend", "irecv"):
             start: Start = partial(_start_one, *self._transfer(call), group=self._group)
@@ -150,7 +150,7 @@ class TorchBinding(Binding):
 
     def _known(self, call: Call) -> Start:
         plain = call.function
-        if call.cell is not None:
+        if call.slot is not None:
             plain = plain.removeprefix("i")
         make = {
             "allgather": self._allgather,
@@ -204,7 +204,7 @@ class TorchBinding(Binding):
 
     def _kept(self, call: Call, start: Start) -> Start:
         """Return a start whose work goes to the call's slot, if it has one, for a later wait."""
-        if call.cell is None:
+        if call.slot is None:
             return start
         return partial(_keep, start, self.held(call), call.index)
 

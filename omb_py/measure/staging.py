@@ -78,9 +78,9 @@ class Staging:
     def _calls_at(self, step: Step) -> tuple[Sequence[Call], Sequence[Call]]:
         """Return the calls whose data leaves in a step, and those whose data has come after it."""
         calls = calls_of(step)
-        if not isinstance(step, Call) or step.cell is None:
+        if not isinstance(step, Call) or step.slot is None:
             return calls, calls
-        of_cell = self._of_cell.setdefault(step.cell, [])
+        of_cell = self._of_cell.setdefault(step.slot, [])
         if step.function in ("start", "startall"):
             return of_cell, ()
         if step.function in ("wait", "waitall"):

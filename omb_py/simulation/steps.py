@@ -62,16 +62,16 @@ class _Steps:
             if call.peer != self._rank:
                 yield self._started(call, None)
         elif name in BEGUN_SENDS or name == "irecv":
-            assert call.cell is not None
+            assert call.slot is not None
             if call.peer != self._rank:
                 number = next(self._numbers)
-                self._begun.setdefault(call.cell, {})[call.index] = number
+                self._begun.setdefault(call.slot, {})[call.index] = number
                 yield self._started(call, number)
         elif name == "sendrecv":
             yield from self._exchange(call)
         elif name in ("wait", "waitall"):
-            assert call.cell is not None
-            begun = self._begun.get(call.cell, {})
+            assert call.slot is not None
+            begun = self._begun.get(call.slot, {})
             indices = list(begun) if name == "waitall" else [call.index]
             requests = tuple(begun.pop(index) for index in indices if index in begun)
             if requests:

@@ -63,7 +63,7 @@ class Simulation:
 
     def _rank(self, rank: int, steps: Sequence[Step]) -> Iterator[list[Side]]:
         """Makes a rank's steps; gives what it has to wait for."""
-        cells: dict[Slot, list[Side]] = defaultdict(list)
+        slots: dict[Slot, list[Side]] = defaultdict(list)
         for step in steps:
             assert isinstance(step, Call)
             name, messages = step.function, step.messages
@@ -78,18 +78,18 @@ class Simulation:
                 ]
             elif name in ("isend", "irecv"):
                 assert step.peer is not None
-                assert step.cell is not None
-                assert step.index == len(cells[step.cell]) < step.cell.count
-                cells[step.cell].append(self._post(name == "isend", rank, step.peer, messages[0]))
+                assert step.slot is not None
+                assert step.index == len(slots[step.slot]) < step.slot.count
+                slots[step.slot].append(self._post(name == "isend", rank, step.peer, messages[0]))
             elif name == "waitall":
-                assert step.cell is not None
-                assert len(cells[step.cell]) == step.cell.count
-                yield cells.pop(step.cell)
+                assert step.slot is not None
+                assert len(slots[step.slot]) == step.slot.count
+                yield slots.pop(step.slot)
             else:
                 assert name in ("send", "recv"), name
                 assert step.peer is not None
                 yield [self._post(name == "send", rank, step.peer, messages[0])]
-        assert not cells, f"rank {rank} does not wait for {cells}"
+        assert not slots, f"rank {rank} does not wait for {slots}"
 
     def _post(self, sends: bool, rank: int, peer: int, message: Message) -> Side:
         side = Side(sends, rank, peer, message)

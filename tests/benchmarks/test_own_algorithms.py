@@ -164,7 +164,7 @@ def test_a_rank_that_waits_for_itself_or_is_left_alone_is_found() -> None:
     receive = [Call("recv", (message,), peer, 1) for peer in (1, 0)]
     with pytest.raises(AssertionError, match=r"ranks \[0, 1\] wait for each other"):
         Simulation([[send[0], receive[0]], [send[1], receive[1]]]).run()
-    alone = Call("irecv", (message,), 1, 1, cell=None)
+    alone = Call("irecv", (message,), 1, 1, slot=None)
     with pytest.raises(AssertionError):
         Simulation([[alone], []]).run()
 

@@ -215,8 +215,8 @@ class WrongBinding(BufferBinding):
         call = super().bind(step)
         written = [one.written(self.comm.rank) for one in calls_of(step)]
         arriving = [message for message in written if message and message.memory.nbytes]
-        if isinstance(step, Call) and step.cell is not None:
-            posted = self._posted.setdefault(step.cell, [])
+        if isinstance(step, Call) and step.slot is not None:
+            posted = self._posted.setdefault(step.slot, [])
             posted += arriving
             arriving = posted if step.function == "waitall" else []
         if not here(self) or not arriving:

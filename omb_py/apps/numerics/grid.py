@@ -99,10 +99,10 @@ class Ghosts:
             receives.append(_call("irecv", arrived, neighbor))
             sends.append(_call("isend", packed, neighbor))
         calls = [*receives, *sends]
-        cell = Slot(len(calls))
-        placed = (replace(call, cell=cell, index=index) for index, call in enumerate(calls))
+        slot = Slot(len(calls))
+        placed = (replace(call, slot=slot, index=index) for index, call in enumerate(calls))
         self.start = team.bind(*placed)
-        self.wait = team.bind(*[Call("waitall", cell=cell)] * bool(calls))
+        self.wait = team.bind(*[Call("waitall", slot=slot)] * bool(calls))
 
     def pack(self) -> None:
         """Copy the outermost columns to where they are sent from."""

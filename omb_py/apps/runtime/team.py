@@ -216,7 +216,7 @@ class Team:
         if not any(message.memory.on_device for message in messages):
             if self._staging is None:
                 return tuple(steps)
-            # A wait has no message of its own, but brings those of the calls of its cell.
+            # A wait has no message of its own, but brings those of the calls of its slot.
             return tuple(self._staging.exchange(CheckedIteration(tuple(steps))).steps)
         if self.options.staging:
             from omb_py.measure.staging import Staging
@@ -295,7 +295,7 @@ def _bind_and_make(binding: Binding, step: Step) -> Any:
 
 def _collective(step: Step) -> bool:
     """Whether all ranks make a step together and wait for each other in it."""
-    if not isinstance(step, Call) or not step.operands or step.cell is not None:
+    if not isinstance(step, Call) or not step.operands or step.slot is not None:
         return False
     return not step.function.endswith(POINT_TO_POINT) and step.peer is None
 

@@ -115,10 +115,10 @@ class Background(Summing):
         self._team = team
 
     def sum(self, array: Array) -> GradientSum:
-        team, cell = self._team, Slot()
+        team, slot = self._team, Slot()
         operands = team.in_place(array.message())
-        start = team.bind(Call("iallreduce", operands, op="sum", cell=cell))
-        return GradientSum([start], team.bind(Call("wait", cell=cell)))
+        start = team.bind(Call("iallreduce", operands, op="sum", slot=slot))
+        return GradientSum([start], team.bind(Call("wait", slot=slot)))
 
 
 class SumByAlgorithm(Summing):

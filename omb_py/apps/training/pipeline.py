@@ -145,15 +145,15 @@ class Boundary:
         self._receives: dict[Range, BoundCall] = {}
         self._under_way: list[BoundCall] = []
         for stretch in stretches:
-            cells = [Slot() for _ in sizes]
+            slots = [Slot() for _ in sizes]
             outgoing = [array.rows(*stretch).message() for array in self._outgoing]
             sends = [
-                Call("isend", (message,), peer=peer, tag=TAG, cell=cell)
-                for message, cell in zip(outgoing, cells, strict=True)
+                Call("isend", (message,), peer=peer, tag=TAG, slot=slot)
+                for message, slot in zip(outgoing, slots, strict=True)
             ]
             incoming = [array.rows(*stretch).message() for array in self._incoming]
             receives = [Call("recv", (message,), peer=peer, tag=TAG) for message in incoming]
-            waits = [Call("wait", cell=cell) for cell in cells]
+            waits = [Call("wait", slot=slot) for slot in slots]
             self._sends[stretch] = team.bind(*sends), team.bind(*waits)
             self._receives[stretch] = team.bind(*receives, phase=Phase.WAIT)
 

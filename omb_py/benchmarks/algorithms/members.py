@@ -71,9 +71,9 @@ class Members:
             begun.append(Call("irecv", (incoming,), self.ranks[source], TAG))
         if outgoing.elements:
             begun.append(Call("isend", (outgoing,), self.ranks[to], TAG))
-        cell = Slot(len(begun))
-        steps = [replace(call, cell=cell, index=index) for index, call in enumerate(begun)]
-        return list(steps), [Call("waitall", cell=cell)] if begun else []
+        slot = Slot(len(begun))
+        steps = [replace(call, slot=slot, index=index) for index, call in enumerate(begun)]
+        return list(steps), [Call("waitall", slot=slot)] if begun else []
 
 
 def part(message: Message, elements: range) -> Message:

@@ -110,8 +110,8 @@ class CallProgram:
                 assert call.at is not None
                 yield call.at
             elif kind == "l":
-                assert call.cell is not None
-                yield call.cell.count
+                assert call.slot is not None
+                yield call.slot.count
             elif kind == "k":
                 array_of_ints = next(further)
                 yield len(array_of_ints)
@@ -133,15 +133,15 @@ class CallProgram:
             elif kind == "F":
                 yield self._keep(ctypes.create_string_buffer(8))
             else:
-                count = call.cell.count if call.cell else 1
+                count = call.slot.count if call.slot else 1
                 yield self._keep(ctypes.create_string_buffer(count * MPI._sizeof(MPI.Status)))
 
     def _place(self, call: Call) -> int:
         """Return the address of the object of a slot that a call makes or takes; 0 for none."""
-        if call.cell is None:
+        if call.slot is None:
             return 0
-        size = call.cell.count * self._library.handle
-        found = self._slots.setdefault(call.cell, ctypes.create_string_buffer(size))
+        size = call.slot.count * self._library.handle
+        found = self._slots.setdefault(call.slot, ctypes.create_string_buffer(size))
         return ctypes.addressof(found) + call.index * self._library.handle
 
     def _described_by(self, call: Call, operand: Operand) -> Message | None:

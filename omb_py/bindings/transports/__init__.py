@@ -140,11 +140,11 @@ class TransportBinding(Binding):
                 return self._in_order(calls)  # nothing else can be under way meanwhile
             return partial(_start_and_wait, list(map(self._start, calls)), self.transport.wait)
         function = step.function
-        if function in ("send", "recv") and step.cell is None:
+        if function in ("send", "recv") and step.slot is None:
             return self._in_order([step])
-        if function in ("isend", "irecv") and step.cell is not None:
+        if function in ("isend", "irecv") and step.slot is not None:
             return self.kept(step, self._start(step))
-        if function in ("wait", "waitall") and step.cell is not None:
+        if function in ("wait", "waitall") and step.slot is not None:
             held, every = self.held(step), function == "waitall"
             return partial(_wait, self.transport.wait, held, step.index, every)
         local = self.local_step(step, self.rank)

@@ -161,9 +161,9 @@ class AsyncTransportBinding(AsyncBinding):
             calls = [call for group in step.groups for call in group]
             return self._together([self._part(call) for call in calls])
         function = step.function
-        if function in ("wait", "waitall") and step.cell is not None:
+        if function in ("wait", "waitall") and step.slot is not None:
             return partial(_finish, self.held(step), waited_for(step))
-        if function in ("isend", "irecv") and step.cell is not None:
+        if function in ("isend", "irecv") and step.slot is not None:
             return partial(self._begin, self._part(step), self.held(step), step.index)
         if function in ("send", "recv"):
             return self._together([self._part(step)])

@@ -90,7 +90,7 @@ class Call:
     ``counts`` are the elements that each rank receives (``reduce_scatter`` alone); ``op`` is an
     operation's MPI name in lower case; ``at`` is a displacement in bytes, in the target's window or
     in a file. ``values`` are further arguments in MPI's order, whole numbers or MPI objects; text
-    is the name of one of MPI's constants. An object that the call makes goes to ``cell``, at
+    is the name of one of MPI's constants. An object that the call makes goes to ``slot``, at
     ``index``; a call such as ``wait`` takes it from there.
 
     Raises `BenchmarkError` where MPI's function takes a peer or a root that is not given.
@@ -106,7 +106,7 @@ class Call:
     on: Any = None
     at: int | None = None
     values: tuple[Any, ...] = ()
-    cell: Slot | None = None
+    slot: Slot | None = None
     index: int = 0
 
     def __post_init__(self) -> None:

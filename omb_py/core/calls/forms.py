@@ -16,8 +16,8 @@ def nonblocking(iteration: R) -> R:
     steps: list[Step] = []
     for step in iteration.steps:
         assert isinstance(step, Call)
-        cell = Slot()
-        steps += [replace(step, function=f"i{step.function}", cell=cell), Call("wait", cell=cell)]
+        slot = Slot()
+        steps += [replace(step, function=f"i{step.function}", slot=slot), Call("wait", slot=slot)]
     return replace(iteration, steps=tuple(steps))
 
 
@@ -31,27 +31,27 @@ def persistent(iteration: R, applies: Callable[[Call], bool] = lambda call: True
     steps: list[Step] = []
 
     def set_up(calls: Sequence[Call]) -> Slot:
-        cell = Slot(len(calls))
+        slot = Slot(len(calls))
         for index, call in enumerate(calls):
-            setup.append(replace(call, function=setup_of(call), cell=cell, index=index))
-            teardown.append(Call("request_free", cell=cell, index=index))
-        return cell
+            setup.append(replace(call, function=setup_of(call), slot=slot, index=index))
+            teardown.append(Call("request_free", slot=slot, index=index))
+        return slot
 
     started: dict[Slot, Slot] = {}
     for step in iteration.steps:
-        if isinstance(step, Call) and step.cell in started:
-            steps.append(replace(step, cell=started[step.cell]))
+        if isinstance(step, Call) and step.slot in started:
+            steps.append(replace(step, slot=started[step.slot]))
         elif isinstance(step, Window):
-            cells = [set_up(group) for group in step.groups]
-            steps += [Call("startall", cell=cell) for cell in cells]
-            steps += [Call("waitall", cell=cell) for cell in reversed(cells)]
+            slots = [set_up(group) for group in step.groups]
+            steps += [Call("startall", slot=slot) for slot in slots]
+            steps += [Call("waitall", slot=slot) for slot in reversed(slots)]
         elif isinstance(step, Call) and applies(step):
-            cell = set_up([step])
-            steps.append(Call("start", cell=cell))
-            if step.cell is None:
-                steps.append(Call("wait", cell=cell))
+            slot = set_up([step])
+            steps.append(Call("start", slot=slot))
+            if step.slot is None:
+                steps.append(Call("wait", slot=slot))
             else:
-                started[step.cell] = cell
+                started[step.slot] = slot
         else:
             steps.append(step)
     return replace(

@@ -11,14 +11,14 @@ def names(steps: tuple[Step, ...]) -> list[str]:
     return [step.function for step in steps if isinstance(step, Call)]
 
 
-def cells(steps: tuple[Step, ...]) -> list[Slot | None]:
-    return [step.cell for step in steps if isinstance(step, Call)]
+def slots(steps: tuple[Step, ...]) -> list[Slot | None]:
+    return [step.slot for step in steps if isinstance(step, Call)]
 
 
 def test_a_nonblocking_call_is_started_and_waited_for() -> None:
     iteration = nonblocking(Iteration((Call("bcast", root=1), Call("barrier"))))
     assert names(iteration.steps) == ["ibcast", "wait", "ibarrier", "wait"]
-    first, second, third, fourth = cells(iteration.steps)
+    first, second, third, fourth = slots(iteration.steps)
     assert first is second is not None
     assert third is fourth is not None
     assert first is not third
@@ -41,9 +41,9 @@ def test_a_persistent_call_is_set_up_once_and_freed_once() -> None:
     assert names(iteration.setup) == ["send_init", "recv_init"]
     assert names(iteration.steps) == ["start", "wait", "start", "wait"]
     assert names(iteration.teardown) == ["request_free", "request_free"]
-    send, receive = cells(iteration.setup)
-    assert cells(iteration.steps) == [send, send, receive, receive]
-    assert cells(iteration.teardown) == [send, receive]
+    send, receive = slots(iteration.setup)
+    assert slots(iteration.steps) == [send, send, receive, receive]
+    assert slots(iteration.teardown) == [send, receive]
     assert all(step.peer == 1 for step in iteration.setup if isinstance(step, Call))
 
 
@@ -53,7 +53,7 @@ def test_a_persistent_window_is_started_by_group_and_the_last_group_waited_for_f
     assert names(iteration.setup) == ["recv_init"] * 3 + ["send_init"] * 2
     assert names(iteration.steps) == ["startall", "startall", "waitall", "waitall"]
     assert len(iteration.teardown) == 5
-    first, second, *waits = cells(iteration.steps)
+    first, second, *waits = slots(iteration.steps)
     assert waits == [second, first]
     assert first is not None
     assert second is not None
@@ -63,18 +63,18 @@ def test_a_persistent_window_is_started_by_group_and_the_last_group_waited_for_f
 
 
 def test_a_nonblocking_call_that_becomes_persistent_keeps_what_comes_before_its_wait() -> None:
-    cell = Slot()
+    slot = Slot()
     start, test, wait = (
-        Call("iallreduce", cell=cell),
-        Call("test", cell=cell),
-        Call("wait", cell=cell),
+        Call("iallreduce", slot=slot),
+        Call("test", slot=slot),
+        Call("wait", slot=slot),
     )
     iteration = persistent(
         Iteration((start, test, wait)), lambda call: call.function == "iallreduce"
     )
     assert names(iteration.setup) == ["allreduce_init"]
     assert names(iteration.steps) == ["start", "test", "wait"]
-    assert len({id(one) for one in cells(iteration.steps + iteration.setup)}) == 1
+    assert len({id(one) for one in slots(iteration.steps + iteration.setup)}) == 1
 
 
 def test_calls_that_are_left_out_stay_as_they_are() -> None:
