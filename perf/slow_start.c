@@ -20,7 +20,7 @@ static void wait_for(const char *name, double unit)
         mode_t mode = 0;                                               \
         if (!real)                                                     \
             *(void **)&real = dlsym(RTLD_NEXT, #NAME);                 \
-        if (flags & (O_CREAT | O_TMPFILE)) {                           \
+        if (flags & O_CREAT) {                           \
             va_list rest;                                              \
             va_start(rest, flags);                                     \
             mode = va_arg(rest, int);                                  \
@@ -35,20 +35,17 @@ OPENS(open64, (const char *path, int flags, ...), path, flags)
 OPENS(openat, (int folder, const char *path, int flags, ...), folder, path, flags)
 OPENS(openat64, (int folder, const char *path, int flags, ...), folder, path, flags)
 
+int PMPI_Init(int *, char ***);
+int PMPI_Init_thread(int *, char ***, int, int *);
+
 int MPI_Init(int *count, char ***words)
 {
-    static int (*real)(int *, char ***);
-    if (!real)
-        *(void **)&real = dlsym(RTLD_NEXT, "MPI_Init");
     wait_for("OMB_SLOW_INIT_S", 1e6);
-    return real(count, words);
+    return PMPI_Init(count, words);
 }
 
 int MPI_Init_thread(int *count, char ***words, int required, int *provided)
 {
-    static int (*real)(int *, char ***, int, int *);
-    if (!real)
-        *(void **)&real = dlsym(RTLD_NEXT, "MPI_Init_thread");
     wait_for("OMB_SLOW_INIT_S", 1e6);
-    return real(count, words, required, provided);
+    return PMPI_Init_thread(count, words, required, provided);
 }

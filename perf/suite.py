@@ -3,12 +3,12 @@
 python -m perf.suite numbers [ROUNDS]    each benchmark in a launch of its own and at a random
                                          place among the others, by turns
 python -m perf.suite seconds [RANKS]     17 collectives in one launch, in 17, and 15 of C
-python -m perf.suite slow RANKS          the same where each open takes 1 ms and MPI_Init 5 s
+python -m perf.suite slow RANKS          one launch and some, where each open takes 1 ms more
+                                             and MPI_Init 5 s
 """
 
 from __future__ import annotations
 
-import os
 import random
 import subprocess
 import sys
@@ -18,12 +18,14 @@ from pathlib import Path
 from statistics import median
 from time import perf_counter
 
-from omb_py.benchmarks import by_family
+from omb_py.benchmarks import by_family, find_benchmark
 from perf.jobs import BIN, ENVIRONMENT, HERE, OMB_PY, compile_c, parsed
 
 BENCHMARKS = ("latency", "bw", "allreduce", "alltoall", "put_latency", "iallreduce")
 NUMBERS = ("--sizes", "8,8192,1048576", "-i", "200", "-x", "50")
+ALL = ("run", "s:collective")
 SIZES = ("-m", "8:1024")
+FEW = ("-m", "8:64", "-i", "20", "-x", "5")
 IN_C = "allgather allreduce alltoall barrier bcast gather reduce scatter".split()
 
 Times = dict[str, list[float]]
@@ -81,31 +83,18 @@ def keep(path: Path, times: Times) -> None:
         times.setdefault(key, []).append(float(row["sample_p50_us"]))
 
 
-def seconds(ranks: int, rounds: int = 3, more: dict[str, str] | None = None) -> None:
+def seconds(ranks: int, rounds: int = 3) -> None:
     """Print the seconds of all blocking collectives, in one launch and in many."""
     collectives = [one.name for one in by_family()["collective"]]
     with tempfile.TemporaryDirectory() as folder:
         program = str(Path(folder) / "collective")
         compile_c(str(HERE / "collective.c"), program)
-
-        def of_c() -> float:
-            names = (IN_C * 2)[:15]
-            return sum(launched(ranks, program, name, "8", "1024", more=more) for name in names)
-
-        def one_launch() -> float:
-            return launched(ranks, OMB_PY, "run", "s:collective", *SIZES, more=more)
-
-        def each() -> float:
-            sizes: dict[str, tuple[str, ...]] = {"barrier": ()}
-            return sum(
-                launched(ranks, OMB_PY, one, *sizes.get(one, SIZES), more=more)
-                for one in collectives
-            )
-
         contenders: dict[str, Callable[[], float]] = {
-            "17 collectives, one launch": one_launch,
-            "17 launches": each,
-            "15 launches of C": of_c,
+            "17 collectives, one launch": lambda: launched(ranks, OMB_PY, *ALL, *SIZES),
+            "17 launches": lambda: sum(alone(ranks, one, SIZES) for one in collectives),
+            "15 launches of C": lambda: sum(
+                launched(ranks, program, name, "8", "1024") for name in (IN_C * 2)[:15]
+            ),
         }
         times: Times = {name: [] for name in contenders}
         for _ in range(rounds):
@@ -116,18 +105,35 @@ def seconds(ranks: int, rounds: int = 3, more: dict[str, str] | None = None) -> 
         print(f"{name:<30}{median(found):8.2f}")
 
 
+def alone(
+    ranks: int, name: str, options: tuple[str, ...], more: dict[str, str] | None = None
+) -> float:
+    """Seconds of a launch of one collective."""
+    has_sizes = find_benchmark(name).sized
+    return launched(ranks, OMB_PY, name, *(options if has_sizes else options[2:]), more=more)
+
+
+def slow(ranks: int, launches: int = 3) -> None:
+    """Print the seconds of one launch and of some of a collective each, where a start is slow."""
+    collectives = [one.name for one in by_family()["collective"]]
+    with tempfile.TemporaryDirectory() as folder:
+        library = str(Path(folder) / "slow_start.so")
+        compile_c(str(HERE / "slow_start.c"), library, "-shared", "-fPIC")
+        more = {"LD_PRELOAD": library, "OMB_SLOW_OPEN_US": "1000", "OMB_SLOW_INIT_S": "5"}
+        together = launched(ranks, OMB_PY, *ALL, *FEW, more=more)
+        each = [alone(ranks, name, FEW, more) for name in collectives[:launches]]
+    print(f"{ranks} ranks, an open takes 1 ms more and MPI_Init 5 s, 8 to 64 B, 20 iterations")
+    print(f"17 collectives, one launch    {together:8.1f} s")
+    print(f"a launch of one, mean         {sum(each) / len(each):8.1f} s")
+
+
 def main() -> None:
     what, *rest = sys.argv[1:]
+    number = int(rest[0]) if rest else None
     if what == "numbers":
-        numbers(int(rest[0]) if rest else 20)
-    elif what == "seconds":
-        seconds(int(rest[0]) if rest else 2)
+        numbers(number or 20)
     else:
-        with tempfile.TemporaryDirectory() as folder:
-            library = str(Path(folder) / "slow_start.so")
-            compile_c(str(HERE / "slow_start.c"), library, "-shared", "-fPIC")
-            slow = {"LD_PRELOAD": library, "OMB_SLOW_OPEN_US": "1000", "OMB_SLOW_INIT_S": "5"}
-            seconds(int(rest[0]), 1, {**os.environ, **slow})
+        (seconds if what == "seconds" else slow)(number or 2)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import os
 import shlex
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -253,6 +254,7 @@ def command(context: click.Context, /, **values: Any) -> int:
         earlier: list[Line] = []
         if resumed is not None:
             earlier, entries = remaining(earlier_lines(resumed, job), entries)
+        entries = list(cleared_once(entries))
         summary = run_entries(started, entries, own["pair"], path, graph_writers, earlier)
         if job.rank == 0 and options.format == "text" and not options.quiet:
             click.echo("\n".join(summary_lines(summary)))
@@ -261,7 +263,20 @@ def command(context: click.Context, /, **values: Any) -> int:
 
 def beside(output: str | None) -> str | None:
     """The summary's file beside that of the results; None where there are none."""
-    return None if output is None else f"{os.path.splitext(output)[0]}.summary.json"
+    if output is None or files.is_special(Path(output)):
+        return None
+    return f"{os.path.splitext(output)[0]}.summary.json"
+
+
+def cleared_once(entries: Iterable[Entry]) -> Iterator[Entry]:
+    """The entries, of which the first with a file overwrites it where ``--force`` asks for that."""
+    known: set[str | None] = set()
+    for entry in entries:
+        options = entry.options
+        if options.output in known:
+            options = replace(options, force=False)
+        known.add(options.output)
+        yield replace(entry, options=options)
 
 
 def refuse_unused(

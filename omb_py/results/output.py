@@ -66,15 +66,15 @@ def standard_output(record: type[Record], text: Writer[Any] | None, kind: str) -
     """The writer to standard output of a kind: ``text``, where there is one, csv or json."""
     if text is not None and kind == "text":
         return text
-    from omb_py.results.sink import StreamSink
+    from omb_py.results.sink import stream_sink
 
     if kind == "csv":
         from omb_py.results.csv import CsvWriter
 
-        return CsvWriter(StreamSink(sys.stdout.buffer), record)
+        return CsvWriter(stream_sink(sys.stdout.buffer), record)
     from omb_py.results.json import JsonWriter
 
-    return JsonWriter(StreamSink(sys.stdout.buffer))
+    return JsonWriter(stream_sink(sys.stdout.buffer))
 
 
 def file_writer(name: str, record: type[Record], clear: bool) -> Writer[Any]:

@@ -8,7 +8,7 @@ import fcntl
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
@@ -42,14 +42,26 @@ class StreamSink:
     def __init__(self, stream: BinaryIO, path: Path | None = None) -> None:
         self._stream = stream
         self._path = path
-        self._empty = True
+        self._header: bytes | None = None
+        self._metadata: bytes | None = None
 
     def append(self, lines: bytes, metadata: bytes, header: bytes) -> None:
-        """Write lines, the first after the run's metadata and the header."""
+        """Write lines, the first of a run after its metadata, the first of a table after a header.
+
+        What a run's metadata have grown by has been written as lines.
+        """
+        if self._metadata is None or not metadata.startswith(self._metadata):
+            lines = metadata + (b"" if header == self._header else header) + lines
+        self._header, self._metadata = header, metadata
         with writing(self._path) if self._path else contextlib.nullcontext():
-            self._stream.write(metadata + header + lines if self._empty else lines)
+            self._stream.write(lines)
             self._stream.flush()
-        self._empty = False
+
+
+@cache
+def stream_sink(stream: BinaryIO) -> StreamSink:
+    """The one sink of a stream, in which several runs share a table."""
+    return StreamSink(stream)
 
 
 class FileSink:

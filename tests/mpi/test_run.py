@@ -58,6 +58,21 @@ def test_benchmarks_of_one_launch_have_their_tables_rows_and_a_summary(
     assert f"# command: omb-py run {' '.join(QUICK)} -o {results} barrier\n" in results.read_text()
 
 
+def test_a_file_that_is_overwritten_has_the_rows_of_all(mpiexec: Run, tmp_path: Path) -> None:
+    results = tmp_path / "s.csv"
+    for _ in range(2):
+        job = mpiexec(2, "run", "latency", "bw", *QUICK, "-o", str(results), "--force")
+        assert job.code == 0, job.err
+        assert [row["benchmark"] for row in rows_of(results)] == ["latency"] * 2 + ["bw"] * 2
+
+
+def test_csv_on_standard_output_is_one_table(mpiexec: Run) -> None:
+    job = mpiexec(2, "run", "latency", "bw", *QUICK, "--format", "csv")
+    lines = [line for line in job.out.splitlines() if not line.startswith("#")]
+    assert [line.split(",")[1] for line in lines] == ["benchmark", *["latency"] * 2, *["bw"] * 2]
+    assert job.out.count("# command: ") == 2
+
+
 @pytest.mark.parametrize(("pair", "part"), [("near", "0-1"), ("far", "0+3"), ("2,1", "1-2")])
 def test_a_pair_of_a_larger_job_is_named_in_its_rows(
     mpiexec: Run, tmp_path: Path, pair: str, part: str
