@@ -115,3 +115,41 @@ class omb_py(omb_py_benchmark):
     benchmark = parameter(BENCHMARKS, loggable=True)
     buffer = parameter(BUFFERS, loggable=True)
     binding = parameter(["buffer", "native"], loggable=True)
+
+
+@rfm.simple_test
+class omb_py_suite(rfm.RunOnlyRegressionTest):
+    """All `BENCHMARKS` in one launch, with a value for each: one start of MPI instead of four."""
+
+    num_tasks = 2
+    num_tasks_per_node = 1
+    num_iters = variable(int, value=0)
+    valid_systems = ["*"]
+    valid_prog_environs = ["*"]
+    executable = "omb-py"
+    binding = parameter(["buffer", "native"], loggable=True)
+
+    @run_after("init")
+    def choose(self):
+        """Set the command line and the values."""
+        entries = [f"'{name} -m {size}:{size}'" for name, (size, _, _) in BENCHMARKS.items()]
+        words = ["--binding", self.binding, "-c", "--output", RESULTS, "--force"]
+        words += ["-i", str(self.num_iters)] if self.num_iters else []
+        self.executable_opts = ["run", *entries, *words]
+        self.keep_files = [RESULTS]
+        self.perf_variables = {
+            name: sn.make_performance_function(self.value(name, column), unit)
+            for name, (_, column, unit) in BENCHMARKS.items()
+        }
+
+    @deferrable
+    def value(self, benchmark, column):
+        """A column of a benchmark's row."""
+        with (Path(self.stagedir) / RESULTS).open() as file:
+            rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
+        return next(float(row[column]) for row in rows if row["benchmark"] == benchmark)
+
+    @sanity_function
+    def measured(self):
+        """Every benchmark was measured, and its data arrived."""
+        return sn.assert_eq(self.job.exitcode, 0, "omb-py ended with exit code {0}")

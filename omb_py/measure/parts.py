@@ -45,7 +45,7 @@ class PartJob(MPIJob):
         self.whole = whole
         self.name = ranks_text(sorted(ranks))
         self.thread_level = whole.thread_level
-        self._noted = whole._noted
+        self.noted = whole.noted
 
     def check_launcher(self) -> None:
         self.whole.check_launcher()

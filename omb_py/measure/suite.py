@@ -141,6 +141,7 @@ def run_entries(
     summary cannot be written.
     """
     job = started.job
+    job.noted = set()
     placed = [ranks_of(entry, job.ranks, pair) for entry in entries]
     lines = [
         Line(entry.benchmark.name, entry.text, len(ranks))

@@ -24,6 +24,7 @@ from omb_py.core.text.words import count
 from omb_py.sweeps import processes
 from omb_py.sweeps.reasons import last_words
 
+OMB_PY = (sys.executable, "-m", "omb_py")
 OURS = "omb-py"
 """Name of our program if it uses no binding."""
 
@@ -38,6 +39,12 @@ MEDIANS = "-z50"
 
 WITHOUT_FINALIZE = ("latency_mt",)
 """Programs of native OMB that never call MPI_Finalize: some launchers count that as a failure."""
+
+OF_A_LAUNCH = (
+    *("--buffer", "--device", "--thread-level", "-I", "--session", "--timeout", "--interface"),
+    *("--coll-algorithm", "--debug", "--progress"),
+)
+"""Options with which each binding of omb-py has a launch of its own."""
 
 HEADLINE = re.compile(r"^# OSU ", re.M)
 """First line of a job of native OMB."""
@@ -77,7 +84,7 @@ class Turns:
 
         Ours is called by its binding, or `OURS` where the benchmark has none.
         """
-        ours = (sys.executable, "-m", "omb_py", self.benchmark)
+        ours = (*OMB_PY, self.benchmark)
         if not find_benchmark(self.benchmark).planned:
             return {
                 self.native: (str(self.binary), *self.options),
@@ -89,6 +96,18 @@ class Turns:
             binding: (*ours, "--binding", binding, *self.options, *typed)
             for binding in self.bindings
         }
+
+    @property
+    def share_launch(self) -> bool:
+        """Whether all bindings of omb-py are measured in one launch."""
+        features = find_benchmark(self.benchmark).options
+        own_launch = self.has(*OF_A_LAUNCH) or features & {
+            "threads",
+            "processes",
+            "spawned",
+            "file",
+        }
+        return len(self.bindings) > 1 and not own_launch
 
     def has(self, *names: str) -> bool:
         """Whether one of these options was given, its value attached or not."""
@@ -193,10 +212,10 @@ def measure(
         return judge({name: pd.concat(rows) for name, rows in kept.items()})
 
     for number, order in enumerate(orders(list(programs)), 1):
-        for name in order:
-            if number > 1 or name != turns.native:
-                say(f"round {number}: {name}")
-                run(turns, name, programs[name], folder, number)
+        for names in launches(turns, order):
+            if number > 1 or names != [turns.native]:
+                say(f"round {number}: {', '.join(names)}")
+                run(turns, names, programs, folder, number)
         for name, rows in kept.items():
             rows.append(rows_of(turns, name, folder, number))
         if number == 1:
@@ -204,6 +223,14 @@ def measure(
         if goal.reached(number, time.monotonic() - began, points):
             break
     return MeasuredTurns(tuple(kept), points(), number, time.monotonic() - began)
+
+
+def launches(turns: Turns, order: list[str]) -> list[list[str]]:
+    """The programs of each launch of a round: omb-py's together where they can be."""
+    if not turns.share_launch:
+        return [[name] for name in order]
+    ours = [name for name in order if name != turns.native]
+    return [[turns.native], ours] if order[0] == turns.native else [ours, [turns.native]]
 
 
 def orders(names: list[str]) -> Iterator[list[str]]:
@@ -228,12 +255,12 @@ def first_turn(turns: Turns, folder: Path) -> Turns:
     benchmark = find_benchmark(turns.benchmark)
     turns = replace(turns, medians=benchmark.planned and not turns.has("-z", "--tail-lat"))
     try:
-        run(turns, turns.native, turns.programs()[turns.native], folder, 1)
+        run(turns, [turns.native], turns.programs(), folder, 1)
     except OmbError:
         if not turns.medians:
             raise
         turns = replace(turns, medians=False)
-        run(turns, turns.native, turns.programs()[turns.native], folder, 1)
+        run(turns, [turns.native], turns.programs(), folder, 1)
     if turns.has("-T", "--type") or not benchmark.reduces:
         return turns
     printed = load(result_file(turns, turns.native, folder, 1)).rows["mpi_type"].dropna().unique()
@@ -274,16 +301,30 @@ def reached(measured: MeasuredTurns, goal: Goal) -> str:
     )
 
 
-def run(turns: Turns, name: str, program: tuple[str, ...], folder: Path, number: int) -> None:
-    """Run one program in the round of that number.
+def run(
+    turns: Turns, names: list[str], programs: dict[str, tuple[str, ...]], folder: Path, number: int
+) -> None:
+    """Run programs in one launch, in the round of that number.
 
     Raises `OmbError` when it cannot be started, fails or measures nothing.
     """
-    written = result_file(turns, name, folder, number)
-    written.unlink(missing_ok=True)
-    out, err = written.with_suffix(".txt"), written.with_suffix(".stderr")
-    rows = [] if written == out else ["--quiet", "--output", str(written)]
-    command = [*turns.launcher, "-n", str(turns.ranks), *program, *rows]
+    name = names[0]
+    files = [result_file(turns, one, folder, number) for one in names]
+    for file in files:
+        file.unlink(missing_ok=True)
+    out, err = files[0].with_suffix(".txt"), files[0].with_suffix(".stderr")
+    program = programs[name]
+    if name != turns.native:
+        written = [
+            (*programs[one], "--output", str(file)) for one, file in zip(names, files, strict=True)
+        ]
+        start = len(OMB_PY)
+        program = (
+            (*written[0], "--quiet")
+            if len(names) == 1
+            else (*OMB_PY, "run", "--quiet", *(shlex.join(one[start:]) for one in written))
+        )
+    command = [*turns.launcher, "-n", str(turns.ranks), *program]
     mark = f"native-{os.getpid()}"
     with out.open("wb") as stdout, err.open("wb") as stderr:
         try:
@@ -296,7 +337,7 @@ def run(turns: Turns, name: str, program: tuple[str, ...], folder: Path, number:
             processes.end(process, mark)
     code = process.returncode
     may_fail = name == turns.native and turns.benchmark in WITHOUT_FINALIZE
-    if ended and (code == 0 or may_fail) and has_rows(written):
+    if ended and (code == 0 or may_fail) and all(map(has_rows, files)):
         return
     ours, theirs = last_words(err if err.stat().st_size else out)
     words = ours or theirs

@@ -87,6 +87,20 @@ def test_several_bindings_take_turns_and_options_may_stand_anywhere(
     assert "one run a side says nothing about launches" in done.err
 
 
+@pytest.mark.every_library
+def test_bindings_of_a_round_share_a_launch_unless_an_option_is_of_the_launch(
+    in_process: Start, tmp_path: Path
+) -> None:
+    program(tmp_path / "omb", STAND_IN)
+    words = ("compare", "--native", "omb", "latency", "-m", "8:8", "-i", "20", "--rounds", "2")
+    bindings = ("--bindings", "native,buffer", "--keep")
+    for options, launches in (((), 1), (("--thread-level", "multiple"), 2)):
+        done = in_process(*words, *bindings, f"kept{launches}", *options)
+        assert done.code == 0, done.err
+        assert len([*(tmp_path / f"kept{launches}").glob("*.csv")]) == 4
+        assert len([*(tmp_path / f"kept{launches}").glob("001-*.stderr")]) == 1 + launches
+
+
 def test_native_omb_is_told_sizes_that_it_understands(in_process: Start, tmp_path: Path) -> None:
     written = f'echo "$@" > "{tmp_path}/told"; '
     program(tmp_path / "omb", f"{written}{STAND_IN}")

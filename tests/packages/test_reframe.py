@@ -97,7 +97,9 @@ def test_tests_of_omb_py_pass_and_are_compared_with_references(tmp_path: Path) -
         "allreduce numpy buffer": [1e6, None, 0.1],
     }
     (checks / "references.json").write_text(json.dumps({"here:cpus": known}))
-    code, cases = reframe(tmp_path, checks / "omb_py_checks.py", *FEW, "-n", "binding=buffer")
+    code, cases = reframe(
+        tmp_path, checks / "omb_py_checks.py", *FEW, "-n", "benchmark=.*binding=buffer"
+    )
     assert len(cases) == 4
     failed = failures(cases)
     assert code == 1
@@ -106,6 +108,16 @@ def test_tests_of_omb_py_pass_and_are_compared_with_references(tmp_path: Path) -
     assert "1e-06" in reason
     for case in cases:
         assert next(iter(case["perfvalues"].values()))[0] > 0
+
+
+def test_one_launch_has_a_value_of_each_benchmark(tmp_path: Path) -> None:
+    words = ("-S", "omb_py_suite.num_iters=10", "-n", "omb_py_suite")
+    code, cases = reframe(tmp_path, LIBRARY / "omb_py_checks.py", *words)
+    assert failures(cases) == {}
+    assert (code, len(cases)) == (0, 2)
+    for case in cases:
+        names = {name.rpartition(":")[2] for name in case["perfvalues"]}
+        assert names == {"latency", "bw", "allreduce", "alltoall"}
 
 
 OWN = """

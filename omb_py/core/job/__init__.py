@@ -85,7 +85,8 @@ class Job(ABC):
         self._comm = comm
         self._at_end = ExitStack()
         self._lost_ranks = False
-        self._noted: set[str] = set()
+        self.noted: set[str] | None = None
+        """What `note` has said, where it is to be said once in all."""
 
     @abstractmethod
     def gather(self, data: bytes) -> list[bytes]:
@@ -232,10 +233,12 @@ class Job(ABC):
         launcher.say(text)
 
     def note(self, text: str) -> None:
-        """Tell the user something, from rank 0 and once, that is no reason to stop."""
-        if text not in self._noted:
-            self._noted.add(text)
-            launcher.note(text, self.rank)
+        """Tell the user something, from rank 0, that is no reason to stop."""
+        if self.noted is not None:
+            if text in self.noted:
+                return
+            self.noted.add(text)
+        launcher.note(text, self.rank)
 
     def expect(self, ranks: int | None) -> None:
         """Raise `SharedError` when it is not these ranks that MPI has, if a number is given."""
