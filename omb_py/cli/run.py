@@ -115,7 +115,7 @@ def entries_of(text: str, launch: Launch) -> Iterator[Entry]:
     Raises `UsageError` for what no benchmark can be asked for.
     """
     try:
-        word, *words = shlex.split(text)
+        word, *words = shlex.split(text) or [""]
     except ValueError as error:
         raise UsageError(f"{text!r}: {error}") from error
     for benchmark in members(word):
@@ -247,7 +247,7 @@ def command(context: click.Context, /, **values: Any) -> int:
     with start_job("run", options) as started:
         job = started.job
         if own["sweep"] is not None:
-            for number, text in points_of(own["sweep"], job):
+            for number, text in points_of(own["sweep"], options.buffer, job):
                 entries += [replace(one, first_ranks=number) for one in entries_of(text, launch)]
         if own["scale"]:
             entries = list(scaled(entries, job.ranks))
@@ -290,11 +290,12 @@ def refuse_unused(
             raise UsageError(f"{option} is an option of none of these benchmarks: leave it out")
 
 
-def points_of(sweep: str, job: Job) -> list[tuple[int, str]]:
+def points_of(sweep: str, buffer: str, job: Job) -> list[tuple[int, str]]:
     """The points of a configuration, as numbers of ranks and entries; collective.
 
-    Rank 0 alone reads it. Points on more ranks than the job's are left out with a note. Raises
-    `SharedError` for a configuration that cannot be read.
+    Rank 0 alone reads it. What this launch cannot have is left out with a note: points on other
+    numbers of nodes or more ranks, with another ``buffer`` or settings of a launch, and launches
+    but the first. Raises `SharedError` for a configuration that cannot be read.
     """
     hosts = len(set(job.host_of_each_rank()))
     text = ""
@@ -306,12 +307,16 @@ def points_of(sweep: str, job: Job) -> list[tuple[int, str]]:
             found = find(sweep, "local", None, scheduled=False)
             nodes = {"nodes": hosts, "cores_per_node": job.ranks}
             points = plan(found.sweep, found.machine.model_copy(update=nodes)).points
-            fitting = [one for one in in_order(points, found.sweep) if is_possible(one, job.ranks)]
+            fitting = [
+                one
+                for one in in_order(points, found.sweep)
+                if one.nodes == hosts and one.ranks <= job.ranks and is_possible(one, buffer)
+            ]
             if len(fitting) < len(points):
                 job.note(
-                    f"left out {count(len(points) - len(fitting), 'point')} of {sweep}: they need "
-                    "more ranks, variables or an algorithm that MPI reads when it starts, or are "
-                    "no benchmarks"
+                    f"left out {count(len(points) - len(fitting), 'point')} of {sweep}, which "
+                    "need other nodes, more ranks, another buffer or a launch of their own: omb-py "
+                    "sweep measures all"
                 )
             text = "\n".join(
                 f"{one.ranks} {shlex.join(one.arguments(one.sizes))}" for one in fitting
@@ -320,9 +325,10 @@ def points_of(sweep: str, job: Job) -> list[tuple[int, str]]:
     return [(int(number), rest) for number, _, rest in (line.partition(" ") for line in lines)]
 
 
-def is_possible(point: SweepPoint, ranks: int) -> bool:
-    """Whether a launch of so many ranks can have a point among others."""
-    return point.ranks <= ranks and point.shares_launch
+def is_possible(point: SweepPoint, buffer: str) -> bool:
+    """Whether a launch with a buffer library can have a point among others."""
+    own_launch = point.environment or point.of_launch or point.launch > 1
+    return point.shares_launch and point.buffer == buffer and not own_launch
 
 
 def earlier_lines(path: str, job: Job) -> list[Line]:

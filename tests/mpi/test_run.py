@@ -186,6 +186,7 @@ def test_a_hang_ends_the_launch_within_its_timeout(mpiexec: Run, tmp_path: Path)
         (("ft_shrink",), "run it alone"),
         (("latency --buffer bytearray",), "have the same --buffer"),
         (("barrier", "--window-size", "8"), "--window-size is an option of none"),
+        (("",), "unknown benchmark ''"),
         (("latency 'x",), "No closing quotation"),
         (("latency --sizes x",), "'x' is not a number of bytes"),
         (("latency", "--pair", "3,3"), "neither near, far nor two ranks"),
@@ -213,6 +214,10 @@ def test_the_points_of_a_sweep_that_fit_are_measured(mpiexec: Run, tmp_path: Pat
         'name = "mine"\n[[experiments]]\nbenchmarks = ["latency", "allreduce"]\n'
         'bindings = ["buffer", "pickle"]\nranks = [2, 3, 8]\nsizes = "8:16"\n'
         "options = { iterations = 3 }\n"
+        '[[experiments]]\nbenchmarks = "bcast"\nbindings = "buffer"\nranks = 2\nsizes = 8\n'
+        'environment = { UCX_TLS = "sm" }\n'
+        '[[experiments]]\nbenchmarks = "bcast"\nbindings = "buffer"\nbuffers = "bytearray"\n'
+        "ranks = 2\nsizes = 8\n"
     )
     (tmp_path / "mine.toml").write_text(text)
     results = tmp_path / "s.csv"
@@ -221,7 +226,7 @@ def test_the_points_of_a_sweep_that_fit_are_measured(mpiexec: Run, tmp_path: Pat
     found = {(r["benchmark"], r["binding"], r["ranks"]) for r in rows_of(results)}
     ranks = {("latency", "2"), ("allreduce", "2"), ("allreduce", "3")}
     assert found == {(name, b, n) for name, n in ranks for b in ("buffer", "pickle")}
-    assert "left out 2 points" in job.err
+    assert "left out 4 points of" in job.err
 
 
 def test_a_full_disk_ends_the_launch_in_one_sentence(mpiexec: Run) -> None:
