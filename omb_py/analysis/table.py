@@ -47,8 +47,9 @@ RECORDS: tuple[type[Any], ...] = (Row, OverheadRow, PairRow)
 """What rows can be of: a benchmark, a comparison of bindings, a pair of ranks."""
 
 RECORD = ".record"
-NO_RESULTS = ("bounds.json", "software.json")
-"""What lies beside results, and is none: bounds of a host, the software of a sweep."""
+NO_RESULTS = re.compile(r"bounds\.json|software\.json|.*\.summary\.json")
+"""What lies beside results, and is none: bounds of a host, the software of a sweep, the summary of
+a launch."""
 
 OF_PROFILE = re.compile(r"profile(\.\d+)?\.(txt|csv|json)|traffic-\d+\.json")
 """Files that `omb-py profile` writes beside its records."""
@@ -226,7 +227,7 @@ def found_in(folder: Path, problems: list[Problem]) -> Iterator[Path]:
                 left_out(path, "a link to a folder is not followed, name the folder itself")
         if any(name.endswith(RECORD) for name in files):
             files[:] = [name for name in files if not OF_PROFILE.fullmatch(name)]
-        files[:] = [name for name in files if name not in NO_RESULTS]
+        files[:] = [name for name in files if not NO_RESULTS.fullmatch(name)]
         for path in [Path(where, name) for name in sorted(files) if not name.startswith(".")]:
             suffixes = [suffix for suffix in path.suffixes if suffix not in COMPRESSED]
             wanted = suffixes[-1:] and suffixes[-1] in SUFFIXES and not is_samples(path)

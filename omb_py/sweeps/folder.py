@@ -163,7 +163,7 @@ class Folder:
 
     def summary(self, point: SweepPoint) -> Path:
         """What came of the points of the launch that began with this one."""
-        return self.root / "state" / f"{point.name}.launch.json"
+        return self.root / "state" / f"{point.name}.summary.json"
 
     def prepare(
         self, sweep: Sweep, machine: Machine, software: Software, mix: bool = False

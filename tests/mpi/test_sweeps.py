@@ -18,6 +18,8 @@ from pathlib import Path
 
 import pytest
 
+import omb_py
+
 from omb_py.core.text.units import duration
 from omb_py.sweeps import launchers
 from tests.conftest import rows_of
@@ -289,6 +291,7 @@ def test_points_on_the_same_ranks_share_a_launch(tmp_path: Path) -> None:
     assert done.code == 0, done.out
     assert len(launches(sweep)) == 2
     assert len(list(sweep.place.glob("points/*.csv"))) == 5
+    assert omb_py.load(sweep.place).problems == ()
     each = SmallSweep(tmp_path / "each", text)
     assert each.run("--launch-each").code == 0
     assert len(launches(each)) == 5
