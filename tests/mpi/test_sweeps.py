@@ -19,7 +19,6 @@ from pathlib import Path
 import pytest
 
 import omb_py
-
 from omb_py.core.text.units import duration
 from omb_py.sweeps import launchers
 from tests.conftest import rows_of
