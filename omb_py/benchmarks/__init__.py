@@ -335,6 +335,15 @@ class Benchmark:
         """Whether it has a plan, whose calls a binding makes again and again."""
         return self.start_up is None and self.recovery is None
 
+    @property
+    def shares_launch(self) -> bool:
+        """Whether others can be measured in the same launch, whichever come before and after.
+
+        Not where MPI's start is measured, ranks fail or are spawned, a thread level is needed,
+        processes are forked or files are written.
+        """
+        return self.planned and not self.options & {"file", "threads", "processes", "spawned"}
+
     def counts(self, options: Options, size: int) -> tuple[int, int]:
         """Timed iterations and warm-up iterations for messages of ``size`` bytes."""
         large = size > LARGE_MESSAGE_BYTES and self.sized

@@ -34,7 +34,7 @@ from omb_py.measure.suite import (
 )
 from omb_py.options.option import Option
 from omb_py.options.parse import make_options, reader
-from omb_py.options.table import common_parameters
+from omb_py.options.table import OF_A_LAUNCH, common_parameters
 
 if TYPE_CHECKING:
     from omb_py.core.options import Options
@@ -62,12 +62,6 @@ SUITE = "s:"
 
 ALL = "all"
 """The suite of all suites."""
-
-OF_THE_LAUNCH = (
-    *("buffer", "devices", "thread_level", "session", "timeout", "debug", "progress"),
-    "interface",
-)
-"""Options that all benchmarks of a launch share, by the names of their values."""
 
 OWN = ("entries", "pair", "scale", "sweep", "summary", "resume")
 """Parameters of `omb-py run` that are no options of benchmarks."""
@@ -143,9 +137,9 @@ def options_of(benchmark: Benchmark, words: Sequence[str], launch: Launch) -> Op
     except click.ClickException as error:
         raise UsageError(error.format_message()) from error
     own = given(context)
-    for name in OF_THE_LAUNCH:
-        if name in own and own[name] != launch.values[name]:
-            option = max(next(one.opts for one in command.params if one.name == name), key=len)
+    for parameter in command.params:
+        name, option = parameter.name, max(parameter.opts, key=len)
+        if name in own and option in OF_A_LAUNCH and own[name] != launch.values[name]:
             raise UsageError(
                 f"all benchmarks of a launch have the same {option}: name it outside of the quotes"
             )

@@ -277,16 +277,15 @@ class Measurement(ABC):
                     f"next call of --p2p-algorithm {self.options.algorithm} sends: use --binding "
                     "buffer"
                 )
-            if self.options.session:
+            if self.options.session or self._context.on_part:
                 from omb_py.core import mpi
 
                 for exchange in plan.exchanges:
-                    mpi.check(binding.functions(exchange))
-            if self._context.on_part:
-                from omb_py.core import mpi
-
-                for exchange in plan.exchanges:
-                    mpi.check_on_part(binding.functions(exchange))
+                    functions = binding.functions(exchange)
+                    if self.options.session:
+                        mpi.check(functions)
+                    if self._context.on_part:
+                        mpi.check_on_part(functions)
             if plan.threads == 1:
                 return binding.loop(plan.exchanges, pace)
             if not binding.serves_threads:

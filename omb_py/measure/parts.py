@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from omb_py.core.datatypes import Datatype, find_types
-from omb_py.core.errors import OmbError
+from omb_py.core.errors import OmbError, SharedError
 from omb_py.core.job import Job
 from omb_py.core.job.by_mpi import MPIJob
 from omb_py.core.job.groups import ranks_text
@@ -150,9 +150,7 @@ class SendingWriter(Writer[Row]):
         answer = receive_bytes(self._comm, 0).decode()
         if answer:
             code, _, text = answer.partition(" ")
-            error = OmbError(text)
-            error.exit_code = int(code)
-            raise error
+            raise SharedError(text, int(code))
 
 
 class RowReceiver:

@@ -15,7 +15,13 @@ from typing import Any
 from omb_py.benchmarks import Benchmark, Ranks
 from omb_py.core.dataclass import dataclass, replace, values
 from omb_py.core.datatypes import find_types
-from omb_py.core.errors import OmbError, UnsupportedError, UsageError
+from omb_py.core.errors import (
+    LeftOutError,
+    MissingError,
+    OmbError,
+    UnsupportedError,
+    UsageError,
+)
 from omb_py.core.job import Job
 from omb_py.core.mpi import launcher
 from omb_py.core.options import Options
@@ -30,11 +36,16 @@ from omb_py.results.writer import Writer
 
 WAITING, UNDER_WAY, MEASURED = "waiting", "under way", "measured"
 LEFT_OUT, FAILED = "left out", "failed"
-OUTCOMES = (WAITING, UNDER_WAY, MEASURED, LEFT_OUT, FAILED)
 """What may come of a benchmark of a launch."""
 
-SEVERITY = (0, 3, 5, 8, 2, 1)
-"""Exit codes from the best to the worst: sizes left out, not supported, missing, usage, failed."""
+LEAVING_OUT = tuple(
+    kind.exit_code for kind in (LeftOutError, UnsupportedError, MissingError, UsageError)
+)
+"""Exit codes of what is left out, from the best to the worst: sizes, what is not supported, what is
+missing, what cannot be."""
+
+SEVERITY = (0, *LEAVING_OUT, OmbError.exit_code)
+"""Exit codes from the best to the worst."""
 
 NEAR, FAR = "near", "far"
 """The pair of ranks for benchmarks of two: the first two, or the first and the last."""
@@ -47,8 +58,8 @@ class Entry:
     """A benchmark of a launch, with options of its own.
 
     ``text`` is how it was asked for, ``command`` the command line of a launch of it alone.
-    ``first_ranks`` is how many ranks of the job measure, None for
-    as many as the benchmark can use. ``of_suite`` where its suite was named, not it.
+    ``first_ranks`` is how many ranks of the job measure, None for as many as the benchmark can use.
+    ``of_suite`` where its suite was named, not it.
     """
 
     benchmark: Benchmark
@@ -90,7 +101,10 @@ class Summary:
     @property
     def exit_code(self) -> int:
         """The worst of the entries' exit codes; what is not known is as bad as a failure."""
-        codes = (line.exit_code if line.exit_code in SEVERITY else 1 for line in self.lines)
+        codes = (
+            line.exit_code if line.exit_code in SEVERITY else OmbError.exit_code
+            for line in self.lines
+        )
         return max(codes, key=SEVERITY.index, default=0)
 
 
@@ -240,10 +254,9 @@ def outcome_of(error: OmbError, entry: Entry) -> tuple[str, int]:
 
     A member of a suite that this job cannot run is left out without harm.
     """
-    meant_left_out = (3, 5, 8, 2)
-    if error.exit_code not in meant_left_out:
+    if error.exit_code not in LEAVING_OUT:
         return FAILED, error.exit_code
-    harmless = entry.of_suite and error.exit_code != 3
+    harmless = entry.of_suite and error.exit_code != LeftOutError.exit_code
     return LEFT_OUT, 0 if harmless else error.exit_code
 
 

@@ -313,6 +313,13 @@ OF_ONE_BENCHMARK = frozenset(
 """Options that several benchmarks of a launch cannot share, by the names of their values."""
 
 
+OF_A_LAUNCH = (
+    *("--buffer", "--device", "--thread-level", "--session", "--timeout", "--interface"),
+    *("--debug", "--progress"),
+)
+"""Options that all benchmarks of a launch have the same, by their long names."""
+
+
 def common_parameters() -> list[click.Parameter]:
     """The options that several benchmarks of a launch can share, each once."""
     found: dict[str, Option] = {}

@@ -21,6 +21,7 @@ from omb_py.benchmarks import find_benchmark
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.core.text.units import size_text
 from omb_py.core.text.words import count
+from omb_py.options.table import OF_A_LAUNCH
 from omb_py.sweeps import processes
 from omb_py.sweeps.reasons import last_words
 
@@ -39,12 +40,6 @@ MEDIANS = "-z50"
 
 WITHOUT_FINALIZE = ("latency_mt",)
 """Programs of native OMB that never call MPI_Finalize: some launchers count that as a failure."""
-
-OF_A_LAUNCH = (
-    *("--buffer", "--device", "--thread-level", "-I", "--session", "--timeout", "--interface"),
-    *("--coll-algorithm", "--debug", "--progress"),
-)
-"""Options with which each binding of omb-py has a launch of its own."""
 
 HEADLINE = re.compile(r"^# OSU ", re.M)
 """First line of a job of native OMB."""
@@ -100,14 +95,9 @@ class Turns:
     @property
     def share_launch(self) -> bool:
         """Whether all bindings of omb-py are measured in one launch."""
-        features = find_benchmark(self.benchmark).options
-        own_launch = self.has(*OF_A_LAUNCH) or features & {
-            "threads",
-            "processes",
-            "spawned",
-            "file",
-        }
-        return len(self.bindings) > 1 and not own_launch
+        own_launch = self.has(*OF_A_LAUNCH, "-I", "--coll-algorithm")
+        shared = find_benchmark(self.benchmark).shares_launch and not own_launch
+        return len(self.bindings) > 1 and shared
 
     def has(self, *names: str) -> bool:
         """Whether one of these options was given, its value attached or not."""

@@ -19,6 +19,7 @@ from omb_py.benchmarks import Benchmark
 from omb_py.buffers import on_device
 from omb_py.core.errors import UsageError
 from omb_py.core.text.words import count
+from omb_py.options.table import OF_A_LAUNCH
 from omb_py.sweeps.config import EVERYTHING, Experiment, Sweep, words_of
 from omb_py.sweeps.launchers import LAUNCHERS
 from omb_py.sweeps.machine import Machine
@@ -27,9 +28,6 @@ from omb_py.sweeps.targets import APPLICATION, families, parse_target, target
 
 DATA = "data"
 """The file of benchmarks of files, in the folder where the ranks run."""
-
-OF_THE_LAUNCH = ("device", "thread-level", "session", "timeout", "interface")
-"""Options that all benchmarks of a launch share, by their long names."""
 
 MOST_TOGETHER = 100
 """Points of one launch: each takes some 200 of the 130,000 bytes that a command line may have."""
@@ -83,20 +81,17 @@ class SweepPoint:
     def shares_launch(self) -> bool:
         """Whether other points can be measured in the same launch.
 
-        Not where MPI's start or end is measured, ranks fail or are spawned, another thread level is
-        needed, or what MPI reads when it starts names an algorithm; nor an application, or what
-        writes files.
+        Not where the benchmark has a launch of its own, or what MPI reads when it starts names an
+        algorithm; nor an application, or what writes samples.
         """
-        found = target(self.benchmark)
-        own_files = "file" in found.options or any(one.name == "samples" for one in self.settings)
-        own_start = self.library_algorithm is not None or not found.planned
-        own_ranks = bool(found.options & {"threads", "processes", "spawned"})
-        return not (self.is_application or own_start or own_files or own_ranks)
+        own_samples = any(one.name == "samples" for one in self.settings)
+        own_launch = self.is_application or self.library_algorithm is not None or own_samples
+        return target(self.benchmark).shares_launch and not own_launch
 
     @property
     def of_launch(self) -> tuple[Setting, ...]:
         """The settings that all points of a launch have to share."""
-        return tuple(one for one in self.settings if one.name in OF_THE_LAUNCH)
+        return tuple(one for one in self.settings if f"--{one.name}" in OF_A_LAUNCH)
 
     @cached_property
     def name(self) -> str:
