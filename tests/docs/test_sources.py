@@ -18,12 +18,9 @@ SOURCE = re.compile(r"(?<![\w./~<-])((?:[\w-]+/)+[\w-]+\.(?:py|c))\b")
 PLACES = (ROOT, ROOT / "omb_py")
 """Where the names of source files begin."""
 
-MADE = "benchmarks.md"
-"""Written from what benchmarks said when they were tried: `make support` writes it anew."""
-
 PAGES = pytest.mark.parametrize(
     "page",
-    [page for page in pages() if page.name != MADE],
+    pages(),
     ids=lambda page: str(page.relative_to(ROOT)),
 )
 
