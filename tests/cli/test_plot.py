@@ -126,14 +126,13 @@ def test_a_terminal_figure_beside_a_file(plot: Command, tmp_path: Path) -> None:
 
 
 def commands() -> list[str]:
-    text = (ROOT / "docs/plots.md").read_text()
+    pages = (ROOT / "docs/plots.md", ROOT / "docs/howto/upgrade.md")
+    text = "\n".join(page.read_text() for page in pages)
     return re.findall(r"^omb-py plot (results/.*)$", text, flags=re.MULTILINE)
 
 
 @pytest.mark.parametrize("line", commands())
-def test_the_commands_of_the_page_make_its_figures(
-    plot: Command, tmp_path: Path, line: str
-) -> None:
+def test_the_commands_of_pages_make_their_figures(plot: Command, tmp_path: Path, line: str) -> None:
     (tmp_path / "results").symlink_to(RESULTS)
     (tmp_path / "docs").mkdir()
     *arguments, name = shlex.split(line)
