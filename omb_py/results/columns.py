@@ -117,7 +117,7 @@ TABLE = (
      "without one, the options of the binding, such as `event loop uvloop`"),
     ("source", "l", "str", "", "configuration",
      "the file's name where rows of others are not "
-     "[repeated runs](reading.md#what-native-omb-does-not-say) of it"),
+     "[repeated runs](reading.md#values-missing-in-native-omb) of it"),
     ("thread_level", "o", "str", "", "detail", "the level that MPI granted"),
     ("sender receiver", "p", "int", "", "detail",
      "ranks of the pair; the sender begins a ping-pong, and sends a bandwidth's window"),
