@@ -343,7 +343,7 @@ def key_tables() -> str:
             cells = (f"`{key.name}`", key.kind, key.default, key.meaning, f"`{key.example}`")
             parts.append(f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |\n")
         parts.append("\n")
-    parts.append("### What schedulers are given\n\n")
+    parts.append("### Directives by scheduler\n\n")
     parts.append(f"| setting | {' | '.join(row.title for row in SCHEDULERS.values())} |\n")
     parts.append("|---" * (1 + len(SCHEDULERS)) + "|\n")
     for name, found in by_scheduler():
