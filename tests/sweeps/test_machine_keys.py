@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-import sys
+import tomllib
 from collections.abc import Iterator
 from itertools import zip_longest
 from typing import Any
@@ -19,11 +19,6 @@ from omb_py.sweeps.machine import JobSettings, Machine, Queue
 from omb_py.sweeps.toml import key_lines
 from tests import ROOT
 from tests.sweeps.job_scripts import shipped_names
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 MODELS = (Machine, JobSettings, Queue, Sweep, Experiment)
 DOCUMENT = (ROOT / "docs/machines.md").read_text()
