@@ -29,7 +29,9 @@
 # make docs-outputs      run every command whose output the documentation shows, and show what it prints
 # make jobs              write the scripts in jobs/ anew from configs/
 # make dist              a source distribution and a wheel, in dist/; a commit gives the same bytes again
+# make lock              write constraints.txt anew: the newest versions of all packages that make installs
 # make keys              write the schemas in configs/ anew
+
 
 MPI ?= mpich
 PYTHON ?= python3
@@ -38,8 +40,9 @@ CUDA ?= cu13
 venv = $(if $(filter mpich,$(1)),.venv,.venv-$(1))
 VENV := $(call venv,$(MPI))
 
-# What the commands in README.md need.
+# What the commands of the documentation need.
 EXTRAS := sweep,analysis,apps
+comma := ,
 
 # Where eight ranks share fewer cores, MPICH's wait without yielding them unless told to step aside.
 ifneq ($(filter 1 2 3 4 5 6 7,$(shell nproc)),)
@@ -56,8 +59,11 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Else every rank of a test would compile what it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run check test test-mpich test-openmpi test-units test-long test-rest test-all test-abi chaos lint coverage mutation speed abi-cost overhead gpu-check support families applications observing start-up site docs-outputs jobs dist keys clean
+.PHONY: help run check test test-mpich test-openmpi test-units test-long test-rest test-all test-abi chaos lint coverage mutation speed abi-cost overhead gpu-check support families applications observing start-up site docs-outputs jobs dist lock keys clean
 .SECONDARY:
+
+help:
+	@sed -n 's/^# \{0,1\}//p; /^$$/q' $(firstword $(MAKEFILE_LIST))
 
 run: $(VENV)/.installed
 	$(VENV)/bin/mpiexec -n 2 $(VENV)/bin/omb-py latency
@@ -88,7 +94,7 @@ pytest = bin/python -m pytest -n auto --maxprocesses 8 --max-worker-restart 0 --
 ON_OPEN_MPI := tests/mpi tests/hosts tests/chaos tests/schedulers/test_slurm_launches.py
 REST := long or exhaustive
 REST_ON_OPEN_MPI := $(REST) or (any_library and not every_library)
-NEEDING := ranks or aware or hosts or scheduler or browser
+NEEDING := ranks or aware or hosts or scheduler or browser or slow
 WITH_BOTH := $(call venv,mpich)/.tested-with $(call venv,openmpi)/.tested-with .intel-mpi/.unpacked
 
 check: lint test-units
@@ -103,7 +109,7 @@ test-mpich: $(call venv,mpich)/.tested-with .intel-mpi/.unpacked
 test-openmpi: $(call venv,openmpi)/.tested-with
 	$(call venv,openmpi)/$(pytest) -m "not ($(REST_ON_OPEN_MPI))" $(ON_OPEN_MPI)
 
-test-units: $(VENV)/.tested-with
+test-units: $(VENV)/.checked-with
 	$(VENV)/$(pytest) -m "smoke or not ($(NEEDING) or $(REST))"
 
 test-long: $(call venv,mpich)/.tested-with .intel-mpi/.unpacked
@@ -143,7 +149,7 @@ mutation: $(call venv,mpich)/.tested-with
 	$(call venv,mpich)/bin/mutmut run $(MUTANTS)
 	$(call venv,mpich)/bin/mutmut results
 
-lint: $(call venv,mpich)/.tested-with
+lint: $(call venv,mpich)/.checked-with
 	$(call venv,mpich)/bin/ruff check .
 	$(call venv,mpich)/bin/ruff format --check .
 	$(call venv,mpich)/bin/mypy
@@ -152,7 +158,7 @@ lint: $(call venv,mpich)/.tested-with
 
 # Strict: a page outside the navigation, a broken link or a wrong anchor fails.
 SITE := site
-site: $(call venv,mpich)/.tested-with
+site: $(call venv,mpich)/.checked-with
 	NO_MKDOCS_2_WARNING=1 $(call venv,mpich)/bin/mkdocs build --strict --site-dir $(SITE)
 
 docs-outputs: $(call venv,mpich)/.tested-with
@@ -217,6 +223,13 @@ dist: $(call venv,mpich)/.tested-with
 		$(call venv,mpich)/bin/python -m hatchling build -t sdist -t wheel -d dist
 	$(call venv,mpich)/bin/python -m twine check --strict dist/*
 
+# For each Python and system that the versions differ on.
+lock: $(call venv,mpich)/.tested-with
+	$(call venv,mpich)/bin/uv pip compile -q --universal --upgrade --no-annotate --python-version 3.11 \
+		--custom-compile-command "make lock" pyproject.toml -o constraints.txt \
+		$(foreach one,mpich openmpi $(subst $(comma), ,$(EXTRAS)),--extra $(one)) \
+		$(foreach one,lint docs test integration,--group $(one))
+
 keys: $(VENV)/.installed
 	$(VENV)/bin/python -m docs.generate machine-schema > configs/machine.schema.json
 	$(VENV)/bin/python -m docs.generate sweep-schema > configs/sweep.schema.json
@@ -244,9 +257,15 @@ BUILT_FROM := pyproject.toml constraints.txt hatch_build.py omb_py/bindings/mach
 	$(@D)/bin/pip install -q -c constraints.txt -e ".[mpich,sweep]"
 	touch $@
 
-%/.tested-with: %/.installed
-	$*/bin/pip install -q -c constraints.txt -e ".[test]"
-	[ ! -e /usr/include/fftw3.h ] || $*/bin/pip install -q -c constraints.txt mpi4py-fft
+# The groups of pyproject.toml; older pips do not know groups.
+%/.checked-with: %/.installed
+	$*/bin/pip install -q -c constraints.txt "pip>=25.1"
+	$*/bin/pip install -q -c constraints.txt --group lint --group docs --group test
+	touch $@
+
+%/.tested-with: %/.checked-with
+	$*/bin/pip install -q -c constraints.txt --group integration
+	[ ! -e /usr/include/fftw3.h ] || $*/bin/pip install -q -c constraints.txt mpi4py-fft==2.0.6
 	touch $@
 
 # Intel MPI from PyPI takes memory on a device; tests use it where it can be had (x86-64).

@@ -28,6 +28,7 @@ NEEDS = {
     "browser": "browser",
     "driver": "stand_in",
     "aware_mpi": "aware",
+    "simgrid": "slow",
     "long_time": "long",
 }
 """The marker of tests that use a fixture, themselves or through others."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-import nbformat
 import pytest
-from nbclient import NotebookClient
 
 from tests import ROOT
+
+nbclient = pytest.importorskip("nbclient")
+nbformat = pytest.importorskip("nbformat")
 
 NOTEBOOK = ROOT / "docs" / "results.ipynb"
 LARGEST = 100_000
@@ -38,5 +39,7 @@ def test_the_cells_of_the_notebook_run(
     notebook = nbformat.read(NOTEBOOK, as_version=4)
     where = {"metadata": {"path": str(ROOT / folder)}}
     began = time.monotonic()
-    NotebookClient(notebook, timeout=LONGEST, kernel_name="python3", resources=where).execute()
+    nbclient.NotebookClient(
+        notebook, timeout=LONGEST, kernel_name="python3", resources=where
+    ).execute()
     assert time.monotonic() - began < LONGEST

@@ -42,8 +42,11 @@ def sheets(
     """
     if unknown := [name for name in columns if name not in rows]:
         raise no_column(unknown[0], rows.columns)
-    known: dict[str, None] = {}
-    for _, part in by(rows[rows["part"].isna()], ["benchmark"]):
+    rows = rows[rows["part"].isna()]
+    known = [name_of(one, columns) for one, _ in by(rows, list(columns))]
+    if base is not None and base not in known:
+        raise UsageError(f"--base {base}: no configuration is called that: {', '.join(known)}")
+    for _, part in by(rows, ["benchmark"]):
         try:
             values = measured(part, "auto", statistic)
         except UsageError:  # it has no numbers
@@ -52,12 +55,9 @@ def sheets(
         others = ["ranks", *(n for n in without_implied(values, apart, columns) if n != "ranks")]
         for key, members in by(values, ["unit", *others]):
             named = {name_of(one, columns): found for one, found in by(members, list(columns))}
-            known |= dict.fromkeys(named)
             if len(named) > 1:
                 title = [str(members["benchmark"].iloc[0]), label(key[1:], others)]
                 yield sheet(", ".join(filter(None, title)), named, base, statistic)
-    if base is not None and base not in known:
-        raise UsageError(f"--base {base}: no configuration is called that: {', '.join(known)}")
 
 
 def name_of(values: Sequence[Any], columns: Sequence[str]) -> str:
@@ -101,7 +101,12 @@ def sizes(rows: pd.DataFrame) -> pd.Series:
 
 
 def verdicts_of(best: pd.DataFrame, second: pd.DataFrame, statistic: str) -> dict[float, str]:
-    """What `compare` says of the second against the best, by message size (`sizes`)."""
+    """What `compare` says of the second against the best, by message size (`sizes`).
+
+    Empty if no size has a repeated launch: each verdict would be `UNCLEAR`.
+    """
+    if not any(sizes(rows).duplicated().any() for rows in (best, second)):
+        return {}
     try:
         points = compare(best, second, statistic=statistic)
     except UsageError:  # they differ in more than was asked for

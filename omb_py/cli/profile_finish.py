@@ -14,7 +14,6 @@ from omb_py.core.mpi import launcher
 from omb_py.core.text.folders import make_folder
 from omb_py.core.text.ranks import some_ranks
 from omb_py.core.text.words import count
-from omb_py.tracing.records import reading
 from omb_py.tracing.records.layout import path_in, record_names
 
 SECONDS = 20.0
@@ -112,6 +111,8 @@ def wait_for(folder: str, ranks: int) -> list[int]:
 
 
 def _ended(path: str) -> bool:
+    from omb_py.tracing.records import reading  # pathlib comes with it: not before the program
+
     try:
         return reading.read(path).complete
     except UsageError:

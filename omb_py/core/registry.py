@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator, Mapping
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import import_module
 from typing import Any, TypeVar
 
@@ -121,6 +122,11 @@ class Rows(Mapping[str, Row]):
 
 
 def _points(group: str) -> dict[str, Any]:
+    return _scanned(group, tuple(sys.path))
+
+
+@cache
+def _scanned(group: str, path: tuple[str, ...]) -> dict[str, Any]:
     # Scans the metadata of every installed distribution: too slow for names of our own.
     from importlib.metadata import entry_points
 

@@ -7,7 +7,6 @@ simulations of it were worth is added at its end, by ``omb-py simulate --check``
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from dataclasses import replace as changed
@@ -158,12 +157,9 @@ def read(path: FilePath) -> Network:
     Raises `OmbError` where it cannot be read, `UsageError` with file and key where it is not TOML
     or not a network.
     """
-    from pydantic import TypeAdapter, ValidationError
+    import tomllib
 
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
+    from pydantic import TypeAdapter, ValidationError
 
     try:
         document = tomllib.loads(files.read(path).decode())

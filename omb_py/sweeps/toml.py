@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-import sys
+import tomllib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin
@@ -14,11 +14,6 @@ from omb_py.core.errors import OmbError, UsageError
 from omb_py.core.text import files
 from omb_py.core.text.words import nearest
 from omb_py.sweeps.field_types import unfitting
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 MAX_FAULTS = 5
 """Faults of a file that are named; further ones are counted."""

@@ -28,6 +28,7 @@ def shape_of(function: str, ranks: int) -> CollectiveShape:
     return CollectiveShape(ranks, 0 if function == "barrier" else 64 * 1024 * 840, 4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "function", "algorithm"), EVERY, ids=IDS)
 def test_everybody_gets_what_a_collective_promises(
     name: str, function: str, algorithm: Algorithm

@@ -146,6 +146,7 @@ def test_show_and_report_have_the_parts(tmp_path: Path) -> None:
     assert re.search(r"<td[^>]*>75 % of one copy</td>", page.read_text())
 
 
+@pytest.mark.slow
 def test_a_comparison_has_the_parts_of_what_is_compared(tmp_path: Path) -> None:
     rates = {"before": 15_000, "after": 12_000}
     files = [write(tmp_path / f"{name}.csv", rate) for name, rate in rates.items()]
@@ -167,6 +168,7 @@ def test_figures_over_message_sizes_have_the_bounds(tmp_path: Path) -> None:
     assert "bound of" not in str(rates.specification())
 
 
+@pytest.mark.slow
 def test_the_command_measures_and_writes_them(tmp_path: Path) -> None:
     path = tmp_path / "bounds.json"
     output = omb("machine", "bounds", "--output", str(path))

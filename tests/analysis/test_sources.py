@@ -79,6 +79,7 @@ class TestFilesThatDoNotSayWhatTheyAreOf:
         shown = lines_of(load(two_libraries))
         assert shown == {"mpich.txt": [1.53] * 6, "openmpi.txt": [0.18] * 6}
 
+    @pytest.mark.slow
     def test_are_named_in_a_note_with_what_to_do(
         self, two_libraries: list[Path], tmp_path: Path
     ) -> None:

@@ -131,6 +131,7 @@ def test_a_table_that_a_job_printed_among_other_things(tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(results.rows[columns], load(REFERENCE).rows[columns])
 
 
+@pytest.mark.slow
 @given(st.data())
 @examples(60)
 def test_a_file_cut_anywhere_gives_its_first_rows(
@@ -201,6 +202,7 @@ def test_libraries_are_named_shortly(text: str, name: str) -> None:
     assert str(library(text)).startswith(name)
 
 
+@pytest.mark.slow
 def test_the_median_of_a_bandwidth_comes_from_the_times_of_its_windows() -> None:
     rows = where(load(RESULTS / "two-core-vm.csv").rows, ["benchmark=bw"])
     frame = value_column(rows, "median")
@@ -232,6 +234,7 @@ def test_a_row_with_a_field_that_its_column_does_not_hold_is_left_out(
     ]
 
 
+@pytest.mark.slow
 def test_a_large_file_is_read_a_piece_at_a_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

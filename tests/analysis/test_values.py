@@ -62,6 +62,7 @@ class TestBandwidthsPrintedWithTwoDecimals:
         assert len(values) == len(rows)
         assert set(values["unit"]) <= {"MB/s"}
 
+    @pytest.mark.slow
     @given(st.sampled_from([1, 2, 8, 1000, 100_000]), st.floats(100, 1e7))
     @examples(100)
     def test_are_bytes_times_messages_where_that_is_more_exact(
@@ -74,6 +75,7 @@ class TestBandwidthsPrintedWithTwoDecimals:
         row = {"bytes": 8, "bandwidth_MBps": 0.05, "messages_per_s": 1000.0}
         assert list(value_column(table(row))["value"]) == [0.05]
 
+    @pytest.mark.slow
     def test_are_compared_as_bandwidths(self) -> None:
         points = compare(table(printed(1, 1000.0)), table(printed(1, 500.0)))
         assert list(points["ratio"]) == [pytest.approx(0.5)]
@@ -131,6 +133,7 @@ class TestNumbersThatAreNoTime:
         assert list(compare(wrong, good)["verdict"]) == ["no value in base", "unclear"]
         assert list(compare(good, wrong)["verdict"]) == ["no value in other", "unclear"]
 
+    @pytest.mark.slow
     def test_are_said_in_every_form_of_a_comparison(self, tmp_path: Path) -> None:
         good = latencies(tmp_path / "good.csv", {8: 1.0, 16: 1.5}, "A")
         wrong = latencies(tmp_path / "wrong.csv", {8: 0.0, 16: 1.5}, "B")

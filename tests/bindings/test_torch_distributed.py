@@ -13,7 +13,7 @@ from tests.conftest import Finished
 from tests.helpers import torchrun
 from tests.helpers.torchrun import needs_torchrun
 
-pytestmark = needs_torchrun
+pytestmark = [needs_torchrun, pytest.mark.slow, pytest.mark.slow, pytest.mark.slow]
 
 Measure = Callable[..., Finished]
 

@@ -90,6 +90,7 @@ def test_two_files_are_a_table_and_a_verdict(in_process: Start) -> None:
     assert "\x1b" not in done.out  # colours are for terminals
 
 
+@pytest.mark.slow
 def test_equal_results_are_said_to_be_equal_within_a_margin(
     in_process: Start, tmp_path: Path
 ) -> None:
@@ -103,6 +104,7 @@ def test_equal_results_are_said_to_be_equal_within_a_margin(
     )
 
 
+@pytest.mark.slow
 def test_99th_percentiles_are_compared_where_they_are_asked_for(
     in_process: Start, tmp_path: Path
 ) -> None:
@@ -126,12 +128,14 @@ def test_verdicts_are_corrected_for_many_sizes(in_process: Start, tmp_path: Path
     assert "0 slower" in done.out
 
 
+@pytest.mark.slow
 def test_nothing_but_verdicts(omb_py: Start) -> None:
     done = omb_py("compare", str(MPICH), str(OPEN_MPI), *LATENCY, *SPREAD, "--summary")
     (verdict,) = done.out.split("\n", 1)[1].splitlines()
     assert verdict.startswith("families-openmpi: 1.572x faster on average")
 
 
+@pytest.mark.slow
 def test_csv_has_every_point_and_column(in_process: Start, tmp_path: Path) -> None:
     done = in_process("compare", str(MPICH), str(OPEN_MPI), "--format", "csv")
     read = pd.read_csv(io.StringIO(done.out))
@@ -155,6 +159,7 @@ def test_markdown_is_a_table_of_the_same_cells(in_process: Start, tmp_path: Path
     assert len({line.count("|") for line in tables}) == 1
 
 
+@pytest.mark.slow
 def test_a_guard_passes_and_fails_with_its_own_exit_code(in_process: Start, tmp_path: Path) -> None:
     slower = str(slowed(1.2, tmp_path / "slower.csv"))
     for limit, code in (("40%", 0), ("1.4x", 0), ("5%", 4)):
@@ -197,6 +202,7 @@ def test_native_text_is_compared_with_ours(in_process: Start, tmp_path: Path) ->
     assert "means" in done.out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("benchmark", "base", "said"),
     [
@@ -213,6 +219,7 @@ def test_a_table_tells_what_native_omb_times_besides(benchmark: str, base: str, 
     assert ("include two clock readings in each iteration" in text) == said
 
 
+@pytest.mark.slow
 def test_several_results_stand_beside_each_other(in_process: Start) -> None:
     names = ("--name", "base", "--name", "same", "--name", "open")
     done = in_process("compare", *map(str, (MPICH, MPICH, OPEN_MPI)), *LATENCY, *names, *SPREAD)
@@ -237,6 +244,7 @@ def test_what_only_one_side_has_is_said(in_process: Start) -> None:
     assert "22 only in base" in done.out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -267,6 +275,7 @@ def test_what_cannot_be_compared_is_said_in_a_sentence(
     assert words in str(error.value)
 
 
+@pytest.mark.slow
 def test_it_is_said_once_and_without_a_traceback(omb_py: Start) -> None:
     done = omb_py("compare", str(MPICH))
     assert done.code == 2
@@ -296,6 +305,7 @@ def test_rows_are_chosen_by_any_column_whatever_a_comparison_needs(in_process: S
     assert "no row has iterations=7: there are" in done.err
 
 
+@pytest.mark.slow
 def test_a_terminal_sees_what_is_being_read(tmp_path: Path) -> None:
     program = (
         "import sys; from omb_py.cli import analysis_options as options; "

@@ -70,6 +70,7 @@ def shell(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+@pytest.mark.slow
 def test_the_shells_complete_commands_options_and_values(shell: str, tmp_path: Path) -> None:
     assert answers(shell, tmp_path, "allr") == ["allreduce", "allreduce_persistent"]
     assert answers(shell, tmp_path, "allreduce", "--buf") == ["--buffer"]
@@ -113,6 +114,7 @@ def test_all_that_can_be_typed_first(tmp_path: Path) -> None:
     assert set(offered(tmp_path, "overhead", "")) == planned
 
 
+@pytest.mark.slow
 def test_values_are_names_of_ours(tmp_path: Path) -> None:
     assert offered(tmp_path, "kmeans", "--buffer", "") == BUFFERS.names()
     assert offered(tmp_path, "latency", "--binding=n") == ["native", "nccl"]

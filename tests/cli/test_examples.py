@@ -69,6 +69,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, mpi: str) -> Path:
     return made
 
 
+@pytest.mark.slow
 def test_examples_are_found() -> None:
     found = examples()
     assert len(found) > 25

@@ -28,6 +28,7 @@ def plot(in_process: Command) -> Command:
     return start
 
 
+@pytest.mark.slow
 def test_a_benchmark_becomes_a_png_of_its_name(omb_py: Command, tmp_path: Path) -> None:
     done = omb_py("plot", *LATENCY)
     assert (done.code, done.out, done.err) == (0, "latency.png\n", "")
@@ -65,6 +66,7 @@ def test_two_files_have_lines_by_their_names(plot: Command, tmp_path: Path) -> N
     assert done.err == ""
 
 
+@pytest.mark.slow
 def test_one_figure_goes_to_the_file_that_is_named(plot: Command, tmp_path: Path) -> None:
     assert plot(*LATENCY, "--output", "my.svg").out == "my.svg\n"
     (tmp_path / "my.svg").write_text("my notes")
@@ -144,6 +146,7 @@ def test_the_commands_of_pages_make_their_figures(plot: Command, tmp_path: Path,
     assert (ROOT / "docs" / name.removeprefix("docs/")).exists()
 
 
+@pytest.mark.slow
 def test_benchmarks_and_rows_that_no_figure_shows_are_said(plot: Command) -> None:
     done = plot(
         TABLE, "--where", "benchmark=latency,barrier,bw", "--value", "p99", "--output", "figs/"

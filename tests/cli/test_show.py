@@ -65,6 +65,7 @@ def test_means_of_the_fastest_and_the_slowest_rank_are_named_as_that() -> None:
     assert "latency_min" not in heading
 
 
+@pytest.mark.slow
 def test_every_benchmark_has_a_table_of_all_its_rows() -> None:
     text = show(REFERENCE)
     assert text.count(" rows; ") + text.count(" row; ") > 100
@@ -86,6 +87,7 @@ def test_a_column_that_is_not_there_has_a_suggestion() -> None:
     assert "there is no column 'latency_ms': did you mean latency_us" in str(result.exception)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compression", ["none", "gzip", "zstd"])
 def test_standard_input_may_be_compressed(compression: str) -> None:
     content = REFERENCE.read_bytes()
@@ -154,6 +156,7 @@ def test_configurations_stand_side_by_side_with_their_ratios_and_the_best() -> N
     assert "how many times longer than buffer" in lines[-2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("factor", "runs", "said"),
     [(2.0, 5, "fast 2.00x"), (1.001, 5, "fast, within noise"), (2.0, 1, "unclear")],

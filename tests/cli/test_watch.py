@@ -55,6 +55,7 @@ class Running:
             file.set("ended", time.monotonic_ns())
 
 
+@pytest.mark.slow
 def test_it_waits_for_a_run_and_says_so_where_none_comes(
     omb_py: Callable[..., Finished],
 ) -> None:
@@ -76,6 +77,7 @@ def test_files_that_are_no_records_are_passed_over(
     assert omb_py("watch", "--wait", "0").code == 2
 
 
+@pytest.mark.slow
 def test_a_run_that_comes_later_is_followed_to_its_end(tmp_path: Path) -> None:
     command = [OMB_PY, "watch", "--json", "--interval", "0.2"]
     watching = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True)
@@ -91,6 +93,7 @@ def test_a_run_that_comes_later_is_followed_to_its_end(tmp_path: Path) -> None:
     assert [look["over"] for look in looks[-2:]] in ([False, True], [True])
 
 
+@pytest.mark.slow
 def test_one_look_has_a_table_of_all_ranks(omb_py: Callable[..., Finished], tmp_path: Path) -> None:
     running = Running(tmp_path / "omb-profile", 3)
     try:
@@ -127,6 +130,7 @@ def test_ctrl_c_leaves_without_a_word(tmp_path: Path) -> None:
     assert (watching.returncode, err) == (0, "")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="pseudo-terminals as Linux has them")
 def test_on_a_terminal_there_is_a_picture_that_follows_its_size(tmp_path: Path) -> None:
     running = Running(tmp_path / "omb-profile", 40)

@@ -37,6 +37,7 @@ class Slot:
     count: int = 1
 
 
+@pytest.mark.slow
 @given(st.integers(0), st.integers(), st.dictionaries(st.text(), st.integers()))
 def test_fields_by_position_by_name_and_by_default(x: int, y: int, tags: dict[str, int]) -> None:
     assert (Point(x).x, Point(x).y, Point(x).tags) == (x, 2, {})

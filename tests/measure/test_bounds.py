@@ -63,6 +63,7 @@ def test_what_the_system_does_not_say_is_left_out(tmp_path: Path) -> None:
     assert found == ({}, {}, {})
 
 
+@pytest.mark.slow
 def test_copies_are_measured_on_one_core_and_on_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bounds, "LARGEST", 1 << 20)
     found = bounds.copies()

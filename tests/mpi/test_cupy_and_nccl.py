@@ -97,6 +97,7 @@ def test_metadata_with_nccl4py_names_it(job: Callable[..., Finished], tmp_path: 
     assert "# nccl: 2.32.3 (nccl4py 0.6.0)" in metadata
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("packages", "used"), [(with_cupy, "CuPy 14.0-stand-in"), (with_nccl4py, "nccl4py 0.6.0")]
 )

@@ -208,6 +208,7 @@ def test_a_launcher_that_tells_no_local_rank_costs_the_order_not_the_device(
     assert said["device_chosen"] == "after MPI"
 
 
+@pytest.mark.slow
 def test_copies_of_each_device_have_rates(driver: Path, tmp_path: Path) -> None:
     code = "from omb_py.measure.bounds import device_copies; print(device_copies())"
     settings = with_driver(own_launcher(), driver) | {"OMB_FAKE_DEVICES": "2"}

@@ -91,6 +91,7 @@ def test_the_sentence_says_what_is_wrong(battery: Battery, line: Line) -> None:
         refused(battery(line), word)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "line",
     [

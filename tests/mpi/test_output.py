@@ -91,6 +91,7 @@ def test_a_file_of_something_else_is_left_alone(
         assert (tmp_path / name).read_text() == content
 
 
+@pytest.mark.slow
 @pytest.mark.any_library
 @pytest.mark.parametrize("layout", [pytest.param("csv", marks=pytest.mark.smoke), "json"])
 def test_standard_output_in_other_formats(mpiexec: Callable[..., Finished], layout: str) -> None:

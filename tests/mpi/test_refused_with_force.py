@@ -11,6 +11,8 @@ from tests.conftest import Finished, rows_of
 from tests.helpers import torchrun
 from tests.helpers.torchrun import needs_torchrun
 
+pytestmark = pytest.mark.slow
+
 OLD = b"run,benchmark\nold,latency\nhalf a li"
 START = Callable[..., Finished]
 

@@ -227,6 +227,7 @@ def test_no_command_reads_numbers_in_a_way_of_its_own() -> None:
             ), f"{name}: {parameter.opts}"
 
 
+@pytest.mark.slow
 def test_helps_list_options_alone_among_options() -> None:
     for name, found in every_command(command):
         text = help_of(*name.split())
@@ -389,6 +390,7 @@ def test_a_machine_without_an_mpi_library_is_said(omb_py: Callable[..., Finished
         assert re.search(rf"(?m)^binding +{name} +not here: it needs an MPI library$", info.out)
 
 
+@pytest.mark.slow
 def test_list_and_info_and_module(omb_py: Callable[..., Finished]) -> None:
     listed = omb_py("list")
     assert listed.code == 0
@@ -430,6 +432,7 @@ PRINTING = (
 )
 
 
+@pytest.mark.slow
 def test_output_that_has_no_room_is_one_sentence_and_a_failure() -> None:
     """Whichever command prints it, and whether Python notices at once or at its end."""
     done = subprocess.run(

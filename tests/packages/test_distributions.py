@@ -18,7 +18,10 @@ import pytest
 from tests import ROOT
 from tests.conftest import BIN, run
 
-pytestmark = pytest.mark.xdist_group("distributions")  # one build for all
+pytestmark = [
+    pytest.mark.xdist_group("distributions"),  # one build for all
+    pytest.mark.slow,
+]
 
 LOOP = "omb_py/bindings/machine/libloop.so"
 """What a wheel has and a checkout has not."""
@@ -78,6 +81,7 @@ def built(tracked: list[str], tmp_path_factory: pytest.TempPathFactory) -> Built
     return build(tracked, tmp_path_factory.mktemp("built"), umask=0o022)
 
 
+@pytest.mark.slow
 def test_the_source_distribution_has_what_git_has(built: Built, tracked: list[str]) -> None:
     assert built.source_files == {*tracked, "PKG-INFO"}
 

@@ -32,6 +32,7 @@ def texts() -> dict[str, str]:
     }
 
 
+@pytest.mark.slow
 def test_no_text_installs_the_stranger_on_pypi() -> None:
     assert [name for name, text in texts().items() if OF_A_STRANGER.search(text)] == []
 
@@ -56,6 +57,7 @@ def printed(tree: ast.Module, docstrings: bool) -> list[str]:
     return [str(one.value) for one in constants if id(one) not in of_source]
 
 
+@pytest.mark.slow
 def test_messages_name_no_document_that_a_wheel_lacks() -> None:
     found = []
     for path in (ROOT / "omb_py").rglob("*.py"):

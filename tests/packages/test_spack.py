@@ -31,21 +31,20 @@ def test_it_is_the_same_before_spack_1(recipe: Recipe) -> None:
     assert spack_package(RECIPE, before_1=True).directives == recipe.directives
 
 
-def in_spack(text: str) -> tuple[str, str]:
-    """A requirement as Spack's, and the condition of its marker."""
+def in_spack(text: str) -> str:
+    """A requirement as Spack's."""
     requirement = Requirement(text)
     name = requirement.name.removesuffix("-cuda12x")
     lowest = [one.version for one in requirement.specifier if one.operator == ">="]
-    older = "^python@:3.10" if requirement.marker else ""
-    return f"py-{name}" + (f"@{lowest[0]}:" if lowest else ""), older
+    return f"py-{name}" + (f"@{lowest[0]}:" if lowest else "")
 
 
 def test_it_depends_on_what_the_project_requires(recipe: Recipe) -> None:
-    wanted = {("", *in_spack(text)) for text in project()["dependencies"]}
+    wanted = {("", in_spack(text), "") for text in project()["dependencies"]}
     for variant, extra in EXTRAS.items():
         for text in project()["optional-dependencies"][extra]:
             if Requirement(text).name not in NOT_IN_SPACK:
-                wanted.add((variant, *in_spack(text)))
+                wanted.add((variant, in_spack(text), ""))
     wanted.add(("", f"python@{project()['requires-python'].removeprefix('>=')}:", ""))
     found = set()
     for one in recipe.named("depends_on"):
@@ -59,7 +58,7 @@ def test_it_depends_on_what_the_project_requires(recipe: Recipe) -> None:
 
 def test_versions_that_the_project_excludes_are_in_conflict(recipe: Recipe) -> None:
     excluded = {
-        f"^{in_spack(text)[0].partition('@')[0]}@{one.version}"
+        f"^{in_spack(text).partition('@')[0]}@{one.version}"
         for extra in EXTRAS.values()
         for text in project()["optional-dependencies"][extra]
         for one in Requirement(text).specifier

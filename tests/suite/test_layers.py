@@ -107,6 +107,7 @@ def test_each_option_of_a_line_is_a_factor(one: Line, expected: dict[str, str]) 
     assert factors({"line": one, "words": "said"})["words"] == "said"
 
 
+@pytest.mark.slow
 def test_tests_of_a_group_run_on_one_worker(tmp_path: Path) -> None:
     """pytest-xdist 3.8 forgets groups with pytest 9.2, and says nothing."""
     (tmp_path / "test_groups.py").write_text(
@@ -130,6 +131,7 @@ def test_tests_of_a_group_run_on_one_worker(tmp_path: Path) -> None:
     assert len(found) == 2
 
 
+@pytest.mark.slow
 def test_a_run_names_what_failed_and_counts_what_was_not_tested(tmp_path: Path) -> None:
     root = Path(__file__).parents[2]
     (tmp_path / "test_skips.py").write_text(

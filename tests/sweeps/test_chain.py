@@ -143,6 +143,7 @@ def test_a_server_that_is_away_for_a_moment_ends_no_chain(site: Site) -> None:
     assert site.go_on() == 75
 
 
+@pytest.mark.slow
 def test_a_hanging_submission_is_not_repeated(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scheduler, "IN_JOB_SECONDS", 1.0)
     site.prepare("pbs")
@@ -246,6 +247,7 @@ def test_points_that_need_more_nodes_than_there_are_do_not_go_round_in_circles(
     assert site.lines[1] == "omb-py: 4 of 8 rows are there"
 
 
+@pytest.mark.slow
 def test_a_second_job_leaves_the_first_one_its_rows(site: Site) -> None:
     site.prepare("slurm")
     site.sandbox.stand_in("mpiexec", "echo HYDRA build details")

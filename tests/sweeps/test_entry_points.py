@@ -46,6 +46,7 @@ def test_a_script_has_the_scheduler_s_directives(ranch: Path, omb_py: OmbPy) -> 
     assert "#CORRAL --fields=2 --until=00:30:00" in omb_py(*words).out
 
 
+@pytest.mark.slow
 def test_points_are_started_by_the_launcher(
     ranch: Path, omb_py: OmbPy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -57,6 +58,7 @@ def test_points_are_started_by_the_launcher(
     assert "corral --head 4" in " ".join(omb_py(*words).out.split())
 
 
+@pytest.mark.slow
 def test_commands_are_shown_without_the_launcher(ranch: Path, omb_py: OmbPy) -> None:
     done = omb_py("sweep", "few.toml", "--machine", "ranch.toml", "--dry-run", "--commands")
     assert done.code == 0, done.err

@@ -9,6 +9,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +125,7 @@ def with_all_that_is_accepted(
 FIELDS = {"machine": MACHINE_FIELDS, "job": JOB_FIELDS, "sweep": SWEEP_FIELDS, "words": WORDS}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheduler", ["torque", "lsf"])
 @hostile
 def test_a_script_does_nothing_that_a_value_says(
@@ -164,15 +166,26 @@ USUAL = {"directives": "-x"}
 """Values that fit where x does not."""
 
 
+@cache
+def usual_lines(scheduler: str) -> dict[tuple[str, str], int]:
+    """Lines of the script with a usual value in each field."""
+    lines = {}
+    job = own_job(scheduler)
+    for where, fields in FIELDS.items():
+        for name, field in fields.items():
+            text = written(changed(job, where, {name: field(USUAL.get(name, "x"))}))
+            lines[where, name] = len((text or "").splitlines())
+    return lines
+
+
+@pytest.mark.product(strength=1)
 @any_scheduler
 @hostile
 def test_no_value_makes_a_line_of_its_own(scheduler: str, value: str) -> None:
-    plain_job = own_job(scheduler)
-    for where, fields in FIELDS.items():
-        for name, field in fields.items():
-            text = written(changed(plain_job, where, {name: field(value)}))
-            usual = written(changed(plain_job, where, {name: field(USUAL.get(name, "x"))})) or ""
-            assert text is None or len(text.splitlines()) <= len(usual.splitlines()), name
+    job = own_job(scheduler)
+    for (where, name), most in usual_lines(scheduler).items():
+        text = written(changed(job, where, {name: FIELDS[where][name](value)}))
+        assert text is None or len(text.splitlines()) <= most, name
 
 
 @hostile
@@ -218,6 +231,7 @@ def test_a_plain_word_needs_no_quotes(text: str) -> None:
         pass
 
 
+@pytest.mark.product(strength=1)
 @any_scheduler
 @hostile
 def test_directives_of_a_queue_are_checked_as_those_of_the_job(scheduler: str, value: str) -> None:

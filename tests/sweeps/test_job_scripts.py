@@ -45,6 +45,7 @@ def scripts(sweep: str, machine: str) -> list[str]:
     return list(dict.fromkeys(render.script(job) for job in jobs))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sweep", shipped_names("sweeps"))
 def test_bash_understands_every_script(sweep: str) -> None:
     for machine in MACHINES if sweep == "scaling" else ["thetagpu"]:
@@ -52,6 +53,7 @@ def test_bash_understands_every_script(sweep: str) -> None:
             subprocess.run(["bash", "-n"], input=text, text=True, check=True)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("shellcheck") is None, reason="there is no shellcheck here")
 @pytest.mark.parametrize("machine", MACHINES)
 def test_shellcheck_has_nothing_to_say(machine: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-import sys
+import tomllib
 from collections.abc import Iterator
 from itertools import zip_longest
 from typing import Any
@@ -18,11 +18,6 @@ from omb_py.sweeps.config import Experiment, Sweep
 from omb_py.sweeps.machine import JobSettings, Machine, Queue
 from omb_py.sweeps.toml import key_lines
 from tests.sweeps.job_scripts import shipped_names
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 MODELS = (Machine, JobSettings, Queue, Sweep, Experiment)
 
@@ -64,6 +59,7 @@ def test_examples_of_machine_files_are_toml() -> None:
             assert list(tomllib.loads(key.example)) == [key.name]
 
 
+@pytest.mark.slow
 def test_every_key_of_a_machine_file_is_in_its_table() -> None:
     for section, model in generate.SECTIONS.items():
         listed = {key.name for key in generate.keys(model)}
@@ -71,6 +67,7 @@ def test_every_key_of_a_machine_file_is_in_its_table() -> None:
         assert all(f"| `{name}` | " in generate.key_tables() for name in listed), section
 
 
+@pytest.mark.slow
 def test_the_document_shows_what_each_setting_becomes_for_each_scheduler() -> None:
     rows = dict(generate.by_scheduler())
     assert set(rows["job.walltime"][0]) == {"#PBS -l walltime=01:00:00"}

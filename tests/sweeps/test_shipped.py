@@ -25,6 +25,7 @@ def test_what_is_promised_is_here() -> None:
     assert promised <= set(MACHINES)
 
 
+@pytest.mark.slow
 @pytest.mark.product(strength=1)
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("sweep", SWEEPS)

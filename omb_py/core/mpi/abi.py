@@ -11,7 +11,6 @@ import mmap
 import os
 import sys
 from importlib.util import find_spec
-from pathlib import Path
 
 NEEDED = b"\0libmpi_abi."
 """How the name of the library begins in the table of strings of what is linked with it."""
@@ -65,8 +64,8 @@ def mismatch() -> str | None:
 
     if find_spec("mpi4py.MPI") is not None:
         return None
-    modules = Path(mpi4py.__file__).parent.glob("MPI.*.so")
-    variants = " and ".join(sorted(path.name.split(".")[1] for path in modules))
+    modules = [name.split(".") for name in os.listdir(os.path.dirname(mpi4py.__file__))]
+    variants = " and ".join(sorted(n[1] for n in modules if n[0] == "MPI" and n[-1] == "so"))
     return (
         f"mpi4py {mpi4py.__version__} is built for the ABIs {variants}, not for that of this MPI "
         "library: name another one in MPI4PY_LIBMPI (libmpi, not libmpi_abi), or build mpi4py for "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import PurePath
 
 from omb_py.core.text.numbers import MEBIBYTE
@@ -99,7 +99,7 @@ def _origin(profile: Profile, members: Iterable[RankProfile]) -> Iterator[str]:
 
 def _date(began: float | None) -> str:
     try:
-        moment = datetime.fromtimestamp(began or 0.0, tz=timezone.utc)
+        moment = datetime.fromtimestamp(began or 0.0, tz=UTC)
     except (OverflowError, ValueError, OSError):
         return ""
     return moment.strftime("%Y-%m-%d %H:%M:%S UTC") if began else ""

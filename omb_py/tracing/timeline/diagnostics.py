@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from math import isfinite
 from typing import Any
 
@@ -113,7 +113,7 @@ def about(timeline: Timeline) -> dict[str, Any]:
 def moment(epoch: int) -> str | None:
     """A time (ns since 1970) as ISO 8601 has it, None if it is none."""
     try:
-        return datetime.fromtimestamp(epoch * NS, timezone.utc).isoformat() if epoch else None
+        return datetime.fromtimestamp(epoch * NS, UTC).isoformat() if epoch else None
     except (ValueError, OverflowError, OSError):
         return None
 

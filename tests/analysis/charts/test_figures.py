@@ -172,6 +172,7 @@ class TestOverRanks:
     def test_hosts_that_grow_with_ranks_do_not_tear_a_line(self) -> None:
         assert "1 to 4 hosts" in only(results(*self.rows), "ranks").caption
 
+    @pytest.mark.slow
     def test_speed_ups_are_beside_the_ideal(self) -> None:
         runs, _ = speedup.load([RESULTS / "applications-mpich.csv"])
         found = speedup.speedups(runs)
@@ -252,6 +253,7 @@ def overhead(**values: Any) -> dict[str, Any]:
 
 
 class TestBars:
+    @pytest.mark.slow
     def test_parts_of_the_start_add_up_to_the_total(self) -> None:
         every = charts(load(RESULTS / "families-mpich.csv"), Request("parts"))
         data = every["import_time-parts"].data
@@ -323,6 +325,7 @@ class TestTerminal:
 
 
 class TestRequests:
+    @pytest.mark.slow
     def test_what_was_loaded_and_its_rows_make_the_same_figures(self) -> None:
         found = results(row(bytes=1), row(bytes=2))
         assert set(figures(found)) == set(figures(found.rows)) == {"latency"}
@@ -344,6 +347,7 @@ class TestRequests:
         with pytest.raises(OmbError):
             figures(results(row(bytes=1), row(bytes=2)), **options)
 
+    @pytest.mark.slow
     def test_every_benchmark_of_the_committed_results_is_drawn(self) -> None:
         found = load([RESULTS / "families-mpich.csv", RESULTS / "families-openmpi.csv"])
         every = charts(found, Request())

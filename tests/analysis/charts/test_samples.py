@@ -33,6 +33,7 @@ def test_the_command_knows_every_kind() -> None:
     assert command.SAMPLE_KINDS == SAMPLE_KINDS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", SAMPLE_KINDS)
 def test_every_kind_is_drawn(kind: str) -> None:
     (chart,) = sample_charts(SAMPLES, kind)

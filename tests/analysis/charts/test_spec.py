@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -56,29 +56,29 @@ def drawn(results: Results, **request: Any) -> list[Chart]:
     return list(charts(results, Request(**request)).values())
 
 
-def cases() -> Iterator[Any]:
-    """Charts of every kind."""
-    ranks = (2, 4, 8, 16, 32, 64)
-    requests: dict[str, tuple[Results, dict[str, Any]]] = {
-        "size": (lines(4), {"kind": "size"}),
-        "libraries": (lines(7, 3), {"kind": "size"}),
-        "many": (lines(30), {"kind": "size"}),
-        "ranks": (lines(2, 2, ranks, (1, 64, 4096)), {"kind": "ranks"}),
-        "heat": (lines(1, 1, ranks), {"kind": "heat"}),
-        "bars": (lines(5, 3, sizes=(8,)), {"kind": "parts"}),
-        "overhead": (load(RESULTS / "overhead-mpich.csv"), {"kind": "overhead"}),
-        "pairs": (load(ROOT / "tests/data/pairs/one-slow-card.csv"), {"kind": "pairs"}),
-        "parts": (load(RESULTS / "families-mpich.csv"), {"kind": "parts"}),
-        "hostile": (of_rows([row(bytes=n, binding=HOSTILE[0] * 3) for n in (1, 2)] * 2, RUN), {}),
-    }
-    for name, (results, request) in requests.items():
-        yield pytest.param(drawn(results, **request)[-1], id=name)
+RANKS = (2, 4, 8, 16, 32, 64)
+CASES: dict[str, Callable[[], list[Chart]]] = {
+    "size": lambda: drawn(lines(4), kind="size"),
+    "libraries": lambda: drawn(lines(7, 3), kind="size"),
+    "many": lambda: drawn(lines(30), kind="size"),
+    "ranks": lambda: drawn(lines(2, 2, RANKS, (1, 64, 4096)), kind="ranks"),
+    "heat": lambda: drawn(lines(1, 1, RANKS), kind="heat"),
+    "bars": lambda: drawn(lines(5, 3, sizes=(8,)), kind="parts"),
+    "overhead": lambda: drawn(load(RESULTS / "overhead-mpich.csv"), kind="overhead"),
+    "pairs": lambda: drawn(load(ROOT / "tests/data/pairs/one-slow-card.csv"), kind="pairs"),
+    "parts": lambda: drawn(load(RESULTS / "families-mpich.csv"), kind="parts"),
+    "hostile": lambda: drawn(
+        of_rows([row(bytes=n, binding=HOSTILE[0] * 3) for n in (1, 2)] * 2, RUN)
+    ),
+}
+"""Charts of every kind."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("chart", list(cases()))
-def test_a_figure_is_as_wide_as_the_page(chart: Chart, width: float) -> None:
-    text = chart.image("svg", Page(width)).decode()
+@pytest.mark.parametrize("name", CASES)
+def test_a_figure_is_as_wide_as_the_page(name: str, width: float) -> None:
+    text = CASES[name]()[-1].image("svg", Page(width)).decode()
     found = re.search(r'<svg [^>]*width="([0-9.]+)pt"', text)
     assert found is not None
     assert float(found[1]) == pytest.approx(width / 2.54 * 72, abs=1)
@@ -86,6 +86,7 @@ def test_a_figure_is_as_wide_as_the_page(chart: Chart, width: float) -> None:
     assert 7 <= min(sizes) <= max(sizes) <= 9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", BEGINNINGS)
 def test_the_same_data_makes_the_same_file(form: str) -> None:
     (chart,) = drawn(lines(2, sizes=(1, 2, 4)), kind="size")
@@ -95,6 +96,7 @@ def test_the_same_data_makes_the_same_file(form: str) -> None:
     assert again == content or (form == "pdf" and len(again) == len(content))
 
 
+@pytest.mark.slow
 def test_a_specification_needs_no_other_place() -> None:
     for chart in drawn(load(RESULTS / "two-core-vm.csv")):
         found = chart.specification()
@@ -134,6 +136,7 @@ def legends(chart: Chart) -> list[list[str]]:
     return [[" ".join(row["text"]) for row in rows] for rows in every if "middle" in rows[0]]
 
 
+@pytest.mark.slow
 def test_legends_are_views_beside_the_panels() -> None:
     for found, count in ((lines(4, sizes=(1, 2)), 1), (lines(30, sizes=(1, 2)), 4)):
         (chart,) = drawn(found, kind="size")

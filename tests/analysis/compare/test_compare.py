@@ -245,6 +245,7 @@ def test_one_run_a_side_is_no_verdict_whatever_its_samples_say() -> None:
     assert np.isnan([row.ratio_low, row.ratio_high, row.launch_spread]).all()
 
 
+@pytest.mark.slow
 def test_a_stated_spread_between_launches_tells_a_difference_from_noise() -> None:
     base = table(sampled(1.0, 0.99, 1.02))
     told = {
@@ -281,6 +282,7 @@ def test_a_run_is_judged_by_what_repeated_launches_of_the_base_differ_by() -> No
     assert only(compare(runs(values), runs([1.2]))).verdict == "slower"
 
 
+@pytest.mark.slow
 def test_the_spread_is_that_of_the_pair_and_the_size_class() -> None:
     def side(*factors: float, **columns: Any) -> pd.DataFrame:
         """Launches of a quiet small size, a noisy large one and another binding."""
@@ -460,6 +462,7 @@ class TestManySizes:
         assert false.mean() <= 0.05
         assert told[:, :5].mean() > 0.95, "what is slower is found"
 
+    @pytest.mark.slow
     def test_one_slow_size_of_twenty_is_found_from_six_runs_a_side_and_not_from_five(self) -> None:
         values = {6: "slower", 5: "within noise"}
         for count, expected in values.items():
@@ -479,6 +482,7 @@ class TestManySizes:
 
 
 class TestEqual:
+    @pytest.mark.slow
     def test_points_are_equal_where_the_whole_interval_is_within_the_margin(self) -> None:
         sides = table(sampled(1.0, 0.999, 1.001)), table(sampled(1.001, 1.0, 1.002))
         point = only(compare(*sides, launch_spread=0.01))
@@ -522,6 +526,7 @@ class TestTail:
             ]
         )
 
+    @pytest.mark.slow
     def test_99th_percentiles_are_points_of_their_own(self) -> None:
         base = self.side(1.0, 1.01, 1.02, 1.03)
         points = compare(base, self.side(2.0, 2.01, 2.02, 2.03), tail=True)
@@ -590,6 +595,7 @@ def test_sizes_fail_together_or_one_by_one_but_not_by_noise(
     assert words in " ".join(found[:1])
 
 
+@pytest.mark.slow
 def test_point_without_an_interval_is_undecided() -> None:
     points = compare(runs([1.0]), runs([3.0]))
     assert guard(points, 1.05).reasons == ()
@@ -600,6 +606,7 @@ def test_point_without_an_interval_is_undecided() -> None:
     assert guard(judged, 1.05).cannot_tell == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("value", "spread", "decided"),
     [(1.0, 0.03, False), (1.0, 0.01, True), (2.26, 0.5, False), (1.06, 0.001, True)],
@@ -610,6 +617,7 @@ def test_interval_across_the_limit_is_undecided(value: float, spread: float, dec
     assert bool(guard(points, 1.05).reasons) == (decided and value > 1.05)
 
 
+@pytest.mark.slow
 def test_a_verdict_claims_no_change_where_all_is_within_noise() -> None:
     sizes = (8, 16)
     base = table(*(sampled(1.0, 0.9, 1.1, bytes=size) for size in sizes))
@@ -634,6 +642,7 @@ def test_a_verdict_claims_no_change_where_all_is_within_noise() -> None:
     assert "range over sizes 1.008x slower to 2.000x slower)" in line(changed)
 
 
+@pytest.mark.slow
 def test_remarks_tell_how_far_verdicts_carry() -> None:
     (alone,) = summarizing.remarks(compare(runs([1.0]), runs([2.0])))
     assert alone.startswith("one run a side says nothing about launches: repeat 5 or more")
@@ -715,6 +724,7 @@ rows_of_tables = st.lists(
 )
 
 
+@pytest.mark.slow
 @examples(40)
 @given(rows_of_tables, rows_of_tables)
 def test_any_tables_are_compared_whole_or_refused_with_a_reason(
@@ -756,6 +766,7 @@ def test_a_stated_spread_is_enough_for_single_means() -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("base", "other"), [(5, 1), (3, 3), (10, 1)])
 def test_false_alarms_are_rare_by_the_spread_of_the_runs_themselves(base: int, other: int) -> None:
     random = np.random.default_rng(19)
@@ -765,6 +776,7 @@ def test_false_alarms_are_rare_by_the_spread_of_the_runs_themselves(base: int, o
     assert 0.01 <= share_of_alarms(compare(*apart)) <= 0.06
 
 
+@pytest.mark.slow
 def test_the_interval_of_a_mean_holds_it_whatever_noise_sizes_share() -> None:
     random = np.random.default_rng(1)
     for shared in (0.0, 1.0):

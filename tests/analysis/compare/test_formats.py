@@ -30,6 +30,7 @@ def test_json_has_every_column_of_every_point(tmp_path: Path) -> None:
     assert {"slowdown", "slowdown_low", "slowdown_high"} <= set(document["summary"][0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["json", "csv"])
 def test_nothing_else_stands_beside_a_document(kind: str, tmp_path: Path) -> None:
     printed = run("--format", kind)

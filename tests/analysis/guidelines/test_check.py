@@ -81,6 +81,7 @@ def test_the_documentation_lists_every_emulated_collective() -> None:
         assert rows[left] == ", ".join(f"`{right.replace(' ', ' + ')}`" for right in others)
 
 
+@pytest.mark.slow
 def test_a_library_at_the_limit_of_all_guidelines_is_rarely_accused() -> None:
     """All sides that are one call are exactly alike, and nothing is tolerated: one set in 20."""
     names = ("allgather", "allreduce", "alltoall", "bcast", "gather", "reduce", "scatter")

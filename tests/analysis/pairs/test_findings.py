@@ -184,6 +184,7 @@ def test_of_many_findings_the_largest_are_printed() -> None:
     assert judged.sentences()[MOST_NAMED:] == ["slow: 2 more findings"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("hosts", "per_host"), [(3, 1), (4, 1), (6, 1), (16, 1), (1, 8), (4, 4), (2, 2)]
 )

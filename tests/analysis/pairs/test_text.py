@@ -31,6 +31,7 @@ def omb(*words: str) -> str:
     return done.output
 
 
+@pytest.mark.slow
 def test_the_text_names_the_slowest_pairs_and_what_they_have_in_common() -> None:
     out = io.StringIO()
     PairsWriter(out, "Bandwidth", worst=2).together(rows())

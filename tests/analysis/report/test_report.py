@@ -66,6 +66,7 @@ def visible(page: str) -> str:
     return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", text)).split())
 
 
+@pytest.mark.slow
 def test_the_head_says_when_where_and_how_it_was_measured(tmp_path: Path) -> None:
     metadata = (
         "# command: omb-py allreduce -i 1000\n# mpi_library: MPICH Version: 5.0.2\n"
@@ -83,6 +84,7 @@ def test_the_head_says_when_where_and_how_it_was_measured(tmp_path: Path) -> Non
     assert sections == ["Key numbers", "Findings", "Figures", "Tables", "What ran where"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("columns", "sentence"),
     [
@@ -103,6 +105,7 @@ def test_where_nothing_could_be_looked_at_that_is_said(tmp_path: Path) -> None:
     assert "Nothing tells whether to believe these numbers" in visible(report(load(text)))
 
 
+@pytest.mark.slow
 def test_one_sentence_says_how_results_compare_with_their_base(tmp_path: Path) -> None:
     for name in ("base", "new"):
         (tmp_path / name).mkdir()
@@ -174,6 +177,7 @@ def test_nothing_of_a_file_is_markup(tmp_path: Path) -> None:
     assert page.lower().count("</script") == 3
 
 
+@pytest.mark.slow
 def test_a_page_needs_nothing_else_and_runs_only_its_own_scripts(quiet: Results) -> None:
     page = report(quiet)
     policy = html.unescape(re.search(r'Content-Security-Policy" content="([^"]+)"', page)[1])  # type: ignore[index]
@@ -226,6 +230,7 @@ def made(page: Path, *arguments: str) -> tuple[str, set[str]]:
 NAMED = ("--name", "old", "--name", "new")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "names", "count", "words"),
     [
@@ -245,6 +250,7 @@ def test_files_that_measured_the_same_are_side_by_side(
     assert words in text
 
 
+@pytest.mark.slow
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path, quiet: Results) -> None:
     arguments = [str(tmp_path), "-o", str(tmp_path / "results.csv" / "page.html")]
     done = CliRunner().invoke(command, arguments)
@@ -252,6 +258,7 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path, quiet: Results)
     assert "cannot write" in str(done.exception)
 
 
+@pytest.mark.slow
 def test_the_reference_results_make_a_page() -> None:
     results = load(ROOT / "results")
     titles = {re.split("[,:]", figure["title"])[0] for figure in figures_of(report(results))}
@@ -269,6 +276,7 @@ def test_pairs_of_ranks_are_a_map_with_what_is_slow(tmp_path: Path) -> None:
     assert "Slow: most pairs that host node4 sends to" in figure["words"]
 
 
+@pytest.mark.slow
 def test_files_of_samples_become_a_section(
     in_process: Callable[..., Finished], tmp_path: Path
 ) -> None:

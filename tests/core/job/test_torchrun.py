@@ -15,6 +15,8 @@ from tests.conftest import Finished
 from tests.helpers import torchrun
 from tests.helpers.torchrun import needs_torchrun
 
+pytestmark = pytest.mark.slow
+
 QUICK = ("-i", "20", "-x", "2", "-m", "4:64")
 WITHOUT_MPI = "raise ImportError('mpi4py is not to be imported')"
 

@@ -12,6 +12,8 @@ import pytest
 
 from tests.hosts.waiting import wait_for
 
+pytestmark = pytest.mark.slow
+
 HANGING = """
 import time
 from omb_py.core.mpi.watchdog import Watchdog

@@ -8,12 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pynvml
 import pytest
 
 from omb_py.tracing.counters import nvml
 from omb_py.tracing.counters.links import HOST
 from tests import ROOT
+
+pynvml = pytest.importorskip("pynvml")
 
 SOURCE = ROOT / "tests" / "fakes" / "nvml.c"
 

@@ -122,6 +122,7 @@ def test_json_has_each_rank_and_the_notes(efficiency: Command, runs: list[str]) 
     assert found["notes"][0].startswith("strong scaling")
 
 
+@pytest.mark.slow
 def test_markdown_is_a_table(omb_py: Command, runs: list[str]) -> None:
     printed = omb_py("efficiency", *runs, "--format", "markdown").out
     assert "| - Parallel efficiency |" in printed

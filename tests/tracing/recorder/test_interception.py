@@ -188,6 +188,7 @@ def test_a_compiler_that_is_changed_means_another_library(tmp_path: Path) -> Non
     assert library.fingerprint(str(mpicc)) != before
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not MPICC_ABI.exists(), reason="an MPI library without the standard's ABI")
 def test_the_library_is_made_for_the_standard_s_abi_too(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path

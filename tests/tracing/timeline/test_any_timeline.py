@@ -8,6 +8,7 @@ from struct import pack, unpack
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -160,6 +161,7 @@ def damage(draw: Callable[..., Any], content: bytes) -> bytes:
     return bytes(changed)
 
 
+@pytest.mark.slow
 @given(jobs(), st.data())
 @examples(300)
 def test_damaged_records_are_refused_or_shown(

@@ -28,7 +28,7 @@ class PyOmbPython(PythonPackage, CudaPackage):
     depends_on("mpi", type="run")
 
     with default_args(type=("build", "run")):
-        depends_on("python@3.10:")
+        depends_on("python@3.11:")
         depends_on("py-mpi4py@4:")
         depends_on("py-numpy@1.24:")
         depends_on("py-click@8.1:")
@@ -38,7 +38,6 @@ class PyOmbPython(PythonPackage, CudaPackage):
             depends_on("py-jinja2@3.1:")
             depends_on("py-rich@13:")
             depends_on("py-tomli-w@1:")
-            depends_on("py-tomli@2:", when="^python@:3.10")
 
         with when("+analysis"):
             depends_on("py-pandas@2.2:")
