@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 import vl_convert
 
-from omb_py.analysis import listing
+from omb_py.analysis import anomalies, listing
 from omb_py.analysis.bounds import Bounds
 from omb_py.analysis.charts.figures import charts
 from omb_py.analysis.charts.groups import Request
@@ -26,7 +26,6 @@ from omb_py.analysis.charts.samples import SAMPLE_KINDS, sample_charts
 from omb_py.analysis.charts.spec import STYLE, Chart
 from omb_py.analysis.compare.side_by_side import compare
 from omb_py.analysis.compare.summary import line, remarks, sentences, titles
-from omb_py.analysis.report import anomalies
 from omb_py.analysis.report.key_numbers import KeyNumber, key_numbers
 from omb_py.analysis.report.runs import origin, places
 from omb_py.analysis.table import Results

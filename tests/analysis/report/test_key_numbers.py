@@ -9,8 +9,7 @@ import pytest
 
 from omb_py.analysis.report.key_numbers import key_numbers
 from omb_py.analysis.values import value_column
-
-from .test_anomalies import read, row
+from tests.analysis.test_anomalies import read, row
 
 
 def numbers(folder: Path, *rows: dict[str, Any]) -> Any:

@@ -25,9 +25,8 @@ from omb_py.cli.report import command
 from omb_py.core.errors import OmbError
 from tests import ROOT
 from tests.analysis.synthetic_samples import lognormal, series, write
+from tests.analysis.test_anomalies import curve, read, row
 from tests.conftest import Finished
-
-from .test_anomalies import curve, read, row
 
 HOSTILE = "</script><script>document.title='broken'</script><img src=x onerror=alert(1)>\"'&<!--"
 
@@ -88,7 +87,7 @@ def test_the_head_says_when_where_and_how_it_was_measured(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("columns", "sentence"),
     [
-        ({}, "Looked for, and not found: uncertain medians in 1 row, slow ranks in 1 row."),
+        ({}, "Looked for, and not found: impossible numbers in 1 row, uncertain medians"),
         ({"latency_max_us": 30.0}, "Some numbers may mislead: slow rank (1)."),
         ({"validation": "Fail"}, "Some numbers are wrong: failed validation (1)."),
     ],

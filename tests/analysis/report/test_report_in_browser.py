@@ -12,8 +12,8 @@ import pytest
 from omb_py.analysis.report.page import report
 from omb_py.analysis.table import load
 from tests import ROOT
+from tests.analysis.test_anomalies import curve, read, row
 
-from .test_anomalies import curve, read, row
 from .test_report import HOSTILE
 
 RESULTS = ROOT / "results"

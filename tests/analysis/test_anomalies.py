@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from omb_py.analysis.report.anomalies import Anomaly, anomalies
+from omb_py.analysis.anomalies import Anomaly, anomalies
 from omb_py.analysis.table import Results, load
 from omb_py.analysis.values import value_column
 from omb_py.results.columns import Row
@@ -81,7 +81,7 @@ def test_nothing_is_said_of_quiet_results(said: Any) -> None:
     metadata = "# hosts: node1:4\n# processor: fast, 4 logical cores\n"
     rows = [
         *(member for run in range(6) for member in curve(run=f"20261121T09000{run}Z-00000{run}")),
-        *curve(benchmark="bcast", latency_max_us=20.0),  # ranks of a tree differ by nature
+        *curve(benchmark="bcast", latency_max_us=200.0),  # ranks of a tree differ by nature
         *curve(
             binding="native", iterations=20, late_starts=0, sample_p90_us=9.0, sample_mean_us=9.0
         ),

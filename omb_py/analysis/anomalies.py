@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from omb_py.analysis.impossible import impossible, judged
 from omb_py.analysis.points import SERIES, distinctions, group_ids, label
 from omb_py.core.text.tables import Sheet
 from omb_py.core.text.units import digits, size_text, value_text
@@ -60,13 +61,27 @@ def anomalies(
 
     ``values`` are the rows with their numbers (`value_column`).
     """
-    found = [*failed_validations(rows), *oversubscribed(runs), *busy_hosts(runs)]
+    found = [
+        *failed_validations(rows),
+        *cannot_be(values),
+        *oversubscribed(runs),
+        *busy_hosts(runs),
+    ]
     width = (values["high"] - values["low"]) / values["value"]
     ranks = values["latency_max_us"] / values["latency_min_us"]
     ranks = ranks.where(~values["benchmark"].astype(str).str.fullmatch(ONE_SIDED))
     found += by_line("uncertain", values, width.where(width > WIDE_INTERVAL), wide)
     found += by_line("slow rank", values, ranks.where(ranks >= SLOW_RANK), slow)
     return found
+
+
+def cannot_be(values: pd.DataFrame) -> Iterator[Anomaly]:
+    """Numbers that no machine has, and sizes that are slower than much larger ones."""
+    for one in impossible(values):
+        row = values.loc[one.row]
+        at = "" if pd.isna(row["bytes"]) else f"At {size_text(row['bytes'])} "
+        kind, severity = ("slow size", "warning") if one.possible else ("impossible", "error")
+        yield Anomaly(kind, where_of(row), f"{at}{one.sentence}.", severity)
 
 
 def by_line(
@@ -178,6 +193,7 @@ def trust(
             named = (f"{kind} ({kinds.count(kind)})" for kind in dict.fromkeys(kinds))
             return f"Some numbers {meaning}: {', '.join(named)}."
     looked = {
+        "impossible numbers": (judged(values), "row"),
         "failed validations": (int(rows["validation"].notna().sum()), "row"),
         "crowded hosts": (sum("hosts" in data for data in runs.values()), "run"),
         "busy hosts": (sum("other_processes" in data for data in runs.values()), "run"),

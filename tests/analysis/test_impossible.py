@@ -1,0 +1,100 @@
+"""Numbers that cannot be are found, and no number of a machine is accused."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from omb_py.analysis.impossible import impossible
+from omb_py.analysis.table import load, of_rows
+from omb_py.analysis.values import value_column
+from tests import ROOT
+
+KIB, MIB = 1 << 10, 1 << 20
+
+
+def line(points: dict[int, float], **columns: Any) -> list[dict[str, Any]]:
+    """Rows of one latency line: microseconds by message size."""
+    same = {"run": "r", "benchmark": "latency", "ranks": 2, "buffer": "numpy", "binding": "buffer"}
+    return [same | columns | {"bytes": size, "latency_us": t} for size, t in points.items()]
+
+
+def found(rows: list[dict[str, Any]]) -> list[tuple[Any, str]]:
+    """Sizes and sentences of what cannot be among rows."""
+    values = value_column(of_rows(rows, {"r": {}}).rows)
+    return [(values.loc[one.row, "bytes"], one.sentence) for one in impossible(values)]
+
+
+GH200 = {1: 3.37, MIB: 2.84, 2 * MIB: 2.85, 4 * MIB: 8.94}
+"""Published: osu_latency D D between two GPUs whose links carry 450 GB/s in one direction."""
+
+
+@pytest.mark.parametrize(
+    ("rows", "size", "word"),
+    [
+        (line(GH200, buffer="cupy", placement="D D"), 2 * MIB, "736 GB/s"),
+        (line({MIB: 5.0}), MIB, "one core copies at most 200 GB/s"),
+        (line({MIB: 1.0}, placement="D"), MIB, "device carry at most 900 GB/s"),
+        (line({8: 3.0}, latency_min_us=1.0, latency_max_us=2.0), 8, "above the slowest rank's"),
+        (line({8: 3.0}, latency_min_us=4.0, latency_max_us=5.0), 8, "below the fastest rank's"),
+        (line({8: 300.0, KIB: 2.0}), 8, "150 times"),
+        (
+            line({MIB: 100.0}, benchmark="alltoall", ranks=256, hosts=2),
+            MIB,
+            "links of a node carry at most 800 GB/s",
+        ),
+        (
+            line({MIB: 2.5, 4 * MIB: 10.0, 16 * MIB: 70.0}, placement="D", benchmark="latency_mt"),
+            MIB,
+            "loses a third",
+        ),
+    ],
+    ids="flat core device above below slow network falling".split(),
+)
+def test_impossible_number_is_found_once_with_its_limit(
+    rows: list[dict[str, Any]], size: int, word: str
+) -> None:
+    ((at, sentence),) = found(rows)
+    assert at == size
+    assert word in sentence
+
+
+def test_rounding_of_two_decimals_is_no_contradiction() -> None:
+    assert found(line({8: 0.24}, latency_min_us=0.23, latency_max_us=0.23)) == []
+
+
+def test_racks_that_share_nvlink_exceed_network_cards() -> None:
+    published = line(
+        {512 * MIB: 18_000.0}, benchmark="alltoall", ranks=16, hosts=4, placement="D", buffer="cuda"
+    )
+    assert found(published) == []
+
+
+def sane(seed: int) -> list[dict[str, Any]]:
+    """A line of a machine: start, rate, a cache and a protocol switch, noise, interval, ranks."""
+    draw = random.Random(seed)
+    device = draw.random() < 0.5
+    start, rate = draw.uniform(0.2, 30), draw.uniform(1, 450 if device else 60) * 1e3
+    cached = 1.0 if device else draw.uniform(1, 3)
+    switch, cost = draw.choice([KIB, 8 * KIB, 64 * KIB]), draw.uniform(0.5, 4)
+    rows = []
+    for size in (1 << power for power in range(27)):
+        faster = cached if size < MIB else 1.0
+        t = start * (cost if size >= switch else 1) + size / (rate * faster)
+        t *= draw.lognormvariate(0, 0.05)
+        rows += line({size: t}, latency_min_us=t * 0.9, latency_max_us=t * 1.1)
+    return [row | {"placement": "D" if device else "H"} for row in rows]
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_sane_lines_have_no_impossible_number(seed: int) -> None:
+    assert found(sane(seed)) == []
+
+
+@pytest.mark.slow
+def test_committed_results_have_no_impossible_number() -> None:
+    values = value_column(load(ROOT / "results").rows)
+    assert len(values) > 1000
+    assert impossible(values) == []
