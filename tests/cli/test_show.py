@@ -16,6 +16,7 @@ from omb_py.cli import lazy_command
 from omb_py.cli.show import command
 from omb_py.core.errors import UsageError
 from tests import ROOT
+from tests.helpers.refusals import refuses
 
 REFERENCE = ROOT / "results" / "families-mpich.csv"
 NATIVE = ROOT / "tests" / "data" / "omb" / "osu_latency.txt"
@@ -81,11 +82,6 @@ def test_columns_can_be_chosen() -> None:
     assert lines.splitlines()[2].split() == ["warmup", "ranks", "size"]
 
 
-def test_a_column_that_is_not_there_has_a_suggestion() -> None:
-    result = CliRunner().invoke(command, [str(REFERENCE), "--columns", "latency_ms"])
-    assert "there is no column 'latency_ms': did you mean latency_us" in str(result.exception)
-
-
 @pytest.mark.parametrize("compression", ["none", "gzip", "zstd"])
 def test_standard_input_may_be_compressed(compression: str) -> None:
     content = REFERENCE.read_bytes()
@@ -111,21 +107,23 @@ def test_results_are_written_as_data_and_read_again(suffix: str, tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("words", "sentence"),
+    ("words", "named"),
     [
-        (
-            ("-o", "x.xyz"),
-            "--output x.xyz: end its name in one of .txt, .md, .csv, .json, .parquet",
-        ),
-        (("-o", "x"), "or add --format"),
-        (("-o", "x.csv", "--rows", "5"), "--rows is for tables"),
-        (("-o", "x.csv", "--across", "binding"), "--across is for tables"),
-        (("--format", "parquet"), "name a file with --output"),
+        (("-o", "x.xyz"), "--output x.xyz: .txt, .md, .csv, .json, .parquet"),
+        (("-o", "x"), "x --format"),
+        (("-o", "x.csv", "--rows", "5"), "--rows tables"),
+        (("-o", "x.csv", "--across", "binding"), "--across tables"),
+        (("--format", "parquet"), "parquet file --output"),
+        (("--columns", "latency_ms"), "no column 'latency_ms': did you mean latency_us"),
+        (("--across", "binding", "--base", "tcp"), "--base tcp: configuration"),
+        (("--across", "bindings"), "no column 'bindings': did you mean binding"),
+        (("--base", "buffer"), "--base --across"),
+        (("--across", "window_kind", "--where", "benchmark=latency"), "several window_kind"),
     ],
 )
-def test_file_that_cannot_be_written_is_refused(words: tuple[str, ...], sentence: str) -> None:
-    result = CliRunner().invoke(command, [str(REFERENCE), *words])
-    assert sentence in str(result.exception)
+def test_show_impossible_request_refused(words: tuple[str, ...], named: str) -> None:
+    with refuses(UsageError, named):
+        command.main([str(REFERENCE), *words], standalone_mode=False)
 
 
 @pytest.mark.parametrize(
@@ -133,7 +131,7 @@ def test_file_that_cannot_be_written_is_refused(words: tuple[str, ...], sentence
     [("model", "m.pdf"), ("guidelines", "g.xyz"), ("compare", "c.pdf"), ("simulate", "s.xml")],
 )
 def test_unknown_suffix_is_refused_by_every_command(name: str, file: str) -> None:
-    with pytest.raises(UsageError, match=f"--output {file}: end its name in one of .txt, .md"):
+    with refuses(UsageError, f"--output {file}: .txt, .md"):
         lazy_command(name).main(["x.csv", "-o", file], standalone_mode=False)
     assert not Path(file).exists()
 
@@ -172,23 +170,6 @@ def test_best_is_what_compare_calls_faster(
         if line.startswith("8 B")
     ]
     assert row.endswith(said)
-
-
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (("--across", "binding", "--base", "tcp"), "--base tcp: no configuration is called that"),
-        (("--across", "bindings"), "there is no column 'bindings': did you mean binding"),
-        (("--base", "buffer"), "--base is for --across"),
-        (
-            ("--across", "window_kind", "--where", "benchmark=latency"),
-            "several values of window_kind",
-        ),
-    ],
-)
-def test_what_cannot_stand_side_by_side_is_said(words: tuple[str, ...], sentence: str) -> None:
-    result = CliRunner().invoke(command, [str(REFERENCE), *words])
-    assert sentence in str(result.exception)
 
 
 def test_a_file_that_is_there_is_kept_without_force(tmp_path: Path) -> None:
