@@ -21,6 +21,7 @@ from omb_py.analysis.table import of_rows
 from omb_py.core.errors import UsageError
 from omb_py.results.columns import Row
 from tests.helpers.properties import examples
+from tests.helpers.refusals import assert_names, missing, refuses
 from tests.helpers.tables import comparison_text
 
 LATENCY: dict[str, Any] = {
@@ -121,13 +122,13 @@ def test_what_native_omb_does_not_say_matches_what_ours_says() -> None:
 
 
 @pytest.mark.parametrize("swapped", [False, True])
-def test_what_is_not_said_and_could_be_several_things_is_an_error(swapped: bool) -> None:
+def test_column_of_one_side_with_several_values_refused(swapped: bool) -> None:
     native = table(NATIVE | {"bytes": 8, "latency_us": 1.0})
     ours = table(latency(2.0, ranks=2), latency(3.0, ranks=4))
     with pytest.raises(UsageError) as error:
         compare(*((ours, native) if swapped else (native, ours)), names=["one", "two"])
     silent = "two" if swapped else "one"
-    assert f"{silent} does not say the ranks of latency" in str(error.value)
+    assert not missing(f"{silent} ranks of latency", error.value)
     assert "there is ranks 2, 4" in str(error.value)
     assert "--assume ranks=2" in str(error.value)
     assert "--where ranks=2" in str(error.value)
@@ -191,33 +192,34 @@ def test_a_binding_of_one_side_alone_is_counted_not_compared_with_another() -> N
     assert list(points[points.verdict == "only in other"].other_binding) == ["buffer"]
 
 
-def test_several_configurations_of_different_kinds_are_an_error() -> None:
+def several_kinds() -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Sides that each have several values of another column."""
     base = table(latency(1.0, binding="native"), latency(2.0, binding="pickle"))
-    other = table(latency(1.0, buffer="numpy"), latency(2.0, buffer="bytearray"))
-    with pytest.raises(UsageError, match="before has rows of several binding, after has rows of"):
-        compare(base, other, names=["before", "after"])
+    return base, table(latency(1.0, buffer="numpy"), latency(2.0, buffer="bytearray"))
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("base", "other", "words"),
     [
-        ({"ranks": 4}, "a has ranks 2, b has ranks 4"),
-        ({"benchmark": "bcast"}, "a has benchmark latency, b has benchmark bcast"),
-        ({"mpi_type": "MPI_INT"}, "mpi_type MPI_CHAR, b has mpi_type MPI_INT"),
+        (*several_kinds(), "a several binding, b several buffer"),
+        (table(latency(1.0)), table(latency(1.0, ranks=4)), "a ranks 2, b ranks 4"),
+        (
+            *(table(latency(1.0)), table(latency(1.0, benchmark="bcast"))),
+            "a benchmark latency, b benchmark bcast",
+        ),
+        (
+            *(table(latency(1.0)), table(latency(1.0, mpi_type="MPI_INT"))),
+            "a mpi_type MPI_CHAR, b mpi_type MPI_INT",
+        ),
+        (table(latency(1.0, 8)), table(latency(1.0, 16)), "no message size"),
+        (table(latency(1.0)), table(latency(0.0)), "b no row a number"),
     ],
 )
-def test_nothing_in_common_is_an_error_that_names_the_difference(
-    change: dict[str, Any], words: str
+def test_sides_with_nothing_in_common_refused(
+    base: pd.DataFrame, other: pd.DataFrame, words: str
 ) -> None:
-    with pytest.raises(UsageError, match=words):
-        compare(table(latency(1.0)), table(latency(1.0, **change)), names=["a", "b"])
-
-
-def test_results_without_a_number_are_an_error() -> None:
-    with pytest.raises(UsageError, match="no message size"):
-        compare(table(latency(1.0, 8)), table(latency(1.0, 16)))
-    with pytest.raises(UsageError, match="b has no row of a benchmark with a number"):
-        compare(table(latency(1.0)), table(latency(0.0)), names=["a", "b"])
+    with refuses(UsageError, words):
+        compare(base, other, names=["a", "b"])
 
 
 def test_each_other_is_compared_with_the_base() -> None:
@@ -505,7 +507,7 @@ class TestEqual:
 @pytest.mark.parametrize("part", [0.0, -0.1, 1.0, 3.0])
 def test_a_spread_and_a_margin_are_parts(name: str, part: float) -> None:
     options: dict[str, Any] = {name: part}
-    with pytest.raises(UsageError, match=rf"{name} is .*choose from 0 to 1, as 0\.0\d for"):
+    with refuses(UsageError, f"{name} 0 to 1, 0.0"):
         compare(runs([1.0]), runs([1.0]), **options)
 
 
@@ -543,7 +545,7 @@ class TestTail:
         assert point["slowdown"] == pytest.approx(2.0)
 
     def test_too_few_iterations_have_none(self) -> None:
-        with pytest.raises(UsageError, match="no 99th percentile of 1000 iterations or more"):
+        with refuses(UsageError, "99th percentile 1000 iterations"):
             compare(self.side(1.0, iterations=999), self.side(2.0), tail=True)
 
 
@@ -571,7 +573,7 @@ def test_a_real_change_is_still_found() -> None:
 @pytest.mark.parametrize(
     ("noise", "values", "reasons", "words"),
     [
-        (0.01, [1.10, 1.04] * 10, 11, "1.070x slower on average, allowed is 1.050x"),
+        (0.01, [1.10, 1.04] * 10, 11, "1.070x slower average 1.050x"),
         (0.1, [1.06] * 20, 0, ""),
         (0.01, [1.0, 1.0, 1.0, 1.2] + [1.0] * 16, 1, "3 B"),
         (0.2, [1.0, 1.0, 1.0, 1.2] + [1.0] * 16, 0, ""),
@@ -587,14 +589,14 @@ def test_sizes_fail_together_or_one_by_one_but_not_by_noise(
     )
     found = guard(compare(base, after, launch_spread=0.001), 1.05).reasons
     assert len(found) == reasons
-    assert words in " ".join(found[:1])
+    assert not missing(words, found[:1])
 
 
 def test_point_without_an_interval_is_undecided() -> None:
     points = compare(runs([1.0]), runs([3.0]))
     assert guard(points, 1.05).reasons == ()
     said = guard(points, 1.05).cannot_tell
-    assert said.startswith("1 of 1 point may be more than 1.050x slower (other: latency, 2 ranks")
+    assert_names(said, "1 of 1 point 1.050x slower (other: latency, 2 ranks")
     assert "no interval" in said
     judged = compare(runs([1.0]), runs([3.0]), launch_spread=0.03)
     assert guard(judged, 1.05).cannot_tell == ""
@@ -623,24 +625,25 @@ def test_a_verdict_claims_no_change_where_all_is_within_noise() -> None:
         return base.assign(**base[names].mul(np.array(factors), axis=0))
 
     within = compare(base, slowed(1.008, 1.02), launch_spread=0.03)
-    assert line(within).startswith(
-        "other: no difference beyond the noise (mean slowdown 1.014, 95 % interval 0.861 to 1.195, "
-        "range over sizes 1.008 to 1.020); of 2 points 0 slower, 0 faster, 2 within "
-        "noise"
-    )
+    text = line(within)
+    assert_names(text, "other: no difference 1.014, 95 % 0.861 to 1.195, 1.008 to 1.020")
+    assert "of 2 points 0 slower, 0 faster, 2 within noise" in text
     assert line(compare(base, other)).startswith("other: unclear (mean slowdown 1.426, range over")
     changed = compare(base, slowed(1.008, 2.0), launch_spread=0.03)
     assert "1.420x slower on average (95 % interval 1.2" in line(changed)
     assert "range over sizes 1.008x slower to 2.000x slower)" in line(changed)
 
 
-def test_remarks_tell_how_far_verdicts_carry() -> None:
-    (alone,) = summarizing.remarks(compare(runs([1.0]), runs([2.0])))
-    assert alone.startswith("one run a side says nothing about launches: repeat 5 or more")
-    (quiet,) = summarizing.remarks(compare(runs([1.0, 1.01, 1.02]), runs([1.0, 1.01, 1.02])))
-    assert quiet == "repeated runs of a point differ by 1 % (standard deviation)"
-    (busy,) = summarizing.remarks(compare(runs([1.0, 2.0, 3.0]), runs([1.0, 2.0, 3.0])))
-    assert busy.endswith("the machine was busy, or has several states")
+def test_remarks_name_what_limits_verdicts() -> None:
+    for values, words in (
+        ([1.0], "one run a side repeat 5"),
+        ([1.0, 1.01, 1.02], "repeated runs 1 % (standard deviation)"),
+        ([1.0, 2.0, 3.0], "repeated runs busy several states"),
+    ):
+        (remark,) = summarizing.remarks(
+            compare(runs(values), runs([2.0] if len(values) == 1 else values))
+        )
+        assert_names(remark, words)
 
 
 def test_points_that_are_missing_fail() -> None:
