@@ -14,6 +14,7 @@ from omb_py.simulation.engine import Run, SimulatedOutcome
 from omb_py.simulation.network import ROUND_FIGURES
 from omb_py.simulation.points import SimulatedPoint
 from omb_py.simulation.workers import SimulationJob, run_jobs
+from tests.helpers.refusals import assert_names
 
 RANKS = 40
 OPTIONS = Options(binding="simulated")
@@ -96,7 +97,7 @@ class TestOnSimGrid:
         (SimulatedPoint("latency", OPTIONS, "MPICH", 4, 8), "needs exactly 2 ranks"),
         (SimulatedPoint("allreduce", OPTIONS, "MPICH", 4, 8), "nobody knows which algorithm"),
         (SimulatedPoint("put_latency", OPTIONS, "MPICH", 2, 8), "is not simulated"),
-        (SimulatedPoint("init", OPTIONS, "MPICH", 2, 0), "sends no messages that can be simulated"),
+        (SimulatedPoint("init", OPTIONS, "MPICH", 2, 0), "sends no messages simulated"),
         (
             SimulatedPoint("iallreduce", replace(OPTIONS, library_algorithm="ring"), "MPICH", 4, 8),
             "MPI_Iallreduce is not simulated",
@@ -107,9 +108,9 @@ class TestOnSimGrid:
             ),
             "more than the memory limit",
         ),
-        (by_library("bcast", "scatter_allgather", 8), "nothing to compare with on 40 ranks"),
-        (by_library("allreduce", "ring", 8, "Open MPI"), "fewer elements than ranks"),
+        (by_library("bcast", "scatter_allgather", 8), "nothing 40 ranks"),
+        (by_library("allreduce", "ring", 8, "Open MPI"), "fewer elements ranks"),
     ],
 )
 def test_what_cannot_be_simulated_says_why(point: SimulatedPoint, sentence: str) -> None:
-    assert sentence in (point.refusal or "")
+    assert_names(point.refusal or "", sentence)
