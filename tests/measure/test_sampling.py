@@ -34,6 +34,7 @@ from omb_py.measure.sampling import (
     sample,
     warm_up,
 )
+from tests.helpers.refusals import refuses
 
 SAMPLES = st.lists(st.floats(1e-7, 1.0), min_size=1, max_size=300)
 
@@ -128,7 +129,7 @@ def test_times_of_very_many_iterations_are_allocated_as_they_come() -> None:
 def test_more_iterations_than_ranks_can_agree_on_are_refused(name: str, option: str) -> None:
     most = 1 << 53
     check_counts(Options(**{name: most}))  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match=f"^{option} {most + 1}: choose at most {most} iter"):
+    with refuses(UsageError, f"{option} {most + 1}: at most {most} iterations"):
         check_counts(Options(**{name: most + 1}))  # type: ignore[arg-type]
 
 
