@@ -22,6 +22,7 @@ from omb_py.tracing.monitor.snapshots import (
     changes,
     inherit_idle,
 )
+from tests.helpers.refusals import assert_names
 from tests.tracing.monitor.scenes import Rank, about, look, said
 
 
@@ -34,7 +35,7 @@ def test_the_rank_that_is_least_in_mpi_is_slow(tmp_path: Path) -> None:
     seen = look(tmp_path, in_mpi(7.0), in_mpi(1.2), in_mpi(7.1), in_mpi(7.2))
     (found,) = about(Concern.SLOW, said(seen))
     assert found.ranks == (1,)
-    assert found.text.startswith("rank 1 is slow: 12 % of its time in MPI, the others 71 %")
+    assert_names(found.text, "rank 1 slow: 12 % 71 %")
 
 
 def test_one_of_two_can_be_slow(tmp_path: Path) -> None:
@@ -145,12 +146,17 @@ def test_who_was_killed_stopped_or_has_ended_is_told(tmp_path: Path) -> None:
         Rank(ended=True),
         Rank(),
     )
-    assert [one.text for one in said(seen)] == [
-        "rank 0 on a was killed: last seen in MPI_Recv, 6.0 s ago",
-        "the process of rank 1 on a is stopped: last seen outside MPI, 0.0 s ago",
-        "rank 2 on a was not heard of for 9.0 s",
-        "rank 3 has ended",
-    ]
+    for one, words in zip(
+        said(seen),
+        (
+            "rank 0 on a killed: MPI_Recv, 6.0 s",
+            "rank 1 on a stopped: outside MPI, 0.0 s",
+            "rank 2 on a not heard 9.0 s",
+            "rank 3 ended",
+        ),
+        strict=True,
+    ):
+        assert_names(one.text, words)
 
 
 def test_ranks_without_a_record_are_told(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from omb_py.tracing.monitor.findings import findings
 from omb_py.tracing.monitor.lines import Observation, json_line, lines
 from omb_py.tracing.monitor.snapshots import Snapshot, changes
 from omb_py.tracing.monitor.view import Picture
+from tests.helpers.refusals import missing
 from tests.tracing.monitor.scenes import Rank, look
 
 
@@ -61,7 +62,7 @@ def test_a_picture_is_never_higher_than_the_terminal(
 def test_of_many_ranks_those_that_matter_are_shown(many: Observation) -> None:
     text = drawn(many, 100, 20)
     assert any(line.split()[:2] == ["150", "outside"] for line in text)
-    assert "more ranks, 90 % to 90 % of their time in MPI" in text[-1]
+    assert not missing("more ranks, 90 % to 90 % MPI", text[-1])
 
 
 def test_all_ranks_can_be_shown_whether_they_fit_or_not(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 from omb_py.tracing.monitor.findings import Concern, waiting
 from omb_py.tracing.monitor.snapshots import Process
 from omb_py.tracing.records.layout import Communicator
+from tests.helpers.refusals import assert_names
 from tests.tracing.monitor.scenes import Rank, about, look, said
 
 
@@ -129,10 +130,9 @@ def test_a_circle_is_a_possible_deadlock(tmp_path: Path) -> None:
     )
     (found,) = about(Concern.DEADLOCK, said(seen))
     assert (found.ranks, found.waiting) == ((0, 2, 1), (3,))
-    assert found.text == (
-        "possible deadlock of ranks 0-2: 0 waits in MPI_Recv for 2, 2 waits in MPI_Recv for 1, "
-        "1 waits in MPI_Recv for 0; rank 3 waits for them"
-    )
+    assert_names(found.text, "deadlock of ranks 0-2: MPI_Recv rank 3 waits")
+    for rank, other in ((0, 2), (2, 1), (1, 0)):
+        assert f"{rank} waits in MPI_Recv for {other}" in found.text
     assert not about(Concern.WAITING, said(seen))
 
 
@@ -153,10 +153,7 @@ def test_different_collectives_where_it_should_be_one_are_told(tmp_path: Path) -
     seen = look(tmp_path, barrier(3), allreduce, allreduce)
     (found,) = about(Concern.MISMATCH, said(seen))
     assert (found.ranks, found.waiting) == ((0,), (1, 2))
-    assert found.text == (
-        "collective call 3 on world is not the same: rank 0 in MPI_Barrier, "
-        "ranks 1-2 in MPI_Allreduce"
-    )
+    assert_names(found.text, "call 3 world rank 0 MPI_Barrier, ranks 1-2 MPI_Allreduce")
 
 
 def test_a_wait_that_has_only_begun_is_not_told(tmp_path: Path) -> None:

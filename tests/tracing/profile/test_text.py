@@ -15,6 +15,7 @@ from omb_py.tracing.profile.store import load
 from omb_py.tracing.records.layout import Communicator
 from tests import ROOT
 from tests.helpers.properties import examples
+from tests.helpers.refusals import missing
 from tests.tracing.made_records import MadeRecord
 from tests.tracing.profile.made_profiles import MS, made_rank, made_run, profiles
 
@@ -74,7 +75,7 @@ def test_a_rank_of_records_has_its_routines_and_sizes(tmp_path: Path) -> None:
         "MPI-IO time": "0.005",
         "resident memory": "2.0",
     }
-    assert "This is the rank with the median communication time." in shown
+    assert not missing("rank median communication time", shown)
     assert "All ranks" not in shown
 
 
@@ -166,7 +167,7 @@ def test_of_very_many_rows_the_first_are_shown_and_the_others_counted() -> None:
     cells = tuple(CallStats("MPI_Send", None, peer, 9, None, 1, peer, 0.1) for peer in range(250))
     member = RankProfile(0, cells=cells)
     shown = text_of(Profile(250, (member,), extremes_of([member])), 0)
-    assert "the 100 pairs with the most bytes; profile.csv has all 250" in shown
+    assert not missing("100 pairs most bytes; profile.csv 250", shown)
     assert section(shown, "Who sends to whom (ranks of MPI_COMM_WORLD)")[1][:2] == ["0", "249"]
 
 

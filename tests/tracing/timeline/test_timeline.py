@@ -10,6 +10,7 @@ import pytest
 
 from omb_py.tracing import timeline as timelines
 from omb_py.tracing.records.layout import Communicator, EventKind
+from tests.helpers.refusals import assert_names
 from tests.tracing.made_records import MadeRecord
 from tests.tracing.timeline.rules import Content, arguments_of, written
 
@@ -257,10 +258,14 @@ def test_what_has_no_other_side_is_counted_and_said(job: Job) -> None:
     second.call("MPI_Recv", 0, 10, peer=0, tag=5, sequence=1)
     found = shown(first, second)
     assert found.arrows == []
-    assert found.about["notes"] == [
-        "1 request was begun, but no completion was recorded: "
-        "shown are only the calls that began them",
-        "2 sends without an arrow: no receive was recorded that fits",
-        "1 receive without an arrow: no send was recorded that fits",
-        "1 more side of messages without an arrow: the record does not tell which message it was",
-    ]
+    for note, words in zip(
+        found.about["notes"],
+        (
+            "1 request no completion",
+            "2 sends without an arrow: no receive",
+            "1 receive without an arrow: no send",
+            "1 more side without an arrow: record which message",
+        ),
+        strict=True,
+    ):
+        assert_names(note, words)
