@@ -15,6 +15,7 @@ from omb_py.apps.numerics import grid as halo_grid
 from omb_py.apps.numerics.grid import EVERYWHERE, Stencil, block_of, regions
 from omb_py.core.calls.topology import grid
 from omb_py.core.errors import UsageError
+from tests.helpers.refusals import refuses
 
 HOST: Any = SimpleNamespace(xp=np, buffer=SimpleNamespace(device=None))
 DEVICE: Any = SimpleNamespace(xp=np, buffer=SimpleNamespace(device="a device"))
@@ -133,9 +134,11 @@ def test_one_bit_of_one_cell_is_found() -> None:
     assert not compare(problem, found, reference).passed
 
 
-def test_a_rank_without_a_cell_is_refused_in_words() -> None:
+@pytest.mark.parametrize(
+    ("rows", "columns", "words"),
+    [(3, 9, "8 ranks 4 x 2, --rows 3"), (9, 1, "--columns 2 fewer ranks")],
+)
+def test_grid_with_fewer_cells_than_ranks_refused(rows: int, columns: int, words: str) -> None:
     check_fits(Grid(rows=4, columns=2), 8)
-    with pytest.raises(UsageError, match="8 ranks are a grid of 4 x 2, for which --rows 3"):
-        check_fits(Grid(rows=3, columns=9), 8)
-    with pytest.raises(UsageError, match="choose --columns 2 or more, or start fewer ranks"):
-        check_fits(Grid(rows=9, columns=1), 8)
+    with refuses(UsageError, words):
+        check_fits(Grid(rows=rows, columns=columns), 8)
