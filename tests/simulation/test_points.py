@@ -57,7 +57,7 @@ class TestOnSimGrid:
             assert sum(short.ends) == pytest.approx(sum(long.ends), rel=0.02)
             assert short.messages == pytest.approx(long.messages, rel=0.02)
 
-    def test_own_algorithms_take_as_long_as_the_same_ones_of_a_library(self) -> None:
+    def test_own_algorithms_take_as_long_as_a_library_s(self) -> None:
         own = SimulatedPoint(
             "allreduce", replace(OPTIONS, algorithm="recursive_doubling"), "", RANKS, 4096
         )
@@ -95,7 +95,7 @@ class TestOnSimGrid:
     ("point", "sentence"),
     [
         (SimulatedPoint("latency", OPTIONS, "MPICH", 4, 8), "needs exactly 2 ranks"),
-        (SimulatedPoint("allreduce", OPTIONS, "MPICH", 4, 8), "nobody knows which algorithm"),
+        (SimulatedPoint("allreduce", OPTIONS, "MPICH", 4, 8), "MPICH allreduce 4 ranks --coll-algorithm"),
         (SimulatedPoint("put_latency", OPTIONS, "MPICH", 2, 8), "is not simulated"),
         (SimulatedPoint("init", OPTIONS, "MPICH", 2, 0), "sends no messages simulated"),
         (
