@@ -54,7 +54,7 @@ def test_neighbours_know_each_other_and_share_an_edge(ranks: int) -> None:
 
 
 @given(LENGTHS, RANKS, st.data())
-def test_overlapping_updates_every_cell_once_and_waits_for_those_at_neighbours(
+def test_overlap_updates_every_cell_once(
     shape: tuple[int, int], ranks: int, data: st.DataObject
 ) -> None:
     lengths = grid(ranks, 2)
@@ -103,7 +103,7 @@ def test_a_region_is_updated_and_nothing_else() -> None:
     assert new[2:4, 3:5].sum() == 4
 
 
-def test_the_sequential_program_keeps_a_solution_and_smooths_anything_else() -> None:
+def test_sequential_halo_keeps_a_solution() -> None:
     problem = Grid(rows=8, columns=6, steps=500)
     begin = generate(problem, (0, 8), (0, 6))
     assert begin.shape == (10, 8)
@@ -115,7 +115,7 @@ def test_the_sequential_program_keeps_a_solution_and_smooths_anything_else() -> 
 
 
 @given(LENGTHS, RANKS, st.data())
-def test_a_rank_generates_its_block_of_the_whole_and_the_cells_around_it(
+def test_rank_generates_its_block_and_halo(
     shape: tuple[int, int], ranks: int, data: st.DataObject
 ) -> None:
     problem = Grid(rows=shape[0], columns=shape[1])

@@ -136,7 +136,7 @@ def test_impossible_application_option_refused(arguments: str, words: str) -> No
 
 
 @pytest.mark.parametrize("application", ALL, ids=lambda one: one.name)
-def test_no_application_gives_a_benchmark_s_option_another_meaning(
+def test_options_mean_the_same_in_all_applications(
     application: Application[Any],
 ) -> None:
     of_benchmarks = {

@@ -166,9 +166,7 @@ def test_a_guard_passes_and_fails_with_its_own_exit_code(in_process: Start, tmp_
     assert "8 B: 1.08 µs against 902 ns" in reasons[1]
 
 
-def test_a_guard_says_loudly_that_one_run_a_side_guards_nothing(
-    in_process: Start, tmp_path: Path
-) -> None:
+def test_guard_of_one_run_a_side_cannot_tell(in_process: Start, tmp_path: Path) -> None:
     slower = str(slowed(30, tmp_path / "slower.csv"))
     done = in_process("compare", str(MPICH), slower, *LATENCY, "--fail-above", "5%")
     assert done.code == 7, done.err
@@ -221,7 +219,7 @@ def test_several_results_stand_beside_each_other(in_process: Start) -> None:
     assert not missing("same: no difference 1.000 95 % interval 0.", done.out)
 
 
-def test_what_only_one_side_has_is_said(in_process: Start) -> None:
+def test_points_of_one_side_only_are_named(in_process: Start) -> None:
     chosen = ("--where", "benchmark=latency,hello", "--where", "mpi=Open MPI 5.0.11")
     full = RESULTS / "two-core-vm.csv"
     done = in_process("compare", str(full), str(OPEN_MPI), *chosen, "--where", "binding=buffer")

@@ -100,7 +100,7 @@ def failed(point: SweepPoint, said: str) -> None:
     folder.note(point, PointState(attempts=(attempt,)))
 
 
-def test_each_script_has_a_row_with_its_rows_its_job_and_what_is_said(job: Run) -> None:
+def test_status_has_a_row_for_each_script(job: Run) -> None:
     recorded("1 mine-1-node submitted", "1 mine-1-node began", "1 mine-1-node ended exit=0")
     recorded("2 mine-2-nodes submitted", "2 mine-2-nodes began", "3 mine-2-nodes submitted after=2")
     slurm_has("1", "COMPLETED")
@@ -305,7 +305,7 @@ def test_only_jobs_of_the_sweep_s_record_are_cancelled(job: Run, sandbox: Sandbo
     assert [words for words in sandbox.commands() if words[0] == "scancel"] == [["scancel", "1"]]
 
 
-def test_without_a_word_of_the_scheduler_nothing_is_cancelled(job: Run, sandbox: Sandbox) -> None:
+def test_cancel_without_an_answer_refused(job: Run, sandbox: Sandbox) -> None:
     recorded("1 mine submitted")
     sandbox.stand_in("squeue", "echo 'no contact' >&2; exit 1")
     with refuses(OmbError, "Slurm job 1: no contact"):

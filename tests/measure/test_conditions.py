@@ -131,7 +131,7 @@ def test_ranks_on_one_core_are_named_unless_there_are_too_few(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("bound", [masks({1}, {5}), masks({1, 5}, {1, 5}), masks({1}, {1, 5})])
-def test_ranks_on_threads_of_one_core_are_named_where_cores_are_free(
+def test_ranks_on_one_physical_core_with_free_cores_noted(
     tmp_path: Path, bound: list[frozenset[int]]
 ) -> None:
     for core in range(8):
@@ -143,12 +143,12 @@ def test_ranks_on_threads_of_one_core_are_named_where_cores_are_free(
     assert placement("n1", list(range(8)), every, 8, str(tmp_path)).note is None
 
 
-def test_ranks_that_may_use_the_same_few_of_many_cores_are_bound(tmp_path: Path) -> None:
+def test_ranks_on_the_same_few_cores_are_bound(tmp_path: Path) -> None:
     found = placement("n1", [0, 1], masks({0, 1}, {0, 1}), 128, str(tmp_path))
     assert (found.words, found.note) == ("each rank bound to 2 cores", None)
 
 
-def test_the_tick_of_a_coarse_clock_is_found_and_of_a_fine_one_does_not_matter() -> None:
+def test_tick_of_a_clock_is_found() -> None:
     coarse_clock = [tick * 41e-9 for tick in (0, 0, 0, 1, 1, 2, 2, 2, 4)]
     assert clock_tick(coarse_clock) == pytest.approx(41e-9)
     assert clock_tick([0.0, 35e-9, 71e-9, 105e-9]) == 0.0

@@ -102,7 +102,7 @@ def test_what_the_hypervisor_took_is_told_apart() -> None:
     assert "other virtual machines 20% of the 2 cores of node1" in note
 
 
-def test_a_wait_counts_where_others_were_there_and_ranks_have_cores_of_their_own() -> None:
+def test_wait_next_to_other_processes_is_noted() -> None:
     some = later(BEFORE, 0, user=1060)
     note = of_ten_seconds(some, own=10.0, waited=3.0).note("node1")
     assert_names(note, "other processes 3% of the 2 cores of node1 30% quiet machine")

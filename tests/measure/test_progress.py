@@ -85,7 +85,7 @@ def test_a_log_gets_a_line_a_second(capsys: pytest.CaptureFixture[str], clock: C
     ]
 
 
-def test_a_function_that_fails_ends_no_measurement_before_its_end() -> None:
+def test_failing_progress_function_ends_after_measuring() -> None:
     reported = Progress("bw", "8 B", 1, 1)
     called: list[Progress] = []
 

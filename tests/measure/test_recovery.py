@@ -89,7 +89,7 @@ def test_starts_of_a_job_are_complete_with_their_own_parts() -> None:
     assert not has_all_parts(point("import_time"), rows("a", "numpy", "MPI_Init"))
 
 
-def test_a_rank_that_hangs_in_mpi_finalize_is_ended_with_a_sentence() -> None:
+def test_rank_that_hangs_in_finalize_is_ended() -> None:
     program = (
         "import time; from omb_py.core.mpi import recovery; recovery.FINALIZE_SECONDS = 0.2; "
         "recovery.limit_finalize({rank}); time.sleep({seconds})"

@@ -326,7 +326,7 @@ def headings_of(text: str) -> tuple[str, ...]:
     return tuple(line[:-1] for line in lines if line.endswith(":") and not line.startswith(" "))
 
 
-def test_help_of_a_benchmark_has_at_most_forty_options_the_most_used_first() -> None:
+def test_help_has_at_most_forty_options() -> None:
     text = help_of("allreduce")
     assert headings_of(text) == GROUPS
     lines = text.splitlines()
@@ -346,7 +346,7 @@ def test_help_all_shows_what_the_help_leaves_out() -> None:
     assert "--staging" not in help_of("allreduce")
 
 
-def test_every_option_of_every_benchmark_has_a_group_and_a_sentence() -> None:
+def test_every_option_has_a_group_and_a_help_text() -> None:
     for benchmark in all_benchmarks():
         for parameter in parameters(benchmark):
             if isinstance(parameter, click.Option) and not parameter.hidden:

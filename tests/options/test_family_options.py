@@ -112,13 +112,13 @@ def test_writes_are_synchronised_unless_that_is_turned_off() -> None:
         parsed("file_read", "--file", "data", "--file-sync")
 
 
-def test_an_option_that_is_on_by_default_is_turned_off_from_python() -> None:
+def test_default_option_is_turned_off_from_python() -> None:
     benchmark = find_benchmark("file_write")
     assert words_of(benchmark, {"file_sync": False}) == ["--no-file-sync"]
     assert words_of(benchmark, {"file_sync": True, "session": False}) == ["--file-sync"]
 
 
-def test_rows_with_and_without_synchronisation_are_never_compared() -> None:
+def test_rows_of_other_synchronisation_are_not_compared() -> None:
     assert "file_sync" in EXPERIMENT
 
 
@@ -135,7 +135,7 @@ def test_every_collective_runs_on_groups_and_no_file_or_start() -> None:
     assert {one for one in collective if "all" in one or "reduce" in one} <= found
 
 
-def test_a_congestor_has_messages_of_64_kib_and_half_of_the_ranks() -> None:
+def test_congestor_defaults_to_64_kib_and_half_the_ranks() -> None:
     options = parsed("allreduce", "--congestor", "alltoall")
     assert (options.congestor, options.split) == (("alltoall", 65536), "mod:2")
     options = parsed("allreduce", "--congestor", "osu_bcast:1M", "--split", "node")

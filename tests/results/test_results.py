@@ -360,7 +360,7 @@ def test_only_the_last_folder_is_made(tmp_path: Path) -> None:
     assert not (tmp_path / "reslts").exists()
 
 
-def test_bytes_of_a_command_line_that_are_no_text_are_written_as_escapes(tmp_path: Path) -> None:
+def test_bytes_that_are_no_text_are_escaped(tmp_path: Path) -> None:
     for suffix in ("csv", "json"):
         writer = open_file(tmp_path / f"rows.{suffix}")
         writer.start({"run": "r", "command": "omb-py latency --output a\udcff.csv"})

@@ -116,7 +116,7 @@ def victim(congestor: str, **values: object) -> Row:
     return Row(bytes=8, congestor=congestor, **values)
 
 
-def test_a_line_has_both_times_and_the_factors_of_median_and_tail() -> None:
+def test_line_has_times_and_factors_of_median_and_tail() -> None:
     stream = io.StringIO()
     options = Options(split="mod:2", congestor=("alltoall", 1024))
     groups = ["# Victim: ranks 0-2:2; congestor alltoall:1024: ranks 1-3:2"]

@@ -17,7 +17,7 @@ def row(**columns: object) -> dict[str, object]:
     return usual | {"bytes": 8, "latency_us": 5.0, "run": "a", "mpi_type": "MPI_INT"} | columns
 
 
-def test_rows_are_points_where_their_algorithm_and_hosts_are_known() -> None:
+def test_rows_with_algorithm_and_hosts_are_points() -> None:
     made = of_rows(
         [
             row(algorithm="ring"),

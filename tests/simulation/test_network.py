@@ -63,7 +63,7 @@ def test_a_latency_and_a_bandwidth_are_enough(tmp_path: Path) -> None:
     assert network.find(str(path), "torus:2x2").nodes == 4
 
 
-def test_errors_of_a_check_replace_those_of_the_last_and_nothing_else(tmp_path: Path) -> None:
+def test_errors_of_a_check_replace_the_last_ones(tmp_path: Path) -> None:
     path = tmp_path / "network.toml"
     mine = 'topology = "star"  # mine\n[between]\nlatency_us = 1 # my own\nbandwidth_MBps = 1000'
     path.write_text(mine)

@@ -90,9 +90,7 @@ class TestOnSimGrid:
         words = ("allreduce", "--ranks", "4096", "--sizes", "1M", "--p2p-algorithm", "ring")
         assert_refused(simulate(tmp_path, *words), 2, "--long")
 
-    def test_an_algorithm_that_knows_nodes_gets_those_of_the_placement(
-        self, tmp_path: Path
-    ) -> None:
+    def test_node_aware_algorithm_gets_placed_nodes(self, tmp_path: Path) -> None:
         words = ("allreduce", "--ranks", "16", "--ranks-per-node", "4", "--sizes", "64K")
         done = simulate(tmp_path, *words, "--p2p-algorithm", "hierarchical,ring")
         assert done.code == 0, done.err

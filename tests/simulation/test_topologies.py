@@ -105,9 +105,7 @@ class TestOnSimGrid:
         assert times("star", 3, 1, 2, slow=slow) == pytest.approx([5 + 50 + 1000, 110])
         assert times("fat-tree:2,2", 4, 1, 2, slow=slow) == pytest.approx([5 + 50 + 1000, 120])
 
-    def test_a_platform_file_without_routes_ends_with_what_simgrid_says(
-        self, tmp_path: FilePath
-    ) -> None:
+    def test_platform_without_routes_shows_simgrids_error(self, tmp_path: FilePath) -> None:
         path = tmp_path / "platform.xml"
         path.write_text(
             """<?xml version='1.0'?>

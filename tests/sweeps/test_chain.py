@@ -187,7 +187,7 @@ def test_what_a_signal_stopped_submits_no_other(site: Site) -> None:
     assert site.submissions() == []
 
 
-def test_a_job_that_is_cancelled_while_it_submits_cancels_the_next(site: Site) -> None:
+def test_job_cancelled_while_submitting_cancels_the_next(site: Site) -> None:
     site.prepare("slurm")
     cancelled = f"echo 2026-11-22T20:00:00Z 7 mine cancelled >> {FOLDER}/record"
     site.sandbox.stand_in("sbatch", f"{cancelled}; echo 105")
@@ -263,7 +263,7 @@ def test_a_second_job_leaves_the_first_one_its_rows(site: Site) -> None:
     assert site.go_on() == 0
 
 
-def test_a_sweep_that_is_queued_or_running_is_not_submitted_twice(site: Site) -> None:
+def test_queued_or_running_sweep_is_not_resubmitted(site: Site) -> None:
     site.prepare("slurm")
     words = ("submit", *WHERE, "--nodes", "1")
     site.job(*words)
@@ -287,7 +287,7 @@ def test_a_sweep_that_is_queued_or_running_is_not_submitted_twice(site: Site) ->
     assert len(site.submissions()) == 5
 
 
-def test_where_the_scheduler_does_not_say_a_second_submission_is_noted(site: Site) -> None:
+def test_second_submission_without_status_is_noted(site: Site) -> None:
     site.prepare("slurm")
     words = ("submit", *WHERE, "--one-job")
     site.job(*words)
@@ -297,7 +297,7 @@ def test_where_the_scheduler_does_not_say_a_second_submission_is_noted(site: Sit
     assert_names(note, f"note: job of {SCRIPT} not known")
 
 
-def test_a_limit_of_jobs_names_what_was_taken_and_proposes_one_job(site: Site) -> None:
+def test_limit_of_jobs_proposes_one_job(site: Site) -> None:
     site.prepare("slurm")
     once = "if mkdir once 2> /dev/null; then echo 41; else echo 'QOSMaxSubmit' >&2; exit 1; fi"
     site.sandbox.stand_in("sbatch", once)

@@ -32,7 +32,7 @@ def test_before_any_row_no_time_is_named(tmp_path: Path) -> None:
     assert not missing("known once rows", in_words(None))
 
 
-def test_rows_take_as_long_as_those_of_their_benchmark_or_else_of_all(tmp_path: Path) -> None:
+def test_forecast_uses_rows_of_the_benchmark_or_all(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     took(folder, LATENCY, 6.0, 2)
     assert remaining([LATENCY, BCAST], folder) == pytest.approx(2 * 3.0 + 4 * 3.0)

@@ -176,7 +176,7 @@ def test_no_value_makes_a_line_of_its_own(scheduler: str, value: str) -> None:
 
 
 @hostile
-def test_a_folder_that_a_scheduler_might_misunderstand_is_refused(value: str) -> None:
+def test_folder_unsafe_for_a_scheduler_refused(value: str) -> None:
     """Slurm's own `qsub` hands the script's path to a shell without quotes."""
     if value not in PLAIN_ENOUGH and value:
         assert written(replace(own_job(), folder=Path(value))) is None

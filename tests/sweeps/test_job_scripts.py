@@ -216,9 +216,7 @@ def test_a_sweep_ends_before_the_scheduler_s_walltime(scheduler: str, tmp_path: 
 
 
 @pytest.mark.parametrize("answer", ["echo 'cannot connect' >&2; exit 2", "echo odd", None])
-def test_without_an_answer_the_script_s_walltime_holds_and_it_says_so(
-    answer: str | None, tmp_path: Path
-) -> None:
+def test_script_without_an_answer_uses_its_walltime(answer: str | None, tmp_path: Path) -> None:
     sandbox = Sandbox(tmp_path)
     if answer:
         sandbox.stand_in("qstat", answer)
@@ -235,7 +233,7 @@ def test_too_little_time_ends_the_job_in_order(tmp_path: Path) -> None:
     assert not missing("walltime job.reserve = 60 s too few", ran.said)
 
 
-def test_a_script_that_is_submitted_from_its_own_copy_stays_as_it_is(tmp_path: Path) -> None:
+def test_script_submitted_from_its_copy_is_unchanged(tmp_path: Path) -> None:
     """Cobalt runs the very file that it was given."""
     sandbox = Sandbox(tmp_path)
     path = sandbox.here / "sweeps/mine-here/jobs/mine.sh"

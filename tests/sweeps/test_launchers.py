@@ -56,7 +56,7 @@ def test_a_choice_of_binding_is_a_choice(name: str) -> None:
     assert said["none"] != said["core"]
 
 
-def test_torchrun_starts_ranks_of_one_node_where_the_system_puts_them() -> None:
+def test_torchrun_leaves_placement_to_the_system() -> None:
     words = LAUNCHERS["torchrun"].words
     assert words(Placement(1, 4)) == ["--standalone", "--nproc-per-node=4", "--no-python"]
     with pytest.raises(OmbError, match="nodes = 1"):
@@ -72,7 +72,7 @@ def test_host_files_and_options() -> None:
     assert LAUNCHERS["pals"].words(place)[:2] == ["--hostfile", "my hosts"]
 
 
-def test_a_host_file_says_how_many_ranks_of_open_mpi_have_a_core() -> None:
+def test_host_file_limits_open_mpi_ranks() -> None:
     """It steps aside where there are more; other launchers take names alone."""
     assert {row.host_line("node1", PLACE).split()[0] for row in LAUNCHERS.values()} == {"node1"}
     lines = {name: LAUNCHERS[name].host_line("node1", PLACE) for name in FULL}

@@ -32,7 +32,7 @@ def never() -> pd.DataFrame:
     raise AssertionError("nothing was to be compared")
 
 
-def test_the_order_changes_and_each_program_is_as_often_early_as_late() -> None:
+def test_order_of_programs_is_balanced() -> None:
     names = ["osu_latency", "native", "buffer"]
     first = [*itertools.islice(orders(names), 200)]
     assert first[1] == names[::-1]
@@ -71,7 +71,7 @@ def test_what_two_decimals_leave_open_is_no_reason_to_go_on() -> None:
     assert half_widths(points((np.nan, np.nan))).iloc[0] == np.inf
 
 
-def test_intervals_hold_the_truth_also_where_they_ended_the_measurement() -> None:
+def test_intervals_that_end_measuring_cover_the_truth() -> None:
     """Of comparisons without a difference, 5 % are expected to see one."""
     generator = np.random.default_rng(1)
     goal = Goal(precision=0.1)

@@ -90,7 +90,7 @@ def test_applications_are_one_row_and_take_their_options() -> None:
         assert {rows, "--no-references"} <= set(words)
 
 
-def test_applications_are_a_family_that_all_benchmarks_leave_out() -> None:
+def test_benchmarks_all_leaves_out_applications() -> None:
     everything = {point.benchmark for point in plan(sweep({"benchmarks": "all"}), machine()).points}
     found = {
         point.benchmark for point in plan(sweep({"benchmarks": "application"}), machine()).points
@@ -276,7 +276,7 @@ class TestNames:
 
 
 @pytest.mark.parametrize("name", ["latency", "allreduce", "file_write", "put_latency", "init"])
-def test_options_that_points_share_are_read_once_and_mean_the_same(name: str) -> None:
+def test_shared_options_are_parsed_once(name: str) -> None:
     found = target(name)
     known = names_of(name)
     words = ["--buffer", "bytearray", "--label=a b"] + (["--file=x"] if "file" in known else [])
@@ -317,7 +317,7 @@ class TestOrder:
         names = [name for _, name in self.order(order="as written")]
         assert names == [*self.BENCHMARKS] * 3
 
-    def test_over_many_rounds_a_point_is_as_often_first_as_any_other(self) -> None:
+    def test_order_of_points_over_rounds_is_balanced(self) -> None:
         found = sweep({"benchmarks": [*self.BENCHMARKS]}, launches=700)
         order = in_order(plan(found, machine()).points, found)
         first = Counter(point.benchmark for point in order[::7])

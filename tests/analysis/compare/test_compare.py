@@ -179,7 +179,7 @@ def test_configurations_are_paired(base: Any, other: Any, column: str, ratios: A
     assert dict(zip(points[column], points.ratio, strict=True)) == ratios
 
 
-def test_a_binding_of_one_side_alone_is_counted_not_compared_with_another() -> None:
+def test_binding_of_one_side_only_is_counted() -> None:
     bindings = [latency(1.0, binding="native"), latency(2.0, binding="buffer")]
     more = latency(9.0, binding="pickle")
     points = compare(table(*bindings, more), table(*bindings))
@@ -247,7 +247,7 @@ def test_one_run_a_side_is_no_verdict_whatever_its_samples_say() -> None:
     assert np.isnan([row.ratio_low, row.ratio_high, row.launch_spread]).all()
 
 
-def test_a_stated_spread_between_launches_tells_a_difference_from_noise() -> None:
+def test_stated_launch_spread_separates_change_from_noise() -> None:
     base = table(sampled(1.0, 0.99, 1.02))
     told = {
         value: only(
@@ -260,7 +260,7 @@ def test_a_stated_spread_between_launches_tells_a_difference_from_noise() -> Non
     assert {row.noise for row in told.values()} == {"spread"}
 
 
-def test_the_interval_adds_the_spread_between_launches_to_that_of_the_samples() -> None:
+def test_interval_adds_spreads_of_launches_and_samples() -> None:
     base, other = table(sampled(1.0, 0.8, 1.1)), table(sampled(2.0, 1.9, 2.3))
     row = only(compare(base, other, launch_spread=0.03))
     between = 1.959964 * np.log(1.03) * np.sqrt(2)
@@ -269,7 +269,7 @@ def test_the_interval_adds_the_spread_between_launches_to_that_of_the_samples() 
     assert np.log([row.ratio_low, row.ratio_high]) == pytest.approx([low, high])
 
 
-def test_a_run_is_judged_by_what_repeated_launches_of_the_base_differ_by() -> None:
+def test_single_run_is_judged_by_the_spread_of_base_launches() -> None:
     values = [1.00, 1.02, 0.98, 1.01, 0.99]
     row = only(compare(runs(values), runs([1.03])))
     spread = np.log(values).std(ddof=1)
@@ -337,7 +337,7 @@ def test_three_runs_a_side_and_not_fewer_are_a_verdict() -> None:
     assert known == [False, True, True, False]
 
 
-def test_the_ratio_is_the_quotient_of_both_values_and_lies_in_its_interval() -> None:
+def test_ratio_is_the_quotient_within_its_interval() -> None:
     base = [0.5, 0.6, 1.41, 8.0, 9.0]
     other = [0.6, 0.7, 8.74, 8.8, 9.1]
     row = only(compare(runs(base), runs(other)))
@@ -359,9 +359,7 @@ samples = st.lists(whole, min_size=4, max_size=9, unique=True)
 
 
 @given(samples, samples)
-def test_the_test_and_the_interval_agree_with_each_other_and_with_scipy(
-    base: list[float], other: list[float]
-) -> None:
+def test_p_value_and_interval_agree_with_scipy(base: list[float], other: list[float]) -> None:
     found = verdict.by_runs(np.array([base]), np.array([other]))
     p_value = found.p_value[0]
     outside = found.low[0] > 1 or found.high[0] < 1
@@ -373,7 +371,7 @@ def test_the_test_and_the_interval_agree_with_each_other_and_with_scipy(
 
 
 @given(samples, samples, st.floats(0.01, 100))
-def test_the_ratio_does_not_depend_on_units_and_turns_round_with_the_sides(
+def test_ratio_of_swapped_sides_is_the_inverse_in_any_unit(
     base: list[float], other: list[float], unit: float
 ) -> None:
     one = verdict.by_runs(np.array([base]), np.array([other]))
@@ -411,7 +409,7 @@ def share_of_alarms(points: pd.DataFrame, chance: str = "p_adjusted") -> float:
         (6, 6, None, (0.02, 0.06)),
     ],
 )
-def test_false_alarms_are_rare_with_three_percent_between_launches(
+def test_stated_launch_spread_of_3_percent_rarely_alarms(
     base: int, other: int, stated: float | None, rates: tuple[float, float]
 ) -> None:
     random = np.random.default_rng(19)
@@ -446,9 +444,7 @@ def any_alarm(found: pd.DataFrame, name: str) -> float:
 
 class TestManySizes:
     @pytest.mark.parametrize("shared", [0.0, 0.9])
-    def test_without_a_change_a_pair_has_any_alarm_in_at_most_one_case_of_twenty(
-        self, shared: float
-    ) -> None:
+    def test_unchanged_pair_alarms_in_at_most_5_percent(self, shared: float) -> None:
         found = rank_tests(np.random.default_rng(5), np.ones((500, 20)), shared)
         assert any_alarm(found, "p_value") > (0.5 if not shared else 0.1)
         assert any_alarm(found, "p_adjusted") <= 0.05
@@ -462,7 +458,7 @@ class TestManySizes:
         assert false.mean() <= 0.05
         assert told[:, :5].mean() > 0.95, "what is slower is found"
 
-    def test_one_slow_size_of_twenty_is_found_from_six_runs_a_side_and_not_from_five(self) -> None:
+    def test_one_slow_size_of_twenty_is_found_from_six_runs(self) -> None:
         values = {6: "slower", 5: "within noise"}
         for count, expected in values.items():
             rows = [
@@ -481,7 +477,7 @@ class TestManySizes:
 
 
 class TestEqual:
-    def test_points_are_equal_where_the_whole_interval_is_within_the_margin(self) -> None:
+    def test_points_with_interval_within_the_margin_are_equal(self) -> None:
         sides = table(sampled(1.0, 0.999, 1.001)), table(sampled(1.001, 1.0, 1.002))
         point = only(compare(*sides, launch_spread=0.01))
         assert (point["verdict"], point["equal_within"]) == ("equal", 0.05)
@@ -549,7 +545,7 @@ class TestTail:
             compare(self.side(1.0, iterations=999), self.side(2.0), tail=True)
 
 
-def test_students_chance_is_5_percent_where_the_interval_ends_at_1() -> None:
+def test_interval_that_ends_at_1_has_p_value_5_percent() -> None:
     random = np.random.default_rng(2)
     base, other = launches(random, 3, 300), launches(random, 3, 300)
     other[["sample_p50_us", "median_low_us", "median_high_us"]] *= 1.05
@@ -760,7 +756,7 @@ def test_a_stated_spread_is_enough_for_single_means() -> None:
 
 
 @pytest.mark.parametrize(("base", "other"), [(5, 1), (3, 3), (10, 1)])
-def test_false_alarms_are_rare_by_the_spread_of_the_runs_themselves(base: int, other: int) -> None:
+def test_spread_of_the_runs_rarely_alarms(base: int, other: int) -> None:
     random = np.random.default_rng(19)
     # a number of ranks for each size: its launches are then all that is known of the spread
     sides = [launches(random, count, 600) for count in (base, other)]
@@ -768,7 +764,7 @@ def test_false_alarms_are_rare_by_the_spread_of_the_runs_themselves(base: int, o
     assert 0.01 <= share_of_alarms(compare(*apart)) <= 0.06
 
 
-def test_the_interval_of_a_mean_holds_it_whatever_noise_sizes_share() -> None:
+def test_interval_of_a_mean_with_shared_noise_covers_it() -> None:
     random = np.random.default_rng(1)
     for shared in (0.0, 1.0):
         sides = []

@@ -32,7 +32,7 @@ def omb(*words: str) -> str:
     return done.output
 
 
-def test_the_text_names_the_slowest_pairs_and_what_they_have_in_common() -> None:
+def test_text_names_the_slowest_pairs_and_their_host() -> None:
     out = io.StringIO()
     PairsWriter(out, "Bandwidth", worst=2).together(rows())
     lines = out.getvalue().splitlines()
@@ -91,7 +91,7 @@ def test_other_commands_read_the_rows(tmp_path: Path) -> None:
     assert not missing("left out: omb-py model benchmarks", model.output)
 
 
-def test_the_figure_has_a_cell_for_each_pair_and_says_what_is_slow() -> None:
+def test_figure_has_a_cell_for_each_pair() -> None:
     (chart,) = omb_py.figures(omb_py.load(FILE).pairs, kind="pairs").values()
     found = chart.to_dict()
     assert sorted(map(len, found["datasets"].values()))[-1] == 132

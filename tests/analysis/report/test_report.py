@@ -54,7 +54,7 @@ def quiet(tmp_path: Path) -> Results:
     return read(tmp_path, rows, "# mpi_library: MPICH Version: 5.0.2\n# hosts: node1:4\n")
 
 
-def test_what_follows_from_a_column_before_does_not_tell_lines_apart() -> None:
+def test_dependent_column_names_no_line() -> None:
     frame = pd.DataFrame(
         {"buffer": ["numpy", "cupy", "numpy"], "placement": ["H", "D", "H"], "ranks": [2, 2, 4]}
     )
@@ -175,7 +175,7 @@ def test_nothing_of_a_file_is_markup(tmp_path: Path) -> None:
     assert page.lower().count("</script") == 3
 
 
-def test_a_page_needs_nothing_else_and_runs_only_its_own_scripts(quiet: Results) -> None:
+def test_page_is_one_file_with_its_own_scripts(quiet: Results) -> None:
     page = report(quiet)
     policy = html.unescape(re.search(r'Content-Security-Policy" content="([^"]+)"', page)[1])  # type: ignore[index]
     scripts = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)

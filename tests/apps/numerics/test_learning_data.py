@@ -29,7 +29,7 @@ from omb_py.core.errors import UsageError
 from tests.helpers.refusals import missing, refuses
 
 
-def test_generated_samples_are_as_many_as_asked_for_and_the_same_every_time() -> None:
+def test_generated_samples_are_reproducible() -> None:
     problem = Samples(samples=101, features=3, clusters=4, dtype="float32")
     values, classes = draw(problem)
     assert (values.shape, values.dtype) == ((101, 3), np.float32)
@@ -140,7 +140,7 @@ def test_clusters_unlike_scikit_learn_s_fail(wrong: str) -> None:
     assert not check.passed
 
 
-def test_a_k_with_an_empty_cluster_is_left_out_of_the_check_and_named() -> None:
+def test_k_with_an_empty_cluster_is_not_checked() -> None:
     found, models = found_by_scikit_learn()
     found[1] = replace(found[1], inertia=0.0, emptied=True)
     check = compare(SMALL, found, models)

@@ -70,9 +70,7 @@ def line_of(printed: str, beginning: str) -> list[str]:
     return found.removeprefix(beginning).replace(" %", "").split()
 
 
-def test_factors_are_rows_and_runs_columns_in_the_order_of_their_ranks(
-    efficiency: Command, runs: list[str]
-) -> None:
+def test_factors_are_rows_and_runs_sorted_columns(efficiency: Command, runs: list[str]) -> None:
     done = efficiency(*runs)
     assert (done.code, done.err) == (0, "")
     assert "1 rank   2 ranks   4 ranks" in done.out
@@ -177,7 +175,7 @@ def test_a_run_without_a_timeline_says_what_it_cannot_tell(
     assert not missing("plain: serialisation transfer timeline", done.out)
 
 
-def test_files_of_mpitrace_that_differ_in_their_rank_are_one_run(tmp_path: Path) -> None:
+def test_mpitrace_files_of_several_ranks_are_one_run(tmp_path: Path) -> None:
     text = (ROOT / "tests" / "data" / "mpitrace" / "thetagpu-cpu-16ranks.txt").read_text()
     for rank in (0, 1):
         content = text.replace("rank 0 of 16", f"rank {rank} of 16")

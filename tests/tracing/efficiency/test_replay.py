@@ -28,7 +28,7 @@ NETWORKS = st.tuples(st.integers(0, 300), st.integers(0, 5))
 
 @examples(150)
 @given(program=PROGRAMS, network=NETWORKS, starts=st.lists(st.integers(0, 90), min_size=4))
-def test_the_ideal_time_is_that_of_the_program_on_an_ideal_machine(
+def test_ideal_time_is_that_of_an_ideal_network(
     program: Program, network: tuple[int, int], starts: list[int]
 ) -> None:
     ranks = program[0]
@@ -250,7 +250,7 @@ def test_a_small_ring_shows_the_time_that_all_ranks_have(made: Made) -> None:
     assert len(found.notes) == 1
 
 
-def test_without_a_timeline_only_load_balance_and_communication_are_known(made: Made) -> None:
+def test_run_without_a_timeline_has_two_factors(made: Made) -> None:
     first, second = made(0, events=0), made(1, events=0)
     first.call("MPI_Barrier", 30, 100)
     second.call("MPI_Barrier", 90, 100)

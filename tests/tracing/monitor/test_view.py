@@ -70,7 +70,7 @@ def test_all_ranks_can_be_shown_whether_they_fit_or_not(tmp_path: Path) -> None:
     assert sum("MPI_Barrier" in line for line in text) == 60
 
 
-def test_data_of_files_has_columns_of_its_own_where_there_is_any(tmp_path: Path) -> None:
+def test_data_of_files_has_its_own_columns(tmp_path: Path) -> None:
     calls = [("MPI_Send", 0.0, 1.0, 5_000), ("MPI_File_write_at", 1.0, 2.0, 70_000)]
     seen = seen_of(look(tmp_path / "1", Rank(calls=calls), Rank()))
     text = drawn(seen)

@@ -29,14 +29,14 @@ def test_a_rank_that_receives_waits_for_its_peer(tmp_path: Path) -> None:
     assert found.text == "rank 0 waits in MPI_Recv (6.0 s) for rank 1, which is outside MPI"
 
 
-def test_ranks_in_a_barrier_wait_for_those_that_have_begun_fewer(tmp_path: Path) -> None:
+def test_barrier_waits_for_ranks_with_fewer_calls(tmp_path: Path) -> None:
     seen = look(tmp_path, barrier(3), barrier(3), after(2), barrier(3))
     (found,) = about(Concern.WAITING, said(seen))
     assert (found.ranks, found.waiting) == ((2,), (0, 1, 3))
     assert found.text.startswith("ranks 0-1, 3 wait in MPI_Barrier (8.0 s) for rank 2")
 
 
-def test_nobody_waits_for_a_rank_that_has_left_the_collective_already(tmp_path: Path) -> None:
+def test_rank_that_left_the_collective_is_not_awaited(tmp_path: Path) -> None:
     reduce = Rank("MPI_Reduce", peer=0, since=2.0, collectives=1)
     left = Rank(calls=[("MPI_Reduce", 0.0, 0.1, 8)])
     (found,) = about(Concern.WAITING, said(look(tmp_path, reduce, left, Rank())))
@@ -87,7 +87,7 @@ def test_only_members_of_a_communicator_are_waited_for(tmp_path: Path) -> None:
     assert (found.ranks, found.waiting) == ((2,), (0,))
 
 
-def test_a_rank_that_has_not_met_a_communicator_yet_is_late_where_it_must_be_a_member(
+def test_rank_new_to_a_communicator_is_late(
     tmp_path: Path,
 ) -> None:
     three = Communicator("three#1", 3, "three")
@@ -142,7 +142,7 @@ def test_every_circle_is_found(tmp_path: Path) -> None:
     assert sorted(one.ranks for one in found) == [(0, 1), (2, 3), (4, 5)]
 
 
-def test_a_collective_on_some_and_a_receive_on_another_are_a_circle(tmp_path: Path) -> None:
+def test_collective_and_receive_form_a_deadlock(tmp_path: Path) -> None:
     seen = look(tmp_path, barrier(1), barrier(1), Rank("MPI_Recv", 0, since=2.0))
     (found,) = about(Concern.DEADLOCK, said(seen))
     assert set(found.ranks) | set(found.waiting) == {0, 1, 2}
@@ -173,7 +173,7 @@ def test_a_rank_that_was_killed_waits_for_nobody(tmp_path: Path) -> None:
     assert found.text.endswith("for rank 0, which was killed")
 
 
-def test_a_rank_that_has_ended_is_named_where_others_wait_for_it(tmp_path: Path) -> None:
+def test_ended_rank_that_others_await_is_named(tmp_path: Path) -> None:
     seen = look(tmp_path, Rank("MPI_Recv", 1, since=2.0), Rank(ended=True, heard=3.0))
     (found,) = about(Concern.WAITING, said(seen))
     assert found.text == "rank 0 waits in MPI_Recv (8.0 s) for rank 1, which has ended"

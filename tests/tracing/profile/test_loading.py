@@ -161,7 +161,7 @@ def test_files_of_mpitrace_are_put_together(tmp_path: Path) -> None:
     assert load([str(tmp_path)]) == profile
 
 
-def test_without_the_file_of_rank_0_the_other_ranks_are_not_known(tmp_path: Path) -> None:
+def test_missing_file_of_rank_0_leaves_ranks_unknown(tmp_path: Path) -> None:
     profile = load(mpitrace_files(tmp_path)[1:])
     assert [member.rank for member in profile.members] == [3]
     assert profile.extremes.maximum == Extreme(12.177, 3)
@@ -211,9 +211,7 @@ def profile_in(content: bytes) -> Profile:
 
 @given(st.sampled_from([OF_CPUS, OF_GPUS]), st.data())
 @examples(200)
-def test_whatever_happened_to_a_file_of_mpitrace_it_is_read_or_refused(
-    path: Path, data: st.DataObject
-) -> None:
+def test_damaged_mpitrace_file_is_read_or_refused(path: Path, data: st.DataObject) -> None:
     content = path.read_bytes()
     changed = data.draw(
         st.one_of(

@@ -66,7 +66,7 @@ def test_ranks_that_read_the_same_clock_are_not_moved_at_all(tmp_path: Path) -> 
     assert notes(timeline) == ""
 
 
-def test_the_offset_of_another_clock_is_added_and_its_drift_with_time(tmp_path: Path) -> None:
+def test_clock_offset_and_drift_are_added(tmp_path: Path) -> None:
     first, second = barriers(tmp_path, 2)
     first.finish(10_000)
     second.finish(
@@ -129,7 +129,7 @@ def test_comparisons_that_mean_nothing_are_not_used(tmp_path: Path, offset: floa
     assert "was not compared" in notes(timeline)
 
 
-def test_a_message_that_seems_to_arrive_before_it_left_has_no_arrow(tmp_path: Path) -> None:
+def test_message_received_before_sent_has_no_arrow(tmp_path: Path) -> None:
     first, second = (MadeRecord(tmp_path, rank, 2) for rank in range(2))
     for number, late in ((1, 500), (2, 5000)):
         first.call(
