@@ -190,7 +190,7 @@ def test_a_preset_gives_all_that_is_not_given_beside_it(name: str, values: dict[
 
 
 @pytest.mark.parametrize("application", ALL, ids=lambda one: one.name)
-def test_presets_are_of_options_that_there_are_and_told_in_the_help(
+def test_presets_name_known_options_and_are_in_the_help(
     application: Application[Any],
 ) -> None:
     options = {one.name: one for one in application_parameters(application)}

@@ -326,7 +326,7 @@ def test_further_memory_is_what_is_allocated(
     assert further - INT.itemsize <= needed[1] - needed[0] < further + 2 * INT.itemsize
 
 
-def test_blocking_collectives_have_them_and_no_other_form_of_these() -> None:
+def test_only_blocking_collectives_have_own_algorithms() -> None:
     having = {found.name for found in all_benchmarks() if "algorithm" in found.options}
     assert having == set(TABLE)
     mapped = {found.name for found in all_benchmarks() if "node_map" in found.options}

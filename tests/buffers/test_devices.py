@@ -137,7 +137,7 @@ def test_long_doubles_are_not_added_on_a_device(opened: Buffer) -> None:
         memory.add(memory)
 
 
-def test_ranks_that_share_a_device_are_told_apart_from_ranks_that_do_not() -> None:
+def test_ranks_that_share_a_device_are_noted() -> None:
     assert sharing([Node("a", ("0=aa", "1=bb")), Node("b", ("0=cc", "0=dd"))]) is None
     shared = sharing([Node("a", ("0=aa", "1=bb")), Node("b", ("0=cc", "1=cc", "0=cc"))])
     assert shared is not None

@@ -82,7 +82,7 @@ def test_several_scripts_go_into_a_folder(job: Command) -> None:
     assert names == {"mine-here-1-node.sh", "mine-here-2-nodes.sh"}
 
 
-def test_a_script_profiles_applications_by_the_library_that_is_named_now(
+def test_script_profiles_with_the_named_library(
     job: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = ("render", *MINE, "--nodes", "2", "--profile")

@@ -40,7 +40,7 @@ def test_places_that_cannot_be_written_are_refused(
     assert record.exists()
 
 
-def test_a_former_profile_makes_room_only_where_all_can_be_written(
+def test_former_profile_is_replaced_only_if_writable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

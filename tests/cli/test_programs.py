@@ -70,7 +70,7 @@ def is_taken(name: str, *words: str) -> bool:
     return True
 
 
-def test_all_programs_are_written_and_start_the_benchmark_of_their_name(
+def test_programs_start_the_benchmark_of_their_name(
     in_process: Callable[..., Finished], tmp_path: Path
 ) -> None:
     done = in_process("programs", "osu")

@@ -28,7 +28,7 @@ def show(*arguments: str | Path) -> str:
     return result.stdout
 
 
-def test_what_tells_rows_apart_is_a_column_and_what_they_share_stands_above() -> None:
+def test_shared_values_are_above_the_table() -> None:
     lines = show(REFERENCE, "--where", "benchmark=latency").splitlines()
     assert lines[0] == "latency"
     assert lines[1].startswith("4 rows; omb-py 0.1.0, MPICH 5.0.2, 2 ranks, 1 host, numpy")
@@ -58,7 +58,7 @@ def test_rows_of_several_element_types_say_which(tmp_path: Path) -> None:
     assert [line.split()[0] for line in lines[4:8]] == ["MPI_CHAR", "8", "MPI_INT", "8"]
 
 
-def test_means_of_the_fastest_and_the_slowest_rank_are_named_as_that() -> None:
+def test_means_of_extreme_ranks_are_named() -> None:
     names = "bytes,latency_us,latency_min_us,latency_max_us"
     heading = show(REFERENCE, "--where", "benchmark=allreduce", "--columns", names).splitlines()[2]
     assert "fastest rank" in heading
@@ -142,7 +142,7 @@ def test_a_long_table_is_cut_and_says_so() -> None:
     assert "--rows all" not in show(REFERENCE, *rows, "all")
 
 
-def test_configurations_stand_side_by_side_with_their_ratios_and_the_best() -> None:
+def test_show_across_has_ratios_and_the_best() -> None:
     lines = show(REFERENCE, "--across", "binding", "--where", "benchmark=latency").splitlines()
     assert lines[0] == "latency, 2 ranks"
     assert lines[1].split() == ["size", "native", "buffer", "best"]

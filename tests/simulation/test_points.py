@@ -95,7 +95,10 @@ class TestOnSimGrid:
     ("point", "sentence"),
     [
         (SimulatedPoint("latency", OPTIONS, "MPICH", 4, 8), "needs exactly 2 ranks"),
-        (SimulatedPoint("allreduce", OPTIONS, "MPICH", 4, 8), "MPICH allreduce 4 ranks --coll-algorithm"),
+        (
+            SimulatedPoint("allreduce", OPTIONS, "MPICH", 4, 8),
+            "MPICH allreduce 4 ranks --coll-algorithm",
+        ),
         (SimulatedPoint("put_latency", OPTIONS, "MPICH", 2, 8), "is not simulated"),
         (SimulatedPoint("init", OPTIONS, "MPICH", 2, 0), "sends no messages simulated"),
         (

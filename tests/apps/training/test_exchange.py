@@ -74,10 +74,10 @@ def test_every_bucket_that_is_agreed_on_has_room(
             assert sum(agreed[start:stop]) <= room(sizes, training)
 
 
-def test_nothing_is_packed_where_each_gradient_travels_by_itself() -> None:
+def test_single_gradients_are_not_packed() -> None:
     assert room([4, 8], Training(fusion=0)) == 0
     assert room([4, 8], Training(fusion=4)) == 0
 
 
-def test_gradients_that_are_all_under_way_have_places_of_their_own() -> None:
+def test_concurrent_gradients_have_their_own_places() -> None:
     assert room([4, 8, 16], Training(fusion=12, overlap=True)) == 28

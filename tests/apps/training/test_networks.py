@@ -34,7 +34,7 @@ def test_too_many_stages_refused() -> None:
         net.stages(50)
 
 
-def test_a_partition_says_how_many_layers_that_learn_each_stage_has() -> None:
+def test_partition_gives_learning_layers_of_each_stage() -> None:
     net = network(RESNET)
     rest = net.learning - 4
     assert [stage.learning for stage in net.stages(3, (1, 3, rest))] == [1, 3, rest]

@@ -53,7 +53,7 @@ def test_each_rank_has_a_place_of_its_own(ranks: int, dimensions: int, data: st.
 
 
 @given(RANKS, DIMENSIONS, st.integers(1, 3), st.data())
-def test_neighbours_in_a_grid_are_mutual_all_different_and_as_many_as_fit(
+def test_grid_neighbours_are_mutual_and_distinct(
     ranks: int, dimensions: int, radius: int, data: st.DataObject
 ) -> None:
     assume(fits(ranks, dimensions, radius))

@@ -27,7 +27,7 @@ def linked(folder: Path, compiler: Path) -> Path:
 
 
 @pytest.mark.skipif(not MPICC_ABI.exists(), reason="an MPI library without the standard's ABI")
-def test_what_is_linked_with_the_standard_s_library_is_told_from_others(tmp_path: Path) -> None:
+def test_program_of_the_standard_abi_is_recognised(tmp_path: Path) -> None:
     assert abi.is_linked(str(linked(tmp_path, MPICC_ABI)))
     assert not abi.is_linked(str(linked(tmp_path, BIN / "mpicc")))
 

@@ -63,7 +63,7 @@ def test_a_kill_leaves_what_was_there(tmp_path: Path) -> None:
     assert path.read_text() == "old"
 
 
-def test_what_cannot_be_written_is_one_sentence_with_path_and_reason(tmp_path: Path) -> None:
+def test_unwritable_path_refused_with_reason(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with refuses(OmbError, "cannot write file/new: directory; name another"):
         files.write(tmp_path / "file" / "new", "text", "; name another")

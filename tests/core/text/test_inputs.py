@@ -104,7 +104,7 @@ Options:
 """What native OMB 7.4 prints for an option that it does not have."""
 
 
-def test_the_usage_message_of_native_omb_says_that_the_run_failed(tmp_path: Path) -> None:
+def test_usage_message_of_native_omb_refused(tmp_path: Path) -> None:
     path = tmp_path / "osu_latency.txt"
     path.write_text(f"$ mpiexec -n 2 osu_latency -f\n{USAGE}")
     with refuses(OmbError, f"{path} no results osu_latency usage 'Invalid option [-f]'"):
