@@ -49,8 +49,8 @@ def program(
         )
     if word in (None, DEFAULT):
         raise UsageError(
-            f"nobody knows which algorithm {vendor} would choose for {benchmark.name} on so many "
-            "ranks: name one with --coll-algorithm or --p2p-algorithm"
+            f"the algorithm that {vendor} chooses for {benchmark.name} on {first.ranks} ranks is "
+            "unknown: name one with --coll-algorithm or --p2p-algorithm"
         )
     algorithm = library(vendor).algorithm(benchmark.name, word)
     shape = CollectiveShape(first.ranks, first.payload, first.datatype.itemsize, options.in_place)

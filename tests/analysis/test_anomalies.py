@@ -14,6 +14,7 @@ from omb_py.analysis.table import Results, load
 from omb_py.analysis.values import value_column
 from omb_py.results.columns import Row
 from omb_py.results.csv import cell, header_of
+from tests.helpers.refusals import assert_names, missing
 
 SIZES = tuple(1 << power for power in range(16))
 
@@ -95,34 +96,27 @@ def test_a_median_that_is_hardly_known_is_uncertain(said: Any) -> None:
     assert found.kind == "uncertain"
     assert found.severity == "warning"
     assert found.where["bytes"] == 64
-    assert (
-        found.text == "At 64 B the median 2.00 µs is only known to lie between 1.50 µs and 2.50 µs."
-    )
+    assert_names(found.text, "At 64 B median 2.00 µs 1.50 µs 2.50 µs.")
 
 
 def test_a_rank_that_is_slower_than_the_others(said: Any) -> None:
     (found,) = said([row(8, latency_max_us=8.0), row(16, latency_max_us=6.0)])
     assert found.kind == "slow rank"
-    assert found.text == (
-        "At 8 B the slowest rank's mean 8.00 µs is 4.00 times the fastest rank's 2.00 µs "
-        "(and at 1 more size)."
-    )
+    assert_names(found.text, "At 8 B slowest rank 8.00 µs 4.00 fastest 2.00 µs 1 more size")
 
 
 def test_wrong_data_comes_first_even_without_a_number(said: Any) -> None:
     wrong = row(64, validation="Fail") | {"latency_us": None, "sample_p50_us": None}
     found = said([row(8, latency_max_us=8.0), wrong])
     assert [anomaly.severity for anomaly in found] == ["error", "warning"]
-    assert "at 64 B was not the data that was sent" in found[0].text
+    assert not missing("at 64 B not data sent", found[0].text)
 
 
 def test_more_ranks_than_cores_on_a_host(said: Any) -> None:
     metadata = "# hosts: node1:4 node2:2\n# processor: slow, 2 logical cores\n"
     (found,) = said([row()], metadata)
     assert found.kind == "oversubscribed"
-    assert found.text == (
-        "4 ranks shared 2 logical cores of node1 in 1 run: times include waiting for a core."
-    )
+    assert_names(found.text, "4 ranks 2 logical cores of node1 in 1 run: core")
 
 
 def test_a_machine_that_others_used(said: Any) -> None:
@@ -131,4 +125,4 @@ def test_a_machine_that_others_used(said: Any) -> None:
     busy = "# other_processes: 33.4% of 2 cores of node1, steal 2.0%, wait for a core 35.0%\n"
     (found,) = said([row()], busy)
     assert (found.kind, found.where["hosts"]) == ("busy machine", "node1")
-    assert found.text.startswith("Other programs used up to 35 % of the cores in 1 run (most in")
+    assert not missing("Other programs 35 % cores 1 run", found.text)

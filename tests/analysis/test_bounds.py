@@ -20,6 +20,7 @@ from omb_py.analysis.table import load
 from omb_py.benchmarks import all_benchmarks
 from omb_py.cli import command
 from omb_py.core.errors import UsageError
+from tests.helpers.refusals import refuses
 
 HOST = Bounds(
     omb_py_bounds=3,
@@ -114,7 +115,7 @@ def test_a_file_is_read_as_it_was_written(tmp_path: Path) -> None:
 def test_a_file_with_anything_else_is_refused(tmp_path: Path, change: dict[str, Any]) -> None:
     path = tmp_path / "mine.json"
     path.write_text(json.dumps(json.loads(HOST.model_dump_json()) | change))
-    with pytest.raises(UsageError, match=r"mine\.json holds no bounds: .+ omb-py machine bounds"):
+    with refuses(UsageError, "mine.json no bounds: omb-py machine bounds"):
         bounds.read(path)
 
 

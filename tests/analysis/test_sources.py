@@ -21,6 +21,7 @@ from omb_py.cli.plot import command as plot
 from omb_py.core.errors import UsageError
 from omb_py.results.columns import IDENTITY
 from tests import ROOT
+from tests.helpers.refusals import missing, refuses
 
 RESULTS = ROOT / "results"
 SIZES = (64, 128, 256, 512, 1024, 2048)
@@ -158,7 +159,7 @@ class TestFilesThatAUserNames:
         self, before_and_after: list[str], capsys: pytest.CaptureFixture[str]
     ) -> None:
         assert self.lines(before_and_after) == {"before.csv", "after.csv"}
-        assert "if they are repeated runs, give each the same --name" in capsys.readouterr().err
+        assert not missing("repeated runs, same --name", capsys.readouterr().err)
 
     def test_are_repeated_runs_in_a_folder(self, before_and_after: list[str]) -> None:
         folder = str(Path(before_and_after[0]).parent)
@@ -179,7 +180,7 @@ class TestFilesThatAUserNames:
         assert set(read(before_and_after, names=("runs", "runs")).rows["source"]) == {"runs"}
 
     def test_need_a_name_each(self, before_and_after: list[str]) -> None:
-        with pytest.raises(UsageError, match="2 files or folders need as many names, and 1"):
+        with refuses(UsageError, "2 files names, 1"):
             read(before_and_after, names=("old",))
 
     def test_name_their_lines_also_where_the_library_differs(
@@ -238,7 +239,7 @@ def test_a_run_that_is_there_twice_counts_once(
     assert len(results.problems) == is_one
     for problem in results.problems:
         assert Path(problem.path).name == name
-        assert re.search(r"\d rows? of a run that is in .*a\.csv, too: counted once$", problem.text)
+        assert re.search(r"\d rows? .*a\.csv.*once$", problem.text)
 
 
 class TestWhatACommandIsNotAbout:
@@ -254,7 +255,7 @@ class TestWhatACommandIsNotAbout:
         words = [name, str(log)] + ([str(tmp_path / "a.csv")] if name == "compare" else [])
         result = CliRunner().invoke(command, words)
         assert result.exit_code == 0, result.output
-        assert "rows of omb-py overhead are left out" in result.stderr
+        assert not missing("omb-py overhead left out", result.stderr)
 
     def test_results_of_applications(self, tmp_path: Path) -> None:
         log = tmp_path / "job.log"

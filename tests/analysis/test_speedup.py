@@ -22,6 +22,7 @@ from tests.analysis.application_tables import row, write
 from tests.conftest import Finished
 from tests.helpers.damage import damaged
 from tests.helpers.properties import examples
+from tests.helpers.refusals import refuses
 
 RESULTS = ROOT / "results" / "two-core-vm.csv"
 ROWS = [row(1, 1.0), row(2, 1.8, 0.1), row(4, 3.25, 0.1)]
@@ -232,16 +233,16 @@ def test_only_some_runs_are_compared(trainings: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
-        ("rank", "speedup", "there is no column 'rank': did you mean ranks"),
-        ("strategy", "alternative_s", "there is no column 'alternative_s'"),
-        ("ranks", "strategy", "'strategy' is no number"),
+        ("rank", "speedup", "no column 'rank': ranks"),
+        ("strategy", "alternative_s", "no column 'alternative_s'"),
+        ("ranks", "strategy", "'strategy' number"),
     ],
 )
 def test_names_that_no_run_has_are_refused(
     trainings: Path, name: str, value: str, words: str
 ) -> None:
     runs, _ = speedup.load(trainings)
-    with pytest.raises(UsageError, match=words):
+    with refuses(UsageError, words):
         list(speedup.across(runs, [name], value))
 
 

@@ -150,7 +150,7 @@ class TestNumbersThatAreNoTime:
         ]
 
 
-def test_a_file_without_placements_is_on_the_line_of_those_on_the_host(tmp_path: Path) -> None:
+def test_file_without_placement_is_on_the_host_line(tmp_path: Path) -> None:
     rows = "20260101T000000Z-{run},latency,{size},2,numpy,buffer,{value}"
     head = "run,benchmark,bytes,ranks,buffer,binding,latency_us"
     older, newer = tmp_path / "older.csv", tmp_path / "newer.csv"
@@ -164,7 +164,7 @@ def test_a_file_without_placements_is_on_the_line_of_those_on_the_host(tmp_path:
     assert chart.data["runs"].tolist() == [2, 2]
 
 
-def test_groups_and_congestion_are_compared_with_their_like_alone() -> None:
+def test_groups_and_congestion_compare_with_their_kind() -> None:
     def rows(*latencies: float) -> pd.DataFrame:
         told = [
             {"split": "2", "group": "0-1"},

@@ -11,6 +11,7 @@ import pytest
 
 from tests.conftest import Finished
 from tests.helpers import torchrun
+from tests.helpers.refusals import missing
 from tests.helpers.torchrun import needs_torchrun
 
 pytestmark = [needs_torchrun, pytest.mark.slow, pytest.mark.slow, pytest.mark.slow]
@@ -84,8 +85,8 @@ def test_its_threads_have_ended_when_python_does(measure: Measure, tmp_path: Pat
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [
-        ("allreduce --backend mpi", "is built without mpi: choose --backend from gloo"),
-        ("allreduce --backend mine", "torch cannot connect the ranks by mine"),
+        ("allreduce --backend mpi", "without mpi: --backend gloo"),
+        ("allreduce --backend mine", "torch cannot connect mine"),
         ("exscan", "binding torch has no exscan"),
         ("allreduce -T longdouble", "cannot add longdouble"),
         ("bcast -D vect:4:2", "leave out -D"),
@@ -94,5 +95,5 @@ def test_its_threads_have_ended_when_python_does(measure: Measure, tmp_path: Pat
 def test_what_it_cannot_do_is_one_sentence(measure: Measure, line: str, sentence: str) -> None:
     done = measure(f"{line} -m 16:16")
     assert done.code != 0
-    assert sentence in done.err
+    assert not missing(sentence, done.err)
     assert "omb_py/" not in done.err, "a traceback of ours"

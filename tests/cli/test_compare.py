@@ -23,6 +23,7 @@ from omb_py.cli.compare import with_plain_sizes
 from omb_py.core.errors import OmbError
 from tests import ROOT
 from tests.conftest import Finished
+from tests.helpers.refusals import assert_names, assert_refused, missing, refuses
 from tests.helpers.tables import comparison_text
 from tests.helpers.terminals import on_terminal
 
@@ -74,7 +75,7 @@ def test_two_files_are_a_table_and_a_verdict(in_process: Start) -> None:
     assert done.code == 0, done.err
     lines = done.out.splitlines()
     assert lines[0] == "families-openmpi against families-mpich, medians"
-    assert "above 1 where it is slower, a bandwidth's below 1" in done.out
+    assert not missing("above 1 slower bandwidth below", done.out)
     assert "2 ranks" in lines[1]
     assert "MPICH 5.0.2 against Open MPI 5.0.11" in lines[1]
     rows = [cells(line) for line in lines if "8 B" in line or " mean " in line]
@@ -82,11 +83,8 @@ def test_two_files_are_a_table_and_a_verdict(in_process: Start) -> None:
         *("latency", "8 B", "902 ns", "376 ns", "0.417", "0.377 to 0.462", "faster"),
     ]
     assert rows[1] == ["mean", "0.636", "0.581 to 0.698", "faster"]
-    assert (
-        "families-openmpi: 1.572x faster on average (95 % interval 1.721x faster to 1.433x faster, "
-        "range over sizes 2.401x faster to 1.030x faster); "
-        "of 2 points 0 slower, 1 faster, 1 within noise"
-    ) in lines[-1]
+    assert not missing("families-openmpi 1.572x 1.721x 1.433x 2.401x 1.030x", lines[-1])
+    assert lines[-1].endswith("of 2 points 0 slower, 1 faster, 1 within noise")
     assert "\x1b" not in done.out  # colours are for terminals
 
 
@@ -169,18 +167,16 @@ def test_a_guard_passes_and_fails_with_its_own_exit_code(in_process: Start, tmp_
         assert "CANNOT TELL" not in done.out
     reasons = [line for line in done.out.splitlines() if line.startswith("FAIL: ")]
     assert len(reasons) == 3
-    assert "slower: latency, 2 ranks: 1.200x slower on average, allowed is 1.050x" in reasons[0]
+    assert not missing("slower: latency, 2 ranks 1.200x average 1.050x", reasons[0])
     assert "8 B: 1.08 µs against 902 ns" in reasons[1]
 
 
-def test_a_guard_says_loudly_that_one_run_a_side_guards_nothing(
-    in_process: Start, tmp_path: Path
-) -> None:
+def test_guard_of_one_run_a_side_cannot_tell(in_process: Start, tmp_path: Path) -> None:
     slower = str(slowed(30, tmp_path / "slower.csv"))
     done = in_process("compare", str(MPICH), slower, *LATENCY, "--fail-above", "5%")
     assert done.code == 7, done.err
-    assert "Note: one run a side says nothing about launches: repeat 5 or more" in done.out
-    assert "CANNOT TELL: 2 of 2 points may be more than 1.050x slower" in done.out
+    assert not missing("Note: one run a side repeat 5", done.out)
+    assert not missing("CANNOT TELL: 2 of 2 points 1.050x slower", done.out)
     assert "PASS" not in done.out
 
 
@@ -189,7 +185,8 @@ def test_a_guard_that_compares_only_a_part_fails(in_process: Start, tmp_path: Pa
     part.write_text("".join(MPICH.read_text().splitlines(keepends=True)[:17]))
     done = in_process("compare", str(MPICH), str(part), *LATENCY, "--fail-above", "5%")
     assert done.code == 4
-    assert "FAIL: part: latency, 2 ranks: not measured at 1 MiB" in done.out
+    (failure,) = [line for line in done.out.splitlines() if line.startswith("FAIL: ")]
+    assert_names(failure, "part: latency, 2 ranks not 1 MiB")
 
 
 def test_native_text_is_compared_with_ours(in_process: Start, tmp_path: Path) -> None:
@@ -198,7 +195,7 @@ def test_native_text_is_compared_with_ours(in_process: Start, tmp_path: Path) ->
     assert done.code == 0, done.err
     assert "osu_latency" in done.out
     assert "unclear" in done.out
-    assert "one run a side says nothing about launches" in done.out
+    assert "one run a side" in done.out
     assert "means" in done.out
 
 
@@ -216,7 +213,7 @@ def test_a_table_tells_what_native_omb_times_besides(benchmark: str, base: str, 
     chosen = [rows[(rows.benchmark == benchmark) & (rows.binding != "buffer")] for rows in results]
     points = compare(*chosen)
     text = comparison_text(points, "base")
-    assert ("include two clock readings in each iteration" in text) == said
+    assert ("two clock readings" in text) == said
 
 
 @pytest.mark.slow
@@ -226,20 +223,18 @@ def test_several_results_stand_beside_each_other(in_process: Start) -> None:
     same, other = [cells(line) for line in done.out.splitlines() if " 8 B " in line]
     assert same[-6:] == ["8 B", "902 ns", "902 ns", "1.000", "0.921 to 1.085", "within noise"]
     assert other[-1] == "faster"
-    assert "same: no difference beyond the noise (mean slowdown 1.000, 95 % interval 0." in done.out
+    assert not missing("same: no difference 1.000 95 % interval 0.", done.out)
 
 
-def test_what_only_one_side_has_is_said(in_process: Start) -> None:
+def test_points_of_one_side_only_are_named(in_process: Start) -> None:
     chosen = ("--where", "benchmark=latency,hello", "--where", "mpi=Open MPI 5.0.11")
     full = RESULTS / "two-core-vm.csv"
     done = in_process("compare", str(full), str(OPEN_MPI), *chosen, "--where", "binding=buffer")
     assert done.code == 0, done.err
     assert "8 B" in done.out
     assert not any(" 512 KiB " in line for line in done.out.splitlines())
-    assert (
-        "Only in the base, not in families-openmpi: latency, 2 ranks: 22 points at 0 B, 1 B, 2 B, "
-        "4 B, 16 B and 17 more"
-    ) in done.out
+    (only,) = [line for line in done.out.splitlines() if "Only in the base" in line]
+    assert not missing("families-openmpi: latency, 2 ranks: 22 points 0 B, 16 B 17 more", only)
     assert "of 2 points" in done.out
     assert "22 only in base" in done.out
 
@@ -248,37 +243,35 @@ def test_what_only_one_side_has_is_said(in_process: Start) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("{mpich}",), "name a BASE and at least one OTHER"),
+        (("{mpich}",), "BASE OTHER"),
         (("{mpich}", "/no/such.csv"), "cannot read /no/such.csv"),
-        (("{mpich}", "{mpich}", "--fail-above", "0.05"), "--fail-above 0.05: write 5% or 1.05x"),
-        (("{mpich}", "{mpich}", "-o", "table.pdf"), "--output table.pdf: end its name in"),
+        (("{mpich}", "{mpich}", "--fail-above", "0.05"), "--fail-above 0.05: 5% 1.05x"),
+        (("{mpich}", "{mpich}", "-o", "table.pdf"), "--output table.pdf: .csv"),
         (("{mpich}", "{mpich}", "-o", "/proc/none/t.csv"), "cannot write /proc/none/t.csv"),
-        (("{mpich}", "{mpich}", "--name", "one"), "2 different names are needed"),
+        (("{mpich}", "{mpich}", "--name", "one"), "2 different names"),
         (("{mpich}", "{mpich}", "--no-such-option"), "--no-such-option"),
-        (("--native", "/no/such", "latency"), "there is no such file or folder"),
-        (("--native", "/", "import_time"), "native OMB has no import_time"),
-        (("--native", "/", "latenci"), "unknown benchmark 'latenci'"),
-        (("--native", "/"), "name the BENCHMARK first"),
+        (("{mpich}", "{open_mpi}", "--where", "iterations=7"), "no row iterations=7: there are"),
+        (("--native", "/no/such", "latency"), "/no/such no such file"),
+        (("--native", "/", "import_time"), "native OMB import_time"),
+        (("--native", "/", "latenci"), "unknown benchmark 'latenci' latency"),
+        (("--native", "/"), "BENCHMARK first"),
         (("--native", "/", "latency", "--binding", "native"), "--bindings"),
         (("--native", "/", "latency", "--bindings", "nativ"), "unknown binding 'nativ'"),
-        (("--native", "/", "hello"), "native OMB's hello prints no time: compare init"),
+        (("--native", "/", "hello"), "native hello no time: compare init"),
         (("--native", "/", "init", "--bindings", "buffer"), "leave out --bindings"),
-        (("--native", "/bin/true", "latency", "-m", "1:1X"), "-m 1:1X: '1X' is not a number"),
+        (("--native", "/bin/true", "latency", "-m", "1:1X"), "-m 1:1X: '1X' number"),
     ],
 )
-def test_what_cannot_be_compared_is_said_in_a_sentence(
-    arguments: tuple[str, ...], words: str
-) -> None:
-    given = [text.format(mpich=MPICH) for text in arguments]
-    with pytest.raises((OmbError, click.UsageError)) as error:
+def test_compare_impossible_request_refused(arguments: tuple[str, ...], words: str) -> None:
+    given = [text.format(mpich=MPICH, open_mpi=OPEN_MPI) for text in arguments]
+    with refuses((OmbError, click.UsageError), words):
         command.main(["compare", *given], standalone_mode=False)
-    assert words in str(error.value)
 
 
 @pytest.mark.slow
-def test_it_is_said_once_and_without_a_traceback(omb_py: Start) -> None:
+def test_compare_refusal_is_one_line_on_stderr(omb_py: Start) -> None:
     done = omb_py("compare", str(MPICH))
-    assert done.code == 2
+    assert_refused(done, 2, "BASE OTHER")
     assert done.sentences == [done.err.strip()]
 
 
@@ -297,12 +290,6 @@ def test_it_is_said_once_and_without_a_traceback(omb_py: Start) -> None:
 def test_native_omb_gets_sizes_in_plain_bytes(given: str, passed_on: str) -> None:
     options = with_plain_sizes(find_benchmark("bw"), given.split())
     assert " ".join(options) == passed_on
-
-
-def test_rows_are_chosen_by_any_column_whatever_a_comparison_needs(in_process: Start) -> None:
-    done = in_process("compare", str(MPICH), str(OPEN_MPI), "--where", "iterations=7")
-    assert done.code == 2
-    assert "no row has iterations=7: there are" in done.err
 
 
 @pytest.mark.slow

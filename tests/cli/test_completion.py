@@ -77,7 +77,7 @@ def test_the_shells_complete_commands_options_and_values(shell: str, tmp_path: P
     assert answers(shell, tmp_path, "bcast", "--binding", "pi") == ["pickle"]
 
 
-def test_a_value_after_an_equals_sign_which_splits_words_in_bash(tmp_path: Path) -> None:
+def test_value_after_an_equals_sign_is_completed(tmp_path: Path) -> None:
     assert answers("bash", tmp_path, "bcast", "-q", "--binding", "=", "pi") == ["pickle"]
     assert answers("bash", tmp_path, "bcast", "--buffer=bytearray", "--binding", "=") == [
         *BINDINGS.names()
@@ -126,7 +126,7 @@ def test_values_are_names_of_ours(tmp_path: Path) -> None:
     assert offered(tmp_path, "bw", "-m", "") == []
 
 
-def test_sweeps_and_machines_are_those_of_omb_py_and_of_this_folder(tmp_path: Path) -> None:
+def test_completion_has_shipped_and_local_files(tmp_path: Path) -> None:
     (tmp_path / "ours.toml").write_text("[[experiments]]\n")
     (tmp_path / "cluster.toml").write_text("cores = 8\n")
     sweeps = [*catalog.names("sweeps"), "ours.toml"]
@@ -138,9 +138,7 @@ def test_sweeps_and_machines_are_those_of_omb_py_and_of_this_folder(tmp_path: Pa
 
 
 @pytest.mark.parametrize("words", [["nonsense", ""], ["bw", "-c", "log", ""], ["bw", "-V1", "-"]])
-def test_what_cannot_be_read_has_no_completions_and_says_nothing(
-    tmp_path: Path, words: list[str]
-) -> None:
+def test_unreadable_file_has_no_completions(tmp_path: Path, words: list[str]) -> None:
     offered(tmp_path, *words)
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from omb_py.cli import for_issue
 from tests.conftest import Finished
+from tests.helpers.refusals import assert_refused
 
 TOLD = ("omb-py ", "Python ", "MPI ", "binding ", "install ", "packages ", "library ", "launcher ")
 
@@ -42,9 +43,8 @@ def test_names_stay_out_unless_wanted(
     assert setting in done.out
 
 
-def test_names_alone_are_refused(in_process: Callable[..., Finished]) -> None:
-    done = in_process("info", "--names")
-    assert (done.code, done.err) == (2, "omb-py: --names goes with --for-issue: add that\n")
+def test_names_without_for_issue_refused(in_process: Callable[..., Finished]) -> None:
+    assert_refused(in_process("info", "--names"), 2, "--names --for-issue")
 
 
 def test_a_program_that_does_not_answer_is_said() -> None:

@@ -13,6 +13,7 @@ from omb_py.core.errors import UsageError
 from omb_py.sweeps import catalog
 from omb_py.sweeps.machine import Machine
 from omb_py.sweeps.toml import read
+from tests.helpers.refusals import missing, refuses
 from tests.sweeps.job_scripts import Sandbox, shipped_names
 
 Command = Callable[..., tuple[str, str]]
@@ -45,9 +46,7 @@ def test_the_machines_that_come_with_omb_py_are_listed(run: Command) -> None:
     assert [line.split()[0] for line in lines] == shipped_names("machines")
     (thetagpu,) = [line for line in lines if line.startswith("thetagpu")]
     assert thetagpu.split()[1:6] == ["cobalt", "openmpi", "24", "128", "8"]
-    assert thetagpu.rstrip().endswith(
-        "24 DGX A100 nodes: 8 A100 and two 64-core AMD Rome each, HDR200"
-    )
+    assert not missing("24 DGX A100 nodes: 64-core AMD HDR200", thetagpu)
 
 
 @pytest.mark.parametrize("name", shipped_names("machines"))
@@ -105,18 +104,15 @@ def test_nothing_is_overwritten_but_by_force(run: Command) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "sentence"),
+    ("words", "named"),
     [
         (("mine", "--like", "slrum"), "unknown machine 'slrum'"),
-        (("a/b", "--like", "local"), "no machine is called 'a/b': use letters, digits"),
+        (("a/b", "--like", "local"), "'a/b': use letters, digits"),
     ],
 )
-def test_what_cannot_be_is_one_sentence(
-    run: Command, words: tuple[str, ...], sentence: str
+def test_machine_new_impossible_name_refused(
+    run: Command, words: tuple[str, ...], named: str
 ) -> None:
-    with pytest.raises(UsageError) as caught:
+    with refuses(UsageError, named):
         run("machine", "new", *words)
-    said = str(caught.value)
-    assert sentence in said
-    assert len(said.splitlines()) == 1
     assert list(Path().glob("*.toml")) == []

@@ -9,12 +9,13 @@ import pytest
 from omb_py.cli.profile_finish import prepare
 from omb_py.core.errors import OmbError
 from omb_py.tracing.records.layout import SUFFIX, path_in
+from tests.helpers.refusals import assert_names
 
 
 @pytest.mark.parametrize(
-    ("folder", "timeline", "sentence"),
+    ("folder", "timeline", "words"),
     [
-        ("run", "t.json", "run holds the profile of another run"),
+        ("run", "t.json", "run profile of another run"),
         ("file", "t.json", "--folder file is a file"),
         ("file/new", "t.json", "cannot write file/new: Not a directory"),
         ("/proc/new", "t.json", "cannot write /proc/new"),
@@ -24,7 +25,7 @@ from omb_py.tracing.records.layout import SUFFIX, path_in
     ],
 )
 def test_places_that_cannot_be_written_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str, timeline: str, sentence: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str, timeline: str, words: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("file").touch()
@@ -34,12 +35,12 @@ def test_places_that_cannot_be_written_are_refused(
     record.touch()
     with pytest.raises(OmbError) as raised:
         prepare(folder, (timeline,), force=False)
-    assert sentence in str(raised.value)
+    assert_names(raised.value, words)
     assert not raised.value.shared
     assert record.exists()
 
 
-def test_a_former_profile_makes_room_only_where_all_can_be_written(
+def test_former_profile_is_replaced_only_if_writable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

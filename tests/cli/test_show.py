@@ -16,6 +16,7 @@ from omb_py.cli import lazy_command
 from omb_py.cli.show import command
 from omb_py.core.errors import UsageError
 from tests import ROOT
+from tests.helpers.refusals import refuses
 
 REFERENCE = ROOT / "results" / "families-mpich.csv"
 NATIVE = ROOT / "tests" / "data" / "omb" / "osu_latency.txt"
@@ -27,7 +28,7 @@ def show(*arguments: str | Path) -> str:
     return result.stdout
 
 
-def test_what_tells_rows_apart_is_a_column_and_what_they_share_stands_above() -> None:
+def test_shared_values_are_above_the_table() -> None:
     lines = show(REFERENCE, "--where", "benchmark=latency").splitlines()
     assert lines[0] == "latency"
     assert lines[1].startswith("4 rows; omb-py 0.1.0, MPICH 5.0.2, 2 ranks, 1 host, numpy")
@@ -57,7 +58,7 @@ def test_rows_of_several_element_types_say_which(tmp_path: Path) -> None:
     assert [line.split()[0] for line in lines[4:8]] == ["MPI_CHAR", "8", "MPI_INT", "8"]
 
 
-def test_means_of_the_fastest_and_the_slowest_rank_are_named_as_that() -> None:
+def test_means_of_extreme_ranks_are_named() -> None:
     names = "bytes,latency_us,latency_min_us,latency_max_us"
     heading = show(REFERENCE, "--where", "benchmark=allreduce", "--columns", names).splitlines()[2]
     assert "fastest rank" in heading
@@ -80,11 +81,6 @@ def test_results_of_device_suites_are_shown() -> None:
 def test_columns_can_be_chosen() -> None:
     lines = show(REFERENCE, "--columns", "bytes,warmup,ranks", "--where", "benchmark=bw")
     assert lines.splitlines()[2].split() == ["warmup", "ranks", "size"]
-
-
-def test_a_column_that_is_not_there_has_a_suggestion() -> None:
-    result = CliRunner().invoke(command, [str(REFERENCE), "--columns", "latency_ms"])
-    assert "there is no column 'latency_ms': did you mean latency_us" in str(result.exception)
 
 
 @pytest.mark.slow
@@ -113,21 +109,23 @@ def test_results_are_written_as_data_and_read_again(suffix: str, tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("words", "sentence"),
+    ("words", "named"),
     [
-        (
-            ("-o", "x.xyz"),
-            "--output x.xyz: end its name in one of .txt, .md, .csv, .json, .parquet",
-        ),
-        (("-o", "x"), "or add --format"),
-        (("-o", "x.csv", "--rows", "5"), "--rows is for tables"),
-        (("-o", "x.csv", "--across", "binding"), "--across is for tables"),
-        (("--format", "parquet"), "name a file with --output"),
+        (("-o", "x.xyz"), "--output x.xyz: .txt, .md, .csv, .json, .parquet"),
+        (("-o", "x"), "x --format"),
+        (("-o", "x.csv", "--rows", "5"), "--rows tables"),
+        (("-o", "x.csv", "--across", "binding"), "--across tables"),
+        (("--format", "parquet"), "parquet file --output"),
+        (("--columns", "latency_ms"), "no column 'latency_ms': did you mean latency_us"),
+        (("--across", "binding", "--base", "tcp"), "--base tcp: configuration"),
+        (("--across", "bindings"), "no column 'bindings': did you mean binding"),
+        (("--base", "buffer"), "--base --across"),
+        (("--across", "window_kind", "--where", "benchmark=latency"), "several window_kind"),
     ],
 )
-def test_file_that_cannot_be_written_is_refused(words: tuple[str, ...], sentence: str) -> None:
-    result = CliRunner().invoke(command, [str(REFERENCE), *words])
-    assert sentence in str(result.exception)
+def test_show_impossible_request_refused(words: tuple[str, ...], named: str) -> None:
+    with refuses(UsageError, named):
+        command.main([str(REFERENCE), *words], standalone_mode=False)
 
 
 @pytest.mark.parametrize(
@@ -135,7 +133,7 @@ def test_file_that_cannot_be_written_is_refused(words: tuple[str, ...], sentence
     [("model", "m.pdf"), ("guidelines", "g.xyz"), ("compare", "c.pdf"), ("simulate", "s.xml")],
 )
 def test_unknown_suffix_is_refused_by_every_command(name: str, file: str) -> None:
-    with pytest.raises(UsageError, match=f"--output {file}: end its name in one of .txt, .md"):
+    with refuses(UsageError, f"--output {file}: .txt, .md"):
         lazy_command(name).main(["x.csv", "-o", file], standalone_mode=False)
     assert not Path(file).exists()
 
@@ -146,7 +144,7 @@ def test_a_long_table_is_cut_and_says_so() -> None:
     assert "--rows all" not in show(REFERENCE, *rows, "all")
 
 
-def test_configurations_stand_side_by_side_with_their_ratios_and_the_best() -> None:
+def test_show_across_has_ratios_and_the_best() -> None:
     lines = show(REFERENCE, "--across", "binding", "--where", "benchmark=latency").splitlines()
     assert lines[0] == "latency, 2 ranks"
     assert lines[1].split() == ["size", "native", "buffer", "best"]
@@ -175,23 +173,6 @@ def test_best_is_what_compare_calls_faster(
         if line.startswith("8 B")
     ]
     assert row.endswith(said)
-
-
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (("--across", "binding", "--base", "tcp"), "--base tcp: no configuration is called that"),
-        (("--across", "bindings"), "there is no column 'bindings': did you mean binding"),
-        (("--base", "buffer"), "--base is for --across"),
-        (
-            ("--across", "window_kind", "--where", "benchmark=latency"),
-            "several values of window_kind",
-        ),
-    ],
-)
-def test_what_cannot_stand_side_by_side_is_said(words: tuple[str, ...], sentence: str) -> None:
-    result = CliRunner().invoke(command, [str(REFERENCE), *words])
-    assert sentence in str(result.exception)
 
 
 def test_a_file_that_is_there_is_kept_without_force(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def of_command(folder: Path, *words: str) -> Start:
         (("--buffer", "bytearray"), "from mpi4py import MPI; import click", 90),
     ],
 )
-def test_a_benchmark_opens_at_most_90_files_more_than_what_it_needs(
+def test_benchmark_opens_at_most_90_extra_files(
     tmp_path: Path, options: tuple[str, ...], plain: str, modules: int
 ) -> None:
     bare, ours = start(tmp_path, plain), of_command(tmp_path, *ALLREDUCE, *options)

@@ -22,6 +22,7 @@ import pytest
 from omb_py.tracing.recorder.record_file import RecordFile
 from omb_py.tracing.records.layout import path_in
 from tests.conftest import OMB_PY, Finished
+from tests.helpers.refusals import assert_refused, missing
 
 SECONDS = 60
 
@@ -56,16 +57,10 @@ class Running:
 
 
 @pytest.mark.slow
-def test_it_waits_for_a_run_and_says_so_where_none_comes(
-    omb_py: Callable[..., Finished],
-) -> None:
+def test_watch_without_a_run_waits_and_is_refused(omb_py: Callable[..., Finished]) -> None:
     done = omb_py("watch", "nowhere", "--wait", "0.3")
-    assert done.code == 2
-    assert "waiting up to 0.3 s for a run to begin in nowhere" in done.err
-    assert done.sentences == [
-        "omb-py: nowhere holds no records of a run: start one with 'mpiexec ... omb-py profile "
-        "...', or name its folder"
-    ]
+    assert_refused(done, 2, "nowhere mpiexec omb-py profile folder")
+    assert not missing("waiting 0.3 s nowhere", done.err)
 
 
 def test_files_that_are_no_records_are_passed_over(

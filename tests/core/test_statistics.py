@@ -61,7 +61,7 @@ def probability(count: int, rank: int) -> float:
 
 
 @given(st.integers(6, LARGEST_EXACT))
-def test_the_interval_holds_the_median_with_95_percent_and_no_wider_one_is_needed(
+def test_median_interval_covers_95_percent_narrowly(
     count: int,
 ) -> None:
     ranks = median_ranks(count)
@@ -121,9 +121,7 @@ def autoregressive(generator: np.random.Generator, count: int, rho: float) -> li
 
 
 @pytest.mark.parametrize(("rho", "least"), [(0.0, 0.93), (0.6, 0.92), (0.9, 0.9)])
-def test_intervals_of_dependent_samples_hold_the_median_about_as_often(
-    rho: float, least: float
-) -> None:
+def test_median_interval_covers_dependent_samples(rho: float, least: float) -> None:
     generator = np.random.default_rng(4)
     held = 0
     for _ in range(200):
@@ -168,7 +166,7 @@ def test_a_longer_time_makes_the_interval_wider_by_its_root() -> None:
     assert median_interval(ordered, 1e5) is None
 
 
-def test_the_spread_of_normal_values_is_their_deviation_over_their_mean() -> None:
+def test_spread_of_normal_values_is_deviation_over_mean() -> None:
     values = np.random.default_rng(1).normal(2.0, 0.1, 20_000)
     assert relative_spread(values.tolist()) == pytest.approx(0.05, rel=0.03)
 
@@ -178,6 +176,6 @@ def test_a_few_values_far_off_do_not_make_a_machine_busy() -> None:
     assert relative_spread([3.0]) == 0.0
 
 
-def test_the_spread_is_from_the_lower_of_two_values_in_the_middle() -> None:
+def test_spread_takes_the_lower_middle_value() -> None:
     assert relative_spread([4.0, 1.0, 3.0, 2.0]) == pytest.approx(NORMAL * 1 / 2)
     assert relative_spread([1.0, 3.0]) == 0.0

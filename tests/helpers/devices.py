@@ -10,12 +10,11 @@ from pathlib import Path
 
 from perf.launchers import Launcher, aware_launchers, own_launcher
 from tests import ROOT
-from tests.conftest import PLUGIN, Finished
+from tests.conftest import PLUGIN
 from tests.helpers.battery import Start
 
 __all__ = [
     "Launcher",
-    "assert_refused",
     "aware_launchers",
     "libraries",
     "on_stand_ins",
@@ -28,13 +27,6 @@ __all__ = [
 FAKES = ROOT / "tests" / "fakes"
 WAITING = {"I_MPI_THREAD_YIELD": "3"}
 """Has ranks of Intel MPI sleep while they wait: else they keep busy cores from each other."""
-
-
-def assert_refused(done: Finished, words: str) -> None:
-    """A job that cannot be done says why and ends."""
-    assert done.code in (1, 2, 5, 8)
-    assert words in done.err
-    assert "Traceback" not in done.err
 
 
 def with_driver(launcher: Launcher, driver: Path) -> dict[str, str]:

@@ -181,7 +181,7 @@ def files_on(hosts: Hosts, number: int, folder: str) -> list[Path]:
     ("binding", "words"),
     [("raising", ("rank 2", "RuntimeError: the network is on fire")), ("killed", ())],
 )
-def test_a_rank_that_fails_on_another_host_ends_the_job_everywhere(
+def test_failing_rank_on_another_host_ends_the_job(
     near: Hosts, tmp_path: Path, binding: str, words: tuple[str, ...]
 ) -> None:
     output = tmp_path / "rows.csv"
@@ -198,9 +198,7 @@ def test_a_rank_that_fails_on_another_host_ends_the_job_everywhere(
     assert [row["bytes"] for row in rows_of(output)] == ["4"]
 
 
-def test_a_rank_that_hangs_on_another_host_is_ended_by_the_timeout(
-    near: Hosts, tmp_path: Path
-) -> None:
+def test_hanging_rank_on_another_host_is_ended(near: Hosts, tmp_path: Path) -> None:
     words = ("bcast", "--sizes", "1,8", "-i", "10", "--binding", "hanging")
 
     def start(timeout: int) -> Finished:

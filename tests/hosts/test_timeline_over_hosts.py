@@ -56,7 +56,7 @@ def timeline(hosts: Hosts, ranks: int, per_host: int, folder: Path) -> timelines
 
 @pytest.mark.product(strength=0)
 @pytest.mark.parametrize("network", ["near", "far"])
-def test_no_message_arrives_before_it_was_sent_but_within_the_bound(
+def test_messages_over_hosts_arrive_after_they_left(
     request: pytest.FixtureRequest, tmp_path: Path, network: str
 ) -> None:
     found = timeline(request.getfixturevalue(network), 4, 2, tmp_path)
@@ -87,9 +87,7 @@ def test_a_round_trip_lies_inside_its_other_half(near: Hosts, tmp_path: Path) ->
 
 
 @pytest.mark.any_library
-def test_ranks_of_a_host_are_moved_alike_and_those_of_rank_0_not(
-    far: Hosts, tmp_path: Path
-) -> None:
+def test_clocks_of_a_host_share_an_offset(far: Hosts, tmp_path: Path) -> None:
     found = timeline(far, 4, 2, tmp_path)
     alignments = [rank.alignment for rank in found.ranks]
     assert [one.shared for one in alignments] == [True, True, False, False]

@@ -34,6 +34,7 @@ from omb_py.measure.sampling import (
     sample,
     warm_up,
 )
+from tests.helpers.refusals import refuses
 
 SAMPLES = st.lists(st.floats(1e-7, 1.0), min_size=1, max_size=300)
 
@@ -103,7 +104,7 @@ def test_iterations_are_run_once_and_the_counted_ones_kept(
         assert told[-1] == (total, total)
 
 
-def test_times_of_very_many_iterations_are_allocated_as_they_come() -> None:
+def test_times_of_many_iterations_are_allocated_late() -> None:
     class StoppedError(Exception):
         pass
 
@@ -128,7 +129,7 @@ def test_times_of_very_many_iterations_are_allocated_as_they_come() -> None:
 def test_more_iterations_than_ranks_can_agree_on_are_refused(name: str, option: str) -> None:
     most = 1 << 53
     check_counts(Options(**{name: most}))  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match=f"^{option} {most + 1}: choose at most {most} iter"):
+    with refuses(UsageError, f"{option} {most + 1}: at most {most} iterations"):
         check_counts(Options(**{name: most + 1}))  # type: ignore[arg-type]
 
 
@@ -261,9 +262,7 @@ def test_a_time_limit_alone_is_no_precision_that_was_missed(alone: Callable[...,
 
 
 @pytest.mark.parametrize(("warmup", "first"), [(0, FIRST_STRETCH), (5, 20), (200, FIRST_STRETCH)])
-def test_a_time_limit_shortens_the_first_stretch_by_what_warm_up_took(
-    alone: Callable[..., Any], warmup: int, first: int
-) -> None:
+def test_time_limit_counts_the_warm_up(alone: Callable[..., Any], warmup: int, first: int) -> None:
     job = alone(lambda number: 1.0)
     sampled(job, PrecisionGoal(10**6, warmup, max_time=max(20.0, float(warmup))))
     assert job.runs[1 if warmup else 0] == (0, SETTLING + first)
@@ -291,7 +290,7 @@ def test_another_rank_does_what_rank_0_says(alone: Callable[..., Any]) -> None:
     assert (len(found.seconds), found.warmup) == (18, 5 + 17)
 
 
-def test_stretches_that_are_told_of_lengthen_until_they_take_their_time(
+def test_reported_stretches_lengthen(
     alone: Callable[..., Any],
 ) -> None:
     job = alone(lambda number: 1e-6)

@@ -23,6 +23,7 @@ from omb_py.measure.validation import (
     write_log,
 )
 from tests.helpers.properties import examples
+from tests.helpers.refusals import assert_names, refuses
 
 DATATYPES = st.sampled_from(TYPES)
 BUFFER_NAMES = ("bytearray", "numpy")
@@ -169,7 +170,7 @@ def test_memory_is_aligned_to_the_page(name: str, nbytes: int) -> None:
     ("sources", "origin", "expected", "received"),
     [
         (range(2, 3), "block 4 of rank 2", "152 (0x98000000)", "65688 (0x98000100)"),
-        (range(3), "the sum over ranks 0 to 2", "372 (0x74010000)", "65908 (0x74010100)"),
+        (range(3), "sum ranks 0 to 2", "372 (0x74010000)", "65908 (0x74010100)"),
     ],
 )
 def test_a_fault_says_where_it_is_and_what_was_expected(
@@ -185,10 +186,8 @@ def test_a_fault_says_where_it_is_and_what_was_expected(
     data[34] ^= 1
     memory.write(data)
     (fault,) = check.faults(exchange, iteration=1)
-    assert fault == (
-        f"rank 5, offset 34 of 40 bytes of {origin}, iteration 1: "
-        f"expected {expected}, received {received}"
-    )
+    assert_names(fault, f"rank 5, offset 34 of 40 {origin} iteration 1: {expected}, {received}")
+    assert fault.index(expected) < fault.index(received)
 
 
 def test_faults_are_added_to_the_log_of_their_rank(tmp_path: Path) -> None:
@@ -209,9 +208,5 @@ def test_faults_are_added_to_the_log_of_their_rank(tmp_path: Path) -> None:
 
 def test_a_log_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(OmbError) as raised:
+    with refuses(OmbError, f"cannot write {tmp_path}/file/rank-0.log: Not a directory; -clog"):
         check_log(str(tmp_path / "file"), 0)
-    assert str(raised.value) == (
-        f"cannot write {tmp_path}/file/rank-0.log: Not a directory; choose another directory for "
-        "-clog"
-    )

@@ -111,7 +111,7 @@ def test_the_bandwidth_between_each_pair_of_ranks_is_told(
 
 
 @pytest.mark.parametrize("scaling", ["strong", "weak"])
-def test_speed_ups_are_over_one_rank_and_over_the_sequential_program(
+def test_speed_ups_are_over_one_rank_and_sequential(
     mpiexec: Callable[..., Finished], tmp_path: Path, scaling: str
 ) -> None:
     words = f"matmul --rows 64 --repeats 1 --scaling {scaling} --output rows.csv".split()

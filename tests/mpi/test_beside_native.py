@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 
 from tests.conftest import BIN, Finished
+from tests.helpers.refusals import assert_names, assert_refused
 
 pytestmark = [pytest.mark.usefixtures("mpi"), pytest.mark.any_library]
 
@@ -74,9 +75,7 @@ def test_our_reduction_takes_the_type_that_native_omb_took(
 
 
 @pytest.mark.every_library
-def test_several_bindings_take_turns_and_options_may_stand_anywhere(
-    in_process: Start, tmp_path: Path
-) -> None:
+def test_several_bindings_take_turns(in_process: Start, tmp_path: Path) -> None:
     path = program(tmp_path / "omb", STAND_IN)
     done = in_process(
         *("compare", "--rounds=1", "latency", "-m", "8:8", "-i", "20", "-x", "2"),
@@ -84,13 +83,11 @@ def test_several_bindings_take_turns_and_options_may_stand_anywhere(
     )
     assert done.code == 0, done.err
     assert [line.split(",")[0] for line in done.out.splitlines()[1:]] == ["native", "buffer"]
-    assert "one run a side says nothing about launches" in done.err
+    assert "one run a side" in done.err
 
 
 @pytest.mark.every_library
-def test_bindings_of_a_round_share_a_launch_unless_an_option_is_of_the_launch(
-    in_process: Start, tmp_path: Path
-) -> None:
+def test_bindings_of_a_round_share_a_launch(in_process: Start, tmp_path: Path) -> None:
     program(tmp_path / "omb", STAND_IN)
     words = ("compare", "--native", "omb", "latency", "-m", "8:8", "-i", "20", "--rounds", "2")
     bindings = ("--bindings", "native,buffer", "--keep")
@@ -114,9 +111,7 @@ def test_native_omb_is_told_sizes_that_it_understands(in_process: Start, tmp_pat
 
 
 @pytest.mark.usefixtures("long_time")
-def test_rounds_end_with_the_time_and_it_is_said_what_was_reached(
-    omb_py: Start, tmp_path: Path
-) -> None:
+def test_rounds_end_at_max_time_with_a_summary(omb_py: Start, tmp_path: Path) -> None:
     program(tmp_path / "omb", STAND_IN)
     limits = ("--precision", "0.1%", "--max-time", "6")
     words = ("-m", "8:16", *limits, "--keep", "kept", "--format", "csv", "-o", "points.csv")
@@ -211,7 +206,8 @@ def test_what_cannot_be_compared_is_found_in_the_first_round(
     program(tmp_path / "omb", f"echo started >> '{tmp_path}/rounds'; {other}")
     done = in_process("compare", "--native", "omb", "latency", *QUICK)
     assert done.code == 2, done.err
-    assert "osu_latency has mpi_type MPI_INT, native has mpi_type MPI_CHAR" in done.sentences[0]
+    words = "osu_latency mpi_type MPI_INT, native mpi_type MPI_CHAR"
+    assert_names(done.sentences[0], words)
     assert (tmp_path / "rounds").read_text().count("started") == 2  # ranks, once
 
 
@@ -222,7 +218,7 @@ def test_a_program_that_hangs_is_ended(omb_py: Start, tmp_path: Path) -> None:
         done = omb_py(*words, HOME=str(tmp_path))
         assert done.code == 1
         (sentence,) = done.sentences
-        assert f"osu_latency did not end within {seconds} s" in sentence
+        assert_names(sentence, f"osu_latency {seconds} s")
         assert "--timeout" in sentence
         if (tmp_path / "started").exists():
             break
@@ -239,9 +235,7 @@ def test_what_ours_refuses_is_said(in_process: Start, tmp_path: Path) -> None:
     done = in_process(
         *("compare", "--native", "omb", "latency", *QUICK, "--bindings", "nccl", "--rounds", "1"),
     )
-    assert done.code == 1
-    (sentence,) = done.sentences
-    assert "omb-py latency --binding nccl failed with exit code" in sentence
+    assert_refused(done, 1, "omb-py latency --binding nccl exit code")
 
 
 def test_a_missing_launcher_or_program_is_said(in_process: Start, tmp_path: Path) -> None:
@@ -254,10 +248,7 @@ def test_a_missing_launcher_or_program_is_said(in_process: Start, tmp_path: Path
         (("omb/again", "latency", "--launcher", "'"), "--launcher"),
         (("omb/again", "latency", "--keep", "omb"), "is not empty"),
     ):
-        done = in_process("compare", "--native", *arguments)
-        assert done.code == 2
-        (sentence,) = done.sentences
-        assert words in sentence
+        assert_refused(in_process("compare", "--native", *arguments), 2, words)
 
 
 @pytest.mark.every_library
@@ -265,4 +256,4 @@ def test_it_starts_jobs_itself(mpiexec: Start, tmp_path: Path) -> None:
     program(tmp_path / "omb", STAND_IN)
     job = mpiexec(2, "compare", "--native", "omb", "latency")
     assert job.code == 2
-    assert "run it without a launcher" in job.sentences[0]
+    assert_names(job.sentences[0], "without a launcher")

@@ -27,7 +27,7 @@ def test_conditions_are_metadata(mpiexec: Run, tmp_path: Path) -> None:
 
 @pytest.mark.every_library
 @pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="with one core ranks have to share it")
-def test_ranks_that_share_a_core_while_another_is_free_are_named(tmp_path: Path) -> None:
+def test_ranks_on_one_core_with_free_cores_are_noted(tmp_path: Path) -> None:
     core = min(os.sched_getaffinity(0))
     bound = ["taskset", "-c", str(core), OMB_PY]
     words = ["--bind-to", "none"] if OPEN_MPI else ["-bind-to", "none"]

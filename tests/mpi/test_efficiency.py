@@ -92,7 +92,7 @@ def test_all_that_ranks_wait_for_is_found(recorded: Recorded) -> None:
     assert 0 < factors.parallel <= factors.communication <= factors.transfer <= 1
 
 
-def test_what_ranks_do_one_after_the_other_takes_as_long_on_an_ideal_network(
+def test_serial_work_on_an_ideal_network_takes_as_long(
     recorded: Recorded,
 ) -> None:
     run = recorded(3, CHAIN, "--cpu-time")

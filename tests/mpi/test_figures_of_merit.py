@@ -73,9 +73,7 @@ def test_ramble_finds_the_rows(mpi: str, tmp_path: Path, program: str, tail: boo
 
 
 @pytest.mark.parametrize("name", START_UP)
-def test_ramble_finds_what_a_start_costs_whatever_options_it_gives(
-    mpi: str, tmp_path: Path, name: str
-) -> None:
+def test_ramble_finds_the_costs_of_a_start(mpi: str, tmp_path: Path, name: str) -> None:
     text = printed(mpi, tmp_path, name, "-z", "-m", "8")
     (found,) = re.findall(rf"(?m)^{START_UP[name]}$", text)
     ranks, *times = [found] if isinstance(found, str) else found

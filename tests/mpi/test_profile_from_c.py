@@ -225,7 +225,7 @@ def test_collective_calls_have_the_same_numbers_on_all_ranks(profiled: Profiled)
 
 
 @pytest.mark.slow
-def test_large_counts_are_defined_where_mpi_declares_them_and_nowhere_else(cache: str) -> None:
+def test_large_counts_are_defined_as_declared(cache: str) -> None:
     mpicc = library.compiler()
     looked_at = compilation.compile_library(mpicc, f"{cache}/looked_at.so")
     listed = subprocess.run(

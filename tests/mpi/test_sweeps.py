@@ -22,6 +22,7 @@ import omb_py
 from omb_py.core.text.units import duration
 from omb_py.sweeps import launchers
 from tests.conftest import rows_of
+from tests.helpers.refusals import assert_names, assert_refused, missing
 from tests.mpi.sweeping import MACHINE, SmallSweep, experiment, kill
 
 pytestmark = [pytest.mark.usefixtures("mpi"), pytest.mark.any_library]
@@ -78,7 +79,7 @@ def test_applications_are_swept_too(tmp_path: Path) -> None:
     assert "complete" in sweep.run().out
 
 
-def test_launches_come_in_shuffled_rounds_as_the_plan_shows_them(tmp_path: Path) -> None:
+def test_launches_follow_the_shuffled_plan(tmp_path: Path) -> None:
     own = {"benchmarks": ["barrier", "allreduce", "bcast"], "ranks": 1, "sizes": "8"}
     sweep = SmallSweep(tmp_path, NAME + "launches = 2\n" + experiment(**own))
     shown = sweep.run("--dry-run", "--commands").out
@@ -254,14 +255,14 @@ def test_it_stops_before_its_time_is_over(tmp_path: Path) -> None:
     assert sweep.rows() == PLANNED_HANGING
 
 
-def test_no_row_in_all_the_time_is_a_failure_not_a_reason_to_go_on(tmp_path: Path) -> None:
+def test_sweep_that_measures_no_row_in_its_time_fails(tmp_path: Path) -> None:
     sweep = SmallSweep(tmp_path, NAME + experiment(options={"iterations": 10**9}))
     done = sweep.run("--stop-after", "1s")
     assert done.code == 1
-    assert "stopped because its time was over, and nothing was measured" in done.out
+    assert not missing("stopped time nothing measured", done.out)
 
 
-def test_a_failed_point_is_tried_again_and_reported_and_the_sweep_goes_on(tmp_path: Path) -> None:
+def test_failed_point_is_retried_and_reported(tmp_path: Path) -> None:
     faulty = experiment(benchmarks="latency", bindings=["raising", "flaky", "buffer"], ranks=2)
     text = NAME + faulty + 'environment = { OMB_TEST_RANK = "0" }\n'
     sweep = SmallSweep(tmp_path, text, environment={"OMB_TEST_FLAG": str(tmp_path / "flag")})
@@ -297,7 +298,7 @@ def test_points_on_the_same_ranks_share_a_launch(tmp_path: Path) -> None:
     assert each.rows() == sweep.rows()
 
 
-def test_a_point_that_kills_a_shared_launch_is_tried_alone_after_the_others(
+def test_point_that_kills_a_launch_is_tried_alone(
     tmp_path: Path,
 ) -> None:
     faulty = experiment(benchmarks="latency", bindings=["killed", "buffer", "native"], ranks=2)
@@ -312,7 +313,7 @@ def test_a_point_that_kills_a_shared_launch_is_tried_alone_after_the_others(
     assert sweep.left_behind() == []
 
 
-def test_a_sweep_that_is_killed_in_a_shared_launch_measures_what_is_missing(
+def test_sweep_killed_in_a_launch_resumes(
     tmp_path: Path,
 ) -> None:
     slow = {"iterations": 2000}
@@ -349,7 +350,7 @@ def test_a_point_that_hangs_is_ended(tmp_path: Path) -> None:
             break
     assert done.code == 1
     assert "timed out" in done.out
-    assert f"not at its end after {duration(seconds)} (time_limit)" in done.out
+    assert not missing(f"not at its end {duration(seconds)} (time_limit)", done.out)
     assert {row[1:4] for row in sweep.rows()} == measured
     assert sweep.left_behind() == []
 
@@ -359,8 +360,8 @@ def test_what_cannot_be_measured_is_said_once_and_no_failure(tmp_path: Path) -> 
     sweep = SmallSweep(tmp_path, NAME + text)
     done = sweep.run()
     assert done.code == 0, done.out
-    assert "1 point could not be measured here:" in done.out
-    assert "complete, but for what cannot be measured here: omb-py report out" in done.out
+    assert not missing("1 point could not be measured", done.out)
+    assert not missing("complete, omb-py report out", done.out)
     again = sweep.run()
     assert again.code == 0
     assert "rows in" not in again.out
@@ -404,7 +405,7 @@ def test_a_full_disk_loses_nothing(small_disk: Path) -> None:
     assert sweep.rows() == PLANNED
 
 
-def test_a_disk_that_a_point_fills_ends_the_sweep_with_a_sentence(small_disk: Path) -> None:
+def test_full_disk_ends_the_sweep(small_disk: Path) -> None:
     """The log has no room for what the ranks say, and the next point would fail as well."""
     subprocess.run(["mount", "-o", "remount,size=4m", str(small_disk)], check=True)
     text = AS_WRITTEN + experiment(bindings=["filling", "buffer"], ranks=1, sizes=["4", "8"])
@@ -412,7 +413,7 @@ def test_a_disk_that_a_point_fills_ends_the_sweep_with_a_sentence(small_disk: Pa
     done = sweep.run()
     assert done.code == 1
     (sentence,) = done.sentences
-    assert sentence.startswith("omb-py: cannot write out: No space left on device; once that is")
+    assert_names(sentence, "omb-py: cannot write out: No space left on device;")
     assert sweep.rows().total() == 1
     healthy = SmallSweep(small_disk, text, environment=NOBODY_HANGS)
     done = healthy.run()
@@ -424,11 +425,11 @@ def test_a_folder_is_one_sweep_s_on_one_machine(tmp_path: Path) -> None:
     SmallSweep(tmp_path, PLAIN).run()
     other = SmallSweep(tmp_path, PLAIN.replace('"mine"', '"other"', 1)).run()
     assert other.code == 2
-    assert "out holds another sweep: choose another --folder" in other.err
+    assert not missing("out another sweep: --folder", other.err)
     machine = 'name = "here"\noversubscribe = true\nbinding = "none"\n'
     other = SmallSweep(tmp_path, PLAIN, machine).run()
     assert other.code == 2
-    assert "measured with another binding of the machine" in other.err
+    assert not missing("another binding of the machine", other.err)
 
 
 @pytest.mark.every_library
@@ -444,7 +445,7 @@ def test_a_launcher_of_another_mpi_is_found_out(tmp_path: Path) -> None:
     sweep = SmallSweep(tmp_path, PLAIN, machine, {"PATH": path})
     done = sweep.run()
     assert done.code == 1
-    assert "2 ranks were started and MPI has 1" in done.out
+    assert not missing("2 ranks started MPI 1", done.out)
     assert {row[2] for row in sweep.rows()} == {"1"}
 
 
@@ -454,8 +455,7 @@ def test_a_launcher_that_the_machine_does_not_name_runs_nothing(tmp_path: Path) 
     machine = f'name = "here"\nlauncher = "{other}"\noversubscribe = true\n'
     sweep = SmallSweep(tmp_path, PLAIN, machine)
     done = sweep.run()
-    assert (done.code, len(done.sentences)) == (2, 1)
-    assert f'machine here says launcher = "{other}", and ' in done.err
+    assert_refused(done, 2, f'machine here launcher = "{other}"')
     assert f'set launcher = "{here}" or "auto"' in done.err
     (tmp_path / "here.toml").write_text(MACHINE)
     assert sweep.run().code == 0
@@ -463,9 +463,7 @@ def test_a_launcher_that_the_machine_does_not_name_runs_nothing(tmp_path: Path) 
 
 @pytest.mark.product(strength=0)
 @pytest.mark.parametrize("scheduler", ["none", "pbs"])
-def test_points_that_need_more_nodes_are_left_out_and_the_rest_is_measured(
-    tmp_path: Path, scheduler: str
-) -> None:
+def test_points_that_need_more_nodes_are_left_out(tmp_path: Path, scheduler: str) -> None:
     """A job got fewer nodes than the machine has: two chunks of PBS may share one."""
     (tmp_path / "nodes").write_text(f"{os.uname().nodename}\n" * 2)
     machine = f'{MACHINE}nodes = 4\nscheduler = "{scheduler}"\n'
@@ -482,9 +480,7 @@ def test_points_that_need_more_nodes_are_left_out_and_the_rest_is_measured(
     done = sweep.run()
     assert (done.code, done.err) == (75, ""), done.out
     assert f"\nleft out 2 points: {advice}\n" in done.out
-    assert done.out.splitlines()[-1] == (
-        f"8 rows of 2 points missing: {advice}; results so far are in out"
-    )
+    assert_names(done.out.splitlines()[-1], f"8 rows of 2 points missing: {advice} out")
     assert len(sweep.rows()) == 4
     assert sweep.run().code == 1
 
@@ -492,8 +488,7 @@ def test_points_that_need_more_nodes_are_left_out_and_the_rest_is_measured(
 def test_what_is_missing_is_one_sentence(tmp_path: Path) -> None:
     machine = 'name = "here"\nlauncher = "flux"\noversubscribe = true\n'
     done = SmallSweep(tmp_path, PLAIN, machine).run()
-    assert (done.code, len(done.sentences)) == (1, 1)
-    assert f"there is no flux on {os.uname().nodename}, not on the PATH: load the" in done.err
+    assert_refused(done, 1, f"no flux {os.uname().nodename}, PATH: load")
 
 
 @pytest.mark.usefixtures("long_time")
@@ -501,8 +496,7 @@ def test_without_an_mpi_library_no_point_is_given_up(tmp_path: Path) -> None:
     """A job in which a module is not loaded must not spoil the sweep for the next."""
     missing = {"MPI4PY_LIBMPI": "/no/such/libmpi.so"}
     done = SmallSweep(tmp_path, PLAIN, environment=missing).run()
-    assert (done.code, len(done.sentences)) == (1, 1)
-    assert "nothing can be measured here: mpi4py cannot load an MPI library: load" in done.err
+    assert_refused(done, 1, "nothing measured mpi4py MPI library: load")
     assert "/no/such/libmpi.so" in done.err
     sweep = SmallSweep(tmp_path, PLAIN)
     assert sweep.run().code == 0
@@ -515,8 +509,7 @@ def test_what_is_missing_is_looked_for_again_by_the_next_start(tmp_path: Path) -
     for start in (1, 2):
         done = sweep.run()
         assert done.code == 1, done.out
-        assert "no CUDA driver here" in done.out
-        assert "mend that, and run the same command again" in done.out
+        assert not missing("no CUDA driver same command again", done.out)
         assert "complete" not in done.out
         (log,) = sweep.place.glob("logs/*numba*.output")
         assert log.read_text().count("\n$ ") + 1 == start
@@ -524,7 +517,7 @@ def test_what_is_missing_is_looked_for_again_by_the_next_start(tmp_path: Path) -
     assert sweep.rows() == {}
 
 
-def test_rows_of_two_libraries_are_in_one_folder_only_where_wanted(tmp_path: Path) -> None:
+def test_rows_of_two_libraries_need_consent(tmp_path: Path) -> None:
     sweep = SmallSweep(tmp_path, NAME + experiment(ranks=1))
     assert sweep.run().code == 0
     software = sweep.place / "software.json"
@@ -570,7 +563,7 @@ def test_algorithms_are_proven_then_measured(tmp_path: Path) -> None:
     sweep = SmallSweep(tmp_path, NAME + text)
     done = sweep.run()
     assert done.code == 0, done.out
-    assert "no library is known to have algorithm chain for allreduce" in done.out
+    assert not missing("no library algorithm chain allreduce", done.out)
     rows = [row for path in sweep.place.glob("points/*.csv") for row in rows_of(path)]
     measured = Counter(row["library_algorithm"] for row in rows)
     assert measured["ring"] in (4, 5)  # Open MPI's needs an element for each rank

@@ -133,7 +133,7 @@ print("done")
     assert 8 * MIB <= int(rows[0]["moved_bytes"]) < 10 * MIB  # its record is written, too
 
 
-def test_a_rank_that_is_killed_leaves_what_was_read_at_the_beginning(
+def test_killed_rank_leaves_its_first_reading(
     mpiexec: Command, omb_py: Command, tmp_path: Path
 ) -> None:
     (tmp_path / "program.py").write_text(
@@ -166,7 +166,7 @@ def test_what_persistent_requests_send_was_asked_for(profiled: Callable[..., Row
     assert way["path"] == "shared memory"
 
 
-def test_what_others_send_on_the_loopback_is_not_taken_for_the_ranks(
+def test_foreign_loopback_traffic_is_not_counted(
     profiled: Callable[..., Rows],
 ) -> None:
     with own_stream(64 * MIB):

@@ -13,6 +13,7 @@ import pytest
 from omb_py.benchmarks.algorithms import TABLE
 from tests.conftest import OMB_PY, Finished, rows_of, run
 from tests.helpers.battery import Battery, Line, line, passes
+from tests.helpers.refusals import assert_names, missing
 from tests.mpi.lines import CHECKED, lines, named
 
 needs_grpc = pytest.mark.skipif(find_spec("grpc") is None, reason="grpcio is not installed")
@@ -110,7 +111,8 @@ def test_ranks_with_other_options_end_soon(
     other = (OMB_PY, "latency", "--binding", binding, *words.split())
     done = run([mpi, "-n", "1", *first, ":", "-n", "1", *other], {}, tmp_path, timeout=60)
     assert done.code == 2
-    assert done.err.count(f"rank 1 was started with another {named} than rank 0") == 1
+    assert done.err.count("rank 1 was started") == 1
+    assert not missing(f"another {named} than rank 0", done.err)
     assert done.seconds < 10
 
 
@@ -132,7 +134,8 @@ def test_a_missing_package_is_one_sentence_of_all_ranks(
     finished = mpiexec(3, *words.split())
     assert finished.code == 8
     assert "Abort" not in finished.err
-    assert finished.err.count("omb-py: a binding of UCX needs the Python package ucxx") == 1
+    assert finished.err.count("omb-py: ") == 1
+    assert not missing("binding of UCX package ucxx", finished.err)
 
 
 @needs_uvloop
@@ -152,17 +155,17 @@ def test_coroutines_run_in_another_event_loop(
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ("allreduce --binding tcp --p2p-algorithm library", "binding tcp has no allreduce, only"),
-        ("scan --binding tcp", "binding tcp has no scan, only send"),
+        ("allreduce --binding tcp --p2p-algorithm library", "binding tcp no allreduce"),
+        ("scan --binding tcp", "binding tcp no scan send"),
         ("bcast --binding asyncio -D vect:4:2", "leave out -D"),
-        ("latency --binding tcp --send-mode synchronous", "binding tcp has no ssend"),
-        ("latency --binding tcp --backend gloo", "--backend has no meaning for binding tcp"),
-        ("latency --binding buffer --interface lo", "--interface has no meaning for binding b"),
-        ("kmeans --binding tcp --backend nccl", "--backend has no meaning for binding tcp"),
-        ("overhead latency --bindings tcp,buffer --backend nccl", "no meaning for binding tcp, b"),
+        ("latency --binding tcp --send-mode synchronous", "binding tcp no ssend"),
+        ("latency --binding tcp --backend gloo", "--backend binding tcp"),
+        ("latency --binding buffer --interface lo", "--interface binding buffer"),
+        ("kmeans --binding tcp --backend nccl", "--backend binding tcp"),
+        ("overhead latency --bindings tcp,buffer --backend nccl", "--backend tcp buffer"),
         ("latency --binding tcp --interface none0", "none0 has no IPv4 address here"),
-        ("bw --binding coroutine --in-flight 2", "--in-flight is for ping-pongs"),
-        ("latency_mt --binding tcp", "lets one thread receive at a time"),
+        ("bw --binding coroutine --in-flight 2", "--in-flight ping-pongs"),
+        ("latency_mt --binding tcp", "one thread at a time"),
     ],
 )
 def test_what_cannot_be_is_one_sentence(
@@ -170,5 +173,5 @@ def test_what_cannot_be_is_one_sentence(
 ) -> None:
     finished = mpiexec(2, *words.split())
     assert finished.code != 0
-    assert finished.err.count(sentence) == 1
     assert "Traceback" not in finished.err
+    assert_names("\n".join(finished.sentences), sentence)

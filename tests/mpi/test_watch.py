@@ -150,7 +150,7 @@ def finding(omb_py: Callable[..., Finished]) -> Callable[..., dict[str, Any]]:
 
 
 @pytest.mark.product(strength=0)
-def test_the_rank_that_the_others_wait_for_in_a_barrier_is_named(
+def test_late_rank_of_a_barrier_is_named(
     finding: Callable[..., dict[str, Any]],
     omb_py: Callable[..., Finished],
     tmp_path: Path,

@@ -26,6 +26,7 @@ from omb_py.options.parse import parse, spell_out
 from omb_py.options.table import EXTRA, parameters
 from tests import ROOT
 from tests.conftest import CHOOSES_ITS_LIBRARY, Finished
+from tests.helpers.refusals import assert_names, refuses
 
 
 def parsed(name: str, *arguments: str) -> Options:
@@ -200,11 +201,12 @@ def test_a_duration_is_a_finite_number(option: str, value: str) -> None:
         parsed("latency", option, value)
 
 
-def test_a_count_is_one_that_c_can_count_with() -> None:
-    with pytest.raises(UsageError, match="is too large"):
-        parsed("latency", "-i", "99999999999999999999")
-    with pytest.raises(UsageError, match="is too large"):
-        parsed("latency", "-M", "9999999999G")
+@pytest.mark.parametrize(
+    ("option", "value"), [("-i", "99999999999999999999"), ("-M", "9999999999G")]
+)
+def test_count_beyond_c_refused(option: str, value: str) -> None:
+    with refuses(UsageError, f"{value} too large"):
+        parsed("latency", option, value)
 
 
 def every_command(group: click.Group, path: str = "") -> Iterator[tuple[str, click.Command]]:
@@ -240,14 +242,14 @@ def test_helps_list_options_alone_among_options() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["-z", "50,99"], "-z takes its value without a blank between: -z50,99"),
-        (["-fz", "99.9"], "-fz takes its value without a blank between: -fz99.9"),
-        (["--tail-lat", "50"], "--tail-lat takes its value without a blank between: --tail-lat=50"),
-        (["-c", "log:faults"], "-c takes its value without a blank between: -clog:faults"),
+        (["-z", "50,99"], "-z -z50,99"),
+        (["-fz", "99.9"], "-fz -fz99.9"),
+        (["--tail-lat", "50"], "--tail-lat --tail-lat=50"),
+        (["-c", "log:faults"], "-c -clog:faults"),
     ],
 )
-def test_a_value_of_c_or_z_that_stands_apart_is_named(arguments: list[str], words: str) -> None:
-    with pytest.raises(UsageError, match=f"^{re.escape(words)}$"):
+def test_value_of_c_or_z_that_stands_apart_refused(arguments: list[str], words: str) -> None:
+    with refuses(UsageError, f"{words} without a blank"):
         parsed("allreduce", *arguments)
 
 
@@ -325,7 +327,7 @@ def headings_of(text: str) -> tuple[str, ...]:
     return tuple(line[:-1] for line in lines if line.endswith(":") and not line.startswith(" "))
 
 
-def test_help_of_a_benchmark_has_at_most_forty_options_the_most_used_first() -> None:
+def test_help_has_at_most_forty_options() -> None:
     text = help_of("allreduce")
     assert headings_of(text) == GROUPS
     lines = text.splitlines()
@@ -345,7 +347,7 @@ def test_help_all_shows_what_the_help_leaves_out() -> None:
     assert "--staging" not in help_of("allreduce")
 
 
-def test_every_option_of_every_benchmark_has_a_group_and_a_sentence() -> None:
+def test_every_option_has_a_group_and_a_help_text() -> None:
     for benchmark in all_benchmarks():
         for parameter in parameters(benchmark):
             if isinstance(parameter, click.Option) and not parameter.hidden:
@@ -444,5 +446,8 @@ def test_output_that_has_no_room_is_one_sentence_and_a_failure() -> None:
         timeout=120,
     )
     said = [line for line in done.stdout.splitlines() if not line.startswith("omb-py: note:")]
-    assert said == ["1|omb-py: cannot write the output: No space left on device"] * len(PRINTING)
+    assert len(said) == len(PRINTING)
+    for line in said:
+        assert line.startswith("1|omb-py: ")
+        assert_names(line, "output No space left on device")
     assert done.stderr == ""

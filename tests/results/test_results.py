@@ -27,6 +27,7 @@ from omb_py.results.csv import CsvWriter, cell, header_of, open_csv
 from omb_py.results.json import JsonWriter, open_json
 from tests import ROOT
 from tests.helpers.reading import read_file
+from tests.helpers.refusals import refuses
 
 METADATA = {"run": "r", "command": "omb-py latency # not a comment\nnor a line"}
 
@@ -229,7 +230,7 @@ def test_a_lock_that_is_never_given_back_fails(
     monkeypatch.setattr("omb_py.results.sink.LOCK_SECONDS", 0.1)
     with path.open("rb") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        with pytest.raises(OmbError, match=r"cannot write .*: another process has held its lock"):
+        with refuses(OmbError, "cannot write another process lock"):
             open_file(path)
 
 
@@ -311,7 +312,7 @@ def test_a_pipe_gets_rows_as_they_come(tmp_path: Path, suffix: str) -> None:
 def test_a_device_that_is_full_fails_in_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "rows.csv").symlink_to("/dev/full")
     writer = open_file(tmp_path / "rows.csv")
-    with pytest.raises(OmbError, match=r"cannot write .*rows.csv: No space left on device"):
+    with refuses(OmbError, "cannot write rows.csv: No space left on device"):
         writer.start(METADATA)
 
 
@@ -358,12 +359,12 @@ def test_a_full_disk_at_the_first_row_restores_the_file(tmp_path: Path, suffix: 
 
 def test_only_the_last_folder_is_made(tmp_path: Path) -> None:
     write_rows(tmp_path / "results" / "rows.csv", "r", 1)
-    with pytest.raises(OmbError, match=r"there is no folder .*reslts: make it"):
+    with refuses(OmbError, "no folder reslts: make"):
         open_file(tmp_path / "reslts" / "june" / "rows.csv")
     assert not (tmp_path / "reslts").exists()
 
 
-def test_bytes_of_a_command_line_that_are_no_text_are_written_as_escapes(tmp_path: Path) -> None:
+def test_bytes_that_are_no_text_are_escaped(tmp_path: Path) -> None:
     for suffix in ("csv", "json"):
         writer = open_file(tmp_path / f"rows.{suffix}")
         writer.start({"run": "r", "command": "omb-py latency --output a\udcff.csv"})

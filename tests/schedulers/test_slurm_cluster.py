@@ -69,7 +69,7 @@ def test_a_failed_start_leaves_nothing_and_says_why(
     assert processes_naming(folder) == []
 
 
-def test_only_the_folder_of_a_cluster_is_stopped_and_only_an_empty_one_started(
+def test_cluster_starts_in_an_empty_folder_only(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "slurm.conf").write_text("ClusterName=mine\n")

@@ -96,9 +96,7 @@ def test_a_running_job_can_submit_its_own_script_again(
 
 
 @pytest.mark.usefixtures("long_time")
-def test_at_its_walltime_every_process_of_a_job_gets_term_and_then_kill(
-    slurm: Slurm, tmp_path: Path
-) -> None:
+def test_job_at_its_walltime_gets_term_then_kill(slurm: Slurm, tmp_path: Path) -> None:
     obstinate = (
         "bash -c 'trap \"echo TERM >> rank-said\" TERM; touch up; while :; do sleep 0.2; done'"
     )

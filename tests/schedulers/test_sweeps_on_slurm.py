@@ -41,7 +41,7 @@ KILLED = SmallSweep(ranks=(2,), sizes=(8, 16, 32, 64), options="max-time = 0.2")
 
 @pytest.mark.product(strength=0)
 @pytest.mark.parametrize("command", RESULTS, ids=lambda command: command[0])
-def test_a_script_measures_the_sweep_on_both_nodes_and_then_there_is_a_report(
+def test_script_measures_on_both_nodes_and_reports(
     slurm: Slurm, tmp_path: Path, command: tuple[str, str]
 ) -> None:
     variables = SCALING.install(tmp_path)
@@ -56,9 +56,7 @@ def test_a_script_measures_the_sweep_on_both_nodes_and_then_there_is_a_report(
 
 
 @pytest.mark.usefixtures("long_time")
-def test_a_job_killed_at_its_walltime_submits_another_that_goes_on(
-    slurm: Slurm, tmp_path: Path
-) -> None:
+def test_job_at_its_walltime_submits_its_successor(slurm: Slurm, tmp_path: Path) -> None:
     variables = SCALING.install(tmp_path)
     folder = tmp_path / RESULTS[TORQUE]
     words = ["scaling", "--machine=generic-torque", "--one-job", "--walltime=80s"]
@@ -121,7 +119,7 @@ VICTIMS: dict[str, tuple[Victim, ...]] = {
 @pytest.mark.product(strength=0)
 @pytest.mark.parametrize("killed", VICTIMS)
 @pytest.mark.parametrize("seed", range(KILLS // len(VICTIMS)))
-def test_killed_at_any_moment_it_ends_with_the_planned_rows_and_loses_none(
+def test_job_killed_at_any_moment_loses_no_row(
     slurm: Slurm, tmp_path: Path, killed: str, seed: int
 ) -> None:
     chance = random.Random(f"{killed} {seed}")

@@ -92,7 +92,7 @@ def test_a_lone_message_takes_what_was_measured(nbytes: int) -> None:
     assert time == pytest.approx(latency(1.0, 5.0, 1000.0, 1 << 14)[nbytes], rel=0.05)
 
 
-def test_every_number_has_a_comment_that_says_where_it_comes_from() -> None:
+def test_every_number_has_a_comment_with_its_source() -> None:
     found = calibrated(everything())
     text = network.text_of(found.network, found.comments)
     lines = [line for line in text.splitlines() if "#" in line]

@@ -7,6 +7,7 @@ import pytest
 from omb_py.analysis.table import of_rows
 from omb_py.simulation import checking
 from omb_py.simulation.network import Checked
+from tests.helpers.refusals import missing
 
 RUNS = {"a": {"hosts": "node1:2 node2:1"}, "b": {}}
 
@@ -16,7 +17,7 @@ def row(**columns: object) -> dict[str, object]:
     return usual | {"bytes": 8, "latency_us": 5.0, "run": "a", "mpi_type": "MPI_INT"} | columns
 
 
-def test_rows_are_points_where_their_algorithm_and_hosts_are_known() -> None:
+def test_rows_with_algorithm_and_hosts_are_points() -> None:
     made = of_rows(
         [
             row(algorithm="ring"),
@@ -34,10 +35,8 @@ def test_rows_are_points_where_their_algorithm_and_hosts_are_known() -> None:
         ("allreduce own ring", (0, 0, 1), 7.0),
         ("allreduce recursive_doubling", (0, 0, 1), 5.0),
     ]
-    assert [reason.split(":")[0] for reason in reasons] == [
-        "allreduce by an algorithm of the library's own choice",
-        "results that do not say which host each rank was on",
-    ]
+    assert ["algorithm" in reason for reason in reasons] == [True, False]
+    assert ["host" in reason for reason in reasons] == [False, True]
 
 
 CHECKED = (
@@ -47,29 +46,19 @@ CHECKED = (
 
 
 @pytest.mark.parametrize(
-    ("checked", "benchmark", "sentence"),
+    ("checked", "benchmark", "words"),
     [
-        (
-            CHECKED,
-            "allreduce",
-            "Compared with measurements on 2 to 8 ranks: latency-bound within 12% (median 2%). "
-            "Beyond is extrapolation.",
-        ),
+        (CHECKED, "allreduce", "on 2 to 8 ranks: latency-bound 12% (median 2%). extrapolation"),
         (
             CHECKED,
             "gather",
-            "Compared with measurements (allreduce, bcast) on 2 to 8 ranks: latency-bound within "
-            "12% (median 2%); contended within 30% (median 5%). Beyond is extrapolation.",
+            "(allreduce, bcast) on 2 to 8 ranks: latency-bound 12% (median 2%); "
+            "contended 30% (median 5%). extrapolation",
         ),
-        (
-            (),
-            "gather",
-            "Nothing of this network was compared with a measurement (--check): take ratios, not "
-            "times.",
-        ),
+        ((), "gather", "Nothing compared --check ratios, not times"),
     ],
 )
-def test_a_sentence_says_how_far_to_believe(
-    checked: tuple[Checked, ...], benchmark: str, sentence: str
+def test_remark_names_ranks_and_errors_of_the_check(
+    checked: tuple[Checked, ...], benchmark: str, words: str
 ) -> None:
-    assert checking.remark(checked, benchmark) == sentence
+    assert not missing(words, checking.remark(checked, benchmark))

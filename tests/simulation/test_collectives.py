@@ -21,6 +21,7 @@ from omb_py.simulation.program import Add, Operation, Program, Receive, Send, Wa
 from omb_py.simulation.stand_ins import BUFFER, RESOURCES
 from tests.algorithms.test_patterns import EVERY, IDS
 from tests.benchmarks.test_own_algorithms import DEFINITIONS, INT, SEGMENT
+from tests.helpers.refusals import refuses
 
 
 def cases(ranks: int, size: int, options: Options, window: int = 64) -> Callable[[int], Case]:
@@ -202,27 +203,27 @@ class TestWhatIsNoProgram:
     @pytest.mark.parametrize(
         ("name", "options", "sentence"),
         [
-            ("bcast", Options(), "nobody knows which algorithm MPICH would choose for bcast"),
-            ("bcast", Options(library_algorithm="chain"), "MPICH has no algorithm 'chain'"),
+            ("bcast", Options(), "algorithm MPICH bcast --coll-algorithm"),
+            ("bcast", Options(library_algorithm="chain"), "MPICH no algorithm 'chain'"),
             (
                 "bcast",
                 Options(library_algorithm="scatter_allgather"),
-                "algorithm scatter_allgather: nothing to compare with on 5 ranks",
+                "algorithm scatter_allgather: nothing 5 ranks",
             ),
-            ("allreduce", Options(algorithm="hierarchical"), "add --node-map"),
-            ("allreduce", Options(algorithm="ring", node_map=(0, 1)), "names 2 ranks, and 5"),
-            ("put_latency", Options(), "one-sided communication is not simulated"),
-            ("iallreduce", Options(), "MPI_Iallreduce is not simulated"),
-            ("neighbor_allgather", Options(), "neighbourhoods are not simulated"),
+            ("allreduce", Options(algorithm="hierarchical"), "--node-map"),
+            ("allreduce", Options(algorithm="ring", node_map=(0, 1)), "2 ranks, 5"),
+            ("put_latency", Options(), "one-sided not simulated"),
+            ("iallreduce", Options(), "MPI_Iallreduce not simulated"),
+            ("neighbor_allgather", Options(), "neighbourhoods not simulated"),
         ],
     )
     def test_it_says_why(self, name: str, options: Options, sentence: str) -> None:
-        with pytest.raises(OmbError, match=sentence):
+        with refuses(OmbError, sentence):
             list(made(name, 5, 64, options).operations(0))
 
     def test_a_library_that_would_take_another_algorithm(self) -> None:
         options = Options(library_algorithm="neighbor_exchange")
-        with pytest.raises(UnsupportedError, match=r"on 5 ranks: it is for even numbers of ranks"):
+        with refuses(UnsupportedError, "on 5 ranks: even"):
             made("allgather", 5, 64, options, "Open MPI")
 
     def test_nodes_of_each_rank(self) -> None:

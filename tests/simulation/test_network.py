@@ -15,6 +15,7 @@ from omb_py.simulation import network
 from omb_py.simulation.network import Checked, Network, Protocol
 from omb_py.simulation.network import Path as NetworkPath
 from tests.helpers.properties import examples
+from tests.helpers.refusals import missing, refuses
 
 numbers = st.floats(0.001, 1e6).map(lambda number: float(format(number, ".6g")))
 
@@ -62,7 +63,7 @@ def test_a_latency_and_a_bandwidth_are_enough(tmp_path: Path) -> None:
     assert network.find(str(path), "torus:2x2").nodes == 4
 
 
-def test_errors_of_a_check_replace_those_of_the_last_and_nothing_else(tmp_path: Path) -> None:
+def test_errors_of_a_check_replace_the_last_ones(tmp_path: Path) -> None:
     path = tmp_path / "network.toml"
     mine = 'topology = "star"  # mine\n[between]\nlatency_us = 1 # my own\nbandwidth_MBps = 1000'
     path.write_text(mine)
@@ -75,20 +76,20 @@ def test_errors_of_a_check_replace_those_of_the_last_and_nothing_else(tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("text", "sentence"),
+    ("text", "words"),
     [
-        ("topology = ", "is not TOML"),
-        ('topology = "star"', "between: Field required"),
-        ("latency_us = 1", "latency_us: Unexpected keyword argument"),
-        ("bandwidth_MBps = -1", "between.bandwidth_MBps: Input should be greater than 0"),
-        ("[[between.protocols]]\nup_to = 8\n[[between.protocols]]\nup_to = 4", "up_to has to grow"),
-        ("bandwidth_MBps = inf", "between.bandwidth_MBps: Input should be less than inf"),
-        ("slow = [[1, 0.0]]", "slow.0.1: Input should be greater than 0"),
-        ("slow = [[-1, 2.0]]", "slow.0.0: Input should be greater than or equal to 0"),
-        ('topology = "ring:5"', "is no file and no topology"),
+        ("topology = ", "not TOML"),
+        ('topology = "star"', "between: required"),
+        ("latency_us = 1", "latency_us: Unexpected"),
+        ("bandwidth_MBps = -1", "between.bandwidth_MBps: greater than 0"),
+        ("[[between.protocols]]\nup_to = 8\n[[between.protocols]]\nup_to = 4", "up_to grow"),
+        ("bandwidth_MBps = inf", "between.bandwidth_MBps: less than inf"),
+        ("slow = [[1, 0.0]]", "slow.0.1: greater than 0"),
+        ("slow = [[-1, 2.0]]", "slow.0.0: greater or equal 0"),
+        ('topology = "ring:5"', "ring:5 no file no topology"),
     ],
 )
-def test_what_is_wrong_is_named(tmp_path: Path, text: str, sentence: str) -> None:
+def test_wrong_network_file_names_the_key(tmp_path: Path, text: str, words: str) -> None:
     path = tmp_path / "wrong.toml"
     parts = {
         "topology": 'topology = "star"\n',
@@ -96,7 +97,7 @@ def test_what_is_wrong_is_named(tmp_path: Path, text: str, sentence: str) -> Non
     }
     if "topology" in text:
         parts["topology"] = f"{text}\n"
-        if "Field" in sentence:
+        if "required" in words:
             parts["between"] = ""
     elif text.startswith("bandwidth"):
         parts["between"] = f"[between]\nlatency_us = 1\n{text}\n"
@@ -105,14 +106,12 @@ def test_what_is_wrong_is_named(tmp_path: Path, text: str, sentence: str) -> Non
     else:
         parts["between"] += text
     path.write_text("".join(parts.values()))
-    with pytest.raises(UsageError, match=sentence):
+    with refuses(UsageError, words):
         network.read(path)
 
 
 def test_round_figures_say_that_they_are() -> None:
     found = network.find("fat-tree:4,4")
-    assert found.description == (
-        "Network: fat-tree:4,4; costs: round figures of a fast network, nothing was measured."
-    )
-    with pytest.raises(UsageError, match="--topology replaces that of a network's file"):
+    assert not missing("Network: fat-tree:4,4; round figures nothing measured", found.description)
+    with refuses(UsageError, "--topology network file"):
         network.find("star", "torus:2x2")

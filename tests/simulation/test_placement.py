@@ -10,6 +10,7 @@ from omb_py.core.errors import UsageError
 from omb_py.simulation.placement import PLACEMENTS, nodes_of
 from omb_py.simulation.topologies import ANY
 from tests.helpers.properties import examples
+from tests.helpers.refusals import refuses
 
 
 def test_words() -> None:
@@ -38,18 +39,17 @@ def test_no_node_has_too_many_ranks(word: str, ranks: int, per_node: int, free: 
 
 
 @pytest.mark.parametrize(
-    ("word", "sentence"),
+    ("word", "ranks", "words"),
     [
-        ("packt", "choose from packed, scattered, spread, random and random:SEED"),
-        ("0:0", "once each"),
-        ("0-99", "the network has nodes 0 to 3"),
-        ("0-99999999999", "once each"),
-        ("3", "2 nodes are needed, name more of them"),
-        ("random:x", "'x' is no seed"),
+        ("packt", 4, "packt packed, scattered, spread, random random:SEED"),
+        ("0:0", 4, "once each"),
+        ("0-99", 4, "nodes 0 to 3"),
+        ("0-99999999999", 4, "once each"),
+        ("3", 4, "2 nodes more"),
+        ("random:x", 4, "'x' seed"),
+        ("packed", 9, "9 ranks, 2 5 nodes"),
     ],
 )
-def test_what_is_no_placement(word: str, sentence: str) -> None:
-    with pytest.raises(UsageError, match=sentence):
-        nodes_of(word, 4, 2, 4)
-    with pytest.raises(UsageError, match="9 ranks, 2 on each node, need 5 nodes"):
-        nodes_of("packed", 9, 2, 4)
+def test_impossible_placement_refused(word: str, ranks: int, words: str) -> None:
+    with refuses(UsageError, words):
+        nodes_of(word, ranks, 2, 4)

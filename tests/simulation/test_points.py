@@ -14,6 +14,7 @@ from omb_py.simulation.engine import Run, SimulatedOutcome
 from omb_py.simulation.network import ROUND_FIGURES
 from omb_py.simulation.points import SimulatedPoint
 from omb_py.simulation.workers import SimulationJob, run_jobs
+from tests.helpers.refusals import assert_names
 
 RANKS = 40
 OPTIONS = Options(binding="simulated")
@@ -56,7 +57,7 @@ class TestOnSimGrid:
             assert sum(short.ends) == pytest.approx(sum(long.ends), rel=0.02)
             assert short.messages == pytest.approx(long.messages, rel=0.02)
 
-    def test_own_algorithms_take_as_long_as_the_same_ones_of_a_library(self) -> None:
+    def test_own_algorithms_take_as_long_as_a_library_s(self) -> None:
         own = SimulatedPoint(
             "allreduce", replace(OPTIONS, algorithm="recursive_doubling"), "", RANKS, 4096
         )
@@ -94,9 +95,12 @@ class TestOnSimGrid:
     ("point", "sentence"),
     [
         (SimulatedPoint("latency", OPTIONS, "MPICH", 4, 8), "needs exactly 2 ranks"),
-        (SimulatedPoint("allreduce", OPTIONS, "MPICH", 4, 8), "nobody knows which algorithm"),
+        (
+            SimulatedPoint("allreduce", OPTIONS, "MPICH", 4, 8),
+            "MPICH allreduce 4 ranks --coll-algorithm",
+        ),
         (SimulatedPoint("put_latency", OPTIONS, "MPICH", 2, 8), "is not simulated"),
-        (SimulatedPoint("init", OPTIONS, "MPICH", 2, 0), "sends no messages that can be simulated"),
+        (SimulatedPoint("init", OPTIONS, "MPICH", 2, 0), "sends no messages simulated"),
         (
             SimulatedPoint("iallreduce", replace(OPTIONS, library_algorithm="ring"), "MPICH", 4, 8),
             "MPI_Iallreduce is not simulated",
@@ -107,9 +111,9 @@ class TestOnSimGrid:
             ),
             "more than the memory limit",
         ),
-        (by_library("bcast", "scatter_allgather", 8), "nothing to compare with on 40 ranks"),
-        (by_library("allreduce", "ring", 8, "Open MPI"), "fewer elements than ranks"),
+        (by_library("bcast", "scatter_allgather", 8), "nothing 40 ranks"),
+        (by_library("allreduce", "ring", 8, "Open MPI"), "fewer elements ranks"),
     ],
 )
 def test_what_cannot_be_simulated_says_why(point: SimulatedPoint, sentence: str) -> None:
-    assert sentence in (point.refusal or "")
+    assert_names(point.refusal or "", sentence)

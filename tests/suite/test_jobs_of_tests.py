@@ -14,7 +14,7 @@ from tests.conftest import run
 from tests.helpers.properties import examples
 
 
-def test_what_a_killed_launcher_leaves_behind_is_not_found_by_the_next(tmp_path: Path) -> None:
+def test_next_launcher_ignores_a_killed_one_s_files(tmp_path: Path) -> None:
     leave = ["sh", "-c", 'echo "$TMPDIR"; touch "$TMPDIR/left-behind"']
     first, second = (run(leave, {}, tmp_path, timeout=60).out.strip() for _ in range(2))
     assert first != second

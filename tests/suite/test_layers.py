@@ -58,7 +58,7 @@ def test_any_case_is_one_case(cases: list[Case], seed: int) -> None:
 
 
 @given(SEEDS)
-def test_each_value_once_takes_no_more_cases_than_the_longest_factor_has(seed: int) -> None:
+def test_strength_1_takes_as_many_cases_as_values(seed: int) -> None:
     cases = [frozenset({("a", f"{a}"), ("b", f"{b}")}) for a in range(7) for b in range(3)]
     assert len(sample(cases, 1, seed)) == 7
 

@@ -219,9 +219,7 @@ def test_pbs_names_each_node_as_often_as_it_has_cores(select: list[str], line: s
         ({"directives": ["-l place=vscatter"]}, ["-l place=vscatter"]),
     ],
 )
-def test_pbs_gives_each_chunk_a_node_unless_the_machine_says_otherwise(
-    settings: dict[str, list[str]], lines: list[str]
-) -> None:
+def test_pbs_chunk_has_a_node_by_default(settings: dict[str, list[str]], lines: list[str]) -> None:
     found = directives(own_job("pbs", settings), "#PBS")
     assert [line for line in found if line.startswith(("-l place", "-l software"))] == lines
 

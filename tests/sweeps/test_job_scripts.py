@@ -18,6 +18,7 @@ from omb_py.sweeps.jobs import JobRecord, read_record
 from omb_py.sweeps.scheduler import Kept
 from omb_py.sweeps.schedulers import SCHEDULERS
 from tests import ROOT
+from tests.helpers.refusals import assert_names, missing, refuses
 from tests.sweeps.job_scripts import (
     UNFINISHED,
     Ran,
@@ -217,15 +218,13 @@ def test_a_sweep_ends_before_the_scheduler_s_walltime(scheduler: str, tmp_path: 
 
 
 @pytest.mark.parametrize("answer", ["echo 'cannot connect' >&2; exit 2", "echo odd", None])
-def test_without_an_answer_the_script_s_walltime_holds_and_it_says_so(
-    answer: str | None, tmp_path: Path
-) -> None:
+def test_script_without_an_answer_uses_its_walltime(answer: str | None, tmp_path: Path) -> None:
     sandbox = Sandbox(tmp_path)
     if answer:
         sandbox.stand_in("qstat", answer)
     ran = sandbox.run(render.script(own_job("pbs")))
     assert seconds_of(ran) > 1680
-    assert "omb-py: note: PBS does not say how much time is left: the walltime of" in ran.said
+    assert not missing("note: PBS time left: walltime", ran.said)
 
 
 def test_too_little_time_ends_the_job_in_order(tmp_path: Path) -> None:
@@ -233,10 +232,10 @@ def test_too_little_time_ends_the_job_in_order(tmp_path: Path) -> None:
     sandbox.stand_in("qstat", f"cat <<'END'\n{QSTAT.format('00:01:05')}\nEND")
     ran = sandbox.run(render.script(own_job("pbs")))
     assert (ran.code, ran.of("omb-py")) == (1, [])
-    assert " s of the walltime are left beside job.reserve = 60 s, too few to measure" in ran.said
+    assert not missing("walltime job.reserve = 60 s too few", ran.said)
 
 
-def test_a_script_that_is_submitted_from_its_own_copy_stays_as_it_is(tmp_path: Path) -> None:
+def test_script_submitted_from_its_copy_is_unchanged(tmp_path: Path) -> None:
     """Cobalt runs the very file that it was given."""
     sandbox = Sandbox(tmp_path)
     path = sandbox.here / "sweeps/mine-here/jobs/mine.sh"
@@ -308,9 +307,7 @@ def test_a_submit_folder_that_is_not_on_the_node_is_named(tmp_path: Path) -> Non
     ran = Sandbox(tmp_path).run(render.script(own_job("pbs")), PBS_O_WORKDIR="/not/here")
     assert ran.code == 1
     assert "/not/here: No such file or directory" in ran.said
-    assert ran.said.splitlines()[-1].startswith(
-        "omb-py: the folder from which this job was submitted is not on "
-    )
+    assert_names(ran.said.splitlines()[-1], "omb-py: folder submitted not on")
 
 
 def test_the_submit_folder_is_where_results_go(tmp_path: Path) -> None:
@@ -376,7 +373,7 @@ def test_a_host_without_modules_is_named(tmp_path: Path) -> None:
     (sandbox.programs / "module").unlink()
     ran = sandbox.run(render.script(own_job(modules=["mpich"])))
     assert (ran.code, ran.of("omb-py")) == (1, [])
-    assert f"omb-py: module load mpich fails on {socket.gethostname()}: " in ran.said
+    assert not missing(f"omb-py: module load mpich {socket.gethostname()}:", ran.said)
 
 
 @pytest.mark.parametrize("text", ["return 3", "exec 3< /not/here || return 1"])
@@ -410,11 +407,15 @@ def test_a_walltime_leaves_time_to_end_in_order() -> None:
         render.script(own_job(job={"walltime": "1m"}))
 
 
-def test_a_machine_without_a_scheduler_has_no_jobs() -> None:
-    with pytest.raises(UsageError, match="machine here has no scheduler: run omb-py sweep itself"):
-        own_job("none")
-
-
-def test_what_a_scheduler_does_not_know_is_not_left_out_silently() -> None:
-    with pytest.raises(UsageError, match=r"machine here: Slurm knows no job\.select"):
-        own_job("slurm", {"select": ["system=polaris"]})
+@pytest.mark.parametrize(
+    ("scheduler", "settings", "words"),
+    [
+        ("none", {}, "machine here no scheduler: omb-py sweep"),
+        ("slurm", {"select": ["system=polaris"]}, "machine here: Slurm job.select"),
+    ],
+)
+def test_job_impossible_on_a_machine_refused(
+    scheduler: str, settings: dict[str, Any], words: str
+) -> None:
+    with refuses(UsageError, words):
+        own_job(scheduler, settings)

@@ -68,7 +68,7 @@ def test_every_key_of_a_machine_file_is_in_its_table() -> None:
 
 
 @pytest.mark.slow
-def test_the_document_shows_what_each_setting_becomes_for_each_scheduler() -> None:
+def test_document_shows_settings_for_each_scheduler() -> None:
     rows = dict(generate.by_scheduler())
     assert set(rows["job.walltime"][0]) == {"#PBS -l walltime=01:00:00"}
     assert rows["job.select"][3] == [], "Slurm has none"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from typing import Any
 
@@ -16,6 +15,7 @@ from omb_py.options.parse import parse
 from omb_py.sweeps.point_options import names_of
 from omb_py.sweeps.points import SweepPlan, in_order, plan
 from omb_py.sweeps.targets import parse_target, target
+from tests.helpers.refusals import assert_names, missing, refuses
 from tests.sweeps.configs import machine, sweep
 
 
@@ -73,7 +73,7 @@ def test_families_and_all() -> None:
     everything = {found.name for found in all_benchmarks() if found.recovery is None}
     found = plan(sweep({"benchmarks": "all", "ranks": [2, 4], "sizes": "64"}), machine())
     assert {point.benchmark for point in found.points} == everything
-    assert "jobs of launcher mpich end when ranks fail" in found.left_out[-1].describe()
+    assert not missing("launcher mpich ranks fail", found.left_out[-1].describe())
     found = plan(sweep({"benchmarks": "one-sided", "without": ["put_bw"], "sizes": "8"}), machine())
     benchmarks = {point.benchmark for point in found.points}
     assert "put_latency" in benchmarks
@@ -90,7 +90,7 @@ def test_applications_are_one_row_and_take_their_options() -> None:
         assert {rows, "--no-references"} <= set(words)
 
 
-def test_applications_are_a_family_that_all_benchmarks_leave_out() -> None:
+def test_benchmarks_all_leaves_out_applications() -> None:
     everything = {point.benchmark for point in plan(sweep({"benchmarks": "all"}), machine()).points}
     found = {
         point.benchmark for point in plan(sweep({"benchmarks": "application"}), machine()).points
@@ -102,14 +102,14 @@ def test_applications_are_a_family_that_all_benchmarks_leave_out() -> None:
     ("options", "words"),
     [
         ({"sizes": "8"}, "sizes"),
-        ({"row": 8}, "matmul has no option 'row'; did you mean 'rows'?"),
-        ({"references": False}, "write no_references = true"),
-        ({"rows": 0}, "0 is not in the range"),
-        ({"iterations": 3}, "use --repeats for matmul"),
+        ({"row": 8}, "matmul no option 'row'; 'rows'?"),
+        ({"references": False}, "no_references = true"),
+        ({"rows": 0}, "rows 0 range"),
+        ({"iterations": 3}, "--repeats for matmul"),
     ],
 )
 def test_options_that_an_application_lacks_are_refused(options: dict[str, Any], words: str) -> None:
-    with pytest.raises(UsageError, match=re.escape(words)):
+    with refuses(UsageError, words):
         plan(sweep({"benchmarks": "matmul", "options": options}), machine())
 
 
@@ -128,13 +128,12 @@ class TestPlaces:
     @pytest.mark.parametrize(
         ("experiment", "reason"),
         [
-            ({"nodes": [1, 2]}, "latency on 2 nodes): machine here has 1 node"),
-            ({"ranks_per_node": ["gpus", 2]}, "latency on 1 node): machine here has no GPUs"),
-            ({"ranks": [2, 4]}, "latency on 1 node): its benchmark runs on exactly 2 ranks"),
+            ({"nodes": [1, 2]}, "(latency on 2 nodes): machine here 1 node"),
+            ({"ranks_per_node": ["gpus", 2]}, "(latency on 1 node): machine here GPUs"),
+            ({"ranks": [2, 4]}, "(latency on 1 node): exactly 2 ranks"),
             (
                 {"benchmarks": "bcast", "ranks": [2, 9]},
-                "bcast on 1 node): 9 ranks a node wanted, a node of here has 8 cores "
-                "(oversubscribe = true allows it)",
+                "(bcast on 1 node): 9 ranks here 8 cores (oversubscribe = true",
             ),
         ],
     )
@@ -144,23 +143,20 @@ class TestPlaces:
         found = plan(sweep(experiment), machine())
         assert len(found.points) == 1
         (left_out,) = found.left_out
-        assert left_out.describe() == f"left out 1 point ({reason}"
+        assert_names(left_out.describe(), f"left out 1 point {reason}")
 
-    def test_one_line_names_all_points_that_are_left_out_for_one_reason(self) -> None:
+    def test_points_left_out_for_one_reason_share_a_line(self) -> None:
         experiment = {"benchmarks": ["bcast", "allreduce"], "nodes": [1, 2, 4, 8], "ranks": 8}
         (left_out,) = plan(sweep(experiment), machine(nodes=2)).left_out
-        assert left_out.describe() == (
-            "left out 4 points (bcast, allreduce on 4 and 8 nodes): machine here has 2 nodes"
-        )
+        words = "left out 4 points (bcast, allreduce on 4 and 8 nodes): machine here 2 nodes"
+        assert_names(left_out.describe(), words)
 
     def test_ranks_that_nodes_cannot_share_evenly_are_named(self) -> None:
         experiment = {"benchmarks": "bcast", "nodes": 2, "ranks": [1, 2, 3]}
         found = plan(sweep(experiment), machine(nodes=2))
         assert [point.ranks for point in found.points] == [2]
-        assert [left_out.describe() for left_out in found.left_out] == [
-            f"left out 1 point (bcast on 2 nodes): {ranks} cannot be shared out evenly over 2 nodes"
-            for ranks in ("1 rank", "3 ranks")
-        ]
+        for left_out, ranks in zip(found.left_out, ("1 rank", "3 ranks"), strict=True):
+            assert_names(left_out.describe(), f"1 point (bcast on 2 nodes): {ranks} 2 nodes")
 
     def test_a_family_that_is_left_out_is_named_as_one(self) -> None:
         experiment = {"benchmarks": "all", "nodes": [1, 2], "sizes": "64"}
@@ -174,13 +170,11 @@ class TestPlaces:
         [
             (
                 {"benchmarks": "alltoall", "ranks": 8, "sizes": "1M:128M"},
-                "left out sizes of 1 point (alltoall on 1 node): they need more than the memory "
-                "limit (option mem_limit)",
+                "sizes of 1 point (alltoall on 1 node): (option mem_limit)",
             ),
             (
                 {"benchmarks": "allreduce", "sizes": "1,4,6"},
-                "left out sizes of 1 point (allreduce on 1 node): they are not whole elements, or "
-                "too few for the benchmark, its ranks or its layout",
+                "sizes of 1 point (allreduce on 1 node): whole elements, ranks layout",
             ),
         ],
     )
@@ -188,14 +182,14 @@ class TestPlaces:
         self, experiment: dict[str, object], line: str
     ) -> None:
         (left_out,) = plan(sweep(experiment), machine()).left_out
-        assert left_out.describe() == line
+        assert_names(left_out.describe(), line)
 
     def test_oversubscribing_is_allowed_by_the_machine(self) -> None:
         found = plan(sweep({"benchmarks": "bcast", "ranks": 64}), machine(oversubscribe=True))
         assert found.points[0].ranks == 64
 
     def test_a_sweep_of_which_nothing_is_left(self) -> None:
-        with pytest.raises(UsageError, match="nothing of mine: machine here has 1 node"):
+        with refuses(UsageError, "nothing of mine: machine here 1 node"):
             plan(sweep({"nodes": 2}), machine())
 
     def test_counts_of_nodes(self) -> None:
@@ -223,23 +217,22 @@ class TestSettings:
     @pytest.mark.parametrize(
         ("options", "words"),
         [
-            ({"windw_size": 1}, "bw has no option 'windw-size'; did you mean 'window-size'?"),
-            ({"window_size": "x"}, "'x' is not a whole number"),
-            ({"stats": "perhaps"}, "Option '--stats' does not take a value"),
-            ({"output": "/etc/passwd"}, "a sweep writes into its own folder"),
-            ({"file": "/etc/passwd"}, "a sweep writes into its own folder"),
-            ({"graph": "png"}, "a sweep writes into its own folder"),
-            ({"binding": "native"}, "use the key bindings"),
-            ({"vary_window": True}, "give option window-size a list"),
-            ({"type": "all"}, "name element types one by one"),
-            ({"sizes": "8"}, "use the key sizes"),
-            ({"-i": 3}, "bw has no option '-i'"),
+            ({"windw_size": 1}, "bw no option 'windw-size'; 'window-size'?"),
+            ({"window_size": "x"}, "'x' whole number"),
+            ({"stats": "perhaps"}, "'--stats' value"),
+            ({"output": "/etc/passwd"}, "output own folder"),
+            ({"file": "/etc/passwd"}, "file own folder"),
+            ({"graph": "png"}, "graph own folder"),
+            ({"binding": "native"}, "key bindings"),
+            ({"vary_window": True}, "option window-size a list"),
+            ({"type": "all"}, "element types one by one"),
+            ({"sizes": "8"}, "key sizes"),
+            ({"-i": 3}, "bw no option '-i'"),
         ],
     )
     def test_wrong_options_are_named(self, options: dict[str, object], words: str) -> None:
-        with pytest.raises(UsageError) as caught:
+        with refuses(UsageError, words):
             plan(sweep({"benchmarks": "bw", "options": options}), machine())
-        assert words in str(caught.value)
 
     def test_variants_are_named_by_what_varies(self) -> None:
         environment = {"UCX_TLS": ["tcp", "sm,self"], "OMP_NUM_THREADS": "1"}
@@ -283,7 +276,7 @@ class TestNames:
 
 
 @pytest.mark.parametrize("name", ["latency", "allreduce", "file_write", "put_latency", "init"])
-def test_options_that_points_share_are_read_once_and_mean_the_same(name: str) -> None:
+def test_shared_options_are_parsed_once(name: str) -> None:
     found = target(name)
     known = names_of(name)
     words = ["--buffer", "bytearray", "--label=a b"] + (["--file=x"] if "file" in known else [])
@@ -324,7 +317,7 @@ class TestOrder:
         names = [name for _, name in self.order(order="as written")]
         assert names == [*self.BENCHMARKS] * 3
 
-    def test_over_many_rounds_a_point_is_as_often_first_as_any_other(self) -> None:
+    def test_order_of_points_over_rounds_is_balanced(self) -> None:
         found = sweep({"benchmarks": [*self.BENCHMARKS]}, launches=700)
         order = in_order(plan(found, machine()).points, found)
         first = Counter(point.benchmark for point in order[::7])

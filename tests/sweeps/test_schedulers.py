@@ -9,6 +9,7 @@ import pytest
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.sweeps import jobs, render, scheduler
 from omb_py.sweeps.schedulers import SCHEDULERS
+from tests.helpers.refusals import refuses
 from tests.sweeps.configs import machine
 from tests.sweeps.job_scripts import Sandbox, own_job
 
@@ -103,21 +104,16 @@ def test_a_job_that_nobody_knows_is_left_out(name: str, sandbox: Sandbox) -> Non
 
 
 @each
-def test_a_scheduler_that_does_not_answer_speaks_for_itself(name: str, sandbox: Sandbox) -> None:
+def test_error_of_a_scheduler_is_its_own_text(name: str, sandbox: Sandbox) -> None:
     row = SCHEDULERS[name]
     sandbox.stand_in(row.status[0], "echo 'cannot connect to server' >&2; exit 111")
-    with pytest.raises(OmbError, match="does not tell about job 1: cannot connect to server"):
+    with refuses(OmbError, "job 1: cannot connect to server"):
         scheduler.said_of(row, ["1"])
     sandbox.stand_in(row.submit[0], "echo 'no such queue'; echo 'go away' >&2; exit 1")
-    with pytest.raises(OmbError, match=r"does not take mine\.sh: go away no such queue"):
+    with refuses(OmbError, "mine.sh: go away no such queue"):
         scheduler.hand_over(row, script(name))
-
-
-@each
-def test_without_its_commands_there_is_one_sentence(name: str, sandbox: Sandbox) -> None:
-    row = SCHEDULERS[name]
     (sandbox.programs / row.submit[0]).unlink()
-    with pytest.raises(OmbError, match=rf"there is no {row.submit[0]} on \S+, the command of"):
+    with refuses(OmbError, f"no {row.submit[0]} on command of"):
         scheduler.hand_over(row, script(name))
 
 
@@ -152,7 +148,7 @@ def test_commands_with_other_names_are_asked(name: str, sandbox: Sandbox) -> Non
 
 
 def test_a_name_for_a_command_of_another_scheduler_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"unknown 'qsubb'; did you mean 'qsub'\? \(known: qdel,"):
+    with pytest.raises(ValueError, match=r"'qsubb'.*'qsub'.*qdel"):
         own_job("cobalt", scheduler_commands={"qsubb": "qsub-gpu"})
     with pytest.raises(ValueError, match="unknown 'qsub'"):
         machine(scheduler_commands={"qsub": "qsub-gpu"})
@@ -162,8 +158,6 @@ def test_a_path_that_a_shell_might_run_is_not_handed_on(sandbox: Sandbox) -> Non
     """Slurm's own `qsub` gives it to a shell without quotes."""
     path = Path("a; touch PWNED .sh")
     jobs.write(path, render.script(own_job("torque")))
-    with pytest.raises(
-        UsageError, match="is handed to the scheduler: ';' is not permitted; it must"
-    ):
+    with refuses(UsageError, "a; scheduler: ';'"):
         scheduler.hand_over(SCHEDULERS["torque"], path)
     assert sandbox.commands() == []

@@ -17,6 +17,7 @@ from omb_py.sweeps.field_types import LINE, NAME, PERMITTED, VARIABLE, WORD
 from omb_py.sweeps.launchers import LAUNCHERS
 from omb_py.sweeps.machine import Machine
 from omb_py.sweeps.toml import key_lines, read, reason
+from tests.helpers.refusals import assert_names
 
 GOOD = """\
 name = "mine"
@@ -51,25 +52,28 @@ def test_a_good_one_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (('name = "mine"', 'nme = "mine"'), "line 1: unknown key 'nme'; did you mean 'name'?"),
-        (('name = "mine"\n', "\n"), "key 'name' is missing"),
-        (("ranks = 2", "rank = 2"), "line 8: unknown key 'experiments.0.rank'; did you mean"),
+        (('name = "mine"', 'nme = "mine"'), "line 1: unknown key 'nme'; 'name'?"),
+        (('name = "mine"\n', "\n"), "key 'name' missing"),
+        (("ranks = 2", "rank = 2"), "line 8: unknown key 'experiments.0.rank'; 'ranks"),
         (('"bw", ', '"bv", '), "line 4: experiments.0.benchmarks: unknown benchmark 'bv'"),
-        (("ranks = 2", "ranks = 0"), "line 8: experiments.0.ranks: input should be greater"),
-        (("ranks = 2", "ranks = [2, 2]"), "line 8: experiments.0.ranks: 2 stands there twice"),
-        (("ranks = 2", "ranks = []"), "line 8: experiments.0.ranks: the list is empty"),
-        (("ranks = 2", "nodes = 2"), "line 3: experiments.0: name either ranks or ranks_per_node"),
+        (("ranks = 2", "ranks = 0"), "line 8: experiments.0.ranks: greater 0"),
+        (("ranks = 2", "ranks = [2, 2]"), "line 8: experiments.0.ranks: 2 twice"),
+        (("ranks = 2", "ranks = []"), "line 8: experiments.0.ranks: empty"),
+        (("ranks = 2", "nodes = 2"), "line 3: experiments.0: ranks or ranks_per_node"),
         (("ranks = 2", 'ranks = 2\nsizes = "1:2:3"'), "line 9: experiments.0.sizes: '1:2:3'"),
-        (("ranks = 2", 'ranks = 2\nbuffers = "nunpy"'), "did you mean 'numpy'?"),
-        (("ranks = 2", 'ranks = 2\nbindings = ["C"]'), f"(known: {', '.join(BINDINGS.names())})"),
-        (('name = "mine"', 'name = "mine"\ntime_limit = "soon"'), "line 2: time_limit: 'soon' is"),
-        (('name = "mine"', 'name = "mine"\nretries = 11'), "line 2: retries: input should be less"),
-        (("ranks = 2", "ranks = 2 2"), "is not TOML"),
+        (("ranks = 2", 'ranks = 2\nbuffers = "nunpy"'), "'nunpy' 'numpy'?"),
+        (
+            ("ranks = 2", 'ranks = 2\nbindings = ["C"]'),
+            f"'C' (known: {', '.join(BINDINGS.names())})",
+        ),
+        (('name = "mine"', 'name = "mine"\ntime_limit = "soon"'), "line 2: time_limit: 'soon'"),
+        (('name = "mine"', 'name = "mine"\nretries = 11'), "line 2: retries: less 10"),
+        (("ranks = 2", "ranks = 2 2"), "not TOML"),
     ],
 )
 def test_a_fault_is_named(tmp_path: Path, change: tuple[str, str], words: str) -> None:
     assert change[0] in GOOD
-    assert words in fault(tmp_path, GOOD.replace(*change))
+    assert_names(fault(tmp_path, GOOD.replace(*change)), words)
 
 
 def test_allowed_words_are_named(tmp_path: Path) -> None:
@@ -86,44 +90,41 @@ def test_allowed_words_are_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("cores = 4", "unknown key 'cores'; did you mean 'cores_per_node'?"),
-        ("gpus = 4", "did you mean 'gpus_per_node'?"),
-        ("node = 4", "did you mean 'nodes'?"),
-        ('virtualenv = "x"', "did you mean 'virtual_environment'?"),
-        ('module = "x"', "did you mean 'modules'?"),
-        ('walltime = "30m"', "unknown key 'walltime'; it belongs in [job]"),
-        ("[job]\nnodes = 4", "unknown key 'job.nodes'; it belongs above the first table"),
-        ('[job]\ntime = "30m"', "did you mean 'walltime'?"),
-        ('[job]\nproject = "x"', "(known: queue, account, account_required, walltime"),
+        ("cores = 4", "unknown key 'cores'; 'cores_per_node'?"),
+        ("gpus = 4", "'gpus'; 'gpus_per_node'?"),
+        ("node = 4", "'node'; 'nodes'?"),
+        ('virtualenv = "x"', "'virtualenv'; 'virtual_environment'?"),
+        ('module = "x"', "'module'; 'modules'?"),
+        ('walltime = "30m"', "unknown key 'walltime'; in [job]"),
+        ("[job]\nnodes = 4", "unknown key 'job.nodes'; above the first table"),
+        ('[job]\ntime = "30m"', "'job.time'; 'walltime'?"),
+        (
+            '[job]\nproject = "x"',
+            "'job.project' (known: queue, account, account_required, walltime",
+        ),
     ],
 )
 def test_a_key_is_suggested_by_a_part_of_its_name(tmp_path: Path, line: str, words: str) -> None:
-    assert words in fault(tmp_path, f'name = "here"\n{line}\n', Machine)
+    assert_names(fault(tmp_path, f'name = "here"\n{line}\n', Machine), words)
 
 
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ('name = "a b"', "line 1: name: a blank is not permitted in 'a b', only letters, digits"),
-        ('name = "-a"', "line 1: name: '-a' does not fit: write letters, digits and _ . -"),
-        (
-            'modules = ["a;b"]',
-            "modules: ';' is not permitted in 'a;b', only letters, digits and _ .",
-        ),
-        ('host_file = "a\\u0007"', "host_file: '\\x07' is not permitted in"),
-        ('description = "a\\nb"', "is not permitted in 'a\\nb', only any text on one line"),
-        (
-            'environment = {"A-B" = "1"}',
-            "'-' is not permitted in 'A-B', only letters, digits and _",
-        ),
-        ('[job]\nqueue = "$(id)"', "job.queue: '$' is not permitted in '$(id)', only letters"),
-        ('[job]\nselect = ["a b"]', "job.select: a blank is not permitted in 'a b'"),
-        ('[job]\ndirectives = ["a\\tb"]', "is not permitted in 'a\\tb'"),
+        ('name = "a b"', "line 1: name: a blank 'a b', letters, digits"),
+        ('name = "-a"', "line 1: name: '-a' letters, digits _ . -"),
+        ('modules = ["a;b"]', "modules: ';' 'a;b', letters, digits _ ."),
+        ('host_file = "a\\u0007"', "host_file: '\\x07'"),
+        ('description = "a\\nb"', "description: 'a\\nb', one line"),
+        ('environment = {"A-B" = "1"}', "environment '-' 'A-B', letters, digits _"),
+        ('[job]\nqueue = "$(id)"', "job.queue: '$' '$(id)', letters"),
+        ('[job]\nselect = ["a b"]', "job.select: a blank 'a b'"),
+        ('[job]\ndirectives = ["a\\tb"]', "job.directives: 'a\\tb'"),
     ],
 )
 def test_a_character_that_is_not_permitted_is_named(tmp_path: Path, line: str, words: str) -> None:
     name = "" if line.startswith("name") else 'name = "here"\n'
-    assert words in fault(tmp_path, f"{name}{line}\n", Machine)
+    assert_names(fault(tmp_path, f"{name}{line}\n", Machine), words)
 
 
 @given(st.sampled_from([NAME, WORD, LINE, VARIABLE]), st.text(max_size=70))

@@ -31,7 +31,7 @@ def violated(points: pd.DataFrame) -> dict[str, list[int]]:
     }
 
 
-def test_a_planted_violation_is_found_with_its_factor_and_nothing_else() -> None:
+def test_planted_violation_is_the_only_one_found() -> None:
     rows = results(("allreduce", "reduce", "bcast"), {("allreduce", 1024): 3.0})
     points = check(rows, only=("emulation",))
     assert violated(points) == {"allreduce <= reduce + bcast": [1024]}
@@ -82,7 +82,7 @@ def test_the_documentation_lists_every_emulated_collective() -> None:
 
 
 @pytest.mark.slow
-def test_a_library_at_the_limit_of_all_guidelines_is_rarely_accused() -> None:
+def test_library_at_the_limit_is_rarely_a_violation() -> None:
     """All sides that are one call are exactly alike, and nothing is tolerated: one set in 20."""
     names = ("allgather", "allreduce", "alltoall", "bcast", "gather", "reduce", "scatter")
     accused = [

@@ -18,6 +18,7 @@ from omb_py.analysis.table import load, of_rows
 from omb_py.cli.model import command
 from omb_py.core.errors import OmbError
 from tests import ROOT
+from tests.helpers.refusals import refuses
 
 RESULTS = ROOT / "results"
 SIZES = 2.0 ** np.arange(21)
@@ -97,7 +98,7 @@ def only(fitted: Model) -> pd.DataFrame:
         ("scan", "one rank after another"),
     ],
 )
-def test_the_formula_that_made_the_times_is_found_with_its_costs(name: str, algorithm: str) -> None:
+def test_formula_that_made_the_times_is_fitted(name: str, algorithm: str) -> None:
     (best,) = only(model(collective(name, algorithm))).to_dict("records")
     assert best["algorithm"] == algorithm
     assert best["alpha_low_us"] < ALPHA < best["alpha_high_us"]
@@ -105,7 +106,7 @@ def test_the_formula_that_made_the_times_is_found_with_its_costs(name: str, algo
     assert best["alpha_us"] == pytest.approx(ALPHA, rel=0.05)
 
 
-def test_algorithms_that_change_with_the_size_are_found_by_range() -> None:
+def test_algorithms_that_change_with_size_are_ranges() -> None:
     small = collective("allreduce", "recursive doubling", sizes=SIZES[:12])
     large = collective("allreduce", "ring", sizes=SIZES[12:], alpha=4.0)
     table = only(model(pd.concat([small, large], ignore_index=True)))
@@ -120,7 +121,7 @@ def test_formulas_within_noise_are_named_too() -> None:
 
 
 @pytest.mark.parametrize("part", [1, 2])
-def test_a_bandwidth_is_fitted_as_the_time_of_the_bytes_that_travel(part: int) -> None:
+def test_bandwidth_is_fitted_as_time_of_its_bytes(part: int) -> None:
     times = line(noise=0.0)
     rates = {size: size / part / time for size, time in times.items() if size > 1}
     data = frame(rows("bw", 2, bandwidths=rates, window=8))
@@ -203,13 +204,13 @@ def test_rows_that_cannot_be_fitted_are_left_out_and_said() -> None:
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (lambda: frame(rows("latency", 2, {8: 1.0})), "two message sizes or two numbers of ranks"),
+        (lambda: frame(rows("latency", 2, {8: 1.0})), "two sizes or two ranks"),
         (lambda: frame(rows("latency", 2, line())).assign(ranks=pd.NA), "--assume ranks=N"),
-        (lambda: load(RESULTS / "overhead-mpich.csv").rows, "overheads and empty tables"),
+        (lambda: load(RESULTS / "overhead-mpich.csv").rows, "overheads empty"),
     ],
 )
 def test_rows_without_a_model_are_an_error(data: Callable[[], pd.DataFrame], words: str) -> None:
-    with pytest.raises(OmbError, match=words):
+    with refuses(OmbError, words):
         model(data())
 
 

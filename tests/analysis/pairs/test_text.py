@@ -15,6 +15,7 @@ from omb_py.analysis.pairs.text import PairsWriter, drawn
 from omb_py.cli import command
 from omb_py.results.columns import PairRow
 from tests import ROOT
+from tests.helpers.refusals import missing
 
 FILE = ROOT / "tests/data/pairs/one-slow-card.csv"
 """Twelve ranks on six hosts; what node4 sends is limited to 2 Gbit/s."""
@@ -32,21 +33,18 @@ def omb(*words: str) -> str:
 
 
 @pytest.mark.slow
-def test_the_text_names_the_slowest_pairs_and_what_they_have_in_common() -> None:
+def test_text_names_the_slowest_pairs_and_their_host() -> None:
     out = io.StringIO()
     PairsWriter(out, "Bandwidth", worst=2).together(rows())
     lines = out.getvalue().splitlines()
-    assert lines[:5] == [
-        f"# OMB-Py Pairs, Bandwidth v{omb_py.__version__} (buffer numpy, binding buffer)",
-        "# 12 ranks on 6 hosts; 66 pairs in both directions, disjoint pairs at once; medians of "
-        "3 repeats",
-        "",
-        "# 64 KiB: median 383 MB/s, fastest 1.46 GB/s, slowest 107 MB/s",
-        "# Sender    Receiver       Bandwidth    x median",
-    ]
+    assert lines[0].endswith(f" v{omb_py.__version__} (buffer numpy, binding buffer)")
+    assert not missing("# 12 ranks 6 hosts; 66 pairs disjoint medians 3 repeats", lines[1])
+    assert lines[2] == ""
+    assert lines[3] == "# 64 KiB: median 383 MB/s, fastest 1.46 GB/s, slowest 107 MB/s"
+    assert lines[4] == "# Sender    Receiver       Bandwidth    x median"
     assert lines[5].split() == ["6", "(node4)", "8", "(node5)", "107", "MB/s", "3.59"]
-    assert lines[-2] == ("# slow: most pairs that host node4 sends to take 3.00 times as long")
-    assert lines[-1].startswith("# within hosts, no pair is slow: a pair would have to take 5.36 ")
+    assert not missing("# slow: most pairs host node4 sends 3.00", lines[-2])
+    assert not missing("# within hosts, no pair slow: 5.36", lines[-1])
 
 
 def test_a_map_has_a_shade_for_each_pair_and_each_host_once() -> None:
@@ -90,16 +88,14 @@ def test_other_commands_read_the_rows(tmp_path: Path) -> None:
     omb("show", str(FILE), "--output", str(tmp_path / "p.parquet"))
     again = omb_py.load(tmp_path / "p.parquet").pairs
     assert list(again.bandwidth_MBps) == list(omb_py.load(FILE).pairs.bandwidth_MBps)
-    assert (
-        "are left out: omb-py model is about benchmarks"
-        in CliRunner().invoke(command, ["model", str(FILE)]).output
-    )
+    model = CliRunner().invoke(command, ["model", str(FILE)])
+    assert not missing("left out: omb-py model benchmarks", model.output)
 
 
-def test_the_figure_has_a_cell_for_each_pair_and_says_what_is_slow() -> None:
+def test_figure_has_a_cell_for_each_pair() -> None:
     (chart,) = omb_py.figures(omb_py.load(FILE).pairs, kind="pairs").values()
     found = chart.to_dict()
     assert sorted(map(len, found["datasets"].values()))[-1] == 132
     caption = " ".join(found["vconcat"][-1]["mark"]["text"])
-    assert "Slow: most pairs that host node4 sends to" in caption
+    assert not missing("Slow: most pairs host node4 sends", caption)
     assert "'title': 'Sender'" in str(found)

@@ -53,7 +53,7 @@ def test_results_without_any_of_them_show_what_they_have(tmp_path: Path) -> None
     assert cells[:2] == ("barrier, 4 ranks", "40.0 µs")
 
 
-def test_the_nearest_size_stands_in_for_one_that_was_not_measured(tmp_path: Path) -> None:
+def test_unmeasured_size_is_replaced_by_the_nearest(tmp_path: Path) -> None:
     (cells,) = numbers(tmp_path, row(0), row(1), row(16, 2.5), row(1024))
     assert cells[:2] == ("Allreduce at 16 B, 4 ranks", "2.50 µs")
 

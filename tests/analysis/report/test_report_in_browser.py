@@ -103,7 +103,7 @@ def test_it_draws_from_a_file_without_a_network(opened: Any, real: Path) -> None
     assert shown.requests == [real.as_uri()]
 
 
-def test_the_policy_stops_a_request_and_a_script_of_somebody_else(opened: Any, real: Path) -> None:
+def test_content_policy_blocks_foreign_requests_and_scripts(opened: Any, real: Path) -> None:
     shown = opened(real, offline=False)
     stopped = shown.page.evaluate(
         "async () => {"

@@ -44,6 +44,6 @@ def test_a_problem_that_grows_has_as_many_samples_for_each_rank() -> None:
     assert (grown.samples, grown.batch) == (400, 40)
 
 
-def test_averages_in_half_precision_may_be_off_by_their_rounding() -> None:
+def test_half_precision_averages_may_be_rounded() -> None:
     assert rounding_bound(5, 2.0**-11) == pytest.approx(5 / 2043)
     assert rounding_bound(1 << 11, 2.0**-11) == float("inf")

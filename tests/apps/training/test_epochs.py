@@ -26,7 +26,7 @@ def test_a_single_epoch_has_no_later_ones() -> None:
     assert "Later epochs, each" not in found
 
 
-def test_the_first_epoch_is_explained_by_what_its_first_step_does_longer() -> None:
+def test_first_epoch_is_longer_by_its_first_step() -> None:
     usual, first = EpochSnapshot(0.25, 0.5, 0.0), EpochSnapshot(2.25, 1.5, 1.0)
     epochs = Epochs([7.0, 4.0], [first, usual, usual, usual], [1.5, 0.5])
     found = parts(list(first_training([epochs], 3.0)))

@@ -29,9 +29,7 @@ def test_every_gradient_travels_once_and_in_order(sizes: list[int], limit: int, 
 
 
 @given(SIZES, LIMIT)
-def test_horovod_keeps_the_threshold_unless_one_gradient_is_larger(
-    sizes: list[int], limit: int
-) -> None:
+def test_horovod_keeps_the_fusion_threshold(sizes: list[int], limit: int) -> None:
     plan = horovod(sizes, limit)
     for (begin, end), held in zip(plan, together(plan, sizes), strict=True):
         assert held <= limit or end - begin == 1
@@ -45,9 +43,7 @@ def test_horovod_leaves_no_gradient_for_later_that_fits(sizes: list[int], limit:
 
 
 @given(SIZES, LIMIT, st.integers(1, 250))
-def test_ddp_closes_a_bucket_with_the_gradient_that_reaches_the_limit(
-    sizes: list[int], limit: int, first: int
-) -> None:
+def test_ddp_closes_a_bucket_at_its_limit(sizes: list[int], limit: int, first: int) -> None:
     plan = ddp(sizes, limit, first)
     limits = [first] + [limit] * len(plan)
     held = together(plan, sizes)
@@ -62,6 +58,6 @@ def test_without_fusion_each_gradient_travels_by_itself(buckets: str) -> None:
     assert plan == [(0, 1), (1, 2), (2, 3)]
 
 
-def test_the_two_frameworks_differ_in_what_goes_beyond_the_limit() -> None:
+def test_horovod_and_ddp_differ_beyond_the_limit() -> None:
     assert horovod([6, 6, 6], 10) == [(0, 1), (1, 2), (2, 3)]
     assert ddp([6, 6, 6], 10, 1) == [(0, 1), (1, 3)]

@@ -76,7 +76,7 @@ class Least:
 
 @examples(50)
 @given(st.data(), st.integers(1, 4), st.integers(1, 12), st.integers(0, 40))
-def test_all_ranks_make_the_same_calls_whenever_they_choose_to_negotiate(
+def test_ranks_that_negotiate_make_the_same_calls(
     data: st.DataObject, ranks: int, gradients: int, fusion: int
 ) -> None:
     steps = 3
@@ -116,7 +116,7 @@ def test_all_ranks_make_the_same_calls_whenever_they_choose_to_negotiate(
 
 
 @pytest.mark.parametrize("arrived", [2, 5])
-def test_missed_cycles_are_made_until_all_is_agreed_on_and_no_longer(arrived: int) -> None:
+def test_missed_cycles_end_with_agreement(arrived: int) -> None:
     negotiation = Least(Together(1), 0)
     sizes = [4] * 5
     schedule = Negotiated(
@@ -143,9 +143,7 @@ def test_missed_cycles_are_made_until_all_is_agreed_on_and_no_longer(arrived: in
 @pytest.mark.parametrize(
     ("gradients", "words"), [(0, 1), (61, 1), (62, 2), (161, 3), (391, 7), (4008, 63)]
 )
-def test_a_bit_vector_has_three_bits_of_status_and_one_for_each_gradient(
-    gradients: int, words: int
-) -> None:
+def test_bit_vector_has_status_and_gradient_bits(gradients: int, words: int) -> None:
     assert words_of(gradients) == words
 
 

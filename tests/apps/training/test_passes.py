@@ -22,9 +22,7 @@ def test_each_micro_batch_goes_forward_and_then_back_once(
 
 
 @given(KINDS, STAGES, PARTS)
-def test_stages_take_micro_batches_in_the_order_in_which_others_send_them(
-    schedule: str, stages: int, parts: int
-) -> None:
+def test_stages_take_micro_batches_in_sending_order(schedule: str, stages: int, parts: int) -> None:
     of_stages = [SCHEDULES[schedule](stages, stage, parts) for stage in range(stages)]
     for forward in (True, False):
         orders = [[one.part for one in passes if one.forward == forward] for passes in of_stages]

@@ -117,7 +117,7 @@ def test_a_residual_network_has_as_many_layers_as_it_says(layers: int, convoluti
     assert len([name for name in names if not name.endswith("shortcut")]) == convolutions
 
 
-def test_inside_a_residual_block_two_arrays_pass_from_layer_to_layer() -> None:
+def test_residual_block_passes_two_arrays() -> None:
     net = network(Training(model="resnet50"))
     given = {stage.layers[0].name: stage.given for stage in net.stages(net.learning)}
     assert given["layer2.0.conv1"] == (56 * 56 * 256, 56 * 56 * 256)

@@ -47,7 +47,7 @@ def test_a_persistent_call_is_set_up_once_and_freed_once() -> None:
     assert all(step.peer == 1 for step in iteration.setup if isinstance(step, Call))
 
 
-def test_a_persistent_window_is_started_by_group_and_the_last_group_waited_for_first() -> None:
+def test_persistent_window_waits_for_the_last_group_first() -> None:
     receives, sends = (Call("irecv", peer=1),) * 3, (Call("isend", peer=1),) * 2
     iteration = persistent(Iteration((Window((receives, sends)),)))
     assert names(iteration.setup) == ["recv_init"] * 3 + ["send_init"] * 2
@@ -62,7 +62,7 @@ def test_a_persistent_window_is_started_by_group_and_the_last_group_waited_for_f
     assert indices == [0, 1, 2, 0, 1]
 
 
-def test_a_nonblocking_call_that_becomes_persistent_keeps_what_comes_before_its_wait() -> None:
+def test_persistent_form_keeps_work_before_its_wait() -> None:
     slot = Slot()
     start, test, wait = (
         Call("iallreduce", slot=slot),

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from omb_py.core.calls.topology import Topology, coordinates, grid, number_of, parse_topology
 from omb_py.core.errors import UsageError
+from tests.helpers.refusals import refuses
 
 RANKS = st.integers(1, 200)
 DIMENSIONS = st.integers(1, 4)
@@ -52,7 +53,7 @@ def test_each_rank_has_a_place_of_its_own(ranks: int, dimensions: int, data: st.
 
 
 @given(RANKS, DIMENSIONS, st.integers(1, 3), st.data())
-def test_neighbours_in_a_grid_are_mutual_all_different_and_as_many_as_fit(
+def test_grid_neighbours_are_mutual_and_distinct(
     ranks: int, dimensions: int, radius: int, data: st.DataObject
 ) -> None:
     assume(fits(ranks, dimensions, radius))
@@ -81,11 +82,16 @@ def test_what_one_rank_of_a_graph_sends_another_receives(edges: set[tuple[int, i
         assert set(destinations) == {target for source, target in edges if source == rank}
 
 
-def test_too_few_ranks_for_a_grid_or_a_graph_are_said() -> None:
-    with pytest.raises(UsageError, match=r"grid of 4 x 2.* needs 3 .* start 9 ranks"):
-        parse_topology("cart:2:1").neighbors(0, 8)
-    with pytest.raises(UsageError, match="names rank 7; the last of 4 ranks is 3"):
-        Topology("graph:x", edges=((0, 7),)).neighbors(0, 4)
+@pytest.mark.parametrize(
+    ("topology", "ranks", "words"),
+    [
+        (parse_topology("cart:2:1"), 8, "grid 4 x 2 start 9 ranks"),
+        (Topology("graph:x", edges=((0, 7),)), 4, "rank 7; last of 4 ranks 3"),
+    ],
+)
+def test_topology_on_too_few_ranks_refused(topology: Topology, ranks: int, words: str) -> None:
+    with refuses(UsageError, words):
+        topology.neighbors(0, ranks)
 
 
 def test_a_file_of_edges(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from omb_py.core.datatypes import TYPES, Datatype, find_types
 from omb_py.core.errors import UsageError
+from tests.helpers.refusals import refuses
 
 
 @pytest.mark.parametrize("datatype", TYPES, ids=lambda datatype: datatype.name)
@@ -42,7 +43,7 @@ def test_all_is_every_type_once() -> None:
 
 
 def test_an_unknown_type_names_the_known_ones() -> None:
-    with pytest.raises(UsageError, match="unknown type 'quad': choose from all, mpi_char"):
+    with refuses(UsageError, "unknown type 'quad': all, mpi_char"):
         find_types(["quad"])
 
 

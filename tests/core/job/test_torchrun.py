@@ -13,6 +13,7 @@ import pytest
 
 from tests.conftest import Finished
 from tests.helpers import torchrun
+from tests.helpers.refusals import missing
 from tests.helpers.torchrun import needs_torchrun
 
 pytestmark = pytest.mark.slow
@@ -45,16 +46,16 @@ def test_torchrun_with_overhead_compares_bindings(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ("latency", "binding buffer needs MPI, and torchrun starts ranks without it"),
-        ("latency --binding tcp --backend gloo", "--backend has no meaning for binding tcp"),
-        ("latency --binding tcp --interface none0", "none0 has no IPv4 address here"),
+        ("latency", "binding buffer MPI, torchrun"),
+        ("latency --binding tcp --backend gloo", "--backend binding tcp"),
+        ("latency --binding tcp --interface none0", "none0 no IPv4"),
         ("scan --binding tcp", "binding tcp has no scan"),
     ],
 )
 def test_torchrun_with_a_wrong_command_ends_soon(tmp_path: Path, words: str, sentence: str) -> None:
     done = torchrun.run(*words.split(), *QUICK, folder=tmp_path)
     assert done.code != 0
-    assert sentence in done.err
+    assert not missing(sentence, done.err)
     assert "omb_py/" not in done.err, "a traceback of ours"
     assert done.seconds < 30
 

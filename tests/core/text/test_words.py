@@ -27,9 +27,7 @@ NAMES = ("allreduce", "allgather", "reduce", "cores_per_node", "gpus_per_node", 
         ("", []),
     ],
 )
-def test_a_name_is_found_by_its_beginning_a_misspelling_or_a_word(
-    word: str, meant: list[str]
-) -> None:
+def test_name_is_found_by_prefix_misspelling_or_word(word: str, meant: list[str]) -> None:
     assert nearest(word, NAMES) == meant
 
 

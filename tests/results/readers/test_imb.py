@@ -128,7 +128,7 @@ def test_what_imb_does_not_print_is_not_there() -> None:
     assert "mpi_type" not in of("mpi1.txt", "latency")[0], "bytes without a type"
 
 
-def test_the_size_of_a_reduce_scatter_is_that_of_the_whole_vector() -> None:
+def test_size_of_reduce_scatter_is_the_whole_vector() -> None:
     assert [row["bytes"] for row in of("mpi1.txt", "reduce_scatter", ranks=4)] == [0, 16, 32, 64]
     assert [row["bytes"] for row in of("mpi1.txt", "reduce_scatter_block", ranks=2)][-1] == 32
     assert [row["bytes"] for row in of("nbc_pure.txt", "ireduce_scatter")] == [0, 16, 32]
@@ -153,7 +153,7 @@ def test_what_is_measured_otherwise_keeps_its_own_name() -> None:
     assert not {"ibarrier"} & names
 
 
-def test_groups_that_run_at_once_are_not_compared_with_one_that_runs_alone() -> None:
+def test_concurrent_groups_compare_with_their_kind() -> None:
     assert {row["part"] for row in of("multi_worst.txt", "imb_multi_allreduce")} == {"2 groups"}
     parts = {row["part"] for row in of("multi_all.txt", "imb_multi_sendrecv")}
     assert parts == {"2 groups, group 0", "2 groups, group 1"}
@@ -253,7 +253,7 @@ def test_rates_in_binary_megabytes_become_decimal_ones() -> None:
     assert row["bandwidth_MBps"] == pytest.approx(3145.728)
 
 
-def test_benchmarks_of_other_parts_with_the_same_name_are_told_apart() -> None:
+def test_same_name_in_other_parts_is_another_benchmark() -> None:
     banner = "#    Intel(R) MPI Benchmarks 2018, MPI-2 part"
     frame = FRAME.format(banner=banner, options="", name="Accumulate", ranks=2)
     row = found(f"{frame}#\n#    MODE: AGGREGATE\n#\n{RATES}{PING}").rows[0]

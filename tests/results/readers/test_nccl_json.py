@@ -95,7 +95,7 @@ def test_a_result_that_contradicts_itself_is_left_out(old: str, new: str, reason
     assert reason in part.problems[0].text
 
 
-def test_a_document_that_a_killed_job_left_has_its_whole_results() -> None:
+def test_cut_document_has_its_whole_results() -> None:
     part = found(EACH[: EACH.index('"size":1048576')])
     assert part.rows == found(EACH).rows[:4]
     assert "damaged or ends here" in part.problems[0].text

@@ -11,6 +11,7 @@ from omb_py.benchmarks import all_benchmarks
 from omb_py.results.readers import Found, join, source_of
 from omb_py.results.readers.nccl_tests import READER, ROW
 from tests import ROOT
+from tests.helpers.refusals import missing
 
 DATA = ROOT / "tests" / "data" / "nccl-tests"
 FILES = sorted(path for path in DATA.glob("*.txt") if path.stem != "table_alone")
@@ -78,9 +79,7 @@ def test_sizes_are_blocks_where_ours_are_blocks() -> None:
         ("batch_2.13", {"allreduce", "alltoall", "nccl_hypercube"}),
     ],
 )
-def test_the_benchmark_is_named_by_the_program_its_command_or_the_file(
-    name: str, benchmarks: set[str]
-) -> None:
+def test_benchmark_is_named_by_program_command_or_file(name: str, benchmarks: set[str]) -> None:
     assert {row["benchmark"] for row in rows(f"{name}.txt")} == benchmarks
 
 
@@ -135,11 +134,11 @@ def test_what_is_not_one_plain_call_after_another_is_said() -> None:
     assert {row["part"] for row in rows("all_reduce_2.17_split.txt")} == {"2 groups"}
     assert {row["ranks"] for row in rows("all_reduce_2.17_split.txt")} == {4}
     part = rows("reduce_2.18_stamped.txt")[0]["part"]
-    assert part.startswith("graph 10, blocking: wait for completion and barrier")
+    assert not missing("graph 10, blocking: wait barrier", part)
     assert part.endswith(", avg")
 
 
-def test_a_bandwidth_that_is_the_bus_s_twice_is_no_algorithm_bandwidth() -> None:
+def test_bus_bandwidth_twice_is_no_algorithm_bandwidth() -> None:
     assert {row["algbw_GBps"] for row in rows("all_gather_2.0.txt")} == {None}
     assert None not in {row["busbw_GBps"] for row in rows("all_gather_2.0.txt")}
 
@@ -166,7 +165,7 @@ def test_two_names_before_a_table_are_none() -> None:
     assert {row["benchmark"] for row in found(text).rows} == {"allreduce"}
 
 
-def test_a_missing_device_leaves_the_number_of_ranks_to_the_bandwidths() -> None:
+def test_missing_device_takes_ranks_from_bandwidths() -> None:
     text = "".join(line for line in DEVICES.splitlines(keepends=True) if "Rank  3" not in line)
     assert {row.get("ranks") for row in found(f"./all_reduce_perf\n{text}{ALONE}").rows} == {8}
 
@@ -182,7 +181,7 @@ def test_an_unknown_program_is_not_taken_for_another() -> None:
     assert not found(text).rows
 
 
-def test_the_program_that_starts_counts_more_than_names_of_files() -> None:
+def test_started_program_outranks_the_file_name() -> None:
     text = f"# Collective test starting: all_reduce_perf\n{DEVICES}{ALONE}"
     assert {row["benchmark"] for row in found(text, "all_gather.log").rows} == {"allreduce"}
 

@@ -60,7 +60,7 @@ def test_every_program_of_native_omb_is_known_by_its_output(path: Path) -> None:
         assert [row["bytes"] for row in found.rows if "part" not in row] == [1, 2, 4, 8]
 
 
-def test_the_recorded_programs_are_all_but_those_that_need_two_nodes() -> None:
+def test_recorded_programs_are_all_of_one_node() -> None:
     native = {b.name for b in all_benchmarks() if b.native}
     assert native - {path.stem.removeprefix("osu_") for path in NATIVE} == {
         "bw_fan_in",
@@ -75,7 +75,7 @@ def test_the_title_alone_is_enough_where_it_is_one_programs() -> None:
         assert anonymous == named
 
 
-def test_a_title_of_several_programs_is_told_apart_by_the_command_or_the_files_name() -> None:
+def test_ambiguous_title_is_resolved_by_command_or_file() -> None:
     table = f"# OSU MPI Bandwidth Test v7.4\n# Size      Bandwidth (MB/s)\n{lines((1, 6.4))}"
     assert rows(table)[0]["benchmark"] == "bw"
     assert rows(table, "osu_bw_fan_in.txt")[0]["benchmark"] == "bw_fan_in"
@@ -96,9 +96,7 @@ def test_a_title_of_several_programs_is_told_apart_by_the_command_or_the_files_n
         ("echo 'unbalanced osu_allreduce", None),
     ],
 )
-def test_the_number_of_ranks_is_taken_from_the_command_and_never_guessed(
-    command: str, ranks: int | None
-) -> None:
+def test_number_of_ranks_is_that_of_the_command(command: str, ranks: int | None) -> None:
     table = "# OSU MPI Allreduce Latency Test v5.9\n# Size       Avg Latency(us)\n"
     table += lines((4, 1.5))
     assert rows(f"{command}\n{table}")[0].get("ranks") == ranks
@@ -121,9 +119,7 @@ def test_the_number_of_ranks_is_taken_from_the_command_and_never_guessed(
         ("-c", "window", None),
     ],
 )
-def test_an_option_of_the_command_has_its_column_in_short_and_in_long(
-    options: str, column: str, value: Any
-) -> None:
+def test_option_in_short_or_long_has_its_column(options: str, column: str, value: Any) -> None:
     assert rows(f"mpirun -np 4 ./osu_latency {options}\n{LATENCY}")[0].get(column) == value
     assert column not in rows(f"mpirun {options} ./osu_latency\n{LATENCY}")[0]
 
@@ -144,7 +140,7 @@ def test_columns_go_where_their_headings_say() -> None:
     assert (row["sample_p50_us"], row["sample_p99_us"]) == (0.22, 0.26)
 
 
-def test_percentiles_of_bandwidths_and_of_the_overall_time_are_no_samples() -> None:
+def test_percentiles_of_bandwidths_are_no_samples() -> None:
     for row in read_file(VARIANTS).rows:
         if row["benchmark"] in ("bw", "mbw_mr", "iallreduce"):
             assert "sample_p50_us" not in row
@@ -265,7 +261,7 @@ def test_a_file_without_results_is_an_error_that_names_it(tmp_path: Path) -> Non
             read_file(path)
 
 
-def test_a_banner_without_a_whole_row_is_an_error_with_file_and_line(tmp_path: Path) -> None:
+def test_banner_without_a_whole_row_refused(tmp_path: Path) -> None:
     path = tmp_path / "cut.txt"
     path.write_text("# OSU MPI Latency Test v7.4\n# Size       Avg Latency(us)\n1      0.2\n")
     with pytest.raises(OmbError, match=r"cut\.txt:3: not a whole row"):
@@ -333,7 +329,7 @@ def test_a_table_without_sizes_has_one_row() -> None:
     assert len(rows(text + text)) == 2
 
 
-def test_problems_and_rows_of_all_formats_come_in_the_order_of_lines() -> None:
+def test_problems_and_rows_keep_the_order_of_lines() -> None:
     ours = "# run: x\n# ranks: 2\nrun,benchmark,bytes,ranks\nx,latency,8,2\nx,latency\n"
     found = read("job.log", f"{LATENCY}8 1\n{ours}".encode())
     assert [row["line"] for row in found.rows] == [5, 6, 7]

@@ -35,7 +35,7 @@ def send(pair: tuple[socket.socket, socket.socket], nbytes: int) -> None:
     sender.join()
 
 
-def test_bytes_of_a_connection_are_counted_from_the_beginning_on(
+def test_bytes_of_a_connection_count_from_its_start(
     pair: tuple[socket.socket, socket.socket],
 ) -> None:
     send(pair, 1000)

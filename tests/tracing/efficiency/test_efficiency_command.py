@@ -22,6 +22,7 @@ from omb_py.tracing.records.layout import EventKind
 from tests import ROOT
 from tests.conftest import Finished
 from tests.helpers.properties import examples
+from tests.helpers.refusals import assert_refused, missing
 from tests.tracing.efficiency.machine import Machine
 from tests.tracing.made_records import MadeRecord
 
@@ -69,9 +70,7 @@ def line_of(printed: str, beginning: str) -> list[str]:
     return found.removeprefix(beginning).replace(" %", "").split()
 
 
-def test_factors_are_rows_and_runs_columns_in_the_order_of_their_ranks(
-    efficiency: Command, runs: list[str]
-) -> None:
+def test_factors_are_rows_and_runs_sorted_columns(efficiency: Command, runs: list[str]) -> None:
     done = efficiency(*runs)
     assert (done.code, done.err) == (0, "")
     assert "1 rank   2 ranks   4 ranks" in done.out
@@ -80,7 +79,7 @@ def test_factors_are_rows_and_runs_columns_in_the_order_of_their_ranks(
     assert line_of(done.out, "- Computation scaling") == ["100.0", "98.8", "93.0"]
     assert line_of(done.out, "Global efficiency")[0] == "100.0"
     assert "relative to on-1 (1 rank)." in done.out
-    assert "strong scaling: assumed, since on 4 times the ranks" in done.out
+    assert not missing("strong scaling: assumed, 4 times", done.out)
 
 
 def test_one_run_is_compared_to_nothing(efficiency: Command, runs: list[str]) -> None:
@@ -164,7 +163,7 @@ def test_ranks_that_share_a_core_compute_longer_but_not_more(
     assert line_of(done.out, "- Computation scaling") == ["100.0", "50.0"]
     assert line_of(done.out, "-- by CPU time") == ["100.0", "100.0"]
     assert line_of(done.out, "CPU time / time outside MPI") == ["100.0", "50.0"]
-    assert "on-2: ranks had no core for more than 10 %" in done.out
+    assert not missing("on-2: no core 10 %", done.out)
 
 
 def test_a_run_without_a_timeline_says_what_it_cannot_tell(
@@ -174,10 +173,10 @@ def test_a_run_without_a_timeline_says_what_it_cannot_tell(
     replayed = made(tmp_path / "replayed", 2)
     done = efficiency(str(plain), str(replayed))
     assert line_of(done.out, "--- Serialisation efficiency")[1] == "-"
-    assert "plain: serialisation and transfer efficiency need a timeline to replay" in done.out
+    assert not missing("plain: serialisation transfer timeline", done.out)
 
 
-def test_files_of_mpitrace_that_differ_in_their_rank_are_one_run(tmp_path: Path) -> None:
+def test_mpitrace_files_of_several_ranks_are_one_run(tmp_path: Path) -> None:
     text = (ROOT / "tests" / "data" / "mpitrace" / "thetagpu-cpu-16ranks.txt").read_text()
     for rank in (0, 1):
         content = text.replace("rank 0 of 16", f"rank {rank} of 16")
@@ -216,7 +215,7 @@ def test_a_figure_over_ranks_has_all_factors(tmp_path: Path, weak: bool) -> None
     chart = figure.chart(series_of(found, weak))
     assert chart.title == "Efficiency"
     assert chart.words.startswith(f"{'Weak' if weak else 'Strong'} scaling.")
-    assert "load balance x serialisation x transfer efficiency" in chart.words
+    assert not missing("load balance x serialisation x transfer", chart.words)
     assert len(set(chart.data["line"])) == len({*figure.WHOLE, *figure.PARTS})
     assert set(chart.data["x"]) == {1, 2, 4}
     _, panels = chart.specification()["vconcat"]
@@ -246,14 +245,13 @@ def test_figures_go_to_a_file_or_a_folder(
     ("content", "words"),
     [(None, "No such file"), ("", "is empty"), ("ranks,1", "is no profile")],
 )
-def test_what_is_no_run_is_said_in_one_sentence(
+def test_file_that_is_no_run_refused(
     efficiency: Command, tmp_path: Path, content: str | None, words: str
 ) -> None:
     if content is not None:
         (tmp_path / "run").write_text(content)
     done = efficiency("run")
-    assert done.code == 2
-    assert words in done.err
+    assert_refused(done, 2, words)
     assert len(done.err.splitlines()) == 1
 
 

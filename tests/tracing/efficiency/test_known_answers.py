@@ -111,7 +111,7 @@ def test_collective_calls_wait_for_whom_they_must(
 
 
 @pytest.mark.parametrize(("overlapped", "elapsed"), [(400, 404), (100, 300)])
-def test_communication_behind_computation_costs_what_is_left_of_it(
+def test_overlapped_communication_costs_its_remainder(
     tmp_path: Path, overlapped: int, elapsed: int
 ) -> None:
     """A message of 300 ns is under way while both compute; beginning and waiting cost 2 ns each."""

@@ -22,6 +22,7 @@ from omb_py.tracing.monitor.snapshots import (
     changes,
     inherit_idle,
 )
+from tests.helpers.refusals import assert_names
 from tests.tracing.monitor.scenes import Rank, about, look, said
 
 
@@ -34,7 +35,7 @@ def test_the_rank_that_is_least_in_mpi_is_slow(tmp_path: Path) -> None:
     seen = look(tmp_path, in_mpi(7.0), in_mpi(1.2), in_mpi(7.1), in_mpi(7.2))
     (found,) = about(Concern.SLOW, said(seen))
     assert found.ranks == (1,)
-    assert found.text.startswith("rank 1 is slow: 12 % of its time in MPI, the others 71 %")
+    assert_names(found.text, "rank 1 slow: 12 % 71 %")
 
 
 def test_one_of_two_can_be_slow(tmp_path: Path) -> None:
@@ -43,13 +44,13 @@ def test_one_of_two_can_be_slow(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seconds", [(5.0, 5.5, 5.9), (1.0, 3.0, 5.0, 7.0), (0.0, 0.0, 0.0)])
-def test_ranks_that_differ_a_little_or_all_from_each_other_are_not(
+def test_ranks_with_small_differences_are_not_slow(
     tmp_path: Path, seconds: tuple[float, ...]
 ) -> None:
     assert not about(Concern.SLOW, said(look(tmp_path, *map(in_mpi, seconds))))
 
 
-def test_a_rank_that_others_are_said_to_wait_for_is_not_slow_as_well(tmp_path: Path) -> None:
+def test_awaited_rank_is_not_slow_as_well(tmp_path: Path) -> None:
     waits = Rank("MPI_Recv", 1, since=1.0)
     assert [one.concern for one in said(look(tmp_path, waits, Rank()))] == [Concern.WAITING]
 
@@ -99,7 +100,7 @@ def test_a_folder_that_another_run_has_taken_begins_anew(tmp_path: Path) -> None
     assert changes(before, after)[0].calls_per_s == pytest.approx(1 / 8)
 
 
-def test_for_how_long_a_rank_makes_no_call_is_known_from_look_to_look(tmp_path: Path) -> None:
+def test_time_without_a_call_spans_observations(tmp_path: Path) -> None:
     seen = None
     for number, at in enumerate((10.0, 11.0, 12.5)):
         seen = inherit_idle(seen, look(tmp_path / str(number), Rank(), at=at))
@@ -126,7 +127,7 @@ def test_how_a_rank_of_this_host_is(tmp_path: Path, rank: Rank, state: RankState
 
 
 @pytest.mark.parametrize(("heard", "state"), [(9.0, RankState.RUNS), (2.0, RankState.SILENT)])
-def test_ranks_elsewhere_are_compared_with_the_last_one_heard_of(
+def test_remote_ranks_are_compared_by_last_contact(
     tmp_path: Path, heard: float, state: RankState
 ) -> None:
     first, second = (
@@ -145,12 +146,17 @@ def test_who_was_killed_stopped_or_has_ended_is_told(tmp_path: Path) -> None:
         Rank(ended=True),
         Rank(),
     )
-    assert [one.text for one in said(seen)] == [
-        "rank 0 on a was killed: last seen in MPI_Recv, 6.0 s ago",
-        "the process of rank 1 on a is stopped: last seen outside MPI, 0.0 s ago",
-        "rank 2 on a was not heard of for 9.0 s",
-        "rank 3 has ended",
-    ]
+    for one, words in zip(
+        said(seen),
+        (
+            "rank 0 on a killed: MPI_Recv, 6.0 s",
+            "rank 1 on a stopped: outside MPI, 0.0 s",
+            "rank 2 on a not heard 9.0 s",
+            "rank 3 ended",
+        ),
+        strict=True,
+    ):
+        assert_names(one.text, words)
 
 
 def test_ranks_without_a_record_are_told(tmp_path: Path) -> None:
@@ -158,7 +164,7 @@ def test_ranks_without_a_record_are_told(tmp_path: Path) -> None:
     assert found.text == "ranks 1-2 of 3 have no record yet"
 
 
-def test_records_of_an_earlier_run_with_other_ranks_are_left_out(tmp_path: Path) -> None:
+def test_records_of_an_earlier_run_are_left_out(tmp_path: Path) -> None:
     look(tmp_path, *[Rank(ended=True)] * 4)
     seen = look(tmp_path, Rank(header={"began_epoch": 2 * 10**18}), Rank(), at=10.0)
     assert (seen.size, len(seen.ranks)) == (2, 2)

@@ -13,6 +13,7 @@ from omb_py.tracing.monitor.findings import findings
 from omb_py.tracing.monitor.lines import Observation, json_line, lines
 from omb_py.tracing.monitor.snapshots import Snapshot, changes
 from omb_py.tracing.monitor.view import Picture
+from tests.helpers.refusals import missing
 from tests.tracing.monitor.scenes import Rank, look
 
 
@@ -61,7 +62,7 @@ def test_a_picture_is_never_higher_than_the_terminal(
 def test_of_many_ranks_those_that_matter_are_shown(many: Observation) -> None:
     text = drawn(many, 100, 20)
     assert any(line.split()[:2] == ["150", "outside"] for line in text)
-    assert "more ranks, 90 % to 90 % of their time in MPI" in text[-1]
+    assert not missing("more ranks, 90 % to 90 % MPI", text[-1])
 
 
 def test_all_ranks_can_be_shown_whether_they_fit_or_not(tmp_path: Path) -> None:
@@ -69,7 +70,7 @@ def test_all_ranks_can_be_shown_whether_they_fit_or_not(tmp_path: Path) -> None:
     assert sum("MPI_Barrier" in line for line in text) == 60
 
 
-def test_data_of_files_has_columns_of_its_own_where_there_is_any(tmp_path: Path) -> None:
+def test_data_of_files_has_its_own_columns(tmp_path: Path) -> None:
     calls = [("MPI_Send", 0.0, 1.0, 5_000), ("MPI_File_write_at", 1.0, 2.0, 70_000)]
     seen = seen_of(look(tmp_path / "1", Rank(calls=calls), Rank()))
     text = drawn(seen)

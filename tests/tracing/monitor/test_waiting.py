@@ -9,6 +9,7 @@ import pytest
 from omb_py.tracing.monitor.findings import Concern, waiting
 from omb_py.tracing.monitor.snapshots import Process
 from omb_py.tracing.records.layout import Communicator
+from tests.helpers.refusals import assert_names
 from tests.tracing.monitor.scenes import Rank, about, look, said
 
 
@@ -28,14 +29,14 @@ def test_a_rank_that_receives_waits_for_its_peer(tmp_path: Path) -> None:
     assert found.text == "rank 0 waits in MPI_Recv (6.0 s) for rank 1, which is outside MPI"
 
 
-def test_ranks_in_a_barrier_wait_for_those_that_have_begun_fewer(tmp_path: Path) -> None:
+def test_barrier_waits_for_ranks_with_fewer_calls(tmp_path: Path) -> None:
     seen = look(tmp_path, barrier(3), barrier(3), after(2), barrier(3))
     (found,) = about(Concern.WAITING, said(seen))
     assert (found.ranks, found.waiting) == ((2,), (0, 1, 3))
     assert found.text.startswith("ranks 0-1, 3 wait in MPI_Barrier (8.0 s) for rank 2")
 
 
-def test_nobody_waits_for_a_rank_that_has_left_the_collective_already(tmp_path: Path) -> None:
+def test_rank_that_left_the_collective_is_not_awaited(tmp_path: Path) -> None:
     reduce = Rank("MPI_Reduce", peer=0, since=2.0, collectives=1)
     left = Rank(calls=[("MPI_Reduce", 0.0, 0.1, 8)])
     (found,) = about(Concern.WAITING, said(look(tmp_path, reduce, left, Rank())))
@@ -86,7 +87,7 @@ def test_only_members_of_a_communicator_are_waited_for(tmp_path: Path) -> None:
     assert (found.ranks, found.waiting) == ((2,), (0,))
 
 
-def test_a_rank_that_has_not_met_a_communicator_yet_is_late_where_it_must_be_a_member(
+def test_rank_new_to_a_communicator_is_late(
     tmp_path: Path,
 ) -> None:
     three = Communicator("three#1", 3, "three")
@@ -129,10 +130,9 @@ def test_a_circle_is_a_possible_deadlock(tmp_path: Path) -> None:
     )
     (found,) = about(Concern.DEADLOCK, said(seen))
     assert (found.ranks, found.waiting) == ((0, 2, 1), (3,))
-    assert found.text == (
-        "possible deadlock of ranks 0-2: 0 waits in MPI_Recv for 2, 2 waits in MPI_Recv for 1, "
-        "1 waits in MPI_Recv for 0; rank 3 waits for them"
-    )
+    assert_names(found.text, "deadlock of ranks 0-2: MPI_Recv rank 3 waits")
+    for rank, other in ((0, 2), (2, 1), (1, 0)):
+        assert f"{rank} waits in MPI_Recv for {other}" in found.text
     assert not about(Concern.WAITING, said(seen))
 
 
@@ -142,7 +142,7 @@ def test_every_circle_is_found(tmp_path: Path) -> None:
     assert sorted(one.ranks for one in found) == [(0, 1), (2, 3), (4, 5)]
 
 
-def test_a_collective_on_some_and_a_receive_on_another_are_a_circle(tmp_path: Path) -> None:
+def test_collective_and_receive_form_a_deadlock(tmp_path: Path) -> None:
     seen = look(tmp_path, barrier(1), barrier(1), Rank("MPI_Recv", 0, since=2.0))
     (found,) = about(Concern.DEADLOCK, said(seen))
     assert set(found.ranks) | set(found.waiting) == {0, 1, 2}
@@ -153,10 +153,7 @@ def test_different_collectives_where_it_should_be_one_are_told(tmp_path: Path) -
     seen = look(tmp_path, barrier(3), allreduce, allreduce)
     (found,) = about(Concern.MISMATCH, said(seen))
     assert (found.ranks, found.waiting) == ((0,), (1, 2))
-    assert found.text == (
-        "collective call 3 on world is not the same: rank 0 in MPI_Barrier, "
-        "ranks 1-2 in MPI_Allreduce"
-    )
+    assert_names(found.text, "call 3 world rank 0 MPI_Barrier, ranks 1-2 MPI_Allreduce")
 
 
 def test_a_wait_that_has_only_begun_is_not_told(tmp_path: Path) -> None:
@@ -176,7 +173,7 @@ def test_a_rank_that_was_killed_waits_for_nobody(tmp_path: Path) -> None:
     assert found.text.endswith("for rank 0, which was killed")
 
 
-def test_a_rank_that_has_ended_is_named_where_others_wait_for_it(tmp_path: Path) -> None:
+def test_ended_rank_that_others_await_is_named(tmp_path: Path) -> None:
     seen = look(tmp_path, Rank("MPI_Recv", 1, since=2.0), Rank(ended=True, heard=3.0))
     (found,) = about(Concern.WAITING, said(seen))
     assert found.text == "rank 0 waits in MPI_Recv (8.0 s) for rank 1, which has ended"

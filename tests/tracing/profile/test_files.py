@@ -38,7 +38,7 @@ def test_rank_0_is_left_out_where_nothing_is_known_of_it(tmp_path: Path) -> None
     assert names == WHOLE | {"profile.2.txt"}
 
 
-def test_texts_of_an_earlier_look_at_the_run_go_away_and_nothing_else(tmp_path: Path) -> None:
+def test_earlier_texts_of_the_run_are_replaced(tmp_path: Path) -> None:
     profile = load([str(made_run(tmp_path))])
     store.write(profile, tmp_path, ranks="all")
     (tmp_path / "profile.old.txt").write_text("mine\n")

@@ -15,6 +15,7 @@ from omb_py.tracing.profile.store import load
 from omb_py.tracing.records.layout import Communicator
 from tests import ROOT
 from tests.helpers.properties import examples
+from tests.helpers.refusals import missing
 from tests.tracing.made_records import MadeRecord
 from tests.tracing.profile.made_profiles import MS, made_rank, made_run, profiles
 
@@ -74,7 +75,7 @@ def test_a_rank_of_records_has_its_routines_and_sizes(tmp_path: Path) -> None:
         "MPI-IO time": "0.005",
         "resident memory": "2.0",
     }
-    assert "This is the rank with the median communication time." in shown
+    assert not missing("rank median communication time", shown)
     assert "All ranks" not in shown
 
 
@@ -88,7 +89,7 @@ def test_rank_0_has_the_table_of_all(tmp_path: Path) -> None:
     ]
 
 
-def test_in_all_calls_are_added_up_and_each_routine_has_its_extremes(tmp_path: Path) -> None:
+def test_totals_have_extremes_of_each_routine(tmp_path: Path) -> None:
     shown = text_of(load([str(made_run(tmp_path))]))
     assert shown.startswith("Profile of all 4 ranks\n")
     allreduce = "MPI_Allreduce 16 1006.0 0.070 0.013 (0) 0.016 (1) 0.022 (3)"
@@ -148,7 +149,7 @@ def test_time_outside_of_mpi_without_a_core_is_pointed_out(tmp_path: Path) -> No
     assert "they had no core" not in text_of(replace(profile, members=tuple(busy)), 2)
 
 
-def test_points_of_call_are_ordered_by_time_and_shown_without_their_common_folder() -> None:
+def test_points_of_call_are_ordered_by_time() -> None:
     cells = [
         CallStats("MPI_Bcast", None, 0, 4, "/home/me/run/a.py:10 main", 2, 20, 0.5),
         CallStats("MPI_Bcast", None, 0, 5, "/home/me/run/a.py:10 main", 1, 40, 0.25),
@@ -162,11 +163,11 @@ def test_points_of_call_are_ordered_by_time_and_shown_without_their_common_folde
     assert found[2] == "a.py:10 main 3 20.0 0.750".split()
 
 
-def test_of_very_many_rows_the_first_are_shown_and_the_others_counted() -> None:
+def test_long_tables_show_the_first_rows() -> None:
     cells = tuple(CallStats("MPI_Send", None, peer, 9, None, 1, peer, 0.1) for peer in range(250))
     member = RankProfile(0, cells=cells)
     shown = text_of(Profile(250, (member,), extremes_of([member])), 0)
-    assert "the 100 pairs with the most bytes; profile.csv has all 250" in shown
+    assert not missing("100 pairs most bytes; profile.csv 250", shown)
     assert section(shown, "Who sends to whom (ranks of MPI_COMM_WORLD)")[1][:2] == ["0", "249"]
 
 

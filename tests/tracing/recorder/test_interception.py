@@ -86,7 +86,7 @@ def test_no_text_makes_the_reader_of_headers_fail(text: str) -> None:
     declarations(f"int MPI_{text}({text});\n{text}")
 
 
-def test_large_counts_are_wrapped_where_they_are_declared_and_nowhere_else() -> None:
+def test_large_counts_are_wrapped_as_declared() -> None:
     assert "MPI_Send_c" not in compilation.generated(declarations(HEADER))[compilation.LIBRARY]
     text = "".join(compilation.generated(declarations(HEADER + LARGE)).values())
     assert "int MPI_Send_c(const void * buf, MPI_Count count, " in text
@@ -146,9 +146,7 @@ def test_constants_in_c_are_those_of_python() -> None:
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
-def test_a_unit_compiles_without_the_others_and_without_a_warning(
-    unit: Path, tmp_path: Path
-) -> None:
+def test_each_unit_compiles_without_a_warning(unit: Path, tmp_path: Path) -> None:
     (tmp_path / "mpi.c").write_text("#include <mpi.h>\n")
     declared = subprocess.run(
         [MPICC, "-E", tmp_path / "mpi.c"], capture_output=True, text=True, check=True

@@ -42,7 +42,7 @@ def test_a_name_tells_what_a_routine_does(
     assert (base(routine), role(routine), nonblocking(routine)) == (name, what, begins)
 
 
-def test_what_a_persistent_request_does_is_named_after_what_made_it() -> None:
+def test_persistent_request_has_its_maker_s_name() -> None:
     assert started("MPI_Ssend_init") == "MPI_Ssend (started)"
 
 

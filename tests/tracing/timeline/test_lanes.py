@@ -59,7 +59,7 @@ def test_what_nests_takes_one_lane() -> None:
     assert is_nested(*columns([(0, 10), (5, 12), (6, 11)])).tolist() == [0, 1, 1]
 
 
-def test_of_two_that_are_the_same_the_later_note_is_the_outer_one() -> None:
+def test_later_of_two_equal_notes_is_outer() -> None:
     assert outer_first(*columns([(0, 5), (0, 5), (0, 9)])).tolist() == [2, 1, 0]
 
 

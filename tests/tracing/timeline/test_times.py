@@ -15,6 +15,7 @@ from omb_py.tracing.records.run import open_run
 from omb_py.tracing.timeline import diagnostics
 from omb_py.tracing.timeline.assembly import select
 from omb_py.tracing.timeline.model import RankTimeline, Timeline
+from tests.helpers.refusals import missing, refuses
 from tests.tracing.made_records import START, MadeRecord
 from tests.tracing.timeline.rules import Content, written
 
@@ -65,7 +66,7 @@ def test_ranks_that_read_the_same_clock_are_not_moved_at_all(tmp_path: Path) -> 
     assert notes(timeline) == ""
 
 
-def test_the_offset_of_another_clock_is_added_and_its_drift_with_time(tmp_path: Path) -> None:
+def test_clock_offset_and_drift_are_added(tmp_path: Path) -> None:
     first, second = barriers(tmp_path, 2)
     first.finish(10_000)
     second.finish(
@@ -114,7 +115,7 @@ def test_a_clock_that_was_not_compared_is_said_to_be(tmp_path: Path) -> None:
     first.finish(3000)
     second.finish(3000, clock=9)
     timeline = timelines.read(tmp_path)
-    assert "the clock of rank 1 was not compared" in notes(timeline)
+    assert not missing("clock of rank 1 not compared", notes(timeline))
     assert shown(timeline).about["records"][1]["clock_error_bound_s"] is None
 
 
@@ -128,7 +129,7 @@ def test_comparisons_that_mean_nothing_are_not_used(tmp_path: Path, offset: floa
     assert "was not compared" in notes(timeline)
 
 
-def test_a_message_that_seems_to_arrive_before_it_left_has_no_arrow(tmp_path: Path) -> None:
+def test_message_received_before_sent_has_no_arrow(tmp_path: Path) -> None:
     first, second = (MadeRecord(tmp_path, rank, 2) for rank in range(2))
     for number, late in ((1, 500), (2, 5000)):
         first.call(
@@ -143,8 +144,8 @@ def test_a_message_that_seems_to_arrive_before_it_left_has_no_arrow(tmp_path: Pa
     messages = timeline.messages
     assert (len(messages.arrows), messages.backwards, messages.beyond) == (0, 2, 1)
     assert messages.most_backwards == pytest.approx(5e-6)
-    assert "2 messages without an arrow: received before sent by up to 5.000 us" in notes(timeline)
-    assert "1 message of them by more than the clocks' error bounds" in notes(timeline)
+    assert not missing("2 messages without an arrow: 5.000 us", notes(timeline))
+    assert not missing("1 message clocks' error bounds", notes(timeline))
 
 
 def test_a_ring_says_what_it_lost_and_nothing_is_made_up_before(tmp_path: Path) -> None:
@@ -156,8 +157,8 @@ def test_a_ring_says_what_it_lost_and_nothing_is_made_up_before(tmp_path: Path) 
     found = shown(timeline)
     assert [one.began for one in found.named("MPI_Barrier")] == [6000, 7000, 8000, 9000]
     assert [one.began for one in found.named("compute")] == [6400, 7400, 8400, 9400]
-    assert "6 events were written over by later ones on rank 0" in notes(timeline)
-    assert "the timeline has all from 0.000006 s on" in notes(timeline)
+    assert not missing("6 events written over rank 0", notes(timeline))
+    assert not missing("from 0.000006 s on", notes(timeline))
     said = found.about["records"][0]
     assert (said["events"], said["events_lost"]) == (4, 6)
     assert said["complete_from_s"] == pytest.approx(6.4e-6)
@@ -184,7 +185,7 @@ def test_ranks_without_a_record_are_named(tmp_path: Path) -> None:
     for rank in (1, 2, 4, 5):
         Path(records[rank].file.path).unlink()
     timeline = timelines.read(tmp_path)
-    assert "the records of ranks 1-2, 4-5 are not there" in notes(timeline)
+    assert not missing("records ranks 1-2, 4-5 not there", notes(timeline))
 
 
 def test_without_events_there_is_no_timeline(tmp_path: Path) -> None:
@@ -201,7 +202,7 @@ def test_events_that_make_no_sense_are_left_out_and_counted(tmp_path: Path) -> N
     record.file.event(int(EventKind.CALL), 999, 999, -1, 0, 0, START + 50, START + 60, 0, 0, 0)
     record.finish(3000)
     timeline = timelines.read(tmp_path)
-    assert "2 events were left out that made no sense" in notes(timeline)
+    assert not missing("2 events left out no sense", notes(timeline))
     assert [one.began for one in shown(timeline).named("(no name was kept)")] == [50]
 
 
@@ -224,8 +225,8 @@ def test_a_part_keeps_its_times_and_says_what_it_leaves_out(tmp_path: Path) -> N
     assert [(one.began, two.process) for one, two in found.messages()] == [
         (2 * 10**9, "rank 0002 @a")
     ]
-    assert "only ranks 0, 2: 3 slices left out" in notes(part)
-    assert "1 arrow left out for want of an end" in notes(part)
+    assert not missing("ranks 0, 2: 3 slices left out", notes(part))
+    assert not missing("1 arrow left out end", notes(part))
     later = shown(select(ping(tmp_path), begin=1.5, end=2.5))
     assert [one.began for one in later.named("MPI_Send")] == [2 * 10**9]
 
@@ -233,10 +234,10 @@ def test_a_part_keeps_its_times_and_says_what_it_leaves_out(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"ranks": [0, 7]}, "there is no record of rank 7: there are those of ranks 0-2"),
-        ({"begin": 50.0}, "nothing was recorded there"),
+        ({"ranks": [0, 7]}, "no record rank 7: ranks 0-2"),
+        ({"begin": 50.0}, "nothing recorded"),
     ],
 )
-def test_a_part_in_which_nothing_is_is_refused(tmp_path: Path, options: Any, words: str) -> None:
-    with pytest.raises(UsageError, match=words):
+def test_empty_part_of_a_timeline_refused(tmp_path: Path, options: Any, words: str) -> None:
+    with refuses(UsageError, words):
         select(ping(tmp_path), **options)
