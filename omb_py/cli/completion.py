@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import partial
+from importlib import resources
 from pathlib import Path
 
 import click
@@ -63,6 +64,8 @@ def names_of(parameter: click.Parameter, command: str) -> Sequence[str] | None:
         return words(command)
     if parameter.name in ("sweep", "config"):
         return configurations("sweeps")
+    if parameter.name == "expected":
+        return references()
     if parameter.name == "machine" or (command, parameter.name) == ("show", "name"):
         return configurations("machines")
     return Graphs.kinds if parameter.name == "graph" else None
@@ -78,6 +81,13 @@ def configurations(kind: str) -> list[str]:
             if (b"[[experiments]]" in path.read_bytes()) == (kind == "sweeps"):
                 found.append(path.name)
     return found
+
+
+def references() -> list[str]:
+    """The systems whose references come with omb-py, then the files of tables in this folder."""
+    there = (file.name for file in (resources.files("omb_py") / "references").iterdir())
+    own = (path.name for kind in ("*.csv", "*.json") for path in sorted(Path().glob(kind)))
+    return [*sorted(name.removesuffix(".csv") for name in there), *own]
 
 
 def join_words() -> None:

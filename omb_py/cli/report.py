@@ -14,6 +14,7 @@ from omb_py.cli.analysis_options import (
     name_option,
     read,
 )
+from omb_py.cli.check import expected_option
 from omb_py.core.errors import UsageError, needing
 from omb_py.core.text import files
 
@@ -29,6 +30,7 @@ from omb_py.core.text import files
 @click.option("--force", is_flag=True, help="Overwrite the page of --output.")
 @click.option("--base", help="File or folder of results to compare with.")
 @launch_spread_option
+@expected_option
 @click.option("--title", help="The page's heading.")
 @bounds_option
 @name_option
@@ -39,6 +41,7 @@ def command(
     force: bool,
     base: str | None,
     launch_spread: float | None,
+    expected: str | None,
     title: str | None,
     bounds_file: str | None,
     names: tuple[str, ...],
@@ -56,9 +59,11 @@ def command(
         output = (Path(paths[0]) if Path(paths[0]).is_dir() else Path()) / "report.html"
     files.refuse_existing([output], force)
     with needing("analysis"):
+        from omb_py.analysis import references
         from omb_py.analysis.report.page import report
         from omb_py.analysis.samples import load, sample_files
 
+    known = None if expected is None else (Path(expected).stem, references.load(expected))
     single = [path for path in paths if sample_files(path)]
     samples = load(single, where) if single else None
     paths = tuple(path for path in paths if path not in single or Path(path).is_dir())
@@ -75,6 +80,7 @@ def command(
         launch_spread,
         find_bounds(bounds_file, paths),
         samples,
+        known,
     )
     files.write(output, page, "; name another file with --output")
     click.echo(f"{output}: {len(page.encode()) / 1e6:.1f} MB, open it in a browser", err=True)

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 import vl_convert
 
-from omb_py.analysis import anomalies, listing
+from omb_py.analysis import anomalies, listing, references
 from omb_py.analysis.bounds import Bounds
 from omb_py.analysis.charts.figures import charts
 from omb_py.analysis.charts.groups import Request
@@ -78,12 +78,13 @@ def report(
     launch_spread: float | None = None,
     bounds: Bounds | None = None,
     samples: pd.DataFrame | None = None,
+    expected: tuple[str, pd.DataFrame] | None = None,
 ) -> str:
     """The HTML page about results, compared with ``base`` if that is given.
 
     ``statistic`` is the number of a row, as in `value_column`; ``launch_spread`` what launches
     differ by, as in `compare`; ``bounds`` are what the host can do, ``samples`` single iterations
-    to show.
+    to show, ``expected`` a system's name and its references (`references.load`).
 
     Raises `OmbError` where no row has a number, `UsageError` where it is not clear what to compare
     with what.
@@ -104,6 +105,10 @@ def report(
     rows = pd.concat([table[NAMES] for table in (results.rows, results.overhead, results.pairs)])
     odd = anomalies.anomalies(values, results.runs, results.rows)
     verdicts = [] if compared is None else list(sentences(compared).values())
+    checked = None
+    if expected is not None:
+        name, known = expected
+        checked = references.check(results.rows, known, name, statistic=statistic)
     parts = []
     if len(values):
         words = "A longer bar is better: a lower latency, a higher bandwidth or rate."
@@ -112,6 +117,10 @@ def report(
         words = ". ".join([*verdicts, *remarks(compared)])
         changed = changes(compared)
         parts.append(Section("Comparison", f"{words}.", [changed] if changed.rows else []))
+    if checked is not None:
+        words = ". ".join([checked.summary, *checked.remarks])
+        parts.append(Section("Expected values", f"{words}.", [references.sheet(checked)]))
+        verdicts.append(checked.summary)
     trust = anomalies.trust(odd, values, results.runs, results.rows)
     found = list(anomalies.sheets(odd, values))
     parts.append(Section("Findings", trust, found, folded=True))

@@ -1,0 +1,434 @@
+"""References: values that a machine is expected to reach, and whether results reach them."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from omb_py.analysis.compare.side_by_side import SIZE_CLASSES, launch_spreads
+from omb_py.analysis.compare.summary import FAILED, UNDECIDED
+from omb_py.analysis.points import TELLING, common, distinctions, group_ids, label, points_of
+from omb_py.analysis.select import convert, no_column
+from omb_py.analysis.table import convert_types
+from omb_py.analysis.values import value_column
+from omb_py.analysis.verdict import variance_of_median
+from omb_py.core.errors import OmbError, UsageError
+from omb_py.core.text import files
+from omb_py.core.text.numbers import parse_decimal
+from omb_py.core.text.tables import Sheet, Target, content_of, write_content
+from omb_py.core.text.units import size_text, value_text
+from omb_py.core.text.words import count, first_of
+from omb_py.results.columns import CONFIGURATION, EXPERIMENT
+
+PASS, LOW, HIGH, NOT_MEASURED = "pass", "low", "high", "not measured"
+
+TOLERANCE = 0.15
+"""By how much a value may be worse where its reference states no tolerance: what CSCS allows most
+of its own (eth-cscs/cscs-reframe-tests, checks/microbenchmarks/mpi/osu/osu_run.py)."""
+
+SMALLEST = 0.05
+"""The smallest tolerance that `from_runs` gives."""
+
+SIGMAS = 3.0
+"""Standard deviations between launches that a tolerance spans (W. A. Shewhart, *Economic Control
+of Quality of Manufactured Product*, 1931)."""
+
+BUS = "GB/s busbw"
+"""The unit of references that are bus bandwidths, column ``busbw_GBps`` of results."""
+
+UNITS = ("us", "MB/s", "GB/s", "msg/s", BUS)
+"""Units of references; GB/s are MB/s once they are read."""
+
+POINT = ("benchmark", "bytes", *(n for n in (*EXPERIMENT[1:], *CONFIGURATION) if n != "source"))
+"""Columns that say what a reference is of. An empty one is not compared."""
+
+REQUIRED = ("benchmark", "value", "unit")
+MAX_SOURCES = 5
+"""Sources of references that a table names."""
+
+LIMITS = ("value", "low", "high")
+ABOUT = ("system", "software", "source", "date")
+READ = (*ABOUT[:2], *POINT, "value", "unit", "low", "high", *ABOUT[2:])
+"""Columns of a file of references."""
+
+COLUMNS = (
+    *(*ABOUT[:2], *POINT, "unit", "expected", "low", "high"),
+    *("value", "runs", "ratio", "verdict", "fails", *ABOUT[2:]),
+)
+"""Columns of what `check` finds."""
+
+
+@dataclass(frozen=True)
+class Checked:
+    """References beside what was measured.
+
+    ``lines`` has a row for each reference and point of it, with `COLUMNS`: ``low`` and ``high`` are
+    the ends of what is allowed, in ``unit``; ``fails`` tells whether a value is worse than that.
+    ``others`` counts points without a reference, ``remarks`` are sentences.
+    """
+
+    name: str
+    lines: pd.DataFrame
+    others: int
+    remarks: tuple[str, ...]
+
+    @property
+    def failures(self) -> list[str]:
+        """A sentence for each value that is worse than allowed."""
+        names = [*telling(self.lines), "bytes"]
+        return [
+            f"{label([row[name] for name in names], names)}: "
+            f"{with_unit(row['value'], row['unit'])}, allowed is {allowed(row)}"
+            for row in self.lines[self.lines["fails"]].to_dict("records")
+        ]
+
+    @property
+    def judged(self) -> int:
+        """How many values were compared with a reference."""
+        return int((self.lines["verdict"] != NOT_MEASURED).sum())
+
+    @property
+    def exit_code(self) -> int:
+        """`FAILED` if a value is worse than allowed, `UNDECIDED` if none was judged, else 0."""
+        return FAILED if self.lines["fails"].any() else 0 if self.judged else UNDECIDED
+
+    @property
+    def summary(self) -> str:
+        """How many values pass, how many references were not measured, in one sentence."""
+        words = {FAILED: "FAIL", UNDECIDED: "CANNOT TELL", 0: "PASS"}[self.exit_code]
+        passed = self.judged - int(self.lines["fails"].sum())
+        said = [f"{passed} of {count(self.judged, 'value')} as expected from {self.name}"]
+        if missing := len(self.lines) - self.judged:
+            said.append(f"{count(missing, 'reference')} not measured")
+        if self.others:
+            said.append(f"{count(self.others, 'measured point')} without a reference")
+        return f"{words}: {', '.join(said)}"
+
+
+def shipped() -> list[str]:
+    """Return the names of the systems whose references come with omb-py."""
+    return sorted(file.name[:-4] for file in folder().iterdir() if file.name.endswith(".csv"))
+
+
+def folder() -> Any:
+    """Return the folder of the references that come with omb-py."""
+    return resources.files("omb_py") / "references"
+
+
+def load(named: str, system: str | None = None) -> pd.DataFrame:
+    """Return the references of a file, or of a system that omb-py knows, with columns `READ`.
+
+    A file is CSV with some of `READ`, or JSON as ReFrame has references (`from_reframe`).
+    ``system`` chooses one of several in a file. Raises `UsageError` for an unknown name or system,
+    `OmbError` for a file that cannot be read or holds a wrong value.
+    """
+    path: Any = Path(named)
+    if not path.is_file():
+        if named not in shipped():
+            raise UsageError(
+                f"--expected {named}: no such file, and omb-py has no references of that name: "
+                f"choose from {', '.join(shipped())}"
+            )
+        path = folder() / f"{named}.csv"
+    with files.failing("read", named):
+        text = path.read_text(encoding="utf-8")
+    try:
+        rows = from_reframe(json.loads(text)) if named.endswith(".json") else from_csv(text)
+        frame = pd.DataFrame([typed(row, place) for place, row in enumerate(rows, 1)])
+    except (ValueError, UsageError) as error:
+        raise OmbError(f"{named} holds no references: {error}") from error
+    frame = frame.reindex(columns=list(READ))
+    for column in READ:
+        frame[column] = convert_types(frame[column], column) if column in POINT else frame[column]
+    systems = [str(name) for name in frame["system"].dropna().unique()]
+    if system is None and len(systems) > 1:
+        raise UsageError(f"{named} has several systems: choose with --system {systems[0]}")
+    if system is not None and system not in systems:
+        there = first_of(systems) or "none with a name"
+        raise UsageError(f"--system {system}: {named} has {there}")
+    return frame if system is None else frame[frame["system"] == system]
+
+
+def from_csv(text: str) -> list[dict[str, str]]:
+    """Return the cells of a CSV file that are not empty."""
+    frame = pd.read_csv(io.StringIO(text), dtype=str, comment="#", keep_default_na=False)
+    return [
+        {str(name): cell for name, cell in row.items() if cell} for row in frame.to_dict("records")
+    ]
+
+
+def from_reframe(document: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Return the cells of references in ReFrame's form.
+
+    ``{"system:partition": {"latency bytes=8 ranks=2": [value, low, high, "us"]}}``: a variable is a
+    benchmark and columns with their values. Raises `ValueError` for another document.
+    """
+    names = "|".join(POINT)
+    rows = []
+    try:
+        for system, variables in document.items():
+            for variable, (value, low, high, unit) in variables.items():
+                benchmark, _, rest = variable.partition(" ")
+                cells = re.findall(rf"(\w+)=(.*?)(?= (?:{names})=|$)", rest)
+                limits = {"value": value, "low": low, "high": high, "unit": unit}
+                row = {"system": system, "benchmark": benchmark, **dict(cells), **limits}
+                rows.append({name: str(cell) for name, cell in row.items() if cell is not None})
+    except (AttributeError, TypeError, ValueError) as error:
+        raise ValueError(
+            'expected {"system": {"latency bytes=8": [value, low, high, "us"]}}'
+        ) from error
+    return rows
+
+
+def to_reframe(references: pd.DataFrame) -> str:
+    """Return references as the JSON that `from_reframe` reads."""
+    document: dict[str, dict[str, list[Any]]] = {}
+    for row in references.astype(object).to_dict("records"):
+        known = [n for n in POINT[1:] if n in row and not pd.isna(row[n])]
+        name = " ".join([row["benchmark"], *(f"{column}={row[column]}" for column in known)])
+        limits = [None if pd.isna(row[one]) else row[one] for one in LIMITS]
+        document.setdefault(row["system"], {})[name] = [*limits, row["unit"]]
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+
+
+def typed(row: Mapping[str, str], place: int) -> dict[str, Any]:
+    """Return a reference's cells as its columns hold them.
+
+    Raises `UsageError` or `ValueError` with the reference's place for a cell that cannot be.
+    """
+    for name in row:
+        if name not in READ:
+            raise no_column(name, READ)
+    if missing := [name for name in REQUIRED if name not in row]:
+        raise ValueError(f"reference {place} has no {missing[0]}")
+    if row["unit"] not in UNITS:
+        raise ValueError(f"reference {place}: unit {row['unit']}: choose from {', '.join(UNITS)}")
+    found: dict[str, Any] = {n: convert(n, cell) for n, cell in row.items() if n in POINT}
+    found |= {name: cell for name, cell in row.items() if name in (*ABOUT, "unit")}
+    found |= {name: parse_decimal(row[name]) for name in LIMITS if name in row}
+    if found["value"] <= 0 or found.get("low", 0) > 0 or found.get("high", 0) < 0:
+        raise ValueError(
+            f"reference {place}: a value is above 0, low 0 or below (-0.15), high 0 or above"
+        )
+    if row["unit"] == "GB/s":
+        found |= {"unit": "MB/s", "value": 1000 * found["value"]}
+    return found
+
+
+def check(
+    rows: pd.DataFrame,
+    references: pd.DataFrame,
+    name: str,
+    tolerance: float = TOLERANCE,
+    statistic: str = "auto",
+) -> Checked:
+    """Compare the rows of benchmarks with the references of a system called ``name``.
+
+    A value is `LOW` or `HIGH` outside of what its reference allows, else `PASS`. It fails if that
+    is the worse side: above for a latency, below for a bandwidth or rate. A reference without a
+    tolerance allows ``tolerance`` on the worse side. ``statistic`` is that of `value_column`;
+    repeated runs count by their median.
+    """
+    values = value_column(rows, statistic)
+    columns = [*POINT, "unit"]
+    values["placement"] = values["placement"].map(same_ends, na_action="ignore")
+    points = points_of(values, columns)
+    points["bus"] = points_of(values.assign(value=values["busbw_GBps"]), columns)["value"]
+    pairs, remarks = matched(points, references)
+    there = {place for place, _ in pairs}
+    lines = [judged(references.iloc[place], points.loc[at], tolerance) for place, at in pairs]
+    missing = [place for place in range(len(references)) if place not in there]
+    lines += [judged(references.iloc[place], None, tolerance) for place in missing]
+    others = len(points) - len({at for _, at in pairs})
+    return Checked(name, pd.DataFrame(lines, columns=list(COLUMNS)), others, tuple(remarks))
+
+
+def same_ends(placement: str) -> str:
+    """Return the placement of both ends as one if they are alike.
+
+    >>> same_ends("D D"), same_ends("D H")
+    ('D', 'D H')
+    """
+    ends = placement.split()
+    return ends[0] if len(set(ends)) == 1 else placement
+
+
+def matched(
+    points: pd.DataFrame, references: pd.DataFrame
+) -> tuple[list[tuple[int, int]], list[str]]:
+    """Return places of references with the index of a point of each, and remarks.
+
+    A column that a reference states and a point does not have is taken as the reference has it. Of
+    several references of a point those count that state fewest of such columns, then those that
+    state most others. A point is left out if they still differ in a column that it does not have.
+    """
+    sizes = points["bytes"].astype("Float64").fillna(-1.0)
+    groups = dict(iter(points.groupby([points["benchmark"], sizes])))
+    found: dict[int, list[int]] = {}
+    for place, reference in enumerate(references.astype(object).to_dict("records")):
+        size = -1.0 if pd.isna(reference["bytes"]) else float(reference["bytes"])
+        if (part := groups.get((reference["benchmark"], size))) is None:
+            continue
+        bus = reference["unit"] == BUS
+        agree = part["bus"].notna() if bus else part["unit"] == reference["unit"]
+        for column in POINT[2:]:
+            if not pd.isna(wanted := reference[column]):
+                wanted = same_ends(wanted) if column == "placement" else wanted
+                agree &= part[column].isna() | (part[column] == wanted).fillna(False)
+        for at in part.index[agree.astype(bool)]:
+            found.setdefault(at, []).append(place)
+    unclear: set[str] = set()
+    assumed: set[str] = set()
+    pairs = []
+    for at, places in found.items():
+        lacking = [column for column in POINT[2:] if pd.isna(points.at[at, column])]
+        states = references.iloc[places][list(POINT)].notna()
+        rank = states[lacking].sum(axis=1) * len(POINT) - states.sum(axis=1)
+        places = [place for place, own in zip(places, rank, strict=True) if own == rank.min()]
+        chosen = references.iloc[places][lacking]
+        differ = {column for column in lacking if chosen[column].nunique(dropna=False) > 1}
+        unclear |= differ
+        if not differ:
+            assumed |= {column for column in lacking if chosen[column].notna().any()}
+            pairs += [(place, at) for place in places]
+    remarks = [
+        f"points without {column} were not judged, since their references differ in it: add "
+        f"--assume {column}=VALUE"
+        for column in sorted(unclear)
+    ]
+    if assumed:
+        columns = ", ".join(sorted(assumed))
+        remarks.append(f"results without {columns}: taken as the references have them")
+    return sorted(pairs), remarks
+
+
+def judged(reference: pd.Series, point: pd.Series | None, tolerance: float) -> dict[str, Any]:
+    """Return a line of `check`: a reference, what was measured, and the verdict."""
+    less_is_better = reference["unit"] == "us"
+    below, above = float(reference["low"]), float(reference["high"])
+    if np.isnan(below) and np.isnan(above):
+        below, above = (np.nan, tolerance) if less_is_better else (-tolerance, np.nan)
+    expected = float(reference["value"])
+    line = {name: reference[name] for name in (*ABOUT, *POINT, "unit")}
+    line |= {"expected": expected, "low": expected * (1 + below), "high": expected * (1 + above)}
+    if point is None:
+        return line | {"runs": 0, "verdict": NOT_MEASURED, "fails": False}
+    line |= {name: point[name] for name in POINT if not pd.isna(point[name])}
+    value = float(point["bus"] if reference["unit"] == BUS else point["value"])
+    verdict = LOW if value < line["low"] else HIGH if value > line["high"] else PASS
+    line |= {"value": value, "runs": int(point["runs"]), "ratio": value / expected}
+    return line | {"verdict": verdict, "fails": verdict == (HIGH if less_is_better else LOW)}
+
+
+def sheet(checked: Checked) -> Sheet:
+    """Return what was checked as a table for people."""
+    lines = checked.lines
+    there = lines[lines["verdict"] != NOT_MEASURED].drop(columns="source")
+    names = telling(lines)
+    rows = [
+        (
+            label([row[name] for name in names], names),
+            "-" if pd.isna(row["bytes"]) else size_text(row["bytes"]),
+            with_unit(row["expected"], row["unit"]),
+            allowed(row),
+            "-" if pd.isna(row["value"]) else with_unit(row["value"], row["unit"]),
+            "-" if pd.isna(row["ratio"]) else f"{row['ratio']:.3f}",
+            str(row["verdict"]),
+        )
+        for row in lines.to_dict("records")
+    ]
+    abouts = lines[list(ABOUT[1:])].drop_duplicates().to_numpy().tolist()
+    said = [", ".join(str(one) for one in about if not pd.isna(one)) for about in abouts]
+    return Sheet(
+        f"Against {checked.name}",
+        ("", "size", "expected", "allowed", "measured", "ratio", "verdict"),
+        tuple(rows),
+        tuple(f"Reference: {one}" for one in said[:MAX_SOURCES] if one),
+        above=", ".join(common(there, names)) if len(there) else "",
+    )
+
+
+def telling(lines: pd.DataFrame) -> list[str]:
+    """Return the benchmark and the columns in which lines differ, but for their size."""
+    differ = [name for name in distinctions(lines, POINT) if lines[name].nunique() > 1]
+    named = (name for name in TELLING if name in differ)
+    return list(dict.fromkeys(["benchmark", *named]))
+
+
+def allowed(row: Mapping[Any, Any]) -> str:
+    """Return the values that a reference allows, in words."""
+    low, high = row["low"], row["high"]
+    if pd.isna(low):
+        return f"up to {with_unit(high, row['unit'])}"
+    if pd.isna(high):
+        return f"from {with_unit(low, row['unit'])}"
+    return f"{with_unit(low, row['unit'])} to {with_unit(high, row['unit'])}"
+
+
+def with_unit(value: float, unit: str) -> str:
+    """Return a value with its unit, a bus bandwidth in GB/s as other bandwidths."""
+    return f"{value_text(1000 * value, 'MB/s')} bus" if unit == BUS else value_text(value, unit)
+
+
+def from_runs(rows: pd.DataFrame, system: str, statistic: str = "auto") -> pd.DataFrame:
+    """Return references of a site's own from repeated launches of benchmarks.
+
+    A value is the median of a point's launches. Its tolerance, on the worse side, is `SIGMAS`
+    standard deviations of the difference between one more launch and that median, at least
+    `SMALLEST`. That deviation is the one between launches, of logarithms, pooled over the sizes of
+    a class (`launch_spreads`), times the root of 1 + `variance_of_median`. The tolerance is missing
+    for a class without repeated launches.
+    A reference states the experiment, buffer, binding and placement, and of the other columns
+    those that differ. Raises `UsageError` if no point was measured twice.
+    """
+    values = value_column(rows, statistic)
+    apart = distinctions(values, CONFIGURATION)
+    usual = {*EXPERIMENT, "bytes", "buffer", "binding", "placement"}
+    keys = [name for name in POINT if name in usual or values[name].nunique(dropna=False) > 1]
+    if "source" in apart:  # files that may be of different experiments
+        keys.append("source")
+    points = points_of(values, [*keys, "unit"])
+    series = [values[name] for name in (*keys, "unit") if name != "bytes"]
+    runs = pd.DataFrame({"pair": group_ids(series), "value": values["value"].to_numpy()})
+    runs["bytes"] = values["bytes"].astype("Float64").fillna(-1.0).to_numpy(float)
+    spreads = launch_spreads([runs])["spread"]
+    if spreads.empty:
+        raise UsageError(
+            "--update needs repeated launches, and every point has one: measure 5 or more; if "
+            "files lack the number of ranks or hosts, add --assume"
+        )
+    pairs = group_ids([points[name] for name in (*keys, "unit") if name != "bytes"])
+    sizes = points["bytes"].astype("Float64").fillna(-1.0).to_numpy(float)
+    index = pd.MultiIndex.from_arrays([pairs, np.searchsorted(SIZE_CLASSES, sizes)])
+    spread = spreads.reindex(index).to_numpy(float)
+    variance = variance_of_median(points["runs"].to_numpy(float))
+    wide = SIGMAS * spread * np.sqrt(1 + variance)
+    time = points["unit"] == "us"
+    ends = np.where(time, np.expm1(wide), -np.expm1(-wide))
+    ends = np.where(np.isnan(ends), np.nan, np.maximum(ends, SMALLEST)).round(4)
+    found = points[[*(name for name in keys if name in POINT), "value", "unit"]]
+    found = found.dropna(axis="columns", how="all").assign(
+        system=system,
+        software=values["mpi"].iloc[0] if values["mpi"].nunique(dropna=False) == 1 else None,
+        low=np.where(time, np.nan, -ends),
+        high=np.where(time, ends, np.nan),
+        source=[f"median of {count(int(runs), 'run')}" for runs in points["runs"]],
+        date=date.today().isoformat(),
+    )
+    return found.reindex(columns=[name for name in READ if name in found])
+
+
+def save(references: pd.DataFrame, to: Target) -> None:
+    """Write references as CSV or, for ReFrame, as JSON; raises `OmbError` when that fails."""
+    as_json = to.format == "json"
+    write_content(to, to_reframe(references) if as_json else content_of(references, "csv", {}))

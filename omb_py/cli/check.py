@@ -1,0 +1,109 @@
+"""``omb-py check``: results against the values that a machine is expected to reach."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from omb_py.cli.analysis_options import input_options, note_others, output_options, read
+from omb_py.core.errors import UsageError, needing
+from omb_py.core.text.words import count
+from omb_py.options.types import PRECISION
+
+if TYPE_CHECKING:
+    from omb_py.core.text.tables import Target
+
+expected_option = click.option(
+    "--expected",
+    metavar="FILE|NAME",
+    help="References: a CSV file, a JSON file in ReFrame's form, or a system that omb-py knows.",
+)
+
+MAX_FAILURES = 20
+"""Failures that are printed; of the others only their number."""
+
+
+@click.command("check", context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("paths", nargs=-1, required=True, metavar="FILE...")
+@expected_option
+@click.option(
+    "--system", metavar="NAME", help="System of the references, if a file has several; of --update."
+)
+@click.option(
+    "--tolerance",
+    type=PRECISION,
+    metavar="P%",
+    show_default="15%",
+    help="By how much a value may be worse if its reference states no tolerance.",
+)
+@click.option(
+    "--update",
+    metavar="FILE",
+    help="Write references from repeated launches, as .csv or, for ReFrame, .json.",
+)
+@input_options
+@output_options("text", "markdown", "csv", "json", "parquet")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    paths: tuple[str, ...],
+    expected: str | None,
+    system: str | None,
+    tolerance: float | None,
+    update: str | None,
+    where: tuple[str, ...],
+    assume: tuple[str, ...],
+    statistic: str,
+    to: Target,
+) -> None:
+    """Check results against expected values: is this machine all right?
+
+    \b
+    omb-py check results/ --expected alps-gh200
+    omb-py check launches/ --update site.csv
+    omb-py check results/ --expected site.csv
+
+    Exit code 4: a value is worse than allowed; 7: no reference was measured.
+    """
+    with needing("analysis"):
+        from omb_py.analysis import references
+        from omb_py.core.text import tables
+
+    if (expected is None) == (update is None):
+        raise UsageError("name --expected, the references to check against, or --update")
+    if update is not None:
+        if to.path is not None:
+            raise UsageError("--output is the table of --expected: leave it out with --update")
+        written = tables.target(update, None, ctx.params["force"], ("csv", "json"))
+        found = read(paths, where, assume)
+        note_others(found, "check")
+        made = references.from_runs(found.rows, system or Path(update).stem, statistic)
+        references.save(made, written)
+        allowed = made[["low", "high"]].abs().stack()
+        click.echo(
+            f"{update}: {count(len(made), 'reference')}, tolerances {allowed.min():.1%} to "
+            f"{allowed.max():.1%}"
+        )
+        return
+    known = references.load(str(expected), system)
+    results = read(paths, where, assume)
+    note_others(results, "check")
+    tolerance = references.TOLERANCE if tolerance is None else tolerance
+    name = system or Path(str(expected)).stem
+    checked = references.check(results.rows, known, name, tolerance, statistic)
+    facts = {
+        "expected": name,
+        "summary": checked.summary,
+        "tolerance": tolerance,
+        "failures": checked.failures,
+        "remarks": list(checked.remarks),
+    }
+    tables.write(to, [references.sheet(checked)], checked.lines, checked.remarks, facts)
+    said = [f"FAIL: {one}" for one in checked.failures[:MAX_FAILURES]]
+    if len(checked.failures) > MAX_FAILURES:
+        said.append(f"FAIL: and {len(checked.failures) - MAX_FAILURES} more")
+    click.echo("\n".join([*said, checked.summary]), err=to.is_for_program)
+    ctx.exit(checked.exit_code)
