@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from importlib import resources
@@ -17,7 +17,15 @@ import pandas as pd
 
 from omb_py.analysis.compare.side_by_side import SIZE_CLASSES, launch_spreads
 from omb_py.analysis.compare.summary import FAILED, UNDECIDED
-from omb_py.analysis.points import TELLING, common, distinctions, group_ids, label, points_of
+from omb_py.analysis.points import (
+    TELLING,
+    common,
+    distinctions,
+    group_ids,
+    label,
+    plain_values,
+    points_of,
+)
 from omb_py.analysis.select import convert, no_column
 from omb_py.analysis.table import convert_types
 from omb_py.analysis.values import value_column
@@ -66,6 +74,10 @@ COLUMNS = (
     *("value", "runs", "ratio", "verdict", "fails", *ABOUT[2:]),
 )
 """Columns of what `check` finds."""
+
+
+Cells = dict[str, Any]
+"""What a row of a table holds, without empty cells."""
 
 
 @dataclass(frozen=True)
@@ -145,11 +157,12 @@ def load(named: str, system: str | None = None) -> pd.DataFrame:
     try:
         rows = from_reframe(json.loads(text)) if named.endswith(".json") else from_csv(text)
         frame = pd.DataFrame([typed(row, place) for place, row in enumerate(rows, 1)])
+        if frame.empty:
+            raise ValueError("it has no row")
     except (ValueError, UsageError) as error:
         raise OmbError(f"{named} holds no references: {error}") from error
     frame = frame.reindex(columns=list(READ))
-    for column in READ:
-        frame[column] = convert_types(frame[column], column) if column in POINT else frame[column]
+    frame = frame.assign(**{column: convert_types(frame[column], column) for column in POINT})
     systems = [str(name) for name in frame["system"].dropna().unique()]
     if system is None and len(systems) > 1:
         raise UsageError(f"{named} has several systems: choose with --system {systems[0]}")
@@ -201,7 +214,7 @@ def to_reframe(references: pd.DataFrame) -> str:
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
 
-def typed(row: Mapping[str, str], place: int) -> dict[str, Any]:
+def typed(row: Mapping[str, str], place: int) -> Cells:
     """Return a reference's cells as its columns hold them.
 
     Raises `UsageError` or `ValueError` with the reference's place for a cell that cannot be.
@@ -213,7 +226,9 @@ def typed(row: Mapping[str, str], place: int) -> dict[str, Any]:
         raise ValueError(f"reference {place} has no {missing[0]}")
     if row["unit"] not in UNITS:
         raise ValueError(f"reference {place}: unit {row['unit']}: choose from {', '.join(UNITS)}")
-    found: dict[str, Any] = {n: convert(n, cell) for n, cell in row.items() if n in POINT}
+    found: Cells = {n: convert(n, cell) for n, cell in row.items() if n in POINT}
+    if "placement" in found:
+        found["placement"] = same_ends(found["placement"])
     found |= {name: cell for name, cell in row.items() if name in (*ABOUT, "unit")}
     found |= {name: parse_decimal(row[name]) for name in LIMITS if name in row}
     if found["value"] <= 0 or found.get("low", 0) > 0 or found.get("high", 0) < 0:
@@ -244,13 +259,22 @@ def check(
     values["placement"] = values["placement"].map(same_ends, na_action="ignore")
     points = points_of(values, columns)
     points["bus"] = points_of(values.assign(value=values["busbw_GBps"]), columns)["value"]
-    pairs, remarks = matched(points, references)
-    there = {place for place, _ in pairs}
-    lines = [judged(references.iloc[place], points.loc[at], tolerance) for place, at in pairs]
-    missing = [place for place in range(len(references)) if place not in there]
-    lines += [judged(references.iloc[place], None, tolerance) for place in missing]
-    others = len(points) - len({at for _, at in pairs})
-    return Checked(name, pd.DataFrame(lines, columns=list(COLUMNS)), others, tuple(remarks))
+    known, there = cells(references), cells(points)
+    pairs, remarks = matched(known, there)
+    lines = [judged(known[place], there[at], tolerance) for place, at in pairs]
+    missing = sorted({*range(len(known))} - {place for place, _ in pairs})
+    lines += [judged(known[place], None, tolerance) for place in missing]
+    frame = pd.DataFrame(lines, columns=list(COLUMNS))
+    frame = frame.assign(**{column: convert_types(frame[column], column) for column in POINT})
+    others = len(there) - len({at for _, at in pairs})
+    return Checked(name, frame, others, tuple(remarks))
+
+
+def cells(frame: pd.DataFrame) -> list[Cells]:
+    """Return the cells of each row that are not empty."""
+    columns = [plain_values(frame[name]) for name in frame]
+    rows = (zip(frame, row, strict=True) for row in zip(*columns, strict=True))
+    return [{name: cell for name, cell in row if cell is not None} for row in rows]
 
 
 def same_ends(placement: str) -> str:
@@ -264,43 +288,39 @@ def same_ends(placement: str) -> str:
 
 
 def matched(
-    points: pd.DataFrame, references: pd.DataFrame
+    references: Sequence[Cells], points: Sequence[Cells]
 ) -> tuple[list[tuple[int, int]], list[str]]:
-    """Return places of references with the index of a point of each, and remarks.
+    """Return places of references with the place of a point of each, and remarks.
 
     A column that a reference states and a point does not have is taken as the reference has it. Of
     several references of a point those count that state fewest of such columns, then those that
     state most others. A point is left out if they still differ in a column that it does not have.
     """
-    sizes = points["bytes"].astype("Float64").fillna(-1.0)
-    groups = dict(iter(points.groupby([points["benchmark"], sizes])))
+    groups: dict[tuple[str, Any], list[int]] = {}
+    for at, point in enumerate(points):
+        groups.setdefault((point["benchmark"], point.get("bytes")), []).append(at)
     found: dict[int, list[int]] = {}
-    for place, reference in enumerate(references.astype(object).to_dict("records")):
-        size = -1.0 if pd.isna(reference["bytes"]) else float(reference["bytes"])
-        if (part := groups.get((reference["benchmark"], size))) is None:
-            continue
-        bus = reference["unit"] == BUS
-        agree = part["bus"].notna() if bus else part["unit"] == reference["unit"]
-        for column in POINT[2:]:
-            if not pd.isna(wanted := reference[column]):
-                wanted = same_ends(wanted) if column == "placement" else wanted
-                agree &= part[column].isna() | (part[column] == wanted).fillna(False)
-        for at in part.index[agree.astype(bool)]:
-            found.setdefault(at, []).append(place)
+    for place, reference in enumerate(references):
+        for at in groups.get((reference["benchmark"], reference.get("bytes")), ()):
+            if agree(reference, points[at]):
+                found.setdefault(at, []).append(place)
     unclear: set[str] = set()
     assumed: set[str] = set()
     pairs = []
     for at, places in found.items():
-        lacking = [column for column in POINT[2:] if pd.isna(points.at[at, column])]
-        states = references.iloc[places][list(POINT)].notna()
-        rank = states[lacking].sum(axis=1) * len(POINT) - states.sum(axis=1)
-        places = [place for place, own in zip(places, rank, strict=True) if own == rank.min()]
-        chosen = references.iloc[places][lacking]
-        differ = {column for column in lacking if chosen[column].nunique(dropna=False) > 1}
+        lacking = [column for column in POINT[2:] if column not in points[at]]
+
+        def rank(place: int, lacking: Sequence[str] = lacking) -> tuple[int, int]:
+            stated = sum(column in references[place] for column in POINT)
+            return sum(column in references[place] for column in lacking), -stated
+
+        best = min(map(rank, places))
+        chosen = [references[place] for place in places if rank(place) == best]
+        differ = {name for name in lacking if len({one.get(name) for one in chosen}) > 1}
         unclear |= differ
         if not differ:
-            assumed |= {column for column in lacking if chosen[column].notna().any()}
-            pairs += [(place, at) for place in places]
+            assumed |= {name for name in lacking if name in chosen[0]}
+            pairs += [(place, at) for place in places if rank(place) == best]
     remarks = [
         f"points without {column} were not judged, since their references differ in it: add "
         f"--assume {column}=VALUE"
@@ -312,22 +332,38 @@ def matched(
     return sorted(pairs), remarks
 
 
-def judged(reference: pd.Series, point: pd.Series | None, tolerance: float) -> dict[str, Any]:
+def agree(reference: Cells, point: Cells) -> bool:
+    """Return whether a reference may be of a point of its benchmark and size."""
+    if reference["unit"] == BUS and "bus" not in point:
+        return False
+    if reference["unit"] not in (BUS, point["unit"]):
+        return False
+    return all(
+        point[column] == reference[column]
+        for column in POINT[2:]
+        if column in reference and column in point
+    )
+
+
+def judged(reference: Cells, point: Cells | None, tolerance: float) -> Cells:
     """Return a line of `check`: a reference, what was measured, and the verdict."""
-    less_is_better = reference["unit"] == "us"
-    below, above = float(reference["low"]), float(reference["high"])
-    if np.isnan(below) and np.isnan(above):
-        below, above = (np.nan, tolerance) if less_is_better else (-tolerance, np.nan)
-    expected = float(reference["value"])
-    line = {name: reference[name] for name in (*ABOUT, *POINT, "unit")}
-    line |= {"expected": expected, "low": expected * (1 + below), "high": expected * (1 + above)}
+    less_is_better, expected = reference["unit"] == "us", reference["value"]
+    below, above = reference.get("low"), reference.get("high")
+    if below is None and above is None:
+        below, above = (None, tolerance) if less_is_better else (-tolerance, None)
+    line = {name: cell for name, cell in reference.items() if name not in LIMITS}
+    line["expected"] = expected
+    line["low"] = None if below is None else expected * (1 + below)
+    line["high"] = None if above is None else expected * (1 + above)
     if point is None:
         return line | {"runs": 0, "verdict": NOT_MEASURED, "fails": False}
-    line |= {name: point[name] for name in POINT if not pd.isna(point[name])}
-    value = float(point["bus"] if reference["unit"] == BUS else point["value"])
-    verdict = LOW if value < line["low"] else HIGH if value > line["high"] else PASS
-    line |= {"value": value, "runs": int(point["runs"]), "ratio": value / expected}
-    return line | {"verdict": verdict, "fails": verdict == (HIGH if less_is_better else LOW)}
+    value = point["bus"] if reference["unit"] == BUS else point["value"]
+    too_low = line["low"] is not None and value < line["low"]
+    too_high = line["high"] is not None and value > line["high"]
+    line |= {name: point[name] for name in POINT if name in point}
+    line |= {"value": value, "runs": point["runs"], "ratio": value / expected}
+    line["verdict"] = LOW if too_low else HIGH if too_high else PASS
+    return line | {"fails": too_high if less_is_better else too_low}
 
 
 def sheet(checked: Checked) -> Sheet:
@@ -405,7 +441,7 @@ def from_runs(rows: pd.DataFrame, system: str, statistic: str = "auto") -> pd.Da
     if spreads.empty:
         raise UsageError(
             "--update needs repeated launches, and every point has one: measure 5 or more; if "
-            "files lack the number of ranks or hosts, add --assume"
+            "files lack MPI library, ranks or hosts, add --assume"
         )
     pairs = group_ids([points[name] for name in (*keys, "unit") if name != "bytes"])
     sizes = points["bytes"].astype("Float64").fillna(-1.0).to_numpy(float)

@@ -135,6 +135,10 @@ def test_completion_has_shipped_and_local_files(tmp_path: Path) -> None:
     assert offered(tmp_path, "job", "render", "") == sweeps
     assert offered(tmp_path, "sweep", "quick", "--machine", "") == machines
     assert offered(tmp_path, "machine", "show", "") == machines
+    (tmp_path / "site.csv").write_text("benchmark,value,unit\n")
+    expected = offered(tmp_path, "check", "a.csv", "--expected", "")
+    assert {"alps-gh200", "fugaku", "site.csv"} <= set(expected)
+    assert offered(tmp_path, "report", "--expected", "alps-g") == ["alps-gh200"]
 
 
 @pytest.mark.parametrize("words", [["nonsense", ""], ["bw", "-c", "log", ""], ["bw", "-V1", "-"]])

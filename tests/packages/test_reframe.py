@@ -93,8 +93,9 @@ FEW = ("-S", "omb_py.num_iters=10", "-S", "omb_py.num_warmup_iters=2")
 def test_tests_of_omb_py_pass_and_are_compared_with_references(tmp_path: Path) -> None:
     checks = shutil.copytree(LIBRARY, tmp_path / "checks")
     known = {
-        "latency numpy buffer": [1e-6, None, 0.1],
-        "allreduce numpy buffer": [1e6, None, 0.1],
+        "latency bytes=8 buffer=numpy binding=buffer": [1e-6, None, 0.1, "us"],
+        "allreduce buffer=numpy binding=buffer": [1e6, None, 0.1, "us"],
+        "allreduce buffer=numpy binding=native": [1e-6, None, 0.1, "us"],
     }
     (checks / "references.json").write_text(json.dumps({"here:cpus": known}))
     code, cases = reframe(

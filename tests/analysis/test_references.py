@@ -1,0 +1,260 @@
+"""References: every file that is shipped, each verdict, which points a reference is of."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from omb_py.analysis import references
+from omb_py.analysis.references import BUS, Checked, check
+from omb_py.analysis.table import load, of_rows
+from omb_py.core.errors import OmbError, UsageError
+from omb_py.core.text.tables import Target
+from tests import ROOT
+from tests.helpers.refusals import missing
+
+ROW = {"run": "a", "benchmark": "latency", "bytes": 8, "mpi": "MPICH 5.0.2", "binding": "native"}
+RANKS = {"ranks": 2, "hosts": 2, "placement": "H"}
+NCCL = ROOT / "tests" / "data" / "nccl-tests" / "all_reduce_2.13.txt"
+
+
+def table(*rows: dict[str, Any]) -> pd.DataFrame:
+    """Rows as `load` gives them."""
+    return of_rows([ROW | row for row in rows], {}).rows
+
+
+def known(folder: Path, *rows: dict[str, Any]) -> pd.DataFrame:
+    """References as a file has them."""
+    path = folder / "known.csv"
+    pd.DataFrame(rows, dtype=object).to_csv(path, index=False)
+    return references.load(str(path))
+
+
+def against(folder: Path, reference: dict[str, Any], *rows: dict[str, Any]) -> Checked:
+    """Rows beside a reference of a latency of 8 bytes."""
+    usual = {"benchmark": "latency", "bytes": 8, "value": 2.0, "unit": "us"}
+    return check(table(*rows), known(folder, usual | reference), "here")
+
+
+@pytest.mark.parametrize("name", references.shipped())
+def test_shipped_references_have_a_source_and_a_rate_or_time(name: str) -> None:
+    found = references.load(name)
+    assert set(found["system"]) == {name}
+    assert found["source"].notna().all()
+    assert found["software"].notna().all()
+    assert not found.duplicated(["benchmark", "bytes", "placement", "ranks", "hosts"]).any()
+    assert (found["unit"] == "us").eq(found["benchmark"].str.contains("latency")).all()
+
+
+def test_shipped_alps_has_the_acceptance_limits_of_cscs() -> None:
+    found = references.load("alps-gh200").set_index(["benchmark", "bytes", "placement"])
+    assert found.loc[("latency", 256, "D"), ["value", "high"]].tolist() == [3.75, 0.15]
+    assert found.loc[("latency", 256, "H"), ["value", "high"]].tolist() == [2.3, 0.6]
+    assert found.loc[("bw", 4194304, "D"), ["value", "low"]].tolist() == [24000.0, -0.15]
+
+
+@pytest.mark.parametrize(
+    ("reference", "measured", "verdict", "code"),
+    [
+        ({}, 2.29, "pass", 0),
+        ({}, 2.31, "high", 4),
+        ({}, 0.5, "pass", 0),
+        ({"high": 0.6}, 3.19, "pass", 0),
+        ({"high": 0.6}, 3.21, "high", 4),
+        ({"low": -0.1, "high": 0.1}, 1.7, "low", 0),
+        ({"low": -0.1}, 20.0, "pass", 0),
+    ],
+)
+def test_latency_outside_its_tolerance_has_a_verdict_and_a_code(
+    tmp_path: Path, reference: dict[str, Any], measured: float, verdict: str, code: int
+) -> None:
+    found = against(tmp_path, reference, RANKS | {"latency_us": measured})
+    assert found.lines["verdict"].tolist() == [verdict]
+    assert found.exit_code == code
+    assert len(found.failures) == (code != 0)
+
+
+@pytest.mark.parametrize(
+    ("unit", "value"), [("MB/s", 24000.0), ("GB/s", 24.0)], ids=["MB/s", "GB/s"]
+)
+def test_bandwidth_below_its_tolerance_is_low_and_fails(
+    tmp_path: Path, unit: str, value: float
+) -> None:
+    reference = {"benchmark": "bw", "bytes": "4M", "value": value, "unit": unit, "low": -0.15}
+    row = {"benchmark": "bw", "bytes": 4 << 20}
+    for rate, verdict, code in ((20000.0, "low", 4), (20401.0, "pass", 0), (40000.0, "pass", 0)):
+        found = against(tmp_path, reference, row | {"bandwidth_MBps": rate})
+        assert (found.lines["verdict"].tolist(), found.exit_code) == ([verdict], code)
+
+
+def test_reference_without_a_point_is_not_measured(tmp_path: Path) -> None:
+    found = against(tmp_path, {"bytes": 64}, RANKS | {"latency_us": 2.0})
+    assert found.lines["verdict"].tolist() == ["not measured"]
+    assert (found.others, found.exit_code) == (1, 7)
+    assert not missing("CANNOT TELL 1 reference not measured, 1 measured point", found.summary)
+
+
+def test_reference_without_a_column_is_of_every_point(tmp_path: Path) -> None:
+    rows = [{"latency_us": 2.0, "binding": name} for name in ("native", "buffer")]
+    found = against(tmp_path, {}, *rows)
+    assert sorted(found.lines["binding"]) == ["buffer", "native"]
+    found = against(tmp_path, {"binding": "buffer"}, *rows)
+    assert (found.lines["binding"].tolist(), found.others) == (["buffer"], 1)
+
+
+def test_point_counts_for_the_reference_that_states_most(tmp_path: Path) -> None:
+    reference = {"benchmark": "latency", "bytes": 8, "unit": "us"}
+    both = known(tmp_path, reference | {"value": 2.0}, reference | {"value": 4.0, "hosts": 2})
+    found = check(table(RANKS | {"latency_us": 4.0}), both, "here")
+    assert found.lines["verdict"].tolist() == ["pass", "not measured"]
+    assert found.lines["expected"].tolist() == [4.0, 2.0]
+
+
+def test_placement_of_both_ends_is_that_of_one_letter(tmp_path: Path) -> None:
+    row = {"latency_us": 2.0, "placement": "D D"}
+    assert against(tmp_path, {"placement": "D"}, row).judged == 1
+    assert against(tmp_path, {"placement": "D D"}, row | {"placement": "D"}).judged == 1
+    assert against(tmp_path, {"placement": "D"}, row | {"placement": "D H"}).judged == 0
+
+
+def test_missing_column_is_taken_from_the_only_reference(tmp_path: Path) -> None:
+    found = against(tmp_path, {"hosts": 2}, {"latency_us": 2.0})
+    assert found.exit_code == 0
+    assert found.remarks == ("results without hosts: taken as the references have them",)
+
+
+def test_missing_column_in_which_references_differ_is_not_judged() -> None:
+    rows = table({"latency_us": 0.74, "bytes": 0})
+    found = check(rows, references.load("juwels-booster"), "juwels-booster")
+    assert found.exit_code == 7
+    assert not missing("--assume hosts=VALUE", " ".join(found.remarks))
+    found = check(rows.assign(hosts=1), references.load("juwels-booster"), "juwels-booster")
+    assert found.exit_code == 0
+
+
+def test_repeated_runs_are_judged_by_their_median(tmp_path: Path) -> None:
+    rows = [
+        RANKS | {"run": name, "latency_us": time}
+        for name, time in zip("abc", (2, 2.1, 9), strict=True)
+    ]
+    found = against(tmp_path, {}, *rows)
+    assert (found.lines["value"].tolist(), found.lines["runs"].tolist()) == ([2.1], [3])
+
+
+def test_bus_bandwidth_is_that_of_nccl_tests(tmp_path: Path) -> None:
+    rows = load(NCCL).rows
+    row = rows[rows["busbw_GBps"] > 0].iloc[-1]
+    reference = {"benchmark": "allreduce", "bytes": int(row["bytes"]), "unit": BUS}
+    reference |= {"in_place": bool(row["in_place"])}
+    for value, verdict in ((row["busbw_GBps"], "pass"), (row["busbw_GBps"] * 1.3, "low")):
+        found = check(rows, known(tmp_path, reference | {"value": value}), "here")
+        assert found.lines["verdict"].tolist() == [verdict]
+        assert found.lines["value"].tolist() == [row["busbw_GBps"]]
+
+
+@pytest.mark.parametrize(
+    ("cells", "words"),
+    [
+        ({"unit": "ms"}, "unit ms us MB/s"),
+        ({"bytes": "many"}, "many bytes"),
+        ({"value": -1}, "value above 0"),
+        ({"low": 0.1}, "low 0 or below"),
+        ({"sise": 8}, "sise bytes"),
+        ({"value": None}, "no value"),
+    ],
+)
+def test_wrong_cell_of_a_file_is_refused(tmp_path: Path, cells: dict[str, Any], words: str) -> None:
+    with pytest.raises(OmbError) as error:
+        known(tmp_path, {"benchmark": "latency", "bytes": 8, "value": 2, "unit": "us"} | cells)
+    assert not missing("known.csv " + words.split()[0], str(error.value))
+
+
+def test_unknown_name_lists_the_shipped_ones() -> None:
+    with pytest.raises(UsageError) as error:
+        references.load("alps")
+    assert not missing(" ".join(references.shipped()), str(error.value))
+
+
+def test_several_systems_need_a_choice(tmp_path: Path) -> None:
+    path = tmp_path / "site.json"
+    limits = [2.0, None, 0.1, "us"]
+    path.write_text(json.dumps({s: {"latency bytes=8": limits} for s in ("a:cpu", "a:gpu")}))
+    with pytest.raises(UsageError, match="--system a:cpu"):
+        references.load(str(path))
+    assert references.load(str(path), "a:gpu")["high"].tolist() == [0.1]
+    with pytest.raises(UsageError, match="--system b"):
+        references.load(str(path), "b")
+
+
+def test_json_of_another_form_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "site.json"
+    for document in ([1], {"a": [1]}, {"a": {"latency": 2.0}}, {"a": {"latency": [1, None]}}):
+        path.write_text(json.dumps(document))
+        with pytest.raises(OmbError, match=r"\[value, low, high, \"us\"\]"):
+            references.load(str(path))
+
+
+def launches(spread: float, count: int = 6, factor: float = 1.0) -> pd.DataFrame:
+    """Rows of launches whose latencies differ by a relative standard deviation."""
+    noise = np.random.default_rng(7).normal(0, spread, count)
+    rows = [
+        RANKS
+        | {"run": str(n), "bytes": size, "variant": "UCX_TLS=rc tuned"}
+        | {"latency_us": factor * (1 + size / 1000) * float(np.exp(one))}
+        for n, one in enumerate(noise)
+        for size in (8, 64, 1 << 20)
+    ]
+    bandwidths = [
+        RANKS
+        | {"run": str(n), "benchmark": "bw", "bytes": 1 << 20, "window": 64}
+        | {"bandwidth_MBps": 12000 / factor * float(np.exp(one))}
+        for n, one in enumerate(noise)
+    ]
+    return table(*rows, *bandwidths)
+
+
+@pytest.mark.parametrize("format_", ["csv", "json"])
+@pytest.mark.parametrize("spread", [0.001, 0.02])
+def test_own_references_pass_again_and_fail_30_percent_slower(
+    tmp_path: Path, format_: str, spread: float
+) -> None:
+    path = str(tmp_path / f"site.{format_}")
+    references.save(references.from_runs(launches(spread), "site"), Target(format_, path))
+    found = references.load(path)
+    again = check(launches(spread), found, "site")
+    assert (again.exit_code, again.judged, again.others) == (0, 4, 0)
+    slower = check(launches(spread, factor=1.3), found, "site")
+    assert (slower.exit_code, len(slower.failures)) == (4, 4)
+
+
+def test_tolerance_of_own_references_is_three_deviations() -> None:
+    calm = references.from_runs(launches(0.001), "site")
+    assert calm["high"].dropna().tolist() == [0.05] * 3
+    assert calm["low"].dropna().tolist() == [-0.05]
+    busy = launches(0.05)
+    logs = np.log(busy.loc[busy["bytes"] == 8, "latency_us"].to_numpy(float))
+    wide = np.expm1(3 * logs.std(ddof=1) * np.sqrt(1 + np.pi / 2 / 6))
+    found = references.from_runs(busy, "site")
+    assert found["high"].dropna().tolist() == pytest.approx([wide] * 3, abs=1e-3)
+    assert found["low"].dropna().tolist() == pytest.approx([1 / (1 + wide) - 1], abs=1e-3)
+
+
+def test_false_alarms_of_own_references_are_rare() -> None:
+    random = np.random.default_rng(11)
+    alarms = 0
+    for _ in range(40):
+        times = np.exp(random.normal(0, 0.04, 8))
+        rows = [RANKS | {"run": str(n), "latency_us": float(t)} for n, t in enumerate(times)]
+        own = references.from_runs(table(*rows[:7]), "site")
+        alarms += check(table(rows[7]), own, "site").exit_code == 4
+    assert alarms <= 2
+
+
+def test_own_references_need_repeated_launches() -> None:
+    with pytest.raises(UsageError, match="measure 5 or more"):
+        references.from_runs(launches(0.01, count=1), "site")
