@@ -28,6 +28,7 @@ IN_PLACE = {
     "kmeans.csv": "applications.csv",
     "results/ --across binding": "results/ --across mpi",
     "sweeps/guidelines-local": "results",
+    "launches/ --update site": "launches/ --force --update own",
     "osu_latency.txt -o": "before.csv --force -o",
     " PROFILE": " omb-profile",
     "omb-py profile train.py": "omb-py profile --force train.py",
@@ -44,7 +45,7 @@ QUICKLY = {
 }
 """What is appended to an example that would take long."""
 
-VERDICTS = {"--fail-above": (0, 4, 7)}
+VERDICTS = {"--fail-above": (0, 4, 7), "--expected": (0, 4, 7)}
 """Exit codes of examples whose verdict depends on results."""
 
 TRAIN = """
@@ -63,6 +64,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory, mpi: str) -> Path:
         shutil.copyfile(ROOT / "results" / "two-core-vm.csv", made / name)
     shutil.copyfile(ROOT / "results" / "applications-mpich.csv", made / "applications.csv")
     (made / "train.py").write_text(TRAIN)
+    (made / "site.csv").write_text("benchmark,bytes,value,unit\nlatency,8,2,us\n")
+    (made / "launches").mkdir()
+    once = (ROOT / "results" / "two-core-vm.csv").read_text()
+    for name in ("a", "b"):
+        (made / "launches" / f"{name}.csv").write_text(once.replace("2026", f"2026{name}"))
     programs.main([str(made / "osu")], standalone_mode=False)
     command = [mpi, "-n", "2", str(BIN / "omb-py"), "profile", "train.py"]
     assert run(command, {}, made, timeout=60).code == 0
