@@ -85,12 +85,11 @@ def sane(seed: int) -> list[dict[str, Any]]:
         t = start * (cost if size >= switch else 1) + size / (rate * faster)
         t *= draw.lognormvariate(0, 0.05)
         rows += line({size: t}, latency_min_us=t * 0.9, latency_max_us=t * 1.1)
-    return [row | {"placement": "D" if device else "H"} for row in rows]
+    return [row | {"placement": "D" if device else "H", "variant": f"{seed}"} for row in rows]
 
 
-@pytest.mark.parametrize("seed", range(100))
-def test_sane_lines_have_no_impossible_number(seed: int) -> None:
-    assert found(sane(seed)) == []
+def test_sane_lines_have_no_impossible_number() -> None:
+    assert found([row for seed in range(100) for row in sane(seed)]) == []
 
 
 @pytest.mark.slow
