@@ -13,6 +13,7 @@ import pytest
 
 from tests.conftest import Finished, rows_of
 from tests.helpers.battery import Battery, Line, line, passes, refused
+from tests.helpers.refusals import HANG_SECONDS
 from tests.hosts.fixtures import FAR
 from tests.hosts.jobs import job
 from tests.hosts.virtual_hosts import Hosts
@@ -26,6 +27,7 @@ SHORT = " --window-size 8"
 def assert_failed_well(done: Finished, hosts: Hosts, *words: str) -> None:
     """One sentence of ours with these words, soon, and nothing left on any host."""
     assert done.code != 0
+    assert done.seconds < HANG_SECONDS
     assert len(done.sentences) == 1, done.err
     for word in words:
         assert word in done.sentences[0]
