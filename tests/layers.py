@@ -1,7 +1,7 @@
 """Layers of tests: what a test needs, from the fixtures that it uses, and samples of products.
 
-`make check` runs what needs no ranks, hosts, scheduler or browser; `make test` everything, but of
-each product a sample; `make test-all` every case.
+`make check` runs what is quick and needs no ranks, hosts, scheduler or browser; `make test` what is
+not long, and of each product a sample; `make test-long` what is long; `make test-all` every case.
 """
 
 from __future__ import annotations

@@ -34,6 +34,9 @@ class Anomaly:
     text: str
     severity: str = "warning"
 
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.where.get('benchmark', '')}: {self.text}"
+
 
 WIDE_INTERVAL = 0.2
 """Width of the median's 95 % interval over the median: beyond it a change of a tenth, which people

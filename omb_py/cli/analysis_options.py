@@ -17,6 +17,8 @@ from omb_py.core.text.words import count
 from omb_py.options.types import PRECISION
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from omb_py.analysis.bounds import Bounds
     from omb_py.analysis.table import Results
 
@@ -241,6 +243,14 @@ def note_problems(problems: Sequence[object]) -> None:
         note(str(problem))
     if len(problems) > MAX_NOTES:
         note(f"and {len(problems) - MAX_NOTES} more such lines")
+
+
+def note_impossible(rows: pd.DataFrame) -> None:
+    """Say which numbers of benchmark rows cannot be."""
+    from omb_py.analysis import anomalies, values
+
+    found = anomalies.cannot_be(values.value_column(rows))
+    note_problems([one for one in found if one.severity == "error"])
 
 
 def note_others(results: Results, command: str) -> None:

@@ -18,6 +18,7 @@ from omb_py.cli.analysis_options import (
     input_options,
     launch_spread_option,
     name_option,
+    note_impossible,
     note_others,
     output_options,
     read,
@@ -211,6 +212,7 @@ def from_files(values: dict[str, Any]) -> tuple[list[pd.DataFrame], list[str]]:
     for path in paths:
         results = read([path], values["where"], values["assume"], columns=TAIL_COLUMNS)
         note_others(results, "compare")
+        note_impossible(results.rows)
         tables.append(results.rows)
     return tables, names
 

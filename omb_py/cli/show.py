@@ -14,6 +14,7 @@ from omb_py.cli.analysis_options import (
     listed,
     name_option,
     note,
+    note_impossible,
     note_problems,
     output_options,
     read,
@@ -157,6 +158,7 @@ def command(
         write_results(read(paths, where, assume, names or None), to)
         return
     results = read(paths, where, assume, names or ())
+    note_impossible(results.rows)
     if across is not None:
         made = list(side_by_side.sheets(results.rows, across, base, statistic))
         if not made:

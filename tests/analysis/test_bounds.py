@@ -169,7 +169,7 @@ def test_figures_over_message_sizes_have_the_bounds(tmp_path: Path) -> None:
     assert "bound of" not in str(rates.specification())
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_command_measures_and_writes_them(tmp_path: Path) -> None:
     path = tmp_path / "bounds.json"
     output = omb("machine", "bounds", "--output", str(path))

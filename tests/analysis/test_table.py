@@ -132,7 +132,7 @@ def test_a_table_that_a_job_printed_among_other_things(tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(results.rows[columns], load(REFERENCE).rows[columns])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @given(st.data())
 @examples(60)
 def test_a_file_cut_anywhere_gives_its_first_rows(
@@ -232,7 +232,7 @@ def test_row_with_an_invalid_field_is_left_out(tmp_path: Path, wrong: str) -> No
         assert_names(problem, f"{path}:{line}: column left out")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_large_file_is_read_a_piece_at_a_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

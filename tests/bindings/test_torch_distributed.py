@@ -45,6 +45,7 @@ CHECKED = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.product
 @pytest.mark.parametrize("line", CHECKED)
 def test_the_data_arrives(measure: Measure, line: str) -> None:
@@ -55,6 +56,7 @@ def test_the_data_arrives(measure: Measure, line: str) -> None:
     assert "Fail" not in done.out
 
 
+@pytest.mark.long
 def test_starting_a_call_is_told_apart_from_waiting_for_it(
     measure: Measure, tmp_path: Path
 ) -> None:
@@ -66,6 +68,7 @@ def test_starting_a_call_is_told_apart_from_waiting_for_it(
     assert 0 < float(row["queued_mean_us"]) < float(row["sample_mean_us"])
 
 
+@pytest.mark.long
 def test_its_threads_have_ended_when_python_does(measure: Measure, tmp_path: Path) -> None:
     """One that needs Python after its end would end the process by a signal."""
     torchrun.environment(tmp_path)
@@ -82,6 +85,7 @@ def test_its_threads_have_ended_when_python_does(measure: Measure, tmp_path: Pat
     assert max(threads) <= 2, "the main one, and one of torch's own"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [

@@ -37,6 +37,7 @@ def check(seed: int) -> None:
     assert outcome.losses == (), outcome
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("mpi")
 @pytest.mark.parametrize("seed", with_layers(ALONE))
 def test_a_fault_loses_nothing(seed: int) -> None:

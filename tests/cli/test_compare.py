@@ -126,14 +126,14 @@ def test_verdicts_are_corrected_for_many_sizes(in_process: Start, tmp_path: Path
     assert "0 slower" in done.out
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_nothing_but_verdicts(omb_py: Start) -> None:
     done = omb_py("compare", str(MPICH), str(OPEN_MPI), *LATENCY, *SPREAD, "--summary")
     (verdict,) = done.out.split("\n", 1)[1].splitlines()
     assert verdict.startswith("families-openmpi: 1.572x faster on average")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_csv_has_every_point_and_column(in_process: Start, tmp_path: Path) -> None:
     done = in_process("compare", str(MPICH), str(OPEN_MPI), "--format", "csv")
     read = pd.read_csv(io.StringIO(done.out))
@@ -157,7 +157,7 @@ def test_markdown_is_a_table_of_the_same_cells(in_process: Start, tmp_path: Path
     assert len({line.count("|") for line in tables}) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_guard_passes_and_fails_with_its_own_exit_code(in_process: Start, tmp_path: Path) -> None:
     slower = str(slowed(1.2, tmp_path / "slower.csv"))
     for limit, code in (("40%", 0), ("1.4x", 0), ("5%", 4)):
@@ -292,7 +292,7 @@ def test_native_omb_gets_sizes_in_plain_bytes(given: str, passed_on: str) -> Non
     assert " ".join(options) == passed_on
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_terminal_sees_what_is_being_read(tmp_path: Path) -> None:
     program = (
         "import sys; from omb_py.cli import analysis_options as options; "

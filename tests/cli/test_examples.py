@@ -75,13 +75,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory, mpi: str) -> Path:
     return made
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_examples_are_found() -> None:
     found = examples()
     assert len(found) > 25
     assert "omb-py sweep quick --machine local" in found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("example", [one for one in examples() if "omb-py simulate" not in one])
 def test_example_in_a_help_runs(folder: Path, example: str) -> None:
     words = example

@@ -29,7 +29,7 @@ def plot(in_process: Command) -> Command:
     return start
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_benchmark_becomes_a_png_of_its_name(omb_py: Command, tmp_path: Path) -> None:
     done = omb_py("plot", *LATENCY)
     assert (done.code, done.out, done.err) == (0, "latency.png\n", "")

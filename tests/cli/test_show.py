@@ -83,7 +83,7 @@ def test_columns_can_be_chosen() -> None:
     assert lines.splitlines()[2].split() == ["warmup", "ranks", "size"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("compression", ["none", "gzip", "zstd"])
 def test_standard_input_may_be_compressed(compression: str) -> None:
     content = REFERENCE.read_bytes()

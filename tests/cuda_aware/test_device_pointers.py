@@ -64,6 +64,7 @@ def on_device(binding: str) -> list[Line]:
     return some(reducing, "4000") + some(others, "100000")
 
 
+@pytest.mark.long
 @pytest.mark.product
 @pytest.mark.parametrize("line", on_device("buffer") + on_device("native"), ids=str)
 def test_data_goes_from_device_to_device(aware: Battery, line: Line) -> None:
@@ -76,12 +77,14 @@ ADDING = [one for one in IN_C if find_benchmark(one.arguments[0]).reduces]
 OWN += [one for one in IN_C if one not in ADDING]
 
 
+@pytest.mark.long
 @pytest.mark.product
 @pytest.mark.parametrize("line", OWN + in_place(OWN), ids=str)
 def test_own_algorithms_add_up_on_the_device(aware: Battery, line: Line) -> None:
     passes(aware(line), rows=4)
 
 
+@pytest.mark.long
 @pytest.mark.product
 @pytest.mark.parametrize("line", ADDING, ids=str)
 def test_a_loop_of_c_adds_nothing_on_a_device(aware: Battery, line: Line) -> None:

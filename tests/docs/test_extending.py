@@ -46,7 +46,7 @@ def test_the_examples_are_whole_modules_of_at_most_thirty_lines() -> None:
         compile(text, place, "exec")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_examples_are_as_clean_as_the_package(tmp_path: Path) -> None:
     installed(tmp_path)
     for command in (["ruff", "check"], ["ruff", "format", "--check"], ["mypy", "--strict"]):

@@ -67,6 +67,7 @@ def folder(mpi: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", PAGES)
 def test_the_blocks_of_a_page_run(page: str, folder: Path) -> None:
     program = BEFORE.get(page, "") + "\n".join(blocks_of(page)).replace("/tmp/", "")

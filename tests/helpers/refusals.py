@@ -9,6 +9,10 @@ import pytest
 
 from tests.conftest import Finished
 
+HANG_SECONDS = 20.0
+"""From which a refusal is one that waited for something: jobs start in a second, on a busy machine
+in a few."""
+
 
 def missing(words: str, text: object) -> list[str]:
     """Return the words, separated by blanks, that a text does not contain."""
@@ -32,9 +36,11 @@ def assert_names(sentence: object, words: str) -> None:
 def assert_refused(done: Finished, code: int, words: str) -> None:
     """Assert that a command ended with ``code`` and one sentence that contains all ``words``.
 
-    Notes, which begin with "note:", may stand next to the sentence; a traceback may not.
+    Notes, which begin with "note:", may stand next to the sentence; a traceback may not. It ends
+    within `HANG_SECONDS`.
     """
     assert done.code == code, done.err
+    assert done.seconds < HANG_SECONDS, done.err
     assert "Traceback" not in done.err
     (sentence,) = [one for one in done.sentences if not one.startswith("omb-py: note: ")]
     assert_names(sentence, words)

@@ -24,6 +24,7 @@ def test_each_host_is_a_group(near: Hosts, tmp_path: Path) -> None:
     assert "# Group 4-5: node3" in done.out
 
 
+@pytest.mark.long
 @pytest.mark.any_library
 def test_wrong_data_on_another_host_ends_the_job_with_all_rows(near: Hosts, tmp_path: Path) -> None:
     words = ("allreduce", "--split", "0-2,3-5", "--binding", "corrupting", *QUICK)

@@ -13,6 +13,7 @@ import pytest
 
 from tests.conftest import Finished, rows_of
 from tests.helpers.battery import Battery, Line, line, passes, refused
+from tests.helpers.refusals import HANG_SECONDS
 from tests.hosts.fixtures import FAR
 from tests.hosts.jobs import job
 from tests.hosts.virtual_hosts import Hosts
@@ -26,6 +27,7 @@ SHORT = " --window-size 8"
 def assert_failed_well(done: Finished, hosts: Hosts, *words: str) -> None:
     """One sentence of ours with these words, soon, and nothing left on any host."""
     assert done.code != 0
+    assert done.seconds < HANG_SECONDS
     assert len(done.sentences) == 1, done.err
     for word in words:
         assert word in done.sentences[0]
@@ -47,6 +49,7 @@ def comments(path: Path) -> dict[str, str]:
     return dict(text.split(": ", 1) for text in lines if ": " in text)
 
 
+@pytest.mark.long
 @pytest.mark.any_library
 def test_a_table_names_the_hosts_and_their_ranks(near: Hosts, tmp_path: Path) -> None:
     for ranks, per_host, hosts in (
@@ -66,6 +69,7 @@ def test_a_table_names_the_hosts_and_their_ranks(near: Hosts, tmp_path: Path) ->
         assert [row["validation"] for row in rows_of(output)] == ["Pass"]
 
 
+@pytest.mark.long
 def test_latency_between_hosts_is_the_networks(far: Hosts, tmp_path: Path) -> None:
     found = {}
     for per_host in (1, 2):
@@ -104,6 +108,7 @@ WINDOWS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.product
 @pytest.mark.parametrize("line", OVER_THREE + BETWEEN_TWO + WINDOWS, ids=str)
 def test_data_arrives_although_packets_are_lost(far_battery: Battery, line: Line) -> None:
@@ -125,6 +130,7 @@ def test_clocks_that_differ_by_days_make_a_common_start(far_battery: Battery, li
     assert DELAY_US <= row["latency_us"] < 60e6
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "line",
     [line(2, "put_latency -w shared --sizes 8"), line(6, "put_mr -w shared --sizes 8")],
@@ -139,6 +145,7 @@ def test_nodes_with_different_numbers_of_ranks_do_not_fan_in(near: Hosts, tmp_pa
     assert_failed_well(done, near, "3 ranks are on 2 nodes", "the same number of ranks")
 
 
+@pytest.mark.long
 @pytest.mark.product(strength=0)
 @pytest.mark.parametrize("name", ["file_write", "file_read_all"])
 def test_a_file_is_everybodys_in_a_folder_that_is(near: Hosts, tmp_path: Path, name: str) -> None:
@@ -157,6 +164,7 @@ def test_a_file_in_a_folder_of_each_host_is_refused(near: Hosts, tmp_path: Path,
     assert files_on(near, 0, path) == []
 
 
+@pytest.mark.long
 def test_the_parts_of_a_start_are_told_of_each_host(near: Hosts, tmp_path: Path) -> None:
     output = tmp_path / "start.csv"
     done = job(near, 3, 1, "import_time", "--output", str(output), folder=tmp_path)
@@ -177,6 +185,7 @@ def files_on(hosts: Hosts, number: int, folder: str) -> list[Path]:
     return [Path(name) for name in done.stdout.split()]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("binding", "words"),
     [("raising", ("rank 2", "RuntimeError: the network is on fire")), ("killed", ())],
@@ -198,6 +207,7 @@ def test_failing_rank_on_another_host_ends_the_job(
     assert [row["bytes"] for row in rows_of(output)] == ["4"]
 
 
+@pytest.mark.long
 def test_hanging_rank_on_another_host_is_ended(near: Hosts, tmp_path: Path) -> None:
     words = ("bcast", "--sizes", "1,8", "-i", "10", "--binding", "hanging")
 

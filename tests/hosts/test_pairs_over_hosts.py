@@ -26,6 +26,7 @@ def one_slow_link(can_make_hosts: None) -> Iterator[Hosts]:
         yield hosts
 
 
+@pytest.mark.long
 def test_one_slow_link_is_named(one_slow_link: Hosts, tmp_path: Path) -> None:
     done = job(
         *(one_slow_link, 6, 1, "pairs", "--sizes", "8", "-i", "10", "-x", "2"),
@@ -40,6 +41,7 @@ def test_one_slow_link_is_named(one_slow_link: Hosts, tmp_path: Path) -> None:
     assert f"# slow: {slowest.text}" in done.out
 
 
+@pytest.mark.long
 def test_one_rank_of_each_host_stands_for_it(one_slow_link: Hosts, tmp_path: Path) -> None:
     done = job(
         *(one_slow_link, 12, 2, "pairs", "--by", "node", "--sizes", "8", "-i", "3", "-x", "1"),

@@ -16,6 +16,7 @@ FOR_SEVERAL_NODES = ("--mca", "coll", "^han")
 pytestmark = pytest.mark.skipif(not OPEN_MPI, reason="ULFM is Open MPI's")
 
 
+@pytest.mark.long
 def test_a_node_fails(near: Hosts, tmp_path: Path) -> None:
     mpiexec, *words = launcher(6, 2, ("PYTHONPATH",))
     command = [mpiexec, *START, *FOR_SEVERAL_NODES, *words, OMB_PY, "ft_detect"]

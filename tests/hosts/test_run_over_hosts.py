@@ -14,6 +14,7 @@ from tests.hosts.virtual_hosts import Hosts
 QUICK = ("--sizes", "8", "-i", "3", "-x", "1", "-c")
 
 
+@pytest.mark.long
 @pytest.mark.every_library
 @pytest.mark.parametrize(
     ("pair", "part", "hosts"),

@@ -77,6 +77,7 @@ JOBS = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.long
 @pytest.mark.product(strength=0)
 @JOBS
 def test_every_point_of_a_sweep_is_measured(
@@ -91,6 +92,7 @@ def test_every_point_of_a_sweep_is_measured(
     assert measured == dict.fromkeys(("1x2", "1x4", "2x2", "2x4"), 1)
 
 
+@pytest.mark.long
 @pytest.mark.product(strength=1)
 @pytest.mark.parametrize("nodes", [1, 2])
 @JOBS

@@ -113,6 +113,7 @@ def over(hosts: Hosts, folder: Path, iterations: int, *collectives: str) -> Swee
     )
 
 
+@pytest.mark.long
 def test_each_point_runs_on_its_hosts_and_a_report_tells_of_it(near: Hosts, tmp_path: Path) -> None:
     sweep = over(near, tmp_path, 20, "allreduce")
     done = sweep.run()
@@ -129,6 +130,7 @@ def test_each_point_runs_on_its_hosts_and_a_report_tells_of_it(near: Hosts, tmp_
     assert all(hosts in page for hosts in HOSTS_OF.values())
 
 
+@pytest.mark.long
 @pytest.mark.product(strength=0)
 @pytest.mark.any_library
 @pytest.mark.parametrize("victim", ["omb-py sweep", "mpiexec|prterun"])

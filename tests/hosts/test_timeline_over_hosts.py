@@ -54,6 +54,7 @@ def timeline(hosts: Hosts, ranks: int, per_host: int, folder: Path) -> timelines
     return timelines.read(folder / "run")
 
 
+@pytest.mark.long
 @pytest.mark.product(strength=0)
 @pytest.mark.parametrize("network", ["near", "far"])
 def test_messages_over_hosts_arrive_after_they_left(
@@ -86,6 +87,7 @@ def test_a_round_trip_lies_inside_its_other_half(near: Hosts, tmp_path: Path) ->
         assert begin - bound <= arrived <= left <= end + bound
 
 
+@pytest.mark.long
 @pytest.mark.any_library
 def test_clocks_of_a_host_share_an_offset(far: Hosts, tmp_path: Path) -> None:
     found = timeline(far, 4, 2, tmp_path)

@@ -8,6 +8,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.conftest import OMB_PY, run
 from tests.hosts.jobs import job
 from tests.hosts.virtual_hosts import Hosts
@@ -64,6 +66,7 @@ def assert_carried(rows: Rows, host: str, payload: int) -> None:
     assert payload <= sent <= most
 
 
+@pytest.mark.long
 def test_what_is_sent_to_another_host_goes_over_its_card(near: Hosts, tmp_path: Path) -> None:
     """One rank on each of two hosts: everything goes over the network."""
     rows = traffic(near, 2, 1, tmp_path)
@@ -80,6 +83,7 @@ def test_what_is_sent_to_another_host_goes_over_its_card(near: Hosts, tmp_path: 
     assert received[0] >= (SENDS + 1) * NBYTES
 
 
+@pytest.mark.long
 def test_what_stays_on_a_host_goes_over_no_wire(near: Hosts, tmp_path: Path) -> None:
     """Two ranks on each of two hosts."""
     found = ways(traffic(near, 4, 2, tmp_path))
@@ -90,6 +94,7 @@ def test_what_stays_on_a_host_goes_over_no_wire(near: Hosts, tmp_path: Path) -> 
     assert int(out["sent_bytes"]) >= 2 * SENDS * NBYTES
 
 
+@pytest.mark.long
 def test_what_ranks_sent_over_tcp_is_what_cards_carried(near: Hosts, tmp_path: Path) -> None:
     """With collectives, by the kernel's count: no byte moved twice, none unseen."""
     rows = traffic(near, 4, 2, tmp_path)

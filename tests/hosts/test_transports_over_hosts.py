@@ -21,6 +21,7 @@ def test_mpi_starts_ranks_that_send_without_it(near: Hosts, tmp_path: Path, bind
     assert (done.code, done.out.count("Pass")) == (0, 2), done.err
 
 
+@pytest.mark.long
 @torchrun.needs_torchrun
 @pytest.mark.parametrize("binding", ["tcp", "torch"])
 def test_torchrun_connects_ranks_over_hosts(near: Hosts, tmp_path: Path, binding: str) -> None:

@@ -81,6 +81,7 @@ SLEEP = f"9999.{os.getpid()}"
 """Seconds that nobody else sleeps."""
 
 
+@pytest.mark.long
 @pytest.mark.any_library
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_nothing_is_left_however_it_ends(

@@ -55,7 +55,7 @@ def test_less_than_a_call_costs_is_no_work(monkeypatch: pytest.MonkeyPatch) -> N
     assert worker.told == 0
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_numpy_computes_where_there_is_no_compiler() -> None:
     work = calibrated(by_numpy())
     short, long = (seconds_of(work, wanted) for wanted in (20e-6, 2e-3))

@@ -55,6 +55,7 @@ def test_both_are_measured_by_turns_and_compared(omb_py: Start, tmp_path: Path) 
     assert written[0] < written[1] < written[3] < written[2]  # the second round is reversed
 
 
+@pytest.mark.long
 @pytest.mark.product(strength=0)
 @pytest.mark.parametrize(
     ("said", "taken"), [("mpi_char", "MPI_CHAR"), ("mpi_int", "MPI_INT"), (None, "MPI_FLOAT")]
@@ -74,6 +75,7 @@ def test_our_reduction_takes_the_type_that_native_omb_took(
     assert list(pd.read_csv(tmp_path / "points.csv").mpi_type) == [taken]
 
 
+@pytest.mark.long
 @pytest.mark.every_library
 def test_several_bindings_take_turns(in_process: Start, tmp_path: Path) -> None:
     path = program(tmp_path / "omb", STAND_IN)
@@ -86,6 +88,7 @@ def test_several_bindings_take_turns(in_process: Start, tmp_path: Path) -> None:
     assert "one run a side" in done.err
 
 
+@pytest.mark.long
 @pytest.mark.every_library
 def test_bindings_of_a_round_share_a_launch(in_process: Start, tmp_path: Path) -> None:
     program(tmp_path / "omb", STAND_IN)
@@ -98,6 +101,7 @@ def test_bindings_of_a_round_share_a_launch(in_process: Start, tmp_path: Path) -
         assert len([*(tmp_path / f"kept{launches}").glob("001-*.stderr")]) == 1 + launches
 
 
+@pytest.mark.long
 def test_native_omb_is_told_sizes_that_it_understands(in_process: Start, tmp_path: Path) -> None:
     written = f'echo "$@" > "{tmp_path}/told"; '
     program(tmp_path / "omb", f"{written}{STAND_IN}")
@@ -127,6 +131,7 @@ def test_rounds_end_at_max_time_with_a_summary(omb_py: Start, tmp_path: Path) ->
         assert "raise --max-time" in done.out
 
 
+@pytest.mark.long
 def test_a_program_without_percentiles_is_compared_by_means(
     in_process: Start, tmp_path: Path
 ) -> None:
@@ -138,6 +143,7 @@ def test_a_program_without_percentiles_is_compared_by_means(
     assert set(pd.read_csv(tmp_path / "points.csv").statistic) == {"mean"}
 
 
+@pytest.mark.long
 def test_a_program_that_never_ends_mpi_is_compared(in_process: Start, tmp_path: Path) -> None:
     """As native OMB's latency_mt, which some launchers end with an error for that."""
     script = f'"{BIN}/omb-py" latency_mt --binding native "$@"; exit 1'
@@ -148,6 +154,7 @@ def test_a_program_that_never_ends_mpi_is_compared(in_process: Start, tmp_path: 
     assert len(done.out.splitlines()) > 1
 
 
+@pytest.mark.long
 def test_programs_without_sizes_are_compared(in_process: Start, tmp_path: Path) -> None:
     program(tmp_path / "omb", f'exec "{BIN}/omb-py" init "$@"', "osu_init")
     done = in_process(*("compare", "--native", "omb", "init", "--rounds", "1", "--format", "csv"))
@@ -199,6 +206,7 @@ def test_a_program_that_fails_is_said_in_a_sentence(
     assert "Traceback" not in done.err
 
 
+@pytest.mark.long
 def test_what_cannot_be_compared_is_found_in_the_first_round(
     in_process: Start, tmp_path: Path
 ) -> None:
@@ -211,6 +219,7 @@ def test_what_cannot_be_compared_is_found_in_the_first_round(
     assert (tmp_path / "rounds").read_text().count("started") == 2  # ranks, once
 
 
+@pytest.mark.long
 def test_a_program_that_hangs_is_ended(omb_py: Start, tmp_path: Path) -> None:
     program(tmp_path / "omb", 'echo $$ >> "$HOME/started"; exec sleep 100')
     for seconds in ("1", "10"):  # on a busy machine they need more to be started
@@ -251,6 +260,7 @@ def test_a_missing_launcher_or_program_is_said(in_process: Start, tmp_path: Path
         assert_refused(in_process("compare", "--native", *arguments), 2, words)
 
 
+@pytest.mark.long
 @pytest.mark.every_library
 def test_it_starts_jobs_itself(mpiexec: Start, tmp_path: Path) -> None:
     program(tmp_path / "omb", STAND_IN)

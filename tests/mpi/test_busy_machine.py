@@ -25,6 +25,7 @@ def busy_cores() -> Iterator[None]:
         program.wait()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", ["csv", "json"])
 @pytest.mark.usefixtures("busy_cores")
 def test_what_others_took_of_the_cores_is_noted(

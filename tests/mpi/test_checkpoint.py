@@ -20,6 +20,7 @@ STEPS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 @pytest.mark.parametrize("name", STEPS)
 def test_every_step_of_every_method_is_a_row(
@@ -41,6 +42,7 @@ def test_every_step_of_every_method_is_a_row(
     assert os.listdir(tmp_path) == ["rows.csv"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("name", STEPS)
 def test_the_data_of_every_method_is_checked(
@@ -89,6 +91,7 @@ def test_the_interval_follows_from_what_was_measured(
     assert {row["young_s"] for row in steps} == {""}
 
 
+@pytest.mark.long
 def test_no_other_binding_and_no_device_is_claimed(mpiexec: Callable[..., Finished]) -> None:
     for binding in ("native", "pickle", "tcp"):
         job = mpiexec(2, "checkpoint_write", *ONE, "--binding", binding)

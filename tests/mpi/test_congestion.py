@@ -41,6 +41,7 @@ def test_each_size_has_a_row_alone_and_one_congested(battery: Battery, one: Line
             assert second[f"{factor}_low"] <= second[factor] <= second[f"{factor}_high"]
 
 
+@pytest.mark.long
 @pytest.mark.every_library
 def test_impact_of_congestion_is_in_the_file(mpiexec: Run, tmp_path: Path) -> None:
     words = ("--congestor", "alltoall:1K", "--sizes", "8", "-i", "12", "--rounds", "6")
@@ -56,6 +57,7 @@ def test_impact_of_congestion_is_in_the_file(mpiexec: Run, tmp_path: Path) -> No
     assert float(cells[3]) == pytest.approx(rows.impact[1], abs=0.005)
 
 
+@pytest.mark.long
 @pytest.mark.every_library
 @pytest.mark.parametrize(
     ("ranks", "words", "code", "sentence"),

@@ -35,6 +35,7 @@ def job(mpi: str, driver: Path, tmp_path: Path) -> Callable[..., Finished]:
     return start
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "line",
     [line(2, f"{name} --binding nccl {CHECKED} --sizes 8,4096") for name in NCCL],
@@ -44,6 +45,7 @@ def test_nccl_moves_the_right_data(on_cupy: Battery, line: Line) -> None:
     passes(on_cupy(line), rows=2)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "line",
     [line(2, f"{name} --binding nccl {CHECKED} --sizes 8,4096") for name in NCCL]
@@ -98,7 +100,7 @@ def test_metadata_with_nccl4py_names_it(job: Callable[..., Finished], tmp_path: 
     assert "# nccl: 2.32.3 (nccl4py 0.6.0)" in metadata
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("packages", "used"), [(with_cupy, "CuPy 14.0-stand-in"), (with_nccl4py, "nccl4py 0.6.0")]
 )

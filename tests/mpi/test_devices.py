@@ -48,6 +48,7 @@ def without_sharing(job: Finished) -> list[str]:
     return [line for line in job.sentences if "share one device" not in line]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", libraries())
 def test_unaware_library_gets_no_device_memory(job: Callable[..., Finished], name: str) -> None:
     refused = job(2, "latency", "--buffer", name, "-m", "0:64")
@@ -69,6 +70,7 @@ def test_insisting_shows_that_the_stand_in_is_no_host_memory(job: Callable[..., 
     assert "Pass" not in crashed.out
 
 
+@pytest.mark.long
 @pytest.mark.product
 @pytest.mark.parametrize(
     "line",
@@ -164,6 +166,7 @@ def test_any_mpi_library_takes_managed_memory(staged: Battery, line: Line, place
     assert {row["placement"] for row in record.rows} == {expected}
 
 
+@pytest.mark.long
 def test_ranks_of_a_node_take_its_devices_in_turn(
     job: Callable[..., Finished], tmp_path: Path
 ) -> None:

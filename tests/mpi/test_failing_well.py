@@ -12,7 +12,7 @@ import pytest
 
 from tests.conftest import BIN, OMB_PY, Finished, rows_of, run
 from tests.helpers.battery import Battery, Line, line, refused
-from tests.helpers.refusals import assert_names, missing
+from tests.helpers.refusals import HANG_SECONDS, assert_names, missing
 
 FEW = ("-i", "2", "-x", "1")
 QUICK = (*FEW, "--sizes", "8")
@@ -20,6 +20,7 @@ QUICK = (*FEW, "--sizes", "8")
 
 def assert_failed_well(job: Finished, *words: str) -> None:
     assert job.code != 0
+    assert job.seconds < HANG_SECONDS
     assert len(job.sentences) == 1, job.err
     for word in words:
         assert word in job.sentences[0]

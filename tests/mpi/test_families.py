@@ -83,6 +83,7 @@ def test_processes_beside_the_ranks(battery: Battery, line: Line) -> None:
     assert battery(line).rows[0]["threads"] == "3:1"
 
 
+@pytest.mark.long
 @pytest.mark.product
 @pytest.mark.parametrize(
     "line",
@@ -102,6 +103,7 @@ def test_any_neighbours(battery: Battery, line: Line) -> None:
     assert record.rows[0]["topology"] in line.arguments
 
 
+@pytest.mark.long
 @pytest.mark.product
 @pytest.mark.parametrize(
     "line",

@@ -13,6 +13,7 @@ from tests.helpers.refusals import assert_refused, missing
 QUICK = ("-m", "1:64", "-i", "20", "-x", "2")
 
 
+@pytest.mark.long
 def test_figures_are_drawn_in_the_terminal_and_as_files(
     mpiexec: Callable[..., Finished], tmp_path: Path
 ) -> None:
@@ -26,6 +27,7 @@ def test_figures_are_drawn_in_the_terminal_and_as_files(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["latency.pdf", "latency.svg"]
 
 
+@pytest.mark.long
 @pytest.mark.any_library
 @pytest.mark.parametrize("command", [("barrier",), ("import_time",), ("overhead", "latency")])
 def test_what_has_no_lines_is_drawn_as_a_file(
@@ -47,6 +49,7 @@ def test_a_kind_of_figure_that_does_not_exist_is_one_sentence(
     assert_refused(job, 2, "-G gif: tty, png, svg, pdf")
 
 
+@pytest.mark.long
 @pytest.mark.any_library
 def test_existing_graph_is_noted_and_rows_kept(
     mpiexec: Callable[..., Finished], tmp_path: Path

@@ -30,6 +30,7 @@ GROUPS = [("0-1", "2+4"), ("0-4:2", "1+3"), ("0-4",), ("0-1", "3-4"), ("1-3",), 
 Run = Callable[..., Finished]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("one", "groups"), [*zip(LINES, GROUPS, strict=True)], ids=str)
 def test_each_group_has_a_row_of_each_size(
     battery: Battery, one: Line, groups: tuple[str, ...]
@@ -44,6 +45,7 @@ def test_each_group_has_a_row_of_each_size(
     assert len({row["run"] for row in record.rows}) == 1
 
 
+@pytest.mark.long
 @pytest.mark.every_library
 def test_a_file_tells_groups_apart(mpiexec: Run, tmp_path: Path) -> None:
     words = ("--sizes", "8,64", "-i", "20", "-z50", "-o", str(tmp_path / "g.csv"))
@@ -58,6 +60,7 @@ def test_a_file_tells_groups_apart(mpiexec: Run, tmp_path: Path) -> None:
     assert latency == "p50"
 
 
+@pytest.mark.long
 @pytest.mark.every_library
 def test_a_group_that_is_done_keeps_the_network_busy(mpi: str, tmp_path: Path) -> None:
     program = ROOT / "tests" / "mpi" / "programs" / "counting_iterations.py"
@@ -72,6 +75,7 @@ def test_a_group_that_is_done_keeps_the_network_busy(mpi: str, tmp_path: Path) -
     assert job.rows[0][0] == "4"
 
 
+@pytest.mark.long
 @pytest.mark.every_library
 @pytest.mark.parametrize(
     ("words", "code", "sentence"),
@@ -99,6 +103,7 @@ def test_a_failure_in_one_group_ends_the_job(
     assert_refused(job, code, sentence)
 
 
+@pytest.mark.long
 @pytest.mark.every_library
 def test_one_group_with_wrong_data_leaves_the_rows_of_all(mpiexec: Run, tmp_path: Path) -> None:
     words = ("--split", "0-1,2-4", "-c", "--binding", "corrupting", "--sizes", "8", "-i", "2")

@@ -59,6 +59,7 @@ def refused(tmp_path: Path, in_process: Callable[..., Finished]) -> Callable[...
     return start
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("mpi")
 def test_values_reach_the_ranks_as_they_are_and_run_nothing(tmp_path: Path) -> None:
     values = [value for value in HOSTILE if "\t" not in value]

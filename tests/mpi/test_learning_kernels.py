@@ -59,6 +59,7 @@ def test_inertias_are_the_same_however_the_search_is_divided(
     assert sorted(inertias.values(), reverse=True) == list(inertias.values())
 
 
+@pytest.mark.long
 @pytest.mark.product(strength=1)
 @pytest.mark.parametrize("line", KNN_LINES, ids=str)
 def test_classes_are_as_accurate_however_they_are_found(

@@ -145,6 +145,7 @@ def differences(
     return wrong
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "ranks", [2, 3, 4, 6, *(pytest.param(n, marks=pytest.mark.exhaustive) for n in (5, 7, 8))]
 )
@@ -155,6 +156,7 @@ def test_every_word_sends_what_its_algorithm_does(
     assert differences(library(vendor), traffic(ranks)) == []
 
 
+@pytest.mark.long
 def test_every_word_does_so_in_place(
     traffic: Callable[..., list[dict[str, Any]]], vendor: str
 ) -> None:
@@ -162,6 +164,7 @@ def test_every_word_does_so_in_place(
     assert differences(library(vendor), calls, in_place=True) == []
 
 
+@pytest.mark.long
 def test_every_word_is_compared_somewhere(
     traffic: Callable[..., list[dict[str, Any]]], vendor: str
 ) -> None:
@@ -173,6 +176,7 @@ def test_every_word_is_compared_somewhere(
     assert {name for name, _ in missing} <= {"allgatherv"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ranks", [4, 5, 6])
 def test_open_mpi_allgatherv_is_chosen_before_the_start(
     traffic: Callable[..., list[dict[str, Any]]], vendor: str, ranks: int
@@ -192,6 +196,7 @@ def test_open_mpi_allgatherv_is_chosen_before_the_start(
             assert difference(algorithm.rounds, shape, sent_of(call)) is None, algorithm.word
 
 
+@pytest.mark.long
 def test_a_pattern_tells_algorithms_apart(
     traffic: Callable[..., list[dict[str, Any]]], vendor: str
 ) -> None:
@@ -213,6 +218,7 @@ def test_a_pattern_tells_algorithms_apart(
             assert unlike is not None, (call["function"], call["word"], other.word)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ranks", [4, 6, pytest.param(8, marks=pytest.mark.exhaustive)])
 def test_ranks_send_in_the_order_of_rounds(
     traffic: Callable[..., list[dict[str, Any]]],
@@ -242,6 +248,7 @@ def test_ranks_send_in_the_order_of_rounds(
     assert len(compared) > 5
 
 
+@pytest.mark.long
 def test_open_mpi_ignores_its_number_without_dynamic_rules(
     traffic: Callable[..., list[dict[str, Any]]], vendor: str
 ) -> None:
@@ -282,6 +289,7 @@ def test_mpich_obeys_only_with_its_device_out_of_the_way(
     assert refused["1"] > 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("binding", ["buffer", "prebound", "array", "native"])
 def test_a_size_that_falls_back_is_left_out_with_a_sentence(
     mpiexec: Callable[..., Finished], tmp_path: Path, binding: str
@@ -315,6 +323,7 @@ def test_data_is_right_with_every_word_of_allreduce_and_bcast(
             assert (job.code, rows) == ((3, []) if refused else (0, ["Pass"])), (name, word)
 
 
+@pytest.mark.long
 def test_the_library_chooses_by_default(mpiexec: Callable[..., Finished], tmp_path: Path) -> None:
     output = tmp_path / "rows.csv"
     for arguments in ([], ["--coll-algorithm", "default"]):
@@ -323,6 +332,7 @@ def test_the_library_chooses_by_default(mpiexec: Callable[..., Finished], tmp_pa
     assert [row["library_algorithm"] for row in rows_of(output)] == ["", "default"]
 
 
+@pytest.mark.long
 def test_unknown_words_name_those_that_there_are(mpiexec: Callable[..., Finished]) -> None:
     job = mpiexec(2, "allreduce", "--coll-algorithm", "rign")
     assert job.code == 2
@@ -346,6 +356,7 @@ def test_a_variable_that_says_something_else_is_an_error(
     assert_names(job.sentences[0], f"{name}={value} --coll-algorithm ring")
 
 
+@pytest.mark.long
 def test_bindings_that_call_something_else_are_refused(mpiexec: Callable[..., Finished]) -> None:
     for binding in ("pickle", "persistent"):
         job = mpiexec(2, "allreduce", "--coll-algorithm", "ring", "--binding", binding)
@@ -353,6 +364,7 @@ def test_bindings_that_call_something_else_are_refused(mpiexec: Callable[..., Fi
         assert_names(job.sentences[0], f"binding {binding} MPI_Allreduce")
 
 
+@pytest.mark.long
 def test_forms_with_algorithms_of_their_own_lack_the_option(
     mpiexec: Callable[..., Finished],
 ) -> None:
@@ -408,6 +420,7 @@ def test_the_option_comes_too_late_where_mpi_is_started(mpi: str, tmp_path: Path
     assert job.out.count("MPI is started already") == 2
 
 
+@pytest.mark.long
 def test_a_variant_is_kept_as_it_is(mpiexec: Callable[..., Finished], tmp_path: Path) -> None:
     output = tmp_path / "rows.csv"
     name = 'UCX_TLS=tcp,self "x"; $(true)'

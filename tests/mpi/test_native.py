@@ -101,6 +101,7 @@ def test_counts_beyond_an_int_take_the_large_functions(mpi: str, tmp_path: Path)
     assert job.out.strip() == "sent" or not missing("binding native no MPI_Send_c", job.out)
 
 
+@pytest.mark.long
 def test_a_profiling_library_sees_native_calls(mpi: str, tmp_path: Path) -> None:
     source = tmp_path / "count.c"
     source.write_text(

@@ -21,6 +21,7 @@ from tests.helpers.reading import objects
 QUICK = ("-i", "5", "-x", "1", "--sizes", "1,8")
 
 
+@pytest.mark.long
 def test_pandas_reads_the_table(mpiexec: Callable[..., Finished], tmp_path: Path) -> None:
     for arguments in (("latency",), ("bw",), ("mbw_mr", "-V"), ("bcast", "-z25,99.9", "-c")):
         assert mpiexec(2, *arguments, *QUICK, "-q", "--output", "results/rows.csv").code == 0
@@ -79,6 +80,7 @@ def test_force_starts_anew(mpiexec: Callable[..., Finished], tmp_path: Path) -> 
     assert len(pd.read_csv(tmp_path / "rows.csv", comment="#")) == 2
 
 
+@pytest.mark.long
 @pytest.mark.any_library
 def test_a_file_of_something_else_is_left_alone(
     mpiexec: Callable[..., Finished], tmp_path: Path
@@ -143,6 +145,7 @@ def wait_for_rows(path: Path, rows: int) -> None:
         time.sleep(0.01)
 
 
+@pytest.mark.long
 def test_a_file_that_is_removed_during_a_run_is_written_again(
     mpi: str,
     tmp_path: Path,

@@ -20,6 +20,7 @@ def read(path: Path) -> pd.DataFrame:
     return pd.read_csv(path, comment="#")
 
 
+@pytest.mark.long
 def test_each_binding_is_compared_with_native(
     mpiexec: Callable[..., Finished], tmp_path: Path
 ) -> None:
@@ -54,6 +55,7 @@ def test_json_holds_the_same_columns(mpiexec: Callable[..., Finished]) -> None:
     assert len(items) == 3
 
 
+@pytest.mark.long
 def test_splits_have_names(mpiexec: Callable[..., Finished], tmp_path: Path) -> None:
     job = mpiexec(
         *(2, "overhead", "multi_lat", "--sizes", "8", *QUICK, "--bindings", "all"),

@@ -20,6 +20,7 @@ QUICK = ("-i", "5", "-x", "1", "--repeats", "1")
 Run = Callable[..., Finished]
 
 
+@pytest.mark.long
 @pytest.mark.every_library
 def test_every_pair_has_a_row_for_each_direction_and_size(mpiexec: Run, tmp_path: Path) -> None:
     words = ("--sizes", "8,1024", *QUICK, "--output", str(tmp_path / "p.csv"))
@@ -69,6 +70,7 @@ def test_latency_is_measured_where_no_benchmark_is_named(mpiexec: Run) -> None:
     ]
 
 
+@pytest.mark.long
 @pytest.mark.any_library
 def test_some_rounds_are_a_sample_and_it_is_said(mpiexec: Run, tmp_path: Path) -> None:
     words = ("--rounds", "2", *QUICK, "--sizes", "8", "--output", str(tmp_path / "p.csv"))
@@ -98,6 +100,7 @@ def test_what_cannot_be_measured_is_one_sentence(
     assert_names("\n".join(job.sentences), sentence)
 
 
+@pytest.mark.long
 @pytest.mark.any_library
 def test_transports_without_mpi_have_pairs_and_a_figure(mpiexec: Run, tmp_path: Path) -> None:
     words = ("--sizes", "8", "--binding", "tcp", "-G", "png", "-q")

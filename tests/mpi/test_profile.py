@@ -121,6 +121,7 @@ def test_a_program_does_the_same_and_every_call_is_counted(
         assert (tmp_path / "out.json").exists()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("what", ["buffers", "objects"])
 def test_calls_and_bytes_are_counted_alike_in_each_mode(
     profiled: Profiled, tmp_path: Path, what: str
@@ -374,6 +375,7 @@ def test_what_rank_0_refuses_before_mpi_is_started_ends_the_job(
     assert [path.name for path in (tmp_path / "there").iterdir()] == [f"rank-0{SUFFIX}"]
 
 
+@pytest.mark.long
 @pytest.mark.product(strength=0)
 @pytest.mark.parametrize(
     ("good", "bad", "failing", "sentence"),

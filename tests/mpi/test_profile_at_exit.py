@@ -115,6 +115,7 @@ def calls(folder: Path) -> Counter[str]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_calls_after_the_last_line_are_counted(tmp_path: Path, name: str) -> None:
     ranks, text, output, (routine, count) = PROGRAMS[name]
@@ -155,6 +156,7 @@ ENDS = {
 """Ways to end a program, all ranks alike."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("end", ENDS)
 def test_output_and_code_are_those_without_profile(tmp_path: Path, end: str) -> None:
     if end == "forked" and VENDOR == "Open MPI":

@@ -206,6 +206,7 @@ def test_non_blocking_operations_are_seen_to_end(profiled: Profiled) -> None:
         assert set(done.values()) == {1}
 
 
+@pytest.mark.long
 def test_collective_calls_have_the_same_numbers_on_all_ranks(profiled: Profiled) -> None:
     _, found = profiled(2, PROGRAM.read_text(), "--timeline", "timeline.json")
 
@@ -224,7 +225,7 @@ def test_collective_calls_have_the_same_numbers_on_all_ranks(profiled: Profiled)
     assert first == second
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_large_counts_are_defined_as_declared(cache: str) -> None:
     mpicc = library.compiler()
     looked_at = compilation.compile_library(mpicc, f"{cache}/looked_at.so")
@@ -372,6 +373,7 @@ def test_the_program_says_what_is_recorded(profiled: Profiled) -> None:
     assert calls_of(record)["MPI_Barrier"] == [2, 0]
 
 
+@pytest.mark.long
 def test_what_a_call_calls_is_a_part_of_it(profiled: Profiled) -> None:
     job, (record,) = profiled(
         1,
@@ -430,6 +432,7 @@ def test_an_events_ring_keeps_the_last_ones(profiled: Profiled) -> None:
     )
 
 
+@pytest.mark.long
 def test_a_killed_rank_leaves_its_calls_to_the_last(profiled: Profiled) -> None:
     job, found = profiled(
         2,

@@ -61,6 +61,7 @@ def results(done: Finished) -> tuple[set[str], list[str]]:
     return {name for name in failed if MADE_BY_THE_C_INTERFACE not in name}, RAN.findall(done.err)
 
 
+@pytest.mark.long
 @pytest.mark.product(strength=0)
 @pytest.mark.any_library
 @pytest.mark.parametrize("options", [[], ["--timeline", "out.json"]], ids=["tallies", "events"])

@@ -103,6 +103,7 @@ def profilers(sweep: SmallSweep) -> dict[str, set[str]]:
     return found
 
 
+@pytest.mark.long
 def test_the_recorder_profiles_applications_and_no_benchmarks(tmp_path: Path) -> None:
     sweep = SmallSweep(tmp_path, BOTH)
     done = sweep.run("--profile")
@@ -123,6 +124,7 @@ def test_the_recorder_profiles_applications_and_no_benchmarks(tmp_path: Path) ->
     assert not missing("another profile of the machine", other.err)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", ["MPITRACE", "machine"])
 def test_a_library_profiles_applications_and_no_benchmarks(
     tmp_path: Path, library: Path, how: str
@@ -159,6 +161,7 @@ def test_missing_recorder_library_refused(tmp_path: Path, word: str) -> None:
     assert not sweep.place.exists() or not list(sweep.place.glob("points/*"))
 
 
+@pytest.mark.long
 def test_stopped_attempt_is_not_in_the_next_profile(
     tmp_path: Path,
 ) -> None:

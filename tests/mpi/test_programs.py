@@ -20,6 +20,7 @@ REFRAME = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("words", "sanity", "value"), REFRAME)
 def test_reframe_finds_what_it_looks_for(
     mpi: str, tmp_path: Path, words: str, sanity: str, value: str

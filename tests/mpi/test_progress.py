@@ -37,6 +37,7 @@ def test_rows_stay_whole_around_the_line(mpi: str, tmp_path: Path) -> None:
     assert all(re.fullmatch(pattern, line) and len(line) < COLUMNS for line in later), later
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("words", "shown"),
     [
@@ -66,6 +67,7 @@ def test_notes_have_a_line_of_their_own(mpi: str, tmp_path: Path) -> None:
     assert all(line.startswith("omb-py: note: left out") for line in left_out)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("redirected", ["> out", "2> err", "| cat"])
 def test_a_file_or_a_pipe_gets_none(mpi: str, tmp_path: Path, redirected: str) -> None:
     job = f"exec {mpi} -n 2 {OMB_PY} bcast -m 8 {redirected}"
@@ -102,6 +104,7 @@ sizes = "8:16"
 """
 
 
+@pytest.mark.long
 def test_a_sweep_shows_its_rows_and_what_it_measures(mpi: str, tmp_path: Path) -> None:
     (tmp_path / "one.toml").write_text(SWEEP)
     with own_temporary_folder() as environment:

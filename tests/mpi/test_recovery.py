@@ -16,6 +16,7 @@ from tests.mpi.fixtures import START, Outliving, assert_goes_well
 from tests.mpi.vendor import on_open_mpi
 
 
+@pytest.mark.long
 @on_open_mpi
 def test_every_operation_reports_a_failed_rank(outliving: Outliving, tmp_path: Path) -> None:
     job = outliving(5, "ft_detect", "--output", "rows.csv")
@@ -30,6 +31,7 @@ def test_every_operation_reports_a_failed_rank(outliving: Outliving, tmp_path: P
     assert [line[:3] for line in job.rows] == [[row["part"], row["ranks"], "1"] for row in rows]
 
 
+@pytest.mark.long
 @on_open_mpi
 @pytest.mark.parametrize(
     ("words", "failed", "ranks"),
@@ -60,6 +62,7 @@ def test_ranks_that_wait_learn_of_a_revocation(outliving: Outliving, tmp_path: P
     assert all(float(row["sample_min_us"]) > 0 for row in rows)
 
 
+@pytest.mark.long
 @on_open_mpi
 def test_failed_ranks_are_replaced_again_and_again(outliving: Outliving, tmp_path: Path) -> None:
     words = ("ft_respawn", "--failures", "2", "--output", "rows.csv")
@@ -98,6 +101,7 @@ def test_a_job_that_ends_with_its_ranks_says_how_to_start_it(
     assert_refused(job, 5, "rank fails mpirun --with-ft ulfm")
 
 
+@pytest.mark.long
 @on_open_mpi
 def test_sweep_repeats_jobs_that_outlive_ranks(mpi: str, tmp_path: Path) -> None:
     (tmp_path / "failures.toml").write_text(
@@ -116,6 +120,7 @@ def test_sweep_repeats_jobs_that_outlive_ranks(mpi: str, tmp_path: Path) -> None
     assert len([name for name in files if name.startswith("ft_shrink")]) == 2
 
 
+@pytest.mark.long
 @on_open_mpi
 def test_a_job_that_outlives_its_ranks_fails_where_one_hangs(mpi: str, tmp_path: Path) -> None:
     words = "ft_revoke -i 100000000 --timeout 3"

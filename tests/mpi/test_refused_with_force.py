@@ -27,6 +27,7 @@ def refused(start: Callable[[], Finished], path: Path) -> Finished:
     return done
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("suffix", ["csv", "json"])
 @pytest.mark.parametrize(
     "words",
@@ -55,6 +56,7 @@ def test_force_of_a_refused_command_leaves_samples(mpiexec: START, tmp_path: Pat
     refused(lambda: mpiexec(2, *words), tmp_path / name)
 
 
+@pytest.mark.long
 @needs_torchrun
 @pytest.mark.parametrize(
     ("words", "way_out"),

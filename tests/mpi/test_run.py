@@ -57,6 +57,7 @@ def test_launch_has_tables_rows_and_a_summary(mpiexec: Run, tmp_path: Path) -> N
     assert f"# command: omb-py run {' '.join(QUICK)} -o {results} barrier\n" in results.read_text()
 
 
+@pytest.mark.long
 def test_a_file_that_is_overwritten_has_the_rows_of_all(mpiexec: Run, tmp_path: Path) -> None:
     results = tmp_path / "s.csv"
     for _ in range(2):
@@ -72,6 +73,7 @@ def test_csv_on_standard_output_is_one_table(mpiexec: Run) -> None:
     assert job.out.count("# command: ") == 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("pair", "part"), [("near", "0-1"), ("far", "0+3"), ("2,1", "1-2")])
 def test_a_pair_of_a_larger_job_is_named_in_its_rows(
     mpiexec: Run, tmp_path: Path, pair: str, part: str
@@ -86,6 +88,7 @@ def test_a_pair_of_a_larger_job_is_named_in_its_rows(
     assert f"# On ranks {part} of 4." in job.out
 
 
+@pytest.mark.long
 def test_a_scale_measures_on_2_4_and_all_ranks(mpiexec: Run, tmp_path: Path) -> None:
     results = tmp_path / "s.csv"
     words = ("run", "bcast", "latency", "--scale", *QUICK, "-c", "-o", str(results))
@@ -117,6 +120,7 @@ def test_failure_ends_only_its_benchmark(mpiexec: Run, tmp_path: Path) -> None:
     assert [row["validation"] for row in rows_of(results)] == ["Fail", "", ""]
 
 
+@pytest.mark.long
 def test_a_suite_leaves_out_what_this_launch_cannot_do(mpiexec: Run, tmp_path: Path) -> None:
     summary = tmp_path / "x.json"
     job = mpiexec(3, "run", "s:pt2pt", *QUICK, "--summary", str(summary), "-q")
@@ -130,6 +134,7 @@ def test_a_suite_leaves_out_what_this_launch_cannot_do(mpiexec: Run, tmp_path: P
     assert named.code == 5
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("suite", [name for name in SUITES if name not in ("communicator",)])
 def test_a_suite_arrives_whole_on_both_libraries(mpiexec: Run, tmp_path: Path, suite: str) -> None:
     summary = tmp_path / "x.json"
@@ -142,6 +147,7 @@ def test_a_suite_arrives_whole_on_both_libraries(mpiexec: Run, tmp_path: Path, s
     assert sum(one["outcome"] == "measured" for one in found) > 0 or suite == "partitioned"
 
 
+@pytest.mark.long
 def test_crash_leaves_rows_and_is_last_on_resume(mpiexec: Run, tmp_path: Path) -> None:
     results, words = tmp_path / "s.csv", ("barrier", "bcast --binding raising", "allreduce")
     common = (*QUICK, "-o", str(results))
@@ -161,6 +167,7 @@ def test_crash_leaves_rows_and_is_last_on_resume(mpiexec: Run, tmp_path: Path) -
     ]
 
 
+@pytest.mark.long
 def test_a_hang_ends_the_launch_within_its_timeout(mpiexec: Run, tmp_path: Path) -> None:
     results = tmp_path / "s.csv"
     words = ("run", "barrier", "bcast --binding hanging", *QUICK, "-o", str(results))
@@ -196,6 +203,7 @@ def test_run_impossible_launch_refused(mpiexec: Run, words: tuple[str, ...], sai
     assert job.err.count("omb-py:") == 1
 
 
+@pytest.mark.long
 def test_the_points_of_a_sweep_that_fit_are_measured(mpiexec: Run, tmp_path: Path) -> None:
     text = (
         'name = "mine"\n[[experiments]]\nbenchmarks = ["latency", "allreduce"]\n'

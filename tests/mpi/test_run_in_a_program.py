@@ -141,12 +141,14 @@ os.write(1, f"goes on {children}\n".encode())
 """
 
 
+@pytest.mark.long
 def test_a_timeout_ends_with_the_measurement(mpi: str, tmp_path: Path) -> None:
     job = run([mpi, "-n", "2", sys.executable, "-c", GOES_ON], {}, tmp_path, timeout=60)
     assert job.code == 0, job.err
     assert sorted(job.out.splitlines()) == ["goes on []"] * 2 + ["refused"] * 2
 
 
+@pytest.mark.long
 def test_bindings_close_what_they_opened(mpi: str, tmp_path: Path) -> None:
     """A group that the program made with torch goes on as it was."""
     packages = {"grpc": "grpc", "torch": "torch"}

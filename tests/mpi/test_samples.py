@@ -41,6 +41,7 @@ def test_each_rank_has_every_iteration_in_order(
     assert max(spans[8, rank][1] for rank in range(3)) < spans[1024, 0][0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "options", ["latency", "bcast -i 100", "latency -c -i 20", "mbw_mr -V -i 20"]
 )
@@ -64,6 +65,7 @@ def test_the_median_follows_from_the_samples(
         assert set(own["mpi_type"]) == {row.mpi_type}
 
 
+@pytest.mark.long
 def test_very_many_iterations_are_thinned_evenly(
     mpiexec: Callable[..., Finished], tmp_path: Path
 ) -> None:

@@ -222,6 +222,7 @@ NEEDS_CLOCKS = pytest.mark.skipif(
 )
 
 
+@pytest.mark.long
 @NEEDS_CLOCKS
 def test_an_hour_between_two_clocks_is_found(mpi: str, tmp_path: Path) -> None:
     program = [sys.executable, "-c", ALIGN]
@@ -241,6 +242,7 @@ def test_an_hour_between_two_clocks_is_found(mpi: str, tmp_path: Path) -> None:
         assert abs(row[5]) < 0.1
 
 
+@pytest.mark.long
 @NEEDS_CLOCKS
 @pytest.mark.parametrize("binding", BINDINGS)
 def test_ranks_with_clocks_an_hour_apart_start_together(

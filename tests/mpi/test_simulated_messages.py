@@ -93,6 +93,7 @@ def differences(made: Iterable[Made], records: list[dict[str, Messages]]) -> lis
     return found
 
 
+@pytest.mark.long
 def test_our_algorithms_send_what_they_do_in_a_simulation(
     records: list[dict[str, Messages]],
 ) -> None:

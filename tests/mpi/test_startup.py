@@ -97,6 +97,7 @@ def test_a_session_is_timed_instead(
     assert "MPI_Init" not in parts
 
 
+@pytest.mark.long
 def test_a_rank_that_does_not_get_through_the_start_is_ended(
     mpiexec: Callable[..., Finished], tmp_path: Path
 ) -> None:

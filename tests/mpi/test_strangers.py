@@ -130,6 +130,7 @@ def ended_right(done: Finished) -> None:
     assert done.seconds < 55  # without CONNECT_SECONDS for a silent stranger
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("binding", ["tcp", "asyncio"])
 def test_tcp_listener_with_strangers_refuses_them(
     mpi: str, tmp_path: Path, mpis_own: tuple[int, int], binding: str
@@ -142,6 +143,7 @@ def test_tcp_listener_with_strangers_refuses_them(
     assert max(map(len, map(handed, strangers))) <= NONCE_BYTES
 
 
+@pytest.mark.long
 @needs_grpc
 @pytest.mark.parametrize("call", ["unary", "stream"])
 def test_grpc_server_with_strangers_refuses_them(

@@ -46,6 +46,7 @@ LAUNCHERS = ("mpiexec", "prterun")
 """What MPICH's and Open MPI's launchers are called when they run."""
 
 
+@pytest.mark.long
 @pytest.mark.every_library
 def test_a_sweep_measures_what_is_planned_once(tmp_path: Path) -> None:
     sweep = SmallSweep(tmp_path, PLAIN)
@@ -65,6 +66,7 @@ def test_a_sweep_measures_what_is_planned_once(tmp_path: Path) -> None:
     assert not list((sweep.place / "scratch").iterdir())
 
 
+@pytest.mark.long
 def test_applications_are_swept_too(tmp_path: Path) -> None:
     options = {"rows": 64, "inner": 32, "columns": 32, "repeats": 1}
     text = experiment(benchmarks="matmul", ranks=[1, 2], options=options).replace(SIZES, "")
@@ -121,6 +123,7 @@ def test_a_sweep_may_grow(tmp_path: Path) -> None:
     assert sum(larger.rows().values()) == 3 * 5
 
 
+@pytest.mark.long
 def test_tables_of_points_that_are_no_longer_planned_are_named(tmp_path: Path) -> None:
     two = MACHINE + "nodes = 2\n"
     text = NAME + experiment(ranks=1) + experiment(benchmarks="barrier", ranks=2, nodes=2)
@@ -134,6 +137,7 @@ def test_tables_of_points_that_are_no_longer_planned_are_named(tmp_path: Path) -
     assert fewer.run().out.count(words) == 2  # gone.csv, and allreduce
 
 
+@pytest.mark.long
 @pytest.mark.product(strength=0)
 @pytest.mark.parametrize("victims", [(), LAUNCHERS, ("omb_py",)], ids=["", "launcher", "rank"])
 def test_killed_at_any_moment_it_goes_on_where_it_was(
@@ -175,6 +179,7 @@ def kill_one(sweep: SmallSweep, word: str) -> None:
             os.kill(random.choice(found), signal.SIGKILL)
 
 
+@pytest.mark.long
 @pytest.mark.every_library
 def test_a_killed_sweep_takes_its_ranks_with_it(tmp_path: Path) -> None:
     sweep = SmallSweep(tmp_path, NAME + experiment(options={"iterations": 10_000_000}))
@@ -184,6 +189,7 @@ def test_a_killed_sweep_takes_its_ranks_with_it(tmp_path: Path) -> None:
         wait_for(lambda: not sweep.left_behind())
 
 
+@pytest.mark.long
 def test_what_a_killed_job_left_is_removed(tmp_path: Path) -> None:
     """Shared memory that the ranks had mapped when the sweep, its launcher and they were killed."""
     sweep = SmallSweep(tmp_path, NAME + experiment(ranks=2, options={"iterations": 10_000_000}))
@@ -223,6 +229,7 @@ def wait_for(condition: object, seconds: float = 120) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.long
 @pytest.mark.product(strength=0)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGINT])
 def test_a_signal_stops_it_in_order(tmp_path: Path, number: signal.Signals) -> None:
@@ -255,6 +262,7 @@ def test_it_stops_before_its_time_is_over(tmp_path: Path) -> None:
     assert sweep.rows() == PLANNED_HANGING
 
 
+@pytest.mark.long
 def test_sweep_that_measures_no_row_in_its_time_fails(tmp_path: Path) -> None:
     sweep = SmallSweep(tmp_path, NAME + experiment(options={"iterations": 10**9}))
     done = sweep.run("--stop-after", "1s")
@@ -262,6 +270,7 @@ def test_sweep_that_measures_no_row_in_its_time_fails(tmp_path: Path) -> None:
     assert not missing("stopped time nothing measured", done.out)
 
 
+@pytest.mark.long
 def test_failed_point_is_retried_and_reported(tmp_path: Path) -> None:
     faulty = experiment(benchmarks="latency", bindings=["raising", "flaky", "buffer"], ranks=2)
     text = NAME + faulty + 'environment = { OMB_TEST_RANK = "0" }\n'
@@ -284,6 +293,7 @@ def launches(sweep: SmallSweep) -> list[str]:
     return [line for text in logs for line in text.splitlines() if line.startswith("$ ")]
 
 
+@pytest.mark.long
 def test_points_on_the_same_ranks_share_a_launch(tmp_path: Path) -> None:
     text = NAME + experiment(benchmarks=["allreduce", "barrier", "latency"], ranks=[2, 3])
     sweep = SmallSweep(tmp_path, text)
@@ -298,6 +308,7 @@ def test_points_on_the_same_ranks_share_a_launch(tmp_path: Path) -> None:
     assert each.rows() == sweep.rows()
 
 
+@pytest.mark.long
 def test_point_that_kills_a_launch_is_tried_alone(
     tmp_path: Path,
 ) -> None:
@@ -313,6 +324,7 @@ def test_point_that_kills_a_launch_is_tried_alone(
     assert sweep.left_behind() == []
 
 
+@pytest.mark.long
 def test_sweep_killed_in_a_launch_resumes(
     tmp_path: Path,
 ) -> None:
@@ -332,6 +344,7 @@ def test_sweep_killed_in_a_launch_resumes(
     assert len(sweep.rows()) == 3 * 18
 
 
+@pytest.mark.long
 def test_a_point_that_hangs_is_ended(tmp_path: Path) -> None:
     measured = {
         ("hanging", "2", "4"),  # measured before it hung
@@ -355,6 +368,7 @@ def test_a_point_that_hangs_is_ended(tmp_path: Path) -> None:
     assert sweep.left_behind() == []
 
 
+@pytest.mark.long
 def test_what_cannot_be_measured_is_said_once_and_no_failure(tmp_path: Path) -> None:
     text = experiment(benchmarks="reduce_scatter", bindings=["pickle", "buffer"], ranks=2)
     sweep = SmallSweep(tmp_path, NAME + text)
@@ -367,6 +381,7 @@ def test_what_cannot_be_measured_is_said_once_and_no_failure(tmp_path: Path) -> 
     assert "rows in" not in again.out
 
 
+@pytest.mark.long
 def test_two_sweeps_in_one_folder_share_the_work(tmp_path: Path) -> None:
     sweep = SmallSweep(tmp_path, LONG)
     with sweep.running() as first:
@@ -392,6 +407,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
+@pytest.mark.long
 def test_a_full_disk_loses_nothing(small_disk: Path) -> None:
     sweep = SmallSweep(small_disk, PLAIN)
     done = sweep.run()
@@ -405,6 +421,7 @@ def test_a_full_disk_loses_nothing(small_disk: Path) -> None:
     assert sweep.rows() == PLANNED
 
 
+@pytest.mark.long
 def test_full_disk_ends_the_sweep(small_disk: Path) -> None:
     """The log has no room for what the ranks say, and the next point would fail as well."""
     subprocess.run(["mount", "-o", "remount,size=4m", str(small_disk)], check=True)
@@ -421,6 +438,7 @@ def test_full_disk_ends_the_sweep(small_disk: Path) -> None:
     assert healthy.rows().total() == 4
 
 
+@pytest.mark.long
 def test_a_folder_is_one_sweep_s_on_one_machine(tmp_path: Path) -> None:
     SmallSweep(tmp_path, PLAIN).run()
     other = SmallSweep(tmp_path, PLAIN.replace('"mine"', '"other"', 1)).run()
@@ -432,6 +450,7 @@ def test_a_folder_is_one_sweep_s_on_one_machine(tmp_path: Path) -> None:
     assert not missing("another binding of the machine", other.err)
 
 
+@pytest.mark.long
 @pytest.mark.every_library
 def test_a_launcher_of_another_mpi_is_found_out(tmp_path: Path) -> None:
     """Ranks that find themselves alone do not measure as if they were wanted so."""
@@ -449,6 +468,7 @@ def test_a_launcher_of_another_mpi_is_found_out(tmp_path: Path) -> None:
     assert {row[2] for row in sweep.rows()} == {"1"}
 
 
+@pytest.mark.long
 def test_a_launcher_that_the_machine_does_not_name_runs_nothing(tmp_path: Path) -> None:
     here = launchers.detect()
     other = "mpich" if here == "openmpi" else "openmpi"
@@ -461,6 +481,7 @@ def test_a_launcher_that_the_machine_does_not_name_runs_nothing(tmp_path: Path) 
     assert sweep.run().code == 0
 
 
+@pytest.mark.long
 @pytest.mark.product(strength=0)
 @pytest.mark.parametrize("scheduler", ["none", "pbs"])
 def test_points_that_need_more_nodes_are_left_out(tmp_path: Path, scheduler: str) -> None:
@@ -503,6 +524,7 @@ def test_without_an_mpi_library_no_point_is_given_up(tmp_path: Path) -> None:
     assert sweep.rows() == PLANNED
 
 
+@pytest.mark.long
 @pytest.mark.skipif(Path("/dev/nvidiactl").exists(), reason="a device is here")
 def test_what_is_missing_is_looked_for_again_by_the_next_start(tmp_path: Path) -> None:
     sweep = SmallSweep(tmp_path, NAME + experiment(buffers="numba", bindings="buffer", ranks=2))
@@ -517,6 +539,7 @@ def test_what_is_missing_is_looked_for_again_by_the_next_start(tmp_path: Path) -
     assert sweep.rows() == {}
 
 
+@pytest.mark.long
 def test_rows_of_two_libraries_need_consent(tmp_path: Path) -> None:
     sweep = SmallSweep(tmp_path, NAME + experiment(ranks=1))
     assert sweep.run().code == 0
@@ -534,6 +557,7 @@ def test_rows_of_two_libraries_need_consent(tmp_path: Path) -> None:
     assert more.rows() == PLANNED
 
 
+@pytest.mark.long
 def test_one_cause_of_all_points_stops_the_sweep(tmp_path: Path) -> None:
     failing = MACHINE + 'launcher_options = ["--no-such-option"]\n'
     sweep = SmallSweep(tmp_path, f"{NAME}launches = 3\n{experiment()}", failing)
@@ -556,6 +580,7 @@ def test_a_sweep_without_one_row_fails(tmp_path: Path) -> None:
         assert "omb-py report" not in done.out
 
 
+@pytest.mark.long
 @pytest.mark.every_library
 def test_algorithms_are_proven_then_measured(tmp_path: Path) -> None:
     words = ["default", "ring", "recursive_doubling", "chain", "segmented_ring"]
@@ -591,6 +616,7 @@ int MPI_Finalize(void) {
 """
 
 
+@pytest.mark.long
 def test_a_profiling_library_is_loaded_into_every_rank(tmp_path: Path) -> None:
     compiler = shutil.which("cc")
     if compiler is None:

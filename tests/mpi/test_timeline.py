@@ -92,6 +92,7 @@ def test_a_collective_call_has_the_same_name_on_all_its_ranks(folder: Path) -> N
         )
 
 
+@pytest.mark.long
 @pytest.mark.any_library
 @viewers.needed
 def test_perfetto_reads_a_real_run_in_full(folder: Path, browser: Any) -> None:

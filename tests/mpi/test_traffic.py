@@ -147,6 +147,7 @@ def test_killed_rank_leaves_its_first_reading(
     assert "Traceback" not in done.err
 
 
+@pytest.mark.long
 def test_ranks_of_one_host_share_memory(profiled: Callable[..., Rows]) -> None:
     rows = profiled(4, ALLREDUCES)
     (way,) = [row for row in rows if row["table"] == "paths"]
@@ -166,6 +167,7 @@ def test_what_persistent_requests_send_was_asked_for(profiled: Callable[..., Row
     assert way["path"] == "shared memory"
 
 
+@pytest.mark.long
 def test_foreign_loopback_traffic_is_not_counted(
     profiled: Callable[..., Rows],
 ) -> None:
@@ -207,6 +209,7 @@ def own_stream(nbytes: int) -> Iterator[None]:
             other.close()
 
 
+@pytest.mark.long
 @pytest.mark.skipif(VENDOR != "Open MPI", reason="MPICH sends by shared memory within a host")
 def test_tcp_within_a_host_is_seen_on_its_loopback(profiled: Callable[..., Rows]) -> None:
     rows = profiled(2, ALLREDUCES, OMPI_MCA_btl="self,tcp", OMPI_MCA_pml="ob1")

@@ -82,6 +82,7 @@ def test_a_request_that_fails_ends_the_wait_for_it(mpi: str, tmp_path: Path) -> 
     assert (done.code, done.out) == (0, "refused\n"), done.err
 
 
+@pytest.mark.long
 def test_options_of_a_binding_tell_results_apart(
     mpiexec: Callable[..., Finished], tmp_path: Path
 ) -> None:

@@ -149,6 +149,7 @@ def finding(omb_py: Callable[..., Finished]) -> Callable[..., dict[str, Any]]:
     return until
 
 
+@pytest.mark.long
 @pytest.mark.product(strength=0)
 def test_late_rank_of_a_barrier_is_named(
     finding: Callable[..., dict[str, Any]],
@@ -165,6 +166,7 @@ def test_late_rank_of_a_barrier_is_named(
     assert "4 ranks, all ended" in omb_py("watch", "--once").out
 
 
+@pytest.mark.long
 @pytest.mark.product(strength=0)
 def test_a_collective_that_is_only_prepared_has_not_begun(
     finding: Callable[..., dict[str, Any]], tmp_path: Path
@@ -176,6 +178,7 @@ def test_a_collective_that_is_only_prepared_has_not_begun(
         assert started.returncode == 0, out
 
 
+@pytest.mark.long
 @pytest.mark.any_library
 def test_a_chain_of_receives_is_followed_to_its_end(
     finding: Callable[..., dict[str, Any]], tmp_path: Path
@@ -188,12 +191,14 @@ def test_a_chain_of_receives_is_followed_to_its_end(
         assert started.returncode == 0, out
 
 
+@pytest.mark.long
 @pytest.mark.any_library
 def test_a_deadlock_is_named(finding: Callable[..., dict[str, Any]], tmp_path: Path) -> None:
     with job(tmp_path, CIRCLE, 3):
         finding("deadlock", ranks=[0, 1, 2])
 
 
+@pytest.mark.long
 @pytest.mark.any_library
 def test_a_rank_whose_call_has_failed_is_outside_mpi(
     finding: Callable[..., dict[str, Any]], tmp_path: Path
@@ -206,6 +211,7 @@ def test_a_rank_whose_call_has_failed_is_outside_mpi(
         assert started.returncode == 0, out
 
 
+@pytest.mark.long
 def test_a_rank_that_was_killed_is_named_and_ends_the_watch(
     omb_py: Callable[..., Finished], tmp_path: Path
 ) -> None:

@@ -434,7 +434,7 @@ PRINTING = (
 )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_output_that_has_no_room_is_one_sentence_and_a_failure() -> None:
     """Whichever command prints it, and whether Python notices at once or at its end."""
     done = subprocess.run(

@@ -81,7 +81,7 @@ def built(tracked: list[str], tmp_path_factory: pytest.TempPathFactory) -> Built
     return build(tracked, tmp_path_factory.mktemp("built"), umask=0o022)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_source_distribution_has_what_git_has(built: Built, tracked: list[str]) -> None:
     assert built.source_files == {*tracked, "PKG-INFO"}
 
@@ -102,6 +102,7 @@ def test_the_wheel_runs_wherever_its_name_says(built: Built) -> None:
     assert max(needed) <= (2, 17)
 
 
+@pytest.mark.long
 def test_without_a_c_compiler_the_wheel_lacks_the_loop_alone(
     built: Built, tracked: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -111,6 +112,7 @@ def test_without_a_c_compiler_the_wheel_lacks_the_loop_alone(
     assert without.wheel_files == built.wheel_files - {LOOP}
 
 
+@pytest.mark.long
 def test_another_build_gives_the_same_bytes(
     built: Built, tracked: list[str], tmp_path: Path
 ) -> None:
@@ -129,6 +131,7 @@ def test_the_source_distribution_builds_the_same_wheel(built: Built, tmp_path: P
     assert (folder / "dist" / built.wheel.name).read_bytes() == built.wheel.read_bytes()
 
 
+@pytest.mark.long
 def test_their_metadata_is_what_an_index_asks_for(built: Built, tmp_path: Path) -> None:
     words = ["-m", "twine", "--no-color", "check", "--strict"]
     done = run([sys.executable, *words, str(built.source), str(built.wheel)], {}, tmp_path, 120)
@@ -136,6 +139,7 @@ def test_their_metadata_is_what_an_index_asks_for(built: Built, tmp_path: Path) 
     assert done.out.count("PASSED") == 2
 
 
+@pytest.mark.long
 def test_a_wheel_elsewhere_finds_what_it_needs(built: Built, tmp_path: Path) -> None:
     zipfile.ZipFile(built.wheel).extractall(tmp_path / "site")
     environment = {"PYTHONPATH": str(tmp_path / "site")}

@@ -57,7 +57,7 @@ def printed(tree: ast.Module, docstrings: bool) -> list[str]:
     return [str(one.value) for one in constants if id(one) not in of_source]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_messages_name_no_document_that_a_wheel_lacks() -> None:
     found = []
     for path in (ROOT / "omb_py").rglob("*.py"):

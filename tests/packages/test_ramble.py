@@ -112,6 +112,7 @@ def test_the_workspace_names_what_the_application_has(application: Recipe) -> No
     assert yaml.safe_load((REPOSITORY / "repo.yaml").read_text())["repo"]["namespace"] == "omb_py"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("workload", WORKLOADS)
 def test_the_figures_of_a_run_are_found(
     application: Recipe, mpi: str, tmp_path: Path, workload: str

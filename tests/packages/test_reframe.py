@@ -79,6 +79,7 @@ def failures(cases: list[dict[str, Any]]) -> dict[str, str]:
     return {case["name"]: str(case["fail_reason"]) for case in cases if case["result"] != "pass"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("tests", ["OfReFrame", "OfEessi"])
 def test_tests_of_native_omb_pass(tmp_path: Path, tests: str) -> None:
     programs.main([str(tmp_path)], standalone_mode=False)
@@ -90,6 +91,7 @@ def test_tests_of_native_omb_pass(tmp_path: Path, tests: str) -> None:
 FEW = ("-S", "omb_py.num_iters=10", "-S", "omb_py.num_warmup_iters=2")
 
 
+@pytest.mark.long
 def test_tests_of_omb_py_pass_and_are_compared_with_references(tmp_path: Path) -> None:
     checks = shutil.copytree(LIBRARY, tmp_path / "checks")
     known = {
@@ -111,6 +113,7 @@ def test_tests_of_omb_py_pass_and_are_compared_with_references(tmp_path: Path) -
         assert next(iter(case["perfvalues"].values()))[0] > 0
 
 
+@pytest.mark.long
 def test_one_launch_has_a_value_of_each_benchmark(tmp_path: Path) -> None:
     words = ("-S", "omb_py_suite.num_iters=10", "-n", "omb_py_suite")
     code, cases = reframe(tmp_path, LIBRARY / "omb_py_checks.py", *words)

@@ -145,7 +145,7 @@ def fails_in_own_process(call: str) -> None:
     assert "cannot write" in done.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("suffix", ["csv", "json"])
 @pytest.mark.parametrize(("room", "together"), [(40_000, 1), (40_000, 7), (2_000, 100)])
 def test_a_full_disk_leaves_whole_rows_and_those_of_others(
@@ -187,7 +187,7 @@ def write_rows(path: Path, run: str, rows: int) -> None:
     writer.finish()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.product(strength=1)
 @pytest.mark.parametrize("suffix", ["csv", "json"])
 @pytest.mark.parametrize(("writers", "rows"), [(8, 100), (50, 10)])
@@ -347,7 +347,7 @@ def clear_without_room(path: str) -> None:
     writer.row(some_row())
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("suffix", ["csv", "json"])
 def test_a_full_disk_at_the_first_row_restores_the_file(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"rows.{suffix}"

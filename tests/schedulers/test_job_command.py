@@ -103,6 +103,7 @@ def measured(folder: Path) -> int:
     return sum(len(rows_of(path)) for path in folder.glob("sweeps/*/points/*.csv"))
 
 
+@pytest.mark.long
 @pytest.mark.product(strength=0)
 @pytest.mark.parametrize("scheduler", ["slurm", "torque"])
 def test_a_sweep_is_complete_after_one_command(
@@ -132,6 +133,7 @@ def test_a_sweep_is_complete_after_one_command(
     ]
 
 
+@pytest.mark.long
 def test_a_job_profiles_an_application_on_both_nodes(slurm: Slurm, tmp_path: Path) -> None:
     prepare(tmp_path, "slurm")
     (tmp_path / "mine.toml").write_text(APPLICATION)
@@ -170,6 +172,7 @@ def test_shorter_walltime_keeps_the_chain(slurm: Slurm, tmp_path: Path) -> None:
     assert_a_second_job_ends_it(slurm, tmp_path, first)
 
 
+@pytest.mark.long
 def test_a_job_whose_time_is_over_submits_another(slurm: Slurm, tmp_path: Path) -> None:
     prepare(tmp_path, "slurm", row_seconds=0.3)
     render_with_time_over(slurm, tmp_path)
@@ -224,6 +227,7 @@ def test_a_refused_job_is_the_last_word_and_its_command_goes_on(
     wait_until(lambda: measured(tmp_path) == ROWS, SECONDS, lambda: slurm.run("squeue"))
 
 
+@pytest.mark.long
 def test_running_or_cancelled_job_is_not_submitted(slurm: Slurm, tmp_path: Path) -> None:
     prepare(tmp_path, "slurm", sweep=HANGING)
     (line,) = omb_py(slurm, tmp_path, "job", "submit", *MINE, "--one-job")

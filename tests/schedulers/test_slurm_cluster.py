@@ -35,6 +35,7 @@ def processes_naming(folder: Path) -> list[str]:
     return found
 
 
+@pytest.mark.long
 def test_stopping_leaves_neither_a_process_nor_a_file(tmp_path: Path) -> None:
     folder = tmp_path / "cluster"
     started = control("start", folder)

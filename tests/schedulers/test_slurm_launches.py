@@ -44,6 +44,7 @@ def job_script(folder: Path, text: str) -> str:
     return "job.sh"
 
 
+@pytest.mark.long
 @pytest.mark.product(strength=1)
 @pytest.mark.parametrize("launcher", LAUNCHERS)
 @pytest.mark.parametrize("command", DIRECTIVES)
@@ -66,6 +67,7 @@ def test_ranks_share_both_nodes_and_write_their_rows(
     assert nodes == {"n1": ranks // 2, "n2": ranks // 2}
 
 
+@pytest.mark.long
 @pytest.mark.product(strength=0)
 @pytest.mark.parametrize("command", DIRECTIVES)
 def test_a_job_that_fails_is_known_to_have_failed(
@@ -80,6 +82,7 @@ def test_a_job_that_fails_is_known_to_have_failed(
     assert in_status(slurm, tmp_path) == (job, "FAILED", "NonZeroExitCode; its script was killed")
 
 
+@pytest.mark.long
 @pytest.mark.product(strength=0)
 @pytest.mark.parametrize("command", DIRECTIVES)
 def test_a_running_job_can_submit_its_own_script_again(

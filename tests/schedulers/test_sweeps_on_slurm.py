@@ -39,6 +39,7 @@ SCALING = SmallSweep(ranks=(4,), sizes=(8, 64, 512))
 KILLED = SmallSweep(ranks=(2,), sizes=(8, 16, 32, 64), options="max-time = 0.2")
 
 
+@pytest.mark.long
 @pytest.mark.product(strength=0)
 @pytest.mark.parametrize("command", RESULTS, ids=lambda command: command[0])
 def test_script_measures_on_both_nodes_and_reports(
@@ -116,6 +117,7 @@ VICTIMS: dict[str, tuple[Victim, ...]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.product(strength=0)
 @pytest.mark.parametrize("killed", VICTIMS)
 @pytest.mark.parametrize("seed", range(KILLS // len(VICTIMS)))

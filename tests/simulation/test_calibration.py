@@ -114,7 +114,7 @@ def test_a_sender_that_goes_on_at_once_tells_of_eager_messages() -> None:
     assert found.comments["within.latency_us"].startswith("a round figure")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_pairs_of_ranks_do_as_well(tmp_path: Path) -> None:
     """Those of one host are within, all others between; their medians count."""
     header = "run,benchmark,bytes,ranks,buffer,sender,receiver,sender_host,receiver_host"
@@ -141,7 +141,7 @@ def test_without_latencies_there_is_no_network() -> None:
         calibrated(bandwidths)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_command_writes_the_file(tmp_path: Path) -> None:
     """From results that the repository has."""
     results = str(ROOT / "results" / "two-core-vm.csv")

@@ -45,6 +45,7 @@ def by_library(name: str, word: str, size: int, library: str = "MPICH") -> Simul
 
 @pytest.mark.usefixtures("simgrid")
 class TestOnSimGrid:
+    @pytest.mark.long
     def test_many_rounds_that_are_alike_are_extended_from_some(self) -> None:
         """As if all of them had been simulated."""
         alike = [

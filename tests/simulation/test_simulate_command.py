@@ -30,6 +30,7 @@ def simulate(folder: Path, *words: str, **variables: str) -> Finished:
 
 @pytest.mark.usefixtures("simgrid")
 class TestOnSimGrid:
+    @pytest.mark.long
     def test_algorithms_side_by_side_and_which_is_best(self, tmp_path: Path) -> None:
         done = simulate(
             *(tmp_path, "bcast", "--ranks", "8,16", "--coll-algorithm", "all", "--sizes", "8,1M"),
@@ -44,6 +45,7 @@ class TestOnSimGrid:
         assert "Network: fat-tree:4,4; costs: round figures" in done.out
         assert "20 simulations, at most" in done.err
 
+    @pytest.mark.long
     def test_rows_are_read_as_those_of_a_benchmark(self, tmp_path: Path) -> None:
         words = ("allreduce", "--ranks", "4", "--sizes", "8,1024", "--output", "simulated.csv")
         for algorithm in ("ring", "recursive_doubling"):
@@ -97,6 +99,7 @@ class TestOnSimGrid:
         assert "own hierarchical" in done.out
         assert "left out" not in done.err
 
+    @pytest.mark.long
     def test_errors_against_results_are_written_into_the_network(self, tmp_path: Path) -> None:
         """Results that are the simulation itself, with 10 % more: that is what is found."""
         path = tmp_path / "small.toml"

@@ -59,7 +59,7 @@ def test_examples_of_machine_files_are_toml() -> None:
             assert list(tomllib.loads(key.example)) == [key.name]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_every_key_of_a_machine_file_is_in_its_table() -> None:
     for section, model in generate.SECTIONS.items():
         listed = {key.name for key in generate.keys(model)}

@@ -326,7 +326,7 @@ class TestTerminal:
 
 
 class TestRequests:
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_what_was_loaded_and_its_rows_make_the_same_figures(self) -> None:
         found = results(row(bytes=1), row(bytes=2))
         assert set(figures(found)) == set(figures(found.rows)) == {"latency"}
@@ -348,7 +348,7 @@ class TestRequests:
         with pytest.raises(OmbError):
             figures(results(row(bytes=1), row(bytes=2)), **options)
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_every_benchmark_of_the_committed_results_is_drawn(self) -> None:
         found = load([RESULTS / "families-mpich.csv", RESULTS / "families-openmpi.csv"])
         every = charts(found, Request())

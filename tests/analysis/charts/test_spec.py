@@ -74,7 +74,7 @@ CASES: dict[str, Callable[[], list[Chart]]] = {
 """Charts of every kind."""
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", CASES)
 def test_a_figure_is_as_wide_as_the_page(name: str, width: float) -> None:
@@ -96,7 +96,7 @@ def test_the_same_data_makes_the_same_file(form: str) -> None:
     assert again == content or (form == "pdf" and len(again) == len(content))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_specification_needs_no_other_place() -> None:
     for chart in drawn(load(RESULTS / "two-core-vm.csv")):
         found = chart.specification()

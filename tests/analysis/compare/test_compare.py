@@ -723,7 +723,7 @@ rows_of_tables = st.lists(
 )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @examples(40)
 @given(rows_of_tables, rows_of_tables)
 def test_any_tables_are_compared_whole_or_refused_with_a_reason(

@@ -81,7 +81,7 @@ def test_the_documentation_lists_every_emulated_collective() -> None:
         assert rows[left] == ", ".join(f"`{right.replace(' ', ' + ')}`" for right in others)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_library_at_the_limit_is_rarely_a_violation() -> None:
     """All sides that are one call are exactly alike, and nothing is tolerated: one set in 20."""
     names = ("allgather", "allreduce", "alltoall", "bcast", "gather", "reduce", "scatter")

@@ -232,7 +232,7 @@ def test_two_sizes_have_a_bandwidth_only_if_it_is_reached() -> None:
     assert rates == [pytest.approx(np.nan, nan_ok=True), pytest.approx((1 << 20) / 99, rel=1e-3)]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("file", ["two-core-vm.csv", "families-mpich.csv", "families-openmpi.csv"])
 def test_real_results_have_a_model(file: str) -> None:
     results = load(RESULTS / file)

@@ -105,7 +105,7 @@ def test_where_nothing_could_be_looked_at_that_is_said(tmp_path: Path) -> None:
     assert not missing("Nothing believe numbers", visible(report(load(text))))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_one_sentence_says_how_results_compare_with_their_base(tmp_path: Path) -> None:
     for name in ("base", "new"):
         (tmp_path / name).mkdir()
@@ -258,7 +258,7 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path, quiet: Results)
     assert "cannot write" in str(done.exception)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_reference_results_make_a_page() -> None:
     results = load(ROOT / "results")
     titles = {re.split("[,:]", figure["title"])[0] for figure in figures_of(report(results))}

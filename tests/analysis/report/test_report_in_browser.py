@@ -103,6 +103,7 @@ def test_it_draws_from_a_file_without_a_network(opened: Any, real: Path) -> None
     assert shown.requests == [real.as_uri()]
 
 
+@pytest.mark.long
 def test_content_policy_blocks_foreign_requests_and_scripts(opened: Any, real: Path) -> None:
     shown = opened(real, offline=False)
     stopped = shown.page.evaluate(
@@ -157,6 +158,7 @@ def test_no_window_scrolls_to_the_side(
     assert shown.page.evaluate("document.documentElement.scrollWidth") == width
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("page", ["real", "compared"])
 def test_nobody_is_kept_out(

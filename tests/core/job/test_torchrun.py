@@ -22,6 +22,7 @@ QUICK = ("-i", "20", "-x", "2", "-m", "4:64")
 WITHOUT_MPI = "raise ImportError('mpi4py is not to be imported')"
 
 
+@pytest.mark.long
 @needs_torchrun
 @pytest.mark.parametrize("rendezvous", [(), ("--standalone",)], ids=["static", "standalone"])
 def test_torchrun_starts_ranks_without_mpi4py(tmp_path: Path, rendezvous: tuple[str, ...]) -> None:
@@ -34,6 +35,7 @@ def test_torchrun_starts_ranks_without_mpi4py(tmp_path: Path, rendezvous: tuple[
     assert "# mpi_library" not in text
 
 
+@pytest.mark.long
 @needs_torchrun
 def test_torchrun_with_overhead_compares_bindings(tmp_path: Path) -> None:
     words = "overhead latency --bindings tcp,asyncio --sizes 8 -i 20 --rounds 6".split()
@@ -42,6 +44,7 @@ def test_torchrun_with_overhead_compares_bindings(tmp_path: Path) -> None:
     assert "asyncio's streams" in done.out
 
 
+@pytest.mark.long
 @needs_torchrun
 @pytest.mark.parametrize(
     ("words", "sentence"),
@@ -60,6 +63,7 @@ def test_torchrun_with_a_wrong_command_ends_soon(tmp_path: Path, words: str, sen
     assert done.seconds < 30
 
 
+@pytest.mark.long
 @needs_torchrun
 @pytest.mark.parametrize("binding", ["tcp", "torch"])
 def test_torchrun_ends_all_ranks_when_one_is_killed(tmp_path: Path, binding: str) -> None:

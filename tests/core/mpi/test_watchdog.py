@@ -34,6 +34,7 @@ def test_a_rank_is_ended_also_when_nobody_reads_what_is_said() -> None:
 RANK = "from omb_py.core.mpi.watchdog import Watchdog; Watchdog(0.5, rank=0).end()"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("starts", "ends"),
     [
@@ -59,6 +60,7 @@ def test_a_launcher_that_outlasts_its_ranks_is_ended(
         assert said == ""
 
 
+@pytest.mark.long
 def test_a_frozen_rank_is_ended_with_its_launcher(tmp_path: Path) -> None:
     """No signal but SIGKILL reaches it, and what its launcher started is between the two."""
     proxy = "sleep 60 & echo $! >frozen; kill -STOP $!; wait"

@@ -135,7 +135,7 @@ print(json.dumps([said, sorted(path.name for path in folder.iterdir())]))
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_full_disk_leaves_the_good_files_of_before(tmp_path: Path) -> None:
     writers = json.dumps({name: list(map(str, words)) for name, words in WRITERS.items()})
     script = tmp_path / "script.py"

@@ -56,7 +56,7 @@ def test_what_has_no_end_or_no_content_is_refused_at_once(
     assert str(path) in str(error.value)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_standard_input_and_pipes_of_a_shell_are_read() -> None:
     code = "import sys; from omb_py.analysis.table import load; print(len(load(sys.argv[1]).rows))"
     script = f'cat {RESULTS} | "$@" /dev/stdin; "$@" <(cat {RESULTS}); "$@" /dev/stdin < {RESULTS}'

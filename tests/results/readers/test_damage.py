@@ -70,7 +70,7 @@ def test_no_bytes_make_a_reader_raise(before: bytes, path: Path, cut: int, after
 ODD = (b'"', b"\x00", b"nan", b"-1", b"1.5", b"1e999", b"9" * 400, b"{" * 9000, b"[]", b"")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @given(st.sampled_from([*FILES, ROOT / "results" / "abi.csv"]), st.randoms())
 @examples(400)
 def test_odd_numbers_and_any_order_are_rows_or_a_sentence(path: Path, chance: Random) -> None:

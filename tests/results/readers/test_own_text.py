@@ -286,7 +286,7 @@ def check(name: str, choices: list[list[str]], tails: list[str], seed: int) -> N
             assert_same(text, table, benchmark)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @examples(40)
 @given(asked)
 @example(("latency", [], ["50", "99.9"], 0))
@@ -302,7 +302,7 @@ def test_text_of_any_options_is_read_back(
     check(*command)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("choices", [[], [["-f"], ["--stats"], ["-c"], ["--label", "a, b"]]])
 def test_text_of_every_benchmark_is_read_back(choices: list[list[str]], tmp_path: Path) -> None:
     for benchmark in all_benchmarks():

@@ -96,6 +96,7 @@ def same(shown: Content, expected: Content) -> None:
         assert one == other
 
 
+@pytest.mark.long
 @pytest.mark.product(strength=0)
 @pytest.mark.parametrize("kind", KINDS)
 def test_perfetto_has_every_slice_and_every_arrow(
