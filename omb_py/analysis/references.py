@@ -38,6 +38,8 @@ from omb_py.core.text.units import size_text, value_text
 from omb_py.core.text.words import count, first_of
 from omb_py.results.columns import CONFIGURATION, EXPERIMENT
 
+SHIPPED = resources.files("omb_py") / "references"
+
 PASS, LOW, HIGH, NOT_MEASURED = "pass", "low", "high", "not measured"
 
 TOLERANCE = 0.15
@@ -129,12 +131,7 @@ class Checked:
 
 def shipped() -> list[str]:
     """Return the names of the systems whose references come with omb-py."""
-    return sorted(file.name[:-4] for file in folder().iterdir() if file.name.endswith(".csv"))
-
-
-def folder() -> Any:
-    """Return the folder of the references that come with omb-py."""
-    return resources.files("omb_py") / "references"
+    return sorted(file.name.removesuffix(".csv") for file in SHIPPED.iterdir())
 
 
 def load(named: str, system: str | None = None) -> pd.DataFrame:
@@ -151,7 +148,7 @@ def load(named: str, system: str | None = None) -> pd.DataFrame:
                 f"--expected {named}: no such file, and omb-py has no references of that name: "
                 f"choose from {', '.join(shipped())}"
             )
-        path = folder() / f"{named}.csv"
+        path = SHIPPED / f"{named}.csv"
     with files.failing("read", named):
         text = path.read_text(encoding="utf-8")
     try:

@@ -21,9 +21,6 @@ expected_option = click.option(
     help="References: a CSV file, a JSON file in ReFrame's form, or a system that omb-py knows.",
 )
 
-MAX_FAILURES = 20
-"""Failures that are printed; of the others only their number."""
-
 
 @click.command("check", context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("paths", nargs=-1, required=True, metavar="FILE...")
@@ -70,6 +67,7 @@ def command(
     """
     with needing("analysis"):
         from omb_py.analysis import references
+        from omb_py.analysis.compare.summary import MAX_REASONS
         from omb_py.core.text import tables
 
     if (expected is None) == (update is None):
@@ -78,9 +76,12 @@ def command(
         if to.path is not None:
             raise UsageError("--output is the table of --expected: leave it out with --update")
         written = tables.target(update, None, ctx.params["force"], ("csv", "json"))
-        found = read(paths, where, assume)
-        note_others(found, "check")
-        made = references.from_runs(found.rows, system or Path(update).stem, statistic)
+    known = None if expected is None else references.load(expected, system)
+    results = read(paths, where, assume)
+    note_others(results, "check")
+    name = system or Path(expected or update or "").stem
+    if known is None:
+        made = references.from_runs(results.rows, name, statistic)
         references.save(made, written)
         allowed = made[["low", "high"]].abs().stack()
         click.echo(
@@ -88,11 +89,7 @@ def command(
             f"{allowed.max():.1%}"
         )
         return
-    known = references.load(str(expected), system)
-    results = read(paths, where, assume)
-    note_others(results, "check")
     tolerance = references.TOLERANCE if tolerance is None else tolerance
-    name = system or Path(str(expected)).stem
     checked = references.check(results.rows, known, name, tolerance, statistic)
     facts = {
         "expected": name,
@@ -102,8 +99,8 @@ def command(
         "remarks": list(checked.remarks),
     }
     tables.write(to, [references.sheet(checked)], checked.lines, checked.remarks, facts)
-    said = [f"FAIL: {one}" for one in checked.failures[:MAX_FAILURES]]
-    if len(checked.failures) > MAX_FAILURES:
-        said.append(f"FAIL: and {len(checked.failures) - MAX_FAILURES} more")
+    said = [f"FAIL: {one}" for one in checked.failures[:MAX_REASONS]]
+    if len(checked.failures) > MAX_REASONS:
+        said.append(f"FAIL: and {len(checked.failures) - MAX_REASONS} more")
     click.echo("\n".join([*said, checked.summary]), err=to.is_for_program)
     ctx.exit(checked.exit_code)
