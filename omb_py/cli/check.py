@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from omb_py.cli.analysis_options import input_options, note_others, output_options, read
+from omb_py.cli.analysis_options import (
+    input_options,
+    note_impossible,
+    note_others,
+    output_options,
+    read,
+)
 from omb_py.core.errors import UsageError, needing
 from omb_py.core.text.words import count
 from omb_py.options.types import PRECISION
