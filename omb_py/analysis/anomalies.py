@@ -1,4 +1,4 @@
-"""What is wrong with results or may mislead, by rules that are written down here."""
+"""Rules that find wrong or misleading results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from omb_py.core.text.words import count
 from omb_py.results.metadata import crowded_hosts
 
 SEVERITIES = {"error": "are wrong", "warning": "may mislead"}
-"""How an anomaly affects numbers, by its severity."""
+"""The effect of an anomaly on the numbers, by its severity."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ ONE_SIDED = re.compile(r"i?(bcast|reduce|gatherv?|scatterv?|scan|exscan)(_persis
 
 SHARES = re.compile(r"(?P<others>[\d.]+)% of \d+ cores of (?P<host>\S+), steal (?P<steal>[\d.]+)%")
 BUSY_PERCENT = 5.0
-"""What other programs took of a host's cores, by a run's metadata, from which a run is doubtful."""
+"""Percentage of a host's cores taken by other programs, by metadata, that makes a run doubtful."""
 
 MAX_OF_A_KIND = 30
 """Anomalies of one kind that a table lists."""
@@ -60,7 +60,7 @@ MAX_OF_A_KIND = 30
 def anomalies(
     values: pd.DataFrame, runs: Mapping[str, Mapping[str, str]], rows: pd.DataFrame
 ) -> list[Anomaly]:
-    """What is wrong or may mislead in benchmark rows and the metadata of their runs, worst first.
+    """Return the anomalies of benchmark rows and of the metadata of their runs, worst first.
 
     ``values`` are the rows with their numbers (`value_column`).
     """
@@ -133,7 +133,7 @@ def failed_validations(rows: pd.DataFrame) -> Iterator[Anomaly]:
 
 
 def oversubscribed(runs: Mapping[str, Mapping[str, str]]) -> Iterator[Anomaly]:
-    """Hosts with more ranks than logical cores, as metadata has it; each such host said once."""
+    """Yield hosts with more ranks than logical cores, by the metadata; each host once."""
     hosts: dict[tuple[str, int, int], list[str]] = {}
     for run, data in runs.items():
         for host in crowded_hosts(data):
@@ -189,7 +189,8 @@ def trust(
     runs: Mapping[str, Mapping[str, str]],
     rows: pd.DataFrame,
 ) -> str:
-    """What anomalies mean for all numbers; without any, what was looked for in how many rows."""
+    """Return the effect of anomalies on all numbers, or without any the checks and their row
+    counts."""
     for severity, meaning in SEVERITIES.items():
         kinds = [one.kind for one in found if one.severity == severity]
         if kinds:

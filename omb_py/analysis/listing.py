@@ -1,4 +1,4 @@
-"""Results as they were read: an aligned table for each benchmark, what all rows share above it."""
+"""Results as they were read: an aligned table for each benchmark, with shared values above it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ UNITS = {
     "_GBps": ("MB/s", 1e3),
     "messages_per_s": ("msg/s", 1.0),
 }
-"""What columns whose names end in this are shown in, and how much of it their unit is."""
+"""Units of columns by the end of their names, and the factor to the unit."""
 
 MAX_NUMBERS = 6
 """Columns of numbers that are shown unless columns are chosen."""
@@ -38,7 +38,7 @@ HEADINGS = {
     "latency_min_us": "fastest rank",
     "latency_max_us": "slowest rank",
 }
-"""Headings of columns whose own names say less; the ranks' are means."""
+"""Headings that are clearer than their columns' names; those of ranks are means."""
 
 IMPORTANT = (
     *("latency_us", "bandwidth_MBps", "messages_per_s", "sample_p50_us"),
@@ -56,11 +56,11 @@ def sheets(
     limit: int | None = None,
     bounds: Bounds | None = None,
 ) -> Iterator[Sheet]:
-    """A table for each benchmark, each comparison of bindings, and all pairs of a benchmark.
+    """Yield a table for each benchmark, each comparison of bindings, and all pairs of a benchmark.
 
-    ``columns`` are those to show; by default what tells rows apart and the first of `IMPORTANT`
-    that have values. A table has the first ``limit`` rows, or all. With ``bounds``, a column has
-    each value as a part of its bound. Raises `UsageError` for a column that there is not.
+    ``columns`` are those to show; by default those that distinguish rows and the first of
+    `IMPORTANT` that have values. A table has the first ``limit`` rows, or all. With ``bounds``, a
+    column has each value as a fraction of its bound. Raises `UsageError` for an unknown column.
     """
     known = {*results.rows, *results.overhead, *results.pairs}
     if unknown := sorted(set(columns or ()) - known):

@@ -1,4 +1,4 @@
-"""Which charts there are of results, and the files that they go to."""
+"""Choice of the charts of results, and of their files."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ KINDS = tuple(NOTHING)
 
 
 def requested(sizes: Iterable[int | str] = (), **options: Any) -> Request:
-    """What the options of ``omb-py plot`` ask for; raises `UsageError` for what is no size."""
+    """Return the request of ``omb-py plot``'s options; raises `UsageError` for an invalid size."""
     numbers = tuple(int(convert("bytes", str(size).strip())) for size in sizes)
     return Request(sizes=numbers, **options)
 
@@ -53,12 +53,11 @@ def figures(
     theme: str = "light",
     **options: Any,
 ) -> dict[str, Any]:
-    """Altair charts by the names that their files would have.
+    """Return Altair charts by the names of their files.
 
-    ``source`` is what `omb_py.analysis.table.load` read, or the rows of one of its tables. The
+    ``source`` is a result of `omb_py.analysis.table.load`, or the rows of one of its tables. The
     other arguments are the options of ``omb-py plot``: ``lines``, ``value`` and ``statistic``, too.
-    Raises `UsageError` for arguments that mean nothing and `OmbError` when there is nothing to
-    draw.
+    Raises `UsageError` for invalid arguments and `OmbError` when there is nothing to draw.
     """
     request = requested(sizes, kind=kind, **options)
     page = Page.parsed(width, theme)
@@ -79,7 +78,7 @@ def as_results(source: Results | pd.DataFrame) -> Results:
 
 
 def charts(results: Results, request: Request) -> dict[str, Chart]:
-    """What to draw, by name. Raises `OmbError` when that is nothing, and says why."""
+    """Return the charts to draw, by name. Raises `OmbError` with the reason if there are none."""
     if request.kind not in KINDS:
         raise UsageError(f"there is no kind {request.kind!r}: choose from {', '.join(KINDS)}")
     if found := by_name(every(results, request)):
@@ -99,7 +98,7 @@ def by_name(every: Iterable[Chart]) -> dict[str, Chart]:
 
 
 def every(results: Results, request: Request) -> Iterator[Chart]:
-    """All charts of the kinds that are asked for; ``auto`` is all but maps of sizes by ranks.
+    """Yield all charts of the requested kinds; ``auto`` is all but maps of sizes by ranks.
 
     Each benchmark by itself decides between medians and means; rows without such numbers are left
     out.

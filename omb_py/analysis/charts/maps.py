@@ -44,10 +44,10 @@ MAX_SIDE = 340.0
 
 
 def heat_maps(rows: pd.DataFrame, request: Request) -> Iterator[Chart]:
-    """A map for each benchmark with several sizes, and several ranks.
+    """Yield a map for each benchmark with several sizes and several numbers of ranks.
 
-    A map's columns are numbers of ranks, or what the lines chosen name. All other columns that
-    differ make maps of their own.
+    A map's columns are numbers of ranks, or the values of the chosen lines. All other columns that
+    differ make separate maps.
     """
     sized, lines = rows[rows["bytes"].notna() & rows["part"].isna()], request.lines
     for _, part in benchmarks(sized, (), lines):

@@ -26,7 +26,7 @@ FAILED = 4
 """Exit code of a comparison that found more of a slowdown than was allowed."""
 
 UNDECIDED = 7
-"""Exit code of a comparison that cannot tell whether a slowdown is above what was allowed."""
+"""Exit code of a comparison whose slowdown may or may not be above the limit."""
 
 MOST_UNDECIDED = 3
 """Points that cannot be judged that a sentence names."""
@@ -40,13 +40,13 @@ TOO_FEW = {
     "too few runs": "too few runs to tell what launches differ by: repeat 5 or more, by turns, or "
     "state it, as with --launch-spread 3%",
 }
-"""What to do where points are unclear, by their ``noise``."""
+"""The advice for unclear points, by their ``noise``."""
 
 ALONE = (ONLY_BASE, ONLY_OTHER, NO_BASE, NO_OTHER)
-"""Verdicts of points of which one side has no number."""
+"""Verdicts of points with a number on one side only."""
 
 MISSING = (ONLY_BASE, NO_OTHER)
-"""Those of points of the base that nothing is compared with."""
+"""Verdicts of points of the base that have no counterpart."""
 
 CLOCK_INSIDE = (
     "native OMB's one-sided latencies include two clock readings in each iteration (some 40 ns "
@@ -94,7 +94,8 @@ def totals(points: pd.DataFrame, groups: pd.Series) -> pd.DataFrame:
 
 
 def titles(points: pd.DataFrame, besides: Container[str] = ()) -> pd.Series:
-    """For each pair its experiment and configurations, as far as pairs differ in them.
+    """Return for each pair the columns of its experiment and configurations that differ among
+    pairs.
 
     Columns ``besides`` are left out.
     """
@@ -129,7 +130,7 @@ def shared_columns(points: pd.DataFrame) -> list[str]:
 
 
 def direction(row: Mapping[Hashable, Any], columns: list[str]) -> str:
-    """How both sides of a point were measured: what they share once, then what they do not."""
+    """Return the configuration of both sides of a point: shared columns once, then the others."""
     sides = ("base", "other")
     if row["verdict"] in ALONE:
         side = sides[row["verdict"] in (ONLY_OTHER, NO_BASE)]
@@ -209,9 +210,9 @@ def number(ratio: float, rounding: float) -> str:
 
 
 def clock_inside(points: pd.DataFrame) -> bool:
-    """Whether one side alone is native OMB, which reads the clock within its one-sided latencies.
+    """Return whether only one side is native OMB, whose one-sided latencies include clock reads.
 
-    It times all iterations together, and each of them besides, for its percentiles.
+    It times all iterations together and also each one, for its percentiles.
     """
     one_sided = [one for one in all_benchmarks() if one.family == "one-sided"]
     latencies = {one.name for one in one_sided if one.metric is Metric.LATENCY}
@@ -260,8 +261,8 @@ def words_of(name: str, margin: float) -> str:
 def whole(row: Mapping[Any, Any], margin: float = nan, what: str = "sizes") -> str:
     """Write a slowdown of `totals`, with its interval and its range over ``what`` the points are.
 
-    In words if any point changed. Digits are left out that the rounding of the numbers does not
-    leave; ``margin`` is that of equal ones.
+    The text is in words if any point changed. It omits digits that rounding makes meaningless;
+    ``margin`` is the one of equal points.
 
     >>> ends = {"slowdown_low": 1.05, "slowdown_high": 1.15, "minimum": 1.1, "maximum": 1.1}
     >>> whole({"slower": 1, "slowdown": 1.1, "rounding": 0.0, **ends})
@@ -324,9 +325,10 @@ def limit(text: str) -> float:
 
 @dataclass(frozen=True)
 class Guard:
-    """Whether results stay below a limit on slowdowns (``--fail-above``).
+    """A limit on slowdowns and its violations (``--fail-above``).
 
-    ``reasons`` to fail and points that are ``undecided`` are sentences; of ``points`` in all.
+    ``reasons`` to fail and ``undecided`` points are sentences; ``points`` is the number of all
+    points.
     """
 
     allowed: float
@@ -341,7 +343,7 @@ class Guard:
 
     @property
     def cannot_tell(self) -> str:
-        """A sentence about the points that are undecided; empty where there are none."""
+        """Return a sentence about the undecided points; empty without any."""
         if not self.undecided:
             return ""
         return (
@@ -403,7 +405,7 @@ def guard(points: pd.DataFrame, allowed: float) -> Guard:
 
 
 def at(nbytes: object) -> str:
-    """A message size in a sentence; nothing where there is none."""
+    """Return a message size in a sentence; empty for a missing size."""
     return "" if pd.isna(nbytes) else f", {size_text(float(str(nbytes)))}"
 
 

@@ -62,7 +62,7 @@ def check(
     Rows of one point are repeated launches. ``only`` names kinds of guidelines or benchmarks
     (`chosen`). The columns:
 
-    - ``guideline``, its ``kind``, the ``benchmark`` on its left side, how all was measured, and
+    - ``guideline``, its ``kind``, the ``benchmark`` on its left side, the configuration, and
       ``bytes`` of the left side (missing for a barrier);
     - ``left_us`` and ``right_us``: times of both sides, medians over launches, the right one of
       the sums; ``time`` says which (`TIMES`);
@@ -74,7 +74,7 @@ def check(
     - ``verdict``: ``violated`` where ``p_adjusted`` is at most 5 % and the whole interval above
       1 + ``tolerance``, ``holds`` where it is at or below that, else ``cannot tell``.
 
-    Raises `UsageError` where ``only`` names neither.
+    Raises `UsageError` for a name in ``only`` that is neither.
     """
     rules = chosen(only)
     found = [
@@ -117,9 +117,10 @@ class Side:
 def points_of(
     key: Mapping[str, Any], there: Mapping[str, Sequence[Side]], rule: Guideline, tolerance: float
 ) -> Iterator[dict[str, Any]]:
-    """Yield what a guideline says of each size of its left side for which all is there.
+    """Yield a guideline's result for each size of its left side for which all sides are there.
 
-    ``key`` is how all benchmarks of ``there`` were measured; each has a side for each setting.
+    ``key`` is the configuration that all benchmarks of ``there`` share; each has a side for each
+    setting.
     """
     names = list(dict.fromkeys((rule.left, *rule.right)))
     for sides in product(*(there.get(name, ()) for name in names)):

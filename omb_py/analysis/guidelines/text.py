@@ -25,7 +25,7 @@ WHOSE = {
     "median": "mean over ranks",
     "mean": "mean over ranks and iterations",
 }
-"""What a time of a side is, by column ``time``."""
+"""The meaning of a side's time, by column ``time``."""
 
 
 def sheets(points: pd.DataFrame) -> Iterator[Sheet]:
@@ -66,7 +66,7 @@ def line(run: pd.DataFrame, worst: pd.Series) -> tuple[str, ...]:
 
 
 def summary(points: pd.DataFrame, missing: Sequence[str]) -> str:
-    """How many checks have each verdict, and which guidelines were not measured."""
+    """Return the number of checks by verdict, and the guidelines that were not measured."""
     counts = points["verdict"].value_counts()
     parts = [f"{counts.get(verdict, 0)} {words}" for verdict, words in SAID.items()]
     text = (
@@ -82,7 +82,7 @@ SAID = {VIOLATED: "violated", HOLDS: "hold", CANNOT_TELL: "cannot be told"}
 
 
 def remarks(points: pd.DataFrame) -> Iterator[str]:
-    """Yield sentences about how far the verdicts carry, and what to do about violations."""
+    """Yield sentences about the limits of the verdicts, and advice about violations."""
     tested = points[points["p_value"].notna()]
     if len(tested) < len(points):
         yield (
@@ -137,5 +137,5 @@ def named(point: Mapping[Any, Any] | pd.Series) -> str:
 
 
 def at(size: object) -> str:
-    """A message size in a sentence; nothing where there is none."""
+    """Return a message size in a sentence; empty for a missing size."""
     return "" if pd.isna(size) else f" at {size_text(float(str(size)))}"

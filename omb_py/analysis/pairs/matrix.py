@@ -38,17 +38,17 @@ class Matrix:
 
     @property
     def costs(self) -> Numbers:
-        """Natural logarithms of times: what is slower is larger."""
+        """Natural logarithms of times: slower pairs have larger values."""
         logarithms: Numbers = np.log(self.values)
         return logarithms if self.unit == "us" else -logarithms
 
     @property
     def pairs(self) -> int:
-        """How many values there are, each direction being one."""
+        """The number of values, one for each direction."""
         return int(np.isfinite(self.values).sum())
 
     def name(self, unit: int) -> str:
-        """What people call a unit: its host where it is the only one there, else its rank."""
+        """Return a unit's name: its host if it is the only unit there, else its rank."""
         if self.hosts.count(self.hosts[unit]) == 1 and len(set(self.hosts)) > 1:
             return self.hosts[unit]
         return f"rank {self.ranks[unit]}"

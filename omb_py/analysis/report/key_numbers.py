@@ -99,7 +99,7 @@ def at_nearest_size(frame: pd.DataFrame, wanted: int) -> pd.DataFrame:
 
 
 def spread(point: pd.Series) -> str:
-    """How well a point's value is known, in words."""
+    """Return the spread or the interval of a point's value in words."""
     several = point["runs"] > 1
     low, high = (point[name] for name in (ENDS[2:] if several else ENDS[:2]))
     if pd.isna(low):

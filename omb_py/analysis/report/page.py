@@ -36,8 +36,8 @@ from omb_py.core.errors import OmbError
 from omb_py.core.text.tables import Sheet
 
 ADDRESS = re.compile(r"https?://(?!www\.w3\.org/)[^\s\"'`)]+")
-"""An address in the library that draws: of its authors' sites, which the page never opens.
-Names of XML namespaces, which no browser opens, are none."""
+"""An address in the drawing library: its authors' sites, which the page never opens. Names of XML
+namespaces do not match, because no browser opens them."""
 
 MAX_ROWS = 3000
 """Rows in all tables of a page; `omb-py show` prints the others."""
@@ -49,18 +49,18 @@ POLICY = (
     "default-src 'none'; script-src {scripts} 'unsafe-eval'; style-src 'unsafe-inline'; "
     "img-src data: blob:; base-uri 'none'; form-action 'none'"
 )
-"""What a browser lets the page do: run the scripts that these hashes name, of which Vega compiles
-the expressions of our specifications, and no request."""
+"""The page's permissions in a browser: run the scripts with these hashes, compile the expressions
+of our specifications (Vega), and send no request."""
 
 NAMES = ["run", "file", "benchmark", "suite", "mpi", "ranks"]
-"""Columns that say of a row what and where it ran."""
+"""Columns that identify a row's run and machine."""
 
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page: what its heading and a sentence say, and tables.
+    """A part of the page: its heading, a sentence, and tables.
 
-    ``folded`` tables are open only if they are asked for; ``cards`` are key numbers.
+    Tables of a ``folded`` section are closed until a reader opens them; ``cards`` are key numbers.
     """
 
     title: str
@@ -79,14 +79,13 @@ def report(
     bounds: Bounds | None = None,
     samples: pd.DataFrame | None = None,
 ) -> str:
-    """The HTML page about results, compared with ``base`` if that is given.
+    """Return the HTML page about results, compared with ``base`` if that is given.
 
-    ``statistic`` is the number of a row, as in `value_column`; ``launch_spread`` what launches
-    differ by, as in `compare`; ``bounds`` are what the host can do, ``samples`` single iterations
-    to show.
+    ``statistic`` is the number of a row, as in `value_column`; ``launch_spread`` is the spread of
+    launches, as in `compare`; ``bounds`` are the host's limits, ``samples`` single iterations to
+    show.
 
-    Raises `OmbError` where no row has a number, `UsageError` where it is not clear what to compare
-    with what.
+    Raises `OmbError` if no row has a number, `UsageError` if the pairs to compare are ambiguous.
     """
     compared = None
     if base is not None:
