@@ -1,4 +1,4 @@
-"""Below MPI: what links carried for a program, TCP connections of its ranks, and storage.
+"""Below MPI: traffic of links during a program, of TCP connections of its ranks, and of storage.
 
 `collector.TrafficCollector` reads counters when a program begins and ends. Each rank writes them to
 a file in the folder of the profile, which `omb_py.tracing.traffic` reads.

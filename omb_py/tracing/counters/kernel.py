@@ -98,10 +98,11 @@ PLACES = (
     ("counters", "port_xmit_data", "port_rcv_data", WORD, 64),
     ("hw_counters", "tx_bytes", "rx_bytes", 1, 64),
 )
-"""Folders with counters, the best first: for what was sent and received; bytes of a unit; bits."""
+"""Folders with counters, the best first: their counters of sent and received data, bytes of a unit,
+and bits."""
 
 FULL = (1 << 32) - 1
-"""Where a counter of 32 bits stays; one that is beyond has more."""
+"""The value at which a counter of 32 bits stays; a larger value has more bits."""
 
 PORT_EVENTS = {"waits for room to send": "port_xmit_wait"}
 

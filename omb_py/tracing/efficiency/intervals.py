@@ -21,7 +21,7 @@ BEFORE = -1
 
 @dataclass(frozen=True)
 class Intervals:
-    """What one rank did from ``start`` to ``end`` (ns of the common clock).
+    """The work of one rank from ``start`` to ``end`` (ns of the common clock).
 
     From ``begins[i]`` to ``ends[i]`` it was in MPI, in one call or in several that overlap; else it
     was outside. Intervals are in order and do not overlap. ``overlapping`` calls began while

@@ -1,4 +1,4 @@
-"""What is seen as lines of text, for files and pipes, and as JSON for programs."""
+"""Observations as lines of text, for files and pipes, and as JSON for programs."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from omb_py.tracing.monitor.snapshots import Change, RankSnapshot, RankState, Sn
 
 @dataclass(frozen=True)
 class Observation:
-    """A snapshot with what it means.
+    """A snapshot with rates and findings.
 
-    ``rates`` are since the snapshot before, ``recent`` over the last seconds, both by rank.
+    ``rates`` are since the previous snapshot, ``recent`` over the last seconds, both by rank.
     """
 
     snapshot: Snapshot
@@ -32,7 +32,7 @@ class Observation:
         return max(one.elapsed_s for one in self.snapshot.ranks)
 
     def state(self, one: RankSnapshot) -> RankState:
-        """How a rank is."""
+        """Return a rank's state."""
         return one.state(self.stale_after_s)
 
     @property
@@ -43,12 +43,12 @@ class Observation:
 
     @property
     def calls_per_s(self) -> float:
-        """Of all ranks."""
+        """Calls per second of all ranks."""
         return sum((one.calls_per_s for one in self.rates.values()), 0.0)
 
     @property
     def bytes_per_s(self) -> float:
-        """Of all ranks."""
+        """Bytes per second of all ranks."""
         return sum((one.bytes_per_s for one in self.rates.values()), 0.0)
 
     @property
@@ -58,7 +58,7 @@ class Observation:
 
     @property
     def file_bytes_per_s(self) -> tuple[float, float]:
-        """What all ranks read from files, and what they write to them."""
+        """The bytes per second that all ranks read from files, and that they write to files."""
         rates = self.rates.values()
         return sum(one.read_per_s for one in rates), sum(one.written_per_s for one in rates)
 
@@ -87,12 +87,12 @@ def summary(seen: Observation) -> str:
 
 
 def lines(seen: Observation) -> list[str]:
-    """The whole run, and below it what there is to say."""
+    """Return a line for the whole run, and below it the findings."""
     return [summary(seen), *(f"  {one.text}" for one in seen.findings)]
 
 
 def is_in(one: RankSnapshot, state: RankState) -> str:
-    """What a rank is in now, in a few words."""
+    """Return the routine or the state of a rank in a few words."""
     if state is not RankState.RUNS:
         return str(state.value)
     return one.now.routine or "outside MPI"

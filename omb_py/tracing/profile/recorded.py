@@ -20,7 +20,7 @@ from omb_py.tracing.records.run import RecordedRun
 
 
 def profile_of(run: RecordedRun) -> Profile:
-    """The profile of a run; raises `UsageError` if a record holds what cannot be."""
+    """Return the profile of a run; raises `UsageError` if a record is damaged."""
     records = run.records
     try:
         members = tuple(_member(record) for record in records)

@@ -29,11 +29,12 @@ OF_RANKS = """rank host complete elapsed_s communication_s io_s user_s system_s 
 OF_CALLS = """routine communicator communicator_size communicator_label peer bin site calls nbytes
     seconds least_s greatest_s"""
 COLUMNS = ("row", *OF_RANKS.split(), *OF_CALLS.split())
-"""Of the CSV: a row is a rank (``row`` is ``rank``), or calls that are alike (``calls``)."""
+"""Columns of the CSV: a row is a rank (``row`` is ``rank``), or calls that are alike
+(``calls``)."""
 
 
 def write(profile: Profile, folder: str | Path, ranks: str = EXTREMES) -> list[Path]:
-    """Write the texts, the CSV and the JSON of a profile, and say which files these are.
+    """Write the texts, the CSV and the JSON of a profile, and return their paths.
 
     Texts are those of all ranks together and of rank 0 and the ranks with the minimum, the median
     and the maximum communication time, or with ``ranks`` "all" of every rank. Texts of other
@@ -135,9 +136,9 @@ WRITTEN_BEGINS = (b"row,rank,", b"{", b"Profile of ")
 
 
 def load(paths: Sequence[str]) -> Profile:
-    """The profile of one run, from its folder, its records, or mpitrace's files.
+    """Return the profile of one run, from its folder, its records, or mpitrace's files.
 
-    Raises `UsageError` where there is none, where a file is damaged, and for several runs.
+    Raises `UsageError` if there is none, if a file is damaged, and for several runs.
     """
     if not paths:
         raise UsageError("name the folder of a profile, or its files")
@@ -156,7 +157,7 @@ def load(paths: Sequence[str]) -> Profile:
 
 
 def kind_of(path: Path) -> str:
-    """What a file holds, from its first bytes; raises `UsageError` where it cannot be read."""
+    """Return the kind of a file, from its first bytes; raises `UsageError` if it cannot be read."""
     files.check(path, UsageError)
     with files.failing("read", path, UsageError), path.open("rb") as file:
         start = file.read(64)

@@ -40,7 +40,7 @@ TOTALS = (
     ("MPI-IO time", "io_s"),
     ("resident memory", "memory_bytes"),
 )
-"""Names of what is known of a rank as a whole, and its attributes."""
+"""Names of the values of a whole rank, and its attributes."""
 
 
 def sheets(profile: Profile, rank: int | None = None) -> list[Sheet]:
@@ -64,7 +64,7 @@ def sheets(profile: Profile, rank: int | None = None) -> list[Sheet]:
 
 
 def notes(profile: Profile) -> list[str]:
-    """What is missing or not exact, each on a line."""
+    """Return notes about missing or inexact values, each on a line."""
     return [one_line(note) for note in profile.notes]
 
 
@@ -79,7 +79,7 @@ def _title(profile: Profile, rank: int | None) -> str:
 
 
 def _origin(profile: Profile, members: Iterable[RankProfile]) -> Iterator[str]:
-    """What recorded it, when and where."""
+    """Yield the recording program, the time and the hosts."""
     if profile.notes:
         yield f"Missing or inexact: see the {count(len(profile.notes), 'note')} at the end."
     if profile.origin == MPITRACE:
@@ -220,7 +220,7 @@ def _communicators(members: Sequence[RankProfile]) -> Sheet:
 
 
 def _peers(members: Sequence[RankProfile]) -> Sheet:
-    """Who sends to whom; of very many pairs those with the most bytes."""
+    """Return the table of senders and receivers; of very many pairs those with the most bytes."""
     found = list(tables.peers(members).items())
     number = len(found)
     if number > MAX_ROWS:
@@ -243,7 +243,7 @@ def _others(number: int, kind: str) -> tuple[str, ...]:
 
 
 def _processors(members: Sequence[RankProfile]) -> Sheet:
-    """What a rank's thread computed in the time that it was outside MPI."""
+    """Return the CPU time of a rank's thread within its time outside MPI."""
     known = [
         (str(member.rank), outside, member.outside_s or 0.0)
         for member in members

@@ -69,9 +69,9 @@ def build(mpicc: str, folder: Path) -> Path:
 
 
 def generated(declared: Mapping[str, Declaration]) -> dict[str, str]:
-    """The files that are made for a library that declares these functions, by their names.
+    """Return the generated files for a library that declares these functions, by their names.
 
-    `HEADER` is what the units beside this module include; `LIBRARY` is all of them, and wrappers.
+    `HEADER` is included by the C files next to this module; `LIBRARY` is all of them, and wrappers.
     """
     from omb_py.tracing.recorder.wrappers import HAND_WRITTEN, declared_wrappers, definition
 
@@ -96,7 +96,7 @@ def generated(declared: Mapping[str, Declaration]) -> dict[str, str]:
 
 
 def constants() -> list[str]:
-    """What Python and C have to agree on, as definitions in C."""
+    """Return the constants that Python and C share, as definitions in C."""
     numbers = {kind.name: int(kind) for kind in layout.EventKind} | {
         name: getattr(layout, name)
         for name in ("NOBODY", "UNKNOWN_BYTES", "BIN_1_BYTES", "BETWEEN", "ELSEWHERE")
@@ -142,7 +142,7 @@ def check(library: Path, mpicc: str) -> None:
 
 
 def _run(command: list[str], mpicc: str) -> str:
-    """What a command prints; raises `UsageError` where it fails."""
+    """Return the output of a command; raises `UsageError` if it fails."""
     try:
         done = subprocess.run(
             command,

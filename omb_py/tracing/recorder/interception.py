@@ -1,8 +1,8 @@
-"""Calls of MPI, intercepted in C: a library of ours that stands between all callers and MPI.
+"""MPI calls, intercepted in C: omb-py's library between all callers and MPI.
 
 It defines MPI's functions, records, and calls MPI's own by their second names (the profiling
-interface, PMPI), so that what C libraries below Python call is seen, too. It writes the rank's
-record itself.
+interface, PMPI), so calls of C libraries below Python are included. It writes the rank's record
+itself.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ EVENTS = 100_000
 
 @dataclass(frozen=True)
 class Settings:
-    """What is recorded, and the folder that it goes to.
+    """Settings of a recording, and its folder.
 
     ``events`` is the room for a timeline, 0 for none; ``sites`` records lines of the program,
     ``cpu_time`` the CPU time outside MPI.

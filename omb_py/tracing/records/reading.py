@@ -1,7 +1,7 @@
-"""Records read: what every rank of a run called, when, for how long, with how many bytes.
+"""Reading of records: calls of every rank of a run, when, for how long, with how many bytes.
 
 A record can be read while its rank still writes it, and after the rank was killed. NumPy is loaded
-for events and for arrays of cells alone: a profile is written without.
+only for events and for arrays of cells: a profile is written without it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MAX_RANKS = 1 << 24
-"""A record that tells of more is damaged."""
+"""Most ranks of a record; one with more is damaged."""
 
 NS = 1e-9
 
@@ -49,7 +49,7 @@ class ClockComparison:
 
 @dataclass(frozen=True)
 class Now:
-    """What a rank was doing when it last said so: in a routine (empty: outside MPI), since when.
+    """A rank's activity at its last update: a routine (empty: outside MPI), and since when.
 
     ``collectives`` counts collective calls that it has begun on the communicator.
     """
@@ -63,7 +63,7 @@ class Now:
 
 @dataclass(frozen=True)
 class RankRecord:
-    """What one rank recorded.
+    """The record of one rank.
 
     ``packed_cells`` and ``packed_events`` are rows with the fields of `layout.CELL` and
     `layout.EVENT`, events in the order in which they were written; numbers in them refer to
@@ -98,7 +98,7 @@ class RankRecord:
 
     @property
     def ranks(self) -> int:
-        """How many ranks the job had."""
+        """The number of ranks of the job."""
         return int(self.header["ranks"])
 
     @property
@@ -118,12 +118,12 @@ class RankRecord:
 
     @property
     def began(self) -> int:
-        """When recording began, ns."""
+        """The beginning of the recording, ns."""
         return int(self.header["began"])
 
     @property
     def ended(self) -> int:
-        """When the rank ended, or was last heard of, ns."""
+        """The time of the rank's end, or of its last update, ns."""
         if self.complete:
             return int(self.header["ended"])
         last = int(self.events["ended"].max()) if self.packed_events else 0
@@ -151,7 +151,7 @@ class RankRecord:
 
     @property
     def now(self) -> Now:
-        """What it does now, or did last."""
+        """The present or last activity of the rank."""
         header = self.header
         number = int(header["now_communicator"])
         return Now(
@@ -183,9 +183,9 @@ class RankRecord:
 
 
 def read(path: str | Path, events: bool = True) -> RankRecord:
-    """The record in a file; raises `UsageError` where it is none or cannot be read.
+    """Return the record in a file; raises `UsageError` if it is not a record or cannot be read.
 
-    Without ``events`` only the little is read that a rank goes on changing.
+    Without ``events`` only the small part that a rank keeps changing is read.
     """
     files.check(path, UsageError, math.inf)
     if not os.path.isfile(path):

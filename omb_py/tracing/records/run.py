@@ -1,4 +1,4 @@
-"""A recorded run: the records of its ranks, their clocks aligned, and notes on what is missing."""
+"""A recorded run: the records of its ranks, their clocks aligned, and notes on missing records."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class RecordedRun:
 
     @property
     def about(self) -> dict[str, Any]:
-        """What the lowest rank recorded about the run."""
+        """The run's metadata in the record of the lowest rank."""
         return self.records[0].about
 
     @property
@@ -116,7 +116,8 @@ def _missing(ordered: Sequence[RankRecord], size: int) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Clock:
-    """A host's clock. Its ``number`` (0: unknown) tells it from others of that host alone."""
+    """A host's clock. Its ``number`` (0: unknown) distinguishes it from others of that host
+    only."""
 
     host: str
     number: int
@@ -124,7 +125,7 @@ class Clock:
 
 @dataclass(frozen=True)
 class Alignment:
-    """How a rank's times become those of rank 0's clock.
+    """The conversion of a rank's times to rank 0's clock.
 
     ``record`` is the rank's record with the comparisons that hold for its clock. ``offset``
     (seconds, at the beginning) is to be added, ``drift`` (seconds in a second) to be added to it

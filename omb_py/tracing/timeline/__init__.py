@@ -1,4 +1,4 @@
-"""Timelines: what every rank did, and when, on one clock, from the records of a run."""
+"""Timelines: the activity of every rank over time, on one clock, from the records of a run."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 def read(folder: str | Path) -> Timeline:
-    """The timeline of the run whose records are in a folder.
+    """Return the timeline of the run whose records are in a folder.
 
-    Raises `UsageError` when there are none, when one cannot be read, and when none has events.
+    Raises `UsageError` if there are none, if one cannot be read, and if none has events.
     """
     return of(open_run(folder))
 
@@ -43,7 +43,7 @@ def of(run: RecordedRun) -> Timeline:
 
 
 def first_time(rank: RankTimeline) -> int:
-    """When anything of a rank is there first."""
+    """Return the time of a rank's first event or beginning."""
     events = rank.events
     return min(rank.began, int(events["began"].min())) if len(events) else rank.began
 
