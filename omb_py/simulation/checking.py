@@ -1,4 +1,4 @@
-"""Simulations beside what was measured: how far a network's file is to be believed."""
+"""Simulations compared with measurements: the errors of a network's file."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ class MeasuredPoint:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A measured value beside the simulated one, which ``result`` has."""
+    """A measured value next to the simulated one, which ``result`` has."""
 
     measured: MeasuredPoint
     result: Result
 
     @property
     def error(self) -> float:
-        """How much longer the simulation takes, or less it moves: 0.1 for 10 %."""
+        """The error of the simulation, positive if it is slower than measured: 0.1 for 10 %."""
         ratio = self.result.value / self.measured.value
         return (ratio if self.measured.unit == "us" else 1 / ratio) - 1
 
@@ -80,9 +80,9 @@ def points(
 
 
 def point_of(row: Mapping[str, Any], nodes: tuple[int, ...]) -> SimulatedPoint:
-    """The point that a row is of; ``nodes`` has the node of each rank.
+    """Return the point of a row; ``nodes`` has the node of each rank.
 
-    Raises `UsageError` where nobody knows which messages were sent.
+    Raises `UsageError` if the messages of the row are unknown.
     """
     name = str(row["benchmark"])
     theirs, own = (text(row[column]) for column in ("library_algorithm", "algorithm"))
@@ -168,12 +168,12 @@ def sheets(compared: Sequence[Comparison], checked: Sequence[Checked]) -> Iterat
 
 
 def metadata() -> dict[str, str]:
-    """What rows of simulations are to be understood by."""
+    """Return the metadata of simulated rows."""
     return {"mpi_library": "SimGrid 3, simulated"}
 
 
 def remarks(networks: Iterable[Network], benchmark: str) -> list[str]:
-    """What networks are, and how far simulations of a benchmark on them are to be believed."""
+    """Return descriptions of networks, and the known errors of simulating a benchmark on them."""
     found = list(dict.fromkeys(networks))
     return [
         *dict.fromkeys(one.description for one in found),
