@@ -204,13 +204,13 @@ class Machine(Strict):
 
     @property
     def own_cores(self) -> int | None:
-        """Cores of a node of the chosen queue; None where the configuration does not say."""
+        """Cores of a node of the chosen queue; None if the configuration has no number."""
         own = None if self.queue is None else self.queue.cores_per_node
         return own or self.cores_per_node
 
     @property
     def cores(self) -> int:
-        """Cores of a node; where the configuration does not say, those of this one."""
+        """Cores of a node; without a number in the configuration, those of this one."""
         return self.own_cores or len(os.sched_getaffinity(0))
 
     @property
@@ -236,13 +236,14 @@ class Machine(Strict):
 
     @property
     def chain(self) -> str:
-        """How a sweep goes on: a queue that takes one job of a user takes none from a job."""
+        """The way that a sweep goes on: a queue that takes one job of a user takes none from a
+        job."""
         one = self.queue is not None and self.queue.max_queued == 1
         return "none" if one and "chain" not in self.job.model_fields_set else self.job.chain
 
     @property
     def unknown_queue(self) -> str:
-        """What to say of a queue that is not among those whose limits are known; else empty."""
+        """Return a warning about a queue whose limits are unknown; else empty."""
         if self.job.queue is None or self.queue is not None or not self.job.queues:
             return ""
         return (
@@ -252,7 +253,7 @@ class Machine(Strict):
         )
 
     def describe_nodes(self) -> str:
-        """Which numbers of nodes a job may have, and in which queues there may be others."""
+        """Return in words the numbers of nodes that a job may have, and those of other queues."""
         if self.queue is None:
             return f"machine {self.name} has {count(self.nodes, 'node')}"
         numbers = {
