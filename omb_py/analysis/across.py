@@ -62,7 +62,8 @@ def sheets(
 
 
 def name_of(values: Sequence[Any], columns: Sequence[str]) -> str:
-    """A configuration's name; where no algorithm was chosen, that of the library's choice."""
+    """Return a configuration's name; where no algorithm was chosen, that of the library's
+    choice."""
     if set(columns) <= set(ALGORITHMS) and all(map(pd.isna, values)):
         return DEFAULT
     name = line_name(values, columns)
@@ -70,7 +71,7 @@ def name_of(values: Sequence[Any], columns: Sequence[str]) -> str:
 
 
 def sheet(title: str, named: dict[str, pd.DataFrame], base: str | None, statistic: str) -> Sheet:
-    """The table of configurations by their names."""
+    """Return the table of configurations by their names."""
     unit = str(next(iter(named.values()))["unit"].iloc[0])
     lower = unit == "us"
     first = base or (MPI if MPI in named else next(iter(named)))
@@ -116,7 +117,7 @@ def verdicts_of(best: pd.DataFrame, second: pd.DataFrame, statistic: str) -> dic
 
 
 def best_of(ordered: pd.Series, verdict: str) -> str:
-    """The best of some configurations in words, ``verdict`` being that on the second."""
+    """Return the best of some configurations in words, ``verdict`` being that on the second."""
     best, second = ordered.iloc[:2]
     if verdict == UNCLEAR:
         return UNCLEAR
@@ -126,7 +127,7 @@ def best_of(ordered: pd.Series, verdict: str) -> str:
 
 
 def value_of(value: float, base: float | None, unit: str, is_base: bool) -> str:
-    """A configuration's value in its unit, and its ratio to the base."""
+    """Return a configuration's value in its unit, and its ratio to the base."""
     if pd.isna(value):
         return "-"
     text = value_text(value, unit)

@@ -79,7 +79,7 @@ def anomalies(
 
 
 def cannot_be(values: pd.DataFrame) -> Iterator[Anomaly]:
-    """Numbers that no machine has, and sizes that are slower than much larger ones."""
+    """Yield numbers that no machine has, and sizes that are slower than much larger ones."""
     for one in impossible(values):
         row = values.loc[one.row]
         at = "" if pd.isna(row["bytes"]) else f"At {size_text(row['bytes'])} "
@@ -106,7 +106,7 @@ def by_line(
 
 
 def where_of(row: pd.Series) -> dict[str, object]:
-    """The columns that name a row, those that it has."""
+    """Return the columns that name a row, those that it has."""
     names = [name for name in (*SERIES, "bytes") if name in row.index]
     return {name: row[name] for name in names if not pd.isna(row[name])}
 
@@ -125,7 +125,7 @@ def slow(row: pd.Series) -> str:
 
 
 def failed_validations(rows: pd.DataFrame) -> Iterator[Anomaly]:
-    """Rows whose data was wrong, whether or not they have a number."""
+    """Yield rows whose data was wrong, whether or not they have a number."""
     for _, row in rows[rows["validation"] == "Fail"].iterrows():
         size = "" if pd.isna(row["bytes"]) else f" at {size_text(row['bytes'])}"
         text = f"Data that arrived{size} was not the data that was sent (run {row['run']})."
@@ -163,7 +163,7 @@ def busy_hosts(runs: Mapping[str, Mapping[str, str]]) -> Iterator[Anomaly]:
 
 
 def sheets(found: Sequence[Anomaly], values: pd.DataFrame) -> Iterator[Sheet]:
-    """A table of each kind of anomaly; ``values`` are all rows with numbers."""
+    """Yield a table of each kind of anomaly; ``values`` are all rows with numbers."""
     telling = {name: distinctions(rows) for name, rows in values.groupby("benchmark")}
     for kind in dict.fromkeys(one.kind for one in found):
         members = [one for one in found if one.kind == kind]

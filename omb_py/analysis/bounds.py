@@ -164,14 +164,15 @@ def parts_of_bounds(rows: pd.DataFrame, bounds: Bounds) -> list[str]:
 
 
 def of_comparison(points: pd.DataFrame, bounds: Bounds) -> list[str]:
-    """The compared value of each point (`omb_py.analysis.compare`) as a part of its bound."""
+    """Return the compared value of each point (`omb_py.analysis.compare`) as a part of its
+    bound."""
     rates = points["value"].where(points["unit"] == "MB/s")
     own = {"placement": points["other_placement"], "bandwidth_MBps": rates}
     return parts_of_bounds(points.assign(**own), bounds)
 
 
 def find(named: str | None, paths: Iterable[str]) -> Bounds | None:
-    """The bounds in the file named, or in the first folder of results that has some.
+    """Return the bounds in the file named, or in the first folder of results that has some.
 
     Raises `UsageError` as `read` does.
     """
@@ -181,7 +182,7 @@ def find(named: str | None, paths: Iterable[str]) -> Bounds | None:
 
 
 def read(path: str | Path) -> Bounds:
-    """The bounds in a file; raises `UsageError` where it holds none or cannot be read."""
+    """Return the bounds in a file; raises `UsageError` if it holds none or cannot be read."""
     try:
         return Bounds.model_validate_json(files.read(path, UsageError))
     except ValidationError as error:

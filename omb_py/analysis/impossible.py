@@ -74,7 +74,8 @@ class Impossible:
 
 
 def impossible(values: pd.DataFrame) -> list[Impossible]:
-    """The numbers of benchmark rows that cannot be, each once, by the first rule that it breaks.
+    """Return the numbers of benchmark rows that cannot be, each once, by the first rule that it
+    breaks.
 
     ``values`` are rows with the columns of `values.value_column`.
     """
@@ -128,7 +129,7 @@ def above_maximum(values: pd.DataFrame) -> Iterator[Impossible]:
 
 
 def gigabytes_per_second(values: pd.DataFrame) -> pd.Series:
-    """The rate of the bytes of one pair in one direction; missing for other benchmarks."""
+    """Return the rate of the bytes of one pair in one direction; missing for other benchmarks."""
     ways = values["benchmark"].astype(object).map(ONE_WAY).astype("float64")
     rate = values["value"].where(values["unit"] == "MB/s") / 1e3 / ways
     timed = (values["unit"] == "us") & ways.notna()
@@ -201,7 +202,7 @@ def flat(points: pd.DataFrame) -> Points:
 
 
 def falling(points: pd.DataFrame) -> Points:
-    """The bandwidth between devices does not fall by a third from its peak."""
+    """Return the bandwidth between devices does not fall by a third from its peak."""
     points = points[(points.index >= LARGE) & (limits_of(points) == DEVICE_GBPS)]
     rates = gigabytes_per_second(points)
     if rates.empty or rates.max() < CORE_GBPS:

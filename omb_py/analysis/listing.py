@@ -77,7 +77,7 @@ def sheet(
     limit: int | None,
     bounds: Bounds | None = None,
 ) -> Sheet:
-    """The table of a benchmark's rows."""
+    """Return the table of a benchmark's rows."""
     there = [name for name in rows if rows[name].notna().any() and name != "benchmark"]
     same = [name for name in there if rows[name].nunique(dropna=False) == 1]
     if columns is not None:
@@ -111,12 +111,12 @@ def sheet(
 
 
 def unit_of(name: str) -> tuple[str, float] | None:
-    """The unit that a column is shown in, None for one that has none."""
+    """Return the unit that a column is shown in, None for one that has none."""
     return next((unit for end, unit in UNITS.items() if name.endswith(end)), None)
 
 
 def heading(name: str) -> str:
-    """A column's name without its unit, which the cells have."""
+    """Return a column's name without its unit, which the cells have."""
     if name in HEADINGS:
         return HEADINGS[name]
     end = next((end for end in UNITS if end[0] == "_" and name.endswith(end)), "")
@@ -124,7 +124,7 @@ def heading(name: str) -> str:
 
 
 def cells_of(name: str, values: pd.Series) -> list[str]:
-    """A column's cells; numbers in the unit in which each is easy to read."""
+    """Return a column's cells; numbers in the unit in which each is easy to read."""
     unit = unit_of(name)
 
     def text(value: Any) -> str:

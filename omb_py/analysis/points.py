@@ -80,7 +80,7 @@ def points_of(values: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
 
 
 def by(rows: pd.DataFrame, columns: list[str]) -> Iterator[tuple[tuple[Any, ...], pd.DataFrame]]:
-    """Rows apart by columns, with None for a value that is missing.
+    """Yield rows apart by columns, with None for a value that is missing.
 
     Numbers are in their order, bindings as in every figure, other words as they come.
     """
@@ -104,7 +104,7 @@ def by(rows: pd.DataFrame, columns: list[str]) -> Iterator[tuple[tuple[Any, ...]
 
 
 def plain_values(column: pd.Series) -> list[Any]:
-    """A column's values as Python's own, None where one is missing."""
+    """Return a column's values as Python's own, None if one is missing."""
     return [None if pd.isna(value) else value for value in column.tolist()]
 
 
@@ -139,7 +139,7 @@ def distinctions(rows: pd.DataFrame, columns: Iterable[str] = TELLING) -> list[s
 
 
 def without_implied(rows: pd.DataFrame, columns: Sequence[str], known: Sequence[str]) -> list[str]:
-    """The columns that rows may differ in though they agree in the columns ``known``."""
+    """Return the columns that rows may differ in though they agree in the columns ``known``."""
     if not known:
         return list(columns)
     numbers = group_ids(rows[name] for name in known)
@@ -151,7 +151,8 @@ def without_implied(rows: pd.DataFrame, columns: Sequence[str], known: Sequence[
 
 
 def group_ids(columns: Iterable[pd.Series | np.ndarray]) -> np.ndarray:
-    """A number from 0 for each row, the same where all columns are; a missing value is a value.
+    """Return a number from 0 for each row, the same where all columns are; a missing value is a
+    value.
 
     Numbers are in the order in which rows first appear.
     """
@@ -189,7 +190,7 @@ def line_name(values: Sequence[object], columns: Sequence[str]) -> str:
 
 
 def word(column: str, value: object) -> str:
-    """A value as a name has it."""
+    """Return a value as a name has it."""
     words = column.replace("_", " ")
     if isinstance(value, bool | np.bool_):
         return words if value else f"not {words}"
@@ -209,7 +210,7 @@ def word(column: str, value: object) -> str:
 
 
 def caption_part(column: str, value: object) -> str:
-    """A value with its column, as a caption has it.
+    """Return a value with its column, as a caption has it.
 
     >>> [caption_part(*one) for one in (("ranks", 2), ("in_place", True), ("mpi", "MPICH 5"))]
     ['2 ranks', 'in place', 'MPICH 5']

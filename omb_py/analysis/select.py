@@ -95,7 +95,7 @@ def no_column(name: str, known: Iterable[str]) -> UsageError:
 
 
 def convert(name: str, value: str, kind: str | None = None) -> Any:
-    """A value as its column holds it, by default a column of benchmarks.
+    """Return a value as its column holds it, by default a column of benchmarks.
 
     Raises `UsageError` when it cannot be one.
     """

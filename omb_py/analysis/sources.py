@@ -110,7 +110,8 @@ def label_unsaid(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
 
 
 def argument_of(files: Iterable[str], arguments: Iterable[str]) -> dict[str, str]:
-    """The argument of the command line that each file was read for: itself, or its folder."""
+    """Return the argument of the command line that each file was read for: itself, or its
+    folder."""
     places = [(PurePath(argument), argument) for argument in arguments]
     places.sort(key=lambda place: -len(place[0].parts))
     found = {
@@ -121,7 +122,7 @@ def argument_of(files: Iterable[str], arguments: Iterable[str]) -> dict[str, str
 
 
 def normal(path: str) -> str:
-    """A path as the column ``file`` has it."""
+    """Return a path as the column ``file`` has it."""
     return str(PurePath(path))
 
 
@@ -140,7 +141,7 @@ def short_names(files: Iterable[str]) -> dict[str, str]:
 
 
 def endings(parts: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """The last part, the last two parts and so on."""
+    """Yield the last part, the last two parts and so on."""
     return (parts[-count:] for count in range(1, len(parts) + 1))
 
 
@@ -165,7 +166,7 @@ def without_copies(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[Problem]]:
 
 
 def same_run(rows: pd.DataFrame) -> dict[int, str]:
-    """The rows that another file has of the same run to the last digit, with that file."""
+    """Return the rows that another file has of the same run to the last digit, with that file."""
     runs = rows[["run", "file"]].drop_duplicates()["run"]
     rows = rows[rows["run"].isin(runs[runs.duplicated()])]
     names = ["run", "benchmark", "part", "binding", "bytes", "window", "sender", "receiver"]
@@ -183,7 +184,8 @@ def same_run(rows: pd.DataFrame) -> dict[int, str]:
 
 
 def duplicates_of(texts: pd.DataFrame, others: pd.DataFrame) -> dict[int, str]:
-    """The rows of our own text that a run of another file has with more digits, with that file."""
+    """Return the rows of our own text that a run of another file has with more digits, with that
+    file."""
     if "bandwidth_MBps" not in texts:
         return {}
     ours = texts[texts["suite"].str.startswith("omb-py", na=False)]

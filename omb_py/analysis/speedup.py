@@ -83,7 +83,7 @@ def load(paths: Paths, where: Iterable[str] = ()) -> tuple[pd.DataFrame, list[Pr
 
 
 def names_of(runs: pd.DataFrame) -> list[str]:
-    """Columns and options that a run has a value of."""
+    """Return columns and options that a run has a value of."""
     return [str(name) for name in runs if runs[name].notna().any()]
 
 

@@ -157,7 +157,7 @@ def not_above_zero(rows: pd.DataFrame) -> Iterator[Problem]:
 def of_rows(
     rows: list[dict[str, Any]], runs: Mapping[str, Mapping[str, str]], record: type[Any] = Row
 ) -> Results:
-    """Rows of a kind that were just measured, as if read from a file."""
+    """Return rows of a kind that were just measured, as if read from a file."""
     measured = [part_of(pd.DataFrame(rows))] if rows else []
     benchmarks, overhead, pairs = (
         complete(measured if record is kind else [], kind, runs, {}) for kind in RECORDS
@@ -282,7 +282,7 @@ def record_of(names: Container[str]) -> type[Any]:
 
 
 def pieces(table: Table) -> Iterator[Piece]:
-    """The stretches of a table, long ones cut."""
+    """Yield the stretches of a table, long ones cut."""
     for number, start, end in table.stretches:
         while start < end:
             cut = table.content.find(b"\n", min(start + BYTES_AT_ONCE, end) - 1) + 1
@@ -368,7 +368,7 @@ def parse_checked(text: bytes, names: Sequence[str]) -> pd.DataFrame:
 
 
 def part_of(frame: pd.DataFrame) -> Part:
-    """The columns in which a row has a value, each of its kind, texts as categories."""
+    """Return the columns in which a row has a value, each of its kind, texts as categories."""
     part = {}
     for name in map(str, frame):
         column = frame[name]
@@ -420,7 +420,7 @@ def complete(
 
 
 def stack(parts: Sequence[Part], lengths: Sequence[int], name: str) -> pd.Series:
-    """A column of all parts, taken out of them; missing where a part does not have it."""
+    """Return a column of all parts, taken out of them; missing if a part does not have it."""
     columns = [part.pop(name, None) for part in parts]
     if kind_of(name) == "str":
         missing = pd.Index([], dtype=TEXT)
@@ -444,7 +444,7 @@ def kind_of(name: str) -> str:
 
 
 def convert_types(values: pd.Series, name: str) -> pd.Series:
-    """A column's values as its kind, missing where they cannot be."""
+    """Return a column's values as its kind, missing if they cannot be."""
     kind = kind_of(name)
     if kind == "bool":
         values = values.map({"True": True, "False": False, True: True, False: False})

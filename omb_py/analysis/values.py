@@ -115,7 +115,8 @@ def with_host(placement: pd.Series) -> pd.Series:
 
 
 def printed_medians(rows: pd.DataFrame) -> pd.Series:
-    """The median that ``-z50`` printed, in the unit of the benchmark's value; missing elsewhere."""
+    """Return the median that ``-z50`` printed, in the unit of the benchmark's value; missing
+    elsewhere."""
     if "percentiles" not in rows or rows["percentiles"].isna().all():
         return pd.Series(np.nan, rows.index)
     found = rows["percentiles"].astype("string").str.extract(MEDIAN, expand=False)
@@ -136,7 +137,8 @@ def exact_bandwidth(rows: pd.DataFrame) -> pd.Series:
 
 
 def travelling(rows: pd.DataFrame) -> pd.Series:
-    """Bytes of each row's messages: fewer than its message size where its layout has gaps."""
+    """Return bytes of each row's messages: fewer than its message size where its layout has
+    gaps."""
     frame = rows.reindex(columns=["bytes", "payload_bytes"]).astype("Float64").astype("float64")
     return frame["payload_bytes"].where(frame["payload_bytes"] > 0, frame["bytes"])
 
@@ -230,7 +232,8 @@ def measured(rows: pd.DataFrame, value: str = "auto", statistic: str = "auto") -
 
 
 def select(rows: pd.DataFrame, quantity: Quantity, statistic: str) -> pd.DataFrame:
-    """Rows with another quantity as their ``value``, which `value_column` takes for their own."""
+    """Return rows with another quantity as their ``value``, which `value_column` takes for their
+    own."""
     name = quantity.column
     is_time = name.endswith("_us")
     frame = rows[rows["latency_us"].notna() | (not is_time)].copy()

@@ -53,14 +53,14 @@ class Interval(NamedTuple):
 
 
 def by_runs(base: np.ndarray, other: np.ndarray) -> Interval:
-    """Ratio other / base of repeated runs, one pair of samples for each row.
+    """Return ratio other / base of repeated runs, one pair of samples for each row.
 
     The ratio is the median of the quotients of all pairs of runs; its interval holds the ratios
     that a two-sided rank test (Mann and Whitney, 1947) of level 5 % does not refute, which are the
     quotients between the k-th smallest and the k-th largest (J. L. Hodges and E. L. Lehmann,
     *Estimates of location based on rank tests*, Annals of Mathematical Statistics 34, 1963, on
-    logarithms). Equal runs count against a difference. The interval is missing where there are too
-    few runs (`enough`).
+    logarithms). Equal runs count against a difference. The interval is missing if there are too few
+    runs (`enough`).
     """
     points, m = base.shape
     n = other.shape[1]
@@ -109,7 +109,7 @@ def chance(m: int, n: int) -> np.ndarray:
 
 
 def by_samples(base: Sequence[np.ndarray], other: Sequence[np.ndarray]) -> Interval:
-    """Ratio other / base of values with their own 95 % intervals, each ``value, low, high``.
+    """Return ratio other / base of values with their own 95 % intervals, each ``value, low, high``.
 
     The interval recovers the variances from both intervals, on logarithms (MOVER: G. Y. Zou and A.
     Donner, *Construction of confidence limits about effect measures*, Statistics in Medicine 27,
@@ -195,7 +195,7 @@ def adjusted(p_values: pd.Series, families: pd.Series) -> pd.Series:
 
 
 def percent(part: float) -> str:
-    """A part as a percentage with two digits.
+    """Return a part as a percentage with two digits.
 
     >>> percent(0.0291), percent(0.5)
     ('2.9 %', '50 %')
@@ -204,7 +204,7 @@ def percent(part: float) -> str:
 
 
 def times(slowdown: float, rounding: float = 0.0) -> str:
-    """A slowdown in words, with as many digits as its relative ``rounding`` leaves.
+    """Return a slowdown in words, with as many digits as its relative ``rounding`` leaves.
 
     >>> times(1.25), times(0.5), times(1.0), times(1.25, rounding=0.06)
     ('1.250x slower', '2.000x faster', 'equal', '1.2x slower')
@@ -216,8 +216,8 @@ def times(slowdown: float, rounding: float = 0.0) -> str:
 
 
 def factor(number: float, rounding: float = 0.0) -> str:
-    """A ratio to a tenth of a percent, or to three digits where it is large or small; to fewer
-    where the relative ``rounding`` of its two numbers leaves fewer.
+    """Return a ratio to a tenth of a percent, or to three digits where it is large or small; to
+    fewer where the relative ``rounding`` of its two numbers leaves fewer.
 
     >>> factor(1.0321), factor(74.4321), factor(0.00123)
     ('1.032x', '74.4x', '0.00123x')

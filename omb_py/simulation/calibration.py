@@ -86,7 +86,7 @@ def calibrate(model: Model, topology: str, origin: str) -> Calibrated:
 
 
 def with_pairs(rows: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
-    """Rows of benchmarks, and those that pairs of ranks stand for: medians over the pairs.
+    """Return rows of benchmarks, and those that pairs of ranks stand for: medians over the pairs.
 
     Pairs of one host and of two are apart.
     """
@@ -198,7 +198,7 @@ def addition_of(model: Model, comments: dict[str, str], missing: list[str]) -> f
 
 
 def path_of(model: Model, curve: Curve, hosts: int, prefix: str, comments: dict[str, str]) -> Path:
-    """The costs of messages between two ranks."""
+    """Return the costs of messages between two ranks."""
     fitted = curve.lines[2]
     windows = next(filter(None, (curve_of(model, name, hosts) for name in WINDOWS)), None)
     smallest = float(curve.points.times[curve.points.sizes == curve.points.sizes.min()].min())

@@ -55,7 +55,7 @@ class Comparison:
 def points(
     rows: pd.DataFrame, runs: Mapping[str, Mapping[str, str]]
 ) -> tuple[list[MeasuredPoint], list[str]]:
-    """The points of measured rows that can be simulated, and why others cannot.
+    """Return the points of measured rows that can be simulated, and why others cannot.
 
     Of repeated runs the median counts.
     """
@@ -109,12 +109,13 @@ def point_of(row: Mapping[str, Any], nodes: tuple[int, ...]) -> SimulatedPoint:
 
 
 def text(value: Any) -> str | None:
-    """A cell as text; None for an empty one."""
+    """Return a cell as text; None for an empty one."""
     return None if pd.isna(value) else str(value)
 
 
 def nodes_of(run: Mapping[str, str], ranks: int) -> tuple[int, ...]:
-    """The node of each rank, from a run's list of hosts, which ranks fill one after the other."""
+    """Return the node of each rank, from a run's list of hosts, which ranks fill one after the
+    other."""
     counts = [int(number) for number in re.findall(r"\S:(\d+)(?=\s|$)", run.get("hosts", ""))]
     if sum(counts) != ranks:
         raise UsageError("results that do not say which host each rank was on")
@@ -122,7 +123,7 @@ def nodes_of(run: Mapping[str, str], ranks: int) -> tuple[int, ...]:
 
 
 def summaries(compared: Iterable[Comparison]) -> Iterator[Checked]:
-    """The errors of each benchmark and regime."""
+    """Yield the errors of each benchmark and regime."""
     groups: dict[tuple[str, str], list[Comparison]] = {}
     for one in compared:
         groups.setdefault((one.measured.point.name, one.result.regime), []).append(one)
@@ -182,7 +183,7 @@ def remarks(networks: Iterable[Network], benchmark: str) -> list[str]:
 
 
 def remark(checked: Sequence[Checked], benchmark: str) -> str:
-    """A sentence on how far simulations of a benchmark are to be believed."""
+    """Return a sentence on how far simulations of a benchmark are to be believed."""
     mine = [one for one in checked if one.benchmark == benchmark] or list(checked)
     if not mine:
         return (

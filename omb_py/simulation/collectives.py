@@ -137,7 +137,8 @@ class _Parts:
 def _of_parts(
     parts: Iterator[Part], root: int, ranks: int, limits: Mapping[int, int]
 ) -> Iterator[Operation]:
-    """The operations of a rank from its parts of rounds, whose ranks are counted from the root."""
+    """Yield the operations of a rank from its parts of rounds, whose ranks are counted from the
+    root."""
     overlapping: list[int] = []
     for one, receives, sends in parts:
         for _ in range(limits.get(one.times, one.times)):
@@ -197,9 +198,9 @@ def of_ours(benchmark: Benchmark, case: Callable[[int], Case]) -> Program:
 
 
 def nodes_of(options: Options, ranks: int) -> tuple[int, ...]:
-    """The node of each rank, by ``--node-map``; none where it is not given.
+    """Return the node of each rank, by ``--node-map``; none if it is not given.
 
-    Raises `UsageError` where it names another number of ranks.
+    Raises `UsageError` if it names another number of ranks.
     """
     wish = options.node_map
     if wish is None:
@@ -215,8 +216,8 @@ BARRIER_TAG = -1
 
 
 def barrier(nodes: Sequence[int]) -> Program:
-    """A barrier as MPI libraries make it: within nodes to a leader, among these by dissemination
-    [HFM], and back.
+    """Return a barrier as MPI libraries make it: within nodes to a leader, among these by
+    dissemination [HFM], and back.
 
     ``nodes`` has the node of each rank.
     """

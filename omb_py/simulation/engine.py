@@ -211,12 +211,13 @@ class Engine:
         return float(self._simgrid.Engine.clock)
 
     def communication(self, source: int, target: int, nbytes: int) -> Any:
-        """A started communication between two nodes."""
+        """Return a started communication between two nodes."""
         hosts = self.platform.hosts
         return self._simgrid.Comm.sendto_async(hosts[source], hosts[target], nbytes)
 
     def wait_any(self, pending: Sequence[Any], until: float | None) -> int | None:
-        """The place of a communication that is over, after waiting for one; None at a time."""
+        """Return the place of a communication that is over, after waiting for one; None at a
+        time."""
         if not pending:
             assert until is not None
             self._simgrid.this_actor.sleep_until(until)

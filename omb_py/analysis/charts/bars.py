@@ -72,7 +72,7 @@ the text after it and the ends of its whisker."""
 
 
 def bar_charts(rows: pd.DataFrame, request: Request) -> Iterator[Chart]:
-    """A figure for each benchmark, or part of one, that has no message sizes or only one.
+    """Yield a figure for each benchmark, or part of one, that has no message sizes or only one.
 
     Parts that add up to a total are one figure.
     """
@@ -261,7 +261,7 @@ def segments_of(part: pd.DataFrame, base: str, size: float) -> Iterator[tuple[An
 
 
 def application_charts(found: pd.DataFrame, kind: str = "speedup") -> Iterator[Chart]:
-    """A chart of each application of `omb_py.analysis.speedup.speedups`.
+    """Yield a chart of each application of `omb_py.analysis.speedup.speedups`.
 
     ``kind`` is ``speedup`` or ``phases``.
     """
@@ -290,7 +290,7 @@ def application_charts(found: pd.DataFrame, kind: str = "speedup") -> Iterator[C
 
 
 def phases(rows: pd.DataFrame) -> Iterator[tuple[object, ...]]:
-    """A bar for each line and number of ranks, made of the phases."""
+    """Yield a bar for each line and number of ranks, made of the phases."""
     several = rows["line"].nunique() > 1
     for row in rows.to_dict("records"):
         ranks = count(row["ranks"], "rank")

@@ -67,7 +67,7 @@ def figures(
 
 
 def as_results(source: Results | pd.DataFrame) -> Results:
-    """Rows of one table as results that have no others; columns that it lacks are empty."""
+    """Return rows of one table as results that have no others; columns that it lacks are empty."""
     if isinstance(source, Results):
         return source
     none = of_rows([], {})
@@ -126,7 +126,7 @@ def every(results: Results, request: Request) -> Iterator[Chart]:
 
 
 def of_sizes(results: Results, sizes: Sequence[int]) -> pd.DataFrame:
-    """Rows of these message sizes and those that have none; all if none are named.
+    """Return rows of these message sizes and those that have none; all if none are named.
 
     Raises `UsageError` for a size that no row has.
     """
@@ -139,7 +139,7 @@ def of_sizes(results: Results, sizes: Sequence[int]) -> pd.DataFrame:
 
 
 def left_out(results: Results, request: Request, names: Iterable[str]) -> Iterator[str]:
-    """A sentence for rows and benchmarks that no chart of these ``names`` shows."""
+    """Yield a sentence for rows and benchmarks that no chart of these ``names`` shows."""
     rows = of_sizes(results, request.sizes)
     value = request.value
     column = QUANTITIES[value].column
@@ -157,7 +157,7 @@ def left_out(results: Results, request: Request, names: Iterable[str]) -> Iterat
 def targets(
     names: Sequence[str], output: str | None, formats: Sequence[str]
 ) -> dict[Path, tuple[str, str]]:
-    """The figure and the format of each file to write.
+    """Return the figure and the format of each file to write.
 
     ``output`` is a folder, or a file for exactly one figure; None is the folder that one is in.
     ``formats`` may be empty: that of the file, else PNG. Raises `UsageError` when several figures

@@ -161,7 +161,7 @@ def run_facts(runs: pd.Series, statistic: str, marks: str, of_one: str) -> list[
 
 
 def stem(*parts: object) -> str:
-    """A file's name of some texts.
+    """Return a file's name of some texts.
 
     >>> stem("latency", "", "Open MPI 5.0.11")
     'latency-open-mpi-5.0.11'
@@ -170,5 +170,5 @@ def stem(*parts: object) -> str:
 
 
 def plain(text: str) -> str:
-    """A text as part of a file's name."""
+    """Return a text as part of a file's name."""
     return re.sub(r"[^A-Za-z0-9._+]+", "-", text).strip("-.").lower() or "x"

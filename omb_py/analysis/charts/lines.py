@@ -53,7 +53,8 @@ NO_LINES = pd.DataFrame(columns=["line", "x", "value"])
 
 
 def size_charts(rows: pd.DataFrame, request: Request) -> Iterator[Chart]:
-    """A chart over message sizes for each benchmark that has at least two, with its bounds."""
+    """Yield a chart over message sizes for each benchmark that has at least two, with its
+    bounds."""
     sized = rows[rows["bytes"].notna() & rows["part"].isna()]
     for group in groups(sized, ("bytes",), request):
         if group.rows["bytes"].nunique() > 1:
@@ -61,7 +62,7 @@ def size_charts(rows: pd.DataFrame, request: Request) -> Iterator[Chart]:
 
 
 def rank_charts(rows: pd.DataFrame, request: Request) -> Iterator[Chart]:
-    """A chart over numbers of ranks for each benchmark that has at least two of them.
+    """Yield a chart over numbers of ranks for each benchmark that has at least two of them.
 
     Lines are those that `size_charts` has, each for a few message sizes unless sizes are named.
     """
@@ -113,9 +114,10 @@ def charts(
 
 
 def panel_columns(rows: pd.DataFrame, columns: Sequence[str]) -> tuple[str, ...]:
-    """The columns whose values become panels, so that these have `MAX_LINES` lines where they can.
+    """Return the columns whose values become panels, so that these have `MAX_LINES` lines where
+    they can.
 
-    None where all lines go into one panel; `PANELS_FIRST`, then those of the fewest values.
+    None if all lines go into one panel; `PANELS_FIRST`, then those of the fewest values.
     """
     rows = rows[list(columns)].drop_duplicates()
     places = {name: place for place, name in enumerate(PANELS_FIRST)}
@@ -127,7 +129,7 @@ def panel_columns(rows: pd.DataFrame, columns: Sequence[str]) -> tuple[str, ...]
 
 
 def bound_lines(rows: pd.DataFrame, bounds: Bounds) -> pd.DataFrame:
-    """The bounds of rows whose ``value`` they are of, by message size."""
+    """Return the bounds of rows whose ``value`` they are of, by message size."""
     found = {}
     for row in rows.to_dict("records"):
         known = bound_of(bounds, row)

@@ -115,7 +115,7 @@ def colors(
 
 
 def pair_maps(rows: pd.DataFrame, request: Request) -> Iterator[Chart]:
-    """A map for each benchmark, size and way in which pairs were measured."""
+    """Yield a map for each benchmark, size and way in which pairs were measured."""
     shown = rows[rows["bytes"].isin(request.sizes)] if request.sizes else rows
     for found in matrices(shown.astype(object).to_dict("records")):
         words = "Latency" if found.unit == "us" else "Bandwidth"

@@ -79,7 +79,7 @@ class Page:
 
     @property
     def is_wide(self) -> bool:
-        """Whether a few panels stand next to each other."""
+        """Return whether a few panels stand next to each other."""
         return self.width >= 12
 
     def columns(self, panels: int) -> int:
@@ -159,7 +159,7 @@ class Chart:
         return {"$schema": alt.SCHEMA_URL, "config": json.loads(config), **found}
 
     def image(self, form: str, page: Page | None = None) -> bytes:
-        """The content of a file of one of `FORMATS`.
+        """Return the content of a file of one of `FORMATS`.
 
         The same data makes the same bytes, but for the order of the parts of a PDF file.
         """
@@ -206,7 +206,7 @@ def joined(kind: str, views: Iterable[Any], settings: Mapping[str, Any]) -> dict
 
 
 def inline(rows: pd.DataFrame | Sequence[Mapping[str, Any]]) -> alt.InlineData:
-    """Rows as the data of a chart; missing values become null.
+    """Return rows as the data of a chart; missing values become null.
 
     They are a tuple, which Altair passes on: of a list it makes a copy at each call.
     """
@@ -216,14 +216,14 @@ def inline(rows: pd.DataFrame | Sequence[Mapping[str, Any]]) -> alt.InlineData:
 
 
 def heading(text: str, room: float, size: float = TEXT) -> dict[str, Any]:
-    """A title above a view of ``room`` points, as its settings; none for an empty text."""
+    """Return a title above a view of ``room`` points, as its settings; none for an empty text."""
     frame = "bounds" if size == TITLE else "group"
     title = {"text": wrap(text, size, room), "fontSize": size, "frame": frame}
     return {"title": title} if text else {}
 
 
 def style_numbers(names: Iterable[str]) -> dict[str, int]:
-    """Numbers of styles for lines of one panel; a binding's is the same in every figure."""
+    """Return numbers of styles for lines of one panel; a binding's is the same in every figure."""
     names = list(names)
     found = {name: BINDINGS.index(name) for name in names if name in BINDINGS}
     free = (number for number in range(len(names) + len(BINDINGS)) if number not in found.values())
@@ -231,7 +231,7 @@ def style_numbers(names: Iterable[str]) -> dict[str, int]:
 
 
 def styled(rows: pd.DataFrame, page: Page) -> pd.DataFrame:
-    """Rows with the ``color``, ``dash`` and ``shape`` of their ``style``."""
+    """Return rows with the ``color``, ``dash`` and ``shape`` of their ``style``."""
     styles = [int(style) for style in rows["style"]]
     return rows.assign(
         color=[page.color(style) for style in styles],
@@ -241,7 +241,7 @@ def styled(rows: pd.DataFrame, page: Page) -> pd.DataFrame:
 
 
 def own(channel: Any, name: str) -> Any:
-    """A channel whose values the rows have as they are."""
+    """Return a channel whose values the rows have as they are."""
     return channel(f"{name}:N", scale=None, legend=None)
 
 
@@ -260,7 +260,7 @@ def legend_view(
     room: float | None = None,
     mark: str = "line",
 ) -> Any:
-    """A legend in ``room`` points as a view of its own, so that it can hide nothing.
+    """Return a legend in ``room`` points as a view of its own, so that it can hide nothing.
 
     It begins ``left`` of the axes. One of Vega itself shows either dashes or markers, and breaks
     no line.
@@ -316,7 +316,7 @@ def widest(texts: Iterable[str], size: float = LABEL) -> int:
 
 
 def wrap(text: str, size: float, room: float) -> list[str]:
-    """The lines of a text in ``room`` points; at least one."""
+    """Return the lines of a text in ``room`` points; at least one."""
     lines = [""]
     for word in text.split(" "):
         while text_width(word, size) > room and len(word) > 1:  # in parts, longer than a line
@@ -343,7 +343,7 @@ class Measure:
     statistic: str = ""
 
     def label(self, name: str) -> str:
-        """The axis's label, with the unit by the ``name`` that its numbers have.
+        """Return the axis's label, with the unit by the ``name`` that its numbers have.
 
         >>> Measure("Latency", "us", "median").label("µs")
         'Latency (µs), median'
@@ -353,7 +353,7 @@ class Measure:
         )
 
     def of(self, numbers: Sequence[float]) -> tuple[float, str]:
-        """The unit of an axis's numbers, in the unit of results, and its name.
+        """Return the unit of an axis's numbers, in the unit of results, and its name.
 
         >>> Measure("Latency", "us").of([900.0, 90000.0])
         (1000.0, 'ms')
@@ -364,7 +364,7 @@ class Measure:
         return unit_of((min(above) * max(above)) ** 0.5, STEPS[self.unit])
 
     def text(self, value: float) -> str:
-        """A value with its unit, as a cell or the end of a bar has it.
+        """Return a value with its unit, as a cell or the end of a bar has it.
 
         >>> Measure("", "us").text(11858), Measure("", "%").text(12.3)
         ('11.9 ms', '12 %')
@@ -375,7 +375,7 @@ class Measure:
 
 
 def lookup(labels: Mapping[Any, str]) -> str:
-    """An expression for the labels of ticks."""
+    """Return an expression for the labels of ticks."""
     return f"{json.dumps({f'{place:.15g}': text for place, text in labels.items()})}[datum.value]"
 
 
@@ -417,7 +417,7 @@ class ValueAxis:
         return 7 + widest(self.ticks.values()) + TITLE_ROOM
 
     def axis(self, left: float | None = None, **settings: Any) -> alt.Axis:
-        """Ticks and title in ``left`` points; ``settings`` of Vega's axis."""
+        """Return ticks and title in ``left`` points; ``settings`` of Vega's axis."""
         known: dict[str, Any] = {"title": self.title, "values": list(self.ticks)}
         known["labelExpr"] = lookup(self.ticks)
         return alt.Axis(**known | ({} if left is None else extent(left - TITLE_ROOM)) | settings)
@@ -426,8 +426,8 @@ class ValueAxis:
 def value_axis(
     numbers: Sequence[float], measure: Measure, vertical: bool = True, behind: float = 0.0
 ) -> ValueAxis:
-    """An axis for numbers: logarithmic, on both sides of 0 if some are below, or linear from 0
-    where they are close together. ``behind`` is the share of it to leave free after the highest.
+    """Return an axis for numbers: logarithmic, on both sides of 0 if some are below, or linear from
+    0 where they are close together. ``behind`` is the share of it to leave free after the highest.
     """
     known = [float(number) for number in numbers if isfinite(number)]
     factor, name = measure.of([abs(number) for number in known])
@@ -455,7 +455,7 @@ def value_axis(
 
 
 def decades(low: float, high: float, most: float = 300) -> list[float]:
-    """Ticks of a logarithmic axis: powers of ten, with 2 and 5 between if it is short."""
+    """Return ticks of a logarithmic axis: powers of ten, with 2 and 5 between if it is short."""
     powers = range(floor(log10(low)), ceil(log10(high)) + 1)
     for steps in ([1], [1, 2, 5], range(1, 10)):
         ticks = (float(f"{n}e{power}") for power in powers for n in steps)
@@ -466,7 +466,7 @@ def decades(low: float, high: float, most: float = 300) -> list[float]:
 
 
 def even(high: float) -> list[float]:
-    """Ticks of an axis from 0, round numbers."""
+    """Return ticks of an axis from 0, round numbers."""
     power = 10.0 ** floor(log10(high / 4))
     step = next(power * n for n in (1, 2, 5, 10) if high / (power * n) <= 6)
     return [float(f"{step * n:.12g}") for n in range(int(high / step) + 1)]

@@ -91,7 +91,7 @@ def plot(panel: pd.DataFrame, x: str, measure: Measure, size: tuple[int, int]) -
 
 
 def tick_text(value: float, measure: Measure) -> str:
-    """A tick's label with its unit.
+    """Return a tick's label with its unit.
 
     >>> tick_text(1500, Measure("", "us")), tick_text(0, Measure("", "us"))
     ('1.5 ms', '0')

@@ -29,7 +29,7 @@ MAX_VALUES = 6
 
 
 Row: TypeAlias = dict[str, Any]
-"""A row of a table, None where a value is missing; ``kind`` is its number."""
+"""A row of a table, None if a value is missing; ``kind`` is its number."""
 
 
 def pair(base: pd.DataFrame, other: pd.DataFrame, names: tuple[str, str]) -> pd.DataFrame:

@@ -61,7 +61,7 @@ class ComparedSide:
 
     ``kinds`` are the combinations of `IDENTITY` that were measured, a row each; ``runs`` has a row
     for each row of results: ``kind`` (a row of ``kinds``), ``bytes`` (-1 for none), ``mean``,
-    ``median`` and ``p99`` where it has them, ``low``, ``high`` and ``rounding``, missing where its
+    ``median`` and ``p99`` where it has them, ``low``, ``high`` and ``rounding``, missing if its
     number is not above 0.
     """
 
@@ -113,7 +113,7 @@ def compare(
       ``runs_base``, ``runs_other``: how many runs;
     - ``p_adjusted``: the same for the number of points of the pair (`verdict.adjusted`);
     - ``launch_spread``: relative standard deviation between launches, pooled over the repeated
-      runs of both sides in the pair and size class; missing where nothing is repeated;
+      runs of both sides in the pair and size class; missing if nothing is repeated;
     - ``verdict``: ``slower`` or ``faster`` (the whole interval is, and ``p_adjusted`` is 5 % at
       most), ``equal`` (else, if the whole interval of the slowdown is between 1 / (1 +
       ``equal_within``) and 1 + ``equal_within``), ``within noise`` (neither can be told),
@@ -241,7 +241,7 @@ def against(
     equal_within: float | None,
     statistic: str,
 ) -> pd.DataFrame:
-    """A comparison's rows, without the other's name: all points of both."""
+    """Return a comparison's rows, without the other's name: all points of both."""
     sides = dict(zip(ENDS, (base, other), strict=True))
     every = {
         end: side.runs.merge(pairs[["pair", f"kind_{end}"]], left_on="kind", right_on=f"kind_{end}")
@@ -307,7 +307,8 @@ def chosen(
 
 
 def points_of(runs: pd.DataFrame) -> pd.DataFrame:
-    """The points of runs in order of pair and size: medians, the ends of all intervals, counts.
+    """Return the points of runs in order of pair and size: medians, the ends of all intervals,
+    counts.
 
     ``start`` is the place of a point's first run.
     """

@@ -74,7 +74,7 @@ def totals(points: pd.DataFrame, groups: pd.Series) -> pd.DataFrame:
     ``slowdown`` is the geometric mean over the points that both sides have, ``minimum`` and
     ``maximum`` the range over the points, ``rounding`` that of the mean. ``slowdown_low`` and
     ``slowdown_high``, its 95 % interval, are the geometric means of the points' ends: sizes of one
-    launch share its noise, and this holds however much. It is missing where a point has none.
+    launch share its noise, and this holds however much. It is missing if a point has none.
     """
     found = pd.DataFrame({name: points["verdict"] == name for name in VERDICTS})
     found = found.groupby(groups, sort=False).sum()
@@ -123,7 +123,7 @@ def titles(points: pd.DataFrame, besides: Container[str] = ()) -> pd.Series:
 
 
 def shared_columns(points: pd.DataFrame) -> list[str]:
-    """The columns of `titles` that all pairs have in common: ranks, and configurations."""
+    """Return the columns of `titles` that all pairs have in common: ranks, and configurations."""
     names = [["ranks"], *([f"base_{name}", f"other_{name}"] for name in CONFIGURATION)]
     same = [n for n in names if not any(points[one].nunique(dropna=False) > 1 for one in n)]
     return [name[0].removeprefix("base_") for name in same]
@@ -143,7 +143,7 @@ def direction(row: Mapping[Hashable, Any], columns: list[str]) -> str:
 
 
 def sheets(points: pd.DataFrame, base: str) -> Iterator[Sheet]:
-    """A table of each other and statistic: a row for each point that both have, means below.
+    """Yield a table of each other and statistic: a row for each point that both have, means below.
 
     With points' column ``of_bound`` there may be one more column for the parts of their bounds.
     """
@@ -177,7 +177,7 @@ def sheets(points: pd.DataFrame, base: str) -> Iterator[Sheet]:
 
 
 def mean_line(mean: pd.Series, title: str) -> tuple[str, ...]:
-    """The cells of a pair's mean, whose verdict is that of its interval."""
+    """Return the cells of a pair's mean, whose verdict is that of its interval."""
     low, high, rounding = mean["slowdown_low"], mean["slowdown_high"], mean["rounding"]
     verdict = UNCLEAR if pd.isna(low) else SLOWER if low > 1 else FASTER if high < 1 else WITHIN
     ratios = (number(mean["slowdown"], rounding), interval(low, high, rounding))
@@ -185,7 +185,7 @@ def mean_line(mean: pd.Series, title: str) -> tuple[str, ...]:
 
 
 def line(row: Mapping[Any, Any], title: str) -> tuple[str, ...]:
-    """The cells of a point, the last of its bound."""
+    """Return the cells of a point, the last of its bound."""
     rounding = row["rounding"]
     return (
         title,
@@ -200,7 +200,7 @@ def line(row: Mapping[Any, Any], title: str) -> tuple[str, ...]:
 
 
 def interval(low: float, high: float, rounding: float) -> str:
-    """An interval of a ratio; a dash where it is not known."""
+    """Return an interval of a ratio; a dash if it is not known."""
     return "-" if pd.isna(low) else f"{number(low, rounding)} to {number(high, rounding)}"
 
 
@@ -306,7 +306,7 @@ def remarks(points: pd.DataFrame) -> list[str]:
 
 
 def limit(text: str) -> float:
-    """The slowdown that ``5%`` or ``1.05x`` allows.
+    """Return the slowdown that ``5%`` or ``1.05x`` allows.
 
     Raises `UsageError` for anything else.
 

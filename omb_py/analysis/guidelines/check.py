@@ -92,7 +92,7 @@ def check(
 
 
 def not_measured(rows: pd.DataFrame, points: pd.DataFrame, only: Sequence[str] | None) -> list[str]:
-    """Names of the guidelines about benchmarks in ``rows`` that were checked at no size."""
+    """Return names of the guidelines about benchmarks in ``rows`` that were checked at no size."""
     there = set(rows["benchmark"].dropna())
     checked = set(points["guideline"])
     return [one.name for one in chosen(only) if one.left in there and one.name not in checked]
@@ -109,7 +109,7 @@ class Side:
     times: Mapping[int | None, np.ndarray]
 
     def from_size(self, wanted: int) -> np.ndarray | None:
-        """The smallest size that is at least so large, if it is not much larger."""
+        """Return the smallest size that is at least so large, if it is not much larger."""
         there = [size for size in self.times if size is not None and size >= wanted]
         return self.times[there[0]] if there and there[0] <= PADDING * wanted else None
 

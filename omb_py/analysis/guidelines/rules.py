@@ -95,7 +95,8 @@ def guidelines() -> Iterator[Guideline]:
 
 
 def chosen(words: Sequence[str] | None = None) -> tuple[Guideline, ...]:
-    """The guidelines of these kinds and about these benchmarks (their left side); all by default.
+    """Return the guidelines of these kinds and about these benchmarks (their left side); all by
+    default.
 
     Raises `UsageError` for a word that is neither.
     """

@@ -29,7 +29,7 @@ WHOSE = {
 
 
 def sheets(points: pd.DataFrame) -> Iterator[Sheet]:
-    """A table of the violations of each group of rows that were measured alike."""
+    """Yield a table of the violations of each group of rows that were measured alike."""
     telling = distinctions(points, [*ALIKE, *OPEN])
     names = list(dict.fromkeys(["mpi", "ranks", "binding", *telling]))
     names = [name for name in names if name not in OPEN]
@@ -123,7 +123,7 @@ def guard(points: pd.DataFrame, allowed: float) -> Guard:
 
 
 def sentence(point: Mapping[Any, Any]) -> str:
-    """A violation at one size, in words."""
+    """Return a violation at one size, in words."""
     return (
         f"{named(point)}: {value_text(point['left_us'], 'us')} against "
         f"{value_text(point['right_us'], 'us')}, {factor(point['ratio'])} (95 % interval "

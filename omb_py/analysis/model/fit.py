@@ -112,7 +112,7 @@ def with_times(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def curve_of(group: pd.DataFrame, name: str) -> Curve | None:
-    """Fit one curve; None where there is but one size and one number of ranks.
+    """Fit one curve; None if there is but one size and one number of ranks.
 
     A row with a wide interval counts less, an error far below `MISFIT` as no error.
     """

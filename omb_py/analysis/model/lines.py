@@ -84,7 +84,7 @@ class Fit:
     is the sum of squared logarithmic errors, ``rms`` and ``worst`` are relative errors; ``sigma``
     is the standard deviation of the errors with ``degrees`` of freedom, NaN without any. Where the
     points do not determine both, ``alpha`` has all and ``beta`` is zero. ``algorithm`` is that of
-    the formula; None where x and y are 1 and the message size.
+    the formula; None if x and y are 1 and the message size.
     """
 
     first: float

@@ -57,7 +57,7 @@ def over_sizes(table: pd.DataFrame) -> Sheet:
 
 
 def over_ranks(table: pd.DataFrame) -> Sheet:
-    """The formula that fits best in each range, with those that fit as well."""
+    """Return the formula that fits best in each range, with those that fit as well."""
     rows = []
     keys = ["benchmark", "curve", "ranks", "first_bytes"]
     for _, group in table.groupby(keys, sort=False, dropna=False):
@@ -107,7 +107,7 @@ def between(first: float, last: float) -> str:
 
 
 def with_interval(value: float, low: float, high: float, unit: str) -> str:
-    """A value with its limits, the unit once where it is the same."""
+    """Return a value with its limits, the unit once where it is the same."""
     if pd.isna(low) or pd.isna(high):
         return value_text(value, unit)
     texts = [value_text(each, unit) for each in (value, low, high)]
@@ -123,11 +123,11 @@ def name_of(row: dict[str, Any]) -> str:
 
 
 def name_with_ranks(row: dict[str, Any]) -> str:
-    """A curve's name with its number of ranks."""
+    """Return a curve's name with its number of ranks."""
     ranks = f"{row['ranks']} ranks"
     return name_of(row) if ranks in row["curve"] else f"{name_of(row)}, {ranks}"
 
 
 def percent(part: float) -> str:
-    """Write a ratio as a percentage of two digits; a dash where it is missing."""
+    """Write a ratio as a percentage of two digits; a dash if it is missing."""
     return "-" if pd.isna(part) else f"{digits(100 * part, 2)} %"

@@ -55,7 +55,7 @@ class Matrix:
 
 
 def matrix(rows: Sequence[Mapping[str, Any]]) -> Matrix:
-    """The matrix of rows of `PairRow` that are of one benchmark and size, ordered by host.
+    """Return the matrix of rows of `PairRow` that are of one benchmark and size, ordered by host.
 
     Of several values of a pair, as from several runs, the median counts.
     """
@@ -86,7 +86,7 @@ def matrix(rows: Sequence[Mapping[str, Any]]) -> Matrix:
 
 
 def matrices(rows: Iterable[Mapping[str, Any]]) -> list[Matrix]:
-    """A matrix for each benchmark, size and way in which its rows were measured."""
+    """Return a matrix for each benchmark, size and way in which its rows were measured."""
     groups = defaultdict(list)
     for row in rows:
         groups[tuple(str(row.get(name)) for name in ALIKE)].append(row)

@@ -65,7 +65,7 @@ def heading(title: str, rows: list[PairRow]) -> str:
 
 
 def section(found: Matrix, worst: int = WORST) -> Iterator[str]:
-    """The lines of one message size."""
+    """Yield the lines of one message size."""
     pairs = np.argwhere(np.isfinite(found.values))
     ordered = pairs[np.argsort(-found.costs[tuple(pairs.T)], kind="stable")]
     values = found.values[tuple(ordered.T)]
@@ -89,7 +89,7 @@ def section(found: Matrix, worst: int = WORST) -> Iterator[str]:
 
 
 def drawn(found: Matrix) -> Iterator[str]:
-    """A map of shades, senders downwards; nothing where there are too many of them."""
+    """Yield a map of shades, senders downwards; nothing if there are too many of them."""
     if not 2 < len(found.ranks) <= MAPPED:
         return
     ratios = np.exp(found.costs - np.nanmedian(found.costs))

@@ -131,7 +131,7 @@ def report(
 
 
 def rendered(sections: Sequence[Section], drawn: Sequence[Chart], **values: Any) -> str:
-    """The page of some sections and charts, with ``values`` of its template."""
+    """Return the page of some sections and charts, with ``values`` of its template."""
     figures = [
         {"title": chart.title, "words": chart.words, "spec": chart.specification()}
         for chart in drawn
@@ -154,7 +154,8 @@ def rendered(sections: Sequence[Section], drawn: Sequence[Chart], **values: Any)
 
 
 def changes(compared: pd.DataFrame) -> Sheet:
-    """The points that became slower or faster, the largest change first, as `compare` has them."""
+    """Return the points that became slower or faster, the largest change first, as `compare` has
+    them."""
     rows = compared[compared["verdict"].isin([SLOWER, FASTER])]
     rows = rows.sort_values("slowdown", key=lambda factor: -np.log(factor).abs(), kind="stable")
     names = titles(compared)
@@ -174,7 +175,7 @@ def packed(data: object) -> str:
 
 
 def template(name: str) -> str:
-    """A file of the folder ``templates``."""
+    """Return a file of the folder ``templates``."""
     return (resources.files("omb_py.analysis.report") / "templates" / name).read_text("utf-8")
 
 
@@ -186,5 +187,5 @@ def drawing_library() -> str:
 
 
 def digest(script: str) -> str:
-    """A script's SHA-256 as a Content Security Policy has it."""
+    """Return a script's SHA-256 as a Content Security Policy has it."""
     return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

@@ -107,7 +107,7 @@ def places(rows: pd.DataFrame, runs: Runs) -> tuple[Sheet, Sheet]:
 
 
 def commands(members: Iterable[str], runs: Runs) -> str:
-    """The different commands of runs, a line each."""
+    """Return the different commands of runs, a line each."""
     there = dict.fromkeys(runs.get(run, {}).get("command", "") for run in members)
     listed = [short(command) for command in there if command]
     more = [f"and {len(listed) - MAX_COMMANDS} more"] * (len(listed) > MAX_COMMANDS)
@@ -141,7 +141,7 @@ def described(data: Mapping[str, str]) -> dict[str, str]:
 
 
 def short(text: str) -> str:
-    """A text that fits the page."""
+    """Return a text that fits the page."""
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 

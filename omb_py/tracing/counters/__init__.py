@@ -8,5 +8,5 @@ VERSION = 2
 
 
 def path_in(folder: str, rank: int) -> str:
-    """The file of a rank in the folder of a run."""
+    """Return the file of a rank in the folder of a run."""
     return f"{folder}/traffic-{rank:06d}.json"

@@ -44,7 +44,7 @@ class TrafficCollector:
     def begin(self, comm: MPI.Intracomm, folder: str) -> None:
         """Begin to count; collective over ``comm``, which is MPI_COMM_WORLD itself, unobserved.
 
-        Raises `OmbError` where the file of this rank in ``folder`` cannot be written.
+        Raises `OmbError` if the file of this rank in ``folder`` cannot be written.
         """
         from mpi4py import MPI
 
@@ -105,7 +105,7 @@ def _difference(
 
 
 def _leader(comm: MPI.Intracomm) -> int:
-    """The lowest rank on this host, which reads the meters of its links; collective."""
+    """Return the lowest rank on this host, which reads the meters of its links; collective."""
     from mpi4py import MPI
 
     host = comm.Split_type(MPI.COMM_TYPE_SHARED)

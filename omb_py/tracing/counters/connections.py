@@ -54,7 +54,7 @@ Open: TypeAlias = Mapping[str, ConnectionCounters]
 
 
 def connections(root: Path) -> Open | None:
-    """All TCP connections of this process, None where the system does not show them."""
+    """Return all TCP connections of this process, None if the system does not show them."""
     folder = root / "proc" / "self" / "fd"
     try:
         numbers = [int(name) for name in os.listdir(folder)]
@@ -78,7 +78,7 @@ def since(before: Open | None, after: Open | None) -> ConnectionCounters | None:
 
 
 def _of_socket(number: int) -> ConnectionCounters:
-    """Raises `OSError` for a socket that is no TCP connection."""
+    """Raise `OSError` for a socket that is no TCP connection."""
     with socket.socket(fileno=os.dup(number)) as one:
         info = one.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, INFO_BYTES)
         if len(info) < ACKED_AT + ACKED.size:

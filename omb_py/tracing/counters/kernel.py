@@ -35,7 +35,7 @@ STORAGE = ("read_bytes", "write_bytes")
 
 
 def storage(root: Path) -> tuple[int, int] | None:
-    """Bytes that this process has read from storage and written to it; None where not known."""
+    """Return bytes that this process has read from storage and written to it; None if not known."""
     try:
         lines = (root / "proc" / "self" / "io").read_text().splitlines()
         found = dict(line.split(": ") for line in lines)
@@ -57,7 +57,7 @@ EVENTS = {"frames sent": "tx_packets", "frames received": "rx_packets"}
 
 
 def interfaces(root: Path) -> Sequence[Link]:
-    """All network interfaces of this host, or of its network namespace."""
+    """Return all network interfaces of this host, or of its network namespace."""
     return list(_interfaces(root / "sys" / "class" / "net"))
 
 
@@ -108,7 +108,7 @@ PORT_EVENTS = {"waits for room to send": "port_xmit_wait"}
 
 
 def ports(root: Path) -> Sequence[Link]:
-    """All ports of all adapters of this host."""
+    """Return all ports of all adapters of this host."""
     return list(_ports(root / "sys" / "class" / "infiniband"))
 
 

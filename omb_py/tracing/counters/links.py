@@ -62,7 +62,7 @@ class LinkUsage:
 
 
 def usage(before: Link, after: Link) -> LinkUsage:
-    """The difference of a link's counters."""
+    """Return the difference of a link's counters."""
     remarks = [text for text in dict.fromkeys((before.problem, after.problem)) if text]
     amounts = []
     for start, end in ((before.sent, after.sent), (before.received, after.received)):
@@ -103,7 +103,7 @@ def number_in(path: Path) -> int | None:
 
 
 def names_in(folder: Path) -> list[str]:
-    """The names in a folder, sorted; none where it cannot be read."""
+    """Return the names in a folder, sorted; none if it cannot be read."""
     try:
         return sorted(path.name for path in folder.iterdir())
     except OSError:

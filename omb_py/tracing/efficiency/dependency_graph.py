@@ -169,7 +169,7 @@ class _Reader:
         return self.index, int(self.waits[event])
 
     def synchronous(self) -> NDArray[Any]:
-        """The sides of sends that end when their receive has begun."""
+        """Return the sides of sends that end when their receive has begun."""
         sends, events = self.sides.sends, self.record.events[self.sides.sends["event"]]
         names = [self.names[number] for number in events["name"].tolist()]
         synchronous = np.array([base(name) == "ssend" for name in names], bool)
@@ -279,7 +279,7 @@ class DependencyGraph:
 
 
 def dependency_graph(every: Sequence[Intervals]) -> DependencyGraph:
-    """The work of all ranks of a run, in the order of ``every``."""
+    """Return the work of all ranks of a run, in the order of ``every``."""
     return _Gates(every, match_events(every)).made()
 
 
@@ -300,7 +300,7 @@ class _Gates:
         self.unmatched = found.unnumbered
 
     def made(self) -> DependencyGraph:
-        """The whole graph."""
+        """Return the whole graph."""
         found = self.found
         for source, place in found.waits:
             self._wait(source, place)

@@ -70,7 +70,7 @@ def bounds(run: RecordedRun) -> list[tuple[int, int]]:
 
 
 def intervals_of(run: RecordedRun) -> list[Intervals]:
-    """The intervals of each rank of a run, on one clock.
+    """Return the intervals of each rank of a run, on one clock.
 
     Where a ring of events was too small, all ranks begin when that of the last one begins.
     """

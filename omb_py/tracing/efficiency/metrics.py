@@ -48,7 +48,7 @@ class Times:
 
 
 def efficiency(times: Times) -> Efficiency:
-    """The efficiencies of a run.
+    """Return the efficiencies of a run.
 
     With u the ranks' times outside MPI: parallel efficiency is mean(u) / elapsed, load balance
     mean(u) / max(u), communication efficiency max(u) / elapsed, serialisation efficiency

@@ -106,7 +106,7 @@ def processor(records: Sequence[RankRecord]) -> Processor | None:
 
 
 def _from_events(run: RecordedRun, every: Sequence[Intervals]) -> tuple[Times | None, list[str]]:
-    """Times from the timeline, with the ideal one; None where nothing of it is left."""
+    """Return times from the timeline, with the ideal one; None if nothing of it is left."""
     start = min(one.start for one in every)
     elapsed = max(one.end for one in every) - start
     lost = any(record.lost_events for record in run.records)
@@ -143,17 +143,17 @@ def _from_cells(run: RecordedRun) -> Times:
 
 
 def _outside(record: RankRecord) -> float:
-    """Seconds outside MPI, by the tallies."""
+    """Return seconds outside MPI, by the tallies."""
     return max(0.0, record.elapsed_s - float(record.cells["ns"].sum()) * NS)
 
 
 def _files(records: Sequence[RankRecord]) -> float:
-    """Seconds in MPI's files of all ranks."""
+    """Return seconds in MPI's files of all ranks."""
     return NS * sum(_sum(one, "ns", lambda name: role(name) is Role.FILE) for one in records)
 
 
 def _sum(record: RankRecord, field: str, chosen: Callable[[str], bool]) -> int:
-    """The sum of a field over the cells of routines that are chosen by their names."""
+    """Return the sum of a field over the cells of routines that are chosen by their names."""
     numbers = [number for number, name in enumerate(record.names) if chosen(name)]
     return int(record.cells[field][np.isin(record.cells["routine"], numbers)].sum())
 

@@ -46,7 +46,7 @@ class Series:
 
     @property
     def several(self) -> bool:
-        """Whether there is something to compare."""
+        """Return whether there is something to compare."""
         return len({point.run.times.ranks for point in self.points}) > 1
 
 

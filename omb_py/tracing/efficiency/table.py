@@ -21,17 +21,17 @@ WIDEST = 70
 
 
 def percent(part: float | None) -> str:
-    """A part in percent."""
+    """Return a part in percent."""
     return UNKNOWN if part is None else f"{100 * part:.1f} %"
 
 
 def seconds(value: float | None) -> str:
-    """A time with its unit."""
+    """Return a time with its unit."""
     return UNKNOWN if value is None else value_text(1e6 * value, "us")
 
 
 def plain(value: float | None) -> str:
-    """A number."""
+    """Return a number."""
     return UNKNOWN if value is None else digits(value)
 
 
@@ -49,7 +49,7 @@ class FactorLine:
     several: bool = False
 
     def of(self, point: SeriesPoint, series: Series) -> float | None:
-        """The value of a run, None where it is not known."""
+        """Return the value of a run, None if it is not known."""
         return None if self.several and not series.several else self.value(point)
 
 
@@ -180,7 +180,7 @@ def details(series: Series) -> dict[str, object]:
 
 
 def of_phases(name: str, phases: Sequence[RecordedPhase]) -> Sheet:
-    """The phases of a run."""
+    """Return the phases of a run."""
     rows = (
         (
             phase.name,

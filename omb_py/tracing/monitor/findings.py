@@ -82,7 +82,7 @@ def waiting(snapshot: Snapshot, min_wait_s: float, stale_after_s: float) -> Wait
 def awaited(
     one: RankSnapshot, ranks: tuple[RankSnapshot, ...], by_rank: Mapping[int, RankSnapshot]
 ) -> tuple[int, ...]:
-    """The ranks that ``one`` waits for; empty where that is not known."""
+    """Return the ranks that ``one`` waits for; empty if that is not known."""
     now = one.now
     if begins_collective(now.routine) and now.communicator:
         return _late(one, ranks)
@@ -213,7 +213,7 @@ def findings(
 
 
 def circles(found: Waiting) -> Iterator[MonitorFinding]:
-    """Ranks that wait for each other."""
+    """Yield ranks that wait for each other."""
     for circle in found.circles:
         inside = set(circle)
         steps = [found.waits[rank] for rank in circle[:LONGEST_CHAIN]]
@@ -233,7 +233,7 @@ def circles(found: Waiting) -> Iterator[MonitorFinding]:
 def mismatches(
     snapshot: Snapshot, min_wait_s: float, stale_after_s: float
 ) -> Iterator[MonitorFinding]:
-    """Ranks that are in different collective calls, where it should be the same."""
+    """Yield ranks that are in different collective calls, where it should be the same."""
     calls: dict[tuple[str, int], dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
     for one in snapshot.ranks:
         now = one.now
@@ -258,7 +258,7 @@ def label_of(snapshot: Snapshot, key: str) -> str:
 
 
 def states(snapshot: Snapshot, stale_after_s: float) -> Iterator[MonitorFinding]:
-    """Ranks that do not run."""
+    """Yield ranks that do not run."""
     by_state: dict[RankState, list[RankSnapshot]] = defaultdict(list)
     for one in snapshot.ranks:
         by_state[one.state(stale_after_s)].append(one)
@@ -287,7 +287,7 @@ def _last_seen(one: RankSnapshot) -> str:
 
 
 def held_up(snapshot: Snapshot, found: Waiting, stale_after_s: float) -> Iterator[MonitorFinding]:
-    """Ranks that wait, by those that this comes from in the end."""
+    """Yield ranks that wait, by those that this comes from in the end."""
     in_circles = {rank for circle in found.circles for rank in circle}
     groups: dict[frozenset[int], list[RankWait]] = defaultdict(list)
     for rank, roots in found.roots.items():
@@ -331,7 +331,7 @@ def slow(
     stale_after_s: float,
     known: Collection[int] = (),
 ) -> Iterator[MonitorFinding]:
-    """Ranks that are much less in MPI than the others, which wait for them there.
+    """Yield ranks that are much less in MPI than the others, which wait for them there.
 
     A rank is compared with the median of all others, which few slow ranks do not move. It is slow
     when it is `SLOW_SHARE` and `DEVIATIONS` standard deviations away, which are found from the

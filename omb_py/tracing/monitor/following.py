@@ -79,7 +79,8 @@ class Watcher:
 def wait_for_run(
     watcher: Watcher, folder: str, wait_s: float, say: Callable[[str], None]
 ) -> Observation:
-    """The first thing to be seen, for which one waits; raises `UsageError` where nothing comes."""
+    """Return the first thing to be seen, for which one waits; raises `UsageError` if nothing
+    comes."""
     end, told = time.monotonic() + wait_s, False
     while True:
         seen = watcher.observe()

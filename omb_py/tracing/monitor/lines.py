@@ -37,7 +37,7 @@ class Observation:
 
     @property
     def over(self) -> bool:
-        """Whether all ranks have ended, or were killed."""
+        """Return whether all ranks have ended, or were killed."""
         states = {self.state(one) for one in self.snapshot.ranks}
         return not self.snapshot.missing and states <= {RankState.ENDED, RankState.KILLED}
 
@@ -53,7 +53,7 @@ class Observation:
 
     @property
     def uses_files(self) -> bool:
-        """Whether any rank has read or written a file."""
+        """Return whether any rank has read or written a file."""
         return any(one.read or one.written for one in self.snapshot.ranks)
 
     @property
@@ -70,7 +70,7 @@ class Observation:
 
 
 def summary(seen: Observation) -> str:
-    """The whole run in a line."""
+    """Return the whole run in a line."""
     states = [seen.state(one) for one in seen.snapshot.ranks]
     told = [count(seen.snapshot.size, "rank")]
     if seen.over and set(states) == {RankState.ENDED}:
@@ -99,7 +99,7 @@ def is_in(one: RankSnapshot, state: RankState) -> str:
 
 
 def peer_of(one: RankSnapshot, state: RankState) -> str:
-    """The rank at the other end of the call, or its communicator."""
+    """Return the rank at the other end of the call, or its communicator."""
     if state is not RankState.RUNS or not one.now.routine:
         return ""
     label = one.now.communicator.label if one.now.communicator else ""
@@ -116,7 +116,7 @@ def for_seconds(one: RankSnapshot, state: RankState) -> float | None:
 
 
 def json_line(seen: Observation, epoch: float) -> str:
-    """A snapshot as one line of JSON."""
+    """Return a snapshot as one line of JSON."""
     return json.dumps(
         {
             "time": round(epoch, 3),

@@ -145,7 +145,7 @@ def current_time() -> ObservationTime:
 
 
 def processes_of(records: Iterable[RankRecord], host: str) -> dict[int, Process]:
-    """The processes of ranks, by rank; those of other hosts are left out."""
+    """Return the processes of ranks, by rank; those of other hosts are left out."""
     return {
         record.rank: process(int(record.header["pid"]))
         for record in records
@@ -252,7 +252,7 @@ def calls_made(record: RankRecord) -> int:
 
 
 def file_bytes(record: RankRecord) -> dict[str, int]:
-    """The bytes of files that a rank has `READ` and `WRITTEN`."""
+    """Return the bytes of files that a rank has `READ` and `WRITTEN`."""
     cells, found = record.cells, {READ: 0, WRITTEN: 0}
     for number, name in enumerate(record.names):
         if (way := file_direction(name)) is not None:
@@ -263,7 +263,8 @@ def file_bytes(record: RankRecord) -> dict[str, int]:
 def collective_calls(
     record: RankRecord, communicators: Mapping[int, Communicator]
 ) -> dict[str, int]:
-    """The collective calls that a rank has completed or begun on each communicator, by key."""
+    """Return the collective calls that a rank has completed or begun on each communicator, by
+    key."""
     cells, found = record.cells, dict.fromkeys((one.key for one in communicators.values()), 0)
     for number in np.unique(cells["routine"]).tolist():
         name = record.name(number)

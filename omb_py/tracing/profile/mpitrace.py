@@ -250,7 +250,8 @@ class _Found:
         )
 
     def _cells(self) -> Iterator[CallStats]:
-        """Calls by size; those of each routine that no table of sizes has come with their mean."""
+        """Yield calls by size; those of each routine that no table of sizes has come with their
+        mean."""
         for row in self.sizes:
             if row.calls:
                 yield _cell(row, size_bin(ceil(row.nbytes)))
@@ -280,7 +281,8 @@ def _cell(row: RoutineRow, bin: int | None) -> CallStats:
 
 
 def profile_of(found: Sequence[RankFile]) -> Profile:
-    """The profile of one run from its files; raises `UsageError` for files of several runs."""
+    """Return the profile of one run from its files; raises `UsageError` for files of several
+    runs."""
     by_rank: dict[int, RankFile] = {}
     for file in found:
         other = by_rank.setdefault(file.member.rank, file)

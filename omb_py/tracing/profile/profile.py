@@ -112,7 +112,7 @@ class Profile:
 
 
 def extremes_of(members: Iterable[RankProfile]) -> Extremes:
-    """The extremes of these ranks."""
+    """Return the extremes of these ranks."""
     members = tuple(members)
     communication = ranked((member.communication_s, member.rank) for member in members)
     elapsed = ranked((member.elapsed_s, member.rank) for member in members)
@@ -133,7 +133,7 @@ def spread_of(values: list[Extreme]) -> tuple[Extreme, Extreme, Extreme] | None:
 
 
 def _most(values: list[Extreme]) -> Extreme | None:
-    """The maximum, of the lowest rank that has it."""
+    """Return the maximum, of the lowest rank that has it."""
     return min((one for one in values if one.value == values[-1].value), default=None, key=_rank)
 
 

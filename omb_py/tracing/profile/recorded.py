@@ -112,5 +112,5 @@ def _notes(ordered: Sequence[RankRecord]) -> Iterable[str]:
 
 
 def _counts(ordered: Sequence[RankRecord], name: str) -> dict[int, int]:
-    """A count of the header, for those ranks where there is any."""
+    """Return a count of the header, for those ranks where there is any."""
     return {record.rank: record.header[name] for record in ordered if record.header[name] > 0}

@@ -67,7 +67,7 @@ def representative_ranks(profile: Profile) -> list[int]:
 
 
 def json_text(profile: Profile) -> str:
-    """All of a profile as JSON, a line for each rank; unknown values are left out."""
+    """Return all of a profile as JSON, a line for each rank; unknown values are left out."""
     whole = {
         "ranks": profile.ranks,
         "origin": profile.origin,
@@ -87,7 +87,7 @@ def json_text(profile: Profile) -> str:
 
 
 def csv_text(profile: Profile) -> str:
-    """The ranks and calls of a profile as CSV, with `COLUMNS`; unknown values are empty."""
+    """Return the ranks and calls of a profile as CSV, with `COLUMNS`; unknown values are empty."""
     out = io.StringIO()
     writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
     writer.writeheader()
@@ -100,7 +100,7 @@ def csv_text(profile: Profile) -> str:
 
 
 def _cells(row: str, found: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of the CSV: a text on one line, a truth as a word, all else as it is."""
+    """Return a row of the CSV: a text on one line, a truth as a word, all else as it is."""
     cells = {"row": row, **found}
     for name, value in cells.items():
         if isinstance(value, str):
@@ -178,7 +178,7 @@ def kind_of(path: Path) -> str:
 
 
 def _files(path: Path) -> list[Path]:
-    """The file, or a folder's: records, or mpitrace's files."""
+    """Return the file, or a folder's: records, or mpitrace's files."""
     if not path.is_dir():
         return [path]
     for pattern in (layout.PATTERN, FILES_OF_MPITRACE):

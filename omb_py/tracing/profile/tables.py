@@ -77,7 +77,7 @@ def group(cells: Iterable[CallStats], key: Callable[[CallStats], Key | None]) ->
 
 
 def cells_of(members: Iterable[RankProfile]) -> Iterable[CallStats]:
-    """The calls of these ranks, where they are known."""
+    """Return the calls of these ranks, where they are known."""
     return (cell for member in members for cell in member.cells or ())
 
 
@@ -95,7 +95,7 @@ def is_file(routine: str) -> bool:
 
 
 def routines(members: Iterable[RankProfile]) -> dict[str, Sums]:
-    """All calls of each routine on these ranks."""
+    """Return all calls of each routine on these ranks."""
     found = group(cells_of(members), lambda cell: cell.routine)
     return {name: found[name] for name in sorted(found, key=order)}
 
@@ -115,14 +115,14 @@ def spreads(members: Iterable[RankProfile]) -> dict[str, tuple[Extreme, Extreme,
 
 
 def by_size(members: Iterable[RankProfile]) -> dict[tuple[str, int | None], Sums]:
-    """Calls by routine and bin of sizes, the small ones first; None: without sizes."""
+    """Return calls by routine and bin of sizes, the small ones first; None: without sizes."""
     found = group(cells_of(members), lambda cell: (cell.routine, cell.bin))
     ordered = sorted(found, key=lambda key: (order(key[0]), -1 if key[1] is None else key[1]))
     return {key: found[key] for key in ordered}
 
 
 def sizes(members: Iterable[RankProfile]) -> dict[tuple[str, int], Sums]:
-    """Calls by routine and bin of sizes, of routines that moved any bytes."""
+    """Return calls by routine and bin of sizes, of routines that moved any bytes."""
     found = {(name, bin): line for (name, bin), line in by_size(members).items() if bin is not None}
     moving = {name for (name, _), line in found.items() if line.nbytes}
     return {key: line for key, line in found.items() if key[0] in moving}
@@ -150,7 +150,8 @@ def file_data(members: Iterable[RankProfile]) -> dict[str, tuple[Sums, float | N
 
 
 def communicators(members: Iterable[RankProfile]) -> dict[tuple[int, str], tuple[Sums, int]]:
-    """Calls by communicator size and routine, the largest first, and how many communicators."""
+    """Return calls by communicator size and routine, the largest first, and how many
+    communicators."""
     cells = [cell for cell in cells_of(members) if cell.communicator is not None]
     keys: dict[tuple[int, str], set[str]] = {}
 
@@ -193,13 +194,14 @@ def sends_data(routine: str) -> bool:
 
 
 def sites(members: Iterable[RankProfile]) -> dict[tuple[str, str], Sums]:
-    """Calls by line of the program and routine, the longest first; unknown lines are left out."""
+    """Return calls by line of the program and routine, the longest first; unknown lines are left
+    out."""
     found = group(cells_of(members), lambda cell: (cell.site, cell.routine) if cell.site else None)
     return dict(sorted(found.items(), key=lambda item: (-item[1].seconds, item[0])))
 
 
 def communication_of(cells: Iterable[CallStats]) -> tuple[float, float]:
-    """Seconds in MPI but for its files, and in those."""
+    """Return seconds in MPI but for its files, and in those."""
     found = group(cells, lambda cell: cell.routine)
     inside = [
         sum(one.seconds for name, one in found.items() if is_file(name) is way)

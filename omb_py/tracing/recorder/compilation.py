@@ -31,7 +31,7 @@ INCLUDES = (
 
 
 def compile_library(mpicc: str, path: str) -> str:
-    """Compile the library to a path, whole or not at all; raises `UsageError` where that fails."""
+    """Compile the library to a path, whole or not at all; raises `UsageError` if that fails."""
     try:
         beside = Path(path).parent
         beside.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -113,7 +113,7 @@ LAYOUTS = (layout.HEADER, layout.CELL, layout.EVENT)
 
 
 def structure(name: str, fields: tuple[tuple[str, str], ...]) -> str:
-    """A structure in C with the fields of a record's part, which leave no gaps."""
+    """Return a structure in C with the fields of a record's part, which leave no gaps."""
     rows = "".join(f"    {C_TYPES[kind].format(field)};\n" for field, kind in fields)
     size = sum(layout.TYPES[kind] for _, kind in fields)
     checked = f'_Static_assert(sizeof(struct {name}) == {size}, "fields of {name}");'
@@ -121,7 +121,7 @@ def structure(name: str, fields: tuple[tuple[str, str], ...]) -> str:
 
 
 def check(library: Path, mpicc: str) -> None:
-    """Raise `UsageError` where mpi4py loads another MPI library than the compiler's."""
+    """Raise `UsageError` if mpi4py loads another MPI library than the compiler's."""
     program = (
         "import ctypes, mpi4py; mpi4py.rc.initialize = False; from mpi4py import MPI\n"
         "def loaded():\n"

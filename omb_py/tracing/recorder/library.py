@@ -28,9 +28,9 @@ SECONDS_BETWEEN_RANKS = 1.0
 
 
 def cached_library() -> str:
-    """The library's path, compiled by rank 0 where it is not there yet; others wait for it.
+    """Return the library's path, compiled by rank 0 where it is not there yet; others wait for it.
 
-    Nothing is asked of MPI, which has not been started. Raises `UsageError` where there is no
+    Nothing is asked of MPI, which has not been started. Raises `UsageError` if there is no
     compiler, where it fails, and on ranks that wait in vain.
     """
     mpicc = compiler()
@@ -89,7 +89,7 @@ def fingerprint(mpicc: str) -> str:
 
 
 def _libraries(root: str) -> list[str]:
-    """The files of MPI's libraries below a folder."""
+    """Return the files of MPI's libraries below a folder."""
     found = []
     for name in os.listdir(root) if exists(root) else ():
         if name.startswith("lib") and os.path.isdir(folder := join(root, name)):
@@ -130,7 +130,7 @@ def _failure(path: str) -> str:
 
 
 def _pass_on(failure: str) -> None:
-    """Raise `UsageError` where rank 0 of this job, which began when we did, has failed."""
+    """Raise `UsageError` if rank 0 of this job, which began when we did, has failed."""
     began = time.time() - (time.perf_counter() - BEGAN)
     with suppress(OSError):
         if os.stat(failure).st_mtime > began - SECONDS_BETWEEN_RANKS:

@@ -41,7 +41,7 @@ class ImportHook:
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """The module's own specification, loaded by this object."""
+        """Return the module's own specification, loaded by this object."""
         if name != NAME:
             return None
         for finder in sys.meta_path:
@@ -81,7 +81,7 @@ class Session:
     def __init__(
         self, settings: Settings, about: dict[str, Any], traffic: TrafficCollector | None = None
     ) -> None:
-        """Raises `UsageError` where calls cannot be intercepted."""
+        """Raise `UsageError` if calls cannot be intercepted."""
         self._settings = settings
         self._about = about
         self._traffic = traffic
@@ -94,7 +94,7 @@ class Session:
         self.ranks = 1
         self.ended = False
         self.aborting = False
-        """Whether mpi4py will abort the job at exit, as ``python -m mpi4py`` does."""
+        """True if mpi4py will abort the job at exit, as ``python -m mpi4py`` does."""
 
     @property
     def begun(self) -> bool:
@@ -154,7 +154,7 @@ class Session:
 
     @staticmethod
     def _before(original: Callable[..., Any], first: Callable[[], None]) -> Callable[..., Any]:
-        """A function that calls ``first``, then the original."""
+        """Return a function that calls ``first``, then the original."""
 
         @wraps(original)
         def call(*args: Any, **kwargs: Any) -> Any:

@@ -51,7 +51,7 @@ class Parameter:
     behind: str = ""
 
     def named(self, name: str) -> str:
-        """The parameter under a name."""
+        """Return the parameter under a name."""
         return f"{self.before} {name}{self.behind}"
 
 
@@ -95,7 +95,7 @@ class Wrapper:
 
 
 def wrappers() -> Iterator[Wrapper]:
-    """All routines that are recorded by generated wrappers."""
+    """Yield all routines that are recorded by generated wrappers."""
     yield from _sends()
     yield from _receives()
     yield from _collectives()
@@ -243,7 +243,7 @@ def declared_wrappers(
 
 
 def definition(wrapper: Wrapper, function: Declaration) -> str:
-    """The wrapper's text in C."""
+    """Return the wrapper's text in C."""
     named = zip(function.parameters, wrapper.parameters, strict=True)
     parameters = ", ".join(parameter.named(name) for parameter, name in named)
     arguments = ", ".join(wrapper.parameters)

@@ -142,7 +142,7 @@ class EventKind(IntEnum):
 
 
 def fixed(fields: tuple[tuple[str, str], ...]) -> struct.Struct:
-    """The packing of fields."""
+    """Return the packing of fields."""
     return struct.Struct("=" + "".join(kind for _, kind in fields))
 
 
@@ -164,7 +164,8 @@ BIN_1_BYTES = 4
 
 
 def size_bin(nbytes: int) -> int:
-    """The bin of a message size: 0 for 0 bytes, 1 to 4 bytes, then powers of two; -1: no message.
+    """Return the bin of a message size: 0 for 0 bytes, 1 to 4 bytes, then powers of two; -1: no
+    message.
 
     These are mpitrace's bins: bin b > 1 holds sizes up to 2 ** (b + 1) above those of bin b - 1.
     """
@@ -186,7 +187,7 @@ PREFIX = "communicator "
 
 
 def communicator_of(line: str) -> Communicator | None:
-    """The communicator that a name stands for, None for other names and damaged ones."""
+    """Return the communicator that a name stands for, None for other names and damaged ones."""
     if not line.startswith(PREFIX):
         return None
     try:
@@ -197,19 +198,20 @@ def communicator_of(line: str) -> Communicator | None:
 
 
 def path_in(folder: str, rank: int) -> str:
-    """The file of a rank in the folder of a run."""
+    """Return the file of a rank in the folder of a run."""
     return f"{folder}/{BEGINS}{rank:06d}{SUFFIX}"
 
 
 def record_paths(folder: str | Path) -> list[Path]:
-    """The records in the folder of a run, by rank."""
+    """Return the records in the folder of a run, by rank."""
     from pathlib import Path
 
     return [Path(folder, name) for name in record_names(folder)]
 
 
 def record_names(folder: str | Path) -> list[str]:
-    """The names of the records in the folder of a run, by rank; none where there is no folder."""
+    """Return the names of the records in the folder of a run, by rank; none if there is no
+    folder."""
     names = os.listdir(folder) if os.path.isdir(folder) else []
     return sorted(name for name in names if name.startswith(BEGINS) and name.endswith(SUFFIX))
 

@@ -55,7 +55,7 @@ def sides_of(
     communicators: Mapping[int, Communicator],
     keys: dict[str, int],
 ) -> Sides:
-    """The sides of messages in the events of a rank, which is the one with this ``index``.
+    """Return the sides of messages in the events of a rank, which is the one with this ``index``.
 
     ``keys`` numbers the keys of communicators; it is the same for all ranks, and grows.
     """

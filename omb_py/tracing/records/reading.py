@@ -88,7 +88,7 @@ class RankRecord:
         return array_of(self.packed_events, layout.EVENT)
 
     def cell_values(self) -> Iterator[tuple[Any, ...]]:
-        """The fields of each cell."""
+        """Yield the fields of each cell."""
         return layout.CELL_FORMAT.iter_unpack(self.packed_cells)
 
     @property
@@ -108,7 +108,7 @@ class RankRecord:
 
     @property
     def complete(self) -> bool:
-        """Whether the rank came to its end."""
+        """Return whether the rank came to its end."""
         return int(self.header["ended"]) != 0
 
     @property
@@ -163,11 +163,11 @@ class RankRecord:
         )
 
     def name(self, number: int) -> str:
-        """The name of a number, empty when it is not there."""
+        """Return the name of a number, empty when it is not there."""
         return self.names[number] if 0 <= number < len(self.names) else ""
 
     def common(self, times: Any) -> Any:
-        """Times of this rank's clock (ns, also arrays) as those of rank 0's.
+        """Return times of this rank's clock (ns, also arrays) as those of rank 0's.
 
         Between two comparisons the offset is interpolated, so that drift is taken out.
         """
@@ -225,7 +225,7 @@ def _record(file: BinaryIO, path: str, with_events: bool) -> RankRecord:
 
 
 def _part(file: BinaryIO, path: str, part: str, header: dict[str, Any], nbytes: int) -> bytes:
-    """A section, as far as it is used."""
+    """Return a section, as far as it is used."""
     at = header[f"{part}_at"]
     if 0 <= at <= os.fstat(file.fileno()).st_size - nbytes:
         file.seek(at)
@@ -244,7 +244,7 @@ def _about(text: bytes) -> dict[str, Any]:
 
 
 def _events(file: BinaryIO, path: str, header: dict[str, Any]) -> bytes:
-    """The events of the ring, the oldest first."""
+    """Return the events of the ring, the oldest first."""
     capacity, written = header["events_capacity"], header["events_written"]
     if capacity <= 0:
         return b""

@@ -25,7 +25,7 @@ def read(folder: str | Path) -> Timeline:
 
 
 def of(run: RecordedRun) -> Timeline:
-    """The timeline of a run; raises `UsageError` when no rank recorded events."""
+    """Return the timeline of a run; raises `UsageError` when no rank recorded events."""
     if all(record.header["events_capacity"] <= 0 for record in run.records):
         raise UsageError(
             "these records have tallies but no events: run omb-py profile with --timeline FILE"
@@ -49,7 +49,7 @@ def first_time(rank: RankTimeline) -> int:
 
 
 def slices_of_events(rank: RankTimeline) -> NDArray[Any]:
-    """The index of the slice of each event, NONE for those without."""
+    """Return the index of the slice of each event, NONE for those without."""
     found = np.full(len(rank.events), NONE, np.int64)
     for name in ("other", "event"):
         places = rank.slices[name]

@@ -37,7 +37,7 @@ MESSAGES = (EventKind.CALL, EventKind.DONE, EventKind.ARRIVED)
 
 
 def readable(record: RankRecord) -> tuple[NDArray[Any], int]:
-    """The events on the common clock, and how many make no sense: half written, or damaged.
+    """Return the events on the common clock, and how many make no sense: half written, or damaged.
 
     Those of MPI last for 1 ns at least, so that an arrow can begin and end inside of them.
     """
@@ -54,7 +54,7 @@ def readable(record: RankRecord) -> tuple[NDArray[Any], int]:
 
 
 def apart(began: NDArray[Any], ended: NDArray[Any]) -> NDArray[Any]:
-    """The lane (0, 1, ...) of each interval, so that no two of a lane share any time.
+    """Return the lane (0, 1, ...) of each interval, so that no two of a lane share any time.
 
     There are no more lanes than intervals that share a time (greedy colouring of an interval
     graph), and of the free lanes an interval takes the first. An interval that begins when another
@@ -82,7 +82,8 @@ def apart(began: NDArray[Any], ended: NDArray[Any]) -> NDArray[Any]:
 
 
 def is_nested(began: NDArray[Any], ended: NDArray[Any]) -> NDArray[Any]:
-    """The lane of each interval, so that of two in a lane that share a time one contains the other.
+    """Return the lane of each interval, so that of two in a lane that share a time one contains the
+    other.
 
     An interval takes the first lane that can hold it.
     """
@@ -201,7 +202,7 @@ UNNAMED = "(no name was kept)"
 
 
 def assemble(alignment: Alignment) -> RankTimeline:
-    """The lanes of a rank, from its record."""
+    """Return the lanes of a rank, from its record."""
     record = alignment.record
     events, unreadable = readable(record)
     kinds, lanes = events["kind"], events["lane"]
@@ -248,7 +249,7 @@ def assemble(alignment: Alignment) -> RankTimeline:
 
 
 def slices_of(events: NDArray[Any], places: NDArray[Any]) -> NDArray[Any]:
-    """A slice for each of the events at these places."""
+    """Return a slice for each of the events at these places."""
     slices = np.zeros(len(places), SLICE)
     slices["began"], slices["ended"] = events["began"][places], events["ended"][places]
     slices["event"], slices["other"] = places, NONE
@@ -437,7 +438,8 @@ def select(
 def cut(
     timeline: Timeline, rank: RankTimeline, wanted: bool, begin: float | None, end: float | None
 ) -> tuple[RankTimeline, NDArray[Any], int]:
-    """A rank's part, the new index of each of its slices (or NONE), how many were left out."""
+    """Return a rank's part, the new index of each of its slices (or NONE), how many were left
+    out."""
     parts, places, left = {}, np.zeros(0, np.int64), 0
     for name in ("instants", "slices"):
         slices = getattr(rank, name)

@@ -142,7 +142,8 @@ def about_rank(timeline: Timeline, rank: RankTimeline) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """A value of JSON, in which numbers that not every reader takes are texts, and all UTF-8."""
+    """Return a value of JSON, in which numbers that not every reader takes are texts, and all
+    UTF-8."""
     if isinstance(value, dict):
         return {plain(key): plain(one) for key, one in value.items()}
     if isinstance(value, str):
@@ -155,7 +156,7 @@ def plain(value: Any) -> Any:
 
 
 def seconds(timeline: Timeline, time: int) -> float:
-    """A time (ns) as seconds from the timeline's beginning."""
+    """Return a time (ns) as seconds from the timeline's beginning."""
     return (time - timeline.start) * NS
 
 

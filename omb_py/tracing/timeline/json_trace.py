@@ -182,7 +182,7 @@ def process_name(rank: RankTimeline, size: int) -> str:
 
 
 def used_lanes(rank: RankTimeline) -> list[int]:
-    """The lanes in which anything lies."""
+    """Return the lanes in which anything lies."""
     used = {*rank.slices["lane"].tolist(), *rank.instants["lane"].tolist()}
     return sorted(used)
 
@@ -207,7 +207,7 @@ def write_events(timeline: Timeline, file: IO[str]) -> None:
 
 
 def events(timeline: Timeline) -> Iterator[str]:
-    """All events, each as JSON. Arrows come last, after the slices that they bind to."""
+    """Yield all events, each as JSON. Arrows come last, after the slices that they bind to."""
     places = places_of(timeline)
     for rank, lanes, name in zip(timeline.ranks, places.lanes, places.processes, strict=True):
         process = rank.rank + 1
@@ -219,7 +219,7 @@ def events(timeline: Timeline) -> Iterator[str]:
 
 
 def names(places: Iterable[TrackPlace]) -> Iterator[str]:
-    """The names of lanes, and their order."""
+    """Yield the names of lanes, and their order."""
     for place in places:
         yield metadata(place.process, place.thread, "thread_name", {"name": place.name})
         yield metadata(
@@ -238,7 +238,7 @@ def head(place: TrackPlace, phase: str) -> str:
 
 
 def of_rank(rank: RankTimeline, places: dict[int, TrackPlace], start: int) -> Iterator[str]:
-    """The slices and instants of a rank."""
+    """Yield the slices and instants of a rank."""
     describer = Describer(rank)
     texts: dict[int, str] = {}
     heads = {lane: head(place, "X") for lane, place in places.items()}
@@ -287,7 +287,7 @@ def arrows(timeline: Timeline, places: Places) -> Iterator[str]:
 def ends(
     timeline: Timeline, ranks: NDArray[Any], slices: NDArray[Any]
 ) -> Iterator[tuple[int, int, int, int]]:
-    """The rank, lane, beginning and end of slices, given by ranks' and by slices' indices."""
+    """Yield the rank, lane, beginning and end of slices, given by ranks' and by slices' indices."""
     found = np.zeros(len(ranks), SLICE)
     for index in np.unique(ranks).tolist():
         mine = ranks == index

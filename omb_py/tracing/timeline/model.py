@@ -133,6 +133,6 @@ class Timeline:
 
 
 def rows(slices: NDArray[Any]) -> Iterable[tuple[int, int, int, int, int]]:
-    """Rows of slices as numbers of Python, made some at a time."""
+    """Return rows of slices as numbers of Python, made some at a time."""
     places = range(0, len(slices), CHUNK)
     return chain.from_iterable(slices[at : at + CHUNK].tolist() for at in places)

@@ -55,7 +55,7 @@ class Requested:
 
 
 def requested_traffic(records: Iterable[RankRecord]) -> Requested:
-    """All that the ranks asked for."""
+    """Return all that the ranks asked for."""
     found = Requested()
     for record in records:
         communicators = record.communicators
@@ -92,7 +92,7 @@ def requested_traffic(records: Iterable[RankRecord]) -> Requested:
 
 
 def total(amounts: Iterable[tuple[int, int]]) -> tuple[int, int]:
-    """Messages and bytes together."""
+    """Return messages and bytes together."""
     found = list(amounts)
     return sum(one[0] for one in found), sum(one[1] for one in found)
 
@@ -178,7 +178,7 @@ def _path(
     requested: Requested,
     carried: Sequence[LinkUsage] | None,
 ) -> HostPath:
-    """The path of data of a host's ranks."""
+    """Return the path of data of a host's ranks."""
     members = {one.rank for one in ranks}
     wanted = total(
         amount

@@ -253,7 +253,7 @@ TABLES = (
 
 
 def shown(column: str, value: Any) -> str:
-    """A value of a row as a cell."""
+    """Return a value of a row as a cell."""
     if value in (None, ""):
         return "-"
     if column.endswith("_bytes"):
@@ -264,7 +264,7 @@ def shown(column: str, value: Any) -> str:
 
 
 def sheets(found: TrafficReport) -> list[Sheet]:
-    """The tables, without columns in which nothing is known."""
+    """Return the tables, without columns in which nothing is known."""
     every, made = list(rows(found)), []
     for table in TABLES:
         mine = [row for row in every if row["table"] == table.name]
