@@ -1,7 +1,7 @@
-"""The Python interface: what the command line does, for notebooks and scripts.
+"""The Python interface: the command line's functions, for notebooks and scripts.
 
-`run` measures inside an MPI job, and `phase` names what a program does there; everything else
-needs no MPI. All but these two need the extra ``analysis``.
+`run` measures inside an MPI job, and `phase` names parts of a program there; everything else needs
+no MPI. All but these two need the extra ``analysis``.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 VALUE = re.compile(r"Invalid value for (?:'-\w' / )?'(--[\w-]+)'")
 OPTION = re.compile(r"--([a-z][a-z0-9-]*)")
-"""How an error of the command line begins, and an option's name in it."""
+"""The beginning of an error of the command line, with an option's name."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What `run` measured, on rank 0.
+    """The results of `run`, on rank 0.
 
     ``rows`` has a dictionary for each message size, with the columns of `load` that were measured;
     ``runs`` the metadata of the run by its name: the library, hosts, versions and options.
@@ -54,15 +54,15 @@ class Measured:
 
 
 def load(*paths: str | Path, **assume: Any) -> Results:
-    """What is in files, and in all files of folders, of any suite that is known.
+    """Return the results in files, and in all files of folders, of any known suite.
 
     Returns ``rows`` (a table of benchmarks: a row for each message size of each run, in the columns
-    below, missing where a suite does not say), ``overhead`` and ``pairs`` (tables of what
-    ``omb-py overhead`` and ``omb-py pairs`` wrote), and ``runs``, the metadata of each run by its
-    name: the library, hosts, versions and command. ``assume`` gives columns a value where files do
-    not, as in ``ranks=8`` for native OMB's text; a mapping has values by patterns of files' names,
-    as in ``ranks={"*-n64-*": 64}``. What had to be left out is a `UserWarning`. Raises `OmbError`
-    when a file cannot be read or holds no results.
+    below, missing if a suite does not print them), ``overhead`` and ``pairs`` (tables of the
+    results of ``omb-py overhead`` and ``omb-py pairs``), and ``runs``, the metadata of each run by
+    its name: the library, hosts, versions and command. ``assume`` gives columns a value where files
+    do not, as in ``ranks=8`` for native OMB's text; a mapping has values by patterns of files'
+    names, as in ``ranks={"*-n64-*": 64}``. Each part left out is a `UserWarning`. Raises `OmbError`
+    if a file cannot be read or holds no results.
 
     >>> import omb_py
     >>> rows = omb_py.load("results/families-mpich.csv").rows
@@ -97,8 +97,8 @@ def figures(rows: pd.DataFrame, **options: Any) -> dict[str, Any]:
 
 
 def guidelines(rows: pd.DataFrame, **options: Any) -> pd.DataFrame:
-    """Which MPI calls are slower than others that do the same: see `check` of
-    `omb_py.analysis.guidelines.check`."""
+    """Check performance guidelines on rows: MPI calls slower than an equivalent call. See `check`
+    of `omb_py.analysis.guidelines.check`."""
     with needing("analysis"):
         from omb_py.analysis.guidelines import check
 
@@ -106,9 +106,9 @@ def guidelines(rows: pd.DataFrame, **options: Any) -> pd.DataFrame:
 
 
 def model(rows: pd.DataFrame, **options: Any) -> pd.DataFrame:
-    """Parameters of communication fitted to rows, as `omb_py.analysis.model.parameters.parameters`
-    gives them; ``attrs["notes"]`` says what to bear in mind. Options are those of
-    `omb_py.analysis.model.fit.model`."""
+    """Return parameters of communication fitted to rows, as those of
+    `omb_py.analysis.model.parameters.parameters`; ``attrs["notes"]`` has notes. Options are those
+    of `omb_py.analysis.model.fit.model`."""
     with needing("analysis"):
         from omb_py.analysis.model import fit, parameters
 
@@ -138,11 +138,11 @@ def run(
     Collective: every rank calls it with the same arguments. They are the command line's; all others
     are taken too, by their long names with underscores (``max_time=2, stats=True``), or native
     OMB's letters (``m="1:4096"``). ``sizes`` are message sizes in bytes, ``type`` is an element
-    type, ``validation`` checks all data, ``output`` is a file to which rows are added. On rank 0
-    returns what was measured, on the others None. ``progress`` shows on stderr how far it is, or is
-    a function that rank 0 calls with an `omb_py.measure.progress.Progress`, never while a rank is
+    type, ``validation`` checks all data, ``output`` is a file to which rows are added. Returns the
+    results on rank 0, None on the others. ``progress`` shows the progress on stderr, or is a
+    function that rank 0 calls with an `omb_py.measure.progress.Progress`, never while a rank is
     timed. MPI is started if the program has not done so, and ended with the program. Raises
-    `OmbError` on every rank where the command line would end.
+    `OmbError` on every rank if the command line would end.
 
     >>> measured = omb_py.run("allreduce", sizes=[8, 1024], iterations=100)   # doctest: +SKIP
     """

@@ -1,5 +1,5 @@
-"""WHAT RESULTS SAY: one table of all that was read, its numbers, its units, a choice of its rows.
+"""WHAT RESULTS SAY: one table of all results read, their numbers, units and a choice of rows.
 
-Neither this nor what builds on it (comparison, plots, reporting, modelling) needs MPI, and none of
-it is loaded under a launcher before everything is measured.
+Comparison, plots, reports and models build on it. None of them needs MPI, and none is loaded under
+a launcher before the measurement ends.
 """

@@ -1,6 +1,7 @@
-"""Configurations side by side: a column for each, its ratio to one of them, and which is best.
+"""Configurations next to each other: a column for each, its ratio to a base, and the best one.
 
-Best is what `omb-py compare` calls faster than the second: never of single launches.
+The best configuration is one that `omb-py compare` calls faster than the second; single launches
+have no best.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from omb_py.core.text.units import digits, size_text, value_text
 
 BINDING = ("binding",)
 MPI = "buffer"
-"""What others are compared with unless somebody says otherwise: MPI as most programs call it."""
+"""The default base of comparisons: MPI as most programs call it."""
 
 ALGORITHMS = ("library_algorithm", "algorithm", "segment")
 """Columns whose configuration without any value has a name."""
@@ -34,11 +35,11 @@ def sheets(
     base: str | None = None,
     statistic: str = "auto",
 ) -> Iterator[Sheet]:
-    """A table for each benchmark and all that it was measured with: medians, ratios to ``base``.
+    """Yield a table for each benchmark and experiment: medians, and ratios to ``base``.
 
-    ``columns`` tell configurations apart. A ratio says how many times longer a latency is than the
-    base's, or how many times less a bandwidth; of several runs medians are compared. Raises
-    `UsageError` where no configuration is called ``base``, or a column is unknown.
+    ``columns`` tell configurations apart. A ratio is the factor by which a latency is longer than
+    the base's, or a bandwidth lower; several runs are compared by their medians. Raises
+    `UsageError` if no configuration is called ``base``, or a column is unknown.
     """
     if unknown := [name for name in columns if name not in rows]:
         raise no_column(unknown[0], rows.columns)
@@ -61,7 +62,8 @@ def sheets(
 
 
 def name_of(values: Sequence[Any], columns: Sequence[str]) -> str:
-    """A configuration's name; where no algorithm was chosen, that of the library's choice."""
+    """Return a configuration's name; where no algorithm was chosen, that of the library's
+    choice."""
     if set(columns) <= set(ALGORITHMS) and all(map(pd.isna, values)):
         return DEFAULT
     name = line_name(values, columns)
@@ -69,7 +71,7 @@ def name_of(values: Sequence[Any], columns: Sequence[str]) -> str:
 
 
 def sheet(title: str, named: dict[str, pd.DataFrame], base: str | None, statistic: str) -> Sheet:
-    """The table of configurations by their names."""
+    """Return the table of configurations by their names."""
     unit = str(next(iter(named.values()))["unit"].iloc[0])
     lower = unit == "us"
     first = base or (MPI if MPI in named else next(iter(named)))
@@ -101,7 +103,7 @@ def sizes(rows: pd.DataFrame) -> pd.Series:
 
 
 def verdicts_of(best: pd.DataFrame, second: pd.DataFrame, statistic: str) -> dict[float, str]:
-    """What `compare` says of the second against the best, by message size (`sizes`).
+    """Return `compare`'s verdicts of the second against the best, by message size (`sizes`).
 
     Empty if no size has a repeated launch: each verdict would be `UNCLEAR`.
     """
@@ -115,7 +117,7 @@ def verdicts_of(best: pd.DataFrame, second: pd.DataFrame, statistic: str) -> dic
 
 
 def best_of(ordered: pd.Series, verdict: str) -> str:
-    """The best of some configurations in words, ``verdict`` being that on the second."""
+    """Return the best of some configurations in words, ``verdict`` being that on the second."""
     best, second = ordered.iloc[:2]
     if verdict == UNCLEAR:
         return UNCLEAR
@@ -125,7 +127,7 @@ def best_of(ordered: pd.Series, verdict: str) -> str:
 
 
 def value_of(value: float, base: float | None, unit: str, is_base: bool) -> str:
-    """A configuration's value in its unit, and its ratio to the base."""
+    """Return a configuration's value in its unit, and its ratio to the base."""
     if pd.isna(value):
         return "-"
     text = value_text(value, unit)

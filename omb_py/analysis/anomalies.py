@@ -1,4 +1,4 @@
-"""What is wrong with results or may mislead, by rules that are written down here."""
+"""Rules that find wrong or misleading results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from omb_py.core.text.words import count
 from omb_py.results.metadata import crowded_hosts
 
 SEVERITIES = {"error": "are wrong", "warning": "may mislead"}
-"""How an anomaly affects numbers, by its severity."""
+"""The effect of an anomaly on the numbers, by its severity."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ ONE_SIDED = re.compile(r"i?(bcast|reduce|gatherv?|scatterv?|scan|exscan)(_persis
 
 SHARES = re.compile(r"(?P<others>[\d.]+)% of \d+ cores of (?P<host>\S+), steal (?P<steal>[\d.]+)%")
 BUSY_PERCENT = 5.0
-"""What other programs took of a host's cores, by a run's metadata, from which a run is doubtful."""
+"""Percentage of a host's cores taken by other programs, by metadata, that makes a run doubtful."""
 
 MAX_OF_A_KIND = 30
 """Anomalies of one kind that a table lists."""
@@ -60,7 +60,7 @@ MAX_OF_A_KIND = 30
 def anomalies(
     values: pd.DataFrame, runs: Mapping[str, Mapping[str, str]], rows: pd.DataFrame
 ) -> list[Anomaly]:
-    """What is wrong or may mislead in benchmark rows and the metadata of their runs, worst first.
+    """Return the anomalies of benchmark rows and of the metadata of their runs, worst first.
 
     ``values`` are the rows with their numbers (`value_column`).
     """
@@ -79,7 +79,7 @@ def anomalies(
 
 
 def cannot_be(values: pd.DataFrame) -> Iterator[Anomaly]:
-    """Numbers that no machine has, and sizes that are slower than much larger ones."""
+    """Yield numbers that no machine has, and sizes that are slower than much larger ones."""
     for one in impossible(values):
         row = values.loc[one.row]
         at = "" if pd.isna(row["bytes"]) else f"At {size_text(row['bytes'])} "
@@ -106,7 +106,7 @@ def by_line(
 
 
 def where_of(row: pd.Series) -> dict[str, object]:
-    """The columns that name a row, those that it has."""
+    """Return the columns that name a row, those that it has."""
     names = [name for name in (*SERIES, "bytes") if name in row.index]
     return {name: row[name] for name in names if not pd.isna(row[name])}
 
@@ -125,7 +125,7 @@ def slow(row: pd.Series) -> str:
 
 
 def failed_validations(rows: pd.DataFrame) -> Iterator[Anomaly]:
-    """Rows whose data was wrong, whether or not they have a number."""
+    """Yield rows whose data was wrong, whether or not they have a number."""
     for _, row in rows[rows["validation"] == "Fail"].iterrows():
         size = "" if pd.isna(row["bytes"]) else f" at {size_text(row['bytes'])}"
         text = f"Data that arrived{size} was not the data that was sent (run {row['run']})."
@@ -133,7 +133,7 @@ def failed_validations(rows: pd.DataFrame) -> Iterator[Anomaly]:
 
 
 def oversubscribed(runs: Mapping[str, Mapping[str, str]]) -> Iterator[Anomaly]:
-    """Hosts with more ranks than logical cores, as metadata has it; each such host said once."""
+    """Yield hosts with more ranks than logical cores, by the metadata; each host once."""
     hosts: dict[tuple[str, int, int], list[str]] = {}
     for run, data in runs.items():
         for host in crowded_hosts(data):
@@ -163,7 +163,7 @@ def busy_hosts(runs: Mapping[str, Mapping[str, str]]) -> Iterator[Anomaly]:
 
 
 def sheets(found: Sequence[Anomaly], values: pd.DataFrame) -> Iterator[Sheet]:
-    """A table of each kind of anomaly; ``values`` are all rows with numbers."""
+    """Yield a table of each kind of anomaly; ``values`` are all rows with numbers."""
     telling = {name: distinctions(rows) for name, rows in values.groupby("benchmark")}
     for kind in dict.fromkeys(one.kind for one in found):
         members = [one for one in found if one.kind == kind]
@@ -189,7 +189,8 @@ def trust(
     runs: Mapping[str, Mapping[str, str]],
     rows: pd.DataFrame,
 ) -> str:
-    """What anomalies mean for all numbers; without any, what was looked for in how many rows."""
+    """Return the effect of anomalies on all numbers, or without any the checks and their row
+    counts."""
     for severity, meaning in SEVERITIES.items():
         kinds = [one.kind for one in found if one.severity == severity]
         if kinds:

@@ -1,7 +1,7 @@
-"""Values as parts of what their host can do at most, where a bound is known.
+"""Values as fractions of the limits of their host, if a limit is known.
 
-`omb-py machine bounds` measures the bounds (`omb_py.measure.bounds`); `RULES` has which of them
-holds for which benchmark, and why.
+`omb-py machine bounds` measures the bounds (`omb_py.measure.bounds`); `RULES` assigns bounds to
+benchmarks, with reasons.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from omb_py.core.errors import UsageError
 from omb_py.core.text import files
 
 NAME = "bounds.json"
-"""The file's name beside results, where it is found by itself."""
+"""Name of the file of bounds that is found next to results."""
 
 VERSION: Literal[3] = 3
 
@@ -37,7 +37,7 @@ class Part(BaseModel):
 
 
 class CopyRate(Part):
-    """MB/s of copies of so many bytes, measured on one core and on all at once."""
+    """MB/s of copies of ``bytes`` bytes, measured on one core and on all cores at once."""
 
     bytes: Annotated[int, Field(gt=0)]
     one_core: Positive
@@ -45,9 +45,9 @@ class CopyRate(Part):
 
 
 class OtherLoad(Part):
-    """Shares between 0 and 1 of the cores' time that others took while bounds were measured.
+    """Shares between 0 and 1 of the cores' time that others took during the measurement of bounds.
 
-    ``others`` are other processes, ``stolen`` is what the hypervisor took.
+    ``others`` are other processes, ``stolen`` is the hypervisor's share.
     """
 
     others: Share
@@ -55,11 +55,11 @@ class OtherLoad(Part):
 
 
 class Bounds(Part):
-    """What a host can do. Rates are in MB/s, ``caches`` in bytes.
+    """Limits of a host. Rates are in MB/s, ``caches`` in bytes.
 
-    ``load`` is None where the system has no counters of it.
-    ``links`` are of network interfaces and InfiniBand ports in one direction, ``gpus`` of the links
-    of each GPU and of copies to and from it.
+    ``load`` is None if the system has no counters of it. ``links`` are of network interfaces and
+    InfiniBand ports in one direction, ``gpus`` of the links of each GPU and of copies to and from
+    it.
     """
 
     omb_py_bounds: Literal[3]
@@ -75,7 +75,7 @@ class Bounds(Part):
 
     @property
     def busy(self) -> str | None:
-        """A sentence where other programs had a part in what was measured."""
+        """Return a warning if other programs ran during the measurement, else None."""
         if self.load is None or self.load.others + self.load.stolen < BUSY:
             return None
         return (
@@ -90,7 +90,7 @@ class Bounds(Part):
         return sum(self.links.values())
 
     def copy_rate(self, nbytes: float, all_cores: bool = False) -> float | None:
-        """The higher rate of the sizes measured next to ``nbytes``; None below the smallest.
+        """Return the higher rate of the sizes measured next to ``nbytes``; None below the smallest.
 
         All cores can do at least what one can, even if a busy host measured less.
         """
@@ -123,9 +123,10 @@ RULES: tuple[tuple[tuple[str, ...], int, str, Callable[[Bounds, float], float | 
     ((*ONE_SIDE, "mbw_mr"), 2, "the host's links", lambda bounds, _: bounds.all_links),
     (BOTH_SIDES, 2, "the host's links in both directions", lambda bounds, _: 2 * bounds.all_links),
 )
-"""Benchmarks and on how many hosts, the bound's name, and what it is in MB/s for a message size;
-0 or None if it is not known. Collectives have no bound: their bus bandwidth may exceed a link if
-switches reduce, and time within a host depends on who copies."""
+"""Benchmarks, on how many hosts, the bound's name, and its function of the message size in MB/s.
+The function returns 0 or None if the bound is unknown. Collectives have no bound: their bus
+bandwidth may exceed a link if switches reduce, and time within a host depends on the rank that
+copies."""
 
 
 class Known(NamedTuple):
@@ -157,20 +158,21 @@ def bound_of(bounds: Bounds, row: Mapping[str, Any]) -> Known | None:
 
 
 def parts_of_bounds(rows: pd.DataFrame, bounds: Bounds) -> list[str]:
-    """Each row's value as a part of its bound; empty where none is known."""
+    """Return each row's value as a fraction of its bound; an empty text without a known bound."""
     known = (bound_of(bounds, row) for row in rows.to_dict("records"))
     return ["" if one is None else one.text for one in known]
 
 
 def of_comparison(points: pd.DataFrame, bounds: Bounds) -> list[str]:
-    """The compared value of each point (`omb_py.analysis.compare`) as a part of its bound."""
+    """Return the compared value of each point (`omb_py.analysis.compare`) as a part of its
+    bound."""
     rates = points["value"].where(points["unit"] == "MB/s")
     own = {"placement": points["other_placement"], "bandwidth_MBps": rates}
     return parts_of_bounds(points.assign(**own), bounds)
 
 
 def find(named: str | None, paths: Iterable[str]) -> Bounds | None:
-    """The bounds in the file named, or in the first folder of results that has some.
+    """Return the bounds in the file named, or in the first folder of results that has some.
 
     Raises `UsageError` as `read` does.
     """
@@ -180,7 +182,7 @@ def find(named: str | None, paths: Iterable[str]) -> Bounds | None:
 
 
 def read(path: str | Path) -> Bounds:
-    """The bounds in a file; raises `UsageError` where it holds none or cannot be read."""
+    """Return the bounds in a file; raises `UsageError` if it holds none or cannot be read."""
     try:
         return Bounds.model_validate_json(files.read(path, UsageError))
     except ValidationError as error:

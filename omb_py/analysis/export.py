@@ -11,14 +11,14 @@ from omb_py.results.arrow import to_csv, to_json, to_parquet
 from omb_py.results.columns import LOADED, ORIGIN
 
 ALWAYS = ("run", "benchmark", "bytes", "ranks")
-"""Columns without which a file is none of results."""
+"""Columns that a file of results must have."""
 
 
 def content(results: Results, suffix: str) -> bytes:
-    """All rows and what is known of their runs, in the format of a file name's suffix.
+    """Return all rows and the metadata of their runs, in the format of a file name's suffix.
 
-    Columns without any value are left out. Raises `UsageError` where a Parquet file would have
-    rows of two kinds.
+    Columns without any value are left out. Raises `UsageError` if a Parquet file would have rows of
+    two kinds.
     """
     kinds = (results.rows, results.overhead, results.pairs)
     tables = [as_table(rows) for rows in kinds if len(rows)]
@@ -39,9 +39,9 @@ def content(results: Results, suffix: str) -> bytes:
 
 
 def as_table(rows: pd.DataFrame) -> pa.Table:
-    """Rows as pyarrow holds them, without what is about the files that they were read from.
+    """Return rows as a pyarrow table, without columns about the files that they were read from.
 
-    What kept rows of different files apart becomes their ``variant``.
+    The ``source`` that distinguishes rows of different files becomes their ``variant``.
     """
     if "source" in rows and rows["source"].notna().any():
         both = rows["variant"].str.cat(rows["source"], ", ")

@@ -1,7 +1,7 @@
-"""Numbers that cannot be: rules, each with the physical limit or the definition behind it.
+"""Impossible numbers: rules, each with the physical limit or the definition behind it.
 
-A rule accuses only what no machine of today explains. Caches, protocol switches and busy cores are
-no reason.
+A rule reports only numbers that no machine of today explains. Caches, protocol switches and busy
+cores can explain a number.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ FLAT = 1.05
 """Ratio of two times from which the second counts as longer."""
 
 STEEPER = 1.5
-"""How many times slower the next bytes are than a flat part allows, to be no coincidence."""
+"""The smallest slowdown of the next bytes over a flat part that is not a coincidence."""
 
 FALL = 2 / 3
 """Share of its peak below which the bandwidth of a link between devices does not fall with size:
 devices have no cache between them that large messages would miss."""
 
 SLOWER_THAN_LARGER = 30.0
-"""How many times longer a message than a larger one may take by a change of protocol, a first call
-or a rank that another process held up."""
+"""The largest ratio of a message's time to a larger one's by a change of protocol, a first call or
+a rank that another process delayed."""
 
 ROUNDING = 0.0051
 """Half of the second decimal of native OMB, with the error of its own rounding."""
 
 ON_A_DEVICE = ("cupy", "numba", "pycuda", "torch", "cuda", "managed", "openacc", "rocm", "sycl")
-"""Buffers, ours and native OMB's, of which nothing says that they are on the host."""
+"""Buffers of omb-py and native OMB that may be on a device."""
 
 EXCHANGED = {"alltoall": 1, "ialltoall": 1, "allgather": 0, "iallgather": 0}
 """Collectives in which each node receives data of all ranks elsewhere: whether each of its ranks
@@ -74,7 +74,8 @@ class Impossible:
 
 
 def impossible(values: pd.DataFrame) -> list[Impossible]:
-    """The numbers of benchmark rows that cannot be, each once, by the first rule that it breaks.
+    """Return the numbers of benchmark rows that cannot be, each once, by the first rule that it
+    breaks.
 
     ``values`` are rows with the columns of `values.value_column`.
     """
@@ -101,7 +102,7 @@ def judged(values: pd.DataFrame) -> int:
 
 
 def along_lines(sized: pd.DataFrame, line: np.ndarray) -> Iterator[Impossible]:
-    """What `flat` and `falling` find in the lines that are faster than a core copies."""
+    """Yield findings of `flat` and `falling` in lines that are faster than a core copies."""
     fast = gigabytes_per_second(sized) > CORE_GBPS
     suspected = np.isin(line, np.unique(line[fast.to_numpy(bool)]))
     for _, rows in sized[suspected].groupby(line[suspected], sort=False):
@@ -128,7 +129,7 @@ def above_maximum(values: pd.DataFrame) -> Iterator[Impossible]:
 
 
 def gigabytes_per_second(values: pd.DataFrame) -> pd.Series:
-    """The rate of the bytes of one pair in one direction; missing for other benchmarks."""
+    """Return the rate of the bytes of one pair in one direction; missing for other benchmarks."""
     ways = values["benchmark"].astype(object).map(ONE_WAY).astype("float64")
     rate = values["value"].where(values["unit"] == "MB/s") / 1e3 / ways
     timed = (values["unit"] == "us") & ways.notna()
@@ -201,7 +202,7 @@ def flat(points: pd.DataFrame) -> Points:
 
 
 def falling(points: pd.DataFrame) -> Points:
-    """The bandwidth between devices does not fall by a third from its peak."""
+    """Return the bandwidth between devices does not fall by a third from its peak."""
     points = points[(points.index >= LARGE) & (limits_of(points) == DEVICE_GBPS)]
     rates = gigabytes_per_second(points)
     if rates.empty or rates.max() < CORE_GBPS:

@@ -1,4 +1,4 @@
-"""Results as they were read: an aligned table for each benchmark, what all rows share above it."""
+"""Results as they were read: an aligned table for each benchmark, with shared values above it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ UNITS = {
     "_GBps": ("MB/s", 1e3),
     "messages_per_s": ("msg/s", 1.0),
 }
-"""What columns whose names end in this are shown in, and how much of it their unit is."""
+"""Units of columns by the end of their names, and the factor to the unit."""
 
 MAX_NUMBERS = 6
 """Columns of numbers that are shown unless columns are chosen."""
@@ -38,7 +38,7 @@ HEADINGS = {
     "latency_min_us": "fastest rank",
     "latency_max_us": "slowest rank",
 }
-"""Headings of columns whose own names say less; the ranks' are means."""
+"""Headings that are clearer than their columns' names; those of ranks are means."""
 
 IMPORTANT = (
     *("latency_us", "bandwidth_MBps", "messages_per_s", "sample_p50_us"),
@@ -56,11 +56,11 @@ def sheets(
     limit: int | None = None,
     bounds: Bounds | None = None,
 ) -> Iterator[Sheet]:
-    """A table for each benchmark, each comparison of bindings, and all pairs of a benchmark.
+    """Yield a table for each benchmark, each comparison of bindings, and all pairs of a benchmark.
 
-    ``columns`` are those to show; by default what tells rows apart and the first of `IMPORTANT`
-    that have values. A table has the first ``limit`` rows, or all. With ``bounds``, a column has
-    each value as a part of its bound. Raises `UsageError` for a column that there is not.
+    ``columns`` are those to show; by default those that distinguish rows and the first of
+    `IMPORTANT` that have values. A table has the first ``limit`` rows, or all. With ``bounds``, a
+    column has each value as a fraction of its bound. Raises `UsageError` for an unknown column.
     """
     known = {*results.rows, *results.overhead, *results.pairs}
     if unknown := sorted(set(columns or ()) - known):
@@ -77,7 +77,7 @@ def sheet(
     limit: int | None,
     bounds: Bounds | None = None,
 ) -> Sheet:
-    """The table of a benchmark's rows."""
+    """Return the table of a benchmark's rows."""
     there = [name for name in rows if rows[name].notna().any() and name != "benchmark"]
     same = [name for name in there if rows[name].nunique(dropna=False) == 1]
     if columns is not None:
@@ -111,12 +111,12 @@ def sheet(
 
 
 def unit_of(name: str) -> tuple[str, float] | None:
-    """The unit that a column is shown in, None for one that has none."""
+    """Return the unit that a column is shown in, None for one that has none."""
     return next((unit for end, unit in UNITS.items() if name.endswith(end)), None)
 
 
 def heading(name: str) -> str:
-    """A column's name without its unit, which the cells have."""
+    """Return a column's name without its unit, which the cells have."""
     if name in HEADINGS:
         return HEADINGS[name]
     end = next((end for end in UNITS if end[0] == "_" and name.endswith(end)), "")
@@ -124,7 +124,7 @@ def heading(name: str) -> str:
 
 
 def cells_of(name: str, values: pd.Series) -> list[str]:
-    """A column's cells; numbers in the unit in which each is easy to read."""
+    """Return a column's cells; numbers in the unit in which each is easy to read."""
     unit = unit_of(name)
 
     def text(value: Any) -> str:

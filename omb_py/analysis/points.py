@@ -1,7 +1,7 @@
-"""Points: rows of results that repeat each other become one; what tells points apart, in words.
+"""Points: repeated rows of results become one; the columns that distinguish points, in words.
 
-Identity is what `omb_py.results.columns` says of each column. Every command that shows, compares
-or draws results takes its points, and the names of its lines, from here.
+`omb_py.results.columns` defines the columns of a point's identity. Every command that shows,
+compares or draws results uses these points and names of lines.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from omb_py.core.text.words import count
 from omb_py.results.columns import CONFIGURATION, EXPERIMENT
 
 SERIES = (*EXPERIMENT, *CONFIGURATION, "base", "unit")
-"""What one line has in common. ``base`` is of overheads only."""
+"""Columns whose values are equal within one line. Only overheads have a ``base``."""
 
 TELLING = ("source", "binding", "buffer", "mpi", "ranks", "part", *EXPERIMENT[1:], *CONFIGURATION)
-"""What tells lines of a benchmark apart, the words that people look for first in front."""
+"""Columns that distinguish lines of a benchmark, the most familiar first."""
 
 FOLLOWS = {"placement": "buffer", "hosts": "ranks", "pairs": "ranks", "nodes": "ranks"}
-"""Columns that say nothing beside the one that they follow from, where they do."""
+"""Columns that are redundant next to the one that they follow from, if they do."""
 
 COUNTED = ("ranks", "hosts", "pairs", "partitions", "nodes", "failed")
 
@@ -33,7 +33,7 @@ WITH_COLUMN = (
     *("window", "sync", "threads", "root", "send_mode", "split", "group", "congestor"),
     *("test_calls", "cold"),
 )
-"""Columns whose values alone say nothing."""
+"""Columns whose values need the column's name to be understood."""
 
 BINDINGS = (
     *("native", "buffer", "pickle", "array", "persistent", "pkl5", "prebound", "nccl"),
@@ -51,20 +51,20 @@ USUAL = {
     ("stream_sync", False),
     ("validated", False),
 }
-"""What goes without saying."""
+"""Usual values, which names of lines omit."""
 
 NAMING = ("suite", "mpi", "buffer", "binding")
-"""Columns that name a line even where others have no such value."""
+"""Columns that name a line even if others have no value for them."""
 
 GROWING = ("hosts", "pairs", "nodes")
-"""What may grow with the ranks."""
+"""Columns that may grow with the ranks."""
 
 
 def points_of(values: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
-    """Points of rows that have their values (`value_column`): those alike in ``columns`` are runs.
+    """Return points of rows with values (`value_column`): rows equal in ``columns`` are runs.
 
     A row for each point, in the order in which they first appear: ``columns``, the median
-    ``value``, how many ``runs``, and `ENDS`, of which several runs only have the spread, their
+    ``value``, the number of ``runs``, and `ENDS`. For several runs only the spread is known, their
     minimum and maximum.
     """
     rows = values.reset_index(drop=True)
@@ -80,7 +80,7 @@ def points_of(values: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
 
 
 def by(rows: pd.DataFrame, columns: list[str]) -> Iterator[tuple[tuple[Any, ...], pd.DataFrame]]:
-    """Rows apart by columns, with None for a value that is missing.
+    """Yield rows apart by columns, with None for a value that is missing.
 
     Numbers are in their order, bindings as in every figure, other words as they come.
     """
@@ -104,23 +104,23 @@ def by(rows: pd.DataFrame, columns: list[str]) -> Iterator[tuple[tuple[Any, ...]
 
 
 def plain_values(column: pd.Series) -> list[Any]:
-    """A column's values as Python's own, None where one is missing."""
+    """Return a column's values as Python's own, None if one is missing."""
     return [None if pd.isna(value) else value for value in column.tolist()]
 
 
 def along(rows: pd.DataFrame, axis: str) -> tuple[str, ...]:
-    """``axis`` with the columns that only grow along it: hosts with ranks, say."""
+    """Return ``axis`` with the columns that only grow along it: hosts with ranks, say."""
     growing = GROWING if axis == "ranks" else ()
     known = group_ids([rows[axis]])
     return (axis, *(n for n in growing if is_determined_by(group_ids([rows[n]]), known)))
 
 
 def distinctions(rows: pd.DataFrame, columns: Iterable[str] = TELLING) -> list[str]:
-    """The columns that tell rows apart, in the order of ``columns``.
+    """Return the columns that distinguish rows, in the order of ``columns``.
 
-    Two kinds are left out: a column that some rows have and others have not, as where another
-    suite does not print it, if others tell those rows apart already; and one of `FOLLOWS` that
-    follows from the others.
+    Two kinds are left out: a column that is missing in some rows (another suite may not print it),
+    if other columns distinguish those rows already; and one of `FOLLOWS` that follows from the
+    others.
     """
     there = [name for name in dict.fromkeys(columns) if name in rows]
     numbers = {name: group_ids([rows[name]]) for name in there} if len(rows) else {}
@@ -139,7 +139,7 @@ def distinctions(rows: pd.DataFrame, columns: Iterable[str] = TELLING) -> list[s
 
 
 def without_implied(rows: pd.DataFrame, columns: Sequence[str], known: Sequence[str]) -> list[str]:
-    """The columns that rows may differ in though they agree in the columns ``known``."""
+    """Return the columns that rows may differ in though they agree in the columns ``known``."""
     if not known:
         return list(columns)
     numbers = group_ids(rows[name] for name in known)
@@ -151,7 +151,8 @@ def without_implied(rows: pd.DataFrame, columns: Sequence[str], known: Sequence[
 
 
 def group_ids(columns: Iterable[pd.Series | np.ndarray]) -> np.ndarray:
-    """A number from 0 for each row, the same where all columns are; a missing value is a value.
+    """Return a number from 0 for each row, the same where all columns are; a missing value is a
+    value.
 
     Numbers are in the order in which rows first appear.
     """
@@ -168,13 +169,13 @@ def group_ids(columns: Iterable[pd.Series | np.ndarray]) -> np.ndarray:
 
 
 def is_determined_by(numbers: np.ndarray, known: np.ndarray) -> bool:
-    """Whether rows that share a number in ``known`` share that in ``numbers``."""
+    """Return whether rows with equal ``known`` numbers have equal ``numbers``."""
     together = known * (int(numbers.max()) + 1) + numbers
     return len(np.unique(together)) == len(np.unique(known))
 
 
 def label(values: Iterable[object], columns: Sequence[str]) -> str:
-    """The name of a line: its values, with the column where a value alone says nothing.
+    """Return the name of a line: its values, with the column if a value is unclear without it.
 
     >>> label(("numpy", 8, False, 65536), ("buffer", "ranks", "in_place", "bytes"))
     'numpy, 8 ranks, not in place, 64 KiB'
@@ -189,7 +190,7 @@ def line_name(values: Sequence[object], columns: Sequence[str]) -> str:
 
 
 def word(column: str, value: object) -> str:
-    """A value as a name has it."""
+    """Return a value as a name has it."""
     words = column.replace("_", " ")
     if isinstance(value, bool | np.bool_):
         return words if value else f"not {words}"
@@ -209,7 +210,7 @@ def word(column: str, value: object) -> str:
 
 
 def caption_part(column: str, value: object) -> str:
-    """A value with its column, as a caption has it.
+    """Return a value with its column, as a caption has it.
 
     >>> [caption_part(*one) for one in (("ranks", 2), ("in_place", True), ("mpi", "MPICH 5"))]
     ['2 ranks', 'in place', 'MPICH 5']
@@ -227,7 +228,9 @@ def caption_part(column: str, value: object) -> str:
 
 
 def common(rows: pd.DataFrame, besides: Container[str]) -> list[str]:
-    """What all rows that say it have in common, in words; columns ``besides`` left out.
+    """Return in words the values that all rows share; columns ``besides`` are left out.
+
+    Missing values are ignored; of several benchmarks, only columns that all rows have are included.
 
     Of several benchmarks, what all of them say.
     """

@@ -17,16 +17,17 @@ MEASUREMENT = tuple(name for name in OF_ROW_AND_RANK if name not in ("bytes", "r
 
 
 def sample_files(path: str | Path) -> list[Path]:
-    """The files of samples that a path stands for: itself, or those in a folder and below it."""
+    """Return the files of samples that a path stands for: itself, or those in a folder and below
+    it."""
     place = Path(path)
     files = sorted(place.rglob("*")) if place.is_dir() else [place]
     return [file for file in files if is_samples(file)]
 
 
 def load(paths: Iterable[str | Path], where: Iterable[str] = ()) -> pd.DataFrame:
-    """The samples in files and folders, those that match ``COLUMN=VALUE`` texts.
+    """Return the samples in files and folders, those that match ``COLUMN=VALUE`` texts.
 
-    Raises `OmbError` where a path holds no samples, `UsageError` where no sample matches.
+    Raises `OmbError` if a path holds no samples, `UsageError` if no sample matches.
     """
     frames = []
     for path in dict.fromkeys(map(str, paths)):
@@ -38,7 +39,7 @@ def load(paths: Iterable[str | Path], where: Iterable[str] = ()) -> pd.DataFrame
 
 
 def read(path: Path) -> pd.DataFrame:
-    """The samples of a file, with missing values where a row of results has none.
+    """Return the samples of a file, with missing values where a row of results has none.
 
     Raises `UsageError` for a file of something else.
     """

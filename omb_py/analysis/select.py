@@ -1,4 +1,4 @@
-"""Choosing rows, and saying what files do not, in the words of a command line."""
+"""Choice of rows, and assumptions about missing values, in the words of a command line."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OF_FILES = re.compile(r"(?P<files>.+?) *: *(?P<rest>\w+ *=.*)")
 def where(
     frame: pd.DataFrame, texts: Iterable[str], known: Collection[str] = COLUMNS
 ) -> pd.DataFrame:
-    """The rows that have, for every ``COLUMN=VALUE[,VALUE…]``, one of the column's values.
+    """Return the rows that have, for every ``COLUMN=VALUE[,VALUE…]``, one of the column's values.
 
     Bytes may be written as ``64K``. Raises `UsageError` when a text is not of that form, names no
     ``known`` column or a value that such a column cannot have, or when no row is left.
@@ -48,7 +48,7 @@ def where(
 
 
 def assumptions(texts: Iterable[str]) -> dict[str, Any]:
-    """What to assume of rows whose file does not say, from ``[FILES:]COLUMN=VALUE`` texts.
+    """Return assumptions about missing values from ``[FILES:]COLUMN=VALUE`` texts.
 
     Raises `UsageError` when a text is not of that form or gives several values.
 
@@ -72,9 +72,9 @@ def assumptions(texts: Iterable[str]) -> dict[str, Any]:
 
 
 def pairs(texts: Iterable[str], known: Collection[str] = COLUMNS) -> dict[str, list[str]]:
-    """The column of each text with its values.
+    """Return the column of each text with its values.
 
-    Raises `UsageError` when a text is not ``COLUMN=VALUE`` or there is no such column.
+    Raises `UsageError` when a text is not ``COLUMN=VALUE`` or its column is unknown.
     """
     found: dict[str, list[str]] = {}
     for text in texts:
@@ -95,7 +95,7 @@ def no_column(name: str, known: Iterable[str]) -> UsageError:
 
 
 def convert(name: str, value: str, kind: str | None = None) -> Any:
-    """A value as its column holds it, by default a column of benchmarks.
+    """Return a value as its column holds it, by default a column of benchmarks.
 
     Raises `UsageError` when it cannot be one.
     """

@@ -1,4 +1,4 @@
-"""Which rows are repeated runs of one thing: not those of one run read twice, nor unlike files."""
+"""Repeated runs: rows of one configuration, without copies of a run and files of unknown origin."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from omb_py.results.columns import CONFIGURATION, EXPERIMENT
 from omb_py.results.readers import Problem
 
 UNSAID = ("mpi", "ranks", "hosts")
-"""Columns without which rows of two files cannot be told to be repeated runs."""
+"""Columns that rows of two files must have to be recognised as repeated runs."""
 
 IN_WORDS = {"mpi": "MPI library", "ranks": "number of ranks", "hosts": "number of hosts"}
 
@@ -37,18 +37,17 @@ ENOUGH_DIGITS = 8
 def label_sources(
     rows: pd.DataFrame, arguments: Sequence[str] = (), names: Sequence[str] = ()
 ) -> tuple[pd.DataFrame, list[str]]:
-    """Rows with the column ``source``, the file that tells lines apart where nothing else does,
-    and notes about it.
+    """Return rows with the column ``source``, the file that distinguishes lines, and notes about
+    it.
 
-    Rows that do not say all of `UNSAID` are repeated runs only within one file: where several
-    files have the same benchmark measured in the same way, as far as they say, ``source`` is the
-    file's name.
+    Rows without all of `UNSAID` are repeated runs only within one file: if several files have the
+    same benchmark with the same known columns, ``source`` is the file's name.
 
-    ``arguments`` are files and folders that a user named to see them side by side. Where two of
-    them measured a benchmark in the same way at the same size, ``source`` of all of its rows is
-    the argument that they are of; what one folder holds twice are repeated runs. ``names`` are
-    labels of the arguments that all rows then have; arguments with the same name are repeated runs
-    of each other. Raises `UsageError` where they are not as many.
+    ``arguments`` are files and folders that a user named to compare them. If two of them have a
+    benchmark with the same configuration and size, ``source`` of all of its rows is their argument;
+    rows that one folder has twice are repeated runs. ``names`` are labels of the arguments that all
+    rows then have; arguments with the same name are repeated runs of each other. Raises
+    `UsageError` unless there is one for each argument.
 
     Elsewhere ``source`` is missing.
     """
@@ -82,13 +81,14 @@ def label_sources(
 
 
 def alike(rows: pd.DataFrame, of: pd.Series, *more: str) -> pd.Series:
-    """How many values rows have in ``of`` that were measured as each row was."""
+    """Return for each row how many values of ``of`` the rows of its configuration have."""
     columns = [name for name in (*EXPERIMENT, *CONFIGURATION, *more) if rows[name].notna().any()]
     return of.groupby([rows[name] for name in columns], dropna=False).transform("nunique")
 
 
 def label_unsaid(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """Rows whose ``source`` is their file where they do not say enough to be repeated runs."""
+    """Return rows whose ``source`` is their file if they lack columns of repeated runs, and
+    notes."""
     rows = rows.assign(source=pd.Series(None, index=rows.index, dtype=object))
     mask = rows[list(UNSAID)].isna().any(axis=1) & rows["file"].notna()
     if rows["file"][mask].nunique() < 2:
@@ -110,7 +110,8 @@ def label_unsaid(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
 
 
 def argument_of(files: Iterable[str], arguments: Iterable[str]) -> dict[str, str]:
-    """The argument of the command line that each file was read for: itself, or its folder."""
+    """Return the argument of the command line that each file was read for: itself, or its
+    folder."""
     places = [(PurePath(argument), argument) for argument in arguments]
     places.sort(key=lambda place: -len(place[0].parts))
     found = {
@@ -121,12 +122,12 @@ def argument_of(files: Iterable[str], arguments: Iterable[str]) -> dict[str, str
 
 
 def normal(path: str) -> str:
-    """A path as the column ``file`` has it."""
+    """Return a path as the column ``file`` has it."""
     return str(PurePath(path))
 
 
 def short_names(files: Iterable[str]) -> dict[str, str]:
-    """The shortest end of each path that tells it from the others.
+    """Return the shortest end of each path that distinguishes it from the others.
 
     >>> short_names(["old/a.txt", "new/a.txt", "new/b.txt"])
     {'old/a.txt': 'old/a.txt', 'new/a.txt': 'new/a.txt', 'new/b.txt': 'b.txt'}
@@ -140,15 +141,15 @@ def short_names(files: Iterable[str]) -> dict[str, str]:
 
 
 def endings(parts: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """The last part, the last two parts and so on."""
+    """Yield the last part, the last two parts and so on."""
     return (parts[-count:] for count in range(1, len(parts) + 1))
 
 
 def without_copies(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[Problem]]:
-    """Rows of which no run is there twice, and what was left out.
+    """Return rows without second copies of a run, and the problems of the rows left out.
 
     A run is there twice as the same rows in two files (a copy, or its CSV and its JSON), and as
-    our own text beside the CSV that has its numbers with all digits.
+    omb-py's text next to the CSV that has all digits of its numbers.
     """
     if rows["file"].nunique() < 2:
         return rows, []
@@ -165,7 +166,7 @@ def without_copies(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[Problem]]:
 
 
 def same_run(rows: pd.DataFrame) -> dict[int, str]:
-    """The rows that another file has of the same run to the last digit, with that file."""
+    """Return the rows that another file has of the same run to the last digit, with that file."""
     runs = rows[["run", "file"]].drop_duplicates()["run"]
     rows = rows[rows["run"].isin(runs[runs.duplicated()])]
     names = ["run", "benchmark", "part", "binding", "bytes", "window", "sender", "receiver"]
@@ -183,7 +184,8 @@ def same_run(rows: pd.DataFrame) -> dict[int, str]:
 
 
 def duplicates_of(texts: pd.DataFrame, others: pd.DataFrame) -> dict[int, str]:
-    """The rows of our own text that a run of another file has with more digits, with that file."""
+    """Return the rows of our own text that a run of another file has with more digits, with that
+    file."""
     if "bandwidth_MBps" not in texts:
         return {}
     ours = texts[texts["suite"].str.startswith("omb-py", na=False)]
@@ -207,8 +209,8 @@ def duplicates_of(texts: pd.DataFrame, others: pd.DataFrame) -> dict[int, str]:
 
 
 def shown_of(rows: pd.DataFrame) -> list[tuple[str, ...]]:
-    """What two formats of a run have in common: the row's own number as text has it, and of what
-    it is."""
+    """Return the columns that two formats of a run share: the row's own number with the digits of
+    text, and its identity."""
     columns = [rows[name].astype(object) for name in ("benchmark", "part", "bytes", "binding")]
     texts = [column.map(str).where(column.notna(), "") for column in columns]
     return list(zip(*texts, own_number(rows).map("{:.2f}".format), strict=True))

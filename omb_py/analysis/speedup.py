@@ -37,7 +37,7 @@ SERIES = ("application", "problem", "scaling", "buffer", "binding", "threads", "
 """Columns in which the runs of one line agree; ranks come on top."""
 
 ENDS = {"": "median", "_low": "min", "_high": "max"}
-"""Ends of the names of a value's columns, and what of several runs they are."""
+"""Ends of the names of a value's columns, and the statistic of several runs for each."""
 
 RESULTS = frozenset(KINDS) - {*SERIES, "ranks", "nodes"}
 """Columns that are measured, not chosen."""
@@ -53,12 +53,12 @@ SHARED_CORES = "* more threads than cores: ranks took turns, which says nothing 
 
 
 def load(paths: Paths, where: Iterable[str] = ()) -> tuple[pd.DataFrame, list[Problem]]:
-    """Read files, and folders with all that is below them, of which other files are passed over.
+    """Read files, and folders with all files below them; other files in folders are skipped.
 
-    A row for each run, with the columns of `ApplicationRow`, ``mpi``, and one for each option of
-    its problem; and what was left out. ``where`` chooses runs, also by options. Raises `OmbError`
-    when a file cannot be read or nothing of an application is found, `UsageError` when no run is
-    chosen.
+    Returns a row for each run, with the columns of `ApplicationRow`, ``mpi``, and one for each
+    option of its problem; and problems of what was left out. ``where`` chooses runs, also by
+    options. Raises `OmbError` when a file cannot be read or nothing of an application is found,
+    `UsageError` when no run is chosen.
     """
     rows: dict[str, dict[str, Any]] = {}  # a log may hold what a table holds, too
     problems: list[Problem] = []
@@ -83,12 +83,12 @@ def load(paths: Paths, where: Iterable[str] = ()) -> tuple[pd.DataFrame, list[Pr
 
 
 def names_of(runs: pd.DataFrame) -> list[str]:
-    """Columns and options that a run has a value of."""
+    """Return columns and options that a run has a value of."""
     return [str(name) for name in runs if runs[name].notna().any()]
 
 
 def read(path: str, content: bytes, problems: list[Problem]) -> Iterator[dict[str, Any]]:
-    """The runs in a file's content whose results are right; what is not is named in problems."""
+    """Yield the valid runs in a file's content; the others are appended to ``problems``."""
     if not any(mark in content for mark in READER.marks):
         return
     (found,) = READER.read(source_of(path, content))
@@ -110,7 +110,7 @@ def read(path: str, content: bytes, problems: list[Problem]) -> Iterator[dict[st
 
 
 def row_of(cells: dict[str, str]) -> dict[str, Any] | None:
-    """Return a row from its cells; None if one is not what its column holds."""
+    """Return a row from its cells; None if a cell is not of its column's type."""
     try:
         row: dict[str, Any] = {
             name: PARSERS.get(kind, str)(cells[name]) if cells.get(name) else None
@@ -140,13 +140,13 @@ def speedups(
     """Return one row for each line (`SERIES`) and number of ranks of the runs that `load` read.
 
     ``time_s`` is the median of the runs, ``time_low_s`` and ``time_high_s`` the minimum and maximum
-    of all repeats. ``speedup`` with its ends is over one rank: the one that jobs measured by turns
-    with it, else over a job of one rank, for weak scaling times the ranks; missing where ranks do
-    not divide the work of one (``divides_work`` of the application). ``sequential_speedup`` is over
-    the sequential program, as measured by turns, else its time over that of the ranks.
-    ``efficiency`` is the speed-up over the ranks. ``oversubscribed``: ranks
-    shared cores, which says nothing of how a program scales. The `PHASES` are parts of a rank's
-    time, together 1. ``line`` names the line among all.
+    of all repeats. ``speedup`` with its ends is relative to one rank: the one measured alternately
+    within the job, else a job of one rank, for weak scaling times the ranks; missing if ranks do
+    not divide the work of one (``divides_work`` of the application). ``sequential_speedup`` is
+    relative to the sequential program, measured alternately, else its time divided by that of the
+    ranks. ``efficiency`` is the speed-up divided by the ranks. ``oversubscribed``: ranks shared
+    cores, so the time does not show the program's scaling. The `PHASES` are parts of a rank's time,
+    together 1. ``line`` names the line among all.
     """
     frame = runs.assign(
         host_cores=runs["host_cores"] * runs["nodes"],
@@ -215,7 +215,7 @@ def number(value: float) -> str:
 
 
 def across(runs: pd.DataFrame, names: Sequence[str], value: str) -> Iterator[Sheet]:
-    """Yield the medians of a value by application: a row for what differs, columns for ``names``.
+    """Yield the medians of a value by application: a row for the rest, columns for ``names``.
 
     The last column names the best in a row. Raises `UsageError` for names that no run has.
     """

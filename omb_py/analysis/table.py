@@ -44,30 +44,29 @@ SUFFIXES = (".csv", ".json", ".jsonl", ".parquet", ".txt", ".log", ".out", ".dat
 """Files of a folder that are looked into."""
 
 RECORDS: tuple[type[Any], ...] = (Row, OverheadRow, PairRow)
-"""What rows can be of: a benchmark, a comparison of bindings, a pair of ranks."""
+"""Kinds of rows: a benchmark, a comparison of bindings, a pair of ranks."""
 
 RECORD = ".record"
 NO_RESULTS = re.compile(r"bounds\.json|software\.json|.*\.summary\.json")
-"""What lies beside results, and is none: bounds of a host, the software of a sweep, the summary of
-a launch."""
+"""Other files in folders of results: a host's bounds, a sweep's software, a launch's summary."""
 
 OF_PROFILE = re.compile(r"profile(\.\d+)?\.(txt|csv|json)|traffic-\d+\.json")
-"""Files that `omb-py profile` writes beside its records."""
+"""Files that `omb-py profile` writes next to its records."""
 
 BYTES_AT_ONCE = 8 << 20
 """Bytes of tables that are parsed in one go: enough to be fast, few enough to need no memory."""
 
 ALWAYS = (*EXPERIMENT, *CONFIGURATION, *NUMBERS, "run", "bytes", "validation", "file", "line")
-"""Columns that tell rows apart, and those of their numbers."""
+"""Columns of rows' identity, and those of their numbers."""
 
 LONGEST_NUMBER = 40
 """Characters beyond which a field is no number: conversions of some take long or fail."""
 
 TEXT = pd.Series(["text"]).dtype
-"""How this pandas holds text: a type of its own since 3, objects before."""
+"""The type of text in this pandas: a separate type since 3, objects before."""
 
 DTYPES: dict[str, Any] = {"int": "Int64", "float": "float64", "bool": object, "str": TEXT}
-"""How a column of each kind is held."""
+"""The type of a column, by its kind."""
 
 LIBRARY = re.compile(r"(?P<name>[A-Za-z][A-Za-z0-9 _-]*?)[\s:v]+(?P<version>\d+(\.\d+)+\S*)")
 
@@ -76,12 +75,12 @@ Paths = str | Path | Iterable[str | Path]
 
 @dataclass(frozen=True)
 class Results:
-    """All that was read.
+    """All results that were read.
 
     ``rows`` has the columns of `Row` and `LOADED`, ``overhead`` and ``pairs`` those of
-    `OverheadRow` or `PairRow` and `LOADED`; numbers are floats or nullable integers, missing where
-    a suite does not say. ``runs`` is the metadata of each run by its name, ``problems`` what was
-    left out, ``notes`` what to know of the rest.
+    `OverheadRow` or `PairRow` and `LOADED`; numbers are floats or nullable integers, missing if a
+    suite does not print them. ``runs`` is the metadata of each run by its name, ``problems`` are
+    the parts left out, ``notes`` remarks about the rest.
     """
 
     rows: pd.DataFrame
@@ -98,14 +97,14 @@ def load(
     columns: Iterable[str] | None = None,
     progress: Callable[[str, int], object] | None = None,
 ) -> Results:
-    """Read files, and folders with all that is below them.
+    """Read files, and folders with all files below them.
 
-    ``assume`` gives columns a value where the files do not say: native OMB does not print how many
-    ranks it ran on. A mapping has values by patterns of files' names, of which the first that
-    matches counts. ``columns`` are those that the tables have besides `ALWAYS`, all by default;
-    each takes about 8 bytes a row. ``progress`` is called with the file under way and the number of
-    rows so far. Raises `OmbError` when a file that was named cannot be read or
-    holds no result, or when a folder holds none; other trouble becomes a problem.
+    ``assume`` gives columns a value if the files have none: native OMB does not print its number of
+    ranks. A mapping has values by patterns of files' names; the first that matches counts.
+    ``columns`` are those that the tables have besides `ALWAYS`, all by default; each takes about 8
+    bytes a row. ``progress`` is called with the file under way and the number of rows so far.
+    Raises `OmbError` when a file that was named cannot be read or holds no result, or when a folder
+    holds none; other trouble becomes a problem.
     """
     wanted = None if columns is None else {*ALWAYS, *columns}
     known = dict.fromkeys([*(n for record in RECORDS for n in record.columns), *LOADED])
@@ -116,7 +115,7 @@ def load(
     parts: dict[type[Any], list[Part]] = {record: [] for record in RECORDS}
 
     def found() -> Iterator[tuple[Path, Found]]:
-        """What is in all files, one after the other; what is not rows is kept."""
+        """Yield the parts of all files; their runs and problems are kept."""
         named = [paths] if isinstance(paths, str | Path) else paths
         for path in dict.fromkeys(map(Path, named)):
             for file, part in contents(path, problems, assume or {}):
@@ -141,7 +140,7 @@ def load(
 
 
 def not_above_zero(rows: pd.DataFrame) -> Iterator[Problem]:
-    """Rows whose number is none of use: a clock that steps, or two decimals that are not enough."""
+    """Yield problems of rows with unusable numbers: a clock that steps, or too few decimals."""
     own = own_number(rows)
     right = rows["latency_us"].isna() & (rows["bytes"] == 0)  # no bytes have no bandwidth
     without = with_values(rows[(own <= 0) & ~right])
@@ -158,7 +157,7 @@ def not_above_zero(rows: pd.DataFrame) -> Iterator[Problem]:
 def of_rows(
     rows: list[dict[str, Any]], runs: Mapping[str, Mapping[str, str]], record: type[Any] = Row
 ) -> Results:
-    """Rows of a kind that were just measured, as if read from a file."""
+    """Return rows of a kind that were just measured, as if read from a file."""
     measured = [part_of(pd.DataFrame(rows))] if rows else []
     benchmarks, overhead, pairs = (
         complete(measured if record is kind else [], kind, runs, {}) for kind in RECORDS
@@ -167,7 +166,7 @@ def of_rows(
 
 
 def assumed(assume: Mapping[str, Any], name: str, file: Path) -> Any:
-    """What is assumed of a column in a file."""
+    """Return the assumed value of a column in a file."""
     values = assume.get(name)
     if not isinstance(values, Mapping):
         return values
@@ -177,9 +176,9 @@ def assumed(assume: Mapping[str, Any], name: str, file: Path) -> Any:
 def contents(
     path: Path, problems: list[Problem], assume: Mapping[str, Any]
 ) -> Iterator[tuple[Path, Found]]:
-    """What is in a file, or in the files of a folder; those without results become problems.
+    """Yield the contents of a file or of a folder's files; files without results become problems.
 
-    Raises `OmbError` when the file, or no file of the folder, holds results.
+    Raises `OmbError` if the file, or every file of the folder, is without results.
     """
     if not path.is_dir():
         if is_samples(path):
@@ -206,12 +205,11 @@ def contents(
 
 
 def found_in(folder: Path, problems: list[Problem]) -> Iterator[Path]:
-    """The files of a folder, and of those below it, that may hold results.
+    """Yield the files of a folder, and of those below it, that may hold results.
 
-    What looks like results and is not looked into becomes a problem: links to folders (which may
-    lead back), files that are no regular ones, folders that cannot be read, and files of results
-    whose names end otherwise than in `SUFFIXES`. Hidden files are nobody's results, as are those of
-    a profile.
+    Files that look like results but are not read become problems: links to folders (which may lead
+    back), files that are no regular ones, folders that cannot be read, and files of results whose
+    names end otherwise than in `SUFFIXES`. Hidden files and those of a profile are skipped.
     """
 
     def left_out(path: str | Path, why: str) -> None:
@@ -249,7 +247,8 @@ Part = dict[str, pd.Series]
 def frames(
     files: Iterable[tuple[Path, Found]], wanted: Container[str] | None, problems: list[Problem]
 ) -> Iterator[tuple[type[Any], pd.DataFrame]]:
-    """Rows of files and what they are of; those of many small tables of one kind in one go."""
+    """Yield rows of files with their record type; many small tables of one kind are read at
+    once."""
     rows: dict[type[Any], list[dict[str, Any]]] = {record: [] for record in RECORDS}
     tables: dict[tuple[str, ...], list[Piece]] = {}
     lengths: Counter[tuple[str, ...]] = Counter()
@@ -276,14 +275,14 @@ def frames(
 
 
 def record_of(names: Container[str]) -> type[Any]:
-    """What a row of these columns is: of a benchmark, a comparison of bindings, or a pair."""
+    """Return the record of a row's columns: a benchmark, a comparison of bindings, or a pair."""
     if "receiver_host" in names:
         return PairRow
     return OverheadRow if "added_us" in names else Row
 
 
 def pieces(table: Table) -> Iterator[Piece]:
-    """The stretches of a table, long ones cut."""
+    """Yield the stretches of a table, long ones cut."""
     for number, start, end in table.stretches:
         while start < end:
             cut = table.content.find(b"\n", min(start + BYTES_AT_ONCE, end) - 1) + 1
@@ -320,7 +319,8 @@ def parse(
 
 
 def parse_typed(text: bytes, names: Sequence[str]) -> pd.DataFrame | None:
-    """These columns of comma-separated values; None unless each field is what its column holds."""
+    """Return these columns of comma-separated values; None unless each field is of its column's
+    type."""
     kinds = {"int": pa.int64(), "float": pa.float64()}
     types = {
         name: kinds.get(kind_of(name), pa.dictionary(pa.int32(), pa.string())) for name in names
@@ -344,7 +344,7 @@ def parse_typed(text: bytes, names: Sequence[str]) -> pd.DataFrame | None:
 
 
 def parse_checked(text: bytes, names: Sequence[str]) -> pd.DataFrame:
-    """`parse_typed` of any fields; ``wrong`` are rows in which one is not what its column holds."""
+    """Return `parse_typed` of any fields; ``wrong`` marks rows with a field of another type."""
     frame = pd.read_csv(
         io.StringIO(text.decode(errors="replace")),
         usecols=names,
@@ -368,7 +368,7 @@ def parse_checked(text: bytes, names: Sequence[str]) -> pd.DataFrame:
 
 
 def part_of(frame: pd.DataFrame) -> Part:
-    """The columns in which a row has a value, each of its kind, texts as categories."""
+    """Return the columns in which a row has a value, each of its kind, texts as categories."""
     part = {}
     for name in map(str, frame):
         column = frame[name]
@@ -390,9 +390,9 @@ def complete(
     assume: Mapping[str, Any],
     wanted: Container[str] | None = None,
 ) -> pd.DataFrame:
-    """One table with all columns of ``record``, each of its kind, and what metadata adds.
+    """Return one table with all columns of ``record``, typed, and with metadata filled in.
 
-    With ``wanted`` it has those of these columns alone. ``parts`` is emptied, for rows may be many.
+    With ``wanted`` it has only those of these columns. ``parts`` is emptied, for rows may be many.
     """
     names = [*record.columns, *LOADED]
     names = [name for name in names if wanted is None or name in wanted]
@@ -420,7 +420,7 @@ def complete(
 
 
 def stack(parts: Sequence[Part], lengths: Sequence[int], name: str) -> pd.Series:
-    """A column of all parts, taken out of them; missing where a part does not have it."""
+    """Return a column of all parts, taken out of them; missing if a part does not have it."""
     columns = [part.pop(name, None) for part in parts]
     if kind_of(name) == "str":
         missing = pd.Index([], dtype=TEXT)
@@ -439,12 +439,12 @@ def stack(parts: Sequence[Part], lengths: Sequence[int], name: str) -> pd.Series
 
 
 def kind_of(name: str) -> str:
-    """What a column holds: ``int``, ``float``, ``bool`` or ``str``."""
+    """Return the kind of a column's values: ``int``, ``float``, ``bool`` or ``str``."""
     return COLUMNS[name].type if name in COLUMNS else "str"
 
 
 def convert_types(values: pd.Series, name: str) -> pd.Series:
-    """A column's values as its kind, missing where they cannot be."""
+    """Return a column's values as its kind, missing if they cannot be."""
     kind = kind_of(name)
     if kind == "bool":
         values = values.map({"True": True, "False": False, True: True, False: False})
@@ -454,7 +454,7 @@ def convert_types(values: pd.Series, name: str) -> pd.Series:
 
 
 def fill(values: pd.Series, others: Any) -> pd.Series:
-    """A column with what is missing taken from another or from one value."""
+    """Return a column whose missing values are taken from another column or one value."""
     return values.where(values.notna(), others)
 
 
@@ -466,7 +466,7 @@ def from_metadata(data: Mapping[str, str]) -> tuple[str | None, str | None, int 
 
 
 def library(text: str) -> str | None:
-    """The MPI library and its version from what it says of itself, as in ``Open MPI 5.0.11``.
+    """Return the MPI library and its version from its version text, as in ``Open MPI 5.0.11``.
 
     >>> library("Open MPI v5.0.11, package: Open MPI root@host Distribution, ident: 5.0.11")
     'Open MPI 5.0.11'

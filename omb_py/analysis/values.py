@@ -15,7 +15,7 @@ MEASURED = (
     *("latency_us", "latency_min_us", "latency_max_us", "bandwidth_MBps", "messages_per_s"),
     *("sample_mean_us", "sample_stddev_us", "sample_p50_us", "sample_p99_us"),
 )
-"""Some of what is measured: enough to tell whether a row was printed with two decimals."""
+"""Some of the measured columns: enough to detect rows printed with two decimals."""
 
 NUMBERS = (
     *("latency_us", "bandwidth_MBps", "messages_per_s", "sample_mean_us", "sample_p50_us"),
@@ -41,20 +41,20 @@ HOST = "H"
 """The placement of messages in host memory."""
 
 PLACE = re.compile(r":\d+\Z")
-"""What the name of a run ends with that is the place of a table in a text."""
+"""The end of a run's name that is the place of a table in a text."""
 
 
 def value_column(rows: pd.DataFrame, statistic: str = "auto") -> pd.DataFrame:
-    """A copy of benchmark rows with columns about each row's own number.
+    """Return a copy of benchmark rows with columns about each row's own number.
 
     ``value`` in ``unit`` (``us``, ``MB/s`` or ``msg/s``), ``lower_is_better``; ``low`` and
     ``high``, the 95 % interval of the median, and ``spread_low`` and ``spread_high``, the minimum
-    and 95th percentile (for a bandwidth the corresponding ones), each missing where there are no
-    samples, the spread also where a mean is outside it; and ``statistic``, which of median and mean
-    the value is. ``auto`` takes a benchmark's medians if all its rows have one, else its means, so
-    that like is compared with like. A bandwidth's median is its value times mean over median of its
-    samples' times, for it is inversely proportional to them.
-    Rows without a number, or with one that is not above 0, are left out.
+    and 95th percentile (for a bandwidth the corresponding ones), each missing without samples, the
+    spread also if a mean is outside it; and ``statistic``, median or mean. ``auto`` takes a
+    benchmark's medians if all its rows have one, else its means, so that like is compared with
+    like. A bandwidth's median is its value times mean over median of its samples' times, for it is
+    inversely proportional to them. Rows without a number, or with one that is not above 0, are left
+    out.
     """
     frame = with_values(rows, statistic)
     return frame[frame["value"] > 0]
@@ -101,7 +101,8 @@ def with_values(rows: pd.DataFrame, statistic: str = "auto") -> pd.DataFrame:
 
 
 def own_number(rows: pd.DataFrame) -> pd.Series:
-    """Each row's number as its file has it: a latency, else a bandwidth, else a message rate."""
+    """Return each row's number as its file has it: a latency, else a bandwidth, else a message
+    rate."""
     return rows["latency_us"].fillna(rows["bandwidth_MBps"]).fillna(rows["messages_per_s"])
 
 
@@ -114,7 +115,8 @@ def with_host(placement: pd.Series) -> pd.Series:
 
 
 def printed_medians(rows: pd.DataFrame) -> pd.Series:
-    """The median that ``-z50`` printed, in the unit of the benchmark's value; missing elsewhere."""
+    """Return the median that ``-z50`` printed, in the unit of the benchmark's value; missing
+    elsewhere."""
     if "percentiles" not in rows or rows["percentiles"].isna().all():
         return pd.Series(np.nan, rows.index)
     found = rows["percentiles"].astype("string").str.extract(MEDIAN, expand=False)
@@ -122,9 +124,10 @@ def printed_medians(rows: pd.DataFrame) -> pd.Series:
 
 
 def exact_bandwidth(rows: pd.DataFrame) -> pd.Series:
-    """Bandwidths in MB/s, those printed with two decimals as bytes times messages per second.
+    """Return bandwidths in MB/s, those printed with two decimals as bytes times messages per
+    second.
 
-    Only where that agrees with what was printed and is the more exact of the two: below 1 MB.
+    The product is used only if it agrees with the printed number and is more exact: below 1 MB.
     """
     bandwidth = rows["bandwidth_MBps"]
     size = travelling(rows)
@@ -134,29 +137,30 @@ def exact_bandwidth(rows: pd.DataFrame) -> pd.Series:
 
 
 def travelling(rows: pd.DataFrame) -> pd.Series:
-    """Bytes of each row's messages: fewer than its message size where its layout has gaps."""
+    """Return bytes of each row's messages: fewer than its message size where its layout has
+    gaps."""
     frame = rows.reindex(columns=["bytes", "payload_bytes"]).astype("Float64").astype("float64")
     return frame["payload_bytes"].where(frame["payload_bytes"] > 0, frame["bytes"])
 
 
 def two_decimals(values: pd.Series) -> pd.Series:
-    """Whether each number has no more than two decimals; a missing one has none."""
+    """Return whether each number has two decimals at most; true for a missing number."""
     hundredths = values.astype("float64") * 100
     return ~((hundredths - hundredths.round()).abs() > 1e-6)
 
 
 def of_text(rows: pd.DataFrame) -> pd.Series:
-    """Whether rows are of a program's text, whose readers name a run by the line it begins at."""
+    """Return whether rows are of a program's text, whose runs are named by their first line."""
     runs = rows["run"].unique()
     texts = [run for run in runs if isinstance(run, str) and PLACE.search(run)]
     return rows["run"].isin(texts)
 
 
 def rounding(rows: pd.DataFrame) -> pd.Series:
-    """How far each row's own number may be off, in its unit, because it was printed rounded.
+    """Return the largest rounding error of each row's own number, in its unit.
 
-    Half of the last digit of text whose numbers have two decimals, as native OMB's and others';
-    0 in tables with all digits.
+    It is half of the last digit of text with two decimals, as native OMB's and others'; 0 in tables
+    with all digits.
     """
     names = [name for name in MEASURED if name in rows]
     printed = pd.concat([two_decimals(rows[name]) for name in names], axis=1).all(axis=1)
@@ -170,7 +174,7 @@ def rounding(rows: pd.DataFrame) -> pd.Series:
 
 @dataclass(frozen=True)
 class Quantity:
-    """What ``--value`` names: words for an axis, and the column it comes from.
+    """A choice of ``--value``: words for an axis, and its column.
 
     A time stands in the latency's place, with its own ``median``; a bandwidth or a rate has the
     row's samples; the only statistic of a ``plain`` one is itself.
@@ -206,10 +210,10 @@ TIMES = tuple(benchmark.name for benchmark in START_UP)
 
 
 def measured(rows: pd.DataFrame, value: str = "auto", statistic: str = "auto") -> pd.DataFrame:
-    """Rows with the columns of `value_column` and the axis's ``words``.
+    """Return rows with the columns of `value_column` and the axis's ``words``.
 
-    ``value`` is a name of `QUANTITIES`. Rows that have no such number are left out. Raises
-    `UsageError` when none has it, or for a name that there is not.
+    ``value`` is a name of `QUANTITIES`. Rows without that number are left out. Raises `UsageError`
+    if no row has it, or for an unknown name.
     """
     if value not in QUANTITIES:
         raise UsageError(f"there is no value {value!r}: choose from {', '.join(QUANTITIES)}")
@@ -228,7 +232,8 @@ def measured(rows: pd.DataFrame, value: str = "auto", statistic: str = "auto") -
 
 
 def select(rows: pd.DataFrame, quantity: Quantity, statistic: str) -> pd.DataFrame:
-    """Rows with another quantity as their ``value``, which `value_column` takes for their own."""
+    """Return rows with another quantity as their ``value``, which `value_column` takes for their
+    own."""
     name = quantity.column
     is_time = name.endswith("_us")
     frame = rows[rows["latency_us"].notna() | (not is_time)].copy()

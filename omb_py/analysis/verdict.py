@@ -1,6 +1,6 @@
 """Verdicts: whether one result is slower than another by more than noise, and by how much.
 
-Every command that says so takes it from here: compare, show --across, report, guidelines.
+Every command with verdicts uses these: compare, show --across, report, guidelines.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from scipy.stats import t as student
 from omb_py.core.text.units import digits
 
 LEVEL = 0.05
-"""Chance of an interval to miss the truth, and of a test to see a difference that is none."""
+"""The chance of an interval to miss the true value, and of a test to see a false difference."""
 
 SLOWER, FASTER = "slower", "faster"
 WITHIN, EQUAL, UNCLEAR = "within noise", "equal", "unclear"
 
 MARGIN = 0.05
-"""Slowdown up to which results are called equal, unless somebody says otherwise."""
+"""The default slowdown up to which results are called equal."""
 
 EXACT_PAIRS = 2500
 """Pairs of runs up to which the rank test's distribution is exact; normal above."""
@@ -53,14 +53,14 @@ class Interval(NamedTuple):
 
 
 def by_runs(base: np.ndarray, other: np.ndarray) -> Interval:
-    """Ratio other / base of repeated runs, one pair of samples for each row.
+    """Return ratio other / base of repeated runs, one pair of samples for each row.
 
     The ratio is the median of the quotients of all pairs of runs; its interval holds the ratios
     that a two-sided rank test (Mann and Whitney, 1947) of level 5 % does not refute, which are the
     quotients between the k-th smallest and the k-th largest (J. L. Hodges and E. L. Lehmann,
     *Estimates of location based on rank tests*, Annals of Mathematical Statistics 34, 1963, on
-    logarithms). Equal runs count against a difference. The interval is missing where there are too
-    few runs (`enough`).
+    logarithms). Equal runs count against a difference. The interval is missing if there are too few
+    runs (`enough`).
     """
     points, m = base.shape
     n = other.shape[1]
@@ -83,7 +83,7 @@ def by_runs(base: np.ndarray, other: np.ndarray) -> Interval:
 
 
 def enough(m: int, n: int) -> bool:
-    """Whether so many runs on each side can show a difference at 5 %: from 4 against 4."""
+    """Return whether these numbers of runs can show a difference at 5 %: from 4 against 4."""
     return bool(chance(m, n)[0] <= LEVEL)
 
 
@@ -109,12 +109,12 @@ def chance(m: int, n: int) -> np.ndarray:
 
 
 def by_samples(base: Sequence[np.ndarray], other: Sequence[np.ndarray]) -> Interval:
-    """Ratio other / base of values with their own 95 % intervals, each ``value, low, high``.
+    """Return ratio other / base of values with their own 95 % intervals, each ``value, low, high``.
 
-    The interval recovers the variances from both intervals, on logarithms (MOVER: G. Y. Zou and
-    A. Donner, *Construction of confidence limits about effect measures*, Statistics in Medicine
-    27, 2008): asymmetric ones stay so. What differs between launches is in neither of them, so
-    that they are no interval of a difference until `with_launches` has widened them.
+    The interval recovers the variances from both intervals, on logarithms (MOVER: G. Y. Zou and A.
+    Donner, *Construction of confidence limits about effect measures*, Statistics in Medicine 27,
+    2008): asymmetric ones stay so. Neither contains the noise between launches, so the result is
+    not the interval of a difference until `with_launches` has widened it.
     """
     (x, x_low, x_high), (y, y_low, y_high) = base, other
     ratio = y / x
@@ -127,15 +127,14 @@ def by_samples(base: Sequence[np.ndarray], other: Sequence[np.ndarray]) -> Inter
 def with_launches(
     found: Interval, launches: Sequence[np.ndarray], spread: np.ndarray, degrees: np.ndarray
 ) -> Interval:
-    """Intervals of `by_samples` widened by what differs between ``launches`` of base and other.
+    """Return intervals of `by_samples` widened by the noise between ``launches`` of both sides.
 
-    ``spread`` is the standard deviation of a launch's logarithm, known with so many ``degrees`` of
-    freedom (infinite where it is stated); where there are no samples, the interval is its alone.
-    On logarithms that is Student's interval of a difference of means with a pooled variance, added
-    to the samples' as independent (MOVER). Between launches is the level that has to be repeated:
-    T. Kalibera and R. Jones, *Rigorous benchmarking in reasonable time*, ISMM 2013. The interval
-    is missing where the spread is. The chance is that of Student's test whose level is 5 % where
-    the interval ends at 1.
+    ``spread`` is the standard deviation of a launch's logarithm, known with ``degrees`` of freedom
+    (infinite if it is stated); without samples, the interval is only the spread's. On logarithms
+    that is Student's interval of a difference of means with a pooled variance, added to the
+    samples' as independent (MOVER). Repetition is needed at the level of launches: T. Kalibera and
+    R. Jones, *Rigorous benchmarking in reasonable time*, ISMM 2013. The interval is missing if the
+    spread is. The chance is that of Student's test whose level is 5 % where the interval ends at 1.
     """
     variance = sum(variance_of_median(count) for count in launches)
     degrees = np.where(degrees > 0, degrees, np.nan)
@@ -160,7 +159,7 @@ def variance_of_median(count: np.ndarray) -> np.ndarray:
 
 
 def verdicts(slowdown: Interval, p_adjusted: np.ndarray, margin: float = MARGIN) -> np.ndarray:
-    """Say of each point what its interval of the slowdown and its adjusted p-value allow to say.
+    """Return the verdict of each point by its interval of the slowdown and its adjusted p-value.
 
     `SLOWER` or `FASTER`: the whole interval is, and ``p_adjusted`` is 5 % at most. Else `EQUAL`:
     the whole interval is between 1 / (1 + ``margin``) and 1 + ``margin``; never for a ``margin``
@@ -182,13 +181,13 @@ def verdicts(slowdown: Interval, p_adjusted: np.ndarray, margin: float = MARGIN)
 
 
 def adjusted(p_values: pd.Series, families: pd.Series) -> pd.Series:
-    """P-values adjusted for how many there are in their family; missing ones do not count.
+    """Return p-values adjusted for the number in their family; missing ones do not count.
 
-    Where those of at most 5 % are taken for differences, on average at most 5 % of the differences
-    in a family are none, and where no point differs, a family has any with a chance of at most 5 %
-    (Y. Benjamini and Y. Hochberg, *Controlling the false discovery rate*, JRSS B 57, 1995). That
-    holds for independent points, and for those whose noise is alike, as that of sizes of one launch
-    (Y. Benjamini and D. Yekutieli, Annals of Statistics 29, 2001).
+    If p-values of at most 5 % are taken for differences, on average at most 5 % of the differences
+    in a family are false. If no point differs, a family has a false difference with a chance of at
+    most 5 % (Y. Benjamini and Y. Hochberg, *Controlling the false discovery rate*, JRSS B 57,
+    1995). That holds for independent points, and for those whose noise is alike, as that of sizes
+    of one launch (Y. Benjamini and D. Yekutieli, Annals of Statistics 29, 2001).
     """
     known = p_values.dropna()
     groups = known.groupby(families.reindex(known.index), sort=False)
@@ -196,7 +195,7 @@ def adjusted(p_values: pd.Series, families: pd.Series) -> pd.Series:
 
 
 def percent(part: float) -> str:
-    """A part as a percentage with two digits.
+    """Return a part as a percentage with two digits.
 
     >>> percent(0.0291), percent(0.5)
     ('2.9 %', '50 %')
@@ -205,7 +204,7 @@ def percent(part: float) -> str:
 
 
 def times(slowdown: float, rounding: float = 0.0) -> str:
-    """A slowdown in words, with as many digits as its relative ``rounding`` leaves.
+    """Return a slowdown in words, with as many digits as its relative ``rounding`` leaves.
 
     >>> times(1.25), times(0.5), times(1.0), times(1.25, rounding=0.06)
     ('1.250x slower', '2.000x faster', 'equal', '1.2x slower')
@@ -217,8 +216,8 @@ def times(slowdown: float, rounding: float = 0.0) -> str:
 
 
 def factor(number: float, rounding: float = 0.0) -> str:
-    """A ratio to a tenth of a percent, or to three digits where it is large or small; to fewer
-    where the relative ``rounding`` of its two numbers leaves fewer.
+    """Return a ratio to a tenth of a percent, or to three digits where it is large or small; to
+    fewer where the relative ``rounding`` of its two numbers leaves fewer.
 
     >>> factor(1.0321), factor(74.4321), factor(0.00123)
     ('1.032x', '74.4x', '0.00123x')

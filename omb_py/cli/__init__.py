@@ -51,23 +51,23 @@ LAZY_COMMANDS = (
     *(name for names in COMMANDS.values() for name in names if name != "overhead"),
     "completion",
 )
-"""Each is ``command`` of the module of its name, imported when it is used."""
+"""Commands that are ``command`` of the module of their name, imported when used."""
 
 WITHOUT_COMMAND: tuple[type[click.ClickException], ...] = tuple(
     found for found in [getattr(click.exceptions, "NoArgsIsHelpError", None)] if found
 )
-"""What a group without a command raises; before click 8.2 it prints its help itself."""
+"""Exceptions of a group without a command; before click 8.2 the group prints its help itself."""
 
 
 IS_COMPLETING = "_OMB_PY_COMPLETE" in os.environ
-"""Whether a shell wants to know how a command line may go on."""
+"""True while a shell asks for completions of a command line."""
 
 
 class LazyGroup(click.Group):
     """Commands that are made when they are used, so that none costs another's imports."""
 
     def find(self, name: str) -> click.Command:
-        """The command called ``name``; raises `UsageError` when there is none."""
+        """Return the command called ``name``; raises `UsageError` if there is none."""
         raise NotImplementedError
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
@@ -179,7 +179,7 @@ def info_command(for_issue: bool, names: bool) -> None:
 
 
 PROGRAM = "osu_"
-"""What the names of native OMB's programs begin with."""
+"""The prefix of the names of native OMB's programs."""
 
 
 class OverheadCommands(LazyGroup):
@@ -246,7 +246,7 @@ def main() -> NoReturn:
 
 
 def show_commands(error: click.ClickException) -> NoReturn:
-    """Show the help of a group that was given no command, as click does; rank 0 alone shows it."""
+    """Show the help of a group that was given no command, as click does; only rank 0 shows it."""
     if launcher.rank() == 0:
         error.show()
     launcher.end_job(error.exit_code)
@@ -254,9 +254,9 @@ def show_commands(error: click.ClickException) -> NoReturn:
 
 
 def leave(text: str, exit_code: int, alone: bool = False) -> NoReturn:
-    """Say ``text``, on rank 0 for all that fail alike, and end this process and the job.
+    """Print ``text``, on rank 0 for all ranks that fail alike, and end this process and the job.
 
-    ``alone``: the other ranks have not failed, and may be waiting in MPI_Init.
+    If ``alone``, the other ranks have not failed, and may be waiting in MPI_Init.
     """
     rank, text = launcher.rank(), " ".join(text.split())
     if rank == 0:
@@ -289,5 +289,5 @@ def abort(exit_code: int) -> None:
 
 
 def discard_output() -> None:
-    """Let what is still to be written to standard output go nowhere."""
+    """Discard the output that is still to be written to standard output."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

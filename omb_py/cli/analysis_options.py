@@ -1,4 +1,4 @@
-"""What the commands that read results have in common."""
+"""Options and functions that the commands that read results share."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 PATIENCE_SECONDS = 1.0
-"""How long files are read before anything is said of it."""
+"""Seconds of reading files before progress is shown."""
 
 MAX_NOTES = 5
 """Problems with files that are printed; of the others only their number."""
@@ -170,13 +170,13 @@ def read(
     names: Sequence[str] | None = None,
     columns: Iterable[str] | None = None,
 ) -> Results:
-    """The results in files and folders; what was left out of them is said on stderr.
+    """Return the results in files and folders; parts left out are reported on stderr.
 
-    ``names``, the values of ``--name`` or none of them, keep paths apart that measured the same
-    (`omb_py.analysis.sources.label_sources`); None makes repeated runs of them. ``columns`` are as
-    `omb_py.analysis.table.load` has them; those of ``where`` are read besides. Raises `OmbError`
-    when a file cannot be read or no row is left, `UsageError` for options that mean nothing,
-    `MissingPackageError` where the extra for analysis is not installed.
+    ``names``, the values of ``--name`` or none of them, distinguish paths with the same
+    configurations (`omb_py.analysis.sources.label_sources`); None makes repeated runs of them.
+    ``columns`` are those of `omb_py.analysis.table.load`; those of ``where`` are read, too. Raises
+    `OmbError` if a file cannot be read or no row is left, `UsageError` for invalid options,
+    `MissingPackageError` if the extra for analysis is not installed.
     """
     with needing("analysis"):
         from omb_py.analysis import select, sources, table
@@ -200,9 +200,9 @@ def read(
 
 @contextmanager
 def reading() -> Iterator[Callable[[str, int], object] | None]:
-    """What shows which file is being read, and how many rows are, once that takes long.
+    """Yield a function that shows the present file and the number of rows, if reading takes long.
 
-    None where stderr is no terminal.
+    It is None if stderr is not a terminal.
     """
     if not sys.stderr.isatty():
         yield None
@@ -246,7 +246,7 @@ def note_problems(problems: Sequence[object]) -> None:
 
 
 def note_impossible(rows: pd.DataFrame) -> None:
-    """Say which numbers of benchmark rows cannot be."""
+    """Report impossible numbers of benchmark rows."""
     from omb_py.analysis import anomalies, values
 
     found = anomalies.cannot_be(values.value_column(rows))
@@ -254,7 +254,7 @@ def note_impossible(rows: pd.DataFrame) -> None:
 
 
 def note_others(results: Results, command: str) -> None:
-    """Say that rows of ``omb-py overhead`` and ``pairs`` are no part of what a command does."""
+    """Report that a command ignores rows of ``omb-py overhead`` and ``pairs``."""
     for rows, made_by in ((results.overhead, "overhead"), (results.pairs, "pairs")):
         if len(rows):
             are = "is" if len(rows) == 1 else "are"

@@ -1,4 +1,4 @@
-"""One click command per benchmark, made from what the benchmark says of itself."""
+"""One click command per benchmark, made from the benchmark's definition."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ def benchmark_command(benchmark: Benchmark, native: bool = False) -> click.Comma
 
 
 def graph_writers(options: Options) -> list[Writer[Any]]:
-    """What draws the figures of ``-G``; raises `MissingPackageError` where it cannot."""
+    """Return the writers of ``-G``'s figures; raises `MissingPackageError` without their
+    packages."""
     if not options.graph:
         return []
     from omb_py.analysis.charts.live import GraphWriter
@@ -56,7 +57,8 @@ def graph_writers(options: Options) -> list[Writer[Any]]:
 
 
 def describe(benchmark: Benchmark, program: str) -> str:
-    """What the help of a benchmark says before the options; ``program`` is what ranks start."""
+    """Return the help of a benchmark before the options; ``program`` is the program of the
+    ranks."""
     defaults = benchmark.defaults
     text = f"{benchmark.summary}\n\nRuns on {benchmark.ranks.value}: mpiexec -n N {program}"
     if benchmark.start_up is not None:

@@ -85,6 +85,7 @@ def command(
     known = None if expected is None else references.load(expected, system)
     results = read(paths, where, assume)
     note_others(results, "check")
+    note_impossible(results.rows)
     name = system or Path(expected or update or "").stem
     if known is None:
         made = references.from_runs(results.rows, name, statistic)

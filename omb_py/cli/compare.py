@@ -1,4 +1,4 @@
-"""``omb-py compare``: results against results, and omb-py against native OMB by turns."""
+"""``omb-py compare``: results against results, and omb-py alternately with native OMB."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 FORMATS = ("text", "markdown", "csv", "json", "parquet")
 
 USUAL_PRECISION, USUAL_SECONDS = 0.05, 300.0
-"""What ends rounds beside native OMB where nothing else does."""
+"""The default limits of rounds with native OMB."""
 
 
 class CompareCommand(click.Command):
@@ -220,9 +220,10 @@ def from_files(values: dict[str, Any]) -> tuple[list[pd.DataFrame], list[str]]:
 def from_turns(
     values: dict[str, Any], judge: Callable[..., pd.DataFrame]
 ) -> tuple[pd.DataFrame, list[str], str]:
-    """Native OMB and ours by turns: their comparison, their names, and what was reached.
+    """Run native OMB and omb-py alternately; return their comparison, their names, and the
+    precision.
 
-    Raises `UsageError` for what cannot be run, `OmbError` for a run that fails.
+    Raises `UsageError` for an impossible run, `OmbError` for a run that fails.
     """
     from omb_py.analysis.select import where
     from omb_py.benchmarks import find_benchmark
@@ -268,7 +269,7 @@ def from_turns(
 
 
 def why_not(benchmark: Benchmark) -> str | None:
-    """Why a benchmark cannot be compared with native OMB's; None where it can."""
+    """Return why a benchmark cannot be compared with native OMB's; None if it can."""
     from omb_py.benchmarks import StartUp
     from omb_py.options.native import has_program
 
@@ -280,7 +281,7 @@ def why_not(benchmark: Benchmark) -> str | None:
 
 
 def goal_of(values: dict[str, Any]) -> Goal:
-    """When to stop: after so many rounds, or else once ratios are known, or the time is over."""
+    """Return the goal: a number of rounds, or else a precision of ratios or a limit of time."""
     from omb_py.sweeps.native import Goal
 
     rounds, precision, seconds = values["rounds"], values["precision"], values["max_time"]
@@ -291,9 +292,9 @@ def goal_of(values: dict[str, Any]) -> Goal:
 
 
 def with_plain_sizes(benchmark: Benchmark, options: Sequence[str]) -> tuple[str, ...]:
-    """Options of a benchmark with their sizes in plain bytes: native OMB reads ``1M`` as 1 byte.
+    """Return a benchmark's options with sizes in plain bytes: native OMB reads ``1M`` as 1 byte.
 
-    Raises `UsageError` for a size that is none.
+    Raises `UsageError` for an invalid size.
     """
     from omb_py.options.table import parameters
 
@@ -334,9 +335,9 @@ def plain_sizes(option: str, text: str) -> str:
 
 @contextmanager
 def folder_for(keep: str | None) -> Iterator[Path]:
-    """Where runs write: the folder named, which must be empty, or one that is then deleted.
+    """Yield the folder of the runs: the named one, which must be empty, or a temporary one.
 
-    Raises `UsageError` when the folder has something in it.
+    Raises `UsageError` if the named folder is not empty.
     """
     if keep is None:
         with tempfile.TemporaryDirectory(prefix="omb-py-") as folder:
@@ -354,7 +355,7 @@ def folder_for(keep: str | None) -> Iterator[Path]:
 
 @contextmanager
 def progress() -> Iterator[Any]:
-    """A function that says on stderr, if that is a terminal, what is being done."""
+    """Yield a function that shows the present step on stderr, if that is a terminal."""
     from rich.console import Console
 
     with Console(stderr=True).status("") as status:

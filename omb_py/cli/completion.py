@@ -1,8 +1,7 @@
 """``omb-py completion SHELL``: commands, options and their values, completed by the shell.
 
-The scripts and what they exchange with the command are click's. What click cannot know is added
-here, and only while something is completed: values that are names of ours, arguments that are
-files, and the names of commands without loading one.
+The scripts and their protocol are click's. This module adds, only during completion, values that
+are omb-py's names, arguments that are files, and the names of commands without loading one.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ VARIABLE = "_OMB_PY_COMPLETE"
 
 FILES = {"FILE", "DIR", "PATH", "RUN", "PROFILE", "PROGRAM", "BASE", "SCRIPT"}
 FOLDERS = {"FOLDER"}
-"""Words in the metavar of what is a file or folder, or either."""
+"""Words in the metavar of a parameter that is a file or folder, or either."""
 
 
 @click.command("completion", context_settings={"help_option_names": ["-h", "--help"]})
@@ -49,7 +48,7 @@ def command(shell: str, debug: bool) -> None:
 
 
 def names_of(parameter: click.Parameter, command: str) -> Sequence[str] | None:
-    """What a parameter of a command can be, where that is a name of ours; nothing is loaded."""
+    """Return the values of a command's parameter, if they are omb-py's names; nothing is loaded."""
     if parameter.name == "buffer":
         from omb_py.buffers import BUFFERS
 

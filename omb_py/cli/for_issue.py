@@ -1,4 +1,4 @@
-"""``omb-py info --for-issue``: what a maintainer asks for, without names of hosts or users."""
+"""``omb-py info --for-issue``: facts for a maintainer, without names of hosts or users."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from omb_py.results.metadata import process_metadata
 from omb_py.sweeps import launchers
 
 SECONDS = 10.0
-"""What a program may take to print its version."""
+"""Seconds that a program may take to print its version."""
 
 NAME = re.compile(r"[A-Za-z0-9._-]+")
 IPV4 = re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}\b")
@@ -52,7 +52,7 @@ def lines() -> Iterator[str]:
 
 
 def installation() -> str:
-    """How omb-py came here: from an index, a file or a checkout, and of which commit."""
+    """Return the origin of the installation: an index, a file or a checkout, and its commit."""
     folder = Path(__file__).parents[2]
     found = metadata.distribution(DISTRIBUTION).read_text("direct_url.json")
     origin = json.loads(found) if found else {}
@@ -65,7 +65,7 @@ def installation() -> str:
 
 
 def packages() -> Iterator[str]:
-    """Versions of what omb-py needs or can use, as far as it is installed."""
+    """Yield versions of the installed packages that omb-py needs or can use."""
     lines = (
         line for line in metadata.requires(DISTRIBUTION) or () if "extra == 'test'" not in line
     )
@@ -77,7 +77,7 @@ def packages() -> Iterator[str]:
 
 
 def library_version() -> str:
-    """What the MPI library says of itself."""
+    """Return the MPI library's version text."""
     try:
         mpi.load()
     except NoLibraryError:
@@ -86,7 +86,7 @@ def library_version() -> str:
 
 
 def launcher_version() -> str:
-    """The launcher beside this Python, or on the PATH, and its version."""
+    """Return the launcher next to this Python, or on the PATH, and its version."""
     for program in ("mpiexec", "srun"):
         with suppress(OmbError):
             found = launchers.find(program, in_venv=program == "mpiexec")
@@ -95,7 +95,7 @@ def launcher_version() -> str:
 
 
 def said(command: list[str]) -> str:
-    """The first line with words that a program prints, or why there is none."""
+    """Return the first line with words in a program's output, or why there is none."""
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=SECONDS, check=False, errors="replace"
@@ -121,7 +121,7 @@ def devices() -> str:
 
 
 def job() -> str:
-    """The job that this process is a rank of, and what started it."""
+    """Return the size of this process's job, and its scheduler."""
     schedulers = {"SLURM_JOB_ID": "Slurm", "PBS_JOBID": "PBS", "LSB_JOBID": "LSF"}
     schedulers |= {"COBALT_JOBID": "Cobalt", "FLUX_JOB_ID": "Flux", "JOB_ID": "Grid Engine"}
     within = [name for variable, name in schedulers.items() if variable in os.environ]

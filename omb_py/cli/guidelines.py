@@ -1,4 +1,4 @@
-"""``omb-py guidelines``: what a sane MPI library satisfies, checked on results."""
+"""``omb-py guidelines``: guidelines that a good MPI library satisfies, checked on results."""
 
 from __future__ import annotations
 

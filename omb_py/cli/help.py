@@ -1,4 +1,4 @@
-"""Help that shows first what matters: commands by purpose, options by group."""
+"""Help with the most important parts first: commands by purpose, options by group."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ START = """\
 
 
 ALL = "omb_py.help_all"
-"""Where a context notes that ``--help-all`` asks for the help."""
+"""The key by which a context notes ``--help-all``."""
 
 
 class GroupedCommand(OptionsCommand):
     """A command whose help has a heading for each group of its options.
 
-    Groups of `EXTRA` are only in the help of ``--help-all``, which it has if it has such options.
+    Groups of `EXTRA` are only in the help of ``--help-all``, an option of commands with those
+    groups.
     """
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:

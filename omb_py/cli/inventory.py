@@ -1,4 +1,4 @@
-"""What ``omb-py list`` and ``omb-py info`` print."""
+"""The output of ``omb-py list`` and ``omb-py info``."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def mpi_library() -> str:
 
 
 def state(registry: Registry, name: str) -> str:
-    """Whether a member works here, and with which versions, or why it does not."""
+    """Return whether a member works here, with its versions, or why it does not."""
     try:
         member = registry.load(name)
         if registry is BUFFERS:

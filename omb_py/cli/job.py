@@ -142,7 +142,7 @@ def submit_command(force: bool, dry_run: bool, **wishes: Any) -> None:
 
 
 def warn(job: BatchJob, refuse_no_account: bool) -> None:
-    """Say on standard error what none of a sweep's jobs measures, and that they need an account."""
+    """Report on standard error the points left out of a sweep's jobs, and a missing account."""
     from omb_py.sweeps import batch
 
     for left_out in job.plan.left_out:

@@ -1,4 +1,4 @@
-"""``omb-py machine bounds``: what this host can do at most."""
+"""``omb-py machine bounds``: the limits of this host."""
 
 from __future__ import annotations
 

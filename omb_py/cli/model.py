@@ -70,7 +70,7 @@ def command(
 
 
 def write_network(results: Results, statistic: str, topology: str, name: str) -> None:
-    """Write the file of a network, and say what nobody measured for it."""
+    """Write the file of a network, and report the missing measurements."""
     with needing("simulate"):
         from omb_py.analysis.model import fit
         from omb_py.simulation import calibration, network, topologies

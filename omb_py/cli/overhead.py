@@ -1,4 +1,4 @@
-"""``omb-py overhead BENCHMARK``: what each binding adds to the native call."""
+"""``omb-py overhead BENCHMARK``: the time that each binding adds to the native call."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 DEFAULT_BINDINGS = ("native", "buffer", "pickle")
 KNOWN_ORDER = ("native", "prebound", "buffer", "array", "persistent", "pickle", "pkl5")
-"""The order of ``--bindings all``: what the others are compared with comes first."""
+"""The order of ``--bindings all``: the base of the comparison comes first."""
 
 ROUNDS = 30
 COMPARED = "What is compared"

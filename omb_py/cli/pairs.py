@@ -155,7 +155,7 @@ def pairs_command(benchmark: Benchmark) -> click.Command:
 
 
 def writers_of(title: str, options: Options, worst: int) -> list[Writer[Any]]:
-    """What prints the text, unless it is not wanted, and what draws the figures of ``-G``."""
+    """Return writers of the text, unless it is suppressed, and of the figures of ``-G``."""
     drawing = graph_writers(options)
     if options.quiet or options.format != "text":
         return drawing

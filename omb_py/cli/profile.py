@@ -111,7 +111,7 @@ def refuse_other_options() -> None:
 
 
 def settings_of(values: dict[str, Any]) -> Settings:
-    """What is to be recorded; raises `UsageError` for options that do not go together."""
+    """Return the settings of a recording; raises `UsageError` for contradictory options."""
     timelines, events = values["timelines"], values["events"]
     for path in timelines:
         if not path.endswith(TIMELINES):

@@ -1,4 +1,4 @@
-"""What rank 0 does for `omb-py profile` before the program starts, and when all ranks have ended.
+"""Work of rank 0 for `omb-py profile` before the program starts, and after all ranks have ended.
 
 It makes room for their records, then writes texts and tables from them.
 """
@@ -17,7 +17,7 @@ from omb_py.core.text.words import count
 from omb_py.tracing.records.layout import path_in, record_names
 
 SECONDS = 20.0
-"""How long to wait for the records of ranks that end later."""
+"""Seconds to wait for the records of ranks that end later."""
 
 PAUSE = 0.02
 
@@ -68,10 +68,10 @@ def _try_to_write(folder: str, name: str, option: str) -> None:
 def report(
     folder: str, ranks: int, texts: str, timelines: Sequence[str], quiet: bool = False
 ) -> None:
-    """Write the profile of a run of so many ranks and its timelines, and say where they are.
+    """Write the profile of a run of ``ranks`` ranks and its timelines, and print their paths.
 
-    ``texts`` says whose texts are written: ``extremes`` or ``all``. Raises `OmbError` where
-    something cannot be written.
+    ``texts`` chooses the ranks with a text: ``extremes`` or ``all``. Raises `OmbError` if a file
+    cannot be written.
     """
     late = wait_for(folder, ranks)
     if late:

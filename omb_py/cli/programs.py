@@ -1,4 +1,4 @@
-"""``omb-py programs DIR``: native OMB's programs by their names, for what starts those."""
+"""``omb-py programs DIR``: programs with native OMB's names, for tools that start those."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ SUITES: dict[str, tuple[str, ...]] = {
 """The families of benchmarks that a suite has, by its name."""
 
 SUITE = "s:"
-"""What the name of a suite begins with."""
+"""The prefix of a suite's name."""
 
 ALL = "all"
 """The suite of all suites."""
@@ -104,9 +104,9 @@ class Launch:
 
 
 def entries_of(text: str, launch: Launch) -> Iterator[Entry]:
-    """The entries of ``NAME OPTION…``, as after ``omb-py``; a suite has several.
+    """Yield the entries of ``NAME OPTION…``, as after ``omb-py``; a suite has several.
 
-    Raises `UsageError` for what no benchmark can be asked for.
+    Raises `UsageError` for invalid options.
     """
     try:
         word, *words = shlex.split(text) or [""]
@@ -158,7 +158,7 @@ def given(context: click.Context) -> dict[str, Any]:
 
 
 def scaled(entries: Iterable[Entry], ranks: int) -> Iterator[Entry]:
-    """Each entry on 2, 4, 8 … ranks, and on all; those of two ranks, once."""
+    """Yield each entry on 2, 4, 8 … ranks, and on all; those of two ranks, once."""
     for entry in entries:
         if entry.benchmark.ranks is not Ranks.TWO:
             number = 2
@@ -256,14 +256,14 @@ def command(context: click.Context, /, **values: Any) -> int:
 
 
 def beside(output: str | None) -> str | None:
-    """The summary's file beside that of the results; None where there are none."""
+    """Return the summary's file next to that of the results; None if results have no file."""
     if output is None or files.is_special(Path(output)):
         return None
     return f"{os.path.splitext(output)[0]}.summary.json"
 
 
 def cleared_once(entries: Iterable[Entry]) -> Iterator[Entry]:
-    """The entries, of which the first with a file overwrites it where ``--force`` asks for that."""
+    """Yield the entries; with ``--force``, only the first entry of a file overwrites it."""
     known: set[str | None] = set()
     for entry in entries:
         options = entry.options
@@ -285,11 +285,11 @@ def refuse_unused(
 
 
 def points_of(sweep: str, buffer: str, job: Job) -> list[tuple[int, str]]:
-    """The points of a configuration, as numbers of ranks and entries; collective.
+    """Return the points of a configuration, as numbers of ranks and entries; collective.
 
-    Rank 0 alone reads it. What this launch cannot have is left out with a note: points on other
-    numbers of nodes or more ranks, with another ``buffer`` or settings of a launch, and launches
-    but the first. Raises `SharedError` for a configuration that cannot be read.
+    Only rank 0 reads it. Points that are impossible in this launch are left out with a note: points
+    on other numbers of nodes or more ranks, with another ``buffer`` or settings of a launch, and
+    launches but the first. Raises `SharedError` for a configuration that cannot be read.
     """
     hosts = len(set(job.host_of_each_rank()))
     text = ""
@@ -320,7 +320,7 @@ def points_of(sweep: str, buffer: str, job: Job) -> list[tuple[int, str]]:
 
 
 def is_possible(point: SweepPoint, buffer: str) -> bool:
-    """Whether a launch with a buffer library can have a point among others."""
+    """Return whether a launch with a buffer library can include a point."""
     own_launch = point.environment or point.of_launch or point.launch > 1
     return point.shares_launch and point.buffer == buffer and not own_launch
 
@@ -343,9 +343,9 @@ def earlier_lines(path: str, job: Job) -> list[Line]:
 
 
 def remaining(lines: Sequence[Line], entries: Sequence[Entry]) -> tuple[list[Line], list[Entry]]:
-    """The lines of what an earlier launch has measured, and what is left to measure.
+    """Return the lines of an earlier launch's measured entries, and the entries left to measure.
 
-    What was under way when that ended comes last.
+    Entries that were under way when it ended come last.
     """
     measured: list[Line] = []
     first: list[Entry] = []

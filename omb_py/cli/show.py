@@ -40,7 +40,7 @@ def rows_of(_: click.Context, __: click.Parameter, text: str) -> int | None:
 
 
 def write_results(results: Results, to: Target) -> None:
-    """Write all rows, as they were measured, with what is known of their runs."""
+    """Write all rows, as they were measured, with the metadata of their runs."""
     from omb_py.analysis import export
     from omb_py.core.text.tables import write_content
 

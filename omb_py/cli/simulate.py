@@ -1,4 +1,4 @@
-"""``omb-py simulate BENCHMARK``: what many ranks would do, on SimGrid."""
+"""``omb-py simulate BENCHMARK``: predictions for many ranks, on SimGrid."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ if TYPE_CHECKING:
 EVERY = "all"
 LIBRARIES = {name.lower().replace(" ", ""): name for name in MODULES}
 SLOW = 10
-"""How many times slower a link is where nobody says."""
+"""The default factor by which a slow link is slower."""
 
 SECONDS_PER_MESSAGE = 2.5e-4
 """About how long a message takes to simulate."""
 
 LONG_SECONDS = 3600
-"""How long simulations may take without ``--long``."""
+"""Seconds that simulations may take without ``--long``."""
 
 DEFAULT_SIZES = (8, 1024, 16384, 262144, 1048576)
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """A network, and how ranks are placed on it; ``name`` says in what it differs from others."""
+    """A network, and the placement of ranks; ``name`` is its difference from other scenarios."""
 
     name: str
     network: Network
@@ -66,7 +66,7 @@ class Scenario:
 
 @dataclass(frozen=True)
 class Wanted:
-    """Something to simulate: with how many messages, about, and what it is called."""
+    """A simulation to run: its title, and its approximate number of messages."""
 
     network: Network
     nodes: tuple[int, ...]
@@ -192,9 +192,9 @@ def command(target: str | None, **values: Any) -> None:
 
 
 def ranks_of(text: str | None) -> tuple[int, ...]:
-    """Numbers of ranks.
+    """Return numbers of ranks.
 
-    Raises `UsageError` where there is none.
+    Raises `UsageError` if there is none.
     """
     from omb_py.simulation.topologies import MAX_NODES
 
@@ -227,7 +227,7 @@ def scenarios_of(values: dict[str, Any]) -> list[Scenario]:
 
 
 def networks_of(values: dict[str, Any]) -> Iterator[tuple[str, Network]]:
-    """Each network by its name, and each of them again with slow links."""
+    """Yield each network by its name, and each of them again with slow links."""
     from omb_py.simulation import network
 
     for text in values["networks"]:
@@ -242,9 +242,9 @@ def networks_of(values: dict[str, Any]) -> Iterator[tuple[str, Network]]:
 
 
 def slow_of(text: str) -> tuple[int, float]:
-    """A node, and how many times slower its link is.
+    """Return a node, and the factor by which its link is slower.
 
-    Raises `UsageError` where the text says no such thing.
+    Raises `UsageError` for an invalid text.
     """
     node, _, factor = text.partition(":")
     try:
@@ -360,7 +360,7 @@ def wanted(network: Network, nodes: tuple[int, ...], point: SimulatedPoint) -> W
 
 
 def simulated(wanted: Sequence[Wanted], values: dict[str, Any]) -> list[SimulatedOutcome]:
-    """What comes of each; progress is shown."""
+    """Return the results of the simulations, with progress shown."""
     from omb_py.simulation.workers import SimulationJob, run_jobs
 
     processes = values["processes"] or len(sched_getaffinity(0))
@@ -420,7 +420,7 @@ def check_memory(needed: int) -> None:
 
 @contextmanager
 def progress_line() -> Iterator[Callable[[str], None]]:
-    """What shows a line of progress, on a terminal; elsewhere nothing does."""
+    """Yield a function that shows a line of progress, on a terminal; elsewhere it does nothing."""
     if not sys.stderr.isatty():
         yield lambda text: None
         return
@@ -432,10 +432,9 @@ def progress_line() -> Iterator[Callable[[str], None]]:
 
 
 def check(target: str | None, values: dict[str, Any]) -> None:
-    """Simulate what was measured; write the errors into the file of the network.
+    """Simulate measured points; write the errors into the file of the network.
 
-    Raises `UsageError` where nothing that was measured can be simulated, and where the network is
-    no file.
+    Raises `UsageError` if no measured point can be simulated, and if the network is not a file.
     """
     from omb_py.core.text import tables
     from omb_py.simulation import checking, network

@@ -13,7 +13,7 @@ from omb_py.options.types import WholeNumber
 
 
 def seconds_of(ctx: click.Context, parameter: click.Parameter, text: str | None) -> float | None:
-    """A duration such as ``25m``, in seconds."""
+    """Return a duration such as ``25m`` in seconds."""
     if text is None:
         return None
     with needing("sweep"):

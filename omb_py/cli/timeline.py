@@ -1,4 +1,4 @@
-"""``omb-py timeline``: what every rank did, and when, as a file for Perfetto."""
+"""``omb-py timeline``: the activity of every rank over time, as a file for Perfetto."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``omb-py traffic``: what links carried for a profiled program."""
+"""``omb-py traffic``: the traffic of links during a profiled program."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Programs of many ranks, run on SimGrid instead of MPI: what a larger machine would do.
+"""Programs of many ranks, run on SimGrid instead of MPI, to predict a larger machine.
 
-`program` says what a rank does, `network` what messages cost and how nodes are connected, `engine`
-runs one on the other. Nothing here is loaded unless somebody simulates.
+`program` has the operations of a rank, `network` the costs of messages and the connections of
+nodes, `engine` runs one on the other. Nothing here is loaded except for a simulation.
 """

@@ -1,10 +1,10 @@
-"""A network from what was measured: latencies and bandwidths of two ranks, by the model's fit.
+"""A network from measurements: latencies and bandwidths of two ranks, by the model's fit.
 
 A message of n bytes takes 2 o + L + h + n (c + 1 / b): the overhead o of its sender and its
 receiver, the latency L of its route, the handshake h of its protocol, and its bytes at the
 bandwidth b of the links and at c, which keeps no link busy (LogGP with the ranges of
-`omb_py.analysis.model.lines`). Latency tells 2 o + L + h and c + 1 / b; a window of small messages
-tells o, since none of them leaves before the one before it; a window of large ones tells b.
+`omb_py.analysis.model.lines`). Latency gives 2 o + L + h and c + 1 / b. A window of small messages
+gives o, since each leaves after the previous one; a window of large ones gives b.
 """
 
 from __future__ import annotations
@@ -28,13 +28,14 @@ BROADCAST = "bcast"
 COLLECTIVE, EXCHANGE = "allreduce", "recursive_doubling"
 
 MOST = 1000.0
-"""What part of the smallest latency an overhead is at the minimum."""
+"""The largest ratio of the smallest latency to an overhead."""
 
 STEP = 1.5
-"""By what factor the time of a byte less message is larger beyond a switch of protocols."""
+"""The factor from which an increase of alpha, the time of an empty message, is a switch of
+protocols."""
 
 LEFT_BEHIND = 0.5
-"""Of the receiver's time, what an eager message takes its sender at the maximum."""
+"""The largest share of the receiver's time that an eager message takes its sender."""
 
 LARGE = 64 << 10
 """Bytes from which additions are looked for in an allreduce."""
@@ -42,7 +43,7 @@ LARGE = 64 << 10
 
 @dataclass(frozen=True)
 class Calibrated:
-    """A network, a comment for each of its numbers by key, and what was not measured."""
+    """A network, a comment for each of its numbers by key, and the benchmarks that are missing."""
 
     network: Network
     comments: dict[str, str]
@@ -50,10 +51,10 @@ class Calibrated:
 
 
 def calibrate(model: Model, topology: str, origin: str) -> Calibrated:
-    """The network that a model's curves of two ranks are of.
+    """Return the network of a model's curves of two ranks.
 
-    What nobody measured is a round figure, and is said to be. Raises `UsageError` where no latency
-    of two ranks was measured.
+    Numbers without a measurement are round figures, and their comments say so. Raises `UsageError`
+    if no latency of two ranks was measured.
     """
     comments: dict[str, str] = {}
     missing: list[str] = []
@@ -85,7 +86,7 @@ def calibrate(model: Model, topology: str, origin: str) -> Calibrated:
 
 
 def with_pairs(rows: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
-    """Rows of benchmarks, and those that pairs of ranks stand for: medians over the pairs.
+    """Return rows of benchmarks, and those that pairs of ranks stand for: medians over the pairs.
 
     Pairs of one host and of two are apart.
     """
@@ -103,7 +104,8 @@ def with_pairs(rows: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
 
 
 def curve_of(model: Model, benchmark: str, hosts: int) -> Curve | None:
-    """The curve of a benchmark on two ranks of so many hosts; of several the one of most points."""
+    """Return a benchmark's curve on two ranks of ``hosts`` hosts; of several the one of most
+    points."""
     found = [
         curve
         for curve in model.curves
@@ -113,7 +115,7 @@ def curve_of(model: Model, benchmark: str, hosts: int) -> Curve | None:
 
 
 def hosts_of(model: Model, curve: Curve) -> int | None:
-    """On how many hosts a curve was measured; one where nobody says so."""
+    """Return the number of hosts of a curve's measurements; one if it is missing."""
     rows = model.rows[(model.rows["benchmark"] == curve.benchmark) & (model.rows["ranks"] == 2)]
     mine = rows[rows["bytes"].isin(curve.points.sizes) & rows["time_us"].isin(curve.points.times)]
     known = mine["hosts"].dropna()
@@ -121,7 +123,7 @@ def hosts_of(model: Model, curve: Curve) -> int | None:
 
 
 def window_of(model: Model, curve: Curve) -> int:
-    """Return the window with which a curve was measured; 64 where rows do not say it."""
+    """Return the window with which a curve was measured; 64 if rows have none."""
     rows = model.rows[model.rows["benchmark"] == curve.benchmark]
     known = rows[rows["time_us"].isin(curve.points.times)]["window"].dropna()
     return int(known.iloc[0]) if len(known) else 64
@@ -130,10 +132,10 @@ def window_of(model: Model, curve: Curve) -> int:
 def eager_of(
     model: Model, hosts: int, fitted: Sequence[Fit], prefix: str, comments: dict[str, str]
 ) -> float:
-    """The maximum of messages that are sent eagerly: the first switch to a much longer handshake.
+    """Return the largest eager message: the first switch to a much longer handshake.
 
-    Where latency shows none, the sender of a broadcast to one rank tells: with an eager message it
-    goes on long before that has arrived. Else it is the usual one.
+    If latency shows none, the sender of a broadcast to one rank decides: with an eager message it
+    goes on long before the message has arrived. Else the default is returned.
     """
     for before, after in pairwise(fitted):
         if before.alpha > 0 and after.alpha > STEP * before.alpha:
@@ -157,7 +159,7 @@ def eager_of(
 
 
 def memory_of(model: Model, within: Path, comments: dict[str, str], missing: list[str]) -> float:
-    """What all messages through the memory of a node share."""
+    """Return the bandwidth that all messages through the memory of a node share."""
     rows = model.rows
     several = rows[
         (rows["benchmark"] == "mbw_mr") & (rows["hosts"] == 1) & rows["pairs"].gt(1).fillna(False)
@@ -174,7 +176,8 @@ def memory_of(model: Model, within: Path, comments: dict[str, str], missing: lis
 
 
 def addition_of(model: Model, comments: dict[str, str], missing: list[str]) -> float:
-    """What a byte of an allreduce on two ranks takes beyond the latency of its message."""
+    """Return the time of adding a byte: an allreduce on two ranks beyond the latency of its
+    message."""
     rows = model.rows[model.rows["ranks"] == 2]
     is_exchange = (rows["library_algorithm"] == EXCHANGE) | (rows["algorithm"] == EXCHANGE)
     sums = rows[(rows["benchmark"] == COLLECTIVE) & is_exchange & rows["bytes"].ge(LARGE)]
@@ -195,7 +198,7 @@ def addition_of(model: Model, comments: dict[str, str], missing: list[str]) -> f
 
 
 def path_of(model: Model, curve: Curve, hosts: int, prefix: str, comments: dict[str, str]) -> Path:
-    """The costs of messages between two ranks."""
+    """Return the costs of messages between two ranks."""
     fitted = curve.lines[2]
     windows = next(filter(None, (curve_of(model, name, hosts) for name in WINDOWS)), None)
     smallest = float(curve.points.times[curve.points.sizes == curve.points.sizes.min()].min())

@@ -1,4 +1,4 @@
-"""Simulations beside what was measured: how far a network's file is to be believed."""
+"""Simulations compared with measurements: the errors of a network's file."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ class MeasuredPoint:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A measured value beside the simulated one, which ``result`` has."""
+    """A measured value next to the simulated one, which ``result`` has."""
 
     measured: MeasuredPoint
     result: Result
 
     @property
     def error(self) -> float:
-        """How much longer the simulation takes, or less it moves: 0.1 for 10 %."""
+        """The error of the simulation, positive if it is slower than measured: 0.1 for 10 %."""
         ratio = self.result.value / self.measured.value
         return (ratio if self.measured.unit == "us" else 1 / ratio) - 1
 
@@ -55,7 +55,7 @@ class Comparison:
 def points(
     rows: pd.DataFrame, runs: Mapping[str, Mapping[str, str]]
 ) -> tuple[list[MeasuredPoint], list[str]]:
-    """The points of measured rows that can be simulated, and why others cannot.
+    """Return the points of measured rows that can be simulated, and why others cannot.
 
     Of repeated runs the median counts.
     """
@@ -80,9 +80,9 @@ def points(
 
 
 def point_of(row: Mapping[str, Any], nodes: tuple[int, ...]) -> SimulatedPoint:
-    """The point that a row is of; ``nodes`` has the node of each rank.
+    """Return the point of a row; ``nodes`` has the node of each rank.
 
-    Raises `UsageError` where nobody knows which messages were sent.
+    Raises `UsageError` if the messages of the row are unknown.
     """
     name = str(row["benchmark"])
     theirs, own = (text(row[column]) for column in ("library_algorithm", "algorithm"))
@@ -109,12 +109,13 @@ def point_of(row: Mapping[str, Any], nodes: tuple[int, ...]) -> SimulatedPoint:
 
 
 def text(value: Any) -> str | None:
-    """A cell as text; None for an empty one."""
+    """Return a cell as text; None for an empty one."""
     return None if pd.isna(value) else str(value)
 
 
 def nodes_of(run: Mapping[str, str], ranks: int) -> tuple[int, ...]:
-    """The node of each rank, from a run's list of hosts, which ranks fill one after the other."""
+    """Return the node of each rank, from a run's list of hosts, which ranks fill one after the
+    other."""
     counts = [int(number) for number in re.findall(r"\S:(\d+)(?=\s|$)", run.get("hosts", ""))]
     if sum(counts) != ranks:
         raise UsageError("results that do not say which host each rank was on")
@@ -122,7 +123,7 @@ def nodes_of(run: Mapping[str, str], ranks: int) -> tuple[int, ...]:
 
 
 def summaries(compared: Iterable[Comparison]) -> Iterator[Checked]:
-    """The errors of each benchmark and regime."""
+    """Yield the errors of each benchmark and regime."""
     groups: dict[tuple[str, str], list[Comparison]] = {}
     for one in compared:
         groups.setdefault((one.measured.point.name, one.result.regime), []).append(one)
@@ -168,12 +169,12 @@ def sheets(compared: Sequence[Comparison], checked: Sequence[Checked]) -> Iterat
 
 
 def metadata() -> dict[str, str]:
-    """What rows of simulations are to be understood by."""
+    """Return the metadata of simulated rows."""
     return {"mpi_library": "SimGrid 3, simulated"}
 
 
 def remarks(networks: Iterable[Network], benchmark: str) -> list[str]:
-    """What networks are, and how far simulations of a benchmark on them are to be believed."""
+    """Return descriptions of networks, and the known errors of simulating a benchmark on them."""
     found = list(dict.fromkeys(networks))
     return [
         *dict.fromkeys(one.description for one in found),
@@ -182,7 +183,7 @@ def remarks(networks: Iterable[Network], benchmark: str) -> list[str]:
 
 
 def remark(checked: Sequence[Checked], benchmark: str) -> str:
-    """A sentence on how far simulations of a benchmark are to be believed."""
+    """Return a sentence on how far simulations of a benchmark are to be believed."""
     mine = [one for one in checked if one.benchmark == benchmark] or list(checked)
     if not mine:
         return (

@@ -21,7 +21,7 @@ Peers: TypeAlias = list[tuple[int, float]]
 """Messages of a rank in one direction: who is on the other side, and bytes."""
 
 Part: TypeAlias = tuple[Round, Peers, Peers]
-"""What a rank receives and sends in a round."""
+"""A rank's part of a round: the round, senders to it, and receivers from it."""
 
 
 def program(
@@ -30,12 +30,12 @@ def program(
     vendor: str,
     limits: Mapping[int, int] = MappingProxyType({}),
 ) -> Program:
-    """The program of one call, or one iteration, of a benchmark.
+    """Return the program of one call, or one iteration, of a benchmark.
 
     ``case`` has the case of each rank, whose options name the algorithm of a collective: one of
-    ours, or one of the MPI library ``vendor`` (mpi4py's name). ``limits`` are as of `of_library`.
-    Raises `UsageError` where a collective's algorithm is not named or not known, and
-    `UnsupportedError` where it is not for such a call.
+    omb-py's, or one of the MPI library ``vendor`` (mpi4py's name). ``limits`` are those of
+    `of_library`. Raises `UsageError` if a collective's algorithm is not named or not known, and
+    `UnsupportedError` if it does not support the call.
     """
     first = case(0)
     options, word = first.options, first.options.library_algorithm
@@ -65,9 +65,9 @@ def program(
 
 
 def repetitions(algorithm: Algorithm, shape: CollectiveShape) -> list[int]:
-    """How often an algorithm repeats each of its rounds, in their order.
+    """Return how often an algorithm repeats each of its rounds, in their order.
 
-    Raises `UnsupportedError` where its messages are not known for this number of ranks.
+    Raises `UnsupportedError` if its messages are not known for this number of ranks.
     """
     try:
         return [one.times for one in algorithm.rounds(shape)]
@@ -81,10 +81,10 @@ def of_library(
     root: int = 0,
     limits: Mapping[int, int] = MappingProxyType({}),
 ) -> Program:
-    """The program of one call by an algorithm's definition.
+    """Return the program of one call by an algorithm's definition.
 
-    Rounds that are repeated as often as a key of ``limits`` says are repeated as often as its value
-    says. A rank's message to itself is no message. Raises `UnsupportedError` as `repetitions` does.
+    Rounds whose number of repetitions is a key of ``limits`` are repeated by its value instead. A
+    rank's message to itself is omitted. Raises `UnsupportedError` as `repetitions` does.
     """
     try:
         next(algorithm.rounds(shape), None)
@@ -105,7 +105,7 @@ def of_library(
 class _Parts:
     """Rounds divided among their ranks, each when the first rank gets there.
 
-    What is kept are the parts of ranks that are behind the first one.
+    Only the parts of ranks behind the first one are kept.
     """
 
     def __init__(self, rounds: Iterator[Round]) -> None:
@@ -114,7 +114,7 @@ class _Parts:
         self.begun: set[int] = set()
 
     def of(self, rank: int) -> Iterator[Part]:
-        """What a rank does, round after round."""
+        """Yield a rank's parts, round after round."""
         mine = self._waiting[rank]
         while True:
             while not mine:
@@ -137,7 +137,8 @@ class _Parts:
 def _of_parts(
     parts: Iterator[Part], root: int, ranks: int, limits: Mapping[int, int]
 ) -> Iterator[Operation]:
-    """The operations of a rank from its parts of rounds, whose ranks are counted from the root."""
+    """Yield the operations of a rank from its parts of rounds, whose ranks are counted from the
+    root."""
     overlapping: list[int] = []
     for one, receives, sends in parts:
         for _ in range(limits.get(one.times, one.times)):
@@ -165,9 +166,10 @@ def _of_parts(
 
 
 def of_ours(benchmark: Benchmark, case: Callable[[int], Case]) -> Program:
-    """The program of one call of a collective by an algorithm of ours, which the options name.
+    """Return the program of one call of a collective by an algorithm of omb-py, named in the
+    options.
 
-    With a rotating root, it is the first one. Raises `UsageError` where there is none of that name.
+    A rotating root is replaced by the first one. Raises `UsageError` for an unknown name.
     """
     from omb_py.benchmarks.algorithms import segment_of, select, steps_of
     from omb_py.benchmarks.algorithms.members import Members
@@ -196,9 +198,9 @@ def of_ours(benchmark: Benchmark, case: Callable[[int], Case]) -> Program:
 
 
 def nodes_of(options: Options, ranks: int) -> tuple[int, ...]:
-    """The node of each rank, by ``--node-map``; none where it is not given.
+    """Return the node of each rank, by ``--node-map``; none if it is not given.
 
-    Raises `UsageError` where it names another number of ranks.
+    Raises `UsageError` if it names another number of ranks.
     """
     wish = options.node_map
     if wish is None:
@@ -214,8 +216,8 @@ BARRIER_TAG = -1
 
 
 def barrier(nodes: Sequence[int]) -> Program:
-    """A barrier as MPI libraries make it: within nodes to a leader, among these by dissemination
-    [HFM], and back.
+    """Return a barrier as MPI libraries make it: within nodes to a leader, among these by
+    dissemination [HFM], and back.
 
     ``nodes`` has the node of each rank.
     """

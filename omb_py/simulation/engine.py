@@ -38,12 +38,13 @@ MICRO = 1e-6
 LATENCY, BANDWIDTH, CONTENTION = "latency-bound", "bandwidth-bound", "contended"
 
 CONTENDED = 1.1
-"""By what factor transfers are longer than alone, at the minimum, where links are contended."""
+"""The smallest slowdown of transfers over transfers without shared links that counts as
+contention."""
 
 MEGA = 1e6
 
 MAX_CONNECTIONS = 64
-"""Of a rank, those that are kept although nothing is sent on them."""
+"""The most idle connections that are kept for a rank."""
 
 RESOLUTION = 1e12
 """Ranks that are busy until the same picosecond go on together."""
@@ -57,17 +58,17 @@ SETTINGS = (
     "network/crosstraffic:0",
     "surf/precision:1e-13",
 )
-"""Of SimGrid: messages share links as the network says, without the corrections for TCP, and events
-are one where less than so many seconds are between them."""
+"""Settings of SimGrid: messages share links as in the network, without the corrections for TCP, and
+events are simultaneous if fewer seconds than the precision are between them."""
 
 
 @dataclass(frozen=True)
 class SimulatedOutcome:
-    """A program that has run: when each rank ended, in seconds from its start or `StartTiming`.
+    """The result of a program: the end of each rank, in seconds from its start or `StartTiming`.
 
-    ``messages`` counts those that were sent then. Of all of them together, ``latencies`` are the
-    seconds that do not depend on bytes, ``transfers`` those of their bytes, and ``alone`` what
-    transfers would have taken had no message shared a link.
+    ``messages`` counts those sent in that time. Summed over them, ``latencies`` are the seconds
+    that do not depend on bytes, ``transfers`` those of their bytes, and ``alone`` those of
+    transfers that share no link.
     """
 
     ends: tuple[float, ...]
@@ -78,7 +79,7 @@ class SimulatedOutcome:
 
     @property
     def regime(self) -> str:
-        """What decides its time: latency, bandwidth, or messages that share links."""
+        """The bottleneck of its time: latency, bandwidth, or messages that share links."""
         if self.latencies >= self.transfers:
             return LATENCY
         return CONTENTION if self.transfers > CONTENDED * self.alone else BANDWIDTH
@@ -91,13 +92,13 @@ Progress: TypeAlias = Callable[[int], None]
 
 
 def nobody(messages: int) -> None:
-    """Progress that nobody wants to know."""
+    """Ignore the progress."""
 
 
 class _Request:
     """A message that a rank has started to send or to receive.
 
-    ``complete`` says that the other side has done its part; ``overhead`` are seconds that the rank
+    ``complete`` is true if the other side has done its part; ``overhead`` are seconds that the rank
     is still to spend on it. ``waiter`` waits for it.
     """
 
@@ -110,7 +111,7 @@ class _Request:
 
 
 class _Message:
-    """A message between two ranks, and what each of them knows of it."""
+    """A message between two ranks, and the state of each side."""
 
     __slots__ = (
         *("arrived", "began", "counted", "nbytes", "overhead"),
@@ -133,13 +134,13 @@ class _Message:
 
 
 Channel: TypeAlias = tuple[deque[_Message], deque[_Request]]
-"""Messages that nobody has asked for, and receives without a message: one of them is empty."""
+"""Messages without a receive, and receives without a message: one of them is empty."""
 
 
 class _Rank:
-    """A rank and where it is in its program.
+    """A rank and its place in its program.
 
-    ``busy`` seconds are spent before anybody else sees what follows.
+    ``busy`` seconds pass before other ranks see the next operation.
     """
 
     __slots__ = ("busy", "number", "operations", "requests", "waiting")
@@ -179,10 +180,10 @@ class Engine:
         self.platform: Platform = build(simgrid, self._engine, network, nodes)
 
     def run(self, script: Callable[[Run], None], progress: Progress = nobody) -> None:
-        """Run a script, which is given what runs one program after the other.
+        """Run a script, whose argument runs one program after the other.
 
-        ``progress`` gets the number of a program's messages so far, now and then. Raises what the
-        script raises, and `OmbError` where ranks wait for messages that nobody sends.
+        ``progress`` gets the number of a program's messages so far, now and then. Raises the
+        script's exceptions, and `OmbError` if ranks wait for messages that no rank sends.
         """
         failures: list[BaseException] = []
 
@@ -210,12 +211,13 @@ class Engine:
         return float(self._simgrid.Engine.clock)
 
     def communication(self, source: int, target: int, nbytes: int) -> Any:
-        """A started communication between two nodes."""
+        """Return a started communication between two nodes."""
         hosts = self.platform.hosts
         return self._simgrid.Comm.sendto_async(hosts[source], hosts[target], nbytes)
 
     def wait_any(self, pending: Sequence[Any], until: float | None) -> int | None:
-        """The place of a communication that is over, after waiting for one; None at a time."""
+        """Return the place of a communication that is over, after waiting for one; None at a
+        time."""
         if not pending:
             assert until is not None
             self._simgrid.this_actor.sleep_until(until)
@@ -226,7 +228,7 @@ class Engine:
 
 
 class _Run:
-    """State of one simulated program: its ranks, and what they wait for."""
+    """The state of one simulated program: its ranks, and their waits."""
 
     def __init__(self, engine: Engine, program: Program, progress: Progress) -> None:
         self.engine = engine
@@ -267,7 +269,7 @@ class _Run:
         return SimulatedOutcome(ends, self.messages, *sums)
 
     def take(self) -> None:
-        """Wait for what comes next, and do what is to be done then."""
+        """Wait for the next event, and process it."""
         date = self.dates[0] if self.dates else None
         until = None if date is None else self.start + date / RESOLUTION
         place = None
@@ -295,7 +297,7 @@ class _Run:
             self.arrive(message)
 
     def delay(self, seconds: float, action: Then, argument: Any) -> None:
-        """Do something later; what is due at the same time is done together."""
+        """Call ``action`` later; actions due at the same time are called together."""
         date = round((self.now + seconds - self.start) * RESOLUTION)
         found = self.busy.get(date)
         if found is None:
@@ -379,7 +381,7 @@ class _Run:
             self.proceed(rank)
 
     def transfer(self, message: _Message) -> None:
-        """Start a message, after what its protocol takes."""
+        """Start a message, after the delay of its protocol."""
         delay = message.path.protocol(message.nbytes).delay_us(message.nbytes)
         if delay > 0:
             self.delay(delay * MICRO, self.start_transfer, message)
@@ -472,7 +474,7 @@ class _Run:
         return self.waited(rank)
 
     def waited(self, rank: _Rank) -> bool:
-        """Take in what has arrived; whether nothing is missing."""
+        """Account for arrived messages, and return whether all have arrived."""
         overhead = 0.0
         missing = False
         for request in rank.waiting:
@@ -492,13 +494,13 @@ class _Run:
         return not missing
 
     def again(self, rank: _Rank) -> None:
-        """Wait for what was missing before the rank was busy with what had arrived."""
+        """Wait again for the missing messages, after the rank was busy with arrived ones."""
         for request in rank.waiting:
             request.waiter = rank
         self.look(rank)
 
     def look(self, rank: _Rank) -> None:
-        """Look again at what a rank waits for."""
+        """Check again whether a rank can proceed."""
         if self.waited(rank):
             self.proceed(rank)
 
@@ -507,11 +509,11 @@ class _Run:
         self.ends[rank.number] = self.now
 
     def path(self, source: int, target: int) -> NetworkPath:
-        """Where messages between two ranks go."""
+        """Return the path of messages between two ranks."""
         return self.within if self.nodes[source] == self.nodes[target] else self.between
 
     def channel(self, source: int, target: int, tag: int) -> Channel:
-        """What is known of the messages from one rank to another."""
+        """Return the state of the messages from one rank to another."""
         key = (source, target, tag)
         found = self.channels.get(key)
         if found is None:

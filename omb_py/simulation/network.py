@@ -1,7 +1,7 @@
-"""What messages cost and how nodes are connected: a network, and the file that it is kept in.
+"""A network: the costs of messages and the connections of nodes, and its file.
 
-The file is TOML with the fields of `Network`; comments say where each number comes from. What
-simulations of it were worth is added at its end, by ``omb-py simulate --check``.
+The file is TOML with the fields of `Network`; comments name the source of each number. ``omb-py
+simulate --check`` appends the errors of its simulations.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Limit = Annotated[float, Gt(0)]
 """May be infinite, which for SimGrid latencies and bandwidths must not be."""
 
 CHECKED = "# What simulations were beside measurements (omb-py simulate --check):\n"
-"""What the errors are below, in a file: all from here on is written anew by each check."""
+"""The heading of the errors in a file: each check rewrites the file from here on."""
 
 
 @dataclass(frozen=True)
@@ -48,16 +48,16 @@ class Protocol:
     us_per_byte: NotNegative = 0.0
 
     def delay_us(self, nbytes: float) -> float:
-        """How long a message takes besides its links and overheads."""
+        """Return the time of a message without its links and overheads."""
         return self.handshake_us + self.us_per_byte * nbytes
 
 
 @dataclass(frozen=True)
 class Path:
-    """Where messages go: between nodes, or through the memory of one.
+    """A path of messages: between nodes, or through the memory of one.
 
-    ``latency_us`` is of all links of a route together where ranks are on different nodes next to
-    each other, ``bandwidth_MBps`` of one link, or of one pair of ranks in memory. ``eager`` is the
+    ``latency_us`` is of all links of a route together for ranks on different nodes next to each
+    other, ``bandwidth_MBps`` of one link, or of one pair of ranks in memory. ``eager`` is the
     maximum message in bytes that is sent whether or not its receiver is there.
     """
 
@@ -69,7 +69,7 @@ class Path:
     protocols: tuple[Protocol, ...] = (Protocol(),)
 
     def protocol(self, nbytes: float) -> Protocol:
-        """The costs of a message of so many bytes."""
+        """Return the costs of a message of ``nbytes`` bytes."""
         for protocol in self.protocols:
             if nbytes <= protocol.up_to:
                 return protocol
@@ -78,9 +78,9 @@ class Path:
 
 @dataclass(frozen=True)
 class Checked:
-    """How far simulations of a benchmark on some numbers of ranks were from measurements.
+    """The errors of simulations of a benchmark, on some numbers of ranks, against measurements.
 
-    ``regime`` is what decided the times; errors are parts of what was measured: 0.1 for 10 %.
+    ``regime`` is the bottleneck; errors are fractions of the measured values: 0.1 for 10 %.
     """
 
     __pydantic_config__ = STRICT
@@ -96,11 +96,12 @@ class Checked:
 
 @dataclass(frozen=True)
 class Network:
-    """A machine: what its messages cost, and how its nodes are connected.
+    """A machine: the costs of its messages, and the connections of its nodes.
 
-    ``topology`` is as ``--network`` spells it. ``memory_MBps`` is what all messages through a
-    node's memory share, ``add_us_per_byte`` what a rank takes to add up a byte. ``origin`` says
-    where its numbers come from. ``slow`` are nodes, and how many times slower their links are.
+    ``topology`` is as ``--network`` spells it. ``memory_MBps`` is the bandwidth that all messages
+    through a node's memory share, ``add_us_per_byte`` the time of a rank to add up a byte.
+    ``origin`` is the source of its numbers. ``slow`` maps nodes to the factor by which their links
+    are slower.
     """
 
     __pydantic_config__ = STRICT
@@ -121,7 +122,7 @@ class Network:
 
     @property
     def description(self) -> str:
-        """What it is, and where its numbers come from, in a sentence."""
+        """The topology and the source of the numbers, in a sentence."""
         return f"Network: {self.topology}; costs: {self.origin}."
 
 
@@ -135,7 +136,10 @@ ROUND_FIGURES = Network(
 
 
 def find(text: str, topology: str | None = None) -> Network:
-    """The network of a file, or of a topology with round figures; ``topology`` replaces the file's.
+    """Return the network of a file, or of a topology with round figures.
+
+    ``topology`` replaces the file's. Raises `UsageError` for an unknown name and if the file is not
+    a network, `OmbError` if it cannot be read.
 
     Raises `UsageError` where there is none of that name and where the file is no such network,
     `OmbError` where it cannot be read.

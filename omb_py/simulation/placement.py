@@ -1,4 +1,4 @@
-"""Which node each rank is on."""
+"""The node of each rank."""
 
 from __future__ import annotations
 

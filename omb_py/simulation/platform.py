@@ -12,12 +12,12 @@ from omb_py.simulation.topologies import NetworkTopology, parse
 
 MICRO, MEGA = 1e-6, 1e6
 SPEED = 1e9
-"""Of hosts, on which nothing is computed."""
+"""Speed of hosts, which compute nothing."""
 
 
 @dataclass(frozen=True)
 class Platform:
-    """The host of each node that exists, and what messages between neighbours cost."""
+    """The host of each existing node, and the costs of messages between neighbours."""
 
     hosts: Mapping[int, Any]
     between: Path

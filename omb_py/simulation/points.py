@@ -32,9 +32,9 @@ SHORT, LONG = 12, 24
 
 @dataclass(frozen=True)
 class SimulatedPoint:
-    """A message size of a benchmark on so many ranks; ``library`` is whose algorithms are meant.
+    """A message size of a benchmark on ``ranks`` ranks, with algorithms of ``library``.
 
-    Of ``options`` count those that say what is sent.
+    Only ``options`` that determine the messages matter.
     """
 
     name: str
@@ -66,7 +66,7 @@ class SimulatedPoint:
 
     @property
     def refusal(self) -> str | None:
-        """Why it cannot be simulated; None where it can."""
+        """The reason why it cannot be simulated; None if it can."""
         if not self.benchmark.ranks.allow(self.ranks):
             return f"{self.name} needs {self.benchmark.ranks.value}, and there are {self.ranks}"
         options = replace(self.options, sizes=(self.size,))
@@ -85,7 +85,7 @@ class SimulatedPoint:
         return None
 
     def case(self, rank: int) -> Case:
-        """What the benchmark is told on a rank, with memory that holds nothing."""
+        """Return the case of the benchmark on a rank, with placeholder memory."""
         nodes = collectives.nodes_of(self.options, self.ranks)
         size = (rank, self.ranks, self.size, self.datatype)
         return Case(*size, self.options.window, BUFFER, self.options, RESOURCES, nodes)
@@ -98,7 +98,8 @@ class SimulatedPoint:
         return collectives.program(self.benchmark, self.case, self.library, limits or {})
 
     def iterations(self, limits: Mapping[int, int], nodes: Sequence[int]) -> Program:
-        """A warm-up iteration and a timed one, with a barrier between them as benchmarks have it.
+        """Return a warm-up iteration and a timed one, with a barrier between them as benchmarks
+        have it.
 
         ``nodes`` has the node of each rank. Ranks leave a barrier one after the other, and enter
         the next iteration so: that is part of what they measure.
@@ -120,7 +121,8 @@ class SimulatedPoint:
         return Program(self.ranks, operations, self.title, timed=True)
 
     def repetitions(self) -> list[int]:
-        """How often rounds of the algorithm are repeated; none where it is not by rounds."""
+        """Return how often the algorithm's rounds are repeated; empty for an algorithm without
+        rounds."""
         word = self.options.library_algorithm
         if word is None or self.options.own_algorithm is not None:
             return []
@@ -143,10 +145,10 @@ class SimulatedPoint:
         return sent * self.ranks * (1 if self.options.sync != BARRIER else 2)
 
     def simulate(self, nodes: Sequence[int], run: Run) -> SimulatedOutcome:
-        """What comes of one iteration; ``nodes`` has the node of each rank.
+        """Return the result of one iteration; ``nodes`` has the node of each rank.
 
         Rounds that are repeated often take the same time again and again: they are simulated
-        `SHORT` and `LONG` times, and what that differs by is added for each further time.
+        `SHORT` and `LONG` times, and the difference is added for each further time.
         """
         longer = sorted({times for times in self.repetitions() if times > LONG})
         limits = dict.fromkeys(longer, LONG)
@@ -161,7 +163,7 @@ class SimulatedPoint:
         return replace(base, ends=tuple(ends), messages=round(messages))
 
     def row(self, outcome: SimulatedOutcome, run: str, variant: str | None = None) -> Row:
-        """The row of what came of it, by the benchmark's definitions."""
+        """Return the row of a result, by the benchmark's definitions."""
         case = self.case(0)
         plan = self.benchmark.plan(replace(case, options=replace(case.options, algorithm=None)))
         timed = outcome.ends
@@ -180,9 +182,9 @@ class SimulatedPoint:
 
 
 def named(name: str) -> Benchmark:
-    """The benchmark called ``name``, for a simulation.
+    """Return the benchmark called ``name``, for a simulation.
 
-    Raises `UsageError` where there is none.
+    Raises `UsageError` if it does not exist or cannot be simulated.
     """
     benchmark = find_benchmark(name)
     if not benchmark.planned:

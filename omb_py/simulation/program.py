@@ -1,4 +1,4 @@
-"""What a rank does, in operations: messages, waits and additions.
+"""The operations of a rank: messages, waits and additions.
 
 A program gives the operations of each rank, made as they are needed, so that the memory of a
 simulation does not grow with the length of the program. Bytes may be fractions, as shares are.
@@ -44,14 +44,14 @@ class Wait:
 
 @dataclass(frozen=True)
 class Add:
-    """Add so many bytes of a message that has arrived to others, as reductions do."""
+    """The addition of ``nbytes`` bytes of an arrived message to others, as in reductions."""
 
     nbytes: float
 
 
 @dataclass(frozen=True)
 class StartTiming:
-    """Here the time begins that counts on this rank: what came before is warm-up."""
+    """The beginning of the timed part on this rank: earlier operations are warm-up."""
 
 
 Operation: TypeAlias = Send | Receive | Wait | Add | StartTiming
@@ -59,9 +59,9 @@ Operation: TypeAlias = Send | Receive | Wait | Add | StartTiming
 
 @dataclass(frozen=True)
 class Program:
-    """The operations of each of so many ranks, from its number.
+    """The operations of each of ``ranks`` ranks, from its number.
 
-    ``timed`` says that each rank has a `StartTiming`, before which nothing counts.
+    If ``timed``, each rank has a `StartTiming`, before which nothing counts.
     """
 
     ranks: int

@@ -1,4 +1,4 @@
-"""What simulations say, as tables for people."""
+"""Results of simulations as tables."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from omb_py.results.columns import Row
 
 @dataclass(frozen=True)
 class Result:
-    """A simulated point of a configuration: its row, and what decides its time."""
+    """A simulated point of a configuration: its row, and the bottleneck."""
 
     configuration: str
     row: Row
@@ -30,15 +30,14 @@ class Result:
         return float(self.row.latency_us if self.unit == "us" else self.row.bandwidth_MBps)
 
     def times_worse(self, best: Result) -> float:
-        """How many times longer than another it takes, or how many times less it moves."""
+        """Return the factor by which it is slower than another result."""
         return self.value / best.value if self.unit == "us" else best.value / self.value
 
 
 def sheets(results: Sequence[Result], remarks: Sequence[str]) -> Iterator[Sheet]:
-    """Values by message size: of each number of ranks, or of each configuration on so many ranks.
+    """Yield values by message size: of each number of ranks, or of each configuration.
 
-    Of several configurations there are, at the end, those that are best at each size on each number
-    of ranks.
+    Several configurations have a last table: the best one at each size on each number of ranks.
     """
     configurations = tuple(dict.fromkeys(one.configuration for one in results))
     name = results[0].row.benchmark
@@ -73,12 +72,12 @@ def sheets(results: Sequence[Result], remarks: Sequence[str]) -> Iterator[Sheet]
 
 
 def size_word(size: int | None) -> str:
-    """Write a message size; nothing where there is none."""
+    """Write a message size; empty without one."""
     return "" if size is None else size_text(size)
 
 
 def cell(one: Result | None) -> str:
-    """A value, and what decides it."""
+    """Return a value and its bottleneck."""
     return "-" if one is None else f"{value_text(one.value, one.unit)}, {one.regime}"
 
 

@@ -1,4 +1,4 @@
-"""What benchmarks plan with where nothing is sent: memory that has a length, and no bytes."""
+"""Placeholder memory for plans of benchmarks that send nothing: a length, and no bytes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from omb_py.core.memory import Memory
 
 
 class Extent(Memory):
-    """A stretch of so many bytes, of which none exists."""
+    """Placeholder memory of a given size."""
 
     def __init__(self, nbytes: int) -> None:
         self.nbytes = nbytes

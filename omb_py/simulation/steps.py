@@ -1,4 +1,4 @@
-"""What a benchmark's plan does on a rank, as operations: its calls of two ranks and additions."""
+"""The plan of a benchmark on a rank, as operations: its calls of two ranks and additions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from omb_py.core.errors import UnsupportedError
 from omb_py.simulation.program import Add, Operation, Receive, Send, Wait
 
 MODES = ("", "s", "b", "r")
-"""What stands before the word send for a mode. All are simulated as the standard one."""
+"""Prefixes of the word send for a mode. All are simulated as the standard one."""
 
 SENDS = frozenset(f"{mode}send" for mode in MODES)
 BEGUN_SENDS = frozenset(f"i{name}" for name in SENDS)

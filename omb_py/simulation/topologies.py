@@ -1,4 +1,4 @@
-"""How nodes are connected: the topologies that ``--network`` names, one row of a table each."""
+"""Connections of nodes: the topologies that ``--network`` names, one row of a table each."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_NODES = 1 << 20
 class NetworkTopology:
     """A topology with its numbers.
 
-    ``kind`` is a key of `KINDS`, ``numbers`` are what its row makes of the text, ``file`` is
+    ``kind`` is a key of `KINDS`, ``numbers`` are its row's numbers of the text, ``file`` is
     SimGrid's own. A route between neighbouring nodes passes ``hops`` links.
     """
 
@@ -34,7 +34,7 @@ class NetworkTopology:
 
 @dataclass(frozen=True)
 class TopologyKind:
-    """A row of the table: how it is written, what it is, and what its fields mean."""
+    """A row of the table: the form of its text, a summary, and a reader of its fields."""
 
     form: str
     summary: str
@@ -142,9 +142,9 @@ KINDS = {
 
 
 def parse(text: str) -> NetworkTopology:
-    """The topology of a text.
+    """Return the topology of a text.
 
-    Raises `UsageError` where there is none of that name, and for numbers that mean nothing.
+    Raises `UsageError` for an unknown name or invalid numbers.
     """
     name, *fields = text.split(":")
     if name not in KINDS:

@@ -19,7 +19,7 @@ from omb_py.simulation.network import Network
 from omb_py.simulation.topologies import ANY
 
 Task: TypeAlias = Callable[[Run], Any]
-"""What is to be simulated: a function that can be pickled, given what runs a program."""
+"""A simulation: a function that can be pickled, whose argument runs a program."""
 
 BASE_BYTES = 60_000_000
 BYTES_PER_RANK = 95_000
@@ -63,11 +63,11 @@ def run_jobs(
     done: Callable[[int, int, Any], None],
     progress: Callable[[int, int, int], None] = lambda job, task, messages: None,
 ) -> None:
-    """Run jobs, so many at a time.
+    """Run jobs, at most ``processes`` at a time.
 
     ``done`` gets the number of a job, the place of one of its tasks and the task's result;
-    ``progress`` the same and the messages so far. Raises `OmbError` where a task fails, with the
-    other processes ended.
+    ``progress`` the same and the messages so far. Raises `OmbError` if a task fails, after ending
+    the other processes.
     """
     receiver: Any
     context = get_context("spawn")
@@ -109,7 +109,7 @@ def run_jobs(
 
 
 def work(job: SimulationJob, sender: Connection, errors: str) -> None:
-    """Simulate a job in this process, and send what comes of it."""
+    """Simulate a job in this process, and send its results."""
     file = os.open(errors, os.O_WRONLY)
     os.dup2(file, 2)  # SimGrid's messages, its last one among them
     try:

@@ -17,10 +17,10 @@ from omb_py.sweeps.scheduler import ask
 
 
 def nodes_here(machine: Machine) -> int | None:
-    """How many nodes the machine's host file or the job that this process is in has.
+    """Return the number of nodes of the machine's host file or of the job of this process.
 
-    None where nothing says it, as outside a job. Raises `OmbError` when a host file cannot be read
-    or names no host.
+    None if it is unknown, as outside a job. Raises `OmbError` when a host file cannot be read or
+    names no host.
     """
     names = hosts(machine)
     if names is not None:
@@ -37,7 +37,7 @@ def nodes_here(machine: Machine) -> int | None:
 
 
 def shortage(larger: Sequence[SweepPoint], nodes: int | None, job: BatchJob) -> str:
-    """Why points that need more ``nodes`` than there are cannot be measured here, and what to do.
+    """Return why points that need more nodes than ``nodes`` cannot run here, with the remedy.
 
     Empty without such a point.
     """
@@ -56,7 +56,7 @@ def shortage(larger: Sequence[SweepPoint], nodes: int | None, job: BatchJob) -> 
 def split(
     points: Iterable[SweepPoint], nodes: int | None
 ) -> tuple[list[SweepPoint], list[SweepPoint]]:
-    """The points that fit on so many nodes, and those that need more; all fit on unknown ones."""
+    """Return the points that fit on ``nodes`` nodes, and those that need more; None fits all."""
     fitting: list[SweepPoint] = []
     larger: list[SweepPoint] = []
     for point in points:

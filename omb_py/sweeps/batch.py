@@ -36,14 +36,13 @@ NO_POINTS = SweepPlan((), ())
 
 @dataclass(frozen=True)
 class BatchJob:
-    """A sweep on a machine, or its part on so many nodes: what a script or one start measures.
+    """A sweep on a machine, or its part on ``nodes`` nodes: the points of a script or one start.
 
-    ``sweep_word`` and ``machine_word`` are what the command line calls the two configurations.
-    ``plan`` has the points of all jobs, and what none of them measures; ``nodes`` are those of this
-    job's points, None where it has all points. ``folder`` is the sweep's, None for the usual one.
-    ``wishes`` are the options that it was asked for with, and ``queue`` a queue among them whose
-    limits the sweep has to know. ``profile``: applications are profiled, by ``library`` where the
-    environment names one.
+    ``sweep_word`` and ``machine_word`` are the command line's words for the two configurations.
+    ``plan`` has the points of all jobs, and the points left out; ``nodes`` are those of this job's
+    points, None if it has all points. ``folder`` is the sweep's, None for the default. ``wishes``
+    are its options, and ``queue`` a queue among them whose limits the sweep has to know. If
+    ``profile``, applications are profiled, by ``library`` if the environment names one.
     """
 
     sweep: Sweep
@@ -65,7 +64,7 @@ class BatchJob:
 
     @property
     def settings(self) -> JobSettings:
-        """What is asked for; a queue that has directives of its own is named by these alone."""
+        """The resources to request; a queue with directives is named only by these."""
         settings, queue = self.machine.job, self.machine.queue
         settings = settings.model_copy(update={"chain": self.machine.chain})
         if queue is None or not queue.directives:
@@ -82,17 +81,17 @@ class BatchJob:
 
     @property
     def name(self) -> str:
-        """What the script and its list of jobs are called in the sweep's folder."""
+        """The name of the script and its list of jobs in the sweep's folder."""
         return file_name(f"{self.sweep.name}{self.part}")
 
     @property
     def part(self) -> str:
-        """What tells its script from those of jobs on other numbers of nodes."""
+        """The part of the script's name that distinguishes jobs on other numbers of nodes."""
         return "" if self.nodes is None else f"-{self.nodes}-node{'' if self.nodes == 1 else 's'}"
 
     @property
     def file_name(self) -> str:
-        """What the script is called among those of other machines."""
+        """The name of the script among those of other machines."""
         return file_name(f"{self.sweep.name}-{self.machine.name}{self.part}.sh")
 
     @property
@@ -102,7 +101,7 @@ class BatchJob:
 
     @property
     def script(self) -> Path:
-        """The script that its jobs keep beside the results, and submit."""
+        """The script that its jobs keep next to the results, and submit."""
         return self.root / "jobs" / f"{self.name}.sh"
 
     @property
@@ -112,13 +111,13 @@ class BatchJob:
 
     @property
     def missing(self) -> list[SweepPoint]:
-        """Those of which a row is missing."""
+        """The points with a missing row."""
         folder = Folder(self.root)
         return [point for point in self.points if folder.missing(point)]
 
     @property
     def words(self) -> tuple[str, ...]:
-        """What names the sweep, its machine and its folder on a command line."""
+        """The words for the sweep, its machine and its folder on a command line."""
         return (self.sweep_word, "--machine", self.machine_word, *self.wishes)
 
     @property
@@ -133,7 +132,7 @@ class BatchJob:
 
     @property
     def show_command(self) -> str:
-        """The command that shows what was measured."""
+        """The command that shows the results."""
         if all(point.is_application for point in self.points):
             return f"omb-py show {self.root} --speedup"
         return f"omb-py report {self.root}"
@@ -154,7 +153,8 @@ class BatchJob:
         return shlex.join(["omb-py", "job", "render", *words])
 
     def on(self, nodes: int | None) -> BatchJob:
-        """The part on so many nodes, all of it for None; raises `UsageError` without a point."""
+        """Return the part on ``nodes`` nodes, all of it for None; raises `UsageError` without a
+        point."""
         have = self.plan.node_counts
         if nodes is not None and nodes not in have:
             raise UsageError(
@@ -172,9 +172,10 @@ def find(
     scheduled: bool = True,
     **settings: str | None,
 ) -> BatchJob:
-    """A sweep on a machine by their words, with other ``settings`` of jobs than the machine's.
+    """Return a sweep on a machine by their words, with other ``settings`` of jobs than the
+    machine's.
 
-    ``scheduled``: by the jobs of a batch scheduler. Raises `UsageError` for what cannot be.
+    ``scheduled``: by the jobs of a batch scheduler. Raises `UsageError` for invalid arguments.
     """
     if machine is None:
         raise UsageError("say where it runs: --machine MACHINE")
@@ -211,11 +212,11 @@ def find_machine(word: str, **settings: str | None) -> Machine:
 
 
 def divide(job: BatchJob, nodes: int | None, one_job: bool) -> list[BatchJob]:
-    """The jobs of a sweep: one for each number of nodes, so that none waits for more than it needs.
+    """Return the jobs of a sweep: one for each number of nodes, to wait only for the nodes needed.
 
     ``nodes`` chooses one number, ``one_job`` makes one job for all, on as many nodes as the largest
-    point takes; so does a queue that does not take so many jobs of a user. Raises `UsageError`
-    when there is no such point, or the queue takes no job of this walltime on so many nodes.
+    point takes; so does a queue that takes fewer jobs of a user. Raises `UsageError` when there is
+    no such point, or the queue takes no job of this walltime on so many nodes.
     """
     counts, queue = job.plan.node_counts, job.machine.queue
     if queue is not None and queue.max_queued is not None:
@@ -236,9 +237,9 @@ def node_count(sweep: Sweep, script: str) -> int | None:
 
 
 def check(machine: Machine) -> None:
-    """Raise `UsageError` when a machine cannot have jobs as it describes them.
+    """Raise `UsageError` if the machine's description of jobs is incomplete or invalid.
 
-    It has no scheduler, or what it asks for is not known there.
+    It has no scheduler, or the scheduler does not know a resource that it requests.
     """
     if machine.scheduler not in SCHEDULERS:
         raise UsageError(
@@ -252,7 +253,7 @@ def check(machine: Machine) -> None:
 
 
 def without_account(machine: Machine) -> str:
-    """Why the scheduler will refuse jobs that name no account, and what to do; empty if not."""
+    """Return why the scheduler refuses jobs without an account, with the remedy; else empty."""
     if machine.job.account or not machine.job.account_required:
         return ""
     return (

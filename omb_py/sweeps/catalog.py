@@ -1,4 +1,4 @@
-"""Configurations by name: those that come with omb-py, or anybody's by path."""
+"""Configurations by name for those that come with omb-py, or by path."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from omb_py.core.errors import UsageError
 KINDS = {"sweeps": "sweep", "machines": "machine"}
 
 DIRECTIVE = "#:schema "
-"""What a line begins with that names a file's schema to taplo and editors that use it."""
+"""The beginning of a line that names a file's schema to taplo and editors that use it."""
 
 NAME = re.compile(r"^name\s*=.*")
 """The line of a machine file that names the machine."""
 
 
 def find(kind: str, name: str) -> Path:
-    """The file of a sweep (``kind`` is ``sweeps``) or a machine (``machines``).
+    """Return the file of a sweep (``kind`` is ``sweeps``) or a machine (``machines``).
 
     ``name`` is a path if it has a slash or ends in ``.toml``, else the name of one that comes with
-    omb-py. Raises `UsageError` when there is none.
+    omb-py. Raises `UsageError` if it does not exist.
     """
     if "/" in name or name.endswith(".toml"):
         path = Path(name)
@@ -35,12 +35,12 @@ def find(kind: str, name: str) -> Path:
 
 
 def names(kind: str) -> list[str]:
-    """What the sweeps or machines are called that come with omb-py."""
+    """Return the names of the sweeps or machines that come with omb-py."""
     return sorted(path.stem for path in (folder() / kind).glob("*.toml"))
 
 
 def folder() -> Path:
-    """Where they lie: in the installed package, or beside it in a checkout."""
+    """Return their folder: in the installed package, or next to it in a checkout."""
     package = Path(__file__).parents[1]
     inside = package / "configs"
     return inside if inside.is_dir() else package.parent / "configs"
@@ -52,10 +52,10 @@ def schema(kind: str) -> Path:
 
 
 def machine_text(name: str, renamed: str | None = None) -> str:
-    """The text of a machine file, under another name where one is given.
+    """Return the text of a machine file, under another name if one is given.
 
     The line that names the schema of a shipped file is right wherever the copy goes. Raises
-    `UsageError` when there is no such machine.
+    `UsageError` if the machine does not exist.
     """
     path = find("machines", name)
     lines = path.read_text(encoding="utf-8").splitlines()

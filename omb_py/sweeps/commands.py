@@ -26,7 +26,8 @@ PASSED_ON = (*TELLING_PREFIXES, "PYTHONPATH", "LD_LIBRARY_PATH", "OMB_PY_")
 
 
 def placement(point: SweepPoint, machine: Machine, hosts: Path | None = None) -> Placement:
-    """Where the ranks of a point go, and what they need; ``hosts`` is a file of the nodes."""
+    """Return the places of a point's ranks, and their environment; ``hosts`` is a file of the
+    nodes."""
     return Placement(
         nodes=point.nodes,
         ranks_per_node=point.ranks_per_node,
@@ -102,10 +103,10 @@ def question(name: str, machine: Machine, launcher: str, file: Path) -> list[str
 
 @dataclass(frozen=True)
 class Where:
-    """Where a point runs: the machine, its launcher, and a file of the nodes if one is needed.
+    """A place to run a point: the machine, its launcher, and a file of the nodes if one is needed.
 
-    ``profile`` is the folder for a profile of the recorder, where it is the one that profiles. A
-    command line is only shown where the launcher is not ``installed``.
+    ``profile`` is the folder for a profile of the recorder, if the recorder profiles. A command
+    line is only shown if the launcher is not ``installed``.
     """
 
     machine: Machine
@@ -135,9 +136,9 @@ def command(
 def shared_command(
     points: Sequence[tuple[SweepPoint, tuple[int, ...], Path]], where: Where, summary: Path
 ) -> list[str]:
-    """The words that measure several points in one launch: of each its sizes, and its rows' file.
+    """Return the words that measure several points in one launch, each with its sizes and file.
 
-    What comes of each is in the file ``summary``. Raises `OmbError` as `command` does.
+    The file ``summary`` gets the outcome of each. Raises `OmbError` as `command` does.
     """
     first, _, _ = points[0]
     shared = [word for setting in first.of_launch for word in setting.words()]
@@ -179,9 +180,9 @@ def recorder(folder: Path | None) -> list[str]:
 def environment(
     point: SweepPoint, machine: Machine, launcher: str, folder: Path | None = None
 ) -> dict[str, str]:
-    """What the launcher and the ranks of a point get beyond this process's environment.
+    """Return the environment of a point's launcher and ranks beyond that of this process.
 
-    With a ``folder`` for files, also what a launcher needs in a job of a scheduler.
+    With a ``folder`` for files, it includes variables for a launcher in a job of a scheduler.
     """
     row, place = LAUNCHERS[launcher], placement(point, machine)
     job = row.in_job(place, folder) if folder is not None else {}

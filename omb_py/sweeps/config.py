@@ -1,4 +1,4 @@
-"""What a sweep measures: experiments, each a product of lists."""
+"""The configuration of a sweep: experiments, each a product of lists."""
 
 from __future__ import annotations
 
@@ -118,19 +118,20 @@ class Experiment(Strict):
     without: tuple[BenchmarkName, ...] = Field(default=(), examples=[["put_bw"]])
     """Benchmarks that `benchmarks` stands for and that are not measured."""
     buffers: Several[BufferName] = Field(default=("numpy",), examples=[["numpy", "cupy"]])
-    """Where the bytes live."""
+    """The memory in which message buffers live."""
     bindings: Several[BindingName] = Field(
         default=("native", "buffer"), examples=[["native", "pickle"]]
     )
-    """How MPI is called."""
+    """The way to call MPI."""
     ranks: Several[Positive] | None = Field(default=None, examples=[[2, 4]])
     """Ranks in all, shared out over the nodes; or name `ranks_per_node`."""
     nodes: Several[Positive | Literal["all"]] = Field(default=(1,), examples=[[1, 2, "all"]])
-    """Numbers of nodes; `all` is what the machine, or the queue, has for one job."""
+    """Numbers of nodes; `all` is the largest number that the machine, or the queue, has for one
+    job."""
     ranks_per_node: Several[Positive | Literal["gpus", "cores"]] | None = Field(
         default=None, examples=[[1, "cores"]]
     )
-    """Ranks on each node; `gpus` and `cores` are what a node of the machine has."""
+    """Ranks on each node; `gpus` and `cores` are the numbers of a node of the machine."""
     sizes: Sizes | None = Field(default=None, examples=["1:1M"])
     """Message sizes in bytes: `MIN:MAX`, doubled from one to the other, or a list; by default each
     benchmark's own."""
@@ -156,18 +157,18 @@ class Sweep(Strict):
     """Experiments, and how their points are run."""
 
     name: Name = Field(examples=["mine"])
-    """What the sweep is called; the folder of results is named after it."""
+    """Name of the sweep; the folder of results is named after it."""
     description: Line = Field(default="", examples=["two collectives on two nodes"])
     """One line about the sweep, for job scripts."""
     time_limit: Duration = Field(default=600.0, examples=["5m"])
-    """How long one point may take."""
+    """Limit of the time of one point."""
     retries: int = Field(default=1, ge=0, le=10, examples=[0])
-    """How often a point that failed is tried again at once."""
+    """Number of immediate retries of a point that failed."""
     launches: int = Field(default=1, ge=1, le=1000, examples=[5])
-    """How often each point is launched: in rounds, each of which measures all points."""
+    """Number of launches of each point: in rounds, each of which measures all points."""
     order: Literal["shuffled", "as written"] = Field(default="shuffled", examples=["as written"])
     """Order of the points in each round: `shuffled`, another one in each, or `as written` here."""
     seed: int = Field(default=0, ge=0, examples=[1])
     """Chooses the shuffled orders; the same seed gives the same ones, after an interruption too."""
     experiments: Annotated[tuple[Experiment, ...], AfterValidator(distinct)]
-    """What is measured: a table `[[experiments]]` for each."""
+    """Experiments: a table `[[experiments]]` for each."""

@@ -67,7 +67,8 @@ def listed(value: Any) -> Any:
 
 
 def distinct(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Values of an axis: at least one, and none twice, since a point is measured once."""
+    """Return values of an axis: at least one, and each only once, since a point is measured
+    once."""
     if not values:
         raise ValueError("the list is empty: leave out the key, or name a value")
     twice = {str(value) for value in values if values.count(value) > 1}
@@ -77,7 +78,7 @@ def distinct(values: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 class OneOrMany:
-    """Tells editors that a list may also be one of its items."""
+    """A mark for editors that a list may also be one of its items."""
 
     def __get_pydantic_json_schema__(
         self, core: CoreSchema, handler: GetJsonSchemaHandler
@@ -87,7 +88,7 @@ class OneOrMany:
 
 
 class Suggested:
-    """Tells editors which words there are; others may stand there too."""
+    """A mark for editors with known words; other words are valid too."""
 
     def __init__(self, words: Callable[[], Iterable[str]]) -> None:
         self.words = words
@@ -177,13 +178,13 @@ PERMITTED = {
         "letters, digits and _ (at least one, the first no digit)",
     ),
 }
-"""For each pattern, what finds a character that it does not permit, and what it does permit."""
+"""For each pattern, an expression for characters that it forbids, and words for those permitted."""
 
 Name = Annotated[str, StringConstraints(pattern=NAME)]
-"""What files and jobs are named after."""
+"""A name of files and jobs."""
 
 Word = Annotated[str, StringConstraints(pattern=WORD, max_length=300)]
-"""What a scheduler or a module system takes: no blank, no quote, nothing a shell expands."""
+"""A word for a scheduler or a module system: no blank, no quote, nothing that a shell expands."""
 
 Line = Annotated[str, StringConstraints(pattern=LINE)]
 """Any text on one line."""
@@ -192,7 +193,8 @@ EnvironmentName = Annotated[str, StringConstraints(pattern=VARIABLE)]
 
 
 def unfitting(text: str, pattern: str) -> str:
-    """Why a text does not fit one of the patterns here: the character, and what may stand there."""
+    """Return why a text does not fit a pattern of this module: the character, and those
+    permitted."""
     forbidden, permitted = PERMITTED[pattern]
     found = forbidden.search(text)
     if found:

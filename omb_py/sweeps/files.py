@@ -25,7 +25,7 @@ def write_atomically(path: Path, text: str) -> None:
 
 
 def writing(path: Path) -> AbstractContextManager[None]:
-    """Around what writes a file of a sweep: `OmbError` where that fails."""
+    """Return a context around writing a file of a sweep: an `OmbError` if that fails."""
     return files.failing("write", path, advice=AGAIN)
 
 
@@ -33,8 +33,9 @@ def writing(path: Path) -> AbstractContextManager[None]:
 def locked(path: Path) -> Iterator[bool]:
     """Hold the lock that ``path`` stands for; False when another process on it has it.
 
-    The system frees it when the process ends, however that happens. Where a file system has no
-    locks it is taken for held, since two sweeps in one folder are rarer than such file systems.
+    The system frees it when the process ends, however that happens. If a file system has no locks
+    the lock counts as held, since two sweeps in one folder are rarer than file systems without
+    locks.
     """
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)

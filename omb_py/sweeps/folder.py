@@ -1,4 +1,4 @@
-"""The folder of a sweep: what was asked for, what was measured, what happened."""
+"""The folder of a sweep: its configuration, results and history."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from omb_py.sweeps.toml import read
 
 DONE, SHORT, UNSUPPORTED, MISSING = "done", "short", "unsupported", "missing"
 FAILED, TIMED_OUT, STOPPED, HUNG = "failed", "timed out", "stopped", "hung"
-"""How an attempt ends: all rows are there; there was no memory for some, or no algorithm; no
+"""Outcomes of an attempt: all rows are there; there was no memory for some, or no algorithm; no
 library can measure it; a package, device or library is missing, which the next start looks for
-again; it broke; it took too long; we ended it, or did so after its last row."""
+again; it failed; it took too long; omb-py ended it, or did so after its last row."""
 
 FAILURES = (FAILED, TIMED_OUT)
-"""Those that are worth another try."""
+"""Outcomes that are worth a retry."""
 
 RECORDS = "shared"
-"""In the folder of the ranks, what they and the sweep tell of what a killed job leaves."""
+"""The name, in the folder of the ranks, of records of the files that a killed job leaves."""
 
 SOFTWARE_FILE = "software.json"
 
@@ -58,7 +58,7 @@ class Attempt(BaseModel):
 
 
 class PointState(BaseModel):
-    """What happened to a point: its attempts, and sizes in bytes that nobody can measure."""
+    """The history of a point: its attempts, and sizes in bytes that cannot be measured."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -73,12 +73,12 @@ class PointState(BaseModel):
 
     @property
     def outcome(self) -> str | None:
-        """How that ended; None without one."""
+        """The outcome of the last attempt; None without one."""
         return self.last.outcome if self.last else None
 
 
 class Software(BaseModel):
-    """What measures: names and versions, empty where they are not known."""
+    """The measuring software: names and versions, empty if unknown."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -88,13 +88,13 @@ class Software(BaseModel):
     numpy: str = ""
 
     def difference(self, other: Software) -> str:
-        """What is known of both and differs, in words; empty for nothing."""
+        """Return the known differences from ``other`` in words; empty without any."""
         pairs = ((getattr(self, name), getattr(other, name)) for name in type(self).model_fields)
         return ", ".join(f"{own} instead of {known}" for own, known in pairs if differ(own, known))
 
 
 def differ(own: str, known: str) -> bool:
-    """Whether two versions are known, and differ."""
+    """Return whether two versions are known, and differ."""
     return bool(own and known) and own != known
 
 
@@ -116,11 +116,12 @@ except (ImportError, RuntimeError):
     pass
 print(json.dumps(found))
 """
-"""Prints what measures; a library that cannot be loaded says so when it is needed."""
+"""A program that prints the measuring software; a library that cannot be loaded is reported when it
+is needed."""
 
 
 def software_here(variables: Mapping[str, str]) -> Software:
-    """Return what this Python measures with, its environment having these variables, too."""
+    """Return the measuring software of this Python, with these environment variables added."""
     environment = {**os.environ, **variables, "MPI4PY_RC_INITIALIZE": "0"}
     command = [sys.executable, "-c", SOFTWARE]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
@@ -129,7 +130,7 @@ def software_here(variables: Mapping[str, str]) -> Software:
 
 
 class Folder:
-    """Where everything of one sweep on one machine lies; every point has files of its own."""
+    """The folder of one sweep on one machine; every point has its own files."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -139,19 +140,20 @@ class Folder:
         return self.root / "points" / f"{point.name}.csv"
 
     def log(self, point: SweepPoint) -> Path:
-        """What its launcher and its ranks printed."""
+        """Return the file of the output of a point's launcher and ranks."""
         return self.root / "logs" / f"{point.name}.output"
 
     def profile(self, point: SweepPoint) -> Path:
-        """What a profiler has written of its last attempt."""
+        """Return the folder of the profile of a point's last attempt."""
         return self.root / "profiles" / point.name
 
     def scratch(self, point: SweepPoint) -> Path:
-        """Where its ranks run, and benchmarks of files write."""
+        """Return the folder in which a point's ranks run, and benchmarks of files write."""
         return self.root / "scratch" / point.name
 
     def abandoned(self) -> list[Path]:
-        """Where ranks run, or ran when a sweep was killed; each is called as its point."""
+        """Return folders in which ranks run, or ran when a sweep was killed; each is named as its
+        point."""
         return [path.parent for path in sorted(self.root.glob(f"scratch/*/{RECORDS}"))]
 
     def lock(self, name: str) -> Path:
@@ -162,13 +164,14 @@ class Folder:
         return self.root / "state" / f"{point.name}.state"
 
     def summary(self, point: SweepPoint) -> Path:
-        """What came of the points of the launch that began with this one."""
+        """Return the file with the outcomes of the points of the launch that began with this
+        one."""
         return self.root / "state" / f"{point.name}.summary.json"
 
     def prepare(
         self, sweep: Sweep, machine: Machine, software: Software, mix: bool = False
     ) -> None:
-        """Write down what is asked for, for everybody to see and to repeat.
+        """Write the configuration, to show and repeat the sweep.
 
         Raises `UsageError` when the folder is another sweep's or another machine's, or, without
         ``mix``, has rows of other software, `OmbError` when it cannot be written.
@@ -200,7 +203,7 @@ class Folder:
             write_atomically(path, tomli_w.dumps(content))
 
     def _software(self) -> list[Software]:
-        """What rows were measured with; nothing where the file is missing or not whole."""
+        """Return the software of the rows; empty if the file is missing or incomplete."""
         try:
             listed = json.loads((self.root / SOFTWARE_FILE).read_bytes())
             return [Software.model_validate(one) for one in listed]
@@ -208,14 +211,14 @@ class Folder:
             return []
 
     def state(self, point: SweepPoint) -> PointState:
-        """What happened to a point; nothing where its file is missing or not whole."""
+        """Return the history of a point; empty if its file is missing or incomplete."""
         try:
             return PointState.model_validate_json(self._state(point).read_bytes())
         except (OSError, ValidationError):
             return PointState()
 
     def note(self, point: SweepPoint, state: PointState) -> None:
-        """Keep what happened to a point; raises `OmbError` when it cannot be written."""
+        """Keep the history of a point; raises `OmbError` if it cannot be written."""
         write_atomically(self._state(point), state.model_dump_json(indent=1) + "\n")
 
     def measured(self, point: SweepPoint) -> tuple[int, ...]:
@@ -227,7 +230,7 @@ class Folder:
         return tuple(dict.fromkeys(int(size) for size in own))  # groups of ranks have a row each
 
     def there(self, point: SweepPoint) -> int:
-        """How many planned rows are there."""
+        """Return the number of planned rows that are measured."""
         return len({*self.measured(point)} & {*(point.sizes or (NO_SIZE,))})
 
     def missing(self, point: SweepPoint) -> tuple[int, ...]:
@@ -258,11 +261,11 @@ def whole_rows(path: Path) -> Iterator[dict[str, str]]:
 
 
 def measured_with(machine: Machine) -> list[str]:
-    """The settings of a machine that change what is measured."""
+    """Return the settings of a machine that change the results."""
     harmless = {"description", "job", "nodes", "virtual_environment", "scheduler"}
     return [name for name in type(machine).model_fields if name not in harmless]
 
 
 def same(name: str, first: Machine, second: Machine) -> bool:
-    """Whether a setting is the same in both."""
+    """Return whether a setting is equal in both."""
     return json.dumps(getattr(first, name)) == json.dumps(getattr(second, name))

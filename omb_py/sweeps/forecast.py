@@ -1,4 +1,4 @@
-"""What a sweep would measure, and how long by what earlier points took."""
+"""A forecast of a sweep: its points, and its time from that of earlier points."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from omb_py.sweeps.points import SweepPoint, in_order, launched_together
 
 
 def remaining(points: Iterable[SweepPoint], folder: Folder) -> float | None:
-    """Seconds that the missing rows may take, by what rows took; None while there is no row.
+    """Return the expected seconds of the missing rows, from measured rows; None without any.
 
     A row takes as long as those of the same benchmark, of all where that has none.
     """
@@ -45,7 +45,7 @@ def in_words(seconds: float | None) -> str:
 
 
 def show(job: BatchJob) -> None:
-    """Print what would be measured, what is there, and how long the rest may take.
+    """Print the points to measure, the rows that are there, and the time of the rest.
 
     Raises `OmbError` when a host file cannot be read.
     """
@@ -87,7 +87,7 @@ def show(job: BatchJob) -> None:
 
 
 def rounds(sweep: Sweep) -> str:
-    """How the launches of a sweep's points follow each other."""
+    """Return words for the order of the launches of a sweep's points."""
     if sweep.launches == 1:
         return ""
     how = f", each shuffled (seed {sweep.seed})" if sweep.order == "shuffled" else ""
@@ -95,10 +95,10 @@ def rounds(sweep: Sweep) -> str:
 
 
 def show_commands(job: BatchJob, launch_each: bool = False) -> None:
-    """Print the command line of each launch that measures what is missing, in order, for a shell.
+    """Print the command line of each launch that measures missing rows, in order, for a shell.
 
-    A launcher that the machine names need not be here. Raises `OmbError` when there is none to ask
-    for `auto`, `UsageError` when the one here is another library's.
+    A launcher that the machine names need not be installed. Raises `OmbError` if `auto` finds none,
+    `UsageError` if the installed one is another library's.
     """
     machine, folder = job.machine, Folder(job.root)
     launcher, installed = machine.launcher, True

@@ -35,7 +35,7 @@ from omb_py.sweeps.scheduler import (
 
 
 class ChainEndError(OmbError):
-    """No other job goes on; the text says why."""
+    """The end of a chain of jobs; the text gives the reason."""
 
     exit_code = UNFINISHED
 
@@ -49,11 +49,11 @@ class NothingLeftError(ChainEndError):
 
 @dataclass(frozen=True)
 class JobRecord:
-    """What is recorded of a job.
+    """The record of a job.
 
     ``script`` is the name of its script without its ending, ``after`` the job that submitted it.
-    ``exit_code`` is its script's, None as long as none is recorded; ``signalled`` tells whether a
-    signal came before its time was over.
+    ``exit_code`` is its script's, None until one is recorded; ``signalled`` is true if a signal
+    came before its time was over.
     """
 
     number: str
@@ -66,7 +66,7 @@ class JobRecord:
 
     @property
     def may_be_active(self) -> bool:
-        """Whether it may wait or run: what a signal has stopped may be put back into the queue."""
+        """Return whether it may wait or run: a job that a signal stopped may be queued again."""
         return self.exit_code is None or self.signalled
 
 
@@ -75,9 +75,9 @@ EXIT_CODE = re.compile(r"-?\d{1,6}", re.ASCII)
 
 
 def read_record(scheduler: Scheduler, folder: Path) -> list[JobRecord]:
-    """The jobs of a sweep's folder, in the order in which they were submitted or began.
+    """Return the jobs of a sweep's folder, in the order in which they were submitted or began.
 
-    Lines that are not whole, or of no such job, are left out. Raises `OmbError` when the record
+    Incomplete lines, and lines of other jobs, are left out. Raises `OmbError` when the record
     cannot be read.
     """
     path = folder / "jobs" / "record"
@@ -147,11 +147,11 @@ def submit(
     tell: Callable[[str], None],
     note: Callable[[str], None],
 ) -> None:
-    """Write and submit the scripts that have missing rows; tell each job's number and script.
+    """Write and submit the scripts that have missing rows; print each job's number and script.
 
-    With ``dry_run`` the commands are told that would submit them. Raises `UsageError`, unless by
-    ``force``, for a script of which a job waits or runs and one that was edited, before any is
-    submitted; `OmbError` when the scheduler refuses one, with those that it has taken.
+    With ``dry_run`` the submitting commands are only printed. Raises `UsageError`, unless
+    ``force``, for a script with a waiting or running job and for an edited script, before any is
+    submitted; `OmbError` if the scheduler refuses one, with the accepted ones.
     """
     chosen = [job for job in wanted if force or job.missing]
     for job in wanted:
@@ -185,7 +185,7 @@ def submit(
 
 
 def check_active(job: BatchJob, note: Callable[[str], None]) -> None:
-    """Raise `UsageError` when a job of the script waits or runs; a note where nobody says."""
+    """Raise `UsageError` if a job of the script waits or runs; print a note if that is unknown."""
     try:
         found = active(job.scheduler, read_record(job.scheduler, job.root), job.name)
     except OmbError as error:
@@ -215,10 +215,10 @@ def check_edited(job: BatchJob, text: str) -> None:
 
 
 def go_on(job: BatchJob, number: str, chain: str, signalled: bool, kept: Sequence[str]) -> str:
-    """Submit the next job after this one, which came further, unless one waits or runs; its number.
+    """Submit the next job if this one made progress and none waits or runs; return its number.
 
-    ``signalled`` tells that a signal has stopped this one, ``kept`` are options from its own
-    submission. Raises `ChainEndError` when no job goes on.
+    ``signalled`` is true if a signal has stopped this one, ``kept`` are options from its own
+    submission. Raises `ChainEndError` if the chain ends.
     """
     scheduler, most = job.scheduler, job.machine.job.max_jobs
     known = {one.number: one for one in read_record(scheduler, job.root)}
@@ -255,7 +255,7 @@ def go_on(job: BatchJob, number: str, chain: str, signalled: bool, kept: Sequenc
 
 
 def jobs_of_chain(known: Mapping[str, JobRecord], number: str) -> int:
-    """How many jobs a chain has had up to this one; a person's submission begins a chain."""
+    """Return the number of jobs of a chain up to this one; a person's submission begins a chain."""
     found = [number]
     while (job := known.get(found[-1])) and job.after and job.after not in found:
         found.append(job.after)
@@ -263,7 +263,7 @@ def jobs_of_chain(known: Mapping[str, JobRecord], number: str) -> int:
 
 
 def check_left(job: BatchJob) -> None:
-    """Raise `ChainEndError` when another job like this one could measure nothing of what is left.
+    """Raise `ChainEndError` if another job like this one could measure none of the missing rows.
 
     It needs more nodes than the job has, or other processes measure it.
     """

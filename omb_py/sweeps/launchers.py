@@ -1,4 +1,4 @@
-"""How each launcher starts so many ranks on so many nodes: one row of a table each."""
+"""Launchers' ways to start ranks on nodes: one row of a table each."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ SLOTS_ELSEWHERE = "PBS_PPN"
 
 
 def with_slots(slots: int, folder: Path) -> dict[str, str]:
-    """The variables that name node files of this job with so many slots for each node.
+    """Return the variables for node files of this job with ``slots`` slots for each node.
 
-    The files are written into ``folder``. Nothing for a file that has enough. Raises `OmbError`
-    when one cannot be written.
+    The files are written into ``folder``. Files with enough slots have no variable. Raises
+    `OmbError` when one cannot be written.
     """
     found: dict[str, str] = {}
     for job, variable in NODE_FILES.items():
@@ -58,17 +58,17 @@ def with_slots(slots: int, folder: Path) -> dict[str, str]:
 
 AUTO = "auto"
 BINDINGS = ("default", "none", "core", "numa", "depth")
-"""Where ranks may run: the launcher's choice, anywhere, one core each, one NUMA domain, or the
-node's cores shared out evenly."""
+"""Places of ranks: the launcher's choice, anywhere, one core each, one NUMA domain, or an equal
+share of the node's cores."""
 
 
 @dataclass(frozen=True)
 class Placement:
-    """So many ranks, their places, and what they have there.
+    """A number of ranks, their places, and their resources.
 
-    ``ranks`` is ``nodes`` times ``ranks_per_node``. ``environment`` is what the ranks need beyond
-    what this process has, ``inherited`` are the names of what they need of that. ``options`` are
-    further words for the launcher.
+    ``ranks`` is ``nodes`` times ``ranks_per_node``. ``environment`` has the ranks' variables beyond
+    those of this process, ``inherited`` are the names of those that they need of this process.
+    ``options`` are further words for the launcher.
     """
 
     nodes: int
@@ -105,7 +105,7 @@ class Placement:
 
 @dataclass(frozen=True)
 class Launcher:
-    """A launcher: its program, its words for a placement, and what it needs in the environment."""
+    """A launcher: its program, its words for a placement, and its environment."""
 
     program: str
     words: Callable[[Placement], list[str]]
@@ -114,7 +114,7 @@ class Launcher:
     in_job: Callable[[Placement, Path], dict[str, str]] = lambda place, folder: {}
     """Variables for a start in a scheduler's job; files that they name go into the folder."""
     in_venv: bool = False
-    """Whether a virtual environment may have it, beside the MPI library that belongs to it."""
+    """Whether a virtual environment may have it, next to the MPI library that belongs to it."""
     starts_mpi: bool = True
     """Whether its ranks can use MPI."""
     outliving_ranks: tuple[str, ...] = ()
@@ -187,12 +187,13 @@ def open_mpi(place: Placement) -> list[str]:
 
 
 def open_mpi_host(host: str, place: Placement) -> str:
-    """A line of a host file; Open MPI 4 and 5 take cores for slots where it does not say."""
+    """Return a line of a host file; Open MPI 4 and 5 use cores as slots if it has none."""
     return f"{host} slots={place.slots}"
 
 
 def open_mpi_slots(place: Placement, folder: Path) -> dict[str, str]:
-    """Slots for the ranks on each node, where the scheduler's node file says how many there are."""
+    """Return slots for the ranks on each node, if the scheduler's node file has numbers of
+    slots."""
     return with_slots(place.slots, folder)
 
 
@@ -241,7 +242,8 @@ def flux(place: Placement) -> list[str]:
 
 
 def torchrun(place: Placement) -> list[str]:
-    """PyTorch's, for ranks without MPI; raises `OmbError` for what it cannot do."""
+    """Return the words of PyTorch's launcher, for ranks without MPI; raises `OmbError` if
+    impossible."""
     if place.nodes > 1:
         raise OmbError("torchrun starts the ranks of its own node alone: choose nodes = 1")
     if place.binding not in ("default", "none"):
@@ -271,16 +273,17 @@ LAUNCHERS = Rows(BUILTIN, "omb_py.launchers", Launcher)
 
 SAYS = {"Intel": "intel", "Open MPI": "openmpi", "OpenRTE": "openmpi", "prterun": "openmpi"}
 SAYS |= {"PALS": "pals", "HYDRA": "mpich"}
-"""What `mpiexec --version` says, and whose it then is; Intel's and MPICH's are both Hydra."""
+"""Words in the output of `mpiexec --version`, and its owner; Intel's and MPICH's are both Hydra."""
 
 TITLES = {"mpich": "MPICH", "intel": "Intel MPI", "openmpi": "Open MPI", "pals": "HPE Cray PALS"}
-"""What those who make an `mpiexec` call themselves."""
+"""Names of the projects that provide an `mpiexec`."""
 
 
 def find(program: str, in_venv: bool = False) -> str:
-    """Where a program is; beside this Python first, if a virtual environment may have it.
+    """Return the path of a program; next to this Python first, if a virtual environment may have
+    it.
 
-    Raises `OmbError` when it is nowhere.
+    Raises `OmbError` if it is not found.
     """
     beside = Path(sys.executable).parent / program
     if in_venv and os.access(beside, os.X_OK):
@@ -297,7 +300,7 @@ def find(program: str, in_venv: bool = False) -> str:
 
 @cache
 def version(program: str) -> str:
-    """What a launcher says of itself; asked once.
+    """Return a launcher's version text; it runs once.
 
     Raises `OmbError` when it does not answer.
     """
@@ -311,7 +314,7 @@ def version(program: str) -> str:
 
 
 def owner(program: str) -> str | None:
-    """Whose `mpiexec` a program is, by `LAUNCHERS`' names; None where it does not say.
+    """Return the owner of an `mpiexec`, by `LAUNCHERS`' names; None if it is unknown.
 
     Raises `OmbError` when it does not answer.
     """
@@ -320,9 +323,9 @@ def owner(program: str) -> str | None:
 
 
 def detect() -> str:
-    """Whose `mpiexec` is here.
+    """Return the owner of the installed `mpiexec`.
 
-    Raises `OmbError` when there is none or when it does not say.
+    Raises `OmbError` if there is none or its owner is unknown.
     """
     program = find("mpiexec", in_venv=True)
     name = owner(program)
@@ -335,10 +338,10 @@ def detect() -> str:
 
 
 def select(name: str, machine: str) -> str:
-    """The launcher that a machine's configuration names, or the one that is here for ``auto``.
+    """Return the launcher of a machine's configuration, or the installed one for ``auto``.
 
-    Raises `UsageError` when the `mpiexec` that would run is another library's, `OmbError` when
-    there is none.
+    Raises `UsageError` if the `mpiexec` that would run is another library's, `OmbError` if there is
+    none.
     """
     if name == AUTO:
         return detect()

@@ -1,7 +1,7 @@
-"""What a machine is: how programs are started on it, how jobs are asked for, what a node has.
+"""The description of a machine: launchers, requests of jobs, and nodes.
 
 The text below each key is its documentation: docs/machines.md and the JSON schema that editors
-complete by are made of it.
+complete by are generated from it.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Queue(Strict):
 
 
 class JobSettings(Strict):
-    """What a job asks the scheduler for; what is left out is left to the site."""
+    """Resources that a job requests from the scheduler; the site decides the others."""
 
     queue: Word | None = Field(default=None, examples=["debug"])
     """The queue of the jobs; on Slurm the partition. `--queue` takes another."""
@@ -76,9 +76,9 @@ class JobSettings(Strict):
     """The account (allocation) to charge; on LSF the project (`-P`), on Flux the bank. `--account`
     takes another."""
     account_required: bool = Field(default=False, examples=[True])
-    """Whether the scheduler takes no job without an account."""
+    """True if the scheduler takes no job without an account."""
     walltime: Duration = Field(default=1800.0, examples=["1h"])
-    """How long each job may run: seconds, or a duration such as `"90s"`, `"30m"`, `"1h30m"` or
+    """Limit of each job's time: seconds, or a duration such as `"90s"`, `"30m"`, `"1h30m"` or
     `"0:30:00"`. `--walltime` takes another."""
     reserve: Duration = Field(default=60.0, examples=["2m"])
     """The part of the walltime that is kept for stopping in order and submitting the next job."""
@@ -102,7 +102,7 @@ class JobSettings(Strict):
     `queue` or `--queue`: points that do not fit it are left out, a walltime that does not is an
     error. A queue without a table has the limits of the machine."""
     chain: Literal["resubmit", "none"] = Field(default="resubmit", examples=["none"])
-    """How a sweep goes on after a job's walltime: `"resubmit"`, each job submits the next;
+    """Continuation of a sweep after a job's walltime: `"resubmit"`, each job submits the next;
     `"none"`, by another `omb-py job submit` only. `--chain` takes another."""
     max_jobs: int = Field(default=50, ge=1, le=1000, examples=[100])
     """The most jobs of a chain, counted from the last submission by a person."""
@@ -112,7 +112,7 @@ class Machine(Strict):
     """A machine, as `configs/machines/` has them."""
 
     name: Name = Field(examples=["mycluster"])
-    """What the machine is called; the folder of results is named after it."""
+    """Name of the machine; the folder of results is named after it."""
     description: Line = Field(default="", examples=["two nodes in the cellar"])
     """One line about the machine, for `omb-py machine list`."""
     scheduler: str = Field(
@@ -129,7 +129,7 @@ class Machine(Strict):
     launcher: str = Field(
         default=AUTO, json_schema_extra={"enum": [AUTO, *LAUNCHERS]}, examples=["openmpi"]
     )
-    """What starts the ranks. `auto` asks the `mpiexec` that is found whether it is MPICH's, Open
+    """Launcher of the ranks. `auto` asks the `mpiexec` that is found whether it is MPICH's, Open
     MPI's, Intel MPI's or PALS'."""
     launcher_options: tuple[Line, ...] = Field(default=(), examples=[["--mpi=pmi2"]])
     """Further words for the launcher, in front of the program."""
@@ -146,10 +146,10 @@ class Machine(Strict):
     devices: tuple[int, ...] = Field(default=(), examples=[[3, 2, 1, 0]])
     """A node's GPUs in the order in which its ranks take them, as CUDA numbers them."""
     binding: Literal[BINDINGS] = Field(default="default", examples=["core"])  # type: ignore[valid-type]
-    """What a rank is bound to: the launcher's choice, nothing, a core, a NUMA domain, or an equal
-    share of the node's cores (`depth`)."""
+    """Binding of a rank: the launcher's choice, nothing, a core, a NUMA domain, or an equal share
+    of the node's cores (`depth`)."""
     oversubscribe: bool = Field(default=False, examples=[True])
-    """Whether a node may run more ranks than it has cores; otherwise such points are left out."""
+    """True if a node may run more ranks than it has cores; otherwise such points are left out."""
     module_paths: tuple[Word, ...] = Field(default=(), examples=[["/soft/modulefiles"]])
     """Folders that the job's script adds by `module use`."""
     modules: tuple[Word, ...] = Field(default=(), examples=[["mpich"]])
@@ -160,9 +160,9 @@ class Machine(Strict):
     preload: Word | None = Field(default=None, examples=["/soft/lib/libmpitrace.so"])
     """A library, such as mpitrace's, that is loaded into every rank (`LD_PRELOAD`)."""
     profile: Word | None = Field(default=None, examples=["/soft/lib/libmpitrace.so"])
-    """What profiles applications in sweeps: `"recorder"`, that of `omb-py profile`, or the file of
-    a library such as mpitrace's, loaded by `LD_PRELOAD`. What they write is kept in `profiles/` of
-    the sweep's folder. `--profile` takes the library in `MPITRACE`, else the recorder."""
+    """Profiler of applications in sweeps: `"recorder"`, that of `omb-py profile`, or the file of a
+    library such as mpitrace's, loaded by `LD_PRELOAD`. Profiles are kept in `profiles/` of the
+    sweep's folder. `--profile` takes the library in `MPITRACE`, else the recorder."""
     environment: dict[EnvironmentName, Line] = Field(
         default_factory=dict, examples=[{"UCX_TLS": "rc,sm,self"}]
     )
@@ -173,7 +173,7 @@ class Machine(Strict):
     """Environment variables of ranks whose buffers are on GPUs, in a table `[device_environment]`;
     they take precedence."""
     job: JobSettings = JobSettings()
-    """What jobs ask the scheduler for, in a table `[job]`."""
+    """Resources that jobs request from the scheduler, in a table `[job]`."""
 
     @field_validator("scheduler", "launcher")
     @classmethod
@@ -204,13 +204,13 @@ class Machine(Strict):
 
     @property
     def own_cores(self) -> int | None:
-        """Cores of a node of the chosen queue; None where the configuration does not say."""
+        """Cores of a node of the chosen queue; None if the configuration has no number."""
         own = None if self.queue is None else self.queue.cores_per_node
         return own or self.cores_per_node
 
     @property
     def cores(self) -> int:
-        """Cores of a node; where the configuration does not say, those of this one."""
+        """Cores of a node; without a number in the configuration, those of this one."""
         return self.own_cores or len(os.sched_getaffinity(0))
 
     @property
@@ -236,13 +236,14 @@ class Machine(Strict):
 
     @property
     def chain(self) -> str:
-        """How a sweep goes on: a queue that takes one job of a user takes none from a job."""
+        """The way that a sweep goes on: a queue that takes one job of a user takes none from a
+        job."""
         one = self.queue is not None and self.queue.max_queued == 1
         return "none" if one and "chain" not in self.job.model_fields_set else self.job.chain
 
     @property
     def unknown_queue(self) -> str:
-        """What to say of a queue that is not among those whose limits are known; else empty."""
+        """Return a warning about a queue whose limits are unknown; else empty."""
         if self.job.queue is None or self.queue is not None or not self.job.queues:
             return ""
         return (
@@ -252,7 +253,7 @@ class Machine(Strict):
         )
 
     def describe_nodes(self) -> str:
-        """Which numbers of nodes a job may have, and in which queues there may be others."""
+        """Return in words the numbers of nodes that a job may have, and those of other queues."""
         if self.queue is None:
             return f"machine {self.name} has {count(self.nodes, 'node')}"
         numbers = {

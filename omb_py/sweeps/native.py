@@ -30,10 +30,10 @@ OURS = "omb-py"
 """Name of our program if it uses no binding."""
 
 ALONE = re.compile(r"(requires|needs?|must|runs on|at least|exactly)\b.*\b(process|ranks)", re.I)
-"""How a benchmark refuses to be a job of one process."""
+"""Messages of benchmarks that refuse a job of one process."""
 
 FEWEST_ROUNDS = 8
-"""Rounds before the precision of a ratio is looked at: fewer tell little of the spread."""
+"""Rounds before the precision of a ratio is checked: fewer do not show the spread."""
 
 MEDIANS = "-z50"
 """Makes native OMB print medians next to its means, which one preemption spoils."""
@@ -52,11 +52,11 @@ SINGLETONS = (
 
 @dataclass(frozen=True)
 class Turns:
-    """What to run: ``binary`` and omb-py's benchmark through each binding.
+    """Programs to run alternately: ``binary`` and omb-py's benchmark through each binding.
 
     ``options`` are given to both, ``launcher`` is a command line without its number of ranks,
     ``timeout`` the seconds that a run may take, ``mpi_type`` the element type of ours, and
-    ``medians`` is whether native OMB is asked for them.
+    ``medians`` is true if native OMB prints them.
     """
 
     binary: Path
@@ -75,9 +75,9 @@ class Turns:
         return f"osu_{self.benchmark}"
 
     def programs(self) -> dict[str, tuple[str, ...]]:
-        """What takes turns: name and command, native OMB first.
+        """Return the programs that alternate: name and command, native OMB first.
 
-        Ours is called by its binding, or `OURS` where the benchmark has none.
+        omb-py's programs have the name of their binding, or `OURS` if the benchmark has none.
         """
         ours = (*OMB_PY, self.benchmark)
         if not find_benchmark(self.benchmark).planned:
@@ -100,17 +100,17 @@ class Turns:
         return len(self.bindings) > 1 and shared
 
     def has(self, *names: str) -> bool:
-        """Whether one of these options was given, its value attached or not."""
+        """Return whether one of these options was given, its value attached or not."""
         return any(word.startswith(names) for word in self.options)
 
 
 @dataclass(frozen=True)
 class Goal:
-    """When enough rounds were measured.
+    """The limit of the rounds to measure.
 
-    That is after ``rounds`` of them, when every ratio is known to within ``precision`` (0.05 for
-    ±5 %), or before a round that would end more than ``seconds`` after the start: whichever comes
-    first of those that are not None.
+    It is reached after ``rounds`` rounds, when every ratio is known to within ``precision`` (0.05
+    for ±5 %), or before a round that would end more than ``seconds`` after the start: whichever
+    comes first of those that are not None.
     """
 
     rounds: int | None = None
@@ -118,7 +118,8 @@ class Goal:
     seconds: float | None = None
 
     def reached(self, rounds: int, seconds: float, points: Callable[[], pd.DataFrame]) -> bool:
-        """Whether to stop after so many rounds and seconds, ``points`` being what they show."""
+        """Return whether to stop after ``rounds`` and ``seconds``; ``points`` returns the ratios so
+        far."""
         if self.rounds is not None and rounds >= self.rounds:
             return True
         if self.seconds is not None and seconds * (rounds + 1) > self.seconds * rounds:
@@ -186,11 +187,11 @@ Judge = Callable[[dict[str, pd.DataFrame]], pd.DataFrame]
 def measure(
     turns: Turns, goal: Goal, folder: Path, judge: Judge, say: Callable[[str], None]
 ) -> MeasuredTurns:
-    """Run all programs in rounds, in another order in each, until the goal is reached.
+    """Run all programs in rounds, each in another order, until the goal is reached.
 
     ``judge`` compares the rows of each program, native OMB's first. ``folder`` keeps the output of
     each run and omb-py's rows. Raises `OmbError` at the first run that fails or measures nothing,
-    and after the first round if the two measure what cannot be compared.
+    and after the first round if their results cannot be compared.
     """
     began = time.monotonic()
     say(f"round 1: {turns.native}")
@@ -258,10 +259,10 @@ def first_turn(turns: Turns, folder: Path) -> Turns:
 
 
 def half_widths(points: pd.DataFrame) -> pd.Series:
-    """How well each ratio is known: 0.05 where its 95 % interval is within ±5 % of it.
+    """Return the precision of each ratio: 0.05 if its 95 % interval is within ±5 % of it.
 
-    Without what two decimals leave open, which no number of rounds makes smaller; infinite without
-    an interval.
+    It excludes the rounding to two decimals, which more rounds do not reduce; it is infinite
+    without an interval.
     """
     there = points[points["ratio"].notna()]
     ends = there["ratio"] / there["ratio_low"], there["ratio_high"] / there["ratio"]
@@ -270,7 +271,7 @@ def half_widths(points: pd.DataFrame) -> pd.Series:
 
 
 def reached(measured: MeasuredTurns, goal: Goal) -> str:
-    """A sentence on how well the ratios are known, and what it took."""
+    """Return a sentence about the precision of the ratios, the rounds and the time."""
     widths = half_widths(measured.points)
     took = f"{count(measured.rounds, 'round')} in {measured.seconds:.0f} s"
     limit = goal.precision

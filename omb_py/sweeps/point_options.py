@@ -34,12 +34,12 @@ OWN = {
     "label": "a sweep labels what it varies itself",
     "vary-window": "give option window-size a list",
 }
-"""Options that a configuration may not set, and what does it instead."""
+"""Options that a configuration may not set, and the feature that replaces each."""
 
 OF_BENCHMARKS = OWN | {
     "samples": "points of a sweep would share the file: measure one point with omb-py BENCHMARK"
 }
-"""The same of benchmarks alone: the samples of an application are its data."""
+"""Forbidden options of benchmarks: the samples of an application are its data."""
 
 PLACEMENT = "placement"
 """The words ``D H`` after a benchmark's name, as an option."""
@@ -52,7 +52,7 @@ class Setting(NamedTuple):
     value: bool | int | float | str
 
     def words(self) -> list[str]:
-        """How the command line has it."""
+        """Return the words of the command line."""
         if self.name == PLACEMENT:
             return str(self.value).split()
         if self.value is False:

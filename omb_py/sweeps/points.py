@@ -37,12 +37,12 @@ UNSAFE = re.compile(r"[^A-Za-z0-9.+=-]+")
 
 @dataclass(frozen=True)
 class SweepPoint:
-    """What one start of the launcher measures.
+    """One point of a sweep: the measurement of one start of the launcher.
 
     ``sizes`` are the message sizes in bytes of the rows that are planned; empty for a benchmark
-    without messages, which is one row, or one for each part of a start or a failure.
-    ``settings`` are options beyond the axes, ``environment`` variables of the ranks, ``variant``
-    names those among them that the sweep varies. ``launch`` counts from 1.
+    without messages, which has one row, or one for each part of a start or a failure. ``settings``
+    are options beyond the axes, ``environment`` variables of the ranks, ``variant`` names those
+    among them that the sweep varies. ``launch`` counts from 1.
     """
 
     benchmark: str
@@ -81,8 +81,8 @@ class SweepPoint:
     def shares_launch(self) -> bool:
         """Whether other points can be measured in the same launch.
 
-        Not where the benchmark has a launch of its own, or what MPI reads when it starts names an
-        algorithm; nor an application, or what writes samples.
+        False if the benchmark needs its own launch, if a variable that MPI reads at its start names
+        an algorithm, for an application, and for points that write samples.
         """
         own_samples = any(one.name == "samples" for one in self.settings)
         own_launch = self.is_application or self.library_algorithm is not None or own_samples
@@ -95,9 +95,9 @@ class SweepPoint:
 
     @cached_property
     def name(self) -> str:
-        """A name for files: readable, and another for each point of whatever sweep.
+        """A name for files: readable, and different for each point of any sweep.
 
-        Message sizes are not in it, so that a sweep may grow by some and measure those alone.
+        Message sizes are not in it, so a sweep may get more of them and measure only those.
         """
         words = [self.benchmark, self.buffer, self.binding, f"{self.nodes}x{self.ranks_per_node}"]
         words += [word for word in (self.library_algorithm, self.variant) if word]
@@ -146,9 +146,9 @@ IDENTITY = (
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Points that are not in a plan, or have fewer sizes than their experiment asks for.
+    """Points left out of a plan, or with fewer sizes than their experiment has.
 
-    ``what`` is what is left out of how many: ``points``, or ``sizes`` of that many points.
+    ``what`` is ``points``, or ``sizes`` of ``number`` points.
     """
 
     reason: str
@@ -168,14 +168,14 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class SweepPlan:
-    """The points to measure, and what was left out for which reason."""
+    """The points to measure, and the parts left out with reasons."""
 
     points: tuple[SweepPoint, ...]
     left_out: tuple[LeftOut, ...]
 
     @property
     def rows(self) -> int:
-        """How many rows are planned in all."""
+        """The number of planned rows."""
         return sum(point.rows for point in self.points)
 
     @property
@@ -184,13 +184,13 @@ class SweepPlan:
         return tuple(sorted({point.nodes for point in self.points}))
 
     def on(self, nodes: int | None) -> SweepPlan:
-        """The part on so many nodes; all of it for None."""
+        """Return the part on ``nodes`` nodes; all of it for None."""
         chosen = [point for point in self.points if nodes in (None, point.nodes)]
         return replace(self, points=tuple(chosen))
 
 
 class NotHereError(Exception):
-    """A point that cannot be on this machine; the text says why."""
+    """A point that is impossible on this machine; the text gives the reason."""
 
 
 def plan(sweep: Sweep, machine: Machine) -> SweepPlan:
@@ -317,7 +317,8 @@ def members(name: str) -> tuple[Benchmark, ...]:
 
 
 def places(experiment: Experiment, machine: Machine) -> Iterator[tuple[int, int]]:
-    """Nodes, and ranks in all; `share_out` finds what does not fit the machine."""
+    """Yield numbers of nodes and of all ranks; `share_out` finds those that do not fit the
+    machine."""
     for nodes in dict.fromkeys(machine.max_nodes if n == "all" else n for n in experiment.nodes):
         yield from ((nodes, ranks) for ranks in experiment.ranks or ())
         for per_node in experiment.ranks_per_node or ():
@@ -359,12 +360,13 @@ try:
 except MissingPackageError:
     print(False)
 """
-"""Prints whether a binding sends by MPI; one without its package says so when it is measured."""
+"""A program that prints whether a binding sends by MPI; a binding without its package reports that
+when it is measured."""
 
 
 @cache
 def needs_mpi(binding: str) -> bool:
-    """Whether a binding sends by MPI, or cannot be loaded without; loaded in another process."""
+    """Return whether a binding needs MPI to send or to load; it is loaded in another process."""
     found = subprocess.run(
         [sys.executable, "-c", LOAD, binding],
         env=os.environ | {"MPI4PY_RC_INITIALIZE": "0"},
@@ -390,7 +392,7 @@ def check_launcher(point: SweepPoint, benchmark: Benchmark, machine: Machine) ->
 
 
 def selectable(benchmark: str) -> bool:
-    """Whether the benchmark can be told which sizes to measure."""
+    """Return whether the benchmark has an option for the sizes to measure."""
     found = target(benchmark)
     return found.sized and found.elements is None
 
@@ -434,7 +436,7 @@ def sizes_of(
 
 
 def has_all_parts(point: SweepPoint, rows: Iterable[Mapping[str, str]]) -> bool:
-    """Whether some run of a benchmark whose rows are parts has written all that it has to."""
+    """Return whether some run of a benchmark whose rows are parts has written all of its parts."""
     benchmark = target(point.benchmark)
     options = parse_target(point.benchmark, point.arguments(())[1:])
     needed = Counter(benchmark.part_names(options) * options.failures)

@@ -28,11 +28,11 @@ from omb_py.core.shared_memory import FOLDER, identity
 THERE_BEFORE, OWN_FOLDER = "before", "folder"
 
 PREFIX = "omb-py-"
-"""What the names of the folders begin with that a sweep makes for a job."""
+"""The prefix of the folders that a sweep makes for a job."""
 
 
 def watch(records: Path) -> dict[str, str]:
-    """Make a new folder for what a job will tell; the environment by which its ranks do so.
+    """Make a new folder for a job's records, and return the environment that its ranks need.
 
     Raises `OSError` when it cannot be written.
     """
@@ -48,7 +48,7 @@ def note_folder(records: Path, folder: str) -> None:
 
 
 def remove(records: Path) -> None:
-    """Remove what a job left, by its records; none of its processes may be there any more."""
+    """Remove the files that a job left, by its records; all its processes must have ended."""
     before = set(lines(records / THERE_BEFORE))
     for path in sorted(records.glob("*.mapped")):
         for line in lines(path):
@@ -64,7 +64,8 @@ def remove(records: Path) -> None:
 
 
 def recorded_files(line: str) -> str | None:
-    """The path in a line of a record, if what it tells of is ours and still there."""
+    """Return the path in a line of a record, if the file is still there and belongs to this
+    user."""
     try:
         path, *_, owner = loads(line)
     except (ValueError, TypeError):
@@ -74,7 +75,7 @@ def recorded_files(line: str) -> str | None:
 
 
 def lines(path: Path) -> Iterator[str]:
-    """The lines of a record; none where there is none."""
+    """Yield the lines of a record; none if it does not exist."""
     try:
         yield from path.read_text(errors="replace").splitlines()
     except OSError:
@@ -82,7 +83,7 @@ def lines(path: Path) -> Iterator[str]:
 
 
 def names(folder: str) -> list[str]:
-    """What is in a folder; nothing where there is none."""
+    """Return the names in a folder; empty if it does not exist."""
     try:
         return os.listdir(folder)
     except OSError:
@@ -93,7 +94,7 @@ MARK = "OMB_PY_SWEEP_POINT"
 """The environment variable by which processes of a point are known."""
 
 GRACE_SECONDS = 5.0
-"""What a launcher has to end its ranks in order."""
+"""Seconds that a launcher has to end its ranks."""
 
 DIES_WITH_PARENT = 1
 """Linux's PR_SET_PDEATHSIG."""
@@ -107,7 +108,7 @@ def start(
     log: BinaryIO,
     errors: BinaryIO | int = subprocess.STDOUT,
 ) -> subprocess.Popen[bytes]:
-    """Start a launcher in a session of its own; on Linux it is told to end when we die.
+    """Start a launcher in its own session; on Linux it gets a signal when this process dies.
 
     ``log`` gets its standard error, too, unless ``errors`` does. Raises `OSError` when it cannot be
     started.
@@ -125,7 +126,8 @@ def start(
 
 
 def die_with_parent() -> Callable[[], None] | None:
-    """What makes a child get SIGTERM when this process dies, even of SIGKILL; Linux only."""
+    """Return a function that gives a child SIGTERM when this process dies, even of SIGKILL;
+    Linux."""
     if not sys.platform.startswith("linux"):
         return None
     prctl = ctypes.CDLL(None).prctl
@@ -165,9 +167,9 @@ def signal_group(pid: int, number: signal.Signals) -> None:
 
 
 def clear(mark: str) -> None:
-    """End every process on this host that carries the mark: what a killed sweep left behind.
+    """End every process on this host with the mark, which a killed sweep left.
 
-    Launchers that are told to end also end their ranks on other hosts.
+    Launchers that get the signal also end their ranks on other hosts.
     """
     for number in (signal.SIGTERM, signal.SIGKILL):
         deadline = time.monotonic() + GRACE_SECONDS

@@ -1,4 +1,4 @@
-"""Profiles of a sweep's applications: who records them, and what is kept of what they write."""
+"""Profiles of a sweep's applications: their recorder, and the files to keep."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ OWN = "profile"
 
 
 def with_profile(machine: Machine, environ: Mapping[str, str]) -> Machine:
-    """A machine whose applications are profiled: as it says, else by the site's library.
+    """Return a machine whose applications are profiled: by its own setting, else by the site's
+    library.
 
-    Without either the recorder does it. Raises `UsageError` for a library's name that cannot be.
+    Without either the recorder profiles. Raises `UsageError` for an invalid name of a library.
     """
     if machine.profile is not None:
         return machine
@@ -55,12 +56,12 @@ def check(machine: Machine) -> None:
 
 
 def is_profiled(point: SweepPoint, machine: Machine) -> bool:
-    """Whether a point is run under a profiler: benchmarks are not, whose times it would change."""
+    """Return whether a point is run under a profiler: benchmarks are not, to keep their times."""
     return machine.profile is not None and point.is_application
 
 
 def collect(scratch: Path, into: Path) -> bool:
-    """Move what a profiler has written where the ranks ran to a new folder; False for nothing.
+    """Move a profiler's files from the folder of the ranks to a new folder; False without any.
 
     Raises `OSError` when that cannot be done.
     """
@@ -75,7 +76,8 @@ def collect(scratch: Path, into: Path) -> bool:
 
 
 def _files(paths: Iterable[Path]) -> list[Path]:
-    """What a profiler may have written: no links, and nothing that is the sweep's or a crash's."""
+    """Return files that a profiler may have written: no links, and no files of the sweep or a
+    crash."""
     return sorted(
         path
         for path in paths

@@ -29,9 +29,9 @@ def one_line(value: object) -> str:
 
 
 def shell(value: object) -> Safe:
-    """One word of a shell's command, whatever is in it; a leading ``~/`` is the home folder.
+    """Return one word of a shell's command, quoted; a leading ``~/`` is the home folder.
 
-    What has passed a filter before stays as it is.
+    A text that has passed a filter before is returned unchanged.
 
     >>> shell("it's")
     "'it'\\"'\\"'s'"
@@ -84,9 +84,9 @@ def file_name(value: object) -> Safe:
 
 
 def check(value: Any) -> Any:
-    """What a template prints: numbers, nothing, and what a filter has passed.
+    """Return a value that a template may print: numbers, None, and filtered texts.
 
-    Raises `TypeError` for any other text: the template forgets a filter.
+    Raises `TypeError` for any other text: the template lacks a filter.
     """
     if value is None or isinstance(value, int | Safe):
         return value

@@ -1,4 +1,4 @@
-"""Why points of a sweep failed: what a launcher and its ranks said last."""
+"""Reasons why points of a sweep failed: the last messages of a launcher and its ranks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WRAPPED = 40
 
 OURS = "omb-py: "
 BEGINS = re.compile(r"\[[^\]]*\]|[\w./-]+: ")
-"""How a message begins whose first word names the program: ``[mpiexec@n1]``, ``srun: ``."""
+"""The beginning of a message whose first word names the program: ``[mpiexec@n1]``, ``srun: ``."""
 
 FRAME = re.compile(r"^[=|*#]+\s+")
 LEADERS = re.compile(r"\.{4,}")
@@ -31,9 +31,10 @@ LEADERS = re.compile(r"\.{4,}")
 
 
 def last_words(log: Path) -> tuple[str | None, str]:
-    """Our last sentence since the last command in a log, if any, and the first of the others.
+    """Return omb-py's last sentence since the last command in a log, if any, and the first other
+    one.
 
-    Launchers say first what is wrong, and then draw boxes around what follows from it.
+    Launchers print the cause first, and then its consequences in boxes.
     """
     with log.open("rb") as file:
         file.seek(max(0, log.stat().st_size - LOOKED_AT))
@@ -76,7 +77,7 @@ def sentence(lines: list[str]) -> Iterator[str]:
 
 
 def goes_on(line: str, following: str) -> bool:
-    """Whether a message goes on in the following line."""
+    """Return whether a message goes on in the following line."""
     if not has_words(following) or BEGINS.match(following):
         return False
     line = line.rstrip()
@@ -84,12 +85,13 @@ def goes_on(line: str, following: str) -> bool:
 
 
 def has_words(line: str) -> bool:
-    """Whether there is more in a line than rules."""
+    """Return whether a line has more than rules."""
     return any(letter.isalpha() for letter in line)
 
 
 def shorten(text: str) -> str:
-    """The text, cut after a sentence if it is too long, after a word where that says little."""
+    """Return the text, cut after a sentence if it is too long, after a word if little would be
+    left."""
     if len(text) <= LONGEST:
         return text
     ends = [end.start() for end in re.finditer(r"(?<=[.!?]) ", text[: LONGEST + 1])]

@@ -20,7 +20,7 @@ from omb_py.sweeps.scheduler import Kept, Scheduler
 from omb_py.sweeps.schedulers import SCHEDULERS
 
 MADE_BY = re.compile(r"^(# Made by: .+?)(?:  # ([0-9a-f]{8}))?$", re.MULTILINE)
-"""The command that made a script, in its head, and a digest of what it made."""
+"""The command that made a script, in its head, and a digest of the script."""
 
 
 def script(job: BatchJob) -> str:
@@ -76,7 +76,7 @@ def directives(job: BatchJob) -> list[str]:
 
 
 def is_edited(text: str) -> bool:
-    """Whether a script is not as it was made, or does not say what it was."""
+    """Return whether a script was edited after it was made, or lacks its digest."""
     found = MADE_BY.search(text)
     return found is None or found[2] != digest(MADE_BY.sub(r"\1", text, count=1))
 
@@ -142,7 +142,7 @@ def machine_words(job: BatchJob) -> Safe:
 
 
 def on_command_line(job: BatchJob) -> str:
-    """What becomes of options that the job was submitted with, when it submits itself again."""
+    """Return what a job keeps of its submission's options when it submits itself again."""
     names = " and ".join(one.name for one in kept_options(job))
     if not names:
         return "Options on that command line hold for the first job only: for all, put them above."
@@ -150,7 +150,7 @@ def on_command_line(job: BatchJob) -> str:
 
 
 def kept_options(job: BatchJob) -> list[Kept]:
-    """Options that the next job takes from this one, where the script itself does not say."""
+    """Return options that the next job takes from this one, if the script does not set them."""
     settings = job.settings
     said = {"account": settings.account is not None, "queue": settings.queue is not None}
     # Where a quality of service is the queue, the partition is the site's business.
@@ -160,7 +160,7 @@ def kept_options(job: BatchJob) -> list[Kept]:
 
 
 def submit_folder(scheduler: Scheduler) -> str:
-    """Where the job was submitted; nothing where jobs start there anyway."""
+    """Return the folder of the job's submission; empty if jobs start there anyway."""
     return first_of(scheduler.folder_variables, ".") if scheduler.folder_variables else ""
 
 

@@ -1,4 +1,4 @@
-"""Tells how a sweep goes on: live on a terminal, line by line elsewhere, and always in its log."""
+"""Reports of a sweep's progress: live on a terminal, line by line elsewhere, always in its log."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Reporter:
 
     @property
     def is_live(self) -> bool:
-        """Whether somebody sees each row that is added."""
+        """Whether each added row is shown at once."""
         return self._bar is not None
 
     def __enter__(self) -> Reporter:
@@ -75,7 +75,8 @@ class Reporter:
         self._update(f"{point.describe()}{' again' if retry else ''}", missing)
 
     def row_added(self, point: SweepPoint, missing: Sequence[int], before: int) -> None:
-        """A point has new rows: so many were missing when it began, and these are now."""
+        """Report new rows of a point; ``before`` were missing when it began, ``missing`` are
+        now."""
         self._update(point.describe(), missing, before - len(missing))
 
     def _update(self, what: str, missing: Sequence[int], new: int = 0) -> None:

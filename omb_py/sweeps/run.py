@@ -1,4 +1,4 @@
-"""One start of ``omb-py sweep``: look at what is there, measure what is missing, say what came."""
+"""One start of ``omb-py sweep``: find missing rows, measure them, report the outcome."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ CAPTURED = (
     *("SLURM_", "PBS_", "COBALT_", "LSB_", "FLUX_", "OMB_PY_", "LOADEDMODULES", "MODULEPATH"),
     *("PATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "VIRTUAL_ENV", "CONDA_PREFIX", "HOSTNAME"),
 )
-"""Beginnings of environment variables worth keeping beside those that change what MPI does."""
+"""Beginnings of environment variables worth keeping, besides those that change MPI."""
 
 SECRET = ("TOKEN", "SECRET", "PASSW", "KEY", "JWT", "COOKIE", "CREDENTIAL")
-"""Words in names of variables whose values are nobody's business."""
+"""Words in names of variables whose values are private."""
 
 
 def run_sweep(
     job: BatchJob, deadline: float | None, mix: bool = False, launch_each: bool = False
 ) -> int:
-    """Measure what is missing of a job's points; the exit code (`runner.exit_code`).
+    """Measure the missing rows of a job's points; return the exit code (`runner.exit_code`).
 
     ``deadline`` is in the seconds of `time.monotonic`, ``mix`` lets rows of other software be in
-    the folder; with ``launch_each`` each point has a launch of its own. Raises `OmbError` when the
-    folder cannot be written or there is no launcher, `UsageError` when that is another library's.
+    the folder; with ``launch_each`` each point has its own launch. Raises `OmbError` if the folder
+    cannot be written or there is no launcher, `UsageError` if the launcher is another library's.
     """
     machine, folder, plan = job.machine, Folder(job.root), job.plan.on(job.nodes)
     points = in_order(job.missing, job.sweep)
@@ -97,7 +97,7 @@ def orphaned(job: BatchJob, folder: Folder) -> list[str]:
 
 
 def begin(reporter: Reporter, job: BatchJob, folder: Folder, larger: Sequence[SweepPoint]) -> None:
-    """Say what is about to happen; there are too few nodes for ``larger`` points."""
+    """Print the plan of this start; there are too few nodes for ``larger`` points."""
     points = job.points
     left = in_words(remaining(set(points) - set(larger), folder))
     reporter.say(
@@ -119,7 +119,7 @@ def end(
     short: str,
     elsewhere: Sequence[SweepPoint] = (),
 ) -> int:
-    """Say what came of it, and what to do next; the exit code.
+    """Print the outcome and the next command; return the exit code.
 
     ``short`` is why there are too few nodes for ``larger`` points. Other processes were measuring
     those ``elsewhere``.
@@ -170,13 +170,13 @@ def end(
 def list_points(
     reporter: Reporter, folder: Folder, points: Sequence[SweepPoint], what: str
 ) -> None:
-    """Name points, gathered by what they said for themselves."""
+    """Print points, grouped by their reasons."""
     for line in reasons.lines(folder, points, what, reporter.since):
         reporter.say(line)
 
 
 def capture(folder: Folder, launcher: str) -> None:
-    """Keep what this session's environment is; raises `OmbError` when it cannot be written."""
+    """Keep this session's environment; raises `OmbError` if it cannot be written."""
     now = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     lines = [
         f"omb-py {VERSION}, Python {platform.python_version()}, {sys.executable}",
@@ -196,7 +196,7 @@ def capture(folder: Folder, launcher: str) -> None:
 
 
 def version(launcher: str) -> str:
-    """What the launcher says of itself; where it is when it does not answer."""
+    """Return the launcher's version text, or its path if it does not answer."""
     row = launchers.LAUNCHERS[launcher]
     try:
         said = launchers.version(launchers.find(row.program, row.in_venv))

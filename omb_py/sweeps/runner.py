@@ -1,4 +1,4 @@
-"""Runs what is missing of a sweep, point by point, and keeps whatever was measured."""
+"""Runs the missing rows of a sweep, point by point, and keeps all measured rows."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ SAME_CAUSE = 3
 
 LOOK_SECONDS = 0.5
 ASK_SECONDS = 30.0
-"""What a launcher has to start a program on each host that it is asked about."""
+"""Seconds that a launcher has to start a program on each host that it checks."""
 
 END_SECONDS = 20.0
-"""What a launcher has after the last row of a job whose ranks failed: some never end."""
+"""Seconds that a launcher has after the last row of a job whose ranks failed: some never end."""
 
 ROOM = 64 * 1024
-"""Bytes without which a disk is full: what a point writes into its log, state and table."""
+"""Free bytes below which a disk is full: a point's log, state and table need them."""
 
 REFUSE_BY_THEMSELVES = ("mpich", "intel")
 """Launchers of libraries that count no messages; MPICH fails rather than take another algorithm."""
@@ -69,7 +69,7 @@ PROVEN = (0, LeftOutError.exit_code, UnsupportedError.exit_code)
 a library that counts nothing."""
 
 SAME_TIME_SECONDS = 0.2
-"""How far apart a scheduler's signals come to ranks and to us."""
+"""Seconds between a scheduler's signals to ranks and to this process."""
 
 STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 """Signals that stop a sweep in order; schedulers warn by one of them before the end of a job."""
@@ -77,7 +77,7 @@ STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal
 
 @dataclass
 class Stop:
-    """Whether to stop: a signal came, or the time that we have is over."""
+    """A reason to stop: a signal, or the end of the available time."""
 
     deadline: float | None = None
     signal: int | None = None
@@ -93,7 +93,7 @@ class Stop:
     def watching(self) -> Iterator[Stop]:
         """Catch signals as long as the block lasts, and ignore them from then on.
 
-        What comes while the process leaves may not change its exit code, by which a job decides
+        A signal while the process exits may not change its exit code, by which a job decides
         whether another one goes on. Under `nohup` a hangup stays ignored.
         """
 
@@ -112,7 +112,7 @@ class Stop:
 
 
 class Since:
-    """When something began: now, or so many seconds ago."""
+    """The beginning of something: now, or ``ago`` seconds before."""
 
     def __init__(self, ago: float = 0.0) -> None:
         self.date = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - ago))
@@ -120,13 +120,13 @@ class Since:
 
 
 class SharedLaunch:
-    """Points that are measured in one launch, as far as its summary tells what came of them."""
+    """Points that are measured in one launch, with outcomes from its summary."""
 
     def __init__(self, folder: Folder, points: Sequence[SweepPoint]) -> None:
         self.summary = folder.summary(points[0])
         self.planned = {point: len(folder.missing(point)) for point in points}
         self.since = Since()
-        """When what is under way began."""
+        """The beginning of the point under way."""
         self.begun: list[SweepPoint] = []
         self.under_way: SweepPoint | None = None
         self._folder = folder
@@ -134,7 +134,7 @@ class SharedLaunch:
         self._outcomes = dict.fromkeys(points, WAITING)
 
     def rows(self, point: SweepPoint) -> int:
-        """How many rows of a point were added since the launch."""
+        """Return how many rows of a point were added since the launch."""
         return len(self._folder.measured(point)) - self._before[point]
 
     def look(self) -> Iterator[tuple[SweepPoint, dict[str, Any]]]:
@@ -156,7 +156,7 @@ class SharedLaunch:
 
 @dataclass(frozen=True)
 class Runner:
-    """What it takes to run points: where, with which launcher, and how patient to be."""
+    """The settings to run points: folder, machine, launcher, limits and retries."""
 
     folder: Folder
     machine: Machine
@@ -171,12 +171,12 @@ class Runner:
     """Hosts on which the launcher starts no program."""
     asked: list[str] = field(default_factory=list)
     launch_each: bool = False
-    """Whether each point has a launch of its own."""
+    """Whether each point has its own launch."""
     broken: list[SweepPoint] = field(default_factory=list)
     """Points that failed in a launch with others."""
 
     def run(self, points: Sequence[SweepPoint]) -> bool:
-        """Measure what is missing; those that failed before come last. Whether any row was added.
+        """Measure missing rows, points that failed before last; return whether any row was added.
 
         Raises `OmbError` when the folder cannot be written, there is no launcher or no MPI
         library, or the first `SAME_CAUSE` points fail in the same words before there is any row.
@@ -203,7 +203,7 @@ class Runner:
         return self.reporter.there > before
 
     def _failed(self, point: SweepPoint) -> bool:
-        """Whether the last attempt at a point broke."""
+        """Return whether the last attempt at a point failed."""
         return self.folder.state(point).outcome in outcomes.FAILURES
 
     def _next(self, waiting: Sequence[SweepPoint]) -> tuple[SweepPoint, ...]:
@@ -214,7 +214,7 @@ class Runner:
         return launched_together(missing)
 
     def clear(self) -> None:
-        """End and remove what killed sweeps left, of points that nobody measures now."""
+        """End and remove the remains of killed sweeps, for points that no process measures now."""
         for scratch in self.folder.abandoned():
             with locked(self.folder.lock(scratch.name)) as ours:
                 if ours:
@@ -222,9 +222,10 @@ class Runner:
                     clear_scratch(scratch)
 
     def measure(self, points: Sequence[SweepPoint]) -> list[SweepPoint]:
-        """Measure what is missing of points, several in one launch; those that it came to.
+        """Measure missing rows of points, several in one launch; return the points that were
+        reached.
 
-        A point alone is tried again where it fails. What another process measures is passed over.
+        A single point is retried if it fails. Points that another process measures are skipped.
         """
         with ExitStack() as held:
             ours = []
@@ -243,9 +244,9 @@ class Runner:
             return list(points)
 
     def _alone(self, point: SweepPoint) -> None:
-        """Measure what is missing of a point, retries included.
+        """Measure the missing rows of a point, retries included.
 
-        What has broken a launch with others is tried once at least.
+        A point that has broken a shared launch is tried at least once.
         """
         again = point in self.broken
         for number in range(max(1, self.retries) if again else 1 + self.retries):
@@ -287,7 +288,7 @@ class Runner:
         return shared.begun or [points[0]]
 
     def _settle(self, shared: SharedLaunch) -> None:
-        """Note what came of the points whose turn is over, and which one is under way."""
+        """Note the outcomes of the points that are over, and the point under way."""
         for point, line in shared.look():
             if line["outcome"] == UNDER_WAY:
                 self.reporter.started(point, self.folder.missing(point), retry=False)
@@ -297,7 +298,8 @@ class Runner:
             self._note(point, shared.rows(point), since, line["exit_code"], None, (excuse, ""))
 
     def _wait_for_all(self, process: subprocess.Popen[bytes], shared: SharedLaunch) -> str | None:
-        """Wait for the launcher's end, each point within its limit; what made us end it, if any."""
+        """Wait for the launcher's end, each point within its limit; return why it was ended, if it
+        was."""
         limit, known = time.monotonic() + self.time_limit, 0
         while not processes.wait(process, LOOK_SECONDS):
             begun = len(shared.begun)
@@ -370,7 +372,7 @@ class Runner:
         return attempt
 
     def needs_silent(self, point: SweepPoint) -> bool:
-        """Whether a point needs more hosts than those that answer."""
+        """Return whether a point needs more hosts than those that answer."""
         return bool(self.silent) and point.nodes > len(self.asked) - len(self.silent)
 
     def _ask(self) -> None:
@@ -403,7 +405,7 @@ class Runner:
             )
 
     def _provable(self, point: SweepPoint) -> bool:
-        """Whether it is to be counted first that the algorithm named is the one that runs."""
+        """Return whether to check first, by counting, that the named algorithm is used."""
         in_groups = any(one.name in ("split", "congestor") for one in point.settings)
         by_itself = self.launcher in REFUSE_BY_THEMSELVES
         return point.library_algorithm is not None and not in_groups and not by_itself
@@ -411,7 +413,7 @@ class Runner:
     def _launch_alone(
         self, point: SweepPoint, missing: tuple[int, ...], prove: bool = False
     ) -> tuple[int | None, str | None]:
-        """Launch a point alone, to measure it, or to ``prove`` that its algorithm is used."""
+        """Launch a single point, to measure it, or to ``prove`` that its algorithm is used."""
         csv = self.folder.csv(point)
         return self._launch(
             point,
@@ -429,10 +431,10 @@ class Runner:
         csvs: Sequence[Path],
         profiled: bool = False,
     ) -> tuple[int | None, str | None]:
-        """Run the launcher to its end: its exit code, or how we ended it.
+        """Run the launcher to its end; return its exit code, or how it was ended.
 
         ``words`` gives its command line, ``wait`` waits for its end, ``csvs`` are the files of its
-        rows. It is logged, and runs, where ``point`` would alone.
+        rows. It is logged, and runs, in the folders of ``point``.
         """
         scratch = self.folder.scratch(point)
         own, kept = scratch / profiling.OWN, self.folder.profile(point)
@@ -475,9 +477,9 @@ class Runner:
         return (None if ended else process.returncode), ended
 
     def _host_file(self, point: SweepPoint) -> Path | None:
-        """A file of the nodes that this point runs on, where the launcher has to be told.
+        """Return a file of the nodes that this point runs on, if the launcher needs one.
 
-        Open MPI would reach out for all that are in the machine's file.
+        Open MPI would contact all nodes of the machine's file.
         """
         lines = commands.host_lines(point, self.machine, self.launcher, self.silent)
         if lines is None:
@@ -487,7 +489,7 @@ class Runner:
         return path
 
     def _wait(self, process: subprocess.Popen[bytes], point: SweepPoint) -> str | None:
-        """Wait for the launcher's end; what made us end it, if anything."""
+        """Wait for the launcher's end; return why it was ended, if it was."""
         limit = time.monotonic() + self.time_limit
         missing, csv = self.folder.missing(point), self.folder.csv(point)
         known = bytes_of(csv)
@@ -505,7 +507,8 @@ class Runner:
         return self._ended_by_us(process.returncode)
 
     def _ended_by_us(self, code: int) -> str | None:
-        """A scheduler tells ranks to end at the same time as us: then they did not fail."""
+        """Return `STOPPED` if a scheduler's signal ended ranks and this process: they did not
+        fail."""
         if code != 0:
             time.sleep(SAME_TIME_SECONDS)
         return outcomes.STOPPED if code != 0 and self.stop else None
@@ -523,7 +526,7 @@ def stop_if_same(causes: Sequence[str]) -> None:
 
 
 def bytes_of(path: Path) -> int:
-    """The size of a file; 0 where there is none."""
+    """Return the size of a file; 0 if it does not exist."""
     try:
         return path.stat().st_size
     except OSError:
@@ -539,9 +542,9 @@ def share_mode(log: Path, written: Iterable[Path]) -> None:
 
 
 def require_room(folder: Path) -> None:
-    """Raise `OmbError` where the disk of a folder is full.
+    """Raise `OmbError` if the disk of a folder is full.
 
-    A point that failed then did not fail by itself, and its log may lack what it said.
+    A point that failed then did not fail by itself, and its log may lack messages.
     """
     probe = folder / f".room-{os.getpid()}"
     with writing(folder):
@@ -565,16 +568,17 @@ def clearing(scratch: Path) -> Iterator[None]:
 
 
 def clear_scratch(scratch: Path) -> None:
-    """Remove where ranks ran, and what they left elsewhere on this host."""
+    """Remove the folder of the ranks, and their files elsewhere on this host."""
     processes.remove(scratch / RECORDS)
     shutil.rmtree(scratch, ignore_errors=True)
 
 
 def judge(code: int | None, ended: str | None, left: tuple[int, ...], excuse: str | None) -> str:
-    """How an attempt went.
+    """Return the outcome of an attempt.
 
-    From its exit code, what made us end it, the sizes still missing and what omb-py itself said:
-    without a word of its own, an exit code is the launcher's. Open MPI's is 0 after a node broke.
+    It follows from the exit code, the reason why omb-py ended it, the missing sizes and omb-py's
+    message. Without a message of omb-py, an exit code is the launcher's. Open MPI's is 0 after a
+    node broke.
     """
     if not left:
         return outcomes.DONE
@@ -590,7 +594,7 @@ def judge(code: int | None, ended: str | None, left: tuple[int, ...], excuse: st
 
 
 def silent_end(code: int | None) -> str:
-    """How a launcher ended that said nothing, nor its ranks."""
+    """Return the end of a launcher that printed nothing, and whose ranks printed nothing."""
     if code is None:
         return ""
     if code >= 0:
@@ -617,11 +621,11 @@ def temporary_folder(launcher: str, nodes: int, records: Path) -> Iterator[dict[
 def exit_code(
     stop: Stop, complete: bool, added: bool, too_few_nodes: bool = False, elsewhere: bool = False
 ) -> int:
-    """What a sweep's end means to whoever started it.
+    """Return the exit code of a sweep.
 
-    0 when everything is there, `UNFINISHED` when it was stopped or all that is missing needs more
-    nodes, and it is worth going on with, or when other processes measure what is missing, 130 after
-    Ctrl-C, 1 when points failed or nothing was measured in all the time.
+    0 when everything is there, `UNFINISHED` if it was stopped or all missing points need more
+    nodes, and it is worth going on with, or if other processes measure the missing points, 130
+    after Ctrl-C, 1 if points failed or the whole time gave no row.
     """
     if complete:
         return 0

@@ -1,4 +1,4 @@
-"""What there is to know of a batch scheduler; its commands, and how what it says is read."""
+"""The description of a batch scheduler: its commands, and the parsing of their output."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ RETRY_AFTER = (5.0, 10.0)
 """Seconds before a job submits again where the scheduler could not be reached."""
 
 UNREACHABLE = ("cannot connect", "connect failure", "connection refused", "unable to contact")
-"""What schedulers say when their server is not there: no job was made, and soon one may be."""
+"""Messages of schedulers whose server is unreachable: no job was made, and a retry may succeed."""
 
 
 @dataclass(frozen=True)
 class Said:
-    """What a scheduler says of a job: its own word for the state, and why in its own words."""
+    """A job's state in the scheduler's own word, and its reason."""
 
     word: str
     why: str = ""
@@ -40,7 +40,7 @@ class Said:
 
 
 NOTHING = {"", "-", "N/A", "(null)", "None", "NONE"}
-"""How schedulers write that there is no value."""
+"""Values that schedulers print for a missing value."""
 
 ATTRIBUTE = re.compile(r"^[ \t]+([A-Za-z_][\w.]*)[ \t]*[=:][ \t]?(.*)$", re.ASCII | re.MULTILINE)
 
@@ -88,10 +88,10 @@ def in_blocks(first: str, word: str, *names: str) -> Callable[[str], dict[str, S
 
 @dataclass(frozen=True)
 class Kept:
-    """An option of ``submit`` that a job hands on to the next one where its script does not say.
+    """An option of ``submit`` that a job hands on to the next one if its script does not set it.
 
     ``variable`` of the job's environment has its value; ``said`` is a pattern, for `grep -E`, of
-    the options by which a directive says it.
+    the options by which a directive sets it.
     """
 
     name: str
@@ -102,21 +102,22 @@ class Kept:
 
 @dataclass(frozen=True, eq=False)
 class Scheduler:
-    """How to submit, submit again and ask, and what a job finds in its environment.
+    """A scheduler's commands to submit, submit again and query, and the environment of its jobs.
 
     ``sentinel`` begins a directive, ``disabled`` one that is there to be filled in. ``submit``,
     ``status`` and ``cancel`` are the words before a script and a job's number; ``again`` submits
-    from inside a job, with the options that are ``kept``. ``number`` finds a job's number in what
-    ``submit`` says.
+    from inside a job, with the options that are ``kept``. ``number`` finds a job's number in the
+    output of ``submit``.
 
-    ``status`` takes several numbers, with ``joined`` between them where they are one word;
-    ``read`` reads its answer. Of the words for a state in it, ``queued`` and ``running`` are those
-    of jobs that have not ended. ``unknown`` is what ``status`` says of a job that it does not know.
+    ``status`` takes several numbers, with ``joined`` between them if they are one word; ``read``
+    reads its answer. Of the words for a state in it, ``queued`` and ``running`` are those of jobs
+    that have not ended. ``unknown`` is the message of ``status`` for an unknown job.
 
-    ``settings`` are the resources of `JobSettings` that it knows. Where no host file says how many
-    nodes a job has, ``node_count_variables`` or ``node_count_command`` do. ``warnings`` are the
-    signals it sends before a job's end. ``time_left`` is a command of bash that prints how many
-    seconds the job ``$job`` may still run, where its script began ``$SECONDS`` ago.
+    ``settings`` are the resources of `JobSettings` that it knows. Without a host file,
+    ``node_count_variables`` or ``node_count_command`` give the number of a job's nodes.
+    ``warnings`` are the signals it sends before a job's end. ``time_left`` is a command of bash
+    that prints how many seconds the job ``$job`` may still run, if its script began ``$SECONDS``
+    ago.
 
     ``template`` is the Jinja2 text of a script for a scheduler that is not in ``templates/``, where
     those of omb-py's own are; like those it extends ``job.sh.j2``. ``names`` are other names of its
@@ -152,12 +153,12 @@ class Scheduler:
     patience: float = PATIENCE
 
     def is_active(self, said: Said | None) -> bool:
-        """Whether a job of which this is said waits or runs."""
+        """Return whether a job in this state waits or runs."""
         return said is not None and said.word in self.queued | self.running
 
     @property
     def commands(self) -> frozenset[str]:
-        """The names that its commands have where nobody says otherwise."""
+        """The default names of its commands."""
         fields = ("submit", "again", "status", "cancel", "node_count_command", "job_id_command")
         rows = (getattr(self, name) for name in fields)
         return frozenset(words[0] for words in rows if words)
@@ -168,7 +169,7 @@ class Scheduler:
 
     @property
     def by_hand(self) -> str:
-        """How a person submits a script, whose name follows."""
+        """The command by which a person submits a script, whose name follows."""
         words = [word for word in self.named(self.submit) if not word.startswith("--")]
         return shlex.join(words) + (" <" if self.from_standard_input else "")
 
@@ -179,7 +180,7 @@ class Scheduler:
 
     @property
     def unread(self) -> str:
-        """What begins a directive that the scheduler shall not read."""
+        """The beginning of a directive that the scheduler shall not read."""
         return self.disabled or f"#{self.sentinel}"
 
 
@@ -212,7 +213,7 @@ def ask(
 
 
 def words_of(answer: subprocess.CompletedProcess[str]) -> str:
-    """What a command said, on one line."""
+    """Return the output of a command, on one line."""
     said = " ".join(f"{answer.stderr} {answer.stdout}".split())
     return said[:1000] or f"exit code {answer.returncode} without a word"
 
@@ -235,10 +236,10 @@ def hand_over(scheduler: Scheduler, script: Path, options: Sequence[str] = ()) -
 
 
 def hand_over_in_job(scheduler: Scheduler, script: Path, options: Sequence[str]) -> str:
-    """Submit a script from a job, more than once where the scheduler cannot be reached.
+    """Submit a script from a job, with retries while the scheduler is unreachable.
 
-    What it refuses it would refuse again, and a command that hangs may have submitted the job.
-    Raises as `hand_over` does.
+    Other refusals would be repeated, and a command that hangs may have submitted the job. Raises as
+    `hand_over` does.
     """
     for pause in RETRY_AFTER:
         try:
@@ -251,9 +252,9 @@ def hand_over_in_job(scheduler: Scheduler, script: Path, options: Sequence[str])
 
 
 def said_of(scheduler: Scheduler, numbers: Sequence[str]) -> dict[str, Said]:
-    """What the scheduler says of jobs, by number; those that it does not know are left out.
+    """Return the scheduler's state of jobs, by number; unknown jobs are left out.
 
-    Raises `OmbError` when the scheduler is not there or cannot tell.
+    Raises `OmbError` if the scheduler is unreachable or does not answer.
     """
     if not numbers:
         return {}

@@ -1,4 +1,4 @@
-"""How far a sweep's jobs are: rows, the scheduler's own word, reasons, what to do next."""
+"""The progress of a sweep's jobs: rows, the scheduler's states, reasons, and the next command."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ COMPLETE, INCOMPLETE, UNDER_WAY = 0, 1, 75
 
 
 def show(job: BatchJob) -> int:
-    """Print how far the scripts of a sweep's folder are, why points failed, and what to do next.
+    """Print the progress of the scripts of a sweep's folder, reasons of failures, and the next
+    command.
 
-    Of each script its job that waits or runs counts, else its last one. Returns the exit code;
-    raises `OmbError` when the folder cannot be read.
+    Each script is represented by its job that waits or runs, else by its last one. Returns the exit
+    code; raises `OmbError` when the folder cannot be read.
     """
     scheduler, folder, points = job.scheduler, Folder(job.root), job.plan.points
     known = read_record(scheduler, job.root)
@@ -93,7 +94,7 @@ def described(
 
 
 def to_go_on(job: BatchJob, left: Sequence[SweepPoint], scripts: Sequence[str]) -> str:
-    """The command that submits what measures these points: the script as it is, if it is one."""
+    """Return the command that submits these points: the script as it is, if one measures them."""
     nodes = {point.nodes for point in left}
     for name in scripts:
         if node_count(job.sweep, name) is None or nodes == {node_count(job.sweep, name)}:

@@ -1,4 +1,4 @@
-"""What a point measures: a benchmark, or an application as one that has no message sizes."""
+"""The target of a point: a benchmark, or an application as one that has no message sizes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ APPLICATION = "application"
 
 @cache
 def target(name: str) -> Benchmark:
-    """The benchmark or application called ``name``; raises `UsageError` when there is none."""
+    """Return the benchmark or application called ``name``; raises `UsageError` if there is none."""
     try:
         return find_benchmark(name)
     except UsageError:
@@ -57,7 +57,7 @@ def parse_target(name: str, words: list[str]) -> Options:
 
 
 def as_benchmark(application: Any) -> Benchmark:
-    """What a sweep needs to know of an application, in a benchmark's terms."""
+    """Return an application in a benchmark's terms, for a sweep."""
     return Benchmark(
         name=application.name,
         title=application.title,

@@ -1,4 +1,4 @@
-"""TOML files as checked models; what is wrong with one is said with its file, line and key."""
+"""TOML files as checked models; errors name the file, line and key."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 def read(path: Path, model: type[Model]) -> Model:
-    """The file as a ``model``.
+    """Return the file as a ``model``.
 
     Raises `OmbError` when it cannot be read and `UsageError` when it is not TOML or not such a
-    model, naming line, key and what may stand there.
+    model, naming the line, the key and permitted values.
     """
     try:
         text = files.read(path).decode().replace("\r\n", "\n")
@@ -61,10 +61,10 @@ STATEMENT = re.compile(r"\s*([\w.\"' -]+?)\s*=")
 
 
 def key_lines(text: str) -> Iterator[tuple[Key, int]]:
-    """Each key that begins a line of a TOML text, with the line's number.
+    """Yield each key that begins a line of a TOML text, with the line's number.
 
-    Tables in an array go by their index. Of what a line looks like alone: the parser tells no
-    positions.
+    Tables in an array have their index. Keys are recognised line by line, because the parser
+    reports no positions.
     """
     table: Key = ()
     arrays: dict[Key, int] = {}
@@ -85,7 +85,7 @@ def names_in(text: str) -> Key:
 
 
 def describe(fault: Any, lines: dict[Key, int], model: type[BaseModel]) -> str:
-    """One fault that pydantic found: line, key, what is wrong and what may stand there."""
+    """Return one fault that pydantic found: line, key, error and permitted values."""
     place = tuple(fault["loc"])
     known = next(
         (place[:length] for length in range(len(place), 0, -1) if place[:length] in lines), ()
@@ -105,7 +105,7 @@ def describe(fault: Any, lines: dict[Key, int], model: type[BaseModel]) -> str:
 
 
 def reason(fault: Any) -> str:
-    """Why pydantic refuses a value, without its place."""
+    """Return why pydantic refuses a value, without its place."""
     context = fault.get("ctx", {})
     if "error" in context:
         return str(context["error"])
@@ -115,7 +115,7 @@ def reason(fault: Any) -> str:
 
 
 def suggestion(word: str, allowed: list[str]) -> str:
-    """What was probably meant, and what there is."""
+    """Return the closest known word, and all known words."""
     near = nearest(word, allowed)
     meant = f"; did you mean {near[0]!r}?" if near else ""
     return f"{meant} (known: {', '.join(allowed)})"
@@ -129,7 +129,7 @@ def known(word: str, names: Iterable[str], kind: str = "") -> str:
 
 
 def table_of(model: type[BaseModel], place: Key) -> str:
-    """Where a key belongs that another table has; nothing for one that none has."""
+    """Return where a key belongs that another table has; empty for an unknown key."""
     word = place[-1]
     if len(place) > 1:
         return "; it belongs above the first table" if word in model.model_fields else ""

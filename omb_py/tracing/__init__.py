@@ -1,1 +1,1 @@
-"""What a program did: recorded in the job, then profiles, timelines, efficiency, traffic."""
+"""Recording of a program in its job, then profiles, timelines, efficiency and traffic."""

@@ -1,6 +1,6 @@
 """Bars: numbers without message sizes, phases that add up to a total, and layers of overhead.
 
-And the lines that stand beside them: of overheads over sizes, of applications over ranks.
+It also draws the lines next to them: overheads over sizes, applications over ranks.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from omb_py.core.text.words import count
 TOTAL = "total"
 
 APART = 10
-"""How many times the smallest the largest value may be on an axis from 0."""
+"""The largest ratio of the largest to the smallest value on an axis from 0."""
 
 MAX_BARS = 30
 """Bars of one figure."""
@@ -59,7 +59,7 @@ DIFFER = ("base", "ranks", "buffer", "placement", "staged", "mpi_type", "window"
 """Columns of overheads in which rows of one figure do not differ."""
 
 PICKLING = ("pickle", "pkl5")
-"""Bindings that take so much longer that beside theirs no other bar could be seen."""
+"""Bindings so slow that the bars of others would be invisible next to theirs."""
 
 BAR_SIZE = 8
 
@@ -67,12 +67,12 @@ SPEEDUP = Measure("Speed-up", "", "median")
 SHARE = Measure("Time of a rank", "%")
 
 SEGMENT = ("line", "part", "start", "end", "style", "text", "low", "high")
-"""Of a bar: whose it is, from where to where, its colour, and of the last one of each bar the text
-behind it and the ends of its whisker."""
+"""Columns of a bar's segment: its line, start, end, colour, and for the last segment of each bar
+the text after it and the ends of its whisker."""
 
 
 def bar_charts(rows: pd.DataFrame, request: Request) -> Iterator[Chart]:
-    """A figure for each benchmark, or part of one, that has no message sizes or only one.
+    """Yield a figure for each benchmark, or part of one, that has no message sizes or only one.
 
     Parts that add up to a total are one figure.
     """
@@ -132,10 +132,10 @@ def bars(data: pd.DataFrame, measure: Measure, page: Page) -> ChartLayout:
 def bars_view(
     data: pd.DataFrame, measure: Measure, width: float, labels: float, page: Page, title: str = ""
 ) -> Any:
-    """A row for each bar, in axes ``width`` points wide beside names that have ``labels``.
+    """Return a row for each bar, in axes ``width`` points wide, to the right of ``labels`` points.
 
-    Where one is more than `APART` times another, which no bar from 0 would show, they are dots on
-    a logarithmic axis.
+    If one value is more than `APART` times another, bars from 0 would hide the smaller one: dots on
+    a logarithmic axis replace them.
     """
     ends = data[["start", "end", "low", "high"]].astype(float)
     least, most = ends["end"].min(), ends["end"].max()
@@ -171,7 +171,7 @@ def bars_view(
 
 
 def overheads(rows: pd.DataFrame, request: Request) -> Iterator[Chart]:
-    """What bindings add: a figure for each benchmark, with a panel for each MPI library.
+    """Yield a figure of each benchmark's overheads of bindings, with a panel for each MPI library.
 
     Bars are at the first size asked for, or at 8 bytes, or at the minimum size.
     """
@@ -193,7 +193,7 @@ def overheads(rows: pd.DataFrame, request: Request) -> Iterator[Chart]:
 def overhead(
     name: str, title: str, facts: Sequence[str], rows: pd.DataFrame, sizes: Sequence[int]
 ) -> Chart:
-    """The figure of rows that differ in MPI library, binding, size and run alone."""
+    """Return the figure of rows that differ only in MPI library, binding, size and run."""
     base = str(rows["base"].iloc[0])
     there = sorted(rows["x"].dropna().unique())
     shown = next((nbytes for nbytes in (*sizes[:1], BAR_SIZE, *there) if nbytes in there), nan)
@@ -228,7 +228,7 @@ def overhead(
 
 
 def overhead_layout(data: pd.DataFrame, base: str, size: float, page: Page) -> ChartLayout:
-    """Bars at one size for each library, and below what is added over all sizes."""
+    """Lay out bars at one size for each library, and below them the overheads over all sizes."""
     columns = page.columns(data["panel"].nunique())
     labels = 5 + widest([base, *data["line"]])
     certain = data[(data["spread_low"] > 0) | (data["spread_high"] < 0)]
@@ -250,7 +250,7 @@ def overhead_layout(data: pd.DataFrame, base: str, size: float, page: Page) -> C
 
 
 def segments_of(part: pd.DataFrame, base: str, size: float) -> Iterator[tuple[Any, ...]]:
-    """The bar of the base, and for each binding that and what it adds, or lacks of it."""
+    """Yield the base's bar, and for each binding the base's time and the time added or saved."""
     here = part["x"].isna() if np.isnan(size) else part["x"] == size
     time = float(part["base_time"][here].iloc[0])
     yield base, "", 0.0, time, style_numbers([base])[base], value_text(time, "us"), nan, nan
@@ -261,7 +261,7 @@ def segments_of(part: pd.DataFrame, base: str, size: float) -> Iterator[tuple[An
 
 
 def application_charts(found: pd.DataFrame, kind: str = "speedup") -> Iterator[Chart]:
-    """A chart of each application of `omb_py.analysis.speedup.speedups`.
+    """Yield a chart of each application of `omb_py.analysis.speedup.speedups`.
 
     ``kind`` is ``speedup`` or ``phases``.
     """
@@ -290,7 +290,7 @@ def application_charts(found: pd.DataFrame, kind: str = "speedup") -> Iterator[C
 
 
 def phases(rows: pd.DataFrame) -> Iterator[tuple[object, ...]]:
-    """A bar for each line and number of ranks, made of the phases."""
+    """Yield a bar for each line and number of ranks, made of the phases."""
     several = rows["line"].nunique() > 1
     for row in rows.to_dict("records"):
         ranks = count(row["ranks"], "rank")

@@ -1,4 +1,4 @@
-"""Which charts there are of results, and the files that they go to."""
+"""Choice of the charts of results, and of their files."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ KINDS = tuple(NOTHING)
 
 
 def requested(sizes: Iterable[int | str] = (), **options: Any) -> Request:
-    """What the options of ``omb-py plot`` ask for; raises `UsageError` for what is no size."""
+    """Return the request of ``omb-py plot``'s options; raises `UsageError` for an invalid size."""
     numbers = tuple(int(convert("bytes", str(size).strip())) for size in sizes)
     return Request(sizes=numbers, **options)
 
@@ -53,12 +53,11 @@ def figures(
     theme: str = "light",
     **options: Any,
 ) -> dict[str, Any]:
-    """Altair charts by the names that their files would have.
+    """Return Altair charts by the names of their files.
 
-    ``source`` is what `omb_py.analysis.table.load` read, or the rows of one of its tables. The
+    ``source`` is a result of `omb_py.analysis.table.load`, or the rows of one of its tables. The
     other arguments are the options of ``omb-py plot``: ``lines``, ``value`` and ``statistic``, too.
-    Raises `UsageError` for arguments that mean nothing and `OmbError` when there is nothing to
-    draw.
+    Raises `UsageError` for invalid arguments and `OmbError` when there is nothing to draw.
     """
     request = requested(sizes, kind=kind, **options)
     page = Page.parsed(width, theme)
@@ -68,7 +67,7 @@ def figures(
 
 
 def as_results(source: Results | pd.DataFrame) -> Results:
-    """Rows of one table as results that have no others; columns that it lacks are empty."""
+    """Return rows of one table as results that have no others; columns that it lacks are empty."""
     if isinstance(source, Results):
         return source
     none = of_rows([], {})
@@ -79,7 +78,7 @@ def as_results(source: Results | pd.DataFrame) -> Results:
 
 
 def charts(results: Results, request: Request) -> dict[str, Chart]:
-    """What to draw, by name. Raises `OmbError` when that is nothing, and says why."""
+    """Return the charts to draw, by name. Raises `OmbError` with the reason if there are none."""
     if request.kind not in KINDS:
         raise UsageError(f"there is no kind {request.kind!r}: choose from {', '.join(KINDS)}")
     if found := by_name(every(results, request)):
@@ -99,7 +98,7 @@ def by_name(every: Iterable[Chart]) -> dict[str, Chart]:
 
 
 def every(results: Results, request: Request) -> Iterator[Chart]:
-    """All charts of the kinds that are asked for; ``auto`` is all but maps of sizes by ranks.
+    """Yield all charts of the requested kinds; ``auto`` is all but maps of sizes by ranks.
 
     Each benchmark by itself decides between medians and means; rows without such numbers are left
     out.
@@ -127,7 +126,7 @@ def every(results: Results, request: Request) -> Iterator[Chart]:
 
 
 def of_sizes(results: Results, sizes: Sequence[int]) -> pd.DataFrame:
-    """Rows of these message sizes and those that have none; all if none are named.
+    """Return rows of these message sizes and those that have none; all if none are named.
 
     Raises `UsageError` for a size that no row has.
     """
@@ -140,7 +139,7 @@ def of_sizes(results: Results, sizes: Sequence[int]) -> pd.DataFrame:
 
 
 def left_out(results: Results, request: Request, names: Iterable[str]) -> Iterator[str]:
-    """A sentence for rows and benchmarks that no chart of these ``names`` shows."""
+    """Yield a sentence for rows and benchmarks that no chart of these ``names`` shows."""
     rows = of_sizes(results, request.sizes)
     value = request.value
     column = QUANTITIES[value].column
@@ -158,7 +157,7 @@ def left_out(results: Results, request: Request, names: Iterable[str]) -> Iterat
 def targets(
     names: Sequence[str], output: str | None, formats: Sequence[str]
 ) -> dict[Path, tuple[str, str]]:
-    """The figure and the format of each file to write.
+    """Return the figure and the format of each file to write.
 
     ``output`` is a folder, or a file for exactly one figure; None is the folder that one is in.
     ``formats`` may be empty: that of the file, else PNG. Raises `UsageError` when several figures

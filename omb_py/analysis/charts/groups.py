@@ -1,4 +1,4 @@
-"""What to draw, which rows are one figure, and which of their columns tell lines apart."""
+"""Choice of the rows of a figure, and of the columns that distinguish its lines."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from omb_py.analysis.sources import short_names
 from omb_py.results.columns import CONFIGURATION, EXPERIMENT
 
 COLUMNS = tuple(name for name in (*CONFIGURATION, *EXPERIMENT) if name != "benchmark")
-"""Columns that may tell lines apart."""
+"""Columns that may distinguish lines."""
 
 OF_FILES = ("suite", "mpi", "hosts")
-"""Columns that need not be in a line's name beside the name of its file, if they follow from it."""
+"""Columns omitted from a line's name next to the name of its file, if they follow from it."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """What to draw: the options of ``omb-py plot``.
+    """A request for charts: the options of ``omb-py plot``.
 
-    ``lines`` are the columns that tell lines apart, None for all that differ, ``sizes`` the message
-    sizes to keep, none for all (a few over ranks); ``bounds`` are drawn beside values over message
-    sizes.
+    ``lines`` are the columns that distinguish lines, None for all that differ. ``sizes`` are the
+    message sizes to keep, empty for all (a few over ranks). ``bounds`` are drawn next to values
+    over message sizes.
     """
 
     kind: str = "auto"
@@ -52,8 +52,8 @@ class Request:
 class Group:
     """The rows of one figure.
 
-    ``values`` is what tells this figure from others of the same benchmarks, ``lines`` the columns
-    that tell its lines apart.
+    ``values`` distinguishes this figure from others of the same benchmarks. ``lines`` are the
+    columns that distinguish its lines.
     """
 
     benchmark: str
@@ -67,7 +67,7 @@ class Group:
 
     @property
     def measure(self) -> Measure:
-        """What the values of its rows are."""
+        """The quantity, unit and statistic of the values of the group's rows."""
         first = self.rows.iloc[0]
         statistic = " or ".join(sorted(set(self.rows["statistic"].unique()) - {""}))
         return Measure(str(first["words"]), str(first["unit"]), statistic)
@@ -89,7 +89,8 @@ class Group:
         return data.assign(text=[measure.text(value) for value in data["value"]])
 
     def facts(self, axes: Sequence[str], columns: Sequence[str]) -> list[str]:
-        """What does not vary within the figure, what grows along its axis, and what units mean."""
+        """Return constant columns, the columns that grow along the axis, and explanations of
+        units."""
         rows = self.rows
         own = [caption_part(*item) for item in self.values.items() if item[0] != "unit"]
         found = [" · ".join([*own, *common(rows, {*axes, *columns, *self.values})])]
@@ -104,10 +105,10 @@ class Group:
 
 
 def groups(rows: pd.DataFrame, axes: Sequence[str], request: Request) -> Iterator[Group]:
-    """A group for each figure of rows with numbers. ``axes`` are the columns along its axes.
+    """Yield a group for each figure of rows with numbers. ``axes`` are the columns along its axes.
 
-    With lines chosen, all other columns tell figures apart; without, all columns in which rows
-    differ tell lines apart. Raises `UsageError` for a line's column that there is not.
+    If lines are chosen, all other columns distinguish figures; else all columns in which rows
+    differ distinguish lines. Raises `UsageError` for an unknown column of lines.
     """
     lines = request.lines
     for name in lines or ():
@@ -134,7 +135,7 @@ def groups(rows: pd.DataFrame, axes: Sequence[str], request: Request) -> Iterato
 def benchmarks(
     rows: pd.DataFrame, axes: Sequence[str], lines: Sequence[str] | None
 ) -> Iterator[tuple[str, pd.DataFrame]]:
-    """The rows of each benchmark, or of all at once where a figure tells benchmarks apart."""
+    """Yield the rows of each benchmark, or all rows if a figure distinguishes benchmarks."""
     if "benchmark" in (*axes, *(lines or ())):
         yield "benchmarks", rows
         return
@@ -143,9 +144,10 @@ def benchmarks(
 
 
 def run_facts(runs: pd.Series, statistic: str, marks: str, of_one: str) -> list[str]:
-    """What points are by their numbers of ``runs``, and what ``marks`` beside them.
+    """Return the meaning of points, by their numbers of ``runs``, and of the ``marks`` next to
+    them.
 
-    ``of_one`` is what marks of a single run mean; empty where it has none.
+    ``of_one`` is what marks of a single run mean; empty if it has none.
 
     >>> run_facts(pd.Series([1, 2]), "mean", "Bands", "all samples")[1]
     'Bands: the minimum to the maximum of the runs; of single runs, all samples'
@@ -159,7 +161,7 @@ def run_facts(runs: pd.Series, statistic: str, marks: str, of_one: str) -> list[
 
 
 def stem(*parts: object) -> str:
-    """A file's name of some texts.
+    """Return a file's name of some texts.
 
     >>> stem("latency", "", "Open MPI 5.0.11")
     'latency-open-mpi-5.0.11'
@@ -168,5 +170,5 @@ def stem(*parts: object) -> str:
 
 
 def plain(text: str) -> str:
-    """A text as part of a file's name."""
+    """Return a text as part of a file's name."""
     return re.sub(r"[^A-Za-z0-9._+]+", "-", text).strip("-.").lower() or "x"

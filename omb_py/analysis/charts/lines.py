@@ -49,11 +49,12 @@ PANELS_FIRST = ("ranks", "mpi")
 INTERVAL = "95\N{NO-BREAK SPACE}% interval of the median"
 
 NO_LINES = pd.DataFrame(columns=["line", "x", "value"])
-"""The ideal or bound that a chart without one has beside its lines."""
+"""No ideal and no bound: the empty table of a chart without such lines."""
 
 
 def size_charts(rows: pd.DataFrame, request: Request) -> Iterator[Chart]:
-    """A chart over message sizes for each benchmark that has at least two, with its bounds."""
+    """Yield a chart over message sizes for each benchmark that has at least two, with its
+    bounds."""
     sized = rows[rows["bytes"].notna() & rows["part"].isna()]
     for group in groups(sized, ("bytes",), request):
         if group.rows["bytes"].nunique() > 1:
@@ -61,7 +62,7 @@ def size_charts(rows: pd.DataFrame, request: Request) -> Iterator[Chart]:
 
 
 def rank_charts(rows: pd.DataFrame, request: Request) -> Iterator[Chart]:
-    """A chart over numbers of ranks for each benchmark that has at least two of them.
+    """Yield a chart over numbers of ranks for each benchmark that has at least two of them.
 
     Lines are those that `size_charts` has, each for a few message sizes unless sizes are named.
     """
@@ -89,7 +90,10 @@ def charts(
     also: Sequence[str] = (),
     bounds: Bounds | None = None,
 ) -> Iterator[Chart]:
-    """A group's lines along the first of ``axes``; ``also`` are columns that tell lines apart.
+    """Yield charts of a group's lines along the first of ``axes``, one for each `MAX_PANELS`
+    panels.
+
+    ``also`` are more columns that distinguish lines.
 
     A chart for each `MAX_PANELS` panels.
     """
@@ -110,9 +114,10 @@ def charts(
 
 
 def panel_columns(rows: pd.DataFrame, columns: Sequence[str]) -> tuple[str, ...]:
-    """The columns whose values become panels, so that these have `MAX_LINES` lines where they can.
+    """Return the columns whose values become panels, so that these have `MAX_LINES` lines where
+    they can.
 
-    None where all lines go into one panel; `PANELS_FIRST`, then those of the fewest values.
+    None if all lines go into one panel; `PANELS_FIRST`, then those of the fewest values.
     """
     rows = rows[list(columns)].drop_duplicates()
     places = {name: place for place, name in enumerate(PANELS_FIRST)}
@@ -124,7 +129,7 @@ def panel_columns(rows: pd.DataFrame, columns: Sequence[str]) -> tuple[str, ...]
 
 
 def bound_lines(rows: pd.DataFrame, bounds: Bounds) -> pd.DataFrame:
-    """The bounds of rows whose ``value`` they are of, by message size."""
+    """Return the bounds of rows whose ``value`` they are of, by message size."""
     found = {}
     for row in rows.to_dict("records"):
         known = bound_of(bounds, row)
@@ -136,16 +141,16 @@ def bound_lines(rows: pd.DataFrame, bounds: Bounds) -> pd.DataFrame:
 
 
 def in_every_panel(beside: pd.DataFrame, data: pd.DataFrame) -> pd.DataFrame:
-    """Lines that stand beside others, in each of their panels."""
+    """Return reference lines repeated for each panel of ``data``."""
     return beside.merge(data[["panel"]].drop_duplicates(), how="cross").assign(style=-1)
 
 
 def in_panels(rows: pd.DataFrame) -> pd.DataFrame:
-    """Points of lines with the ``panel`` of their ``title``, and the ``style`` of their ``line``.
+    """Return points of lines with the ``panel`` of their ``title`` and the ``style`` of their line.
 
-    A panel has `MAX_LINES` of them at most. A line has the same style in all panels where there
-    are styles enough. ``band`` says whether spreads are bands; else those of samples are left out,
-    which would be as long as bars of runs.
+    A panel has `MAX_LINES` lines at most. A line has the same style in all panels if there are
+    enough styles. ``band`` is true if spreads are bands; else spreads of samples are left out,
+    because they would be as long as bars of runs.
     """
     found: list[pd.DataFrame] = []
     for _, part in rows.groupby("title", sort=False):
@@ -165,7 +170,7 @@ def in_panels(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def marks(data: pd.DataFrame, statistic: str) -> list[str]:
-    """What points, bars and bands are, where there are any."""
+    """Return sentences that explain points, bars and bands, as far as the chart has them."""
     alone = data["runs"] == 1
     samples = alone & data["spread_low"].notna()
     none = samples.any() and (alone & data["band"] & data["spread_low"].isna()).any()
@@ -191,9 +196,10 @@ def lines(
     page: Page,
     left: float = 0.0,
 ) -> ChartLayout:
-    """Panels of lines that share their axes, under one legend where all share their styles.
+    """Lay out panels of lines that share their axes, under one legend if all share their styles.
 
-    ``beside`` are dotted lines, ``left`` points that something else needs beside panels.
+    ``beside`` are dotted lines; ``left`` is the width in points that other views need next to
+    panels.
     """
     parts = [part for _, part in data.groupby("panel")]
     columns = page.columns(len(parts))

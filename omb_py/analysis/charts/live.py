@@ -1,4 +1,4 @@
-"""``-G``: figures of what was measured, drawn on rank 0 when all ranks have finished."""
+"""``-G``: figures of the measured rows, drawn on rank 0 after all ranks have finished."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ PACKAGES = ("pandas", "altair", "vl_convert", "plotext")
 
 
 class GraphWriter(Collector):
-    """Draws at the end; nothing of what draws is loaded before, for it must not be measured."""
+    """Drawing of figures at the end; drawing libraries are loaded only then, to measure without
+    them."""
 
     def __init__(self, graphs: tuple[str, ...], force: bool = False) -> None:
-        """Raises `MissingPackageError` where what draws ``graphs`` is not installed."""
+        """Raise `MissingPackageError` if a package that draws ``graphs`` is not installed."""
         super().__init__()
         self._record: type[Any] = Row
         self._graphs, self._force = graphs, force

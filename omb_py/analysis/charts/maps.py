@@ -44,10 +44,10 @@ MAX_SIDE = 340.0
 
 
 def heat_maps(rows: pd.DataFrame, request: Request) -> Iterator[Chart]:
-    """A map for each benchmark with several sizes, and several ranks.
+    """Yield a map for each benchmark with several sizes and several numbers of ranks.
 
-    A map's columns are numbers of ranks, or what the lines chosen name. All other columns that
-    differ make maps of their own.
+    A map's columns are numbers of ranks, or the values of the chosen lines. All other columns that
+    differ make separate maps.
     """
     sized, lines = rows[rows["bytes"].notna() & rows["part"].isna()], request.lines
     for _, part in benchmarks(sized, (), lines):
@@ -115,7 +115,7 @@ def colors(
 
 
 def pair_maps(rows: pd.DataFrame, request: Request) -> Iterator[Chart]:
-    """A map for each benchmark, size and way in which pairs were measured."""
+    """Yield a map for each benchmark, size and way in which pairs were measured."""
     shown = rows[rows["bytes"].isin(request.sizes)] if request.sizes else rows
     for found in matrices(shown.astype(object).to_dict("records")):
         words = "Latency" if found.unit == "us" else "Bandwidth"

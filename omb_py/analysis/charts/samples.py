@@ -43,8 +43,8 @@ TAIL = 99.0
 
 
 def sample_charts(samples: pd.DataFrame, kind: str, sizes: Sequence[int] = ()) -> Iterator[Chart]:
-    """A figure for each measurement of `omb_py.analysis.samples.load`, of these message sizes or of
-    all.
+    """Yield a figure for each measurement of `omb_py.analysis.samples.load`, of these message sizes
+    or of all.
 
     Raises `UsageError` for a message size that no sample has.
     """
@@ -59,7 +59,7 @@ def sample_charts(samples: pd.DataFrame, kind: str, sizes: Sequence[int] = ()) -
 
 
 def sample_chart(kind: str, panels: Sequence[pd.DataFrame]) -> Chart:
-    """A figure of the samples of some sizes."""
+    """Return a figure of the samples of some sizes."""
     every = pd.concat(panels)
     benchmark = every["benchmark"].iloc[0]
     counts = every.groupby(["bytes", "rank"], dropna=False).size()
@@ -103,7 +103,7 @@ def some(samples: pd.DataFrame) -> pd.DataFrame:
 
 
 def cumulated(samples: pd.DataFrame) -> pd.DataFrame:
-    """The samples of all ranks in order, and the percentage of them that are not above each.
+    """Return the samples of all ranks in order, and the percentage of them that are not above each.
 
     Without the slowest ones, beyond the percentile `TAIL`.
     """
@@ -114,7 +114,7 @@ def cumulated(samples: pd.DataFrame) -> pd.DataFrame:
 
 
 def distribution(data: pd.DataFrame, page: Page) -> ChartLayout:
-    """The share of samples that are not above a time, a line for each message size."""
+    """Return the share of samples that are not above a time, a line for each message size."""
     across = value_axis(data["x"].tolist(), TIMES, vertical=False)
     up = value_axis([100.0], Measure("Samples not above", "%"))
     width = page.panel(1, up.left, 0)

@@ -1,8 +1,8 @@
-"""What all charts share: the page, styles, axes, what stands around them, and how files are made.
+"""Parts that all charts share: page, styles, axes, title and caption, and files.
 
 A chart is a Vega-Lite specification, in which a pixel is a point (1/72 inch) of the printed page.
-Colours are near Okabe and Ito's (*Color Universal Design*, 2008), which stay apart for the
-colour-blind; markers and dashes tell lines apart in grey as well.
+Colours are near Okabe and Ito's (*Color Universal Design*, 2008), which colour-blind readers can
+distinguish; markers and dashes distinguish lines in grey as well.
 """
 
 from __future__ import annotations
@@ -29,8 +29,7 @@ FORMATS = ("png", "svg", "pdf")
 
 STYLE = json.loads((resources.files("omb_py.analysis.charts") / "style.json").read_text("utf-8"))
 """Vega's ``config``, ``colors`` of each theme, and by number of a line's style the paths of
-``markers`` and the ``dashes``. The last dashes are those of what lines are held against, the style
--1."""
+``markers`` and the ``dashes``. The last dashes are those of reference lines, the style -1."""
 
 MAX_LINES = 8
 """Lines of one panel: as many as there are colours."""
@@ -45,12 +44,12 @@ MARGIN, GAP, HANDLE, SQUARE = 5.0, 14.0, 21.0, 8.0
 """Points along the edges, between panels, and of a line or a square in a legend."""
 
 TITLE_ROOM = 4 + ceil(1.2 * TEXT)
-"""Points that the title of an axis takes beside it."""
+"""Points that the title of an axis takes."""
 
 
 @dataclass(frozen=True)
 class Page:
-    """What a chart is made for: ``width`` in centimetres, and whether the page is dark."""
+    """The page of a chart: ``width`` in centimetres, and ``theme``, light or dark."""
 
     width: float = 17.5
     theme: str = "light"
@@ -64,9 +63,9 @@ class Page:
 
     @classmethod
     def parsed(cls, width: str | float, theme: str = "light") -> Page:
-        """A page from ``8.5cm``, ``3.5in`` or a number of centimetres.
+        """Return a page from ``8.5cm``, ``3.5in`` or a number of centimetres.
 
-        Raises `UsageError` for what is no width or theme.
+        Raises `UsageError` for an invalid width or theme.
         """
         match = re.fullmatch(r"\s*([0-9]+\.?[0-9]*)\s*(cm|mm|in|)\s*", str(width))
         if match is None:
@@ -80,34 +79,35 @@ class Page:
 
     @property
     def is_wide(self) -> bool:
-        """Whether panels stand beside each other if they are few."""
+        """Return whether a few panels stand next to each other."""
         return self.width >= 12
 
     def columns(self, panels: int) -> int:
-        """Return how many of the figure's panels stand beside each other."""
+        """Return how many of the figure's panels stand next to each other."""
         if not self.is_wide:
             return 1 if panels <= 3 else 2
         return 2 if panels in (2, 4) else min(3, panels)
 
     def panel(self, columns: int, left: float, gap: float) -> float:
-        """Points of each panel with a ``gap`` between them, and beside the last for labels."""
+        """Return the points of each panel with ``gap`` between panels, and room for labels at the
+        end."""
         return (self.room - left - gap * (columns - 1)) / columns - 8
 
     def color(self, style: int) -> str:
-        """The colour of a style; -1 is that of what others are held against."""
+        """Return the colour of a style; -1 is that of reference lines."""
         return self.tint(f"line{style % MAX_LINES}" if style >= 0 else "muted")
 
     def tint(self, name: str) -> str:
-        """The colour of the ``paper``, the ``ink``, what is ``muted`` or the ``grid``."""
+        """Return a colour of the theme: ``paper``, ``ink``, ``muted`` or ``grid``."""
         return str(STYLE["colors"][self.theme][name])
 
 
 @dataclass(frozen=True)
 class ChartLayout:
-    """Views beside each other in ``columns``, whose axes take ``left`` points, below a legend.
+    """Views next to each other in ``columns``, whose axes take ``left`` points, below a legend.
 
-    ``legend`` has names with the numbers of their styles, none for no legend; ``mark`` is what
-    stands beside a name.
+    ``legend`` has names with the numbers of their styles, None for no legend; ``mark`` is the mark
+    next to a name.
     """
 
     views: Sequence[Any]
@@ -119,11 +119,11 @@ class ChartLayout:
 
 @dataclass(frozen=True)
 class Chart:
-    """One figure: the stem of its file's name, its title, and how it is laid out on a page.
+    """A figure: the stem of its file's name, its title, and its layout on a page.
 
-    ``caption`` has a sentence for each thing that one must know to believe the figure. ``data`` is
-    what is drawn, a row for each point. ``along`` is what lines go along and what is measured,
-    None for a chart of another kind.
+    ``caption`` has a sentence for each fact that a reader needs to interpret the figure. ``data``
+    has a row for each point. ``along`` is the axis of the lines and the measure, None for a chart
+    of another kind.
     """
 
     name: str
@@ -139,7 +139,8 @@ class Chart:
         return " ".join(f"{fact}." for fact in self.caption if fact)
 
     def specification(self, page: Page | None = None, captioned: bool = False) -> dict[str, Any]:
-        """The chart as Vega-Lite: title, legend, panels and, if ``captioned``, what is below."""
+        """Return the chart as Vega-Lite: title, legend, panels and, if ``captioned``, the
+        caption."""
         page = page or Page()
         with debug_mode(False):  # Altair would check each part against its schema
             drawn = self.layout(page)
@@ -158,7 +159,7 @@ class Chart:
         return {"$schema": alt.SCHEMA_URL, "config": json.loads(config), **found}
 
     def image(self, form: str, page: Page | None = None) -> bytes:
-        """The content of a file of one of `FORMATS`.
+        """Return the content of a file of one of `FORMATS`.
 
         The same data makes the same bytes, but for the order of the parts of a PDF file.
         """
@@ -205,7 +206,7 @@ def joined(kind: str, views: Iterable[Any], settings: Mapping[str, Any]) -> dict
 
 
 def inline(rows: pd.DataFrame | Sequence[Mapping[str, Any]]) -> alt.InlineData:
-    """Rows as the data of a chart; missing values become null.
+    """Return rows as the data of a chart; missing values become null.
 
     They are a tuple, which Altair passes on: of a list it makes a copy at each call.
     """
@@ -215,14 +216,14 @@ def inline(rows: pd.DataFrame | Sequence[Mapping[str, Any]]) -> alt.InlineData:
 
 
 def heading(text: str, room: float, size: float = TEXT) -> dict[str, Any]:
-    """A title above a view of ``room`` points, as its settings; none for an empty text."""
+    """Return a title above a view of ``room`` points, as its settings; none for an empty text."""
     frame = "bounds" if size == TITLE else "group"
     title = {"text": wrap(text, size, room), "fontSize": size, "frame": frame}
     return {"title": title} if text else {}
 
 
 def style_numbers(names: Iterable[str]) -> dict[str, int]:
-    """Numbers of styles for lines of one panel; a binding's is the same in every figure."""
+    """Return numbers of styles for lines of one panel; a binding's is the same in every figure."""
     names = list(names)
     found = {name: BINDINGS.index(name) for name in names if name in BINDINGS}
     free = (number for number in range(len(names) + len(BINDINGS)) if number not in found.values())
@@ -230,7 +231,7 @@ def style_numbers(names: Iterable[str]) -> dict[str, int]:
 
 
 def styled(rows: pd.DataFrame, page: Page) -> pd.DataFrame:
-    """Rows with the ``color``, ``dash`` and ``shape`` of their ``style``."""
+    """Return rows with the ``color``, ``dash`` and ``shape`` of their ``style``."""
     styles = [int(style) for style in rows["style"]]
     return rows.assign(
         color=[page.color(style) for style in styles],
@@ -240,14 +241,14 @@ def styled(rows: pd.DataFrame, page: Page) -> pd.DataFrame:
 
 
 def own(channel: Any, name: str) -> Any:
-    """A channel whose values the rows have as they are."""
+    """Return a channel whose values the rows have as they are."""
     return channel(f"{name}:N", scale=None, legend=None)
 
 
 def tips(*names: str) -> list[Any]:
-    """Columns whose values the page shows beside the mouse.
+    """Return columns whose values the page shows next to the mouse.
 
-    As channels, here as everywhere: Altair takes long to make one of a mere text.
+    They are channels, because Altair takes long to make one from a text.
     """
     return [alt.Tooltip(f"{name}:N") for name in names]
 
@@ -259,7 +260,7 @@ def legend_view(
     room: float | None = None,
     mark: str = "line",
 ) -> Any:
-    """A legend in ``room`` points as a view of its own, so that it can hide nothing.
+    """Return a legend in ``room`` points as a view of its own, so that it can hide nothing.
 
     It begins ``left`` of the axes. One of Vega itself shows either dashes or markers, and breaks
     no line.
@@ -315,7 +316,7 @@ def widest(texts: Iterable[str], size: float = LABEL) -> int:
 
 
 def wrap(text: str, size: float, room: float) -> list[str]:
-    """The lines of a text in ``room`` points; at least one."""
+    """Return the lines of a text in ``room`` points; at least one."""
     lines = [""]
     for word in text.split(" "):
         while text_width(word, size) > room and len(word) > 1:  # in parts, longer than a line
@@ -332,7 +333,7 @@ def wrap(text: str, size: float, room: float) -> list[str]:
 
 @dataclass(frozen=True)
 class Measure:
-    """What an axis shows: words for the quantity, its unit in results, its statistic ("" for none).
+    """The quantity of an axis: its words, its unit in results, its statistic ("" for none).
 
     ``unit`` is one of `STEPS`, ``%`` or none.
     """
@@ -342,7 +343,7 @@ class Measure:
     statistic: str = ""
 
     def label(self, name: str) -> str:
-        """The axis's label, with the unit by the ``name`` that its numbers have.
+        """Return the axis's label, with the unit by the ``name`` that its numbers have.
 
         >>> Measure("Latency", "us", "median").label("µs")
         'Latency (µs), median'
@@ -352,7 +353,7 @@ class Measure:
         )
 
     def of(self, numbers: Sequence[float]) -> tuple[float, str]:
-        """The unit of an axis's numbers, in the unit of results, and its name.
+        """Return the unit of an axis's numbers, in the unit of results, and its name.
 
         >>> Measure("Latency", "us").of([900.0, 90000.0])
         (1000.0, 'ms')
@@ -363,7 +364,7 @@ class Measure:
         return unit_of((min(above) * max(above)) ** 0.5, STEPS[self.unit])
 
     def text(self, value: float) -> str:
-        """A value with its unit, as a cell or the end of a bar has it.
+        """Return a value with its unit, as a cell or the end of a bar has it.
 
         >>> Measure("", "us").text(11858), Measure("", "%").text(12.3)
         ('11.9 ms', '12 %')
@@ -374,7 +375,7 @@ class Measure:
 
 
 def lookup(labels: Mapping[Any, str]) -> str:
-    """An expression for the labels of ticks."""
+    """Return an expression for the labels of ticks."""
     return f"{json.dumps({f'{place:.15g}': text for place, text in labels.items()})}[datum.value]"
 
 
@@ -384,9 +385,9 @@ def extent(points: float) -> dict[str, Any]:
 
 
 def names_axis(names: Mapping[int, str], points: float | None = None, **settings: Any) -> alt.Axis:
-    """An axis of names for numbers of places, which may have several lines.
+    """Return an axis of names for numbers of places, which may have several lines.
 
-    Its labels are as wide as ``points``; ``settings`` of Vega's axis beside them.
+    Its labels are as wide as ``points``; ``settings`` are more settings of Vega's axis.
     """
     known: dict[str, Any] = {"title": None, "ticks": False, "grid": False, "values": list(names)}
     known["labelExpr"] = f"split({lookup(names)}, '\\n')"
@@ -412,11 +413,11 @@ class ValueAxis:
 
     @property
     def left(self) -> float:
-        """Points that labels, ticks and title need beside the axis."""
+        """Points to the left of the axis for labels, ticks and title."""
         return 7 + widest(self.ticks.values()) + TITLE_ROOM
 
     def axis(self, left: float | None = None, **settings: Any) -> alt.Axis:
-        """Ticks and title in ``left`` points; ``settings`` of Vega's axis."""
+        """Return ticks and title in ``left`` points; ``settings`` of Vega's axis."""
         known: dict[str, Any] = {"title": self.title, "values": list(self.ticks)}
         known["labelExpr"] = lookup(self.ticks)
         return alt.Axis(**known | ({} if left is None else extent(left - TITLE_ROOM)) | settings)
@@ -425,8 +426,8 @@ class ValueAxis:
 def value_axis(
     numbers: Sequence[float], measure: Measure, vertical: bool = True, behind: float = 0.0
 ) -> ValueAxis:
-    """An axis for numbers: logarithmic, on both sides of 0 if some are below, or linear from 0
-    where they are close together. ``behind`` is the share of it to leave free after the highest.
+    """Return an axis for numbers: logarithmic, on both sides of 0 if some are below, or linear from
+    0 where they are close together. ``behind`` is the share of it to leave free after the highest.
     """
     known = [float(number) for number in numbers if isfinite(number)]
     factor, name = measure.of([abs(number) for number in known])
@@ -454,7 +455,7 @@ def value_axis(
 
 
 def decades(low: float, high: float, most: float = 300) -> list[float]:
-    """Ticks of a logarithmic axis: powers of ten, with 2 and 5 between if it is short."""
+    """Return ticks of a logarithmic axis: powers of ten, with 2 and 5 between if it is short."""
     powers = range(floor(log10(low)), ceil(log10(high)) + 1)
     for steps in ([1], [1, 2, 5], range(1, 10)):
         ticks = (float(f"{n}e{power}") for power in powers for n in steps)
@@ -465,7 +466,7 @@ def decades(low: float, high: float, most: float = 300) -> list[float]:
 
 
 def even(high: float) -> list[float]:
-    """Ticks of an axis from 0, round numbers."""
+    """Return ticks of an axis from 0, round numbers."""
     power = 10.0 ** floor(log10(high / 4))
     step = next(power * n for n in (1, 2, 5, 10) if high / (power * n) <= 6)
     return [float(f"{step * n:.12g}") for n in range(int(high / step) + 1)]

@@ -33,12 +33,12 @@ def terminal_size() -> tuple[int, int]:
 
 
 def uses_color() -> bool:
-    """Whether output may have colours: it goes to a terminal, and ``NO_COLOR`` is not set."""
+    """Return whether output may have colours: it is a terminal, and ``NO_COLOR`` is not set."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
 
 def text(chart: Chart, width: int, height: int, colored: bool = False) -> str:
-    """A chart of lines in ``width`` columns, of which axes take ``height`` lines.
+    """Return a chart of lines as text of ``width`` columns, whose axes take ``height`` lines.
 
     Raises `UsageError` for a chart of another kind.
     """
@@ -91,7 +91,7 @@ def plot(panel: pd.DataFrame, x: str, measure: Measure, size: tuple[int, int]) -
 
 
 def tick_text(value: float, measure: Measure) -> str:
-    """A tick's label with its unit.
+    """Return a tick's label with its unit.
 
     >>> tick_text(1500, Measure("", "us")), tick_text(0, Measure("", "us"))
     ('1.5 ms', '0')

@@ -1,1 +1,1 @@
-"""WHAT IS DIFFERENT: results side by side, and whether the difference is more than noise."""
+"""WHAT IS DIFFERENT: results next to each other, and whether differences exceed noise."""

@@ -17,33 +17,33 @@ STRICT = ("benchmark", "part", "unit")
 """Columns that must agree even where they are empty: an empty ``part`` is the whole."""
 
 OPEN = tuple(name for name in EXPERIMENT if name not in STRICT)
-"""Columns that must agree where both tables say them."""
+"""Columns that must agree if both tables have a value for them."""
 
 FIRST, LAST = ("binding", "buffer"), ("mpi", "suite")
 ORDER = (*FIRST, *(name for name in CONFIGURATION if name not in FIRST + LAST), *LAST)
-"""In which order configuration columns are asked whether rows must agree in them: what is
-typically compared comes last."""
+"""The order in which pairing requires configuration columns to agree: columns that are typically
+compared come last."""
 
 MAX_VALUES = 6
 """Values that a sentence names."""
 
 
 Row: TypeAlias = dict[str, Any]
-"""A row of a table, None where a value is missing; ``kind`` is its number."""
+"""A row of a table, None if a value is missing; ``kind`` is its number."""
 
 
 def pair(base: pd.DataFrame, other: pd.DataFrame, names: tuple[str, str]) -> pd.DataFrame:
     """Pair the rows of two tables, which ``names`` calls by name in errors.
 
-    Rows of a pair agree in the columns of `EXPERIMENT`; one that a table does not say of a
-    benchmark matches the value of the other, as long as there is one. A configuration column that
-    varies within both tables must agree, too; one that varies within one of them or none is what is
-    compared. Message sizes are not looked at.
+    Rows of a pair agree in the columns of `EXPERIMENT`; a missing value of a benchmark matches the
+    other table's, if that is unique. A configuration column that varies within both tables must
+    agree, too; a column that varies within one of them or in neither is compared. Message sizes are
+    ignored.
 
     Returns the number of each ``pair`` with its rows ``kind_x`` of base and ``kind_y`` of other,
-    one experiment in one configuration of each table. A row may belong to several pairs; one that
-    nothing is compared with is a pair with nothing. Raises `UsageError` where that leaves a choice,
-    or no pair.
+    one experiment in one configuration of each table. A row may belong to several pairs; a row
+    without a counterpart is a pair with None. Raises `UsageError` if the pairs are ambiguous, or
+    there is none.
     """
     tables = [dicts_of(base), dicts_of(other)]
     varied = varied_in_both(tables)
@@ -99,7 +99,7 @@ def varied_in_both(tables: Sequence[Sequence[Row]]) -> list[str]:
 def pairs_of(
     sides: Sequence[Sequence[Row]], varied: Sequence[str], names: tuple[str, str]
 ) -> Iterator[tuple[int | None, int | None]]:
-    """Yield the kinds that are a pair of one benchmark, with None on one side where it is alone."""
+    """Yield the kinds that are a pair of one benchmark, with None for a missing counterpart."""
     said = [{name for name in OPEN if values(side, name)} for side in sides]
     keys = [*(name for name in OPEN if name in said[0] & said[1]), *varied]
     groups: dict[tuple[Any, ...], tuple[list[Row], list[Row]]] = {}
@@ -120,7 +120,7 @@ def pairs_of(
 
 
 def several(sides: Sequence[Sequence[Row]], names: tuple[str, str]) -> str:
-    """Why configurations cannot be paired: both tables have several, of different kinds."""
+    """Return the error that both tables have several configurations, of different kinds."""
     parts, examples = [], []
     for side, other, name in zip(sides, sides[::-1], names, strict=True):
         columns = [name for name in (*ORDER, *OPEN) if len({row[name] for row in side}) > 1]
@@ -133,7 +133,7 @@ def several(sides: Sequence[Sequence[Row]], names: tuple[str, str]) -> str:
 
 
 def undeclared(sides: Sequence[Sequence[Row]], column: str, names: tuple[str, str]) -> str:
-    """Which table leaves a column open, and what the other one has there."""
+    """Return the error that one table lacks a column, with the other table's values."""
     silent = int(not values(sides[1], column))
     there = values(sides[1 - silent], column)
     return (
@@ -144,7 +144,7 @@ def undeclared(sides: Sequence[Sequence[Row]], column: str, names: tuple[str, st
 
 
 def nothing_in_common(tables: Sequence[Sequence[Row]], names: tuple[str, str]) -> str:
-    """Why no row of one table can be compared with one of the other."""
+    """Return the reason why no row of one table can be compared with one of the other."""
     for column in (*STRICT, *OPEN, *ORDER):
         mine, theirs = (set(values(rows, column)) for rows in tables)
         if mine and theirs and not mine & theirs and column not in ("mpi", "suite"):

@@ -49,8 +49,8 @@ TAIL_ITERATIONS = 1000
 """Iterations from which a 99th percentile is compared: ten of them are then above it."""
 
 SIZE_CLASSES = (1 << 10, 1 << 16)
-"""Largest message sizes in bytes of the small and the medium size class; above is large. What has
-no size is small."""
+"""Largest message sizes in bytes of the small and the medium size class; above is large. Rows
+without a size are small."""
 
 IDENTITY = (*EXPERIMENT, *CONFIGURATION, "unit")
 
@@ -61,7 +61,7 @@ class ComparedSide:
 
     ``kinds`` are the combinations of `IDENTITY` that were measured, a row each; ``runs`` has a row
     for each row of results: ``kind`` (a row of ``kinds``), ``bytes`` (-1 for none), ``mean``,
-    ``median`` and ``p99`` where it has them, ``low``, ``high`` and ``rounding``, missing where its
+    ``median`` and ``p99`` where it has them, ``low``, ``high`` and ``rounding``, missing if its
     number is not above 0.
     """
 
@@ -88,11 +88,11 @@ def compare(
     Each argument is a file, a folder, or the rows that `load` read (or `measured` of them);
     ``names`` are words for them, the base's first. Rows of one point in one argument are repeated
     runs. ``launch_spread`` states the relative standard deviation between launches (0.03 for 3 %)
-    where runs were not repeated often enough for a rank test; without it that of the compared runs
-    is taken, where it is known from `LAUNCHES_FOR_SPREAD` launches of a pair and size class.
+    if runs were not repeated often enough for a rank test; without it that of the compared runs is
+    used, if it is known from `LAUNCHES_FOR_SPREAD` launches of a pair and size class.
     ``equal_within`` is the slowdown up to which points are equal (0.05 for 5 %, None for not at
-    all). With ``tail``, 99th percentiles are compared, too, where both sides have them of
-    `TAIL_ITERATIONS` iterations or more: in pairs of their own. The columns:
+    all). With ``tail``, 99th percentiles are compared, too, in separate pairs, if both sides have
+    them of `TAIL_ITERATIONS` iterations or more. The columns:
 
     - ``other``: name of what is compared with the base; ``pair``: the same number for all points
       that differ in their message size alone;
@@ -113,7 +113,7 @@ def compare(
       ``runs_base``, ``runs_other``: how many runs;
     - ``p_adjusted``: the same for the number of points of the pair (`verdict.adjusted`);
     - ``launch_spread``: relative standard deviation between launches, pooled over the repeated
-      runs of both sides in the pair and size class; missing where nothing is repeated;
+      runs of both sides in the pair and size class; missing if nothing is repeated;
     - ``verdict``: ``slower`` or ``faster`` (the whole interval is, and ``p_adjusted`` is 5 % at
       most), ``equal`` (else, if the whole interval of the slowdown is between 1 / (1 +
       ``equal_within``) and 1 + ``equal_within``), ``within noise`` (neither can be told),
@@ -123,7 +123,7 @@ def compare(
       and ratio * (1 + rounding), which intervals take in; 0 where files have all digits;
     - ``base_…`` and ``other_…``: how each was measured.
 
-    Raises `UsageError` where it is not clear what to compare with what, or nothing can be.
+    Raises `UsageError` if the pairs of rows are ambiguous, or there are none.
     """
     if launch_spread is not None and not 0 < launch_spread < 1:
         raise UsageError(f"launch_spread is {launch_spread:g}: choose from 0 to 1, as 0.03 for 3 %")
@@ -171,7 +171,7 @@ def rows_of(source: Source) -> pd.DataFrame:
 def names_of(sources: Sequence[Source], names: Sequence[str] | None) -> list[str]:
     """Return a different name for each source: those given, or the shortest that tells them apart.
 
-    Raises `UsageError` when those given are not as many as the sources, or not different.
+    Raises `UsageError` unless the given names are as many as the sources, and different.
 
     >>> names_of(["mpich.csv", "openmpi.csv"], None)
     ['mpich', 'openmpi']
@@ -198,9 +198,9 @@ def names_of(sources: Sequence[Source], names: Sequence[str] | None) -> list[str
 
 
 def measured(rows: pd.DataFrame, name: str) -> ComparedSide:
-    """What a comparison needs of rows; those that a file and its copy both have are one.
+    """Return one side of a comparison; rows of a file and its copy count once.
 
-    Raises `UsageError` when there is none with a number.
+    Raises `UsageError` if no row has a number.
     """
     rows = rows.reset_index(drop=True)
     numbers = rows.reindex(columns=["run", "bytes", *NUMBERS, *TAIL_COLUMNS])
@@ -241,7 +241,7 @@ def against(
     equal_within: float | None,
     statistic: str,
 ) -> pd.DataFrame:
-    """A comparison's rows, without the other's name: all points of both."""
+    """Return a comparison's rows, without the other's name: all points of both."""
     sides = dict(zip(ENDS, (base, other), strict=True))
     every = {
         end: side.runs.merge(pairs[["pair", f"kind_{end}"]], left_on="kind", right_on=f"kind_{end}")
@@ -307,7 +307,8 @@ def chosen(
 
 
 def points_of(runs: pd.DataFrame) -> pd.DataFrame:
-    """The points of runs in order of pair and size: medians, the ends of all intervals, counts.
+    """Return the points of runs in order of pair and size: medians, the ends of all intervals,
+    counts.
 
     ``start`` is the place of a point's first run.
     """
@@ -326,11 +327,11 @@ def points_of(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def launch_spreads(runs: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """How much launches differ, one row for each pair and size class that has repeated runs.
+    """Return the spread of launches, a row for each pair and size class with repeated runs.
 
     ``spread`` is the pooled standard deviation of the values' logarithms around the mean of their
     point. All sizes of a launch share its noise, so ``degrees`` of freedom are those of the size
-    that has most, not their sum.
+    with the most, not their sum.
     """
     every = pd.concat([side.assign(side=number) for number, side in enumerate(runs)])
     classes = np.searchsorted(SIZE_CLASSES, every["bytes"])

@@ -26,7 +26,7 @@ FAILED = 4
 """Exit code of a comparison that found more of a slowdown than was allowed."""
 
 UNDECIDED = 7
-"""Exit code of a comparison that cannot tell whether a slowdown is above what was allowed."""
+"""Exit code of a comparison whose slowdown may or may not be above the limit."""
 
 MOST_UNDECIDED = 3
 """Points that cannot be judged that a sentence names."""
@@ -40,13 +40,13 @@ TOO_FEW = {
     "too few runs": "too few runs to tell what launches differ by: repeat 5 or more, by turns, or "
     "state it, as with --launch-spread 3%",
 }
-"""What to do where points are unclear, by their ``noise``."""
+"""The advice for unclear points, by their ``noise``."""
 
 ALONE = (ONLY_BASE, ONLY_OTHER, NO_BASE, NO_OTHER)
-"""Verdicts of points of which one side has no number."""
+"""Verdicts of points with a number on one side only."""
 
 MISSING = (ONLY_BASE, NO_OTHER)
-"""Those of points of the base that nothing is compared with."""
+"""Verdicts of points of the base that have no counterpart."""
 
 CLOCK_INSIDE = (
     "native OMB's one-sided latencies include two clock readings in each iteration (some 40 ns "
@@ -74,7 +74,7 @@ def totals(points: pd.DataFrame, groups: pd.Series) -> pd.DataFrame:
     ``slowdown`` is the geometric mean over the points that both sides have, ``minimum`` and
     ``maximum`` the range over the points, ``rounding`` that of the mean. ``slowdown_low`` and
     ``slowdown_high``, its 95 % interval, are the geometric means of the points' ends: sizes of one
-    launch share its noise, and this holds however much. It is missing where a point has none.
+    launch share its noise, and this holds however much. It is missing if a point has none.
     """
     found = pd.DataFrame({name: points["verdict"] == name for name in VERDICTS})
     found = found.groupby(groups, sort=False).sum()
@@ -94,7 +94,8 @@ def totals(points: pd.DataFrame, groups: pd.Series) -> pd.DataFrame:
 
 
 def titles(points: pd.DataFrame, besides: Container[str] = ()) -> pd.Series:
-    """For each pair its experiment and configurations, as far as pairs differ in them.
+    """Return for each pair the columns of its experiment and configurations that differ among
+    pairs.
 
     Columns ``besides`` are left out.
     """
@@ -122,14 +123,14 @@ def titles(points: pd.DataFrame, besides: Container[str] = ()) -> pd.Series:
 
 
 def shared_columns(points: pd.DataFrame) -> list[str]:
-    """The columns of `titles` that all pairs have in common: ranks, and configurations."""
+    """Return the columns of `titles` that all pairs have in common: ranks, and configurations."""
     names = [["ranks"], *([f"base_{name}", f"other_{name}"] for name in CONFIGURATION)]
     same = [n for n in names if not any(points[one].nunique(dropna=False) > 1 for one in n)]
     return [name[0].removeprefix("base_") for name in same]
 
 
 def direction(row: Mapping[Hashable, Any], columns: list[str]) -> str:
-    """How both sides of a point were measured: what they share once, then what they do not."""
+    """Return the configuration of both sides of a point: shared columns once, then the others."""
     sides = ("base", "other")
     if row["verdict"] in ALONE:
         side = sides[row["verdict"] in (ONLY_OTHER, NO_BASE)]
@@ -142,7 +143,7 @@ def direction(row: Mapping[Hashable, Any], columns: list[str]) -> str:
 
 
 def sheets(points: pd.DataFrame, base: str) -> Iterator[Sheet]:
-    """A table of each other and statistic: a row for each point that both have, means below.
+    """Yield a table of each other and statistic: a row for each point that both have, means below.
 
     With points' column ``of_bound`` there may be one more column for the parts of their bounds.
     """
@@ -176,7 +177,7 @@ def sheets(points: pd.DataFrame, base: str) -> Iterator[Sheet]:
 
 
 def mean_line(mean: pd.Series, title: str) -> tuple[str, ...]:
-    """The cells of a pair's mean, whose verdict is that of its interval."""
+    """Return the cells of a pair's mean, whose verdict is that of its interval."""
     low, high, rounding = mean["slowdown_low"], mean["slowdown_high"], mean["rounding"]
     verdict = UNCLEAR if pd.isna(low) else SLOWER if low > 1 else FASTER if high < 1 else WITHIN
     ratios = (number(mean["slowdown"], rounding), interval(low, high, rounding))
@@ -184,7 +185,7 @@ def mean_line(mean: pd.Series, title: str) -> tuple[str, ...]:
 
 
 def line(row: Mapping[Any, Any], title: str) -> tuple[str, ...]:
-    """The cells of a point, the last of its bound."""
+    """Return the cells of a point, the last of its bound."""
     rounding = row["rounding"]
     return (
         title,
@@ -199,7 +200,7 @@ def line(row: Mapping[Any, Any], title: str) -> tuple[str, ...]:
 
 
 def interval(low: float, high: float, rounding: float) -> str:
-    """An interval of a ratio; a dash where it is not known."""
+    """Return an interval of a ratio; a dash if it is not known."""
     return "-" if pd.isna(low) else f"{number(low, rounding)} to {number(high, rounding)}"
 
 
@@ -209,9 +210,9 @@ def number(ratio: float, rounding: float) -> str:
 
 
 def clock_inside(points: pd.DataFrame) -> bool:
-    """Whether one side alone is native OMB, which reads the clock within its one-sided latencies.
+    """Return whether only one side is native OMB, whose one-sided latencies include clock reads.
 
-    It times all iterations together, and each of them besides, for its percentiles.
+    It times all iterations together and also each one, for its percentiles.
     """
     one_sided = [one for one in all_benchmarks() if one.family == "one-sided"]
     latencies = {one.name for one in one_sided if one.metric is Metric.LATENCY}
@@ -260,8 +261,8 @@ def words_of(name: str, margin: float) -> str:
 def whole(row: Mapping[Any, Any], margin: float = nan, what: str = "sizes") -> str:
     """Write a slowdown of `totals`, with its interval and its range over ``what`` the points are.
 
-    In words if any point changed. Digits are left out that the rounding of the numbers does not
-    leave; ``margin`` is that of equal ones.
+    The text is in words if any point changed. It omits digits that rounding makes meaningless;
+    ``margin`` is the one of equal points.
 
     >>> ends = {"slowdown_low": 1.05, "slowdown_high": 1.15, "minimum": 1.1, "maximum": 1.1}
     >>> whole({"slower": 1, "slowdown": 1.1, "rounding": 0.0, **ends})
@@ -305,7 +306,7 @@ def remarks(points: pd.DataFrame) -> list[str]:
 
 
 def limit(text: str) -> float:
-    """The slowdown that ``5%`` or ``1.05x`` allows.
+    """Return the slowdown that ``5%`` or ``1.05x`` allows.
 
     Raises `UsageError` for anything else.
 
@@ -324,9 +325,10 @@ def limit(text: str) -> float:
 
 @dataclass(frozen=True)
 class Guard:
-    """Whether results stay below a limit on slowdowns (``--fail-above``).
+    """A limit on slowdowns and its violations (``--fail-above``).
 
-    ``reasons`` to fail and points that are ``undecided`` are sentences; of ``points`` in all.
+    ``reasons`` to fail and ``undecided`` points are sentences; ``points`` is the number of all
+    points.
     """
 
     allowed: float
@@ -341,7 +343,7 @@ class Guard:
 
     @property
     def cannot_tell(self) -> str:
-        """A sentence about the points that are undecided; empty where there are none."""
+        """Return a sentence about the undecided points; empty without any."""
         if not self.undecided:
             return ""
         return (
@@ -403,7 +405,7 @@ def guard(points: pd.DataFrame, allowed: float) -> Guard:
 
 
 def at(nbytes: object) -> str:
-    """A message size in a sentence; nothing where there is none."""
+    """Return a message size in a sentence; empty for a missing size."""
     return "" if pd.isna(nbytes) else f", {size_text(float(str(nbytes)))}"
 
 

@@ -1,1 +1,1 @@
-"""WHAT A SANE LIBRARY SATISFIES: performance guidelines, checked on results."""
+"""PERFORMANCE GUIDELINES that a good library satisfies, checked on results."""

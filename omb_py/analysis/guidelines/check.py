@@ -62,7 +62,7 @@ def check(
     Rows of one point are repeated launches. ``only`` names kinds of guidelines or benchmarks
     (`chosen`). The columns:
 
-    - ``guideline``, its ``kind``, the ``benchmark`` on its left side, how all was measured, and
+    - ``guideline``, its ``kind``, the ``benchmark`` on its left side, the configuration, and
       ``bytes`` of the left side (missing for a barrier);
     - ``left_us`` and ``right_us``: times of both sides, medians over launches, the right one of
       the sums; ``time`` says which (`TIMES`);
@@ -74,7 +74,7 @@ def check(
     - ``verdict``: ``violated`` where ``p_adjusted`` is at most 5 % and the whole interval above
       1 + ``tolerance``, ``holds`` where it is at or below that, else ``cannot tell``.
 
-    Raises `UsageError` where ``only`` names neither.
+    Raises `UsageError` for a name in ``only`` that is neither.
     """
     rules = chosen(only)
     found = [
@@ -92,7 +92,7 @@ def check(
 
 
 def not_measured(rows: pd.DataFrame, points: pd.DataFrame, only: Sequence[str] | None) -> list[str]:
-    """Names of the guidelines about benchmarks in ``rows`` that were checked at no size."""
+    """Return names of the guidelines about benchmarks in ``rows`` that were checked at no size."""
     there = set(rows["benchmark"].dropna())
     checked = set(points["guideline"])
     return [one.name for one in chosen(only) if one.left in there and one.name not in checked]
@@ -109,7 +109,7 @@ class Side:
     times: Mapping[int | None, np.ndarray]
 
     def from_size(self, wanted: int) -> np.ndarray | None:
-        """The smallest size that is at least so large, if it is not much larger."""
+        """Return the smallest size that is at least so large, if it is not much larger."""
         there = [size for size in self.times if size is not None and size >= wanted]
         return self.times[there[0]] if there and there[0] <= PADDING * wanted else None
 
@@ -117,9 +117,10 @@ class Side:
 def points_of(
     key: Mapping[str, Any], there: Mapping[str, Sequence[Side]], rule: Guideline, tolerance: float
 ) -> Iterator[dict[str, Any]]:
-    """Yield what a guideline says of each size of its left side for which all is there.
+    """Yield a guideline's result for each size of its left side for which all sides are there.
 
-    ``key`` is how all benchmarks of ``there`` were measured; each has a side for each setting.
+    ``key`` is the configuration that all benchmarks of ``there`` share; each has a side for each
+    setting.
     """
     names = list(dict.fromkeys((rule.left, *rule.right)))
     for sides in product(*(there.get(name, ()) for name in names)):

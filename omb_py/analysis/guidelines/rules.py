@@ -31,11 +31,12 @@ EMULATED = {
     "scan": ("exscan reduce",),
     "scatter": ("bcast", "scatterv"),
 }
-"""Collectives, and others that do the same one after the other (or more than it).
+"""Collectives, and other collectives that together do the same or more.
 
 A scan is an exclusive one and a local reduction; that takes less than a reduction over all ranks,
-which stands for it, because no benchmark measures it alone. An irregular collective can do what
-the regular one does; a broadcast is an allreduce to which all ranks but one give zeros.
+which stands for it, because no benchmark measures a local reduction separately. An irregular
+collective can do what the regular one does; a broadcast is an allreduce to which all ranks but one
+give zeros.
 """
 
 FORMS = {"non-blocking": "i{}", "persistent": "{}_persistent"}
@@ -94,7 +95,8 @@ def guidelines() -> Iterator[Guideline]:
 
 
 def chosen(words: Sequence[str] | None = None) -> tuple[Guideline, ...]:
-    """The guidelines of these kinds and about these benchmarks (their left side); all by default.
+    """Return the guidelines of these kinds and about these benchmarks (their left side); all by
+    default.
 
     Raises `UsageError` for a word that is neither.
     """
@@ -112,7 +114,7 @@ def chosen(words: Sequence[str] | None = None) -> tuple[Guideline, ...]:
 
 
 def of_blocks(benchmark: str) -> bool:
-    """Whether a benchmark's message size is that of one rank's block, not of all data.
+    """Return whether a benchmark's message size is that of one rank's block, not of all data.
 
     >>> of_blocks("gather"), of_blocks("reduce_scatter"), of_blocks("bcast")
     (True, False, False)
@@ -122,7 +124,8 @@ def of_blocks(benchmark: str) -> bool:
 
 
 def size_beside(left: str, right: str, size: int, ranks: int) -> int:
-    """The message size in bytes with which ``right`` moves what ``left`` does with ``size``.
+    """Return the message size in bytes at which ``right`` moves the same data as ``left`` at
+    ``size``.
 
     >>> size_beside("bcast", "scatter", 1000, 3), size_beside("gather", "reduce", 8, 4)
     (334, 32)

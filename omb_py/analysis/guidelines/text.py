@@ -25,11 +25,11 @@ WHOSE = {
     "median": "mean over ranks",
     "mean": "mean over ranks and iterations",
 }
-"""What a time of a side is, by column ``time``."""
+"""The meaning of a side's time, by column ``time``."""
 
 
 def sheets(points: pd.DataFrame) -> Iterator[Sheet]:
-    """A table of the violations of each group of rows that were measured alike."""
+    """Yield a table of the violations of each group of rows that were measured alike."""
     telling = distinctions(points, [*ALIKE, *OPEN])
     names = list(dict.fromkeys(["mpi", "ranks", "binding", *telling]))
     names = [name for name in names if name not in OPEN]
@@ -66,7 +66,7 @@ def line(run: pd.DataFrame, worst: pd.Series) -> tuple[str, ...]:
 
 
 def summary(points: pd.DataFrame, missing: Sequence[str]) -> str:
-    """How many checks have each verdict, and which guidelines were not measured."""
+    """Return the number of checks by verdict, and the guidelines that were not measured."""
     counts = points["verdict"].value_counts()
     parts = [f"{counts.get(verdict, 0)} {words}" for verdict, words in SAID.items()]
     text = (
@@ -82,7 +82,7 @@ SAID = {VIOLATED: "violated", HOLDS: "hold", CANNOT_TELL: "cannot be told"}
 
 
 def remarks(points: pd.DataFrame) -> Iterator[str]:
-    """Yield sentences about how far the verdicts carry, and what to do about violations."""
+    """Yield sentences about the limits of the verdicts, and advice about violations."""
     tested = points[points["p_value"].notna()]
     if len(tested) < len(points):
         yield (
@@ -123,7 +123,7 @@ def guard(points: pd.DataFrame, allowed: float) -> Guard:
 
 
 def sentence(point: Mapping[Any, Any]) -> str:
-    """A violation at one size, in words."""
+    """Return a violation at one size, in words."""
     return (
         f"{named(point)}: {value_text(point['left_us'], 'us')} against "
         f"{value_text(point['right_us'], 'us')}, {factor(point['ratio'])} (95 % interval "
@@ -137,5 +137,5 @@ def named(point: Mapping[Any, Any] | pd.Series) -> str:
 
 
 def at(size: object) -> str:
-    """A message size in a sentence; nothing where there is none."""
+    """Return a message size in a sentence; empty for a missing size."""
     return "" if pd.isna(size) else f" at {size_text(float(str(size)))}"

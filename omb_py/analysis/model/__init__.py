@@ -1,1 +1,1 @@
-"""WHAT IT COSTS IN GENERAL: parameters fitted to results, and predictions with their bands."""
+"""GENERAL COSTS: parameters fitted to results, and predictions with their bands."""

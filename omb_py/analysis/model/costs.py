@@ -1,12 +1,12 @@
-"""Textbook formulas of what collectives cost: one row for each algorithm.
+"""Textbook formulas of the costs of collectives: one row for each algorithm.
 
 A message of n bytes takes alpha + n beta, and adding up a byte takes gamma (R. W. Hockney, *The
 communication challenge for MPP: Intel Paragon and Meiko CS-2*, Parallel Computing 20, 1994). ``n``
-is omb-py's message size: the block of a rank for gather, scatter, allgather and alltoall, the
-whole vector for broadcasts, reductions and scans (docs/definitions.md). ``lg`` is the logarithm to
-base two, rounded up: algorithms that need a power of two treat other numbers of ranks in ways of
-their own, by up to two more steps, which these formulas leave out. They count the longest path;
-omb-py's times are means over the ranks.
+is omb-py's message size: the block of a rank for gather, scatter, allgather and alltoall, the whole
+vector for broadcasts, reductions and scans (docs/definitions.md). ``lg`` is the logarithm to base
+two, rounded up: algorithms that need a power of two treat other numbers of ranks differently, by up
+to two more steps, which these formulas leave out. They count the longest path; omb-py's times are
+means over the ranks.
 
 Sources: TRG is R. Thakur, R. Rabenseifner, W. Gropp, *Optimization of collective communication
 operations in MPICH*, IJHPCA 19, 2005; Chan is E. Chan, M. Heimlich, A. Purkayastha, R. van de
@@ -51,7 +51,7 @@ TERMS: dict[str, Callable[[Array, Array], Array]] = {
     "2 n (p-1)/p": lambda p, n: 2 * n * (p - 1) / p,
     "n p/2 lg p": lambda p, n: n * p / 2 * lg(p),
 }
-"""What alpha, beta and gamma are multiplied with, for p ranks and n bytes."""
+"""Factors of alpha, beta and gamma, for p ranks and n bytes."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class AlgorithmCost:
 
     @property
     def gamma(self) -> float:
-        """How much of gamma is in beta: bytes added up for each byte of traffic, a constant."""
+        """The part of gamma in beta: bytes added up for each byte of traffic, a constant."""
         ones = np.array([2.0]), np.array([1.0])
         return float(TERMS[self.added](*ones)[0] / (TERMS[self.traffic](*ones)[0] or 1.0))
 
@@ -82,11 +82,11 @@ class AlgorithmCost:
         return " + ".join(f"{term} {cost}" for term, cost in parts if term)
 
     def x(self, ranks: Array, sizes: Array) -> Array:
-        """Return what alpha is multiplied with."""
+        """Return the factors of alpha."""
         return TERMS[self.messages](ranks, sizes)
 
     def y(self, ranks: Array, sizes: Array) -> Array:
-        """Return what beta, with its share of gamma, is multiplied with."""
+        """Return the factors of beta with its part of gamma."""
         return TERMS[self.traffic](ranks, sizes)
 
 

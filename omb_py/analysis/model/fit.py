@@ -20,22 +20,21 @@ from omb_py.results.columns import CONFIGURATION, EXPERIMENT
 from omb_py.results.metadata import crowded_hosts
 
 SAME_CURVE = tuple(name for name in EXPERIMENT if name not in ("ranks", "hosts", "pairs"))
-"""With `CONFIGURATION`, what a collective's times have in common that one formula is fitted to."""
+"""Columns that, with `CONFIGURATION`, are equal for all times that one formula is fitted to."""
 
 WHOLE_JOB = ("ranks", "hosts", "pairs")
-"""What else tells curves apart where no formula is over the ranks."""
+"""More columns that distinguish curves if no formula is over the ranks."""
 
 
 @dataclass(frozen=True)
 class Curve:
-    """One benchmark measured in one way: what was measured, and what is fitted to it.
+    """A benchmark in one configuration, with the fits to its times.
 
-    ``points`` are times in us: of the benchmark itself, or of one message where it prints a rate
-    (``MB/s``, ``msg/s``). ``sized`` is false where there are no message sizes; they are 0 in
-    ``points``. ``lines`` are fits over sizes by number of ranks. ``formulas``, of a collective,
-    are all fits over ranks in each range of sizes, the best one first. ``configuration`` is the
-    value of each column of `CONFIGURATION`; ``label`` says what tells curves of the benchmark
-    apart.
+    ``points`` are times in us: of the benchmark itself, or of one message if it prints a rate
+    (``MB/s``, ``msg/s``). ``sized`` is false without message sizes; they are 0 in ``points``.
+    ``lines`` are fits over sizes by number of ranks. ``formulas``, of a collective, are all fits
+    over ranks in each range of sizes, the best one first. ``configuration`` is the value of each
+    column of `CONFIGURATION`; ``label`` distinguishes curves of the benchmark.
     """
 
     benchmark: str
@@ -49,9 +48,9 @@ class Curve:
 
 @dataclass(frozen=True)
 class Model:
-    """All curves, those that could not be fitted with the reason, and what to bear in mind.
+    """All curves, those that could not be fitted with the reason, and notes.
 
-    ``rows`` are what was fitted, as `omb_py.analysis.values.value_column` gives them.
+    ``rows`` are the fitted rows, as `omb_py.analysis.values.value_column` gives them.
     """
 
     curves: tuple[Curve, ...]
@@ -113,7 +112,7 @@ def with_times(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def curve_of(group: pd.DataFrame, name: str) -> Curve | None:
-    """Fit one curve; None where there is but one size and one number of ranks.
+    """Fit one curve; None if there is but one size and one number of ranks.
 
     A row with a wide interval counts less, an error far below `MISFIT` as no error.
     """
@@ -155,9 +154,9 @@ def curve_of(group: pd.DataFrame, name: str) -> Curve | None:
 def notes(
     rows: pd.DataFrame, runs: Mapping[str, Mapping[str, str]], wrong: int, unknown: pd.DataFrame
 ) -> Iterator[str]:
-    """Yield a sentence for each reason to distrust what is fitted, and for rows that are left out.
+    """Yield a sentence for each reason to distrust the fits, and for rows that are left out.
 
-    ``wrong`` is the number of rows with wrong data; ``unknown`` do not say their number of ranks.
+    ``wrong`` is the number of rows with wrong data; ``unknown`` are rows without a number of ranks.
     """
     collective = rows["benchmark"].map(lambda name: bool(algorithms(name)))
     hosts = set(rows["hosts"].dropna().tolist())

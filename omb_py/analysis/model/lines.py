@@ -34,7 +34,7 @@ MISFIT = 0.02
 """Relative error of a line that is no reason for a switch: no machine is a line to better."""
 
 MIN_SIZES = 3
-"""Message sizes in a range: two make a line, a third one says whether it is one."""
+"""The fewest message sizes of a range: two define a line, a third one tests it."""
 
 MAX_RANGES = 6
 
@@ -48,7 +48,7 @@ MIN_FACTOR = 0.2
 """A step of `fit` lowers no time to less than this part of it."""
 
 DIGITS = 9
-"""Beyond so many decimals, differences are rounding."""
+"""Decimals beyond which differences are rounding."""
 
 PARALLEL = 1e-5
 """Singular value of the normalized terms of alpha and beta below which they are multiples."""
@@ -58,7 +58,7 @@ PARALLEL = 1e-5
 class Points:
     """Measured times in us, with ranks and message sizes in bytes.
 
-    ``variances`` is by what factor a point's error has more variance than usual (at least 1).
+    ``variances`` are the factors of the points' variances over the usual one (at least 1).
     """
 
     ranks: Array
@@ -84,7 +84,7 @@ class Fit:
     is the sum of squared logarithmic errors, ``rms`` and ``worst`` are relative errors; ``sigma``
     is the standard deviation of the errors with ``degrees`` of freedom, NaN without any. Where the
     points do not determine both, ``alpha`` has all and ``beta`` is zero. ``algorithm`` is that of
-    the formula; None where x and y are 1 and the message size.
+    the formula; None if x and y are 1 and the message size.
     """
 
     first: float
@@ -179,8 +179,8 @@ def lines(points: Points) -> tuple[Fit, ...]:
 def formulas(points: Points, algorithms: Sequence[AlgorithmCost]) -> tuple[tuple[Fit, ...], ...]:
     """Fit every formula in every range of sizes: for each range all fits, the best one first.
 
-    The ranges are found before any formula is supposed, with separate costs for each number of
-    ranks, so they are the same for all formulas. One number of ranks tells no formulas apart.
+    The ranges are found without a formula, with separate costs for each number of ranks, so they
+    are the same for all formulas. A single number of ranks cannot distinguish formulas.
     """
     curves = [points.where(points.ranks == number) for number in np.unique(points.ranks)]
     found = []

@@ -1,11 +1,11 @@
 """The parameters of a model as a table: of Hockney's model, LogGP, and the formulas over ranks.
 
 LogP: D. Culler et al., *LogP: towards a realistic model of parallel computation*, PPoPP 1993;
-LogGP: A. Alexandrov et al., *LogGP: incorporating long messages into the LogP model*, SPAA 1995.
-A message of k bytes takes L + 2o + (k - 1) G: so half a round trip gives L + 2o and, over sizes, G.
-A window of W messages takes W times the greater of g and o, and besides between nothing and two
-messages' times, the last one's and the answer's; so it encloses g, if g is greater than o. L and o
-apart would need the time that a processor is busy with one message.
+LogGP: A. Alexandrov et al., *LogGP: incorporating long messages into the LogP model*, SPAA 1995. A
+message of k bytes takes L + 2o + (k - 1) G: so half a round trip gives L + 2o and, over sizes, G. A
+window of W messages takes W times the greater of g and o, plus up to two messages' times, the last
+one's and the answer's; so it encloses g, if g is greater than o. L and o apart would need the time
+that a processor is busy with one message.
 """
 
 from __future__ import annotations
@@ -73,11 +73,11 @@ def of_curve(curve: Curve, rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
 
 
 def of_fit(fitted: Fit, sized: bool) -> dict[str, Any]:
-    """Return costs of a fit with their intervals, and what follows from them.
+    """Return costs of a fit with their intervals, and the quantities derived from them.
 
-    There is no bandwidth where beta is zero; nor, without an interval, where half of it is reached
-    only beyond the range: two small messages have the same time but for noise. Errors need degrees
-    of freedom.
+    The bandwidth is missing if beta is zero. It is also missing if it has no interval and half of
+    it is reached only beyond the range: two small messages then differ only by noise. Errors need
+    degrees of freedom.
     """
     alpha, beta = fitted.alpha, fitted.beta
     (alpha_low, alpha_high), (low, high) = fitted.intervals()

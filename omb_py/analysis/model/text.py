@@ -30,7 +30,7 @@ def write(model: Model, to: Target) -> None:
 
 
 def over_sizes(table: pd.DataFrame) -> Sheet:
-    """Alpha and beta of each range of sizes; below them, what LogGP has besides."""
+    """Return alpha and beta of each range of sizes, and below them LogGP's gaps."""
     rows, gaps = [], []
     for row in table.to_dict("records"):
         sizes, alpha, rate, error = costs(row)
@@ -57,7 +57,7 @@ def over_sizes(table: pd.DataFrame) -> Sheet:
 
 
 def over_ranks(table: pd.DataFrame) -> Sheet:
-    """The formula that fits best in each range, with those that fit as well."""
+    """Return the formula that fits best in each range, with those that fit as well."""
     rows = []
     keys = ["benchmark", "curve", "ranks", "first_bytes"]
     for _, group in table.groupby(keys, sort=False, dropna=False):
@@ -85,7 +85,8 @@ def over_ranks(table: pd.DataFrame) -> Sheet:
 
 
 def costs(row: dict[str, Any]) -> tuple[str, str, str, str]:
-    """Sizes, alpha, 1 / beta and errors of a fit; where beta may be zero, what 1 / beta is over."""
+    """Return sizes, alpha, 1 / beta and errors of a fit; a lower bound of 1 / beta if beta may be
+    0."""
     rate, low, high = (row[f"bandwidth_{name}MBps"] for name in ("", "low_", "high_"))
     text = "-" if pd.isna(low) else f"over {value_text(low, 'MB/s')}"
     if not pd.isna(rate) and (pd.isna(low) or not pd.isna(high)):
@@ -99,14 +100,14 @@ def costs(row: dict[str, Any]) -> tuple[str, str, str, str]:
 
 
 def between(first: float, last: float) -> str:
-    """A range of sizes; a dash where there are none."""
+    """Return a range of sizes as text; a dash for a missing range."""
     if pd.isna(first):
         return "-"
     return size_text(first) if first == last else f"{size_text(first)} to {size_text(last)}"
 
 
 def with_interval(value: float, low: float, high: float, unit: str) -> str:
-    """A value with its limits, the unit once where it is the same."""
+    """Return a value with its limits, the unit once where it is the same."""
     if pd.isna(low) or pd.isna(high):
         return value_text(value, unit)
     texts = [value_text(each, unit) for each in (value, low, high)]
@@ -117,16 +118,16 @@ def with_interval(value: float, low: float, high: float, unit: str) -> str:
 
 
 def name_of(row: dict[str, Any]) -> str:
-    """Return a curve's name: benchmark and what tells it from others."""
+    """Return a curve's name: the benchmark and the values that distinguish it from others."""
     return f"{row['benchmark']} {row['curve']}".strip()
 
 
 def name_with_ranks(row: dict[str, Any]) -> str:
-    """A curve's name with its number of ranks."""
+    """Return a curve's name with its number of ranks."""
     ranks = f"{row['ranks']} ranks"
     return name_of(row) if ranks in row["curve"] else f"{name_of(row)}, {ranks}"
 
 
 def percent(part: float) -> str:
-    """Write a ratio as a percentage of two digits; a dash where it is missing."""
+    """Write a ratio as a percentage of two digits; a dash if it is missing."""
     return "-" if pd.isna(part) else f"{digits(100 * part, 2)} %"

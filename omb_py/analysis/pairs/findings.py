@@ -1,9 +1,9 @@
-"""Slow links of a matrix, and what they have in common.
+"""Slow links of a matrix, and the hosts or ranks that they share.
 
-Pairs within hosts and pairs between hosts are judged apart. A pair is slow if it takes at least
-`FACTOR` times as long as is typical of its kind, and if its logarithm is further above it than
-normal noise reaches in `ALARMS` of all matrices. The noise is the median absolute deviation, which
-a few slow pairs do not move.
+Pairs within hosts and pairs between hosts are judged separately. A pair is slow if it takes at
+least `FACTOR` times as long as is typical of its kind, and if its logarithm is further above it
+than normal noise reaches in `ALARMS` of all matrices. The noise is the median absolute deviation,
+which a few slow pairs do not move.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ALARMS = 0.01
 """Rate of false alarms: share of matrices without a slow link in which one is found."""
 
 FACTOR = 1.2
-"""How many times as long a slow pair takes at least."""
+"""The smallest ratio of a slow pair's time to the typical one."""
 
 MAD_OF_NORMAL = NormalDist().inv_cdf(0.75)
 """Median absolute deviation of normal noise of standard deviation 1."""
@@ -40,7 +40,7 @@ FEWEST_DIRECTIONS = 6
 """Directions of a kind that can be judged: three pairs."""
 
 OTHER_DIRECTION = 0.5
-"""If one direction of a pair is slow, the other is too from this part of the limit on."""
+"""The fraction of the limit from which the other direction of a slow pair is slow, too."""
 
 COMMON = 0.7
 """Share of the pairs of a rank, a host or two hosts that are slow if they are named together."""
@@ -58,7 +58,7 @@ MOST_NAMED = 10
 Units: TypeAlias = NDArray[np.intp]
 
 Cause: TypeAlias = tuple[str, list[tuple[Units, Units]]]
-"""Words for what slow pairs share, and senders and receivers of each part: all parts are slow."""
+"""A cause as words, and the senders and receivers of each of its parts, which are all slow."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Finding:
 
     @property
     def text(self) -> str:
-        """Whose messages take how many times as long, as the beginning of a sentence."""
+        """Return the senders and their slowdown, as the beginning of a sentence."""
         takes = "take" if self.subject.startswith(("all ", "most ")) else "takes"
         return f"{self.subject} {takes} {self.factor:.2f} times as long"
 
@@ -148,7 +148,7 @@ def typical(values: Numbers) -> float:
 
 
 def named(matrix: Matrix, excess: Numbers, slow: Mask) -> Iterator[Finding]:
-    """Name slow pairs of a kind by what most pairs of a cause share, the others one by one."""
+    """Yield slow pairs of a kind by the cause that most pairs share, the others one by one."""
     left, measured = slow.copy(), np.isfinite(excess)
     for subject, blocks in causes(matrix, slow):
         parts = [(block, measured[block]) for block in (np.ix_(*ends) for ends in blocks)]
@@ -169,9 +169,9 @@ def named(matrix: Matrix, excess: Numbers, slow: Mask) -> Iterator[Finding]:
 
 
 def causes(matrix: Matrix, slow: Mask) -> Iterator[Cause]:
-    """Yield what slow pairs may have in common. Larger groups come first: hosts, two hosts, ranks.
+    """Yield the causes that slow pairs may share, larger groups first: hosts, two hosts, ranks.
 
-    Only of hosts and ranks that have a slow pair: there may be thousands.
+    Hosts and ranks without a slow pair are skipped: there may be thousands.
     """
     hosts, every = np.array(matrix.hosts), np.arange(len(matrix.hosts))
     units = np.flatnonzero(slow.any(axis=0) | slow.any(axis=1))

@@ -38,24 +38,24 @@ class Matrix:
 
     @property
     def costs(self) -> Numbers:
-        """Natural logarithms of times: what is slower is larger."""
+        """Natural logarithms of times: slower pairs have larger values."""
         logarithms: Numbers = np.log(self.values)
         return logarithms if self.unit == "us" else -logarithms
 
     @property
     def pairs(self) -> int:
-        """How many values there are, each direction being one."""
+        """The number of values, one for each direction."""
         return int(np.isfinite(self.values).sum())
 
     def name(self, unit: int) -> str:
-        """What people call a unit: its host where it is the only one there, else its rank."""
+        """Return a unit's name: its host if it is the only unit there, else its rank."""
         if self.hosts.count(self.hosts[unit]) == 1 and len(set(self.hosts)) > 1:
             return self.hosts[unit]
         return f"rank {self.ranks[unit]}"
 
 
 def matrix(rows: Sequence[Mapping[str, Any]]) -> Matrix:
-    """The matrix of rows of `PairRow` that are of one benchmark and size, ordered by host.
+    """Return the matrix of rows of `PairRow` that are of one benchmark and size, ordered by host.
 
     Of several values of a pair, as from several runs, the median counts.
     """
@@ -86,7 +86,7 @@ def matrix(rows: Sequence[Mapping[str, Any]]) -> Matrix:
 
 
 def matrices(rows: Iterable[Mapping[str, Any]]) -> list[Matrix]:
-    """A matrix for each benchmark, size and way in which its rows were measured."""
+    """Return a matrix for each benchmark, size and way in which its rows were measured."""
     groups = defaultdict(list)
     for row in rows:
         groups[tuple(str(row.get(name)) for name in ALIKE)].append(row)

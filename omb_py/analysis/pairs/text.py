@@ -1,4 +1,4 @@
-"""The text of `omb-py pairs`: the slowest pairs of each message size, a map, and what is slow."""
+"""The text of `omb-py pairs`: the slowest pairs of each message size, a map, and findings."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ WORST = 10
 """Pairs of the table by default."""
 
 SHADES = ((1.1, "."), (1.25, "-"), (1.5, "+"), (2.0, "*"), (float("inf"), "#"))
-"""How many times as long as the median a pair takes at most, and the character for it."""
+"""Largest ratios of a pair's time to the median, and the characters for them."""
 
 MAPPED = 72
 """Units of a map at most: their columns fit on a screen."""
 
 
 class PairsWriter(Writer[PairRow]):
-    """Says what is slow at each message size as soon as it is measured."""
+    """Writing of the slow pairs of each message size as soon as it is measured."""
 
     def __init__(self, stream: TextIO, title: str, worst: int = WORST) -> None:
         self._stream = stream
@@ -50,7 +50,7 @@ class PairsWriter(Writer[PairRow]):
 
 
 def heading(title: str, rows: list[PairRow]) -> str:
-    """Return the line above a matrix: benchmark, units, hosts, and what else was under way."""
+    """Return the line above a matrix: benchmark, units, hosts, and the load of other links."""
     first = rows[0]
     hosts = {row.sender_host for row in rows} | {row.receiver_host for row in rows}
     units = {row.sender for row in rows} | {row.receiver for row in rows}
@@ -65,7 +65,7 @@ def heading(title: str, rows: list[PairRow]) -> str:
 
 
 def section(found: Matrix, worst: int = WORST) -> Iterator[str]:
-    """The lines of one message size."""
+    """Yield the lines of one message size."""
     pairs = np.argwhere(np.isfinite(found.values))
     ordered = pairs[np.argsort(-found.costs[tuple(pairs.T)], kind="stable")]
     values = found.values[tuple(ordered.T)]
@@ -89,7 +89,7 @@ def section(found: Matrix, worst: int = WORST) -> Iterator[str]:
 
 
 def drawn(found: Matrix) -> Iterator[str]:
-    """A map of shades, senders downwards; nothing where there are too many of them."""
+    """Yield a map of shades, senders downwards; nothing if there are too many of them."""
     if not 2 < len(found.ranks) <= MAPPED:
         return
     ratios = np.exp(found.costs - np.nanmedian(found.costs))

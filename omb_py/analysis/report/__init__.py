@@ -1,1 +1,1 @@
-"""ALL OF IT ON ONE PAGE: what ran where, plots, tables, a comparison, and what is odd."""
+"""ALL RESULTS ON ONE PAGE: runs and machines, plots, tables, a comparison, and anomalies."""

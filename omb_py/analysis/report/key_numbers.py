@@ -48,7 +48,8 @@ class KeyNumber:
 
 
 def key_numbers(values: pd.DataFrame) -> list[KeyNumber]:
-    """The numbers of `KNOWN` that rows have; where they have none, those of other benchmarks.
+    """Return the numbers of `KNOWN` that rows have; where they have none, those of other
+    benchmarks.
 
     ``values`` are rows with their numbers (`value_column`).
     """
@@ -59,7 +60,7 @@ def key_numbers(values: pd.DataFrame) -> list[KeyNumber]:
 
 
 def best_lines(name: str, size: int | None, frame: pd.DataFrame) -> KeyNumber:
-    """The best lines of one benchmark, at ``size`` or the nearest that they have."""
+    """Return the best lines of one benchmark, at ``size`` or the nearest that they have."""
     if name == "Message rate" and frame["messages_per_s"].notna().all():
         frame = measured(frame, "rate", str(frame["statistic"].iloc[0]))
     unit = str(frame["unit"].iloc[0])
@@ -90,7 +91,8 @@ def best_lines(name: str, size: int | None, frame: pd.DataFrame) -> KeyNumber:
 
 
 def at_nearest_size(frame: pd.DataFrame, wanted: int) -> pd.DataFrame:
-    """The rows of the size nearest to the wanted one, by their ratio; all if none has a size."""
+    """Return the rows of the size nearest to the wanted one, by their ratio; all if none has a
+    size."""
     sizes = pd.to_numeric(frame["bytes"]).astype("float64")
     if sizes.isna().all():
         return frame
@@ -99,7 +101,7 @@ def at_nearest_size(frame: pd.DataFrame, wanted: int) -> pd.DataFrame:
 
 
 def spread(point: pd.Series) -> str:
-    """How well a point's value is known, in words."""
+    """Return the spread or the interval of a point's value in words."""
     several = point["runs"] > 1
     low, high = (point[name] for name in (ENDS[2:] if several else ENDS[:2]))
     if pd.isna(low):

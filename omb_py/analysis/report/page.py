@@ -36,8 +36,8 @@ from omb_py.core.errors import OmbError
 from omb_py.core.text.tables import Sheet
 
 ADDRESS = re.compile(r"https?://(?!www\.w3\.org/)[^\s\"'`)]+")
-"""An address in the library that draws: of its authors' sites, which the page never opens.
-Names of XML namespaces, which no browser opens, are none."""
+"""An address in the drawing library: its authors' sites, which the page never opens. Names of XML
+namespaces do not match, because no browser opens them."""
 
 MAX_ROWS = 3000
 """Rows in all tables of a page; `omb-py show` prints the others."""
@@ -49,18 +49,18 @@ POLICY = (
     "default-src 'none'; script-src {scripts} 'unsafe-eval'; style-src 'unsafe-inline'; "
     "img-src data: blob:; base-uri 'none'; form-action 'none'"
 )
-"""What a browser lets the page do: run the scripts that these hashes name, of which Vega compiles
-the expressions of our specifications, and no request."""
+"""The page's permissions in a browser: run the scripts with these hashes, compile the expressions
+of our specifications (Vega), and send no request."""
 
 NAMES = ["run", "file", "benchmark", "suite", "mpi", "ranks"]
-"""Columns that say of a row what and where it ran."""
+"""Columns that identify a row's run and machine."""
 
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page: what its heading and a sentence say, and tables.
+    """A part of the page: its heading, a sentence, and tables.
 
-    ``folded`` tables are open only if they are asked for; ``cards`` are key numbers.
+    Tables of a ``folded`` section are closed until a reader opens them; ``cards`` are key numbers.
     """
 
     title: str
@@ -80,14 +80,13 @@ def report(
     samples: pd.DataFrame | None = None,
     expected: tuple[str, pd.DataFrame] | None = None,
 ) -> str:
-    """The HTML page about results, compared with ``base`` if that is given.
+    """Return the HTML page about results, compared with ``base`` if that is given.
 
-    ``statistic`` is the number of a row, as in `value_column`; ``launch_spread`` what launches
-    differ by, as in `compare`; ``bounds`` are what the host can do, ``samples`` single iterations
-    to show, ``expected`` a system's name and its references (`references.load`).
+    ``statistic`` is the number of a row, as in `value_column`; ``launch_spread`` is the spread of
+    launches, as in `compare`; ``bounds`` are the host's limits, ``samples`` single iterations to
+    show, ``expected`` a system's name and its references (`references.load`).
 
-    Raises `OmbError` where no row has a number, `UsageError` where it is not clear what to compare
-    with what.
+    Raises `OmbError` if no row has a number, `UsageError` if the pairs to compare are ambiguous.
     """
     compared = None
     if base is not None:
@@ -141,7 +140,7 @@ def report(
 
 
 def rendered(sections: Sequence[Section], drawn: Sequence[Chart], **values: Any) -> str:
-    """The page of some sections and charts, with ``values`` of its template."""
+    """Return the page of some sections and charts, with ``values`` of its template."""
     figures = [
         {"title": chart.title, "words": chart.words, "spec": chart.specification()}
         for chart in drawn
@@ -164,7 +163,8 @@ def rendered(sections: Sequence[Section], drawn: Sequence[Chart], **values: Any)
 
 
 def changes(compared: pd.DataFrame) -> Sheet:
-    """The points that became slower or faster, the largest change first, as `compare` has them."""
+    """Return the points that became slower or faster, the largest change first, as `compare` has
+    them."""
     rows = compared[compared["verdict"].isin([SLOWER, FASTER])]
     rows = rows.sort_values("slowdown", key=lambda factor: -np.log(factor).abs(), kind="stable")
     names = titles(compared)
@@ -184,7 +184,7 @@ def packed(data: object) -> str:
 
 
 def template(name: str) -> str:
-    """A file of the folder ``templates``."""
+    """Return a file of the folder ``templates``."""
     return (resources.files("omb_py.analysis.report") / "templates" / name).read_text("utf-8")
 
 
@@ -196,5 +196,5 @@ def drawing_library() -> str:
 
 
 def digest(script: str) -> str:
-    """A script's SHA-256 as a Content Security Policy has it."""
+    """Return a script's SHA-256 as a Content Security Policy has it."""
     return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

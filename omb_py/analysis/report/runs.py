@@ -1,4 +1,4 @@
-"""What ran where: metadata of runs, said once where runs share it."""
+"""Runs and their machines: metadata, printed once if runs share it."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ MAX_GROUPS, MAX_COMMANDS = 100, 5
 """Rows of the table, and commands of one row."""
 
 MACHINE = ("processor", "device", "system")
-"""Metadata that the head of the page names a machine by, besides its hosts."""
+"""Metadata, besides the hosts, that name a machine in the head of the page."""
 
 MAX_NAMES = 3
 """Hosts, processors or libraries that the head of the page names."""
 
 
 def origin(rows: pd.DataFrame, runs: Runs) -> dict[str, str]:
-    """What the head of the page says of all runs that rows are of, as far as files say.
+    """Return the fields of the page's head, as far as files have metadata of the runs of rows.
 
     Conditions and command are those of the first run that has some.
     """
@@ -75,7 +75,7 @@ def origin(rows: pd.DataFrame, runs: Runs) -> dict[str, str]:
 
 
 def places(rows: pd.DataFrame, runs: Runs) -> tuple[Sheet, Sheet]:
-    """A table of the runs with what differs between them, most runs first; and of what they share.
+    """Return a table of the runs with their differences, most runs first, and one of shared fields.
 
     Fields have the names that they have in files.
     """
@@ -107,7 +107,7 @@ def places(rows: pd.DataFrame, runs: Runs) -> tuple[Sheet, Sheet]:
 
 
 def commands(members: Iterable[str], runs: Runs) -> str:
-    """The different commands of runs, a line each."""
+    """Return the different commands of runs, a line each."""
     there = dict.fromkeys(runs.get(run, {}).get("command", "") for run in members)
     listed = [short(command) for command in there if command]
     more = [f"and {len(listed) - MAX_COMMANDS} more"] * (len(listed) > MAX_COMMANDS)
@@ -120,7 +120,7 @@ def present(rows: pd.DataFrame, runs: Runs) -> list[str]:
 
 
 def of_rows_without(rows: pd.DataFrame) -> Iterator[dict[str, str]]:
-    """What rows themselves tell of runs that have no metadata, a run for each file."""
+    """Yield fields from the rows of runs that have no metadata, a run for each file."""
     for row in rows[["file", "suite", "mpi", "ranks"]].drop_duplicates().to_dict("records"):
         fields = {str(name): str(value) for name, value in row.items() if not pd.isna(value)}
         yield {"metadata": "none in the file", **fields, "file": ""}
@@ -141,7 +141,7 @@ def described(data: Mapping[str, str]) -> dict[str, str]:
 
 
 def short(text: str) -> str:
-    """A text that fits the page."""
+    """Return a text that fits the page."""
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 

@@ -1,4 +1,4 @@
-"""Below MPI: what links carried for a program, TCP connections of its ranks, and storage.
+"""Below MPI: traffic of links during a program, of TCP connections of its ranks, and of storage.
 
 `collector.TrafficCollector` reads counters when a program begins and ends. Each rank writes them to
 a file in the folder of the profile, which `omb_py.tracing.traffic` reads.
@@ -8,5 +8,5 @@ VERSION = 2
 
 
 def path_in(folder: str, rank: int) -> str:
-    """The file of a rank in the folder of a run."""
+    """Return the file of a rank in the folder of a run."""
     return f"{folder}/traffic-{rank:06d}.json"

@@ -1,4 +1,4 @@
-"""Reads the meters at the beginning and at the end of a profile, and keeps what they said.
+"""Reads the meters at the beginning and the end of a profile, and keeps their values.
 
 Everything here is light: it runs in the program that is profiled.
 """
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 METERS: tuple[Meter, ...] = (kernel.interfaces, kernel.ports, nvml.links, kernel.segments)
-"""What reads links, on one rank of each host."""
+"""Functions that read links, on one rank of each host."""
 
 ROOT = Path("/")
 
 
 def read_links(root: Path = ROOT) -> list[dict[str, Any]]:
-    """All links of this host with what their counters say now, for a file."""
+    """Return all links of this host with their counters, as rows for a file."""
     return [link.row() for meter in METERS for link in meter(root)]
 
 
@@ -44,7 +44,7 @@ class TrafficCollector:
     def begin(self, comm: MPI.Intracomm, folder: str) -> None:
         """Begin to count; collective over ``comm``, which is MPI_COMM_WORLD itself, unobserved.
 
-        Raises `OmbError` where the file of this rank in ``folder`` cannot be written.
+        Raises `OmbError` if the file of this rank in ``folder`` cannot be written.
         """
         from mpi4py import MPI
 
@@ -72,10 +72,10 @@ class TrafficCollector:
         self._write()
 
     def end(self, together: bool = True) -> None:
-        """Count no more and write what was counted; the last before MPI's end.
+        """Stop counting and write the counts; the last step before MPI's end.
 
         Collective, unless ranks do not come to their end ``together``: then the links are not read.
-        What goes wrong is said on stderr, for the program has done its work.
+        Errors are printed on stderr and not raised, for the program has done its work.
         """
         if self._comm is None:
             return
@@ -105,7 +105,7 @@ def _difference(
 
 
 def _leader(comm: MPI.Intracomm) -> int:
-    """The lowest rank on this host, which reads the meters of its links; collective."""
+    """Return the lowest rank on this host, which reads the meters of its links; collective."""
     from mpi4py import MPI
 
     host = comm.Split_type(MPI.COMM_TYPE_SHARED)

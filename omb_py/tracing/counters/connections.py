@@ -1,6 +1,6 @@
-"""What this process itself sent over TCP, by the kernel's counts of its own connections.
+"""Data that this process sent over TCP, by the kernel's counts of its own connections.
 
-Unlike the counters of a link these are nobody else's. Bytes are those of the streams, without
+Unlike the counters of a link these exclude other processes. Bytes are those of the streams, without
 headers (tcpi_bytes_acked and its neighbours in tcp_info, linux/tcp.h; RFC 4898, tcpEStatsAppHC).
 """
 
@@ -20,7 +20,7 @@ ACKED = struct.Struct("=QQ")
 ACKED_AT = 120
 AGAIN = struct.Struct("=Q")
 AGAIN_AT = 208
-"""Where tcp_info has the bytes that were acknowledged and received, and those sent again."""
+"""Offsets in tcp_info of the bytes acknowledged, received, and sent again."""
 
 MOST = 1 << 20
 INFO_BYTES = 512
@@ -50,11 +50,11 @@ class ConnectionCounters:
 
 
 Open: TypeAlias = Mapping[str, ConnectionCounters]
-"""What each connection of a process has carried so far."""
+"""The traffic of each connection of a process so far."""
 
 
 def connections(root: Path) -> Open | None:
-    """All TCP connections of this process, None where the system does not show them."""
+    """Return all TCP connections of this process, None if the system does not show them."""
     folder = root / "proc" / "self" / "fd"
     try:
         numbers = [int(name) for name in os.listdir(folder)]
@@ -70,7 +70,7 @@ def connections(root: Path) -> Open | None:
 
 
 def since(before: Open | None, after: Open | None) -> ConnectionCounters | None:
-    """What was carried between two moments; what was closed between them is not known."""
+    """Return the traffic between two moments; connections closed between them are not counted."""
     if before is None or after is None:
         return None
     nothing = ConnectionCounters()
@@ -78,7 +78,7 @@ def since(before: Open | None, after: Open | None) -> ConnectionCounters | None:
 
 
 def _of_socket(number: int) -> ConnectionCounters:
-    """Raises `OSError` for a socket that is no TCP connection."""
+    """Raise `OSError` for a socket that is no TCP connection."""
     with socket.socket(fileno=os.dup(number)) as one:
         info = one.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, INFO_BYTES)
         if len(info) < ACKED_AT + ACKED.size:
@@ -91,7 +91,7 @@ def _of_socket(number: int) -> ConnectionCounters:
 
 @cache
 def _is_here(family: int, address: str) -> bool:
-    """Whether an address is one of this host: only then can anything be bound to it."""
+    """Return whether an address is one of this host: only then can a socket be bound to it."""
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as one:
             one.bind((address, 0))

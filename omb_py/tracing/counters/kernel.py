@@ -35,7 +35,7 @@ STORAGE = ("read_bytes", "write_bytes")
 
 
 def storage(root: Path) -> tuple[int, int] | None:
-    """Bytes that this process has read from storage and written to it; None where not known."""
+    """Return bytes that this process has read from storage and written to it; None if not known."""
     try:
         lines = (root / "proc" / "self" / "io").read_text().splitlines()
         found = dict(line.split(": ") for line in lines)
@@ -57,7 +57,7 @@ EVENTS = {"frames sent": "tx_packets", "frames received": "rx_packets"}
 
 
 def interfaces(root: Path) -> Sequence[Link]:
-    """All network interfaces of this host, or of its network namespace."""
+    """Return all network interfaces of this host, or of its network namespace."""
     return list(_interfaces(root / "sys" / "class" / "net"))
 
 
@@ -98,16 +98,17 @@ PLACES = (
     ("counters", "port_xmit_data", "port_rcv_data", WORD, 64),
     ("hw_counters", "tx_bytes", "rx_bytes", 1, 64),
 )
-"""Folders with counters, the best first: for what was sent and received; bytes of a unit; bits."""
+"""Folders with counters, the best first: their counters of sent and received data, bytes of a unit,
+and bits."""
 
 FULL = (1 << 32) - 1
-"""Where a counter of 32 bits stays; one that is beyond has more."""
+"""The value at which a counter of 32 bits stays; a larger value has more bits."""
 
 PORT_EVENTS = {"waits for room to send": "port_xmit_wait"}
 
 
 def ports(root: Path) -> Sequence[Link]:
-    """All ports of all adapters of this host."""
+    """Return all ports of all adapters of this host."""
     return list(_ports(root / "sys" / "class" / "infiniband"))
 
 

@@ -1,6 +1,6 @@
-"""What carries bytes in or between hosts, and its counters at one moment.
+"""Links that carry bytes in or between hosts, and their counters at one moment.
 
-Counters are the host's: they count what others send over the same link, too.
+Counters are the host's: they include other programs' traffic over the same link.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 NETWORK, HOST = "network", "host"
-"""How far a link reaches: to other hosts, or no farther than its own."""
+"""The reach of a link: other hosts, or only its own host."""
 
 
 @dataclass(frozen=True)
 class Link:
-    """A link's counters at one moment; None stands for what could not be read.
+    """A link's counters at one moment; None stands for an unreadable counter.
 
     ``sent`` and ``received`` are bytes since the link was set up. A counter of ``bits`` bits begins
     anew when it is full, or stays there if it ``sticks``. ``over`` names links that carry the same
@@ -46,9 +46,9 @@ Meter: TypeAlias = Callable[[Path], Sequence[Link]]
 
 @dataclass(frozen=True)
 class LinkUsage:
-    """What a link carried between two moments, in bytes; None where that is not known.
+    """The traffic of a link between two moments, in bytes; None if it is unknown.
 
-    ``remark`` says what there is to know of the numbers.
+    ``remark`` is a note about the numbers.
     """
 
     meter: str
@@ -62,7 +62,7 @@ class LinkUsage:
 
 
 def usage(before: Link, after: Link) -> LinkUsage:
-    """The difference of a link's counters."""
+    """Return the difference of a link's counters."""
     remarks = [text for text in dict.fromkeys((before.problem, after.problem)) if text]
     amounts = []
     for start, end in ((before.sent, after.sent), (before.received, after.received)):
@@ -95,7 +95,7 @@ def _difference(start: int | None, end: int | None, link: Link) -> tuple[int | N
 
 
 def number_in(path: Path) -> int | None:
-    """The number in a file of the kernel, None where there is none to be read."""
+    """Return the number in a file of the kernel, None if it cannot be read."""
     try:
         return int(path.read_text().split()[0])
     except (OSError, ValueError, IndexError):
@@ -103,7 +103,7 @@ def number_in(path: Path) -> int | None:
 
 
 def names_in(folder: Path) -> list[str]:
-    """The names in a folder, sorted; none where it cannot be read."""
+    """Return the names in a folder, sorted; none if it cannot be read."""
     try:
         return sorted(path.name for path in folder.iterdir())
     except OSError:

@@ -18,10 +18,10 @@ FIELDS = {
     "NVLink": ("NVLINK_THROUGHPUT_DATA_TX", "NVLINK_THROUGHPUT_DATA_RX", 1024, ALL_LINKS),
     "PCIe": ("PCIE_COUNT_TX_BYTES", "PCIE_COUNT_RX_BYTES", 1, 0),
 }
-"""NVML's fields for what was sent and received, bytes of a unit, and the scope."""
+"""NVML's fields for sent and received data, bytes of a unit, and the scope."""
 
 UNSIGNED = {1: ("uiVal", 32), 2: ("ulVal", 8 * ctypes.sizeof(ctypes.c_ulong)), 3: ("ullVal", 64)}
-"""Where a value of NVML's unsigned types is, and its bits."""
+"""Attributes of NVML's unsigned types, and their bits."""
 
 
 def links(root: Path) -> Sequence[Link]:
@@ -57,7 +57,7 @@ def _links(nvml: Any) -> Iterator[Link]:
 
 
 def _value(field: Any) -> tuple[int, int] | None:
-    """What a field counts and its bits; None where the GPU has no such link."""
+    """Return the count of a field and its bits; None if the GPU has no such link."""
     if field.nvmlReturn != 0 or field.valueType not in UNSIGNED:
         return None
     name, bits = UNSIGNED[field.valueType]

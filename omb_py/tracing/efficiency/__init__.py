@@ -1,4 +1,4 @@
-"""EFFICIENCY: what the time of a parallel run was lost to, in POP's multiplicative factors.
+"""EFFICIENCY: the lost time of a parallel run, in POP's multiplicative factors.
 
 `intervals` and `dependency_graph` turn a run's records into work that `replay`
 runs on an ideal network; `metrics` has the factors; `runs` puts a run together, `series` compares

@@ -1,7 +1,7 @@
-"""Who waits for whom in a recorded run, as work for the replay.
+"""Waiting between ranks of a recorded run, as work for the replay.
 
-Collective calls are matched by communicator and number, messages by `records.messages`. What a rank
-waits for when the network is ideal: a receive for the beginning of its send, a synchronous send for
+Collective calls are matched by communicator and number, messages by `records.messages`. On an ideal
+network a rank waits as follows: a receive for the beginning of its send, a synchronous send for
 that of its receive, a completion for what it completes, a blocking probe for the message that is
 received next, a collective call for the ranks that `routines.dependence` names. Everything else
 ends at once.
@@ -38,11 +38,15 @@ if TYPE_CHECKING:
 NO_COMMUNICATOR = ("", 0)
 
 NOT_REPLAYED = (None, Dependence.NEIGHBOURS, Dependence.GROUPS, Dependence.OTHERS)
-"""Whom ranks wait for where a record does not tell who these are."""
+"""Dependences whose awaited ranks are unknown from a record."""
 
 
 class Act(IntEnum):
-    """What is to be done with an event.
+    """The action for an event.
+
+    BEGIN: keep the beginning of an operation that another event ends. PROBE: wait for the message
+    received next. RECEIVE: receive it. COLLECTIVE: a collective call; END: the end of a
+    non-blocking one; COUNTED: a collective call without a number.
 
     BEGIN: what another event ends. PROBE: wait for what is received next. RECEIVE: it is received.
     COLLECTIVE: a collective call; END: of a non-blocking one; COUNTED: one that has no number.
@@ -72,7 +76,8 @@ class MatchedCollective(NamedTuple):
 
 
 class MatchedWait(NamedTuple):
-    """A rank waits at ``place`` for what begins at ``source``; None where that was not recorded."""
+    """A wait at ``place`` for the event that begins at ``source``; None if that was not
+    recorded."""
 
     source: Place | None
     place: Place
@@ -80,11 +85,11 @@ class MatchedWait(NamedTuple):
 
 @dataclass
 class MatchedEvents:
-    """What the records hold: where somebody waits, and for what.
+    """The matched events of records: the places of waits, and their sources.
 
     ``guesses`` count only if their source was in time. ``members`` are the ranks that take part in
     each collective call. ``unnumbered`` ends of messages cannot be matched; ``unknown`` counts
-    calls, by routine, of which it is not known whom they wait for.
+    calls, by routine, whose awaited ranks are unknown.
     """
 
     ranks: list[int]
@@ -97,7 +102,7 @@ class MatchedEvents:
 
 
 def match_events(every: Sequence[Intervals]) -> MatchedEvents:
-    """What the records of a run hold, with indices of ranks as in ``every``."""
+    """Match the events of a run's records, with indices of ranks as in ``every``."""
     found = MatchedEvents([one.record.rank for one in every])
     keys: dict[str, int] = {}
     readers = [_Reader(found, index, one, keys) for index, one in enumerate(every)]
@@ -128,7 +133,7 @@ def match_events(every: Sequence[Intervals]) -> MatchedEvents:
 
 
 class _Reader:
-    """Reads what one rank recorded into what is found."""
+    """A reader of one rank's record into the matched events."""
 
     def __init__(
         self, found: MatchedEvents, index: int, intervals: Intervals, keys: dict[str, int]
@@ -156,15 +161,15 @@ class _Reader:
         self.posts = np.minimum(begins, self.waits)
 
     def post(self, event: int) -> Place:
-        """Where an event began."""
+        """Return the place of an event's beginning."""
         return self.index, int(self.posts[event])
 
     def wait(self, event: int) -> Place:
-        """Where an event ended."""
+        """Return the place of an event's end."""
         return self.index, int(self.waits[event])
 
     def synchronous(self) -> NDArray[Any]:
-        """The sides of sends that end when their receive has begun."""
+        """Return the sides of sends that end when their receive has begun."""
         sends, events = self.sides.sends, self.record.events[self.sides.sends["event"]]
         names = [self.names[number] for number in events["name"].tolist()]
         synchronous = np.array([base(name) == "ssend" for name in names], bool)
@@ -197,7 +202,7 @@ class _Reader:
                 self._together(act, name, (key, number), peer, size, event)
 
     def _rows(self, received: list[int]) -> Iterator[tuple[int, ...]]:
-        """Events that matter: their places, what is to be done, and their fields."""
+        """Yield relevant events: their places, the action, and their fields."""
         events = self.record.events
         acts = np.array([acts_of(name) for name in self.names] + [(0, 0, 0)])
         kinds = np.select(
@@ -215,7 +220,7 @@ class _Reader:
         return zip(*(column.tolist() for column in columns), strict=True)
 
     def _received(self, side: tuple[int, ...], source: Place | None) -> None:
-        """What blocking probes before a receive waited for."""
+        """Match the blocking probes before a receive with its send."""
         communicator, peer, *_, event = side
         _, post = self.post(event)
         for key, wanted, place in self.probes:
@@ -243,7 +248,7 @@ class _Reader:
 
 
 def acts_of(name: str) -> tuple[int, int, int]:
-    """What to do with the events of a routine: other kinds of event, `CALL`, `DONE`."""
+    """Return the actions for a routine's events: of other kinds, of `CALL`, of `DONE`."""
     what, begins = role(name), nonblocking(name)
     if what is Role.PROBE:
         return Act.NOTHING, Act.NOTHING if begins else Act.PROBE, Act.NOTHING
@@ -260,9 +265,9 @@ class DependencyGraph:
     """All work, and the gates by the number of their posts.
 
     ``kept`` waits are replayed. ``unmatched`` ones are not, since the other side was not recorded,
-    nor ``contradictory`` ones, which ended before what they should have waited for began (as when
-    clocks are wrong, or a collective call of no bytes). ``unknown`` are calls of which it is not
-    known whom they wait for, by routine.
+    nor ``contradictory`` ones, which ended before their source began (with wrong clocks, or in a
+    collective call of no bytes). ``unknown`` are calls, by routine, whose awaited ranks are
+    unknown.
     """
 
     work: list[Work]
@@ -274,12 +279,12 @@ class DependencyGraph:
 
 
 def dependency_graph(every: Sequence[Intervals]) -> DependencyGraph:
-    """The work of all ranks of a run, in the order of ``every``."""
+    """Return the work of all ranks of a run, in the order of ``every``."""
     return _Gates(every, match_events(every)).made()
 
 
 class _Gates:
-    """Makes gates of what was found."""
+    """A builder of gates from matched events."""
 
     def __init__(self, every: Sequence[Intervals], found: MatchedEvents) -> None:
         self.found = found
@@ -295,7 +300,7 @@ class _Gates:
         self.unmatched = found.unnumbered
 
     def made(self) -> DependencyGraph:
-        """The whole graph."""
+        """Return the whole graph."""
         found = self.found
         for source, place in found.waits:
             self._wait(source, place)
@@ -314,7 +319,7 @@ class _Gates:
         )
 
     def _wait(self, source: Place | None, place: Place) -> None:
-        """Wait at a place for what begins at another one."""
+        """Wait at a place for the event that begins at ``source``."""
         if place[1] == BEFORE:
             return
         if source is None:
@@ -359,7 +364,7 @@ class _Gates:
             self._wait(place, called.place)
 
     def _fits(self, source: Place, place: Place) -> bool:
-        """Whether what is waited for began before the wait ended, as the clocks have it."""
+        """Return whether the source began before the wait ended, by the clocks."""
         at = source[1]
         return at == BEFORE or self.begins[source[0]][at] <= self.ends[place[0]][place[1]]
 

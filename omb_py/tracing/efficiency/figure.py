@@ -42,7 +42,7 @@ def values_of(series: Series, columns: Sequence[str]) -> Iterator[tuple[str, int
 
 
 def chart(series: Series) -> Chart:
-    """The chart of all runs."""
+    """Return the chart of all runs."""
     if not series.several:
         return of_one(series)
     rows = [
@@ -67,7 +67,7 @@ def chart(series: Series) -> Chart:
 
 
 def of_one(series: Series) -> Chart:
-    """The factors of one run, or of several on the same number of ranks."""
+    """Return the factors of one run, or of several on the same number of ranks."""
     rows = []
     for name, _, number, value in values_of(series, PARTS):
         line = name if len(series.points) == 1 else f"{name}, {series.points[number].label}"

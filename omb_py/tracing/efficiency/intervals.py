@@ -21,7 +21,7 @@ BEFORE = -1
 
 @dataclass(frozen=True)
 class Intervals:
-    """What one rank did from ``start`` to ``end`` (ns of the common clock).
+    """The work of one rank from ``start`` to ``end`` (ns of the common clock).
 
     From ``begins[i]`` to ``ends[i]`` it was in MPI, in one call or in several that overlap; else it
     was outside. Intervals are in order and do not overlap. ``overlapping`` calls began while
@@ -70,7 +70,7 @@ def bounds(run: RecordedRun) -> list[tuple[int, int]]:
 
 
 def intervals_of(run: RecordedRun) -> list[Intervals]:
-    """The intervals of each rank of a run, on one clock.
+    """Return the intervals of each rank of a run, on one clock.
 
     Where a ring of events was too small, all ranks begin when that of the last one begins.
     """

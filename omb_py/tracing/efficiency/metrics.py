@@ -1,4 +1,4 @@
-"""POP's multiplicative efficiencies of a run, and of runs beside each other.
+"""POP's multiplicative efficiencies of a run, and of runs next to each other.
 
 Definitions: POP Centre of Excellence, standard metrics
 (https://co-design.pop-coe.eu/metrics/index.html).
@@ -14,10 +14,10 @@ from omb_py.core.errors import UsageError
 
 @dataclass(frozen=True)
 class Efficiency:
-    """What the time of a run was lost to; each factor is between 0 and 1, 1 is perfect.
+    """Factors of a run's lost time; each factor is between 0 and 1, 1 is perfect.
 
-    ``parallel = load_balance * communication`` and, where the run could be replayed,
-    ``communication = serialisation * transfer``.
+    ``parallel = load_balance * communication`` and, if the run could be replayed, ``communication =
+    serialisation * transfer``.
     """
 
     parallel: float
@@ -29,11 +29,11 @@ class Efficiency:
 
 @dataclass(frozen=True)
 class Times:
-    """What the efficiencies of a run are made of, in seconds.
+    """The times that give a run's efficiencies, in seconds.
 
     ``outside`` has the time that each rank spent outside MPI, ``elapsed`` is that from the first
-    rank's start to the last one's end, ``ideal`` what it would be on an ideal network (None: not
-    known). ``ranks`` counts those of the job, also where some left no times.
+    rank's start to the last one's end, ``ideal`` is that on an ideal network (None: unknown).
+    ``ranks`` counts those of the job, even if some left no times.
     """
 
     ranks: int
@@ -48,7 +48,7 @@ class Times:
 
 
 def efficiency(times: Times) -> Efficiency:
-    """The efficiencies of a run.
+    """Return the efficiencies of a run.
 
     With u the ranks' times outside MPI: parallel efficiency is mean(u) / elapsed, load balance
     mean(u) / max(u), communication efficiency max(u) / elapsed, serialisation efficiency
@@ -73,11 +73,11 @@ def efficiency(times: Times) -> Efficiency:
 
 @dataclass(frozen=True)
 class Scaling:
-    """A run beside one on fewer ranks.
+    """A run compared with one on fewer ranks.
 
-    ``computation`` is the computing time of all ranks of the other run over that of this one,
+    ``computation`` is the computing time of all ranks of the other run divided by this one's,
     ``whole`` (global efficiency) parallel efficiency times that, ``speedup`` the other run's
-    elapsed time over this one's. Of weak scaling all of these are per work done.
+    elapsed time divided by this one's. Of weak scaling all of these are per work done.
     """
 
     computation: float
@@ -86,9 +86,9 @@ class Scaling:
 
 
 def scaling(times: Times, reference: Times, weak: bool) -> Scaling | None:
-    """A run beside the reference; ``weak``: the work grew with the ranks, else it stayed the same.
+    """Return a run's scaling; ``weak``: the work grew with the ranks, else it stayed the same.
 
-    None where this run computed nothing. Raises `UsageError` as `efficiency` does.
+    None if this run computed nothing. Raises `UsageError` as `efficiency` does.
     """
     parallel = efficiency(times).parallel
     if times.total <= 0:

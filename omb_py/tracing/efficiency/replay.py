@@ -1,8 +1,8 @@
-"""A recorded run on an ideal network: computation as it was, messages that take no time.
+"""A recorded run on an ideal network: recorded computation, and messages that take no time.
 
-This is the simulation behind POP's serialisation and transfer efficiency (what Dimemas does with
-zero latency and infinite bandwidth). Knows nothing of MPI: a rank computes, opens gates, and waits
-for gates.
+This is the simulation behind POP's serialisation and transfer efficiency (Dimemas with zero latency
+and infinite bandwidth). It is independent of MPI: a rank computes, opens gates, and waits for
+gates.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Work:
-    """What one rank does, as steps.
+    """The work of one rank, as steps.
 
     Before step ``i`` it has computed ``computed[i]`` ns in all; at the step it posts to the gates
-    ``posts[i]``, then it waits until the gates ``waits[i]`` are open. ``whole`` is what it computes
-    to its end, ``start`` when it begins (ns). ``recorded`` are the times at which steps ended in
+    ``posts[i]``, then it waits until the gates ``waits[i]`` are open. ``whole`` is its whole
+    computation, ``start`` its beginning (ns). ``recorded`` are the times at which steps ended in
     the recording: they decide which wait is given up when all ranks wait.
     """
 
@@ -31,10 +31,10 @@ class Work:
 
 @dataclass(frozen=True)
 class Ideal:
-    """How a run went on the ideal network.
+    """The result of a run on the ideal network.
 
-    ``ends`` are the times (ns) at which the ranks ended. ``given_up`` waits were for gates that
-    nobody could open any more.
+    ``ends`` are the times (ns) at which the ranks ended. ``given_up`` waits were for gates that no
+    rank could open any more.
     """
 
     ends: tuple[int, ...]

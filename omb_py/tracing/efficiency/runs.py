@@ -37,10 +37,10 @@ MAX_NAMED = 4
 
 @dataclass(frozen=True)
 class Processor:
-    """How much of the time that ranks spent outside MPI they had a core.
+    """The share of the time outside MPI in which ranks had a core.
 
-    ``share`` is CPU time over wall time: where ``outside``, of the threads that called MPI while
-    they were outside it; else of whole processes, with all their threads, from beginning to end.
+    ``share`` is CPU time over wall time: if ``outside``, of the threads that called MPI while they
+    were outside it; else of whole processes, with all their threads, from beginning to end.
     ``balance`` is the load balance by that CPU time, ``mean`` its seconds per rank.
     """
 
@@ -51,7 +51,7 @@ class Processor:
 
     @staticmethod
     def of(used: Sequence[float], spent: float, outside: bool) -> Processor | None:
-        """CPU seconds of each rank beside seconds of all of them, None where there are none."""
+        """Return CPU seconds of ranks over ``spent`` seconds of all of them, None without any."""
         if spent <= 0 or max(used) <= 0:
             return None
         mean = sum(used) / len(used)
@@ -69,10 +69,10 @@ class MeasuredRun:
 
 
 def measured(run: RecordedRun) -> MeasuredRun:
-    """What the records of a run say.
+    """Return the measured times of a run's records.
 
-    With a timeline and clocks that can be compared the run is replayed on an ideal network, else
-    its times rest on the tallies.
+    With a timeline and comparable clocks the run is replayed on an ideal network, else its times
+    come from the tallies.
     """
     records, notes = run.records, [*run.notes]
     if not run.on_one_clock:
@@ -97,7 +97,7 @@ def measured(run: RecordedRun) -> MeasuredRun:
 
 
 def processor(records: Sequence[RankRecord]) -> Processor | None:
-    """CPU time beside wall time; None where no rank told any."""
+    """Return CPU time over wall time; None if no rank recorded any."""
     if all(record.header["outside_ns"] >= 0 for record in records):
         used = [record.header["outside_ns"] * NS for record in records]
         return Processor.of(used, sum(map(_outside, records)), True)
@@ -106,7 +106,7 @@ def processor(records: Sequence[RankRecord]) -> Processor | None:
 
 
 def _from_events(run: RecordedRun, every: Sequence[Intervals]) -> tuple[Times | None, list[str]]:
-    """Times from the timeline, with the ideal one; None where nothing of it is left."""
+    """Return times from the timeline, with the ideal one; None if nothing of it is left."""
     start = min(one.start for one in every)
     elapsed = max(one.end for one in every) - start
     lost = any(record.lost_events for record in run.records)
@@ -143,23 +143,23 @@ def _from_cells(run: RecordedRun) -> Times:
 
 
 def _outside(record: RankRecord) -> float:
-    """Seconds outside MPI, by the tallies."""
+    """Return seconds outside MPI, by the tallies."""
     return max(0.0, record.elapsed_s - float(record.cells["ns"].sum()) * NS)
 
 
 def _files(records: Sequence[RankRecord]) -> float:
-    """Seconds in MPI's files of all ranks."""
+    """Return seconds in MPI's files of all ranks."""
     return NS * sum(_sum(one, "ns", lambda name: role(name) is Role.FILE) for one in records)
 
 
 def _sum(record: RankRecord, field: str, chosen: Callable[[str], bool]) -> int:
-    """The sum of a field over the cells of routines that are chosen by their names."""
+    """Return the sum of a field over the cells of routines that are chosen by their names."""
     numbers = [number for number, name in enumerate(record.names) if chosen(name)]
     return int(record.cells[field][np.isin(record.cells["routine"], numbers)].sum())
 
 
 def _polls(name: str) -> bool:
-    """Whether a routine asks and does not wait."""
+    """Return whether a routine polls and does not wait."""
     return name.startswith("MPI_Test") or (role(name) is Role.PROBE and nonblocking(name))
 
 
@@ -191,7 +191,7 @@ def _of_replay(made: DependencyGraph, given_up: int) -> Iterator[str]:
 
 
 def _of_calls(every: Sequence[Intervals]) -> Iterator[str]:
-    """What calls there were that a replay takes in a way of its own."""
+    """Yield notes about calls that the replay treats specially."""
     if overlapping := sum(one.overlapping for one in every):
         yield (
             f"{count(overlapping, 'call')} began while another of the same rank was under way, as "
@@ -221,7 +221,7 @@ class RecordedPhase:
 
 
 def phases_of(run: RecordedRun) -> list[RecordedPhase]:
-    """The phases of a run, the longest first; none where nobody named any.
+    """Return the phases of a run, the longest first; empty if the program named none.
 
     Ranks that are never in a phase count with no time in it. Phases may contain each other.
     """
@@ -273,10 +273,10 @@ OF_A_RANK = re.compile(r"(.+)\.\d+")
 
 @dataclass(frozen=True)
 class Run:
-    """A run with its efficiencies, and what they rest on.
+    """A run with its efficiencies, and their basis.
 
-    ``name`` is what it was called on the command line, ``command`` the program that ran and its
-    arguments, where that is known, ``phases`` what it named in it.
+    ``name`` is its name on the command line, ``command`` the program that ran and its arguments, if
+    known, ``phases`` the parts that the program named.
     """
 
     name: str
@@ -287,14 +287,15 @@ class Run:
 
     @property
     def times(self) -> Times:
-        """What the efficiencies are made of."""
+        """The times that give the efficiencies."""
         return self.measured.times
 
 
 def load(paths: Sequence[str]) -> list[Run]:
-    """The runs of these folders and files; files of mpitrace that differ in their rank are one.
+    """Return the runs of these folders and files; mpitrace files that differ only in rank are one
+    run.
 
-    Raises `UsageError` where one is no profile, is damaged, or does not tell the ranks' times.
+    Raises `UsageError` if one is not a profile, is damaged, or lacks the ranks' times.
     """
     groups: dict[str, list[str]] = {}
     for path in dict.fromkeys(paths):
@@ -325,7 +326,8 @@ def _run(name: str, paths: Sequence[str]) -> Run:
 
 
 def of_profile(profile: Profile, name: str) -> MeasuredRun:
-    """What a profile without events tells; raises `UsageError` where it has no rank's times."""
+    """Return the times of a profile without events; raises `UsageError` if it has no rank's
+    times."""
     told = [
         member
         for member in profile.members
@@ -356,7 +358,7 @@ def of_profile(profile: Profile, name: str) -> MeasuredRun:
 
 
 def _processor_of(told: Iterable[RankProfile], outside: Sequence[float]) -> Processor | None:
-    """CPU time beside wall time, None where some rank does not tell."""
+    """Return CPU time over wall time, None if it is unknown for a rank."""
     told = list(told)
     if all(one.outside_s is not None for one in told):
         return Processor.of([one.outside_s or 0.0 for one in told], sum(outside), True)

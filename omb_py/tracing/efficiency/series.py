@@ -1,4 +1,4 @@
-"""Runs of one program on several numbers of ranks, beside each other."""
+"""Runs of one program on several numbers of ranks, next to each other."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class SeriesPoint:
 
 @dataclass(frozen=True)
 class Series:
-    """Runs by their ranks, the first of which is the reference; ``why`` scaling is as it is."""
+    """Runs by their ranks, the first is the reference; ``why`` is the reason for the scaling."""
 
     points: tuple[SeriesPoint, ...]
     weak: bool
@@ -41,19 +41,19 @@ class Series:
 
     @property
     def kind(self) -> str:
-        """Which scaling."""
+        """The kind of scaling."""
         return "weak" if self.weak else "strong"
 
     @property
     def several(self) -> bool:
-        """Whether there is something to compare."""
+        """Return whether there is something to compare."""
         return len({point.run.times.ranks for point in self.points}) > 1
 
 
 def series_of(runs: Sequence[Run], weak: bool | None = None) -> Series:
-    """Runs beside the one on the fewest ranks; ``weak`` None: as their work suggests.
+    """Return runs next to the one on the fewest ranks; ``weak`` None: as their work suggests.
 
-    Raises `UsageError` where there is no run.
+    Raises `UsageError` without a run.
     """
     if not runs:
         raise UsageError("there is no run")
@@ -73,7 +73,7 @@ def series_of(runs: Sequence[Run], weak: bool | None = None) -> Series:
 
 
 def by_processor(run: Run, first: Run, weak: bool) -> float | None:
-    """Computation scaling by CPU time: what it would be if all ranks had cores of their own."""
+    """Return computation scaling by CPU time: its value if each rank had its own core."""
     mine, other = run.measured.processor, first.measured.processor
     if not (mine and other and mine.outside and other.outside):
         return None
@@ -82,7 +82,7 @@ def by_processor(run: Run, first: Run, weak: bool) -> float | None:
 
 
 def suggested(ordered: Sequence[Run]) -> tuple[bool, str]:
-    """Whether scaling seems weak, by the time that all ranks computed, and in which words."""
+    """Return whether scaling seems weak, by the time that all ranks computed, and the reason."""
     first, last = ordered[0].times, ordered[-1].times
     if first.ranks == last.ranks or first.total <= 0 or last.total <= 0:
         return False, "nothing tells otherwise"
@@ -95,13 +95,13 @@ def suggested(ordered: Sequence[Run]) -> tuple[bool, str]:
 
 
 def labels_of(names: Sequence[str]) -> list[str]:
-    """Names of runs, without what leads to them where they still differ."""
+    """Return names of runs without their folders, if these names differ."""
     short = [Path(name).name or name for name in names]
     return short if len(set(short)) == len(short) else list(names)
 
 
 def notes(series: Series) -> Iterator[str]:
-    """What there is to know before the table is believed; of several runs with their names."""
+    """Yield caveats of the table; with the runs' names if there are several."""
     several = len(series.points) > 1
     if series.several:
         yield f"{series.kind} scaling: {series.why}"
@@ -119,7 +119,7 @@ def notes(series: Series) -> Iterator[str]:
 
 
 def of_processor(run: Run) -> Iterator[str]:
-    """What CPU time and files say."""
+    """Yield notes about CPU time and files."""
     found = run.measured.processor
     if found is not None and found.outside and found.share < LITTLE_CPU:
         yield (

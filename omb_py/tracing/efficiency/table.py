@@ -21,17 +21,17 @@ WIDEST = 70
 
 
 def percent(part: float | None) -> str:
-    """A part in percent."""
+    """Return a part in percent."""
     return UNKNOWN if part is None else f"{100 * part:.1f} %"
 
 
 def seconds(value: float | None) -> str:
-    """A time with its unit."""
+    """Return a time with its unit."""
     return UNKNOWN if value is None else value_text(1e6 * value, "us")
 
 
 def plain(value: float | None) -> str:
-    """A number."""
+    """Return a number."""
     return UNKNOWN if value is None else digits(value)
 
 
@@ -49,7 +49,7 @@ class FactorLine:
     several: bool = False
 
     def of(self, point: SeriesPoint, series: Series) -> float | None:
-        """The value of a run, None where it is not known."""
+        """Return the value of a run, None if it is not known."""
         return None if self.several and not series.several else self.value(point)
 
 
@@ -120,7 +120,7 @@ LINES = (
 
 
 def sheet(series: Series) -> Sheet:
-    """The table of all runs; lines of which nothing is known, and unused files, are left out."""
+    """Return the table of all runs; lines without values, and unused files, are left out."""
     points = series.points
     rows = []
     for line in LINES:
@@ -134,7 +134,7 @@ def sheet(series: Series) -> Sheet:
 
 
 def row_of(point: SeriesPoint, series: Series) -> dict[str, Any]:
-    """All numbers of a run; times in seconds, what is not known is None.
+    """Return all numbers of a run; times in seconds, None for unknown numbers.
 
     Factors are those of `metrics`: ``parallel_efficiency = load_balance *
     communication_efficiency``, ``communication_efficiency = serialisation_efficiency *
@@ -155,7 +155,7 @@ def row_of(point: SeriesPoint, series: Series) -> dict[str, Any]:
 
 
 def details(series: Series) -> dict[str, object]:
-    """Return notes, and what a row does not hold of each run: ranks' seconds, phases, notes."""
+    """Return notes, and for each run its ranks' seconds, phases and notes, which rows lack."""
     runs = [
         {
             "run": point.run.name,
@@ -180,7 +180,7 @@ def details(series: Series) -> dict[str, object]:
 
 
 def of_phases(name: str, phases: Sequence[RecordedPhase]) -> Sheet:
-    """The phases of a run."""
+    """Return the phases of a run."""
     rows = (
         (
             phase.name,
@@ -205,7 +205,7 @@ def of_phases(name: str, phases: Sequence[RecordedPhase]) -> Sheet:
 
 
 def title(series: Series) -> str:
-    """What the table is of."""
+    """Return the title: the program or the run, and the scaling."""
     commands = dict.fromkeys(point.run.command for point in series.points if point.run.command)
     of = shorten(next(iter(commands)), WIDEST) if len(commands) == 1 else ""
     of = of or (series.points[0].run.name if len(series.points) == 1 else "")
@@ -214,7 +214,7 @@ def title(series: Series) -> str:
 
 
 def remarks(series: Series) -> Iterator[str]:
-    """How to read the table."""
+    """Yield sentences about the meaning of the table's lines."""
     replayed = any(point.run.times.ideal is not None for point in series.points)
     text = "Parallel efficiency = load balance x communication efficiency"
     if replayed:

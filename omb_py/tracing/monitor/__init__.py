@@ -1,6 +1,6 @@
-"""A run watched while it runs, by reading what its ranks record.
+"""A run watched while it runs, by reading the records that its ranks write.
 
-`snapshots` has what records show at a time, and what has changed between two times; `findings` who
-waits for whom and what to report; `view` and `lines` show it, and `following` repeats all of this.
-Ranks are not interrupted.
+`snapshots` has the state of records at a time, and changes between two times; `findings` has
+waiting ranks and reports; `view` and `lines` show them, and `following` repeats all of this. Ranks
+are not interrupted.
 """

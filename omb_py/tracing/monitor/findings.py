@@ -1,4 +1,4 @@
-"""What there is to say of a snapshot: who waits for whom, who is slow, who is gone."""
+"""Findings in a snapshot: ranks that wait for each other, are slow, or are gone."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ class RankWait:
 
 @dataclass(frozen=True)
 class Waiting:
-    """Who waits for whom, whom that comes from in the end, and ranks that wait in a circle.
+    """Waiting ranks, the ranks that they wait for in the end, and ranks that wait in a circle.
 
-    ``roots`` has, for each rank that waits, those it waits for through others that wait for
-    nobody, or that are in a circle. In a circle each rank waits for the next, the last one for the
-    first.
+    ``roots`` has, for each rank that waits, those that it waits for, also through others, and that
+    wait for no rank or are in a circle. In a circle each rank waits for the next, the last one for
+    the first.
     """
 
     waits: Mapping[int, RankWait]
@@ -61,11 +61,11 @@ class Waiting:
 
 
 def waiting(snapshot: Snapshot, min_wait_s: float, stale_after_s: float) -> Waiting:
-    """Who has waited for whom for longer than ``min_wait_s``.
+    """Return the ranks that have waited for others for longer than ``min_wait_s``.
 
     A rank that is in a collective call waits for those that have begun fewer of them on its
-    communicator; one that sends, receives or waits for a message, for its peer. A message from
-    anybody, and several requests at a time, say nothing of whom.
+    communicator; one that sends, receives or waits for a message, for its peer. A message from any
+    source, and several requests at a time, do not show the awaited rank.
     """
     running = [one for one in snapshot.ranks if one.state(stale_after_s) is RankState.RUNS]
     by_rank = {one.rank: one for one in snapshot.ranks}
@@ -82,7 +82,7 @@ def waiting(snapshot: Snapshot, min_wait_s: float, stale_after_s: float) -> Wait
 def awaited(
     one: RankSnapshot, ranks: tuple[RankSnapshot, ...], by_rank: Mapping[int, RankSnapshot]
 ) -> tuple[int, ...]:
-    """The ranks that ``one`` waits for; empty where that is not known."""
+    """Return the ranks that ``one`` waits for; empty if that is not known."""
     now = one.now
     if begins_collective(now.routine) and now.communicator:
         return _late(one, ranks)
@@ -98,7 +98,7 @@ def awaited(
 
 
 def _late(one: RankSnapshot, ranks: tuple[RankSnapshot, ...]) -> tuple[int, ...]:
-    """Those that have not begun the collective call that a rank is in, as far as it needs them."""
+    """Return the ranks that a collective call needs and that have not begun it."""
     assert one.now.communicator is not None
     mine, root = one.now.collectives, one.now.peer
     begun = begun_by(one.now.communicator, ranks)
@@ -113,10 +113,10 @@ def _late(one: RankSnapshot, ranks: tuple[RankSnapshot, ...]) -> tuple[int, ...]
 
 
 def begun_by(communicator: Communicator, ranks: tuple[RankSnapshot, ...]) -> dict[int, int]:
-    """How many collective calls each of its ranks has begun on a communicator.
+    """Return how many collective calls each of its ranks has begun on a communicator.
 
-    From C a rank has it in its record only from its first call on. Ranks without it are taken for
-    members where there are just as many of them as there is need for.
+    From C a rank has it in its record only from its first call on. Ranks without it count as
+    members if their number is exactly the number of missing members.
     """
     key = communicator.key
     begun = {one.rank: one.collectives[key] for one in ranks if key in one.collectives}
@@ -152,7 +152,7 @@ SLOW_SECONDS = 0.5
 """The minimum time over which ranks are compared."""
 
 SLOW_SHARE = 0.1
-"""How much less of its time than the others a slow rank is in MPI, at least."""
+"""The least share of time by which a slow rank is less in MPI than the others."""
 
 DEVIATIONS = 5
 """And that in standard deviations of the others, found from the median of their distances."""
@@ -163,16 +163,16 @@ GONE = {
     RankState.STOPPED: "is stopped",
     RankState.SILENT: "was not heard of",
 }
-"""What is said of ranks that others wait for in vain."""
+"""Words for ranks that others wait for in vain."""
 
 MANY = 50
-"""Ranks of which it makes no difference whether one of them is left out."""
+"""Number of ranks from which leaving one out makes no difference."""
 
 LONGEST_CHAIN = 12
 
 
 class Concern(Enum):
-    """What a finding is about, the gravest first."""
+    """The subject of a finding, the gravest first."""
 
     DEADLOCK = "deadlock"
     MISMATCH = "mismatch"
@@ -198,7 +198,7 @@ class MonitorFinding:
 def findings(
     snapshot: Snapshot, recent: Mapping[int, Change], min_wait_s: float, stale_after_s: float
 ) -> list[MonitorFinding]:
-    """All that there is to say, the gravest first; ``recent`` is what ranks did lately."""
+    """Return all findings, the gravest first; ``recent`` has the ranks' last changes."""
     found = waiting(snapshot, min_wait_s, stale_after_s)
     waited_for = frozenset().union(*found.roots.values())
     said = [
@@ -213,7 +213,7 @@ def findings(
 
 
 def circles(found: Waiting) -> Iterator[MonitorFinding]:
-    """Ranks that wait for each other."""
+    """Yield ranks that wait for each other."""
     for circle in found.circles:
         inside = set(circle)
         steps = [found.waits[rank] for rank in circle[:LONGEST_CHAIN]]
@@ -233,7 +233,7 @@ def circles(found: Waiting) -> Iterator[MonitorFinding]:
 def mismatches(
     snapshot: Snapshot, min_wait_s: float, stale_after_s: float
 ) -> Iterator[MonitorFinding]:
-    """Ranks that are in different collective calls, where it should be the same."""
+    """Yield ranks that are in different collective calls, where it should be the same."""
     calls: dict[tuple[str, int], dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
     for one in snapshot.ranks:
         now = one.now
@@ -252,13 +252,13 @@ def mismatches(
 
 
 def label_of(snapshot: Snapshot, key: str) -> str:
-    """What people call a communicator."""
+    """Return a communicator's label."""
     found = (one.communicators[key].label for one in snapshot.ranks if key in one.communicators)
     return next(found, key)
 
 
 def states(snapshot: Snapshot, stale_after_s: float) -> Iterator[MonitorFinding]:
-    """Ranks that do not run."""
+    """Yield ranks that do not run."""
     by_state: dict[RankState, list[RankSnapshot]] = defaultdict(list)
     for one in snapshot.ranks:
         by_state[one.state(stale_after_s)].append(one)
@@ -287,7 +287,7 @@ def _last_seen(one: RankSnapshot) -> str:
 
 
 def held_up(snapshot: Snapshot, found: Waiting, stale_after_s: float) -> Iterator[MonitorFinding]:
-    """Ranks that wait, by those that this comes from in the end."""
+    """Yield ranks that wait, by those that this comes from in the end."""
     in_circles = {rank for circle in found.circles for rank in circle}
     groups: dict[frozenset[int], list[RankWait]] = defaultdict(list)
     for rank, roots in found.roots.items():
@@ -308,7 +308,7 @@ def held_up(snapshot: Snapshot, found: Waiting, stale_after_s: float) -> Iterato
 
 
 def doing(ranks: Iterable[RankSnapshot], stale_after_s: float) -> str:
-    """What ranks do that others wait for, as the end of a sentence."""
+    """Return the activity of ranks that others wait for, as the end of a sentence."""
     found = []
     for one in ranks:
         state = one.state(stale_after_s)
@@ -331,7 +331,7 @@ def slow(
     stale_after_s: float,
     known: Collection[int] = (),
 ) -> Iterator[MonitorFinding]:
-    """Ranks that are much less in MPI than the others, which wait for them there.
+    """Yield ranks that are much less in MPI than the others, which wait for them there.
 
     A rank is compared with the median of all others, which few slow ranks do not move. It is slow
     when it is `SLOW_SHARE` and `DEVIATIONS` standard deviations away, which are found from the

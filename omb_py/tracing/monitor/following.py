@@ -46,7 +46,7 @@ class Watcher:
         self._past: deque[tuple[float, Snapshot]] = deque()
 
     def observe(self) -> Observation | None:
-        """What is seen now; None where there is nothing yet."""
+        """Return the present observation; None if there is no record yet."""
         records, _ = read_records(self._folder, events=False)  # one may just be made
         here = current_time()
         snapshot = take_snapshot(records, here, processes_of(records, here.host))
@@ -79,7 +79,8 @@ class Watcher:
 def wait_for_run(
     watcher: Watcher, folder: str, wait_s: float, say: Callable[[str], None]
 ) -> Observation:
-    """The first thing to be seen, for which one waits; raises `UsageError` where nothing comes."""
+    """Return the first thing to be seen, for which one waits; raises `UsageError` if nothing
+    comes."""
     end, told = time.monotonic() + wait_s, False
     while True:
         seen = watcher.observe()
@@ -97,7 +98,7 @@ def wait_for_run(
 
 
 def follow(watcher: Watcher, seen: Observation, interval: float) -> Iterator[Observation]:
-    """This and what is seen after it, until all ranks have ended or the folder is gone."""
+    """Yield this and later observations, until all ranks have ended or the folder is gone."""
     due = time.monotonic()
     yield seen
     while not seen.over:

@@ -1,4 +1,4 @@
-"""What is seen as lines of text, for files and pipes, and as JSON for programs."""
+"""Observations as lines of text, for files and pipes, and as JSON for programs."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from omb_py.tracing.monitor.snapshots import Change, RankSnapshot, RankState, Sn
 
 @dataclass(frozen=True)
 class Observation:
-    """A snapshot with what it means.
+    """A snapshot with rates and findings.
 
-    ``rates`` are since the snapshot before, ``recent`` over the last seconds, both by rank.
+    ``rates`` are since the previous snapshot, ``recent`` over the last seconds, both by rank.
     """
 
     snapshot: Snapshot
@@ -32,33 +32,33 @@ class Observation:
         return max(one.elapsed_s for one in self.snapshot.ranks)
 
     def state(self, one: RankSnapshot) -> RankState:
-        """How a rank is."""
+        """Return a rank's state."""
         return one.state(self.stale_after_s)
 
     @property
     def over(self) -> bool:
-        """Whether all ranks have ended, or were killed."""
+        """Return whether all ranks have ended, or were killed."""
         states = {self.state(one) for one in self.snapshot.ranks}
         return not self.snapshot.missing and states <= {RankState.ENDED, RankState.KILLED}
 
     @property
     def calls_per_s(self) -> float:
-        """Of all ranks."""
+        """Calls per second of all ranks."""
         return sum((one.calls_per_s for one in self.rates.values()), 0.0)
 
     @property
     def bytes_per_s(self) -> float:
-        """Of all ranks."""
+        """Bytes per second of all ranks."""
         return sum((one.bytes_per_s for one in self.rates.values()), 0.0)
 
     @property
     def uses_files(self) -> bool:
-        """Whether any rank has read or written a file."""
+        """Return whether any rank has read or written a file."""
         return any(one.read or one.written for one in self.snapshot.ranks)
 
     @property
     def file_bytes_per_s(self) -> tuple[float, float]:
-        """What all ranks read from files, and what they write to them."""
+        """The bytes per second that all ranks read from files, and that they write to files."""
         rates = self.rates.values()
         return sum(one.read_per_s for one in rates), sum(one.written_per_s for one in rates)
 
@@ -70,7 +70,7 @@ class Observation:
 
 
 def summary(seen: Observation) -> str:
-    """The whole run in a line."""
+    """Return the whole run in a line."""
     states = [seen.state(one) for one in seen.snapshot.ranks]
     told = [count(seen.snapshot.size, "rank")]
     if seen.over and set(states) == {RankState.ENDED}:
@@ -87,19 +87,19 @@ def summary(seen: Observation) -> str:
 
 
 def lines(seen: Observation) -> list[str]:
-    """The whole run, and below it what there is to say."""
+    """Return a line for the whole run, and below it the findings."""
     return [summary(seen), *(f"  {one.text}" for one in seen.findings)]
 
 
 def is_in(one: RankSnapshot, state: RankState) -> str:
-    """What a rank is in now, in a few words."""
+    """Return the routine or the state of a rank in a few words."""
     if state is not RankState.RUNS:
         return str(state.value)
     return one.now.routine or "outside MPI"
 
 
 def peer_of(one: RankSnapshot, state: RankState) -> str:
-    """The rank at the other end of the call, or its communicator."""
+    """Return the rank at the other end of the call, or its communicator."""
     if state is not RankState.RUNS or not one.now.routine:
         return ""
     label = one.now.communicator.label if one.now.communicator else ""
@@ -116,7 +116,7 @@ def for_seconds(one: RankSnapshot, state: RankState) -> float | None:
 
 
 def json_line(seen: Observation, epoch: float) -> str:
-    """A snapshot as one line of JSON."""
+    """Return a snapshot as one line of JSON."""
     return json.dumps(
         {
             "time": round(epoch, 3),

@@ -1,4 +1,4 @@
-"""What is seen of a run at a time, and what has changed from one snapshot to the next."""
+"""The state of a run at a time, and the changes from one snapshot to the next."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ GONE = ("Z", "X", "x")
 
 
 class Process(Enum):
-    """What the system says of a rank's process; of one on another host it says nothing."""
+    """The state of a rank's process by the system; unknown on another host."""
 
     THERE = "there"
     STOPPED = "stopped"
@@ -40,7 +40,7 @@ class Process(Enum):
 
 
 class RankState(Enum):
-    """How a rank is."""
+    """The state of a rank."""
 
     RUNS = "runs"
     ENDED = "ended"
@@ -51,7 +51,7 @@ class RankState(Enum):
 
 @dataclass(frozen=True)
 class ObservationTime:
-    """When and where one looks: ns of that host's monotonic clock."""
+    """The host of an observation, and ns of that host's monotonic clock."""
 
     host: str
     monotonic: int
@@ -59,13 +59,13 @@ class ObservationTime:
 
 @dataclass(frozen=True)
 class RankSnapshot:
-    """What is seen of one rank.
+    """The observed state of one rank.
 
-    ``at`` and ``began`` are ns of its clock, ``at`` the time that all of this is of. ``nbytes`` are
-    those of messages, ``read`` and ``written`` those of files. ``mpi_ns`` has the part of a call
-    that goes on. ``since_update_s`` are the seconds since its last update, and ``idle_s`` those for
-    which it has made no call, as far as is known. ``collectives`` are the calls begun on each of
-    its ``communicators``, both by key.
+    ``at`` and ``began`` are ns of its clock, ``at`` the time of this state. ``nbytes`` are those of
+    messages, ``read`` and ``written`` those of files. ``mpi_ns`` includes the part of a call under
+    way. ``since_update_s`` are the seconds since its last update, and ``idle_s`` those for which it
+    has made no call, as far as known. ``collectives`` are the calls begun on each of its
+    ``communicators``, both by key.
     """
 
     rank: int
@@ -97,7 +97,7 @@ class RankSnapshot:
         return max(0, self.at - self.now.began) * NS if self.now.routine else 0.0
 
     def state(self, stale_after_s: float) -> RankState:
-        """How it is, when those that say nothing for so long are not heard of."""
+        """Return the state, silent if the last update is older than ``stale_after_s``."""
         if self.ended:
             return RankState.ENDED
         if self.process is Process.GONE and self.since_update_s > KILLED_AFTER:
@@ -126,7 +126,7 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Change:
-    """What a rank did in a stretch of time: ``mpi`` is the share of it that it was in MPI.
+    """The work of a rank over a period: ``mpi`` is the share of it in MPI.
 
     Bytes are as in `RankSnapshot`.
     """
@@ -145,7 +145,7 @@ def current_time() -> ObservationTime:
 
 
 def processes_of(records: Iterable[RankRecord], host: str) -> dict[int, Process]:
-    """The processes of ranks, by rank; those of other hosts are left out."""
+    """Return the processes of ranks, by rank; those of other hosts are left out."""
     return {
         record.rank: process(int(record.header["pid"]))
         for record in records
@@ -154,7 +154,7 @@ def processes_of(records: Iterable[RankRecord], host: str) -> dict[int, Process]
 
 
 def process(pid: int) -> Process:
-    """How a process is, by its number."""
+    """Return the state of a process, by its number."""
     try:
         told = Path(f"/proc/{pid}/stat").read_text(errors="replace")
     except FileNotFoundError:
@@ -170,10 +170,11 @@ def process(pid: int) -> Process:
 def take_snapshot(
     records: Sequence[RankRecord], seen_at: ObservationTime, processes: Mapping[int, Process]
 ) -> Snapshot | None:
-    """What records show; those of an earlier run, which had other ranks, are left out.
+    """Return the state in records; those of an earlier run, which had other ranks, are left out.
 
-    A rank of the host on which one looks is compared with that host's clock, others with the rank
-    that was heard of last. ``processes`` says of ranks what it can. None where no record is left.
+    A rank of the observing host is compared with that host's clock, others with the rank of the
+    last update. ``processes`` has the state of processes by rank, as far as known. None if no
+    record is left.
     """
     if not records:
         return None
@@ -191,7 +192,7 @@ def take_snapshot(
 
 
 def last_update(record: RankRecord) -> int:
-    """When a rank was heard of last, ns since 1970 of its host's clock."""
+    """Return the time of a rank's last update, ns since 1970 of its host's clock."""
     header = record.header
     said = max(int(header["updated"]), int(header["ended"]), record.began)
     return int(header["began_epoch"]) + said - record.began
@@ -200,7 +201,8 @@ def last_update(record: RankRecord) -> int:
 def rank_snapshot(
     record: RankRecord, seen_at: ObservationTime, newest: int, process: Process
 ) -> RankSnapshot:
-    """What one record shows; ``newest`` is when any of them was heard of last (`last_update`)."""
+    """Return the state in one record; ``newest`` is the last update of any record
+    (`last_update`)."""
     header, now = record.header, record.now
     said = max(int(header["updated"]), record.began)
     here = record.host == seen_at.host and said <= seen_at.monotonic
@@ -242,14 +244,15 @@ def rank_snapshot(
 
 
 def calls_made(record: RankRecord) -> int:
-    """The calls of MPI that a rank has made; what these started is none."""
+    """Return the number of calls of MPI that a rank has made, without operations that these
+    started."""
     cells = record.cells
     started = [number for number, name in enumerate(record.names) if name.endswith(STARTED)]
     return int(cells["calls"][~np.isin(cells["routine"], started)].sum())
 
 
 def file_bytes(record: RankRecord) -> dict[str, int]:
-    """The bytes of files that a rank has `READ` and `WRITTEN`."""
+    """Return the bytes of files that a rank has `READ` and `WRITTEN`."""
     cells, found = record.cells, {READ: 0, WRITTEN: 0}
     for number, name in enumerate(record.names):
         if (way := file_direction(name)) is not None:
@@ -260,7 +263,8 @@ def file_bytes(record: RankRecord) -> dict[str, int]:
 def collective_calls(
     record: RankRecord, communicators: Mapping[int, Communicator]
 ) -> dict[str, int]:
-    """The collective calls that a rank has completed or begun on each communicator, by key."""
+    """Return the collective calls that a rank has completed or begun on each communicator, by
+    key."""
     cells, found = record.cells, dict.fromkeys((one.key for one in communicators.values()), 0)
     for number in np.unique(cells["routine"]).tolist():
         name = record.name(number)
@@ -275,7 +279,7 @@ def collective_calls(
 
 
 def inherit_idle(before: Snapshot | None, after: Snapshot) -> Snapshot:
-    """A snapshot with what it knows from the one before: for how long ranks have made no call."""
+    """Return a snapshot with idle times from the previous one: how long ranks have made no call."""
     known = {one.rank: one for one in before.ranks} if before else {}
     return replace(after, ranks=tuple(_idle(known.get(one.rank), one) for one in after.ranks))
 
@@ -289,14 +293,14 @@ def _idle(before: RankSnapshot | None, after: RankSnapshot) -> RankSnapshot:
 
 
 def changes(before: Snapshot | None, after: Snapshot) -> dict[int, Change]:
-    """What each rank did from one snapshot to another, or since its beginning."""
+    """Return each rank's work between two snapshots, or since its beginning."""
     known = {one.rank: one for one in before.ranks} if before else {}
     found = {one.rank: change(known.get(one.rank), one) for one in after.ranks}
     return {rank: one for rank, one in found.items() if one is not None}
 
 
 def change(before: RankSnapshot | None, after: RankSnapshot) -> Change | None:
-    """What a rank did since ``before``, or its beginning; None where no time has passed."""
+    """Return a rank's work since ``before``, or its beginning; None if no time has passed."""
     base = before if before is not None and before.began == after.began else None
     seconds = (after.at - (base.at if base else after.began)) * NS
     if seconds <= 0:

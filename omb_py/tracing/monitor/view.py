@@ -1,4 +1,4 @@
-"""What is seen as a picture in the terminal, which fits into it."""
+"""Observations as a picture that fits into the terminal."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ COLORS = {
 }
 
 AROUND = 4
-"""Lines of the table's head and of what is left out, and one in which the cursor is."""
+"""Lines of the table's head and of the rest, and one for the cursor."""
 
 MAX_FINDINGS = 8
 
@@ -116,7 +116,7 @@ class Picture:
 
 
 def select_ranks(seen: Observation, room: int) -> list[RankSnapshot]:
-    """The ranks to show, in order, where there is room for so many."""
+    """Return the ranks to show, in order, at most ``room``."""
     ranks = seen.snapshot.ranks
     if len(ranks) <= room:
         return list(ranks)
@@ -135,7 +135,7 @@ def select_ranks(seen: Observation, room: int) -> list[RankSnapshot]:
 
 
 def describe_rest(seen: Observation, shown: Sequence[RankSnapshot]) -> str:
-    """How it is with the ranks that are not shown."""
+    """Return a line about the ranks that are not shown."""
     there = {one.rank for one in shown}
     others = [one for one in seen.snapshot.ranks if one.rank not in there]
     shares = sorted(seen.recent[one.rank].mpi for one in others if one.rank in seen.recent)

@@ -92,10 +92,11 @@ class RoutineRow(NamedTuple):
 
 @dataclass(frozen=True)
 class RankFile:
-    """What the file of one rank of ``ranks`` says.
+    """The contents of the file of one rank of ``ranks``.
 
     ``others`` are the rows of the table of ranks, which only rank 0 has; ``extremes`` those that
-    the file names, by the names of `Extremes`. ``notes`` say what was left out or does not agree.
+    the file names, by the names of `Extremes`. ``notes`` are about contradictions and parts left
+    out.
     """
 
     path: str
@@ -107,12 +108,13 @@ class RankFile:
 
 
 def read_file(path: str) -> RankFile:
-    """The profile in a file; raises `UsageError` when it cannot be read, or is none."""
+    """Return the profile in a file; raises `UsageError` if it cannot be read, or is not a
+    profile."""
     return parse(source_of(path, files.read(path, UsageError)), path)
 
 
 def parse(source: Source, path: str) -> RankFile:
-    """The first profile among a file's lines; raises `UsageError` where there is none."""
+    """Return the first profile among a file's lines; raises `UsageError` without one."""
     found = _Found()
     lines = list(source)
     torn = lines.pop() if source.torn is not None else ""
@@ -126,7 +128,7 @@ def parse(source: Source, path: str) -> RankFile:
 
 @dataclass
 class _Found:
-    """What was found up to a line.
+    """The parts found up to a line.
 
     ``table`` is the expression of the rows that are expected. ``begun``: the next rule ends a table
     of routines, and is not the one under its head. ``of_part``: tables are those of communicators
@@ -230,7 +232,7 @@ class _Found:
             self.places.append(match[2])
 
     def file(self, path: str) -> RankFile:
-        """All that was found, with what does not agree among the notes."""
+        """Return all parts found, with contradictions among the notes."""
         if not self.ranks:
             raise UsageError(f"{path} is no profile that omb-py or mpitrace wrote")
         if self.rank >= self.ranks:
@@ -248,7 +250,8 @@ class _Found:
         )
 
     def _cells(self) -> Iterator[CallStats]:
-        """Calls by size; those of each routine that no table of sizes has come with their mean."""
+        """Yield calls by size; those of each routine that no table of sizes has come with their
+        mean."""
         for row in self.sizes:
             if row.calls:
                 yield _cell(row, size_bin(ceil(row.nbytes)))
@@ -278,7 +281,8 @@ def _cell(row: RoutineRow, bin: int | None) -> CallStats:
 
 
 def profile_of(found: Sequence[RankFile]) -> Profile:
-    """The profile of one run from its files; raises `UsageError` for files of several runs."""
+    """Return the profile of one run from its files; raises `UsageError` for files of several
+    runs."""
     by_rank: dict[int, RankFile] = {}
     for file in found:
         other = by_rank.setdefault(file.member.rank, file)
@@ -309,7 +313,7 @@ def profile_of(found: Sequence[RankFile]) -> Profile:
 
 
 def _merged(member: RankProfile | None, row: RankProfile | None) -> RankProfile:
-    """What a rank's file says and, where it says nothing, rank 0's table."""
+    """Return the values of a rank's file, or of rank 0's table if the file has none."""
     if member is None or row is None:
         known = member or row
         assert known is not None

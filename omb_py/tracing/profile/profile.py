@@ -1,4 +1,4 @@
-"""What a profile says of a run and of each of its ranks."""
+"""The contents of a profile: a run and each of its ranks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from omb_py.core.dataclass import dataclass, field
 from omb_py.tracing.records.layout import Communicator
 
 OWN, MPITRACE = "omb-py", "mpitrace"
-"""Who recorded a profile."""
+"""Programs that record profiles."""
 
 LOST_NAME = "(unknown)"
 """Instead of a routine whose name was not kept."""
@@ -17,12 +17,12 @@ LOST_NAME = "(unknown)"
 
 @dataclass(frozen=True)
 class CallStats:
-    """Calls of a routine that are alike; what is not known of them is None.
+    """Calls of a routine with equal attributes; unknown attributes are None.
 
     ``peer`` is the rank in MPI_COMM_WORLD of the other side or of the root, ``bin`` that of
     `records.layout.size_bin` (None for calls without a message, too), ``site`` the file, line and
     function of the call. ``nbytes`` and ``seconds`` are those of all calls together; bytes are
-    whole but where they come from an average.
+    whole numbers unless they come from an average.
     """
 
     routine: str
@@ -39,13 +39,13 @@ class CallStats:
 
 @dataclass(frozen=True)
 class RankProfile:
-    """What one rank did; None is what nobody told.
+    """The work of one rank; None for unknown values.
 
-    Seconds: ``elapsed_s`` from beginning to end, ``communication_s`` in MPI but for its files,
-    ``io_s`` in those, ``user_s`` and ``system_s`` of all threads' CPU time, ``thread_s`` that of
+    Seconds: ``elapsed_s`` from beginning to end, ``communication_s`` in MPI without MPI-IO,
+    ``io_s`` in MPI-IO, ``user_s`` and ``system_s`` of all threads' CPU time, ``thread_s`` that of
     the thread that called MPI, ``outside_s`` the part of it outside MPI. ``memory_bytes`` is the
     largest resident set, ``switches`` are involuntary. ``complete`` is false for a rank that did
-    not come to its end. ``cells`` are None for a rank whose calls nobody told.
+    not come to its end. ``cells`` are None for a rank whose calls are unknown.
     """
 
     rank: int
@@ -73,7 +73,7 @@ class Extreme:
 
 @dataclass(frozen=True)
 class Extremes:
-    """Who has the minimum, median and maximum communication time (s), and the most of others.
+    """Ranks with the minimum, median and maximum communication time (s), and the most of others.
 
     The median of an even number of ranks is the lower one.
     """
@@ -87,10 +87,10 @@ class Extremes:
 
 @dataclass(frozen=True)
 class Profile:
-    """A run of ``ranks`` ranks, ``members`` those of which something is known, by rank.
+    """A run of ``ranks`` ranks; ``members`` are the ranks with known values, by rank.
 
-    ``origin`` is who recorded it (`OWN`, `MPITRACE`), ``began`` when (seconds since 1970),
-    ``about`` what the run said of itself. ``notes`` say what is missing or not exact.
+    ``origin`` is the recording program (`OWN`, `MPITRACE`), ``began`` the time (seconds since
+    1970), ``about`` the run's metadata. ``notes`` are about missing or inexact values.
     """
 
     ranks: int
@@ -102,7 +102,7 @@ class Profile:
     notes: tuple[str, ...] = ()
 
     def member(self, rank: int) -> RankProfile | None:
-        """What is known of a rank."""
+        """Return the known values of a rank."""
         return next((member for member in self.members if member.rank == rank), None)
 
     @property
@@ -112,7 +112,7 @@ class Profile:
 
 
 def extremes_of(members: Iterable[RankProfile]) -> Extremes:
-    """The extremes of these ranks."""
+    """Return the extremes of these ranks."""
     members = tuple(members)
     communication = ranked((member.communication_s, member.rank) for member in members)
     elapsed = ranked((member.elapsed_s, member.rank) for member in members)
@@ -122,18 +122,18 @@ def extremes_of(members: Iterable[RankProfile]) -> Extremes:
 
 
 def ranked(values: Iterable[tuple[float | None, int]]) -> list[Extreme]:
-    """Values with their ranks, the minimum first; those that are None are left out."""
+    """Return values with their ranks, the minimum first; those that are None are left out."""
     known = sorted((value, rank) for value, rank in values if value is not None)
     return [Extreme(value, rank) for value, rank in known]
 
 
 def spread_of(values: list[Extreme]) -> tuple[Extreme, Extreme, Extreme] | None:
-    """The minimum, the lower median and the maximum of what `ranked` put into order."""
+    """Return the minimum, the lower median and the maximum of values that `ranked` has sorted."""
     return (values[0], values[(len(values) - 1) // 2], values[-1]) if values else None
 
 
 def _most(values: list[Extreme]) -> Extreme | None:
-    """The maximum, of the lowest rank that has it."""
+    """Return the maximum, of the lowest rank that has it."""
     return min((one for one in values if one.value == values[-1].value), default=None, key=_rank)
 
 

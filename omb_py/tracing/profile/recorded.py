@@ -20,7 +20,7 @@ from omb_py.tracing.records.run import RecordedRun
 
 
 def profile_of(run: RecordedRun) -> Profile:
-    """The profile of a run; raises `UsageError` if a record holds what cannot be."""
+    """Return the profile of a run; raises `UsageError` if a record is damaged."""
     records = run.records
     try:
         members = tuple(_member(record) for record in records)
@@ -112,5 +112,5 @@ def _notes(ordered: Sequence[RankRecord]) -> Iterable[str]:
 
 
 def _counts(ordered: Sequence[RankRecord], name: str) -> dict[int, int]:
-    """A count of the header, for those ranks where there is any."""
+    """Return a count of the header, for those ranks where there is any."""
     return {record.rank: record.header[name] for record in ordered if record.header[name] > 0}

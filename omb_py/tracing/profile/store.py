@@ -29,11 +29,12 @@ OF_RANKS = """rank host complete elapsed_s communication_s io_s user_s system_s 
 OF_CALLS = """routine communicator communicator_size communicator_label peer bin site calls nbytes
     seconds least_s greatest_s"""
 COLUMNS = ("row", *OF_RANKS.split(), *OF_CALLS.split())
-"""Of the CSV: a row is a rank (``row`` is ``rank``), or calls that are alike (``calls``)."""
+"""Columns of the CSV: a row is a rank (``row`` is ``rank``), or calls that are alike
+(``calls``)."""
 
 
 def write(profile: Profile, folder: str | Path, ranks: str = EXTREMES) -> list[Path]:
-    """Write the texts, the CSV and the JSON of a profile, and say which files these are.
+    """Write the texts, the CSV and the JSON of a profile, and return their paths.
 
     Texts are those of all ranks together and of rank 0 and the ranks with the minimum, the median
     and the maximum communication time, or with ``ranks`` "all" of every rank. Texts of other
@@ -66,7 +67,7 @@ def representative_ranks(profile: Profile) -> list[int]:
 
 
 def json_text(profile: Profile) -> str:
-    """All of a profile as JSON, a line for each rank; unknown values are left out."""
+    """Return all of a profile as JSON, a line for each rank; unknown values are left out."""
     whole = {
         "ranks": profile.ranks,
         "origin": profile.origin,
@@ -86,7 +87,7 @@ def json_text(profile: Profile) -> str:
 
 
 def csv_text(profile: Profile) -> str:
-    """The ranks and calls of a profile as CSV, with `COLUMNS`; unknown values are empty."""
+    """Return the ranks and calls of a profile as CSV, with `COLUMNS`; unknown values are empty."""
     out = io.StringIO()
     writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
     writer.writeheader()
@@ -99,7 +100,7 @@ def csv_text(profile: Profile) -> str:
 
 
 def _cells(row: str, found: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of the CSV: a text on one line, a truth as a word, all else as it is."""
+    """Return a row of the CSV: a text on one line, a truth as a word, all else as it is."""
     cells = {"row": row, **found}
     for name, value in cells.items():
         if isinstance(value, str):
@@ -135,9 +136,9 @@ WRITTEN_BEGINS = (b"row,rank,", b"{", b"Profile of ")
 
 
 def load(paths: Sequence[str]) -> Profile:
-    """The profile of one run, from its folder, its records, or mpitrace's files.
+    """Return the profile of one run, from its folder, its records, or mpitrace's files.
 
-    Raises `UsageError` where there is none, where a file is damaged, and for several runs.
+    Raises `UsageError` if there is none, if a file is damaged, and for several runs.
     """
     if not paths:
         raise UsageError("name the folder of a profile, or its files")
@@ -156,7 +157,7 @@ def load(paths: Sequence[str]) -> Profile:
 
 
 def kind_of(path: Path) -> str:
-    """What a file holds, from its first bytes; raises `UsageError` where it cannot be read."""
+    """Return the kind of a file, from its first bytes; raises `UsageError` if it cannot be read."""
     files.check(path, UsageError)
     with files.failing("read", path, UsageError), path.open("rb") as file:
         start = file.read(64)
@@ -177,7 +178,7 @@ def kind_of(path: Path) -> str:
 
 
 def _files(path: Path) -> list[Path]:
-    """The file, or a folder's: records, or mpitrace's files."""
+    """Return the file, or a folder's: records, or mpitrace's files."""
     if not path.is_dir():
         return [path]
     for pattern in (layout.PATTERN, FILES_OF_MPITRACE):

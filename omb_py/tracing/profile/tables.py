@@ -38,7 +38,7 @@ ROUTINES = (
     "bcast barrier reduce allreduce scan exscan reduce_scatter reduce_scatter_block gather gatherv "
     "scatter scatterv allgather allgatherv alltoall alltoallv alltoallw"
 ).split()
-"""The order of a profile, as mpitrace has it; what is not there comes after it."""
+"""The order of a profile, as mpitrace has it; other routines come after it."""
 
 SENDING = "send ssend rsend bsend psend sendrecv sendrecv_replace put rput accumulate raccumulate"
 SENDS = frozenset(SENDING.split())
@@ -65,7 +65,7 @@ class Sums:
 
 
 def group(cells: Iterable[CallStats], key: Callable[[CallStats], Key | None]) -> dict[Key, Sums]:
-    """The sums of the cells that have the same key; cells whose key is None are left out."""
+    """Return the sums of the cells that have the same key; cells whose key is None are left out."""
     found: dict[Key, list[float]] = {}
     for cell in cells:
         if (where := key(cell)) is not None:
@@ -77,12 +77,12 @@ def group(cells: Iterable[CallStats], key: Callable[[CallStats], Key | None]) ->
 
 
 def cells_of(members: Iterable[RankProfile]) -> Iterable[CallStats]:
-    """The calls of these ranks, where they are known."""
+    """Return the calls of these ranks, where they are known."""
     return (cell for member in members for cell in member.cells or ())
 
 
 def order(routine: str) -> tuple[int, int, str, bool, str]:
-    """Sorts routines: by what they do, blocking ones before non-blocking ones."""
+    """Return the sort key of a routine: by its role, blocking ones before non-blocking ones."""
     name = base(routine)
     place = ROUTINES.index(name) if name in ROUTINES else len(ROUTINES)
     plain = routine.lower().startswith(f"mpi_{name}")
@@ -90,12 +90,12 @@ def order(routine: str) -> tuple[int, int, str, bool, str]:
 
 
 def is_file(routine: str) -> bool:
-    """Whether a routine belongs to MPI-IO, whose time is told apart."""
+    """Return whether a routine belongs to MPI-IO, whose time is reported separately."""
     return role(routine) is Role.FILE
 
 
 def routines(members: Iterable[RankProfile]) -> dict[str, Sums]:
-    """All calls of each routine on these ranks."""
+    """Return all calls of each routine on these ranks."""
     found = group(cells_of(members), lambda cell: cell.routine)
     return {name: found[name] for name in sorted(found, key=order)}
 
@@ -115,24 +115,24 @@ def spreads(members: Iterable[RankProfile]) -> dict[str, tuple[Extreme, Extreme,
 
 
 def by_size(members: Iterable[RankProfile]) -> dict[tuple[str, int | None], Sums]:
-    """Calls by routine and bin of sizes, the small ones first; None: without sizes."""
+    """Return calls by routine and bin of sizes, the small ones first; None: without sizes."""
     found = group(cells_of(members), lambda cell: (cell.routine, cell.bin))
     ordered = sorted(found, key=lambda key: (order(key[0]), -1 if key[1] is None else key[1]))
     return {key: found[key] for key in ordered}
 
 
 def sizes(members: Iterable[RankProfile]) -> dict[tuple[str, int], Sums]:
-    """Calls by routine and bin of sizes, of routines that moved any bytes."""
+    """Return calls by routine and bin of sizes, of routines that moved any bytes."""
     found = {(name, bin): line for (name, bin), line in by_size(members).items() if bin is not None}
     moving = {name for (name, _), line in found.items() if line.nbytes}
     return {key: line for key, line in found.items() if key[0] in moving}
 
 
 def file_data(members: Iterable[RankProfile]) -> dict[str, tuple[Sums, float | None]]:
-    """Calls that read or write data of files, by routine, then all that `READ` and `WRITTEN`.
+    """Return calls that move data of files, by routine, then the totals `READ` and `WRITTEN`.
 
-    With the bytes per second of a rank, of the calls that return when their data has moved; None
-    where there are none.
+    Each comes with the bytes per second of a rank, for calls that return when their data has moved;
+    None without any.
     """
 
     def together(wanted: dict[str, Sums]) -> tuple[Sums, float | None]:
@@ -150,7 +150,8 @@ def file_data(members: Iterable[RankProfile]) -> dict[str, tuple[Sums, float | N
 
 
 def communicators(members: Iterable[RankProfile]) -> dict[tuple[int, str], tuple[Sums, int]]:
-    """Calls by communicator size and routine, the largest first, and how many communicators."""
+    """Return calls by communicator size and routine, the largest first, and how many
+    communicators."""
     cells = [cell for cell in cells_of(members) if cell.communicator is not None]
     keys: dict[tuple[int, str], set[str]] = {}
 
@@ -166,12 +167,12 @@ def communicators(members: Iterable[RankProfile]) -> dict[tuple[int, str], tuple
 
 
 def distinct_communicators(members: Iterable[RankProfile]) -> int:
-    """How many communicators there are calls on."""
+    """Return the number of communicators with calls."""
     return len({cell.communicator.key for cell in cells_of(members) if cell.communicator})
 
 
 def peers(members: Iterable[RankProfile]) -> dict[tuple[int, int], Sums]:
-    """Who sent to whom, by rank and peer; of MPI_Sendrecv with what came back."""
+    """Return the data sent by rank and peer; for MPI_Sendrecv with the data received."""
     found = {}
     for member in members:
         cells = (cell for cell in member.cells or () if sends_data(cell.routine))
@@ -181,24 +182,26 @@ def peers(members: Iterable[RankProfile]) -> dict[tuple[int, int], Sums]:
 
 
 def both_ways(members: Iterable[RankProfile]) -> bool:
-    """Whether there are calls that send and receive."""
+    """Return whether there are calls that send and receive."""
     return any(role(name) is Role.SENDRECV for name in {one.routine for one in cells_of(members)})
 
 
 @cache
 def sends_data(routine: str) -> bool:
-    """Whether calls of a routine give data to their peer; making persistent requests does not."""
+    """Return whether a routine's calls send data to their peer; persistent initialisation does
+    not."""
     return base(routine) in SENDS and not prepares(routine)
 
 
 def sites(members: Iterable[RankProfile]) -> dict[tuple[str, str], Sums]:
-    """Calls by line of the program and routine, the longest first; unknown lines are left out."""
+    """Return calls by line of the program and routine, the longest first; unknown lines are left
+    out."""
     found = group(cells_of(members), lambda cell: (cell.site, cell.routine) if cell.site else None)
     return dict(sorted(found.items(), key=lambda item: (-item[1].seconds, item[0])))
 
 
 def communication_of(cells: Iterable[CallStats]) -> tuple[float, float]:
-    """Seconds in MPI but for its files, and in those."""
+    """Return seconds in MPI but for its files, and in those."""
     found = group(cells, lambda cell: cell.routine)
     inside = [
         sum(one.seconds for name, one in found.items() if is_file(name) is way)

@@ -40,11 +40,12 @@ TOTALS = (
     ("MPI-IO time", "io_s"),
     ("resident memory", "memory_bytes"),
 )
-"""Names of what is known of a rank as a whole, and its attributes."""
+"""Names of the values of a whole rank, and its attributes."""
 
 
 def sheets(profile: Profile, rank: int | None = None) -> list[Sheet]:
-    """The tables of a rank, or of all ranks together for None; those without rows are left out."""
+    """Return the tables of a rank, or of all ranks together for None; those without rows are left
+    out."""
     members = profile.counted
     if rank is not None:
         members = tuple(member for member in profile.members if member.rank == rank)
@@ -64,7 +65,7 @@ def sheets(profile: Profile, rank: int | None = None) -> list[Sheet]:
 
 
 def notes(profile: Profile) -> list[str]:
-    """What is missing or not exact, each on a line."""
+    """Return notes about missing or inexact values, each on a line."""
     return [one_line(note) for note in profile.notes]
 
 
@@ -79,7 +80,7 @@ def _title(profile: Profile, rank: int | None) -> str:
 
 
 def _origin(profile: Profile, members: Iterable[RankProfile]) -> Iterator[str]:
-    """What recorded it, when and where."""
+    """Yield the recording program, the time and the hosts."""
     if profile.notes:
         yield f"Missing or inexact: see the {count(len(profile.notes), 'note')} at the end."
     if profile.origin == MPITRACE:
@@ -129,7 +130,7 @@ def _seconds_of(one: Extreme) -> str:
 
 
 def _totals_of(profile: Profile, member: RankProfile) -> Sheet:
-    """A rank's time and memory, and which of the extremes it is."""
+    """Return a rank's time and memory, and which of the extremes it is."""
     rows = [
         (title, _total(name, value))
         for title, name in TOTALS
@@ -185,7 +186,7 @@ def _file_data(members: Sequence[RankProfile]) -> Sheet:
 
 
 def _sites(members: Sequence[RankProfile]) -> Sheet:
-    """The lines of the program that called MPI, the longest first."""
+    """Return the lines of the program that called MPI, the longest first."""
     found = tables.sites(members)
     shown = _short({site for site, _ in found})
     rows = tuple(
@@ -198,7 +199,7 @@ def _sites(members: Sequence[RankProfile]) -> Sheet:
 
 
 def _short(found: set[str]) -> dict[str, str]:
-    """Places without the folder that all of them share."""
+    """Return places without the folder that all of them share."""
     names = [PurePath(site).parts for site in found]
     common = 0
     for parts in zip(*(name[:-1] for name in names), strict=False):
@@ -209,7 +210,7 @@ def _short(found: set[str]) -> dict[str, str]:
 
 
 def _communicators(members: Sequence[RankProfile]) -> Sheet:
-    """Calls by the size of their communicator, if there is more than one."""
+    """Return calls by the size of their communicator, if there is more than one."""
     found = tables.communicators(members) if tables.distinct_communicators(members) > 1 else {}
     rows = tuple(
         (f"{size}", f"{number}", one_line(routine), *_numbers(line))
@@ -220,7 +221,7 @@ def _communicators(members: Sequence[RankProfile]) -> Sheet:
 
 
 def _peers(members: Sequence[RankProfile]) -> Sheet:
-    """Who sends to whom; of very many pairs those with the most bytes."""
+    """Return the table of senders and receivers; of very many pairs those with the most bytes."""
     found = list(tables.peers(members).items())
     number = len(found)
     if number > MAX_ROWS:
@@ -243,7 +244,7 @@ def _others(number: int, kind: str) -> tuple[str, ...]:
 
 
 def _processors(members: Sequence[RankProfile]) -> Sheet:
-    """What a rank's thread computed in the time that it was outside MPI."""
+    """Return the CPU time of a rank's thread within its time outside MPI."""
     known = [
         (str(member.rank), outside, member.outside_s or 0.0)
         for member in members
@@ -266,14 +267,14 @@ def _processors(members: Sequence[RankProfile]) -> Sheet:
 
 
 def _outside(member: RankProfile) -> float | None:
-    """Seconds outside MPI, where it is known how many of them the thread computed."""
+    """Return seconds outside MPI, where it is known how many of them the thread computed."""
     if member.elapsed_s is None or member.communication_s is None or member.outside_s is None:
         return None
     return max(0.0, member.elapsed_s - member.communication_s - (member.io_s or 0.0))
 
 
 def _ranks(members: Sequence[RankProfile]) -> Sheet:
-    """A row for each rank."""
+    """Return a row for each rank."""
     rows = []
     for one in members:
         memory = None if one.memory_bytes is None else one.memory_bytes / MEBIBYTE

@@ -1,6 +1,6 @@
-"""What a program says about itself: named phases of its work, seen in timelines.
+"""A program's annotations: named phases of its work, for timelines.
 
-Without a recorder all of this does nothing, in well under a microsecond.
+Without a recorder they do nothing, in well under a microsecond.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ _nothing = nullcontext()
 
 
 def attach(recorder: Recorder) -> None:
-    """From now on this recorder keeps what is said here."""
+    """Let this recorder keep annotations from now on."""
     _recorders[:] = [recorder]
 
 
 def detach() -> None:
-    """Nobody keeps it any more."""
+    """Stop keeping annotations."""
     _recorders.clear()
 
 
 def phase(name: str) -> AbstractContextManager[None]:
-    """``with`` it, and what happens inside is shown as a slice of this name in the timeline."""
+    """Show the work inside ``with`` as a slice of this name in the timeline."""
     return _phase(name) if _recorders else _nothing
 
 

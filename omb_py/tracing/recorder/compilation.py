@@ -31,7 +31,7 @@ INCLUDES = (
 
 
 def compile_library(mpicc: str, path: str) -> str:
-    """Compile the library to a path, whole or not at all; raises `UsageError` where that fails."""
+    """Compile the library to a path, whole or not at all; raises `UsageError` if that fails."""
     try:
         beside = Path(path).parent
         beside.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -69,9 +69,9 @@ def build(mpicc: str, folder: Path) -> Path:
 
 
 def generated(declared: Mapping[str, Declaration]) -> dict[str, str]:
-    """The files that are made for a library that declares these functions, by their names.
+    """Return the generated files for a library that declares these functions, by their names.
 
-    `HEADER` is what the units beside this module include; `LIBRARY` is all of them, and wrappers.
+    `HEADER` is included by the C files next to this module; `LIBRARY` is all of them, and wrappers.
     """
     from omb_py.tracing.recorder.wrappers import HAND_WRITTEN, declared_wrappers, definition
 
@@ -96,7 +96,7 @@ def generated(declared: Mapping[str, Declaration]) -> dict[str, str]:
 
 
 def constants() -> list[str]:
-    """What Python and C have to agree on, as definitions in C."""
+    """Return the constants that Python and C share, as definitions in C."""
     numbers = {kind.name: int(kind) for kind in layout.EventKind} | {
         name: getattr(layout, name)
         for name in ("NOBODY", "UNKNOWN_BYTES", "BIN_1_BYTES", "BETWEEN", "ELSEWHERE")
@@ -113,7 +113,7 @@ LAYOUTS = (layout.HEADER, layout.CELL, layout.EVENT)
 
 
 def structure(name: str, fields: tuple[tuple[str, str], ...]) -> str:
-    """A structure in C with the fields of a record's part, which leave no gaps."""
+    """Return a structure in C with the fields of a record's part, which leave no gaps."""
     rows = "".join(f"    {C_TYPES[kind].format(field)};\n" for field, kind in fields)
     size = sum(layout.TYPES[kind] for _, kind in fields)
     checked = f'_Static_assert(sizeof(struct {name}) == {size}, "fields of {name}");'
@@ -121,7 +121,7 @@ def structure(name: str, fields: tuple[tuple[str, str], ...]) -> str:
 
 
 def check(library: Path, mpicc: str) -> None:
-    """Raise `UsageError` where mpi4py loads another MPI library than the compiler's."""
+    """Raise `UsageError` if mpi4py loads another MPI library than the compiler's."""
     program = (
         "import ctypes, mpi4py; mpi4py.rc.initialize = False; from mpi4py import MPI\n"
         "def loaded():\n"
@@ -142,7 +142,7 @@ def check(library: Path, mpicc: str) -> None:
 
 
 def _run(command: list[str], mpicc: str) -> str:
-    """What a command prints; raises `UsageError` where it fails."""
+    """Return the output of a command; raises `UsageError` if it fails."""
     try:
         done = subprocess.run(
             command,

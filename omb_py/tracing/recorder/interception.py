@@ -1,8 +1,8 @@
-"""Calls of MPI, intercepted in C: a library of ours that stands between all callers and MPI.
+"""MPI calls, intercepted in C: omb-py's library between all callers and MPI.
 
 It defines MPI's functions, records, and calls MPI's own by their second names (the profiling
-interface, PMPI), so that what C libraries below Python call is seen, too. It writes the rank's
-record itself.
+interface, PMPI), so calls of C libraries below Python are included. It writes the rank's record
+itself.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ EVENTS = 100_000
 
 @dataclass(frozen=True)
 class Settings:
-    """What is recorded, and the folder that it goes to.
+    """Settings of a recording, and its folder.
 
     ``events`` is the room for a timeline, 0 for none; ``sites`` records lines of the program,
     ``cpu_time`` the CPU time outside MPI.
@@ -41,7 +41,7 @@ class Recorder:
     def __init__(self, settings: Settings) -> None:
         """Find the library, compiled if it is not there yet; on every rank.
 
-        Raises `UsageError` where there is no compiler, or it belongs to another MPI library.
+        Raises `UsageError` if there is no compiler, or it belongs to another MPI library.
         """
         self._settings = settings
         self._path = cached_library()
@@ -69,7 +69,7 @@ class Recorder:
     def open(self, file: RecordFile) -> None:
         """Record into a file from now on: names, cells and events are no longer Python's to write.
 
-        Raises `OmbError` where the file cannot be mapped, or calls do not come to the library.
+        Raises `OmbError` if the file cannot be mapped, or calls do not come to the library.
         """
         if not self._library.omb_py_started():
             raise OmbError(
@@ -88,7 +88,7 @@ class Recorder:
             raise OmbError(f"cannot map {file.path}: {os.strerror(error)}")
 
     def inside_ns(self) -> int:
-        """The CPU time of the thread that opened the record, within MPI."""
+        """Return the CPU time of the thread that opened the record, within MPI."""
         return int(self._inside_ns())
 
     def pause(self) -> None:
@@ -100,7 +100,7 @@ class Recorder:
         self._library.omb_py_pause(0)
 
     def name(self, text: str) -> int:
-        """The number of a name, which is written when it is new; 0 when there is no room."""
+        """Return the number of a name, which is written when it is new; 0 when there is no room."""
         number = self._numbers.get(text)
         if number is None:
             line = " ".join(text.splitlines()).encode(errors="replace")

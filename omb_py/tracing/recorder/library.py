@@ -1,6 +1,6 @@
-"""The library that intercepts calls: kept under what it depends on, compiled where it is not there.
+"""The intercepting library: cached by the fingerprint of its dependencies, compiled if missing.
 
-Every rank of a profiled program loads this; what compiles is loaded where that is necessary.
+Every rank of a profiled program loads this module; the compiling module is loaded only if needed.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ COMPILER_VARIABLES = ("CC", "OMPI_CC", "MPICH_CC", "I_MPI_CC")
 SECONDS_TO_WAIT = 60.0
 SECONDS_BETWEEN_LOOKS = 0.05
 SECONDS_BETWEEN_RANKS = 1.0
-"""How much later than rank 0 others may have begun."""
+"""Seconds by which other ranks may begin later than rank 0."""
 
 
 def cached_library() -> str:
-    """The library's path, compiled by rank 0 where it is not there yet; others wait for it.
+    """Return the library's path, compiled by rank 0 where it is not there yet; others wait for it.
 
-    Nothing is asked of MPI, which has not been started. Raises `UsageError` where there is no
+    Nothing is asked of MPI, which has not been started. Raises `UsageError` if there is no
     compiler, where it fails, and on ranks that wait in vain.
     """
     mpicc = compiler()
@@ -54,9 +54,9 @@ def cached_library() -> str:
 
 
 def compiler() -> str:
-    """The MPI compiler: mpi4py's own, the one beside this Python, or the first one on the path.
+    """Return the MPI compiler: mpi4py's own, the one next to this Python, or the first on the path.
 
-    For the standard's ABI it is ``mpicc_abi``. Raises `UsageError` where there is none.
+    For the standard's ABI it is ``mpicc_abi``. Raises `UsageError` if there is none.
     """
     import mpi4py
 
@@ -72,7 +72,7 @@ def compiler() -> str:
 
 
 def fingerprint(mpicc: str) -> str:
-    """What the library depends on: our sources, the compiler, the MPI library, the machine."""
+    """Return a hash of the library's dependencies: our sources, compiler, MPI library, machine."""
     digest = hashlib.sha256(os.uname().machine.encode())
     parts = sorted(name for name in os.listdir(HERE) if name.endswith(".c"))
     for name in (*parts, *GENERATORS, *(f"../records/{name}.py" for name in SHARED)):
@@ -89,7 +89,7 @@ def fingerprint(mpicc: str) -> str:
 
 
 def _libraries(root: str) -> list[str]:
-    """The files of MPI's libraries below a folder."""
+    """Return the files of MPI's libraries below a folder."""
     found = []
     for name in os.listdir(root) if exists(root) else ():
         if name.startswith("lib") and os.path.isdir(folder := join(root, name)):
@@ -130,7 +130,7 @@ def _failure(path: str) -> str:
 
 
 def _pass_on(failure: str) -> None:
-    """Raise `UsageError` where rank 0 of this job, which began when we did, has failed."""
+    """Raise `UsageError` if rank 0 of this job, which began when we did, has failed."""
     began = time.time() - (time.perf_counter() - BEGAN)
     with suppress(OSError):
         if os.stat(failure).st_mtime > began - SECONDS_BETWEEN_RANKS:

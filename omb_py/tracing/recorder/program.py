@@ -21,14 +21,14 @@ class ProfiledProgram:
 
     @property
     def command(self) -> str:
-        """What was asked for, on one line."""
+        """Return the command on one line."""
         return " ".join([f"-m {self.path}" if self.module else self.path, *self.arguments])
 
 
 def find_program(name: str, arguments: tuple[str, ...], module: bool) -> ProfiledProgram:
-    """The program of this name: a file, a Python program of ``PATH``, or a module.
+    """Return the program of this name: a file, a Python program of ``PATH``, or a module.
 
-    Raises `UsageError` where there is none, or it is not written in Python.
+    Raises `UsageError` if there is none, or it is not written in Python.
     """
     if module:
         return ProfiledProgram(name, arguments, module)
@@ -48,7 +48,7 @@ def find_program(name: str, arguments: tuple[str, ...], module: bool) -> Profile
 
 
 def check_module(program: ProfiledProgram) -> None:
-    """Raise `UsageError` where there is no such module to run.
+    """Raise `UsageError` if the module to run does not exist.
 
     Packages around the module are imported, so that they must already be observed.
     """

@@ -1,6 +1,6 @@
-"""What the system says of a rank, in its record: a thread that writes a few times a second.
+"""The system's values of a rank, in its record: a thread writes them a few times a second.
 
-What is written is there for others (`omb-py watch`), and for everybody if the rank is killed.
+Other programs (`omb-py watch`) read them, also after the rank was killed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ KIBIBYTE = 1024
 
 
 class Publisher:
-    """Publishes what the system says of this process."""
+    """A writer of the system's values of this process."""
 
     def __init__(self, file: RecordFile) -> None:
         self._file = file
@@ -32,7 +32,7 @@ class Publisher:
         self._thread = threading.Thread(target=self._run, name="omb-py record", daemon=True)
 
     def start(self, inside: Callable[[], int] | None = None) -> None:
-        """Begin; ``inside`` tells the thread's CPU ns within MPI, where they are measured."""
+        """Begin; ``inside`` returns the thread's CPU ns within MPI, if they are measured."""
         self._inside = inside
         self._thread.start()
 

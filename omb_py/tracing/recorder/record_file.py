@@ -1,4 +1,4 @@
-"""A rank's record while it is written: a file in memory, laid out as `records.layout` says."""
+"""A rank's record while it is written: a file in memory, laid out as in `records.layout`."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class RecordFile:
     def __init__(
         self, path: str, rank: int, ranks: int, events: int, about: Mapping[str, Any]
     ) -> None:
-        """Make the file, with room for ``events`` events, and tell ``about`` the run.
+        """Create the file, with room for ``events`` events, and write ``about`` the run.
 
-        Raises `OmbError` where it cannot be written or is there already: another job writes it.
+        Raises `OmbError` if it cannot be written or exists already: another job writes it.
         """
         assert HEADER_FORMAT.size <= layout.HEADER_BYTES
         capacities = {
@@ -74,7 +74,7 @@ class RecordFile:
         self.set("text_used", len(text))
 
     def in_place(self) -> bool:
-        """Whether it is still this file that has the name."""
+        """Return whether the path still refers to this file."""
         try:
             return os.path.samestat(os.stat(self.path), self._identity)
         except OSError:
@@ -82,10 +82,10 @@ class RecordFile:
 
 
 def map_new_file(path: str, nbytes: int) -> tuple[mmap.mmap, os.stat_result]:
-    """A new file of so many bytes, whose blocks are there, in memory; and its status.
+    """Return a new mapped file of ``nbytes`` bytes with allocated blocks, and its status.
 
-    Raises `OmbError` where it cannot be made: a disk that is full would else kill the process
-    when it writes. One that is there is never cut, which would kill the process that has it mapped.
+    Raises `OmbError` if it cannot be created: a full disk would otherwise kill the process when it
+    writes. An existing file is never truncated, which would kill the process that has it mapped.
     """
     try:
         make_folder(os.path.dirname(path))

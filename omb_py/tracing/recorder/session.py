@@ -27,10 +27,10 @@ NAME = "mpi4py.MPI"
 
 
 class ImportHook:
-    """Notices when a program imports ``mpi4py.MPI``, and not before: calls back around its import.
+    """A hook that calls back around a program's import of ``mpi4py.MPI``, and not before.
 
-    What a program does until then (``mpi4py.rc`` and variables of the environment) must have its
-    effect, so that the module cannot be imported for it. It is found as it would have been found.
+    A program's settings until then (``mpi4py.rc`` and environment variables) must take effect, so
+    the module cannot be imported earlier. It is found as without the hook.
     """
 
     def __init__(self, before: Callable[[], None], after: Callable[[ModuleType], None]) -> None:
@@ -41,7 +41,7 @@ class ImportHook:
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """The module's own specification, loaded by this object."""
+        """Return the module's own specification, loaded by this object."""
         if name != NAME:
             return None
         for finder in sys.meta_path:
@@ -54,14 +54,14 @@ class ImportHook:
         return None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        """Load the library: what must be there before is called first."""
+        """Load the library, after a call of ``before``."""
         assert self._loader is not None
         self._before()
         module: ModuleType | None = self._loader.create_module(spec)
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        """Run the module, then tell that it is there."""
+        """Run the module, then call ``after``."""
         assert self._loader is not None
         self._loader.exec_module(module)
         module.__loader__ = self._loader
@@ -81,7 +81,7 @@ class Session:
     def __init__(
         self, settings: Settings, about: dict[str, Any], traffic: TrafficCollector | None = None
     ) -> None:
-        """Raises `UsageError` where calls cannot be intercepted."""
+        """Raise `UsageError` if calls cannot be intercepted."""
         self._settings = settings
         self._about = about
         self._traffic = traffic
@@ -94,26 +94,26 @@ class Session:
         self.ranks = 1
         self.ended = False
         self.aborting = False
-        """Whether mpi4py will abort the job at exit, as ``python -m mpi4py`` tells it."""
+        """True if mpi4py will abort the job at exit, as ``python -m mpi4py`` does."""
 
     @property
     def begun(self) -> bool:
-        """Whether MPI was started."""
+        """Return whether MPI was started."""
         return self._file is not None
 
     @property
     def folder(self) -> str:
-        """Where the record is."""
+        """The folder of the record."""
         return self._settings.folder
 
     @property
     def replaced(self) -> bool:
-        """Whether another job has put its record in the place of this rank's."""
+        """Return whether another job has replaced this rank's record."""
         return self._file is not None and not self._file.in_place()
 
     @property
     def finalized(self) -> bool:
-        """Whether MPI was started and finalized."""
+        """Return whether MPI was started and finalized."""
         return self.begun and bool(self._module.Is_finalized())
 
     def abort(self, code: int) -> None:
@@ -154,7 +154,7 @@ class Session:
 
     @staticmethod
     def _before(original: Callable[..., Any], first: Callable[[], None]) -> Callable[..., Any]:
-        """A function that calls ``first``, then the original."""
+        """Return a function that calls ``first``, then the original."""
 
         @wraps(original)
         def call(*args: Any, **kwargs: Any) -> Any:

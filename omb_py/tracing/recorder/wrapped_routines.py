@@ -126,7 +126,7 @@ ONE_SIDED = {
         "bytes_of(1, datatype)",
     ),
 }
-"""What stands before the window."""
+"""Parameters before the window, by routine."""
 
 WITH_REQUESTS = ("Put", "Get", "Accumulate", "Get_accumulate")
 
@@ -220,7 +220,7 @@ COMMUNICATORS = {
     "Comm_connect": "port info root comm made",
     "Comm_join": "socket made",
 }
-"""What makes communicators: the new one is ``made``."""
+"""Routines that create communicators: the new one is ``made``."""
 
 MANAGEMENT = {
     "Parrived": "request partition flag",

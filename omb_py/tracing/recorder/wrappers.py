@@ -1,9 +1,9 @@
 """Wrappers of MPI's functions in C, written for those functions that a library's header declares.
 
-A wrapper tells what a call is (``before``, functions of ``recorder_calls.c``), makes it, tells what
-has become of it (``after``, unless it failed), and what must be known of it even when nothing is
-recorded (``always``). Functions with large counts are wrapped where they are declared, and nowhere
-else: mpi4py calls them wherever somebody defines them.
+A wrapper records a call's arguments (``before``, functions of ``recorder_calls.c``), makes the
+call, records its result (``after``, unless it failed), and keeps state that is needed even while
+nothing is recorded (``always``). Functions with large counts are wrapped only if they are declared:
+mpi4py calls them whenever a library defines them.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ ALONE = {"int", "char", "void", "double", "long", "short", "unsigned"}
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of a declaration: what stands before and behind its name."""
+    """A parameter of a declaration: the text before and after its name."""
 
     before: str
     behind: str = ""
 
     def named(self, name: str) -> str:
-        """The parameter under a name."""
+        """Return the parameter under a name."""
         return f"{self.before} {name}{self.behind}"
 
 
@@ -64,7 +64,7 @@ class Declaration:
 
 
 def declarations(preprocessed: str) -> dict[str, Declaration]:
-    """The functions of MPI that return an int, by name, in what a C preprocessor printed."""
+    """Return MPI's functions that return an int, by name, from a C preprocessor's output."""
     lines = (line for line in preprocessed.splitlines() if not line.startswith("#"))
     found = {}
     for match in DECLARATION.finditer("\n".join(lines)):
@@ -85,7 +85,7 @@ def _parameter(text: str) -> Parameter:
 
 @dataclass(frozen=True)
 class Wrapper:
-    """A routine's parameters, and what its wrapper does around the call."""
+    """A routine's parameters, and the code of its wrapper around the call."""
 
     routine: str
     parameters: tuple[str, ...]
@@ -95,7 +95,7 @@ class Wrapper:
 
 
 def wrappers() -> Iterator[Wrapper]:
-    """All routines that are recorded by generated wrappers."""
+    """Yield all routines that are recorded by generated wrappers."""
     yield from _sends()
     yield from _receives()
     yield from _collectives()
@@ -243,7 +243,7 @@ def declared_wrappers(
 
 
 def definition(wrapper: Wrapper, function: Declaration) -> str:
-    """The wrapper's text in C."""
+    """Return the wrapper's text in C."""
     named = zip(function.parameters, wrapper.parameters, strict=True)
     parameters = ", ".join(parameter.named(name) for parameter, name in named)
     arguments = ", ".join(wrapper.parameters)

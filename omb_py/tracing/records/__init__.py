@@ -1,4 +1,4 @@
-"""Records of a run: what every rank called, when, for how long, with how many bytes.
+"""Records of a run: calls of every rank, when, for how long, with how many bytes.
 
-`layout` says what a record is, `reading` reads one, `run` opens a whole run.
+`layout` defines a record, `reading` reads one, `run` opens a whole run.
 """

@@ -1,10 +1,10 @@
-"""What a record is: the file in which a rank keeps its calls of MPI while it makes them.
+"""Layout of a record: the file in which a rank keeps its calls of MPI while it makes them.
 
-A rank maps its file into memory and writes there, from Python or from C, so that all that was
-recorded is in the file when the rank is killed, and others can read it meanwhile. A file has five
-sections: `HEADER`, text about the run (JSON), names, cells and events. Numbers have the machine's
-byte order. Names are lines of UTF-8, referred to by their number; the line of number 0 is empty.
-A communicator is a name, too: `PREFIX`, then its key, size and label as a list of JSON.
+A rank maps its file into memory and writes there, from Python or from C, so the file is complete
+even if the rank is killed, and other processes can read it meanwhile. A file has five sections:
+`HEADER`, text about the run (JSON), names, cells and events. Numbers have the machine's byte order.
+Names are lines of UTF-8, referred to by their number; the line of number 0 is empty. A communicator
+is a name, too: `PREFIX`, then its key, size and label as a list of JSON.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PATTERN = f"{BEGINS}*{SUFFIX}"
 NS_PER_SECOND = 1e9
 
 TIMELINES = (".json", ".json.gz")
-"""How names of timelines end, which are made of records."""
+"""Suffixes of timelines, which are made of records."""
 
 TYPES = {"i": 4, "q": 8, "d": 8, "64s": 64}
 """Bytes of the types of fields: integers of 32 and 64 bits, a double, a text."""
@@ -37,7 +37,7 @@ NOBODY = -1
 """Instead of a rank: none, or not known."""
 
 UNKNOWN_BYTES = -1
-"""Instead of bytes: nobody can tell, or there is no message."""
+"""The value for unknown bytes, and for calls without a message."""
 
 HEADER = (
     ("magic", "q"),
@@ -121,11 +121,11 @@ CELLS = 8192
 
 
 class EventKind(IntEnum):
-    """What an event is.
+    """The kind of an event.
 
     CALL: a call of MPI. DONE: an operation that a non-blocking call began (its name, its peer) is
     complete; it lasted from the call's beginning to ``ended``, and ``request`` is that of the call.
-    ARRIVED: the receiving half of a call that sends, too (its peer is the source). SPAN: something
+    ARRIVED: the receiving half of a call that sends, too (its peer is the source). SPAN: a phase
     that the program named. INSTANT: the same without length.
 
     ``sequence`` counts from 1. Of a message (send, receive) it is the number among those with the
@@ -142,12 +142,12 @@ class EventKind(IntEnum):
 
 
 def fixed(fields: tuple[tuple[str, str], ...]) -> struct.Struct:
-    """The packing of fields."""
+    """Return the packing of fields."""
     return struct.Struct("=" + "".join(kind for _, kind in fields))
 
 
 def offsets(fields: tuple[tuple[str, str], ...]) -> dict[str, int]:
-    """Where each field begins, in bytes."""
+    """Return the offset of each field, in bytes."""
     found, at = {}, 0
     for name, kind in fields:
         found[name] = at
@@ -164,7 +164,8 @@ BIN_1_BYTES = 4
 
 
 def size_bin(nbytes: int) -> int:
-    """The bin of a message size: 0 for 0 bytes, 1 to 4 bytes, then powers of two; -1: no message.
+    """Return the bin of a message size: 0 for 0 bytes, 1 to 4 bytes, then powers of two; -1: no
+    message.
 
     These are mpitrace's bins: bin b > 1 holds sizes up to 2 ** (b + 1) above those of bin b - 1.
     """
@@ -186,7 +187,7 @@ PREFIX = "communicator "
 
 
 def communicator_of(line: str) -> Communicator | None:
-    """The communicator that a name stands for, None for other names and damaged ones."""
+    """Return the communicator that a name stands for, None for other names and damaged ones."""
     if not line.startswith(PREFIX):
         return None
     try:
@@ -197,19 +198,20 @@ def communicator_of(line: str) -> Communicator | None:
 
 
 def path_in(folder: str, rank: int) -> str:
-    """The file of a rank in the folder of a run."""
+    """Return the file of a rank in the folder of a run."""
     return f"{folder}/{BEGINS}{rank:06d}{SUFFIX}"
 
 
 def record_paths(folder: str | Path) -> list[Path]:
-    """The records in the folder of a run, by rank."""
+    """Return the records in the folder of a run, by rank."""
     from pathlib import Path
 
     return [Path(folder, name) for name in record_names(folder)]
 
 
 def record_names(folder: str | Path) -> list[str]:
-    """The names of the records in the folder of a run, by rank; none where there is no folder."""
+    """Return the names of the records in the folder of a run, by rank; none if there is no
+    folder."""
     names = os.listdir(folder) if os.path.isdir(folder) else []
     return sorted(name for name in names if name.startswith(BEGINS) and name.endswith(SUFFIX))
 
@@ -237,4 +239,4 @@ ELSEWHERE = -2
 """Stands for a process that does not belong to this rank's MPI_COMM_WORLD."""
 
 FNV_START, FNV_PRIME = 0xCBF29CE484222325, 0x100000001B3
-"""Of FNV-1a with 64 bits (G. Fowler, L. C. Noll, K.-P. Vo)."""
+"""Constants of FNV-1a with 64 bits (G. Fowler, L. C. Noll, K.-P. Vo)."""

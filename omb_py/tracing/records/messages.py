@@ -39,7 +39,7 @@ UNKNOWN_COMMUNICATOR = -1
 class Sides:
     """The sides of messages that a rank recorded, as arrays of `SIDE`, calls before completions.
 
-    ``unnumbered`` sides are not there, since nothing says which message they belong to.
+    ``unnumbered`` sides are left out, since their message is unknown.
     """
 
     sends: NDArray[Any]
@@ -55,7 +55,7 @@ def sides_of(
     communicators: Mapping[int, Communicator],
     keys: dict[str, int],
 ) -> Sides:
-    """The sides of messages in the events of a rank, which is the one with this ``index``.
+    """Return the sides of messages in the events of a rank, which is the one with this ``index``.
 
     ``keys`` numbers the keys of communicators; it is the same for all ranks, and grows.
     """
@@ -92,7 +92,7 @@ def unique(sides: NDArray[Any]) -> NDArray[Any]:
 def _masks(
     names: list[str], events: NDArray[Any], begins: NDArray[Any]
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Which events are the sending, and which the receiving side of a message."""
+    """Return masks of the events that send, and of those that receive a message."""
     kinds, numbers = events["kind"], events["name"]
     call, done = kinds == EventKind.CALL, kinds == EventKind.DONE
     send, receive, both = (
@@ -109,16 +109,16 @@ def _masks(
 
 
 def _of_names(names: list[str], numbers: NDArray[Any], wanted: Any) -> NDArray[Any]:
-    """Which of the numbers of names are those of routines that are wanted."""
+    """Return a mask of the numbers of names whose routines are ``wanted``."""
     used, places = np.unique(numbers, return_inverse=True)
     chosen = [0 <= number < len(names) and bool(wanted(names[number])) for number in used.tolist()]
     return np.array(chosen, bool)[places] if len(used) else np.zeros(0, bool)
 
 
 def _sends_first(done: NDArray[Any], calls: NDArray[Any]) -> NDArray[Any]:
-    """Which completions are the sending one of the two that a call began.
+    """Return a mask of sends among completions, for calls that both send and receive.
 
-    Its request is that of the call; where the call was lost, that of the send is the first one.
+    A send's request is that of the call; if the call was lost, the first request is the send's.
     """
     found = np.isin(done["request"], calls["request"])
     order = np.lexsort((done["request"], done["name"], done["began"]))
@@ -166,7 +166,7 @@ def _numbered(
 
 
 def _same_as_next(sides: NDArray[Any]) -> NDArray[Any]:
-    """Which of ordered sides are of the same message as the one after them."""
+    """Return a mask of ordered sides that belong to the same message as the next one."""
     same = np.ones(max(0, len(sides) - 1), bool)
     for name in KEY:
         same &= sides[name][1:] == sides[name][:-1]

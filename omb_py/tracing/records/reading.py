@@ -1,7 +1,7 @@
-"""Records read: what every rank of a run called, when, for how long, with how many bytes.
+"""Reading of records: calls of every rank of a run, when, for how long, with how many bytes.
 
 A record can be read while its rank still writes it, and after the rank was killed. NumPy is loaded
-for events and for arrays of cells alone: a profile is written without.
+only for events and for arrays of cells: a profile is written without it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MAX_RANKS = 1 << 24
-"""A record that tells of more is damaged."""
+"""Most ranks of a record; one with more is damaged."""
 
 NS = 1e-9
 
@@ -49,7 +49,7 @@ class ClockComparison:
 
 @dataclass(frozen=True)
 class Now:
-    """What a rank was doing when it last said so: in a routine (empty: outside MPI), since when.
+    """A rank's activity at its last update: a routine (empty: outside MPI), and since when.
 
     ``collectives`` counts collective calls that it has begun on the communicator.
     """
@@ -63,7 +63,7 @@ class Now:
 
 @dataclass(frozen=True)
 class RankRecord:
-    """What one rank recorded.
+    """The record of one rank.
 
     ``packed_cells`` and ``packed_events`` are rows with the fields of `layout.CELL` and
     `layout.EVENT`, events in the order in which they were written; numbers in them refer to
@@ -88,7 +88,7 @@ class RankRecord:
         return array_of(self.packed_events, layout.EVENT)
 
     def cell_values(self) -> Iterator[tuple[Any, ...]]:
-        """The fields of each cell."""
+        """Yield the fields of each cell."""
         return layout.CELL_FORMAT.iter_unpack(self.packed_cells)
 
     @property
@@ -98,7 +98,7 @@ class RankRecord:
 
     @property
     def ranks(self) -> int:
-        """How many ranks the job had."""
+        """The number of ranks of the job."""
         return int(self.header["ranks"])
 
     @property
@@ -108,7 +108,7 @@ class RankRecord:
 
     @property
     def complete(self) -> bool:
-        """Whether the rank came to its end."""
+        """Return whether the rank came to its end."""
         return int(self.header["ended"]) != 0
 
     @property
@@ -118,12 +118,12 @@ class RankRecord:
 
     @property
     def began(self) -> int:
-        """When recording began, ns."""
+        """The beginning of the recording, ns."""
         return int(self.header["began"])
 
     @property
     def ended(self) -> int:
-        """When the rank ended, or was last heard of, ns."""
+        """The time of the rank's end, or of its last update, ns."""
         if self.complete:
             return int(self.header["ended"])
         last = int(self.events["ended"].max()) if self.packed_events else 0
@@ -151,7 +151,7 @@ class RankRecord:
 
     @property
     def now(self) -> Now:
-        """What it does now, or did last."""
+        """The present or last activity of the rank."""
         header = self.header
         number = int(header["now_communicator"])
         return Now(
@@ -163,11 +163,11 @@ class RankRecord:
         )
 
     def name(self, number: int) -> str:
-        """The name of a number, empty when it is not there."""
+        """Return the name of a number, empty when it is not there."""
         return self.names[number] if 0 <= number < len(self.names) else ""
 
     def common(self, times: Any) -> Any:
-        """Times of this rank's clock (ns, also arrays) as those of rank 0's.
+        """Return times of this rank's clock (ns, also arrays) as those of rank 0's.
 
         Between two comparisons the offset is interpolated, so that drift is taken out.
         """
@@ -183,9 +183,9 @@ class RankRecord:
 
 
 def read(path: str | Path, events: bool = True) -> RankRecord:
-    """The record in a file; raises `UsageError` where it is none or cannot be read.
+    """Return the record in a file; raises `UsageError` if it is not a record or cannot be read.
 
-    Without ``events`` only the little is read that a rank goes on changing.
+    Without ``events`` only the small part that a rank keeps changing is read.
     """
     files.check(path, UsageError, math.inf)
     if not os.path.isfile(path):
@@ -225,7 +225,7 @@ def _record(file: BinaryIO, path: str, with_events: bool) -> RankRecord:
 
 
 def _part(file: BinaryIO, path: str, part: str, header: dict[str, Any], nbytes: int) -> bytes:
-    """A section, as far as it is used."""
+    """Return a section, as far as it is used."""
     at = header[f"{part}_at"]
     if 0 <= at <= os.fstat(file.fileno()).st_size - nbytes:
         file.seek(at)
@@ -244,7 +244,7 @@ def _about(text: bytes) -> dict[str, Any]:
 
 
 def _events(file: BinaryIO, path: str, header: dict[str, Any]) -> bytes:
-    """The events of the ring, the oldest first."""
+    """Return the events of the ring, the oldest first."""
     capacity, written = header["events_capacity"], header["events_written"]
     if capacity <= 0:
         return b""

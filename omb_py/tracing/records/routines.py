@@ -1,4 +1,4 @@
-"""What MPI's routines do with messages: what a profile counts, whom a rank waits for.
+"""Roles of MPI's routines in communication: for profiles, and for waiting ranks.
 
 A row for each routine that moves data or waits, by its name in C without ``MPI_`` and in lower
 case; non-blocking (``i…``) and persistent (``…_init``) forms go by the row of the blocking one.
@@ -10,12 +10,12 @@ from __future__ import annotations
 from enum import Enum
 
 STARTED = " (started)"
-"""Ends the name of what a persistent request does each time that it is started, which takes no time
+"""The suffix of the operation that a persistent request begins at each start, which takes no time
 of its own: ``MPI_Send (started)``."""
 
 
 class Role(Enum):
-    """What a routine does."""
+    """The role of a routine."""
 
     SEND = "send"
     RECEIVE = "receive"
@@ -29,12 +29,12 @@ class Role(Enum):
 
 
 class Dependence(Enum):
-    """Whom a rank has to wait for in a call, whatever the network.
+    """The ranks that a rank has to wait for in a call, on any network.
 
-    ALL: all ranks of the communicator. ROOT: every rank waits for the root. AT_ROOT: the root waits
-    for every rank, others for nobody. LOWER: a rank waits for all lower ones. NEIGHBOURS: those of
-    a topology. GROUPS: all ranks of the communicator, and those of a second group. OTHERS: ranks of
-    which a record does not tell.
+    ALL: all ranks of the communicator. ROOT: every rank waits for the root. AT_ROOT: only the root
+    waits, for every rank. LOWER: a rank waits for all lower ones. NEIGHBOURS: those of a topology.
+    GROUPS: all ranks of the communicator, and those of a second group. OTHERS: ranks that a record
+    does not name.
     """
 
     ALL = "all"
@@ -86,7 +86,7 @@ SYNCHRONIZING = {
         Dependence.OTHERS,
     ),
 }
-"""Routines beside collective communication in which ranks wait for each other."""
+"""Routines that are not collective communication and in which ranks wait for each other."""
 
 ROLES = {
     **dict.fromkeys(COLLECTIVES, Role.COLLECTIVE),
@@ -107,7 +107,7 @@ ROLES = {
 
 
 def started(routine: str) -> str:
-    """What requests of ``MPI_Send_init`` do: ``MPI_Send (started)``."""
+    """Return the name of the operation of ``MPI_Send_init``'s requests: ``MPI_Send (started)``."""
     return f"{routine.removesuffix('_init')}{STARTED}"
 
 
@@ -119,7 +119,7 @@ def base(routine: str) -> str:
 
 
 def nonblocking(routine: str) -> bool:
-    """Whether a routine only begins what is completed by another."""
+    """Return whether a routine only begins an operation that another one completes."""
     name = routine.removeprefix("MPI_").lower().removesuffix("_c")
     if name.endswith(("_init", STARTED)):
         return True
@@ -129,7 +129,7 @@ def nonblocking(routine: str) -> bool:
 
 
 def role(routine: str) -> Role:
-    """What a routine does, by its name in a record."""
+    """Return the role of a routine, by its name in a record."""
     name = base(routine)
     if name.startswith("file_"):
         return Role.FILE
@@ -137,7 +137,7 @@ def role(routine: str) -> Role:
 
 
 READ, WRITTEN = "read", "written"
-"""Which way a call of a file moves data."""
+"""Directions of a file call's data."""
 
 
 def file_direction(routine: str) -> str | None:
@@ -149,19 +149,20 @@ def file_direction(routine: str) -> str | None:
 
 
 def file_call_completes(routine: str) -> bool:
-    """Whether the data of a file has been moved when a call returns: of the others (non-blocking
-    ones, the first half of split ones) the time is not that of the data."""
+    """Return whether a file call returns after its data has moved. The time of other calls
+    (non-blocking ones, the first half of split ones) is not that of the data."""
     name = base(routine)
     return not name.startswith("file_i") and not name.endswith("_begin")
 
 
 def prepares(routine: str) -> bool:
-    """Whether a routine only makes a persistent request, of a message or a collective call."""
+    """Return whether a routine only makes a persistent request, of a message or a collective
+    call."""
     return routine.removesuffix("_c").endswith("_init")
 
 
 def begins_collective(routine: str) -> bool:
-    """Whether each call begins a collective operation: each takes its turn on a communicator."""
+    """Return whether each call begins a collective operation, in the communicator's order."""
     return role(routine) is Role.COLLECTIVE and not prepares(routine)
 
 

@@ -1,4 +1,4 @@
-"""A recorded run: the records of its ranks, their clocks aligned, and notes on what is missing."""
+"""A recorded run: the records of its ranks, their clocks aligned, and notes on missing records."""
 
 from __future__ import annotations
 
@@ -40,18 +40,20 @@ class RecordedRun:
 
     @property
     def about(self) -> dict[str, Any]:
-        """What the lowest rank recorded about the run."""
+        """The run's metadata in the record of the lowest rank."""
         return self.records[0].about
 
     @property
     def on_one_clock(self) -> bool:
-        """Whether the ranks' times can be compared: they share a clock, or clocks were compared."""
+        """Return whether the ranks' times can be compared: they share a clock, or clocks were
+        compared."""
         clocks = {clock_of(record) for record in self.records}
         return len(clocks) == 1 or all(one.error is not None for one in self.alignments)
 
 
 def open_run(folder: str | Path) -> RecordedRun:
-    """The run whose records are in a folder; records that are damaged leave the others readable.
+    """Return the run whose records are in a folder; records that are damaged leave the others
+    readable.
 
     Raises `UsageError` if there is no record or none can be read, and for records of several runs.
     """
@@ -62,7 +64,7 @@ def open_run(folder: str | Path) -> RecordedRun:
 
 
 def read_records(folder: str | Path, events: bool = True) -> tuple[list[RankRecord], list[str]]:
-    """The records in a folder that can be read, and a sentence on each of the others.
+    """Return the records in a folder that can be read, and a sentence on each of the others.
 
     ``events``: as of `reading.read`.
     """
@@ -76,7 +78,8 @@ def read_records(folder: str | Path, events: bool = True) -> tuple[list[RankReco
 
 
 def run_of(records: Iterable[RankRecord], faults: Iterable[str] = ()) -> RecordedRun:
-    """The run of these records, at least one; raises `UsageError` for records of several runs."""
+    """Return the run of these records, at least one; raises `UsageError` for records of several
+    runs."""
     ordered = sorted(records, key=lambda record: record.rank)
     size = ordered[0].ranks
     if len({record.ranks for record in ordered}) > 1:
@@ -92,7 +95,7 @@ def run_of(records: Iterable[RankRecord], faults: Iterable[str] = ()) -> Recorde
 
 
 def _missing(ordered: Sequence[RankRecord], size: int) -> Iterator[str]:
-    """Ranks without a record, ranks without an end, and the routines these were in."""
+    """Yield ranks without a record, ranks without an end, and the routines these were in."""
     if missing := other_ranks(size, (record.rank for record in ordered)):
         yield f"the records of {missing} are not there: no number here has them"
     unfinished = [record for record in ordered if not record.complete]
@@ -116,7 +119,8 @@ def _missing(ordered: Sequence[RankRecord], size: int) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Clock:
-    """A host's clock. Its ``number`` (0: unknown) tells it from others of that host alone."""
+    """A host's clock. Its ``number`` (0: unknown) distinguishes it from others of that host
+    only."""
 
     host: str
     number: int
@@ -124,7 +128,7 @@ class Clock:
 
 @dataclass(frozen=True)
 class Alignment:
-    """How a rank's times become those of rank 0's clock.
+    """The conversion of a rank's times to rank 0's clock.
 
     ``record`` is the rank's record with the comparisons that hold for its clock. ``offset``
     (seconds, at the beginning) is to be added, ``drift`` (seconds in a second) to be added to it
@@ -140,7 +144,7 @@ class Alignment:
 
 
 def align(records: Sequence[RankRecord]) -> list[Alignment]:
-    """The alignment of each record.
+    """Return the alignment of each record.
 
     Ranks that share a clock share its comparisons, too, so that nothing comes between them: those
     of the first one of them that made the most.
@@ -157,7 +161,7 @@ def align(records: Sequence[RankRecord]) -> list[Alignment]:
 def alignment(
     record: RankRecord, first: RankRecord | None, best: dict[Clock, tuple[ClockComparison, ...]]
 ) -> Alignment:
-    """The alignment of one record, with the comparisons of each clock."""
+    """Return the alignment of one record, with the comparisons of each clock."""
     clock = clock_of(record)
     if record is first or (first is not None and clock.number and clock == clock_of(first)):
         return Alignment(compared(record, ()), 0.0, 0.0, 0.0, True)
@@ -170,12 +174,13 @@ def alignment(
 
 
 def clock_of(record: RankRecord) -> Clock:
-    """The clock that a rank reads."""
+    """Return the clock that a rank reads."""
     return Clock(record.host, int(record.header["clock"]))
 
 
 def drift(made: Sequence[ClockComparison]) -> float:
-    """Seconds in a second by which the offset grows from the first comparison to the last."""
+    """Return seconds in a second by which the offset grows from the first comparison to the
+    last."""
     seconds = (made[-1].at - made[0].at) * NS
     return (made[-1].offset - made[0].offset) / seconds if seconds > 0 else 0.0
 
@@ -194,7 +199,7 @@ def sound(record: RankRecord) -> tuple[ClockComparison, ...]:
 
 
 def compared(record: RankRecord, made: Sequence[ClockComparison]) -> RankRecord:
-    """The record with these comparisons instead of its own."""
+    """Return the record with these comparisons instead of its own."""
     header = dict(record.header)
     for kind, comparison in zip(
         ("first", "last"), (*made[:1], *made[1:2], None, None), strict=False

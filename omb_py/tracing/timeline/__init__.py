@@ -1,4 +1,4 @@
-"""Timelines: what every rank did, and when, on one clock, from the records of a run."""
+"""Timelines: the activity of every rank over time, on one clock, from the records of a run."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 
 def read(folder: str | Path) -> Timeline:
-    """The timeline of the run whose records are in a folder.
+    """Return the timeline of the run whose records are in a folder.
 
-    Raises `UsageError` when there are none, when one cannot be read, and when none has events.
+    Raises `UsageError` if there are none, if one cannot be read, and if none has events.
     """
     return of(open_run(folder))
 
 
 def of(run: RecordedRun) -> Timeline:
-    """The timeline of a run; raises `UsageError` when no rank recorded events."""
+    """Return the timeline of a run; raises `UsageError` when no rank recorded events."""
     if all(record.header["events_capacity"] <= 0 for record in run.records):
         raise UsageError(
             "these records have tallies but no events: run omb-py profile with --timeline FILE"
@@ -43,13 +43,13 @@ def of(run: RecordedRun) -> Timeline:
 
 
 def first_time(rank: RankTimeline) -> int:
-    """When anything of a rank is there first."""
+    """Return the time of a rank's first event or beginning."""
     events = rank.events
     return min(rank.began, int(events["began"].min())) if len(events) else rank.began
 
 
 def slices_of_events(rank: RankTimeline) -> NDArray[Any]:
-    """The index of the slice of each event, NONE for those without."""
+    """Return the index of the slice of each event, NONE for those without."""
     found = np.full(len(rank.events), NONE, np.int64)
     for name in ("other", "event"):
         places = rank.slices[name]

@@ -37,7 +37,7 @@ MESSAGES = (EventKind.CALL, EventKind.DONE, EventKind.ARRIVED)
 
 
 def readable(record: RankRecord) -> tuple[NDArray[Any], int]:
-    """The events on the common clock, and how many make no sense: half written, or damaged.
+    """Return the events on the common clock, and how many make no sense: half written, or damaged.
 
     Those of MPI last for 1 ns at least, so that an arrow can begin and end inside of them.
     """
@@ -54,7 +54,7 @@ def readable(record: RankRecord) -> tuple[NDArray[Any], int]:
 
 
 def apart(began: NDArray[Any], ended: NDArray[Any]) -> NDArray[Any]:
-    """The lane (0, 1, ...) of each interval, so that no two of a lane share any time.
+    """Return the lane (0, 1, ...) of each interval, so that no two of a lane share any time.
 
     There are no more lanes than intervals that share a time (greedy colouring of an interval
     graph), and of the free lanes an interval takes the first. An interval that begins when another
@@ -82,7 +82,8 @@ def apart(began: NDArray[Any], ended: NDArray[Any]) -> NDArray[Any]:
 
 
 def is_nested(began: NDArray[Any], ended: NDArray[Any]) -> NDArray[Any]:
-    """The lane of each interval, so that of two in a lane that share a time one contains the other.
+    """Return the lane of each interval, so that of two in a lane that share a time one contains the
+    other.
 
     An interval takes the first lane that can hold it.
     """
@@ -102,7 +103,9 @@ def is_nested(began: NDArray[Any], ended: NDArray[Any]) -> NDArray[Any]:
 
 
 def holds(ends: list[int], begin: int, end: int) -> bool:
-    """Whether an interval can lie in a lane where some are open that end so, the innermost last.
+    """Return whether an interval fits into a lane whose open intervals have these ends.
+
+    The innermost end is last. Intervals that are over before it begins are closed.
 
     Those that are over before it begins are closed.
     """
@@ -112,15 +115,15 @@ def holds(ends: list[int], begin: int, end: int) -> bool:
 
 
 def outer_first(began: NDArray[Any], ended: NDArray[Any]) -> NDArray[Any]:
-    """The order of intervals by their beginning, what contains others before these.
+    """Return the order of intervals by their beginning, outer ones before inner ones.
 
-    Of two that are the same the one that was noted last is the outer one, as it is left last.
+    Of two equal intervals the one recorded last is the outer one, as it is left last.
     """
     return np.lexsort((-np.arange(len(began)), -ended, began))
 
 
 def innermost(began: NDArray[Any], ended: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Which interval one is in from each of some times on: the times, and its place or -1.
+    """Return the innermost interval from each of some times on: the times, and its place or -1.
 
     Of several it is the one that began last. Times rise, and the first is before all.
     """
@@ -199,7 +202,7 @@ UNNAMED = "(no name was kept)"
 
 
 def assemble(alignment: Alignment) -> RankTimeline:
-    """The lanes of a rank, from its record."""
+    """Return the lanes of a rank, from its record."""
     record = alignment.record
     events, unreadable = readable(record)
     kinds, lanes = events["kind"], events["lane"]
@@ -246,7 +249,7 @@ def assemble(alignment: Alignment) -> RankTimeline:
 
 
 def slices_of(events: NDArray[Any], places: NDArray[Any]) -> NDArray[Any]:
-    """A slice for each of the events at these places."""
+    """Return a slice for each of the events at these places."""
     slices = np.zeros(len(places), SLICE)
     slices["began"], slices["ended"] = events["began"][places], events["ended"][places]
     slices["event"], slices["other"] = places, NONE
@@ -272,7 +275,7 @@ def laid(
 
 
 def arrivals(events: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """What arrived in each call (an index by that of the call, else NONE), and what in none."""
+    """Return the arrival in each call (an index by that of the call, else NONE), and others."""
     inside = np.full(len(events) + 1, NONE, np.int64)
     arrived = np.flatnonzero(events["kind"] == EventKind.ARRIVED)
     could = (events["kind"] == EventKind.CALL) & np.isin(events["name"], events["name"][arrived])
@@ -289,13 +292,14 @@ def arrivals(events: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def call_keys(events: NDArray[Any]) -> list[tuple[int, ...]]:
-    """What a call has in common with what arrived in it."""
+    """Return the fields that a call and its arrival share."""
     fields = ("began", "ended", "name", "communicator")
     return list(zip(*(events[name].tolist() for name in fields), strict=True))
 
 
 def limits(alignment: Alignment, events: NDArray[Any]) -> tuple[int, int, int]:
-    """When a rank began, from when on all is there, when it was heard of last: rank 0's clock."""
+    """Return a rank's begin, the time from which it is complete, and its last time: rank 0's
+    clock."""
     record = alignment.record
     first = int(events["began"].min()) if len(events) else None
     last = int(events["ended"].max()) if len(events) else None
@@ -318,16 +322,16 @@ def pending(events: NDArray[Any]) -> int:
 
 
 def in_order(slices: NDArray[Any]) -> NDArray[Any]:
-    """By lane, then by their beginning, what contains others before these."""
+    """Return slices by lane, then by their beginning, outer ones before inner ones."""
     ordered = slices[outer_first(slices["began"], slices["ended"])]
     by_lane: NDArray[Any] = ordered[np.argsort(ordered["lane"], kind="stable")]
     return by_lane
 
 
 def match(ranks: Sequence[RankTimeline], slices: Sequence[NDArray[Any]]) -> Messages:
-    """The messages between ranks; ``slices`` has the slice of each event of each rank, or NONE.
+    """Return the messages between ranks; ``slices`` has the slice of each rank's events, or NONE.
 
-    A message leaves with the call that sends, and has arrived at the end of what received it.
+    A message leaves with the call that sends, and arrives at the end of the slice that received it.
     """
     keys: dict[str, int] = {}
     sides = [
@@ -351,7 +355,7 @@ def outcome(
     second: NDArray[Any],
     unnumbered: int,
 ) -> Messages:
-    """The arrows of pairs, and the numbers of what has none."""
+    """Return the arrows of pairs, and the numbers of messages without an arrow."""
     arrows = np.zeros(len(first), ARROW)
     left, arrived = np.zeros(len(first), np.int64), np.zeros(len(first), np.int64)
     bound = np.zeros(len(first))
@@ -388,9 +392,10 @@ def select(
     begin: float | None = None,
     end: float | None = None,
 ) -> Timeline:
-    """The timeline with these ranks only, and what touches the time between two seconds.
+    """Return the timeline of these ranks and of slices that touch the time between two seconds.
 
-    Slices stay whole. What was left out is counted. Raises `UsageError` when nothing remains.
+    Slices stay whole. Slices and arrows left out are counted. Raises `UsageError` if nothing
+    remains.
     """
     if ranks is None and begin is None and end is None:
         return timeline
@@ -433,7 +438,8 @@ def select(
 def cut(
     timeline: Timeline, rank: RankTimeline, wanted: bool, begin: float | None, end: float | None
 ) -> tuple[RankTimeline, NDArray[Any], int]:
-    """A rank's part, the new index of each of its slices (or NONE), how many were left out."""
+    """Return a rank's part, the new index of each of its slices (or NONE), how many were left
+    out."""
     parts, places, left = {}, np.zeros(0, np.int64), 0
     for name in ("instants", "slices"):
         slices = getattr(rank, name)
@@ -449,7 +455,7 @@ def cut(
 
 
 def in_words(ranks: Sequence[int] | None, begin: float | None, end: float | None) -> str:
-    """What was chosen."""
+    """Return the choice of ranks and times in words."""
     words = [] if ranks is None else [some_ranks(ranks)]
     if begin is not None:
         words.append(f"from {begin:g} s")

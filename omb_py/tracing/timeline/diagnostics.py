@@ -1,4 +1,4 @@
-"""What there is to say about a timeline: how good its times are, and what is not in it."""
+"""Notes about a timeline: the errors of its times, and missing parts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from omb_py.tracing.timeline.model import RankTimeline, Timeline
 
 
 def notes(timeline: Timeline) -> list[str]:
-    """What somebody who looks at it has to know, most important first."""
+    """Return notes that a reader of the timeline needs, most important first."""
     return [*_lacking(timeline), *_of_messages(timeline), *_of_times(timeline)]
 
 
@@ -97,7 +97,7 @@ def _of_times(timeline: Timeline) -> Iterator[str]:
 
 
 def about(timeline: Timeline) -> dict[str, Any]:
-    """What the file keeps for programs: the run, `notes`, and each rank's clock and losses."""
+    """Return metadata for programs: the run, `notes`, and each rank's clock and losses."""
     at = moment(timeline.epoch)
     return {
         "tool": f"omb-py {VERSION}",
@@ -111,7 +111,7 @@ def about(timeline: Timeline) -> dict[str, Any]:
 
 
 def moment(epoch: int) -> str | None:
-    """A time (ns since 1970) as ISO 8601 has it, None if it is none."""
+    """Return a time (ns since 1970) as ISO 8601, None if it is invalid."""
     try:
         return datetime.fromtimestamp(epoch * NS, UTC).isoformat() if epoch else None
     except (ValueError, OverflowError, OSError):
@@ -119,7 +119,7 @@ def moment(epoch: int) -> str | None:
 
 
 def about_rank(timeline: Timeline, rank: RankTimeline) -> dict[str, Any]:
-    """What there is to say about one rank's part; seconds are those of the timeline."""
+    """Return metadata of one rank; seconds are those of the timeline."""
     record, alignment = rank.alignment.record, rank.alignment
     return {
         "rank": rank.rank,
@@ -142,7 +142,8 @@ def about_rank(timeline: Timeline, rank: RankTimeline) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """A value of JSON, in which numbers that not every reader takes are texts, and all UTF-8."""
+    """Return a value of JSON, in which numbers that not every reader takes are texts, and all
+    UTF-8."""
     if isinstance(value, dict):
         return {plain(key): plain(one) for key, one in value.items()}
     if isinstance(value, str):
@@ -155,10 +156,10 @@ def plain(value: Any) -> Any:
 
 
 def seconds(timeline: Timeline, time: int) -> float:
-    """A time (ns) as seconds from the timeline's beginning."""
+    """Return a time (ns) as seconds from the timeline's beginning."""
     return (time - timeline.start) * NS
 
 
 def were(number: int, noun: str) -> str:
-    """A number of things, of which something is said to have been done to them."""
+    """Return a number of things, as the subject of a passive sentence."""
     return f"{count(number, noun)} {'was' if number == 1 else 'were'}"

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 COMPUTE = "compute"
 
 ARRIVAL = "arrival"
-"""Name of the marks at which arrows end, 1 ns before the end of what received the message.
+"""Name of the marks at which arrows end, 1 ns before the end of the slice that received it.
 
 Perfetto turns an arrow around that ends in a slice which began before the send, as a receive that
 waits does: from the slice that began first to the other one, wherever the arrow's ends are.
@@ -44,7 +44,7 @@ CATEGORIES = {Role.SEND: "send", Role.RECEIVE: "receive", Role.SENDRECV: "send a
 PEERED = (Role.SEND, Role.RECEIVE, Role.SENDRECV)
 
 FIELDS = ("kind", "name", "communicator", "peer", "tag", "nbytes")
-"""What many slices have in common."""
+"""Fields that many slices share."""
 
 Value = int | float | str | bool
 Arguments = dict[str, Value]
@@ -52,7 +52,7 @@ Arguments = dict[str, Value]
 
 @dataclass(frozen=True)
 class Description:
-    """What is said of all slices that are alike."""
+    """The description of slices that are alike."""
 
     name: str
     category: str
@@ -61,7 +61,7 @@ class Description:
 
 
 class Describer:
-    """Says what a rank's slices are."""
+    """A source of descriptions of a rank's slices."""
 
     def __init__(self, rank: RankTimeline) -> None:
         self._rank = rank
@@ -73,7 +73,7 @@ class Describer:
         self._compute: dict[int, Description] = {}
 
     def of(self, event: int, other: int) -> tuple[Description, Arguments]:
-        """What is said of a slice with all those alike, and what of it alone."""
+        """Return a slice's description, shared by all alike, and its own arguments."""
         if event == NONE:
             return self._computing(other), {}
         common = self._common[event]
@@ -122,7 +122,7 @@ class Describer:
         return Description(text, category, said, collective)
 
     def _arrived(self, event: int) -> Arguments:
-        """What a call received that sent something, too."""
+        """Return the data that a call received and that also sent some."""
         _, _, _, peer, tag, nbytes = self._common[event]
         said: Arguments = {"source": peer, "received_tag": tag}
         if nbytes >= 0:
@@ -157,10 +157,10 @@ class Places:
 
 
 def places_of(timeline: Timeline) -> Places:
-    """The places of a timeline's lanes.
+    """Return the places of a timeline's lanes.
 
     Numbers of processes begin at 1, as trace processors take 0 for the kernel's idle thread, and no
-    thread has the number of another one, as they take such for the same.
+    thread has the number of another one, as they treat those as the same.
     """
     thread = max([timeline.run.size, *(rank.rank + 1 for rank in timeline.ranks)])
     lanes: list[dict[int, TrackPlace]] = []
@@ -176,13 +176,13 @@ def places_of(timeline: Timeline) -> Places:
 
 
 def process_name(rank: RankTimeline, size: int) -> str:
-    """The name of a rank, such that names sorted as text are in the order of ranks."""
+    """Return the name of a rank, chosen so that names sorted as text are in the order of ranks."""
     digits = max(4, len(str(size - 1)), len(str(rank.rank)))
     return f"rank {rank.rank:0{digits}d} @{rank.host}"
 
 
 def used_lanes(rank: RankTimeline) -> list[int]:
-    """The lanes in which anything lies."""
+    """Return the lanes in which anything lies."""
     used = {*rank.slices["lane"].tolist(), *rank.instants["lane"].tolist()}
     return sorted(used)
 
@@ -207,7 +207,7 @@ def write_events(timeline: Timeline, file: IO[str]) -> None:
 
 
 def events(timeline: Timeline) -> Iterator[str]:
-    """All events, each as JSON. Arrows come last, after the slices that they bind to."""
+    """Yield all events, each as JSON. Arrows come last, after the slices that they bind to."""
     places = places_of(timeline)
     for rank, lanes, name in zip(timeline.ranks, places.lanes, places.processes, strict=True):
         process = rank.rank + 1
@@ -219,7 +219,7 @@ def events(timeline: Timeline) -> Iterator[str]:
 
 
 def names(places: Iterable[TrackPlace]) -> Iterator[str]:
-    """The names of lanes, and their order."""
+    """Yield the names of lanes, and their order."""
     for place in places:
         yield metadata(place.process, place.thread, "thread_name", {"name": place.name})
         yield metadata(
@@ -228,17 +228,17 @@ def names(places: Iterable[TrackPlace]) -> Iterator[str]:
 
 
 def metadata(process: int, thread: int, name: str, arguments: Arguments) -> str:
-    """An event that says something about a process or a thread."""
+    """Return an event with metadata of a process or a thread."""
     return as_json({"ph": "M", "pid": process, "tid": thread, "name": name, "args": arguments})
 
 
 def head(place: TrackPlace, phase: str) -> str:
-    """How an event of a lane begins."""
+    """Return the beginning of an event of a lane."""
     return f'{{"ph":"{phase}","pid":{place.process},"tid":{place.thread},'
 
 
 def of_rank(rank: RankTimeline, places: dict[int, TrackPlace], start: int) -> Iterator[str]:
-    """The slices and instants of a rank."""
+    """Yield the slices and instants of a rank."""
     describer = Describer(rank)
     texts: dict[int, str] = {}
     heads = {lane: head(place, "X") for lane, place in places.items()}
@@ -261,7 +261,8 @@ def of_rank(rank: RankTimeline, places: dict[int, TrackPlace], start: int) -> It
 
 
 def arrows(timeline: Timeline, places: Places) -> Iterator[str]:
-    """The marks of arrivals, and two events for each arrow, which bind to what is at their time.
+    """Yield the marks of arrivals, and two events for each arrow, which bind to slices at their
+    time.
 
     An arrow leaves 1 ns after the send began: at a slice's very ends chrome://tracing can take its
     neighbour.
@@ -286,7 +287,7 @@ def arrows(timeline: Timeline, places: Places) -> Iterator[str]:
 def ends(
     timeline: Timeline, ranks: NDArray[Any], slices: NDArray[Any]
 ) -> Iterator[tuple[int, int, int, int]]:
-    """The rank, lane, beginning and end of slices, given by ranks' and by slices' indices."""
+    """Yield the rank, lane, beginning and end of slices, given by ranks' and by slices' indices."""
     found = np.zeros(len(ranks), SLICE)
     for index in np.unique(ranks).tolist():
         mine = ranks == index
@@ -313,7 +314,7 @@ def told_of(description: Description) -> str:
 
 
 def rest(description: Description, own: Arguments) -> str:
-    """The arguments of one slice alone, and the end."""
+    """Return the arguments of only this slice, and the end."""
     if not own:
         return "}}"
     comma = "," if description.arguments else ""
@@ -321,7 +322,8 @@ def rest(description: Description, own: Arguments) -> str:
 
 
 def as_json(value: object) -> str:
-    """A value as JSON. Letters stand for themselves, as Perfetto takes escapes in names as such."""
+    """Return a value as JSON. Letters are not escaped, as Perfetto shows escapes in names
+    verbatim."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -338,7 +340,8 @@ PACKED = ".json.gz"
 
 
 def check(path: Path, force: bool) -> None:
-    """Raise `UsageError` for a name that says no kind of file, or is taken without ``force``."""
+    """Raise `UsageError` for a name without a known suffix, or an existing file without
+    ``force``."""
     if not path.name.endswith(TIMELINES):
         raise UsageError(f"{path}: a timeline is written as .json or .json.gz; end its name so")
     if path.is_dir():

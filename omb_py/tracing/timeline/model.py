@@ -1,4 +1,4 @@
-"""What a timeline is: lanes of slices for each rank, and arrows between them."""
+"""The model of a timeline: lanes of slices for each rank, and arrows between them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ CHUNK = 20_000
 
 
 class LaneKind(Enum):
-    """What lies in a lane. They stand in this order."""
+    """The kind of a lane's slices. Lanes are in this order."""
 
     CALLS = "calls"
     PHASES = "phases"
@@ -62,13 +62,13 @@ class Lane:
 
 @dataclass(frozen=True)
 class RankTimeline:
-    """One rank's part.
+    """The part of one rank.
 
-    ``events`` has the fields of `records.layout.EVENT`, with times of rank 0's clock, and holds
-    what could be read; of ``unreadable`` more nothing is shown. ``slices`` and ``instants`` are
-    arrays of `SLICE`, by lane, then by their beginning, what contains others before these.
-    ``complete_from`` is the time from which on nothing was lost, ``ended`` when the rank was heard
-    of last. ``pending`` requests were begun, but their completion was not recorded.
+    ``events`` has the fields of `records.layout.EVENT`, with times of rank 0's clock, and holds the
+    readable ones; ``unreadable`` counts the others, which are not shown. ``slices`` and
+    ``instants`` are arrays of `SLICE`, by lane, then by their beginning, outer ones before inner
+    ones. ``complete_from`` is the time from which on nothing was lost, ``ended`` the rank's last
+    time. ``pending`` requests were begun, but their completion was not recorded.
     """
 
     alignment: Alignment
@@ -97,11 +97,11 @@ class RankTimeline:
 
 @dataclass(frozen=True)
 class Messages:
-    """What became of messages: `ARROW`s, and the numbers of those that have none.
+    """Arrows of messages (`ARROW`), and the numbers of messages without one.
 
-    ``sent`` and ``received`` lack their other side; of ``unnumbered`` ones nothing says which it
-    is. ``backwards`` ended before they began, by up to ``most_backwards`` seconds, and ``beyond``
-    of them by more than the error bounds of the two clocks; an arrow cannot show that.
+    ``sent`` and ``received`` lack their other side; that of ``unnumbered`` ones is unknown.
+    ``backwards`` ended before they began, by up to ``most_backwards`` seconds, and ``beyond`` of
+    them by more than the error bounds of the two clocks; an arrow cannot show that.
     """
 
     arrows: NDArray[Any]
@@ -115,11 +115,11 @@ class Messages:
 
 @dataclass(frozen=True)
 class Timeline:
-    """What all ranks did, on rank 0's clock.
+    """The activity of all ranks, on rank 0's clock.
 
     ``start`` is the time (ns) that is shown as 0, ``epoch`` the same in ns since 1970, 0 if
-    unknown. ``cut`` says what was chosen of it; ``outside`` counts slices and instants,
-    ``arrows_outside`` arrows that were left out thereby.
+    unknown. ``cut`` is the choice of ranks and times in words; ``outside`` counts slices and
+    instants, ``arrows_outside`` arrows that were left out thereby.
     """
 
     ranks: tuple[RankTimeline, ...]
@@ -133,6 +133,6 @@ class Timeline:
 
 
 def rows(slices: NDArray[Any]) -> Iterable[tuple[int, int, int, int, int]]:
-    """Rows of slices as numbers of Python, made some at a time."""
+    """Return rows of slices as numbers of Python, made some at a time."""
     places = range(0, len(slices), CHUNK)
     return chain.from_iterable(slices[at : at + CHUNK].tolist() for at in places)

@@ -1,1 +1,1 @@
-"""What a run moved below MPI, read from the files of its ranks."""
+"""The traffic of a run below MPI, read from the files of its ranks."""

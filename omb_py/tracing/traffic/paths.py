@@ -1,4 +1,4 @@
-"""Which way data went: what ranks requested within and between hosts, and what links carried."""
+"""Paths of data: requests of ranks within and between hosts, and the traffic of links."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Requested:
 
 
 def requested_traffic(records: Iterable[RankRecord]) -> Requested:
-    """All that the ranks asked for."""
+    """Return all that the ranks asked for."""
     found = Requested()
     for record in records:
         communicators = record.communicators
@@ -92,7 +92,7 @@ def requested_traffic(records: Iterable[RankRecord]) -> Requested:
 
 
 def total(amounts: Iterable[tuple[int, int]]) -> tuple[int, int]:
-    """Messages and bytes together."""
+    """Return messages and bytes together."""
     found = list(amounts)
     return sum(one[0] for one in found), sum(one[1] for one in found)
 
@@ -122,8 +122,8 @@ class HostPath:
     """Data of ranks of a host that stays ``within`` it, or goes to other hosts.
 
     ``requested`` are messages and bytes of the program's sends; ``moved`` the bytes over TCP to
-    other hosts, which the kernel counts for each rank, None where that was not the path. ``path``
-    says in words what carried it: ``links`` where it was any.
+    other hosts, which the kernel counts for each rank, None if that was not the path. ``path``
+    names the path in words; ``links`` are its links, if any.
     """
 
     host: str
@@ -136,7 +136,7 @@ class HostPath:
 
 
 def rank_tcp(ranks: Iterable[RankTraffic]) -> ConnectionCounters | None:
-    """What the TCP connections of ranks carried together; None where some rank's are not known."""
+    """Return the TCP traffic of ranks together; None if that of a rank is unknown."""
     found = ConnectionCounters()
     for one in ranks:
         if one.connections is None:
@@ -146,7 +146,7 @@ def rank_tcp(ranks: Iterable[RankTraffic]) -> ConnectionCounters | None:
 
 
 def host_links(ranks: Sequence[RankTraffic]) -> Iterator[tuple[str, LinkUsage]]:
-    """Hosts and what their links carried, and what the ranks' own connections did of it."""
+    """Yield hosts with the traffic of their links, and of the ranks' own connections."""
     for one in ranks:
         for link in one.links:
             yield one.host, link
@@ -178,7 +178,7 @@ def _path(
     requested: Requested,
     carried: Sequence[LinkUsage] | None,
 ) -> HostPath:
-    """The path of data of a host's ranks."""
+    """Return the path of data of a host's ranks."""
     members = {one.rank for one in ranks}
     wanted = total(
         amount
@@ -204,11 +204,10 @@ def carriers(
     nbytes: int,
     tcp: ConnectionCounters | None = None,
 ) -> tuple[str, tuple[LinkUsage, ...]]:
-    """What carried so many bytes, in words, and the links that did, the busiest first.
+    """Return in words what carried ``nbytes`` bytes, and the links that did, the busiest first.
 
-    A link did where all such together carried `CARRIED` of the bytes. A network interface did
-    not where ``tcp``, what the ranks' own connections sent, is less, unless it is the only one that
-    can have.
+    A kind of link did if its links together carried `CARRIED` of the bytes. A network interface did
+    not if ``tcp``, the data of the ranks' own connections, is less, unless no other link can have.
     """
     if nbytes == 0:
         return NOTHING, ()

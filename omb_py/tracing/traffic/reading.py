@@ -23,11 +23,11 @@ class TrafficRow(BaseModel):
 
 
 class RankTraffic(TrafficRow):
-    """What one rank's file says.
+    """The contents of one rank's file.
 
     ``leader`` is the lowest rank on the same host; it has the ``links`` of the host.
-    ``connections`` is None where the rank did not report them, as is ``storage``, the bytes that
-    its process has read from storage and written to it.
+    ``connections`` is None if the rank did not report them, as is ``storage``, the bytes that its
+    process has read from storage and written to it.
     """
 
     version: Annotated[int, Field(ge=counters.VERSION, le=counters.VERSION)] | None = None
@@ -44,7 +44,7 @@ class RankTraffic(TrafficRow):
 
     @property
     def links(self) -> list[LinkUsage]:
-        """What the links of the host carried."""
+        """The traffic of the host's links."""
         after = {(link.meter, link.name): link for link in self.after}
         pairs = ((link, after.get((link.meter, link.name))) for link in self.before)
         return [usage(before, after) for before, after in pairs if after is not None]
@@ -57,7 +57,7 @@ class RankTraffic(TrafficRow):
 
 
 def read_folder(folder: str | Path) -> list[RankTraffic]:
-    """The traffic of all ranks of a run, by rank.
+    """Return the traffic of all ranks of a run, by rank.
 
     Raises `UsageError` when there is none, and for files that are damaged or of several runs.
     """
@@ -73,7 +73,7 @@ def read_folder(folder: str | Path) -> list[RankTraffic]:
 
 
 def read(path: Path) -> RankTraffic:
-    """The traffic in a file; raises `UsageError` where it is none or cannot be read."""
+    """Return the traffic in a file; raises `UsageError` if it is not one or cannot be read."""
     try:
         return RankTraffic.model_validate_json(files.read(path, UsageError))
     except ValidationError as error:

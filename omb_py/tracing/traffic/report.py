@@ -36,7 +36,7 @@ BETWEEN = "between_hosts_bytes"
 SAID_OF_LINKS = ("sent_bytes", "received_bytes", "remark")
 
 WITHIN, BEYOND = "within", "to other hosts"
-"""Whether data stays on its host."""
+"""Paths of data: within its host, or to other hosts."""
 
 SENDS, WINDOWS, REST, ALL = (
     "messages of the program",
@@ -48,11 +48,10 @@ SENDS, WINDOWS, REST, ALL = (
 
 @dataclass(frozen=True)
 class TrafficEntry:
-    """One row: ``calls`` with ``nbytes`` of all ranks together, None where nobody requested.
+    """One row: ``calls`` with ``nbytes`` of all ranks together, None without requests.
 
-    ``each`` are the bytes of one rank in one call, as records count them. ``between`` is how many
-    bytes went to other hosts, None where it is not known. ``size`` is that of the communicator, 0
-    where there is none.
+    ``each`` are the bytes of one rank in one call, as records count them. ``between`` is the number
+    of bytes to other hosts, None if unknown. ``size`` is that of the communicator, 0 without one.
     """
 
     what: str
@@ -82,7 +81,7 @@ class TrafficReport:
 
 
 def traffic(ranks: Sequence[RankTraffic], run: RecordedRun | None) -> TrafficReport:
-    """What was asked for and carried, from the files of ranks and their records, if any."""
+    """Return requests and traffic, from the files of ranks and their records, if any."""
     wanted = requested_traffic(run.records if run else ())
     paths = host_paths(ranks, wanted)
     notes = run.notes if run else ("there are no records of what the program requested",)
@@ -92,7 +91,7 @@ def traffic(ranks: Sequence[RankTraffic], run: RecordedRun | None) -> TrafficRep
 def entries(
     ranks: Sequence[RankTraffic], requested: Requested, paths: Sequence[HostPath]
 ) -> Iterator[TrafficEntry]:
-    """The rows: sends, windows, each collective, files, and what went over TCP besides."""
+    """Yield the rows: sends, windows, each collective, files, and other data over TCP."""
     where = {one.rank: one.leader for one in ranks}
     alone = len(set(where.values())) == 1
 
@@ -126,15 +125,15 @@ def entries(
 
 
 def _path(paths: Sequence[HostPath], within: bool, between: bool) -> str:
-    """What carries data on all hosts, within them or between them, or both."""
+    """Return the paths of data on all hosts, within them or between them, or both."""
     wanted = [path for path in paths if (within if path.within else between)]
     return ", ".join(dict.fromkeys(path.path for path in wanted if path.path != NOTHING))
 
 
 def rows(found: TrafficReport) -> Iterator[dict[str, Any]]:
-    """All tables as rows of one, with `COLUMNS` and what only the tables of `sheets` show.
+    """Yield all tables as rows of one, with `COLUMNS` and the columns of `sheets`.
 
-    What is not known is left out.
+    Unknown values are left out.
     """
     for item in found.entries:
         yield {
@@ -254,7 +253,7 @@ TABLES = (
 
 
 def shown(column: str, value: Any) -> str:
-    """A value of a row as a cell."""
+    """Return a value of a row as a cell."""
     if value in (None, ""):
         return "-"
     if column.endswith("_bytes"):
@@ -265,7 +264,7 @@ def shown(column: str, value: Any) -> str:
 
 
 def sheets(found: TrafficReport) -> list[Sheet]:
-    """The tables, without columns in which nothing is known."""
+    """Return the tables, without columns in which nothing is known."""
     every, made = list(rows(found)), []
     for table in TABLES:
         mine = [row for row in every if row["table"] == table.name]
@@ -293,7 +292,7 @@ def sheets(found: TrafficReport) -> list[Sheet]:
 
 
 def notes(found: TrafficReport) -> list[str]:
-    """What is to be kept in mind."""
+    """Return notes about missing and inexact traffic."""
     said = []
     first = found.ranks[0]
     missing = first.ranks - len(found.ranks)
