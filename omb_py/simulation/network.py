@@ -140,9 +140,6 @@ def find(text: str, topology: str | None = None) -> Network:
 
     ``topology`` replaces the file's. Raises `UsageError` for an unknown name and if the file is not
     a network, `OmbError` if it cannot be read.
-
-    Raises `UsageError` where there is none of that name and where the file is no such network,
-    `OmbError` where it cannot be read.
     """
     if FilePath(text).is_file() and not text.endswith(".xml"):
         found = read(FilePath(text))
