@@ -1,4 +1,4 @@
-"""Where omb-py keeps what it has compiled between runs."""
+"""The folder in which omb-py keeps compiled code between runs."""
 
 from __future__ import annotations
 

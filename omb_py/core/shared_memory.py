@@ -35,7 +35,7 @@ def record(folder: str) -> None:
 
 
 def identity(path: str) -> str | None:
-    """Return a file or folder with what tells it from others of its name; None where it is gone."""
+    """Return a file's or folder's identity, which a later one of its name lacks; None if gone."""
     import json
 
     try:

@@ -1,4 +1,4 @@
-"""What the launcher says of this process in its environment, before MPI is started."""
+"""Facts about this process that its launcher puts into the environment, known before MPI starts."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 STAGGER_SECONDS = 0.2
 LAUNCHER_SECONDS = 1.0
-"""Of ranks that fail alike, each speaks later than the one before it, and rank 0 so early that
-the launcher has ended the others by then: one speaks for all."""
+"""Delay between the messages of ranks that fail alike, and of rank 0 before the others: the
+launcher has ended those by then, so only one rank prints the error."""
 
 TORCHRUN_SECONDS = 4.0
 """The same for torchrun, which looks for ranks that have ended every 0.1 s, or 5 s before 2.4."""
 
 SECONDS_TO_BE_HEARD = 0.3
-"""How long the launcher gets to pass on what a rank printed before the rank ends the job."""
+"""Time that the launcher gets to pass on a rank's output before the rank ends the job."""
 
 RANK_VARIABLES = (
     "OMPI_COMM_WORLD_RANK",
@@ -53,7 +53,7 @@ LOCAL_RANK_VARIABLES = (
 )
 
 EXPECTED_RANKS = "OMB_PY_EXPECTED_RANKS"
-"""How many ranks whoever wrote the launcher's command line wanted."""
+"""The number of ranks that the author of the launcher's command line wanted."""
 
 PROFILER = "OMB_PY_PROFILER"
 """The environment variable that names what profiles a rank, for its results to say."""
@@ -68,14 +68,14 @@ LAUNCHERS = ("mpiexec", "mpiexec.hydra", "mpirun", "orterun", "prterun")
 """Programs that pass on what ranks print, by the names of their processes."""
 
 PROXIES = ("hydra_pmi_proxy", "prted", "orted")
-"""What launchers start ranks by, on each host."""
+"""The programs by which launchers start ranks on each host."""
 
 before_output: Callable[[], None] | None = None
-"""What erases a line of progress before something else is printed, where one may be shown."""
+"""A function that erases a line of progress, if one may be shown, before other output."""
 
 
 def rank() -> int:
-    """This process's rank in the job, 0 when no known launcher started it."""
+    """Return this process's rank in the job, 0 when no known launcher started it."""
     return _first(("RANK",) if by_torchrun() else RANK_VARIABLES, 0)
 
 
@@ -100,7 +100,7 @@ def expected_ranks() -> int | None:
 
 
 def local_rank() -> int | None:
-    """This process's rank among those of its node, None when no known launcher says."""
+    """Return this process's rank among those of its node, None without a known launcher."""
     return _find(LOCAL_RANK_VARIABLES)
 
 
@@ -111,7 +111,7 @@ def note(text: str, rank: int) -> None:
 
 
 def say(text: str) -> None:
-    """Print a line on stderr; nothing if its reader is gone or its disk is full."""
+    """Print a line on stderr, unless its reader is gone or its disk is full."""
     if before_output is not None:
         before_output()
     try:

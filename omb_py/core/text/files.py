@@ -24,7 +24,7 @@ INHERITED = re.compile(r"/dev/stdin|(/dev|/proc/self)/fd/\d+")
 def failing(
     verb: str, path: str | Path, error: type[OmbError] = OmbError, advice: str = ""
 ) -> Iterator[None]:
-    """Turn an `OSError` into an ``error`` that says what cannot be done (``read``), and why."""
+    """Turn an `OSError` into an ``error`` that names the action that failed (``read``) and why."""
     try:
         yield
     except OSError as fault:
