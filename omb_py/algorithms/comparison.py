@@ -1,4 +1,4 @@
-"""What the ranks sent in one call, beside what an algorithm sends by its definition."""
+"""The messages that ranks sent in one call, compared with an algorithm's definition."""
 
 from __future__ import annotations
 
