@@ -44,10 +44,10 @@ class Buffer(ABC):
     place = Place.HOST
     device: Device | None = None
     uses_device = False
-    """Whether messages lie on a device, which `prepare` chooses."""
+    """True if messages lie on a device, which `prepare` chooses."""
 
     def prepare(self, local_rank: int, devices: Sequence[int] = ()) -> Buffer:
-        """This buffer with its device chosen and made current; called before MPI is started.
+        """Return this buffer with its device chosen and current; called before MPI is started.
 
         The device is that of ``devices`` (by default all that are visible) whose turn it is when
         the ranks of a node, of which this one is number ``local_rank``, take them in order.
@@ -60,9 +60,9 @@ class Buffer(ABC):
         return
 
     def at(self, place: Place) -> Buffer:
-        """This library with messages in another place; called on a prepared buffer.
+        """Return this library with messages in another place; called on a prepared buffer.
 
-        Raises `UnsupportedError` where the library has no such memory.
+        Raises `UnsupportedError` if the library has no such memory.
         """
         if place is Place.HOST:
             return self
@@ -73,10 +73,10 @@ class Buffer(ABC):
 
     @abstractmethod
     def allocate(self, nbytes: int, datatype: Datatype) -> Memory:
-        """New memory, aligned to `PAGE`, for whole elements of ``datatype``.
+        """Return new memory, aligned to `PAGE`, for whole elements of ``datatype``.
 
         Raises `OutOfMemoryError` when there is not enough, `UnsupportedError` when the library
-        has no such element type.
+        lacks the element type.
         """
 
     def wrap(self, view: Any, datatype: Datatype) -> Memory:
@@ -106,7 +106,7 @@ class Buffer(ABC):
         return np
 
     def describe(self) -> dict[str, str]:
-        """Versions and hardware that a reader of the results needs to know."""
+        """Return versions and hardware that a reader of the results needs to know."""
         return {}
 
     def wait(self) -> Local | None:
@@ -114,7 +114,7 @@ class Buffer(ABC):
         return None
 
     def flush(self) -> tuple[Local, ...]:
-        """Steps that push messages out of the device's cache; none for host memory."""
+        """Return steps that push messages out of the device's cache; none for host memory."""
         return ()
 
     def compute(self, times: int) -> tuple[Local, Local]:
