@@ -41,7 +41,7 @@ def _use(
 
 
 PREFIXES = ("win_", "file_", "comm_")
-"""What a function's name begins with that is a method of such an object."""
+"""Prefixes of functions that are methods of a window, a file or a communicator."""
 
 MAKERS = {
     "comm_spawn": "Spawn",
@@ -50,7 +50,7 @@ MAKERS = {
 """Functions that make a communicator, by methods whose arguments are not C's."""
 
 SPAWNED = "from mpi4py import MPI; MPI.Comm.Get_parent().Disconnect()"
-"""What a spawned process does."""
+"""The program of a spawned process."""
 
 REORDERED = {"win_lock": (1, 0, 2)}
 """Functions whose methods take the further arguments in another order than C."""

@@ -57,7 +57,7 @@ class TorchBinding(Binding):
     serves_threads = False
     own_options = ("backend", "interface")
     initialized = False
-    """Whether torch's group of all ranks is ours: a program may have made one of its own."""
+    """True if omb-py made torch's group of all ranks: a program may have made one of its own."""
 
     def __init__(self, comm: Any, options: Options) -> None:
         super().__init__(comm, options)
@@ -382,7 +382,7 @@ class TorchLoop(PythonLoop):
 def _connect(job: Job, backend: str, interface: str | None) -> tuple[Any, list[int]]:
     """Return the process group of these ranks, and their ranks among all of torch's; collective.
 
-    None is our group of all, to which nothing but torch refers: else it would outlive its end.
+    None is our group of all ranks. Only torch refers to that group: else it would outlive its end.
     """
     whole = job.world()
     if not dist.is_initialized():

@@ -18,10 +18,10 @@ FORTRAN = {"FLOAT16_T": "REAL2"}
 
 @dataclass(frozen=True)
 class Blocks:
-    """A message as MPI is told of it: a count and a displacement for each block.
+    """The operands that describe a message to MPI: a count and a displacement for each block.
 
     Counts are in elements of ``datatype``, which has gaps where the layout does; so are
-    displacements, but in bytes where blocks have types of their own (form ``w``).
+    displacements, but in bytes if blocks have types of their own (form ``w``).
     """
 
     datatype: MPI.Datatype
@@ -41,7 +41,7 @@ class Datatypes:
         self._derived: dict[tuple[Datatype, Layout, int], MPI.Datatype] = {}
 
     def blocks(self, message: Message) -> Blocks:
-        """Return how MPI is told of a message."""
+        """Return the counts, displacements and types that describe a message to MPI."""
         datatype, unit = self._of(message)
         step = unit * message.datatype.itemsize if message.form == "w" else 1
         return Blocks(
