@@ -1,4 +1,4 @@
-"""What own algorithms are made of: ranks in an order, parts of messages, calls between two."""
+"""Building blocks of own algorithms: ordered ranks, parts of messages, calls between two."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Members:
         return (self.place + distance) % self.number, (self.place - distance) % self.number
 
     def chosen(self, places: Sequence[int]) -> Members:
-        """Those at some places, of which this one's has to be one."""
+        """Return the members at some places, which must include this one's."""
         return replace(
             self,
             ranks=tuple(self.ranks[place] for place in places),
@@ -85,14 +85,14 @@ def part(message: Message, elements: range) -> Message:
 
 @lru_cache(maxsize=8)  # of all ranks of a simulation
 def shares(elements: range, number: int) -> tuple[range, ...]:
-    """Elements in so many parts, one after the other, the first ones longer where they differ."""
+    """Divide elements into so many parts, one after the other; the first ones may be longer."""
     minimum, longer = divmod(len(elements), number)
     starts = [elements.start + minimum * i + min(i, longer) for i in range(number + 1)]
     return tuple(map(range, starts, starts[1:]))
 
 
 def pieces(elements: range, longest: int) -> tuple[range, ...]:
-    """Elements in pieces of ``longest``, of which the last may be shorter."""
+    """Divide elements into pieces of ``longest``; the last one may be shorter."""
     return tuple(
         range(start, min(start + longest, elements.stop))
         for start in range(elements.start, elements.stop, longest)
