@@ -28,11 +28,11 @@ FALLBACK_IS_ERROR = 0
 """MPICH's words of `FALLBACK` are error, print and silent, in this order."""
 
 MPICH_REFUSES = "User set collective algorithm"
-"""What stands in MPICH's error where a fall-back is one."""
+"""Part of MPICH's error message if a fall-back is an error."""
 
 
 class LibraryAlgorithm:
-    """What makes sure of one algorithm, as long as the run lasts."""
+    """A proof that one algorithm is used, active as long as the run lasts."""
 
     def __init__(
         self, job: Job, library: AlgorithmLibrary, algorithm: Algorithm, benchmark: str

@@ -1,6 +1,7 @@
-"""What this host can do at most: copies, caches, links.
+"""The limits of this host: copies, caches, links.
 
-Nothing here needs MPI. What the system does not say, or what no package is there for, is left out.
+This module works without MPI. Limits that the system does not report, or that need a missing
+package, are left out.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ of the time of shorter ones."""
 
 COPY_SECONDS = 0.01
 COPY_REPEATS = 5
-"""How long each size is copied, and how often: the fastest repeat counts."""
+"""Seconds of copies of each size, and their repeats: the fastest repeat counts."""
 
 FEWEST_COPIES = 3
 START_SECONDS = 60.0
-"""How long the processes that copy wait for each other."""
+"""Seconds that the processes that copy wait for each other."""
 
 MEMORY_SHARE = 8
 """Copies take this part of the free memory at most."""
@@ -64,7 +65,7 @@ def cores() -> list[int]:
 
 
 def copies() -> list[Copy]:
-    """Rates of `memcpy`, as NumPy calls it, over sizes; memory was written before."""
+    """Return rates of `memcpy`, as NumPy calls it, over sizes; memory was written before."""
     usable = cores()
     free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     sizes = [SMALLEST]
@@ -103,7 +104,7 @@ def fastest(rates: Sequence[Sequence[float]], sizes: int) -> list[float]:
 
 
 SHARED: list[Any] = []
-"""What the processes of `copy_rates` have in common."""
+"""Objects that the processes of `copy_rates` share."""
 
 
 def keep_shared(*objects: Any) -> None:
@@ -111,10 +112,10 @@ def keep_shared(*objects: Any) -> None:
 
 
 def rates_of_core(core: int) -> list[float]:
-    """MB/s of this process on a core, of all sizes in each repeat.
+    """Return MB/s of this process on a core, of all sizes in each repeat.
 
-    The fastest copy counts on a core that is alone, the mean of copies otherwise. What the call of
-    a single byte takes is subtracted.
+    The fastest copy counts if only one core copies, the mean of copies otherwise. The time of a
+    call with a single byte is subtracted.
     """
     import numpy as np
 

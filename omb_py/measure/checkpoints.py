@@ -155,7 +155,7 @@ class Shared(FilePerRank):
         self.file.Close()
 
     def _transfer(self, call: Callable[..., None], owner: int) -> None:
-        """Calls for the part of the file that has the data of a rank."""
+        """Call a function for the part of the file that has the data of a rank."""
         from mpi4py import MPI
 
         status, nbytes = MPI.Status(), len(self.view)
@@ -183,10 +183,10 @@ METHODS = {
 def stored(
     job: Job, options: Options, memory: Memory, writes: bool
 ) -> tuple[Stored, Callable[[], None]]:
-    """Return a checkpoint at ``--file``, written once, and what removes it; collective.
+    """Return a checkpoint at ``--file``, written once, and a function that removes it; collective.
 
-    Raises `OmbError` where it has no room or cannot be written, `UsageError` where there is such a
-    file, `UnsupportedError` for other bindings than buffer and for memory on a device.
+    Raises `OmbError` if it has no room or cannot be written, `UsageError` if the file exists,
+    `UnsupportedError` for other bindings than buffer and for memory on a device.
     """
     if options.binding != "buffer" or memory.on_device:
         raise UnsupportedError(

@@ -1,9 +1,9 @@
-"""How busy other programs kept the cores of this job while it measured.
+"""The load of this job's cores by other programs during the measurement.
 
 The kernel counts CPU time for each core (``/proc/stat``, proc(5)) and for each process, and how
 long a thread waited in a run queue (``/proc/PID/schedstat``, Documentation/scheduler/sched-stats).
-Both are read before and after all that is measured. What the cores spent, less what the ranks
-and their launcher spent, is other processes'.
+Both are read before and after all measurements. The cores' time, less that of the ranks and their
+launcher, belongs to other processes.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Load:
 
     @property
     def worst(self) -> float:
-        """What is compared with `BUSY`: what others took, or how long a rank waited for them."""
+        """The number to compare with `BUSY`: the share of others, or of a rank's wait for them."""
         taken = self.others + self.stolen
         return max(taken, self.waited) if taken >= PRESENT else taken
 
@@ -107,7 +107,7 @@ def read(whole: bool) -> LoadReading | None:
 
 
 def content(name: str) -> str:
-    """Return a file of `PROC`; raises `OSError` where there is none."""
+    """Return a file of `PROC`; raise `OSError` if it is missing."""
     with open(f"{PROC}/{name}", errors="replace") as file:
         return file.read()
 
@@ -203,9 +203,9 @@ class HostLoad:
         self._before = read(job.leads_host)
 
     def finish(self) -> tuple[dict[str, str], str | None]:
-        """Metadata of the host that others used most, and a note if that was much; collective.
+        """Return metadata of the host that others used most, and a note if it was much; collective.
 
-        Both are the same on all ranks, and empty where no host tells.
+        Both are the same on all ranks, and empty if no host reports its load.
         """
         after = read(self._job.leads_host)
         found = self._of_host(after)

@@ -45,11 +45,11 @@ SPLITS = (
     OverheadSplit("ucxx's coroutines", "ucxx_async", "ucxx"),
     OverheadSplit("torch.distributed on NCCL", "torch", "nccl"),
 )
-"""What is reported by name wherever both bindings were measured."""
+"""Differences that are reported by name if both bindings were measured."""
 
 
 class OverheadMeasurement(Measurement):
-    """The measurement of several bindings by turns, of which `overhead` reports the differences."""
+    """The alternating measurement of several bindings, whose differences `overhead` reports."""
 
     def __init__(
         self, context: RunContext, bindings: Sequence[Binding], rounds: int, optional: bool
@@ -145,7 +145,7 @@ class OverheadMeasurement(Measurement):
     def _rows(
         self, case: Case, medians: dict[str, list[float]], iterations: int
     ) -> list[OverheadRow]:
-        """Each binding against the first, then the parts that have a name."""
+        """Return rows of each binding against the first, then the parts that have a name."""
         base = next(iter(medians))
         pairs = [OverheadSplit("", name, base) for name in medians]
         pairs += [split for split in SPLITS if {split.binding, split.base} <= set(medians)]

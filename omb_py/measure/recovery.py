@@ -1,4 +1,4 @@
-"""What failed ranks cost those that go on: each part of it timed on all survivors."""
+"""The cost of failed ranks for the survivors: each part of it timed on all of them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Operation = Callable[["MPI.Intracomm"], Any]
 """Something done on a communicator; another one that it makes is given back."""
 
 ORDER_TAG = 2
-"""Of the message upon which a rank kills itself."""
+"""Tag of the message upon which a rank kills itself."""
 
 
 class RecoveryMeasurement:
@@ -46,7 +46,7 @@ class RecoveryMeasurement:
         self._writers: list[Writer[Row]] = []
         self._failures: list[tuple[int, ...]] = []
         self._failed = 0
-        """How many ranks have failed since the communicator of now was made."""
+        """Number of ranks that have failed since the current communicator was made."""
 
     def run(self) -> None:
         """Measure and write; collective over the ranks that are left.
@@ -108,7 +108,7 @@ class RecoveryMeasurement:
             self._context.watchdog.progress(f"measuring {self._context.benchmark.name}: {text}")
 
     def _detect(self) -> None:
-        """Each operation, and a failure for each."""
+        """Time each operation, with a failure for each."""
         for name in self._options.operations or OPERATIONS:
             self._stage(name)
             comm, failed = self._let_fail()
@@ -116,9 +116,9 @@ class RecoveryMeasurement:
             self._write(name, [seconds], ranks=comm.size)
 
     def _let_fail(self) -> tuple[MPI.Intracomm, tuple[int, ...]]:
-        """Kill the next ranks, and go on with the others; the communicator of all, and who fails.
+        """Kill the next ranks; return the communicator of all ranks, and the ranks that fail.
 
-        Survivors leave together. Ranks that are to fail have then nothing left to send.
+        Survivors leave together. By then the ranks that are to fail have sent all their messages.
         """
         comm, failed = self._job.comm, self._failures.pop(0)
         fails = comm.rank in failed
@@ -170,7 +170,7 @@ class RecoveryMeasurement:
         return operations[name]
 
     def _revoke(self) -> None:
-        """A rank revokes a communicator in which the others wait."""
+        """Time the revocation of a communicator in which the other ranks wait."""
         comm = self._job.comm
         revokes = comm.rank == comm.size - 1
         times: dict[str, list[float]] = {part: [] for part in REVOKED}
@@ -197,7 +197,7 @@ class RecoveryMeasurement:
             self._write(part, times[part][warmup:], timed.get(part, True), warmup=warmup)
 
     def _around_failure(self, operation: Operation) -> None:
-        """An operation before a failure, first after it, and again."""
+        """Time an operation before a failure, first after it, and again."""
         self._failed = 0
         self._stage("before the failure")
         comm = self._job.comm

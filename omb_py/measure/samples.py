@@ -27,12 +27,12 @@ PAIR_BYTES = 16
 
 
 class StartTimes:
-    """When iterations began on this rank's clock, from their durations and the time around them.
+    """Starts of iterations on this rank's clock, from their durations and the time around them.
 
-    The loop stores durations alone, so that nothing is added to what is timed. A stretch of
-    iterations takes longer than their durations together, by what comes between them (the loop,
-    barriers, waiting for a common start). That is shared out evenly; no start can be off by more
-    than all of it. ``error`` is the largest of these bounds, in seconds, ``seconds`` the starts.
+    The loop stores only durations, so that the timed part does not grow. A stretch of iterations
+    takes longer than their durations together: the loop, barriers and the wait for a common start
+    come between them. This rest is divided evenly; the error of a start is at most the whole rest.
+    ``error`` is the largest of these bounds, in seconds, ``seconds`` the starts.
     """
 
     def __init__(self) -> None:

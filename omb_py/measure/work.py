@@ -91,7 +91,7 @@ def calibrated(repeat: Repeat, longer: int = LONGER, call_costs: bool = True) ->
 
 
 def fastest(steps: tuple[Local, ...]) -> float:
-    """Nanoseconds of the fastest of some trials."""
+    """Return the nanoseconds of the fastest of some trials."""
     times = []
     for _ in range(TRIALS):
         begin = perf_counter_ns()
@@ -112,7 +112,7 @@ def by_machine() -> Repeat:
 
 
 def by_numpy() -> Repeat:
-    """Additions of whole arrays: coarser, and each call costs some 0.3 us."""
+    """Return a worker that adds whole arrays: coarser, and each call costs some 0.3 us."""
     import numpy as np
 
     def repeat(times: int) -> tuple[Local, ...]:
@@ -123,7 +123,7 @@ def by_numpy() -> Repeat:
 
 
 def find_worker(options: Options, buffer: Buffer) -> Worker:
-    """Return the most precise worker that there can be here for ``-r``.
+    """Return the most precise worker available here for ``-r``.
 
     Raises `UnsupportedError` when a device is to compute and there is none.
     """
