@@ -50,7 +50,7 @@ class Square:
 class TransposeSum(Kernel[Square]):
     """Pack blocks, exchange them between all ranks, add, sum up.
 
-    Rows are divided, and generated where they are, so that nothing is distributed.
+    Rows are divided, and each rank generates its own, so that no rank distributes data.
     """
 
     def __init__(self, team: Team, problem: Square) -> None:
@@ -88,7 +88,7 @@ class TransposeSum(Kernel[Square]):
         return [] if self._transpose is None else self._transpose.to_columns.transfers
 
     def result(self) -> Any:
-        """The sum and, of an array that is not too large, x + x.T."""
+        """Return the sum and, of an array that is not too large, x + x.T."""
         whole = None
         if self.problem.size**2 <= MAX_COMPARED:
             whole = collect(self.team, self._sums.data)
@@ -96,7 +96,7 @@ class TransposeSum(Kernel[Square]):
 
 
 def generate(problem: Square, begin: int, end: int) -> Any:
-    """Rows ``begin`` to ``end`` of the array."""
+    """Return rows ``begin`` to ``end`` of the array."""
     import numpy as np
 
     size = problem.size
@@ -119,7 +119,7 @@ def sequential(problem: Square) -> Sequential:
 
 
 def compare(problem: Square, result: Any, reference: Any) -> CheckedResult:
-    """All is a whole number, so that nothing may differ."""
+    """Compare exactly: all values are whole numbers."""
     import numpy as np
 
     total, parts = result
