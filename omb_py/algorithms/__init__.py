@@ -73,7 +73,7 @@ class AlgorithmLibrary:
     counting: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
     def words(self, function: str) -> tuple[str, ...]:
-        """Return the words for a function's algorithms; none where there is no choice."""
+        """Return the words for a function's algorithms; none if there is no choice."""
         return tuple(algorithm.word for algorithm in self.table.get(function, ()))
 
     def algorithm(self, function: str, word: str) -> Algorithm:
@@ -123,7 +123,7 @@ class AlgorithmLibrary:
 def library(name: str) -> AlgorithmLibrary:
     """Return the MPI library of this name, as mpi4py calls it; also from an entry point.
 
-    Raises `UsageError` where its algorithms are not known here.
+    Raises `UsageError` if its algorithms are not known here.
     """
     if (module := MODULES.get(name)) is not None:
         found: AlgorithmLibrary = import_module(f"omb_py.algorithms.{module}").LIBRARY

@@ -48,7 +48,7 @@ from omb_py.algorithms.patterns import (
 )
 
 SEGMENT = 64 << 10
-"""Bytes of a segment where an algorithm lives by them: Open MPI's own 0 means that none is cut."""
+"""Bytes of a segment if an algorithm lives by them: Open MPI's own 0 means that none is cut."""
 
 IN_SEGMENTS = {"segmentsize": str(SEGMENT)}
 

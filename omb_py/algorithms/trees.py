@@ -86,7 +86,7 @@ def by_levels(rank: int, ranks: int) -> int:
 
 
 def chains(number: int) -> Parent:
-    """So many chains of ranks that begin at the root, the first ones longer where they differ."""
+    """So many chains of ranks that begin at the root, the first ones longer if they differ."""
 
     def parent(rank: int, ranks: int) -> int:
         length, longer = divmod(ranks - 1, number)

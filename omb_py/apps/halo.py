@@ -138,7 +138,7 @@ class Update:
 
 
 def check_fits(problem: Grid, ranks: int) -> None:
-    """Raise `UsageError` where a rank would be without a cell."""
+    """Raise `UsageError` if a rank would be without a cell."""
     lengths = grid(ranks, 2)
     for name, cells, parts in zip(
         ("rows", "columns"), (problem.rows, problem.columns), lengths, strict=True

@@ -199,8 +199,8 @@ class Content:
 class CheckedIteration(Iteration):
     """One iteration of one rank: its calls, the data before them and the data expected after.
 
-    ``settle`` are steps that come before data is checked or written anew, where that takes more
-    than the calls: other ranks may still reach this one's memory.
+    ``settle`` are steps that come before data is checked or written anew, if that takes more than
+    the calls: other ranks may still reach this one's memory.
     """
 
     inputs: tuple[Content, ...] = ()

@@ -19,8 +19,8 @@ def plan(function: str, case: Case) -> Plan:
     """Make one call on each rank, at a place of its own; all ranks' parts are consecutive.
 
     As in IMB-IO's non-aggregate mode, each write is synchronised. The barrier at the end lasts
-    until the last rank is done: the longest time of a rank is then that from the first start to
-    the last end, also where ranks take turns.
+    until the last rank is done: the longest time of a rank is then that from the first start to the
+    last end, also if ranks take turns.
     """
     message = case.message()
     file, part = case.resources.file(case.size)

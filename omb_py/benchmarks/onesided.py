@@ -188,7 +188,7 @@ def passive(
 def fence_epoch(
     exposed: Exposed, calls: Sequence[Step], first: bool, turns: bool
 ) -> tuple[Step, ...]:
-    """Return the calls between fences; one more where the other side has its turn."""
+    """Return the calls between fences; one more if the other side has its turn."""
     fence = Call("win_fence", on=exposed.win, values=(0,))
     if not turns:
         return (fence, *calls, fence)

@@ -1,4 +1,4 @@
-"""Packing: what a layout costs where MPI gathers its elements, without any message."""
+"""Packing: what a layout costs if MPI gathers its elements, without any message."""
 
 from __future__ import annotations
 

@@ -160,7 +160,7 @@ def pairs_line(options: Options, ranks: int) -> str:
 
 
 def mode_line(options: Options, ranks: int) -> tuple[str, ...]:
-    """Return a line on the mode of sending, where it is not the standard one."""
+    """Return a line on the mode of sending, if it is not the standard one."""
     mode = options.send_mode
     return () if mode == "standard" else (f"# Send mode: {mode}",)
 

@@ -93,7 +93,7 @@ class Binding(ABC):
     def set_up(self, iteration: Iteration) -> None:
         """Do what comes before the first iteration; `release` does what comes after the last.
 
-        Raises `UnsupportedError` where the MPI library lacks a function.
+        Raises `UnsupportedError` if the MPI library lacks a function.
         """
         for step in iteration.setup:
             try:

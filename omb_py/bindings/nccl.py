@@ -97,7 +97,7 @@ CUPY_METHODS = {
     "all_reduce": "allReduce",
     "reduce_scatter": "reduceScatter",
 }
-"""CuPy's names of functions, where they are not the same."""
+"""CuPy's names of functions, if they are not the same."""
 
 
 def by_cupy() -> NcclLibrary:

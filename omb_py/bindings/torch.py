@@ -1,7 +1,7 @@
 """torch.distributed: what programs that train with PyTorch call, on gloo, NCCL, MPI or UCC.
 
-A call is started, with ``async_op=True`` where it is a collective, and waited for: the loop keeps
-both times. On a device waiting means synchronizing the stream.
+A call is started, with ``async_op=True`` if it is a collective, and waited for: the loop keeps both
+times. On a device waiting means synchronizing the stream.
 """
 
 from __future__ import annotations
@@ -280,7 +280,7 @@ class TorchBinding(Binding):
         return dist.P2POp(*self._transfer(call), self._group)
 
     def _tensor(self, message: Message, typed: bool = False) -> Any:
-        """Return a tensor of a message's memory: of its elements where they matter, or of bytes."""
+        """Return a tensor of a message's memory: of its elements if they matter, or of bytes."""
         memory = message.memory
         if not message.layout.contiguous:
             raise UnsupportedError("binding torch sends contiguous data: leave out -D")
@@ -404,7 +404,7 @@ def _connect(job: Job, backend: str, interface: str | None) -> tuple[Any, list[i
 
 
 def _initialize(job: Job, backend: str, interface: str | None) -> None:
-    """Connect all ranks by ``backend``; collective. Raises `MissingError` where it cannot."""
+    """Connect all ranks by ``backend``; collective. Raises `MissingError` if it cannot."""
     there = [name for name in BACKENDS if getattr(dist, f"is_{name}_available", bool)()]
     if "gloo" not in there and not hasattr(dist, "is_gloo_available"):
         there.insert(0, "gloo")

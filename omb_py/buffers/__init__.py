@@ -82,8 +82,8 @@ class Buffer(ABC):
     def wrap(self, view: Any, datatype: Datatype) -> Memory:
         """Return memory that was allocated elsewhere, of whole elements of ``datatype``.
 
-        ``view`` has Python's buffer interface. Raises `UnsupportedError` where the library cannot
-        take it for its own.
+        ``view`` has Python's buffer interface. Raises `UnsupportedError` if the library cannot take
+        it for its own.
         """
         raise UnsupportedError(
             f"buffer {self.name} cannot use memory that MPI allocates: use -w create or -w dynamic"
@@ -120,7 +120,7 @@ class Buffer(ABC):
     def compute(self, times: int) -> tuple[Local, Local]:
         """Work for the device, so many steps: its launch, and the wait for its end.
 
-        Raises `UnsupportedError` where there is no device.
+        Raises `UnsupportedError` if there is no device.
         """
         raise UnsupportedError(
             f"-r gpu and -r both compute on a device, which buffer {self.name} has not: use "

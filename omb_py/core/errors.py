@@ -136,7 +136,7 @@ def sentence(error: BaseException) -> str:
 
 @contextmanager
 def needing(extra: str) -> Iterator[None]:
-    """Around imports of what only some commands need: one sentence where it is not installed."""
+    """Around imports of what only some commands need: one sentence if it is not installed."""
     try:
         yield
     except ModuleNotFoundError as error:

@@ -26,7 +26,7 @@ class Local:
 
     ``run`` does it from Python. ``function`` is the address of the C function that does the same
     when it is given ``arguments``, each a word of 64 bits; it returns 0 or an error code. It is 0
-    if there is none. ``kept`` are the objects that have to live as long.
+    if Python does the step. ``kept`` are the objects that have to live as long.
     """
 
     name: str
@@ -42,8 +42,8 @@ class Memory(ABC):
     ``array`` is the object a user of the library would hand to MPI; ``nbytes`` its length. ``adds``
     is true if two payloads joined by ``+`` add element by element, ``typed`` if mpi4py sees the
     type of ``array``'s elements, not bytes, and can reduce them, ``on_device`` if the processor
-    cannot read it, so that only an MPI library that knows devices can; ``address`` is then where it
-    is.
+    cannot read it, so that only an MPI library with support for devices can; ``address`` is then
+    its address there.
     """
 
     array: Any
@@ -96,12 +96,12 @@ class Memory(ABC):
     def add(self, other: Memory) -> tuple[Local, ...] | None:
         """Return a step that adds ``other``'s elements to these on a device; None for host memory.
 
-        Raises `UnsupportedError` if the device has no such elements.
+        Raises `UnsupportedError` if the device lacks the element type.
         """
         return None
 
     def staged(self) -> StagedMemory | None:
-        """New host memory to which these bytes can be copied; None where they are on the host."""
+        """New host memory to which these bytes can be copied; None if they are on the host."""
         return None
 
 

@@ -24,7 +24,7 @@ OPERATIONS = ("recv", "barrier", "allreduce")
 """Operations that can report a failed rank."""
 
 FAILURE_TIMEOUT = 60.0
-"""Seconds of ``--timeout`` by default where ranks fail: MPI may hang there."""
+"""Seconds of ``--timeout`` by default if ranks fail: MPI may hang there."""
 
 NODE = "node"
 """The word for all ranks of the last node."""
@@ -136,7 +136,7 @@ class Options:
 
     @property
     def own_algorithm(self) -> str | None:
-        """The name of our own algorithm; None where the library's call is measured."""
+        """The name of our own algorithm; None if the library's call is measured."""
         return None if self.algorithm == LIBRARY else self.algorithm
 
     def place_of(self, rank: int, ranks: int) -> Place | None:

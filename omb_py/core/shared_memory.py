@@ -23,7 +23,7 @@ def named(maps: str) -> set[str]:
 
 
 def record(folder: str) -> None:
-    """Write which shared memory this process has mapped; silent where that fails.
+    """Write which shared memory this process has mapped; silent if that fails.
 
     MPI libraries keep files in /dev/shm as long as a job runs: whoever ends it can then remove
     what it leaves.

@@ -39,11 +39,11 @@ def median_ranks(count: int) -> tuple[int, int] | None:
 
     The number of samples below the median is binomial with probability 1/2, whatever the samples'
     distribution, so the interval from the j-th smallest to the j-th largest holds the median unless
-    fewer than j samples are on one side. Beyond `LARGEST_EXACT` by the normal approximation.
-    Source: J.-Y. Le Boudec, Performance Evaluation of Computer and Communication Systems, EPFL
-    Press 2010, theorem 2.1 and its remarks; recommended for such data by T. Hoefler and R. Belli,
-    Scientific benchmarking of parallel computing systems, SC 2015. It is None below 6 samples,
-    because their whole range is not enough.
+    fewer than j samples are on one side. Beyond `LARGEST_EXACT` the ranks come from the normal
+    approximation. Source: J.-Y. Le Boudec, Performance Evaluation of Computer and Communication
+    Systems, EPFL Press 2010, theorem 2.1 and its remarks; recommended for such data by T. Hoefler
+    and R. Belli, Scientific benchmarking of parallel computing systems, SC 2015. It is None below 6
+    samples, because their whole range is not enough.
     """
     if count > LARGEST_EXACT:
         return floor(0.5 * count - 0.98 * sqrt(count)), ceil(0.5 * count + 1 + 0.98 * sqrt(count))
@@ -60,7 +60,7 @@ def median_interval(ordered: Sequence[float], time: float = 1.0) -> tuple[float,
     """Return the 95 % confidence interval of the median of sorted samples, or None.
 
     ``time`` is the samples' `autocorrelation_time`, by whose root the interval's ranks lie farther
-    apart; 1 for independent samples. None where the whole range is not enough.
+    apart; 1 for independent samples. None if the whole range is not enough.
     """
     ranks = median_ranks(len(ordered))
     if ranks is None:

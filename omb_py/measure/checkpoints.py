@@ -224,7 +224,7 @@ def stored(
 def time_step(
     run: Callable[[], None], seconds: array[float], method: FilePerRank, name: str
 ) -> None:
-    """Do a step and keep its time; raises `OmbError` where it cannot be done."""
+    """Do a step and keep its time; raises `OmbError` if it cannot be done."""
     begin = perf_counter()
     with reporting(name, method):
         run()
@@ -233,7 +233,7 @@ def time_step(
 
 @contextlib.contextmanager
 def reporting(step: str, method: FilePerRank) -> Iterator[None]:
-    """Remove the files, and raise `OmbError`, where a step cannot be done."""
+    """Remove the files, and raise `OmbError`, if a step cannot be done."""
     from mpi4py import MPI
 
     try:
@@ -249,13 +249,13 @@ def reporting(step: str, method: FilePerRank) -> Iterator[None]:
 
 
 def check_count(count: int, expected: int) -> None:
-    """Raise `OSError` where fewer bytes were stored or read, without an error."""
+    """Raise `OSError` if fewer bytes were stored or read, without an error."""
     if count != expected:
         raise OSError(f"only {count} of {expected} bytes")
 
 
 def check_space(path: str, nbytes: int) -> None:
-    """Raise `OmbError` where a checkpoint of so many bytes has no room, or no folder."""
+    """Raise `OmbError` if a checkpoint of so many bytes has no room, or no folder."""
     folder = os.path.dirname(os.path.abspath(path))
     with failing("write", path, advice="; name another --file"):
         found = os.statvfs(folder)
@@ -271,7 +271,7 @@ def shift_of(nodes: Sequence[int]) -> int:
     """Return the smallest shift by which the most ranks read what another node wrote.
 
     ``nodes`` has the node of each rank. 0 for a single rank, 1 on one node. The number of ranks on
-    a node is enough where they fill one node after the other (IOR's ``-C``), 1 where they go round.
+    a node is enough if they fill one node after the other (IOR's ``-C``), 1 if they go round.
 
     >>> shift_of([0, 0, 2, 2]), shift_of([0, 1, 0, 1])
     (2, 1)

@@ -15,7 +15,7 @@ from omb_py.core.memory import Local
 from omb_py.measure.bounds import SYS, caches
 
 USUAL_CACHE = 32 << 20
-"""Bytes of the largest cache where the system does not say."""
+"""Bytes of the largest cache if the system does not say."""
 
 
 class Flush:

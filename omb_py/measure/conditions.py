@@ -65,7 +65,7 @@ def cores_of(text: str) -> frozenset[int]:
 
 
 def own_cores() -> frozenset[int]:
-    """Return the cores that this process may run on; none where the system does not tell."""
+    """Return the cores that this process may run on; none if the system does not tell."""
     return frozenset(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else ())
 
 

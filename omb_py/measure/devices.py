@@ -23,7 +23,7 @@ def placed(buffer: Buffer, options: Options, rank: int, ranks: int) -> Buffer:
 
 
 def check_host_only(options: Options, device: Device | None) -> None:
-    """Raise `UsageError` for options without sense where no rank's messages are on a device."""
+    """Raise `UsageError` for options without sense if no rank's messages are on a device."""
     asked = {
         "--staging": options.staging,
         "--stream-sync": options.stream_sync,
@@ -49,7 +49,7 @@ def arranged(plan: Plan, case: Case) -> Plan:
 
 
 def check(binding: Binding, iterations: Sequence[Iteration], options: Options) -> None:
-    """Raise `UnsupportedError` where MPI would be given device memory that it cannot take."""
+    """Raise `UnsupportedError` if MPI would be given device memory that it cannot take."""
     if not binding.passes_addresses:
         if options.staging:
             raise UnsupportedError(

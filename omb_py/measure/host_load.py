@@ -55,7 +55,7 @@ class Load:
     """Shares between 0 and 1 of the time of a host's ``cores``, and the longest wait of a rank.
 
     ``others`` is the CPU time of other processes, ``stolen`` what the hypervisor took, ``waited``
-    the share of its time that a rank waited for a core; 0 where ranks share cores among them.
+    the share of its time that a rank waited for a core; 0 if ranks share cores among them.
     """
 
     cores: int
@@ -93,7 +93,7 @@ class Load:
 def read(whole: bool) -> LoadReading | None:
     """Return the counters now; those of cores and launcher only where ``whole`` is asked for.
 
-    None where the system does not have them.
+    None if the system does not have them.
     """
     try:
         waited = waited_seconds(content("self/schedstat"))
@@ -162,9 +162,9 @@ def load(
 ) -> Load | None:
     """Return what happened on a host between two readings of it.
 
-    ``usable`` are the cores that its ranks may run on, ``own`` their CPU seconds and ``waited``
-    the longest wait of one in between; ``running`` is how many ranks or threads there are.
-    None where the counters do not cover the cores, or the time is below `SHORTEST`.
+    ``usable`` are the cores that its ranks may run on, ``own`` their CPU seconds and ``waited`` the
+    longest wait of one in between; ``running`` is how many ranks or threads there are. None if the
+    counters do not cover the cores, or the time is below `SHORTEST`.
     """
     cores = usable & before.cores.keys() & after.cores.keys()
     elapsed = after.clock - before.clock
@@ -185,7 +185,7 @@ def load(
 def load_since(before: LoadReading | None) -> Load | None:
     """Return the load of this host since a reading, for a process without other ranks.
 
-    None as for `load`, or where the system has no counters.
+    None as for `load`, or if the system has no counters.
     """
     after = read(whole=True)
     if before is None or after is None:

@@ -60,7 +60,7 @@ class RunContext:
     on_part: bool = False
     """True if other ranks of the job sleep meanwhile."""
     command: str | None = None
-    """The command line of this benchmark, where it is one of several in a launch."""
+    """The command line of this benchmark, if it is one of several in a launch."""
 
 
 class Measurement(ABC):
@@ -191,7 +191,7 @@ class Measurement(ABC):
         return {}
 
     def _report_skipped(self) -> None:
-        """Raise `SharedError` where sizes or types were left out, with what and the first why."""
+        """Raise `SharedError` if sizes or types were left out, with what and the first why."""
         parts = []
         if self._skipped:
             listed = ", ".join(str(size) for size in dict(self._skipped))
@@ -229,7 +229,7 @@ class Measurement(ABC):
         return VARIED_WINDOWS if self.options.vary_window else (self.options.window,)
 
     def _track(self, sizes: dict[Datatype, Sizes]) -> None:
-        """Begin to show progress, where it is shown."""
+        """Begin to show progress, if it is shown."""
         if self._context.display is None:
             return
         from omb_py.core.text.units import size_text
@@ -394,11 +394,11 @@ def knows_nodes(benchmark: Benchmark, options: Options) -> bool:
 
 
 def durations(iterating: float, own_launch: bool) -> dict[str, str]:
-    """Metadata of what a run costs, where it was ``iterating`` for any seconds.
+    """Metadata of what a run costs, if it was ``iterating`` for any seconds.
 
     ``iterating_seconds`` are those of iterations, with warm-up and all that keeps ranks together;
-    ``launch_seconds`` those since the start of this process, where it is the run's
-    ``own_launch``. The launcher's own start and the end of MPI are in neither.
+    ``launch_seconds`` those since the start of this process, if it is the run's ``own_launch``. The
+    launcher's own start and the end of MPI are in neither.
     """
     if not iterating:
         return {}

@@ -54,7 +54,7 @@ class OverheadMeasurement(Measurement):
     def __init__(
         self, context: RunContext, bindings: Sequence[Binding], rounds: int, optional: bool
     ) -> None:
-        """``optional`` bindings are left out with a note where they cannot do a benchmark."""
+        """``optional`` bindings are left out with a note if they cannot do a benchmark."""
         super().__init__(context, bindings)
         self._rounds = rounds
         self._optional = optional

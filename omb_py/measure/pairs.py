@@ -272,8 +272,8 @@ def to_ranks(exchange: CheckedIteration, ranks: Sequence[int]) -> CheckedIterati
 def members(job: Job, by: Unit, device: str) -> tuple[int, ...]:
     """Return the first rank of each unit, ordered by node; collective.
 
-    ``device`` is this rank's in a word. Raises `UsageError` where ranks have no device, or the
-    system does not say on which socket they are.
+    ``device`` is this rank's in a word. Raises `UsageError` if ranks have no device, or the system
+    does not say on which socket they are.
     """
     node = first_ranks(job)
     own = ""

@@ -66,7 +66,7 @@ def on_part(
     """Do ``work`` on ``ranks`` of a job while the others sleep; collective.
 
     ``opened`` opens the writers on rank 0; ``report`` is called by ranks that wait. Raises
-    `SharedError` on all ranks where the part agrees on a failure.
+    `SharedError` on all ranks if the part agrees on a failure.
     """
     from mpi4py import MPI
 

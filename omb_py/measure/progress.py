@@ -68,7 +68,7 @@ class Display:
         """Remove what is shown from the terminal, so that other output can be printed."""
 
     def finish(self) -> None:
-        """Raise `OmbError` where progress could not be shown."""
+        """Raise `OmbError` if progress could not be shown."""
 
     def __enter__(self) -> Display:
         launcher.before_output = self.hide

@@ -138,7 +138,7 @@ class RecoveryMeasurement:
     def _until_reported(self, name: str, comm: MPI.Intracomm, failed: int) -> float:
         """Return the seconds until an operation reports a failure; collective.
 
-        Raises `SharedError` where it does not on some rank.
+        Raises `SharedError` if it does not on some rank.
         """
         with self._job.agreement():
             return self._until_error(name, comm, failed)
@@ -281,7 +281,7 @@ class RecoveryMeasurement:
         """Go on with ``comm``, in which processes have replaced ranks, after the times are written.
 
         Only survivors have ``times``, and the ``rank`` that they had. Collective; raises
-        `ValidationError` where a rank has not the number that it had.
+        `ValidationError` if a rank has not the number that it had.
         """
         job = self._job
         moved = rank is not None and comm.rank != rank
@@ -317,7 +317,7 @@ def victims_of_failures(
 
     ``nodes`` has the first rank on the node of each rank. Ranks that fail are ``replaced``, or the
     others move up. Without a ``choice`` it is the last rank that was not replaced. Raises
-    `UsageError` where there are not so many.
+    `UsageError` if there are not so many.
 
     >>> victims_of_failures(None, [0, 0, 0], 2, replaced=False)
     [(2,), (1,)]

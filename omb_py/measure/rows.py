@@ -34,8 +34,8 @@ class Starts:
 
 @dataclass(frozen=True)
 class Overlap:
-    """Samples of calls that overlap with computing, and of the computing alone, in microseconds;
-    the means of the parts; and the part of the communication that was hidden, in percent."""
+    """Samples of calls that overlap with computing, and of only the computing, in microseconds; the
+    means of the parts; and the part of the communication that was hidden, in percent."""
 
     overall: Summary
     compute: Summary
@@ -229,7 +229,7 @@ def make_step_row(row: Row, part: str, combined: Combined) -> Row:
 
 
 def _choices(benchmark: Benchmark, case: Case) -> dict[str, Any]:
-    """Return the columns that say what was chosen, where that is a choice."""
+    """Return the columns that say what was chosen, if that is a choice."""
     options, has = case.options, benchmark.options
     found: dict[str, Any] = {
         "cold": options.cold or None,

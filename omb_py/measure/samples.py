@@ -56,7 +56,7 @@ class SampleKeeper:
     """Brings the samples of a row to rank 0 and into the file; collective in all it does."""
 
     def __init__(self, job: Job, path: str, force: bool) -> None:
-        """Open the file on rank 0; raises `SharedError` where it cannot be written to."""
+        """Open the file on rank 0; raises `SharedError` if it cannot be written to."""
         self._job = job
         self._file: SampleFile | None = None
         self._thinned: dict[str, int] = {}
@@ -82,7 +82,7 @@ class SampleKeeper:
     ) -> None:
         """Write the samples of a row, which rank 0 has; ranks whose clock does not count have none.
 
-        Raises `SharedError` where they cannot be written.
+        Raises `SharedError` if they cannot be written.
         """
         job = self._job
         every = -(-len(seconds) // MAX_SAMPLES)
@@ -109,7 +109,7 @@ class SampleKeeper:
         return (array("d", began) + seconds[::every]).tobytes()
 
     def finish(self) -> None:
-        """Complete the file; raises `SharedError` where that fails."""
+        """Complete the file; raises `SharedError` if that fails."""
         self._clock.free()
         with self._job.agreement():
             if self._file is not None:

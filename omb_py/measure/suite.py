@@ -92,7 +92,7 @@ class Summary:
         self._path = path
 
     def update(self, number: int, **changes: Any) -> None:
-        """Change what is known of an entry; raises `OmbError` where it cannot be written."""
+        """Change what is known of an entry; raises `OmbError` if it cannot be written."""
         self.lines[number] = replace(self.lines[number], **changes)
         if self._path is not None:
             text = json.dumps({"entries": [values(line) for line in self.lines]}, indent=1)
@@ -203,8 +203,8 @@ def measure_entry(
 ) -> None:
     """Measure an entry on its ranks; collective over the job.
 
-    Raises `SharedError` or `UsageError` where that cannot be, `UnsupportedError` where the launch
-    has another thread level.
+    Raises `SharedError` or `UsageError` if that cannot be, `UnsupportedError` if the launch has
+    another thread level.
     """
     job, benchmark = started.job, entry.benchmark
     options = adapted(benchmark.name, entry.options, started)

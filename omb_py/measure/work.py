@@ -1,6 +1,6 @@
 """Computing for a time that is asked for, and a clock for the parts of an iteration.
 
-Both are functions in C, the same for every binding; where they were not compiled NumPy computes
+Both are functions in C, the same for every binding; if they were not compiled NumPy computes
 instead.
 """
 
@@ -82,7 +82,7 @@ class Worker:
 def calibrated(repeat: Repeat, longer: int = LONGER, call_costs: bool = True) -> Work:
     """Work in equal pieces, whose time follows from those of `SHORT` and of ``longer`` work.
 
-    ``call_costs`` is false where a compiled loop makes the call, which then takes no time.
+    ``call_costs`` is false if a compiled loop makes the call, which then takes no time.
     """
     short, long = map(fastest, (repeat(SHORT), repeat(longer)))
     each = max((long - short) / (longer - SHORT), FASTEST_STEP)
@@ -104,7 +104,7 @@ def fastest(steps: tuple[Local, ...]) -> float:
 def by_machine() -> Repeat:
     """Return a chain of multiplications and additions in C: 2 to 3 ns each.
 
-    Raises `MissingError` where it was not compiled.
+    Raises `MissingError` if it was not compiled.
     """
     start = address("omb_py_compute")
     function = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_int64)(start)

@@ -198,7 +198,7 @@ def spell_out(
     ``valued`` and ``flags`` have the long names by letter, of options that consume what follows
     them and of others. Everything else, and all after ``--``, stays as it is: click reads short
     options, too, but looks for a long one of that name first, and loads `difflib` for it. Raises
-    `UsageError` where the value of ``-c`` or ``-z`` stands apart.
+    `UsageError` if the value of ``-c`` or ``-z`` stands apart.
     """
     attached = ATTACHED_VALUES.keys() & valued.values()
     spelled: list[str] = []

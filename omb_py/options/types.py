@@ -72,7 +72,7 @@ class Seconds(Number):
 
 
 class NewFolder(click.Path):
-    """A folder that is made where it is not there; the one that it is to lie in must be."""
+    """A folder that is made if it is not there; the one that it is to lie in must be."""
 
     def __init__(self) -> None:
         from pathlib import Path
@@ -265,7 +265,7 @@ class Graphs(Shown, Parameter):
 
 
 class OwnAlgorithmType(Parameter):
-    """An algorithm of `omb_py.benchmarks.algorithms`, loaded only where one is named."""
+    """An algorithm of `omb_py.benchmarks.algorithms`, loaded only if one is named."""
 
     name = "name"
 

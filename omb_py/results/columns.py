@@ -334,5 +334,5 @@ def described(names: Iterable[str]) -> str:
 
 
 def kind_text(column: Column) -> str:
-    """Return a column's type, and its unit where it has one."""
+    """Return a column's type, and its unit if it has one."""
     return f"{column.type}, {column.unit}" if column.unit else column.type

@@ -120,8 +120,8 @@ class SampleFile:
     def __init__(self, path: Path, clear: bool) -> None:
         """Open ``path`` to add to it, or to replace what it holds with ``clear``.
 
-        It stays as it is until something is added. Raises `UsageError` where it holds something
-        else, `OmbError` where it cannot be written.
+        It stays as it is until something is added. Raises `UsageError` if it holds something else,
+        `OmbError` if it cannot be written.
         """
         self.path = path
         self._clear = clear

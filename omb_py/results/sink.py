@@ -94,7 +94,7 @@ class FileSink:
     def append(self, lines: bytes, metadata: bytes, header: bytes) -> None:
         """Add lines, after the run's metadata and the header where these are not there yet.
 
-        Raises `OmbError` where they cannot be written; the file then has what it had.
+        Raises `OmbError` if they cannot be written; the file then has what it had.
         """
         with self._opened() as file:
             descriptor = file.fileno()
@@ -170,7 +170,7 @@ def has_name(descriptor: int, path: Path) -> bool:
 
 
 def lock(descriptor: int, seconds: float | None = None) -> None:
-    """Wait for a file's lock, where its file system has locks.
+    """Wait for a file's lock, if its file system has locks.
 
     Raises `BlockingIOError` if another process has it longer than ``seconds`` (`LOCK_SECONDS`).
     """

@@ -1,7 +1,7 @@
 """Gradients averaged over the ranks, as Horovod and PyTorch's DDP do it.
 
 Gradients arrive in the order of the backward pass: the last declared one first. They travel in
-buckets, packed into a buffer where there are several in one, and are summed in one of several ways
+buckets, packed into a buffer if there are several in one, and are summed in one of several ways
 (`fusion`). Without negotiation the buckets are planned once, as by DDP.
 
 With negotiation (`schedules`) there is a cycle whenever ``cycle_time`` has passed since the last

@@ -144,8 +144,8 @@ class SumByAlgorithm(Summing):
 class Hierarchy(Summing):
     """Inside each node first, then across nodes.
 
-    Where all nodes have as many ranks, these are a reduce-scatter inside a node, an allreduce of
-    each shard with the same rank of other nodes, and an allgather inside (Horovod's
+    If all nodes have as many ranks, these are a reduce-scatter inside a node, an allreduce of each
+    shard with the same rank of other nodes, and an allgather inside (Horovod's
     ``NCCLHierarchicalAllreduce``). Otherwise a rank of each node sums for it: a reduce, an
     allreduce among these, and a broadcast.
     """

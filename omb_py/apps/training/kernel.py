@@ -59,7 +59,7 @@ class PassTimes:
 
     @property
     def means(self) -> tuple[float, float]:
-        """The mean of each way; 0 where there was no pass."""
+        """The mean of each way; 0 if there was no pass."""
         forward, backward = (mean(one) if one else 0.0 for one in (self.forward, self.backward))
         return forward, backward
 
@@ -126,7 +126,7 @@ class TrainingKernel(Kernel[Training]):
         self.exchange.tick()
 
     def _boundaries(self) -> tuple[Boundary | None, Boundary | None]:
-        """Those with the stages before and after this one, where there are any."""
+        """Those with the stages before and after this one, if there are any."""
         team, before, after = self.team, None, None
         if self.depth == 1:
             return None, None
@@ -186,7 +186,7 @@ class TrainingKernel(Kernel[Training]):
         self._complete()
 
     def _take(self, boundary: Boundary | None, part: Range) -> None:
-        """Receive what comes from another stage, where there is one; the wait is noted."""
+        """Receive what comes from another stage, if there is one; the wait is noted."""
         if boundary is not None:
             began = perf_counter()
             boundary.take(part)
@@ -311,7 +311,7 @@ def partition(training: Training, stages: int) -> list[int]:
 
 
 def check(training: Training, ranks: int, binding: str) -> None:
-    """Raise `UsageError` where pipelines do not fit so many ranks, or the binding."""
+    """Raise `UsageError` if pipelines do not fit so many ranks, or the binding."""
     stages = depth(training, ranks)
     if stages > 1 and training.schedule == "1f1b" and binding == "nccl":
         raise UsageError(

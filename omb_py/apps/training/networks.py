@@ -42,8 +42,8 @@ Shape: TypeAlias = tuple[int, ...]
 class Layer:
     """A layer: names and shapes of its tensors in order of declaration, and what a sample takes.
 
-    ``work`` are multiplications, forward, 0 where they do not count; ``kept`` what is kept for the
-    way back; ``passes`` the elements of each array that the next layer is given.
+    ``work`` are multiplications, forward, 0 if they do not count; ``kept`` what is kept for the way
+    back; ``passes`` the elements of each array that the next layer is given.
     """
 
     name: str
@@ -100,7 +100,7 @@ class NeuralNetwork:
 
         Their ``costs``, of each layer (None given: its work), differ as little as can be, unless
         ``partition`` gives how many layers that learn each has. Each has at least one of them, and
-        those after it up to the next that does. Raises `UsageError` where there are not enough.
+        those after it up to the next that does. Raises `UsageError` if there are not enough.
         """
         learning = [number for number, tensors in enumerate(self.tensors) if tensors]
         if partition and (len(partition) != count or sum(partition) != len(learning)):
@@ -248,9 +248,9 @@ class Images:
 
 
 def cifar(depth: int) -> NeuralNetwork:
-    """Version 1 with so many layers where there is one, else version 2.
+    """Version 1 with so many layers if there is one, else version 2.
 
-    Raises `UsageError` where there is neither.
+    Raises `UsageError` if there is neither.
     """
     images = Images(CIFAR_SIDE, 3)
     given = (images.numbers,)

@@ -265,7 +265,7 @@ class Stage:
         """Take as long as the layers do on the way back.
 
         ``ready`` is called with the number of each gradient as soon as it is there, the last one
-        first; None where those of other samples are still to be added.
+        first; None if those of other samples are still to be added.
         """
         new = new_value(self._step) * factor(self._replicas)
         self._computing.resume()

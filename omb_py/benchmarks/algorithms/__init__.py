@@ -144,7 +144,7 @@ def exchange(
 class Own:
     """The algorithms for one collective, and what makes the steps of a call from one of them.
 
-    ``default`` is the word of the one that serves where ranks can only send to each other.
+    ``default`` is the word of the one that serves if ranks can only send to each other.
     """
 
     algorithms: tuple[OwnAlgorithm[Any], ...]
@@ -185,7 +185,7 @@ TABLE = {
 
 
 def for_point_to_point(benchmark: str, options: Options) -> Options:
-    """Return options with a collective's algorithm where none is named and ranks can only send."""
+    """Return options with a collective's algorithm if none is named and ranks can only send."""
     if options.algorithm is None and benchmark in TABLE:
         return replace(options, algorithm=TABLE[benchmark].default)
     return options

@@ -1,6 +1,6 @@
 """Allreduces made of messages between two ranks and additions.
 
-Each function gives the steps of one member. ``longest`` is the elements of a segment, where an
+Each function gives the steps of one member. ``longest`` is the elements of a segment, if an
 algorithm cuts. `omb_py.algorithms.patterns` has the sources behind the letters, and
 `omb_py.benchmarks.algorithms` those of whole algorithms.
 """

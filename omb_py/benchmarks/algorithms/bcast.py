@@ -1,6 +1,6 @@
 """Broadcasts made of messages between two ranks; the first of the members is the root.
 
-Each function gives the steps of one member. ``longest`` is the elements of a segment, where an
+Each function gives the steps of one member. ``longest`` is the elements of a segment, if an
 algorithm cuts. `omb_py.algorithms.patterns` has the sources behind the letters.
 """
 

@@ -16,8 +16,8 @@ TAG = 1
 class Members:
     """Ranks that do something together, in an order, and the place of this one among them.
 
-    ``ranks`` are numbers in the communicator, ``nodes`` the node of each where that is known. What
-    has no elements is not sent; all members know the lengths of all messages.
+    ``ranks`` are numbers in the communicator, ``nodes`` the node of each if that is known. What has
+    no elements is not sent; all members know the lengths of all messages.
     """
 
     ranks: tuple[int, ...]
@@ -54,7 +54,7 @@ class Members:
     def exchange(
         self, to: int, outgoing: Message, source: int, incoming: Message
     ) -> Iterator[Step]:
-        """Send and receive at the same time; a place counts only where there is a message."""
+        """Send and receive at the same time; a place counts only if there is a message."""
         if outgoing.elements and incoming.elements:
             values = (self.ranks[to], TAG, self.ranks[source], TAG)
             yield Call("sendrecv", (outgoing, incoming), values=values)

@@ -20,8 +20,8 @@ FORTRAN = {"FLOAT16_T": "REAL2"}
 class Blocks:
     """The operands that describe a message to MPI: a count and a displacement for each block.
 
-    Counts are in elements of ``datatype``, which has gaps where the layout does; so are
-    displacements, but in bytes if blocks have types of their own (form ``w``).
+    Counts are in elements of ``datatype``, which has gaps if the layout does; so are displacements,
+    but in bytes if blocks have types of their own (form ``w``).
     """
 
     datatype: MPI.Datatype
@@ -30,7 +30,7 @@ class Blocks:
 
     @property
     def count(self) -> int:
-        """The count of each block where all have the same; 0 where there is no block."""
+        """The count of each block if all have the same; 0 if there is no block."""
         return self.counts[0] if self.counts else 0
 
 
@@ -68,7 +68,7 @@ class Datatypes:
 
 
 def _basic(datatype: Datatype) -> MPI.Datatype:
-    """MPI's own datatype; raises `UnsupportedError` where the library, or mpi4py, has none."""
+    """MPI's own datatype; raises `UnsupportedError` if the library, or mpi4py, has none."""
     for name in (datatype.mpi, FORTRAN.get(datatype.mpi, "DATATYPE_NULL")):
         basic: MPI.Datatype = getattr(MPI, name, MPI.DATATYPE_NULL)
         if basic != MPI.DATATYPE_NULL:

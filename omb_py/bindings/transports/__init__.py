@@ -37,7 +37,7 @@ def mark(key: bytes, nonce: bytes, sender: int, receiver: int) -> bytes:
 
 
 def check_agreed(job: Job, options: Options) -> None:
-    """Raise `SharedError` on all ranks where they have different options; collective."""
+    """Raise `SharedError` on all ranks if they have different options; collective."""
     mine = [repr(getattr(options, name)) for name in AGREED]
     those = job.text_of("\n".join(mine), 0).split("\n")
     differing = [name for name, a, b in zip(AGREED, mine, those, strict=True) if a != b]
@@ -69,7 +69,7 @@ class Connections(ABC):
     def prepared(self, memory: Memory, binding: str) -> Any:
         """Return what sends and receives take as ``data``: a view of the bytes.
 
-        Raises `UnsupportedError` where they cannot be reached.
+        Raises `UnsupportedError` if they cannot be reached.
         """
         if memory.on_device:
             raise UnsupportedError(

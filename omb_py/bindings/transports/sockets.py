@@ -31,7 +31,7 @@ STRANGERS = 128
 
 
 def filled(data: memoryview) -> memoryview:
-    """Return what is sent or received of a message: a byte of its own where it is empty."""
+    """Return what is sent or received of a message: a byte of its own if it is empty."""
     return data if data.nbytes else memoryview(bytearray(1))
 
 
@@ -211,9 +211,9 @@ class SocketTransport(Transport):
 def mesh(job: Job, listener: socket.socket, address: str) -> dict[int, socket.socket]:
     """Return a socket to each other rank, by a listener that others reach at ``address``.
 
-    Collective. Each rank connects to those below it, and proves by a key, which comes by
-    ``job`` and is not sent, that it belongs to this job. Others are not listened to.
-    Raises `OmbError` where a rank cannot be reached.
+    Collective. Each rank connects to those below it, and proves by a key, which comes by ``job``
+    and is not sent, that it belongs to this job. Others are not listened to. Raises `OmbError` if a
+    rank cannot be reached.
     """
     key = job.bcast(os.urandom(KEY_BYTES))
     addresses = job.allgather(address.encode())

@@ -61,7 +61,7 @@ class Message:
 
 
 Operand: TypeAlias = Message | InPlace | None
-"""A message, MPI_IN_PLACE, or None where a rank has no part on that side."""
+"""A message, MPI_IN_PLACE, or None if a rank has no part on that side."""
 
 
 @dataclass(frozen=True, eq=False)

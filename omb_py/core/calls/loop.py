@@ -2,8 +2,8 @@
 
 One rank's iteration is a short tuple of bound calls. A clock is read right before the first and
 right after the last; storing the difference, fetching the next iteration, the common start and the
-barrier happen outside. Calls are unrolled where there are one or two, since looping over them
-would stand inside the timed part.
+barrier happen outside. Calls are unrolled if there are one or two, since looping over them would
+stand inside the timed part.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Loop(ABC):
 
     cpu_seconds = 0.0
     cpu_iterations = 0
-    """CPU time of this process in so many iterations, where it was measured."""
+    """CPU time of this process in so many iterations, if it was measured."""
 
     def count_cpu(self, seconds: float, iterations: int) -> None:
         """Add what iterations took of the CPU, with what kept ranks together between them."""

@@ -70,7 +70,7 @@ def grid(ranks: int, dimensions: int) -> tuple[int, ...]:
 
 
 def coordinates(rank: int, lengths: tuple[int, ...]) -> tuple[int, ...]:
-    """Return where a rank is in a grid whose last dimension counts fastest, as in MPI."""
+    """Return the position of a rank in a grid whose last dimension counts fastest, as in MPI."""
     return tuple(
         rank // prod(lengths[dimension + 1 :]) % length for dimension, length in enumerate(lengths)
     )

@@ -51,7 +51,7 @@ class Node:
 class Combined:
     """Samples of all timed ranks: the mean over them of each iteration, in seconds.
 
-    ``slowest`` has the slowest of them in each iteration, where there are several. ``lowest`` and
+    ``slowest`` has the slowest of them in each iteration, if there are several. ``lowest`` and
     ``highest`` are the minimum and the maximum of the ranks' own means.
     """
 
@@ -146,13 +146,13 @@ class Job(ABC):
 
     @property
     def comm(self) -> MPI.Intracomm:
-        """MPI's communicator of all ranks; raises `UsageError` where there is no MPI."""
+        """MPI's communicator of all ranks; raises `UsageError` if there is no MPI."""
         return self.comm_for("this command")
 
     def comm_for(self, user: str) -> MPI.Intracomm:
         """Return MPI's communicator of all ranks for an option or a benchmark.
 
-        Raises `UsageError`, which names ``user``, where there is no MPI.
+        Raises `UsageError`, which names ``user``, if there is no MPI.
         """
         if self._comm is None:
             without = f", or leave out {user}" if user.startswith("-") else ""
@@ -362,7 +362,7 @@ class Job(ABC):
         return text
 
     def check_launcher(self) -> None:
-        """Raise `SharedError` when the launcher started more ranks than MPI knows of."""
+        """Raise `SharedError` when the launcher started more ranks than MPI reports."""
         if self.ranks == 1 and launcher.ranks() > 1:
             by_slurm = (
                 ", or srun --mpi=pmix (srun --mpi=list names what this Slurm has)"

@@ -37,7 +37,7 @@ class TorchJob(Job):
     def __init__(self, store: Any, rank: int, ranks: int, name: str) -> None:
         """Connect the ranks as the group ``name``; collective.
 
-        Raises `UnsupportedError` where torch cannot.
+        Raises `UnsupportedError` if torch cannot.
         """
         super().__init__(rank, ranks)
         self.store = store
@@ -110,7 +110,7 @@ class TorchJob(Job):
         return gathered
 
     def _finish(self, start: Callable[..., Any], *arguments: Any) -> None:
-        """Do what gloo starts; where another rank is gone, torchrun ends this one, or it does."""
+        """Do what gloo starts; if another rank is gone, torchrun ends this one, or it does."""
         try:
             start(*arguments).wait()
         except RuntimeError:

@@ -163,7 +163,7 @@ class Agreement:
     """An agreement in progress: whether a rank has failed, and whether all have finished."""
 
     def __init__(self, comm: MPI.Intracomm, failing: int, finished: bool) -> None:
-        """``failing`` is this rank where it has failed, or else the number of ranks."""
+        """``failing`` is this rank if it has failed, or else the number of ranks."""
         from mpi4py import MPI
 
         self._result = array("d", bytes(16))
@@ -196,7 +196,7 @@ class GroupJob(MPIJob):
     """
 
     def __init__(self, whole: Job, split: Split) -> None:
-        """Collective over the ``whole`` job; raises `UsageError` where it cannot be divided."""
+        """Collective over the ``whole`` job; raises `UsageError` if it cannot be divided."""
         self.whole = whole
         self.groups = split.groups(whole.ranks, first_ranks(whole))
         mine = [number for number, ranks in enumerate(self.groups) if whole.rank in ranks]
@@ -245,7 +245,7 @@ class GroupJob(MPIJob):
     def phase(self, work: Callable[[], Any], alive: Callable[[int, int], object] | None) -> None:
         """Do ``work``, except in a rank of no group, and wait for all ranks; collective.
 
-        ``alive`` is called while this rank waits. Raises `SharedError` on all ranks where one has
+        ``alive`` is called while this rank waits. Raises `SharedError` on all ranks if one has
         failed.
         """
         try:

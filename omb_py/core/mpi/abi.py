@@ -56,9 +56,9 @@ def is_linked(path: str) -> bool:
 
 
 def mismatch() -> str | None:
-    """Return why mpi4py has no module for the library's ABI, and the fix; None where it has one.
+    """Return why mpi4py has no module for the library's ABI, and the fix; None if it has one.
 
-    Raises `RuntimeError` where mpi4py finds no library.
+    Raises `RuntimeError` if mpi4py finds no library.
     """
     import mpi4py
 

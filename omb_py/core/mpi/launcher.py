@@ -124,8 +124,8 @@ def say(text: str) -> None:
 def terminal() -> int | None:
     """Return a descriptor of the terminal that shows stdout and stderr of this process.
 
-    None where either goes elsewhere. A launcher connects ranks by pipes, or gives them a terminal
-    of its own for stdout (Open MPI's): where there is one on this host, its own streams count.
+    None if either goes elsewhere. A launcher connects ranks by pipes, or gives them a terminal of
+    its own for stdout (Open MPI's): if there is one on this host, its own streams count.
     """
     if os.environ.get("TERM") == "dumb":
         return None
@@ -153,8 +153,8 @@ def terminal() -> int | None:
 def launcher_process(direct: bool = False) -> int | None:
     """Return the nearest process above this one that is a launcher; None if on another host.
 
-    Where it has to be ``direct``, None too if it started the parent of this process not by itself
-    or by its proxy, but by a shell, which may have more to do.
+    If it has to be ``direct``, None too if it started the parent of this process not by itself or
+    by its proxy, but by a shell, which may have more to do.
     """
     parent = process = os.getppid()
     while process > 1:
@@ -190,7 +190,7 @@ def outlives_ranks() -> bool:
 
 
 def end_job(exit_code: int) -> None:
-    """End all ranks from one that leaves before MPI is started, where the launcher would not.
+    """End all ranks from one that leaves before MPI is started, if the launcher would not.
 
     Hydra, the launcher of MPICH and Intel MPI, leaves the others in MPI_Init for ever; it ends
     them at an abort of its process management interface (PMI-1). That of Open MPI ends them by
@@ -207,7 +207,7 @@ def end_job(exit_code: int) -> None:
 
 
 def _hydra_channel() -> int | None:
-    """Return the connection to Hydra, None where another launcher started this process."""
+    """Return the connection to Hydra, None if another launcher started this process."""
     channel = _find(("PMI_FD",))
     if channel is None or "PMI_JOBID" in os.environ:  # Slurm's
         return None

@@ -1,4 +1,4 @@
-"""Going on when ranks fail: ULFM (User-Level Failure Mitigation), where this job has it.
+"""Going on when ranks fail: ULFM (User-Level Failure Mitigation), if this job has it.
 
 Open MPI has it in jobs that ``mpirun --with-ft ulfm`` starts. MPICH 5 exports some of its
 functions, but they abort the job, and its launcher ends a job whose rank died.
@@ -54,7 +54,7 @@ def check() -> None:
 
 
 def check_spawn() -> None:
-    """Raise `UsageError` where processes that replace ranks could not be reached, and MPI hangs."""
+    """Raise `UsageError` if processes that replace ranks could not be reached, and MPI hangs."""
     transports = os.environ.get("OMPI_MCA_btl", "")  # noqa: SIM112 - its name
     names = transports.removeprefix("^").split(",")
     if transports and ("tcp" in names) == transports.startswith("^"):

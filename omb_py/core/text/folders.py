@@ -1,4 +1,4 @@
-"""Folders: one is made where the folder that it is to lie in exists."""
+"""Folders: one is made if the folder that it is to lie in exists."""
 
 from __future__ import annotations
 

@@ -229,7 +229,7 @@ class Reading:
     """
 
     whole = re.compile(r".*(?:\.\d\d\d?|[a-z)])")
-    """A row that does not go on where a file ends behind it."""
+    """A row that does not go on if a file ends behind it."""
 
     def __init__(self, source: Source) -> None:
         self.source = source

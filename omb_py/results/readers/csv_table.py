@@ -79,7 +79,7 @@ class CsvReader:
 
 
 def extend(table: Table, number: int, start: int, end: int) -> None:
-    """Add a line to a table: to its last stretch where it follows that."""
+    """Add a line to a table: to its last stretch if it follows that."""
     if table.stretches and table.stretches[-1][2] == start:
         number, start, _ = table.stretches.pop()
     table.stretches.append((number, start, end))

@@ -1,6 +1,6 @@
 """The tables of Intel MPI Benchmarks (IMB), of any of its programs and versions.
 
-A benchmark has our name where one iteration, the clocks and the mean are those of
+A benchmark has our name if one iteration, the clocks and the mean are those of
 ``docs/definitions.md``. The sources, and the calls that version 2021.11 makes, show what differs:
 Sendrecv, Exchange, Barrier's non-blocking form and Biband have no barrier between iterations
 (Biband another handshake besides), and the non-blocking collectives without ``_pure`` print the
