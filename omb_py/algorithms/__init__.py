@@ -139,6 +139,6 @@ def library(name: str) -> AlgorithmLibrary:
 
 
 def function_of(benchmark: str) -> str:
-    """MPI's name of the function that a collective benchmark calls, in lower case."""
+    """Return MPI's name of a collective benchmark's function, in lower case."""
     name = benchmark.removesuffix("_persistent")
     return name if name == benchmark else f"{name}_init"

@@ -96,7 +96,7 @@ doubling_barrier = fold(exchanges(no_data), signal(0, 1), signal(1, 0))
 
 
 def doubling_barrier_above(shape: CollectiveShape) -> Iterator[Round]:
-    """Barrier by doubling in which ranks above the power of two report to the first ones."""
+    """Yield a barrier by doubling in which ranks above the power of two report to the first."""
     left = power_within(shape.ranks)
     above = range(left, shape.ranks)
     yield Round([(rank, rank - left, 0.0) for rank in above])
@@ -112,7 +112,7 @@ halving_and_doubling = together(halving, backwards(exchanges(halved)))
 
 
 def halving_and_gather(shape: CollectiveShape) -> Iterator[Round]:
-    """Rabenseifner's reduction on a power of two of ranks: halving, then a gather [TRG]."""
+    """Yield Rabenseifner's reduction on a power of two of ranks: halving, a gather [TRG]."""
     yield from halving(shape)
     for distance in reversed(list(powers_below(shape.ranks))):
         nbytes = shape.nbytes / (2 * distance)
@@ -120,7 +120,7 @@ def halving_and_gather(shape: CollectiveShape) -> Iterator[Round]:
 
 
 def recursive_halving(shape: CollectiveShape) -> Iterator[Round]:
-    """Reduce_scatter: each round sends what the other half of the ranks will keep [TRG].
+    """Yield a reduce_scatter: each round sends data that the other half will keep [TRG].
 
     Partners are farthest from each other in the first round.
     """

@@ -310,7 +310,7 @@ def pairwise_exchange(part: Part, itself: bool = False, partner: Partner = after
 
 
 def powers_below(ranks: int) -> Iterator[int]:
-    """1, 2, 4 … below a number of ranks."""
+    """Yield 1, 2, 4 … below a number of ranks."""
     power = 1
     while power < ranks:
         yield power
@@ -371,7 +371,7 @@ def all_but_done(shape: CollectiveShape, distance: int) -> float:
 
 
 def dissemination(part: Callable[[CollectiveShape, int], float], direction: int = 1) -> Pattern:
-    """Rank r to rank r + d for d = 1, 2, 4 … [HFM for barriers, BHKUW for alltoall].
+    """Send from rank r to rank r + d, d = 1, 2, 4 … [HFM for barriers, BHKUW for alltoall].
 
     Direction -1 is to rank r - d, as in Bruck's allgather.
     """
@@ -395,7 +395,7 @@ def bruck_digits(shape: CollectiveShape, distance: int) -> float:
 
 
 def sparbit(shape: CollectiveShape) -> Iterator[Round]:
-    """Rank r to r + d for d = …, 4, 2, 1, block by block; each round doubles what is known [LK]."""
+    """Send from rank r to r + d, d = …, 4, 2, 1, block by block; doubled in each round [LK]."""
     known = [shape.ranks]
     while known[-1] > 1:
         known.append(ceil(known[-1] / 2))

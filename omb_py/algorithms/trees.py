@@ -86,7 +86,7 @@ def by_levels(rank: int, ranks: int) -> int:
 
 
 def chains(number: int) -> Parent:
-    """So many chains of ranks that begin at the root, the first ones longer if they differ."""
+    """Return so many chains from the root; the first ones may be longer."""
 
     def parent(rank: int, ranks: int) -> int:
         length, longer = divmod(ranks - 1, number)
@@ -100,7 +100,7 @@ def chains(number: int) -> Parent:
 
 
 def nearest_first(distance: int) -> int:
-    """Children in the order of their ranks."""
+    """Return the key by which children are in the order of their ranks."""
     return distance
 
 
@@ -120,7 +120,7 @@ def largest_first(radix: int = 2) -> Order:
 
 
 def farthest_first(distance: int) -> int:
-    """Children against the order of their ranks."""
+    """Return the key by which children are against the order of their ranks."""
     return -distance
 
 

@@ -92,7 +92,7 @@ def generate(problem: Plane, begin: int, end: int) -> Any:
 
 
 def sequential(problem: Plane) -> Sequential:
-    """NumPy's transform."""
+    """Return NumPy's transform."""
     import numpy as np
 
     rows = generate(problem, 0, problem.rows)

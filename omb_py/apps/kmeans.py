@@ -190,7 +190,7 @@ def elbow(ks: Sequence[int], inertias: Sequence[float]) -> int | None:
 
 
 def sequential(problem: Clusters) -> Sequential:
-    """scikit-learn's KMeans, from the same centers."""
+    """Return scikit-learn's KMeans, from the same centers."""
     with needing("apps"):
         from sklearn.cluster import KMeans
 
@@ -332,7 +332,7 @@ class Search(Kernel[Clusters]):
         self._reduce = team.bind(Call("reduce", (self._found.message(), answer), op="sum", root=0))
 
     def _solve(self, k: int) -> None:
-        """Lloyd's iterations for one k."""
+        """Run Lloyd's iterations for one k."""
         team, xp = self.team, self.team.xp
         own, totals = self._sums[k]
         add = self._adds.get(k)

@@ -116,14 +116,14 @@ class Classified:
 
 
 def split(problem: Queries) -> tuple[Any, Any, Any, Any]:
-    """Training samples, their classes, queries, and their true classes."""
+    """Return training samples, their classes, queries, and their true classes."""
     values, classes = draw(problem)
     count = problem.samples
     return values[:count], classes[:count], values[count:], classes[count:]
 
 
 def sequential(problem: Queries) -> Sequential:
-    """scikit-learn's classifier, which compares each query with each sample, too."""
+    """Return scikit-learn's classifier, which compares each query with each sample, too."""
     with needing("apps"):
         from sklearn.neighbors import KNeighborsClassifier
 

@@ -64,7 +64,7 @@ def generate(problem: Matrices) -> tuple[Any, Any]:
 
 
 def sequential(problem: Matrices) -> Sequential:
-    """NumPy's product."""
+    """Return NumPy's product."""
     import numpy as np
 
     first, second = generate(problem)

@@ -29,7 +29,7 @@ DIGIT_BITS = 16
 def join(
     xp: Any, left_key: Any, left_value: Any, right_key: Any, right_value: Any
 ) -> tuple[Any, Any, Any]:
-    """Key, left value and right value of every pair of rows with the same key, in key order.
+    """Return key, left value and right value of each pair of rows with one key, in key order.
 
     The inner join of two tables in columns. Keys are whole numbers, not negative; each may stand
     in many rows of both tables.
@@ -65,7 +65,7 @@ def pairs(xp: Any, first: Any, matches: Any) -> tuple[Any, Any]:
 
 
 def runs(xp: Any, starts: Any, lengths: Any, step: int) -> Any:
-    """Whole numbers in runs: from each start on so many, each greater by ``step`` than the last.
+    """Return runs of whole numbers: from each start on so many, ``step`` apart.
 
     The sum over what each adds to the one before; CuPy cannot repeat by an array of lengths.
     """
@@ -309,7 +309,7 @@ def compare(problem: Tables, found: Any, reference: Any) -> CheckedResult:
 
 
 def weak_scaled(problem: Tables, ranks: int) -> Tables:
-    """So many times the rows, and the keys too, so that each row matches as many as before."""
+    """Return so many times the rows, and the keys too, so that each row matches as many."""
     return replace(
         problem,
         rows_left=problem.rows_left * ranks,

@@ -163,7 +163,7 @@ ITEM_BYTES = {"int8": 1, "float32": 4, "int64": 8}
 
 
 def message_of(function: str, nbytes: float) -> tuple[str, int]:
-    """Type and number of the elements nearest to an average size.
+    """Return type and number of the elements nearest to an average size.
 
     8 bytes to reduce are one integer, as a framework's ranks agree on what is ready. Other
     sizes are of 4-byte floats, but for whole ones that 4 does not divide.

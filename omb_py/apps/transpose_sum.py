@@ -106,7 +106,7 @@ def generate(problem: Square, begin: int, end: int) -> Any:
 
 
 def sequential(problem: Square) -> Sequential:
-    """NumPy's sum, in double precision, and what it is the sum of."""
+    """Return NumPy's sum, in double precision, and its array."""
     import numpy as np
 
     rows = generate(problem, 0, problem.size)
@@ -135,7 +135,7 @@ def compare(problem: Square, result: Any, reference: Any) -> CheckedResult:
 
 
 def weak_scaled(problem: Square, ranks: int) -> Square:
-    """So many times the elements, as near as a size can come that the ranks divide evenly."""
+    """Return so many times the elements, as near as an evenly divided size can come."""
     return replace(problem, size=ranks * max(1, round(problem.size / ranks**0.5)))
 
 

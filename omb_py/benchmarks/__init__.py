@@ -346,7 +346,7 @@ class Benchmark:
         return self.planned and not self.options & {"file", "threads", "processes", "spawned"}
 
     def counts(self, options: Options, size: int) -> tuple[int, int]:
-        """Timed iterations and warm-up iterations for messages of ``size`` bytes."""
+        """Return timed iterations and warm-up iterations for messages of ``size`` bytes."""
         large = size > LARGE_MESSAGE_BYTES and self.sized
         iterations = self.defaults.large_iterations if large else self.defaults.iterations
         warmup = self.defaults.large_warmup if large else self.defaults.warmup

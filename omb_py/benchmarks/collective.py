@@ -61,7 +61,7 @@ class Collective:
         return messages + further_memory(self.name, options, size, ranks)
 
     def traffic(self, size: int, ranks: int) -> tuple[int, float]:
-        """nccl-tests' size of a message size, and its factor from algorithm to bus bandwidth.
+        """Return nccl-tests' size of a message size, and its factor to the bus bandwidth.
 
         An allreduce sends what it does not own and gets it back added up; whoever has one block
         for each rank keeps its own; a broadcast, reduce or scan passes everything on once (see

@@ -30,13 +30,13 @@ def with_processes(case: Case) -> Plan:
 
 
 def count_threads(options: Options, ranks: int) -> tuple[str, ...]:
-    """Native OMB's lines on how many threads each side has."""
+    """Return native OMB's lines on the number of threads of each side."""
     senders, receivers = options.threads
     return f"# Number of Sender threads: {senders}", f"# Number of Receiver threads: {receivers}"
 
 
 def count_processes(options: Options, ranks: int) -> tuple[str, ...]:
-    """Native OMB's lines on how many processes each side has forked."""
+    """Return native OMB's lines on the number of processes that each side has forked."""
     words = "# Number of forked processes in"
     return tuple(
         f"{words} {side}: {number}"

@@ -56,7 +56,7 @@ class Binding(ABC):
     """Fields of `Options` that only this binding, and others that name them, use."""
 
     def __init__(self, comm: Any, options: Options) -> None:
-        """Made on all ranks together, so that it may communicate.
+        """Make the binding on all ranks together, so that it may communicate.
 
         ``comm`` is mpi4py's communicator of them, or the `Job` if it was started without MPI.
         """
@@ -126,7 +126,7 @@ class Binding(ABC):
         )
 
     def functions(self, iteration: Iteration) -> tuple[str, ...]:
-        """MPI's names of the functions that an iteration calls, in lower case."""
+        """Return MPI's names of the functions that an iteration calls, in lower case."""
         steps = self.arranged(iteration).everything
         return tuple(call.function for step in steps for call in calls_of(step))
 

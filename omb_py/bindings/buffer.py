@@ -142,7 +142,7 @@ class BufferBinding(MethodBinding):
                 yield self.target(call, last) if counted else call.at
 
     def specification(self, operand: Operand) -> Any:
-        """mpi4py's buffer specification of an operand: what a user would write."""
+        """Return mpi4py's buffer specification of an operand, as a user would write it."""
         if operand is IN_PLACE:
             return MPI.IN_PLACE
         if not isinstance(operand, Message):
@@ -177,7 +177,7 @@ class BufferBinding(MethodBinding):
         return call.values[:2]
 
     def _bind_packing(self, call: Call) -> BoundCall:
-        """MPI_Pack or MPI_Unpack, which are methods of the datatype."""
+        """Bind MPI_Pack or MPI_Unpack, which are methods of the datatype."""
         first, second = call.messages
         arrays = first.memory.array, second.memory.array
         if call.function == "pack":

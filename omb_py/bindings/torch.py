@@ -270,7 +270,7 @@ class TorchBinding(Binding):
         return list(tensor.view(self._size, len(tensor) // self._size))
 
     def _transfer(self, call: Call) -> tuple[Callable[..., Any], Any, int]:
-        """torch's function for a message between two ranks, its tensor and its peer."""
+        """Return torch's function for a message between two ranks, its tensor and its peer."""
         assert call.peer is not None
         (message,) = call.messages
         function = dist.isend if call.function.endswith("send") else dist.irecv

@@ -97,7 +97,7 @@ class Buffer(ABC):
             )
 
     def array_module(self) -> Any:
-        """NumPy or CuPy: what computes with the arrays of `Memory.ndarray`.
+        """Return NumPy or CuPy, the module that computes with the arrays of `Memory.ndarray`.
 
         Raises `MissingPackageError` when it is not installed.
         """
@@ -118,7 +118,7 @@ class Buffer(ABC):
         return ()
 
     def compute(self, times: int) -> tuple[Local, Local]:
-        """Work for the device, so many steps: its launch, and the wait for its end.
+        """Return so many steps of work for the device: its launch, and the wait for its end.
 
         Raises `UnsupportedError` if there is no device.
         """

@@ -6,7 +6,7 @@ import os
 
 
 def cache_directory() -> str:
-    """``OMB_PY_CACHE_DIR``, or the user's folder for caches."""
+    """Return ``OMB_PY_CACHE_DIR``, or the user's folder for caches."""
     named = os.environ.get("OMB_PY_CACHE_DIR")
     if named:
         return named

@@ -121,7 +121,7 @@ def installing_cuda(extra: str = "cu{cuda}") -> str:
 
 
 def sentence(error: BaseException) -> str:
-    """Any error on one line; one that is not ours with its type and how to see more."""
+    """Return any error on one line; one that is not ours with its type and how to see more."""
     text = " ".join(str(error).split())
     if isinstance(error, OmbError):
         return text
@@ -136,7 +136,7 @@ def sentence(error: BaseException) -> str:
 
 @contextmanager
 def needing(extra: str) -> Iterator[None]:
-    """Around imports of what only some commands need: one sentence if it is not installed."""
+    """Turn a missing package, imported in the block for some commands only, into one sentence."""
     try:
         yield
     except ModuleNotFoundError as error:

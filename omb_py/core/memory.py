@@ -63,7 +63,7 @@ class Memory(ABC):
 
     @abstractmethod
     def first_difference(self, tile: bytes) -> int | None:
-        """First byte that is not what `fill` with ``tile`` would have written; None if all are."""
+        """Return the first byte that differs from `fill` with ``tile``; None if all are equal."""
 
     @abstractmethod
     def read(self, start: int, nbytes: int) -> bytes:
@@ -77,7 +77,7 @@ class Memory(ABC):
         """
 
     def view(self) -> memoryview:
-        """These bytes, for whoever reads and writes memory of the host."""
+        """Return a view of these bytes, for readers and writers of host memory."""
         return memoryview(self.ndarray("uint8"))
 
     def payload(self) -> Any:
@@ -85,7 +85,7 @@ class Memory(ABC):
         return self.array
 
     def ndarray(self, dtype: str) -> Any:
-        """These bytes as a one-dimensional array of the module that computes with them.
+        """Return these bytes as a one-dimensional array of the module that computes with them.
 
         That is NumPy for memory on the host, CuPy for memory on a device (`Buffer.array_module`).
         """
@@ -101,7 +101,7 @@ class Memory(ABC):
         return None
 
     def staged(self) -> StagedMemory | None:
-        """New host memory to which these bytes can be copied; None if they are on the host."""
+        """Return new host memory for a copy of these bytes; None if they are on the host."""
         return None
 
 

@@ -107,7 +107,7 @@ def autocorrelation_time(samples: Sequence[float], median: float | None = None) 
 
 
 def relative_spread(values: Sequence[float]) -> float:
-    """Standard deviation of positive values over their median, from the median deviation.
+    """Return the standard deviation of positive values over their median, by median deviation.
 
     So a few values far off do not count (P. J. Rousseeuw and C. Croux, *Alternatives to the median
     absolute deviation*, JASA 88, 1993). 0 for a single value.
@@ -136,7 +136,7 @@ class Summary:
 
 
 def summarize(samples: Sequence[float]) -> Summary:
-    """Mean, standard deviation (of the sample, n - 1) and order of at least one sample."""
+    """Return mean, standard deviation (n - 1) and order of at least one sample."""
     count = len(samples)
     mean = fsum(samples) / count
     variance = fsum((sample - mean) ** 2 for sample in samples) / max(1, count - 1)

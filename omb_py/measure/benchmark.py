@@ -158,7 +158,7 @@ class BenchmarkMeasurement(Measurement):
         return self.group.combine(seconds[-iterations:], timed)
 
     def _cpu(self, loop: Loop) -> float | None:
-        """CPU seconds of an iteration, mean over the ranks, on rank 0; collective."""
+        """Return CPU seconds of an iteration, mean over the ranks, on rank 0; collective."""
         counted = loop.cpu_iterations
         each = loop.cpu_seconds / counted if counted else nan
         (mean,) = self.group.mean(array("d", [each]))

@@ -79,7 +79,7 @@ def copies() -> list[Copy]:
 
 
 def copy_rates(sizes: Sequence[int], on: Sequence[int]) -> list[float]:
-    """MB/s of copies of each size by some cores together, a process on each.
+    """Return MB/s of copies of each size by some cores together, a process on each.
 
     All begin a repeat at the same time; the fastest repeat counts.
     """
@@ -160,7 +160,7 @@ def caches(root: Path = SYS) -> dict[str, int]:
 
 
 def interfaces(root: Path = SYS) -> dict[str, float]:
-    """MB/s of each network interface that is up and no virtual one, by the speed of its link."""
+    """Return MB/s of each network interface that is up and not virtual, by its link speed."""
     found = {}
     for folder in sorted(root.glob("class/net/*")):
         virtual = "/virtual/" in str(folder.resolve())
@@ -172,7 +172,7 @@ def interfaces(root: Path = SYS) -> dict[str, float]:
 
 
 def infiniband(root: Path = SYS) -> dict[str, float]:
-    """MB/s of each active InfiniBand port, by name, as in ``mlx5_0:1``."""
+    """Return MB/s of each active InfiniBand port, by name, as in ``mlx5_0:1``."""
     found = {}
     for folder in sorted(root.glob("class/infiniband/*/ports/*")):
         rate = re.match(r"([\d.]+) Gb/sec", content(folder / "rate"))
@@ -182,7 +182,7 @@ def infiniband(root: Path = SYS) -> dict[str, float]:
 
 
 def gpus() -> dict[str, dict[str, float]]:
-    """MB/s of PCIe and NVLink of each GPU in one direction, by number and name; from NVML."""
+    """Return MB/s of each GPU's PCIe and NVLink in one direction, by number and name; from NVML."""
     try:
         import pynvml
     except ImportError:
@@ -200,7 +200,7 @@ def gpus() -> dict[str, dict[str, float]]:
 
 
 def of_gpus(nvml: Any) -> Iterator[tuple[str, dict[str, float]]]:
-    """`gpus`, from a library that was initialized."""
+    """Return `gpus`, from a library that was initialized."""
     for number in range(nvml.nvmlDeviceGetCount()):
         device = nvml.nvmlDeviceGetHandleByIndex(number)
         name = nvml.nvmlDeviceGetName(device)
@@ -218,7 +218,7 @@ def of_gpus(nvml: Any) -> Iterator[tuple[str, dict[str, float]]]:
 
 
 def device_copies() -> dict[str, dict[str, float]]:
-    """MB/s of copies between page-locked host memory and each visible GPU, and within it.
+    """Return MB/s of copies between page-locked host memory and each GPU, and within it.
 
     By number and name; none without a driver. A copy within a GPU counts each byte once.
     """
@@ -245,7 +245,7 @@ def device_copies() -> dict[str, dict[str, float]]:
 
 
 def device_rate(driver: Driver, target: int, source: int) -> float:
-    """MB/s of the fastest of some copies to or from a device."""
+    """Return MB/s of the fastest of some copies to or from a device."""
 
     def once() -> float:
         begin = perf_counter()

@@ -286,9 +286,9 @@ def shift_of(nodes: Sequence[int]) -> int:
 
 
 def young(cost: float, mtbf: float) -> float:
-    """Young's interval of computing between two checkpoints: sqrt(2 cost mtbf).
+    """Return Young's interval of computing between two checkpoints: sqrt(2 cost mtbf).
 
-    Times are in one unit: what a checkpoint costs, and the mean time between failures of the job.
+    Times are in one unit: the cost of a checkpoint, and the mean time between failures of the job.
     Source: J. W. Young, A first order approximation to the optimum checkpoint interval, CACM 17(9),
     1974.
     """
@@ -296,7 +296,7 @@ def young(cost: float, mtbf: float) -> float:
 
 
 def daly(cost: float, mtbf: float) -> float:
-    """Daly's higher-order interval of computing between two checkpoints, as `young` has it.
+    """Return Daly's higher-order interval of computing between two checkpoints.
 
     Source: J. T. Daly, A higher order estimate of the optimum checkpoint interval for restart
     dumps, Future Generation Computer Systems 22, 2006. From a cost of twice ``mtbf`` on it is

@@ -84,6 +84,6 @@ class FileMemory(Memory):
 
 
 def part_of(tile: bytes, start: int, length: int) -> bytes:
-    """``length`` bytes of the repeated tile, from byte ``start`` of the repetition on."""
+    """Return ``length`` bytes of the repeated tile, from byte ``start`` of the repetition on."""
     offset = start % len(tile)
     return (tile * (length // len(tile) + 2))[offset : offset + length]

@@ -102,7 +102,7 @@ class GroupsMeasurement(BenchmarkMeasurement):
         loop.cpu_seconds, loop.cpu_iterations = cpu
 
     def iterate_until(self, agreement: Agreement, loop: Loop, seconds: Sequence[float]) -> int:
-        """Iterate until all ranks have contributed to an agreement; how often; collective.
+        """Iterate until all ranks have contributed to an agreement; return how often; collective.
 
         ``seconds`` are what iterations take; all ranks of the group stop after the same one.
         """

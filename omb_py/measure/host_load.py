@@ -133,7 +133,7 @@ def waited_seconds(schedstat: str) -> float:
 
 
 def launcher_seconds() -> float:
-    """CPU time of this process's parent with its ended children, and of the parent's parent.
+    """Return CPU time of this process's parent with its ended children, and of its own parent.
 
     The one is what started the ranks on this host, the other the launcher, or their shell.
     """

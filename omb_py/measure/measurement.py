@@ -394,7 +394,7 @@ def knows_nodes(benchmark: Benchmark, options: Options) -> bool:
 
 
 def durations(iterating: float, own_launch: bool) -> dict[str, str]:
-    """Metadata of what a run costs, if it was ``iterating`` for any seconds.
+    """Return metadata on the cost of a run, if it was ``iterating`` for any seconds.
 
     ``iterating_seconds`` are those of iterations, with warm-up and all that keeps ranks together;
     ``launch_seconds`` those since the start of this process, if it is the run's ``own_launch``. The

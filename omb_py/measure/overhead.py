@@ -131,7 +131,7 @@ class OverheadMeasurement(Measurement):
         return plan, loops
 
     def _algorithm(self, binding: Binding) -> str | None:
-        """Our algorithm by which a binding makes the collective; None for the library's."""
+        """Return our algorithm by which a binding makes the collective; None for the library's."""
         if not binding.point_to_point:
             return None
         return for_point_to_point(self.benchmark.name, self.options).algorithm

@@ -180,7 +180,7 @@ class PairsMeasurement(Measurement):
     def _measure_round(
         self, pairs: Round, plans: Sequence[Plan], iterations: int, warmup: int
     ) -> Iterator[array[float]]:
-        """Sender, receiver and statistics in seconds of each pair of a round, on rank 0.
+        """Return sender, receiver and statistics in seconds of a round's pairs, on rank 0.
 
         Collective; ranks without a partner wait.
         """

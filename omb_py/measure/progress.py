@@ -179,7 +179,7 @@ class Tracker:
         self.advance(0, 0)
 
     def advance(self, done: int, total: int) -> None:
-        """So many iterations of the step are over."""
+        """Note that so many iterations of the step are over."""
         if (now := monotonic()) - self._last >= self._display.seconds:
             self._last = now
             where = self._steps[self._number], self._number + 1, len(self._steps)

@@ -165,7 +165,7 @@ class MpiResources:
 
 @contextmanager
 def _refused(text: str) -> Iterator[None]:
-    """Say ``text`` when MPI refuses, with its reason."""
+    """Print ``text`` when MPI refuses, with its reason."""
     from mpi4py import MPI
 
     try:

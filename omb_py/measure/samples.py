@@ -104,7 +104,7 @@ class SampleKeeper:
     def _packed(
         self, seconds: array[float], starts: StartTimes, offset: Offset, every: int
     ) -> bytes:
-        """Some of this rank's starts on the common clock, then the durations."""
+        """Return some of this rank's starts on the common clock, then the durations."""
         began = [offset.root(at) - self._zero for at in starts.seconds[::every]]
         return (array("d", began) + seconds[::every]).tobytes()
 

@@ -175,7 +175,7 @@ def sample(
 
 
 def warm_up(job: Job, loop: Loop, timed: bool) -> int:
-    """Iterate until the median settles; the number of iterations that took; collective."""
+    """Iterate until the median settles; return the number of iterations; collective."""
     begin = perf_counter()
     done, stretch, before, settled = 0, WARMUP_STRETCH, 0.0, False
     while not settled:

@@ -80,7 +80,7 @@ class Worker:
 
 
 def calibrated(repeat: Repeat, longer: int = LONGER, call_costs: bool = True) -> Work:
-    """Work in equal pieces, whose time follows from those of `SHORT` and of ``longer`` work.
+    """Return work in equal pieces, timed from those of `SHORT` and of ``longer`` work.
 
     ``call_costs`` is false if a compiled loop makes the call, which then takes no time.
     """

@@ -33,7 +33,7 @@ def note_once(text: str) -> None:
 
 
 def note_no_effect(why: str, ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
-    """Say that an option has no effect, and why."""
+    """Print that an option has no effect, and why."""
     if value is not None:
         note_once(f"{parameter.opts[0]} has no effect on {ctx.info_name}: {why}")
 
@@ -47,7 +47,7 @@ def refuse_counters(ctx: click.Context, parameter: click.Parameter, events: Any)
 
 
 def note_ignored(ctx: click.Context, parameter: click.Parameter, words: tuple[str, ...]) -> None:
-    """Say that options of other programs have no effect."""
+    """Print that options of other programs have no effect."""
     if words:
         note_once(f"{' '.join(words)} has no effect on {ctx.info_name}, as in native OMB")
 

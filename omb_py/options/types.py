@@ -104,7 +104,7 @@ class TextType(Shown, Parameter):
 
 
 def size_range(text: str) -> tuple[int | None, int | None]:
-    """``MAX``, ``MIN:MAX``, ``MIN:`` or ``:MAX``, as a pair in which None is the default."""
+    """Return ``MAX``, ``MIN:MAX``, ``MIN:`` or ``:MAX`` as a pair; None is the default."""
     smallest, colon, largest = text.rpartition(":")
     low = parse_bytes(smallest) if smallest else None
     high = parse_bytes(largest) if largest or not colon else None
@@ -166,7 +166,7 @@ def victims(text: str) -> tuple[int, ...] | str:
 
 
 def root(text: str) -> int | None:
-    """``fixed:RANK`` or ``rotate``; None stands for the latter."""
+    """Return the rank of ``fixed:RANK``, or None for ``rotate``."""
     if text == "rotate":
         return None
     kind, _, rank = text.partition(":")
@@ -182,7 +182,7 @@ def validation_log(text: str) -> str:
 
 
 def thread_counts(text: str) -> tuple[int, int]:
-    """``SENDERS`` or ``SENDERS:RECEIVERS``, as a pair; one number is for both."""
+    """Return ``SENDERS`` or ``SENDERS:RECEIVERS`` as a pair; one number is for both."""
     parts = text.split(":")
     refusal = f"{text!r} is not SENDERS or SENDERS:RECEIVERS, as in 2:4"
     numbers = counts(parts if len(parts) <= 2 else (), refusal)
@@ -285,7 +285,7 @@ class OwnAlgorithmType(Parameter):
 
 
 def counts(texts: Sequence[str], refusal: str) -> tuple[int, ...]:
-    """Whole numbers from 0 on; raises `ValueError` with ``refusal`` for no or other texts."""
+    """Return whole numbers from 0 on; raise `ValueError` with ``refusal`` for other texts."""
     try:
         numbers = tuple(map(parse_count, texts))
     except ValueError:

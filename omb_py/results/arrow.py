@@ -41,7 +41,7 @@ def from_parquet(content: bytes) -> bytes:
 
 
 def to_csv(tables: Iterable[pa.Table], runs: Runs) -> bytes:
-    """Our CSV of tables of results: first the metadata of all runs, then the rows."""
+    """Return our CSV of tables of results: first the metadata of all runs, then the rows."""
     out = io.BytesIO()
     for run, data in runs.items():
         out.write(comments({"run": run, **data}).encode())
@@ -63,7 +63,7 @@ def as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def to_json(tables: Iterable[pa.Table], runs: Runs) -> bytes:
-    """Our JSON Lines of tables of results: objects of the fields with values."""
+    """Return our JSON Lines of tables of results: objects of the fields with values."""
     out = io.BytesIO()
     for run, data in runs.items():
         out.write(line_of({"metadata": {"run": run, **data}}))

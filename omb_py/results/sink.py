@@ -75,7 +75,7 @@ class FileSink:
     at_once = False
 
     def __init__(self, path: Path, clear: bool, begun: Begun) -> None:
-        """See that lines can be added to ``path``, which is left as it is until the first ones.
+        """Check that lines can be added to ``path``, which changes only with the first ones.
 
         These replace what it holds with ``clear``. Raises `OmbError` when the file cannot be
         written, and what ``begun`` raises of one that holds something else.

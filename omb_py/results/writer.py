@@ -34,7 +34,7 @@ class Writer(ABC, Generic[Record]):
             self.row(row)
 
     def amend(self, run: str, metadata: dict[str, str]) -> None:
-        """More metadata of the run, known when all is measured; before `finish`."""
+        """Add metadata of the run, known when all is measured; before `finish`."""
 
     def finish(self) -> None:
         """Note that no more rows come."""

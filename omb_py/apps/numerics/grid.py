@@ -105,7 +105,7 @@ class Ghosts:
         self.wait = team.bind(*[Call("waitall", slot=slot)] * bool(calls))
 
     def pack(self) -> None:
-        """Copy the outermost columns to where they are sent from."""
+        """Copy the outermost columns into the memory that they are sent from."""
         for _, (column, packed), _ in self._columns.sides:
             packed.data[...] = self._data[1:-1, column]
 

@@ -71,7 +71,7 @@ class ApplicationSetting:
 class Solved:
     """One repeat: its seconds, and this rank's own, with their phases, tallies and parts.
 
-    ``transfers`` are what this rank received, if that was timed by itself.
+    ``transfers`` are this rank's received messages, if that was timed by itself.
     """
 
     seconds: float
@@ -354,7 +354,7 @@ class ApplicationMeasurement:
         metadata: dict[str, str],
         note: str | None = None,
     ) -> None:
-        """Write what was measured; collective. Raises `ValidationError` if it is wrong."""
+        """Write the measurement; collective. Raises `ValidationError` if it is wrong."""
         job, check = self._job, measured.check
         rows = application_rows(measured)
         with job.agreement():

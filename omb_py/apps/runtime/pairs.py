@@ -47,7 +47,7 @@ class Divided:
 class PairExchange(Protocol):
     """Brings each block to its rank, all ranks together.
 
-    ``transfers`` are what this rank received the last time, if that was timed.
+    ``transfers`` are this rank's messages received the last time, if that was timed.
     """
 
     transfers: list[Transfer]

@@ -53,7 +53,7 @@ class Array:
         return Array(part, self.data[start:stop], self.datatype)
 
     def shaped(self, *shape: int) -> Array:
-        """These elements in another shape, not copied."""
+        """Return these elements in another shape, not copied."""
         return Array(self.memory, self.data.reshape(shape), self.datatype)
 
 

@@ -55,7 +55,7 @@ class GradientExchange:
         self._schedule.begin()
 
     def ready(self, tensor: int) -> None:
-        """Gradient number ``tensor`` is complete."""
+        """Note that gradient number ``tensor`` is complete."""
         there = self._there
         there[-1 - tensor] = True
         while self._arrived < len(there) and there[self._arrived]:

@@ -126,7 +126,7 @@ class TrainingKernel(Kernel[Training]):
         self.exchange.tick()
 
     def _boundaries(self) -> tuple[Boundary | None, Boundary | None]:
-        """Those with the stages before and after this one, if there are any."""
+        """Return the boundaries with the stages before and after this one, if there are any."""
         team, before, after = self.team, None, None
         if self.depth == 1:
             return None, None
@@ -186,7 +186,7 @@ class TrainingKernel(Kernel[Training]):
         self._complete()
 
     def _take(self, boundary: Boundary | None, part: Range) -> None:
-        """Receive what comes from another stage, if there is one; the wait is noted."""
+        """Receive data from another stage, if there is one; the wait is noted."""
         if boundary is not None:
             began = perf_counter()
             boundary.take(part)
@@ -279,7 +279,7 @@ class TrainingKernel(Kernel[Training]):
 
 
 def rounding_bound(terms: int, unit: float) -> float:
-    """By how much of the sum of absolute values a sum of so many terms may be off.
+    """Return the maximum error of a sum, as a part of the sum of absolute values.
 
     n u / (1 - n u) with the ``unit`` of rounding u (Higham: Accuracy and Stability of Numerical
     Algorithms, 2002, section 3.1).

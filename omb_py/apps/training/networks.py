@@ -248,7 +248,7 @@ class Images:
 
 
 def cifar(depth: int) -> NeuralNetwork:
-    """Version 1 with so many layers if there is one, else version 2.
+    """Return version 1 with so many layers if there is one, else version 2.
 
     Raises `UsageError` if there is neither.
     """

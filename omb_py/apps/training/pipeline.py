@@ -136,7 +136,8 @@ class Boundary:
     def __init__(
         self, team: Team, peer: int, sizes: Sequence[int], stretches: Iterable[Range]
     ) -> None:
-        """Made on both ranks; ``stretches`` are where the rows of micro-batches begin and end."""
+        """Prepare both ranks together; ``stretches`` are the first and last rows of
+        micro-batches."""
         stretches = list(stretches)
         rows = max((stop for _, stop in stretches), default=1)
         self._outgoing = [team.array((rows, size)) for size in sizes]

@@ -163,7 +163,7 @@ class Cached:
         self._cached = 0
 
     def begin(self) -> None:
-        """Training begins: no gradient has ever been seen."""
+        """Begin training, before any gradient has been seen."""
         self.step()
         self._cached = 0
 
@@ -224,7 +224,7 @@ class Schedule:
     negotiating = 0.0
 
     def begin(self) -> None:
-        """Training begins."""
+        """Begin training."""
 
     def advance(self, arrived: int) -> None:
         """Note that so many gradients of this step are ready; called now and then."""

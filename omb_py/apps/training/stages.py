@@ -279,7 +279,7 @@ class Stage:
                     ready(tensor)
 
     def write(self, target: Any) -> None:
-        """Put values where they are sent from."""
+        """Put values into the memory that they are sent from."""
         target.reshape(-1)[::STRIDE] = new_value(self._step)
 
     def arrived(self, values: Any, step: int) -> bool:

@@ -101,19 +101,19 @@ def recursive_doubling(members: Members, data: Sum, longest: int) -> Iterator[St
 
 
 def doubling(members: Members, data: Sum) -> Iterator[Step]:
-    """Recursive doubling on a power of two of members."""
+    """Run recursive doubling on a power of two of members."""
     for distance in powers_below(members.number):
         yield from data.exchange(members, members.place ^ distance)
         data = data.grown
 
 
 def rabenseifner(members: Members, data: Sum, longest: int) -> Iterator[Step]:
-    """Half of the vector is exchanged, then a quarter …, and the way back [TRG]."""
+    """Exchange half of the vector, then a quarter …, and the way back [TRG]."""
     return folded(halving_and_doubling, members, data)
 
 
 def halving_and_doubling(members: Members, data: Sum) -> Iterator[Step]:
-    """Rabenseifner's algorithm on a power of two of members."""
+    """Run Rabenseifner's algorithm on a power of two of members."""
     blocks = shares(data.elements, members.number)
     first, end = 0, members.number
     back: list[tuple[int, range, range]] = []
@@ -139,14 +139,14 @@ SHORT = 2048
 
 
 def by_size(members: Members, data: Sum, longest: int) -> Iterator[Step]:
-    """Recursive doubling for short vectors, Rabenseifner's algorithm for long ones [TRG]."""
+    """Use recursive doubling for short vectors, Rabenseifner's for long ones [TRG]."""
     nbytes = data.result.elements * data.result.datatype.itemsize
     chosen = recursive_doubling if nbytes <= SHORT else rabenseifner
     return chosen(members, data, longest)
 
 
 def tree(members: Members, data: Sum, longest: int) -> Iterator[Step]:
-    """Up a binomial tree and down again, segment by segment [CHPG]."""
+    """Go up a binomial tree and down again, segment by segment [CHPG]."""
     segments = pieces(data.elements, longest)
     for segment in segments:
         yield from up(members, data.within(segment))

@@ -34,7 +34,7 @@ def pipelined_chain(members: Members, message: Message, longest: int) -> Iterato
 
 
 def binomial(members: Members, message: Message, longest: int) -> Iterator[Step]:
-    """Whoever has the message sends it to one who has not: twice as many in each round [CHPG]."""
+    """Let each member with the message send it to one without: doubled in each round [CHPG]."""
     if members.place:
         yield from members.receive(binomial_by_lowest(members.place, members.number), message)
     for child in reversed(children(members)):

@@ -77,7 +77,7 @@ class Members:
 
 
 def part(message: Message, elements: range) -> Message:
-    """Some elements of a message of one block, where they are."""
+    """Return some elements of a message of one block, at their place."""
     size = message.datatype.itemsize
     memory = message.memory.slice(elements.start * size, len(elements) * size)
     return replace(message, memory=memory, counts=(len(elements),))

@@ -51,7 +51,7 @@ class Datatypes:
         )
 
     def _of(self, message: Message) -> tuple[MPI.Datatype, int]:
-        """MPI's datatype for a message, and how many elements one of it covers."""
+        """Return MPI's datatype for a message, and the number of elements that it covers."""
         basic = _basic(message.datatype)
         elements = message.counts[0] if message.counts else 0
         if message.layout.contiguous or not elements:
@@ -68,7 +68,7 @@ class Datatypes:
 
 
 def _basic(datatype: Datatype) -> MPI.Datatype:
-    """MPI's own datatype; raises `UnsupportedError` if the library, or mpi4py, has none."""
+    """Return MPI's own datatype; raise `UnsupportedError` if the library or mpi4py has none."""
     for name in (datatype.mpi, FORTRAN.get(datatype.mpi, "DATATYPE_NULL")):
         basic: MPI.Datatype = getattr(MPI, name, MPI.DATATYPE_NULL)
         if basic != MPI.DATATYPE_NULL:

@@ -232,7 +232,7 @@ def address_of(values: array[Any]) -> int:
 
 
 def _signed(word: int, size: int = 8) -> int:
-    """These bits as a signed number of ``size`` bytes."""
+    """Return these bits as a signed number of ``size`` bytes."""
     bits = 8 * size
     half: int = 1 << (bits - 1)
     return (word + half) % (2 * half) - half

@@ -250,7 +250,7 @@ def _run(event_loop: asyncio.AbstractEventLoop, call: Callable[[], Awaitable[Any
 
 
 def new_event_loop(name: str | None) -> asyncio.AbstractEventLoop:
-    """Python's own event loop or uvloop's; raises `UnsupportedError` if that is missing."""
+    """Return Python's own event loop or uvloop's; raise `UnsupportedError` without uvloop."""
     if name != "uvloop":
         return asyncio.new_event_loop()
     try:

@@ -58,7 +58,7 @@ class Datatype:
         return f"{parts[0]}+{parts[1]}j" if self.components == 2 else str(parts[0])
 
     def without_padding(self, data: bytes) -> bytes:
-        """``data`` with the bytes that carry no value set to zero."""
+        """Return ``data`` with the bytes that carry no value set to zero."""
         if not self.padded:
             return data
         clean = bytearray(data)

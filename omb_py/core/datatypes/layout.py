@@ -29,7 +29,7 @@ class Layout:
         return not self.stride and not self.blocks
 
     def pieces(self, elements: int) -> tuple[tuple[int, int], ...]:
-        """Displacement and length of each piece sent of a message of ``elements``.
+        """Yield displacement and length of each piece sent of a message of ``elements``.
 
         A vector has as many blocks as whole strides fit. An indexed type has all its blocks,
         or none when the message is too short to hold them.

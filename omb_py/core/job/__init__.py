@@ -322,7 +322,7 @@ class Job(ABC):
         return self.first_of(value == self._over_ranks(value, "max"))
 
     def bcast_from_root(self, value: float) -> float:
-        """Rank 0's ``value``, on all ranks; collective."""
+        """Return rank 0's ``value``, on all ranks; collective."""
         return array("d", self.bcast(array("d", [value]).tobytes()))[0]
 
     def host_of_each_rank(self) -> list[str]:

@@ -90,7 +90,7 @@ class Split:
 
 
 def parse_split(text: str) -> Split:
-    """``N``, ``mod:N``, ``node``, or the ranks of each group, as `ranks_text` writes them.
+    """Return the split that ``N``, ``mod:N``, ``node``, or ranks as `ranks_text` writes them, name.
 
     Raises `ValueError` for anything else.
 

@@ -56,7 +56,7 @@ THREAD_LEVELS = ("single", "funneled", "serialized", "multiple")
 
 
 def load() -> ModuleType:
-    """``mpi4py.MPI``, with the MPI library and without starting it.
+    """Return ``mpi4py.MPI``, with the MPI library and without starting it.
 
     Raises `NoLibraryError` when there is no library.
     """

@@ -61,7 +61,7 @@ class Offset:
         return local - self.drift * (local - self.reference)
 
     def root(self, local_time: float) -> float:
-        """Rank 0's time at this rank's ``local_time``."""
+        """Return rank 0's time at this rank's ``local_time``."""
         return local_time + self.seconds + self.drift * (local_time - self.reference)
 
 
@@ -109,7 +109,7 @@ class SharedClock:
         return Offset(*cells)
 
     def _compare(self) -> Offset:
-        """Down a binomial tree: each leader learns its offset, then serves those below it."""
+        """Go down a binomial tree: each leader gets its offset, then serves those below it."""
         comm = self._leaders
         mine = Offset(reference=perf_counter())
         distance = 1

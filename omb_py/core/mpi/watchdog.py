@@ -66,7 +66,7 @@ class Watchdog:
             faulthandler.dump_traceback_later(self._exit_after, exit=True, file=self._nowhere)
 
     def close(self) -> None:
-        """Watch no longer: the process goes on with something else."""
+        """Stop to watch: the process goes on with other work."""
         os.close(self._writer)
         with contextlib.suppress(ChildProcessError):  # a program's handler may have waited for it
             os.waitpid(self._process, 0)

@@ -66,7 +66,7 @@ def number(value: float | None) -> str:
 
 
 def amount(nbytes: float | None) -> str:
-    """So many bytes, with three digits if they are not a whole number of a unit.
+    """Return so many bytes in words, with three digits unless they are a whole number of a unit.
 
     >>> amount(10485760), amount(10551296), amount(None)
     ('10 MiB', '10.1 MiB', '-')

@@ -153,7 +153,7 @@ def cells_of(result: dict[str, Any], run: NcclRun) -> dict[str, Any]:
 
 
 def library_version(code: int) -> str:
-    """NCCL's version from its code.
+    """Return NCCL's version from its code.
 
     >>> library_version(22703), library_version(2708)
     ('2.27.3', '2.7.8')

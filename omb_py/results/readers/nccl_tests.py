@@ -360,7 +360,7 @@ class NcclReading(NcclTables):
             run.said["device"] = match["device"]
 
     def finish(self, index: int | None) -> None:
-        """Another program begins to speak, or the file ends."""
+        """Finish at another program's output, or at the end of the file."""
         super().finish(index)
         self.run = NcclRun(f"{self.source.path}:{(index or 0) + 1}", self.run.suite)
         self.stage = -1
