@@ -1,9 +1,9 @@
-"""WHICH WAY the library goes: its own collective algorithms, chosen by words.
+"""The choice among the library's own collective algorithms, by words.
 
 A module of this folder with ``TABLE`` has the algorithms of one library: for each collective those
 that can be asked for, by the library's own environment variables. A word means the same algorithm
-in every library; `omb_py.algorithms.patterns` says what each does, and `docs/algorithms.md` what
-proves that it was done.
+in every library; `omb_py.algorithms.patterns` defines each, and `docs/algorithms.md` has the proof
+that it was used.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MODULES = {"MPICH": "mpich", "Open MPI": "openmpi"}
 """Libraries by mpi4py's names for them, and the modules with their tables."""
 
 Requirement: TypeAlias = Callable[[patterns.CollectiveShape], str | None]
-"""Why the library would quietly take another algorithm for a call, or None where it does not."""
+"""The reason why the library would quietly take another algorithm for a call, or None."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,8 @@ class Algorithm:
     """An algorithm of one collective in one library.
 
     ``word`` is its name here, ``value`` the library's own. ``rounds`` has the messages of one call
-    by the algorithm's definition. ``requires`` says when the library would take another without a
-    word; ``settings`` are further variables that it needs.
+    by the algorithm's definition. ``requires`` returns the reason why the library would take
+    another without a warning; ``settings`` are further variables that it needs.
     """
 
     word: str
@@ -47,20 +47,20 @@ class Algorithm:
     settings: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
     def refusal(self, shape: patterns.CollectiveShape) -> str | None:
-        """Return why the library would not use it for such a call, if that is known beforehand."""
+        """Return why the library would refuse it for this call, if that is known beforehand."""
         reasons = (requirement(shape) for requirement in self.requires)
         return next((reason for reason in reasons if reason is not None), None)
 
 
 @dataclass(frozen=True)
 class AlgorithmLibrary:
-    """How an MPI library is told which algorithm to use.
+    """The environment variables by which an MPI library is made to use an algorithm.
 
     ``table`` has the algorithms of each function, by MPI's name in lower case; ``variables`` are
     those that make the library use one for a function. ``rivals`` are the names of variables with
     which users choose otherwise, so that ours would have no effect. ``in_effect`` are MPI_T's
     control variables of the started library, with the values that they then have.
-    ``refuses_by_error`` means that it can be told to fail rather than take another algorithm;
+    ``refuses_by_error`` means that a setting makes it fail rather than take another algorithm;
     ``counting`` are variables with which it counts messages from rank to rank, if it can.
     """
 
@@ -73,13 +73,13 @@ class AlgorithmLibrary:
     counting: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
     def words(self, function: str) -> tuple[str, ...]:
-        """Return the words for a function's algorithms; none where there is no choice."""
+        """Return the words for a function's algorithms; none if there is no choice."""
         return tuple(algorithm.word for algorithm in self.table.get(function, ()))
 
     def algorithm(self, function: str, word: str) -> Algorithm:
         """Return the algorithm of a function called ``word``.
 
-        Raises `UsageError` where there is none, with the words that there are.
+        Raises `UsageError`, which lists the known words, if there is none.
         """
         known = {algorithm.word: algorithm for algorithm in self.table.get(function, ())}
         found = known.get(word.lower().replace("-", "_"))
@@ -100,9 +100,9 @@ class AlgorithmLibrary:
     def environment(
         self, function: str, algorithm: Algorithm, present: Mapping[str, str]
     ) -> dict[str, str]:
-        """Return the environment variables to set before MPI is started, beside those ``present``.
+        """Return the environment variables to set before MPI is started, without those ``present``.
 
-        Raises `UsageError` where one of those says something else.
+        Raises `UsageError` if one of those has another value.
         """
         wanted = self.variables(function, algorithm)
         for name, value in wanted.items():
@@ -123,7 +123,7 @@ class AlgorithmLibrary:
 def library(name: str) -> AlgorithmLibrary:
     """Return the MPI library of this name, as mpi4py calls it; also from an entry point.
 
-    Raises `UsageError` where its algorithms are not known here.
+    Raises `UsageError` if its algorithms are not known here.
     """
     if (module := MODULES.get(name)) is not None:
         found: AlgorithmLibrary = import_module(f"omb_py.algorithms.{module}").LIBRARY
@@ -139,6 +139,6 @@ def library(name: str) -> AlgorithmLibrary:
 
 
 def function_of(benchmark: str) -> str:
-    """MPI's name of the function that a collective benchmark calls, in lower case."""
+    """Return MPI's name of a collective benchmark's function, in lower case."""
     name = benchmark.removesuffix("_persistent")
     return name if name == benchmark else f"{name}_init"

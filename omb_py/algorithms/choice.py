@@ -1,4 +1,4 @@
-"""The algorithm that a run asks for: told to the library before MPI is started."""
+"""The algorithm that a run asks for, set in the library before MPI is started."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STARTED_WITH: set[str] = set()
 def select(benchmark: str, word: str | None) -> tuple[AlgorithmLibrary, Algorithm] | None:
     """Return the library of this process and the algorithm ``word``; None for its own choice.
 
-    MPI need not be started. Raises `UsageError` where there is no such algorithm.
+    MPI need not be started. Raises `UsageError` if the library has no algorithm of this name.
     """
     if word is None or word == DEFAULT:
         return None
@@ -26,8 +26,8 @@ def select(benchmark: str, word: str | None) -> tuple[AlgorithmLibrary, Algorith
 def request(benchmark: str, word: str | None, counted: bool = False) -> None:
     """Set the library's variables in this process, for an MPI that is not started yet.
 
-    Messages are to be ``counted``, too, where the library can. Raises `UsageError` where that
-    cannot be: there is no such algorithm, a variable says something else, or MPI is started.
+    With ``counted``, messages are counted, too, if the library can. Raises `UsageError` if the
+    library has no such algorithm, a variable has another value, or MPI is started.
     """
     choice = select(benchmark, word)
     if choice is None:

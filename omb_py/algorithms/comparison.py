@@ -1,4 +1,4 @@
-"""What the ranks sent in one call, beside what an algorithm sends by its definition."""
+"""The messages that ranks sent in one call, compared with an algorithm's definition."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def by_definition(
 ) -> list[list[tuple[int, float]]]:
     """Return what each rank sends to each other one.
 
-    Raises `NotImplementedError` where the pattern is not known for this number of ranks.
+    Raises `NotImplementedError` if the pattern is not known for this number of ranks.
     """
     ranks = shape.ranks
     counts = [[0] * ranks for _ in range(ranks)]
@@ -31,11 +31,11 @@ def by_definition(
 
 
 def difference(pattern: Pattern, shape: CollectiveShape, sent: Sent, root: int = 0) -> str | None:
-    """Return the first way in which ``sent`` differs from the pattern; None where it does not.
+    """Return the first way in which ``sent`` differs from the pattern; None if it does not.
 
-    Messages are counted exactly, but that empty ones may be missing where there is not an element
-    for each block. Blocks are whole elements, and a message holds at most one for each rank: so
-    far may bytes differ. Raises `NotImplementedError` as `by_definition` does.
+    Messages are counted exactly, but that empty ones may be missing if there is not an element for
+    each block. Blocks are whole elements, and a message holds at most one for each rank: so far may
+    bytes differ. Raises `NotImplementedError` as `by_definition` does.
     """
     wanted = by_definition(pattern, shape, root)
     block = ceil(shape.elements / shape.ranks)

@@ -32,9 +32,9 @@ from omb_py.core.dataclass import replace
 def fold(
     inner: Pattern, before: Pattern | None, after: Pattern | None = None, keep: int = 1
 ) -> Pattern:
-    """``inner`` among the ranks that stay; ``before`` and ``after`` are between 0 and 1 of a pair.
+    """Run ``inner`` among the ranks that stay; ``before`` and ``after`` are between 0 and 1.
 
-    ``keep`` says which of them stays.
+    ``keep`` is the one of them that stays.
     """
 
     def rounds(shape: CollectiveShape) -> Iterator[Round]:
@@ -47,14 +47,14 @@ def fold(
 
 
 def staying(ranks: int, keep: int) -> list[int]:
-    """The ranks that stay, a power of two of them."""
+    """Return the ranks that stay, a power of two of them."""
     left = power_within(ranks)
     extra = ranks - left
     return [2 * rank + keep if rank < extra else rank + extra for rank in range(left)]
 
 
 def pairs(pattern: Pattern | None, shape: CollectiveShape) -> Iterator[Round]:
-    """A pattern of two ranks for each pair of which one does not stay, all pairs at once."""
+    """Yield a pattern of two ranks for each folded-out rank and its partner, all pairs at once."""
     extra = shape.ranks - power_within(shape.ranks)
 
     def sends(of_two: Round) -> Iterator[Send]:
@@ -67,24 +67,24 @@ def pairs(pattern: Pattern | None, shape: CollectiveShape) -> Iterator[Round]:
 
 
 def lower_to_upper(shape: CollectiveShape) -> Iterator[Round]:
-    """The lower of two ranks sends all that it has."""
+    """Yield the round in which the lower of two ranks sends all that it has."""
     yield Round([(0, 1, shape.nbytes)])
 
 
 def upper_to_lower(shape: CollectiveShape) -> Iterator[Round]:
-    """The upper of two ranks sends all that it has."""
+    """Yield the round in which the upper of two ranks sends all that it has."""
     yield Round([(1, 0, shape.nbytes)])
 
 
 def half_each(shape: CollectiveShape) -> Iterator[Round]:
-    """Two ranks add up half of the data each, then the upper one hands over its half."""
+    """Yield rounds in which two ranks add up half of the data each; the upper sends its half."""
     half = shape.nbytes / 2
     yield Round([(0, 1, half), (1, 0, half)], added=True)
     yield Round([(1, 0, half)])
 
 
 def signal(source: int, target: int) -> Pattern:
-    """A message without data between the two of a pair."""
+    """Return the pattern of a message without data between the two of a pair."""
     return lambda shape: iter([Round([(source, target, 0.0)])])
 
 
@@ -96,7 +96,7 @@ doubling_barrier = fold(exchanges(no_data), signal(0, 1), signal(1, 0))
 
 
 def doubling_barrier_above(shape: CollectiveShape) -> Iterator[Round]:
-    """Barrier by doubling in which ranks above the power of two report to the first ones."""
+    """Yield a barrier by doubling in which ranks above the power of two report to the first."""
     left = power_within(shape.ranks)
     above = range(left, shape.ranks)
     yield Round([(rank, rank - left, 0.0) for rank in above])
@@ -112,7 +112,7 @@ halving_and_doubling = together(halving, backwards(exchanges(halved)))
 
 
 def halving_and_gather(shape: CollectiveShape) -> Iterator[Round]:
-    """Rabenseifner's reduction on a power of two of ranks: halving, then a gather [TRG]."""
+    """Yield Rabenseifner's reduction on a power of two of ranks: halving, a gather [TRG]."""
     yield from halving(shape)
     for distance in reversed(list(powers_below(shape.ranks))):
         nbytes = shape.nbytes / (2 * distance)
@@ -120,7 +120,7 @@ def halving_and_gather(shape: CollectiveShape) -> Iterator[Round]:
 
 
 def recursive_halving(shape: CollectiveShape) -> Iterator[Round]:
-    """Reduce_scatter: each round sends what the other half of the ranks will keep [TRG].
+    """Yield a reduce_scatter: each round sends data that the other half will keep [TRG].
 
     Partners are farthest from each other in the first round.
     """

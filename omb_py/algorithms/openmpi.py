@@ -48,7 +48,7 @@ from omb_py.algorithms.patterns import (
 )
 
 SEGMENT = 64 << 10
-"""Bytes of a segment where an algorithm lives by them: Open MPI's own 0 means that none is cut."""
+"""Bytes of a segment if an algorithm lives by them: Open MPI's own 0 means that none is cut."""
 
 IN_SEGMENTS = {"segmentsize": str(SEGMENT)}
 
@@ -68,7 +68,7 @@ def variables(function: str, algorithm: Algorithm) -> dict[str, str]:
 
 
 def in_effect(function: str, algorithm: Algorithm) -> dict[str, int]:
-    """The parameters that must have been taken, as MPI_T calls them."""
+    """Return the parameters, by MPI_T's names, that must be in effect."""
     return {
         "coll_tuned_use_dynamic_rules": 1,
         f"coll_tuned_{function}_algorithm": int(algorithm.value),
@@ -93,14 +93,14 @@ def element_for_each(shape: CollectiveShape) -> str | None:
 
 
 def element_for_each_of_power(shape: CollectiveShape) -> str | None:
-    """As many elements as the maximum power of two within the ranks."""
+    """Require as many elements as the maximum power of two within the ranks."""
     return element_for_each(
         CollectiveShape(power_within(shape.ranks), shape.nbytes, shape.itemsize)
     )
 
 
 def segment_for_each(shape: CollectiveShape) -> str | None:
-    """A segment for each rank, at the minimum."""
+    """Require a segment for each rank, at the minimum."""
     minimum = shape.ranks * SEGMENT
     if shape.nbytes >= minimum:
         return None
@@ -108,17 +108,17 @@ def segment_for_each(shape: CollectiveShape) -> str | None:
 
 
 def not_in_place(shape: CollectiveShape) -> str | None:
-    """A buffer on both sides: in place there is one algorithm for all."""
+    """Require a buffer on both sides: in place there is one algorithm for all."""
     return "in place it has an algorithm of its own" if shape.in_place else None
 
 
 def sends_nothing_in_place(shape: CollectiveShape) -> str | None:
-    """A buffer on both sides: in place messages are sent whose data is missing."""
+    """Require a buffer on both sides: in place, messages are sent whose data is missing."""
     return "in place it sends empty messages, a fault of Open MPI" if shape.in_place else None
 
 
 def segmented_ring(shape: CollectiveShape) -> Iterator[Round]:
-    """The ring whose first half, with the sums, is made for one segment of each block by turns."""
+    """Yield the ring whose first half, with the sums, takes a segment of each block at a time."""
     turn = shape.ranks * (SEGMENT // shape.itemsize)
     turns, rest = divmod(shape.elements, turn)
     turns += rest >= shape.ranks and rest > turn // 2
@@ -127,7 +127,7 @@ def segmented_ring(shape: CollectiveShape) -> Iterator[Round]:
 
 
 def synchronized_gather(shape: CollectiveShape) -> Iterator[Round]:
-    """The root asks one rank after the other for an empty part, after which the data comes."""
+    """Let the root ask rank after rank for an empty part; then the data comes."""
     for rank in range(1, shape.ranks):
         yield Round([(0, rank, 0.0)])
         yield Round([(rank, 0, 0.0)])

@@ -1,4 +1,4 @@
-"""Who sends how much to whom, and when: collective algorithms by their textbook definitions.
+"""Collective algorithms by their textbook definitions: sender, receiver and bytes of each message.
 
 Sources, named where they are used:
 
@@ -83,7 +83,7 @@ Part: TypeAlias = Callable[[CollectiveShape], float]
 
 
 def messages(pattern: Pattern, shape: CollectiveShape) -> Iterator[Send]:
-    """All messages of one call, round after round."""
+    """Yield all messages of one call, round after round."""
     for one in pattern(shape):
         for _ in range(one.times):
             yield from one.sends
@@ -94,12 +94,12 @@ def whole(shape: CollectiveShape) -> float:
 
 
 def share(shape: CollectiveShape) -> float:
-    """The part of a message that each rank has, where it is divided among them."""
+    """Return the bytes of each rank's part of a message that is divided among the ranks."""
     return shape.nbytes / shape.ranks
 
 
 def nothing(shape: CollectiveShape) -> float:
-    """A message without data, as those of a barrier."""
+    """Return the bytes of a message without data, as those of a barrier."""
     return 0.0
 
 
@@ -112,7 +112,7 @@ def together(*patterns: Pattern) -> Pattern:
 
 
 def added(pattern: Pattern) -> Pattern:
-    """A pattern whose receivers add what arrives."""
+    """Return a pattern whose receivers add the data that arrives."""
 
     def rounds(shape: CollectiveShape) -> Iterator[Round]:
         return (replace(one, added=True) for one in pattern(shape))
@@ -121,7 +121,7 @@ def added(pattern: Pattern) -> Pattern:
 
 
 def backwards(pattern: Pattern) -> Pattern:
-    """The last round first, every message the other way: a gather is a scatter backwards [CHPG]."""
+    """Reverse the pattern's rounds and messages: a gather is a scatter backwards [CHPG]."""
 
     def rounds(shape: CollectiveShape) -> Iterator[Round]:
         for one in reversed(list(pattern(shape))):
@@ -135,17 +135,17 @@ def answers(sends: Iterable[Send]) -> Iterator[Send]:
 
 
 def reduction(pattern: Pattern) -> Pattern:
-    """A broadcast played backwards, with additions [CHPG]."""
+    """Return a broadcast played backwards, with additions [CHPG]."""
     return added(backwards(pattern))
 
 
 def up_and_down(pattern: Pattern) -> Pattern:
-    """A reduction to the root, and then a broadcast from it."""
+    """Return a reduction to the root, and then a broadcast from it."""
     return together(reduction(pattern), pattern)
 
 
 def cut(pattern: Pattern, segment: int) -> Pattern:
-    """Messages in segments of at most so many bytes: all of one, then all of the next.
+    """Cut messages into segments of at most so many bytes: all of one, then all of the next.
 
     Messages of a round are of one length, here and below.
     """
@@ -159,7 +159,7 @@ def cut(pattern: Pattern, segment: int) -> Pattern:
 
 
 def by_segments(pattern: Pattern, segment: int, overlapping: bool = False) -> Pattern:
-    """The pattern for a first segment, then for the next one."""
+    """Return the pattern for a first segment, then for the next one."""
 
     def rounds(shape: CollectiveShape) -> Iterator[Round]:
         all_rounds = list(pattern(shape))
@@ -173,7 +173,7 @@ def by_segments(pattern: Pattern, segment: int, overlapping: bool = False) -> Pa
 
 
 def pipelined(pattern: Pattern, segment: int) -> Pattern:
-    """A rank receives a segment while it sends the one before: messages of each level of a tree."""
+    """Let each rank receive a segment while it sends the one before, at each tree level."""
 
     def rounds(shape: CollectiveShape) -> Iterator[Round]:
         levels = list(pattern(shape))
@@ -191,24 +191,24 @@ def pipelined(pattern: Pattern, segment: int) -> Pattern:
 
 
 def pieces_of(rounds: Iterable[Round], segment: int) -> int:
-    """The number of segments that the messages of some rounds are cut into."""
+    """Return the number of segments that the messages of some rounds are cut into."""
     first = next((next(iter(one.sends), None) for one in rounds), None)
     return max(1, ceil(first[2] / segment)) if first else 1
 
 
 def divided(sends: Iterable[Send], pieces: int) -> Iterator[Send]:
-    """One of so many pieces of each message."""
+    """Yield one of so many pieces of each message."""
     return ((source, target, nbytes / pieces) for source, target, nbytes in sends)
 
 
 def divided_levels(levels: Sequence[Iterable[Send]], pieces: int) -> Iterator[Send]:
-    """One of so many pieces of each message of several levels."""
+    """Yield one of so many pieces of each message of several levels."""
     for sends in levels:
         yield from divided(sends, pieces)
 
 
 def renamed(rounds: Iterable[Round], names: Sequence[int]) -> Iterator[Round]:
-    """Rounds in which rank ``names[rank]`` stands for each rank."""
+    """Yield rounds in which rank ``names[rank]`` stands for each rank."""
 
     def sends(one: Round) -> Iterator[Send]:
         return ((names[source], names[target], nbytes) for source, target, nbytes in one.sends)
@@ -217,12 +217,12 @@ def renamed(rounds: Iterable[Round], names: Sequence[int]) -> Iterator[Round]:
 
 
 def to_next(ranks: int, distance: int, nbytes: float) -> Iterator[Send]:
-    """Every rank sends to the one so far after it."""
+    """Yield messages in which every rank sends to the one so far after it."""
     return ((rank, (rank + distance) % ranks, nbytes) for rank in range(ranks))
 
 
 def around(part: Part, times: Callable[[int], int] = lambda ranks: ranks - 1) -> Pattern:
-    """Every rank sends to the next one so many times [CHPG, the bucket algorithms]."""
+    """Let every rank send to the next one so many times [CHPG, the bucket algorithms]."""
 
     def rounds(shape: CollectiveShape) -> Iterator[Round]:
         if number := times(shape.ranks):
@@ -232,7 +232,7 @@ def around(part: Part, times: Callable[[int], int] = lambda ranks: ranks - 1) ->
 
 
 def token(part: Part, times: int) -> Pattern:
-    """A message goes from rank to rank and back to the first, so many times."""
+    """Send a message from rank to rank and back to the first, so many times."""
 
     def rounds(shape: CollectiveShape) -> Iterator[Round]:
         for _ in range(times):
@@ -243,13 +243,13 @@ def token(part: Part, times: int) -> Pattern:
 
 
 def along(shape: CollectiveShape) -> Iterator[Round]:
-    """Every rank but the last sends all to the next one, after it has received."""
+    """Let every rank but the last send all to the next one, after it has received."""
     for rank in range(shape.ranks - 1):
         yield Round([(rank, rank + 1, shape.nbytes)])
 
 
 def from_root(part: Part = whole) -> Pattern:
-    """The root sends to each other rank by itself, to all of them at once."""
+    """Let the root send to each other rank by itself, to all of them at once."""
 
     def rounds(shape: CollectiveShape) -> Iterator[Round]:
         yield Round([(0, rank, part(shape)) for rank in range(1, shape.ranks)])
@@ -258,13 +258,13 @@ def from_root(part: Part = whole) -> Pattern:
 
 
 def from_root_in_turn(shape: CollectiveShape) -> Iterator[Round]:
-    """The root sends to each other rank by itself, to one after the other."""
+    """Let the root send to each other rank by itself, to one after the other."""
     for rank in range(1, shape.ranks):
         yield Round([(0, rank, shape.nbytes)])
 
 
 def to_root_in_turn(shape: CollectiveShape) -> Iterator[Round]:
-    """The root receives from one rank after the other."""
+    """Let the root receive from one rank after the other."""
     for rank in range(1, shape.ranks):
         yield Round([(rank, 0, shape.nbytes)])
 
@@ -279,14 +279,14 @@ def after(rank: int, step: int, ranks: int) -> int:
 
 
 def opposite(rank: int, step: int, ranks: int) -> int:
-    """The rank with which this one exchanges, where ranks are a power of two; else as `after`."""
+    """Return the rank to exchange with, if ranks are a power of two; else as `after`."""
     return rank ^ step if ranks == power_within(ranks) else after(rank, step, ranks)
 
 
 def everyone(
     part: Part, itself: bool = False, at_once: int = 0, partner: Partner = after
 ) -> Pattern:
-    """Every rank sends to every other rank, and maybe to ``itself``, first to those near it.
+    """Let every rank send to every other rank, and maybe to ``itself``, first to those near it.
 
     So many of its messages are under way ``at_once``, then the next ones; 0: all.
     """
@@ -305,12 +305,12 @@ def everyone(
 
 
 def pairwise_exchange(part: Part, itself: bool = False, partner: Partner = after) -> Pattern:
-    """Every rank sends to every other rank, to one after the other [TRG]."""
+    """Let every rank send to every other rank, to one after the other [TRG]."""
     return everyone(part, itself, 1, partner)
 
 
 def powers_below(ranks: int) -> Iterator[int]:
-    """1, 2, 4 … below a number of ranks."""
+    """Yield 1, 2, 4 … below a number of ranks."""
     power = 1
     while power < ranks:
         yield power
@@ -318,14 +318,14 @@ def powers_below(ranks: int) -> Iterator[int]:
 
 
 def power_within(ranks: int) -> int:
-    """The maximum power of two that is not above a number of ranks."""
+    """Return the maximum power of two that is not above a number of ranks."""
     return 1 << (ranks.bit_length() - 1)
 
 
 def exchanges(part: Callable[[CollectiveShape, int], float]) -> Pattern:
-    """Rank r with rank r XOR d, for d = 1, 2, 4 …; ``part`` says how much at distance d.
+    """Let ranks r and r XOR d exchange, for d = 1, 2, 4 …; ``part`` gives the bytes at distance d.
 
-    Recursive doubling and halving [TRG]; whoever has no partner in a round rests.
+    Recursive doubling and halving [TRG]; a rank without a partner in a round rests.
     """
 
     def sends(ranks: int, distance: int, nbytes: float) -> Iterator[Send]:
@@ -341,37 +341,37 @@ def exchanges(part: Callable[[CollectiveShape, int], float]) -> Pattern:
 
 
 def all_data(shape: CollectiveShape, distance: int) -> float:
-    """Bytes at a distance where everything is exchanged in every round."""
+    """Return the bytes at a distance if everything is exchanged in every round."""
     return shape.nbytes
 
 
 def no_data(shape: CollectiveShape, distance: int) -> float:
-    """Bytes at a distance of a barrier."""
+    """Return the bytes at a distance of a barrier."""
     return 0.0
 
 
 def halved(shape: CollectiveShape, distance: int) -> float:
-    """Bytes at a distance of a vector that is halved in each round, nearest partners first."""
+    """Return the bytes at a distance of a vector halved in each round, nearest partners first."""
     return shape.nbytes / (2 * distance)
 
 
 def doubled(shape: CollectiveShape, distance: int) -> float:
-    """Bytes at a distance of blocks of a whole message each, twice as many in each round."""
+    """Return the bytes at a distance of blocks of a whole message each, doubled in each round."""
     return shape.nbytes * distance
 
 
 def doubled_shares(shape: CollectiveShape, distance: int) -> float:
-    """Bytes at a distance of blocks that are a rank's part of one message each."""
+    """Return the bytes at a distance of blocks that are a rank's part of one message each."""
     return share(shape) * distance
 
 
 def all_but_done(shape: CollectiveShape, distance: int) -> float:
-    """Bytes at a distance where all is exchanged that is not added up yet [TRG, section 4.3]."""
+    """Return the bytes at a distance if all that is not added up yet is exchanged [TRG, 4.3]."""
     return shape.nbytes - share(shape) * distance
 
 
 def dissemination(part: Callable[[CollectiveShape, int], float], direction: int = 1) -> Pattern:
-    """Rank r to rank r + d for d = 1, 2, 4 … [HFM for barriers, BHKUW for alltoall].
+    """Send from rank r to rank r + d, d = 1, 2, 4 … [HFM for barriers, BHKUW for alltoall].
 
     Direction -1 is to rank r - d, as in Bruck's allgather.
     """
@@ -385,17 +385,17 @@ def dissemination(part: Callable[[CollectiveShape, int], float], direction: int 
 
 
 def bruck_blocks(shape: CollectiveShape, distance: int) -> float:
-    """Bytes of Bruck's allgather at a distance: all blocks so far, in the end what is missing."""
+    """Return the bytes of Bruck's allgather at a distance: all blocks, at last the missing ones."""
     return shape.nbytes * min(distance, shape.ranks - distance)
 
 
 def bruck_digits(shape: CollectiveShape, distance: int) -> float:
-    """Bytes of Bruck's alltoall: the blocks whose number has this binary digit [BHKUW]."""
+    """Return the bytes of Bruck's alltoall: the blocks with this binary digit [BHKUW]."""
     return shape.nbytes * sum(bool(block & distance) for block in range(shape.ranks))
 
 
 def sparbit(shape: CollectiveShape) -> Iterator[Round]:
-    """Rank r to r + d for d = …, 4, 2, 1, block by block; each round doubles what is known [LK]."""
+    """Send from rank r to r + d, d = …, 4, 2, 1, block by block; doubled in each round [LK]."""
     known = [shape.ranks]
     while known[-1] > 1:
         known.append(ceil(known[-1] / 2))
@@ -410,7 +410,7 @@ def sparbit(shape: CollectiveShape) -> Iterator[Round]:
 
 
 def neighbor_exchange(shape: CollectiveShape) -> Iterator[Round]:
-    """Pairs of neighbours exchange what they have, left and right by turns [CZZY]."""
+    """Let pairs of neighbours exchange what they have, left and right alternately [CZZY]."""
 
     def sends(number: int) -> Iterator[Send]:
         for rank in range(shape.ranks):
@@ -422,7 +422,7 @@ def neighbor_exchange(shape: CollectiveShape) -> Iterator[Round]:
 
 
 def swapped_digits(shape: CollectiveShape) -> Iterator[Round]:
-    """Each rank's part goes to the rank of the same binary digits in reverse order."""
+    """Send each rank's part to the rank of the same binary digits in reverse order."""
     digits = (shape.ranks - 1).bit_length()
 
     def sends() -> Iterator[Send]:
@@ -435,7 +435,7 @@ def swapped_digits(shape: CollectiveShape) -> Iterator[Round]:
 
 
 def on_powers_of_two(pattern: Pattern) -> Pattern:
-    """A pattern that is known for powers of two of ranks; raises `NotImplementedError` else."""
+    """Return a pattern known for powers of two of ranks; else it raises `NotImplementedError`."""
 
     def rounds(shape: CollectiveShape) -> Iterator[Round]:
         if shape.ranks != power_within(shape.ranks):
@@ -453,5 +453,5 @@ doubling_reduce_scatter = on_powers_of_two(added(exchanges(all_but_done)))
 
 
 def on(ranks: int, shape: CollectiveShape) -> CollectiveShape:
-    """The messages of a call on other ranks."""
+    """Return the messages of a call on other ranks."""
     return replace(shape, ranks=ranks)

@@ -56,7 +56,7 @@ def binomial_preorder(rank: int, ranks: int) -> int:
 
 
 def knomial(radix: int) -> Parent:
-    """The binomial tree with digits of another radix: the lowest digit is cleared."""
+    """Return the binomial tree with digits of another radix: the lowest digit is cleared."""
 
     def parent(rank: int, ranks: int) -> int:
         weight = 1
@@ -68,7 +68,7 @@ def knomial(radix: int) -> Parent:
 
 
 def complete(fanout: int) -> Parent:
-    """Ranks in the order of a heap, each with so many children."""
+    """Return the tree of ranks in the order of a heap, each with so many children."""
 
     def parent(rank: int, ranks: int) -> int:
         return (rank - 1) // fanout
@@ -77,7 +77,7 @@ def complete(fanout: int) -> Parent:
 
 
 def by_levels(rank: int, ranks: int) -> int:
-    """A binary tree whose ranks are dealt out level by level, as Open MPI numbers it."""
+    """Return the parent in a binary tree filled level by level, as Open MPI numbers it."""
     level = (rank + 1).bit_length() - 1
     if level == 1:
         return 0
@@ -86,7 +86,7 @@ def by_levels(rank: int, ranks: int) -> int:
 
 
 def chains(number: int) -> Parent:
-    """So many chains of ranks that begin at the root, the first ones longer where they differ."""
+    """Return so many chains from the root; the first ones may be longer."""
 
     def parent(rank: int, ranks: int) -> int:
         length, longer = divmod(ranks - 1, number)
@@ -100,7 +100,7 @@ def chains(number: int) -> Parent:
 
 
 def nearest_first(distance: int) -> int:
-    """Children in the order of their ranks."""
+    """Return the key by which children are in the order of their ranks."""
     return distance
 
 
@@ -120,7 +120,7 @@ def largest_first(radix: int = 2) -> Order:
 
 
 def farthest_first(distance: int) -> int:
-    """Children against the order of their ranks."""
+    """Return the key by which children are against the order of their ranks."""
     return -distance
 
 
@@ -130,7 +130,7 @@ def down(
     order: Order = nearest_first,
     at_once: bool = False,
 ) -> Pattern:
-    """A message from the root to all; a rank sends to all its children ``at_once``, or in turn."""
+    """Send a message from the root to all; a rank sends to its children ``at_once``, or in turn."""
 
     def rounds(shape: CollectiveShape) -> Iterator[Round]:
         nbytes = part(shape)
@@ -143,7 +143,7 @@ def down(
 def scattered(
     parent: Parent, part: Callable[[CollectiveShape], float], order: Order = nearest_first
 ) -> Pattern:
-    """A block of its own to each rank, with those of all ranks below it."""
+    """Send a block of its own to each rank, together with those of all ranks below it."""
 
     def rounds(shape: CollectiveShape) -> Iterator[Round]:
         below = [1] * shape.ranks
@@ -167,7 +167,7 @@ scatter_ring = together(_scatter, around(share))
 def served(
     parent: Parent, ranks: int, order: Order, at_once: bool
 ) -> Iterator[list[tuple[int, int]]]:
-    """Ranks and their children, from level to level.
+    """Yield ranks and their children, from level to level.
 
     A list has all children of a level's ranks, or one of each.
     """
@@ -188,7 +188,7 @@ def served(
 
 
 def in_order(shape: CollectiveShape) -> Iterator[Round]:
-    """A reduction that adds up in the order of the ranks: binary trees, left before right.
+    """Reduce in the order of the ranks: binary trees, left before right.
 
     The last rank is on top, and passes the result to the root.
     """
@@ -203,7 +203,7 @@ def in_order(shape: CollectiveShape) -> Iterator[Round]:
 
 
 def _above(rank: int, ranks: int) -> int:
-    """The parent of a rank that is not the last: half of the ranks are left of each parent."""
+    """Return the parent of a rank that is not the last: half of the ranks are to its left."""
     first, size = 0, ranks
     while True:
         top, left = first + size - 1, size // 2

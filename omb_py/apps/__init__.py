@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 REPEATS = 5
 WARMUP_REPEATS = 1
-"""How often a problem is solved unless told otherwise, timed and before that."""
+"""Default numbers of timed repeats, and of warm-up repeats before them."""
 
 P = TypeVar("P")
 """A problem: a frozen dataclass whose fields, made by `option`, are the application's options."""
@@ -37,7 +37,7 @@ def option(
     kind: str = "",
     metavar: str = "",
 ) -> Any:
-    """A field of a problem, and the command line's option of its name.
+    """Return a field of a problem, and the command line's option of its name.
 
     Its type is that of ``default``; a tuple is an option that can be given again. ``minimum`` is
     the smallest number allowed. ``kind`` is ``bytes`` for a number of bytes such as 64M,
@@ -50,7 +50,7 @@ def option(
 
 @dataclass(frozen=True)
 class CheckedResult:
-    """Whether a result is right: how far it is from what it was compared with, in words."""
+    """The verdict on a result: its distance from the reference, in words."""
 
     passed: bool
     text: str
@@ -59,9 +59,9 @@ class CheckedResult:
 
 @dataclass(frozen=True)
 class Detail:
-    """Something that an application tells of beside its time as a whole: an epoch, a stage.
+    """A part of an application that is reported in addition to the whole: an epoch, a stage.
 
-    ``value`` is in ``unit``; ``calls`` are so many MPI calls of ``nbytes`` each. Where ``value`` is
+    ``value`` is in ``unit``; ``calls`` are so many MPI calls of ``nbytes`` each. If ``value`` is
     the median of several, ``spread`` has the minimum, 25th and 75th percentile and the maximum.
     """
 
@@ -88,7 +88,7 @@ class Kernel(ABC, Generic[P]):
     """A problem distributed over a team, ready to be solved again and again.
 
     It is made on all ranks together: there it allocates, generates its input and binds its calls.
-    None of that is timed. Raises `OmbError` when the problem cannot be solved on these ranks.
+    This is not timed. Raises `OmbError` when the problem cannot be solved on these ranks.
     """
 
     def __init__(self, team: Team, problem: P) -> None:
@@ -107,20 +107,20 @@ class Kernel(ABC, Generic[P]):
 
     @abstractmethod
     def result(self) -> Any:
-        """What rank 0 compares with the reference, on the host; collective and not timed."""
+        """Return the result that rank 0 compares with the reference; collective and not timed."""
 
     def parts(self) -> list[Detail]:
-        """What there is to tell of the last `solve` beside its time; collective."""
+        """Return details of the last `solve` other than its time; collective."""
         return []
 
     def transfers(self) -> list[Transfer]:
-        """What this rank received in the last `solve`, where that was timed by itself."""
+        """Return this rank's messages received in the last `solve`, if they were timed singly."""
         return []
 
 
 @dataclass(frozen=True)
 class Sequential:
-    """The program that somebody would write for one process: what it is, and its run."""
+    """The program that a user would write for one process: its name, and its run."""
 
     name: str
     solve: Callable[[], Any]
@@ -147,16 +147,15 @@ class Preset:
 
 @dataclass(frozen=True)
 class Application(Generic[P]):
-    """An application and all that the rest of the suite needs to know of it.
+    """An application, described for the rest of the suite.
 
     ``problem`` is the dataclass of its options. ``weak_scaled`` gives the problem whose work is so
-    many times as much for so many ranks; None where there is no such thing.
-    ``metric`` gives the number that its users expect, in ``unit``, from the problem and the seconds
-    it took. ``sequential`` prepares the program to compare with, on the host, where there is one;
-    ``compare`` checks a kernel's result against its (None where there is none).
-    ``alternative`` is what to compare with on the same ranks, where there is something;
-    ``applies`` tells whether an option means anything in a problem.
-    ``settings`` leaves out the `RunSettings` that have no meaning for a problem.
+    many times as much for so many ranks; None if the work cannot grow like that. ``metric`` gives
+    the number that its users expect, in ``unit``, from the problem and the seconds it took.
+    ``sequential`` prepares the program to compare with, on the host, or is None; ``compare`` checks
+    a kernel's result against that program's, or is None. ``alternative`` is a problem to compare
+    with on the same ranks, if any; ``applies`` returns whether an option means anything in a
+    problem. ``settings`` leaves out the `RunSettings` that have no meaning for a problem.
     ``presets`` are by the names that ``--preset`` has for them.
     """
 
@@ -179,10 +178,10 @@ class Application(Generic[P]):
 
 @dataclass(frozen=True)
 class RunSettings:
-    """How any application is measured.
+    """Settings of the measurement of any application.
 
     ``references`` times one rank and the sequential program too, ``check`` compares the results,
-    ``split_wait`` puts a barrier before each collective call, so that waiting is told apart.
+    ``split_wait`` puts a barrier before each collective call, so that waiting is timed separately.
     """
 
     scaling: str = "strong"
@@ -204,7 +203,7 @@ class ApplicationRequest:
     options: Options
 
     def problem_for(self, ranks: int) -> Any:
-        """The problem that so many ranks solve; raises `UsageError` where it cannot grow."""
+        """Return the problem that so many ranks solve; raise `UsageError` if it cannot grow."""
         if self.settings.scaling == "strong":
             return self.problem
         if self.application.weak_scaled is None:
@@ -214,13 +213,13 @@ class ApplicationRequest:
 
 
 def shares(total: int, ranks: int) -> tuple[int, ...]:
-    """How ``total`` things are divided over ranks: as evenly as can be, the first ones get more."""
+    """Return ``total`` items divided over ranks, as evenly as can be; the first ranks get more."""
     part, rest = divmod(total, ranks)
     return tuple(part + (rank < rest) for rank in range(ranks))
 
 
 def share(total: int, ranks: int, rank: int) -> tuple[int, int]:
-    """Where the things of ``rank`` begin and end."""
+    """Return the first item of ``rank`` and the one after its last."""
     before = sum(shares(total, ranks)[:rank])
     return before, before + shares(total, ranks)[rank]
 
@@ -234,7 +233,7 @@ APPLICATIONS = Registry(
 
 
 def divides_work(application: str) -> bool:
-    """Whether several ranks do together what one would do; so does all that is not known here."""
+    """Return whether several ranks divide the work of one; true also if that is unknown."""
     if not APPLICATIONS.has(application):
         return True
     found: Application[Any] = APPLICATIONS.load(application)

@@ -33,7 +33,7 @@ class Plane:
 class Fourier(Kernel[Plane]):
     """Transform rows, exchange blocks, transform columns, exchange blocks back.
 
-    Rows are divided, and generated where they are, so that nothing is distributed.
+    Rows are divided, and each rank generates its own, so that no rank distributes data.
     """
 
     def __init__(self, team: Team, problem: Plane) -> None:
@@ -83,7 +83,7 @@ class Fourier(Kernel[Plane]):
 
 
 def generate(problem: Plane, begin: int, end: int) -> Any:
-    """Rows ``begin`` to ``end`` of the plane, of numbers whose parts are from -1 to 1."""
+    """Return rows ``begin`` to ``end`` of the plane, of numbers whose parts are from -1 to 1."""
     row = 2 * problem.columns
     numbers = random_numbers((problem.seed,), begin * row, end * row)
     numbers *= 2
@@ -92,7 +92,7 @@ def generate(problem: Plane, begin: int, end: int) -> Any:
 
 
 def sequential(problem: Plane) -> Sequential:
-    """NumPy's transform."""
+    """Return NumPy's transform."""
     import numpy as np
 
     rows = generate(problem, 0, problem.rows)
@@ -100,7 +100,7 @@ def sequential(problem: Plane) -> Sequential:
 
 
 def compare(problem: Plane, plane: Any, reference: Any) -> CheckedResult:
-    """The difference may be epsilon times log2 of the elements, as a fraction of the norm.
+    """Compare; the difference may be epsilon times log2 of the elements, as a fraction of the norm.
 
     The error of a fast Fourier transform grows no faster (Gentleman and Sande, Fast Fourier
     Transforms: for fun and profit, 1966).

@@ -77,7 +77,7 @@ class Jacobi(Kernel[Grid]):
             even.run()
 
     def result(self) -> Any:
-        """The unknowns of the whole grid."""
+        """Return the unknowns of the whole grid."""
         problem, ranks = self.problem, self.team.ranks
         found = collect(self.team, self._fields[problem.steps % 2].data[1:-1, 1:-1])
         if found is None:
@@ -91,7 +91,7 @@ class Jacobi(Kernel[Grid]):
         return whole
 
     def parts(self) -> list[Detail]:
-        """The residual before the last step: four times what that step has changed."""
+        """Return the residual before the last step: four times the change of that step."""
         old, new = (field.data[1:-1, 1:-1] for field in self._fields)
         squares = self.team.xp.square(4 * (new - old)).sum()
         found = collect(self.team, squares)
@@ -138,7 +138,7 @@ class Update:
 
 
 def check_fits(problem: Grid, ranks: int) -> None:
-    """Raise `UsageError` where a rank would be without a cell."""
+    """Raise `UsageError` if a rank would be without a cell."""
     lengths = grid(ranks, 2)
     for name, cells, parts in zip(
         ("rows", "columns"), (problem.rows, problem.columns), lengths, strict=True
@@ -151,7 +151,7 @@ def check_fits(problem: Grid, ranks: int) -> None:
 
 
 def generate(problem: Grid, rows: tuple[int, int], columns: tuple[int, int]) -> Any:
-    """The values to begin with of some unknowns and of the cells around them, from 0 to 1."""
+    """Return the initial values of some unknowns and of the cells around them, from 0 to 1."""
     import numpy as np
 
     width = problem.columns + 2
@@ -163,7 +163,7 @@ def generate(problem: Grid, rows: tuple[int, int], columns: tuple[int, int]) -> 
 
 
 def sequential(problem: Grid) -> Sequential:
-    """The reference: these steps with NumPy, written as an expression; a solution has no border."""
+    """Return the reference: these steps as a NumPy expression; a solution has no border."""
     begin = generate(problem, (0, problem.rows), (0, problem.columns))
 
     def solve() -> Any:
@@ -179,7 +179,7 @@ def sequential(problem: Grid) -> Sequential:
 
 
 def compare(problem: Grid, found: Any, reference: Any) -> CheckedResult:
-    """The arithmetic is the same in the same order, so that nothing may differ."""
+    """Compare exactly: the arithmetic is the same in the same order."""
     import numpy as np
 
     difference = float(np.abs(found - reference).max())

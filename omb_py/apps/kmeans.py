@@ -1,6 +1,6 @@
 """k-means for several k at once: samples or the values of k are divided over the ranks.
 
-Lloyd's iterations, each as products of matrices, beside scikit-learn's.
+Lloyd's iterations, each as products of matrices, are compared with scikit-learn's.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ def _least(distances: Any, minimum: Any) -> None:
 
 
 class Lloyd:
-    """Assigns ``samples``, a row each, to as many centers as one of ``ks``.
+    """Lloyd's assignment of ``samples``, a row each, to as many centers as one of ``ks``.
 
-    By two products of matrices: distances, then sums over those that are marked. Samples are laid
-    out in blocks of `WIDTH`, each a column with a one below it. The columns that are left over in
-    the last block are zero, the one too: they add nothing anywhere.
+    It takes two products of matrices: distances, then sums over those that are marked. Samples are
+    laid out in blocks of `WIDTH`, each a column with a one below it. The unused columns of the last
+    block are zero, their one too: they do not change any sum.
     """
 
     def __init__(self, team: Team, samples: Any, ks: Iterable[int]) -> None:
@@ -64,7 +64,7 @@ class Lloyd:
             self._add_up(centers, totals, self._mark_first)
 
     def inertia(self, centers: Any) -> float:
-        """The sum of the squares of all samples' distances from their nearest centers."""
+        """Return the sum of the squares of all samples' distances from their nearest centers."""
         weights, found = self._weights(centers), self.squares
         for samples, distances, minimum, _, _ in self._chunks[len(centers)]:
             self.xp.matmul(weights, samples, out=distances)
@@ -73,7 +73,7 @@ class Lloyd:
         return found
 
     def _divided(self, k: int, nbytes: int) -> list[tuple[Any, ...]]:
-        """Chunks of blocks, and memory for distances, their minima, marks and sums of each."""
+        """Return chunks of blocks, and memory for each one's distances, minima, marks and sums."""
         blocks, height, width = self._blocks.shape
         dtype = self._blocks.dtype
         most = min(blocks, max(1, nbytes // ((2 * k + height) * width * dtype.itemsize)))
@@ -83,7 +83,7 @@ class Lloyd:
         return [(chunk, *(array[: len(chunk)] for array in arrays)) for chunk in chunks]
 
     def _weights(self, centers: Any) -> Any:
-        """What to multiply the blocks with, so that distances come out."""
+        """Return the matrix whose product with the blocks contains the distances."""
         squares = (centers * centers).sum(axis=1, keepdims=True)
         return self.xp.concatenate((-2 * centers, squares), axis=1)
 
@@ -97,12 +97,12 @@ class Lloyd:
             totals += sums.sum(axis=0).T
 
     def _mark_nearest(self, distances: Any, minimum: Any, marks: Any) -> None:
-        """Ones where a center is the nearest, or as near as that one: more than one in a tie."""
+        """Mark a nearest center by a one, and every other as near as it: more than one in a tie."""
         _least(distances, minimum)
         self.xp.equal(distances, minimum, out=marks)
 
     def _mark_first(self, distances: Any, minimum: Any, marks: Any) -> None:
-        """A one where a center is the first of the nearest: slower."""
+        """Mark the first of the nearest centers by a one: slower."""
         nearest = self.xp.argmin(distances, axis=1)
         numbers = self.xp.arange(distances.shape[1])
         marks[...] = nearest[:, None, :] == numbers[None, :, None]
@@ -145,7 +145,7 @@ class Clusters(Samples):
 
 @dataclass(frozen=True)
 class Clustering:
-    """What came of a k: centers (k x features), float64, and inertia.
+    """The result for a k: centers (k x features), float64, and inertia.
 
     ``emptied``: a cluster had no sample at some time.
     """
@@ -157,9 +157,9 @@ class Clustering:
 
 
 def first_centers(problem: Clusters, samples: Any) -> Any:
-    """As many different samples as the maximum k; each k begins with the first ones of them.
+    """Return as many different samples as the maximum k; each k begins with the first ones.
 
-    Raises `UsageError` where there are not so many.
+    Raises `UsageError` if there are fewer.
     """
     import numpy as np
 
@@ -172,10 +172,10 @@ def first_centers(problem: Clusters, samples: Any) -> Any:
 
 
 def elbow(ks: Sequence[int], inertias: Sequence[float]) -> int | None:
-    """The k at which the curve is farthest below the line between its ends, both axes from 0 to 1.
+    """Return the k where the curve is farthest below its chord, both axes from 0 to 1.
 
-    None where there is no curve. This is Kneedle without its smoothing (V. Satopaa et al., Finding
-    a "Kneedle" in a Haystack, 2011).
+    The result is None if there is no curve. This is Kneedle without its smoothing (V. Satopaa et
+    al., Finding a "Kneedle" in a Haystack, 2011).
     """
     drop = inertias[0] - inertias[-1]
     if len(ks) < 3 or drop <= 0:
@@ -190,7 +190,7 @@ def elbow(ks: Sequence[int], inertias: Sequence[float]) -> int | None:
 
 
 def sequential(problem: Clusters) -> Sequential:
-    """scikit-learn's KMeans, from the same centers."""
+    """Return scikit-learn's KMeans, from the same centers."""
     with needing("apps"):
         from sklearn.cluster import KMeans
 
@@ -207,10 +207,10 @@ def sequential(problem: Clusters) -> Sequential:
 def compare(
     problem: Clusters, result: Sequence[Clustering], reference: Sequence[Any]
 ) -> CheckedResult | None:
-    """Inertias and centers; scikit-learn's inertias are added up anew, in double precision.
+    """Compare inertias and centers; scikit-learn's inertias are added up anew, in double precision.
 
-    A k is left out where a cluster was empty, since scikit-learn moves it to a sample far away;
-    None where no k is left.
+    A k is left out if a cluster was empty, since scikit-learn moves it to a sample far away. The
+    result is None if no k is left.
     """
     import numpy as np
 
@@ -296,7 +296,7 @@ class Search(Kernel[Clusters]):
         return None if self._answer is None else self._read(self._answer)
 
     def parts(self) -> list[Detail]:
-        """The inertia of each k, and the k that the elbow criterion chooses."""
+        """Return the inertia of each k, and the k that the elbow criterion chooses."""
         if self._answer is None:
             return []
         found = self._read(self._answer)
@@ -307,7 +307,7 @@ class Search(Kernel[Clusters]):
         return parts
 
     def _bind(self, summed: bool) -> None:
-        """The sums and counts of each k, added up over the ranks, and all that is found."""
+        """Bind the sums and counts of each k, added up over the ranks, and all results."""
         team, height = self.team, self.problem.features + 1
         own = team.array(height * max(self.problem.ks), "float64")
         total = team.array(height * max(self.problem.ks), "float64") if summed else own
@@ -332,7 +332,7 @@ class Search(Kernel[Clusters]):
         self._reduce = team.bind(Call("reduce", (self._found.message(), answer), op="sum", root=0))
 
     def _solve(self, k: int) -> None:
-        """Lloyd's iterations for one k."""
+        """Run Lloyd's iterations for one k."""
         team, xp = self.team, self.team.xp
         own, totals = self._sums[k]
         add = self._adds.get(k)
@@ -355,7 +355,7 @@ class Search(Kernel[Clusters]):
                 stretch[-1] = emptied
 
     def _size(self, k: int) -> int:
-        """Numbers found for one k: centers, inertia, and whether a cluster was empty."""
+        """Return how many numbers one k yields: centers, inertia, and a flag of empty clusters."""
         return k * self.problem.features + 2
 
     def _stretch(self, data: Any, k: int) -> Any:
@@ -374,7 +374,7 @@ class Search(Kernel[Clusters]):
 
 
 def _check_ranks(problem: Clusters, ranks: int) -> None:
-    """Raises `UsageError` where a rank would have nothing to do."""
+    """Raise `UsageError` if a rank would have no work."""
     if problem.divide == "samples" and problem.samples < ranks:
         raise UsageError(
             f"{problem.samples} samples are too few for {ranks} ranks: choose more --samples"
@@ -387,7 +387,7 @@ def _check_ranks(problem: Clusters, ranks: int) -> None:
 
 
 def deal_out(ks: Sequence[int], ranks: int) -> tuple[tuple[int, ...], ...]:
-    """The values of k of each rank: the largest first, each to the rank with the least work.
+    """Return the values of k of each rank: the largest first, each to the rank with least work.
 
     The work is proportional to k (R. Graham, Bounds on multiprocessing timing anomalies, 1969).
     """

@@ -69,12 +69,12 @@ class Nearest:
 
 
 def smallest(xp: Any, values: Any, k: int) -> Any:
-    """Where the k smallest elements of each row are, in no order."""
+    """Return the positions of the k smallest elements of each row, in no order."""
     return xp.argpartition(values, k - 1, axis=1)[:, :k]
 
 
 def vote(xp: Any, classes: Any, count: int) -> Any:
-    """The class that most neighbours in a row have; of several the lowest."""
+    """Return the class that most neighbours in a row have; of several the lowest."""
     return (classes[:, :, None] == xp.arange(count)).sum(axis=1).argmax(axis=1)
 
 
@@ -116,14 +116,14 @@ class Classified:
 
 
 def split(problem: Queries) -> tuple[Any, Any, Any, Any]:
-    """Training samples, their classes, queries, and their true classes."""
+    """Return training samples, their classes, queries, and their true classes."""
     values, classes = draw(problem)
     count = problem.samples
     return values[:count], classes[:count], values[count:], classes[count:]
 
 
 def sequential(problem: Queries) -> Sequential:
-    """scikit-learn's classifier, which compares each query with each sample, too."""
+    """Return scikit-learn's classifier, which compares each query with each sample, too."""
     with needing("apps"):
         from sklearn.neighbors import KNeighborsClassifier
 
@@ -137,7 +137,7 @@ def sequential(problem: Queries) -> Sequential:
 
 
 def compare(problem: Queries, result: Classified, reference: tuple[Any, Any]) -> CheckedResult:
-    """Distances, and classes, but of queries whose last neighbour and the next are as near."""
+    """Compare distances, and classes, except of queries whose last neighbour and the next tie."""
     import numpy as np
 
     classes, model = reference
@@ -164,7 +164,7 @@ def compare(problem: Queries, result: Classified, reference: tuple[Any, Any]) ->
 
 
 class Classification(Kernel[Queries]):
-    """What both ways of dividing have in common: all arrays of rank 0, and what is told of them."""
+    """The common part of both ways of dividing: all arrays of rank 0, and the reported details."""
 
     def __init__(self, team: Team, problem: Queries) -> None:
         super().__init__(team, problem)
@@ -187,7 +187,7 @@ class Classification(Kernel[Queries]):
         return Classified(on_host(self._classes.data), squares)
 
     def parts(self) -> list[Detail]:
-        """How many of the queries got their true class."""
+        """Return the share of the queries that got their true class."""
         if self._classes is None:
             return []
         right = self.team.on_host(self._classes.data) == self._truth
@@ -264,7 +264,7 @@ class Candidates:
         self._all = None if whole is None else whole.data
 
     def beside(self) -> Any:
-        """All ranks' in one row for each query; on rank 0."""
+        """Return all ranks' columns in one row for each query; on rank 0."""
         ranks, queries, k = self._all.shape
         return self._all.transpose(1, 0, 2).reshape(queries, ranks * k)
 
@@ -304,7 +304,7 @@ class OverQueries(Classification):
 
 
 def kernel(team: Team, problem: Queries) -> Classification:
-    """The one that divides as the problem says."""
+    """Return the kernel that divides as the problem asks."""
     return {"samples": OverSamples, "queries": OverQueries}[problem.divide](team, problem)
 
 

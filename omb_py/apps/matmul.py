@@ -54,7 +54,7 @@ class Product(Kernel[Matrices]):
 
 
 def generate(problem: Matrices) -> tuple[Any, Any]:
-    """The two matrices, of elements from -1 to 1."""
+    """Return the two matrices, of elements from -1 to 1."""
     import numpy as np
 
     random = np.random.default_rng(problem.seed)
@@ -64,7 +64,7 @@ def generate(problem: Matrices) -> tuple[Any, Any]:
 
 
 def sequential(problem: Matrices) -> Sequential:
-    """NumPy's product."""
+    """Return NumPy's product."""
     import numpy as np
 
     first, second = generate(problem)
@@ -73,7 +73,7 @@ def sequential(problem: Matrices) -> Sequential:
 
 
 def compare(problem: Matrices, product: Any, reference: Any) -> CheckedResult:
-    """Elements may differ by the rounding of sums of ``inner`` products."""
+    """Compare; elements may differ by the rounding of sums of ``inner`` products."""
     import numpy as np
 
     scale = float(np.sqrt(problem.inner))

@@ -23,13 +23,13 @@ from omb_py.core.calls import Call
 from omb_py.core.errors import UsageError
 
 DIGIT_BITS = 16
-"""Of a digit of the radix sort: NumPy sorts numbers so short by counting them."""
+"""Bits of a digit of the radix sort: NumPy sorts numbers so short by counting them."""
 
 
 def join(
     xp: Any, left_key: Any, left_value: Any, right_key: Any, right_value: Any
 ) -> tuple[Any, Any, Any]:
-    """Key, left value and right value of every pair of rows with the same key, in key order.
+    """Return key, left value and right value of each pair of rows with one key, in key order.
 
     The inner join of two tables in columns. Keys are whole numbers, not negative; each may stand
     in many rows of both tables.
@@ -45,7 +45,7 @@ def join(
 
 
 def sorted_keys(xp: Any, keys: Any) -> tuple[Any, Any]:
-    """The keys in order, and the places that they had: a radix sort from the last digit on."""
+    """Return the keys in order, and their old places: a radix sort from the last digit on."""
     rest = int(keys.max()) if keys.size else 0
     order = xp.argsort(keys.astype("uint16"), kind="stable")
     keys = keys[order]
@@ -58,14 +58,14 @@ def sorted_keys(xp: Any, keys: Any) -> tuple[Any, Any]:
 
 
 def pairs(xp: Any, first: Any, matches: Any) -> tuple[Any, Any]:
-    """The rows of each pair, left and right, where a left row has ``matches`` from ``first`` on."""
+    """Return the left and right row of each pair; a left row has ``matches`` from ``first``."""
     left = xp.flatnonzero(matches)
     lengths = matches[left]
     return runs(xp, left, lengths, 0), runs(xp, first[left], lengths, 1)
 
 
 def runs(xp: Any, starts: Any, lengths: Any, step: int) -> Any:
-    """Whole numbers in runs: from each start on so many, each greater by ``step`` than the last.
+    """Return runs of whole numbers: from each start on so many, ``step`` apart.
 
     The sum over what each adds to the one before; CuPy cannot repeat by an array of lengths.
     """
@@ -80,7 +80,7 @@ def runs(xp: Any, starts: Any, lengths: Any, step: int) -> Any:
 LEFT, RIGHT = 0, 1
 LARGEST_VALUE = 2**31
 OTHER = 2
-"""Of the row of random numbers that chooses the right rows which cannot match."""
+"""Index of the row of random numbers that chooses the right rows which cannot match."""
 
 GOLDEN = 1.618033988749895
 MULTIPLIER = 0x9E3779B97F4A7C15
@@ -168,10 +168,10 @@ class Shuffle:
 class Join(Kernel[Tables]):
     """Sort rows by rank, exchange counts, exchange rows, join.
 
-    Rows are generated on the rank that has them, so that nothing is distributed. The exchange of
-    counts is made and timed in every repeat. The exchange of rows is bound once, since the counts
-    of all repeats are the same: the time has neither the allocation of what arrives nor the look at
-    the counts. The result stays where it was made.
+    Each rank generates its own rows, so that no rank distributes data. The exchange of counts is
+    made and timed in every repeat. The exchange of rows is bound once, since the counts of all
+    repeats are the same: the time includes neither the allocation of received rows nor the look at
+    the counts. The result stays on the rank that made it.
     """
 
     def __init__(self, team: Team, problem: Tables) -> None:
@@ -216,7 +216,7 @@ class Join(Kernel[Tables]):
         return [one for shuffle in self._shuffles for one in shuffle.exchange.transfers]
 
     def result(self) -> Any:
-        """The checksums of all ranks' rows together."""
+        """Return the checksums of all ranks' rows together."""
         assert self._joined is not None
         parts = collect(self.team, checksums(self.team.xp, *self._joined))
         return None if parts is None else sum(parts[1:], parts[0])
@@ -227,7 +227,7 @@ class Join(Kernel[Tables]):
 
 
 def generate(problem: Tables, side: int, ranks: int = 1, rank: int = 0) -> tuple[Any, Any]:
-    """Keys and values of a rank's rows of the left or the right table, or of all rows."""
+    """Return keys and values of a rank's rows of the left or the right table, or of all rows."""
     total = problem.rows_left if side == LEFT else problem.rows_right
     begin, end = share(total, ranks, rank)
     keys, values = (
@@ -244,9 +244,9 @@ def generate(problem: Tables, side: int, ranks: int = 1, rank: int = 0) -> tuple
 
 
 def shuffled(seed: int, total: int, begin: int, end: int) -> Any:
-    """Numbers ``begin`` to ``end`` of a permutation of those below ``total``, int64.
+    """Return numbers ``begin`` to ``end`` of a permutation of those below ``total``, int64.
 
-    Multiples of one that has no divisor in common with ``total``, near its golden section.
+    They are multiples of a number near its golden section, without a common divisor with ``total``.
     """
     import numpy as np
 
@@ -257,9 +257,10 @@ def shuffled(seed: int, total: int, begin: int, end: int) -> Any:
 
 
 def checksums(xp: Any, key: Any, left: Any, right: Any) -> Any:
-    """Rows, and sums modulo 2^64 of keys, both values, their products, and those with the key.
+    """Return the number of rows, and sums modulo 2^64 of keys, values and products.
 
-    They do not depend on the order of the rows, but on which values stand together.
+    The sums are of keys, both values, their products, and those with the key. They do not depend on
+    the order of the rows, but on the values that share a row.
     """
     key, left, right = (column.astype("uint64") for column in (key, left, right))
     sums = [column.sum() for column in (key, left, right, left * right, key * left * right)]
@@ -267,7 +268,7 @@ def checksums(xp: Any, key: Any, left: Any, right: Any) -> Any:
 
 
 def sequential(problem: Tables) -> Sequential:
-    """The merge of pandas; where that is not installed, this module's join on NumPy."""
+    """Return the merge of pandas; without pandas, this module's join on NumPy."""
     import numpy as np
 
     try:
@@ -280,7 +281,7 @@ def sequential(problem: Tables) -> Sequential:
 
 
 def frame(rank: int, problem: Tables, side: int, ranks: int = 1) -> Any:
-    """A rank's rows of a table, or all, for pandas."""
+    """Return a rank's rows of a table, or all, for pandas."""
     import pandas as pd
 
     key, value = generate(problem, side, ranks, rank)
@@ -288,14 +289,14 @@ def frame(rank: int, problem: Tables, side: int, ranks: int = 1) -> Any:
 
 
 def checksums_of_frame(joined: Any) -> Any:
-    """The checksums of a joined table of pandas."""
+    """Return the checksums of a joined table of pandas."""
     import numpy as np
 
     return checksums(np, *(joined[name].to_numpy() for name in ("key", "left", "right")))
 
 
 def compare(problem: Tables, found: Any, reference: Any) -> CheckedResult:
-    """Rows and checksums are whole numbers, so that nothing may differ."""
+    """Compare exactly: rows and checksums are whole numbers."""
     import numpy as np
 
     if isinstance(reference, tuple):
@@ -308,7 +309,7 @@ def compare(problem: Tables, found: Any, reference: Any) -> CheckedResult:
 
 
 def weak_scaled(problem: Tables, ranks: int) -> Tables:
-    """So many times the rows, and the keys too, so that each row matches as many as before."""
+    """Return so many times the rows, and the keys too, so that each row matches as many."""
     return replace(
         problem,
         rows_left=problem.rows_left * ranks,

@@ -54,7 +54,7 @@ MAX_CALLS = 10_000_000
 """Calls of one replay, whose order is kept in memory."""
 
 Tallies = Mapping[tuple[str, float], int]
-"""How many calls of a function with messages of so many bytes."""
+"""The number of calls of a function with messages of so many bytes."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class ReplayPlan:
         return [index for _, index in sorted(places)]
 
     def tallies(self, rank: int, ranks: int) -> Tallies:
-        """The calls that a rank makes, those that complete others among them."""
+        """Return the calls that a rank makes, among them those that complete others."""
         found: Counter[tuple[str, float]] = Counter()
         for item in self.items:
             if item.function in ANSWERS:
@@ -116,15 +116,15 @@ class ReplayPlan:
 
 
 def partner(rank: int, ranks: int) -> int | None:
-    """Who a rank exchanges messages with: ranks are pairs, the last of an odd number has none."""
+    """Return the rank to exchange messages with, in pairs; None for the last of an odd number."""
     other = rank + 1 if rank % 2 == 0 else rank - 1
     return other if other < ranks else None
 
 
 def plan_of(member: RankProfile, scale: float, leave_out: Iterable[str]) -> ReplayPlan:
-    """The replay of a rank's profile, with this part of its calls.
+    """Return the replay of a rank's profile, with this part of its calls.
 
-    Raises `UsageError` where there is nothing to replay, or more than can be kept in memory.
+    Raises `UsageError` if there are no calls to replay, or more than fit in memory.
     """
     every = [(routine, calls) for (routine, _), calls in by_size([member]).items()]
     unwanted = {function_of(name) for name in leave_out}
@@ -163,7 +163,7 @@ ITEM_BYTES = {"int8": 1, "float32": 4, "int64": 8}
 
 
 def message_of(function: str, nbytes: float) -> tuple[str, int]:
-    """Type and number of the elements nearest to an average size.
+    """Return type and number of the elements nearest to an average size.
 
     8 bytes to reduce are one integer, as a framework's ranks agree on what is ready. Other
     sizes are of 4-byte floats, but for whole ones that 4 does not divide.
@@ -178,12 +178,12 @@ def message_of(function: str, nbytes: float) -> tuple[str, int]:
 
 
 def function_of(routine: str) -> str:
-    """The function that makes a routine's calls, as in ``allreduce`` of ``MPI_Allreduce``."""
+    """Return the function of a routine's calls, as in ``allreduce`` of ``MPI_Allreduce``."""
     return routine.lower().removeprefix("mpi_")
 
 
 def disagreement(plan: ReplayPlan, made: Sequence[Tallies]) -> tuple[int, str]:
-    """How many calls the ranks made too many or too few, and the first such rank in words."""
+    """Return the number of surplus or missing calls, and the first rank with any, in words."""
     wrong, words = 0, ""
     for rank, tallies in enumerate(made):
         planned = plan.tallies(rank, len(made))
@@ -243,15 +243,15 @@ class Recorded:
     )
 
     def plan(self, profile: RankCalls) -> ReplayPlan:
-        """What is to be done; raises `UsageError` where that is nothing."""
+        """Return the plan of the replay; raise `UsageError` if it has no calls."""
         return plan_of(profile.member, self.scale, self.leave_out)
 
 
 def rank_profile(path: str) -> RankCalls:
-    """The calls of one rank: of a rank's text, or of the lowest rank whose calls are known.
+    """Return the calls of one rank: that of a rank's text, or the lowest rank with known calls.
 
-    A rank's text is rounded: its numbers come from the records next to it. Raises `UsageError`
-    where the profile cannot be read.
+    A rank's text is rounded: its numbers come from the records next to it. Raises `UsageError` if
+    the profile cannot be read.
     """
     file, rank = Path(path), None
     named = RANK_TEXT.fullmatch(file.name)
@@ -273,9 +273,9 @@ def rank_profile(path: str) -> RankCalls:
 
 
 def shared_profile(path: str, comm: MPI.Intracomm) -> RankCalls:
-    """`rank_profile` on all ranks of ``comm``: rank 0 alone reads, and imports what checks files.
+    """Return `rank_profile` on all ranks of ``comm``: only rank 0 reads, and imports the checks.
 
-    Raises `SharedError` on all ranks where rank 0 cannot read it.
+    Raises `SharedError` on all ranks if rank 0 cannot read it.
     """
     found: RankCalls | SharedError | None = None
     if comm.rank == 0:
@@ -292,7 +292,7 @@ def shared_profile(path: str, comm: MPI.Intracomm) -> RankCalls:
 
 @dataclass(frozen=True)
 class Made:
-    """What a rank did: the calls of the last `Replay.solve`, and what arrived wrong in them."""
+    """The result of a rank: calls of the last `Replay.solve`, and faults of received data."""
 
     tallies: Tallies
     faults: tuple[str, ...]
@@ -314,14 +314,14 @@ class Replay(Kernel[Recorded]):
             call()
 
     def result(self) -> list[Made] | None:
-        """What each rank did."""
+        """Return the result of each rank."""
         tallies = self.team.phases.tallies
         faults = (fault for check, exchange in self._data for fault in check.faults(exchange, 0))
         mine = {key: tally.calls for key, tally in tallies.items() if tally.calls}
         return self.team.comm.gather(Made(mine, tuple(faults)))
 
     def parts(self) -> list[Detail]:
-        """This rank's seconds beside the profile's, both for all calls of the profile."""
+        """Return this rank's seconds next to the profile's, both for all calls of the profile."""
         found: list[Detail] = []
         replayed = recorded = 0.0
         for item in self._plan.items:
@@ -333,7 +333,7 @@ class Replay(Kernel[Recorded]):
         return [*found, *_beside("calls", replayed, recorded), *self._told()]
 
     def _told(self) -> Iterator[Detail]:
-        """What else the profile says, and what of it was not replayed."""
+        """Yield other facts of the profile, and its calls that were not replayed."""
         profile = self._profile
         member = profile.member
         yield Detail("profile's ranks", value=profile.ranks, unit="ranks")
@@ -352,7 +352,7 @@ class Replay(Kernel[Recorded]):
             yield Detail(f"note: {note}")
 
     def _bound(self, item: Item) -> Callable[[], None]:
-        """What this rank does in each call of an item, if it takes part; its data is filled in."""
+        """Return this rank's steps in each call of an item, if it takes part; fill in its data."""
         from omb_py.measure.resources import MpiResources
 
         team = self.team
@@ -373,14 +373,14 @@ class Replay(Kernel[Recorded]):
 
 
 def _among_all(case: Case, item: Item) -> CheckedIteration:
-    """A collective call as its benchmark makes it, rank 0 the root."""
+    """Return a collective call as its benchmark makes it, rank 0 the root."""
     (row,) = (row for row in collective.TABLE if row.name == item.function)
     (exchange,) = collective.plan(row, case).exchanges
     return exchange
 
 
 def _between_two(case: Case, item: Item) -> CheckedIteration:
-    """A call with this rank's partner, if there is one; rank 0 makes that of the profile."""
+    """Return a call with this rank's partner, if any; rank 0 makes that of the profile."""
     name = item.function
     if case.ranks == 1:
         raise UsageError(f"{name} needs another rank: start 2 or more, or --leave-out {name}")
@@ -409,7 +409,7 @@ def _beside(
     calls: int | None = None,
     nbytes: float | None = None,
 ) -> Iterator[Detail]:
-    """Two rows: what was measured with the quotient of both, and what the profile says."""
+    """Return two rows: the measured value with the quotient of both, and the profile's value."""
     quotient = replayed / recorded if recorded else None
     unit = "of the profile's time" if recorded else ""
     yield Detail(f"replayed {name}", replayed, quotient, unit, calls, nbytes)
@@ -417,13 +417,13 @@ def _beside(
 
 
 def calls_per_second(problem: Recorded, seconds: float) -> float:
-    """The calls of the profile's rank over the time that they take here."""
+    """Return the calls of the profile's rank over the time that they take here."""
     plan = problem.plan(rank_profile(problem.file))
     return sum(item.calls for item in plan.items) / seconds
 
 
 def compare(problem: Recorded, made: Sequence[Made], reference: Any) -> CheckedResult:
-    """Each rank made exactly the calls that are planned for it, and data arrived as it was sent."""
+    """Check that each rank made exactly its planned calls, and that data arrived unchanged."""
     plan = problem.plan(rank_profile(problem.file))
     wrong, words = disagreement(plan, [one.tallies for one in made])
     faults = [fault for one in made for fault in one.faults]

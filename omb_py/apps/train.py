@@ -1,4 +1,4 @@
-"""What training of neural networks sends: samples, layers or both divided over the ranks."""
+"""The messages of neural networks' training: samples, layers or both divided over the ranks."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ OPTION_RULES = (
 
 
 def check(training: Training) -> None:
-    """Raise `UsageError` for an option that was changed and means nothing."""
+    """Raise `UsageError` for an option that was changed without an effect."""
     defaults = {one.name: one.default for one in fields(training)}
     for meaning in OPTION_RULES:
         for name in () if meaning.given(training) else meaning.options:
@@ -79,12 +79,12 @@ def check(training: Training) -> None:
 
 
 def applies(training: Training, name: str) -> bool:
-    """Whether an option means something."""
+    """Return whether an option means something."""
     return all(rule.given(training) for rule in OPTION_RULES if name in rule.options)
 
 
 def data_parallel(training: Training) -> Alternative[Training] | None:
-    """The same training with the whole network on every rank; None where it is that already."""
+    """Return the training with the whole network on each rank; None if it is that already."""
     if training.strategy == "data":
         return None
     whole = replace(training, strategy="data")
@@ -96,7 +96,7 @@ def data_parallel(training: Training) -> Alternative[Training] | None:
 
 
 def kernel(team: Team, training: Training) -> Kernel[Training]:
-    """What trains as the problem says; raises `UsageError` where that cannot be."""
+    """Return the kernel of a training; raise `UsageError` if the problem is impossible."""
     if training.model in TRANSFORMERS and training.strategy != "data":
         raise UsageError(
             f"of {training.model} only the parameters are known: leave out --strategy "
@@ -109,7 +109,7 @@ def kernel(team: Team, training: Training) -> Kernel[Training]:
 
 
 def compare(training: Training, result: Any, reference: Any) -> CheckedResult:
-    """Whether every rank had the averages that are known, and what other stages sent."""
+    """Check that every rank had the known averages, and the data that other stages sent."""
     difference, limit, lost = result["difference"], result["limit"], result["lost"]
     said = ["nothing is averaged"]
     if limit is not None:
@@ -123,18 +123,18 @@ def compare(training: Training, result: Any, reference: Any) -> CheckedResult:
 
 
 def settings(training: Training, given: RunSettings) -> RunSettings:
-    """Without references where nothing is computed: there is no speed-up."""
+    """Return settings without references without computing, since there is no speed-up."""
     computes = training.layer_times != "work" or training.sample_time > 0
     return replace(given, references=given.references and computes)
 
 
 def weak_scaled(training: Training, ranks: int) -> Training:
-    """As many samples for each rank, in an epoch and in a step."""
+    """Return the problem with as many samples for each rank, in an epoch and in a step."""
     return replace(training, samples=training.samples * ranks, batch=training.batch * ranks)
 
 
 def trained_samples(training: Training) -> int:
-    """The samples of all epochs."""
+    """Return the samples of all epochs."""
     return training.samples * training.epochs
 
 

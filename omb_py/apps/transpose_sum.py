@@ -50,7 +50,7 @@ class Square:
 class TransposeSum(Kernel[Square]):
     """Pack blocks, exchange them between all ranks, add, sum up.
 
-    Rows are divided, and generated where they are, so that nothing is distributed.
+    Rows are divided, and each rank generates its own, so that no rank distributes data.
     """
 
     def __init__(self, team: Team, problem: Square) -> None:
@@ -88,7 +88,7 @@ class TransposeSum(Kernel[Square]):
         return [] if self._transpose is None else self._transpose.to_columns.transfers
 
     def result(self) -> Any:
-        """The sum and, of an array that is not too large, x + x.T."""
+        """Return the sum and, of an array that is not too large, x + x.T."""
         whole = None
         if self.problem.size**2 <= MAX_COMPARED:
             whole = collect(self.team, self._sums.data)
@@ -96,7 +96,7 @@ class TransposeSum(Kernel[Square]):
 
 
 def generate(problem: Square, begin: int, end: int) -> Any:
-    """Rows ``begin`` to ``end`` of the array."""
+    """Return rows ``begin`` to ``end`` of the array."""
     import numpy as np
 
     size = problem.size
@@ -106,7 +106,7 @@ def generate(problem: Square, begin: int, end: int) -> Any:
 
 
 def sequential(problem: Square) -> Sequential:
-    """NumPy's sum, in double precision, and what it is the sum of."""
+    """Return NumPy's sum, in double precision, and its array."""
     import numpy as np
 
     rows = generate(problem, 0, problem.size)
@@ -119,7 +119,7 @@ def sequential(problem: Square) -> Sequential:
 
 
 def compare(problem: Square, result: Any, reference: Any) -> CheckedResult:
-    """All is a whole number, so that nothing may differ."""
+    """Compare exactly: all values are whole numbers."""
     import numpy as np
 
     total, parts = result
@@ -135,7 +135,7 @@ def compare(problem: Square, result: Any, reference: Any) -> CheckedResult:
 
 
 def weak_scaled(problem: Square, ranks: int) -> Square:
-    """So many times the elements, as near as a size can come that the ranks divide evenly."""
+    """Return so many times the elements, as near as an evenly divided size can come."""
     return replace(problem, size=ranks * max(1, round(problem.size / ranks**0.5)))
 
 

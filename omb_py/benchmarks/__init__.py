@@ -35,7 +35,7 @@ class Metric(Enum):
 
 
 class Ranks(Enum):
-    """How many ranks a benchmark runs on, in the words of its error message."""
+    """The number of ranks that a benchmark runs on, in the words of its error message."""
 
     ANY = "at least 1 rank"
     SEVERAL = "at least 2 ranks"
@@ -53,7 +53,7 @@ class Ranks(Enum):
 
 
 class StartUp(Enum):
-    """What is measured of a job's start."""
+    """The measured part of a job's start."""
 
     INIT = "MPI_Init alone"
     HELLO = "the start as a whole"
@@ -61,7 +61,7 @@ class StartUp(Enum):
 
 
 class Recovery(Enum):
-    """What is measured of a job whose ranks fail."""
+    """The measured part of a job whose ranks fail."""
 
     DETECT = "when operations report it"
     REVOKE = "MPI_Comm_revoke"
@@ -127,7 +127,7 @@ class Resources(Protocol):
         """Return a checkpoint that writes this rank's memory, or reads another rank's data."""
 
     def group(self, rank: int) -> Any:
-        """Return an ``MPI.Group`` that contains ``rank`` alone."""
+        """Return an ``MPI.Group`` that contains only ``rank``."""
 
     def attach(self, messages: int, nbytes: int) -> None:
         """Give MPI memory to keep so many buffered messages of ``nbytes`` each in."""
@@ -178,10 +178,10 @@ class Case:
 
 @dataclass(frozen=True)
 class Content:
-    """What a stretch of memory holds, or should hold once a message has arrived.
+    """The content of a stretch of memory, now or after a message has arrived.
 
-    It is the data of the rank ``sources[0]``, or the sum over ``sources`` where a reduction
-    ``added`` them: of each one's block ``block``, from element ``start`` on.
+    It is the data of the rank ``sources[0]``, or the sum over ``sources`` if a reduction ``added``
+    them. In both cases it is each source's block ``block``, from element ``start`` on.
     """
 
     memory: Memory
@@ -199,8 +199,8 @@ class Content:
 class CheckedIteration(Iteration):
     """One iteration of one rank: its calls, the data before them and the data expected after.
 
-    ``settle`` are steps that come before data is checked or written anew, where that takes more
-    than the calls: other ranks may still reach this one's memory.
+    ``settle`` are steps that come before data is checked or written anew, if that takes more than
+    the calls: other ranks may still reach this one's memory.
     """
 
     inputs: tuple[Content, ...] = ()
@@ -212,11 +212,12 @@ class CheckedIteration(Iteration):
 class Plan:
     """One rank's part at one message size.
 
-    Iteration ``i`` is ``exchanges[i % len(exchanges)]``; ``timed`` says whether this rank's clock
-    counts, ``payload`` how many bytes of a message really travel and ``messages`` how many of them
-    one iteration moves over the whole job. With several ``threads``, iteration ``i`` is made by
-    thread ``i % threads``. ``chained`` means that a call sends what an earlier one received.
-    ``parts`` has how long each call of a step took, in seconds, where steps have rows of their own.
+    Iteration ``i`` is ``exchanges[i % len(exchanges)]``; ``timed`` is true if this rank's clock
+    counts, ``payload`` is the number of bytes of a message that really travel and ``messages`` the
+    number of messages that one iteration moves over the whole job. With several ``threads``,
+    iteration ``i`` is made by thread ``i % threads``. ``chained`` means that a call sends what an
+    earlier one received. ``parts`` has the seconds of each call of a step, if steps have rows of
+    their own.
     """
 
     exchanges: tuple[CheckedIteration, ...]
@@ -264,26 +265,26 @@ FEATURES = {
     "window_kind": "how a window is made",
     "window_sync": "how accesses are completed",
 }
-"""What `Benchmark.options` may name: the options that a benchmark has beyond everybody's."""
+"""The words of `Benchmark.options`: the options of a benchmark that not all benchmarks have."""
 
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A benchmark and all that the rest of the suite needs to know of it.
+    """A benchmark, described for the rest of the suite.
 
-    ``title`` is its name in native OMB's banner. ``round_trips`` divides an iteration's time
-    into the latency reported, given the options. ``paced`` puts a barrier between iterations.
-    ``memory`` gives the bytes that one process needs, given the options, a
-    message size and the number of ranks. ``traffic`` gives, for a message size and a number of
-    ranks, nccl-tests' size in bytes and the part of it that must pass each rank's link.
-    ``elements`` is the only length of a message, where there is but one; ``parts`` must divide it.
-    ``preset`` are defaults of options that are not everybody's, ``heading`` lines below the banner.
-    ``slowest`` makes the slowest rank's time that of an iteration, rather than the ranks' mean.
-    ``start_up`` says what is measured of a job's start, ``recovery`` of one whose ranks fail: there
-    is then no plan, and each row is a part; ``part_names`` are those that complete results have.
-    ``native`` is false for what native OMB lacks. ``collective`` is true where all ranks make one
-    call together, so that the slowest of them counts; ``leading_blank`` where native OMB's output
-    begins with an empty line. ``options`` are words of `FEATURES`.
+    ``title`` is its name in native OMB's banner. ``round_trips`` divides an iteration's time into
+    the latency reported, given the options. ``paced`` puts a barrier between iterations. ``memory``
+    gives the bytes that one process needs, given the options, a message size and the number of
+    ranks. ``traffic`` gives, for a message size and a number of ranks, nccl-tests' size in bytes
+    and the part of it that must pass each rank's link. ``elements`` is the length of a message, if
+    there is only one; ``parts`` must divide it. ``preset`` are defaults that differ from those of
+    other benchmarks, ``heading`` lines below the banner. ``slowest`` makes the slowest rank's time
+    that of an iteration, rather than the ranks' mean. ``start_up`` is the measured part of a job's
+    start, ``recovery`` that of a job whose ranks fail: the benchmark then lacks a plan, and each
+    row is a part; ``part_names`` are those that complete results have. ``native`` is false if
+    native OMB lacks it. ``collective`` is true if all ranks make one call together, so that the
+    slowest of them counts; ``leading_blank`` if native OMB's output begins with an empty line.
+    ``options`` are words of `FEATURES`.
 
     Raises `BenchmarkError` for other words.
     """
@@ -332,20 +333,20 @@ class Benchmark:
 
     @property
     def planned(self) -> bool:
-        """Whether it has a plan, whose calls a binding makes again and again."""
+        """Return whether it has a plan, whose calls a binding makes again and again."""
         return self.start_up is None and self.recovery is None
 
     @property
     def shares_launch(self) -> bool:
-        """Whether others can be measured in the same launch, whichever come before and after.
+        """Return whether others can be measured in the same launch, before or after it.
 
-        Not where MPI's start is measured, ranks fail or are spawned, a thread level is needed,
-        processes are forked or files are written.
+        This is false if MPI's start is measured, ranks fail or are spawned, a thread level is
+        needed, processes are forked or files are written.
         """
         return self.planned and not self.options & {"file", "threads", "processes", "spawned"}
 
     def counts(self, options: Options, size: int) -> tuple[int, int]:
-        """Timed iterations and warm-up iterations for messages of ``size`` bytes."""
+        """Return timed iterations and warm-up iterations for messages of ``size`` bytes."""
         large = size > LARGE_MESSAGE_BYTES and self.sized
         iterations = self.defaults.large_iterations if large else self.defaults.iterations
         warmup = self.defaults.large_warmup if large else self.defaults.warmup
@@ -356,7 +357,7 @@ class Benchmark:
 
 
 def no_plan(case: Case) -> Plan:
-    """What is measured once in a job has no plan."""
+    """Raise `NotImplementedError`: a benchmark that measures once in a job has no plan."""
     raise NotImplementedError
 
 
@@ -379,20 +380,20 @@ def own_benchmarks() -> Iterator[Benchmark]:
 
 
 def all_benchmarks() -> Iterator[Benchmark]:
-    """Every benchmark: omb-py's own, then those of entry points, which are looked for then."""
+    """Yield every benchmark: omb-py's own, then those of entry points, which are loaded then."""
     yield from own_benchmarks()
     for module in BENCHMARK_MODULES.others():
         yield from BENCHMARK_MODULES.load(module)
 
 
 def find_own(name: str) -> Benchmark | None:
-    """omb-py's own benchmark of a name, as `find_benchmark` reads it; None where there is none."""
+    """Return omb-py's own benchmark of a name, as `find_benchmark` reads it, or None."""
     wanted = plain_name(name)
     return next((one for one in own_benchmarks() if one.name == wanted), None)
 
 
 def by_family(benchmarks: Iterable[Benchmark] | None = None) -> dict[str, list[Benchmark]]:
-    """Benchmarks, all of them unless some are given, by the name of their family."""
+    """Return benchmarks, all of them unless some are given, by the name of their family."""
     found: dict[str, list[Benchmark]] = {}
     for benchmark in all_benchmarks() if benchmarks is None else benchmarks:
         found.setdefault(benchmark.family, []).append(benchmark)
@@ -407,7 +408,7 @@ def plain_name(name: str) -> str:
 def find_benchmark(name: str, others: Iterable[str] = ()) -> Benchmark:
     """Return the benchmark ``name``; hyphens, underscores and a leading ``osu_`` don't matter.
 
-    Raises `UsageError` when there is none, with the nearest names, of which ``others`` are too.
+    Raises `UsageError` for an unknown name, with the nearest names, also among ``others``.
     """
     wanted, known = plain_name(name), []
     for benchmark in all_benchmarks():

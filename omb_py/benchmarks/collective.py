@@ -17,7 +17,7 @@ from omb_py.core.options import Options
 
 
 class BufferSide(Enum):
-    """What a rank sends or receives: no data, one block, or one block for each rank."""
+    """The data that a rank sends or receives: no data, one block, or one block for each rank."""
 
     NOTHING = "nothing"
     ONE = "one block"
@@ -32,11 +32,11 @@ class Collective:
     """One row of the table.
 
     ``rooted`` names the side that only the root has: ``send`` (scatter), ``recv`` (gather), or
-    ``both`` for the single buffer of a broadcast. ``adds`` says whose contributions a reduction
-    leaves on a rank: those of all ranks, of the ranks up to it, or of the ranks before it.
-    ``form`` is how MPI is told of one block for each rank. ``divided`` means that the message
-    size is the whole vector, of which each rank receives a part: parts of ``any`` length, or
-    ``equal`` ones. ``own`` tells of own algorithms for it (`omb_py.benchmarks.algorithms`).
+    ``both`` for the single buffer of a broadcast. ``adds`` names the ranks whose contributions a
+    reduction leaves on a rank: those of all ranks, of the ranks up to it, or of the ranks before
+    it. ``form`` is the form of the call for one block for each rank. ``divided`` means that the
+    message size is the whole vector, of which each rank receives a part: parts of ``any`` length,
+    or ``equal`` ones. ``own`` is true if it has own algorithms (`omb_py.benchmarks.algorithms`).
     """
 
     name: str
@@ -61,7 +61,7 @@ class Collective:
         return messages + further_memory(self.name, options, size, ranks)
 
     def traffic(self, size: int, ranks: int) -> tuple[int, float]:
-        """nccl-tests' size of a message size, and its factor from algorithm to bus bandwidth.
+        """Return nccl-tests' size of a message size, and its factor to the bus bandwidth.
 
         An allreduce sends what it does not own and gets it back added up; whoever has one block
         for each rank keeps its own; a broadcast, reduce or scan passes everything on once (see
@@ -73,7 +73,7 @@ class Collective:
         return size, 2 * others if self.adds == "all" and not self.rooted else 1.0
 
     def parts(self, elements: int, ranks: int) -> tuple[int, ...]:
-        """Elements of the block of each rank; none where no side has one for each."""
+        """Return the elements of each rank's block; empty if no side has a block for each rank."""
         if self.divided:
             part, rest = divmod(elements, ranks)
             rest = rest if self.divided == "any" else 0
@@ -119,7 +119,7 @@ class Collective:
 
 
 def plan(row: Collective, case: Case) -> Plan:
-    """This rank's part: one exchange, or one for each rank as root when the root rotates."""
+    """Return this rank's part: one exchange, or one for each rank as root when the root rotates."""
     if row.send is NOTHING:
         return by_own(Plan((CheckedIteration((Call(row.name),)),), payload=0), row, case)
     roots: range | list[int | None] = [None]
@@ -138,7 +138,7 @@ def plan(row: Collective, case: Case) -> Plan:
 
 
 def by_own(plan: Plan, row: Collective, case: Case) -> Plan:
-    """The plan with the steps of the algorithm that is asked for instead of the calls."""
+    """Return the plan with the steps of a requested own algorithm instead of the calls."""
     if case.options.own_algorithm is None:
         return plan
     from omb_py.benchmarks.algorithms import own
@@ -163,7 +163,7 @@ def exchange(
     recv: Message | None,
     parts: tuple[int, ...],
 ) -> CheckedIteration:
-    """One iteration with ``root``: the call, what this rank puts in, what should come out."""
+    """Return one iteration with ``root``: the call, its input and its expected output."""
     here = root is None or case.rank == root
     source: Operand = send if row.rooted not in ("send", "both") or here else None
     target: Operand = recv if row.rooted != "recv" or here else None

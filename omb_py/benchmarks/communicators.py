@@ -1,4 +1,4 @@
-"""Making communicators and processes; native OMB has none of it."""
+"""The making of communicators and processes, which native OMB does not measure."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from omb_py.core.calls import Call, Slot
 from omb_py.core.dataclass import replace
 
 COLORS = 2
-"""How many communicators a split makes."""
+"""Number of communicators that a split makes."""
 
 
 def making(function: str, case: Case) -> Plan:
-    """Every rank makes a communicator; it is freed outside the time."""
+    """Let every rank make a communicator; it is freed outside the measured time."""
     slot = Slot()
     values: tuple[Any, ...] = ()
     if function == "comm_split":

@@ -1,4 +1,4 @@
-"""Ping-pongs of ranks that are not alone: several threads, or forked processes beside them."""
+"""Ping-pongs of ranks with several threads, or with forked processes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from omb_py.core.options import Options
 
 
 def with_threads(case: Case) -> Plan:
-    """Iterations have tags of their own, so that each answer finds the thread that waits for it.
+    """Give iterations tags of their own, so that each answer finds the thread that waits for it.
 
     Sender ``i % S`` and receiver ``i % R`` make iteration ``i``; tags repeat only after both sides
     have come round.
@@ -23,20 +23,20 @@ def with_threads(case: Case) -> Plan:
 
 
 def with_processes(case: Case) -> Plan:
-    """A ping-pong while forked processes, which share the ranks' memory, sleep."""
+    """Return a ping-pong while forked processes, which share the ranks' memory, sleep."""
     plan = ping_pong(case)
     case.resources.fork(case.options.threads[case.rank])
     return plan
 
 
 def count_threads(options: Options, ranks: int) -> tuple[str, ...]:
-    """Native OMB's lines on how many threads each side has."""
+    """Return native OMB's lines on the number of threads of each side."""
     senders, receivers = options.threads
     return f"# Number of Sender threads: {senders}", f"# Number of Receiver threads: {receivers}"
 
 
 def count_processes(options: Options, ranks: int) -> tuple[str, ...]:
-    """Native OMB's lines on how many processes each side has forked."""
+    """Return native OMB's lines on the number of processes that each side has forked."""
     words = "# Number of forked processes in"
     return tuple(
         f"{words} {side}: {number}"

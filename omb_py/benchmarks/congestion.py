@@ -12,7 +12,7 @@ from omb_py.core.options import Options
 
 
 def plan(inward: bool, case: Case) -> Plan:
-    """A window between this rank and its peers, then a short answer; other nodes' clocks count.
+    """Exchange a window with this rank's peers, then a short answer; other nodes' clocks count.
 
     Native OMB's first node is the parent; the ranks of all others are children, which send when the
     traffic is ``inward`` and else receive.

@@ -16,11 +16,11 @@ CHECKPOINT_SYNC = "# Sync: fsync or MPI_File_sync in every iteration"
 
 
 def plan(function: str, case: Case) -> Plan:
-    """One call on each rank, at a place of its own; all ranks' parts lie one after the other.
+    """Make one call on each rank, at a place of its own; all ranks' parts are consecutive.
 
     As in IMB-IO's non-aggregate mode, each write is synchronised. The barrier at the end lasts
-    until the last rank is done: the longest time of a rank is then that from the first start to
-    the last end, also where ranks take turns.
+    until the last rank is done: the longest time of a rank is then that from the first start to the
+    last end, also if ranks take turns.
     """
     message = case.message()
     file, part = case.resources.file(case.size)
@@ -41,10 +41,10 @@ def plan(function: str, case: Case) -> Plan:
 
 
 def checkpoint(writes: bool, case: Case) -> Plan:
-    """All steps from opening to closing, and a barrier that lasts until the last rank has closed.
+    """Return all steps from opening to closing, and a barrier until the last rank has closed.
 
-    Source: IOR, whose times of a phase end with its last rank, and which lets ranks read what
-    another node wrote (its option -C).
+    Source: IOR, whose times of a phase end with its last rank, and which lets ranks read another
+    node's data (its option -C).
     """
     memory = case.message().memory
     stored = case.resources.checkpoint(memory, writes)
@@ -61,18 +61,18 @@ def checkpoint(writes: bool, case: Case) -> Plan:
 
 
 def sync_line(options: Options, ranks: int) -> tuple[str, ...]:
-    """Return what the table says of the disk."""
+    """Return the table's line on the disk."""
     return (SYNC if options.file_sync else NO_SYNC,)
 
 
 def method_lines(writes: bool, options: Options, ranks: int) -> tuple[str, ...]:
-    """Return what the table of a checkpoint says of the method, and of the disk."""
+    """Return the lines of a checkpoint's table on the method and on the disk."""
     sync = CHECKPOINT_SYNC if options.file_sync else NO_SYNC
     return (f"# Method: {options.method}", sync if writes else DROPPED)
 
 
 def benchmark(name: str, summary: str) -> Benchmark:
-    """One function, by its independent or its collective form."""
+    """Return the benchmark of one function, by its independent or its collective form."""
     together = name.endswith("_all")
     function = f"{name.removesuffix('_all')}_at{'_all' if together else ''}"
     writes = name.startswith("file_write")

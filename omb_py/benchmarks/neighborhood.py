@@ -11,7 +11,7 @@ from omb_py.core.options import Options
 
 @dataclass(frozen=True)
 class Neighborhood:
-    """A row: whether a block of its own goes to each neighbour, and how MPI is told of blocks."""
+    """A row: whether each neighbour gets a block of its own, and the form of the call."""
 
     name: str
     title: str
@@ -29,7 +29,7 @@ TABLE = (
 
 
 def plan(row: Neighborhood, case: Case) -> Plan:
-    """Blocks from every source to this rank, and to every destination."""
+    """Return a plan with blocks from every source to this rank, and to every destination."""
     topology = case.options.topology
     sources, destinations = topology.neighbors(case.rank, case.ranks)
     graph = case.resources.graph(sources, destinations)

@@ -54,7 +54,7 @@ class Access:
 
     @property
     def adds(self) -> bool:
-        """Whether both sides' data are added up."""
+        """Return whether both sides' data are added up."""
         return self.keeps and self.writes
 
 
@@ -69,9 +69,9 @@ COMPARE_AND_SWAP = Access("compare_and_swap", keeps=False, writes=True, fetches=
 
 
 def plan(access: Access, case: Case, windowed: bool = False, both: bool = False) -> Plan:
-    """Origins are the first half of the ranks; with active synchronisation sides take turns.
+    """Return a plan with origins in the first half; active synchronisation lets sides take turns.
 
-    ``windowed`` makes a window of calls before they are completed, from the origin alone, or from
+    ``windowed`` makes a window of calls before they are completed, only from the origin, or from
     ``both`` sides at once.
     """
     if access is COMPARE_AND_SWAP and case.datatype.code not in INTEGERS:
@@ -112,7 +112,7 @@ def plan(access: Access, case: Case, windowed: bool = False, both: bool = False)
 def origin_side(
     access: Access, case: Case, exposed: Exposed, peer: int, count: int, exchange: CheckedIteration
 ) -> CheckedIteration:
-    """The calls of the origin, each at a place of its own, and the data on its side."""
+    """Return the calls of the origin, each at a place of its own, and the data on its side."""
     sides = count if case.options.validate or case.options.buffer_per_message else 1
     messages = [[case.message() for _ in range(access.messages)] for _ in range(sides)]
     slot = Slot(count) if access.makes_request else None
@@ -146,7 +146,7 @@ def origin_side(
 def target_side(
     access: Access, case: Case, exposed: Exposed, peer: int, count: int, exchange: CheckedIteration
 ) -> CheckedIteration:
-    """The data in this rank's window, before the calls of its peer and after them."""
+    """Return the data in this rank's window, before the calls of its peer and after them."""
     low, high = sorted((case.rank, peer))
     both = range(low, high + 1, high - low)
     inputs, outputs = list(exchange.inputs), list(exchange.outputs)
@@ -161,7 +161,7 @@ def target_side(
 def passive(
     sync: str, exposed: Exposed, locked: int, exchange: CheckedIteration, first: bool
 ) -> CheckedIteration:
-    """An iteration in which the target takes no part: it is locked once, or every time.
+    """Return an iteration without the target's part: it is locked once, or every time.
 
     Before data is checked the origin completes its calls and the target locks its own window, which
     makes them visible there.
@@ -188,7 +188,7 @@ def passive(
 def fence_epoch(
     exposed: Exposed, calls: Sequence[Step], first: bool, turns: bool
 ) -> tuple[Step, ...]:
-    """Return the calls between fences; one more where the other side has its turn."""
+    """Return the calls between fences; one more if the other side has its turn."""
     fence = Call("win_fence", on=exposed.win, values=(0,))
     if not turns:
         return (fence, *calls, fence)
@@ -207,7 +207,7 @@ def epochs(
 
 
 def heading(options: Options, ranks: int) -> tuple[str, ...]:
-    """Return what native OMB says of windows below the banner."""
+    """Return native OMB's lines on windows below the banner."""
     kind, sync = str(options.window_kind), options.window_sync
     return (
         f"# Window creation: {NAMES.get(kind, f'MPI_Win_{kind}')}",

@@ -1,4 +1,4 @@
-"""Packing: what a layout costs where MPI gathers its elements, without any message."""
+"""Packing: what a layout costs if MPI gathers its elements, without any message."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from omb_py.core.datatypes.layout import CONTIGUOUS
 
 
 def plan(function: str, case: Case) -> Plan:
-    """Each rank packs its message into contiguous memory, or unpacks what was packed before.
+    """Pack each rank's message into contiguous memory, or unpack one that was packed before.
 
-    Whatever is not timed follows or goes before, so that the data can be checked.
+    The other of the two follows or comes before, not timed, so that the data can be checked.
     """
     loose, again = case.message(), case.message()
     size = case.options.layout.transmitted(case.elements)

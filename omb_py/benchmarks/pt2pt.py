@@ -24,11 +24,11 @@ BUFFERED_WINDOWS = 2
 """Windows of buffered messages that there is room for: one under way while the next is sent."""
 
 MODES = {"standard": "", "synchronous": "s", "buffered": "b", "ready": "r"}
-"""What a mode of sending puts before the word send in MPI's names."""
+"""The prefix of a send mode before the word send in MPI's names."""
 
 
 def ping_pong(case: Case, tag: int = DATA_TAG) -> Plan:
-    """The first of each pair sends and waits for the answer; the second answers."""
+    """Let the first of each pair send and wait for the answer of the second."""
     peer = partner(case)
     if peer is None:
         return idle(case)
@@ -44,7 +44,7 @@ def ping_pong(case: Case, tag: int = DATA_TAG) -> Plan:
 
 
 def ready_first(plan: Plan, receive: Call) -> Plan:
-    """A ping-pong in which each receive is posted before the message is sent, as ready mode wants.
+    """Return a ping-pong whose receives are posted before the sends, as ready mode requires.
 
     The second of a pair posts it, and both pass a barrier, before the time begins.
     """
@@ -58,7 +58,7 @@ def ready_first(plan: Plan, receive: Call) -> Plan:
 
 
 def one_way(case: Case) -> Plan:
-    """A window of messages from the first of each pair to the second, then one short answer."""
+    """Send a window of messages from the first of each pair to the second, then a short answer."""
     peer = partner(case)
     if peer is None:
         return idle(case)
@@ -76,7 +76,7 @@ def one_way(case: Case) -> Plan:
 
 
 def posted_first(plan: Plan, window: Window) -> Plan:
-    """A window whose receives are posted, and a barrier passed, before the time begins."""
+    """Return a window whose receives are posted, and a barrier passed, before the time begins."""
     (exchange,) = plan.exchanges
     before: tuple[Step, ...] = (Call("barrier"),)
     if not plan.timed:
@@ -89,7 +89,7 @@ def posted_first(plan: Plan, window: Window) -> Plan:
 
 
 def both_ways(case: Case) -> Plan:
-    """A window of messages in each direction at once: receives posted first, sends after."""
+    """Send a window of messages in each direction at once: receives posted first, sends after."""
     peer = 1 - case.rank
     receives, received = post("irecv", case, peer)
     sends, sent = post("isend", case, peer)
@@ -127,7 +127,7 @@ def plan_of(
     sent: list[Message],
     received: list[Message],
 ) -> Plan:
-    """A plan that sends this rank's data and expects its partner's; the first of a pair times.
+    """Return a plan that sends this rank's data and expects its partner's; the first rank times.
 
     With memory per message, message ``i`` of a window is block ``i`` of its sender's data.
     """
@@ -154,19 +154,19 @@ def window_memory(options: Options, size: int, directions: int) -> int:
 
 
 def pairs_line(options: Options, ranks: int) -> str:
-    """Return what native OMB says of pairs and windows below the banner."""
+    """Return native OMB's line on pairs and windows below the banner."""
     window = "varied" if options.vary_window else options.window
     return f"# [ pairs: {options.pairs_in(ranks)} ] [ window size: {window} ]"
 
 
 def mode_line(options: Options, ranks: int) -> tuple[str, ...]:
-    """Return a line on the mode of sending, where it is not the standard one."""
+    """Return a line on the mode of sending, if it is not the standard one."""
     mode = options.send_mode
     return () if mode == "standard" else (f"# Send mode: {mode}",)
 
 
 def idle(case: Case) -> Plan:
-    """The plan of a rank without a partner: it only takes part in the barriers."""
+    """Return the plan of a rank without a partner: it only takes part in the barriers."""
     return Plan((CheckedIteration(),), case.payload, timed=False)
 
 

@@ -20,7 +20,7 @@ from omb_py.core.options import Options
 
 
 def sendrecv(case: Case) -> Plan:
-    """Every rank sends to the next and receives from the one before it, in one call."""
+    """Let every rank send to the next and receive from the one before it, in one call."""
     after, before = (case.rank + 1) % case.ranks, (case.rank - 1) % case.ranks
     outgoing, incoming = case.message(), case.message()
     values = (after, DATA_TAG, before, DATA_TAG)
@@ -31,7 +31,7 @@ def sendrecv(case: Case) -> Plan:
 
 
 def exchange(case: Case) -> Plan:
-    """Every rank sends to both of its neighbours in a ring and receives from both."""
+    """Let every rank send to both of its neighbours in a ring and receive from both."""
     after, before = (case.rank + 1) % case.ranks, (case.rank - 1) % case.ranks
     outgoing, from_before, from_after = case.message(), case.message(), case.message()
     calls = (
@@ -60,7 +60,7 @@ def matched_probe(receive: Call) -> tuple[Step, ...]:
 
 
 def ping_pong_with(receiving: Callable[[Call], tuple[Step, ...]], case: Case) -> Plan:
-    """A ping-pong that receives in another way."""
+    """Return a ping-pong that receives in another way."""
     plan = ping_pong(case)
     (iteration,) = plan.exchanges
     steps: list[Step] = []
@@ -85,7 +85,7 @@ def partitioned_calls(case: Case, function: str, peer: int, message: Message) ->
 
 
 def partitioned_ping_pong(case: Case) -> Plan:
-    """A ping-pong of messages whose parts become ready one by one."""
+    """Return a ping-pong of messages whose parts become ready one by one."""
     peer = 1 - case.rank
     outgoing, incoming = case.message(), case.message()
     send = partitioned_calls(case, "psend", peer, outgoing)
@@ -96,7 +96,7 @@ def partitioned_ping_pong(case: Case) -> Plan:
 
 
 def partitioned_one_way(case: Case) -> Plan:
-    """One partitioned message, then a short answer."""
+    """Send one partitioned message, then a short answer."""
     peer = 1 - case.rank
     message, answer = case.message(), case.message((1,))
     sends = case.rank == 0
@@ -109,7 +109,7 @@ def partitioned_one_way(case: Case) -> Plan:
 def together(
     case: Case, parts: tuple[CheckedIteration, ...], sent: Message, received: Message
 ) -> Plan:
-    """One iteration of several parts, one after the other."""
+    """Return one iteration of several parts, one after the other."""
     plan = plan_of(case, tuple(step for part in parts for step in part.steps), [sent], [received])
     (whole,) = plan.exchanges
     setup = tuple(step for part in parts for step in part.setup)

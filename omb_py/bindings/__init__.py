@@ -39,36 +39,36 @@ class BoundIteration:
 
 
 class Binding(ABC):
-    """How MPI is called, on one communicator: makes bound calls of what a benchmark describes."""
+    """A way to call MPI on one communicator: it makes bound calls of a benchmark's descriptions."""
 
     name: str
     passes_addresses = True
-    """Whether MPI gets the address of an array, rather than of an object made from it."""
+    """True if MPI gets the address of an array, rather than of an object made from it."""
     serves_threads = True
-    """Whether a thread can call while another waits for a message."""
+    """True if a thread can call while another waits for a message."""
     needs_mpi = True
-    """Whether it sends by MPI, so that ranks cannot be started without."""
+    """True if the binding sends by MPI, so that ranks cannot start without it."""
 
     point_to_point = False
-    """Whether it has messages between two ranks only, so that collectives are made of them."""
+    """True if it has messages between two ranks only, so that collectives are made of them."""
 
     own_options: tuple[str, ...] = ()
-    """Fields of `Options` that mean something to this binding and others that name them alone."""
+    """Fields of `Options` that only this binding, and others that name them, use."""
 
     def __init__(self, comm: Any, options: Options) -> None:
-        """Made on all ranks together, so that it may communicate.
+        """Make the binding on all ranks together, so that it may communicate.
 
         ``comm`` is mpi4py's communicator of them, or the `Job` if it was started without MPI.
         """
         self.comm: MPI.Intracomm = comm
         self.options = options
         self.slots: dict[Slot, Any] = {}
-        """What calls have left in slots; see `held`."""
+        """Objects that calls have left in slots; see `held`."""
         self._teardown: list[BoundCall] = []
 
     @property
     def barrier(self) -> BoundCall:
-        """What makes ranks wait for each other between iterations, outside of what is timed."""
+        """The call by which ranks wait for each other between iterations, outside measured time."""
         return job_of(self.comm).barrier if not self.needs_mpi else self.comm.Barrier
 
     @staticmethod
@@ -83,7 +83,7 @@ class Binding(ABC):
     def bind(self, step: Step) -> BoundCall:
         """Return a bound call that does what ``step`` describes.
 
-        Raises `UnsupportedError` when this binding has no such function.
+        Raises `UnsupportedError` if this binding lacks the function.
         """
 
     def arranged(self, iteration: Iteration) -> Iteration:
@@ -93,7 +93,7 @@ class Binding(ABC):
     def set_up(self, iteration: Iteration) -> None:
         """Do what comes before the first iteration; `release` does what comes after the last.
 
-        Raises `UnsupportedError` where the MPI library lacks a function.
+        Raises `UnsupportedError` if the MPI library lacks a function.
         """
         for step in iteration.setup:
             try:
@@ -126,19 +126,19 @@ class Binding(ABC):
         )
 
     def functions(self, iteration: Iteration) -> tuple[str, ...]:
-        """MPI's names of the functions that an iteration calls, in lower case."""
+        """Return MPI's names of the functions that an iteration calls, in lower case."""
         steps = self.arranged(iteration).everything
         return tuple(call.function for step in steps for call in calls_of(step))
 
     def deliver(self, step: Step, result: Any) -> None:  # noqa: B027 - most write to memory
-        """Put what a bound call returned into the memory that ``step`` receives in.
+        """Copy the result of a bound call into the memory that ``step`` receives in.
 
-        A binding whose calls write there themselves has nothing to do.
+        In a binding whose calls write there themselves this does nothing.
         """
 
     def local_step(self, call: Call, rank: int) -> BoundCall | None:
-        """What does a call that sends to nobody, without MPI: an addition, a copy to itself, or a
-        barrier of the job; None for all others."""
+        """Return a call made without MPI, None for all other calls: an addition, a copy to itself,
+        or a barrier of the job."""
         if call.function == "reduce_local":
             other, total = call.messages
             import numpy as np
@@ -152,7 +152,7 @@ class Binding(ABC):
         return self.barrier if call.function == "barrier" else None
 
     def held(self, call: Call) -> list[Any]:
-        """Return the objects in a call's slot, None where there is none yet."""
+        """Return the objects in a call's slot, None for an empty slot."""
         assert call.slot is not None
         objects: list[Any] = self.slots.setdefault(call.slot, [None] * call.slot.count)
         return objects
@@ -169,14 +169,14 @@ class Binding(ABC):
         )
 
     def release(self) -> None:
-        """Give back what bound calls hold; none of them is run again."""
+        """Give back the resources of bound calls, none of which runs again."""
         for call in self._teardown:
             call()
         self._teardown.clear()
         self.slots.clear()
 
     def close(self) -> None:  # noqa: B027 - most have nothing to close
-        """Close what was opened when it was made; nothing is called any more. Collective."""
+        """Close the resources opened at the start; no call follows. Collective."""
 
     def describe(self) -> dict[str, str]:
         """Return what the metadata of results contain of this binding, by key."""
@@ -186,7 +186,7 @@ class Binding(ABC):
 class MethodBinding(Binding):
     """Calls methods of mpi4py's communicator, one after the other.
 
-    ``instead`` is the binding to use for a function that has no such method.
+    ``instead`` is the binding to use for a function without a method of mpi4py.
     """
 
     instead = "buffer"

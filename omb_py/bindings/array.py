@@ -1,4 +1,4 @@
-"""mpi4py's upper-case methods given arrays alone, as most programs are written."""
+"""mpi4py's upper-case methods given only arrays, as most programs are written."""
 
 from __future__ import annotations
 

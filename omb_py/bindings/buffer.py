@@ -41,7 +41,7 @@ def _use(
 
 
 PREFIXES = ("win_", "file_", "comm_")
-"""What a function's name begins with that is a method of such an object."""
+"""Prefixes of functions that are methods of a window, a file or a communicator."""
 
 MAKERS = {
     "comm_spawn": "Spawn",
@@ -50,7 +50,7 @@ MAKERS = {
 """Functions that make a communicator, by methods whose arguments are not C's."""
 
 SPAWNED = "from mpi4py import MPI; MPI.Comm.Get_parent().Disconnect()"
-"""What a spawned process does."""
+"""The program of a spawned process."""
 
 REORDERED = {"win_lock": (1, 0, 2)}
 """Functions whose methods take the further arguments in another order than C."""
@@ -142,7 +142,7 @@ class BufferBinding(MethodBinding):
                 yield self.target(call, last) if counted else call.at
 
     def specification(self, operand: Operand) -> Any:
-        """mpi4py's buffer specification of an operand: what a user would write."""
+        """Return mpi4py's buffer specification of an operand, as a user would write it."""
         if operand is IN_PLACE:
             return MPI.IN_PLACE
         if not isinstance(operand, Message):
@@ -177,7 +177,7 @@ class BufferBinding(MethodBinding):
         return call.values[:2]
 
     def _bind_packing(self, call: Call) -> BoundCall:
-        """MPI_Pack or MPI_Unpack, which are methods of the datatype."""
+        """Bind MPI_Pack or MPI_Unpack, which are methods of the datatype."""
         first, second = call.messages
         arrays = first.memory.array, second.memory.array
         if call.function == "pack":

@@ -47,11 +47,11 @@ class Service(grpc.GenericRpcHandler):  # type: ignore[misc]
 
 
 class GrpcTransport(Transport):
-    """A channel to each rank, and a server whose calls put what arrives into a queue per sender.
+    """A channel to each rank, and a server whose calls put messages into a queue per sender.
 
-    ``unary`` makes a call for each message, whose answer says that it has arrived; ``stream`` sends
-    all messages to a rank in one call, and does not wait for any. Messages are plain bytes, without
-    protocol buffers; what arrives is copied to its place.
+    ``unary`` makes a call for each message, whose answer confirms its arrival; ``stream`` sends all
+    messages to a rank in one call, and does not wait for any. Messages are plain bytes, without
+    protocol buffers; received data is copied to its place.
     """
 
     serialization = "none: gRPC's frames, identity serializers"

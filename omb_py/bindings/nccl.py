@@ -1,7 +1,7 @@
 """NVIDIA's NCCL next to MPI: the same benchmarks, its calls on a stream of the device.
 
-MPI starts the job, tells ranks apart and keeps them together between iterations; the messages are
-NCCL's alone. Calls go through NVIDIA's nccl4py if it is installed, else through `cupy.cuda.nccl`.
+MPI starts the job, numbers the ranks and keeps them together between iterations; only NCCL sends
+messages. Calls go through NVIDIA's nccl4py if it is installed, else through `cupy.cuda.nccl`.
 Streams and events are CuPy's.
 """
 
@@ -29,7 +29,7 @@ MILLISECOND = 1e-3
 INSTALLING = "pip install 'nccl4py[cu13]' (or '[cu12]', as CuPy's own)"
 
 DTYPES = ("int8", "uint8", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64")
-"""What NCCL adds up, by NumPy's names, in the order of ``ncclDataType_t`` in nccl.h."""
+"""Types that NCCL adds up, by NumPy's names, in the order of ``ncclDataType_t`` in nccl.h."""
 INT8 = DTYPES.index("int8")
 SUM = 0
 """``ncclSum`` of nccl.h."""
@@ -97,7 +97,7 @@ CUPY_METHODS = {
     "all_reduce": "allReduce",
     "reduce_scatter": "reduceScatter",
 }
-"""CuPy's names of functions, where they are not the same."""
+"""CuPy's names of functions, if they are not the same."""
 
 
 def by_cupy() -> NcclLibrary:

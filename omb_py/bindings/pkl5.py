@@ -1,4 +1,4 @@
-"""mpi4py.util.pkl5: pickled objects whose large data travels beside the pickle, not in it."""
+"""mpi4py.util.pkl5: pickled objects whose large data travels next to the pickle, not in it."""
 
 from __future__ import annotations
 

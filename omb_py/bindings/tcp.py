@@ -12,7 +12,7 @@ from omb_py.core.options import Options
 
 
 def connected(job: Job, options: Options) -> tuple[str, dict[int, socket.socket]]:
-    """This rank's address, and a socket to each other rank, which sends at once; collective."""
+    """Return this rank's address, and a socket that sends at once to each rank; collective."""
     address = address_of(job, options.interface)
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     listener = socket.create_server((address, 0), family=family, backlog=job.ranks + STRANGERS)

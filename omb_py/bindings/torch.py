@@ -1,7 +1,7 @@
 """torch.distributed: what programs that train with PyTorch call, on gloo, NCCL, MPI or UCC.
 
-A call is started, with ``async_op=True`` where it is a collective, and waited for: the loop keeps
-both times. On a device waiting means synchronizing the stream.
+A call is started, with ``async_op=True`` if it is a collective, and waited for: the loop keeps both
+times. On a device waiting means synchronizing the stream.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class TorchBinding(Binding):
     serves_threads = False
     own_options = ("backend", "interface")
     initialized = False
-    """Whether torch's group of all ranks is ours: a program may have made one of its own."""
+    """True if omb-py made torch's group of all ranks: a program may have made one of its own."""
 
     def __init__(self, comm: Any, options: Options) -> None:
         super().__init__(comm, options)
@@ -270,7 +270,7 @@ class TorchBinding(Binding):
         return list(tensor.view(self._size, len(tensor) // self._size))
 
     def _transfer(self, call: Call) -> tuple[Callable[..., Any], Any, int]:
-        """torch's function for a message between two ranks, its tensor and its peer."""
+        """Return torch's function for a message between two ranks, its tensor and its peer."""
         assert call.peer is not None
         (message,) = call.messages
         function = dist.isend if call.function.endswith("send") else dist.irecv
@@ -280,7 +280,7 @@ class TorchBinding(Binding):
         return dist.P2POp(*self._transfer(call), self._group)
 
     def _tensor(self, message: Message, typed: bool = False) -> Any:
-        """Return a tensor of a message's memory: of its elements where they matter, or of bytes."""
+        """Return a tensor of a message's memory: of its elements if they matter, or of bytes."""
         memory = message.memory
         if not message.layout.contiguous:
             raise UnsupportedError("binding torch sends contiguous data: leave out -D")
@@ -382,7 +382,7 @@ class TorchLoop(PythonLoop):
 def _connect(job: Job, backend: str, interface: str | None) -> tuple[Any, list[int]]:
     """Return the process group of these ranks, and their ranks among all of torch's; collective.
 
-    None is our group of all, to which nothing but torch refers: else it would outlive its end.
+    None is our group of all ranks. Only torch refers to that group: else it would outlive its end.
     """
     whole = job.world()
     if not dist.is_initialized():
@@ -404,7 +404,7 @@ def _connect(job: Job, backend: str, interface: str | None) -> tuple[Any, list[i
 
 
 def _initialize(job: Job, backend: str, interface: str | None) -> None:
-    """Connect all ranks by ``backend``; collective. Raises `MissingError` where it cannot."""
+    """Connect all ranks by ``backend``; collective. Raises `MissingError` if it cannot."""
     there = [name for name in BACKENDS if getattr(dist, f"is_{name}_available", bool)()]
     if "gloo" not in there and not hasattr(dist, "is_gloo_available"):
         there.insert(0, "gloo")

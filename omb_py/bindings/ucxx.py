@@ -22,13 +22,13 @@ from omb_py.core.memory import Memory
 from omb_py.core.options import Options
 
 POLLS = 1000
-"""How often the worker is polled for a message before other processes are let run."""
+"""Number of polls of the worker for a message before other processes may run."""
 
 
 class UcxTransport(Transport):
     """A UCX endpoint to each rank, by the address of its worker; a message's tag is its sender.
 
-    Nothing moves but while this rank waits, as in an MPI program: the worker is polled.
+    Messages move only while this rank waits, as in an MPI program: it polls the worker.
     """
 
     serialization = "none"

@@ -44,10 +44,10 @@ class Buffer(ABC):
     place = Place.HOST
     device: Device | None = None
     uses_device = False
-    """Whether messages lie on a device, which `prepare` chooses."""
+    """True if messages lie on a device, which `prepare` chooses."""
 
     def prepare(self, local_rank: int, devices: Sequence[int] = ()) -> Buffer:
-        """This buffer with its device chosen and made current; called before MPI is started.
+        """Return this buffer with its device chosen and current; called before MPI is started.
 
         The device is that of ``devices`` (by default all that are visible) whose turn it is when
         the ranks of a node, of which this one is number ``local_rank``, take them in order.
@@ -60,9 +60,9 @@ class Buffer(ABC):
         return
 
     def at(self, place: Place) -> Buffer:
-        """This library with messages in another place; called on a prepared buffer.
+        """Return this library with messages in another place; called on a prepared buffer.
 
-        Raises `UnsupportedError` where the library has no such memory.
+        Raises `UnsupportedError` if the library has no such memory.
         """
         if place is Place.HOST:
             return self
@@ -73,17 +73,17 @@ class Buffer(ABC):
 
     @abstractmethod
     def allocate(self, nbytes: int, datatype: Datatype) -> Memory:
-        """New memory, aligned to `PAGE`, for whole elements of ``datatype``.
+        """Return new memory, aligned to `PAGE`, for whole elements of ``datatype``.
 
         Raises `OutOfMemoryError` when there is not enough, `UnsupportedError` when the library
-        has no such element type.
+        lacks the element type.
         """
 
     def wrap(self, view: Any, datatype: Datatype) -> Memory:
         """Return memory that was allocated elsewhere, of whole elements of ``datatype``.
 
-        ``view`` has Python's buffer interface. Raises `UnsupportedError` where the library cannot
-        take it for its own.
+        ``view`` has Python's buffer interface. Raises `UnsupportedError` if the library cannot take
+        it for its own.
         """
         raise UnsupportedError(
             f"buffer {self.name} cannot use memory that MPI allocates: use -w create or -w dynamic"
@@ -97,7 +97,7 @@ class Buffer(ABC):
             )
 
     def array_module(self) -> Any:
-        """NumPy or CuPy: what computes with the arrays of `Memory.ndarray`.
+        """Return NumPy or CuPy, the module that computes with the arrays of `Memory.ndarray`.
 
         Raises `MissingPackageError` when it is not installed.
         """
@@ -106,7 +106,7 @@ class Buffer(ABC):
         return np
 
     def describe(self) -> dict[str, str]:
-        """Versions and hardware that a reader of the results needs to know."""
+        """Return versions and hardware that a reader of the results needs to know."""
         return {}
 
     def wait(self) -> Local | None:
@@ -114,13 +114,13 @@ class Buffer(ABC):
         return None
 
     def flush(self) -> tuple[Local, ...]:
-        """Steps that push messages out of the device's cache; none for host memory."""
+        """Return steps that push messages out of the device's cache; none for host memory."""
         return ()
 
     def compute(self, times: int) -> tuple[Local, Local]:
-        """Work for the device, so many steps: its launch, and the wait for its end.
+        """Return so many steps of work for the device: its launch, and the wait for its end.
 
-        Raises `UnsupportedError` where there is no device.
+        Raises `UnsupportedError` if there is no device.
         """
         raise UnsupportedError(
             f"-r gpu and -r both compute on a device, which buffer {self.name} has not: use "

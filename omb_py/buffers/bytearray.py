@@ -51,7 +51,7 @@ class BytearrayMemory(Memory):
 
 
 class BytearrayBuffer(Buffer):
-    """Page-aligned view into a ``bytearray``; elements are whatever bytes MPI is told of."""
+    """Page-aligned view into a ``bytearray``; its elements are the bytes that a call names."""
 
     name = "bytearray"
 

@@ -52,7 +52,7 @@ class NumpyMemory(Memory):
         return self._bytes.view(dtype)
 
     def _tiled(self, tile: bytes) -> list[tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]]:
-        """Pairs of equal shape: the whole tiles as rows beside one tile, and what is left."""
+        """Return pairs of equal shape: the whole tiles as rows and one tile; then the remainder."""
         pattern = np.frombuffer(tile, np.uint8)
         whole = self.nbytes // len(tile) * len(tile)
         return [

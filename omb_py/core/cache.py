@@ -1,4 +1,4 @@
-"""Where omb-py keeps what it has compiled between runs."""
+"""The folder in which omb-py keeps compiled code between runs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 
 
 def cache_directory() -> str:
-    """``OMB_PY_CACHE_DIR``, or the user's folder for caches."""
+    """Return ``OMB_PY_CACHE_DIR``, or the user's folder for caches."""
     named = os.environ.get("OMB_PY_CACHE_DIR")
     if named:
         return named

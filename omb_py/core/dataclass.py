@@ -62,7 +62,7 @@ else:
             self.hashed = hashed
 
     class _Generated:
-        """What `dataclasses` knows of such a class, made when one of its functions first looks."""
+        """Metadata that `dataclasses` makes of a class, when one of its functions is first used."""
 
         def __init__(self, name):
             self.name = name

@@ -1,4 +1,4 @@
-"""What can go wrong, as one sentence a user can act on."""
+"""Errors of omb-py, each with one sentence that a user can act on."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ INTERRUPTED = 130
 
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-"""What writing to standard output ends with where that is a file on a disk that has no room."""
+"""Errors of writing to standard output if it is a file on a disk that is full."""
 
 
 class OmbError(Exception):
     """A failure whose text is one clear sentence that names the fix.
 
-    ``exit_code`` is the process's exit code. ``shared`` is true when every rank of the job
-    raises the same error at the same point: rank 0 alone then reports it and all ranks leave
-    in order. Otherwise the rank that failed reports it and ends the job.
+    ``exit_code`` is the process's exit code. ``shared`` is true when every rank of the job raises
+    the same error at the same point: then only rank 0 reports it and all ranks leave in order.
+    Otherwise the rank that failed reports it and ends the job.
     """
 
     exit_code = 1
@@ -43,13 +43,13 @@ class OneRankError(UsageError):
 
 
 class UnsupportedError(OmbError):
-    """This benchmark, buffer and binding do not go together; the text says why."""
+    """An error: this benchmark, buffer and binding do not go together; the text says why."""
 
     exit_code = 5
 
 
 class NoLibraryError(OmbError):
-    """There is no MPI library that mpi4py can load: nothing can be measured on this host."""
+    """An error: mpi4py can load no MPI library, so nothing can be measured on this host."""
 
     exit_code = 6
     shared = True
@@ -62,7 +62,7 @@ class MissingError(UnsupportedError):
 
 
 class MissingPackageError(MissingError):
-    """A Python package is not installed; the text says how to get it."""
+    """An error: a Python package is not installed; the text has the command that installs it."""
 
     def __init__(self, what: str, package: str | None, install: str) -> None:
         self.package = package
@@ -92,7 +92,7 @@ class SharedError(OmbError):
 
 
 class BenchmarkError(SharedError):
-    """A benchmark contradicts itself; the text says what its author has to mend."""
+    """An error: a benchmark contradicts itself; the text names what its author has to correct."""
 
 
 class ValidationError(SharedError):
@@ -121,7 +121,7 @@ def installing_cuda(extra: str = "cu{cuda}") -> str:
 
 
 def sentence(error: BaseException) -> str:
-    """Any error on one line; one that is not ours with its type and how to see more."""
+    """Return any error on one line; one that is not ours with its type and how to see more."""
     text = " ".join(str(error).split())
     if isinstance(error, OmbError):
         return text
@@ -136,7 +136,7 @@ def sentence(error: BaseException) -> str:
 
 @contextmanager
 def needing(extra: str) -> Iterator[None]:
-    """Around imports of what only some commands need: one sentence where it is not installed."""
+    """Turn a missing package, imported in the block for some commands only, into one sentence."""
     try:
         yield
     except ModuleNotFoundError as error:

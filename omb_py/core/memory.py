@@ -1,4 +1,4 @@
-"""What stands for memory between the axes: where messages lie, and bytes that a library owns."""
+"""Descriptions of memory: the place of a message, and bytes that a library owns."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from omb_py.core.dataclass import dataclass
 
 
 class Place(Enum):
-    """Which memory a message lies in, by native OMB's letters; ``M`` leaves pages to the driver."""
+    """Memory in which a message lies, by native OMB's letters; ``M`` leaves pages to the driver."""
 
     HOST = "H"
     DEVICE = "D"
@@ -22,11 +22,11 @@ class Place(Enum):
 
 @dataclass(frozen=True)
 class Local:
-    """What a rank does beside MPI's calls: a copy, a wait for its device, a step of a checkpoint.
+    """A step of a rank outside MPI: a copy, a wait for its device, a step of a checkpoint.
 
     ``run`` does it from Python. ``function`` is the address of the C function that does the same
     when it is given ``arguments``, each a word of 64 bits; it returns 0 or an error code. It is 0
-    where there is none. ``kept`` is what has to live as long.
+    if Python does the step. ``kept`` are the objects that have to live as long.
     """
 
     name: str
@@ -39,11 +39,11 @@ class Local:
 class Memory(ABC):
     """A stretch of bytes that an array library owns.
 
-    ``array`` is the object a user of the library would hand to MPI; ``nbytes`` its length.
-    ``adds`` tells whether two payloads joined by ``+`` add element by element, ``typed`` whether
-    mpi4py sees the type of ``array``'s elements, not bytes, and can reduce them, ``on_device``
-    whether the processor cannot read it, so that only an MPI library that knows devices can;
-    ``address`` is then where it is.
+    ``array`` is the object a user of the library would hand to MPI; ``nbytes`` its length. ``adds``
+    is true if two payloads joined by ``+`` add element by element, ``typed`` if mpi4py sees the
+    type of ``array``'s elements, not bytes, and can reduce them, ``on_device`` if the processor
+    cannot read it, so that only an MPI library with support for devices can; ``address`` is then
+    its address there.
     """
 
     array: Any
@@ -55,7 +55,7 @@ class Memory(ABC):
 
     @abstractmethod
     def slice(self, start: int, nbytes: int) -> Memory:
-        """This memory from byte ``start`` on, ``nbytes`` long, not copied."""
+        """Return this memory from byte ``start`` on, ``nbytes`` long, without a copy."""
 
     @abstractmethod
     def fill(self, tile: bytes) -> None:
@@ -63,7 +63,7 @@ class Memory(ABC):
 
     @abstractmethod
     def first_difference(self, tile: bytes) -> int | None:
-        """First byte that is not what `fill` with ``tile`` would have written; None if all are."""
+        """Return the first byte that differs from `fill` with ``tile``; None if all are equal."""
 
     @abstractmethod
     def read(self, start: int, nbytes: int) -> bytes:
@@ -77,7 +77,7 @@ class Memory(ABC):
         """
 
     def view(self) -> memoryview:
-        """These bytes, for whoever reads and writes memory of the host."""
+        """Return a view of these bytes, for readers and writers of host memory."""
         return memoryview(self.ndarray("uint8"))
 
     def payload(self) -> Any:
@@ -85,7 +85,7 @@ class Memory(ABC):
         return self.array
 
     def ndarray(self, dtype: str) -> Any:
-        """These bytes as a one-dimensional array of the module that computes with them.
+        """Return these bytes as a one-dimensional array of the module that computes with them.
 
         That is NumPy for memory on the host, CuPy for memory on a device (`Buffer.array_module`).
         """
@@ -94,14 +94,14 @@ class Memory(ABC):
         return np.frombuffer(self.array, np.uint8).view(dtype)
 
     def add(self, other: Memory) -> tuple[Local, ...] | None:
-        """Return what adds the elements of ``other`` to these on a device; None for host memory.
+        """Return a step that adds ``other``'s elements to these on a device; None for host memory.
 
-        Raises `UnsupportedError` where the device has no such elements.
+        Raises `UnsupportedError` if the device lacks the element type.
         """
         return None
 
     def staged(self) -> StagedMemory | None:
-        """New host memory to which these bytes can be copied; None where they are on the host."""
+        """Return new host memory for a copy of these bytes; None if they are on the host."""
         return None
 
 

@@ -21,13 +21,13 @@ VARIED_WINDOWS = (1, 2, 4, 8, 16, 32, 64, 128)
 
 
 OPERATIONS = ("recv", "barrier", "allreduce")
-"""What can report a failed rank."""
+"""Operations that can report a failed rank."""
 
 FAILURE_TIMEOUT = 60.0
-"""Seconds of ``--timeout`` by default where ranks fail: MPI may hang there."""
+"""Seconds of ``--timeout`` by default if ranks fail: MPI may hang there."""
 
 NODE = "node"
-"""What stands for all ranks of the last node."""
+"""The word for all ranks of the last node."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,8 @@ class Options:
     """Every option of every benchmark; ``None`` leaves the choice to the benchmark.
 
     Sizes are in bytes, ``timeout`` in seconds. ``sizes`` is a list of message sizes that replaces
-    ``smallest`` and ``largest``. ``root`` is a rank, or None for one that rotates. ``precision``
-    is the half-width of the median's interval at which to stop, as a fraction of the median;
+    ``smallest`` and ``largest``. ``root`` is a rank, or None for one that rotates. ``precision`` is
+    the half-width of the median's interval at which to stop, as a fraction of the median;
     ``max_time`` limits the seconds that one message size is timed. ``placement`` is where the
     messages of the first and of the second half of the ranks lie, ``devices`` those that the ranks
     of a node take in turn. ``node_map`` is the node of each rank, or how many ranks a node has;
@@ -45,15 +45,14 @@ class Options:
     ``verify_algorithm`` counts its messages instead of timing it; ``algorithm`` is `LIBRARY` or the
     name of an algorithm of ours, ``segment`` the bytes of its segments. ``split`` is how ranks are
     divided into groups (`omb_py.core.job.groups`); ``method`` is how checkpoints are written,
-    ``mtbf`` the mean time between failures of the job in hours;
-    ``congestor`` is the benchmark, and its message size, that the ranks beside the first group run
-    while that one measures, in ``rounds`` turns. ``variant`` is the label of
-    settings outside omb-py. ``interface`` is the network interface by which bindings over sockets
-    connect hosts, ``backend`` what torch sends by; ``event_loop`` and ``in_flight``
-    tell how coroutines are run, ``grpc_call`` how gRPC sends.
-    ``victims`` are the ranks that are killed at once, or ``node`` for those of the last
-    node, and ``failures`` how often; ``operations`` report it. ``progress`` is shown
-    on a terminal (auto), always (on) or never (off); ``debug`` shows tracebacks.
+    ``mtbf`` the mean time between failures of the job in hours; ``congestor`` is the benchmark, and
+    its message size, that the ranks outside the first group run while that one measures, in
+    ``rounds`` turns. ``variant`` is the label of settings outside omb-py. ``interface`` is the
+    network interface by which bindings over sockets connect hosts, ``backend`` is torch's;
+    ``event_loop`` and ``in_flight`` control how coroutines run, ``grpc_call`` how gRPC sends.
+    ``victims`` are the ranks that are killed at once, or ``node`` for those of the last node, and
+    ``failures`` how often; ``operations`` report it. ``progress`` is shown on a terminal (auto),
+    always (on) or never (off); ``debug`` shows tracebacks.
     """
 
     buffer: str = "numpy"
@@ -137,7 +136,7 @@ class Options:
 
     @property
     def own_algorithm(self) -> str | None:
-        """The name of our own algorithm; None where the library's call is measured."""
+        """The name of our own algorithm; None if the library's call is measured."""
         return None if self.algorithm == LIBRARY else self.algorithm
 
     def place_of(self, rank: int, ranks: int) -> Place | None:
@@ -147,5 +146,5 @@ class Options:
         return Place.MANAGED if self.managed else None
 
     def pairs_in(self, ranks: int) -> int:
-        """Pairs of ranks that exchange messages: all that there can be, unless ``-p`` says less."""
+        """Return the number of pairs that exchange messages: all possible ones, or ``-p``."""
         return ranks // 2 if self.pairs is None else self.pairs

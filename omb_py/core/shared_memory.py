@@ -23,7 +23,7 @@ def named(maps: str) -> set[str]:
 
 
 def record(folder: str) -> None:
-    """Write which shared memory this process has mapped; silent where that fails.
+    """Write which shared memory this process has mapped; silent if that fails.
 
     MPI libraries keep files in /dev/shm as long as a job runs: whoever ends it can then remove
     what it leaves.
@@ -35,7 +35,7 @@ def record(folder: str) -> None:
 
 
 def identity(path: str) -> str | None:
-    """Return a file or folder with what tells it from others of its name; None where it is gone."""
+    """Return a file's or folder's identity, which a later one of its name lacks; None if gone."""
     import json
 
     try:

@@ -16,7 +16,7 @@ FINE_LAGS = 128
 that millions of samples take no longer than some hundred lags."""
 
 BUSY = 0.1
-"""Relative spread of repeated measurements above which a machine is said to be busy."""
+"""Relative spread of repeated measurements above which a note calls the machine busy."""
 
 NORMAL = 1.4826
 """Standard deviation of normal values over their median deviation from the median."""
@@ -35,15 +35,15 @@ def percentile(ordered: Sequence[float], percent: float) -> float:
 
 @lru_cache(maxsize=64)
 def median_ranks(count: int) -> tuple[int, int] | None:
-    """Ranks (from 1) of the two of ``count`` samples that enclose the median with 95 %.
+    """Return the ranks (from 1) of the two of ``count`` samples that enclose the median with 95 %.
 
     The number of samples below the median is binomial with probability 1/2, whatever the samples'
-    distribution, so the interval from the j-th smallest to the j-th largest holds the median
-    unless fewer than j samples are on one side. Beyond `LARGEST_EXACT` by the normal
+    distribution, so the interval from the j-th smallest to the j-th largest holds the median unless
+    fewer than j samples are on one side. Beyond `LARGEST_EXACT` the ranks come from the normal
     approximation. Source: J.-Y. Le Boudec, Performance Evaluation of Computer and Communication
-    Systems, EPFL Press 2010, theorem 2.1 and its remarks; recommended for such data by
-    T. Hoefler and R. Belli, Scientific benchmarking of parallel computing systems, SC 2015.
-    None below 6 samples, whose whole range is not enough.
+    Systems, EPFL Press 2010, theorem 2.1 and its remarks; recommended for such data by T. Hoefler
+    and R. Belli, Scientific benchmarking of parallel computing systems, SC 2015. It is None below 6
+    samples, because their whole range is not enough.
     """
     if count > LARGEST_EXACT:
         return floor(0.5 * count - 0.98 * sqrt(count)), ceil(0.5 * count + 1 + 0.98 * sqrt(count))
@@ -60,7 +60,7 @@ def median_interval(ordered: Sequence[float], time: float = 1.0) -> tuple[float,
     """Return the 95 % confidence interval of the median of sorted samples, or None.
 
     ``time`` is the samples' `autocorrelation_time`, by whose root the interval's ranks lie farther
-    apart; 1 for independent samples. None where the whole range is not enough.
+    apart; 1 for independent samples. None if the whole range is not enough.
     """
     ranks = median_ranks(len(ordered))
     if ranks is None:
@@ -71,14 +71,14 @@ def median_interval(ordered: Sequence[float], time: float = 1.0) -> tuple[float,
 
 
 def autocorrelation_time(samples: Sequence[float], median: float | None = None) -> float:
-    """As how many samples, in the order in which they were taken, one independent sample counts.
+    """Return the number of consecutive samples that count as one independent sample.
 
-    For the median: of whether each sample is above the median, it is 1 plus twice the sum of all
-    autocorrelations, since that is by how much the variance of the number of samples above it, and
-    so of the median, exceeds that of independent ones (P. K. Sen, Asymptotic normality of sample
+    It holds for the median: 1 plus twice the sum of all autocorrelations of the indicator that a
+    sample is above the median. By this factor the variance of the number of samples above it, and
+    so of the median, exceeds that of independent samples (P. K. Sen, Asymptotic normality of sample
     quantiles for m-dependent processes, Annals of Mathematical Statistics 39, 1968). The sum ends
     by the initial monotone sequence of C. J. Geyer, Practical Markov chain Monte Carlo, Statistical
-    Science 7, 1992. At least 1. ``median`` is that of the samples, where it is known.
+    Science 7, 1992. The result is at least 1. ``median`` is that of the samples, if it is known.
     """
     count = len(samples)
     if median is None:
@@ -107,7 +107,7 @@ def autocorrelation_time(samples: Sequence[float], median: float | None = None) 
 
 
 def relative_spread(values: Sequence[float]) -> float:
-    """Standard deviation of positive values over their median, from the median deviation.
+    """Return the standard deviation of positive values over their median, by median deviation.
 
     So a few values far off do not count (P. J. Rousseeuw and C. Croux, *Alternatives to the median
     absolute deviation*, JASA 88, 1993). 0 for a single value.
@@ -136,7 +136,7 @@ class Summary:
 
 
 def summarize(samples: Sequence[float]) -> Summary:
-    """Mean, standard deviation (of the sample, n - 1) and order of at least one sample."""
+    """Return mean, standard deviation (n - 1) and order of at least one sample."""
     count = len(samples)
     mean = fsum(samples) / count
     variance = fsum((sample - mean) ** 2 for sample in samples) / max(1, count - 1)

@@ -28,16 +28,16 @@ FALLBACK_IS_ERROR = 0
 """MPICH's words of `FALLBACK` are error, print and silent, in this order."""
 
 MPICH_REFUSES = "User set collective algorithm"
-"""What stands in MPICH's error where a fall-back is one."""
+"""Part of MPICH's error message if a fall-back is an error."""
 
 
 class LibraryAlgorithm:
-    """What makes sure of one algorithm, as long as the run lasts."""
+    """A proof that one algorithm is used, active as long as the run lasts."""
 
     def __init__(
         self, job: Job, library: AlgorithmLibrary, algorithm: Algorithm, benchmark: str
     ) -> None:
-        """Collective; raises `OmbError` where the library did not take its variables."""
+        """Collective; raises `OmbError` if the library did not take its variables."""
         self._job = job
         self.library = library
         self.algorithm = algorithm
@@ -56,10 +56,10 @@ class LibraryAlgorithm:
             self._fallback = self._tools.control(FALLBACK)
 
     def check(self, binding: Binding, plan: Plan, case: Case) -> None:
-        """Make each call of the plan once, where the library would say that it falls back.
+        """Make each call of the plan once, if the library would say that it falls back.
 
-        Raises `LeftOutError` where the algorithm cannot be used for this case, `UnsupportedError`
-        where it would never be by this binding.
+        Raises `LeftOutError` if the algorithm cannot be used for this case, `UnsupportedError` if
+        it would never be by this binding.
         """
         for exchange in plan.exchanges:
             called = binding.functions(exchange) if binding.passes_addresses else ()
@@ -114,9 +114,9 @@ def shape_of(case: Case) -> CollectiveShape:
 
 
 def requested_algorithm(job: Job, benchmark: str, word: str | None) -> LibraryAlgorithm | None:
-    """Return what makes sure of the algorithm called ``word``; None where the library chooses.
+    """Return what makes sure of the algorithm called ``word``; None if the library chooses.
 
-    Collective; raises `OmbError` where the library did not take it.
+    Collective; raises `OmbError` if the library did not take it.
     """
     choice = select(benchmark, word)
     return None if choice is None else LibraryAlgorithm(job, *choice, benchmark)

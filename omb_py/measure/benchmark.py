@@ -152,13 +152,13 @@ class BenchmarkMeasurement(Measurement):
         """
 
     def _part(self, seconds: array[float], iterations: int, timed: bool) -> Combined | None:
-        """Return what the loop measured beside the time of the last iterations; collective."""
+        """Return the loop's measurements other than the time of the last iterations; collective."""
         if not 0 < iterations <= len(seconds) or self.options.validate:
             return None
         return self.group.combine(seconds[-iterations:], timed)
 
     def _cpu(self, loop: Loop) -> float | None:
-        """CPU seconds of an iteration, mean over the ranks, on rank 0; collective."""
+        """Return CPU seconds of an iteration, mean over the ranks, on rank 0; collective."""
         counted = loop.cpu_iterations
         each = loop.cpu_seconds / counted if counted else nan
         (mean,) = self.group.mean(array("d", [each]))
@@ -167,7 +167,8 @@ class BenchmarkMeasurement(Measurement):
     def _has_outputs(self, plan: Plan) -> bool:
         """Return whether any rank has data to check; collective.
 
-        Raises `BenchmarkError` where none has; to a single rank nothing arrives in some functions.
+        Raises `BenchmarkError` if no rank has any; in some functions a single rank receives no
+        data.
         """
         outputs = self.group.total(sum(len(exchange.outputs) for exchange in plan.exchanges))
         if outputs == 0 and self.group.ranks > 1:
@@ -178,7 +179,7 @@ class BenchmarkMeasurement(Measurement):
         return outputs > 0
 
     def _report_topology(self, case: Case, plan: Plan, writers: list[Writer[Any]]) -> None:
-        """A row of its own for the making of the graph, once; collective."""
+        """Write a row of its own for the making of the graph, once; collective."""
         seconds, self.resources.graph_seconds = self.resources.graph_seconds, None
         if seconds is None:
             return
@@ -252,10 +253,10 @@ class BenchmarkMeasurement(Measurement):
     def _time_and_check(
         self, plan: Plan, check: DataCheck, iterations: int, starts: StartTimes | None
     ) -> tuple[array[float], list[str]]:
-        """Time each iteration on fresh data and check what arrived; the times, and the faults.
+        """Time each iteration on fresh data and check the result; return the times and the faults.
 
-        Untimed calls come first, as native OMB makes them; the data is renewed after them, so
-        that nothing they left behind can pass for the timed call's result. ``starts`` learns when
+        Untimed calls come first, as native OMB makes them; the data is renewed after them, so that
+        their results cannot pass for the timed call's result. ``starts`` gets the times at which
         iterations began.
         """
         seconds = array("d")

@@ -1,6 +1,7 @@
-"""What this host can do at most: copies, caches, links.
+"""The limits of this host: copies, caches, links.
 
-Nothing here needs MPI. What the system does not say, or what no package is there for, is left out.
+This module works without MPI. Limits that the system does not report, or that need a missing
+package, are left out.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ of the time of shorter ones."""
 
 COPY_SECONDS = 0.01
 COPY_REPEATS = 5
-"""How long each size is copied, and how often: the fastest repeat counts."""
+"""Seconds of copies of each size, and their repeats: the fastest repeat counts."""
 
 FEWEST_COPIES = 3
 START_SECONDS = 60.0
-"""How long the processes that copy wait for each other."""
+"""Seconds that the processes that copy wait for each other."""
 
 MEMORY_SHARE = 8
 """Copies take this part of the free memory at most."""
@@ -64,7 +65,7 @@ def cores() -> list[int]:
 
 
 def copies() -> list[Copy]:
-    """Rates of `memcpy`, as NumPy calls it, over sizes; memory was written before."""
+    """Return rates of `memcpy`, as NumPy calls it, over sizes; memory was written before."""
     usable = cores()
     free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     sizes = [SMALLEST]
@@ -78,7 +79,7 @@ def copies() -> list[Copy]:
 
 
 def copy_rates(sizes: Sequence[int], on: Sequence[int]) -> list[float]:
-    """MB/s of copies of each size by some cores together, a process on each.
+    """Return MB/s of copies of each size by some cores together, a process on each.
 
     All begin a repeat at the same time; the fastest repeat counts.
     """
@@ -103,7 +104,7 @@ def fastest(rates: Sequence[Sequence[float]], sizes: int) -> list[float]:
 
 
 SHARED: list[Any] = []
-"""What the processes of `copy_rates` have in common."""
+"""Objects that the processes of `copy_rates` share."""
 
 
 def keep_shared(*objects: Any) -> None:
@@ -111,10 +112,10 @@ def keep_shared(*objects: Any) -> None:
 
 
 def rates_of_core(core: int) -> list[float]:
-    """MB/s of this process on a core, of all sizes in each repeat.
+    """Return MB/s of this process on a core, of all sizes in each repeat.
 
-    The fastest copy counts on a core that is alone, the mean of copies otherwise. What the call of
-    a single byte takes is subtracted.
+    The fastest copy counts if only one core copies, the mean of copies otherwise. The time of a
+    call with a single byte is subtracted.
     """
     import numpy as np
 
@@ -159,7 +160,7 @@ def caches(root: Path = SYS) -> dict[str, int]:
 
 
 def interfaces(root: Path = SYS) -> dict[str, float]:
-    """MB/s of each network interface that is up and no virtual one, by the speed of its link."""
+    """Return MB/s of each network interface that is up and not virtual, by its link speed."""
     found = {}
     for folder in sorted(root.glob("class/net/*")):
         virtual = "/virtual/" in str(folder.resolve())
@@ -171,7 +172,7 @@ def interfaces(root: Path = SYS) -> dict[str, float]:
 
 
 def infiniband(root: Path = SYS) -> dict[str, float]:
-    """MB/s of each active InfiniBand port, by name, as in ``mlx5_0:1``."""
+    """Return MB/s of each active InfiniBand port, by name, as in ``mlx5_0:1``."""
     found = {}
     for folder in sorted(root.glob("class/infiniband/*/ports/*")):
         rate = re.match(r"([\d.]+) Gb/sec", content(folder / "rate"))
@@ -181,7 +182,7 @@ def infiniband(root: Path = SYS) -> dict[str, float]:
 
 
 def gpus() -> dict[str, dict[str, float]]:
-    """MB/s of PCIe and NVLink of each GPU in one direction, by number and name; from NVML."""
+    """Return MB/s of each GPU's PCIe and NVLink in one direction, by number and name; from NVML."""
     try:
         import pynvml
     except ImportError:
@@ -199,7 +200,7 @@ def gpus() -> dict[str, dict[str, float]]:
 
 
 def of_gpus(nvml: Any) -> Iterator[tuple[str, dict[str, float]]]:
-    """`gpus`, from a library that was initialized."""
+    """Return `gpus`, from a library that was initialized."""
     for number in range(nvml.nvmlDeviceGetCount()):
         device = nvml.nvmlDeviceGetHandleByIndex(number)
         name = nvml.nvmlDeviceGetName(device)
@@ -217,7 +218,7 @@ def of_gpus(nvml: Any) -> Iterator[tuple[str, dict[str, float]]]:
 
 
 def device_copies() -> dict[str, dict[str, float]]:
-    """MB/s of copies between page-locked host memory and each visible GPU, and within it.
+    """Return MB/s of copies between page-locked host memory and each GPU, and within it.
 
     By number and name; none without a driver. A copy within a GPU counts each byte once.
     """
@@ -244,7 +245,7 @@ def device_copies() -> dict[str, dict[str, float]]:
 
 
 def device_rate(driver: Driver, target: int, source: int) -> float:
-    """MB/s of the fastest of some copies to or from a device."""
+    """Return MB/s of the fastest of some copies to or from a device."""
 
     def once() -> float:
         begin = perf_counter()

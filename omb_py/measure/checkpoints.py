@@ -155,7 +155,7 @@ class Shared(FilePerRank):
         self.file.Close()
 
     def _transfer(self, call: Callable[..., None], owner: int) -> None:
-        """Calls for the part of the file that has the data of a rank."""
+        """Call a function for the part of the file that has the data of a rank."""
         from mpi4py import MPI
 
         status, nbytes = MPI.Status(), len(self.view)
@@ -183,10 +183,10 @@ METHODS = {
 def stored(
     job: Job, options: Options, memory: Memory, writes: bool
 ) -> tuple[Stored, Callable[[], None]]:
-    """Return a checkpoint at ``--file``, written once, and what removes it; collective.
+    """Return a checkpoint at ``--file``, written once, and a function that removes it; collective.
 
-    Raises `OmbError` where it has no room or cannot be written, `UsageError` where there is such a
-    file, `UnsupportedError` for other bindings than buffer and for memory on a device.
+    Raises `OmbError` if it has no room or cannot be written, `UsageError` if the file exists,
+    `UnsupportedError` for other bindings than buffer and for memory on a device.
     """
     if options.binding != "buffer" or memory.on_device:
         raise UnsupportedError(
@@ -224,7 +224,7 @@ def stored(
 def time_step(
     run: Callable[[], None], seconds: array[float], method: FilePerRank, name: str
 ) -> None:
-    """Do a step and keep its time; raises `OmbError` where it cannot be done."""
+    """Do a step and keep its time; raises `OmbError` if it cannot be done."""
     begin = perf_counter()
     with reporting(name, method):
         run()
@@ -233,7 +233,7 @@ def time_step(
 
 @contextlib.contextmanager
 def reporting(step: str, method: FilePerRank) -> Iterator[None]:
-    """Remove the files, and raise `OmbError`, where a step cannot be done."""
+    """Remove the files, and raise `OmbError`, if a step cannot be done."""
     from mpi4py import MPI
 
     try:
@@ -249,13 +249,13 @@ def reporting(step: str, method: FilePerRank) -> Iterator[None]:
 
 
 def check_count(count: int, expected: int) -> None:
-    """Raise `OSError` where fewer bytes were stored or read, without an error."""
+    """Raise `OSError` if fewer bytes were stored or read, without an error."""
     if count != expected:
         raise OSError(f"only {count} of {expected} bytes")
 
 
 def check_space(path: str, nbytes: int) -> None:
-    """Raise `OmbError` where a checkpoint of so many bytes has no room, or no folder."""
+    """Raise `OmbError` if a checkpoint of so many bytes has no room, or no folder."""
     folder = os.path.dirname(os.path.abspath(path))
     with failing("write", path, advice="; name another --file"):
         found = os.statvfs(folder)
@@ -271,7 +271,7 @@ def shift_of(nodes: Sequence[int]) -> int:
     """Return the smallest shift by which the most ranks read what another node wrote.
 
     ``nodes`` has the node of each rank. 0 for a single rank, 1 on one node. The number of ranks on
-    a node is enough where they fill one node after the other (IOR's ``-C``), 1 where they go round.
+    a node is enough if they fill one node after the other (IOR's ``-C``), 1 if they go round.
 
     >>> shift_of([0, 0, 2, 2]), shift_of([0, 1, 0, 1])
     (2, 1)
@@ -286,9 +286,9 @@ def shift_of(nodes: Sequence[int]) -> int:
 
 
 def young(cost: float, mtbf: float) -> float:
-    """Young's interval of computing between two checkpoints: sqrt(2 cost mtbf).
+    """Return Young's interval of computing between two checkpoints: sqrt(2 cost mtbf).
 
-    Times are in one unit: what a checkpoint costs, and the mean time between failures of the job.
+    Times are in one unit: the cost of a checkpoint, and the mean time between failures of the job.
     Source: J. W. Young, A first order approximation to the optimum checkpoint interval, CACM 17(9),
     1974.
     """
@@ -296,7 +296,7 @@ def young(cost: float, mtbf: float) -> float:
 
 
 def daly(cost: float, mtbf: float) -> float:
-    """Daly's higher-order interval of computing between two checkpoints, as `young` has it.
+    """Return Daly's higher-order interval of computing between two checkpoints.
 
     Source: J. T. Daly, A higher order estimate of the optimum checkpoint interval for restart
     dumps, Future Generation Computer Systems 22, 2006. From a cost of twice ``mtbf`` on it is

@@ -15,18 +15,18 @@ from omb_py.core.memory import Local
 from omb_py.measure.bounds import SYS, caches
 
 USUAL_CACHE = 32 << 20
-"""Bytes of the largest cache where the system does not say."""
+"""Bytes of the largest cache if the system does not say."""
 
 
 class Flush:
     """Pushes messages out of the caches of a rank's core or device."""
 
     def __init__(self, buffer: Buffer) -> None:
-        """Raises `OutOfMemoryError` where there is no room for what is read instead."""
+        """Prepare the flush; raise `OutOfMemoryError` without room for the data to read instead."""
         self.steps: tuple[Step, ...] = buffer.flush() or host_flush()
 
     def before(self, plan: Plan) -> Plan:
-        """The plan with a flush before each iteration, and a barrier: some ranks take longer.
+        """Return the plan with a flush before each iteration, then a barrier for slower ranks.
 
         Raises `UnsupportedError` for a plan of several threads.
         """
@@ -40,7 +40,7 @@ class Flush:
 
 
 def host_flush(root: Path = SYS) -> tuple[Local]:
-    """Return a step that reads `TIMES_CACHE` times the largest cache, so that nothing stays.
+    """Return a step that reads `TIMES_CACHE` times the largest cache, and so empties it.
 
     The C library compares two halves of a block, with ordinary loads: its writes of large blocks
     bypass caches. Raises `OutOfMemoryError`.

@@ -1,7 +1,7 @@
-"""The conditions under which a host measures: clocks, power, threads of cores, what is bound where.
+"""Conditions under which a host measures: clocks, power, threads of cores, bindings to cores.
 
-They are read before anything is timed, from what Linux says below /sys (Documentation/ABI/testing).
-What it does not say, as in a container or on another system, is left out.
+They are read before the first timing, from Linux's files below /sys (Documentation/ABI/testing).
+Facts that these lack, as in a container or on another system, are left out.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Condition:
 
 
 def content(path: str | os.PathLike[str]) -> str:
-    """Return a file of the kernel's; empty where there is none."""
+    """Return a file of the kernel's; empty for a missing file."""
     try:
         with open(path, errors="replace") as file:
             return file.read().strip()
@@ -50,7 +50,7 @@ def content(path: str | os.PathLike[str]) -> str:
 
 
 def cores_of(text: str) -> frozenset[int]:
-    """Return the numbers of a list of the kernel's, as in ``0-3,8``; none of what is no list.
+    """Return the numbers of a list of the kernel's, as in ``0-3,8``; an empty set for other text.
 
     >>> sorted(cores_of("0-2,8"))
     [0, 1, 2, 8]
@@ -65,7 +65,7 @@ def cores_of(text: str) -> frozenset[int]:
 
 
 def own_cores() -> frozenset[int]:
-    """Return the cores that this process may run on; none where the system does not tell."""
+    """Return the cores that this process may run on; none if the system does not tell."""
     return frozenset(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else ())
 
 
@@ -151,7 +151,7 @@ def placement(
 
 
 def examine(job: Job) -> tuple[dict[str, str], list[str]]:
-    """Metadata on the conditions of the host that is worst, and sentences to be said; collective.
+    """Return metadata on the conditions of the worst host, and sentences to print; collective.
 
     Both are the same on all ranks.
     """

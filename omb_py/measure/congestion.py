@@ -1,9 +1,9 @@
-"""A victim and its congestors: a benchmark alone, and while other ranks run another one.
+"""A victim and its congestors: a benchmark without load, and while other ranks run another one.
 
 The idea, and the words, are those of GPCNeT (S. Chunduri et al., GPCNeT: designing a benchmark
 suite for inducing and measuring contention in HPC networks, SC 2019): the congestion impact factor
-is a time under congestion over the same time without. Here both are measured again and again by
-turns, so that a machine which drifts changes both alike.
+is a time under congestion over the same time without. Here the two alternate, again and again, so
+that a machine which drifts changes both alike.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from omb_py.results.writer import Writer
 ROUNDS = 10
 
 NONE = "none"
-"""What the rows of times alone have in the place of a congestor."""
+"""The congestor in the rows of times without congestion."""
 
 FIRST_ITERATIONS = 5
-"""Of a congestor, first for warm-up, and then to know how long each takes."""
+"""Iterations of a congestor, for warm-up, and then to time one iteration."""
 
 
 class CongestionMeasurement(GroupsMeasurement):
@@ -155,7 +155,7 @@ class CongestionMeasurement(GroupsMeasurement):
         congested: Combined,
         block: int,
     ) -> tuple[Row, Row]:
-        """Return the rows of the times alone and of those under congestion."""
+        """Return the rows of the times without congestion and of those under congestion."""
         made = (
             make_row(self.run_name, self.benchmark, case, Outcome(one, plan, warmup, None))
             for one in (alone, congested)

@@ -1,4 +1,4 @@
-"""What messages on a device add to a run: where they lie, who may touch them, what is noted."""
+"""Additions to a run for messages on a device: their place, allowed accesses, notes."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from omb_py.core.options import Options
 def placed(buffer: Buffer, options: Options, rank: int, ranks: int) -> Buffer:
     """Return the buffer with messages where ``options`` want those of ``rank``.
 
-    Raises `UnsupportedError` where the library has no such memory.
+    Raises `UnsupportedError` if the library has no memory of this kind.
     """
     place = options.place_of(rank, ranks)
     return buffer if place is None else buffer.at(place)
 
 
 def check_host_only(options: Options, device: Device | None) -> None:
-    """Raise `UsageError` for options without sense where no rank's messages are on a device."""
+    """Raise `UsageError` for options without sense if no rank's messages are on a device."""
     asked = {
         "--staging": options.staging,
         "--stream-sync": options.stream_sync,
@@ -35,7 +35,7 @@ def check_host_only(options: Options, device: Device | None) -> None:
 
 
 def arranged(plan: Plan, case: Case) -> Plan:
-    """The plan with copies through the host and a wait for the device, where they are wanted."""
+    """Return the plan with copies through the host and a wait for the device, if wanted."""
     if case.options.staging:
         from omb_py.measure.staging import staged
 
@@ -49,7 +49,7 @@ def arranged(plan: Plan, case: Case) -> Plan:
 
 
 def check(binding: Binding, iterations: Sequence[Iteration], options: Options) -> None:
-    """Raise `UnsupportedError` where MPI would be given device memory that it cannot take."""
+    """Raise `UnsupportedError` if MPI would be given device memory that it cannot take."""
     if not binding.passes_addresses:
         if options.staging:
             raise UnsupportedError(
@@ -75,7 +75,7 @@ def reaches_device(step: Step) -> bool:
 
 
 def word(device: Device | None) -> str:
-    """Return a rank's device in one word: its number there, and what tells it from all others."""
+    """Return a rank's device in one word: its number there, and its identity."""
     return "-" if device is None else f"{device.number}={device.identity[:8]}"
 
 

@@ -12,9 +12,9 @@ from omb_py.core.memory import Memory
 
 
 def check_folder(job: Job, file: str) -> None:
-    """Raise `UsageError` on all ranks unless each sees what rank 0 makes beside ``file``.
+    """Raise `UsageError` on all ranks unless each sees a file that rank 0 makes next to ``file``.
 
-    Collective. Where rank 0 can make nothing, MPI will say why.
+    Collective. If rank 0 cannot make it, the error comes from MPI later.
     """
     made = ""
     if job.rank == 0:
@@ -84,6 +84,6 @@ class FileMemory(Memory):
 
 
 def part_of(tile: bytes, start: int, length: int) -> bytes:
-    """``length`` bytes of the repeated tile, from byte ``start`` of the repetition on."""
+    """Return ``length`` bytes of the repeated tile, from byte ``start`` of the repetition on."""
     offset = start % len(tile)
     return (tile * (length // len(tile) + 2))[offset : offset + length]

@@ -27,7 +27,7 @@ BUSY_SECONDS = 0.001
 
 
 MIN_SECONDS = 1e-7
-"""Of an iteration whose time is not known better."""
+"""Assumed seconds of an iteration whose time is not known better."""
 
 
 class GroupRows(Writer[Row]):
@@ -89,7 +89,7 @@ class GroupsMeasurement(BenchmarkMeasurement):
         super().measure_case(case, writers)
 
     def completed(self, rows: list[Row]) -> list[Row]:
-        """The rows of this rank with what other groups know of them; collective."""
+        """Return the rows of this rank, completed by data of other groups; collective."""
         return rows
 
     def keep_busy(self, loop: Loop, seconds: Sequence[float]) -> None:
@@ -102,7 +102,7 @@ class GroupsMeasurement(BenchmarkMeasurement):
         loop.cpu_seconds, loop.cpu_iterations = cpu
 
     def iterate_until(self, agreement: Agreement, loop: Loop, seconds: Sequence[float]) -> int:
-        """Iterate until all ranks have contributed to an agreement; how often; collective.
+        """Iterate until all ranks have contributed to an agreement; return how often; collective.
 
         ``seconds`` are what iterations take; all ranks of the group stop after the same one.
         """
@@ -131,7 +131,7 @@ class GroupsMeasurement(BenchmarkMeasurement):
 
 
 def row_of(sent: dict[str, Any]) -> Row:
-    """A row as it was before it was sent."""
+    """Return a row as it was before it was sent."""
     if "percentiles" in sent:
         sent["percentiles"] = tuple(map(tuple, sent["percentiles"]))
     return Row(**sent)

@@ -1,9 +1,9 @@
-"""How busy other programs kept the cores of this job while it measured.
+"""The load of this job's cores by other programs during the measurement.
 
 The kernel counts CPU time for each core (``/proc/stat``, proc(5)) and for each process, and how
 long a thread waited in a run queue (``/proc/PID/schedstat``, Documentation/scheduler/sched-stats).
-Both are read before and after all that is measured. What the cores spent, less what the ranks
-and their launcher spent, is other processes'.
+Both are read before and after all measurements. The cores' time, less that of the ranks and their
+launcher, belongs to other processes.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Load:
     """Shares between 0 and 1 of the time of a host's ``cores``, and the longest wait of a rank.
 
     ``others`` is the CPU time of other processes, ``stolen`` what the hypervisor took, ``waited``
-    the share of its time that a rank waited for a core; 0 where ranks share cores among them.
+    the share of its time that a rank waited for a core; 0 if ranks share cores among them.
     """
 
     cores: int
@@ -65,7 +65,7 @@ class Load:
 
     @property
     def worst(self) -> float:
-        """What is compared with `BUSY`: what others took, or how long a rank waited for them."""
+        """The number to compare with `BUSY`: the share of others, or of a rank's wait for them."""
         taken = self.others + self.stolen
         return max(taken, self.waited) if taken >= PRESENT else taken
 
@@ -93,7 +93,7 @@ class Load:
 def read(whole: bool) -> LoadReading | None:
     """Return the counters now; those of cores and launcher only where ``whole`` is asked for.
 
-    None where the system does not have them.
+    None if the system does not have them.
     """
     try:
         waited = waited_seconds(content("self/schedstat"))
@@ -107,7 +107,7 @@ def read(whole: bool) -> LoadReading | None:
 
 
 def content(name: str) -> str:
-    """Return a file of `PROC`; raises `OSError` where there is none."""
+    """Return a file of `PROC`; raise `OSError` if it is missing."""
     with open(f"{PROC}/{name}", errors="replace") as file:
         return file.read()
 
@@ -133,7 +133,7 @@ def waited_seconds(schedstat: str) -> float:
 
 
 def launcher_seconds() -> float:
-    """CPU time of this process's parent with its ended children, and of the parent's parent.
+    """Return CPU time of this process's parent with its ended children, and of its own parent.
 
     The one is what started the ranks on this host, the other the launcher, or their shell.
     """
@@ -162,9 +162,9 @@ def load(
 ) -> Load | None:
     """Return what happened on a host between two readings of it.
 
-    ``usable`` are the cores that its ranks may run on, ``own`` their CPU seconds and ``waited``
-    the longest wait of one in between; ``running`` is how many ranks or threads there are.
-    None where the counters do not cover the cores, or the time is below `SHORTEST`.
+    ``usable`` are the cores that its ranks may run on, ``own`` their CPU seconds and ``waited`` the
+    longest wait of one in between; ``running`` is how many ranks or threads there are. None if the
+    counters do not cover the cores, or the time is below `SHORTEST`.
     """
     cores = usable & before.cores.keys() & after.cores.keys()
     elapsed = after.clock - before.clock
@@ -185,7 +185,7 @@ def load(
 def load_since(before: LoadReading | None) -> Load | None:
     """Return the load of this host since a reading, for a process without other ranks.
 
-    None as for `load`, or where the system has no counters.
+    None as for `load`, or if the system has no counters.
     """
     after = read(whole=True)
     if before is None or after is None:
@@ -203,9 +203,9 @@ class HostLoad:
         self._before = read(job.leads_host)
 
     def finish(self) -> tuple[dict[str, str], str | None]:
-        """Metadata of the host that others used most, and a note if that was much; collective.
+        """Return metadata of the host that others used most, and a note if it was much; collective.
 
-        Both are the same on all ranks, and empty where no host tells.
+        Both are the same on all ranks, and empty if no host reports its load.
         """
         after = read(self._job.leads_host)
         found = self._of_host(after)

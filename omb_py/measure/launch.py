@@ -48,7 +48,7 @@ def start_job(
     numpy_apart: bool = False,
     display: Display | None = None,
 ) -> Iterator[StartedJob]:
-    """The job in which ``name`` runs, started with its buffer, and ended.
+    """Start the job in which ``name`` runs, with its buffer, and end it.
 
     ``display`` shows progress on rank 0, instead of what the options name. ``numpy_apart`` times
     the import of NumPy as a stage of its own. A GPU context that comes after MPI_Init costs Open
@@ -98,9 +98,9 @@ def start_job(
 
 
 def _job(options: Options, stages: Stages, guest: bool) -> Job:
-    """The ranks, kept together by MPI, or by torch if torchrun started them.
+    """Return the job of all ranks, by MPI, or by torch if torchrun started them.
 
-    Raises `UsageError` where there is no MPI, `UnsupportedError` where torchrun starts ranks whose
+    Raises `UsageError` if there is no MPI, `UnsupportedError` if torchrun starts ranks whose
     binding needs it.
     """
     if "RANK" in os.environ and not guest:
@@ -140,12 +140,11 @@ def launch(
     more_writers: Callable[[], Sequence[Writer[Any]]] = tuple,
     display: Display | None = None,
 ) -> Iterator[RunContext]:
-    """A job in which ``benchmark`` can be measured; ended when the block is left.
+    """Start a job in which ``benchmark`` can be measured; it ends when the block is left.
 
-    The device, if any, is chosen before MPI is started. ``in_program``, within somebody's program,
-    MPI and the process go on, and errors are raised. ``more_writers`` makes,
-    on rank 0, what gets the rows beside the writers that the options name. ``display`` is as in
-    `start_job`.
+    The device, if any, is chosen before MPI is started. With ``in_program``, within a user's
+    program, MPI and the process go on, and errors are raised. ``more_writers`` makes, on rank 0,
+    further writers in addition to those that the options name. ``display`` is as in `start_job`.
     """
     stages = Stages()
     datatypes = find_types(options.types or (benchmark.usual_type,))
@@ -168,7 +167,7 @@ def launch(
 
 
 def display_of(options: Options) -> AbstractContextManager[Display | None]:
-    """What shows progress on rank 0 as the options ask for it; where nothing does, None."""
+    """Return the display of progress on rank 0 that the options ask for, or None."""
     terminal = launcher.terminal() if options.progress != "off" else None
     if terminal is None and options.progress != "on":
         return nullcontext()
@@ -178,9 +177,9 @@ def display_of(options: Options) -> AbstractContextManager[Display | None]:
 
 
 def adapted(name: str, options: Options, started: StartedJob) -> Options:
-    """The options with the choices that are left to the buffer, which is known now; collective.
+    """Return the options with the choices that depend on the buffer, known by now; collective.
 
-    Raises `SharedError` where what the binding needs is not here.
+    Raises `SharedError` if a requirement of the binding is missing.
     """
     if options.window_kind is None:
         # what MPI allocates is on the host
@@ -204,7 +203,7 @@ def adapted(name: str, options: Options, started: StartedJob) -> Options:
 def measurement(
     context: RunContext,
 ) -> Measurement | StartUpMeasurement | RecoveryMeasurement:
-    """The measurement that the options select."""
+    """Return the measurement that the options select."""
     benchmark, options = context.benchmark, context.options
     if benchmark.recovery is not None:
         from omb_py.measure.recovery import RecoveryMeasurement
@@ -229,9 +228,9 @@ def measurement(
 
 
 def measurement_of_groups(context: RunContext) -> Measurement:
-    """The measurement of the groups of ranks that the options name; collective.
+    """Return the measurement of the groups of ranks that the options name; collective.
 
-    Raises `UsageError` where the ranks cannot be divided so.
+    Raises `UsageError` if the ranks cannot be divided in this way.
     """
     from omb_py.core.job.groups import GroupJob, parse_split
     from omb_py.measure.groups import GroupsMeasurement
@@ -259,7 +258,7 @@ BINDING_OPTIONS = (
 
 
 def check_binding_options(options: Options, bindings: Sequence[str]) -> None:
-    """Raise `UsageError` for an option that none of these bindings has a use for."""
+    """Raise `UsageError` for an option that none of these bindings uses."""
     given = [name for name in BINDING_OPTIONS if getattr(options, name) is not None]
     known: set[str] = set()
     for one in bindings if given else ():
@@ -274,9 +273,10 @@ def check_binding_options(options: Options, bindings: Sequence[str]) -> None:
 
 
 def labelled(options: Options) -> Options:
-    """The options with what was chosen of the binding as their label, unless they have one.
+    """Return the options with the binding's settings as their label, unless they have one.
 
-    It tells results apart; a network interface is of the machine, not of the measurement.
+    The label distinguishes results. It omits a network interface, a property of the machine, not of
+    the measurement.
     """
     names = (name for name in BINDING_OPTIONS if name != "interface")
     chosen = {name: getattr(options, name) for name in names}
@@ -287,7 +287,7 @@ def labelled(options: Options) -> Options:
 
 
 def prepare_buffer(options: Options, local_rank: int) -> tuple[Buffer | None, OmbError | None]:
-    """The buffer, its device chosen; or what is wrong with it on this rank."""
+    """Return the buffer, its device chosen; or the error of this rank."""
     try:
         buffer: Buffer = BUFFERS.load(options.buffer)
         return buffer.prepare(local_rank, options.devices), None
@@ -298,7 +298,7 @@ def prepare_buffer(options: Options, local_rank: int) -> tuple[Buffer | None, Om
 
 
 def choose_device_again(options: Options, job: Job) -> Buffer:
-    """The buffer on the device of this rank's turn, which only MPI knows; collective."""
+    """Return the buffer on the device of this rank's turn, by MPI's ranks; collective."""
     job.note(
         "the launcher sets no local ranks, so devices are chosen after the start of MPI, which "
         "can cost Open MPI its direct copies: set OMB_PY_LOCAL_RANK for each rank"

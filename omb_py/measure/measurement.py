@@ -1,4 +1,4 @@
-"""What every measurement does: on all ranks, for each element type, message size and window."""
+"""The common part of all measurements: each element type, message size and window."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RunContext:
-    """What is to be measured, and the job that will do it."""
+    """The subject of a measurement, and the job that makes it."""
 
     benchmark: Benchmark
     options: Options
@@ -49,25 +49,25 @@ class RunContext:
     job: Job
     watchdog: Watchdog | None
     device_first: bool = True
-    """Whether the device, if any, was chosen before MPI was started."""
+    """True if the device, if any, was chosen before MPI was started."""
     stages: Stages = field(default_factory=Stages)
-    """How long the job's start took."""
+    """The durations of the parts of the job's start."""
     more_writers: Callable[[], Sequence[Writer[Any]]] = tuple
-    """Makes, on rank 0, what gets the rows beside the writers that the options name."""
+    """A function that makes further writers on rank 0, besides those that the options name."""
     display: Display | None = None
-    """What shows progress, on rank 0 where it is shown."""
+    """The display of progress, on rank 0 if one is shown."""
     passed_on: PassedOn | None = None
     on_part: bool = False
-    """Whether other ranks of the job sleep meanwhile."""
+    """True if other ranks of the job sleep meanwhile."""
     command: str | None = None
-    """The command line of this benchmark, where it is one of several in a launch."""
+    """The command line of this benchmark, if it is one of several in a launch."""
 
 
 class Measurement(ABC):
     """A benchmark about to be measured; what is done at each message size is up to its kind."""
 
     times_calls = True
-    """Whether it is of interest that other programs kept the cores busy meanwhile."""
+    """True if load of the cores by other programs matters."""
 
     def __init__(
         self, context: RunContext, bindings: Sequence[Binding], group: Job | None = None
@@ -102,7 +102,7 @@ class Measurement(ABC):
 
     @abstractmethod
     def open_writers(self) -> list[Writer[Any]]:
-        """The places that results go to; called on rank 0 alone."""
+        """Open the writers of the results; called only on rank 0."""
 
     @abstractmethod
     def measure_case(self, case: Case, writers: list[Writer[Any]]) -> None:
@@ -187,11 +187,11 @@ class Measurement(ABC):
         check_ranks(self.benchmark, self.options, self.group)
 
     def more_metadata(self) -> dict[str, str]:
-        """What is to be known of the run besides, on rank 0."""
+        """Return further metadata of the run, on rank 0."""
         return {}
 
     def _report_skipped(self) -> None:
-        """Raise `SharedError` where sizes or types were left out, with what and the first why."""
+        """Raise `SharedError` if sizes or types were left out, with what and the first why."""
         parts = []
         if self._skipped:
             listed = ", ".join(str(size) for size in dict(self._skipped))
@@ -229,7 +229,7 @@ class Measurement(ABC):
         return VARIED_WINDOWS if self.options.vary_window else (self.options.window,)
 
     def _track(self, sizes: dict[Datatype, Sizes]) -> None:
-        """Begin to show progress, where it is shown."""
+        """Begin to show progress, if it is shown."""
         if self._context.display is None:
             return
         from omb_py.core.text.units import size_text
@@ -245,14 +245,14 @@ class Measurement(ABC):
         self.advance = self._tracker.advance
 
     def where(self, case: Case) -> str:
-        """A case in words, for messages."""
+        """Return a case in words, for messages."""
         return f"{self.benchmark.name} with messages of {case.size} bytes"
 
     def plan(self, case: Case, benchmark: Benchmark | None = None) -> tuple[Plan, DataCheck]:
-        """This rank's part of a case, its memory filled, and what checks that memory.
+        """Return this rank's plan of a case, its memory filled, and the check of that memory.
 
-        It is that of ``benchmark`` where another one than what is measured is named. Collective;
-        raises `SharedError` when any rank cannot do it.
+        The plan is that of ``benchmark`` if one is given, else that of the measured benchmark.
+        Collective; raises `SharedError` when any rank cannot do it.
         """
         check = DataCheck(case.rank, case.ranks, case.size, case.datatype)
         with self.agreement():
@@ -268,7 +268,7 @@ class Measurement(ABC):
         return plan, check
 
     def loop(self, binding: Binding, plan: Plan, pace: Pace) -> Loop:
-        """The loop that makes the plan's calls; collective, raises like `plan`."""
+        """Return the loop that makes the plan's calls; collective, raises like `plan`."""
         with self.agreement():
             devices.check(binding, plan.exchanges, self.options)
             if plan.chained and not binding.passes_addresses:
@@ -300,7 +300,7 @@ class Measurement(ABC):
             return ThreadLoop(loops, self._context.buffer.enter)
 
     def pace(self) -> Pace:
-        """What keeps the ranks together at the next size; with clocks, aligned anew.
+        """Return the ranks' synchronization at the next size; with clocks, aligned anew.
 
         A barrier then comes before each announcement, so that no rank still works when it comes.
         """
@@ -376,9 +376,9 @@ class Measurement(ABC):
 
 
 def knows_nodes(benchmark: Benchmark, options: Options) -> bool:
-    """Whether the requested algorithm has to know the node of each rank.
+    """Return whether the requested algorithm needs the node of each rank.
 
-    Raises `UsageError` where a node is named for each and none asks.
+    Raises `UsageError` if a node is named for each rank and the algorithm does not use it.
     """
     if options.own_algorithm is not None:
         from omb_py.benchmarks.algorithms import select
@@ -394,11 +394,11 @@ def knows_nodes(benchmark: Benchmark, options: Options) -> bool:
 
 
 def durations(iterating: float, own_launch: bool) -> dict[str, str]:
-    """Metadata of what a run costs, where it was ``iterating`` for any seconds.
+    """Return metadata on the cost of a run, if it was ``iterating`` for any seconds.
 
     ``iterating_seconds`` are those of iterations, with warm-up and all that keeps ranks together;
-    ``launch_seconds`` those since the start of this process, where it is the run's
-    ``own_launch``. The launcher's own start and the end of MPI are in neither.
+    ``launch_seconds`` those since the start of this process, if it is the run's ``own_launch``. The
+    launcher's own start and the end of MPI are in neither.
     """
     if not iterating:
         return {}

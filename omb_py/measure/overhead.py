@@ -45,16 +45,16 @@ SPLITS = (
     OverheadSplit("ucxx's coroutines", "ucxx_async", "ucxx"),
     OverheadSplit("torch.distributed on NCCL", "torch", "nccl"),
 )
-"""What is reported by name wherever both bindings were measured."""
+"""Differences that are reported by name if both bindings were measured."""
 
 
 class OverheadMeasurement(Measurement):
-    """The measurement of several bindings by turns, of which `overhead` reports the differences."""
+    """The alternating measurement of several bindings, whose differences `overhead` reports."""
 
     def __init__(
         self, context: RunContext, bindings: Sequence[Binding], rounds: int, optional: bool
     ) -> None:
-        """``optional`` bindings are left out with a note where they cannot do a benchmark."""
+        """``optional`` bindings are left out with a note if they cannot do a benchmark."""
         super().__init__(context, bindings)
         self._rounds = rounds
         self._optional = optional
@@ -131,7 +131,7 @@ class OverheadMeasurement(Measurement):
         return plan, loops
 
     def _algorithm(self, binding: Binding) -> str | None:
-        """Our algorithm by which a binding makes the collective; None for the library's."""
+        """Return our algorithm by which a binding makes the collective; None for the library's."""
         if not binding.point_to_point:
             return None
         return for_point_to_point(self.benchmark.name, self.options).algorithm
@@ -145,7 +145,7 @@ class OverheadMeasurement(Measurement):
     def _rows(
         self, case: Case, medians: dict[str, list[float]], iterations: int
     ) -> list[OverheadRow]:
-        """Each binding against the first, then the parts that have a name."""
+        """Return rows of each binding against the first, then the parts that have a name."""
         base = next(iter(medians))
         pairs = [OverheadSplit("", name, base) for name in medians]
         pairs += [split for split in SPLITS if {split.binding, split.base} <= set(medians)]

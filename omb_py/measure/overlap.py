@@ -1,4 +1,4 @@
-"""How much of a non-blocking call computing hides: `docs/definitions.md` tells what is measured."""
+"""The part of a non-blocking call that computing hides: `docs/definitions.md` defines it."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class OverlapMeasure:
         return self._combined(nothing, pure, compute, overall, parts)
 
     def _overlapped(self, plan: Plan, work: tuple[Local, ...], laps: Laps | None) -> Plan:
-        """The plan with computing, and tests in it, between each start and its wait."""
+        """Return the plan with computing, and tests in it, between each start and its wait."""
 
         def lap(kind: int) -> tuple[Step, ...]:
             return () if laps is None else (laps.lap(kind),)

@@ -1,6 +1,6 @@
 """Every pair of ranks: which link is slow.
 
-Pairs are measured in rounds, in each of which every rank has at most one partner: a round-robin
+Pairs are measured in rounds. In a round every rank has at most one partner: a round-robin
 tournament by the circle method (T. P. Kirkman, 1847; Lucas, Recreations mathematiques 2, 1883).
 """
 
@@ -32,7 +32,7 @@ from omb_py.results.output import writers_of
 from omb_py.results.writer import Writer
 
 Unit: TypeAlias = Literal["rank", "node", "socket", "device"]
-"""What a rank stands for: itself, or its node, socket or device, whose first rank it is."""
+"""The unit of a rank: itself, or its node, socket or device, whose first rank it is."""
 
 Round: TypeAlias = Sequence[tuple[int, int]]
 """Disjoint pairs, each of a sender and a receiver."""
@@ -54,10 +54,11 @@ PACKAGE = f"{SYS}/{CPU}/cpu{{}}/topology/physical_package_id"
 
 @dataclass(frozen=True)
 class PairsRequest:
-    """How pairs are chosen and measured.
+    """The choice of pairs and of their measurement.
 
-    ``by`` is what has a place in the matrix; ``alone`` leaves all other links idle; ``rounds`` are
-    those of a tournament that are measured, at most; ``repeats`` is how often everything is.
+    ``by`` is the unit of a row of the matrix; ``alone`` leaves all other links idle; ``rounds`` is
+    the maximum number of rounds of the tournament to measure; ``repeats`` is the number of repeats
+    of all measurements.
     """
 
     by: Unit = "rank"
@@ -87,7 +88,7 @@ def for_pairs(benchmark: Benchmark) -> Benchmark:
 
 
 def tournament(units: int) -> list[list[tuple[int, int]]]:
-    """Rounds in which each of ``units`` meets every other once; of an odd number, one rests.
+    """Return rounds in which each of ``units`` meets every other once; of an odd number, one rests.
 
     >>> tournament(4)
     [[(0, 3), (1, 2)], [(0, 2), (3, 1)], [(0, 1), (2, 3)]]
@@ -179,7 +180,7 @@ class PairsMeasurement(Measurement):
     def _measure_round(
         self, pairs: Round, plans: Sequence[Plan], iterations: int, warmup: int
     ) -> Iterator[array[float]]:
-        """Sender, receiver and statistics in seconds of each pair of a round, on rank 0.
+        """Return sender, receiver and statistics in seconds of a round's pairs, on rank 0.
 
         Collective; ranks without a partner wait.
         """
@@ -253,7 +254,7 @@ class PairsMeasurement(Measurement):
 
 
 def to_ranks(exchange: CheckedIteration, ranks: Sequence[int]) -> CheckedIteration:
-    """An iteration between ranks 0 and 1 as one between two ranks of the job."""
+    """Return an iteration between ranks 0 and 1 as one between two ranks of the job."""
 
     def moved(steps: Sequence[Step]) -> tuple[Step, ...]:
         return tuple(addressed(step, ranks) for step in steps)
@@ -271,8 +272,8 @@ def to_ranks(exchange: CheckedIteration, ranks: Sequence[int]) -> CheckedIterati
 def members(job: Job, by: Unit, device: str) -> tuple[int, ...]:
     """Return the first rank of each unit, ordered by node; collective.
 
-    ``device`` is this rank's in a word. Raises `UsageError` where ranks have no device, or the
-    system does not say on which socket they are.
+    ``device`` is this rank's in a word. Raises `UsageError` if ranks have no device, or the system
+    does not say on which socket they are.
     """
     node = first_ranks(job)
     own = ""

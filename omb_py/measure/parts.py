@@ -51,7 +51,7 @@ class PartJob(MPIJob):
         self.whole.check_launcher()
 
     def writers(self, opened: Opening) -> list[Writer[Any]]:
-        """What gets the rows on the first rank of the part: it names the part in each of them."""
+        """Return the writers of rows on the part's first rank: they name the part in each row."""
         writers = opened() if self.whole.rank == 0 else [SendingWriter(self.whole)]
         return [PartWriter(writer, self.name, self.whole.ranks) for writer in writers]
 
@@ -66,7 +66,7 @@ def on_part(
     """Do ``work`` on ``ranks`` of a job while the others sleep; collective.
 
     ``opened`` opens the writers on rank 0; ``report`` is called by ranks that wait. Raises
-    `SharedError` on all ranks where the part agrees on a failure.
+    `SharedError` on all ranks if the part agrees on a failure.
     """
     from mpi4py import MPI
 
@@ -197,7 +197,7 @@ def send_bytes(comm: MPI.Intracomm, data: bytes, rank: int) -> None:
 
 
 def receive_bytes(comm: MPI.Intracomm, rank: int) -> bytes:
-    """The bytes that a rank sends, however many."""
+    """Return the bytes that a rank sends, of any number."""
     from mpi4py import MPI
 
     status = MPI.Status()

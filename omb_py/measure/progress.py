@@ -1,7 +1,7 @@
-"""How far a measurement is, and who is informed of it: a terminal, a log, a function.
+"""The progress of a measurement, and its display: on a terminal, in a log, by a function.
 
-Rank 0 alone reports, where no rank is timed: before a message size, between rounds. Other ranks
-load nothing of this.
+Only rank 0 reports, while no rank is timed: before a message size, between rounds. Other ranks do
+not load this module.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from omb_py.core.mpi import launcher
 from omb_py.results.writer import Writer
 
 ERASE = "\r\x1b[2K"
-"""What empties the line of a terminal that the cursor is in."""
+"""The escape sequence that empties the terminal's current line."""
 
 PASSING_SECONDS = 0.02
-"""How long a launcher gets to pass on a row."""
+"""Seconds that a launcher gets to pass on a row."""
 
 COLUMNS = 80
-"""Of a terminal that does not tell its width."""
+"""Width of a terminal that does not report its own."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a measurement is.
+    """The progress of a measurement.
 
-    ``name`` is the benchmark's or application's, ``step`` what is under way, as in ``64 KiB``, the
+    ``name`` is the benchmark's or application's, ``step`` the current step, as in ``64 KiB``, the
     ``number``-th of ``steps``. ``done`` of the step's ``total`` iterations are over, if it is
-    interrupted for reports; ``total`` is 0 where a precision or a time decides.
+    interrupted for reports; ``total`` is 0 if a precision or a time decides.
     """
 
     name: str
@@ -68,7 +68,7 @@ class Display:
         """Remove what is shown from the terminal, so that other output can be printed."""
 
     def finish(self) -> None:
-        """Raise `OmbError` where progress could not be shown."""
+        """Raise `OmbError` if progress could not be shown."""
 
     def __enter__(self) -> Display:
         launcher.before_output = self.hide
@@ -82,7 +82,7 @@ class Display:
 class StatusLine(Display):
     """The last line of a terminal.
 
-    It is written to the terminal itself: launchers pass whole lines on alone (Open MPI's), and
+    It is written to the terminal itself: launchers pass on only whole lines (Open MPI's), and
     stdout and stderr in any order. So each row erases it, too, and it comes some time after a row.
     """
 
@@ -126,7 +126,7 @@ class StatusLine(Display):
 
     @property
     def _passed_on(self) -> bool:
-        """Whether a launcher passes on what this process prints."""
+        """Return whether a launcher passes on this process's output."""
         return self._terminal != launcher.STDERR
 
     def _write(self, text: str) -> None:
@@ -179,7 +179,7 @@ class Tracker:
         self.advance(0, 0)
 
     def advance(self, done: int, total: int) -> None:
-        """So many iterations of the step are over."""
+        """Note that so many iterations of the step are over."""
         if (now := monotonic()) - self._last >= self._display.seconds:
             self._last = now
             where = self._steps[self._number], self._number + 1, len(self._steps)

@@ -1,4 +1,4 @@
-"""What failed ranks cost those that go on: each part of it timed on all survivors."""
+"""The cost of failed ranks for the survivors: each part of it timed on all of them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Operation = Callable[["MPI.Intracomm"], Any]
 """Something done on a communicator; another one that it makes is given back."""
 
 ORDER_TAG = 2
-"""Of the message upon which a rank kills itself."""
+"""Tag of the message upon which a rank kills itself."""
 
 
 class RecoveryMeasurement:
@@ -46,7 +46,7 @@ class RecoveryMeasurement:
         self._writers: list[Writer[Row]] = []
         self._failures: list[tuple[int, ...]] = []
         self._failed = 0
-        """How many ranks have failed since the communicator of now was made."""
+        """Number of ranks that have failed since the current communicator was made."""
 
     def run(self) -> None:
         """Measure and write; collective over the ranks that are left.
@@ -108,7 +108,7 @@ class RecoveryMeasurement:
             self._context.watchdog.progress(f"measuring {self._context.benchmark.name}: {text}")
 
     def _detect(self) -> None:
-        """Each operation, and a failure for each."""
+        """Time each operation, with a failure for each."""
         for name in self._options.operations or OPERATIONS:
             self._stage(name)
             comm, failed = self._let_fail()
@@ -116,9 +116,9 @@ class RecoveryMeasurement:
             self._write(name, [seconds], ranks=comm.size)
 
     def _let_fail(self) -> tuple[MPI.Intracomm, tuple[int, ...]]:
-        """Kill the next ranks, and go on with the others; the communicator of all, and who fails.
+        """Kill the next ranks; return the communicator of all ranks, and the ranks that fail.
 
-        Survivors leave together. Ranks that are to fail have then nothing left to send.
+        Survivors leave together. By then the ranks that are to fail have sent all their messages.
         """
         comm, failed = self._job.comm, self._failures.pop(0)
         fails = comm.rank in failed
@@ -138,7 +138,7 @@ class RecoveryMeasurement:
     def _until_reported(self, name: str, comm: MPI.Intracomm, failed: int) -> float:
         """Return the seconds until an operation reports a failure; collective.
 
-        Raises `SharedError` where it does not on some rank.
+        Raises `SharedError` if it does not on some rank.
         """
         with self._job.agreement():
             return self._until_error(name, comm, failed)
@@ -170,7 +170,7 @@ class RecoveryMeasurement:
         return operations[name]
 
     def _revoke(self) -> None:
-        """A rank revokes a communicator in which the others wait."""
+        """Time the revocation of a communicator in which the other ranks wait."""
         comm = self._job.comm
         revokes = comm.rank == comm.size - 1
         times: dict[str, list[float]] = {part: [] for part in REVOKED}
@@ -197,7 +197,7 @@ class RecoveryMeasurement:
             self._write(part, times[part][warmup:], timed.get(part, True), warmup=warmup)
 
     def _around_failure(self, operation: Operation) -> None:
-        """An operation before a failure, first after it, and again."""
+        """Time an operation before a failure, first after it, and again."""
         self._failed = 0
         self._stage("before the failure")
         comm = self._job.comm
@@ -281,7 +281,7 @@ class RecoveryMeasurement:
         """Go on with ``comm``, in which processes have replaced ranks, after the times are written.
 
         Only survivors have ``times``, and the ``rank`` that they had. Collective; raises
-        `ValidationError` where a rank has not the number that it had.
+        `ValidationError` if a rank has not the number that it had.
         """
         job = self._job
         moved = rank is not None and comm.rank != rank
@@ -317,7 +317,7 @@ def victims_of_failures(
 
     ``nodes`` has the first rank on the node of each rank. Ranks that fail are ``replaced``, or the
     others move up. Without a ``choice`` it is the last rank that was not replaced. Raises
-    `UsageError` where there are not so many.
+    `UsageError` if there are not so many.
 
     >>> victims_of_failures(None, [0, 0, 0], 2, replaced=False)
     [(2,), (1,)]

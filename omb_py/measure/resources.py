@@ -1,4 +1,4 @@
-"""The MPI objects that plans need beside messages: made for a case, and taken back after it."""
+"""The MPI objects that plans need in addition to messages: made for a case, and freed after it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class MpiResources:
-    """What `omb_py.benchmarks.Resources` promises, on all ranks of a job."""
+    """The resources that `omb_py.benchmarks.Resources` promises, on all ranks of a job."""
 
     def __init__(self, job: Job, options: Options) -> None:
         self.buffer: Buffer | None = None
@@ -165,7 +165,7 @@ class MpiResources:
 
 @contextmanager
 def _refused(text: str) -> Iterator[None]:
-    """Say ``text`` when MPI refuses, with its reason."""
+    """Print ``text`` when MPI refuses, with its reason."""
     from mpi4py import MPI
 
     try:

@@ -23,9 +23,9 @@ PAIRED = (Ranks.TWO, Ranks.EVEN)
 
 @dataclass(frozen=True)
 class Starts:
-    """How common the starts were: iterations that some rank came too late to, and by how many
-    seconds at most the ranks' clocks are apart; and the seconds of each iteration from the first
-    rank's entry to the last rank's exit."""
+    """Quality of common starts: the number of late iterations, the clocks' maximum error in
+    seconds, and the seconds of each iteration from the first rank's entry to the last rank's exit.
+    """
 
     late: int
     clock_error: float
@@ -34,8 +34,8 @@ class Starts:
 
 @dataclass(frozen=True)
 class Overlap:
-    """Samples of calls that overlap with computing, and of the computing alone, in microseconds;
-    the means of the parts; and how much of the communication was hidden, in percent."""
+    """Samples of calls that overlap with computing, and of only the computing, in microseconds; the
+    means of the parts; and the part of the communication that was hidden, in percent."""
 
     overall: Summary
     compute: Summary
@@ -47,12 +47,12 @@ class Overlap:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one message size: the samples of all ranks, and what they are samples of.
+    """The result of one message size: the samples of all ranks, and their context.
 
-    ``plan`` is rank 0's part; ``passed`` tells whether the data
-    was right, and is None when it was not checked; ``starts`` tells of common starts, if there
-    were any, ``on_device`` has the samples by the device's own events, if there are any, ``queued``
-    how long starting the work took. ``cpu`` has the CPU seconds of an iteration, mean over ranks.
+    ``plan`` is rank 0's part; ``passed`` is true if the data was right, and None when it was not
+    checked; ``starts`` has the quality of common starts, if there were any, ``on_device`` the
+    samples by the device's own events, if there are any, ``queued`` the times to start the work.
+    ``cpu`` has the CPU seconds of an iteration, mean over ranks.
     """
 
     combined: Combined
@@ -229,7 +229,7 @@ def make_step_row(row: Row, part: str, combined: Combined) -> Row:
 
 
 def _choices(benchmark: Benchmark, case: Case) -> dict[str, Any]:
-    """Return the columns that say what was chosen, where that is a choice."""
+    """Return the columns that say what was chosen, if that is a choice."""
     options, has = case.options, benchmark.options
     found: dict[str, Any] = {
         "cold": options.cold or None,

@@ -27,12 +27,12 @@ PAIR_BYTES = 16
 
 
 class StartTimes:
-    """When iterations began on this rank's clock, from their durations and the time around them.
+    """Starts of iterations on this rank's clock, from their durations and the time around them.
 
-    The loop stores durations alone, so that nothing is added to what is timed. A stretch of
-    iterations takes longer than their durations together, by what comes between them (the loop,
-    barriers, waiting for a common start). That is shared out evenly; no start can be off by more
-    than all of it. ``error`` is the largest of these bounds, in seconds, ``seconds`` the starts.
+    The loop stores only durations, so that the timed part does not grow. A stretch of iterations
+    takes longer than their durations together: the loop, barriers and the wait for a common start
+    come between them. This rest is divided evenly; the error of a start is at most the whole rest.
+    ``error`` is the largest of these bounds, in seconds, ``seconds`` the starts.
     """
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class SampleKeeper:
     """Brings the samples of a row to rank 0 and into the file; collective in all it does."""
 
     def __init__(self, job: Job, path: str, force: bool) -> None:
-        """Open the file on rank 0; raises `SharedError` where it cannot be written to."""
+        """Open the file on rank 0; raises `SharedError` if it cannot be written to."""
         self._job = job
         self._file: SampleFile | None = None
         self._thinned: dict[str, int] = {}
@@ -82,7 +82,7 @@ class SampleKeeper:
     ) -> None:
         """Write the samples of a row, which rank 0 has; ranks whose clock does not count have none.
 
-        Raises `SharedError` where they cannot be written.
+        Raises `SharedError` if they cannot be written.
         """
         job = self._job
         every = -(-len(seconds) // MAX_SAMPLES)
@@ -104,12 +104,12 @@ class SampleKeeper:
     def _packed(
         self, seconds: array[float], starts: StartTimes, offset: Offset, every: int
     ) -> bytes:
-        """Some of this rank's starts on the common clock, then the durations."""
+        """Return some of this rank's starts on the common clock, then the durations."""
         began = [offset.root(at) - self._zero for at in starts.seconds[::every]]
         return (array("d", began) + seconds[::every]).tobytes()
 
     def finish(self) -> None:
-        """Complete the file; raises `SharedError` where that fails."""
+        """Complete the file; raises `SharedError` if that fails."""
         self._clock.free()
         with self._job.agreement():
             if self._file is not None:

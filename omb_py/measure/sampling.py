@@ -1,6 +1,6 @@
-"""How many iterations: as many as asked for, or as many as the median needs.
+"""The number of iterations: a fixed one, or as many as the median needs.
 
-Ranks decide together, between two stretches of iterations and never inside what is timed.
+Ranks decide together, between two stretches of iterations and never inside the timed part.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from omb_py.measure.samples import StartTimes
 
 Report: TypeAlias = Callable[[int, int], None]
-"""Is told how many iterations are done, and of how many."""
+"""A function that gets the number of iterations done, and the total."""
 
 MAX_AT_ONCE = 1 << 20
 """Iterations whose times are allocated at once."""
@@ -31,7 +31,7 @@ MAX_COUNTED = 1 << 53
 """The largest number of iterations: up to it, the numbers that ranks exchange are exact."""
 
 REPORT_SECONDS = 0.01
-"""Where progress is reported, a stretch that took less is followed by one four times as long."""
+"""Seconds of a stretch below which the next one is four times as long, if progress is reported."""
 
 FIRST_STRETCH = 50
 GROWTH = 1.5
@@ -55,9 +55,10 @@ differs by no more than this fraction from the last; or after so many seconds.""
 
 @dataclass(frozen=True)
 class PrecisionGoal:
-    """When to stop: after ``iterations``, or at ``precision``, within ``max_time`` seconds.
+    """The end of sampling: after ``iterations``, or at ``precision``, within ``max_time`` seconds.
 
-    ``warmup`` is None for as much as it takes. With a precision, ``iterations`` is the most.
+    ``warmup`` is None for a warm-up of automatic length. With a precision, ``iterations`` is the
+    maximum.
     """
 
     iterations: int
@@ -134,8 +135,8 @@ def sample(
 ) -> Sampled:
     """Run iterations until ``goal`` is reached; collective.
 
-    ``timed`` says whether this rank's clock counts; ``report`` and ``starts`` are as in
-    `run_counted`. ``pause`` is called between stretches, while other ranks wait. Of a common
+    ``timed`` is true if this rank's clock counts; ``report`` and ``starts`` are as in
+    `run_counted`. ``pause`` is called between stretches, while other ranks wait. With a common
     ``start``, the last values of ``lateness`` belong to the iterations returned.
     """
     begin = perf_counter()
@@ -174,7 +175,7 @@ def sample(
 
 
 def warm_up(job: Job, loop: Loop, timed: bool) -> int:
-    """Iterate until the median settles; the number of iterations that took; collective."""
+    """Iterate until the median settles; return the number of iterations; collective."""
     begin = perf_counter()
     done, stretch, before, settled = 0, WARMUP_STRETCH, 0.0, False
     while not settled:
@@ -202,7 +203,7 @@ def is_precise(samples: Sequence[float], precision: float | None) -> bool:
 
 
 def next_stretch(goal: PrecisionGoal, done: int, elapsed: float) -> int:
-    """Iterations to run before the next look, 0 at a limit; ``done`` took ``elapsed`` seconds."""
+    """Return the iterations to the next check, 0 at a limit; ``done`` took ``elapsed`` seconds."""
     wanted = min(goal.iterations - done, max(1, round(done * (GROWTH - 1))))
     if goal.max_time is not None:
         left = goal.max_time - elapsed

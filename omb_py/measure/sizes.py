@@ -1,4 +1,4 @@
-"""Which message sizes a run measures, and why others are left out."""
+"""The message sizes that a run measures, and the reasons why others are left out."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ def message_sizes(benchmark: Benchmark, options: Options, datatype: Datatype, ra
     """Return the sizes asked for that hold whole elements and fit the memory limit.
 
     Sizes that are not whole elements are left out with a note; so are those with fewer elements
-    than the benchmark or the layout needs. Default sizes begin where there are enough, as in
-    native OMB, without a note. Over the memory limit, sizes that were asked for are an error
-    (`UsageError`) and default ones are left out with a note. Where nothing is left, a note says so.
+    than the benchmark or the layout needs. Default sizes begin with the first that has enough
+    elements, as in native OMB, without a note. Over the memory limit, sizes that were asked for are
+    an error (`UsageError`) and default ones are left out with a note. If no size is left, the only
+    note states that.
     """
     if not benchmark.sized:
         return Sizes((0,))

@@ -1,7 +1,7 @@
-"""What a rank does beside its MPI calls when its messages are on a device.
+"""Additional steps of a rank when its messages are on a device.
 
-Staging copies what leaves a rank to page-locked host memory and what arrives from there, inside
-the timed part, as programs do whose MPI library does not know devices.
+Staging copies outgoing data to page-locked host memory and incoming data from there. The copies are
+inside the timed part, as in programs whose MPI library does not support devices.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from omb_py.core.memory import Local, Memory, StagedMemory
 
 
 def staged(plan: Plan, rank: int) -> Plan:
-    """The plan with messages on a device copied through the host; others stay as they are."""
+    """Return the plan with device messages copied through the host; others stay as they are."""
     through = Staging(rank)
     exchanges = tuple(through.exchange(exchange) for exchange in plan.exchanges)
     return replace(plan, exchanges=exchanges)
 
 
 def waiting(plan: Plan, wait: Local) -> Plan:
-    """The plan with a wait before the calls of each iteration."""
+    """Return the plan with a wait before the calls of each iteration."""
     exchanges = (replace(item, steps=(wait, *item.steps)) for item in plan.exchanges)
     return replace(plan, exchanges=tuple(exchanges))
 
@@ -56,9 +56,9 @@ class Staging:
         )
 
     def _step(self, step: Step, inputs: Sequence[Content], only_made: bool) -> Iterator[Step]:
-        """A step on host memory, with copies of what it reads before and of what came after.
+        """Yield a step on host memory, with copies of its input before and of its output after.
 
-        Of a call that others start or wait for, those are where the copies belong.
+        If other calls start or complete a call, the copies are next to those.
         """
         made, ended = self._calls_at(step)
         for call in made if not only_made else ():
@@ -91,7 +91,7 @@ class Staging:
         return calls, ()
 
     def _downloads(self, call: Call, inputs: Sequence[Content]) -> Iterator[Local]:
-        """Copies of a call's data, neighbouring blocks by one."""
+        """Yield copies of a call's data, neighbouring blocks by one."""
         for message in call.messages:
             twin = self._twin(message.memory)
             if twin is None:

@@ -1,6 +1,6 @@
-"""Several benchmarks in one launch, one after the other: what fails ends one of them, not the job.
+"""Several benchmarks in one launch, one after the other: a failure ends one of them, not the job.
 
-A summary on disk tells at any time which benchmark is under way, and what came of the others.
+A summary on disk names, at any time, the current benchmark and the outcome of the others.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from omb_py.results.writer import Writer
 
 WAITING, UNDER_WAY, MEASURED = "waiting", "under way", "measured"
 LEFT_OUT, FAILED = "left out", "failed"
-"""What may come of a benchmark of a launch."""
+"""Outcomes of a benchmark that was not measured."""
 
 LEAVING_OUT = tuple(
     kind.exit_code for kind in (LeftOutError, UnsupportedError, MissingError, UsageError)
@@ -57,9 +57,9 @@ MoreWriters = Callable[[Options], list[Writer[Any]]]
 class Entry:
     """A benchmark of a launch, with options of its own.
 
-    ``text`` is how it was asked for, ``command`` the command line of a launch of it alone.
-    ``first_ranks`` is how many ranks of the job measure, None for as many as the benchmark can use.
-    ``of_suite`` where its suite was named, not it.
+    ``text`` is the user's word for it, ``command`` the command line that launches only it.
+    ``first_ranks`` is the number of ranks of the job that measure, None for as many as the
+    benchmark can use. ``of_suite`` is true if its suite was named, not it.
     """
 
     benchmark: Benchmark
@@ -72,7 +72,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Line:
-    """What came of an entry; ``exit_code`` is what it would be for the benchmark alone."""
+    """The outcome of an entry; ``exit_code`` is that of the benchmark in a launch of its own."""
 
     benchmark: str
     text: str
@@ -85,14 +85,14 @@ class Line:
 
 
 class Summary:
-    """What came of the entries of a launch, on rank 0 also in a file, as soon as it is known."""
+    """The outcomes of a launch's entries, on rank 0 also in a file, as soon as they are known."""
 
     def __init__(self, lines: Sequence[Line], path: str | None = None) -> None:
         self.lines = list(lines)
         self._path = path
 
     def update(self, number: int, **changes: Any) -> None:
-        """Change what is known of an entry; raises `OmbError` where it cannot be written."""
+        """Change what is known of an entry; raises `OmbError` if it cannot be written."""
         self.lines[number] = replace(self.lines[number], **changes)
         if self._path is not None:
             text = json.dumps({"entries": [values(line) for line in self.lines]}, indent=1)
@@ -118,7 +118,7 @@ class RowCounter(Writer[Any]):
 
 
 def ranks_of(entry: Entry, ranks: int, pair: str) -> tuple[int, ...]:
-    """The ranks of a job of so many ``ranks`` that measure an entry, in their order.
+    """Return the ranks that measure an entry in a job of so many ``ranks``, in their order.
 
     ``pair`` is `NEAR`, `FAR` or two ranks, as in ``0,5``. Raises `UsageError` for ranks that are
     not in the job.
@@ -150,9 +150,9 @@ def run_entries(
 ) -> Summary:
     """Measure the entries one after the other; collective.
 
-    The summary begins with the lines of ``earlier`` launches. ``more_writers`` makes what gets the
-    rows of an entry beside the writers that its options name. Raises `SharedError` where the
-    summary cannot be written.
+    The summary begins with the lines of ``earlier`` launches. ``more_writers`` makes writers for an
+    entry in addition to those that its options name. Raises `SharedError` if the summary cannot be
+    written.
     """
     job = started.job
     job.noted = set()
@@ -194,7 +194,7 @@ def run_entries(
 
 
 def counted(more_writers: MoreWriters, entry: Entry, counter: RowCounter) -> list[Writer[Any]]:
-    """The writers of an entry besides, and what counts its rows."""
+    """Return an entry's further writers, and the counter of its rows."""
     return [counter, *more_writers(entry.options)]
 
 
@@ -203,8 +203,8 @@ def measure_entry(
 ) -> None:
     """Measure an entry on its ranks; collective over the job.
 
-    Raises `SharedError` or `UsageError` where that cannot be, `UnsupportedError` where the launch
-    has another thread level.
+    Raises `SharedError` or `UsageError` if that cannot be, `UnsupportedError` if the launch has
+    another thread level.
     """
     job, benchmark = started.job, entry.benchmark
     options = adapted(benchmark.name, entry.options, started)
@@ -250,7 +250,7 @@ def measure_entry(
 
 
 def outcome_of(error: OmbError, entry: Entry) -> tuple[str, int]:
-    """What came of an entry that ended with an error, and the exit code that it stands for.
+    """Return the outcome of an entry that ended with an error, and its exit code.
 
     A member of a suite that this job cannot run is left out without harm.
     """
@@ -261,7 +261,7 @@ def outcome_of(error: OmbError, entry: Entry) -> tuple[str, int]:
 
 
 def summary_lines(summary: Summary) -> list[str]:
-    """The table of what came of a launch's benchmarks."""
+    """Return the table of the outcomes of a launch's benchmarks."""
     measured = sum(line.outcome == MEASURED for line in summary.lines)
     seconds = sum(line.seconds for line in summary.lines)
     found = [

@@ -24,7 +24,7 @@ LONGEST_PERIOD = 1009
 """Elements after which data repeats: a prime, so that no power of two is a period."""
 
 UNTOUCHED = b"\xff"
-"""Fills memory that a message should overwrite; no element of a pattern is made of it alone."""
+"""A fill for memory that a message should overwrite; no pattern's element has only this byte."""
 
 MIN_PERIOD_OF_SUMS = 8
 
@@ -71,9 +71,9 @@ def _two_periods(datatype: Datatype, period: int, scale: int) -> bytes:
 def prove(buffer: Buffer, datatype: Datatype) -> None:
     """Show that the buffer's comparison finds a changed byte, and that its memory is aligned.
 
-    The first, a middle and the last byte of two tiles and an element are changed one by one.
-    Raises `OmbError` if a change is not found where it is, or if the memory does not begin at a
-    page, `UnsupportedError` if the library has no such elements.
+    The first, a middle and the last byte of two tiles and an element are changed one by one. Raises
+    `OmbError` if a change is not found where it is, or if the memory does not begin at a page,
+    `UnsupportedError` if the library lacks the element type.
     """
     pattern = _tile(datatype, _period(datatype, 1), 1, 0)
     itemsize = datatype.itemsize

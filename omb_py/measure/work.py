@@ -1,6 +1,6 @@
 """Computing for a time that is asked for, and a clock for the parts of an iteration.
 
-Both are functions in C, the same for every binding; where they were not compiled NumPy computes
+Both are functions in C, the same for every binding; if they were not compiled NumPy computes
 instead.
 """
 
@@ -80,9 +80,9 @@ class Worker:
 
 
 def calibrated(repeat: Repeat, longer: int = LONGER, call_costs: bool = True) -> Work:
-    """Work in equal pieces, whose time follows from those of `SHORT` and of ``longer`` work.
+    """Return work in equal pieces, timed from those of `SHORT` and of ``longer`` work.
 
-    ``call_costs`` is false where a compiled loop makes the call, which then takes no time.
+    ``call_costs`` is false if a compiled loop makes the call, which then takes no time.
     """
     short, long = map(fastest, (repeat(SHORT), repeat(longer)))
     each = max((long - short) / (longer - SHORT), FASTEST_STEP)
@@ -91,7 +91,7 @@ def calibrated(repeat: Repeat, longer: int = LONGER, call_costs: bool = True) ->
 
 
 def fastest(steps: tuple[Local, ...]) -> float:
-    """Nanoseconds of the fastest of some trials."""
+    """Return the nanoseconds of the fastest of some trials."""
     times = []
     for _ in range(TRIALS):
         begin = perf_counter_ns()
@@ -104,7 +104,7 @@ def fastest(steps: tuple[Local, ...]) -> float:
 def by_machine() -> Repeat:
     """Return a chain of multiplications and additions in C: 2 to 3 ns each.
 
-    Raises `MissingError` where it was not compiled.
+    Raises `MissingError` if it was not compiled.
     """
     start = address("omb_py_compute")
     function = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_int64)(start)
@@ -112,7 +112,7 @@ def by_machine() -> Repeat:
 
 
 def by_numpy() -> Repeat:
-    """Additions of whole arrays: coarser, and each call costs some 0.3 us."""
+    """Return a worker that adds whole arrays: coarser, and each call costs some 0.3 us."""
     import numpy as np
 
     def repeat(times: int) -> tuple[Local, ...]:
@@ -123,7 +123,7 @@ def by_numpy() -> Repeat:
 
 
 def find_worker(options: Options, buffer: Buffer) -> Worker:
-    """Return the most precise worker that there can be here for ``-r``.
+    """Return the most precise worker available here for ``-r``.
 
     Raises `UnsupportedError` when a device is to compute and there is none.
     """

@@ -1,4 +1,4 @@
-"""The writers of a run: opened on rank 0, and told what they write about."""
+"""The writers of a run: opened on rank 0, with the facts that their headers need."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PassedOn: TypeAlias = Callable[[Opening], list[Writer[Any]]]
 
 
 class Started(Protocol):
-    """What is to be measured, as far as writers want to know."""
+    """The facts on a measurement that writers need at its start."""
 
     @property
     def options(self) -> Options: ...

@@ -29,7 +29,7 @@ from omb_py.results.output import check_output
 PROBLEM, MEASURING = "The problem", "How it is measured"
 
 INSTEAD_OF_ITERATIONS = {"iterations": "--repeats", "warmup": "--warmup-repeats"}
-"""What an application has instead of a benchmark's option."""
+"""An application's replacements for a benchmark's options."""
 
 
 def refuse_iterations(ctx: click.Context, parameter: click.Parameter, text: str | None) -> None:
@@ -71,7 +71,7 @@ SHARED = frozenset(
 
 
 def application_parameters(application: Application[Any]) -> list[click.Parameter]:
-    """The click parameters of an application."""
+    """Return the click parameters of an application."""
     return [
         *([preset_option(application.presets)] if application.presets else ()),
         *map(problem_parameter, fields(application.problem)),
@@ -81,9 +81,9 @@ def application_parameters(application: Application[Any]) -> list[click.Paramete
 
 
 def parse_application(application: Application[Any], words: Iterable[str]) -> ApplicationRequest:
-    """What words after an application's name ask for.
+    """Return the request that the words after an application's name stand for.
 
-    Raises `UsageError` for words that are no options, and options that exclude each other.
+    Raises `UsageError` for unknown options, and options that exclude each other.
     """
     return make_request(application, read_words(_reader(application), words))
 
@@ -95,7 +95,7 @@ def _reader(application: Application[Any]) -> click.Command:
 
 
 def make_request(application: Application[Any], values: Mapping[str, Any]) -> ApplicationRequest:
-    """What click's ``values`` ask for; raises `UsageError` where they exclude each other."""
+    """Return the request in click's ``values``; raise `UsageError` if they exclude each other."""
     values = dict(values)
     problem, run_settings = (
         kind(**{one.name: values.pop(one.name) for one in fields(kind) if one.name in values})
@@ -107,7 +107,7 @@ def make_request(application: Application[Any], values: Mapping[str, Any]) -> Ap
 
 
 def preset_option(presets: Mapping[str, Preset]) -> Option:
-    """The option that gives others the values of a preset, where they are not given beside it."""
+    """Return the option that gives other options, unless they are given, the values of a preset."""
 
     def apply(ctx: click.Context, parameter: click.Parameter, name: str | None) -> None:
         if name is not None:
@@ -129,12 +129,12 @@ def preset_option(presets: Mapping[str, Preset]) -> Option:
 
 
 def words_of_value(name: str, value: Any) -> str:
-    """An option with its value, as words of a command line."""
+    """Return an option with its value, as words of a command line."""
     return f"--{name.replace('_', '-')} {value}"
 
 
 def problem_parameter(one: Field[Any]) -> click.Parameter:
-    """The option, or the argument, that sets a field of a problem."""
+    """Return the option, or the argument, that sets a field of a problem."""
     said, default = one.metadata, one.default
     settings: dict[str, Any] = {"multiple": True} if isinstance(default, tuple) else {}
     if said["kind"] == "argument":

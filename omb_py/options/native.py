@@ -33,7 +33,7 @@ def note_once(text: str) -> None:
 
 
 def note_no_effect(why: str, ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
-    """Say that an option has no effect, and why."""
+    """Print that an option has no effect, and why."""
     if value is not None:
         note_once(f"{parameter.opts[0]} has no effect on {ctx.info_name}: {why}")
 
@@ -47,7 +47,7 @@ def refuse_counters(ctx: click.Context, parameter: click.Parameter, events: Any)
 
 
 def note_ignored(ctx: click.Context, parameter: click.Parameter, words: tuple[str, ...]) -> None:
-    """Say that options of other programs have no effect."""
+    """Print that options of other programs have no effect."""
     if words:
         note_once(f"{' '.join(words)} has no effect on {ctx.info_name}, as in native OMB")
 
@@ -62,7 +62,7 @@ def show_version(ctx: click.Context, parameter: click.Parameter, wanted: bool) -
 
 
 def without_effect(who: str, why: str, names: str, kind: Kind) -> Row:
-    """An option that native OMB's program takes, and that has no effect here."""
+    """Return an option of native OMB's program that has no effect here."""
     call = partial(note_no_effect, why)
     return Row(names, kind, None, who, "Without effect.", callback=call, expose_value=False)
 
@@ -95,7 +95,7 @@ SINCE_7_5 = ("partitioned_latency",)
 
 
 def has_program(benchmark: Benchmark) -> bool:
-    """Whether native OMB 7.4 or 7.5 has a program of its name."""
+    """Return whether native OMB 7.4 or 7.5 has a program of its name."""
     return benchmark.native or benchmark.name in SINCE_7_5
 
 
@@ -106,7 +106,7 @@ def begun_as_native(benchmark: Benchmark) -> Benchmark:
 
 
 def program_parameters(benchmark: Benchmark) -> list[click.Parameter]:
-    """The parameters of native OMB's program, which has all of omb-py's command, too.
+    """Return the parameters of native OMB's program, which has all of omb-py's command, too.
 
     Native OMB's start-up programs take any option, and Ramble starts them with ``-z``.
     """
@@ -137,10 +137,10 @@ def program_parameters(benchmark: Benchmark) -> list[click.Parameter]:
 
 
 def translated(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values of a program's options as those of omb-py's command.
+    """Return values of a program's options as those of omb-py's command.
 
-    Raises `UsageError` for devices that omb-py has no buffers for, `MissingError` where none
-    can be used here.
+    Raises `UsageError` for devices that omb-py has no buffers for, `MissingError` if none can be
+    used here.
     """
     found = dict(values)
     accelerator = found.pop("accelerator")
@@ -157,7 +157,7 @@ def translated(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def usable_buffer(accelerator: str) -> str:
-    """The first buffer library for devices that can be used here; raises `MissingError`."""
+    """Return the first buffer library for devices usable here; raise `MissingError` without one."""
     reasons = []
     for name in DEVICE_BUFFERS:
         try:

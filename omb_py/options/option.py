@@ -44,11 +44,11 @@ class Row:
             self.settings["type"] = click.Choice(kind) if isinstance(kind, tuple) else kind
 
     def applies(self, words: frozenset[str]) -> bool:
-        """Whether what has these words has this option."""
+        """Return whether an owner of these words has this option."""
         return all((word.strip("!") in words) != word.startswith("!") for word in self.who)
 
     def option(self, group: str, preset: Mapping[str, Any] | None = None) -> Option:
-        """The option under a heading of the help, with its default of ``preset`` if that has it."""
+        """Return the option under a heading of the help, with its default of ``preset``, if any."""
         made = Option(self.names, group=group, **self.settings)
         if preset and made.name in preset:
             made.default = preset[made.name]
@@ -56,7 +56,7 @@ class Row:
 
 
 def traits(benchmark: Benchmark) -> frozenset[str]:
-    """The words that decide which options a benchmark has: its own, and what else it is.
+    """Return the words that decide which options a benchmark has: its own, and derived ones.
 
     ``planned`` if it moves data by a plan, ``sized`` if it has messages, ``varied`` if these have
     more than one size.

@@ -26,7 +26,7 @@ ATTACHED_VALUES = {
 looks like."""
 
 INTERLEAVED = "mod:2"
-"""How ``--congestor`` divides the ranks by default, so that both halves share hosts."""
+"""Default of ``--congestor``'s division of the ranks, so that both halves share hosts."""
 
 
 # fmt: off
@@ -87,21 +87,21 @@ class OptionsCommand(click.Command):
 
 
 def parse(benchmark: Benchmark, words: Iterable[str]) -> Options:
-    """The options that words after a benchmark's name stand for.
+    """Return the options that words after a benchmark's name stand for.
 
-    Raises `UsageError` for words that are no options, and options that exclude each other.
+    Raises `UsageError` for unknown options, and options that exclude each other.
     """
     return make_options(read_words(reader(benchmark), words))
 
 
 @cache
 def reader(benchmark: Benchmark) -> OptionsCommand:
-    """What reads the words of a benchmark; made once, since a sweep reads them for each point."""
+    """Return the parser of a benchmark's words; made once, since a sweep uses it for each point."""
     return OptionsCommand(benchmark.name, params=parameters(benchmark), add_help_option=False)
 
 
 def read_words(command: click.Command, words: Iterable[str]) -> dict[str, Any]:
-    """The values of all parameters by name; raises `UsageError` where click refuses ``words``."""
+    """Return the values of all parameters by name; raise `UsageError` for words click refuses."""
     try:
         return dict(command.make_context(command.name, list(words)).params)
     except click.ClickException as error:
@@ -109,9 +109,9 @@ def read_words(command: click.Command, words: Iterable[str]) -> dict[str, Any]:
 
 
 def make_options(values: Mapping[str, Any]) -> Options:
-    """The options of a benchmark that click's ``values`` stand for.
+    """Return the options of a benchmark that click's ``values`` stand for.
 
-    Raises `UsageError` where two of them exclude each other.
+    Raises `UsageError` if two of them exclude each other.
     """
     values = dict(values)
     smallest, largest = values.pop("message_size", None) or (None, None)
@@ -141,7 +141,7 @@ def make_options(values: Mapping[str, Any]) -> Options:
 
 
 def long_names(parameters: Iterable[click.Parameter]) -> set[str]:
-    """The long names of options without dashes, and the names of arguments."""
+    """Return the long names of options without dashes, and the names of arguments."""
     return {
         name.removeprefix("--")
         for one in parameters
@@ -151,9 +151,9 @@ def long_names(parameters: Iterable[click.Parameter]) -> set[str]:
 
 
 def words_of(benchmark: Benchmark, given: Mapping[str, Any]) -> list[str]:
-    """Options by name, with underscores for hyphens, as words of a command line.
+    """Return options by name, with underscores for hyphens, as words of a command line.
 
-    Raises `UsageError` for a name that is no option.
+    Raises `UsageError` for an unknown name.
     """
     options = [found for found in reader(benchmark).params if isinstance(found, click.Option)]
     known = {_plain(name): name for option in options for name in option.opts}
@@ -179,7 +179,7 @@ def words_of(benchmark: Benchmark, given: Mapping[str, Any]) -> list[str]:
 
 
 def _suggestion(name: str, known: Iterable[str]) -> str:
-    """What was probably meant, or all that there is."""
+    """Return the names that were probably meant, or all names."""
     from omb_py.core.text.words import nearest
 
     near = nearest(name, [one for one in known if len(one) > 1], most=2)
@@ -198,7 +198,7 @@ def spell_out(
     ``valued`` and ``flags`` have the long names by letter, of options that consume what follows
     them and of others. Everything else, and all after ``--``, stays as it is: click reads short
     options, too, but looks for a long one of that name first, and loads `difflib` for it. Raises
-    `UsageError` where the value of ``-c`` or ``-z`` stands apart.
+    `UsageError` if the value of ``-c`` or ``-z`` stands apart.
     """
     attached = ATTACHED_VALUES.keys() & valued.values()
     spelled: list[str] = []
@@ -227,9 +227,9 @@ def spell_out(
 
 
 def default_value(name: str, written: str, following: Sequence[str]) -> str:
-    """What an option with an optional value means without one.
+    """Return the value of an option whose optional value is missing.
 
-    Raises `UsageError` where the word after it, as ``written``, looks like its value.
+    Raises `UsageError` if the word after it, as ``written``, looks like its value.
     """
     if following and ATTACHED_VALUES[name].fullmatch(following[0]):
         option, joined = written.rstrip("="), f"{written}{following[0]}"

@@ -39,7 +39,7 @@ from omb_py.options.types import (
 )
 
 HIGHEST_PROTOCOL = 5
-"""Of Python's pickle, as of 3.14; `pickle` itself is not loaded for it."""
+"""The highest protocol of Python's pickle, as of 3.14; `pickle` itself is not loaded for it."""
 
 WINDOW_KINDS = ("create", "allocate", "dynamic", "shared")
 PASSIVE = ("lock", "flush", "flush_local", "lock_all")
@@ -53,11 +53,11 @@ INSTEAD_OF_ACCELERATORS = {
     "cuda": "--buffer cupy (or numba, pycuda, torch) puts messages on a device",
     "managed": "--buffer cupy --managed puts messages into managed memory",
 }
-"""What does here what native OMB's ``-d`` does."""
+"""The replacements here for native OMB's ``-d``."""
 
 
 def refuse_accelerator(ctx: click.Context, parameter: click.Parameter, text: str | None) -> None:
-    """Raise `UsageError` for ``-d``, which says how to choose a device here."""
+    """Raise `UsageError` for ``-d``, which explains how to choose a device here."""
     if text is not None:
         known = INSTEAD_OF_ACCELERATORS.get(text.lower(), "omb-py measures NVIDIA devices alone")
         raise UsageError(f"-d {text}: {known}")
@@ -67,12 +67,12 @@ SECONDS = Seconds(min=0, min_open=True)
 
 
 def count(minimum: int) -> WholeNumber:
-    """What takes a whole number from ``minimum`` on."""
+    """Return the type of a whole number from ``minimum`` on."""
     return WholeNumber(min=minimum)
 
 
 def node_map(who: str) -> Row:
-    """The option by which one machine stands for several nodes, of those who have it."""
+    """Return the option by which one machine stands for several nodes, for its owners."""
     text = "Ranks per node, or the node of each rank, to emulate several nodes on one machine."
     return Row("--node-map", NODE_MAP, None, who, text, show_default="as the machine has them")
 
@@ -283,10 +283,10 @@ EXTRA = frozenset({"Devices", "Single bindings", "Rarely needed"})
 
 
 def parameters(benchmark: Benchmark, overhead: bool = False) -> list[click.Parameter]:
-    """The click parameters of a benchmark, buffer placement included where it has one.
+    """Return the click parameters of a benchmark, buffer placement included if it has one.
 
-    For a comparison of bindings (``overhead``), those that have a meaning there: others have the
-    word ``single``.
+    For a comparison of bindings (``overhead``), only the options that have a meaning there are
+    returned: others have the word ``single``.
     """
     words = traits(benchmark) | (frozenset() if overhead else {"single"})
     found: list[click.Parameter] = [
@@ -321,7 +321,7 @@ OF_A_LAUNCH = (
 
 
 def common_parameters() -> list[click.Parameter]:
-    """The options that several benchmarks of a launch can share, each once."""
+    """Return the options that several benchmarks of a launch can share, each once."""
     found: dict[str, Option] = {}
     for group, rows in TABLE.items():
         for one in rows:
@@ -333,6 +333,6 @@ def common_parameters() -> list[click.Parameter]:
 
 
 def shared_options(names: frozenset[str]) -> list[Option]:
-    """The options whose values are called ``names``, as every benchmark has them."""
+    """Return the options whose values are called ``names``, as every benchmark has them."""
     options = (one.option(group) for group, rows in TABLE.items() for one in rows)
     return [option for option in options if option.name in names]

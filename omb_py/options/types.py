@@ -23,7 +23,7 @@ MAX_SECONDS = 1e9
 def number_of(
     kind: click.ParamType[Any, Any], parse: Callable[[str], Any], value: Any, *where: Any
 ) -> Any:
-    """A text as ``parse`` reads it, or what a value of ``kind`` is already; fails as click does."""
+    """Return a text as ``parse`` reads it, or a value of ``kind`` as it is; fail as click does."""
     try:
         return parse(value) if isinstance(value, str) else value
     except ValueError as error:
@@ -31,7 +31,7 @@ def number_of(
 
 
 class Shown:
-    """What the help shows for a value: the ``metavar``."""
+    """A type with the ``metavar`` that the help shows for a value."""
 
     metavar: str
 
@@ -72,7 +72,7 @@ class Seconds(Number):
 
 
 class NewFolder(click.Path):
-    """A folder that is made where it is not there; the one that it is to lie in must be."""
+    """A folder that is made if it is not there; the one that it is to lie in must be."""
 
     def __init__(self) -> None:
         from pathlib import Path
@@ -104,7 +104,7 @@ class TextType(Shown, Parameter):
 
 
 def size_range(text: str) -> tuple[int | None, int | None]:
-    """``MAX``, ``MIN:MAX``, ``MIN:`` or ``:MAX``, as a pair in which None is the default."""
+    """Return ``MAX``, ``MIN:MAX``, ``MIN:`` or ``:MAX`` as a pair; None is the default."""
     smallest, colon, largest = text.rpartition(":")
     low = parse_bytes(smallest) if smallest else None
     high = parse_bytes(largest) if largest or not colon else None
@@ -116,17 +116,17 @@ def size_range(text: str) -> tuple[int | None, int | None]:
 
 
 def size_list(text: str) -> tuple[int, ...]:
-    """Numbers of bytes separated by commas, each once."""
+    """Return numbers of bytes separated by commas, each once."""
     return tuple(dict.fromkeys(parse_bytes(part) for part in text.split(",")))
 
 
 def device_list(text: str) -> tuple[int, ...]:
-    """Numbers of devices separated by commas."""
+    """Return numbers of devices separated by commas."""
     return counts(text.split(","), f"{text!r} is not a list of device numbers, as in 0 or 0,2")
 
 
 def percentiles(text: str) -> tuple[float, ...]:
-    """Percentages separated by commas, fractions allowed."""
+    """Return percentages separated by commas, fractions allowed."""
     try:
         percents = tuple(dict.fromkeys(map(parse_decimal, text.split(","))))
     except ValueError:
@@ -145,7 +145,7 @@ def warmup(text: str) -> int | str:
 
 
 def precision(text: str) -> float:
-    """A percentage, as in ``2%``, as a fraction."""
+    """Return a percentage, as in ``2%``, as a fraction."""
     try:
         percent = parse_decimal(text.removesuffix("%"))
     except ValueError:
@@ -156,7 +156,7 @@ def precision(text: str) -> float:
 
 
 def victims(text: str) -> tuple[int, ...] | str:
-    """Ranks separated by commas, as in 2 or 1,3; or ``node``."""
+    """Return ranks separated by commas, as in 2 or 1,3; or ``node``."""
     if text == NODE:
         return text
     found = counts(text.split(","), f"{text!r} is neither ranks, as in 2 or 1,3, nor {NODE}")
@@ -166,7 +166,7 @@ def victims(text: str) -> tuple[int, ...] | str:
 
 
 def root(text: str) -> int | None:
-    """``fixed:RANK`` or ``rotate``; None stands for the latter."""
+    """Return the rank of ``fixed:RANK``, or None for ``rotate``."""
     if text == "rotate":
         return None
     kind, _, rank = text.partition(":")
@@ -174,7 +174,7 @@ def root(text: str) -> int | None:
 
 
 def validation_log(text: str) -> str:
-    """The folder that ``log`` or ``log:DIR`` names; empty for no log."""
+    """Return the folder that ``log`` or ``log:DIR`` names; empty for no log."""
     kind, _, directory = text.partition(":")
     if text and kind != "log":
         raise ValueError(f"{text!r} is not log or log:DIRECTORY")
@@ -182,7 +182,7 @@ def validation_log(text: str) -> str:
 
 
 def thread_counts(text: str) -> tuple[int, int]:
-    """``SENDERS`` or ``SENDERS:RECEIVERS``, as a pair; one number is for both."""
+    """Return ``SENDERS`` or ``SENDERS:RECEIVERS`` as a pair; one number is for both."""
     parts = text.split(":")
     refusal = f"{text!r} is not SENDERS or SENDERS:RECEIVERS, as in 2:4"
     numbers = counts(parts if len(parts) <= 2 else (), refusal)
@@ -206,7 +206,7 @@ def topology(text: str) -> Any:
 
 
 def label(text: str) -> str:
-    """A name of the user's own: any text of one line."""
+    """Return a name of the user's own: any text of one line."""
     text = text.strip()
     if not text:
         raise ValueError("it is empty: name what was chosen, as in UCX_TLS=tcp")
@@ -216,7 +216,7 @@ def label(text: str) -> str:
 
 
 def node_map(text: str) -> tuple[int, ...] | int:
-    """A number of ranks for each node, or the node of each rank separated by commas."""
+    """Return a number of ranks for each node, or the node of each rank separated by commas."""
     numbers = counts(text.split(","), f"{text!r} is neither a number nor a list such as 0,0,1,1")
     if numbers == (0,):
         raise ValueError("a node has at least 1 rank")
@@ -224,7 +224,7 @@ def node_map(text: str) -> tuple[int, ...] | int:
 
 
 def split(text: str) -> str:
-    """How ranks are divided into groups, as `omb_py.core.job.groups` reads it."""
+    """Check a division of ranks into groups, as `omb_py.core.job.groups` reads it; return it."""
     from omb_py.core.job.groups import parse_split
 
     parse_split(text)
@@ -236,7 +236,7 @@ CONGESTOR_BYTES = 64 << 10
 
 
 def congestor(text: str) -> tuple[str, int]:
-    """A benchmark that groups of ranks can run, and its message size in bytes."""
+    """Return a benchmark that groups of ranks can run, and its message size in bytes."""
     from omb_py.benchmarks import find_benchmark
 
     name, colon, size = text.partition(":")
@@ -265,7 +265,7 @@ class Graphs(Shown, Parameter):
 
 
 class OwnAlgorithmType(Parameter):
-    """An algorithm of `omb_py.benchmarks.algorithms`, loaded only where one is named."""
+    """An algorithm of `omb_py.benchmarks.algorithms`, loaded only if one is named."""
 
     name = "name"
 
@@ -285,7 +285,7 @@ class OwnAlgorithmType(Parameter):
 
 
 def counts(texts: Sequence[str], refusal: str) -> tuple[int, ...]:
-    """Whole numbers from 0 on; raises `ValueError` with ``refusal`` for no or other texts."""
+    """Return whole numbers from 0 on; raise `ValueError` with ``refusal`` for other texts."""
     try:
         numbers = tuple(map(parse_count, texts))
     except ValueError:

@@ -41,26 +41,26 @@ KINDS = dict(
     value_high:float? unit:str? calls:int? call_bytes:float? check:str? difference:float?
     variant:str?""".split()
 )
-"""What each column holds, with a question mark where it may be empty."""
+"""The type of each column, with a question mark if it may be empty."""
 
 
 class ApplicationRow(Record):
-    """What `docs/applications.md` describes column by column; None where one does not apply.
+    """A row of `docs/applications.md`, which describes each column; None if one does not apply.
 
-    ``problem`` is what the user asked for: with weak scaling the problem of one rank.
+    ``problem`` is the problem that the user asked for: with weak scaling the problem of one rank.
     ``part`` is empty for the application as a whole; ``rank`` is then empty too, and the phases are
-    means over the ranks. Phases are those of the repeat whose ``time_s`` is the median.
-    ``time_s`` to ``time_high_s`` are the median, minimum and maximum of the repeats, each from the
-    common start to the end of the slowest rank. ``one_rank_s`` and ``sequential_s`` are the medians
-    of the same problem on one rank alone and of the program ``sequential``, by turns with the
-    repeats; ``speedup`` is the median of the repeats' own quotients, ``speedup_low`` and
-    ``speedup_high`` the extremes. For weak scaling the problem of one rank is smaller, and the
-    speed-up is scaled by that. ``sequential_speedup`` is likewise over the program ``sequential``,
-    ``alternative_speedup`` over the same problem solved on the same ranks as ``alternative`` says.
-    ``threads`` are those of BLAS and OpenMP in each rank, ``cores`` ranks times threads,
-    ``efficiency`` the speed-up over the ranks.
-    ``calls`` are MPI calls of ``call_bytes`` each. Where ``value`` is the median of these calls,
-    ``value_low`` to ``value_high`` are the minimum, 25th and 75th percentile and the maximum.
+    means over the ranks. Phases are those of the repeat whose ``time_s`` is the median. ``time_s``
+    to ``time_high_s`` are the median, minimum and maximum of the repeats, each from the common
+    start to the end of the slowest rank. ``one_rank_s`` and ``sequential_s`` are the medians of the
+    same problem on one rank and of the program ``sequential``, alternately with the repeats;
+    ``speedup`` is the median of the repeats' own quotients, ``speedup_low`` and ``speedup_high``
+    the extremes. For weak scaling the problem of one rank is smaller, and the speed-up is scaled by
+    that. ``sequential_speedup`` is likewise over the program ``sequential``,
+    ``alternative_speedup`` over the same problem solved on the same ranks in the way
+    ``alternative``. ``threads`` are those of BLAS and OpenMP in each rank, ``cores`` ranks times
+    threads, ``efficiency`` the speed-up over the ranks. ``calls`` are MPI calls of ``call_bytes``
+    each. If ``value`` is the median of these calls, ``value_low`` to ``value_high`` are the
+    minimum, 25th and 75th percentile and the maximum.
     """
 
     columns = tuple(KINDS)
@@ -143,11 +143,11 @@ class ApplicationWriter(StreamWriter):
 
 
 def speedup(over: str, row: ApplicationRow, which: str = "") -> str:
-    """A line on a speed-up over something, with the extremes of the repeats."""
+    """Return a line on a speed-up over something, with the extremes of the repeats."""
     value, low, high = (getattr(row, f"{which}speedup{end}") for end in ("", "_low", "_high"))
     return f"{'Speed-up':<22}{value:.3f}   over {over}; repeats: {low:.3f} to {high:.3f}"
 
 
 def seconds(value: float | None) -> str:
-    """Write seconds with six decimals; a dash where there are none."""
+    """Return seconds with six decimals; a dash for None."""
     return "-" if value is None else f"{value:.6f}"

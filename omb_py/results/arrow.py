@@ -17,7 +17,7 @@ from omb_py.results.csv import comments, header_of
 from omb_py.results.json import line_of
 
 KEY = b"omb_py"
-"""Where the metadata of runs are in a Parquet file."""
+"""The key of the runs' metadata in a Parquet file."""
 
 BATCH = 10_000
 """Rows that are Python objects at a time."""
@@ -26,7 +26,7 @@ Runs = Mapping[str, Mapping[str, str]]
 
 
 def to_parquet(table: pa.Table, runs: Runs) -> bytes:
-    """A Parquet file of a table of results and the metadata of its runs."""
+    """Return a Parquet file of a table of results and the metadata of its runs."""
     schema = {KEY: json.dumps({run: dict(data) for run, data in runs.items()})}
     out = io.BytesIO()
     parquet.write_table(table.replace_schema_metadata(schema), out, compression="zstd")
@@ -34,14 +34,14 @@ def to_parquet(table: pa.Table, runs: Runs) -> bytes:
 
 
 def from_parquet(content: bytes) -> bytes:
-    """A Parquet file as our CSV; raises `ValueError` or `OSError` where it cannot be read."""
+    """Return a Parquet file as our CSV; raise `ValueError` or `OSError` if it cannot be read."""
     table = parquet.read_table(io.BytesIO(content))
     runs = json.loads((table.schema.metadata or {}).get(KEY, b"{}"))
     return to_csv([table], runs)
 
 
 def to_csv(tables: Iterable[pa.Table], runs: Runs) -> bytes:
-    """Our CSV of tables of results: first the metadata of all runs, then the rows."""
+    """Return our CSV of tables of results: first the metadata of all runs, then the rows."""
     out = io.BytesIO()
     for run, data in runs.items():
         out.write(comments({"run": run, **data}).encode())
@@ -54,7 +54,7 @@ def to_csv(tables: Iterable[pa.Table], runs: Runs) -> bytes:
 
 
 def as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A column as its cells are written: ``#`` would start a comment for a reader."""
+    """Return a column as its cells are written: ``#`` would start a comment for a reader."""
     if pa.types.is_boolean(column.type):
         return compute.if_else(column, "True", "False")
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
@@ -63,7 +63,7 @@ def as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def to_json(tables: Iterable[pa.Table], runs: Runs) -> bytes:
-    """Our JSON Lines of tables of results: objects of the fields with values."""
+    """Return our JSON Lines of tables of results: objects of the fields with values."""
     out = io.BytesIO()
     for run, data in runs.items():
         out.write(line_of({"metadata": {"run": run, **data}}))

@@ -1,7 +1,7 @@
-"""ONE TABLE OF ALL COLUMNS of results: what each is called, holds and means, and what it is for.
+"""The one table of all columns of results: name, type, meaning and role.
 
-From it follow the rows, the order of columns in files, which of them tell rows apart, what
-``help(omb_py.load)`` says and the tables of docs/results.md.
+From it follow the rows, the order of columns in files, the columns that distinguish rows, the text
+of ``help(omb_py.load)`` and the tables of docs/results.md.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ class Column(NamedTuple):
     """A column of results.
 
     ``kinds`` has letters of the rows that have it: ``b`` of benchmarks, ``o`` of `omb-py overhead`,
-    ``p`` of `omb-py pairs`, ``l`` where `omb_py.load` adds it to all of them. ``type`` is ``int``,
-    ``float``, ``bool`` or ``str``, ``unit`` empty for what has none, ``meaning`` Markdown. ``role``
-    tells what a column is for: ``experiment`` what was measured: rows that differ there are never
-    compared, as with the ``size`` on top; ``configuration`` how it was measured: what lines of a
-    figure tell apart, and what a comparison may be about; ``value`` and ``statistic`` what came of
-    it, ``effort`` how often and how carefully, ``run`` where a row is from, and ``detail`` what
-    follows from the others or is only good to know.
+    ``p`` of `omb-py pairs`, ``l`` if `omb_py.load` adds it to all of them. ``type`` is ``int``,
+    ``float``, ``bool`` or ``str``, ``unit`` is empty without a unit, ``meaning`` is Markdown.
+    ``role`` is the use of a column. ``experiment`` identifies the experiment: rows that differ
+    there, or in ``size``, are never compared. ``configuration`` is the way of measuring, which
+    lines of a figure distinguish and which a comparison may be about. ``value`` and ``statistic``
+    are results, ``effort`` is the number and care of the repeats, ``run`` the origin of a row, and
+    ``detail`` follows from other columns or is only informative.
     """
 
     name: str
@@ -210,10 +210,11 @@ COLUMNS = {name: Column(name, *others) for names, *others in TABLE for name in n
 """Every column by its name."""
 
 CONFIGURATION = tuple(n for n, one in COLUMNS.items() if one.role == "configuration")
-"""How it was measured: what lines of a figure tell apart, and what a comparison may be about."""
+"""Columns of the way of measuring: lines of a figure differ there; comparisons may be about
+them."""
 
 EXPERIMENT = tuple(n for n, one in COLUMNS.items() if one.role == "experiment")
-"""What was measured: rows that differ here are never compared. Message size comes on top."""
+"""Columns of the experiment: rows that differ there, or in message size, are never compared."""
 
 IDENTITY = (*EXPERIMENT, *CONFIGURATION)
 """Columns in which rows of different things differ; message size comes on top."""
@@ -228,7 +229,7 @@ ORIGIN = {name: COLUMNS[name].type for name in ("suite", "mpi", "hosts")}
 hosts."""
 
 KINDS = {name: one.type for name, one in COLUMNS.items() if one.kinds != "l"}
-"""What the columns of files hold."""
+"""The types of the columns of files."""
 
 Same = TypeVar("Same", bound="Record")
 
@@ -269,7 +270,7 @@ class Record:
         return f"{type(self).__name__}({values})"
 
     def replace(self: Same, **changes: Any) -> Same:
-        """A copy in which some columns differ; None takes a value out."""
+        """Return a copy in which some columns differ; None removes a value."""
         return type(self)(**vars(self) | changes)
 
 
@@ -295,7 +296,7 @@ class PairRow(Record):
 
 
 def percent_text(percent: float) -> str:
-    """A percentage in all its digits, without an exponent.
+    """Return a percentage in all its digits, without an exponent.
 
     >>> percent_text(50.0), percent_text(99.99999), percent_text(0.00001)
     ('50', '99.99999', '0.00001')
@@ -307,12 +308,12 @@ def percent_text(percent: float) -> str:
 
 
 def new_run() -> str:
-    """A name for a run: its start in UTC and enough chance to tell it from any other."""
+    """Return a name for a run: its start in UTC and enough chance to make it unique."""
     return f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{os.urandom(3).hex()}"
 
 
 def groups(names: Iterable[str]) -> Iterator[tuple[list[str], Column]]:
-    """The columns among ``names`` in the table's order, those of one meaning together."""
+    """Return the columns among ``names`` in the table's order, those of one meaning together."""
     wanted = set(names)
     for members, *_ in TABLE:
         if among := [name for name in members.split() if name in wanted]:
@@ -320,7 +321,7 @@ def groups(names: Iterable[str]) -> Iterator[tuple[list[str], Column]]:
 
 
 def described(names: Iterable[str]) -> str:
-    """Columns as plain text, each group with its meaning below it."""
+    """Return columns as plain text, each group with its meaning below it."""
     import re
     from textwrap import fill
 
@@ -333,5 +334,5 @@ def described(names: Iterable[str]) -> str:
 
 
 def kind_text(column: Column) -> str:
-    """Return a column's type, and its unit where it has one."""
+    """Return a column's type, and its unit if it has one."""
     return f"{column.type}, {column.unit}" if column.unit else column.type

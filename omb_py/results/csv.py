@@ -15,11 +15,11 @@ from omb_py.results.writer import LineWriter
 
 NUMBER = ".9g"
 RUN = b"# run: "
-"""What the metadata of a run begins with."""
+"""First bytes of the metadata of a run."""
 
 
 class CsvWriter(LineWriter):
-    """Adds lines to a table; the header is written where nothing else is yet."""
+    """A writer that adds lines to a table; it writes the header if there is no content yet."""
 
     def __init__(self, sink: Sink, record: type[Record]) -> None:
         super().__init__(sink, header_of(record.columns).encode())
@@ -41,14 +41,14 @@ def comments(metadata: dict[str, str]) -> str:
 
 
 def header_of(names: tuple[str, ...]) -> str:
-    """The line that names the columns."""
+    """Return the line that names the columns."""
     return ",".join(names) + "\n"
 
 
 def open_csv(path: Path, record: type[Record], clear: bool) -> CsvWriter:
-    """A writer that adds records of a kind to the table in ``path``, after its last whole line.
+    """Return a writer that adds records to the table in ``path``, after its last whole line.
 
-    Raises `UsageError` when the file holds something else, `OmbError` when it cannot be written.
+    Raises `UsageError` when the file has other content, `OmbError` when it cannot be written.
     """
     header = header_of(record.columns).encode()
 
@@ -72,7 +72,7 @@ def open_csv(path: Path, record: type[Record], clear: bool) -> CsvWriter:
 
 
 def cell(value: object) -> str:
-    """A value as one field; ``#`` would start a comment for whoever reads the file."""
+    """Return a value as one field; ``#`` would start a comment for a reader of the file."""
     if value is None:
         return ""
     if isinstance(value, float):

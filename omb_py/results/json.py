@@ -13,7 +13,7 @@ from omb_py.results.sink import open_sink
 from omb_py.results.writer import LineWriter
 
 BEGINNING = b'{"metadata"'
-"""What a file begins with."""
+"""First bytes of a file."""
 
 
 class JsonWriter(LineWriter):
@@ -32,7 +32,7 @@ def line_of(item: dict[str, Any]) -> bytes:
 
 
 def item_of(row: Any) -> dict[str, object]:
-    """The object of a row: the columns that have a value."""
+    """Return the object of a row: the columns that have a value."""
     every = ((column, getattr(row, column)) for column in row.columns)
     item = {name: value for name, value in every if value is not None and value == value}
     if "percentiles" in item:
@@ -43,9 +43,9 @@ def item_of(row: Any) -> dict[str, object]:
 
 
 def open_json(path: Path, clear: bool) -> JsonWriter:
-    """A writer that adds objects to ``path``, after its last whole line.
+    """Return a writer that adds objects to ``path``, after its last whole line.
 
-    Raises `UsageError` when the file holds something else, `OmbError` when it cannot be written.
+    Raises `UsageError` when the file has other content, `OmbError` when it cannot be written.
     """
 
     def begun(lines: Iterable[bytes]) -> bool:

@@ -11,7 +11,8 @@ import re
 
 LONGEST_LABEL = 160
 MAX_SHAPES = 16
-"""Characters of a label, and kinds of labels in a file, at most: so many are none."""
+"""Maximum of a label's characters, and of the kinds of labels in a file: with more, none is a
+label."""
 
 STAMP = (
     r"(?:[A-Z][a-z]{2},? )?(?:\d{4}[-/]\d\d[-/]\d\d[T ]|[A-Z][a-z]{2} +\d{1,2} )?\d\d:\d\d:\d\d"

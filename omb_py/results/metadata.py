@@ -1,4 +1,4 @@
-"""What is needed to believe and to repeat a run, as plain text by name."""
+"""Facts to believe and to repeat a run, as plain text by name."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TELLING_PREFIXES = tuple(
 """Environment variables that change what MPI does, by how their names begin."""
 
 SET_BY_LAUNCHER = ("PREFIXES", "initial_wdir", "num_procs", "cpu_type")
-"""Ends of variables that Open MPI's launcher sets by itself: no choice of anybody's."""
+"""Ends of variables that Open MPI's launcher sets by itself: a user did not choose them."""
 
 SET_BY_INTEL = tuple(
     "I_MPI_INFO_ I_MPI_HYDRA_ I_MPI_PIN_INFO I_MPI_PIN_MAPPING I_MPI_BIND_WIN I_MPI_INTERNAL_ "
@@ -31,7 +31,7 @@ SET_BY_INTEL = tuple(
 
 
 def process_metadata(run: str) -> dict[str, str]:
-    """What this process knows without MPI: versions, machine, command, environment, profiler."""
+    """Return facts known without MPI: versions, machine, command, environment, profiler."""
     return {
         "run": run,
         "omb_py": VERSION,
@@ -51,7 +51,7 @@ def process_metadata(run: str) -> dict[str, str]:
 
 
 def processor() -> str:
-    """The processor's name and its number of logical cores."""
+    """Return the processor's name and its number of logical cores."""
     name = platform.processor() or platform.machine()
     try:
         found = re.search(
@@ -64,17 +64,17 @@ def processor() -> str:
 
 
 def describe_nodes(nodes: Iterable[Node]) -> str:
-    """Hosts with their numbers of ranks: ``node1:8 node2:8``."""
+    """Return hosts with their numbers of ranks: ``node1:8 node2:8``."""
     return " ".join(f"{node.host}:{node.ranks}" for node in nodes)
 
 
 def describe_devices(nodes: Iterable[Node]) -> str:
-    """The device of each rank, node by node: ``node1:0=5a5a5a5a,1=6b6b6b6b``."""
+    """Return the device of each rank, node by node: ``node1:0=5a5a5a5a,1=6b6b6b6b``."""
     return " ".join(f"{node.host}:{','.join(node.words)}" for node in nodes)
 
 
 def crowded_hosts(data: Mapping[str, str]) -> list[tuple[str, int, int]]:
-    """The hosts of a run that had more ranks than logical cores, with how many of each.
+    """Return the hosts of a run that had more ranks than logical cores, with both numbers.
 
     >>> crowded_hosts({"hosts": "a:4 b:2", "processor": "AMD EPYC, 2 logical cores"})
     [('a', 4, 2)]

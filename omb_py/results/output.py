@@ -29,12 +29,12 @@ def check_output(path: str | None, force: bool, samples: str | None = None) -> N
 
 
 def benchmark_writers(benchmark: Benchmark, options: Options) -> list[Writer[Row]]:
-    """The writers that ``options`` ask for a benchmark; see `writers_of`."""
+    """Return the writers that ``options`` ask for a benchmark; see `writers_of`."""
     return writers_of(Row, text_writer(sys.stdout, benchmark, options), options)
 
 
 def text_writer(stream: TextIO, benchmark: Benchmark, options: Options) -> Writer[Any]:
-    """The writer of a benchmark's table for people."""
+    """Return the writer of a benchmark's table for people."""
     from omb_py.results import text
 
     if benchmark.recovery is not None:
@@ -49,10 +49,10 @@ def text_writer(stream: TextIO, benchmark: Benchmark, options: Options) -> Write
 def writers_of(
     record: type[Record], text: Writer[Any] | None, options: Options
 ) -> list[Writer[Any]]:
-    """The writers of records that ``options`` ask for.
+    """Return the writers of records that ``options`` ask for.
 
-    ``text`` is the one for people, None where somebody else has it. Raises `OmbError` when the
-    output file cannot be written or holds something else.
+    ``text`` is the writer for people, None if another caller writes it. Raises `OmbError` when the
+    output file cannot be written or has other content.
     """
     found = []
     if not options.quiet and (text is not None or options.format != "text"):
@@ -63,7 +63,7 @@ def writers_of(
 
 
 def standard_output(record: type[Record], text: Writer[Any] | None, kind: str) -> Writer[Any]:
-    """The writer to standard output of a kind: ``text``, where there is one, csv or json."""
+    """Return the writer to standard output of a kind: ``text``, if there is one, csv or json."""
     if text is not None and kind == "text":
         return text
     from omb_py.results.sink import stream_sink
@@ -78,7 +78,7 @@ def standard_output(record: type[Record], text: Writer[Any] | None, kind: str) -
 
 
 def file_writer(name: str, record: type[Record], clear: bool) -> Writer[Any]:
-    """The writer of records of a kind to a file, by its suffix; overwritten if ``clear``."""
+    """Return the writer of records of a kind to a file, by its suffix; overwritten if ``clear``."""
     from pathlib import Path
 
     path = Path(name)

@@ -1,6 +1,6 @@
 """Samples in files: the time of every iteration, as a structured NumPy array.
 
-A row of samples says which row of the results it belongs to.
+A row of samples contains the identity of its row of the results.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ DTYPE = np.dtype(
         ("sample_us", "<f8"),
     ]
 )
-"""A sample. The first columns are those of the row of results that it belongs to, -1 or nothing
-where that has none; docs/statistics.md explains the others."""
+"""A sample. The first columns are those of the row of results that it belongs to, -1 or empty if
+that has none; docs/statistics.md explains the others."""
 
 OF_ROW = ("run", "benchmark", "buffer", "binding", "mpi_type", "variant", "bytes", "ranks")
 OF_ROW_AND_RANK = (*OF_ROW, "window", "rank")
@@ -52,10 +52,10 @@ ADVICE = "; choose another place for --samples"
 
 
 def description(row: Row, round_trips: int, every: int, start_error: float) -> dict[str, Any]:
-    """The columns that all samples of a row of results have in common.
+    """Return the columns that all samples of a row of results have in common.
 
-    ``every`` tells of how many iterations one was kept, ``start_error`` by how many microseconds
-    starts are off at most. Raises `UsageError` for a text that has no room.
+    ``every`` is the number of iterations of which one was kept, ``start_error`` the maximum error
+    of starts in microseconds. Raises `UsageError` for a text that is too long.
     """
     found: dict[str, Any] = {
         "round_trips": round_trips,
@@ -78,7 +78,7 @@ def description(row: Row, round_trips: int, every: int, start_error: float) -> d
 
 
 def is_samples(path: Path) -> bool:
-    """Whether a file is one of samples; false where it cannot be read."""
+    """Return whether a file is one of samples; false if it cannot be read."""
     try:
         # a pipe that nobody writes to would be waited for
         if path.suffix != ".npy" or not path.is_file():
@@ -90,7 +90,7 @@ def is_samples(path: Path) -> bool:
 
 
 def read_header(file: Any) -> int | None:
-    """How many samples a NumPy file says that it holds; None where it is no file of samples."""
+    """Return the number of samples in a NumPy file's header; None for another file."""
     try:
         if npy.read_magic(file) != (1, 0):
             return None
@@ -101,7 +101,7 @@ def read_header(file: Any) -> int | None:
 
 
 def header(count: int) -> bytes:
-    """The beginning of a NumPy file of so many samples; as long for any number of them."""
+    """Return the beginning of a NumPy file of so many samples; as long for any number of them."""
     out = io.BytesIO()
     described = {"descr": npy.dtype_to_descr(DTYPE), "fortran_order": False, "shape": (count,)}
     npy.write_array_header_1_0(out, described)
@@ -120,8 +120,8 @@ class SampleFile:
     def __init__(self, path: Path, clear: bool) -> None:
         """Open ``path`` to add to it, or to replace what it holds with ``clear``.
 
-        It stays as it is until something is added. Raises `UsageError` where it holds something
-        else, `OmbError` where it cannot be written.
+        It stays as it is until something is added. Raises `UsageError` if it holds something else,
+        `OmbError` if it cannot be written.
         """
         self.path = path
         self._clear = clear
@@ -166,7 +166,7 @@ class SampleFile:
 
 
 def not_samples(path: Path) -> UsageError:
-    """What to say of a file that holds something else."""
+    """Return the error sentence for a file with other content."""
     return UsageError(
         f"{path} is not a file of this version's samples: choose another name for --samples, or "
         "overwrite it with --force"

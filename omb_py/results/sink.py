@@ -1,4 +1,4 @@
-"""Where lines of results go: a file that holds whole lines at any time, or a stream."""
+"""Destinations of lines of results: a file that has whole lines at any time, or a stream."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from omb_py.core.text.files import failing
 from omb_py.core.text.folders import make_folder
 
 LOCK_SECONDS = 60.0
-"""How long a job waits for another one that writes to the same file."""
+"""Seconds that a job waits for another one that writes to the same file."""
 
 WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)
-"""What flock fails with on file systems that have no locks."""
+"""Errors of flock on file systems without locks."""
 
 BLOCK = 1 << 16
 """Bytes that are read at a time to see where the last line begins."""
@@ -30,14 +30,14 @@ writing = partial(failing, "write", advice="; choose another place for --output"
 """Turns an `OSError` into an `OmbError` that names the file."""
 
 Begun = Callable[[Iterable[bytes]], bool]
-"""Whether lines have the header of a table; raises `UsageError` where they are something else."""
+"""A test of whether lines have a table's header; it raises `UsageError` for other content."""
 
 
 class StreamSink:
     """Standard output, a device or a pipe: what is written is gone."""
 
     at_once = True
-    """Whether what is known of a run is written before there is a row of it."""
+    """True if a run's metadata is written before its first row."""
 
     def __init__(self, stream: BinaryIO, path: Path | None = None) -> None:
         self._stream = stream
@@ -60,23 +60,22 @@ class StreamSink:
 
 @cache
 def stream_sink(stream: BinaryIO) -> StreamSink:
-    """The one sink of a stream, in which several runs share a table."""
+    """Return the one sink of a stream, in which several runs share a table."""
     return StreamSink(stream)
 
 
 class FileSink:
     """A file to which several jobs may add lines, each brought to the disk at once.
 
-    It is opened by its name for each of them, and locked (flock): where somebody has removed,
-    replaced or truncated it meanwhile, the lines go to the file that now has the name, after the
-    metadata and the header. A line without an end, of a job that was killed as it wrote, is
-    removed.
+    It is opened by its name for each of them, and locked (flock): if it was removed, replaced or
+    truncated meanwhile, the lines go to the file that now has the name, after the metadata and the
+    header. A line without an end, of a job that was killed as it wrote, is removed.
     """
 
     at_once = False
 
     def __init__(self, path: Path, clear: bool, begun: Begun) -> None:
-        """See that lines can be added to ``path``, which is left as it is until the first ones.
+        """Check that lines can be added to ``path``, which changes only with the first ones.
 
         These replace what it holds with ``clear``. Raises `OmbError` when the file cannot be
         written, and what ``begun`` raises of one that holds something else.
@@ -95,7 +94,7 @@ class FileSink:
     def append(self, lines: bytes, metadata: bytes, header: bytes) -> None:
         """Add lines, after the run's metadata and the header where these are not there yet.
 
-        Raises `OmbError` where they cannot be written; the file then has what it had.
+        Raises `OmbError` if they cannot be written; the file then has what it had.
         """
         with self._opened() as file:
             descriptor = file.fileno()
@@ -122,14 +121,14 @@ class FileSink:
             self._clear = False
 
     def _has_begun(self, file: BinaryIO) -> bool:
-        """Whether the file has the header, whatever else somebody has put there during the run."""
+        """Return whether the file has the header, even after a change by another program."""
         with contextlib.suppress(UsageError):
             return self._begun(file)
         return False
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[BinaryIO]:
-        """The file that has the name now, locked; raises `OmbError` for what fails."""
+        """Return the file that has the name now, locked; raise `OmbError` if that fails."""
         with writing(self._path):
             make_folder(self._path.parent)
             while True:
@@ -145,7 +144,7 @@ Sink: TypeAlias = StreamSink | FileSink
 
 
 def open_sink(path: Path, clear: bool, begun: Begun) -> Sink:
-    """The sink of what has a name, as `FileSink` takes it: a file, or a device or a pipe."""
+    """Return the sink of a name, as `FileSink` takes it: a file, or a device or a pipe."""
     if path.is_file() or path.is_dir() or not path.exists():
         return FileSink(path, clear, begun)
     with writing(path):
@@ -153,7 +152,7 @@ def open_sink(path: Path, clear: bool, begun: Begun) -> Sink:
 
 
 def end_of_lines(descriptor: int, size: int) -> int:
-    """How many bytes of a file of so many are whole lines."""
+    """Return the number of bytes in whole lines, of a file of so many bytes."""
     while size:
         start = max(0, size - BLOCK)
         if found := os.pread(descriptor, size - start, start).rfind(b"\n") + 1:
@@ -163,7 +162,7 @@ def end_of_lines(descriptor: int, size: int) -> int:
 
 
 def has_name(descriptor: int, path: Path) -> bool:
-    """Whether an open file is the one that has a name."""
+    """Return whether an open file is the one that has a name."""
     try:
         return os.path.samestat(os.fstat(descriptor), os.stat(path))
     except FileNotFoundError:
@@ -171,7 +170,7 @@ def has_name(descriptor: int, path: Path) -> bool:
 
 
 def lock(descriptor: int, seconds: float | None = None) -> None:
-    """Wait for a file's lock, where its file system has locks.
+    """Wait for a file's lock, if its file system has locks.
 
     Raises `BlockingIOError` if another process has it longer than ``seconds`` (`LOCK_SECONDS`).
     """

@@ -67,8 +67,8 @@ HEADINGS = {
 class Cell(NamedTuple):
     """A column of a table: heading, column of a row or percentage, decimals, least width.
 
-    ``decimals`` is None for what is no number, or a whole one; values are divided by ``unit``. A
-    width below 0 puts the column's texts at its left end.
+    ``decimals`` is None for a text or a whole number; values are divided by ``unit``. A width below
+    0 puts the column's texts at its left end.
     """
 
     heading: str
@@ -78,13 +78,13 @@ class Cell(NamedTuple):
     unit: float = 1
 
     def placed(self, text: str) -> str:
-        """A text in the column, which a heading of more than 17 characters widens."""
+        """Return a text in the column, which a heading of more than 17 characters widens."""
         if self.least < 0:
             return text.ljust(-self.least)
         return text.rjust(max(self.least, len(self.heading) + 1))
 
     def text(self, row: Any) -> str:
-        """The value of a row: a dash where it has none."""
+        """Return the value of a row; a dash for a missing value."""
         if isinstance(self.column, str):
             value = getattr(row, self.column)
         else:
@@ -166,7 +166,7 @@ class TableWriter(StreamWriter):
             self._line(headings)
 
     def headings(self) -> str:
-        """The line above the rows of an element type."""
+        """Return the line above the rows of an element type."""
         first, *others = self._cells
         heads = (one.placed(one.heading) for one in others)
         return first.placed(f"# {first.heading}") + "".join(heads)
@@ -345,16 +345,16 @@ class GroupsWriter(TextWriter):
 
 
 def cost(row: Row) -> float:
-    """What is higher for a slower group: the time, or the inverse of the bandwidth."""
+    """Return a number that is higher for a slower group: the time, or the inverse bandwidth."""
     if row.latency_us is not None:
         return float(row.latency_us)
     return 1 / row.bandwidth_MBps if row.bandwidth_MBps else float("inf")
 
 
 def banner(benchmark: Benchmark, options: Options, metadata: Mapping[str, str]) -> str:
-    """The line that names the benchmark; a title that native OMB has not is not given its name.
+    """Return the line that names the benchmark; a title is native OMB's only if native OMB has it.
 
-    ``metadata`` has the number of ``ranks`` and, where messages lie on devices, ``accelerator``,
+    ``metadata`` has the number of ``ranks`` and, if messages lie on devices, ``accelerator``,
     native OMB's word for them.
     """
     ours = [f"omb-py {VERSION}: buffer {options.buffer}"]
@@ -379,7 +379,7 @@ def banner(benchmark: Benchmark, options: Options, metadata: Mapping[str, str]) 
 
 
 def title_line(benchmark: Benchmark, accelerator: str | None = None) -> str:
-    """The line that names the benchmark, with no more than native OMB says."""
+    """Return the line that names the benchmark, with native OMB's facts only."""
     mpi = f"MPI-{accelerator}" if accelerator else "MPI"
     name, version = ("OSU", NATIVE_VERSION) if benchmark.native else ("OMB-Py", VERSION)
     space = "" if benchmark.title.startswith("_") else " "
@@ -387,7 +387,7 @@ def title_line(benchmark: Benchmark, accelerator: str | None = None) -> str:
 
 
 def cells_of(benchmark: Benchmark, options: Options) -> list[Cell]:
-    """The columns of a benchmark's table, but for the message size."""
+    """Return the columns of a benchmark's table, without the message size."""
 
     def columns(headings: Iterable[str], decimals: int | None = 2) -> list[Cell]:
         return [Cell(heading, HEADINGS[heading], decimals) for heading in headings]
@@ -418,7 +418,7 @@ def cells_of(benchmark: Benchmark, options: Options) -> list[Cell]:
 
 
 def values_of(benchmark: Benchmark, options: Options) -> list[str]:
-    """The headings of a benchmark's own values."""
+    """Return the headings of a benchmark's own values."""
     if "overlap" in benchmark.options:
         calls = ["Coll. Init(us)", "MPI_Test(us)", "MPI_Wait(us)"] if options.full else []
         ends = ["Min Comm.(us)", "Max Comm.(us)"] if options.full else []

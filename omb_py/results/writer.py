@@ -1,4 +1,4 @@
-"""What every result format does, and which formats there are."""
+"""The common interface of result formats, and the list of formats."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ if TYPE_CHECKING:
     from omb_py.results.sink import Sink
 
 Record = TypeVar("Record", contravariant=True)
-"""What a table's lines are made of, with the columns as attributes."""
+"""A table's record, with the columns as attributes."""
 
 
 class Writer(ABC, Generic[Record]):
     """Receives a run as it is measured, on rank 0 only."""
 
     def start(self, metadata: dict[str, str]) -> None:
-        """The run begins; nothing has been measured."""
+        """Begin the run, before its first measurement."""
 
     def section(self, datatype: Datatype | None) -> None:
-        """The rows that follow are of this element type."""
+        """Begin the rows of this element type."""
 
     @abstractmethod
     def row(self, row: Record) -> None:
-        """One more result; when this returns it is out of our hands."""
+        """Write one more result; it is out of our hands on return."""
 
     def together(self, rows: Iterable[Record]) -> None:
-        """Results that are of use together alone: files take all of them or none."""
+        """Write results that are useful only together: files take all of them or none."""
         for row in rows:
             self.row(row)
 
     def amend(self, run: str, metadata: dict[str, str]) -> None:
-        """More metadata of the run, known when all is measured; before `finish`."""
+        """Add metadata of the run, known when all is measured; before `finish`."""
 
     def finish(self) -> None:
         """Note that no more rows come."""

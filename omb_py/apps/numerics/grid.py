@@ -41,7 +41,7 @@ class Block:
 
 
 def block_of(shape: tuple[int, int], ranks: int, rank: int) -> Block:
-    """The block of a rank when ranks form a grid that is as square as can be."""
+    """Return the block of a rank when ranks form a grid that is as square as can be."""
     lengths = grid(ranks, 2)
     row, column = coordinates(rank, lengths)
 
@@ -105,7 +105,7 @@ class Ghosts:
         self.wait = team.bind(*[Call("waitall", slot=slot)] * bool(calls))
 
     def pack(self) -> None:
-        """Copy the outermost columns to where they are sent from."""
+        """Copy the outermost columns into the memory that they are sent from."""
         for _, (column, packed), _ in self._columns.sides:
             packed.data[...] = self._data[1:-1, column]
 
@@ -120,7 +120,7 @@ def _call(function: str, array: Array, neighbor: int) -> Call:
 
 
 STRIP_BYTES = 256 << 10
-"""Of the sums of a strip: they stay in the second-level cache of most processors."""
+"""Bytes of the sums of a strip: they stay in the second-level cache of most processors."""
 
 
 class Stencil:
@@ -152,7 +152,7 @@ class Stencil:
 
 
 def regions(block: Block) -> tuple[list[Region], list[Region]]:
-    """A block's cells that need no ghost cell of a neighbour, and those that do."""
+    """Return a block's cells that need no ghost cell of a neighbour, and those that do."""
     rows, columns = block.shape
     top, bottom = int(block.north is not None), rows - int(block.south is not None)
     left, right = int(block.west is not None), columns - int(block.east is not None)

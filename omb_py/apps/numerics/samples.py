@@ -34,7 +34,7 @@ def weak_scaled(problem: P, ranks: int, name: str = "samples") -> P:
 
 
 def draw(problem: Samples) -> tuple[Any, Any]:
-    """The samples, a row each, and their classes (int32), on the host.
+    """Return the samples, a row each, and their classes (int32), on the host.
 
     They are normally distributed around centers, and overlap. Their mean is at the origin:
     distances calculated as |a|^2 - 2 a.b + |b|^2 lose digits far from it.
@@ -52,9 +52,9 @@ def draw(problem: Samples) -> tuple[Any, Any]:
 
 HOST_BYTES = 1 << 19
 DEVICE_BYTES = 1 << 28
-"""What to work on at a time: what stays in a core's cache, and what fills a device."""
+"""Bytes to work on at a time: a core's cache holds the first, the second fills a device."""
 
 
 def working_bytes(team: Team) -> int:
-    """How many bytes of intermediate results to make at a time."""
+    """Return the number of bytes of intermediate results to make at a time."""
     return HOST_BYTES if team.buffer.device is None else DEVICE_BYTES

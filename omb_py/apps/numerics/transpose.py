@@ -58,7 +58,7 @@ class Transpose:
 
 
 def check_shares(team: Team, **lengths: int) -> None:
-    """Raise `UsageError` where an option is less than one row or column for each rank."""
+    """Raise `UsageError` if an option is less than one row or column for each rank."""
     for name, length in lengths.items():
         if length < team.ranks:
             raise UsageError(

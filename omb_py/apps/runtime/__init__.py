@@ -1,1 +1,1 @@
-"""What applications run on: the team of ranks, their phases, and how they are measured."""
+"""The base of applications: the team of ranks, their phases, and their measurement."""

@@ -18,8 +18,8 @@ from omb_py.core.options import LIBRARY
 class BlockDistribution:
     """Rows divided as evenly as can be: ``mine`` are this rank's, ``whole`` all of them on rank 0.
 
-    A single rank divides nothing: ``mine`` is ``whole``, and nothing is copied. Raises
-    `UnsupportedError` if the binding cannot move blocks of unequal sizes.
+    On a single rank ``mine`` is ``whole``, without a copy. Raises `UnsupportedError` if the binding
+    cannot move blocks of unequal sizes.
     """
 
     def __init__(self, team: Team, shape: tuple[int, ...], dtype: str = "float32") -> None:
@@ -53,7 +53,7 @@ class BlockDistribution:
 
 
 def broadcast(team: Team, array: Array, algorithm: str = LIBRARY) -> Callable[[], None]:
-    """A bound call that gives rank 0's array to all; on one rank it does nothing.
+    """Return a bound call that gives rank 0's array to all; on one rank it is empty.
 
     ``algorithm`` is `LIBRARY` or one of `omb_py.benchmarks.algorithms`.
     """
@@ -67,12 +67,12 @@ def broadcast(team: Team, array: Array, algorithm: str = LIBRARY) -> Callable[[]
 
 
 def message_of(team: Team, datatype: Datatype, count: int) -> Message:
-    """A message of so many elements in new memory."""
+    """Return a message of so many elements in new memory."""
     return team.array(count, datatype).message()
 
 
 def random_numbers(seed: tuple[int, ...], begin: int, end: int) -> Any:
-    """Numbers ``begin`` to ``end`` of an endless row of random ones, float64 from 0 to 1.
+    """Return numbers ``begin`` to ``end`` of an endless random sequence, float64 from 0 to 1.
 
     NumPy's PCG64 takes one step for each and can skip any number of them.
     """
@@ -84,7 +84,7 @@ def random_numbers(seed: tuple[int, ...], begin: int, end: int) -> Any:
 
 
 def collect(team: Team, data: Any) -> list[Any] | None:
-    """Each rank's array, flat and on the host, on rank 0; None elsewhere. Collective.
+    """Return each rank's array, flat and on the host, on rank 0; None elsewhere. Collective.
 
     It allocates and binds, so that a run without a check does not: it is not for timed code.
     Arrays may differ in size; all are sent in the length of the longest, since objects cannot be

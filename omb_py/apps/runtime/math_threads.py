@@ -1,7 +1,7 @@
-"""The threads that BLAS and OpenMP take for one rank: pinned, and told.
+"""The number of threads of BLAS and OpenMP in one rank: limited, and reported.
 
-Left alone each rank takes as many as there are cores, which with several ranks costs a factor of
-ten and more, and makes one rank's time that of the whole machine.
+Without a limit each rank takes as many as there are cores, which with several ranks costs a factor
+of ten and more, and makes one rank's time that of the whole machine.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ VARIABLES = (
     "VECLIB_MAXIMUM_THREADS",
     "NUMEXPR_NUM_THREADS",
 )
-"""What libraries look at when they are loaded."""
+"""Environment variables that libraries read when they are loaded."""
 
 
 def request_threads(threads: int) -> None:
@@ -31,9 +31,9 @@ def request_threads(threads: int) -> None:
 
 @contextmanager
 def limit_threads(threads: int) -> Iterator[None]:
-    """Have the libraries that are loaded take so many threads.
+    """Make the loaded libraries take so many threads.
 
-    Raises `MissingPackageError` where nothing can see to that.
+    Raises `MissingPackageError` if no package can do that.
     """
     with needing("apps"):
         from threadpoolctl import threadpool_limits
@@ -43,7 +43,7 @@ def limit_threads(threads: int) -> Iterator[None]:
 
 
 def describe() -> str:
-    """The libraries that compute, with their versions and their numbers of threads."""
+    """Return the libraries that compute, with their versions and their numbers of threads."""
     with needing("apps"):
         from threadpoolctl import threadpool_info
 

@@ -1,4 +1,4 @@
-"""Measures an application beside one rank and the sequential program, checks it, makes its rows."""
+"""The measurement of an application, next to one rank and the sequential program."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ TIMES = ("time_s", *(f"{phase.value}_s" for phase in Phase), "other_s")
 
 @dataclass(frozen=True)
 class ApplicationSetting:
-    """What is asked for, and the job that will do it."""
+    """The request, and the job that measures it."""
 
     request: ApplicationRequest
     buffer: Buffer
@@ -63,7 +63,7 @@ class ApplicationSetting:
 
     @property
     def options(self) -> Options:
-        """Of the buffer, the binding and the output."""
+        """The options of the buffer, the binding and the output."""
         return self.request.options
 
 
@@ -71,7 +71,7 @@ class ApplicationSetting:
 class Solved:
     """One repeat: its seconds, and this rank's own, with their phases, tallies and parts.
 
-    ``transfers`` are what this rank received, where that was timed by itself.
+    ``transfers`` are this rank's received messages, if that was timed by itself.
     """
 
     seconds: float
@@ -90,7 +90,7 @@ class Solved:
 
 @dataclass
 class TurnSeconds:
-    """Seconds of repeats that took turns; rank 0 alone has references of one process."""
+    """Seconds of alternating repeats; only rank 0 has references of one process."""
 
     solved: list[Solved] = field(default_factory=list)
     alternative: list[float] = field(default_factory=list)
@@ -118,7 +118,7 @@ class MeasuredRepeats:
 
 
 def application_rows(measured: MeasuredRepeats) -> list[ApplicationRow]:
-    """The rows, on rank 0, which alone has the references; empty elsewhere. Collective."""
+    """Return the rows, on rank 0, which has the references; empty elsewhere. Collective."""
     job, turns = measured.setting.job, measured.turns
     seconds = [one.seconds for one in turns.solved]
     chosen = turns.solved[seconds.index(median_low(seconds))]
@@ -140,7 +140,7 @@ def application_rows(measured: MeasuredRepeats) -> list[ApplicationRow]:
 
 
 def _common(measured: MeasuredRepeats) -> dict[str, Any]:
-    """What all rows of a run have in common."""
+    """Return the columns that all rows of a run share."""
     setting = measured.setting
     options, settings = setting.options, setting.request.settings
     return {
@@ -162,7 +162,7 @@ def _common(measured: MeasuredRepeats) -> dict[str, Any]:
 
 
 def _whole(measured: MeasuredRepeats, seconds: Sequence[float]) -> dict[str, Any]:
-    """The row of the application as a whole, but for its phases."""
+    """Return the row of the application as a whole, without its phases."""
     application, turns = measured.setting.request.application, measured.turns
     ranks = measured.ranks
     time = median(seconds)
@@ -204,8 +204,8 @@ def _whole(measured: MeasuredRepeats, seconds: Sequence[float]) -> dict[str, Any
 def speedup(
     name: str, reference: Sequence[float], seconds: Sequence[float], work: int
 ) -> dict[str, float]:
-    """The speed-up of each turn over its reference, which does one part of ``work``: the median as
-    ``name``, and the minimum and maximum as ``name_low`` and ``name_high``."""
+    """Return the speed-up of each turn over its reference, which does one part of ``work``: the
+    median as ``name``, and the minimum and maximum as ``name_low`` and ``name_high``."""
     found = [work * other / own for other, own in zip(reference, seconds, strict=True)]
     return {name: median(found), f"{name}_low": min(found), f"{name}_high": max(found)}
 
@@ -213,9 +213,9 @@ def speedup(
 def _parts(
     chosen: Solved, by_pair: Sequence[Detail], check: CheckedResult | None
 ) -> Iterator[dict[str, Any]]:
-    """What else there is to tell.
+    """Yield the further rows.
 
-    That is the application's own parts, what each pair of ranks exchanged in all repeats, rank 0's
+    They are the application's own parts, what each pair of ranks exchanged in all repeats, rank 0's
     calls, and the check.
     """
     for part in (*chosen.parts, *by_pair):
@@ -241,7 +241,7 @@ def _parts(
 
 
 def describe(application: Application[Any], problem: Any) -> str:
-    """A problem in words: the options that mean something in it, and their values."""
+    """Return a problem in words: the options that mean something in it, and their values."""
     names = [one.name for one in fields(problem) if application.applies(problem, one.name)]
     values = {name: text(getattr(problem, name)) for name in names}
     return " ".join(f"{name}={shlex.quote(value)}" for name, value in values.items() if value)
@@ -255,7 +255,7 @@ def text(value: Any) -> str:
 
 
 def _gathered(job: Job, values: tuple[float, ...]) -> list[tuple[float, ...]]:
-    """The values of each rank, on rank 0; collective."""
+    """Return the values of each rank, on rank 0; collective."""
     return [tuple(array("d", data)) for data in job.gather(array("d", values).tobytes())]
 
 
@@ -268,7 +268,7 @@ def measure(setting: ApplicationSetting) -> None:
 
 
 def nodes_of(setting: ApplicationSetting) -> list[Node]:
-    """The job's nodes, on rank 0, once all is checked that needs no measuring; collective."""
+    """Return the job's nodes, on rank 0, after all checks without measuring; collective."""
     job, threads = setting.job, setting.request.settings.threads
     job.check_launcher()
     if setting.buffer.device is None:
@@ -354,7 +354,7 @@ class ApplicationMeasurement:
         metadata: dict[str, str],
         note: str | None = None,
     ) -> None:
-        """Write what was measured; collective. Raises `ValidationError` where it is wrong."""
+        """Write the measurement; collective. Raises `ValidationError` if it is wrong."""
         job, check = self._job, measured.check
         rows = application_rows(measured)
         with job.agreement():
@@ -375,7 +375,7 @@ class ApplicationMeasurement:
         return writers_of(ApplicationRow, text, self._setting.options)
 
     def _prepare_references(self) -> Kernel[Any] | None:
-        """The sequential programs, and the problem of one rank on rank 0 alone."""
+        """Prepare the sequential programs, and the problem of one rank, only on rank 0."""
         setting, settings = self._setting, self._settings
         if self._job.rank != 0:
             return None
@@ -393,7 +393,7 @@ class ApplicationMeasurement:
         return self._application.kernel(team, own)
 
     def _kernel(self, problem: Any) -> Kernel[Any]:
-        """What solves a problem on all ranks; collective."""
+        """Return the kernel that solves a problem on all ranks; collective."""
         setting, job = self._setting, self._job
         with job.agreement():
             team = Team(
@@ -443,7 +443,7 @@ class ApplicationMeasurement:
             turns.one_rank.append(solve(first, first.team).seconds)
 
     def _check(self, kernel: Kernel[Any]) -> CheckedResult | None:
-        """Whether the last result is right, on rank 0; None elsewhere and where not checked."""
+        """Return whether the last result is right, on rank 0; None elsewhere and if not checked."""
         if not self._settings.check:
             return None
         self._progress("checking")
@@ -487,7 +487,7 @@ def solve(kernel: Kernel[Any], team: Team) -> Solved:
 
 
 def longest(seconds: float, team: Team) -> float:
-    """The maximum of the ranks' seconds, on all of them; collective."""
+    """Return the maximum of the ranks' seconds, on all of them; collective."""
     from mpi4py import MPI
 
     found = array("d", [0.0])

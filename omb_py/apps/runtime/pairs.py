@@ -23,7 +23,7 @@ TAG = 1
 
 
 def exchange_option() -> Any:
-    """The field of a problem that chooses one of `EXCHANGES`."""
+    """Return the field of a problem that chooses one of `EXCHANGES`."""
     return option(
         ALLTOALL,
         "Exchange by one call of all ranks, or by messages whose bandwidth is told for each pair.",
@@ -39,7 +39,7 @@ class Divided:
     counts: tuple[int, ...]
 
     def blocks(self) -> list[Array]:
-        """The block of each rank."""
+        """Return the block of each rank."""
         ends = list(accumulate(self.counts, initial=0))
         return [self.array.rows(*bounds) for bounds in pairwise(ends)]
 
@@ -47,7 +47,7 @@ class Divided:
 class PairExchange(Protocol):
     """Brings each block to its rank, all ranks together.
 
-    ``transfers`` are what this rank received the last time, where that was timed.
+    ``transfers`` are this rank's messages received the last time, if that was timed.
     """
 
     transfers: list[Transfer]
@@ -59,7 +59,7 @@ class PairExchange(Protocol):
 def all_to_all(
     team: Team, sent: Divided, received: Divided, exchange: str, even: bool = False
 ) -> PairExchange:
-    """What exchanges blocks; ``even`` says that all blocks of all ranks are of one size."""
+    """Return the exchange of blocks; ``even`` is true if all blocks of all ranks have one size."""
     return (Pairwise if exchange == PAIRS else CollectiveExchange)(team, sent, received, even)
 
 
@@ -77,10 +77,10 @@ class CollectiveExchange:
 
 
 class Pairwise:
-    """A round for each other rank, in which a rank sends to one and receives from another.
+    """A round for each other rank: each rank sends to one rank and receives from another.
 
-    A barrier begins each round where waiting is told from communicating; without it, the time of a
-    message has the wait for its sender. A rank's own block is copied.
+    A barrier begins each round if waiting is timed separately; without it, the time of a message
+    includes the wait for its sender. A rank's own block is copied.
     """
 
     def __init__(self, team: Team, sent: Divided, received: Divided, even: bool) -> None:
@@ -113,7 +113,7 @@ class Pairwise:
 
 
 def bandwidths(transfers: Sequence[Transfer]) -> list[Detail]:
-    """For each pair of ranks what was sent, and the bandwidth of messages that were not empty."""
+    """Return the bytes sent by each pair, and the bandwidth of messages that were not empty."""
     pairs: dict[tuple[int, int], list[Transfer]] = {}
     for one in transfers:
         if one.nbytes:

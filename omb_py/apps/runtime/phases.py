@@ -1,4 +1,4 @@
-"""Where an application's time goes on one rank, and which MPI calls it made."""
+"""The phases of an application's time on one rank, and its MPI calls."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from omb_py.core.memory import Local
 
 
 class Phase(Enum):
-    """What a rank does at a time."""
+    """An activity of a rank: one at a time."""
 
     DISTRIBUTE = "distribute"
     COMPUTE = "compute"
@@ -49,7 +49,7 @@ class Phases:
         self.seconds.update(dict.fromkeys(Phase, 0.0))
 
     def tally(self, call: Call, ranks: int) -> Tally:
-        """The tally to which a call counts."""
+        """Return the tally to which a call counts."""
         key = (call.function, message_bytes(call, ranks))
         return self.tallies.setdefault(key, Tally(*key))
 
@@ -79,11 +79,12 @@ class Timed:
 
 
 def message_bytes(call: Call, ranks: int) -> float:
-    """The size of a call's message as profiles count it.
+    """Return the size of a call's message as profiles count it.
 
-    What a rank sends to another: of calls with a block for each rank one block (of a v-form the
-    mean one), of all others what it sends as a whole, or receives where it only does that
-    (mpitrace's convention, but for reduce_scatter and sendrecv, which it counts whole).
+    It is the size that a rank sends to another. For calls with a block for each rank it is one
+    block (the mean one for a v-form). For all others it is the whole data that the rank sends, or
+    receives if it only receives (mpitrace's convention, but for reduce_scatter and sendrecv, which
+    it counts whole).
     """
     messages = call.messages
     if not messages:

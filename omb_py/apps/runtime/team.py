@@ -42,18 +42,18 @@ class Array:
     datatype: Datatype
 
     def message(self, counts: Sequence[int] | None = None, form: Form = "") -> Message:
-        """This array as one side of a call: a single block, or blocks of so many elements."""
+        """Return this array as one side of a call: a block, or blocks of so many elements."""
         counts = (self.data.size,) if counts is None else tuple(counts)
         return Message(self.memory, self.datatype, counts, form)
 
     def rows(self, start: int, stop: int) -> Array:
-        """A stretch of the first axis, not copied."""
+        """Return a stretch of the first axis, not copied."""
         row = prod(self.data.shape[1:]) * self.datatype.itemsize
         part = self.memory.slice(start * row, (stop - start) * row)
         return Array(part, self.data[start:stop], self.datatype)
 
     def shaped(self, *shape: int) -> Array:
-        """These elements in another shape, not copied."""
+        """Return these elements in another shape, not copied."""
         return Array(self.memory, self.data.reshape(shape), self.datatype)
 
 
@@ -72,10 +72,10 @@ class Team:
         split_wait: bool = True,
         phases: Phases | None = None,
     ) -> None:
-        """Made on all ranks of ``comm`` together.
+        """Make the team; collective over ``comm``.
 
         ``split_wait`` puts a barrier before each collective call, so that waiting for others is
-        told from communicating.
+        timed separately from communicating.
         """
         self.comm = comm
         self.rank: int = comm.rank
@@ -96,7 +96,7 @@ class Team:
         self._teams: list[Team] = []
 
     def array(self, shape: int | tuple[int, ...], dtype: str | Datatype = "float32") -> Array:
-        """A new array of the buffer library; its elements are not set.
+        """Return a new array of the buffer library; its elements are not set.
 
         Raises `OutOfMemoryError` when there is not enough memory.
         """
@@ -110,27 +110,28 @@ class Team:
         return Array(memory, memory.ndarray(datatype.dtype).reshape(shape), datatype)
 
     def filled(self, values: Any) -> Array:
-        """A new array that holds the values of a NumPy array, in its shape and type."""
+        """Return a new array that holds the values of a NumPy array, in its shape and type."""
         array = self.array(values.shape, values.dtype.name)
         array.data[...] = self.xp.asarray(values)
         return array
 
     def in_place(self, message: Message) -> tuple[Operand, Operand]:
-        """Operands of a call whose result takes the place of what is sent.
+        """Return the operands of a call whose result replaces the data that it sends.
 
-        Of objects that is so anyway: what arrives is another one, written to memory afterwards.
+        Objects need no special operand: the received object is another one, written to memory
+        afterwards.
         """
         return (IN_PLACE if self.binding.passes_addresses else message), message
 
     def on_host(self, data: Any) -> Any:
-        """An array to compute with as a NumPy array."""
+        """Return an array to compute with as a NumPy array."""
         return data.get() if hasattr(data, "get") else data
 
     def bind(self, *steps: Step, phase: Phase | None = None) -> BoundCall:
-        """A callable that makes these calls, none or one after the other, and counts their time.
+        """Return a callable that makes these calls, none or in order, and counts their time.
 
-        That is communicating, or waiting for calls that only wait; ``phase`` says otherwise.
-        Raises `UnsupportedError` when this binding, buffer and MPI library cannot do it.
+        The time counts as communicating, or as waiting for calls that only wait, unless ``phase``
+        is given. Raises `UnsupportedError` when this binding, buffer and MPI library cannot do it.
         """
         steps = self._arranged(steps)
         made = [self._made(step, phase) for step in steps]
@@ -144,7 +145,7 @@ class Team:
         return make
 
     def wait_for_all(self) -> None:
-        """Wait until all ranks are here, where waiting is told from communicating. Collective."""
+        """Wait for all ranks if waiting is timed separately from communicating. Collective."""
         if self._barrier is not None and self._split_wait:
             with self._waiting:
                 self._barrier()
@@ -156,10 +157,11 @@ class Team:
         new: Callable[[int], Message],
         nodes: tuple[int, ...] = (),
     ) -> tuple[Step, ...]:
-        """What an algorithm of `omb_py.benchmarks.algorithms` does instead of a collective call.
+        """Return an algorithm's steps instead of a collective call.
 
-        ``new`` gives a message of so many elements, which the algorithm needs for itself. ``nodes``
-        has a number for the node of each rank, for algorithms that have to know it.
+        The algorithm is one of `omb_py.benchmarks.algorithms`. ``new`` makes a message of so many
+        elements, which the algorithm needs for itself. ``nodes`` has a number for the node of each
+        rank, for algorithms that have to know it.
         """
         from omb_py.benchmarks.algorithms import algorithms, steps_of
         from omb_py.benchmarks.algorithms.members import Members
@@ -168,7 +170,7 @@ class Team:
         return tuple(steps_of(algorithms(call.function)[algorithm], call, everyone, new))
 
     def split(self, color: int, key: int = 0) -> Team:
-        """The team of the ranks that give the same ``color``; collective.
+        """Return the team of the ranks that give the same ``color``; collective.
 
         Its time counts to this team's phases.
         """
@@ -178,7 +180,7 @@ class Team:
         return team
 
     def beside_device(self) -> Team:
-        """A team of these ranks with messages in host memory, or itself if its own are. Collective.
+        """Return a team of these ranks with host messages, or itself if its own are. Collective.
 
         Its calls are those of binding buffer, and count to this team's phases.
         """
@@ -191,7 +193,7 @@ class Team:
         return team
 
     def release(self) -> None:
-        """Give back what bound calls hold; none of them is made again. Collective."""
+        """Give back the resources of bound calls, none of which runs again. Collective."""
         self.binding.release()
         for team in self._teams:
             team.release()
@@ -205,9 +207,9 @@ class Team:
         self.binding.close()
 
     def _arranged(self, steps: Sequence[Step]) -> tuple[Step, ...]:
-        """The steps, with what memory on a device needs around them.
+        """Return the steps, with additional ones for memory on a device.
 
-        Where ranks can only send to each other, a collective is made of that.
+        If ranks can only send to each other, a collective is made of such messages.
         """
         if self.binding.point_to_point:
             steps = [one for step in steps for one in self._point_to_point(step)]
@@ -242,7 +244,7 @@ class Team:
         return self.array(elements, datatype).message()
 
     def _sent(self, call: Call) -> list[Message]:
-        """The messages whose memory a call may read: all but one that it overwrites whole."""
+        """Return the messages whose memory a call may read: all but one it overwrites whole."""
         written = call.written(self.rank)
         if written is None or IN_PLACE in call.operands:
             return list(call.messages)
@@ -250,7 +252,7 @@ class Team:
         return [message for message in call.messages if message is not written or not whole]
 
     def _made(self, step: Step, phase: Phase | None) -> BoundCall:
-        """One step, bound, timed and counted."""
+        """Return one step, bound, timed and counted."""
         deliver = self.binding.deliver
         calls = calls_of(step)
         bound = self.binding.bind(step)
@@ -284,7 +286,7 @@ class Team:
 
 
 def _copied(call: Call) -> bool:
-    """Whether an object sent in a call is a copy of what memory held when the call was bound."""
+    """Return whether an object sent in a call is a copy made when the call was bound."""
     memories = [message.memory for message in call.messages]
     return any(memory.payload() is not memory.array for memory in memories)
 
@@ -294,7 +296,7 @@ def _bind_and_make(binding: Binding, step: Step) -> Any:
 
 
 def _collective(step: Step) -> bool:
-    """Whether all ranks make a step together and wait for each other in it."""
+    """Return whether all ranks make a step together and wait for each other in it."""
     if not isinstance(step, Call) or not step.operands or step.slot is not None:
         return False
     return not step.function.endswith(POINT_TO_POINT) and step.peer is None
@@ -305,7 +307,7 @@ SLEEP_SECONDS = 0.002
 
 
 def alone(action: Callable[[], Result], comm: MPI.Intracomm) -> Result | None:
-    """What ``action`` returns on rank 0; the other ranks sleep until it is done. Collective."""
+    """Return ``action``'s result on rank 0; the others sleep until it is done. Collective."""
     try:
         return action() if comm.rank == 0 else None
     finally:
@@ -315,7 +317,7 @@ def alone(action: Callable[[], Result], comm: MPI.Intracomm) -> Result | None:
 
 
 def together(comm: MPI.Intracomm, action: Callable[[], Result]) -> Result:
-    """What ``action`` returns; `SharedError` on all ranks where one failed. Collective."""
+    """Return ``action``'s result; raise `SharedError` on all ranks if one failed. Collective."""
     failure = result = None
     try:
         result = action()

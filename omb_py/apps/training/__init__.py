@@ -36,7 +36,7 @@ TRANSFORMERS = ("bert-base", "bert-large", "gpt2", "gpt2-medium")
 
 @dataclass(frozen=True)
 class Training:
-    """What is trained, on what, and how the ranks share the work.
+    """The network, its data, and the division of the work over the ranks.
 
     ``batch`` are the samples of a step over all ranks together (weak scaling: of one rank).
     """

@@ -45,7 +45,7 @@ class EpochClock:
         self._last = self._snapshot(0.0)
 
     def step(self, negotiating: float) -> None:
-        """A step has ended; ``negotiating`` are the seconds of all negotiations so far."""
+        """End a step; ``negotiating`` are the seconds of all negotiations so far."""
         if self.epochs.training:
             return
         now, last = self._snapshot(negotiating), self._last
@@ -59,7 +59,7 @@ class EpochClock:
         self._last = now
 
     def epoch(self, training: float, negotiating: float) -> None:
-        """An epoch has ended."""
+        """End an epoch."""
         self.epochs.training.append(training)
         before = sum(self.epochs.negotiating)
         self.epochs.negotiating.append(negotiating - before)
@@ -71,10 +71,10 @@ class EpochClock:
 
 
 def epoch_parts(of_ranks: Sequence[Epochs], samples: int) -> list[Detail]:
-    """A row for each epoch, and what later epochs take.
+    """Return a row for each epoch, and the times of later epochs.
 
-    An epoch takes as long as on the rank where it takes longest. Throughput is that of later
-    epochs, where there are some.
+    The time of an epoch is that of the slowest rank. Throughput is that of later epochs, if there
+    are any.
     """
     training = [max(times) for times in zip(*(one.training for one in of_ranks), strict=True)]
     found = [
@@ -91,12 +91,12 @@ def epoch_parts(of_ranks: Sequence[Epochs], samples: int) -> list[Detail]:
 
 
 def first_training(of_ranks: Sequence[Epochs], preparing: float) -> Iterator[Detail]:
-    """Why the first epoch of the first training of a job takes longer than a later one.
+    """Return the reasons why a job's first epoch takes longer than a later one.
 
-    The means over the ranks of: what the first step communicates longer than the median step of its
-    epoch, when connections are set up; what it computes longer, when memory is touched first; what
-    negotiations of the epoch take longer than those of a later one. ``preparing`` are the seconds
-    before, in which memory is allocated and calls are bound.
+    They are means over the ranks of three differences: the longer communication of the first step
+    than of the epoch's median step, when connections are set up; its longer computing, when memory
+    is touched first; and the longer negotiations of the epoch than of a later one. ``preparing``
+    are the seconds before, in which memory is allocated and calls are bound.
     """
     yield Detail("First training: preparing", seconds=preparing)
     yield Detail("First training: epoch 1", seconds=max(one.training[0] for one in of_ranks))
@@ -120,5 +120,5 @@ def first_training(of_ranks: Sequence[Epochs], preparing: float) -> Iterator[Det
 
 
 def communicating(team: Team, seconds: float) -> float:
-    """The share of so many seconds that this rank spent communicating and waiting."""
+    """Return the share of so many seconds that this rank spent communicating and waiting."""
     return sum(team.phases.seconds[phase] for phase in COMMUNICATING) / seconds

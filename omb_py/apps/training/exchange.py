@@ -1,18 +1,18 @@
 """Gradients averaged over the ranks, as Horovod and PyTorch's DDP do it.
 
 Gradients arrive in the order of the backward pass: the last declared one first. They travel in
-buckets, packed into a buffer where there are several in one, and are summed in one of several ways
+buckets, packed into a buffer if there are several in one, and are summed in one of several ways
 (`fusion`). Without negotiation the buckets are planned once, as by DDP.
 
 With negotiation (`schedules`) there is a cycle whenever ``cycle_time`` has passed since the last
-one began, also while no gradient is there. What all ranks have is then fused and summed; what is
-not there yet comes with a later cycle. Horovod's cycles are made by a thread in the background.
-Here the thread that computes makes them, when it is told that a gradient is ready or that time has
-passed, and then also those that it has missed; a rank that comes early waits in the cycle for the
-others, as Horovod's thread would, but does not compute meanwhile. When its backward pass is over, a
-rank goes on making cycles until all gradients are agreed on. This cannot block: whatever the clocks
-say, all ranks make the same sequence of collectives, since only the outcome of a cycle decides what
-follows it, and the cycle in which the last gradient is agreed on ends the step on all ranks.
+one began, also while no gradient is ready. Gradients that all ranks have are then fused and summed;
+others come with a later cycle. Horovod's cycles are made by a thread in the background. Here the
+thread that computes makes them, when a gradient is reported ready or time has passed, and then also
+those that it has missed; a rank that comes early waits in the cycle for the others, as Horovod's
+thread would, but does not compute meanwhile. When its backward pass is over, a rank goes on making
+cycles until all gradients are agreed on. This cannot block: for any clocks, all ranks make the same
+sequence of collectives, since only the outcome of a cycle decides what follows it, and the cycle in
+which the last gradient is agreed on ends the step on all ranks.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ class GradientExchange:
             self._schedule = self._scheduled(team, gradients[::-1], training)
 
     def begin(self) -> None:
-        """Training begins: nothing is known of any gradient."""
+        """Begin training, before any gradient is ready."""
         self._steps = 0
         self._schedule.begin()
 
     def ready(self, tensor: int) -> None:
-        """Gradient number ``tensor`` is complete."""
+        """Note that gradient number ``tensor`` is complete."""
         there = self._there
         there[-1 - tensor] = True
         while self._arrived < len(there) and there[self._arrived]:
@@ -63,7 +63,7 @@ class GradientExchange:
         self._schedule.advance(self._arrived)
 
     def tick(self) -> None:
-        """Time has passed."""
+        """Advance: time has passed."""
         self._schedule.advance(self._arrived)
 
     def finish(self) -> None:
@@ -79,14 +79,14 @@ class GradientExchange:
         return self._schedule.negotiating
 
     def parts(self) -> list[Detail]:
-        """What there is to tell of the steps since the beginning."""
+        """Return details of the steps since the beginning."""
         count = len(self._there)
         size = Detail(f"Gradients of a step: {count}", value=self._bytes / MEBIBYTE, unit="MiB")
         found = [size, *self._schedule.parts(max(1, self._steps))]
         return found + (self._summing.parts() if self._summing else [])
 
     def _scheduled(self, team: Team, arriving: Sequence[Array], training: Training) -> Schedule:
-        """What sends the gradients, which are in the order of their arrival."""
+        """Return the schedule that sends the gradients, which are in the order of their arrival."""
         datatype = datatype_of(training)
         counts = [gradient.data.size for gradient in arriving]
         sizes = [count * datatype.itemsize for count in counts]
@@ -103,14 +103,14 @@ class GradientExchange:
 
 
 def datatype_of(training: Training) -> Datatype:
-    """The type in which gradients travel, and which limits of buckets are about."""
+    """Return the type in which gradients travel, and in which limits of buckets are counted."""
     return HALF if training.compression == "fp16" else find_types(("float32",))[0]
 
 
 def room(sizes: Sequence[int], training: Training) -> int:
-    """The bytes of the buffer in which gradients of these sizes are packed; 0 where none are.
+    """Return the bytes of the buffer that packs gradients of these sizes; 0 without packing.
 
-    That is enough for the largest bucket, or for all of them where many are under way.
+    That is enough for the largest bucket, or for all of them if many are under way.
     """
     half = training.compression == "fp16"
     if training.fusion == 0 and not half:

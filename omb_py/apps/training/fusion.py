@@ -1,4 +1,4 @@
-"""Which gradients travel together, their buffers, and how these are summed over the ranks."""
+"""The buckets in which gradients travel together, their buffers, and the sums over the ranks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Plan = list[tuple[int, int]]
 
 
 def plan_of(training: Training, sizes: Sequence[int]) -> Plan:
-    """The buckets of all gradients, of so many bytes each, as ``training`` asks for them."""
+    """Return the buckets of all gradients, of so many bytes each, as ``training`` asks for them."""
     if training.fusion == 0:
         return [(place, place + 1) for place in range(len(sizes))]
     if training.buckets == "ddp":
@@ -36,10 +36,10 @@ def plan_of(training: Training, sizes: Sequence[int]) -> Plan:
 
 
 def horovod(sizes: Sequence[int], threshold: int) -> Plan:
-    """Horovod's: one more gradient as long as all together have at most ``threshold`` bytes.
+    """Return Horovod's buckets: gradients are added up to ``threshold`` bytes.
 
-    One that is larger than that travels alone. (From ``Controller::FuseResponses``; that it looks
-    past gradients of another type makes no difference where all have one type.)
+    A larger one gets a bucket of its own. (From ``Controller::FuseResponses``; that it looks past
+    gradients of another type makes no difference if all have one type.)
     """
     return list(_horovod(sizes, threshold))
 
@@ -56,10 +56,10 @@ def _horovod(sizes: Sequence[int], threshold: int) -> Iterator[tuple[int, int]]:
 
 
 def ddp(sizes: Sequence[int], limit: int, first: int = FIRST_BUCKET) -> Plan:
-    """PyTorch's DistributedDataParallel: a bucket is closed as soon as it has ``limit`` bytes.
+    """Return DistributedDataParallel's buckets, closed as soon as they have ``limit`` bytes.
 
     So its last gradient may take it beyond. The first one is closed at ``first``. (From
-    ``compute_bucket_assignment_by_size``, in the order that DDP knows after its first step.)
+    ``compute_bucket_assignment_by_size``, in DDP's order after its first step.)
     """
     return list(_ddp(sizes, limit, first))
 
@@ -91,10 +91,10 @@ class Summing(ABC):
 
     @abstractmethod
     def sum(self, array: Array) -> GradientSum:
-        """The bound sum of an array; collective."""
+        """Return the bound sum of an array; collective."""
 
     def parts(self) -> list[Detail]:
-        """What there is to tell of it."""
+        """Return details of the sums."""
         return []
 
 
@@ -125,7 +125,7 @@ class SumByAlgorithm(Summing):
     """Messages between two ranks, and additions (`omb_py.benchmarks.algorithms`)."""
 
     def __init__(self, team: Team, training: Training, largest: int, datatype: Datatype) -> None:
-        """For arrays of at most ``largest`` elements; collective."""
+        """Prepare sums of arrays of at most ``largest`` elements; collective."""
         self._team = team
         self._algorithm = training.allreduce
         self._nodes = nodes_of(team, training.ranks_per_node)
@@ -144,14 +144,14 @@ class SumByAlgorithm(Summing):
 class Hierarchy(Summing):
     """Inside each node first, then across nodes.
 
-    Where all nodes have as many ranks, these are a reduce-scatter inside a node, an allreduce of
-    each shard with the same rank of other nodes, and an allgather inside (Horovod's
+    If all nodes have as many ranks, these are a reduce-scatter inside a node, an allreduce of each
+    shard with the same rank of other nodes, and an allgather inside (Horovod's
     ``NCCLHierarchicalAllreduce``). Otherwise a rank of each node sums for it: a reduce, an
     allreduce among these, and a broadcast.
     """
 
     def __init__(self, team: Team, largest: int, datatype: Datatype, pretended: int) -> None:
-        """For arrays of at most ``largest`` elements; ``pretended`` ranks are on a node, or 0."""
+        """Prepare sums of at most ``largest`` elements; ``pretended`` ranks are on a node, or 0."""
         nodes = nodes_of(team, pretended)
         self.nodes = len(set(nodes))
         self.pretended = bool(pretended)
@@ -197,7 +197,7 @@ class Hierarchy(Summing):
 
 
 def nodes_of(team: Team, pretended: int) -> tuple[int, ...]:
-    """A number for the node of each rank, or of ``pretended`` ranks of the job each; collective."""
+    """Return a number for each rank's node, or for ``pretended`` ranks each; collective."""
     if pretended:
         from mpi4py import MPI
 
@@ -206,7 +206,7 @@ def nodes_of(team: Team, pretended: int) -> tuple[int, ...]:
 
 
 def summing_of(team: Team, training: Training, largest: int, datatype: Datatype) -> Summing:
-    """What ``training`` asks for, for arrays of at most ``largest`` elements; collective."""
+    """Return ``training``'s way of summing arrays of at most ``largest`` elements; collective."""
     if training.allreduce != LIBRARY:
         return SumByAlgorithm(team, training, largest, datatype)
     if training.hierarchical:
@@ -220,7 +220,7 @@ def _allreduce(team: Team, array: Array) -> BoundCall:
 
 
 PACKING = "packing"
-"""What the seconds of packing and unpacking are kept under."""
+"""The key of the seconds of packing and unpacking."""
 
 
 @dataclass(frozen=True)
@@ -284,7 +284,7 @@ class FusedBuffers:
         self.sent = 0
 
     def of(self, begin: int, end: int) -> FusedBuffer:
-        """The fused buffer of the gradients from ``begin`` to ``end``."""
+        """Return the fused buffer of the gradients from ``begin`` to ``end``."""
         if (begin, end) not in self._made:
             self._made[begin, end] = self._make(begin, end)
         return self._made[begin, end]
@@ -330,5 +330,5 @@ class FusedBuffers:
 
 
 def elements(gradients: Sequence[Array]) -> int:
-    """The numbers of several gradients together."""
+    """Return the count of numbers of several gradients together."""
     return sum(gradient.data.size for gradient in gradients)

@@ -47,7 +47,7 @@ HALF_UNIT = 2.0**-11
 """The rounding of one operation in half precision."""
 
 MAX_HALF = 2.0**-4
-"""How far averages in half precision may be off, however many steps round them anew."""
+"""Maximum error of averages in half precision, for any number of steps that round them anew."""
 
 
 @dataclass
@@ -59,14 +59,14 @@ class PassTimes:
 
     @property
     def means(self) -> tuple[float, float]:
-        """The mean of each way; 0 where there was no pass."""
+        """The mean of each way; 0 if there was no pass."""
         forward, backward = (mean(one) if one else 0.0 for one in (self.forward, self.backward))
         return forward, backward
 
 
 @dataclass(frozen=True)
 class RankReport:
-    """What a rank has to tell of a training: shares of its time, and the means of `PassTimes`."""
+    """A rank's report of a training: shares of its time, and the means of `PassTimes`."""
 
     epochs: Epochs
     first: Epochs
@@ -76,10 +76,10 @@ class RankReport:
 
 
 class TrainingKernel(Kernel[Training]):
-    """What a step of stochastic gradient descent sends, and computing of known length.
+    """The messages of a step of stochastic gradient descent, and computing of known length.
 
-    One rank alone has the whole network, makes no calls and takes each batch as a whole. Raises
-    `UsageError` where the ranks do not fit the network or the pipelines.
+    A single rank has the whole network, makes no calls and takes each batch as a whole. Raises
+    `UsageError` if the ranks do not fit the network or the pipelines.
     """
 
     def __init__(self, team: Team, training: Training) -> None:
@@ -108,7 +108,7 @@ class TrainingKernel(Kernel[Training]):
         self._preparing = perf_counter() - began
 
     def _make_stage(self) -> Stage:
-        """This rank's layers."""
+        """Return this rank's layers."""
         team, training = self.team, self.problem
         whole = network(training)
         costs_of_layers = layer_costs(team, training, whole)
@@ -126,7 +126,7 @@ class TrainingKernel(Kernel[Training]):
         self.exchange.tick()
 
     def _boundaries(self) -> tuple[Boundary | None, Boundary | None]:
-        """Those with the stages before and after this one, where there are any."""
+        """Return the boundaries with the stages before and after this one, if there are any."""
         team, before, after = self.team, None, None
         if self.depth == 1:
             return None, None
@@ -186,22 +186,22 @@ class TrainingKernel(Kernel[Training]):
         self._complete()
 
     def _take(self, boundary: Boundary | None, part: Range) -> None:
-        """Receive what comes from another stage, where there is one; the wait is noted."""
+        """Receive data from another stage, if there is one; the wait is noted."""
         if boundary is not None:
             began = perf_counter()
             boundary.take(part)
             self._waited += perf_counter() - began
 
     def _complete(self) -> None:
-        """Wait until the stages beside this one have what they were sent."""
+        """Wait until the neighbouring stages have this one's messages."""
         for boundary in (self._before, self._after):
             if boundary is not None:
                 boundary.complete()
 
     def result(self) -> dict[str, Any]:
-        """``difference`` of averages and first weights from what is expected, the maximum of all
-        ranks, and its ``limit``, None where nothing is averaged; ``lost`` are ranks at which
-        something else arrived than the stages beside them sent. Collective.
+        """Return ``difference`` of averages and first weights from the expected values, the maximum
+        of all ranks, and its ``limit``, None without averages; ``lost`` are ranks that received
+        other data than their neighbouring stages sent. Collective.
         """
         steps = self.problem.epochs * len(self.shares)
         last = max((place for place, one in enumerate(self.shares) if one.parts), default=0)
@@ -223,7 +223,7 @@ class TrainingKernel(Kernel[Training]):
         return {"difference": difference, "limit": limit if ranks > 1 else None, "lost": lost}
 
     def parts(self) -> list[Detail]:
-        """Epochs, gradients, and what a pipeline has; collective."""
+        """Return epochs, gradients, and the rows of a pipeline; collective."""
         training, epochs = self.problem, self._clock.epochs
         assert self._first is not None
         share = communicating(self.team, sum(epochs.training))
@@ -245,7 +245,7 @@ class TrainingKernel(Kernel[Training]):
         return found
 
     def _pipeline_parts(self, of_ranks: Sequence[RankReport]) -> Iterator[Detail]:
-        """The bubble, stages and boundaries; collective.
+        """Return the bubble, stages and boundaries; collective.
 
         The bubble measured is receiving: mostly that is waiting, but the transfer is in it, too.
         """
@@ -279,7 +279,7 @@ class TrainingKernel(Kernel[Training]):
 
 
 def rounding_bound(terms: int, unit: float) -> float:
-    """By how much of the sum of absolute values a sum of so many terms may be off.
+    """Return the maximum error of a sum, as a part of the sum of absolute values.
 
     n u / (1 - n u) with the ``unit`` of rounding u (Higham: Accuracy and Stability of Numerical
     Algorithms, 2002, section 3.1).
@@ -288,14 +288,14 @@ def rounding_bound(terms: int, unit: float) -> float:
 
 
 def depth(training: Training, ranks: int) -> int:
-    """The stages of each pipeline; a rank alone has a single one."""
+    """Return the number of stages of each pipeline; a single rank has one."""
     if ranks == 1 or training.strategy == "data":
         return 1
     return training.stages if training.strategy == "hybrid" else ranks
 
 
 def partition(training: Training, stages: int) -> list[int]:
-    """The layers of each stage, where they are given; raises `UsageError` for other words."""
+    """Return the layers of each stage, if they are given; raise `UsageError` for other words."""
     if stages == 1:
         return []
     try:
@@ -311,7 +311,7 @@ def partition(training: Training, stages: int) -> list[int]:
 
 
 def check(training: Training, ranks: int, binding: str) -> None:
-    """Raise `UsageError` where pipelines do not fit so many ranks, or the binding."""
+    """Raise `UsageError` if pipelines do not fit so many ranks, or the binding."""
     stages = depth(training, ranks)
     if stages > 1 and training.schedule == "1f1b" and binding == "nccl":
         raise UsageError(

@@ -42,8 +42,8 @@ Shape: TypeAlias = tuple[int, ...]
 class Layer:
     """A layer: names and shapes of its tensors in order of declaration, and what a sample takes.
 
-    ``work`` are multiplications, forward, 0 where they do not count; ``kept`` what is kept for the
-    way back; ``passes`` the elements of each array that the next layer is given.
+    ``work`` are multiplications, forward, 0 if they do not count; ``kept`` what is kept for the way
+    back; ``passes`` the elements of each array that the next layer is given.
     """
 
     name: str
@@ -80,7 +80,7 @@ class NeuralNetwork:
 
     @property
     def learning(self) -> int:
-        """How many of its layers learn."""
+        """The number of its layers that learn."""
         return sum(map(bool, self.tensors))
 
     @property
@@ -100,7 +100,7 @@ class NeuralNetwork:
 
         Their ``costs``, of each layer (None given: its work), differ as little as can be, unless
         ``partition`` gives how many layers that learn each has. Each has at least one of them, and
-        those after it up to the next that does. Raises `UsageError` where there are not enough.
+        those after it up to the next that does. Raises `UsageError` if there are not enough.
         """
         learning = [number for number, tensors in enumerate(self.tensors) if tensors]
         if partition and (len(partition) != count or sum(partition) != len(learning)):
@@ -134,7 +134,7 @@ RESOLUTION = 2**30
 
 
 def balance(work: Sequence[int], parts: int) -> tuple[int, ...]:
-    """Where stretches of ``work`` end, so many and none empty, whose largest sum is smallest.
+    """Return the ends of so many stretches of ``work``, none empty, with the smallest largest sum.
 
     Among equals the last stretches are the long ones. ``parts`` are at most as many as ``work``.
     The largest sum is found by bisection: whether it suffices, filling from the end shows.
@@ -142,7 +142,7 @@ def balance(work: Sequence[int], parts: int) -> tuple[int, ...]:
     sums = [0, *accumulate(work)]
 
     def filled(limit: int) -> list[int]:
-        """Where stretches begin, the last one first, each as long as the limit admits."""
+        """Return the starts of stretches, the last one first, each as long as the limit admits."""
         starts, end = [], len(work)
         for left in reversed(range(parts)):
             end = max(left, bisect_left(sums, sums[end] - limit, hi=end))
@@ -155,7 +155,7 @@ def balance(work: Sequence[int], parts: int) -> tuple[int, ...]:
 
 
 def network(training: Training) -> NeuralNetwork:
-    """The network to train; raises `UsageError` where there is none of so many layers."""
+    """Return the network to train; raise `UsageError` if none has so many layers."""
     if training.model in CIFAR_DEPTHS:
         return cifar(CIFAR_DEPTHS[training.model] or training.layers)
     with (PUBLISHED / f"{training.model}.csv").open(newline="") as file:
@@ -164,7 +164,7 @@ def network(training: Training) -> NeuralNetwork:
 
 
 def layer_of(row: dict[str, str]) -> Layer:
-    """A row of a published network."""
+    """Return a row of a published network."""
     tensors = (word.partition(":") for word in row["tensors"].split())
     return Layer(
         row["layer"],
@@ -210,13 +210,13 @@ class Images:
         return self.side**2 * self.channels
 
     def add(self, name: str, *tensors: tuple[str, Shape], work: int = 0, kept: int = 0) -> None:
-        """A layer that has given images of this size."""
+        """Add a layer that has given images of this size."""
         around = () if self.around is None else (self.around[0] ** 2 * self.around[1],)
         passes = (*around, self.numbers)
         self.layers.append(Layer(name, tensors, work, kept, passes))
 
     def convolve(self, name: str, side: int, filters: int, stride: int = 1) -> None:
-        """Filters over images, with zeros around them, and a bias."""
+        """Add filters over images, with zeros around them, and a bias."""
         given, kept = self.channels, self.numbers
         self.side, self.channels = (self.side - 1) // stride + 1, filters
         weight = ("weight", (side, side, given, filters))
@@ -224,33 +224,33 @@ class Images:
         self.add(name, weight, ("bias", (filters,)), work=work, kept=kept)
 
     def scale(self, name: str) -> None:
-        """A factor and an offset for each channel: batch normalization."""
+        """Add a factor and an offset for each channel: batch normalization."""
         each = (self.channels,)
         work = self.numbers
         self.add(name, ("weight", each), ("bias", each), work=work, kept=work)
 
     def fork(self, name: str) -> None:
-        """A residual block begins."""
+        """Begin a residual block."""
         self.around = self.side, self.channels
         self.add(f"{name}.fork")
 
     def swap(self, name: str) -> None:
-        """The layers that follow are around the block."""
+        """Continue with the layers around the block."""
         assert self.around is not None
         here, self.around = (self.side, self.channels), self.around
         (self.side, self.channels), self.around = self.around, here
         self.add(f"{name}.swap")
 
     def join(self, name: str) -> None:
-        """A residual block ends."""
+        """End a residual block."""
         self.around = None
         self.add(f"{name}.join")
 
 
 def cifar(depth: int) -> NeuralNetwork:
-    """Version 1 with so many layers where there is one, else version 2.
+    """Return version 1 with so many layers if there is one, else version 2.
 
-    Raises `UsageError` where there is neither.
+    Raises `UsageError` if there is neither.
     """
     images = Images(CIFAR_SIDE, 3)
     given = (images.numbers,)
@@ -277,7 +277,7 @@ def cifar(depth: int) -> NeuralNetwork:
 
 
 def _depths(depth: int) -> Iterator[int]:
-    """The numbers of layers, next to ``depth``, that networks can have."""
+    """Return the numbers of layers, next to ``depth``, that networks can have."""
     for unit in (FIRST_VERSION, SECOND_VERSION):
         below = max(1, (depth - 2) // unit)
         yield from (below * unit + 2, (below + 1) * unit + 2)

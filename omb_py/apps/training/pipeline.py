@@ -14,23 +14,23 @@ from omb_py.bindings import BoundCall
 from omb_py.core.calls import Call, Slot
 
 Range: TypeAlias = tuple[int, int]
-"""Where something begins and ends."""
+"""The begin and the end of a range."""
 
 
 def batches(samples: int, batch: int) -> list[Range]:
-    """The batches of an epoch; the last one may be smaller."""
+    """Return the batches of an epoch; the last one may be smaller."""
     return [(start, min(start + batch, samples)) for start in range(0, samples, batch)]
 
 
 def micro_batches(samples: int, parts: int) -> list[Range]:
-    """Divide samples into parts of nearly equal size, none of them empty."""
+    """Divide samples into non-empty parts of nearly equal size."""
     parts = min(parts, samples)
     return [share(samples, parts, part) for part in range(parts)]
 
 
 @dataclass(frozen=True)
 class BatchShare:
-    """What one of several pipelines takes of a batch: so many ``samples``.
+    """The share of one of several pipelines in a batch: so many ``samples``.
 
     ``parts`` are its micro-batches, counted from the first of its own samples.
     """
@@ -40,7 +40,7 @@ class BatchShare:
 
 
 def batch_share(batch: Range, pipelines: int, pipeline: int, parts: int) -> BatchShare:
-    """What number ``pipeline`` takes of a batch; nothing where there are fewer samples."""
+    """Return the share of number ``pipeline`` in a batch; empty if there are fewer samples."""
     start, stop = batch
     begin, end = share(stop - start, pipelines, pipeline)
     return BatchShare(end - begin, tuple(micro_batches(end - begin, parts)))
@@ -55,7 +55,7 @@ class Pass:
 
 
 def gpipe(stages: int, stage: int, parts: int) -> list[Pass]:
-    """All forward, then all backward."""
+    """Return the passes of a stage: all forward, then all backward."""
     return [
         *(Pass(True, part) for part in range(parts)),
         *(Pass(False, part) for part in reversed(range(parts))),
@@ -63,7 +63,7 @@ def gpipe(stages: int, stage: int, parts: int) -> list[Pass]:
 
 
 def one_forward_one_backward(stages: int, stage: int, parts: int) -> list[Pass]:
-    """As many forward as there are stages behind this one, then by turns, then the rest back."""
+    """Return passes: forward once for each later stage, then alternating, then the rest back."""
     ahead = min(stages - stage - 1, parts)
     found = [Pass(True, part) for part in range(ahead)]
     for part in range(parts - ahead):
@@ -75,11 +75,11 @@ SCHEDULES: dict[str, Callable[[int, int, int], list[Pass]]] = {
     "gpipe": gpipe,
     "1f1b": one_forward_one_backward,
 }
-"""What ``--schedule`` names: the passes of a stage, for so many stages and micro-batches."""
+"""Schedules by name of ``--schedule``: the passes of a stage, for stages and micro-batches."""
 
 
 def under_way(passes: Sequence[Pass]) -> int:
-    """The most micro-batches that a stage keeps at a time: forward, but not back yet."""
+    """Return the most micro-batches that a stage keeps at a time: forward, but not back yet."""
     most = kept = 0
     for one in passes:
         kept += 1 if one.forward else -1
@@ -88,10 +88,10 @@ def under_way(passes: Sequence[Pass]) -> int:
 
 
 def bubble(schedule: str, parts: int, seconds: Sequence[tuple[float, float]]) -> float:
-    """The share of time in which a stage has nothing to do, of all stages' time.
+    """Return the share of time in which a stage is idle, of all stages' time.
 
-    ``seconds`` are those of each stage for a micro-batch, forward and backward; sending takes none.
-    Where all stages take as long, it is (S - 1) / (M + S - 1) for S stages and M micro-batches
+    ``seconds`` are those of each stage for a micro-batch, forward and backward; sending takes no
+    time. If all stages take as long, it is (S - 1) / (M + S - 1) for S stages and M micro-batches
     (Huang et al. 2019).
     """
     stages = len(seconds)
@@ -110,7 +110,7 @@ def bubble(schedule: str, parts: int, seconds: Sequence[tuple[float, float]]) ->
 
 
 def _start(ends: dict[tuple[int, Pass], float], stages: int, stage: int, one: Pass) -> float | None:
-    """When what a pass needs is there; None where that is not known yet."""
+    """Return the time when a pass can start; None if that is not known yet."""
     if one.forward:
         return ends.get((stage - 1, one)) if stage else 0.0
     if stage == stages - 1:
@@ -119,7 +119,7 @@ def _start(ends: dict[tuple[int, Pass], float], stages: int, stage: int, one: Pa
 
 
 TAG = 200
-"""Of activations and of their gradients, which go opposite ways."""
+"""Tag of activations and of their gradients, which go opposite ways."""
 
 
 class Boundary:
@@ -136,7 +136,8 @@ class Boundary:
     def __init__(
         self, team: Team, peer: int, sizes: Sequence[int], stretches: Iterable[Range]
     ) -> None:
-        """Made on both ranks; ``stretches`` are where the rows of micro-batches begin and end."""
+        """Prepare both ranks together; ``stretches`` are the first and last rows of
+        micro-batches."""
         stretches = list(stretches)
         rows = max((stop for _, stop in stretches), default=1)
         self._outgoing = [team.array((rows, size)) for size in sizes]
@@ -177,5 +178,5 @@ class Boundary:
         self._under_way.clear()
 
     def arrived(self, stretch: Range) -> Iterator[Any]:
-        """The rows that came last."""
+        """Return the rows that came last."""
         return (array.data[slice(*stretch)] for array in self._incoming)

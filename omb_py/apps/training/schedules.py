@@ -1,4 +1,4 @@
-"""When gradients are sent: at once, or in cycles in which ranks agree on those that are ready."""
+"""Schedules of gradients: sent at once, or in cycles in which ranks agree on the ready ones."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ take 128 bytes is an assumption.
 
 
 class NegotiationMaster:
-    """Rank 0 counts for each gradient how many ranks have asked for it.
+    """Negotiation by rank 0, which counts the ranks that have asked for each gradient.
 
     A cycle is a gather of the lengths of lists (4 bytes each), a gatherv of the requests for
     gradients that have become ready, a broadcast of a length (4 bytes) and one of the responses.
-    Rank 0 sends itself nothing. Lists have a power of two of records, some of them empty, so that
-    there are few sizes of messages; calls are bound when a size comes for the first time.
+    Rank 0 does not send to itself. Lists have a power of two of records, some of them empty, so
+    that there are few sizes of messages; calls are bound when a size comes for the first time.
     """
 
     def __init__(self, team: Team, gradients: int) -> None:
@@ -57,12 +57,12 @@ class NegotiationMaster:
         self._gather(empty if self._root else empty[-1:])
 
     def step(self) -> None:
-        """A step begins: no gradient is there."""
+        """Begin a step, before any gradient is ready."""
         self._told = 0
         self._asked[...] = 0
 
     def cycle(self, agreed: int, ready: int) -> int:
-        """How many gradients all ranks have, when this one has ``ready``; collective."""
+        """Return how many gradients all ranks have; this one has ``ready``; collective."""
         told, self._told = self._told, max(self._told, ready)
         if self._root:
             self._asked[told:ready] += 1
@@ -107,12 +107,12 @@ class NegotiationMaster:
         return length_of(count)
 
     def _on_all_ranks(self, agreed: int) -> int:
-        """How many gradients every rank has asked for."""
+        """Return the number of gradients that every rank has asked for."""
         lacking = (self._asked[agreed:] < self._team.ranks).nonzero()[0]
         return agreed + int(lacking[0]) if len(lacking) else len(self._asked)
 
     def _gather(self, words: tuple[int, ...]) -> BoundCall:
-        """The gatherv of lists of so many words: of all ranks on rank 0, elsewhere of this one."""
+        """Return the gatherv of lists of so many words: all ranks' on rank 0, elsewhere its own."""
         if words not in self._gathers:
             lists = self._lists.rows(0, sum(words)).message(words, "v") if self._root else None
             own = self._list.rows(0, words[0]).message()
@@ -120,7 +120,7 @@ class NegotiationMaster:
         return self._gathers[words]
 
     def _broadcast(self, words: int) -> BoundCall:
-        """The broadcast of a list of so many words."""
+        """Return the broadcast of a list of so many words."""
         if words not in self._broadcasts:
             message = self._list.rows(0, words).message()
             self._broadcasts[words] = self._team.bind(Call("bcast", (message,), root=0))
@@ -128,14 +128,14 @@ class NegotiationMaster:
 
 
 def length_of(records: int) -> int:
-    """The words of a list of so many records, padded to a power of two of them."""
+    """Return the words of a list of so many records, padded to a power of two of them."""
     padded = 1 << (records - 1).bit_length() if records else 0
     return HEADER_WORDS + RECORD_WORDS * padded
 
 
 STATUS = 0b111
 STATUS_BITS = 3
-"""Of a bit vector, before those of gradients: no shutdown, nothing uncached, nothing invalid."""
+"""Bits of a vector before those of gradients: shutdown, uncached, invalid; all are clear."""
 
 NOTHING_UNCACHED = 0b010
 """The status bit of a rank whose gradients are all in the cache."""
@@ -163,18 +163,18 @@ class Cached:
         self._cached = 0
 
     def begin(self) -> None:
-        """Training begins: no gradient has ever been seen."""
+        """Begin training, before any gradient has been seen."""
         self.step()
         self._cached = 0
 
     def step(self) -> None:
-        """A step begins: no gradient is there."""
+        """Begin a step, before any gradient is ready."""
         self._coordinator.step()
 
     def cycle(self, agreed: int, ready: int) -> int:
-        """How many gradients all ranks have, when this one has ``ready``; collective.
+        """Return how many gradients all ranks have; this one has ``ready``; collective.
 
-        ``agreed`` is what the cycle before found in this step, 0 in the first one.
+        ``agreed`` is the number that the cycle before found in this step, 0 in the first one.
         """
         words = words_of(self._cached)
         known = min(ready, self._cached)
@@ -200,22 +200,22 @@ class Cached:
 
 
 def words_of(gradients: int) -> int:
-    """The words of a bit vector for so many gradients."""
+    """Return the words of a bit vector for so many gradients."""
     return -(-(STATUS_BITS + gradients) // WORD_BITS)
 
 
 def _ones(begin: int, end: int) -> int:
-    """A number whose bits from ``begin`` to ``end`` are set; 0 where there are none."""
+    """Return a number whose bits from ``begin`` to ``end`` are set; 0 for an empty range."""
     return (1 << end) - (1 << begin) if end > begin else 0
 
 
 def _trailing_ones(bits: int) -> int:
-    """How many bits are set before the first one that is not."""
+    """Return the number of set bits before the first clear one."""
     return (~bits & (bits + 1)).bit_length() - 1
 
 
 class Schedule:
-    """Sends nothing, which is what one rank has to send.
+    """A schedule without messages, for a single rank.
 
     Gradients are counted in the order of their arrival. ``negotiating`` are the seconds of
     negotiations since training began.
@@ -224,16 +224,16 @@ class Schedule:
     negotiating = 0.0
 
     def begin(self) -> None:
-        """Training begins."""
+        """Begin training."""
 
     def advance(self, arrived: int) -> None:
-        """So many gradients of this step are there; told now and then."""
+        """Note that so many gradients of this step are ready; called now and then."""
 
     def finish(self) -> None:
-        """All gradients are there: return when all are averaged."""
+        """Return when all gradients, which are ready now, are averaged."""
 
     def parts(self, steps: int) -> list[Detail]:
-        """What there is to tell of so many steps."""
+        """Return details of so many steps."""
         return []
 
 
@@ -338,7 +338,7 @@ class Negotiated(Schedule):
 
 
 def describe(fused: FusedBuffers, steps: int) -> list[Detail]:
-    """What there is to tell of the fused buffers of so many steps."""
+    """Return details of the fused buffers of so many steps."""
     return [
         Detail("Buckets of a step", value=fused.sent / steps),
         Detail("Fusion copies and averaging", seconds=fused.seconds[PACKING]),

@@ -21,7 +21,7 @@ from omb_py.core.errors import UsageError
 from omb_py.tracing.recorder.annotation import phase
 
 FORWARD = 1 / 3
-"""Of the time of a step. The backward pass takes about twice as long as the forward pass: for each
+"""Part of a step's time in the forward pass. The backward pass takes about twice as long: for each
 product of a layer it has two of the same size, for the gradients of weights and of inputs."""
 
 
@@ -39,7 +39,7 @@ class Cost:
 
 
 def layer_costs(team: Team, training: Training, network: NeuralNetwork) -> list[Cost]:
-    """The cost of each layer, the same on all ranks; collective.
+    """Return the cost of each layer, the same on all ranks; collective.
 
     Raises `SharedError` on all ranks for a file that is not about this network.
     """
@@ -51,7 +51,7 @@ def layer_costs(team: Team, training: Training, network: NeuralNetwork) -> list[
 
 
 def by_work(network: NeuralNetwork, seconds: float) -> list[Cost]:
-    """The seconds of a sample, divided in proportion to the layers' multiplications."""
+    """Return the seconds of a sample, divided in proportion to the layers' multiplications."""
     unit = seconds / max(1, network.work)
     return [
         Cost(FORWARD * unit * layer.work, (1 - FORWARD) * unit * layer.work)
@@ -60,10 +60,10 @@ def by_work(network: NeuralNetwork, seconds: float) -> list[Cost]:
 
 
 def from_file(network: NeuralNetwork, path: str) -> list[Cost]:
-    """The milliseconds that a CSV file has for each layer that learns.
+    """Return the milliseconds that a CSV file has for each layer that learns.
 
-    Its columns are ``layer``, ``forward_ms`` and ``backward_ms``; layers that it lacks, and that
-    learn nothing, take no time. Raises `UsageError` for anything else.
+    Its columns are ``layer``, ``forward_ms`` and ``backward_ms``; layers that it lacks take no time
+    if they do not learn. Raises `UsageError` for anything else.
     """
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
@@ -95,13 +95,13 @@ def _read(row: dict[str, str]) -> Cost:
 
 
 def of_stages(costs: Sequence[Cost], stages: Sequence[NeuralNetwork]) -> list[list[Cost]]:
-    """The costs of each stage's layers."""
+    """Return the costs of each stage's layers."""
     left: Iterator[Any] = iter(costs)
     return [[next(left) for _ in stage.layers] for stage in stages]
 
 
 SLICE = 50e-6
-"""Seconds of a delay after which an exchange is told that time has passed."""
+"""Seconds of a delay after which an exchange is notified that time has passed."""
 
 SIDE = 128
 """Rows and columns of the matrices that are multiplied; one product is the unit of computing."""
@@ -122,10 +122,10 @@ class Computing(ABC):
 
     @abstractmethod
     def begin(self) -> None:
-        """A step begins."""
+        """Begin a step."""
 
     def resume(self) -> None:  # noqa: B027 - what really computes cannot have begun
-        """What is computed next was not there before now."""
+        """Note that the data for the next computing has just arrived."""
 
     @abstractmethod
     def spend(self, seconds: float) -> None:
@@ -197,18 +197,18 @@ PERIOD = 61
 """Gradients are so many different whole numbers, over and over, times the rank's `factor`."""
 
 STRIDE = 4096
-"""Of so many elements the first one is new in each step. The others are averages after the first
-step, and stay what they are; to write all of them would take too long."""
+"""Distance of elements whose first one is new in each step. The others are averages after the first
+step, and stay unchanged; to write all of them would take too long."""
 
 VALUES = 8
-"""What is new has one of so many values, by turns."""
+"""Number of values that a new element takes, one after the other."""
 
 
 class Stage:
-    """Layers whose computing takes as long as each of them would; what is sent is known.
+    """Layers whose computing takes as long as each of them would, with known messages.
 
-    So averages can be checked, and what came from the stages beside it. ``gradients`` are in memory
-    of the buffer library.
+    So averages can be checked, and the messages of the neighbouring stages. ``gradients`` are in
+    memory of the buffer library.
     """
 
     def __init__(
@@ -251,7 +251,7 @@ class Stage:
         self._computing.prepare()
 
     def begin(self, step: int) -> None:
-        """A step begins: its number since training began."""
+        """Begin a step, whose number counts from the beginning of training."""
         self._step = step
         self._computing.begin()
 
@@ -265,7 +265,7 @@ class Stage:
         """Take as long as the layers do on the way back.
 
         ``ready`` is called with the number of each gradient as soon as it is there, the last one
-        first; None where those of other samples are still to be added.
+        first; None if those of other samples are still to be added.
         """
         new = new_value(self._step) * factor(self._replicas)
         self._computing.resume()
@@ -279,17 +279,17 @@ class Stage:
                     ready(tensor)
 
     def write(self, target: Any) -> None:
-        """Put values where they are sent from."""
+        """Put values into the memory that they are sent from."""
         target.reshape(-1)[::STRIDE] = new_value(self._step)
 
     def arrived(self, values: Any, step: int) -> bool:
-        """Whether the stage beside it wrote these in a step."""
+        """Return whether the neighbouring stage wrote these in a step."""
         return bool((values.reshape(-1)[::STRIDE] == new_value(step)).all())
 
     def difference(self) -> float:
-        """The maximum relative one of averages and first weights to what is expected, of all ranks.
+        """Return the maximum relative difference of averages and first weights, over all ranks.
 
-        Collective.
+        The difference is to the expected values. Collective.
         """
         own = [self._difference(*one) for one in enumerate(self.gradients)]
         if self._weights is not None:
@@ -298,14 +298,14 @@ class Stage:
         return float(max(self.team.comm.allgather(max(own))))
 
     def _difference(self, tensor: int, gradient: Array) -> float:
-        """How far a gradient is from the average of what the ranks had."""
+        """Return a gradient's difference from the average over the ranks."""
         xp, mean = self.team.xp, MEAN_FACTOR
         expected = self._pattern(tensor, gradient, mean)
         expected.reshape(-1)[::STRIDE] = new_value(self._step) * mean
         return float(xp.abs(gradient.data / expected - 1).max())
 
     def _pattern(self, tensor: int, gradient: Array, times: float) -> Any:
-        """What a gradient has before the first step, so many ``times``; different for each tensor.
+        """Return a gradient before the first step, so many ``times``; different for each tensor.
 
         Sums of it over up to 30,000 ranks are whole numbers that single precision has exactly.
         """
@@ -319,7 +319,7 @@ MEAN_FACTOR = 8
 
 
 def factor(replicas: Team) -> int:
-    """What a rank multiplies its gradients by: two neighbours' differ as much from the mean."""
+    """Return a rank's factor of its gradients: two neighbours' differ as much from the mean."""
     pair, second = divmod(replicas.rank, 2)
     if replicas.rank == replicas.ranks - 1 and not second:
         return MEAN_FACTOR
@@ -328,9 +328,9 @@ def factor(replicas: Team) -> int:
 
 
 FIRST_WEIGHT = 3.0
-"""What the first replica of a stage gives to the others."""
+"""The first weight that the first replica of a stage gives to the others."""
 
 
 def new_value(step: int) -> int:
-    """What rank 0 has in the new elements of a step."""
+    """Return rank 0's value of the new elements of a step."""
     return step % VALUES + 1

@@ -1,6 +1,6 @@
-"""Own algorithms for collectives: what the library does in one call, made of calls of ours.
+"""Own algorithms for collectives: a library's single call, made of calls of ours.
 
-An algorithm is a function of a module beside this one, and a row here.
+An algorithm is a function of a module in this folder, and a row here.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from omb_py.core.options import LIBRARY, Options
 from omb_py.core.registry import Rows
 
 SEGMENT = 64 << 10
-"""Bytes of a segment unless ``--segment`` says otherwise."""
+"""Default of ``--segment``, the bytes of a segment."""
 
 D = TypeVar("D", Message, Sum, Exchange)
 
@@ -100,7 +100,7 @@ NewMessage = Callable[[int], Message]
 def broadcast(
     algorithm: OwnAlgorithm[Message], call: Call, everyone: Members, longest: int, new: NewMessage
 ) -> Iterator[Step]:
-    """The steps of a broadcast: members are in the order of the ranks, from the root on."""
+    """Return the steps of a broadcast: members are in the order of the ranks, from the root on."""
     assert call.root is not None
     (message,) = call.messages
     number = everyone.number
@@ -111,7 +111,7 @@ def broadcast(
 def reduction(
     algorithm: OwnAlgorithm[Sum], call: Call, everyone: Members, longest: int, new: NewMessage
 ) -> Iterator[Step]:
-    """The steps of an allreduce, whose messages are two unless it is in place."""
+    """Return the steps of an allreduce, which has two messages unless it is in place."""
     *given, result = call.messages
     further = algorithm.scratch(result.elements, everyone.number, longest)
     data = Sum(range(result.elements), given[0] if given else None, result, new(further))
@@ -123,9 +123,9 @@ def reduction(
 def exchange(
     algorithm: OwnAlgorithm[Exchange], call: Call, everyone: Members, longest: int, new: NewMessage
 ) -> Iterator[Step]:
-    """The steps of a call whose sides are apart.
+    """Return the steps of a call with separate buffers for its two sides.
 
-    Raises `UnsupportedError` in place, where what is sent would be overwritten before.
+    Raises `UnsupportedError` in place, because data would be overwritten before it is sent.
     """
     source, target = (*call.operands, None, None)[:2]
     given, got = (side if isinstance(side, Message) else None for side in (source, target))
@@ -144,7 +144,7 @@ def exchange(
 class Own:
     """The algorithms for one collective, and what makes the steps of a call from one of them.
 
-    ``default`` is the word of the one that serves where ranks can only send to each other.
+    ``default`` is the word of the one that serves if ranks can only send to each other.
     """
 
     algorithms: tuple[OwnAlgorithm[Any], ...]
@@ -185,7 +185,7 @@ TABLE = {
 
 
 def for_point_to_point(benchmark: str, options: Options) -> Options:
-    """Return options with a collective's algorithm where none is named and ranks can only send."""
+    """Return options with a collective's algorithm if none is named and ranks can only send."""
     if options.algorithm is None and benchmark in TABLE:
         return replace(options, algorithm=TABLE[benchmark].default)
     return options
@@ -208,7 +208,7 @@ def words(benchmark: str) -> tuple[str, ...]:
 def select(benchmark: str, options: Options) -> OwnAlgorithm[Any] | None:
     """Return the algorithm that was asked for; None for the library's.
 
-    Raises `UsageError` when there is none of this word.
+    Raises `UsageError` for an unknown word.
     """
     word = options.own_algorithm
     if word is None:
@@ -221,7 +221,7 @@ def select(benchmark: str, options: Options) -> OwnAlgorithm[Any] | None:
 
 
 def segment_of(benchmark: str, options: Options) -> int | None:
-    """Return the bytes of a segment; None where the algorithm asked for cuts nothing."""
+    """Return the bytes of a segment; None if the algorithm that was asked for has no segments."""
     algorithm = select(benchmark, options)
     if algorithm is None or not algorithm.cuts:
         return None
@@ -229,7 +229,7 @@ def segment_of(benchmark: str, options: Options) -> int | None:
 
 
 def further_memory(benchmark: str, options: Options, size: int, ranks: int) -> int:
-    """Return the bytes that a rank needs beside its messages of ``size`` bytes."""
+    """Return the bytes that a rank needs in addition to its messages of ``size`` bytes."""
     algorithm = select(benchmark, options)
     if algorithm is None:
         return 0
@@ -237,7 +237,7 @@ def further_memory(benchmark: str, options: Options, size: int, ranks: int) -> i
 
 
 def own(plan: Plan, case: Case, benchmark: str) -> Plan:
-    """The plan with the steps of the algorithm chosen instead of each call of the collective."""
+    """Return the plan with the chosen algorithm's steps instead of each call of the collective."""
     algorithm = select(benchmark, case.options)
     if algorithm is None:
         return plan
@@ -259,7 +259,7 @@ def steps_of(
     new: NewMessage,
     segment: int = SEGMENT,
 ) -> Iterator[Step]:
-    """What an algorithm does instead of a call of its collective, on the rank of ``everyone``.
+    """Return an algorithm's steps for a call of its collective, on the rank of ``everyone``.
 
     Steps are made as they are needed. ``new`` makes the further memory. ``segment`` is in bytes.
     """

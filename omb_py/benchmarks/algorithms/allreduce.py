@@ -1,6 +1,6 @@
 """Allreduces made of messages between two ranks and additions.
 
-Each function gives the steps of one member. ``longest`` is the elements of a segment, where an
+Each function gives the steps of one member. ``longest`` is the elements of a segment, if an
 algorithm cuts. `omb_py.algorithms.patterns` has the sources behind the letters, and
 `omb_py.benchmarks.algorithms` those of whole algorithms.
 """
@@ -24,7 +24,7 @@ Inner: TypeAlias = Callable[[Members, Sum], Iterator[Step]]
 
 
 def ring(members: Members, data: Sum, longest: int) -> Iterator[Step]:
-    """Parts of the vector go around a ring and grow, then go around it once more."""
+    """Send parts of the vector around a ring, where they grow, then once more around it."""
     after, before = members.around(1)
     blocks = shares(data.elements, members.number)
     for outgoing, growing in transfers(members, data, [(block,) for block in blocks]):
@@ -34,7 +34,7 @@ def ring(members: Members, data: Sum, longest: int) -> Iterator[Step]:
 
 
 def segmented_ring(members: Members, data: Sum, longest: int) -> Iterator[Step]:
-    """A ring whose parts are cut: the next segment is under way while one is added up."""
+    """Run a ring whose parts are cut: the next segment is under way while one is added up."""
     after, before = members.around(1)
     blocks = shares(data.elements, members.number)
     longest = max(1, min(longest, len(blocks[0])))
@@ -56,10 +56,11 @@ def segmented_ring(members: Members, data: Sum, longest: int) -> Iterator[Step]:
 def transfers(
     members: Members, data: Sum, blocks: Sequence[tuple[range, ...]]
 ) -> Iterator[tuple[Message, Sum]]:
-    """What a member sends, and what it receives and adds, until it has the sum of one block.
+    """Yield what a member sends and adds in each step, until it has the sum of one block.
 
-    That is the block after its place. Blocks are in pieces, which follow each other; in a block
-    that has fewer of them the others are empty.
+    The block is the one after its place. Each item is a message to send and the elements to receive
+    and add. Blocks are in pieces, which follow each other; a block with fewer pieces has empty ones
+    at its end.
     """
     number = members.number
     most = max(map(len, blocks))
@@ -75,9 +76,9 @@ def transfers(
 
 
 def folded(inner: Inner, members: Members, data: Sum) -> Iterator[Step]:
-    """An algorithm for powers of two, made to serve any number of members [TRG].
+    """Make an algorithm for powers of two serve any number of members [TRG].
 
-    Of the first ones, one of each pair adds what the other has, and gives it the result.
+    Among the first members, one of each pair adds the other's data, and gives it the result.
     """
     place, number = members.place, members.number
     in_pair = place < 2 * (number - power_within(number))
@@ -95,24 +96,24 @@ def folded(inner: Inner, members: Members, data: Sum) -> Iterator[Step]:
 
 
 def recursive_doubling(members: Members, data: Sum, longest: int) -> Iterator[Step]:
-    """Exchanges of all data at distances 1, 2, 4 … [TRG]."""
+    """Exchange all data at distances 1, 2, 4 … [TRG]."""
     return folded(doubling, members, data)
 
 
 def doubling(members: Members, data: Sum) -> Iterator[Step]:
-    """Recursive doubling on a power of two of members."""
+    """Run recursive doubling on a power of two of members."""
     for distance in powers_below(members.number):
         yield from data.exchange(members, members.place ^ distance)
         data = data.grown
 
 
 def rabenseifner(members: Members, data: Sum, longest: int) -> Iterator[Step]:
-    """Half of the vector is exchanged, then a quarter …, and the way back [TRG]."""
+    """Exchange half of the vector, then a quarter …, and the way back [TRG]."""
     return folded(halving_and_doubling, members, data)
 
 
 def halving_and_doubling(members: Members, data: Sum) -> Iterator[Step]:
-    """Rabenseifner's algorithm on a power of two of members."""
+    """Run Rabenseifner's algorithm on a power of two of members."""
     blocks = shares(data.elements, members.number)
     first, end = 0, members.number
     back: list[tuple[int, range, range]] = []
@@ -138,14 +139,14 @@ SHORT = 2048
 
 
 def by_size(members: Members, data: Sum, longest: int) -> Iterator[Step]:
-    """Recursive doubling for short vectors, Rabenseifner's algorithm for long ones [TRG]."""
+    """Use recursive doubling for short vectors, Rabenseifner's for long ones [TRG]."""
     nbytes = data.result.elements * data.result.datatype.itemsize
     chosen = recursive_doubling if nbytes <= SHORT else rabenseifner
     return chosen(members, data, longest)
 
 
 def tree(members: Members, data: Sum, longest: int) -> Iterator[Step]:
-    """Up a binomial tree and down again, segment by segment [CHPG]."""
+    """Go up a binomial tree and down again, segment by segment [CHPG]."""
     segments = pieces(data.elements, longest)
     for segment in segments:
         yield from up(members, data.within(segment))
@@ -154,7 +155,7 @@ def tree(members: Members, data: Sum, longest: int) -> Iterator[Step]:
 
 
 def up(members: Members, data: Sum) -> Generator[Step, None, Sum]:
-    """A sum up a binomial tree to the first member; what came of this one's data."""
+    """Send a sum up a binomial tree to the first member; return this one's data afterwards."""
     for child in children(members):
         yield from data.contribution(members, child)
         data = data.grown
@@ -165,7 +166,7 @@ def up(members: Members, data: Sum) -> Generator[Step, None, Sum]:
 
 
 def parameter_server(members: Members, data: Sum, longest: int) -> Iterator[Step]:
-    """The first member adds up what the others send, one after the other, and answers each [LI]."""
+    """Let the first member add up the others' data, one after the other, and answer each [LI]."""
     others = range(1, members.number)
     if members.place:
         yield from members.send(0, data.current)
@@ -179,7 +180,7 @@ def parameter_server(members: Members, data: Sum, longest: int) -> Iterator[Step
 
 
 def hierarchical(members: Members, data: Sum, longest: int) -> Iterator[Step]:
-    """Each node adds up, the first ranks of the nodes exchange sums, each node gets the result."""
+    """Add up on each node, exchange sums among first ranks, and share the result on each node."""
     nodes = members.nodes
     family = [place for place, node in enumerate(nodes) if node == nodes[members.place]]
     leaders = [nodes.index(node) for node in dict.fromkeys(nodes)]

@@ -1,6 +1,6 @@
 """Broadcasts made of messages between two ranks; the first of the members is the root.
 
-Each function gives the steps of one member. ``longest`` is the elements of a segment, where an
+Each function gives the steps of one member. ``longest`` is the elements of a segment, if an
 algorithm cuts. `omb_py.algorithms.patterns` has the sources behind the letters.
 """
 
@@ -15,12 +15,12 @@ from omb_py.core.calls import Message, Step
 
 
 def chain(members: Members, message: Message, longest: int) -> Iterator[Step]:
-    """Each receives all from the one before it, then sends it to the next."""
+    """Receive all from the member before, then send it to the next."""
     return pipelined_chain(members, message, max(1, message.elements))
 
 
 def pipelined_chain(members: Members, message: Message, longest: int) -> Iterator[Step]:
-    """A chain of segments: each passes on the last one while it receives the next."""
+    """Run a chain of segments: each passes on the last one while it receives the next."""
     nothing = part(message, range(0))
     segments = [part(message, piece) for piece in pieces(range(message.elements), longest)]
     first, last = members.place == 0, members.place == members.number - 1
@@ -34,7 +34,7 @@ def pipelined_chain(members: Members, message: Message, longest: int) -> Iterato
 
 
 def binomial(members: Members, message: Message, longest: int) -> Iterator[Step]:
-    """Whoever has the message sends it to one who has not: twice as many in each round [CHPG]."""
+    """Let each member with the message send it to one without: doubled in each round [CHPG]."""
     if members.place:
         yield from members.receive(binomial_by_lowest(members.place, members.number), message)
     for child in reversed(children(members)):
@@ -43,32 +43,32 @@ def binomial(members: Members, message: Message, longest: int) -> Iterator[Step]
 
 SHORT = 12288
 FEW = 8
-"""Bytes below which, and ranks of which fewer, get whole messages rather than parts [TRG]."""
+"""Limits in bytes and in ranks: below either, whole messages are sent rather than parts [TRG]."""
 
 
 def by_size(members: Members, message: Message, longest: int) -> Iterator[Step]:
-    """A binomial tree for short messages or few ranks, else a scatter and an allgather [TRG]."""
+    """Use a binomial tree for short messages or few ranks, else scatter and allgather [TRG]."""
     nbytes = message.elements * message.datatype.itemsize
     whole = nbytes < SHORT or members.number < FEW
     return (binomial if whole else scatter_allgather)(members, message, longest)
 
 
 def scatter_ring(members: Members, message: Message, longest: int) -> Iterator[Step]:
-    """A part for each by a binomial tree, then all parts around a ring [CHPG]."""
+    """Send a part to each by a binomial tree, then all parts around a ring [CHPG]."""
     blocks = shares(range(message.elements), members.number)
     yield from scatter(members, message, blocks)
     yield from gather_around(members, message, blocks, members.place)
 
 
 def scatter_allgather(members: Members, message: Message, longest: int) -> Iterator[Step]:
-    """A part for each by a binomial tree, then exchanges of 1, 2, 4 … parts [TRG]."""
+    """Send a part to each by a binomial tree, then exchange 1, 2, 4 … parts [TRG]."""
     blocks = shares(range(message.elements), members.number)
     yield from scatter(members, message, blocks)
     yield from gather_by_doubling(members, message, blocks)
 
 
 def children(members: Members) -> list[int]:
-    """The places that a member sends to in a binomial tree whose subtrees are runs of places.
+    """Return the places that a member sends to in a binomial tree whose subtrees are consecutive.
 
     Those of the smallest subtrees come first.
     """
@@ -78,7 +78,7 @@ def children(members: Members) -> list[int]:
 
 
 def scatter(members: Members, message: Message, blocks: Sequence[range]) -> Iterator[Step]:
-    """The block of each member from the first one, with those of the subtree below it."""
+    """Send each member its block from the first one, with those of the subtree below it."""
 
     def subtree(place: int) -> Message:
         return part(message, span(blocks, place, place + (place & -place)))
@@ -93,7 +93,7 @@ def scatter(members: Members, message: Message, blocks: Sequence[range]) -> Iter
 def gather_around(
     members: Members, message: Message, blocks: Sequence[range], mine: int
 ) -> Iterator[Step]:
-    """All blocks to all members: each passes on what it received last, first block ``mine``.
+    """Send all blocks to all members: each passes on the block it received last, first ``mine``.
 
     The member before has the block before.
     """
@@ -106,10 +106,10 @@ def gather_around(
 def gather_by_doubling(
     members: Members, message: Message, blocks: Sequence[range]
 ) -> Iterator[Step]:
-    """All blocks to all members, of which each has its own: twice as many in each round [TRG].
+    """Gather all blocks on all members, each of which has one: twice as many in each round [TRG].
 
-    Groups of places exchange all that they know. Where the last group is not full, its members
-    also serve those of the other group who have no partner in it, in turn.
+    Groups of places exchange all their blocks. If the last group is not full, its members also
+    serve, in turn, those of the other group without a partner.
     """
     place, number = members.place, members.number
 

@@ -20,10 +20,10 @@ from omb_py.core.dataclass import dataclass, replace
 
 @dataclass(frozen=True)
 class Exchange:
-    """What a rank gives and gets in a collective call: None where it has no part on that side.
+    """The messages of a rank in a collective call: None for a side on which it has no part.
 
-    In place, ``given`` is None where its data stands in ``got``. ``further`` is memory that the
-    algorithm needs.
+    In place, ``given`` is None if its data is in ``got``. ``further`` is memory that the algorithm
+    needs.
     """
 
     given: Message | None
@@ -33,14 +33,14 @@ class Exchange:
 
 
 def blocks_of(message: Message) -> tuple[Message, ...]:
-    """Each block of a message as a message of its own."""
+    """Return each block of a message as a message of its own."""
     starts = zip(message.displacements, message.counts, strict=True)
     whole = replace(message, form="")
     return tuple(part(whole, range(start, start + count)) for start, count in starts)
 
 
 def ring_allgather(members: Members, data: Exchange, longest: int) -> Iterator[Step]:
-    """Each passes on the block that it received last [CHPG]."""
+    """Pass on the block that was received last [CHPG]."""
     assert data.got is not None
     blocks = blocks_of(data.got)
     if data.given is not None:
@@ -51,7 +51,7 @@ def ring_allgather(members: Members, data: Exchange, longest: int) -> Iterator[S
 
 
 def pairwise(members: Members, data: Exchange, longest: int) -> Iterator[Step]:
-    """In round i, each sends to the rank i after it and gets from the rank i before it [TRG]."""
+    """In round i, send to the rank i after this one and receive from the rank i before it [TRG]."""
     assert data.given is not None
     assert data.got is not None
     leaving, arriving = blocks_of(data.given), blocks_of(data.got)
@@ -61,7 +61,7 @@ def pairwise(members: Members, data: Exchange, longest: int) -> Iterator[Step]:
 
 
 def linear_gather(members: Members, data: Exchange, longest: int) -> Iterator[Step]:
-    """The root receives from each rank in turn."""
+    """Let the root receive from each rank in turn."""
     assert data.root is not None
     if members.place != data.root:
         assert data.given is not None
@@ -76,7 +76,7 @@ def linear_gather(members: Members, data: Exchange, longest: int) -> Iterator[St
 
 
 def linear_scatter(members: Members, data: Exchange, longest: int) -> Iterator[Step]:
-    """The root sends to each rank in turn."""
+    """Let the root send to each rank in turn."""
     assert data.root is not None
     if members.place != data.root:
         assert data.got is not None
@@ -91,7 +91,7 @@ def linear_scatter(members: Members, data: Exchange, longest: int) -> Iterator[S
 
 
 def binomial_reduce(members: Members, data: Exchange, longest: int) -> Iterator[Step]:
-    """A sum up a binomial tree to the root [CHPG]."""
+    """Send a sum up a binomial tree to the root [CHPG]."""
     assert data.root is not None
     vector = data.got or data.given
     assert vector is not None
@@ -108,7 +108,7 @@ def binomial_reduce(members: Members, data: Exchange, longest: int) -> Iterator[
 
 
 def pairwise_reduce_scatter(members: Members, data: Exchange, longest: int) -> Iterator[Step]:
-    """Each sends every other rank its part, and adds those that it receives [TRG]."""
+    """Send every other rank its part, and add the parts that arrive [TRG]."""
     assert data.given is not None
     assert data.got is not None
     blocks, place, number = blocks_of(data.given), members.place, members.number
@@ -125,7 +125,7 @@ def pairwise_reduce_scatter(members: Members, data: Exchange, longest: int) -> I
 
 
 def dissemination(members: Members, data: Exchange, longest: int) -> Iterator[Step]:
-    """In rounds 1, 2, 4 …, each tells the rank so far after it (Hensgen, Finkel, Manber 1988)."""
+    """In rounds 1, 2, 4 …, signal the rank so far after this one (Hensgen, Finkel, Manber 1988)."""
     leaving, arriving = (part(data.further, range(i, i + 1)) for i in range(2))
     for distance in powers_below(members.number):
         after, before = members.around(distance)

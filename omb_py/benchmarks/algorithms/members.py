@@ -1,4 +1,4 @@
-"""What own algorithms are made of: ranks in an order, parts of messages, calls between two."""
+"""Building blocks of own algorithms: ordered ranks, parts of messages, calls between two."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ TAG = 1
 class Members:
     """Ranks that do something together, in an order, and the place of this one among them.
 
-    ``ranks`` are numbers in the communicator, ``nodes`` the node of each where that is known. What
-    has no elements is not sent; all members know the lengths of all messages.
+    ``ranks`` are numbers in the communicator, ``nodes`` the node of each if that is known. What has
+    no elements is not sent; all members know the lengths of all messages.
     """
 
     ranks: tuple[int, ...]
@@ -33,7 +33,7 @@ class Members:
         return (self.place + distance) % self.number, (self.place - distance) % self.number
 
     def chosen(self, places: Sequence[int]) -> Members:
-        """Those at some places, of which this one's has to be one."""
+        """Return the members at some places, which must include this one's."""
         return replace(
             self,
             ranks=tuple(self.ranks[place] for place in places),
@@ -54,7 +54,7 @@ class Members:
     def exchange(
         self, to: int, outgoing: Message, source: int, incoming: Message
     ) -> Iterator[Step]:
-        """Send and receive at the same time; a place counts only where there is a message."""
+        """Send and receive at the same time; a place counts only if there is a message."""
         if outgoing.elements and incoming.elements:
             values = (self.ranks[to], TAG, self.ranks[source], TAG)
             yield Call("sendrecv", (outgoing, incoming), values=values)
@@ -77,7 +77,7 @@ class Members:
 
 
 def part(message: Message, elements: range) -> Message:
-    """Some elements of a message of one block, where they are."""
+    """Return some elements of a message of one block, at their place."""
     size = message.datatype.itemsize
     memory = message.memory.slice(elements.start * size, len(elements) * size)
     return replace(message, memory=memory, counts=(len(elements),))
@@ -85,14 +85,14 @@ def part(message: Message, elements: range) -> Message:
 
 @lru_cache(maxsize=8)  # of all ranks of a simulation
 def shares(elements: range, number: int) -> tuple[range, ...]:
-    """Elements in so many parts, one after the other, the first ones longer where they differ."""
+    """Divide elements into so many parts, one after the other; the first ones may be longer."""
     minimum, longer = divmod(len(elements), number)
     starts = [elements.start + minimum * i + min(i, longer) for i in range(number + 1)]
     return tuple(map(range, starts, starts[1:]))
 
 
 def pieces(elements: range, longest: int) -> tuple[range, ...]:
-    """Elements in pieces of ``longest``, of which the last may be shorter."""
+    """Divide elements into pieces of ``longest``; the last one may be shorter."""
     return tuple(
         range(start, min(start + longest, elements.stop))
         for start in range(elements.start, elements.stop, longest)

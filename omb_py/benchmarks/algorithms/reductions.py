@@ -13,10 +13,9 @@ from omb_py.core.dataclass import dataclass, replace
 class Sum:
     """Elements of a vector that is being added up on this rank.
 
-    ``given`` is what the rank contributes, None where that stands in ``result``. Nothing is copied
-    before it is needed: until something was added (``begun``), a contribution arrives in
-    ``result`` itself and what was given is added to it; later ones arrive in ``scratch``, from
-    element ``slot`` on.
+    ``given`` is the rank's contribution, None if that is in ``result``. Data is copied only when
+    needed: before the first addition (``begun``), a contribution arrives in ``result`` itself and
+    ``given`` is added to it; later ones arrive in ``scratch``, from element ``slot`` on.
     """
 
     elements: range
@@ -70,7 +69,7 @@ class Sum:
 def added(total: Message, other: Message) -> Iterator[Step]:
     """Add the elements of ``other`` to those of ``total``; a device does so by itself.
 
-    Raises `UnsupportedError` where the device has no such elements.
+    Raises `UnsupportedError` if the device lacks the element type.
     """
     if total.elements == 0:
         return

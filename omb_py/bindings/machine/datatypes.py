@@ -18,10 +18,10 @@ FORTRAN = {"FLOAT16_T": "REAL2"}
 
 @dataclass(frozen=True)
 class Blocks:
-    """A message as MPI is told of it: a count and a displacement for each block.
+    """The operands that describe a message to MPI: a count and a displacement for each block.
 
-    Counts are in elements of ``datatype``, which has gaps where the layout does; so are
-    displacements, but in bytes where blocks have types of their own (form ``w``).
+    Counts are in elements of ``datatype``, which has gaps if the layout does; so are displacements,
+    but in bytes if blocks have types of their own (form ``w``).
     """
 
     datatype: MPI.Datatype
@@ -30,7 +30,7 @@ class Blocks:
 
     @property
     def count(self) -> int:
-        """The count of each block where all have the same; 0 where there is no block."""
+        """The count of each block if all have the same; 0 if there is no block."""
         return self.counts[0] if self.counts else 0
 
 
@@ -41,7 +41,7 @@ class Datatypes:
         self._derived: dict[tuple[Datatype, Layout, int], MPI.Datatype] = {}
 
     def blocks(self, message: Message) -> Blocks:
-        """Return how MPI is told of a message."""
+        """Return the counts, displacements and types that describe a message to MPI."""
         datatype, unit = self._of(message)
         step = unit * message.datatype.itemsize if message.form == "w" else 1
         return Blocks(
@@ -51,7 +51,7 @@ class Datatypes:
         )
 
     def _of(self, message: Message) -> tuple[MPI.Datatype, int]:
-        """MPI's datatype for a message, and how many elements one of it covers."""
+        """Return MPI's datatype for a message, and the number of elements that it covers."""
         basic = _basic(message.datatype)
         elements = message.counts[0] if message.counts else 0
         if message.layout.contiguous or not elements:
@@ -68,7 +68,7 @@ class Datatypes:
 
 
 def _basic(datatype: Datatype) -> MPI.Datatype:
-    """MPI's own datatype; raises `UnsupportedError` where the library, or mpi4py, has none."""
+    """Return MPI's own datatype; raise `UnsupportedError` if the library or mpi4py has none."""
     for name in (datatype.mpi, FORTRAN.get(datatype.mpi, "DATATYPE_NULL")):
         basic: MPI.Datatype = getattr(MPI, name, MPI.DATATYPE_NULL)
         if basic != MPI.DATATYPE_NULL:

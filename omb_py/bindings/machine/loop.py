@@ -15,7 +15,7 @@ FILE = os.path.join(os.path.dirname(__file__), "libloop.so")
 def compiled() -> ctypes.CDLL:
     """Return the loop's functions.
 
-    Raises `MissingError` where omb-py was installed without a C compiler.
+    Raises `MissingError` if omb-py was installed without a C compiler.
     """
     try:
         found = ctypes.CDLL(FILE)

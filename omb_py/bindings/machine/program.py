@@ -44,7 +44,7 @@ class CallProgram:
         return len(self.names)
 
     def add(self, step: Step) -> None:
-        """The calls of ``step``, then those that wait for the requests of a window."""
+        """Add the calls of ``step``, then those that wait for the requests of a window."""
         if isinstance(step, Local):
             if not step.function:
                 raise UnsupportedError(
@@ -75,7 +75,7 @@ class CallProgram:
             self.add(step)
 
     def announce(self, place: int) -> None:
-        """The broadcast of the time at this address, at which all ranks start."""
+        """Add the broadcast of the time at this address, at which all ranks start."""
         double = MPI._handleof(MPI.DOUBLE)
         self._function("bcast", [place, 1, double, 0, self._comm], large=False)
 
@@ -147,7 +147,7 @@ class CallProgram:
     def _described_by(self, call: Call, operand: Operand) -> Message | None:
         """Return the message whose count and datatype stand after an operand.
 
-        A reduction has them once, for both operands, one of which a rank may lack.
+        A reduction has them once for both operands, and a rank may lack one operand.
         """
         if isinstance(operand, Message) or call.op is None:
             return operand if isinstance(operand, Message) else None
@@ -163,7 +163,7 @@ class CallProgram:
         return memory.address
 
     def _side(self, kind: str, message: Message | None, call: Call, large: bool) -> int:
-        """Return a count, a datatype or an array of them; nothing where a rank has no part."""
+        """Return a count, a datatype or an array of them; an empty list if a rank has no part."""
         if message is None:
             return MPI._handleof(MPI.BYTE) if kind == "t" else 0
         blocks = self._datatypes.blocks(message)
@@ -202,7 +202,7 @@ class CallProgram:
     def _row(
         self, name: str, address: int, arguments: Sequence[int], times: int = 1, moved: int = 0
     ) -> None:
-        """A row of `loop.c`, whose argument ``moved`` is the address of a request."""
+        """Add a row of `loop.c`, whose argument ``moved`` is the address of a request."""
         words = [_signed(word) for word in arguments]
         unused = [0] * (MOST_ARGUMENTS - len(words))
         self.words += [len(words), address, *words, *unused, times, moved, self._library.handle]
@@ -232,7 +232,7 @@ def address_of(values: array[Any]) -> int:
 
 
 def _signed(word: int, size: int = 8) -> int:
-    """These bits as a signed number of ``size`` bytes."""
+    """Return these bits as a signed number of ``size`` bytes."""
     bits = 8 * size
     half: int = 1 << (bits - 1)
     return (word + half) % (2 * half) - half

@@ -1,6 +1,6 @@
 """MPI's C functions, one row each: the kinds of their parameters, in order.
 
-This table is all that a binding knows of a function. A letter stands for a kind:
+A binding uses only this table for a function. A letter stands for a kind:
 
     b  buffer                        c  communicator
     n  count (int, or MPI_Count)     w  window

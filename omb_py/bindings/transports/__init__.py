@@ -1,7 +1,7 @@
 """Ways to send bytes from one rank to another without MPI, and the one binding for all of them.
 
-A transport connects, sends, receives, waits and closes. What a benchmark says of messages between
-two ranks becomes these; collectives are made of them by `omb_py.benchmarks.algorithms`.
+A transport connects, sends, receives, waits and closes. A benchmark's messages between two ranks
+become these calls; collectives are made of them by `omb_py.benchmarks.algorithms`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ AGREED = (
     *("window", "vary_window", "pairs", "in_place", "root", "algorithm", "segment", "validate"),
     *("auto_warmup", "precision", "max_time", "max_iterations", "sync", "rounds", "in_flight"),
 )
-"""Options that decide what is sent: no message says how long it is."""
+"""Options that all ranks must share, because messages do not contain their length."""
 
 
 def mark(key: bytes, nonce: bytes, sender: int, receiver: int) -> bytes:
@@ -37,7 +37,7 @@ def mark(key: bytes, nonce: bytes, sender: int, receiver: int) -> bytes:
 
 
 def check_agreed(job: Job, options: Options) -> None:
-    """Raise `SharedError` on all ranks where they have different options; collective."""
+    """Raise `SharedError` on all ranks if they have different options; collective."""
     mine = [repr(getattr(options, name)) for name in AGREED]
     those = job.text_of("\n".join(mine), 0).split("\n")
     differing = [name for name, a, b in zip(AGREED, mine, those, strict=True) if a != b]
@@ -55,7 +55,7 @@ class Connections(ABC):
     """Connections of this rank to all others.
 
     Messages from one rank to another arrive in the order in which they were sent; both sides know
-    their lengths. ``serialization`` tells what a message is between the two processes.
+    their lengths. ``serialization`` is the form of a message between the two processes.
     """
 
     serialization: str
@@ -69,7 +69,7 @@ class Connections(ABC):
     def prepared(self, memory: Memory, binding: str) -> Any:
         """Return what sends and receives take as ``data``: a view of the bytes.
 
-        Raises `UnsupportedError` where they cannot be reached.
+        Raises `UnsupportedError` if they cannot be reached.
         """
         if memory.on_device:
             raise UnsupportedError(

@@ -25,7 +25,7 @@ AsyncCall: TypeAlias = Callable[[], Coroutine[Any, Any, Any]]
 AsyncCalls: TypeAlias = tuple[AsyncCall, ...]
 
 Link: TypeAlias = tuple[bool, int]
-"""Whether messages are sent, and the peer: those of one link are moved in order."""
+"""True for sends, and the peer: the messages of one link are moved in order."""
 
 
 class AsyncBinding(Binding):
@@ -127,7 +127,7 @@ class AsyncTransport(Connections):
 
     @abstractmethod
     async def send(self, peer: int, data: Any) -> None:
-        """Send what `prepared` gave; return when it may be changed and nothing is left to do."""
+        """Send the result of `prepared`; return when it may be changed and the send is complete."""
 
     @abstractmethod
     async def receive(self, peer: int, data: Any) -> None:
@@ -250,7 +250,7 @@ def _run(event_loop: asyncio.AbstractEventLoop, call: Callable[[], Awaitable[Any
 
 
 def new_event_loop(name: str | None) -> asyncio.AbstractEventLoop:
-    """Python's own event loop or uvloop's; raises `UnsupportedError` where that is missing."""
+    """Return Python's own event loop or uvloop's; raise `UnsupportedError` without uvloop."""
     if name != "uvloop":
         return asyncio.new_event_loop()
     try:

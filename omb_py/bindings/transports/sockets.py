@@ -1,7 +1,7 @@
 """Stream sockets between all ranks, each pair connected once.
 
-A message is its bytes alone, since both sides know how many they are: bytes before them would shift
-the payload against the pages of memory, which costs up to three times the time at 1 MiB. An empty
+A message is only its bytes, since both sides know their number: bytes before them would shift the
+payload against the pages of memory, which costs up to three times the time at 1 MiB. An empty
 message is one byte. Sends and receives that block use blocking calls of the kernel; those that are
 started are advanced while they are waited for, as far as the kernel takes and gives bytes without
 blocking.
@@ -27,11 +27,11 @@ NONCE_BYTES = 16
 RANK_BYTES = 8
 CONNECT_SECONDS = 60.0
 STRANGERS = 128
-"""Connections of others that may wait beside those of ranks."""
+"""Connections of others that may wait in addition to those of ranks."""
 
 
 def filled(data: memoryview) -> memoryview:
-    """Return what is sent or received of a message: a byte of its own where it is empty."""
+    """Return what is sent or received of a message: a byte of its own if it is empty."""
     return data if data.nbytes else memoryview(bytearray(1))
 
 
@@ -211,9 +211,9 @@ class SocketTransport(Transport):
 def mesh(job: Job, listener: socket.socket, address: str) -> dict[int, socket.socket]:
     """Return a socket to each other rank, by a listener that others reach at ``address``.
 
-    Collective. Each rank connects to those below it, and proves by a key, which comes by
-    ``job`` and is not sent, that it belongs to this job. Others are not listened to.
-    Raises `OmbError` where a rank cannot be reached.
+    Collective. Each rank connects to those below it, and proves by a key, which comes by ``job``
+    and is not sent, that it belongs to this job. Others are not listened to. Raises `OmbError` if a
+    rank cannot be reached.
     """
     key = job.bcast(os.urandom(KEY_BYTES))
     addresses = job.allgather(address.encode())

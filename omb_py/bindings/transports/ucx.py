@@ -29,8 +29,8 @@ TAG_BYTES = 8
 
 
 def choose_interface(job: Job, options: Options) -> None:
-    """Let UCX use one network, before its context is made: ``--interface``, or loopback alone
-    where all ranks are on one host; collective."""
+    """Set the network of UCX, before its context is made: ``--interface``, or only loopback if all
+    ranks are on one host; collective."""
     if options.interface is not None:
         os.environ.setdefault("UCX_NET_DEVICES", options.interface)
     elif (own := address_of(job, None)) == "127.0.0.1":
@@ -38,14 +38,14 @@ def choose_interface(job: Job, options: Options) -> None:
 
 
 def tags_of(job: Job) -> list[int]:
-    """Return the tag of each rank's messages, known to this job alone: UCX takes any sender's."""
+    """Return the tag of each rank's messages, unique to this job: UCX takes any sender's."""
     key = job.bcast(os.urandom(KEY_BYTES))
     marks = (mark(key, b"", rank, rank) for rank in range(job.ranks))
     return [int.from_bytes(one[:TAG_BYTES], "little") for one in marks]
 
 
 def not_connected(error: Exception) -> UnsupportedError:
-    """Return what to say where there is no endpoint from one rank to another."""
+    """Return what to say if there is no endpoint from one rank to another."""
     return UnsupportedError(
         f"UCX cannot connect the ranks ({error}): choose other transports by UCX_TLS, or "
         "--interface"

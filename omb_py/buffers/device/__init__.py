@@ -1,6 +1,6 @@
-"""Memory on an NVIDIA device, whichever array library it belongs to.
+"""Memory on an NVIDIA device, of any array library.
 
-A library says how it makes arrays; filling and copying go through the driver, alike for all. Data
+A library's module makes its arrays; filling and copying go through the driver, alike for all. Data
 is checked on the host, outside of the time.
 """
 
@@ -75,7 +75,7 @@ class Library(ABC):
 
     @abstractmethod
     def versions(self) -> dict[str, str]:
-        """Versions of the library and of the CUDA runtime that it brings."""
+        """Return versions of the library and of the CUDA runtime that it brings."""
 
     def payload(self, array: Any) -> Any:
         """Return an object that holds an array and can be pickled."""

@@ -1,7 +1,7 @@
 """The CUDA driver, as far as memory on a device needs it: one way for every array library.
 
-Called by ctypes, so that nothing has to be installed and a rank's context exists before any
-library is imported, and before MPI is started.
+It is called by ctypes, so that no package is needed and a rank's context exists before any library
+is imported, and before MPI is started.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class Driver:
         self._call("cuCtxSetCurrent", self._context)
 
     def context(self) -> int | None:
-        """Return the context that is current in this thread; None where there is none."""
+        """Return the context that is current in this thread; None without one."""
         context = ctypes.c_void_p()
         self._call("cuCtxGetCurrent", ctypes.byref(context))
         return context.value
@@ -141,7 +141,7 @@ class Driver:
         return size.value
 
     def versions(self) -> dict[str, str]:
-        """Return the driver's version, if the system tells it, and the latest CUDA it can run."""
+        """Return the driver's version, if the system has it, and the latest CUDA it can run."""
         cuda = ctypes.c_int()
         self._call("cuDriverGetVersion", ctypes.byref(cuda))
         found = {"cuda_driver": f"{cuda.value // 1000}.{cuda.value % 1000 // 10}"}
@@ -160,7 +160,7 @@ class Driver:
         self._call("cuCtxSynchronize")
 
     def wait(self) -> Local:
-        """Return a wait for the default stream, which array libraries use unless told otherwise."""
+        """Return a wait for the default stream, which array libraries use by default."""
         return self.local("cuStreamSynchronize", 0)
 
     def local(self, function: str, *arguments: int) -> Local:
@@ -202,13 +202,14 @@ class Driver:
         self.synchronize()
 
     def explain(self, code: int) -> str:
-        """Return what the driver says of an error."""
+        """Return the driver's description of an error."""
         text = ctypes.c_char_p()
         self._library.cuGetErrorString(ctypes.c_int(code), ctypes.byref(text))
         return f"{(text.value or b'unknown error').decode(errors='replace')} (CUDA error {code})"
 
     def compute(self, times: int) -> tuple[Local, Local]:
-        """Work for the device, a chain of so many steps: its launch, and the wait for its end."""
+        """Return a chain of so many steps of work for the device: its launch, and the wait for its
+        end."""
         if not self._work:
             module = ctypes.c_void_p()
             self._call("cuModuleLoadData", ctypes.byref(module), ctypes.c_char_p(WORK))

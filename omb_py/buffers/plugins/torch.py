@@ -1,6 +1,6 @@
 """PyTorch's tensors, on an NVIDIA device (buffer ``torch``) or on the host (``torch_cpu``).
 
-Nothing in the suite knows of this module but two lines under ``[project.entry-points]``.
+The suite refers to this module only by two lines under ``[project.entry-points]``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What a benchmark says and a binding understands: MPI calls, described but not yet made.
+"""Descriptions of MPI calls: benchmarks write them and bindings execute them.
 
-Nothing here knows MPI or an array library. Names of functions are MPI's, without the prefix and
-in lower case: ``send``, ``allgatherv``, ``reduce_scatter_block``.
+This package imports neither MPI nor an array library. Names of functions are MPI's, without the
+prefix and in lower case: ``send``, ``allgatherv``, ``reduce_scatter_block``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class InPlace(Enum):
 IN_PLACE = InPlace.IN_PLACE
 
 Form: TypeAlias = Literal["", "v", "w"]
-"""How MPI is told of several blocks: one count for all, counts and displacements, or types too."""
+"""Description of several blocks: one count for all, counts and displacements, or types too."""
 
 
 @dataclass(frozen=True)
@@ -61,18 +61,19 @@ class Message:
 
 
 Operand: TypeAlias = Message | InPlace | None
-"""A message, MPI_IN_PLACE, or None where a rank has no part on that side."""
+"""A message, MPI_IN_PLACE, or None if a rank has no part on that side."""
 
 
 @dataclass(frozen=True, eq=False)
 class Slot:
-    """Where calls leave MPI objects (requests, a message, a communicator) for later calls."""
+    """Places where calls leave MPI objects (requests, a message, a communicator) for later
+    calls."""
 
     count: int = 1
 
 
 MOVES_OUT = frozenset({"put", "rput", "accumulate", "file_write_at", "file_write_at_all", "pack"})
-"""Functions, beside those named after send, that only read the memory they are given."""
+"""Functions not named after send that only read the memory they are given."""
 
 
 WITH_PEER = frozenset(
@@ -86,14 +87,14 @@ WITH_ROOT = frozenset("bcast gather gatherv reduce scatter scatterv".split())
 class Call:
     """One MPI call: its operands in MPI's order, then what else its function takes.
 
-    ``on`` is the MPI object whose function it is, by default the binding's communicator.
-    ``counts`` are the elements that each rank receives (``reduce_scatter`` alone); ``op`` is an
-    operation's MPI name in lower case; ``at`` is a displacement in bytes, in the target's window or
-    in a file. ``values`` are further arguments in MPI's order, whole numbers or MPI objects; text
-    is the name of one of MPI's constants. An object that the call makes goes to ``slot``, at
-    ``index``; a call such as ``wait`` takes it from there.
+    ``on`` is the MPI object whose function it is, by default the binding's communicator. ``counts``
+    are the elements that each rank receives (only in ``reduce_scatter``); ``op`` is an operation's
+    MPI name in lower case; ``at`` is a displacement in bytes, in the target's window or in a file.
+    ``values`` are further arguments in MPI's order, whole numbers or MPI objects; text is the name
+    of one of MPI's constants. An object that the call makes goes to ``slot``, at ``index``; a call
+    such as ``wait`` takes it from there.
 
-    Raises `BenchmarkError` where MPI's function takes a peer or a root that is not given.
+    Raises `BenchmarkError` if MPI's function takes a peer or a root that is not given.
     """
 
     function: str
@@ -128,7 +129,7 @@ class Call:
 
     @property
     def further(self) -> tuple[Any, ...]:
-        """What stands beside the operands, in MPI's order."""
+        """The arguments after the operands, in MPI's order."""
         if self.values:
             return self.values
         return (self.root,) if self.peer is None else (self.peer, self.tag)

@@ -2,8 +2,8 @@
 
 One rank's iteration is a short tuple of bound calls. A clock is read right before the first and
 right after the last; storing the difference, fetching the next iteration, the common start and the
-barrier happen outside. Calls are unrolled where there are one or two, since looping over them
-would stand inside the timed part.
+barrier happen outside. Calls are unrolled if there are one or two, since looping over them would
+stand inside the timed part.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ Calls: TypeAlias = tuple[Callable[[], Any], ...]
 
 @dataclass(frozen=True)
 class Pace:
-    """How ranks keep together, outside what is timed.
+    """The synchronization of the ranks, outside the measured time.
 
-    ``barrier`` puts one after every iteration; ``start``, where there is one, puts a common start
-    before it.
+    ``barrier`` puts a barrier after every iteration; ``start``, unless it is None, puts a common
+    start before it.
     """
 
     barrier: bool = False
@@ -40,9 +40,9 @@ class Pace:
 class Loop(ABC):
     """The iterations of one rank, ready to run.
 
-    ``device_seconds`` has what events on a device said of each iteration, for all runs, where the
-    calls are work of a device; ``queued_seconds`` how long it took to start the work of each, where
-    that is told apart from waiting for it.
+    ``device_seconds`` has the time of each iteration by the events of a device, for all runs, if
+    the calls are work of a device; ``queued_seconds`` is the time to start the work of each, if it
+    is measured separately from the wait for it.
     """
 
     device_seconds: array[float] = array("d")
@@ -50,7 +50,7 @@ class Loop(ABC):
 
     cpu_seconds = 0.0
     cpu_iterations = 0
-    """CPU time of this process in so many iterations, where it was measured."""
+    """CPU time of this process in so many iterations, if it was measured."""
 
     def count_cpu(self, seconds: float, iterations: int) -> None:
         """Add what iterations took of the CPU, with what kept ranks together between them."""

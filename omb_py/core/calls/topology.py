@@ -1,4 +1,4 @@
-"""Who is whose neighbour: native OMB's ``-N``, before MPI knows of it."""
+"""The neighbours of each rank, by native OMB's ``-N``, described without MPI."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ DEFAULT_TOPOLOGY = Topology()
 
 
 def grid(ranks: int, dimensions: int) -> tuple[int, ...]:
-    """Lengths whose product is ``ranks``, as near to each other as can be, the longest first."""
+    """Return lengths of product ``ranks``, as near to each other as can be, the longest first."""
     if dimensions == 1:
         return (ranks,)
     best: tuple[int, ...] = (ranks,) + (1,) * (dimensions - 1)
@@ -70,7 +70,7 @@ def grid(ranks: int, dimensions: int) -> tuple[int, ...]:
 
 
 def coordinates(rank: int, lengths: tuple[int, ...]) -> tuple[int, ...]:
-    """Return where a rank is in a grid whose last dimension counts fastest, as in MPI."""
+    """Return the position of a rank in a grid whose last dimension counts fastest, as in MPI."""
     return tuple(
         rank // prod(lengths[dimension + 1 :]) % length for dimension, length in enumerate(lengths)
     )

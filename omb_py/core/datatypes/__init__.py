@@ -35,7 +35,7 @@ class Datatype:
 
     @property
     def padded(self) -> bool:
-        """Whether some bytes of an element carry no value, as in x86's long double."""
+        """Return whether some bytes of an element carry no value, as in x86's long double."""
         return self._component_bytes > self._component_value_bytes
 
     def pack(self, values: Iterable[int]) -> bytes:
@@ -48,7 +48,7 @@ class Datatype:
         return struct.pack(f"{len(parts)}{self.code}", *parts)
 
     def describe(self, element: bytes) -> str:
-        """One element as a number a person can read."""
+        """Return one element as a number a person can read."""
         if self.code == "g":
             import ctypes
 
@@ -58,7 +58,7 @@ class Datatype:
         return f"{parts[0]}+{parts[1]}j" if self.components == 2 else str(parts[0])
 
     def without_padding(self, data: bytes) -> bytes:
-        """``data`` with the bytes that carry no value set to zero."""
+        """Return ``data`` with the bytes that carry no value set to zero."""
         if not self.padded:
             return data
         clean = bytearray(data)
@@ -110,7 +110,7 @@ HALF = Datatype("float16", "FLOAT16_T", "float16", "e", 2**11)
 
 
 def find_types(names: Iterable[str]) -> tuple[Datatype, ...]:
-    """Return the types called ``names``, each once; ``all`` is every one that MPI tells apart.
+    """Return the types called ``names``, each once; ``all`` is every type that MPI distinguishes.
 
     A type is known by its ``-T`` name and by its MPI name (``MPI_DOUBLE``, in any case).
     Raises `UsageError` for an unknown name.

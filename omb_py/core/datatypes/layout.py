@@ -1,4 +1,4 @@
-"""How the elements of a message lie in memory: native OMB's ``-D``."""
+"""The layout of a message's elements in memory: native OMB's ``-D``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from omb_py.core.text.numbers import parse_count
 
 @dataclass(frozen=True)
 class Layout:
-    """A derived datatype, before MPI knows of it; lengths and displacements in elements.
+    """A derived datatype, described without MPI; lengths and displacements in elements.
 
     ``stride`` and ``length`` describe a vector, ``blocks`` an indexed type as pairs of
     displacement and length; with neither, elements are contiguous. ``text`` is the option's
@@ -25,11 +25,11 @@ class Layout:
 
     @property
     def contiguous(self) -> bool:
-        """Whether every element is sent, so that MPI's own datatype serves."""
+        """Return whether every element is sent, so that MPI's own datatype serves."""
         return not self.stride and not self.blocks
 
     def pieces(self, elements: int) -> tuple[tuple[int, int], ...]:
-        """Displacement and length of each piece sent of a message of ``elements``.
+        """Yield displacement and length of each piece sent of a message of ``elements``.
 
         A vector has as many blocks as whole strides fit. An indexed type has all its blocks,
         or none when the message is too short to hold them.
@@ -42,7 +42,7 @@ class Layout:
         return ((0, elements),)
 
     def transmitted(self, elements: int) -> int:
-        """Elements that travel out of a message of ``elements``."""
+        """Return the number of elements that travel out of a message of ``elements``."""
         if self.stride:
             return elements // self.stride * self.length
         return sum(length for _, length in self.pieces(elements))
@@ -104,7 +104,7 @@ def number_pairs(path: str, option: str, form: str) -> tuple[tuple[int, int], ..
 
 
 def numbers(text: str, separator: str, where: str, form: str) -> tuple[int, int]:
-    """Two whole numbers; raises `UsageError` where a text is not like ``form``."""
+    """Return two whole numbers; raise `UsageError` if a text is not like ``form``."""
     try:
         first, second = map(parse_count, text.split(separator))
     except ValueError as error:

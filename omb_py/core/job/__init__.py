@@ -1,7 +1,7 @@
 """The job that this process is a rank of: its agreement on failures, its statistics, its end.
 
 MPI keeps its ranks together (`omb_py.core.job.by_mpi`), or torch if torchrun started them
-(`omb_py.core.job.by_torch`). They exchange bytes and numbers: nothing is pickled.
+(`omb_py.core.job.by_torch`). The ranks exchange bytes and numbers: nothing is pickled.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Op: TypeAlias = Literal["sum", "min", "max"]
 
 ESCAPED = "surrogateescape"
-"""How bytes that are no UTF-8 stand in a text: names of files have them."""
+"""Error handler by which a text keeps bytes that are not UTF-8: names of files have them."""
 
 THROTTLE = ("MPIR_CVAR_CH4_PROGRESS_THROTTLE", "MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT")
 """MPICH's variables that let a rank that waits sleep: without them it spins on its core."""
@@ -43,7 +43,7 @@ class Node:
 
     @property
     def ranks(self) -> int:
-        """How many of the ranks run here."""
+        """The number of the ranks that run here."""
         return len(self.words)
 
 
@@ -51,7 +51,7 @@ class Node:
 class Combined:
     """Samples of all timed ranks: the mean over them of each iteration, in seconds.
 
-    ``slowest`` has the slowest of them in each iteration, where there are several. ``lowest`` and
+    ``slowest`` has the slowest of them in each iteration, if there are several. ``lowest`` and
     ``highest`` are the minimum and the maximum of the ranks' own means.
     """
 
@@ -70,35 +70,35 @@ class Job(ABC):
     thread_level = "multiple"
     """The level of thread support that was granted, by MPI's names."""
     spins = False
-    """Whether a rank that waits keeps its core busy unless its environment says otherwise."""
+    """True if a waiting rank keeps its core busy, unless its environment sets it."""
     debug = False
-    """Whether a failure shows its traceback."""
+    """True if a failure shows its traceback."""
     guest = False
-    """Whether the job is somebody else's: it is not ended, errors pass through."""
+    """True if another program owns the job: omb-py does not end it, and errors pass through."""
 
     def __init__(self, rank: int, ranks: int, comm: MPI.Intracomm | None = None) -> None:
         """``comm`` is MPI's communicator of the ranks, if there is MPI."""
         self.rank = rank
         self.ranks = ranks
         self.leads_host = False
-        """Whether this is the first rank of its host; known once `nodes` was called."""
+        """True on the first rank of each host; known once `nodes` was called."""
         self._comm = comm
         self._at_end = ExitStack()
         self._lost_ranks = False
         self.noted: set[str] | None = None
-        """What `note` has said, where it is to be said once in all."""
+        """The notes that `note` has printed, if each is to be printed only once."""
 
     @abstractmethod
     def gather(self, data: bytes) -> list[bytes]:
-        """What each rank gives, on rank 0; empty elsewhere."""
+        """Return the data of each rank, on rank 0; an empty list elsewhere."""
 
     @abstractmethod
     def allgather(self, data: bytes) -> list[bytes]:
-        """What each rank gives, on all ranks."""
+        """Return the data of each rank, on all ranks."""
 
     @abstractmethod
     def bcast(self, data: bytes, root: int = 0) -> bytes:
-        """What rank ``root`` gives, on all ranks."""
+        """Return the data of rank ``root``, on all ranks."""
 
     @abstractmethod
     def barrier(self) -> None:
@@ -106,26 +106,26 @@ class Job(ABC):
 
     @abstractmethod
     def reduce(self, values: array[float], op: Op) -> array[float]:
-        """The values of all ranks combined element by element, on rank 0; zeros elsewhere."""
+        """Combine the values of all ranks element by element, on rank 0; zeros elsewhere."""
 
     @abstractmethod
     def allreduce(self, values: array[float], op: Op) -> array[float]:
-        """The values of all ranks combined element by element, on all ranks."""
+        """Combine the values of all ranks element by element, on all ranks."""
 
     @abstractmethod
     def on_host(self) -> Job:
-        """The ranks on this rank's host, in the same order; `free` gives them back."""
+        """Return the ranks on this rank's host, in the same order; `free` gives them back."""
 
     @abstractmethod
     def abort(self, exit_code: int) -> NoReturn:
-        """End all processes of the job from this rank alone."""
+        """End all processes of the job; one rank is enough to call it."""
 
     @abstractmethod
     def describe(self) -> dict[str, str]:
-        """The MPI library and the level at which it runs, or what started the job without MPI."""
+        """Return the MPI library and its level, or what started the job without MPI."""
 
     def world(self) -> Job:
-        """All ranks of the job, of which these are some."""
+        """Return the job of all ranks, which contains these."""
         return self
 
     def free(self) -> None:  # noqa: B027 - some have nothing to give back
@@ -136,23 +136,23 @@ class Job(ABC):
 
     @property
     def is_spawned(self) -> bool:
-        """Whether other processes of the job have started these."""
+        """Return whether other processes of the job have started these."""
         return False
 
     @property
     def communicator(self) -> MPI.Intracomm | Job:
-        """What a binding connects its ranks by: mpi4py's communicator, or this object."""
+        """The object by which a binding connects its ranks: mpi4py's communicator, or this job."""
         return self if self._comm is None else self._comm
 
     @property
     def comm(self) -> MPI.Intracomm:
-        """MPI's communicator of all ranks; raises `UsageError` where there is no MPI."""
+        """MPI's communicator of all ranks; raises `UsageError` if there is no MPI."""
         return self.comm_for("this command")
 
     def comm_for(self, user: str) -> MPI.Intracomm:
         """Return MPI's communicator of all ranks for an option or a benchmark.
 
-        Raises `UsageError`, which names ``user``, where there is no MPI.
+        Raises `UsageError`, which names ``user``, if there is no MPI.
         """
         if self._comm is None:
             without = f", or leave out {user}" if user.startswith("-") else ""
@@ -279,22 +279,22 @@ class Job(ABC):
         self.barrier()
 
     def total(self, value: int) -> int:
-        """The sum of ``value`` over all ranks, on all ranks."""
+        """Return the sum of ``value`` over all ranks, on all ranks."""
         return int(self._over_ranks(value, "sum"))
 
     def first_of(self, chosen: bool) -> int:
-        """The lowest rank that is ``chosen``, on all ranks; their number if none is."""
+        """Return the lowest rank that is ``chosen``, on all ranks; their number if none is."""
         return int(self._over_ranks(self.rank if chosen else self.ranks, "min"))
 
     def text_of(self, text: str, root: int) -> str:
-        """The text of rank ``root``, on all ranks; collective."""
+        """Return the text of rank ``root``, on all ranks; collective."""
         return self.bcast(text.encode(errors=ESCAPED), root).decode(errors=ESCAPED)
 
     def _over_ranks(self, value: float, op: Op) -> float:
         return self.allreduce(array("d", [value]), op)[0]
 
     def combine(self, seconds: array[float], timed: bool) -> Combined | None:
-        """The samples of all timed ranks together, on rank 0; collective.
+        """Return the samples of all timed ranks together, on rank 0; collective.
 
         Ranks are combined by reductions, so that memory does not grow with their number.
         """
@@ -312,25 +312,26 @@ class Job(ABC):
         return Combined(samples, lowest, highest, slowest)
 
     def mean(self, values: array[float]) -> array[float]:
-        """The mean over the ranks, element by element, on rank 0; collective."""
+        """Return the mean over the ranks, element by element, on rank 0; collective."""
         summed = self.reduce(values, "sum")
         return array("d", (value / self.ranks for value in summed))
 
     def rank_of_greatest(self, value: float) -> int:
-        """The lowest rank whose ``value`` is the maximum of all, on all ranks; collective."""
+        """Return the lowest rank whose ``value`` is the maximum of all, on all ranks;
+        collective."""
         return self.first_of(value == self._over_ranks(value, "max"))
 
     def bcast_from_root(self, value: float) -> float:
-        """Rank 0's ``value``, on all ranks; collective."""
+        """Return rank 0's ``value``, on all ranks; collective."""
         return array("d", self.bcast(array("d", [value]).tobytes()))[0]
 
     def host_of_each_rank(self) -> list[str]:
-        """The host of each rank, on rank 0; empty elsewhere; collective."""
+        """Return the host of each rank, on rank 0; empty elsewhere; collective."""
         found = self.gather(os.uname().nodename.encode())
         return [host.decode(errors="replace") for host in found]
 
     def nodes(self, word: str = "-") -> list[Node]:
-        """The nodes and what their ranks say, on rank 0; empty elsewhere; collective."""
+        """Return the nodes and their ranks' words, on rank 0; empty elsewhere; collective."""
         host = self.on_host()
         self.leads_host = host.rank == 0
         words = host.gather(word.encode())
@@ -343,9 +344,10 @@ class Job(ABC):
         return found
 
     def oversubscription(self, nodes: list[Node], threads: int = 0) -> str | None:
-        """A sentence for the first of ``nodes`` with more ranks than this one's cores, if any.
+        """Return a sentence for the first of ``nodes`` with more ranks than this one's cores, if
+        any.
 
-        ``threads`` are those of all ranks together, where they have several.
+        ``threads`` are those of all ranks together, if they have several.
         """
         cores = os.cpu_count() or 1
         oversubscribed = (node for node in nodes if max(node.ranks, threads // len(nodes)) > cores)
@@ -360,7 +362,7 @@ class Job(ABC):
         return text
 
     def check_launcher(self) -> None:
-        """Raise `SharedError` when the launcher started more ranks than MPI knows of."""
+        """Raise `SharedError` when the launcher started more ranks than MPI reports."""
         if self.ranks == 1 and launcher.ranks() > 1:
             by_slurm = (
                 ", or srun --mpi=pmix (srun --mpi=list names what this Slurm has)"

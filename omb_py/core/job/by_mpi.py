@@ -47,7 +47,7 @@ class MPIJob(Job):
     def _gathered(
         self, data: bytes, ranks: int, numbers: Callable[..., None], parts: Callable[..., None]
     ) -> list[bytes]:
-        """What so many ``ranks`` give, by MPI's calls for a number and for parts of any length."""
+        """Return the data of each of ``ranks``, by MPI's calls for a number and for long parts."""
         integer, byte = self._mpi.INT64_T, self._mpi.BYTE
         lengths = array("q", bytes(8 * ranks))
         numbers([array("q", [len(data)]), 1, integer], [lengths, 1, integer])
@@ -116,18 +116,18 @@ class MPIJob(Job):
 
 
 def job_of(communicator: Any) -> Job:
-    """The job of the ranks of what `Job.communicator` gave."""
+    """Return the job of the ranks of an object that `Job.communicator` returned."""
     return communicator if isinstance(communicator, Job) else MPIJob(communicator)
 
 
 def world(
     thread_level: str, session: bool, stages: Stages | None = None, guest: bool = False
 ) -> MPIJob:
-    """All ranks of an MPI job: MPI is started with them, and ended when the job is closed.
+    """Start MPI and return the job of all its ranks; MPI is ended when the job is closed.
 
     MPI starts at ``thread_level``, by MPI_Init or by an MPI-4 session, timed by ``stages``. A
-    ``guest`` does not end MPI, which is somebody else's. Raises `UsageError` when there is no MPI
-    library or it cannot do so.
+    ``guest`` does not end MPI, because another program started it. Raises `UsageError` when there
+    is no MPI library or it cannot do so.
     """
     stages = Stages() if stages is None else stages
     with stages.stage(MPI4PY):

@@ -25,7 +25,7 @@ with needing("torch"):
 
 CONNECT_SECONDS = 60.0
 PATIENCE = timedelta(days=30)
-"""How long a rank waits for another one that is there: as MPI does, to the end of its job."""
+"""Time that a rank waits for another one that exists: as in MPI, to the end of its job."""
 
 GLOO_INTERFACE = "GLOO_SOCKET_IFNAME"
 """The variable that names the interface on which gloo listens."""
@@ -37,7 +37,7 @@ class TorchJob(Job):
     def __init__(self, store: Any, rank: int, ranks: int, name: str) -> None:
         """Connect the ranks as the group ``name``; collective.
 
-        Raises `UnsupportedError` where torch cannot.
+        Raises `UnsupportedError` if torch cannot.
         """
         super().__init__(rank, ranks)
         self.store = store
@@ -110,7 +110,7 @@ class TorchJob(Job):
         return gathered
 
     def _finish(self, start: Callable[..., Any], *arguments: Any) -> None:
-        """Do what gloo starts; where another rank is gone, torchrun ends this one, or it does."""
+        """Do what gloo starts; if another rank is gone, torchrun ends this one, or it does."""
         try:
             start(*arguments).wait()
         except RuntimeError:
@@ -119,10 +119,10 @@ class TorchJob(Job):
 
 
 def world(interface: str | None) -> TorchJob:
-    """All ranks that torchrun started, connected over ``interface`` if one is named; collective.
+    """Return the job of all ranks of torchrun, over ``interface`` if one is named; collective.
 
-    gloo listens only there: on loopback where torchrun started ranks on one host. Raises
-    `OneRankError` where the ranks do not find each other.
+    gloo listens only there: on loopback if torchrun started ranks on one host. Raises
+    `OneRankError` if the ranks do not find each other.
     """
     one_host = os.environ.get("LOCAL_WORLD_SIZE") == os.environ.get("WORLD_SIZE")
     known = interface_of(own_address(one_host, interface))
@@ -144,7 +144,7 @@ def _brief(error: Exception) -> str:
 
 
 def _host() -> str:
-    """What the processes of one host have in common, also where names are the same."""
+    """Return a text that identifies this host, even if several hosts have one name."""
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
             identity = file.read().strip()

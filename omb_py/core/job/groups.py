@@ -1,8 +1,8 @@
 """Ranks of a job in groups, which work at the same time and fail together.
 
-All groups go through the same phases. Within one, each makes its own collective calls, and the
-agreements on failures are those of all ranks: whatever a rank that has finished, or has nothing to
-do, contributes to them says so, and the phase is over when nobody is left in it.
+All groups go through the same phases. Within one, each makes its own collective calls, and all
+ranks take part in the agreements on failures. A rank that has finished, or is idle, contributes
+that fact, and the phase is over when no rank is left in it.
 """
 
 from __future__ import annotations
@@ -33,21 +33,22 @@ MAX_RANK = 1 << 24
 """The highest rank that may be named: beyond any machine, and ranges are written out."""
 
 SLEEP_SECONDS = 0.001
-"""How long a rank that waits for others sleeps, so that it takes no core from them."""
+"""Seconds that a waiting rank sleeps at a time, so that it takes no core from the others."""
 
 
 @dataclass(frozen=True)
 class Split:
-    """How ranks are divided: ``parts`` of equal length, by ``modulo``, by node, or as ``named``."""
+    """A division of ranks: ``parts`` of equal length, by ``modulo``, by node, or as ``named``."""
 
     parts: int = 0
     modulo: int = 0
     named: Groups = ()
 
     def groups(self, ranks: int, node: Sequence[int]) -> Groups:
-        """The ranks of each group, of so many ranks whose first rank on their ``node`` is given.
+        """Return the ranks of each group, from the first rank on each rank's ``node``.
 
-        Raises `UsageError` where they cannot be divided so, or a group has a single rank.
+        ``ranks`` is the number of all ranks. Raises `UsageError` if they cannot be divided so, or a
+        group has a single rank.
         """
         found = self._groups(ranks, node)
         for number, group in enumerate(found, 1):
@@ -89,7 +90,7 @@ class Split:
 
 
 def parse_split(text: str) -> Split:
-    """``N``, ``mod:N``, ``node``, or the ranks of each group, as `ranks_text` writes them.
+    """Return the split that ``N``, ``mod:N``, ``node``, or ranks as `ranks_text` writes them, name.
 
     Raises `ValueError` for anything else.
 
@@ -122,7 +123,7 @@ def parse_split(text: str) -> Split:
 
 
 def _parse_ranks(text: str) -> tuple[int, ...]:
-    """The ranks of one group: ``0-3``, ``0-6:2`` or several of those with ``+`` between them."""
+    """Return the ranks of one group: ``0-3``, ``0-6:2`` or several of those joined by ``+``."""
     found: list[int] = []
     for part in text.split("+"):
         ends, _, step = part.partition(":")
@@ -138,7 +139,7 @@ def _parse_ranks(text: str) -> tuple[int, ...]:
 
 
 def ranks_text(ranks: Sequence[int]) -> str:
-    """Ranks in ascending order, in brief.
+    """Return ranks in ascending order as a brief text.
 
     >>> ranks_text([0, 1, 2, 3]), ranks_text([1, 3, 5]), ranks_text([0, 1, 5])
     ('0-3', '1-5:2', '0-1+5')
@@ -159,10 +160,10 @@ def ranks_text(ranks: Sequence[int]) -> str:
 
 
 class Agreement:
-    """Whether a rank has failed, and whether all have finished, while that is being found out."""
+    """An agreement in progress: whether a rank has failed, and whether all have finished."""
 
     def __init__(self, comm: MPI.Intracomm, failing: int, finished: bool) -> None:
-        """``failing`` is this rank where it has failed, or else the number of ranks."""
+        """``failing`` is this rank if it has failed, or else the number of ranks."""
         from mpi4py import MPI
 
         self._result = array("d", bytes(16))
@@ -172,7 +173,7 @@ class Agreement:
         self._request = comm.Iallreduce(*both, op=MPI.MIN)
 
     def is_there(self) -> bool:
-        """Whether every rank has contributed to it."""
+        """Return whether every rank has contributed to it."""
         return bool(self._request.Test())
 
     def sleep_until_there(self, alive: Callable[[int, int], object] | None) -> None:
@@ -183,7 +184,7 @@ class Agreement:
                 alive(0, 0)
 
     def outcome(self) -> tuple[int, bool]:
-        """The lowest rank that failed, and whether all ranks have finished."""
+        """Return the lowest rank that failed, and whether all ranks have finished."""
         self._request.Wait()
         return int(self._result[0]), bool(self._result[1])
 
@@ -191,11 +192,11 @@ class Agreement:
 class GroupJob(MPIJob):
     """The ranks of this rank's group, as a job that fails with all others.
 
-    A rank of no group is alone in one, and ``takes_part`` is false.
+    A rank without a group gets a group of its own, and ``takes_part`` is false.
     """
 
     def __init__(self, whole: Job, split: Split) -> None:
-        """Collective over the ``whole`` job; raises `UsageError` where it cannot be divided."""
+        """Collective over the ``whole`` job; raises `UsageError` if it cannot be divided."""
         self.whole = whole
         self.groups = split.groups(whole.ranks, first_ranks(whole))
         mine = [number for number, ranks in enumerate(self.groups) if whole.rank in ranks]
@@ -225,7 +226,7 @@ class GroupJob(MPIJob):
         return Agreement(self._everyone, failing, finished)
 
     def end_agreement(self, agreement: Agreement, error: OmbError | None = None) -> bool:
-        """Whether all ranks have finished; raises `SharedError` where one has failed."""
+        """Return whether all ranks have finished; raise `SharedError` if one has failed."""
         first, finished = agreement.outcome()
         if first < self.whole.ranks:
             try:
@@ -244,7 +245,7 @@ class GroupJob(MPIJob):
     def phase(self, work: Callable[[], Any], alive: Callable[[int, int], object] | None) -> None:
         """Do ``work``, except in a rank of no group, and wait for all ranks; collective.
 
-        ``alive`` is called while this rank waits. Raises `SharedError` on all ranks where one has
+        ``alive`` is called while this rank waits. Raises `SharedError` on all ranks if one has
         failed.
         """
         try:

@@ -1,4 +1,4 @@
-"""Which of its addresses a rank gives to others."""
+"""The choice of the address by which other ranks reach a rank."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ GET_ADDRESS = 0x8915
 """Linux's SIOCGIFADDR: the IPv4 address of an interface, netdevice(7)."""
 
 SOMEWHERE = ("192.0.2.1", 9)
-"""An address for documentation (RFC 5737): nothing is sent, the kernel tells the way there."""
+"""An address for documentation (RFC 5737): the kernel looks up its route and sends no packet."""
 
 
 def address_of(job: Job, interface: str | None) -> str:
-    """This rank's address, as `own_address` chooses it; collective."""
+    """Return this rank's address, as `own_address` chooses it; collective."""
     host = job.on_host()
     host.free()
     return own_address(host.ranks == job.ranks, interface)
 
 
 def own_address(one_host: bool, interface: str | None) -> str:
-    """This process's address, on ``interface`` if one is named.
+    """Return this process's address, on ``interface`` if one is named.
 
-    Loopback where all ranks are on one host, otherwise that by which the host reaches others.
-    Raises `OneRankError` where there is none.
+    It is loopback if all ranks are on one host, otherwise the address by which the host reaches
+    others. Raises `OneRankError` if there is none.
     """
     if interface is not None:
         return _of_interface(interface)
@@ -47,7 +47,7 @@ def own_address(one_host: bool, interface: str | None) -> str:
 
 
 def interface_of(address: str) -> str | None:
-    """The interface that has an IPv4 address."""
+    """Return the interface that has an IPv4 address."""
     for _, name in socket.if_nameindex():
         with suppress(OneRankError):
             if _of_interface(name) == address:

@@ -1,4 +1,4 @@
-"""Which rank is on which node: as it is, or as ``--node-map`` says."""
+"""The node of each rank: the real one, or the one that ``--node-map`` names."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from omb_py.core.job import Job
 def node_of_each_rank(
     wish: tuple[int, ...] | int | None, job: Job, alike: bool = True
 ) -> tuple[int, ...]:
-    """The node of each rank, numbered in the order of their first ranks; collective.
+    """Return the node of each rank, numbered in the order of their first ranks; collective.
 
-    Raises `UsageError` when there are not several nodes, with the same number of ranks where they
-    have to be ``alike``.
+    Raises `UsageError` unless there are several nodes, with the same number of ranks if they have
+    to be ``alike``.
     """
     if wish is None:
         nodes = first_ranks(job)
@@ -33,7 +33,7 @@ def node_of_each_rank(
 
 
 def first_ranks(job: Job) -> tuple[int, ...]:
-    """The first rank on each rank's node; collective."""
+    """Return the first rank on each rank's node; collective."""
     host = job.on_host()
     first = host.bcast(str(job.rank).encode())
     host.free()

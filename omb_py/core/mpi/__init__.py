@@ -56,7 +56,7 @@ THREAD_LEVELS = ("single", "funneled", "serialized", "multiple")
 
 
 def load() -> ModuleType:
-    """``mpi4py.MPI``, with the MPI library and without starting it.
+    """Return ``mpi4py.MPI``, with the MPI library and without starting it.
 
     Raises `NoLibraryError` when there is no library.
     """
@@ -129,7 +129,7 @@ def name() -> str:
 
 
 def version() -> str:
-    """Return what the library says of itself, on one line; MPI need not be started."""
+    """Return the library's description of itself, on one line; MPI need not be started."""
     from mpi4py import MPI
 
     return " ".join(MPI.Get_library_version().replace("\0", " ").split())

@@ -13,13 +13,13 @@ import sys
 from importlib.util import find_spec
 
 NEEDED = b"\0libmpi_abi."
-"""How the name of the library begins in the table of strings of what is linked with it."""
+"""Start of the library's name in the string table of a file that is linked with it."""
 
 BUILD = (
     "MPI4PY_BUILD_MPIABI=1 MPICC=mpicc_abi "
     "pip install --force-reinstall --no-cache-dir --no-binary mpi4py mpi4py"
 )
-"""What makes an mpi4py for the standard's ABI. pip keeps what it has built, whatever it was for."""
+"""Command that builds an mpi4py for the standard's ABI; pip keeps a build for any ABI."""
 
 
 class Symbol(ctypes.Structure):
@@ -36,7 +36,7 @@ class Symbol(ctypes.Structure):
 def is_standard() -> bool:
     """Return whether the mpi4py of this process is built for the standard's ABI.
 
-    ``mpi4py.MPI`` need not have been imported; no where there is none that can be.
+    ``mpi4py.MPI`` need not have been imported; false if it cannot be imported.
     """
     loaded = sys.modules.get("mpi4py.MPI")
     try:
@@ -56,9 +56,9 @@ def is_linked(path: str) -> bool:
 
 
 def mismatch() -> str | None:
-    """Return why mpi4py has no module for the library's ABI, and the fix; None where it has one.
+    """Return why mpi4py has no module for the library's ABI, and the fix; None if it has one.
 
-    Raises `RuntimeError` where mpi4py finds no library.
+    Raises `RuntimeError` if mpi4py finds no library.
     """
     import mpi4py
 

@@ -31,7 +31,7 @@ BROADCASTS = 20
 """Broadcasts from which `CommonStart` learns how long the news of a start takes."""
 
 SPIN_SECONDS = 5e-6
-"""How long before a start a rank stops offering its core to others, which may be late without."""
+"""Time before a start when a rank stops offering its core to others, which may return it late."""
 
 LATE_SECONDS = 1e-6
 """A rank that begins later than this after a start is late: in time it is by some 0.1 us."""
@@ -56,12 +56,12 @@ class Offset:
     reference: float = 0.0
 
     def local(self, root_time: float) -> float:
-        """This rank's time at rank 0's ``root_time``."""
+        """Return this rank's time at rank 0's ``root_time``."""
         local = root_time - self.seconds
         return local - self.drift * (local - self.reference)
 
     def root(self, local_time: float) -> float:
-        """Rank 0's time at this rank's ``local_time``."""
+        """Return rank 0's time at this rank's ``local_time``."""
         return local_time + self.seconds + self.drift * (local_time - self.reference)
 
 
@@ -109,7 +109,7 @@ class SharedClock:
         return Offset(*cells)
 
     def _compare(self) -> Offset:
-        """Down a binomial tree: each leader learns its offset, then serves those below it."""
+        """Go down a binomial tree: each leader gets its offset, then serves those below it."""
         comm = self._leaders
         mine = Offset(reference=perf_counter())
         distance = 1

@@ -1,7 +1,7 @@
-"""Whether this MPI library takes memory on a device: asked before such an address reaches it.
+"""Support of this MPI library for memory on a device, asked before it gets such an address.
 
-A library that does not know devices reads their addresses as its own and dies of it (or, worse,
-hangs), so nothing is tried out.
+A library without that support reads a device's address as its own and crashes (or, worse, hangs),
+so omb-py makes no trial call.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ UNSAFE = {
         + ["raccumulate", "rget_accumulate"]
     ),
 }
-"""Functions that crash on a device's memory, or move wrong data, in a library that says yes.
+"""Functions that crash on a device's memory, or move wrong data, in a library that reports support.
 
 Open MPI's processor adds there, in place. `docs/gpu.md` reports how each was found.
 """
@@ -68,7 +68,7 @@ class Awareness:
 
 
 def awareness(wish: str, comm: MPI.Intracomm) -> Awareness:
-    """Return what ``--gpu-aware`` says, or for ``auto`` what the library and ``comm`` tell."""
+    """Return ``--gpu-aware``'s value, or for ``auto`` the answer of the library and ``comm``."""
     if wish != "auto":
         return Awareness(wish == "yes", f"--gpu-aware {wish}")
     aware, source = _ask(ctypes.CDLL(MPI.__file__), comm)
@@ -104,9 +104,9 @@ def _ask(library: ctypes.CDLL, comm: MPI.Intracomm) -> tuple[bool, str]:
 
 
 def _memory_kinds(comm: MPI.Intracomm) -> list[str]:
-    """MPI 4.1's ``mpi_memory_alloc_kinds`` of a communicator; none after the end of MPI.
+    """Return MPI 4.1's ``mpi_memory_alloc_kinds`` of a communicator; none after the end of MPI.
 
-    With the standard's ABI nothing else tells: it has no functions of the library's own.
+    With the standard's ABI this is the only source: it has no functions of the library's own.
     """
     if MPI.Is_finalized():
         return []

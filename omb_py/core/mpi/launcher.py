@@ -1,4 +1,4 @@
-"""What the launcher says of this process in its environment, before MPI is started."""
+"""Facts about this process that its launcher puts into the environment, known before MPI starts."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 STAGGER_SECONDS = 0.2
 LAUNCHER_SECONDS = 1.0
-"""Of ranks that fail alike, each speaks later than the one before it, and rank 0 so early that
-the launcher has ended the others by then: one speaks for all."""
+"""Delay between the messages of ranks that fail alike, and of rank 0 before the others: the
+launcher has ended those by then, so only one rank prints the error."""
 
 TORCHRUN_SECONDS = 4.0
 """The same for torchrun, which looks for ranks that have ended every 0.1 s, or 5 s before 2.4."""
 
 SECONDS_TO_BE_HEARD = 0.3
-"""How long the launcher gets to pass on what a rank printed before the rank ends the job."""
+"""Time that the launcher gets to pass on a rank's output before the rank ends the job."""
 
 RANK_VARIABLES = (
     "OMPI_COMM_WORLD_RANK",
@@ -53,7 +53,7 @@ LOCAL_RANK_VARIABLES = (
 )
 
 EXPECTED_RANKS = "OMB_PY_EXPECTED_RANKS"
-"""How many ranks whoever wrote the launcher's command line wanted."""
+"""The number of ranks that the author of the launcher's command line wanted."""
 
 PROFILER = "OMB_PY_PROFILER"
 """The environment variable that names what profiles a rank, for its results to say."""
@@ -68,14 +68,14 @@ LAUNCHERS = ("mpiexec", "mpiexec.hydra", "mpirun", "orterun", "prterun")
 """Programs that pass on what ranks print, by the names of their processes."""
 
 PROXIES = ("hydra_pmi_proxy", "prted", "orted")
-"""What launchers start ranks by, on each host."""
+"""The programs by which launchers start ranks on each host."""
 
 before_output: Callable[[], None] | None = None
-"""What erases a line of progress before something else is printed, where one may be shown."""
+"""A function that erases a line of progress, if one may be shown, before other output."""
 
 
 def rank() -> int:
-    """This process's rank in the job, 0 when no known launcher started it."""
+    """Return this process's rank in the job, 0 when no known launcher started it."""
     return _first(("RANK",) if by_torchrun() else RANK_VARIABLES, 0)
 
 
@@ -100,7 +100,7 @@ def expected_ranks() -> int | None:
 
 
 def local_rank() -> int | None:
-    """This process's rank among those of its node, None when no known launcher says."""
+    """Return this process's rank among those of its node, None without a known launcher."""
     return _find(LOCAL_RANK_VARIABLES)
 
 
@@ -111,7 +111,7 @@ def note(text: str, rank: int) -> None:
 
 
 def say(text: str) -> None:
-    """Print a line on stderr; nothing if its reader is gone or its disk is full."""
+    """Print a line on stderr, unless its reader is gone or its disk is full."""
     if before_output is not None:
         before_output()
     try:
@@ -124,8 +124,8 @@ def say(text: str) -> None:
 def terminal() -> int | None:
     """Return a descriptor of the terminal that shows stdout and stderr of this process.
 
-    None where either goes elsewhere. A launcher connects ranks by pipes, or gives them a terminal
-    of its own for stdout (Open MPI's): where there is one on this host, its own streams count.
+    None if either goes elsewhere. A launcher connects ranks by pipes, or gives them a terminal of
+    its own for stdout (Open MPI's): if there is one on this host, its own streams count.
     """
     if os.environ.get("TERM") == "dumb":
         return None
@@ -153,8 +153,8 @@ def terminal() -> int | None:
 def launcher_process(direct: bool = False) -> int | None:
     """Return the nearest process above this one that is a launcher; None if on another host.
 
-    Where it has to be ``direct``, None too if it started the parent of this process not by itself
-    or by its proxy, but by a shell, which may have more to do.
+    If it has to be ``direct``, None too if it started the parent of this process not by itself or
+    by its proxy, but by a shell, which may have more to do.
     """
     parent = process = os.getppid()
     while process > 1:
@@ -190,7 +190,7 @@ def outlives_ranks() -> bool:
 
 
 def end_job(exit_code: int) -> None:
-    """End all ranks from one that leaves before MPI is started, where the launcher would not.
+    """End all ranks from one that leaves before MPI is started, if the launcher would not.
 
     Hydra, the launcher of MPICH and Intel MPI, leaves the others in MPI_Init for ever; it ends
     them at an abort of its process management interface (PMI-1). That of Open MPI ends them by
@@ -207,7 +207,7 @@ def end_job(exit_code: int) -> None:
 
 
 def _hydra_channel() -> int | None:
-    """Return the connection to Hydra, None where another launcher started this process."""
+    """Return the connection to Hydra, None if another launcher started this process."""
     channel = _find(("PMI_FD",))
     if channel is None or "PMI_JOBID" in os.environ:  # Slurm's
         return None

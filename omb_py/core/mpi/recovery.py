@@ -1,4 +1,4 @@
-"""Going on when ranks fail: ULFM (User-Level Failure Mitigation), where this job has it.
+"""Going on when ranks fail: ULFM (User-Level Failure Mitigation), if this job has it.
 
 Open MPI has it in jobs that ``mpirun --with-ft ulfm`` starts. MPICH 5 exports some of its
 functions, but they abort the job, and its launcher ends a job whose rank died.
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 FINALIZE_SECONDS = 5.0
-"""How long MPI_Finalize may take after ranks have failed; Open MPI 5 sometimes never returns."""
+"""Time that MPI_Finalize may take after ranks have failed; Open MPI 5 sometimes never returns."""
 
 HUNG = "did not return from MPI_Finalize"
-"""What the sentence says of a rank that was ended there; sweeps count it."""
+"""Part of the error sentence of a rank that was ended there; sweeps count it."""
 
 RANK_TAG = 1
 
@@ -54,7 +54,7 @@ def check() -> None:
 
 
 def check_spawn() -> None:
-    """Raise `UsageError` where processes that replace ranks could not be reached, and MPI hangs."""
+    """Raise `UsageError` if processes that replace ranks could not be reached, and MPI hangs."""
     transports = os.environ.get("OMPI_MCA_btl", "")  # noqa: SIM112 - its name
     names = transports.removeprefix("^").split(",")
     if transports and ("tcp" in names) == transports.startswith("^"):
@@ -65,7 +65,7 @@ def check_spawn() -> None:
 
 
 def fail() -> NoReturn:
-    """Let this rank fail, by a signal that nothing can catch."""
+    """End this rank by a signal that cannot be caught."""
     os.kill(os.getpid(), signal.SIGKILL)
     raise SystemExit  # not reached
 
@@ -84,7 +84,7 @@ def is_failure(comm: MPI.Intracomm) -> bool:
 def shrink(comm: MPI.Intracomm) -> MPI.Intracomm:
     """Return the communicator of the survivors, in the same order; collective over them.
 
-    ``comm`` is revoked first, so that none of them waits in it any more.
+    ``comm`` is revoked first, so that no survivor waits in it any more.
     """
     if not comm.Is_revoked():
         comm.Revoke()
@@ -155,7 +155,7 @@ def join() -> MPI.Intracomm:
 
 
 def limit_finalize(rank: int) -> None:
-    """End this process if it is still in MPI_Finalize after `FINALIZE_SECONDS`; rank 0 says so.
+    """End this process if MPI_Finalize takes more than `FINALIZE_SECONDS`; rank 0 reports it.
 
     A child process watches: mpi4py holds the interpreter's lock in MPI_Finalize, so that neither
     threads nor handlers of signals would run.

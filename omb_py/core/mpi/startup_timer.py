@@ -1,4 +1,4 @@
-"""How long each part of this process's start takes."""
+"""The durations of the parts of this process's start."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from omb_py.core import BEGAN
 
 STAT = "/proc/self/stat"
 START = 22 - 3
-"""Where the start stands among the fields of `STAT` after the command's name, the second."""
+"""Index of the start time among the fields of `STAT` after the command's name, the second."""
 
 
 def seconds_before(moment: float, cpu_seconds: float) -> float | None:
-    """Return how long this process had been there at ``moment`` (`time.perf_counter`), in seconds.
+    """Return the age of this process at ``moment`` (`time.perf_counter`), in seconds.
 
-    Never less than ``cpu_seconds``, its CPU time at that moment; None where the system does not
-    tell, or tells nonsense.
+    The age is never less than ``cpu_seconds``, its CPU time at that moment. It is None if the
+    system gives no start, or an impossible one.
     """
     try:
         with open(STAT, errors="replace") as stat:
@@ -34,7 +34,7 @@ def seconds_before(moment: float, cpu_seconds: float) -> float | None:
 
 
 def start_in(stat: str, ticks_per_second: int) -> float:
-    """Return the start that ``stat`` tells, in seconds since boot: the middle of its tick."""
+    """Return the start that ``stat`` contains, in seconds since boot: the middle of its tick."""
     ticks = int(stat.rpartition(")")[2].split()[START])
     return (ticks + 0.5) / ticks_per_second
 
@@ -52,7 +52,7 @@ PARTS = (INTERPRETER, OMB_PY, NUMPY, BUFFER, MPI4PY, INIT, SESSION)
 
 
 class Stages:
-    """A stopwatch of which one part runs at any time: the stage entered, or omb-py itself.
+    """A stopwatch with one running part at any time: the stage entered, or omb-py itself.
 
     ``seconds`` has the parts in the order in which they came, from the first line of omb-py to
     the end of the last stage.

@@ -1,7 +1,7 @@
 """MPI's tool interface (MPI_T), called in the MPI library that mpi4py loaded.
 
-mpi4py has none of it. Variables of the library are read and written while a job runs: control
-variables (settings) by their name, performance variables (counters) of a communicator.
+mpi4py has no functions for it. Variables of the library are read and written while a job runs:
+control variables (settings) by their name, performance variables (counters) of a communicator.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class ToolInterface:
     """MPI_T, open until `close`; several may be open, before MPI_Init too."""
 
     def __init__(self) -> None:
-        """Raises `OmbError` when the library has no MPI_T."""
+        """Find MPI_T in the MPI library; raise `OmbError` if the library has none."""
         from mpi4py import MPI
 
         # the library that mpi4py's module depends on: found through the module
@@ -36,14 +36,14 @@ class ToolInterface:
     def control(self, name: str) -> ControlVariable:
         """Return the control variable called ``name``, a whole number.
 
-        Raises `OmbError` when the library has none of this name.
+        Raises `OmbError` if the library has no variable of this name.
         """
         return ControlVariable(self._call, name)
 
     def counter(self, name: str, comm: MPI.Intracomm) -> Counter:
         """Return the performance variable ``name`` of a communicator: a number for each rank.
 
-        Raises `OmbError` when the library has none of this name.
+        Raises `OmbError` if the library has no variable of this name.
         """
         return Counter(self._call, name, comm)
 

@@ -15,19 +15,19 @@ import time
 from omb_py.core.mpi.launcher import launcher_process, outlives_ranks, say, stagger
 
 ALIVE = "+"
-"""What begins a line that tells of iterations."""
+"""First character of a line that reports iterations."""
 
 EXIT_SECONDS = 0.5
-"""How long after the message a rank ends by itself, where its job would outlive it."""
+"""Seconds after the message when a rank ends by itself, if its job would outlive it."""
 
 ENDING = "ending MPI"
 
 RECENT = 0.5
-"""Part of the limit within which a rank that works told of an iteration."""
+"""Part of the limit within which a working rank has reported an iteration."""
 
 
 LAUNCHER_SECONDS = 10.0, 5.0
-"""What a launcher has to end by itself when a rank is killed, and then when it is told to end.
+"""Seconds of a launcher to end by itself after a rank was killed, then after it was signalled.
 
 It waits for ever for hosts that the network no longer reaches.
 """
@@ -66,7 +66,7 @@ class Watchdog:
             faulthandler.dump_traceback_later(self._exit_after, exit=True, file=self._nowhere)
 
     def close(self) -> None:
-        """Watch no longer: the process goes on with something else."""
+        """Stop to watch: the process goes on with other work."""
         os.close(self._writer)
         with contextlib.suppress(ChildProcessError):  # a program's handler may have waited for it
             os.waitpid(self._process, 0)
@@ -76,7 +76,7 @@ class Watchdog:
             faulthandler.cancel_dump_traceback_later()
 
     def end(self) -> None:
-        """The rank leaves MPI, and all that is left is to end; its launcher, too, has to."""
+        """Report that the rank leaves MPI: it only has to end, and its launcher, too."""
         self.progress(ENDING)
 
     def alive(self, done: int, total: int) -> None:

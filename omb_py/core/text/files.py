@@ -24,7 +24,7 @@ INHERITED = re.compile(r"/dev/stdin|(/dev|/proc/self)/fd/\d+")
 def failing(
     verb: str, path: str | Path, error: type[OmbError] = OmbError, advice: str = ""
 ) -> Iterator[None]:
-    """Turn an `OSError` into an ``error`` that says what cannot be done (``read``), and why."""
+    """Turn an `OSError` into an ``error`` that names the action that failed (``read``) and why."""
     try:
         yield
     except OSError as fault:
@@ -45,7 +45,7 @@ def read(path: str | Path, error: type[OmbError] = OmbError) -> bytes:
 
 
 def check(path: str | Path, error: type[OmbError] = OmbError, largest: float = LARGEST) -> None:
-    """Raise ``error`` where a path is of no file that can be read to its end.
+    """Raise ``error`` if a path is of no file that can be read to its end.
 
     A named pipe without a writer would be waited for; a device such as ``/dev/zero`` has no
     end. Pipes that this process inherited can be read.
@@ -128,7 +128,7 @@ def is_special(path: Path) -> bool:
 
 
 def synchronize(folder: Path) -> None:
-    """Bring a folder's names to the disk, where its file system can."""
+    """Bring a folder's names to the disk, if its file system can."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""Folders: one is made where the folder that it is to lie in exists."""
+"""Folders: one is made if the folder that it is to lie in exists."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import os
 
 
 def make_folder(folder: str | os.PathLike[str]) -> None:
-    """Make a folder unless it is there; not its parents, which a typing error would make, too.
+    """Make a folder unless it exists; not its parents, which a typing error would make, too.
 
-    Raises `OSError`, which says the missing parent, where it cannot be made.
+    Raises `OSError`, with the missing parent, if it cannot be made.
     """
     path = os.fspath(folder) or os.curdir
     parent = os.path.dirname(os.path.normpath(path)) or os.curdir

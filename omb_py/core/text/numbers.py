@@ -16,7 +16,7 @@ DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORE
 def parse_whole(text: str) -> int:
     """Return a whole number in decimal digits of ASCII, without blanks or underscores.
 
-    Raises `ValueError` when it is none, or one that C cannot count with.
+    Raises `ValueError` for another text, or a number that C cannot count with.
     """
     digits = text.removeprefix("-")
     if not (digits.isascii() and digits.isdigit()):
@@ -28,7 +28,7 @@ def parse_whole(text: str) -> int:
 
 
 def parse_count(text: str) -> int:
-    """Return a whole number from 0 on; raises `ValueError` when it is none."""
+    """Return a whole number from 0 on; raise `ValueError` for another text."""
     if text.startswith("-"):
         raise ValueError(f"{text!r} is not a whole number from 0 on")
     return parse_whole(text)
@@ -37,7 +37,7 @@ def parse_count(text: str) -> int:
 def parse_decimal(text: str) -> float:
     """Return a finite number such as ``2``, ``0.5`` or ``1e-3``, without blanks and underscores.
 
-    Raises `ValueError` when it is none.
+    Raises `ValueError` for another text.
     """
     if DECIMAL.fullmatch(text) is None:
         raise ValueError(f"{text!r} is not a number")
@@ -50,7 +50,7 @@ def parse_decimal(text: str) -> float:
 def parse_bytes(text: str) -> int:
     """Return a number of bytes, with K, M or G for binary multiples.
 
-    Raises `ValueError` when it is no such number, or one that C cannot count with.
+    Raises `ValueError` for another text, or a number that C cannot count with.
     """
     number = text.upper().removesuffix("B").removesuffix("I")
     unit = number[-1:] if number[-1:] in UNITS else ""

@@ -12,7 +12,7 @@ Range = tuple[int, int]
 
 
 def some_ranks(ranks: Iterable[int]) -> str:
-    """Ranks in words.
+    """Return ranks in words.
 
     >>> some_ranks([3, 1, 2, 7])
     'ranks 1-3, 7'
@@ -27,7 +27,7 @@ def some_ranks(ranks: Iterable[int]) -> str:
 
 
 def other_ranks(ranks: int, known: Iterable[int]) -> str:
-    """Return the ranks of a job but for those known, in words; nothing where there are none.
+    """Return the ranks of a job other than those known, in words; an empty text if there are none.
 
     >>> other_ranks(6, [1, 2])
     'ranks 0, 3-5'
@@ -41,7 +41,7 @@ def other_ranks(ranks: int, known: Iterable[int]) -> str:
 
 
 def in_words(ranges: Sequence[Range]) -> str:
-    """Ranges of ranks; those beyond the first few are counted."""
+    """Return ranges of ranks in words; those beyond the first few are counted."""
     if not ranges:
         return ""
     named = ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in ranges[:MAX_RANGES])
@@ -51,7 +51,7 @@ def in_words(ranges: Sequence[Range]) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return a text with nothing in it that would change the line it stands in."""
+    """Return a text without characters that would break the line it is in."""
     return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 

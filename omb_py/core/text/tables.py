@@ -22,7 +22,7 @@ UNLIMITED = 10_000
 """Columns of what is not a terminal."""
 
 FOR_PROGRAMS = ("csv", "json", "parquet")
-"""Formats of rows alone: nothing else stands beside them on standard output."""
+"""Formats that contain only rows: standard output gets no other text with them."""
 
 SUFFIXES = {
     ".txt": "text",
@@ -36,9 +36,9 @@ SUFFIXES = {
 
 @dataclass(frozen=True)
 class Target:
-    """Where a table goes: into the file ``path``, or to standard output, in a ``format``.
+    """The destination of a table: the file ``path``, or standard output, in a ``format``.
 
-    ``force`` tells whether what the file holds is to go.
+    ``force`` is true if the file's content is to be replaced.
     """
 
     format: str = "text"
@@ -47,7 +47,7 @@ class Target:
 
     @property
     def is_for_program(self) -> bool:
-        """Whether nothing else may stand on standard output."""
+        """Return whether standard output may contain only the table."""
         return self.path is None and self.format in FOR_PROGRAMS
 
 
@@ -73,8 +73,8 @@ def target(
     """Return the target that ``-o``, ``--format`` and ``--force`` ask for.
 
     Rows of a format of ``added`` are added to those of a file. Raises `UsageError` for another file
-    that is there already, unless ``force``, and for a name that ends in none of the ``formats`` of
-    a command where no format is given.
+    that exists already, unless ``force``. Without a given format, it also raises it for a name that
+    does not end in one of the command's ``formats``.
     """
     if path is None:
         if format_ == "parquet":
@@ -126,7 +126,7 @@ def write_content(to: Target, content: str | bytes) -> None:
 
 
 def content_of(rows: pd.DataFrame, format_: str, facts: Mapping[str, object]) -> str | bytes:
-    """Return rows as the content of a CSV, JSON or Parquet file; ``facts`` go into JSON alone."""
+    """Return rows as the content of a CSV, JSON or Parquet file; only JSON contains ``facts``."""
     if format_ == "csv":
         return str(rows.to_csv(index=False))
     if format_ == "parquet":
@@ -137,12 +137,12 @@ def content_of(rows: pd.DataFrame, format_: str, facts: Mapping[str, object]) ->
 
 
 def records(rows: pd.DataFrame) -> list[dict[str, object]]:
-    """Rows as JSON has them; null where a value is missing."""
+    """Return rows as JSON has them; null for a missing value."""
     return list(json.loads(rows.to_json(orient="records", double_precision=15)))
 
 
 def on_console(made: Sequence[Sheet], notes: Iterable[str], out: TextIO) -> None:
-    """Tables and notes for a terminal; elsewhere, and without rich, as wide as they are."""
+    """Print tables and notes for a terminal; elsewhere, and without rich, as wide as they are."""
     if not out.isatty() or find_spec("rich") is None:
         out.write(plain(made, notes))
         return
@@ -171,7 +171,7 @@ def on_console(made: Sequence[Sheet], notes: Iterable[str], out: TextIO) -> None
 
 
 def plain(made: Iterable[Sheet], notes: Iterable[str]) -> str:
-    """Tables and notes as text, each as wide as it is."""
+    """Return tables and notes as text, each as wide as it is."""
     lines: list[str] = []
     for sheet in made:
         lines += [sheet.title, *([sheet.above] if sheet.above else [])]
@@ -208,19 +208,19 @@ def markdown(made: Sequence[Sheet], notes: Iterable[str]) -> str:
 def markdown_rows(
     columns: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[bool]
 ) -> Iterator[str]:
-    """Yield the lines of a Markdown table; ``right`` says which columns are right-aligned."""
+    """Yield the lines of a Markdown table; ``right`` names the right-aligned columns."""
     marks = ["---:" if number else "---" for number in right]
     for cells in (columns, marks, *rows):
         yield f"| {' | '.join(map(escaped, cells))} |"
 
 
 def escaped(text: str) -> str:
-    """Text in which Markdown sees nothing of its own; underscores in words are no emphasis."""
+    """Return text without Markdown's own characters in effect; underscores in words stay."""
     return re.sub(r"[\\|*<`[]|\b_|_\b", r"\\\g<0>", text)
 
 
 def without_repetitions(rows: Sequence[tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
-    """Rows whose first cell is empty where it is the same as above."""
+    """Yield rows whose first cell is empty if it is the same as above."""
     above = ""
     for first, *rest in rows:
         yield ("" if first == above else first, *rest)

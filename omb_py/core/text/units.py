@@ -19,7 +19,7 @@ STEPS: dict[str, Steps] = {
 
 
 def size_text(nbytes: float) -> str:
-    """Return a message size, in binary units where it is a whole number of them.
+    """Return a message size, in binary units if it is a whole number of them.
 
     >>> size_text(65536), size_text(1000), size_text(1536), size_text(0)
     ('64 KiB', '1000 B', '1.5 KiB', '0 B')
@@ -61,12 +61,12 @@ def unit_of(value: float, steps: Steps) -> tuple[float, str]:
 
 
 def number(value: float | None) -> str:
-    """Return how many, in words; a dash where it is not known."""
+    """Return how many, in words; a dash if it is not known."""
     return "-" if value is None else f"{round(value):,}".replace(",", " ")
 
 
 def amount(nbytes: float | None) -> str:
-    """So many bytes, with three digits where they are not a whole number of a unit.
+    """Return so many bytes in words, with three digits unless they are a whole number of a unit.
 
     >>> amount(10485760), amount(10551296), amount(None)
     ('10 MiB', '10.1 MiB', '-')

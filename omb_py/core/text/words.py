@@ -1,4 +1,4 @@
-"""Words in which people are told of things."""
+"""Helpers that put facts into words for people."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""WHAT OTHERS WROTE: results of any suite, from whatever a job left on the disk.
+"""Readers of results of any suite, from the files that a job left on the disk.
 
 A module of this folder (or an entry point of group ``omb_py.readers``) defines ``READER``, which
-knows one format. A file may hold several tables of several formats, launchers' noise between
-their lines, and a last line that a killed job tore: every reader looks through all of it, takes
-the rows that are whole, and says which lines it left out. It never guesses a number.
+knows one format. A file may hold several tables of several formats, launchers' noise between their
+lines, and a last line that a killed job tore: every reader looks through all of it, takes the rows
+that are whole, and reports the lines that it left out. It never guesses a number.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ USAGE = re.compile(
     rb"(?im)(?:^(?P<why>.*(?:invalid|illegal|unrecogni[sz]ed|requires|error).*)$\s+)?"
     rb"^[ \t]*Usage: (?:\S*/)?(?P<program>osu_\w+)\b"
 )
-"""What native OMB prints instead of results, and a line before that says why."""
+"""Native OMB's output instead of results, and a line before it with the reason."""
 
 STANDARD_INPUT = "-"
 
 GZIP, ZSTD, PARQUET = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1"
-"""What files that are no text begin with."""
+"""First bytes of files that are not text."""
 
 COMPRESSED = (".gz", ".zst")
 """Suffixes that may follow a file's own."""
@@ -58,7 +58,7 @@ NOT_READ = {
         *(b"collective, ranks, rankspernode,", b"collective, gpus, size,"),
     ),
 }
-"""What is known and is not read, with what to use instead, and byte strings that tell it."""
+"""Known results that omb-py does not read, with the command to use instead, and their marks."""
 
 MAX_PROBLEMS = 1000
 """Lines of a file that are named one by one when they cannot be used."""
@@ -70,7 +70,7 @@ LONGEST_REASON = 120
 
 BLANKS = r"\s+"
 LIKE = re.compile(r"\s*\d+(?:\.\d+)?(?:\s+(?:[-\d.]|nan|inf)|\s*$)")
-"""What rows of numbers begin like."""
+"""Beginning of rows of numbers."""
 
 ABSENT = (None, "-")
 TWICE = "two copies of a program print side by side, or two runs do"
@@ -98,8 +98,8 @@ class Problem:
 class Source:
     """A file's ``content`` in UTF-8, its lines ended by newlines.
 
-    ``torn`` is the index of a last line that has no end, or None. ``benchmark`` is what a user says
-    that it is of, for formats that need not name it.
+    ``torn`` is the index of a last line without an end, or None. ``benchmark`` is the benchmark
+    that a user names, for formats that need not name it.
     """
 
     path: str
@@ -108,14 +108,14 @@ class Source:
     benchmark: str | None = None
 
     def __iter__(self) -> Iterator[str]:
-        """The lines without their ends, decoded a block at a time: a file may be large."""
+        """Yield the lines without their ends, decoded a block at a time: a file may be large."""
         for block in blocks(self.content):
             lines = block.decode(errors="replace").split("\n")
             yield from lines if lines[-1] else lines[:-1]
 
 
 def blocks(content: bytes, size: int = BLOCK) -> Iterator[bytes]:
-    """A content in blocks of at least ``size`` bytes that end where lines do, and the rest."""
+    """Yield a content in blocks of at least ``size`` bytes that end with a line, and the rest."""
     start = 0
     while start < len(content):
         end = content.find(b"\n", start + size - 1) + 1 or len(content)
@@ -137,7 +137,7 @@ class Table:
     stretches: list[tuple[int, int, int]]
 
     def lines(self) -> Iterator[tuple[int, str]]:
-        """The lines with their numbers in the file."""
+        """Yield the lines with their numbers in the file."""
         for number, start, end in self.stretches:
             for line in self.content[start:end].decode(errors="replace").splitlines():
                 yield number, line
@@ -146,11 +146,12 @@ class Table:
 
 @dataclass(frozen=True)
 class Found:
-    """What a reader found in a file, or in a part of it.
+    """The results of a reader for a file, or for a part of it.
 
     ``rows`` have columns of `omb_py.results.columns.Row` (or of `OverheadRow`), those that are
-    known, and besides ``line`` (its number in the file), ``suite`` (who measured, ``OSU 7.4``) and
-    ``mpi`` (``MPICH 5.0.2``), where they are known. ``runs`` is the metadata of each run.
+    known. Further columns are ``line`` (its number in the file), ``suite`` (the suite that
+    measured, ``OSU 7.4``) and ``mpi`` (``MPICH 5.0.2``), if they are known. ``runs`` is the
+    metadata of each run.
     """
 
     rows: list[dict[str, Any]] = field(default_factory=list)
@@ -206,7 +207,7 @@ def form_of(
     rest: str = "",
     like: re.Pattern[str] = LIKE,
 ) -> Form:
-    """The form of rows below a header: the pattern of each column's cells, in order, then ``rest``.
+    """Return the form of rows below a header: each column's cell pattern, in order, then ``rest``.
 
     Cells of ``optional`` columns may be missing. Rows are as wide as their header: one that is
     torn between columns has no blanks between cells.
@@ -219,16 +220,16 @@ def form_of(
 
 
 class Reading:
-    """Where a reader stands in a file of lines: what it found, and the table that it is in.
+    """The state of reading a file of lines: the results so far, and the current table.
 
-    ``form`` is that of the table's rows, None where none are expected; ``rows`` are those so far,
-    each after its key and size, and ``sizes`` the last size of each key: that of rows whose sizes
-    ascend. ``begun`` has printed no row yet: its line, what it is, and how many problems there
-    were.
+    ``form`` is that of the table's rows, None if none are expected; ``rows`` are those so far, each
+    after its key and size, and ``sizes`` the last size of each key: that of rows whose sizes
+    ascend. ``begun`` is a benchmark without a row so far: its line, its name, and the number of
+    problems at that point.
     """
 
     whole = re.compile(r".*(?:\.\d\d\d?|[a-z)])")
-    """A row that does not go on where a file ends behind it."""
+    """A row that does not go on if a file ends behind it."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -244,24 +245,23 @@ class Reading:
         raise NotImplementedError
 
     def finish(self, index: int | None) -> None:
-        """What was read until a line, or the end of the file, is all of it."""
+        """Finish the part up to a line, or to the end of the file."""
         self.end_table()
         self.begin(index)
 
     def begin(self, index: int | None, what: str = "") -> None:
-        """Begin something, or nothing; what began before it and printed no row is named."""
+        """Begin a benchmark, or none; report the one before it if it printed no row."""
         if self.begun is not None and self.begun[2] == self.notes.count:
             self.notes.add(self.begun[0], f"{self.begun[1]} printed no row", rows=0)
         self.begun = (index, what, self.notes.count) if what and index is not None else None
 
     def end_table(self) -> None:
-        """No more rows of a table come."""
+        """End the rows of a table."""
         self.found.rows.extend(row for _, row in self.rows)
         self.form, self.rows, self.sizes = None, [], {}
 
     def cells(self, line: str, index: int) -> dict[str, str] | None:
-        """A whole row's cells by their columns, without those that hold nothing; a broken one is
-        named."""
+        """Return a whole row's cells by their columns, without empty ones; report a broken row."""
         text = line.strip()
         if self.form is None or not (
             (match := self.form.row.fullmatch(text)) or self.form.like.match(line)
@@ -276,7 +276,7 @@ class Reading:
         return None
 
     def follows(self, index: int, size: int, key: object = None) -> bool:
-        """Whether a row's size may follow that of the last one with its key, which is kept.
+        """Return whether a row's size may follow that of the last one with its key, which is kept.
 
         The same size once more leaves out both.
         """
@@ -298,15 +298,15 @@ class Reading:
 
 
 class Reader(Protocol):
-    """One format: what people call it, and byte strings without which a file has none of it."""
+    """One format: its name for people, and byte strings that every file of it contains."""
 
     name: str
     marks: tuple[bytes, ...]
 
     def read(self, source: Source) -> Iterator[Found]:
-        """All whole rows of this format, in parts of about `ROWS_AT_ONCE` rows.
+        """Yield all whole rows of this format, in parts of about `ROWS_AT_ONCE` rows.
 
-        Never raises, whatever the file holds.
+        Never raises, for any content of the file.
         """
 
 
@@ -319,7 +319,7 @@ class LineReader:
     reading: type[Reading]
 
     def read(self, source: Source) -> Iterator[Found]:
-        """All whole rows, as `Reader` says."""
+        """Yield all whole rows, as `Reader` defines it."""
         reading = self.reading(source)
         for index, line in enumerate(source):
             if line and len(line) <= LONGEST_LINE:
@@ -344,10 +344,10 @@ def all_readers() -> Mapping[str, Reader]:
 
 
 def parts_of_file(path: Path, benchmark: str | None = None) -> Iterator[Found]:
-    """What all readers find in a file, a part at a time, rows in the order of its lines.
+    """Yield the results of all readers for a file, in parts, rows in the order of its lines.
 
-    ``benchmark`` is what a file is of that does not name it. Raises `OmbError` when it cannot be
-    read or, after its end, when it held nothing that any reader knows.
+    ``benchmark`` is that of a file that does not name it. Raises `OmbError` when it cannot be read
+    or, after its end, when no reader knows any of its content.
     """
     content = content_of(path)
     whole = False
@@ -375,9 +375,10 @@ def parts_of_file(path: Path, benchmark: str | None = None) -> Iterator[Found]:
 
 
 def content_of(path: Path) -> bytes:
-    """The content of a file or of standard input (``-``); compressed files and Parquet as text.
+    """Return the content of a file or of standard input (``-``), decompressed and as text.
 
-    Raises `OmbError` when it cannot be read, is damaged, too large or empty.
+    Parquet becomes text, too. Raises `OmbError` when it cannot be read, is damaged, too large or
+    empty.
     """
     content = files.read("/dev/stdin" if str(path) == STANDARD_INPUT else path)
     if content.startswith((GZIP, ZSTD)):
@@ -395,7 +396,7 @@ def content_of(path: Path) -> bytes:
 
 
 def decompress(path: Path, content: bytes) -> bytes:
-    """What gzip or zstd compressed; raises `OmbError` where that is damaged or too large."""
+    """Return data that gzip or zstd compressed; raise `OmbError` if it is damaged or too large."""
     stream: Any
     if content.startswith(GZIP):
         stream = gzip.GzipFile(fileobj=io.BytesIO(content))
@@ -413,7 +414,7 @@ def decompress(path: Path, content: bytes) -> bytes:
 
 
 def parts_of(path: str, content: bytes, benchmark: str | None = None) -> Iterator[Found]:
-    """What all readers find in a file's content; nothing where none knows its format."""
+    """Yield the results of all readers for a file's content; none if no reader knows its format."""
     source = source_of(path, content, benchmark)
     readers = [
         one for one in all_readers().values() if any(map(source.content.__contains__, one.marks))
@@ -425,7 +426,7 @@ def parts_of(path: str, content: bytes, benchmark: str | None = None) -> Iterato
 
 
 def join(parts: Iterable[Found]) -> Found:
-    """Parts as one: rows and problems in the order of the file's lines."""
+    """Join parts: rows and problems in the order of the file's lines."""
     whole = Found()
     for part in parts:
         whole.rows.extend(part.rows)
@@ -438,7 +439,7 @@ def join(parts: Iterable[Found]) -> Found:
 
 
 def has_marks(path: Path) -> bool:
-    """Whether a file begins like one with results of some format."""
+    """Return whether a file begins like one with results of some format."""
     try:
         with path.open("rb") as file:
             beginning = file.read(BEGINNING)
@@ -450,7 +451,7 @@ def has_marks(path: Path) -> bool:
 
 
 def source_of(path: str, content: bytes, benchmark: str | None = None) -> Source:
-    """A file's content as plain lines."""
+    """Return a file's content as plain lines."""
     content = plain(content)
     ended = not content or content.endswith(b"\n")
     return Source(path, content, None if ended else content.count(b"\n"), benchmark)

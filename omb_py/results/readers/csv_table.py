@@ -1,4 +1,4 @@
-"""Our own CSV, alone in a file or printed by a job among other things."""
+"""Our own CSV, in a file of its own or printed by a job among other things."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from omb_py.results.readers import Found, Notes, Source, Table, blocks
 METADATA = re.compile(r"# ([a-z][a-z0-9_ ]*): (.*)")
 OF_BENCHMARKS = b"run,benchmark,bytes,"
 OF_APPLICATIONS = b"run,application,part,"
-"""What the headers of our two kinds of tables begin with."""
+"""First bytes of the headers of our two kinds of tables."""
 
 
 class CsvReader:
@@ -57,7 +57,7 @@ class CsvReader:
         yield found
 
     def _comment(self, line: str, found: Found, run: dict[str, str]) -> dict[str, str]:
-        """The run whose metadata goes on below a comment."""
+        """Return the run whose metadata goes on below a comment."""
         if line.startswith("# run: "):
             run = found.runs.setdefault(line.removeprefix("# run: ").strip(), {})
         if match := METADATA.fullmatch(line):
@@ -79,14 +79,14 @@ class CsvReader:
 
 
 def extend(table: Table, number: int, start: int, end: int) -> None:
-    """Add a line to a table: to its last stretch where it follows that."""
+    """Add a line to a table: to its last stretch if it follows that."""
     if table.stretches and table.stretches[-1][2] == start:
         number, start, _ = table.stretches.pop()
     table.stretches.append((number, start, end))
 
 
 def fields(line: bytes) -> int:
-    """How many fields a line has."""
+    """Return the number of fields of a line."""
     if b'"' not in line:
         return line.count(b",") + 1
     try:
@@ -96,7 +96,7 @@ def fields(line: bytes) -> int:
 
 
 def broken(source: Source, index: int, line: bytes, table: Table) -> str:
-    """What is wrong with a line below a header."""
+    """Return the fault of a line below a header."""
     if index == source.torn or line.count(b",") > len(table.columns) // 2:
         return "an incomplete row, left out"
     return "not a row, left out"

@@ -1,6 +1,6 @@
 """The tables of Intel MPI Benchmarks (IMB), of any of its programs and versions.
 
-A benchmark has our name where one iteration, the clocks and the mean are those of
+A benchmark has our name if one iteration, the clocks and the mean are those of
 ``docs/definitions.md``. The sources, and the calls that version 2021.11 makes, show what differs:
 Sendrecv, Exchange, Barrier's non-blocking form and Biband have no barrier between iterations
 (Biband another handshake besides), and the non-blocking collectives without ``_pure`` print the
@@ -39,10 +39,10 @@ REFUSED = re.compile(r"\s*(?:\d+ +)?(\d+) (out-of-mem|time-out|int-overflow)\.")
 
 SINCE = (2019, 6)
 FIRST_WINDOW, WINDOW, WINDOW_SINCE = 64, 256, (2021, 2)
-"""Messages in flight of Uniband where no option says: the number changed with a version."""
+"""Messages in flight of Uniband without an option: the number changed with a version."""
 
 BINARY_MEGABYTE = 1.048576
-"""What versions before 2018 print rates in."""
+"""Bytes of the megabyte, in decimal ones, in rates of versions before 2018."""
 
 COLLECTIVES = frozenset(
     "allgather allgatherv allreduce alltoall alltoallv bcast gather gatherv reduce reduce_scatter "
@@ -74,7 +74,7 @@ PREFIXES = {
     **dict.fromkeys(("MPI-IO", "IO"), "io_"),
     "IMB-P2P": "p2p_",
 }
-"""What stands before the name of a benchmark, so that those of two parts are told apart."""
+"""Prefixes of benchmarks' names that distinguish those of two parts."""
 
 DATATYPES = {
     "MPI_CHAR": "int8",
@@ -97,7 +97,7 @@ ABOVE = re.compile(
     r"|# \( (?P<groups>\d{1,6}) groups of (?P<each>\d{1,6}) processes each running .*"
     r"|#\s+MODE: (?P<mode>(?:NON-)?AGGREGATE)\s*|# window_size = (?P<window>\d{1,9})\s*"
 )
-"""What stands between the name of a benchmark and its table."""
+"""Lines between the name of a benchmark and its table."""
 
 FACT = re.compile(r"# ([A-Z][\w ]{0,40}?) {0,40}: *(\S.*)")
 COMMAND = re.compile(r"# Calling sequence was:\s*")
@@ -106,12 +106,12 @@ END_OF_COMMAND = re.compile(
     r"|List of Benchmarks to run:.*)"
 )
 LIBRARY = re.compile(r"MPI startup\(\): Intel\(R\) MPI Library, Version (\d+\.\d+)")
-"""What Intel MPI says of itself before the banner when I_MPI_DEBUG is set."""
+"""Intel MPI's line on itself before the banner when I_MPI_DEBUG is set."""
 
 
 @dataclass
 class ImbRun:
-    """What a banner and the lines below it say.
+    """The facts in a banner and the lines below it.
 
     ``command`` is its options, None until all of them were read; ``chosen`` if the user gave a list
     of sizes.
@@ -142,12 +142,12 @@ class ImbRun:
         return (self.command or {}).get(name, default)
 
     def is_on(self, name: str, default: str = "") -> bool:
-        """Whether an option is switched on."""
+        """Return whether an option is switched on."""
         return self.option(name, default).lower() in ON
 
 
 def describe(run: ImbRun, name: str, above: dict[str, Any]) -> dict[str, Any]:
-    """The columns that all rows of a table share: benchmark, ranks, and how it was measured."""
+    """Return the columns that all rows of a table share: benchmark, ranks, and options."""
     groups, mode, threads = above.get("groups", 1), above.get("mode"), above.get("threads")
     multi = "multi_" if groups > 1 else ""
     row = {"run": run.name, "suite": run.suite, "mpi": run.mpi, "binding": "C"} | {
@@ -171,7 +171,7 @@ def describe(run: ImbRun, name: str, above: dict[str, Any]) -> dict[str, Any]:
 
 
 def elements(run: ImbRun, name: str) -> dict[str, Any]:
-    """The element type, where the header tells it and it is one: MPI_BYTE says nothing."""
+    """Return the element type, if the header names one: MPI_BYTE does not count."""
     if "barrier" in name or name == "window":
         return {}
     adds = {name, name.removesuffix("_pure").removeprefix("i")} & REDUCED
@@ -182,7 +182,7 @@ def elements(run: ImbRun, name: str) -> dict[str, Any]:
 
 
 def ours(run: ImbRun, name: str, ranks: int, mode: str | None) -> dict[str, Any]:
-    """What is ours of a benchmark: its name where it measures the same, and how it does."""
+    """Return our equivalent of a benchmark: the name, if it measures the same, and its options."""
     found: dict[str, Any] = {}
     bare = name.removesuffix("_pure")
     blocking = {"MPI-1": name, "MPI-NBC": bare[1:] if bare != name else ""}.get(run.part, "")
@@ -211,10 +211,10 @@ def ours(run: ImbRun, name: str, ranks: int, mode: str | None) -> dict[str, Any]
 
 
 class ImbReading(Reading):
-    """Where the reader stands: the run, what stands above the next table, and the table.
+    """The state of the reader: the run, the lines above the next table, and the table.
 
-    ``shared`` is what all its rows have, and sizes are multiplied by ``factor``. ``words`` are of
-    a command line that goes on.
+    ``shared`` are the columns of all its rows, and sizes are multiplied by ``factor``. ``words``
+    are of a command line that goes on.
     """
 
     def __init__(self, source: Source) -> None:
@@ -242,7 +242,7 @@ class ImbReading(Reading):
                 self.add(index, self.shared | self.values_of(cells), at)
 
     def comment(self, line: str, index: int) -> None:
-        """A line with #: the banner, what follows it, or what stands above a table."""
+        """Read a line with #: the banner, its continuation, or a line above a table."""
         run = self.run
         if match := BANNER.fullmatch(line):
             self.finish(index)
@@ -282,7 +282,7 @@ class ImbReading(Reading):
             run.said.setdefault(match[1], match[2])
 
     def start_table(self, line: str, index: int) -> None:
-        """A header: rows follow, unless it is not known of what."""
+        """Read a header: rows follow, unless their benchmark is unknown."""
         run, name, above, reason = self.run, self.name, self.above, None
         self.end_table()
         self.name, self.above = "", {}
@@ -306,7 +306,7 @@ class ImbReading(Reading):
         self.factor = above["ranks"] if self.shared["benchmark"] in DIVIDED else 1
 
     def values_of(self, row: dict[str, str]) -> dict[str, Any]:
-        """A row's columns in our words and units."""
+        """Return a row's columns in our words and units."""
         values: dict[str, Any] = {"iterations": int(row["iterations"])}
         if "bytes" in row:
             values["bytes"] = int(row["bytes"]) * self.factor

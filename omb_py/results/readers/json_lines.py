@@ -51,7 +51,7 @@ class JsonReader:
 
 
 def row_of(item: dict[str, Any]) -> dict[str, Any]:
-    """An object as a row of the table: the columns that are known, percentiles as in CSV."""
+    """Return an object as a row of the table: the columns that are known, percentiles as in CSV."""
     row = {name: item[name] for name in COLUMNS if name in item}
     percentiles = item.get("percentiles")
     if isinstance(percentiles, dict):
@@ -61,7 +61,7 @@ def row_of(item: dict[str, Any]) -> dict[str, Any]:
 
 
 def fits(name: str, value: Any) -> bool:
-    """Whether a value is one that a column can hold, or missing."""
+    """Return whether a value is missing, or of the type of a column."""
     kind = TYPES[COLUMNS.get(name, "str")]
     if value is None or isinstance(value, bool):
         return value is None or kind is bool

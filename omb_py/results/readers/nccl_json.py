@@ -25,13 +25,13 @@ RESULT = re.compile(r'\{\s*"size"')
 REST = re.compile(r"\s*\]")
 PROGRAM = re.compile(rf"(?:[nr]ccl_)?({NAMES})_perf(?:_mpi)?(?:\.exe)?")
 NUMBER = re.compile(r"\d{1,15}\.\d{6}")
-"""As ``%lf`` prints it; fewer decimals are a number that was cut."""
+"""A number as ``%lf`` prints it; fewer decimals are a number that was cut."""
 
 DECODER = json.JSONDecoder(parse_float=str)
 """Numbers with decimals stay text, for their digits tell the number of ranks."""
 
 DAMAGED = (ValueError, RecursionError, LookupError, TypeError, AttributeError)
-"""What raises that has not what it should have."""
+"""Errors that damaged documents raise."""
 
 HALVES = {"": "out_of_place", "_in": "in_place"}
 SETTINGS = {
@@ -59,7 +59,7 @@ class NcclJsonReader:
     )
 
     def read(self, source: Source) -> Iterator[Found]:
-        """All whole rows, a document at a time."""
+        """Yield all whole rows, a document at a time."""
         text = source.content.decode(errors="replace")
         starts = [match.start() for match in DOCUMENT.finditer(text)]
         for start, end in pairwise([*starts, len(text)]):
@@ -67,7 +67,7 @@ class NcclJsonReader:
 
 
 def read_document(source: Source, text: str, index: int) -> Found:
-    """The rows of a document that begins in the line of an index."""
+    """Yield the rows of a document that begins in the line of an index."""
     tables = NcclTables(source)
     run = tables.run = NcclRun(f"{source.path}:{index + 1}")
     results = RESULTS.search(text)
@@ -98,9 +98,9 @@ def read_document(source: Source, text: str, index: int) -> Found:
 
 
 def describe(run: NcclRun, document: dict[str, Any]) -> None:
-    """What stands above the results: the command, the library, settings, the host of each rank.
+    """Return the facts above the results: command, library, settings, the host of each rank.
 
-    Raises one of `DAMAGED` where something is not what it should be.
+    Raises one of `DAMAGED` for an unexpected value.
     """
     words = [str(word) for word in document.get("args", [])]
     program = PurePath(words[0]).name if words else ""
@@ -127,7 +127,7 @@ def describe(run: NcclRun, document: dict[str, Any]) -> None:
 
 
 def cells_of(result: dict[str, Any], run: NcclRun) -> dict[str, Any]:
-    """A result's cells as text; raises one of `DAMAGED` when something is not what it should be."""
+    """Return a result's cells as text; raise one of `DAMAGED` for an unexpected value."""
     cells = {name: str(result[name]).strip() for name in ("size", "count", "type", "redop", "root")}
     cells["redop"] = cells["redop"] or "none"
     if not all(re.fullmatch(CELLS[name], cell) for name, cell in cells.items()):
@@ -153,7 +153,7 @@ def cells_of(result: dict[str, Any], run: NcclRun) -> dict[str, Any]:
 
 
 def library_version(code: int) -> str:
-    """NCCL's version from its code.
+    """Return NCCL's version from its code.
 
     >>> library_version(22703), library_version(2708)
     ('2.27.3', '2.7.8')

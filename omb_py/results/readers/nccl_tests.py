@@ -65,8 +65,8 @@ TYPES |= {f"int{8 * n}": (n, f"int{8 * n}", f"MPI_INT{8 * n}_T") for n in (1, 4,
 TYPES |= {f"uint{8 * n}": (n, f"uint{8 * n}", f"MPI_UINT{8 * n}_T") for n in (1, 4, 8)}
 TYPES |= {f"f8{kind}": (1, f"float8_{kind}", f"f8{kind}") for kind in ("e4m3", "e5m2")}
 TYPES |= {f"fp8_{kind}": (1, f"float8_{kind}", f"fp8_{kind}") for kind in ("e4m3", "e5m2")}
-"""Bytes of an element, and its name in NumPy's words and in MPI's, or in NCCL's where MPI has
-none: what tells rows of several types apart."""
+"""Bytes of an element, and its name in NumPy's words and in MPI's, or in NCCL's if MPI has none; it
+distinguishes rows of several types."""
 
 NUMBER = r"\d{1,15}(?:\.\d{1,6})?(?:e[+-]\d\d)?"
 CELLS = {
@@ -92,7 +92,7 @@ HEADER = re.compile(
 
 HALF = ("time", "algbw", "busbw", "wrong")
 IN_PLACE = {False: "", True: "_in"}
-"""What stands behind the names of a half's cells."""
+"""Suffixes of the names of a half's cells."""
 
 ROW = re.compile(r"\s*\d+\s+\d+\s+[a-z]")
 
@@ -114,7 +114,7 @@ END = re.compile(r"# (?:Out of bounds values|Avg bus bandwidth|Collective test c
 SETTING = re.compile(r"\b((?:warmup |agg )?[a-z]+): (\d{1,9})\b")
 NAMES_OF_SETTINGS = {"warmup iters": "warmup", "iters": "iterations"}
 USUAL = {"agg iters": 1, "graph": 0, "unalign": 0}
-"""Settings that are said where they are others."""
+"""Settings that rows mention only if they differ from these."""
 
 TELLING = 1.0
 """GB/s from which on a printed bandwidth has digits enough to tell numbers of ranks apart."""
@@ -122,7 +122,7 @@ TELLING = 1.0
 
 @dataclass
 class NcclRun:
-    """What stands above a table: who measures what, with which settings, on which devices.
+    """The facts above a table: program, settings and devices of a run.
 
     ``devices`` are those of each process, ``ranks`` the host of each rank by its group and number.
     """
@@ -146,7 +146,7 @@ class NcclRun:
         return sizes.pop() if len(sizes) == 1 else None
 
     def describe(self, program: str) -> dict[str, Any]:
-        """The columns that all rows of a table share."""
+        """Return the columns that all rows of a table share."""
         words = " ".join(self.said.values())
         amd = self.suite.startswith("rccl") or re.search("AMD|Radeon", words) is not None
         row: dict[str, Any] = {
@@ -192,7 +192,7 @@ class NcclTables(Reading):
             self.add(index, cells, (key, size))
 
     def end_table(self) -> None:
-        """The end of a table: now it is known of what, or it is not."""
+        """End a table: only here its program is known, or remains unknown."""
         rows, self.rows = [row for _, row in self.rows], []
         halves = [(row, half) for row in rows for half in IN_PLACE.values() if "time" + half in row]
         pairs = [(row["algbw" + half], row["busbw" + half]) for row, half in halves]
@@ -220,7 +220,7 @@ class NcclTables(Reading):
     def results(
         self, program: str, rows: list[dict[str, Any]], pairs: list[tuple[str, str]]
     ) -> Iterator[dict[str, Any]]:
-        """The results of a program that is known: of each row out of place, then in place."""
+        """Yield the results of a known program: of each row out of place, then in place."""
         ranks = self.run.size or ranks_of(program, rows, pairs)
         shared = self.run.describe(program) | ({"ranks": ranks} if ranks else {})
         # hypercube and some programs before 2.0.1 print the bus bandwidth twice; lower ones than
@@ -250,20 +250,20 @@ class NcclTables(Reading):
                     yield values | times | self.validation(wrong)
 
     def validation(self, wrong: str) -> dict[str, str | None]:
-        """What the last column tells; errors of old versions may be of rounding."""
+        """Return the meaning of the last column; errors of old versions may come from rounding."""
         if not re.fullmatch(NUMBER, wrong):
             return {}
         return {"validation": "Pass" if float(wrong) == 0 else None if self.errors else "Fail"}
 
 
 def block_of(row: dict[str, Any]) -> int:
-    """Bytes of the elements that are counted."""
+    """Return the bytes of the elements that are counted."""
     return int(row["count"]) * TYPES[row["type"]][0]
 
 
 def ranks_of(program: str, rows: list[dict[str, Any]], pairs: list[tuple[str, str]]) -> int | None:
-    """The ranks, from sizes of all parts and counts of one, or from algorithm and bus bandwidths
-    of an allreduce; None where these allow several numbers."""
+    """Return the number of ranks, or None if several numbers are possible: from sizes of all parts
+    and counts of one, or from algorithm and bus bandwidths of an allreduce."""
     if program in OF_PARTS:
         several = {int(row["size"]) // block_of(row) for row in rows if block_of(row)}
         return several.pop() if len(several) == 1 else None
@@ -279,14 +279,14 @@ def ranks_of(program: str, rows: list[dict[str, Any]], pairs: list[tuple[str, st
 
 
 def program_of_file(path: str) -> str | None:
-    """The program that a file is named after, if it is one alone."""
+    """Return the program that a file is named after, if there is exactly one."""
     words = NAMED_FILE.findall(PurePath(path).name.lower())
     found = {WORDS[word.replace("_", "").replace("-", "")] for word in words}
     return found.pop() if len(found) == 1 else None
 
 
 def form_below(header: re.Match[str]) -> Form:
-    """The form of the rows below a header; columns about single iterations have no names."""
+    """Return the form of the rows below a header; columns about single iterations have no names."""
     cells = [(name, CELLS[name]) for name in header["first"].split()]
     for end in IN_PLACE.values():
         cells += [(name + end, CELLS[name]) for name in HALF]
@@ -298,7 +298,7 @@ def form_below(header: re.Match[str]) -> Form:
 
 
 class NcclReading(NcclTables):
-    """Where the reader stands; ``mentions`` are programs named since the last table.
+    """The state of the reader; ``mentions`` are programs named since the last table.
 
     ``stage`` is the place in `ABOVE` of the last line of these, beyond them below a header.
     """
@@ -318,7 +318,7 @@ class NcclReading(NcclTables):
             self.comment(line.lstrip(), index)
 
     def comment(self, line: str, index: int) -> None:
-        """A line that is neither header nor row: what it tells of the run, if anything."""
+        """Read a line that is neither header nor row, for the facts of the run in it."""
         if END.match(line):
             self.end_table()
             return
@@ -339,7 +339,7 @@ class NcclReading(NcclTables):
             self.mentions |= set(MENTION.findall(line))
 
     def above(self, match: re.Match[str], index: int) -> None:
-        """One of the lines above a table."""
+        """Read one of the lines above a table."""
         run = self.run
         if match.re is VERSION:
             run.suite = f"{match['who']}ccl-tests {match['version']}"
@@ -360,7 +360,7 @@ class NcclReading(NcclTables):
             run.said["device"] = match["device"]
 
     def finish(self, index: int | None) -> None:
-        """Another program begins to speak, or the file ends."""
+        """Finish at another program's output, or at the end of the file."""
         super().finish(index)
         self.run = NcclRun(f"{self.source.path}:{(index or 0) + 1}", self.run.suite)
         self.stage = -1

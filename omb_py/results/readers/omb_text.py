@@ -24,7 +24,7 @@ TITLE = re.compile(
 NEARLY = re.compile(
     r"(?:.*# ?|(?=.* Test))(?:OSU|OMB Python|OMB-Py) (?:One Sided )?(?:MPI|NCCL|RCCL)[-_ ]"
 )
-"""What was a title before it was damaged, or stands behind something that is no known label."""
+"""Text that was a title before it was damaged, or that follows an unknown label."""
 
 ODD_TITLES = {
     "neighborhood all-to-allv latency": "neighbor_alltoallv",
@@ -45,7 +45,7 @@ CELLS = {
     "late_starts": rf"{COUNT}|-",
     "validation": r"[Pp]ass(?:ed)?|[Ff]ail(?:ed)?|-",
 } | dict.fromkeys(THOUSANDTHS.values(), THOUSANDTH)
-"""What the cells of columns look like; all others have two decimals."""
+"""Patterns of the cells of columns; all others have two decimals."""
 
 HEADING = re.compile(
     r"P(\d+(?:\.\d+)?) Tail (?:Lat\(us\)|BW\(MB/s\))|"
@@ -67,7 +67,7 @@ TAILS_AS_SAMPLES = ("50", "90", "95", "99")
 
 OF_PART = re.compile(r"\s*\S+(?: \S+)?\s+(?:\d+\s+\d+\s+)?\d+\.\d*\s")
 LOST_ROW = re.compile(r"\s*(?:\d+\s+)?\d+\.\d\d(?:\s|$)")
-"""What rows of parts begin like, and those of what is not known."""
+"""Beginning of rows of parts, and of rows of an unknown kind."""
 
 TIME = r"\d{1,12}(?:\.\d\d)?"
 START = Form(
@@ -77,7 +77,7 @@ START = Form(
         rf"avg: (?P<latency_ms>{TIME}) ms)"
     )
 )
-"""What native OMB prints of the start of a job."""
+"""Native OMB's lines on the start of a job."""
 
 TOPOLOGY = re.compile(r"Time took to create topology graph:(?P<latency_us>\d{1,12}\.\d\d) us\.")
 PART = re.compile(
@@ -103,10 +103,10 @@ SYNCHRONIZATIONS = {"lock/unlock": "lock", "lock_all/unlock_all": "lock_all"} | 
 }
 
 TELLING = ("#", "osu_", "Time took", "OSU ")
-"""What lines have in them that matter outside a table."""
+"""Parts of the lines that matter outside a table."""
 
 MESSAGE = re.compile(r"osu_\w+: \S")
-"""What a program itself says, between its rows."""
+"""A program's own message between its rows."""
 
 HASHES = re.compile(r"^#[# ]*(?=# )")
 LONGEST_TITLE = 60
@@ -131,16 +131,16 @@ BANNER = (
     re.compile(r"(?P<staged>staged)|with (?P<stream_sync>stream sync)|(?P<cold>cold)|session"),
     re.compile(r"(?P<variant>.*)"),  # which once had no name
 )
-"""What stands between the commas of our own titles' parentheses."""
+"""Words between the commas of our own titles' parentheses."""
 
 
 class OmbReading(Reading):
-    """Where the reader stands: what all rows of the table share, which is empty outside one.
+    """The state of the reader: columns that all rows of the table share; empty outside a table.
 
-    ``said`` is what a command before the next title tells, ``before`` what comments there do,
-    ``types`` the element types that had a heading, ``rates`` if a table of rates goes on,
-    ``unsized`` if the benchmark's rows have no headings of numbers, and ``why`` tells why rows
-    that stand here are left out, where any are expected.
+    ``said`` are the columns from a command before the next title, ``before`` those from comments
+    there, ``types`` the element types that had a heading, ``rates`` if a table of rates goes on,
+    ``unsized`` if the benchmark's rows have no headings of numbers, and ``why`` is the reason why
+    rows here are left out, if any are expected.
     """
 
     def __init__(self, source: Source) -> None:
@@ -183,7 +183,7 @@ class OmbReading(Reading):
             self.between(text)
 
     def between(self, text: str) -> None:
-        """Outside a table: what stands before a title tells of the next."""
+        """Read a line outside a table: lines before a title describe the next table."""
         if not self.why and form_below(text):
             self.why = "no title of a benchmark is above this table"
         elif match := TOPOLOGY.match(text):
@@ -192,7 +192,7 @@ class OmbReading(Reading):
             details(text, self.before)
 
     def title(self, said: re.Match[str], index: int) -> None:
-        """A title: what it says, and what was said before it."""
+        """Read a title, with the facts from the lines before it."""
         self.finish(index)
         title = said["title"].strip()
         name = benchmark_of(title, self.program, bool(self.graph))
@@ -223,12 +223,12 @@ class OmbReading(Reading):
         self.before, self.graph = {}, {}
 
     def finish(self, index: int | None) -> None:
-        """The end of a table, or of the file."""
+        """End a table, at the end of the file, too."""
         super().finish(index)
         self.table, self.types, self.rates, self.why = {}, set(), False, ""
 
     def comment(self, text: str, index: int) -> None:
-        """A line of a table that says something of it: headings, element types, windows."""
+        """Read a line of a table that describes it: headings, element types, windows."""
         if text.startswith(("# Uni-directional", "# Message Rate Profile")):
             self.rates, self.sizes = text.startswith("# Message"), {}
         elif details(text, self.table):
@@ -243,7 +243,7 @@ class OmbReading(Reading):
             self.lose("headings that are not known", text)
 
     def heading(self, form: Form, text: str, index: int) -> None:
-        """Headings, which may be of another benchmark whose title is not there."""
+        """Read headings, which may be of another benchmark whose title is missing."""
         first = next(name for name in form.row.groupindex if name != "bytes")
         mpi_type = self.table.get("mpi_type")
         if first_columns().get(self.table["benchmark"], first) != first:
@@ -256,18 +256,18 @@ class OmbReading(Reading):
             self.goes_on(index)
 
     def lose(self, reason: str, text: str) -> None:
-        """What follows headings is left out, until the next title."""
+        """Leave out the rows below headings, until the next title."""
         self.begun = None
         self.finish(None)
         self.why = f"{reason} are above: {text.strip()[:LONGEST_TITLE]!r}"
 
     def goes_on(self, index: int) -> None:
-        """Rows are to follow: option -v prints a title and nothing else."""
+        """Expect rows: option -v prints only a title."""
         self.begun = None
         self.begin(index, f"{program_of(self.table)} of {self.table['suite']}")
 
     def row(self, line: str, index: int) -> None:
-        """A line below a header: a whole row, a broken one, or something of no interest."""
+        """Read a line below a header: a whole row, a broken one, or something of no interest."""
         if (cells := self.cells(line, index)) is None:
             return
         values = self.table | values_in(cells)
@@ -289,7 +289,7 @@ class OmbReading(Reading):
 
 @lru_cache(256)
 def form_below(header: str, lenient: bool = False) -> Form | None:
-    """The form of the rows below a header; None when it has a word that is not known.
+    """Return the form of the rows below a header; None when it has an unknown word.
 
     Groups are columns of `Row`, percentiles as in ``tail_99_9``, and windows as in ``w64``.
     ``lenient`` is of programs that print headings of percentiles, and no values.
@@ -312,7 +312,7 @@ def form_below(header: str, lenient: bool = False) -> Form | None:
 
 
 def values_in(cells: Mapping[str, str]) -> dict[str, Any]:
-    """The columns of `Row` that a line tells, by the groups of its pattern."""
+    """Return the columns of `Row` that a line contains, by the groups of its pattern."""
     found: dict[str, Any] = {}
     percentiles = []
     for name, cell in cells.items():
@@ -332,7 +332,7 @@ def values_in(cells: Mapping[str, str]) -> dict[str, Any]:
 
 
 def details(line: str, table: dict[str, Any]) -> bool:
-    """Whether a comment line tells columns of all rows; they are then kept in ``table``."""
+    """Return whether a comment line has columns of all rows; they are then kept in ``table``."""
     if not (match := DETAIL.match(line)):
         return False
     found = {name: cell for name, cell in match.groupdict().items() if cell is not None}
@@ -354,7 +354,7 @@ def details(line: str, table: dict[str, Any]) -> bool:
 
 @cache
 def unsized_forms() -> dict[str, Form]:
-    """Benchmarks whose rows have no headings of numbers, and the form of these rows."""
+    """Return benchmarks whose rows have no headings of numbers, and the form of these rows."""
     starts = {one.name: START for one in all_benchmarks() if one.start_up is not None}
     failures = [one.name for one in all_benchmarks() if one.recovery is not None]
     ours = dict.fromkeys(failures, FAILURES) | {"import_time": PARTS}
@@ -362,7 +362,7 @@ def unsized_forms() -> dict[str, Form]:
 
 
 def form_of_table(cells: Iterable[Cell]) -> Form:
-    """The form of rows that our own text prints; times in milliseconds are called ``_ms``."""
+    """Return the form of rows of our own text; times in milliseconds are called ``_ms``."""
     found = []
     for one in cells:
         pattern = r"\d{1,9}|-" if one.decimals is None else rf"\d{{1,12}}\.\d{{{one.decimals}}}|-"
@@ -379,13 +379,13 @@ def known_benchmarks() -> dict[str, Benchmark]:
 
 @cache
 def first_columns() -> dict[str, str]:
-    """The first column of each benchmark's own table."""
+    """Return the first column of each benchmark's own table."""
     return {one.name: HEADINGS[values_of(one, Options())[0]] for one in all_benchmarks()}
 
 
 @cache
 def benchmarks_by_title() -> dict[str, tuple[str, ...]]:
-    """The benchmarks that a title in small letters may mean; native OMB gives some to several."""
+    """Return the benchmarks that a lower-case title may mean; native OMB gives some to several."""
     found: dict[str, tuple[str, ...]] = {}
     for benchmark in all_benchmarks():
         title = benchmark.title.lower()
@@ -394,8 +394,8 @@ def benchmarks_by_title() -> dict[str, tuple[str, ...]]:
 
 
 def benchmark_of(title: str, mentioned: str | None, graph: bool) -> str:
-    """The benchmark of a title, given the last program named before it, and whether a topology
-    was made: native OMB has titles of several programs. A title that nobody knows is a name."""
+    """Return the benchmark of a title, given the last program named before it, and whether a
+    topology was made: native OMB has titles of several programs. An unknown title is a name."""
     known = title.lower().strip()
     for words in OLD_SYNCHRONIZATIONS:
         known = known.replace(words, "")
@@ -412,13 +412,13 @@ def benchmark_of(title: str, mentioned: str | None, graph: bool) -> str:
 
 
 def program_in(text: str) -> str | None:
-    """The last ``osu_`` program that a line or a file's name mentions."""
+    """Return the last ``osu_`` program that a line or a file's name mentions."""
     names = re.findall(r"(?<![A-Za-z0-9])osu_([a-z_]*[a-z])", text)
     return names[-1] if names else None
 
 
 def options_of_command(line: str) -> dict[str, Any]:
-    """Columns of `Row` that a command line with a launcher and an ``osu_`` program tells."""
+    """Return columns of `Row` from a command line with a launcher and an ``osu_`` program."""
     text = line.lstrip("$# ")
     try:
         words = shlex.split(text) if re.search(r"['\"\\]", text) else text.split()
@@ -442,7 +442,7 @@ def options_of_command(line: str) -> dict[str, Any]:
 
 
 def options_of_banner(words: str) -> dict[str, Any]:
-    """Columns of `Row` that the parenthesis of our own title tells; what is unknown is a variant.
+    """Return columns of `Row` from the parenthesis of our own title; unknown words are a variant.
 
     >>> options_of_banner("buffer numpy, binding native, own algorithm ring, variant a, b")
     {'variant': 'a, b', 'buffer': 'numpy', 'binding': 'native', 'algorithm': 'ring'}
@@ -466,7 +466,7 @@ def suite(said: re.Match[str]) -> str:
 
 
 def program_of(table: Mapping[str, Any]) -> str:
-    """What people call the program of a table."""
+    """Return the name of a table's program for people."""
     native = str(table["suite"]).startswith("OSU")
     return f"osu_{table['benchmark']}" if native else str(table["benchmark"])
 
