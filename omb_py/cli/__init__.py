@@ -37,6 +37,7 @@ COMMANDS = {
     "Analyze results": {
         "show": "Show results of any suite as tables, or convert them.",
         "compare": "Compare results with each other, or omb-py with native OMB.",
+        "history": "Find changes in the results of months, and what else changed then.",
         "guidelines": "Check that no MPI call is slower than others that do the same.",
         "plot": "Draw figures of results, in files or in the terminal.",
         "report": "Write one HTML page with plots, tables and detected anomalies.",

@@ -28,6 +28,7 @@ IN_PLACE = {
     "kmeans.csv": "applications.csv",
     "results/ --across binding": "results/ --across mpi",
     "sweeps/guidelines-local": "results",
+    "nightly/": "results",
     "osu_latency.txt -o": "before.csv --force -o",
     " PROFILE": " omb-profile",
     "omb-py profile train.py": "omb-py profile --force train.py",
