@@ -27,7 +27,7 @@ from omb_py.analysis.table import Results
 from omb_py.analysis.values import value_column
 from omb_py.analysis.verdict import FASTER, SLOWER, factor
 from omb_py.core.text.tables import Sheet
-from omb_py.core.text.units import size_text, value_text
+from omb_py.core.text.units import value_text
 from omb_py.core.text.words import count, first_of
 from omb_py.results.columns import CONFIGURATION, EXPERIMENT
 
@@ -36,9 +36,9 @@ MAY_CHANGE = ("suite", "mpi", "source")
 
 POINT = (
     *(name for name in (*EXPERIMENT, *CONFIGURATION) if name not in MAY_CHANGE),
-    *("bytes", "unit"),
+    *("bytes", "unit", "program", "machine"),
 )
-"""Columns that runs of one series have in common, next to their program and their machine."""
+"""Columns that runs of one series have in common; ``program`` is a suite without its version."""
 
 WINDOW = 50
 """Runs in which Otava looks for a change at a time, its own default."""
@@ -84,7 +84,7 @@ DATE = re.compile(
 """A date, perhaps with a time, as ``2026-11-21`` or ``20261121T094543``."""
 
 COLUMNS = (
-    *("kind", "date", "point", "machine", *POINT, "before", "after", "change", "slowdown"),
+    *("kind", "date", "point", *POINT, "before", "after", "change", "slowdown"),
     *("verdict", "runs_before", "runs_after", "run_before", "run_after", "newest", "changed"),
 )
 """Columns of the rows of changes and outliers."""
@@ -92,7 +92,7 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Series:
-    """One point on one machine over its runs, in the order of their dates.
+    """One point over its runs, in the order of their dates.
 
     ``point`` has the columns of `POINT`, ``name`` the words that tell it from the others.
     ``starts`` are the places at which segments begin, the first at 0; ``outliers`` the places of
@@ -100,7 +100,6 @@ class Series:
     """
 
     name: str
-    machine: str
     point: Mapping[str, Any]
     lower_is_better: bool
     runs: tuple[str, ...]
@@ -144,21 +143,20 @@ def history(results: Results, statistic: str = "auto") -> History:
         facts[row["run"]] = {**row, **results.runs.get(row["run"], {})}
     machines = {run: machine_of(data) for run, data in facts.items()}
     values = values.assign(machine=values["run"].map(machines))
-    values["series"] = group_ids(values[name] for name in (*POINT, "program", "machine"))
+    values["series"] = group_ids(values[name] for name in POINT)
     once = values.groupby(["series", "date", "run"], sort=True)["value"].median().reset_index()
-    heads = values.drop_duplicates("series").set_index("series")
+    once["runs"] = once.groupby("series")["run"].transform("size")
+    short = once["series"][once["runs"] < ENOUGH].nunique()
+    once = once[once["runs"] >= ENOUGH]
+    heads = values.drop_duplicates("series").set_index("series").loc[once["series"].unique()]
     names = names_of(heads)
-    found, short = [], 0
+    found = []
     for number, rows in once.groupby("series", sort=False):
-        if len(rows) < ENOUGH:
-            short += 1
-            continue
         head, numbers = heads.loc[number], rows["value"].to_numpy()
         starts = starts_of(numbers)
         found.append(
             Series(
                 names[number],
-                head["machine"],
                 {name: head[name] for name in POINT},
                 bool(head["lower_is_better"]),
                 tuple(rows["run"]),
@@ -194,13 +192,14 @@ def machine_of(data: Mapping[str, Any]) -> str:
 
 
 def names_of(heads: pd.DataFrame) -> dict[Any, str]:
-    """The name of each series, by what tells it from the others."""
-    columns = distinctions(heads, [name for name in TELLING if name not in MAY_CHANGE])
+    """The name of each series, by what tells it from the others of its benchmark."""
+    telling = [name for name in TELLING if name not in MAY_CHANGE]
     names = {}
-    for number, head in heads.iterrows():
-        size = "" if pd.isna(head["bytes"]) else size_text(head["bytes"])
-        words = label([head[name] for name in columns], columns)
-        names[number] = ", ".join(filter(None, (str(head["benchmark"]), words, size)))
+    for benchmark, members in heads.groupby("benchmark"):
+        columns = [*distinctions(members, (*telling, "program", "machine")), "bytes"]
+        for number, head in members.iterrows():
+            words = label([head[name] for name in columns], columns)
+            names[number] = ", ".join(filter(None, (str(benchmark), words)))
     return names
 
 
@@ -295,7 +294,6 @@ def row_of(one: Series, place: int, before: float, after: float) -> dict[str, An
     return {
         "date": one.dates[place],
         "point": one.name,
-        "machine": one.machine,
         **one.point,
         "before": before,
         "after": after,
@@ -324,11 +322,10 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
 
 def sheets(found: History) -> Iterator[Sheet]:
     """A table of the changes and one of the outliers, the newest of each first."""
-    several = len({one.machine for one in found.series}) > 1
     for kind, title in (("change", "Changes"), ("outlier", "Single outliers")):
         members = found.rows[found.rows["kind"] == kind]
-        extra = ["machine"] * several, ["what changed"] * (kind == "change")
-        heads = ("date", "point", *extra[0], "before", "after", "change", "verdict", *extra[1])
+        extra = ("what changed",) * (kind == "change")
+        heads = ("date", "point", "before", "after", "change", "verdict", *extra)
         lines = [
             tuple(cell_of(row, name) for name in heads)
             for row in members[:MAX_LISTED].to_dict("records")

@@ -108,7 +108,9 @@ def test_runs_with_another_library_are_one_series_and_on_another_processor_two()
     libraries = [f"MPICH Version: 5.0.{number // 20}" for number in range(40)]
     assert len(made(steady, mpi_library=libraries).series) == 1
     processors = [f"processor {number % 2}" for number in range(40)]
-    assert [len(one.values) for one in made(steady, processor=processors).series] == [20, 20]
+    series = made(steady, processor=processors).series
+    assert [len(one.values) for one in series] == [20, 20]
+    assert [one.name for one in series] == [f"latency, processor {at}, 8 B" for at in (0, 1)]
 
 
 def test_runs_are_in_the_order_of_their_dates() -> None:
