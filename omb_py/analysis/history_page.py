@@ -41,6 +41,7 @@ LEFT, HEIGHT = 40.0, 48.0
 def page(found: History, results: Results) -> str:
     """Return the HTML page of the history of results."""
     order = sorted(found.series, key=newest_change, reverse=True)[:MAX_SERIES]
+    changes, outliers = sheets(found)
     drawn = []
     for first in range(0, len(order), MAX_PANELS):
         members = [(one.name, drawn_runs(one)) for one in order[first : first + MAX_PANELS]]
@@ -51,7 +52,11 @@ def page(found: History, results: Results) -> str:
             Chart("history", title, caption, pd.concat(data for _, data in members), layout)
         )
     return rendered(
-        [Section("Findings", "", list(sheets(found))), *[Section("Figures")] * bool(drawn)],
+        [
+            Section("Findings", tables=[changes]),
+            *[Section("Figures")] * bool(drawn),
+            Section(outliers.title, tables=[outliers]),
+        ],
         drawn,
         title="History of MPI performance",
         failed=0,
