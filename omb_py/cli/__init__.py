@@ -38,6 +38,7 @@ COMMANDS = {
         "show": "Show results of any suite as tables, or convert them.",
         "compare": "Compare results with each other, or omb-py with native OMB.",
         "check": "Check results against expected values: is this machine all right?",
+        "history": "Find changes in the results of months, and what else changed then.",
         "guidelines": "Check that no MPI call is slower than others that do the same.",
         "plot": "Draw figures of results, in files or in the terminal.",
         "report": "Write one HTML page with plots, tables and detected anomalies.",

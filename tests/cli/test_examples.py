@@ -29,6 +29,7 @@ IN_PLACE = {
     "results/ --across binding": "results/ --across mpi",
     "sweeps/guidelines-local": "results",
     "launches/ --update site": "launches/ --force --update own",
+    "nightly/": "results",
     "osu_latency.txt -o": "before.csv --force -o",
     " PROFILE": " omb-profile",
     "omb-py profile train.py": "omb-py profile --force train.py",

@@ -30,6 +30,7 @@ SUFFIXES = {
     ".csv": "csv",
     ".json": "json",
     ".parquet": "parquet",
+    ".html": "html",
 }
 """The format of a file by the end of its name."""
 

@@ -1,0 +1,373 @@
+"""Changes in months of results: since when a point is slower, by how much, and what changed then.
+
+Change points are those of Apache Otava: E-divisive in windows, each split judged by Student's
+t-test (M. Fleming and others, *Hunter: Using Change Point Detection to Hunt for Performance
+Regressions*, ICPE 2023, on D. S. Matteson and N. A. James, *A Nonparametric Approach for Multiple
+Change Point Analysis of Multivariate Data*, JASA 109, 2014).
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from otava.analysis import TTestSignificanceTester, compute_change_points, merge
+from scipy.stats import median_abs_deviation
+
+from omb_py.analysis.compare.summary import Guard
+from omb_py.analysis.points import TELLING, distinctions, group_ids, label
+from omb_py.analysis.report.runs import FIRST, described
+from omb_py.analysis.table import Results
+from omb_py.analysis.values import value_column
+from omb_py.analysis.verdict import FASTER, SLOWER, factor
+from omb_py.core.text.tables import Sheet
+from omb_py.core.text.units import value_text
+from omb_py.core.text.words import count, first_of
+from omb_py.results.columns import CONFIGURATION, EXPERIMENT
+
+MAY_CHANGE = ("suite", "mpi", "source")
+"""Columns in which runs of one series may differ: they are what may have changed."""
+
+POINT = (
+    *(name for name in (*EXPERIMENT, *CONFIGURATION) if name not in MAY_CHANGE),
+    *("bytes", "unit", "program", "machine"),
+)
+"""Columns that runs of one series have in common; ``program`` is a suite without its version."""
+
+WINDOW = 50
+"""Runs in which Otava looks for a change at a time, its own default."""
+
+P_VALUE = 1e-4
+"""Chance of a change where there is none, for each split that is tried. ``perf/history.py`` prints
+how often that is."""
+
+LEAST_CHANGE = 0.02
+"""Smallest change that is reported, as a part of the mean."""
+
+SHORTEST = 5
+"""Runs on either side of a change, at least: fewer may be a disturbance that is over."""
+
+ENOUGH = 2 * SHORTEST
+"""Runs of the shortest series that is judged."""
+
+UNSURE = 2
+"""Runs by which a change point may be off: what changed is looked for between runs that far away
+from it on both sides."""
+
+NEIGHBOURS = 5
+"""Runs on either side that an outlier is compared with before changes are looked for."""
+
+OUTLIER = 4.0
+"""Scaled median absolute deviations from the median beyond which a run is an outlier."""
+
+LEAST_DEVIATION = 0.0025
+"""Deviation as a part of the median that a series has at least: numbers may be rounded."""
+
+MAX_LISTED = 30
+"""Changes and outliers of a text; other formats have all."""
+
+MAX_DIFFERENCES = 5
+"""Differences of metadata that a change has."""
+
+IMPLIED = ("mpi_library: ", "suite: omb-py")
+"""Differences that follow from others: the name of the library, the version of omb-py."""
+
+DATE = re.compile(
+    r"(?<!\d)(20\d\d)([-_]?)(\d\d)\2(\d\d)(?:[T_ -]?(\d\d)[-:]?(\d\d)[-:]?(\d\d))?(?!\d)"
+)
+"""A date, perhaps with a time, as ``2026-11-21`` or ``20261121T094543``."""
+
+COLUMNS = (
+    *("kind", "date", "point", *POINT, "before", "after", "change", "slowdown"),
+    *("verdict", "runs_before", "runs_after", "run_before", "run_after", "newest", "changed"),
+)
+"""Columns of the rows of changes and outliers."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """One point over its runs, in the order of their dates.
+
+    ``point`` has the columns of `POINT`, ``name`` the words that tell it from the others.
+    ``starts`` are the places at which segments begin, the first at 0; ``outliers`` the places of
+    single runs beyond `OUTLIER` of their segment.
+    """
+
+    name: str
+    point: Mapping[str, Any]
+    lower_is_better: bool
+    runs: tuple[str, ...]
+    dates: tuple[datetime, ...]
+    values: np.ndarray
+    starts: tuple[int, ...]
+    outliers: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class History:
+    """All series that are long enough; how many are ``short``, and of how many ``runs`` in all.
+
+    ``rows`` has their changes and outliers as `rows_of` makes them; ``undated`` are files without
+    a date.
+    """
+
+    series: tuple[Series, ...]
+    rows: pd.DataFrame
+    short: int
+    runs: int
+    undated: tuple[str, ...]
+
+
+def history(results: Results, statistic: str = "auto") -> History:
+    """Return the changes of every point over the runs of results.
+
+    ``statistic`` is the number of a row, as in `value_column`. A run's date is in its name, or else
+    in the name of its file or of a folder above it; without one, its rows are left out.
+    """
+    values = value_column(results.rows, statistic)
+    files = values[["run", "file"]].drop_duplicates()
+    dates = {run: date_of(run, file) for run, file in files.itertuples(index=False)}
+    values = values.assign(
+        date=values["run"].map(dates), program=values["suite"].astype("string").str.split().str[0]
+    )
+    undated = tuple(map(str, values["file"][values["date"].isna()].unique()))
+    values = values[values["date"].notna()]
+    facts: dict[str, dict[str, Any]] = {}
+    for row in values.drop_duplicates("run")[["run", "suite", "mpi"]].to_dict("records"):
+        facts[row["run"]] = {**row, **results.runs.get(row["run"], {})}
+    machines = {run: machine_of(data) for run, data in facts.items()}
+    values = values.assign(machine=values["run"].map(machines))
+    values["series"] = group_ids(values[name] for name in POINT)
+    once = values.groupby(["series", "date", "run"], sort=True)["value"].median().reset_index()
+    once["runs"] = once.groupby("series")["run"].transform("size")
+    short = once["series"][once["runs"] < ENOUGH].nunique()
+    once = once[once["runs"] >= ENOUGH]
+    heads = values.drop_duplicates("series").set_index("series").loc[once["series"].unique()]
+    names = names_of(heads)
+    found = []
+    for number, rows in once.groupby("series", sort=False):
+        head, numbers = heads.loc[number], rows["value"].to_numpy()
+        starts = starts_of(numbers)
+        found.append(
+            Series(
+                names[number],
+                {name: head[name] for name in POINT},
+                bool(head["lower_is_better"]),
+                tuple(rows["run"]),
+                tuple(rows["date"]),
+                numbers,
+                starts,
+                tuple(outliers_of(numbers, starts)),
+            )
+        )
+    return History(tuple(found), rows_of(found, facts), short, len(facts), undated)
+
+
+def date_of(run: object, file: object) -> datetime | None:
+    """When a run started: by its name in UTC, else by the last date in the path of its file.
+
+    >>> date_of("20261121T094543Z-12b457", "a.csv"), date_of("a.txt:1", "2026-11-20/a.txt")
+    (datetime.datetime(2026, 11, 21, 9, 45, 43), datetime.datetime(2026, 11, 20, 0, 0))
+    """
+    match = DATE.match(str(run)) or next(reversed([*DATE.finditer(str(file))]), None)
+    if match is None:
+        return None
+    parts = [part for part in match.groups() if part and part.isdigit()]
+    try:
+        return datetime(*map(int, parts))  # type: ignore[arg-type]
+    except ValueError:
+        return None
+
+
+def machine_of(data: Mapping[str, Any]) -> str:
+    """The machine that metadata names: a system, or else a processor and a device."""
+    device = re.sub(r"^\d+: ", "", data.get("device", ""))
+    return data.get("machine") or ", ".join(filter(None, (data.get("processor", ""), device)))
+
+
+def names_of(heads: pd.DataFrame) -> dict[Any, str]:
+    """The name of each series, by what tells it from the others of its benchmark."""
+    telling = [name for name in TELLING if name not in MAY_CHANGE]
+    names = {}
+    for benchmark, members in heads.groupby("benchmark"):
+        columns = [*distinctions(members, (*telling, "program", "machine")), "bytes"]
+        for number, head in members.iterrows():
+            words = label([head[name] for name in columns], columns)
+            names[number] = ", ".join(filter(None, (str(benchmark), words)))
+    return names
+
+
+def starts_of(values: np.ndarray) -> tuple[int, ...]:
+    """Return the places at which segments of a series begin, the first at 0.
+
+    Single outliers do not count. A segment of less than `SHORTEST` runs is joined to the neighbour
+    from which it differs less.
+    """
+    plain = without_outliers(values)
+    found, _ = compute_change_points(plain.tolist(), WINDOW, P_VALUE, LEAST_CHANGE)
+    tester = TTestSignificanceTester(P_VALUE)
+    while found:
+        lengths = np.diff([0, *(one.index for one in found), len(plain)])
+        if lengths.min() >= SHORTEST:
+            break
+        shortest = int(lengths.argmin())
+        ends = [place for place in (shortest - 1, shortest) if 0 <= place < len(found)]
+        del found[max(ends, key=lambda place: found[place].stats.pvalue)]
+        intervals = tester.get_intervals(found)
+        found = [tester.change_point(one.to_candidate(), plain, intervals) for one in found]
+        found = merge(found, plain, P_VALUE, LEAST_CHANGE)
+    return (0, *(int(one.index) for one in found))
+
+
+def without_outliers(values: np.ndarray) -> np.ndarray:
+    """Values with the median of the neighbours in place of each that is alone beyond `OUTLIER`."""
+    padded = np.pad(values, NEIGHBOURS, mode="reflect")
+    around = np.lib.stride_tricks.sliding_window_view(padded, 2 * NEIGHBOURS + 1)
+    median = np.median(around, axis=1)
+    return np.where(alone(values, median, around), median, values)
+
+
+def outliers_of(values: np.ndarray, starts: Sequence[int]) -> Iterator[int]:
+    """The places of runs that are alone beyond `OUTLIER` of their segment."""
+    for start, own in zip(starts, np.split(values, starts[1:]), strict=True):
+        yield from map(int, start + np.flatnonzero(alone(own, np.median(own), own)))
+
+
+def alone(values: np.ndarray, median: Any, around: np.ndarray) -> np.ndarray:
+    """Which values are beyond `OUTLIER` of those ``around``, and their neighbours are not."""
+    deviation = median_abs_deviation(around, axis=-1, scale="normal")
+    odd = np.abs(values - median) > OUTLIER * np.maximum(deviation, LEAST_DEVIATION * median)
+    return np.asarray(odd & ~np.append(odd[1:], False) & ~np.insert(odd[:-1], 0, False))
+
+
+def rows_of(series: Sequence[Series], facts: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
+    """Changes and outliers as rows, the newest first, changes before outliers.
+
+    ``before`` and ``after`` are medians of the segments on both sides, of an outlier that of its
+    segment and its own value; ``change`` is their quotient less 1, ``slowdown`` by how many times
+    ``after`` is worse. ``runs_before`` and ``runs_after`` count the runs of these segments,
+    ``run_before`` and ``run_after`` are the runs next to the change. ``newest`` tells whether no
+    other change of the series follows. ``facts`` is what is known of each run.
+    """
+    rows = [row for one in series for row in (*changes(one, facts), *odd_runs(one))]
+    frame = pd.DataFrame(rows, columns=list(COLUMNS))
+    frame = frame.sort_values(
+        ["kind", "date", "slowdown"], ascending=[True, False, False], ignore_index=True
+    )
+    return frame.assign(date=pd.to_datetime(frame["date"]).dt.strftime("%Y-%m-%d %H:%M"))
+
+
+def changes(one: Series, facts: Mapping[str, Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The changes of a series as rows."""
+    segments = np.split(one.values, one.starts[1:])
+    for start, before, after in zip(one.starts[1:], segments, segments[1:], strict=False):
+        earlier, later = (facts[one.runs[at]] for at in (start - 1 - UNSURE, start + UNSURE))
+        yield row_of(one, start, np.median(before), np.median(after)) | {
+            "kind": "change",
+            "runs_before": len(before),
+            "runs_after": len(after),
+            "run_before": one.runs[start - 1],
+            "newest": start == one.starts[-1],
+            "changed": differences(earlier, later),
+        }
+
+
+def odd_runs(one: Series) -> Iterator[dict[str, Any]]:
+    """The outliers of a series as rows."""
+    segments = np.split(one.values, one.starts[1:])
+    for place in one.outliers:
+        own = segments[bisect(one.starts, place) - 1]
+        counts = {"kind": "outlier", "runs_before": len(own), "runs_after": 1}
+        yield row_of(one, place, np.median(own), one.values[place]) | counts
+
+
+def row_of(one: Series, place: int, before: float, after: float) -> dict[str, Any]:
+    """What a change and an outlier have in common."""
+    change = after / before
+    slowdown = change if one.lower_is_better else 1 / change
+    return {
+        "date": one.dates[place],
+        "point": one.name,
+        **one.point,
+        "before": before,
+        "after": after,
+        "change": change - 1,
+        "slowdown": slowdown,
+        "verdict": SLOWER if slowdown > 1 else FASTER,
+        "run_after": one.runs[place],
+    }
+
+
+def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+    """What is known of two runs and differs between them, the most telling first.
+
+    >>> differences({"mpi": "MPICH 5.0.1", "ranks": "2"}, {"mpi": "MPICH 5.0.2", "ranks": "2"})
+    'mpi: MPICH 5.0.1 → MPICH 5.0.2'
+    """
+    sides = [
+        described({name: str(value) for name, value in data.items() if not pd.isna(value)})
+        for data in (before, after)
+    ]
+    names = sorted({*sides[0], *sides[1]}, key=lambda name: [*FIRST, name].index(name))
+    pairs = ((name, *(side.get(name, "-") for side in sides)) for name in names)
+    found = [f"{name}: {old} → {new}" for name, old, new in pairs if old != new]
+    return first_of([text for text in found if not text.startswith(IMPLIED)], MAX_DIFFERENCES)
+
+
+def sheets(found: History) -> Iterator[Sheet]:
+    """A table of the changes and one of the outliers, the newest of each first."""
+    for kind, title in (("change", "Changes"), ("outlier", "Single outliers")):
+        members = found.rows[found.rows["kind"] == kind]
+        extra = ("what changed",) * (kind == "change")
+        heads = ("date", "point", "before", "after", "change", "verdict", *extra)
+        lines = [
+            tuple(cell_of(row, name) for name in heads)
+            for row in members[:MAX_LISTED].to_dict("records")
+        ]
+        more = len(members) - len(lines)
+        remarks = (f"and {more:,} more",) * (more > 0) or ("none",) * members.empty
+        yield Sheet(title, heads, tuple(lines), remarks, left=len(heads))
+
+
+def cell_of(row: Mapping[Any, Any], name: str) -> str:
+    """A change or an outlier as a table has it, in the column with this heading."""
+    if name in ("before", "after"):
+        return value_text(row[name], row["unit"])
+    if name == "change":
+        return f"{100 * row[name]:+.1f} %"
+    if name == "what changed":
+        return row["changed"] or "nothing in the metadata"
+    return str(row[name])
+
+
+def summary(found: History) -> str:
+    """How many series of how many runs were judged, and what was found, in a sentence."""
+    kinds = found.rows["kind"].value_counts()
+    text = (
+        f"{len(found.series)} series of {count(found.runs, 'run')} were judged: "
+        f"{count(int(kinds.get('change', 0)), 'change')}, "
+        f"{count(int(kinds.get('outlier', 0)), 'outlier')}"
+    )
+    return text + (f"; {found.short} had fewer than {ENOUGH} runs" if found.short else "")
+
+
+def guard(found: History, allowed: float) -> Guard:
+    """Whether the newest segment of a series is slower than the one before by more than allowed.
+
+    A history without any series that is long enough is undecided.
+    """
+    rows = found.rows
+    slow = (rows["kind"] == "change") & rows["newest"].eq(True) & (rows["slowdown"] > allowed)
+    reasons = [
+        f"{row['point']}: {cell_of(row, 'after')} against {cell_of(row, 'before')} since "
+        f"{row['date']}, {factor(row['slowdown'])} slower, allowed is {factor(allowed)}"
+        for row in rows[slow].to_dict("records")
+    ]
+    short = ("too few runs",) * found.short if not found.series else ()
+    return Guard(allowed, tuple(reasons), short, len(found.series) + found.short)

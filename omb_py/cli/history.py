@@ -1,0 +1,86 @@
+"""``omb-py history FOLDER...``: changes in months of results."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import click
+
+from omb_py.cli.analysis_options import (
+    input_options,
+    note,
+    note_others,
+    note_problems,
+    output_options,
+    reading,
+)
+from omb_py.core.errors import OmbError, needing
+from omb_py.core.text.words import count, first_of
+
+if TYPE_CHECKING:
+    from omb_py.core.text.tables import Target
+
+
+@click.command("history", context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("paths", nargs=-1, required=True, metavar="FOLDER...")
+@click.option(
+    "--fail-above",
+    metavar="P%|Fx",
+    help="Exit with code 4 if the last change of a point made it slower by more than 5% or 1.05x; "
+    "with code 7 if no point has enough runs.",
+)
+@input_options
+@output_options("text", "markdown", "csv", "json", "parquet", "html")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    paths: tuple[str, ...],
+    fail_above: str | None,
+    where: tuple[str, ...],
+    assume: tuple[str, ...],
+    statistic: str,
+    to: Target,
+) -> None:
+    """Find changes in the results of months, and what else changed then.
+
+    \b
+    omb-py history nightly/
+    omb-py history nightly/ -o history.html
+
+    FOLDER has results of many runs, in any format that omb-py reads. Text needs a date in the name
+    of its file or folder, as in 2026-11-21.
+    """
+    with needing("history"):
+        from omb_py.analysis import history, select, table
+        from omb_py.analysis.compare import summary
+        from omb_py.analysis.history_page import page
+        from omb_py.core.text import tables
+
+    allowed = summary.limit(fail_above) if fail_above else None
+    with reading() as progress:
+        wanted = set(select.pairs(where))
+        results = table.load(paths, select.assumptions(assume), wanted, progress)
+    note_problems(results.problems)
+    rows = select.where(results.rows, where)
+    note_others(results, "history")
+    found = history.history(replace(results, rows=rows), statistic)
+    if found.undated:
+        note(
+            f"{count(len(found.undated), 'file')} without a date left out: "
+            f"{first_of(found.undated, 3)}; write the date into the name of the file or of its "
+            "folder, as in 2026-11-21"
+        )
+    if not found.runs:
+        raise OmbError("no row has a date and a number: there is no history")
+    said = history.summary(found)
+    guard = None if allowed is None else history.guard(found, allowed)
+    facts = {"summary": said, "failures": [] if guard is None else guard.reasons}
+    if to.format == "html":
+        tables.write_content(to, page(found, replace(results, rows=rows)))
+    else:
+        tables.write(to, history.sheets(found), found.rows, (), facts)
+    lines = [said, *([] if guard is None else guard.lines())]
+    click.echo("\n".join(lines), err=to.path is None and to.format not in ("text", "markdown"))
+    ctx.exit(0 if guard is None else guard.exit_code)
