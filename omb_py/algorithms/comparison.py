@@ -16,7 +16,7 @@ Sent: TypeAlias = Sequence[Sequence[tuple[int, float | None]]]
 def by_definition(
     pattern: Pattern, shape: CollectiveShape, root: int = 0
 ) -> list[list[tuple[int, float]]]:
-    """Return what each rank sends to each other one.
+    """Return the messages of each rank to each other one.
 
     Raises `NotImplementedError` if the pattern is not known for this number of ranks.
     """

@@ -355,7 +355,7 @@ class Search(Kernel[Clusters]):
                 stretch[-1] = emptied
 
     def _size(self, k: int) -> int:
-        """Return how many numbers one k yields: centers, inertia, and a flag of empty clusters."""
+        """Return the number of values of one k: centers, inertia, and a flag of empty clusters."""
         return k * self.problem.features + 2
 
     def _stretch(self, data: Any, k: int) -> Any:

@@ -188,7 +188,7 @@ def exchange(
 
 
 def contributions(row: Collective, case: Case, data: Message) -> tuple[Content, ...]:
-    """Return what this rank puts into ``data``, which in place is also where the result goes."""
+    """Return this rank's input in ``data``, which in place is also where the result goes."""
     me = case.rank
     if row.adds:
         return (Content.of(me, data.memory, added=True),)
@@ -201,7 +201,7 @@ def contributions(row: Collective, case: Case, data: Message) -> tuple[Content, 
 def expected_data(
     row: Collective, case: Case, root: int | None, target: Message, parts: tuple[int, ...]
 ) -> tuple[Content, ...]:
-    """Return what should stand in ``target`` after the call."""
+    """Return the expected content of ``target`` after the call."""
     if row.adds:
         sources = row.sources(case.rank, case.ranks)
         if not sources:

@@ -179,7 +179,7 @@ class Binding(ABC):
         """Close the resources opened at the start; no call follows. Collective."""
 
     def describe(self) -> dict[str, str]:
-        """Return what the metadata of results contain of this binding, by key."""
+        """Return the metadata of results about this binding, by key."""
         return {}
 
 
@@ -230,7 +230,7 @@ def _keep(bound: BoundCall, objects: list[Any], index: int) -> None:
 
 
 def waited_for(call: Call) -> slice:
-    """Return which objects of its slot a ``wait`` or ``waitall`` takes."""
+    """Return the index of the objects of its slot that a ``wait`` or ``waitall`` takes."""
     return slice(None) if call.function == "waitall" else slice(call.index, call.index + 1)
 
 

@@ -161,7 +161,7 @@ class BufferBinding(MethodBinding):
         return [array, blocks.count, datatype]
 
     def target(self, call: Call, origin: Message) -> Any:
-        """Return where a one-sided call goes in the target's window."""
+        """Return the place of a one-sided call in the target's window."""
         _, count, datatype = self.describe_message(origin)
         return [call.at, count, datatype]
 

@@ -140,7 +140,7 @@ class Options:
         return None if self.algorithm == LIBRARY else self.algorithm
 
     def place_of(self, rank: int, ranks: int) -> Place | None:
-        """Return where the messages of a rank lie; None leaves it to the buffer library."""
+        """Return the place of a rank's messages; None leaves it to the buffer library."""
         if self.placement:
             return self.placement[rank >= ranks // 2]
         return Place.MANAGED if self.managed else None

@@ -16,7 +16,7 @@ def files_in(maps: str) -> list[str]:
 
 
 def named(maps: str) -> set[str]:
-    """Return what mappings are of that still has its name."""
+    """Return the mapped files that still have their names."""
     lines = [line.split(maxsplit=5) for line in maps.splitlines()]
     names = {fields[5] for fields in lines if len(fields) == 6}
     return {name for name in names if not name.endswith("(deleted)")}

@@ -114,7 +114,7 @@ def shape_of(case: Case) -> CollectiveShape:
 
 
 def requested_algorithm(job: Job, benchmark: str, word: str | None) -> LibraryAlgorithm | None:
-    """Return what makes sure of the algorithm called ``word``; None if the library chooses.
+    """Return the proof that the algorithm called ``word`` is used; None for the library's choice.
 
     Collective; raises `OmbError` if the library did not take it.
     """
@@ -214,7 +214,7 @@ class AlgorithmCheck(Measurement):
         return [number for pair in zip(messages, nbytes, strict=True) for number in pair]
 
     def _gathered(self, mine: list[int], case: Case) -> Sent:
-        """Return what each rank sent to each other one, on rank 0; collective."""
+        """Return the messages of each rank to each other one, on rank 0; collective."""
         rows = [array("q", row) for row in self.job.gather(array("q", mine).tobytes())]
         return [list(zip(row[::2], row[1::2], strict=True)) for row in rows]
 

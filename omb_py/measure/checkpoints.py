@@ -48,7 +48,7 @@ class FilePerRank:
         return f"{self.name}.{rank}"
 
     def place(self) -> int:
-        """Return where this rank's data begins in its file, which is there."""
+        """Return the offset of this rank's data in its file, which exists."""
         return os.path.getsize(self.path) - len(self.view)
 
     def create(self) -> None:

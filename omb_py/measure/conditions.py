@@ -109,7 +109,7 @@ def placement(
     cores: int,
     root: str = SYS,
 ) -> Condition:
-    """Return where ``ranks`` run, each on the cores of its mask, on a host of ``cores``."""
+    """Return the placement of ``ranks``, each on the cores of its mask, on a host of ``cores``."""
     if not all(masks):
         return Condition()
     every = frozenset().union(*masks)

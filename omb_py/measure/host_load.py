@@ -160,7 +160,7 @@ def load(
     waited: float,
     running: int,
 ) -> Load | None:
-    """Return what happened on a host between two readings of it.
+    """Return the load of a host between two readings of it.
 
     ``usable`` are the cores that its ranks may run on, ``own`` their CPU seconds and ``waited`` the
     longest wait of one in between; ``running`` is how many ranks or threads there are. None if the
@@ -217,7 +217,7 @@ class HostLoad:
         return ({METADATA: metadata} if metadata else {}), note or None
 
     def _of_host(self, after: LoadReading | None) -> Load | None:
-        """Return what happened on this host, on its first rank; None elsewhere; collective."""
+        """Return the load of this host, on its first rank; None elsewhere; collective."""
         before = self._before
         own = waited = 0.0
         if before is not None and after is not None:

@@ -137,7 +137,8 @@ class OverheadMeasurement(Measurement):
         return for_point_to_point(self.benchmark.name, self.options).algorithm
 
     def _divisor(self, case: Case) -> int:
-        """Return what makes an iteration's time a latency, or that of one message of a window."""
+        """Return the divisor of an iteration's time: by it the time becomes a latency or a
+        message's."""
         if self.benchmark.metric is Metric.LATENCY:
             return self.benchmark.round_trips(self.options)
         return case.window if "window" in self.benchmark.options else 1

@@ -206,7 +206,7 @@ class PairsMeasurement(Measurement):
         return (array("d", data) for data in received if data)
 
     def _part(self, pairs: Round) -> tuple[int, tuple[int, int]] | None:
-        """Return which end of a pair this rank is, and both ranks; None for one that rests."""
+        """Return this rank's end of a pair, and both ranks; None for one that rests."""
         for first, second in pairs:
             both = self._members[first], self._members[second]
             if self.job.rank in both:

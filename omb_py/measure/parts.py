@@ -163,7 +163,7 @@ class RowReceiver:
         self._writers: list[Writer[Any]] = []
 
     def serve(self) -> bool:
-        """Write what has arrived, and answer; whether anything had."""
+        """Write received rows, and answer; return whether there were any."""
         if not self._comm.Iprobe(self._source, ROWS):
             return False
         method, value = json.loads(receive_bytes(self._comm, self._source))

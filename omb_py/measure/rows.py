@@ -271,7 +271,7 @@ def _segment(benchmark: Benchmark, options: Options) -> int | None:
 
 
 def placement(case: Case) -> str:
-    """Return where messages lie, by native OMB's letters: of both ends if they were named."""
+    """Return the places of messages, by native OMB's letters: of both ends if they were named."""
     named = [place.value for place in case.options.placement]
     return " ".join(named) or case.buffer.place.value
 

@@ -69,7 +69,7 @@ class SampleKeeper:
         self._zero = job.bcast_from_root(perf_counter())
 
     def start_times(self) -> StartTimes:
-        """Return what learns when the iterations of the next row begin."""
+        """Return the recorder of the times when the iterations of the next row begin."""
         return StartTimes()
 
     def keep(

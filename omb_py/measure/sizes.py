@@ -105,7 +105,7 @@ def _moves_data(
 
 
 def _needs(benchmark: Benchmark, options: Options, ranks: int) -> str:
-    """Return what a size has to have that `_moves_data` refuses."""
+    """Return the requirement that a size refused by `_moves_data` does not meet."""
     minimum, parts = benchmark.smallest_elements(ranks), benchmark.parts(options)
     if minimum > 1:
         return f"{benchmark.name} on {ranks} ranks needs at least {minimum} elements"

@@ -41,7 +41,7 @@ def tile(content: Content, datatype: Datatype, ranks: int, size: int, iteration:
 
 
 def weight(rank: int, ranks: int, datatype: Datatype, iteration: int) -> int:
-    """Return what a rank multiplies the common data of a reduction by.
+    """Return a rank's factor of the common data of a reduction.
 
     Weights differ from rank to rank and from iteration to iteration where their sum leaves room
     for data; with very many ranks and a narrow type some ranks contribute zeros, other ones in
@@ -99,7 +99,7 @@ def prove(buffer: Buffer, datatype: Datatype) -> None:
 
 
 def address_of(memory: Memory) -> int:
-    """Return where memory of at least one byte is, on the host or on a device."""
+    """Return the address of memory of at least one byte, on the host or on a device."""
     interface = getattr(memory.array, "__cuda_array_interface__", None)
     if interface is not None:
         return int(interface["data"][0])

@@ -77,7 +77,7 @@ def start_writers(
 def finish_writers(
     job: Job, writers: list[Writer[Any]], run: str, metadata: dict[str, str]
 ) -> None:
-    """Write what is known of the run only now, and close the results; collective.
+    """Write the facts of the run that are known only now, and close the results; collective.
 
     Raises `SharedError` when it cannot be written.
     """

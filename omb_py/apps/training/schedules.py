@@ -264,7 +264,7 @@ class Planned(Schedule):
         return describe(self._fused, steps)
 
     def _send(self, arrived: int) -> None:
-        """Send what is complete and has not been sent."""
+        """Send each complete bucket that has not been sent."""
         while self._sent < len(self._plan) and self._plan[self._sent][1] <= arrived:
             self._fused.send(*self._plan[self._sent])
             self._sent += 1

@@ -32,5 +32,5 @@ def compiled() -> ctypes.CDLL:
 
 
 def address(name: str) -> int:
-    """Return where a function of `compiled` is; raises as that does."""
+    """Return the address of a function of `compiled`; raises as that does."""
     return ctypes.cast(getattr(compiled(), name), ctypes.c_void_p).value or 0

@@ -227,7 +227,7 @@ class MpiLibrary:
 
 
 def address_of(values: array[Any]) -> int:
-    """Return where the elements of an array are."""
+    """Return the address of the elements of an array."""
     return values.buffer_info()[0]
 
 

@@ -32,7 +32,7 @@ AGREED = (
 
 
 def mark(key: bytes, nonce: bytes, sender: int, receiver: int) -> bytes:
-    """Return what only a rank that has the job's key can send from one rank to another."""
+    """Return a proof, from one rank to another, that only a rank with the job's key can make."""
     return hmac.digest(key, b"%s %d %d" % (nonce, sender, receiver), "sha256")
 
 
@@ -61,13 +61,13 @@ class Connections(ABC):
     serialization: str
 
     def of_message(self, message: Message, binding: str) -> Any:
-        """Return what stands for a message in a transport; raises `UnsupportedError` for gaps."""
+        """Return a message's form in a transport; raise `UnsupportedError` for gaps."""
         if not message.layout.contiguous:
             raise UnsupportedError(f"binding {binding} sends contiguous data: leave out -D")
         return self.prepared(message.memory, binding)
 
     def prepared(self, memory: Memory, binding: str) -> Any:
-        """Return what sends and receives take as ``data``: a view of the bytes.
+        """Return the ``data`` of sends and receives: a view of the bytes.
 
         Raises `UnsupportedError` if they cannot be reached.
         """
@@ -81,7 +81,7 @@ class Connections(ABC):
         """Close the connections; no other rank sends any more."""
 
     def describe(self) -> dict[str, str]:
-        """Return what else a reader of the results needs to know."""
+        """Return further facts for a reader of the results."""
         return {}
 
 

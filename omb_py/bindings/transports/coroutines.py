@@ -45,7 +45,7 @@ class AsyncBinding(Binding):
         return partial(_run, self.event_loop, self.awaitable(step))
 
     def sequence(self, iteration: Iteration) -> AsyncCalls:
-        """Return what an iteration awaits, one after the other."""
+        """Return the awaitables of an iteration, one after the other."""
         return tuple(self.awaitable(step) for step in iteration.steps)
 
     def loop(self, iterations: Sequence[Iteration], pace: Pace) -> Loop:

@@ -31,7 +31,7 @@ STRANGERS = 128
 
 
 def filled(data: memoryview) -> memoryview:
-    """Return what is sent or received of a message: a byte of its own if it is empty."""
+    """Return the data to send or receive of a message: a byte of its own if it is empty."""
     return data if data.nbytes else memoryview(bytearray(1))
 
 
@@ -99,7 +99,7 @@ class Connection:
             done += count
 
     def lost(self, error: OSError | None) -> OmbError:
-        """Return what to say of a connection that has ended."""
+        """Return the error of a connection that has ended."""
         why = f" ({error.strerror})" if error else ""
         return OmbError(f"the connection to rank {self._peer} is closed{why}: see what ended it")
 
@@ -241,7 +241,7 @@ def mesh(job: Job, listener: socket.socket, address: str) -> dict[int, socket.so
 
 
 def _greeting(key: bytes, nonce: bytes, rank: int, to: int) -> bytes:
-    """Return how a rank answers another one's nonce."""
+    """Return a rank's answer to another one's nonce."""
     return rank.to_bytes(RANK_BYTES, "little") + mark(key, nonce, rank, to)
 
 

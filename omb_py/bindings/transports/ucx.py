@@ -45,7 +45,7 @@ def tags_of(job: Job) -> list[int]:
 
 
 def not_connected(error: Exception) -> UnsupportedError:
-    """Return what to say if there is no endpoint from one rank to another."""
+    """Return the error if there is no endpoint from one rank to another."""
     return UnsupportedError(
         f"UCX cannot connect the ranks ({error}): choose other transports by UCX_TLS, or "
         "--interface"

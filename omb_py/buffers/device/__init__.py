@@ -68,7 +68,7 @@ class Library(ABC):
         return array.view(np.dtype(dtype))
 
     def address(self, array: Any) -> int:
-        """Return where an array's bytes are; managed ones can be NumPy's to some libraries."""
+        """Return an array's address; managed ones can be NumPy's to some libraries."""
         interface = getattr(array, "__cuda_array_interface__", None)
         address: int = array.ctypes.data if interface is None else interface["data"][0]
         return address

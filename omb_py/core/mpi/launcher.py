@@ -90,12 +90,12 @@ def by_torchrun() -> bool:
 
 
 def ranks() -> int:
-    """Return how many ranks the launcher started, 1 when it does not say."""
+    """Return the number of ranks that the launcher started, 1 when it does not report it."""
     return _first(("WORLD_SIZE",) if by_torchrun() else SIZE_VARIABLES, 1)
 
 
 def expected_ranks() -> int | None:
-    """Return how many ranks `EXPECTED_RANKS` wants; None if it is not set."""
+    """Return the number of ranks in `EXPECTED_RANKS`; None if it is not set."""
     return _find((EXPECTED_RANKS,))
 
 

@@ -123,6 +123,6 @@ class Counter:
         call("pvar_start", self._session, self._handle)
 
     def read(self) -> list[int]:
-        """Return what was counted so far, rank by rank."""
+        """Return the counts so far, rank by rank."""
         self._call("pvar_read", self._session, self._handle, self._values)
         return list(self._values)

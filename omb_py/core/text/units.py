@@ -61,7 +61,7 @@ def unit_of(value: float, steps: Steps) -> tuple[float, str]:
 
 
 def number(value: float | None) -> str:
-    """Return how many, in words; a dash if it is not known."""
+    """Return a number in words; a dash if it is not known."""
     return "-" if value is None else f"{round(value):,}".replace(",", " ")
 
 
