@@ -202,7 +202,7 @@ def flat(points: pd.DataFrame) -> Points:
 
 
 def falling(points: pd.DataFrame) -> Points:
-    """Return the bandwidth between devices does not fall by a third from its peak."""
+    """The bandwidth between devices does not fall by a third from its peak."""
     points = points[(points.index >= LARGE) & (limits_of(points) == DEVICE_GBPS)]
     rates = gigabytes_per_second(points)
     if rates.empty or rates.max() < CORE_GBPS:

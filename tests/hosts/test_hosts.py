@@ -13,10 +13,10 @@ import pytest
 
 from tests.conftest import Finished, rows_of
 from tests.helpers.battery import Battery, Line, line, passes, refused
-from tests.helpers.refusals import HANG_SECONDS
 from tests.hosts.fixtures import FAR
 from tests.hosts.jobs import job
 from tests.hosts.virtual_hosts import Hosts
+from tests.mpi.test_failing_well import assert_failed_well as assert_one_sentence
 from tests.mpi.test_failing_well import ended_by_timeout
 
 DELAY_US = FAR.delay * 1e6
@@ -26,12 +26,7 @@ SHORT = " --window-size 8"
 
 def assert_failed_well(done: Finished, hosts: Hosts, *words: str) -> None:
     """One sentence of ours with these words, soon, and nothing left on any host."""
-    assert done.code != 0
-    assert done.seconds < HANG_SECONDS
-    assert len(done.sentences) == 1, done.err
-    for word in words:
-        assert word in done.sentences[0]
-    assert "Traceback" not in done.err
+    assert_one_sentence(done, *words)
     assert_nothing_left(hosts)
 
 
