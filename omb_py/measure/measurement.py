@@ -132,7 +132,8 @@ class Measurement(ABC):
             if note is not None:
                 job.note(note)
         self._tick = tick()
-        conditions, warnings = examine(job)
+        device = self._context.buffer.device
+        conditions, warnings = examine(job, device.identity if device else "")
         if self._context.command is not None:
             conditions["command"] = self._context.command
         if self._tick:
@@ -162,10 +163,14 @@ class Measurement(ABC):
         is_own = not job.guest and self._context.command is None
         costs = durations(self.iterating_seconds, is_own)
         metadata, note = host_load.finish() if host_load else ({}, None)
+        from omb_py.measure import transport  # loaded by each rank, and not before it is timed
+
+        transported, surprise = transport.used(job)
         self.resources.close()
-        finish_writers(job, writers, self.run_name, metadata | costs)
-        if note is not None:
-            job.note(note)
+        finish_writers(job, writers, self.run_name, metadata | costs | transported)
+        for text in (note, surprise):
+            if text is not None:
+                job.note(text)
         if self._clock is not None:
             self._clock.free()
         if self._stepped:

@@ -128,10 +128,15 @@ class Experiment(Strict):
     nodes: Several[Positive | Literal["all"]] = Field(default=(1,), examples=[[1, 2, "all"]])
     """Numbers of nodes; `all` is the largest number that the machine, or the queue, has for one
     job."""
-    ranks_per_node: Several[Positive | Literal["gpus", "cores"]] | None = Field(
+    ranks_per_node: Several[Positive | Literal["gpus", "cores", "nics"]] | None = Field(
         default=None, examples=[[1, "cores"]]
     )
-    """Ranks on each node; `gpus` and `cores` are the numbers of a node of the machine."""
+    """Ranks on each node; `gpus`, `cores` and `nics` are the numbers of a node of the machine."""
+    part: Several[Literal["all", "near", "far", "odd"]] = Field(
+        default=("all",), examples=[["near", "far"]]
+    )
+    """Ranks that measure while the others of the launch sleep: all; the first two (`near`); the
+    first and the last (`far`); without the last of an even number (`odd`)."""
     sizes: Sizes | None = Field(default=None, examples=["1:1M"])
     """Message sizes in bytes: `MIN:MAX`, doubled from one to the other, or a list; by default each
     benchmark's own."""
@@ -145,6 +150,9 @@ class Experiment(Strict):
         default_factory=dict, examples=[{"UCX_TLS": ["tcp", "sm,self"]}]
     )
     """Environment variables of the ranks; lists are axes too."""
+    title: Line = Field(default="", examples=["acceptance, point to point"])
+    """Heading of its rows in a table of the sweep, printed at its end and kept as `table.csv`;
+    without a title its rows are not in it."""
 
     @model_validator(mode="after")
     def _places(self) -> Experiment:
