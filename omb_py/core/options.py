@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from omb_py.core.calls.skew import Skew
 from omb_py.core.calls.topology import DEFAULT_TOPOLOGY, Topology
 from omb_py.core.dataclass import dataclass
 from omb_py.core.datatypes.layout import CONTIGUOUS, Layout
@@ -95,6 +96,7 @@ class Options:
     test_calls: int = 0
     compute_target: str = "cpu"
     topology: Topology = DEFAULT_TOPOLOGY
+    skew: Skew | None = None
     window_kind: str | None = None
     window_sync: str = "flush"
     send_mode: str = "standard"

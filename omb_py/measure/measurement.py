@@ -430,6 +430,8 @@ def check_ranks(benchmark: Benchmark, options: Options, job: Job) -> None:
         )
     if options.pairs is not None and options.pairs > ranks // 2:
         raise UsageError(f"-p: {ranks} ranks make at most {ranks // 2} pairs, not {options.pairs}")
+    if options.skew is not None:
+        options.skew.check(ranks)
     if options.root is not None and options.root >= ranks:
         raise UsageError(
             f"-k: there is no rank {options.root}; the last of {ranks} ranks is {ranks - 1}"

@@ -108,7 +108,7 @@ def make_row(run: str, benchmark: Benchmark, case: Case, outcome: Outcome) -> Ro
         cost, mtbf = summary.percentile(50) / MICROSECONDS, options.mtbf * HOUR
         found |= {"young_s": young(cost, mtbf), "daly_s": daly(cost, mtbf)}
     if benchmark.traffic is not None:
-        size, factor = benchmark.traffic(case.size, case.ranks)
+        size, factor = benchmark.traffic(options, case.size, case.ranks)
         found["algbw_GBps"] = algorithm = size / summary.mean * MICROSECONDS / GIGABYTE
         found["busbw_GBps"] = algorithm * factor
     if benchmark.sized:
@@ -246,6 +246,8 @@ def _choices(benchmark: Benchmark, case: Case) -> dict[str, Any]:
     for name in ("layout", "topology"):
         if name in has:
             found[name] = getattr(options, name).text
+    if options.skew is not None:
+        found["skew"] = options.skew.text
     if "window" in has:
         found["window"] = case.window
     if "root" in has:

@@ -55,6 +55,8 @@ def contradiction(o: Options) -> str | None:
          "--verify-algorithm cannot count messages in a session: leave out -I"),
         (untimed and o.split is not None,
          "--verify-algorithm counts the messages of all ranks together: leave out --split"),
+        (o.skew is not None and o.own_algorithm is not None,
+         "--p2p-algorithm sends equal blocks: leave out --skew and --matrix"),
         (o.split is not None and o.samples is not None,
          "--samples does not tell groups apart: leave out --split, or name a file by --output"),
         (o.rounds is not None and not congested,
@@ -117,6 +119,12 @@ def make_options(values: Mapping[str, Any]) -> Options:
     smallest, largest = values.pop("message_size", None) or (None, None)
     log = values.pop("validation", None)
     warmup = values.pop("warmup", None)
+    if (matrix := values.pop("matrix", None)) is not None:
+        if values.get("skew") is not None:
+            raise UsageError("--matrix and --skew both say how blocks differ: choose one")
+        values["skew"] = matrix
+        if values.get("sizes") is None and (smallest, largest) == (None, None):
+            values["sizes"] = (matrix.mean,)
     options = Options(
         smallest=smallest,
         largest=largest,

@@ -205,6 +205,20 @@ def topology(text: str) -> Any:
     return parse_topology(text)
 
 
+def skew(text: str) -> Any:
+    """Parse how blocks differ by a factor."""
+    from omb_py.core.calls.skew import parse_skew
+
+    return parse_skew(text)
+
+
+def matrix(text: str) -> Any:
+    """Read how blocks differ from a file."""
+    from omb_py.core.calls.skew import read_matrix
+
+    return read_matrix(text)
+
+
 def label(text: str) -> str:
     """Return a name of the user's own: any text of one line."""
     text = text.strip()
@@ -310,6 +324,8 @@ SIZE_RANGE = TextType("[MIN:]MAX", size_range)
 SPLIT = TextType("N|mod:N|node|RANKS,…", split)
 THREADS = TextType("SENDERS[:RECEIVERS]", thread_counts)
 TOPOLOGY = TextType("TOPOLOGY", topology)
+SKEW = TextType("S[:SEED]", skew)
+MATRIX = TextType("FILE", matrix)
 VALIDATION_LOG = TextType("[log[:DIR]]", validation_log)
 VICTIMS = TextType("RANK,…|node", victims)
 WARMUP = TextType("N|auto", warmup)
