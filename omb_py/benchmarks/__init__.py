@@ -169,10 +169,17 @@ class Case:
         form: Form = "",
         layout: Layout | None = None,
     ) -> Message:
-        """Return a message in new memory; by default one block of the size and layout measured."""
+        """Return a message in new memory; by default one block of the size and layout measured.
+
+        It begins at a page, or ``--offset`` bytes after one.
+        """
         counts = (self.elements,) if counts is None else counts
         layout = self.options.layout if layout is None else layout
-        memory = self.buffer.allocate(sum(counts) * self.datatype.itemsize, self.datatype)
+        itemsize, offset = self.datatype.itemsize, self.options.offset
+        nbytes = sum(counts) * itemsize
+        memory = self.buffer.allocate(nbytes + -(-offset // itemsize) * itemsize, self.datatype)
+        if offset:
+            memory = memory.slice(offset, nbytes)
         return Message(memory, self.datatype, counts, form, layout)
 
 

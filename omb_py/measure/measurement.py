@@ -219,6 +219,10 @@ class Measurement(ABC):
             for writer in writers:
                 writer.section(datatype if self.benchmark.sized else None)
             try:
+                with self.agreement():
+                    if self.benchmark.reduces:
+                        for binding in self.bindings:
+                            binding.check_sum(datatype)
                 for size in found.sizes:
                     for window in self._windows():
                         self._measure_one(self._case(datatype, size, window), writers)

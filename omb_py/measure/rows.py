@@ -112,7 +112,7 @@ def make_row(run: str, benchmark: Benchmark, case: Case, outcome: Outcome) -> Ro
         found["algbw_GBps"] = algorithm = size / summary.mean * MICROSECONDS / GIGABYTE
         found["busbw_GBps"] = algorithm * factor
     if benchmark.sized:
-        found |= {"bytes": case.size, "payload_bytes": payload, "dtype": case.datatype.dtype}
+        found |= {"bytes": case.size, "payload_bytes": payload, "dtype": case.datatype.numbers}
         found["mpi_type"] = f"MPI_{case.datatype.mpi}"
     if on_device(case):
         found |= {"staged": options.staging, "stream_sync": options.stream_sync}
@@ -246,6 +246,8 @@ def _choices(benchmark: Benchmark, case: Case) -> dict[str, Any]:
     for name in ("layout", "topology"):
         if name in has:
             found[name] = getattr(options, name).text
+    if options.offset:
+        found["offset"] = options.offset
     if options.skew is not None:
         found["skew"] = options.skew.text
     if "window" in has:

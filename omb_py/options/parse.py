@@ -14,7 +14,7 @@ from omb_py.benchmarks import Benchmark
 from omb_py.core.dataclass import replace
 from omb_py.core.errors import UsageError
 from omb_py.core.memory import Place
-from omb_py.core.options import DEFAULT_PERCENTILES, Options
+from omb_py.core.options import DEFAULT_PERCENTILES, GROWTH, Options
 from omb_py.options.table import parameters
 from omb_py.results.output import check_output
 
@@ -116,7 +116,7 @@ def make_options(values: Mapping[str, Any]) -> Options:
     Raises `UsageError` if two of them exclude each other.
     """
     values = dict(values)
-    smallest, largest = values.pop("message_size", None) or (None, None)
+    smallest, largest, growth = values.pop("message_size", None) or (None, None, GROWTH)
     log = values.pop("validation", None)
     warmup = values.pop("warmup", None)
     if (matrix := values.pop("matrix", None)) is not None:
@@ -128,6 +128,7 @@ def make_options(values: Mapping[str, Any]) -> Options:
     options = Options(
         smallest=smallest,
         largest=largest,
+        growth=growth,
         validate=log is not None,
         validation_log=log or None,
         auto_warmup=warmup == "auto",

@@ -83,7 +83,7 @@ def node_map(who: str) -> Row:
 TABLE: dict[str, tuple[Row, ...]] = {
     "Most used": (
         Row("-m --message-size", SIZE_RANGE, None, "varied",
-            "Message sizes in bytes: MIN, doubled up to MAX."),
+            "Message sizes in bytes: MIN, doubled up to MAX, or times F."),
         Row("--sizes", SIZE_LIST, None, "varied", "These message sizes instead of doubled ones."),
         Row("-W --window-size window", count(1), 64, "window",
             "Messages in flight before the sender waits for them."),
@@ -190,6 +190,8 @@ TABLE: dict[str, tuple[Row, ...]] = {
         Row("-D --ddt layout", LAYOUT, CONTIGUOUS, "layout",
             "Layout of the elements: cont, vect:STRIDE:BLOCK or indx:FILE.",
             show_default=False),
+        Row("--offset", BYTES, 0, "sized single",
+            "Bytes after the beginning of a page at which messages begin.", show_default="0"),
         Row("-b --buffer-num", ("single", "multiple"), "single", "buffer_num",
             "One buffer for all messages of a window, or one for each."),
         Row("-M --mem-limit memory_limit", BYTES, 512 * MEBIBYTE, "sized",

@@ -58,6 +58,8 @@ TABLE = (
     ("topology", "b", "str", "", "experiment", "`-N` of neighbourhood collectives"),
     ("window_kind window_sync", "b", "str", "", "experiment",
      "`-w` and `-s` of one-sided benchmarks"),
+    ("offset", "b", "int", "B", "experiment",
+     "`--offset`: how far after a page messages begin; empty for 0"),
     ("skew", "b", "str", "", "experiment",
      "`--skew` or `--matrix`: how blocks differ ([definition](definitions.md#unequal-blocks)); "
      "empty for equal ones"),

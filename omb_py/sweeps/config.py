@@ -13,7 +13,7 @@ from omb_py.bindings import BINDINGS
 from omb_py.buffers import BUFFERS
 from omb_py.core.errors import UsageError
 from omb_py.core.registry import Registry
-from omb_py.core.text.numbers import parse_bytes
+from omb_py.options.types import size_list, size_range
 from omb_py.sweeps.field_types import (
     Duration,
     EnvironmentName,
@@ -54,11 +54,10 @@ def join(value: object) -> object:
 
 def sizes(text: str) -> str:
     """Message sizes as ``-m`` or ``--sizes`` take them."""
-    for part in text.replace(":", ",").split(","):
-        if part:
-            parse_bytes(part)
-    if text.count(":") > 1 or ("," in text and ":" in text) or not text.strip(":, "):
-        raise ValueError(f"{text!r}: write MIN:MAX, doubled from one to the other, or a list")
+    try:
+        _ = size_range(text) if ":" in text else size_list(text)
+    except ValueError as error:
+        raise ValueError(f"{text!r}: write MIN:MAX, doubled, MIN:MAX:xF, or a list") from error
     return text
 
 
@@ -138,8 +137,8 @@ class Experiment(Strict):
     """Ranks that measure while the others of the launch sleep: all; the first two (`near`); the
     first and the last (`far`); without the last of an even number (`odd`)."""
     sizes: Sizes | None = Field(default=None, examples=["1:1M"])
-    """Message sizes in bytes: `MIN:MAX`, doubled from one to the other, or a list; by default each
-    benchmark's own."""
+    """Message sizes in bytes: `MIN:MAX`, doubled from one to the other, `MIN:MAX:x1.5`, or a list;
+    by default each benchmark's own."""
     coll_algorithms: Several[AlgorithmWord] | None = Field(default=None, examples=[["ring"]])
     """Algorithms of the MPI library, by the words of docs/algorithms.md."""
     options: dict[Line, Several[Scalar]] = Field(

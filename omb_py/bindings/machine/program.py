@@ -10,14 +10,12 @@ from typing import Any
 
 from mpi4py import MPI
 
-from omb_py.bindings.machine.datatypes import Datatypes, constant
+from omb_py.bindings.machine.datatypes import LARGEST_INT, Datatypes, check_count, constant
 from omb_py.bindings.machine.loop import address as address_in_loop
 from omb_py.bindings.machine.prototypes import MOST_ARGUMENTS, PROTOTYPES, no_row
 from omb_py.core.calls import IN_PLACE, Call, Message, Operand, Slot, Step
 from omb_py.core.errors import UnsupportedError
 from omb_py.core.memory import Local
-
-LARGEST_INT = 2**31 - 1
 
 
 class CallProgram:
@@ -83,7 +81,9 @@ class CallProgram:
         kinds = PROTOTYPES.get(call.function)
         if kinds is None:
             raise no_row(call.function, "native")
-        large = any(message.elements > LARGEST_INT for message in call.messages)
+        most = max((message.elements for message in call.messages), default=0)
+        check_count("native", most)
+        large = most > LARGEST_INT
         arguments = list(self._arguments(call, kinds, requests, large))
         self._function(call.function, arguments, large, times)
 
