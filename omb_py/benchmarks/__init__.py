@@ -265,6 +265,7 @@ FEATURES = {
     "spawned": "processes that MPI_Comm_spawn starts",
     "split": "groups of ranks at the same time",
     "sync": "a barrier or a common start between iterations",
+    "target_busy": "a target that computes and does not call MPI",
     "threads": "threads that send and receive",
     "topology": "neighbours",
     "vary_window": "a table over windows",

@@ -102,6 +102,7 @@ class Options:
     compute_target: str = "cpu"
     topology: Topology = DEFAULT_TOPOLOGY
     skew: Skew | None = None
+    target_busy: float | None = None
     window_kind: str | None = None
     window_sync: str = "flush"
     send_mode: str = "standard"

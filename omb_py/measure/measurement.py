@@ -13,7 +13,7 @@ from omb_py.bindings import Binding
 from omb_py.buffers import Buffer
 from omb_py.core import BEGAN
 from omb_py.core.calls.loop import Loop, Pace
-from omb_py.core.dataclass import dataclass, field
+from omb_py.core.dataclass import dataclass, field, replace
 from omb_py.core.datatypes import Datatype
 from omb_py.core.errors import LeftOutError, MissingError, SharedError, UnsupportedError, UsageError
 from omb_py.core.job import Combined, Job
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from omb_py.core.mpi.watchdog import Watchdog
     from omb_py.measure.cold import Flush
     from omb_py.measure.progress import Display, Tracker
+    from omb_py.measure.work import Worker
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,7 @@ class Measurement(ABC):
         self.run_name = new_run()
         self._context = context
         self._clock: SharedClock | None = None
+        self._worker: Worker | None = None
         self._flush: Flush | None = None
         self._buffer = context.buffer
         self._nodes: tuple[int, ...] = ()
@@ -269,12 +271,29 @@ class Measurement(ABC):
             for exchange in plan.exchanges:
                 check.fill(exchange, iteration=0)
             plan = devices.arranged(plan, case)
+            if case.options.target_busy is not None and not plan.timed:
+                plan = self.busy(plan, case.options.target_busy)
             if case.options.cold:
                 from omb_py.measure.cold import Flush
 
                 self._flush = self._flush or Flush(case.buffer)
                 plan = self._flush.before(plan)
         return plan, check
+
+    @property
+    def worker(self) -> Worker:
+        """What computes for a given time on this rank."""
+        if self._worker is None:
+            from omb_py.measure.work import find_worker
+
+            self._worker = find_worker(self.options, self._context.buffer)
+        return self._worker
+
+    def busy(self, plan: Plan, microseconds: float) -> Plan:
+        """Return the plan with computing before the calls of each iteration."""
+        work = self.worker.work(microseconds / 1e6)
+        exchanges = (replace(one, steps=(*work, *one.steps)) for one in plan.exchanges)
+        return replace(plan, exchanges=tuple(exchanges))
 
     def loop(self, binding: Binding, plan: Plan, pace: Pace) -> Loop:
         """Return the loop that makes the plan's calls; collective, raises like `plan`."""
@@ -314,7 +333,8 @@ class Measurement(ABC):
         A barrier then comes before each announcement, so that no rank still works when it comes.
         """
         if self._clock is None or self.options.validate:
-            return Pace(barrier=self.benchmark.paced)
+            busy = self.options.target_busy is not None
+            return Pace(barrier=self.benchmark.paced or busy)
         from omb_py.core.mpi.clock import CommonStart
 
         return Pace(barrier=True, start=CommonStart(self.group.comm, self._clock.align()))

@@ -246,6 +246,8 @@ def _choices(benchmark: Benchmark, case: Case) -> dict[str, Any]:
     for name in ("layout", "topology"):
         if name in has:
             found[name] = getattr(options, name).text
+    if options.target_busy is not None:
+        found["target_busy_us"] = options.target_busy
     if options.offset:
         found["offset"] = options.offset
     if options.skew is not None:

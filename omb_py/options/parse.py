@@ -55,6 +55,8 @@ def contradiction(o: Options) -> str | None:
          "--verify-algorithm cannot count messages in a session: leave out -I"),
         (untimed and o.split is not None,
          "--verify-algorithm counts the messages of all ranks together: leave out --split"),
+        (o.target_busy is not None and o.window_sync in ("pscw", "fence"),
+         "--target-busy is for targets that need not call MPI: choose -s flush, lock or lock_all"),
         (o.skew is not None and o.own_algorithm is not None,
          "--p2p-algorithm sends equal blocks: leave out --skew and --matrix"),
         (o.split is not None and o.samples is not None,

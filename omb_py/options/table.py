@@ -200,6 +200,9 @@ TABLE: dict[str, tuple[Row, ...]] = {
             callback=refuse_accelerator, expose_value=False, hidden=True),
     ),
     "How MPI is called": (
+        Row("--target-busy", Number(min=0, min_open=True), None, "target_busy single",
+            "The other rank computes for US microseconds in each iteration before it calls MPI.",
+            metavar="US"),
         Row("--send-mode", SEND_MODES, "standard", "send_mode",
             "MPI's send mode: MPI_Send, Ssend, Bsend or Rsend."),
         Row("-w --win-options window_kind", WINDOW_KINDS, None, "window_kind",
