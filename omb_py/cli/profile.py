@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -243,11 +244,20 @@ class Ending:
 def show(paths: tuple[str, ...]) -> None:
     """Print profiles as text.
 
-    PROFILE is a folder or file of omb-py profile, or a file of mpitrace (mpi_profile.*).
+    PROFILE is a folder or file of omb-py profile, a file of mpitrace (mpi_profile.*), or a folder
+    or file of NCCL's inspector plugin.
     """
     from omb_py.core.text import tables
-    from omb_py.tracing.profile import text
+    from omb_py.tracing.profile import nccl, text
     from omb_py.tracing.profile.store import load
 
-    profile = load(list(paths))
-    tables.write(tables.Target(), text.sheets(profile), notes=text.notes(profile))
+    inspected = {path: nccl.inspector_files(Path(path)) for path in paths}
+    own = [path for path in paths if not inspected[path]]
+    made: list[tables.Sheet] = []
+    notes: list[str] = []
+    if own:
+        profile = load(own)
+        made, notes = [*text.sheets(profile)], [*text.notes(profile)]
+    if len(own) < len(paths):
+        made += nccl.sheets(nccl.load(one for found in inspected.values() for one in found))
+    tables.write(tables.Target(), made, notes=notes)
