@@ -17,6 +17,10 @@ NATIVE_RANKS = (2, 3)
 QUICK = "--repeats 1 --warmup-repeats 0"
 PROFILE = ROOT / "tests" / "data" / "mpitrace" / "thetagpu-gpu-8ranks.txt"
 SMALL = {
+    "dispatch": (
+        "--tokens 60 --hidden 8 --experts 12 --top-k 3",
+        "--tokens 61 --hidden 5 --experts 13 --popularity 4 --dtype float8 --exchange pairs",
+    ),
     "fft_transpose": (
         "--rows 48 --columns 24",
         "--rows 24 --columns 48 --dtype complex64 --transposed-out",
