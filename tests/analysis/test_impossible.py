@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from omb_py.analysis.impossible import impossible
 from omb_py.analysis.table import load, of_rows
 from omb_py.analysis.values import value_column
 from tests import ROOT
-from tests.conftest import Finished
+from tests.conftest import Run
 
 KIB, MIB = 1 << 10, 1 << 20
 
@@ -102,9 +101,7 @@ PUBLISHED = "# OSU MPI-CUDA Latency Test v7.5\n# Size  Avg Latency(us)\n" + "".j
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", ["show", "compare"])
-def test_command_notes_an_impossible_number(
-    in_process: Callable[..., Finished], tmp_path: Path, command: str
-) -> None:
+def test_command_notes_an_impossible_number(in_process: Run, tmp_path: Path, command: str) -> None:
     for name in ("a.txt", "b.txt"):
         (tmp_path / name).write_text(PUBLISHED)
     done = in_process(command, *(["a.txt"] if command == "show" else ["a.txt", "b.txt"]))

@@ -19,7 +19,7 @@ from omb_py.results.application import ApplicationRow
 from omb_py.results.readers import Problem
 from tests import ROOT
 from tests.analysis.application_tables import row, write
-from tests.conftest import Finished
+from tests.conftest import Run
 from tests.helpers.damage import damaged
 from tests.helpers.properties import examples
 from tests.helpers.refusals import refuses
@@ -246,9 +246,7 @@ def test_names_that_no_run_has_are_refused(
         list(speedup.across(runs, [name], value))
 
 
-def test_show_prints_and_writes_speedups(
-    in_process: Callable[..., Finished], trainings: Path, tmp_path: Path
-) -> None:
+def test_show_prints_and_writes_speedups(in_process: Run, trainings: Path, tmp_path: Path) -> None:
     done = in_process("show", str(trainings), "--speedup", "-o", "speedup.csv")
     assert (done.code, done.err, done.out) == (0, "", "")
     assert len(pd.read_csv(tmp_path / "speedup.csv")) == 4

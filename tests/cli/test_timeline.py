@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,12 +10,10 @@ import pytest
 from omb_py.core.errors import OmbError
 from omb_py.tracing import timeline as timelines
 from omb_py.tracing.timeline import json_trace
-from tests.conftest import Finished
+from tests.conftest import Run
 from tests.helpers.refusals import assert_names, assert_refused
 from tests.tracing.made_records import MadeRecord
 from tests.tracing.timeline.rules import of_json
-
-Command = Callable[..., Finished]
 
 
 @pytest.fixture
@@ -33,7 +30,7 @@ def folder(tmp_path: Path) -> Path:
     return found
 
 
-def test_json_is_written_into_the_folder_by_default(in_process: Command, folder: Path) -> None:
+def test_json_is_written_into_the_folder_by_default(in_process: Run, folder: Path) -> None:
     done = in_process("timeline", "run")
     assert (done.code, done.out) == (
         0,
@@ -45,7 +42,7 @@ def test_json_is_written_into_the_folder_by_default(in_process: Command, folder:
     assert sorted(path.suffix for path in folder.iterdir()) == [".json", *[".record"] * 3]
 
 
-def test_the_name_says_the_kind_of_file(in_process: Command, folder: Path) -> None:
+def test_the_name_says_the_kind_of_file(in_process: Run, folder: Path) -> None:
     for name in ("a.json", "new/b.json.gz"):
         assert in_process("timeline", "run", "-o", name).code == 0
     parent = folder.parent
@@ -57,7 +54,7 @@ def test_the_name_says_the_kind_of_file(in_process: Command, folder: Path) -> No
 
 
 @pytest.mark.usefixtures("folder")
-def test_a_file_that_is_there_is_kept_without_force(in_process: Command, tmp_path: Path) -> None:
+def test_a_file_that_is_there_is_kept_without_force(in_process: Run, tmp_path: Path) -> None:
     (tmp_path / "mine.json").write_text("my notes")
     done = in_process("timeline", "run", "-o", "mine.json")
     assert done.code == 2
@@ -68,7 +65,7 @@ def test_a_file_that_is_there_is_kept_without_force(in_process: Command, tmp_pat
 
 
 @pytest.mark.usefixtures("folder")
-def test_a_part_can_be_chosen(in_process: Command) -> None:
+def test_a_part_can_be_chosen(in_process: Run) -> None:
     done = in_process("timeline", "run", "--ranks", "1-2", "--from", "0.0000005")
     assert done.code == 0
     assert "2 ranks, 4 slices, 0 arrows" in done.out
@@ -88,7 +85,7 @@ def test_a_part_can_be_chosen(in_process: Command) -> None:
     ],
 )
 def test_timeline_impossible_request_refused(
-    in_process: Command, arguments: tuple[str, ...], words: str
+    in_process: Run, arguments: tuple[str, ...], words: str
 ) -> None:
     assert_refused(in_process("timeline", *arguments), 2, words)
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from omb_py.apps import APPLICATIONS
 from tests import ROOT
-from tests.conftest import Finished, rows_of
+from tests.conftest import Run, rows_of
 from tests.helpers.battery import Battery, Line, line
 
 RANKS = (1, 2, 3, 4, 8)
@@ -112,7 +111,7 @@ def test_the_bandwidth_between_each_pair_of_ranks_is_told(
 
 @pytest.mark.parametrize("scaling", ["strong", "weak"])
 def test_speed_ups_are_over_one_rank_and_sequential(
-    mpiexec: Callable[..., Finished], tmp_path: Path, scaling: str
+    mpiexec: Run, tmp_path: Path, scaling: str
 ) -> None:
     words = f"matmul --rows 64 --repeats 1 --scaling {scaling} --output rows.csv".split()
     job = mpiexec(2, *words)

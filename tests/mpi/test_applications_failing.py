@@ -5,12 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import OMB_PY, Finished, rows_of, run
+from tests.conftest import OMB_PY, Run, rows_of, run
 from tests.helpers.battery import Battery, Line, line, refused
 from tests.helpers.reading import objects
 from tests.mpi.test_failing_well import assert_failed_well, ended_by_timeout
@@ -33,7 +32,7 @@ SMALL = ("--rows", "32", "--inner", "16", "--columns", "24", "--repeats", "2")
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else None,
 )
 def test_what_cannot_be_done_is_said(
-    mpiexec: Callable[..., Finished], arguments: tuple[str, ...], words: tuple[str, ...]
+    mpiexec: Run, arguments: tuple[str, ...], words: tuple[str, ...]
 ) -> None:
     assert_failed_well(mpiexec(2, *arguments), *words)
 
@@ -77,13 +76,13 @@ def test_a_missing_package_ends_all_ranks_in_order(
 
 
 @pytest.mark.parametrize("fault", ["raising", "killed"])
-def test_a_rank_that_dies_ends_the_job(mpiexec: Callable[..., Finished], fault: str) -> None:
+def test_a_rank_that_dies_ends_the_job(mpiexec: Run, fault: str) -> None:
     job = mpiexec(2, "pi", "--binding", fault, OMB_TEST_RANK="1")  # it has 120 s
     assert job.code != 0
     assert "Traceback" not in job.err
 
 
-def test_a_rank_that_hangs_is_ended(mpiexec: Callable[..., Finished]) -> None:
+def test_a_rank_that_hangs_is_ended(mpiexec: Run) -> None:
     words = ("pi", "--binding", "hanging", "--timeout")
     job, seconds = ended_by_timeout(
         lambda timeout: mpiexec(2, *words, f"{timeout}", OMB_TEST_RANK="1"), "pi: solving"
@@ -92,7 +91,7 @@ def test_a_rank_that_hangs_is_ended(mpiexec: Callable[..., Finished]) -> None:
     assert f"no progress for {seconds} s while pi: solving" in job.err
 
 
-def test_an_application_from_outside_is_one_of_ours(mpiexec: Callable[..., Finished]) -> None:
+def test_an_application_from_outside_is_one_of_ours(mpiexec: Run) -> None:
     done = mpiexec(3, "pi", "--steps", "100")
     assert done.code == 0, done.err
     assert "rectangles/s" in done.out
@@ -101,7 +100,7 @@ def test_an_application_from_outside_is_one_of_ours(mpiexec: Callable[..., Finis
 
 
 @pytest.mark.any_library
-def test_tables_hold_what_the_text_says(mpiexec: Callable[..., Finished], tmp_path: Path) -> None:
+def test_tables_hold_what_the_text_says(mpiexec: Run, tmp_path: Path) -> None:
     again = [mpiexec(2, "matmul", *SMALL, "--output", "rows.csv") for _ in range(2)]
     assert [done.code for done in again] == [0, 0]
     rows = rows_of(tmp_path / "rows.csv")
@@ -115,7 +114,7 @@ def test_tables_hold_what_the_text_says(mpiexec: Callable[..., Finished], tmp_pa
 
 
 @pytest.mark.any_library
-def test_formats(mpiexec: Callable[..., Finished], tmp_path: Path) -> None:
+def test_formats(mpiexec: Run, tmp_path: Path) -> None:
     done = mpiexec(2, "matmul", *SMALL, "--format", "json", "--output", "rows.json")
     assert done.code == 0, done.err
     (printed,) = [row for row in objects(done.out) if "application" in row and "part" not in row]
@@ -129,9 +128,7 @@ def test_formats(mpiexec: Callable[..., Finished], tmp_path: Path) -> None:
 
 
 @pytest.mark.any_library
-def test_a_table_of_benchmarks_is_not_written_to(
-    mpiexec: Callable[..., Finished], tmp_path: Path
-) -> None:
+def test_a_table_of_benchmarks_is_not_written_to(mpiexec: Run, tmp_path: Path) -> None:
     assert mpiexec(2, "latency", "--sizes", "8", "-i", "2", "--output", "rows.csv").code == 0
     before = (tmp_path / "rows.csv").read_text()
     assert_failed_well(
@@ -141,9 +138,7 @@ def test_a_table_of_benchmarks_is_not_written_to(
 
 
 @pytest.mark.any_library
-def test_threads_are_pinned_whatever_the_environment_says(
-    mpiexec: Callable[..., Finished], tmp_path: Path
-) -> None:
+def test_threads_are_pinned_whatever_the_environment_says(mpiexec: Run, tmp_path: Path) -> None:
     job = mpiexec(1, "matmul", *SMALL, "--output", "rows.csv", OPENBLAS_NUM_THREADS="2")
     assert job.code == 0
     assert "(1)" in rows_of(tmp_path / "rows.csv")[0]["blas"]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from omb_py.analysis.table import load
 from omb_py.benchmarks import Ranks
-from tests.conftest import Finished
+from tests.conftest import Run
 from tests.helpers.battery import Battery, Line, passes, refused
 from tests.helpers.plans import functions, prepared
 from tests.mpi.lines import (
@@ -205,7 +204,7 @@ def test_what_cannot_be_done_is_one_sentence(battery: Battery, line: Line) -> No
     assert "\n" not in record.error
 
 
-def test_native_calls_in_a_session_and_for_every_type(mpiexec: Callable[..., Finished]) -> None:
+def test_native_calls_in_a_session_and_for_every_type(mpiexec: Run) -> None:
     options = ("-c", "-u", "0", "--sizes", "32,4096", "-T", "all", "-I", "--binding", "native")
     job = mpiexec(2, "allreduce", *QUICK.split(), *options)
     assert job.code == 0
@@ -213,7 +212,7 @@ def test_native_calls_in_a_session_and_for_every_type(mpiexec: Callable[..., Fin
     assert [row[-1] for row in job.rows] == ["Pass"] * 32
 
 
-def test_narrow_sums_do_not_overflow_on_many_ranks(mpiexec: Callable[..., Finished]) -> None:
+def test_narrow_sums_do_not_overflow_on_many_ranks(mpiexec: Run) -> None:
     job = mpiexec(9, "allreduce", "-i", "1", "-c", "-u", "0", "--sizes", "1,64", "-T", "int8")
     assert job.code == 0
     assert [row[-1] for row in job.rows] == ["Pass"] * 2
@@ -225,9 +224,7 @@ ONE_OF_EACH_FAMILY = {
 
 
 @pytest.mark.parametrize("family", ONE_OF_EACH_FAMILY)
-def test_a_benchmark_of_each_family_in_a_job_of_its_own(
-    mpiexec: Callable[..., Finished], family: str
-) -> None:
+def test_a_benchmark_of_each_family_in_a_job_of_its_own(mpiexec: Run, family: str) -> None:
     line = ONE_OF_EACH_FAMILY[family]
     job = mpiexec(line.ranks, *line.arguments)
     assert job.code == 0, job.err
@@ -235,13 +232,13 @@ def test_a_benchmark_of_each_family_in_a_job_of_its_own(
     assert len(job.rows) in (1, 2)
 
 
-def test_session_instead_of_init(mpiexec: Callable[..., Finished]) -> None:
+def test_session_instead_of_init(mpiexec: Run) -> None:
     for name in ("allreduce", "iallreduce", "put_latency"):
         job = mpiexec(2, name, *CHECKED.split(), "--sizes", "8,4096", "-I")
         assert job.code == 0, job.err
         assert [row[-1] for row in job.rows] == ["Pass"] * 2
 
 
-def test_hyphens_and_native_names_mean_the_same(mpiexec: Callable[..., Finished]) -> None:
+def test_hyphens_and_native_names_mean_the_same(mpiexec: Run) -> None:
     for name in ("multi-lat", "osu_multi_lat"):
         assert mpiexec(2, name, *QUICK.split(), "--sizes", "8").code == 0

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from omb_py.analysis.table import load
 from omb_py.options.table import METHODS
-from tests.conftest import OMB_PY, Finished, rows_of, run
+from tests.conftest import OMB_PY, Run, rows_of, run
 
 ONE = ("--sizes", "100001", "-i", "3", "-x", "1", "--file", "data")
 STEPS = {
@@ -24,7 +23,7 @@ STEPS = {
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 @pytest.mark.parametrize("name", STEPS)
 def test_every_step_of_every_method_is_a_row(
-    mpiexec: Callable[..., Finished], tmp_path: Path, name: str, ranks: int
+    mpiexec: Run, tmp_path: Path, name: str, ranks: int
 ) -> None:
     for method in METHODS:
         job = mpiexec(ranks, name, *ONE, "--method", method, "--output", "rows.csv")
@@ -46,7 +45,7 @@ def test_every_step_of_every_method_is_a_row(
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("name", STEPS)
 def test_the_data_of_every_method_is_checked(
-    mpiexec: Callable[..., Finished], tmp_path: Path, name: str, method: str
+    mpiexec: Run, tmp_path: Path, name: str, method: str
 ) -> None:
     words = (*ONE, "--sizes", "1,4096,100001", "--method", method, "-c", "-u", "1")
     job = mpiexec(3, name, *words, "--output", "rows.csv")
@@ -57,7 +56,7 @@ def test_the_data_of_every_method_is_checked(
     ]
 
 
-def test_wrong_data_is_found(mpiexec: Callable[..., Finished], tmp_path: Path) -> None:
+def test_wrong_data_is_found(mpiexec: Run, tmp_path: Path) -> None:
     job = mpiexec(2, "checkpoint_read", *ONE, "-c", "-u", "0", "--buffer", "apart")
     assert job.code != 0
     (sentence,) = job.sentences
@@ -66,7 +65,7 @@ def test_wrong_data_is_found(mpiexec: Callable[..., Finished], tmp_path: Path) -
     assert os.listdir(tmp_path) == []
 
 
-def test_text_and_rows_tell_the_same(mpiexec: Callable[..., Finished], tmp_path: Path) -> None:
+def test_text_and_rows_tell_the_same(mpiexec: Run, tmp_path: Path) -> None:
     words = ("--method", "shared", "--no-file-sync", "--mtbf", "1000", "--output", "rows.csv")
     job = mpiexec(2, "checkpoint_write", *ONE, *words)
     assert job.code == 0, job.err
@@ -78,9 +77,7 @@ def test_text_and_rows_tell_the_same(mpiexec: Callable[..., Finished], tmp_path:
     assert list(rows["part"].fillna("")) == ["", "open", "write", "close"]
 
 
-def test_the_interval_follows_from_what_was_measured(
-    mpiexec: Callable[..., Finished], tmp_path: Path
-) -> None:
+def test_the_interval_follows_from_what_was_measured(mpiexec: Run, tmp_path: Path) -> None:
     job = mpiexec(2, "checkpoint_write", *ONE, "--mtbf", "1000", "--output", "rows.csv")
     assert job.code == 0, job.err
     assert job.out.splitlines()[5].split()[-2:] == ["Young(s)", "Daly(s)"]
@@ -92,7 +89,7 @@ def test_the_interval_follows_from_what_was_measured(
 
 
 @pytest.mark.long
-def test_no_other_binding_and_no_device_is_claimed(mpiexec: Callable[..., Finished]) -> None:
+def test_no_other_binding_and_no_device_is_claimed(mpiexec: Run) -> None:
     for binding in ("native", "pickle", "tcp"):
         job = mpiexec(2, "checkpoint_write", *ONE, "--binding", binding)
         assert job.code != 0
@@ -101,9 +98,7 @@ def test_no_other_binding_and_no_device_is_claimed(mpiexec: Callable[..., Finish
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_file_that_may_not_grow_is_said(
-    mpiexec: Callable[..., Finished], tmp_path: Path, method: str
-) -> None:
+def test_a_file_that_may_not_grow_is_said(mpiexec: Run, tmp_path: Path, method: str) -> None:
     words = (*ONE, "--method", method, "--buffer", "limited")
     job = mpiexec(2, "checkpoint_write", *words)
     assert job.code != 0
@@ -115,9 +110,7 @@ def test_a_file_that_may_not_grow_is_said(
 
 
 @pytest.mark.parametrize("there", ["data.1", "data"])
-def test_a_file_that_is_there_is_kept(
-    mpiexec: Callable[..., Finished], tmp_path: Path, there: str
-) -> None:
+def test_a_file_that_is_there_is_kept(mpiexec: Run, tmp_path: Path, there: str) -> None:
     (tmp_path / there).write_text("mine")
     method = "shared" if there == "data" else "numpy"
     job = mpiexec(2, "checkpoint_write", *ONE, "--method", method)
@@ -128,9 +121,7 @@ def test_a_file_that_is_there_is_kept(
 
 
 @pytest.mark.parametrize("path", ["/proc/data", "missing/data"])
-def test_a_folder_that_cannot_be_written_is_named(
-    mpiexec: Callable[..., Finished], path: str
-) -> None:
+def test_a_folder_that_cannot_be_written_is_named(mpiexec: Run, path: str) -> None:
     job = mpiexec(2, "checkpoint_write", *ONE[:-1], path)
     assert job.code != 0
     (sentence,) = job.sentences

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import omb_py
-from tests.conftest import ENVIRONMENT, MPIEXEC, OMB_PY, Finished, run
+from tests.conftest import ENVIRONMENT, MPIEXEC, OMB_PY, Run, run
 from tests.hosts.jobs import OPEN_MPI
-
-Run = Callable[..., Finished]
 
 QUICK = ("latency", "-m", "8:8", "-i", "10", "-x", "1")
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import omb_py
-from tests.conftest import Finished
+from tests.conftest import Run
 from tests.helpers.battery import Battery, Line, line
 from tests.helpers.refusals import assert_refused
-
-Run = Callable[..., Finished]
 
 LINES = [
     line(5, "allreduce --congestor alltoall:4K --sizes 8,64 -i 12 -x 2 --rounds 6"),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Finished, rows_of, run
+from tests.conftest import Finished, Run, rows_of, run
 from tests.helpers.battery import Battery, Line, line, passes, refused
 from tests.helpers.devices import own_launcher, with_cupy, with_driver, with_nccl4py
 from tests.helpers.refusals import assert_refused
@@ -23,7 +23,7 @@ NCCL = (
 
 
 @pytest.fixture
-def job(mpi: str, driver: Path, tmp_path: Path) -> Callable[..., Finished]:
+def job(mpi: str, driver: Path, tmp_path: Path) -> Run:
     """``job(ranks, *arguments)`` runs the suite with the stand-ins for driver and CuPy."""
 
     def start(ranks: int, *arguments: str, **environment: str) -> Finished:
@@ -77,9 +77,7 @@ def test_every_type_that_nccl_adds(on_cupy: Battery, line: Line) -> None:
     passes(on_cupy(line))
 
 
-def test_rows_have_the_time_of_events_and_the_bus_bandwidth(
-    job: Callable[..., Finished], tmp_path: Path
-) -> None:
+def test_rows_have_the_time_of_events_and_the_bus_bandwidth(job: Run, tmp_path: Path) -> None:
     arguments = ("--binding", "nccl", "--busbw", "--sizes", "65536", "-i", "50")
     done = job(3, "allreduce", *arguments, "--output", "rows.csv")
     assert done.code == 0, done.err
@@ -92,7 +90,7 @@ def test_rows_have_the_time_of_events_and_the_bus_bandwidth(
     assert "# nccl: 2.32.3 (CuPy 14.0-stand-in)" in metadata
 
 
-def test_metadata_with_nccl4py_names_it(job: Callable[..., Finished], tmp_path: Path) -> None:
+def test_metadata_with_nccl4py_names_it(job: Run, tmp_path: Path) -> None:
     arguments = ("--binding", "nccl", "--sizes", "64", *QUICK, "--output", "rows.csv")
     done = job(2, "allreduce", *arguments, **with_nccl4py())
     assert done.code == 0, done.err
@@ -112,7 +110,7 @@ def test_info_names_the_package_that_calls_nccl(
     assert f"nccl            ready   nccl 2.32.3 ({used})" in done.out
 
 
-def test_nccl4py_without_nccl_says_what_to_install(job: Callable[..., Finished]) -> None:
+def test_nccl4py_without_nccl_says_what_to_install(job: Run) -> None:
     alone = with_nccl4py() | {"OMB_FAKE_NCCL4PY_ALONE": "1"}
     done = job(2, "latency", "--binding", "nccl", "--sizes", "64", **alone)
     assert_refused(done, 8, "nccl4py 0.6.0 no NCCL pip install 'nccl4py[cu13]'")
@@ -144,9 +142,7 @@ def test_what_cannot_be_done_is_said(on_cupy: Battery, line: Line, words: str) -
         ("OMB_FAKE_NCCL_REFUSES", 8, "NCCL connect NCCL_ERROR_INVALID_USAGE"),
     ],
 )
-def test_missing_or_broken_nccl_refused(
-    job: Callable[..., Finished], setting: str, code: int, words: str
-) -> None:
+def test_missing_or_broken_nccl_refused(job: Run, setting: str, code: int, words: str) -> None:
     done = job(2, "latency", "--binding", "nccl", "--sizes", "64", **{setting: "1"})
     assert_refused(done, code, words)
 
@@ -163,7 +159,7 @@ def test_buffer_cupy_through_mpi(on_cupy: Battery, line: Line) -> None:
     passes(on_cupy(line), rows=2)
 
 
-def test_cupy_says_when_its_memory_is_full(job: Callable[..., Finished]) -> None:
+def test_cupy_says_when_its_memory_is_full(job: Run) -> None:
     small = {"OMB_FAKE_MEMORY": str(300 << 10)}
     done = job(2, "latency", "--staging", "--sizes", "8,1048576", *QUICK, **small)
     assert done.code == 3

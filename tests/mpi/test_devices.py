@@ -8,13 +8,12 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from perf.launchers import OMB_PY
-from tests.conftest import Finished, rows_of, run
+from tests.conftest import Finished, Run, rows_of, run
 from tests.helpers.battery import Battery, Line, line, passes, refused
 from tests.helpers.devices import libraries, own_launcher, with_driver
 from tests.helpers.refusals import assert_refused
@@ -28,7 +27,7 @@ SEVERAL = f"-b multiple -W 4 --sizes 1,4096 {CHECKED}"
 
 
 @pytest.fixture
-def job(mpi: str, driver: Path, tmp_path: Path) -> Callable[..., Finished]:
+def job(mpi: str, driver: Path, tmp_path: Path) -> Run:
     """``job(ranks, *arguments)`` runs the suite on the stand-in and this environment's MPI."""
 
     def start(ranks: int, *arguments: str, **environment: str) -> Finished:
@@ -50,7 +49,7 @@ def without_sharing(job: Finished) -> list[str]:
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", libraries())
-def test_unaware_library_gets_no_device_memory(job: Callable[..., Finished], name: str) -> None:
+def test_unaware_library_gets_no_device_memory(job: Run, name: str) -> None:
     refused = job(2, "latency", "--buffer", name, "-m", "0:64")
     assert refused.code == 8
     (sentence,) = without_sharing(refused)
@@ -63,7 +62,7 @@ def test_unaware_library_gets_no_device_memory(job: Callable[..., Finished], nam
     assert "Traceback" not in refused.err
 
 
-def test_insisting_shows_that_the_stand_in_is_no_host_memory(job: Callable[..., Finished]) -> None:
+def test_insisting_shows_that_the_stand_in_is_no_host_memory(job: Run) -> None:
     insist = ("--sizes", "8", "--gpu-aware", "yes", "-c", *QUICK)
     crashed = job(2, "latency", "--buffer", "raw", *insist)
     assert crashed.code != 0
@@ -124,7 +123,7 @@ def test_every_library_and_form_is_staged(staged: Battery, line: Line) -> None:
     passes(staged(line), rows=2)
 
 
-def test_one_flipped_byte_is_found_on_the_device(job: Callable[..., Finished]) -> None:
+def test_one_flipped_byte_is_found_on_the_device(job: Run) -> None:
     faulty = {"OMB_TEST_RANK": "1", "OMB_TEST_OFFSET": "-1"}
     arguments = ("--buffer", "raw", "--staging", "--binding", "corrupting", "-c")
     done = job(2, "latency", *arguments, "--sizes", "64,128", *QUICK, **faulty)
@@ -167,9 +166,7 @@ def test_any_mpi_library_takes_managed_memory(staged: Battery, line: Line, place
 
 
 @pytest.mark.long
-def test_ranks_of_a_node_take_its_devices_in_turn(
-    job: Callable[..., Finished], tmp_path: Path
-) -> None:
+def test_ranks_of_a_node_take_its_devices_in_turn(job: Run, tmp_path: Path) -> None:
     arguments = ("allreduce", "--buffer", "raw", "--staging", "--sizes", "8", *QUICK, "--output")
     done = job(4, *arguments, "two.csv", OMB_FAKE_DEVICES="2")
     assert done.code == 0, done.err
@@ -221,7 +218,7 @@ def test_copies_of_each_device_have_rates(driver: Path, tmp_path: Path) -> None:
         assert min(rates.values()) > 0
 
 
-def test_a_size_too_large_for_the_device_is_left_out(job: Callable[..., Finished]) -> None:
+def test_a_size_too_large_for_the_device_is_left_out(job: Run) -> None:
     small = {"OMB_FAKE_MEMORY": str(300 << 10)}
     sizes = ("--sizes", "1024,262144,2048")
     done = job(2, "latency", "--buffer", "raw", "--staging", *sizes, *QUICK, **small)
@@ -261,7 +258,7 @@ def test_the_cache_of_a_device_is_flushed(staged: Battery, line: Line) -> None:
     assert {row["cold"] for row in record.rows} == {True}
 
 
-def test_overheads_of_staged_messages(job: Callable[..., Finished], tmp_path: Path) -> None:
+def test_overheads_of_staged_messages(job: Run, tmp_path: Path) -> None:
     arguments = ("--buffer", "raw", "--staging", "--sizes", "8", "--rounds", "6", "-i", "60")
     chosen = ("--bindings", "native,prebound,buffer", "--output", "rows.csv")
     done = job(2, "overhead", "latency", *arguments, *chosen)
@@ -290,13 +287,13 @@ def test_what_cannot_be_done_is_said(staged: Battery, line: Line, words: str) ->
     refused(staged(line), words)
 
 
-def test_a_machine_without_a_device_is_refused(job: Callable[..., Finished]) -> None:
+def test_a_machine_without_a_device_is_refused(job: Run) -> None:
     done = job(2, "latency", "--buffer", "raw", "-i", "1", OMB_FAKE_DEVICES="0")
     assert_refused(done, 8, "no device")
     assert len(without_sharing(done)) == 1
 
 
-def test_without_a_driver_the_fix_is_named(mpiexec: Callable[..., Finished]) -> None:
+def test_without_a_driver_the_fix_is_named(mpiexec: Run) -> None:
     done = mpiexec(2, "latency", "--buffer", "raw")
     if done.code == 0:
         pytest.skip("this machine has a driver")
@@ -310,7 +307,7 @@ def test_without_a_driver_the_fix_is_named(mpiexec: Callable[..., Finished]) -> 
     + [(name, "torch", "torch") for name in ("torch", "torch_cpu")],
 )
 def test_a_missing_library_is_named_with_its_extra(
-    mpiexec: Callable[..., Finished], name: str, package: str, extra: str
+    mpiexec: Run, name: str, package: str, extra: str
 ) -> None:
     from importlib.util import find_spec
 
@@ -322,9 +319,7 @@ def test_a_missing_library_is_named_with_its_extra(
     assert f"[{extra}]'" in sentence
 
 
-def test_numba_s_simulator_stands_in_where_mpi_takes_its_arrays(
-    job: Callable[..., Finished],
-) -> None:
+def test_numba_s_simulator_stands_in_where_mpi_takes_its_arrays(job: Run) -> None:
     arguments = ("--buffer", "simulated", "--gpu-aware", "yes", "-c", "--sizes", "1,8,1000")
     done = job(2, "latency", *arguments, *QUICK, NUMBA_ENABLE_CUDASIM="1")
     assert done.code == 0, done.err

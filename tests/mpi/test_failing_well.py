@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import BIN, OMB_PY, Finished, rows_of, run
+from tests.conftest import BIN, OMB_PY, Finished, Run, rows_of, run
 from tests.helpers.battery import Battery, Line, line, refused
 from tests.helpers.refusals import HANG_SECONDS, assert_names, missing
 
@@ -101,7 +101,7 @@ def test_refused_command_names_value_and_fix(battery: Battery, line: Line) -> No
     ],
     ids=str,
 )
-def test_what_cannot_be_done_is_said(mpiexec: Callable[..., Finished], line: Line) -> None:
+def test_what_cannot_be_done_is_said(mpiexec: Run, line: Line) -> None:
     job = mpiexec(line.ranks, *line.arguments)
     assert_failed_well(job, *(FOUND_BY | REFUSED)[line])
     assert job.rows == []
@@ -145,7 +145,7 @@ def running_with(text: str) -> list[str]:
     [("raising", ("rank 1", "RuntimeError: the network is on fire")), ("killed", ())],
 )
 def test_a_rank_that_fails_ends_the_job_and_leaves_the_rows(
-    mpiexec: Callable[..., Finished], tmp_path: Path, binding: str, words: tuple[str, ...]
+    mpiexec: Run, tmp_path: Path, binding: str, words: tuple[str, ...]
 ) -> None:
     output = tmp_path / "rows.csv"
     job = mpiexec(
@@ -162,15 +162,13 @@ def test_a_rank_that_fails_ends_the_job_and_leaves_the_rows(
     assert left_behind(str(output)) == []
 
 
-def test_debug_shows_the_traceback(mpiexec: Callable[..., Finished]) -> None:
+def test_debug_shows_the_traceback(mpiexec: Run) -> None:
     job = mpiexec(2, "latency", *QUICK, "--binding", "raising", "--debug", OMB_TEST_RANK="0")
     assert "Traceback" in job.err
     assert job.code != 0
 
 
-def test_a_rank_that_hangs_is_ended_by_the_timeout(
-    mpiexec: Callable[..., Finished], tmp_path: Path
-) -> None:
+def test_a_rank_that_hangs_is_ended_by_the_timeout(mpiexec: Run, tmp_path: Path) -> None:
     output = tmp_path / "rows.csv"
     words = ("latency", "--sizes", "1,8", *FEW, "--binding", "hanging", "--output", str(output))
     job, seconds = ended_by_timeout(
@@ -184,9 +182,7 @@ def test_a_rank_that_hangs_is_ended_by_the_timeout(
 
 @pytest.mark.product(strength=0)
 @pytest.mark.parametrize("binding", ["buffer", "native"])
-def test_ranks_that_work_for_too_long_are_not_said_to_hang(
-    mpiexec: Callable[..., Finished], binding: str
-) -> None:
+def test_ranks_that_work_for_too_long_are_not_said_to_hang(mpiexec: Run, binding: str) -> None:
     """Nor are so many times allocated before the first call."""
     words = ("allreduce", "--sizes", "8", "-i", "99999999999", "--binding", binding)
     job, seconds = ended_by_timeout(
@@ -197,7 +193,7 @@ def test_ranks_that_work_for_too_long_are_not_said_to_hang(
     assert "hangs" not in job.err
 
 
-def test_a_clock_that_steps_back_is_noted(mpiexec: Callable[..., Finished]) -> None:
+def test_a_clock_that_steps_back_is_noted(mpiexec: Run) -> None:
     job = mpiexec(2, "latency", *QUICK, "--binding", "stepping")
     assert job.code == 0
     (note,) = job.sentences
@@ -216,7 +212,7 @@ def test_a_rank_that_never_arrives_is_ended_by_the_timeout(mpi: str, tmp_path: P
     assert left_behind(" ".join(sleep)) == []
 
 
-def test_killed_watchdog_is_noted(mpiexec: Callable[..., Finished], tmp_path: Path) -> None:
+def test_killed_watchdog_is_noted(mpiexec: Run, tmp_path: Path) -> None:
     words = ("allreduce", "--sizes", "4,8,16", *FEW, "--binding", "unwatched", "--timeout", "60")
     job = mpiexec(1, *words, "--output", "rows.csv", OMB_TEST_RANK="0")
     assert job.code == 0, job.err
@@ -226,19 +222,19 @@ def test_killed_watchdog_is_noted(mpiexec: Callable[..., Finished], tmp_path: Pa
 
 
 @pytest.mark.smoke
-def test_a_timeout_that_is_not_reached_changes_nothing(mpiexec: Callable[..., Finished]) -> None:
+def test_a_timeout_that_is_not_reached_changes_nothing(mpiexec: Run) -> None:
     job = mpiexec(2, "latency", *QUICK, "-c", "--timeout", "60")
     assert job.code == 0
     assert job.sentences == []
     assert [row[-1] for row in job.rows] == ["Pass"]
 
 
-def test_launcher_of_another_mpi_is_named(omb_py: Callable[..., Finished]) -> None:
+def test_launcher_of_another_mpi_is_named(omb_py: Run) -> None:
     job = omb_py("latency", MV2_COMM_WORLD_SIZE="2")
     assert_failed_well(job, "the launcher started 2 processes", "mpiexec")
 
 
-def test_a_full_disk_is_said(mpiexec: Callable[..., Finished], tmp_path: Path) -> None:
+def test_a_full_disk_is_said(mpiexec: Run, tmp_path: Path) -> None:
     (tmp_path / "rows.csv").symlink_to("/dev/full")
     job = mpiexec(2, "latency", *QUICK, "--output", "rows.csv")
     assert_failed_well(job, "cannot write rows.csv", "No space left")
@@ -257,9 +253,7 @@ def test_sentences_that_find_no_room_change_nothing_else(mpi: str, tmp_path: Pat
 
 
 @pytest.mark.parametrize("variable", ["PMI_RANK", "PMIX_RANK", "OMB_PY_EXPECTED_RANKS"])
-def test_launcher_variables_without_a_number_are_ignored(
-    omb_py: Callable[..., Finished], variable: str
-) -> None:
+def test_launcher_variables_without_a_number_are_ignored(omb_py: Run, variable: str) -> None:
     job = omb_py("list", **{variable: "\u00b2"})
     assert job.code == 0
     assert "latency" in job.out
@@ -270,7 +264,7 @@ def test_launcher_variables_without_a_number_are_ignored(
     [("D D", "note: buffer numpy no device: D D H H"), ("H H", "")],
 )
 def test_places_of_a_device_are_the_host_where_there_is_none(
-    mpiexec: Callable[..., Finished], tmp_path: Path, placement: str, notes: str
+    mpiexec: Run, tmp_path: Path, placement: str, notes: str
 ) -> None:
     job = mpiexec(2, "latency", *QUICK, *placement.split(), "--output", "rows.csv")
     assert job.code == 0
@@ -286,9 +280,7 @@ def test_stdout_can_be_closed_early(tmp_path: Path) -> None:
     assert done.stderr == ""
 
 
-def test_benchmark_without_data_to_check_fails(
-    mpiexec: Callable[..., Finished], tmp_path: Path
-) -> None:
+def test_benchmark_without_data_to_check_fails(mpiexec: Run, tmp_path: Path) -> None:
     (tmp_path / "forgetful.py").write_text(
         "from dataclasses import replace\n"
         "from omb_py.benchmarks import find_benchmark\n"
@@ -310,9 +302,7 @@ def test_benchmark_without_data_to_check_fails(
     assert "Pass" not in job.out
 
 
-def test_a_type_that_cannot_be_measured_leaves_the_others(
-    mpiexec: Callable[..., Finished], tmp_path: Path
-) -> None:
+def test_a_type_that_cannot_be_measured_leaves_the_others(mpiexec: Run, tmp_path: Path) -> None:
     words = ("-i", "4", "-x", "1", "-T", "all", "-q", "--output", "rows.csv")
     job = mpiexec(2, "cas_latency", *words)
     assert job.code == 3
@@ -325,7 +315,7 @@ def test_a_type_that_cannot_be_measured_leaves_the_others(
     assert_failed_well(none, "integers alone, not float32")
 
 
-def test_an_option_without_effect_is_noted(mpiexec: Callable[..., Finished]) -> None:
+def test_an_option_without_effect_is_noted(mpiexec: Run) -> None:
     job = mpiexec(2, "allreduce", *QUICK, "-c", "--sync", "clock")
     assert job.code == 0
     (note,) = job.sentences

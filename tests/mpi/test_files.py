@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from omb_py.analysis.table import load
-from tests.conftest import Finished, rows_of
+from tests.conftest import Run, rows_of
 
 ONE = ("--sizes", "1048576", "-i", "4", "-x", "1", "--file", "data")
 LATE_SECONDS = 0.02
 
 
-def test_ranks_that_take_turns_are_not_added_up_as_if_at_once(
-    mpiexec: Callable[..., Finished], tmp_path: Path
-) -> None:
+def test_ranks_that_take_turns_are_not_added_up_as_if_at_once(mpiexec: Run, tmp_path: Path) -> None:
     """One rank begins when the other is done: two messages in 20 ms are no more than 105 MB/s."""
     job = mpiexec(
         *(2, "file_write", *ONE, "--no-file-sync", "--binding", "late", "--output", "rows.csv"),
@@ -37,7 +34,7 @@ def test_ranks_that_take_turns_are_not_added_up_as_if_at_once(
     ],
 )
 def test_the_table_and_its_rows_say_whether_the_disk_is_in_them(
-    mpiexec: Callable[..., Finished],
+    mpiexec: Run,
     tmp_path: Path,
     name: str,
     words: tuple[str, ...],

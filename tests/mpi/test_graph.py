@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import Finished
+from tests.conftest import Run
 from tests.helpers.refusals import assert_refused, missing
 
 QUICK = ("-m", "1:64", "-i", "20", "-x", "2")
 
 
 @pytest.mark.long
-def test_figures_are_drawn_in_the_terminal_and_as_files(
-    mpiexec: Callable[..., Finished], tmp_path: Path
-) -> None:
+def test_figures_are_drawn_in_the_terminal_and_as_files(mpiexec: Run, tmp_path: Path) -> None:
     job = mpiexec(2, "latency", *QUICK, "-G", "tty,svg,pdf")
     assert job.code == 0, job.err
     table, drawing = job.out.split("latency: Latency, median over message size")
@@ -31,7 +28,7 @@ def test_figures_are_drawn_in_the_terminal_and_as_files(
 @pytest.mark.any_library
 @pytest.mark.parametrize("command", [("barrier",), ("import_time",), ("overhead", "latency")])
 def test_what_has_no_lines_is_drawn_as_a_file(
-    mpiexec: Callable[..., Finished], tmp_path: Path, command: tuple[str, ...]
+    mpiexec: Run, tmp_path: Path, command: tuple[str, ...]
 ) -> None:
     more = ("-m", "1:64", "-i", "20", "--rounds", "2") if command[0] == "overhead" else ()
     job = mpiexec(2, *command, *more, "-G", "tty,svg")
@@ -42,18 +39,14 @@ def test_what_has_no_lines_is_drawn_as_a_file(
 
 
 @pytest.mark.any_library
-def test_a_kind_of_figure_that_does_not_exist_is_one_sentence(
-    mpiexec: Callable[..., Finished],
-) -> None:
+def test_a_kind_of_figure_that_does_not_exist_is_one_sentence(mpiexec: Run) -> None:
     job = mpiexec(2, "latency", "-G", "gif")
     assert_refused(job, 2, "-G gif: tty, png, svg, pdf")
 
 
 @pytest.mark.long
 @pytest.mark.any_library
-def test_existing_graph_is_noted_and_rows_kept(
-    mpiexec: Callable[..., Finished], tmp_path: Path
-) -> None:
+def test_existing_graph_is_noted_and_rows_kept(mpiexec: Run, tmp_path: Path) -> None:
     (tmp_path / "latency.png").write_text("my thesis")
     job = mpiexec(2, "latency", *QUICK, "-G", "png")
     assert job.code == 0

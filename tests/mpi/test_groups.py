@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import omb_py
 from tests import ROOT
-from tests.conftest import Finished, rows_of, run
+from tests.conftest import Run, rows_of, run
 from tests.helpers.battery import Battery, Line, line, passes
 from tests.helpers.refusals import assert_refused, missing
 
@@ -26,8 +25,6 @@ LINES = [
     line(5, "allreduce --split mod:2 --sizes 8,64 -x auto --max-time 0.01"),
 ]
 GROUPS = [("0-1", "2+4"), ("0-4:2", "1+3"), ("0-4",), ("0-1", "3-4"), ("1-3",), ("0-4:2", "1+3")]
-
-Run = Callable[..., Finished]
 
 
 @pytest.mark.long

@@ -19,7 +19,7 @@ from omb_py.algorithms.comparison import Sent, difference
 from omb_py.algorithms.patterns import CollectiveShape, Pattern, Round, messages
 from omb_py.simulation.collectives import of_library
 from omb_py.simulation.program import Send
-from tests.conftest import Finished, rows_of, run
+from tests.conftest import Run, rows_of, run
 from tests.helpers.refusals import assert_names, assert_refused, missing
 from tests.layers import MANY_RANKS
 from tests.mpi.vendor import VENDOR
@@ -292,7 +292,7 @@ def test_mpich_obeys_only_with_its_device_out_of_the_way(
 @pytest.mark.long
 @pytest.mark.parametrize("binding", ["buffer", "prebound", "array", "native"])
 def test_a_size_that_falls_back_is_left_out_with_a_sentence(
-    mpiexec: Callable[..., Finished], tmp_path: Path, binding: str
+    mpiexec: Run, tmp_path: Path, binding: str
 ) -> None:
     output = tmp_path / "rows.csv"
     job = mpiexec(
@@ -310,9 +310,7 @@ def test_a_size_that_falls_back_is_left_out_with_a_sentence(
 
 
 @pytest.mark.usefixtures("long_time")
-def test_data_is_right_with_every_word_of_allreduce_and_bcast(
-    mpiexec: Callable[..., Finished], vendor: str
-) -> None:
+def test_data_is_right_with_every_word_of_allreduce_and_bcast(mpiexec: Run, vendor: str) -> None:
     for name in ("allreduce", "bcast"):
         for word in library(vendor).words(name):
             job = mpiexec(
@@ -324,7 +322,7 @@ def test_data_is_right_with_every_word_of_allreduce_and_bcast(
 
 
 @pytest.mark.long
-def test_the_library_chooses_by_default(mpiexec: Callable[..., Finished], tmp_path: Path) -> None:
+def test_the_library_chooses_by_default(mpiexec: Run, tmp_path: Path) -> None:
     output = tmp_path / "rows.csv"
     for arguments in ([], ["--coll-algorithm", "default"]):
         job = mpiexec(2, "bcast", *arguments, "--sizes", "8", "-i", "3", "--output", str(output))
@@ -333,7 +331,7 @@ def test_the_library_chooses_by_default(mpiexec: Callable[..., Finished], tmp_pa
 
 
 @pytest.mark.long
-def test_unknown_words_name_those_that_there_are(mpiexec: Callable[..., Finished]) -> None:
+def test_unknown_words_name_those_that_there_are(mpiexec: Run) -> None:
     job = mpiexec(2, "allreduce", "--coll-algorithm", "rign")
     assert job.code == 2
     (sentence,) = job.sentences
@@ -344,9 +342,7 @@ def test_unknown_words_name_those_that_there_are(mpiexec: Callable[..., Finished
     assert_refused(none, 2, "algorithms MPI_Scatterv")
 
 
-def test_a_variable_that_says_something_else_is_an_error(
-    mpiexec: Callable[..., Finished], vendor: str
-) -> None:
+def test_a_variable_that_says_something_else_is_an_error(mpiexec: Run, vendor: str) -> None:
     name, value = {
         "MPICH": ("MPIR_CVAR_ALLREDUCE_DEVICE_COLLECTIVE", "1"),
         "Open MPI": ("OMPI_MCA_coll_tuned_use_dynamic_rules", "0"),
@@ -357,7 +353,7 @@ def test_a_variable_that_says_something_else_is_an_error(
 
 
 @pytest.mark.long
-def test_bindings_that_call_something_else_are_refused(mpiexec: Callable[..., Finished]) -> None:
+def test_bindings_that_call_something_else_are_refused(mpiexec: Run) -> None:
     for binding in ("pickle", "persistent"):
         job = mpiexec(2, "allreduce", "--coll-algorithm", "ring", "--binding", binding)
         assert job.code != 0
@@ -365,16 +361,14 @@ def test_bindings_that_call_something_else_are_refused(mpiexec: Callable[..., Fi
 
 
 @pytest.mark.long
-def test_forms_with_algorithms_of_their_own_lack_the_option(
-    mpiexec: Callable[..., Finished],
-) -> None:
+def test_forms_with_algorithms_of_their_own_lack_the_option(mpiexec: Run) -> None:
     for name in ("iallreduce", "allreduce_persistent", "latency"):
         job = mpiexec(2, name, "--coll-algorithm", "ring")
         assert job.code == 2
         assert "No such option" in job.sentences[0]
 
 
-def test_a_job_proves_its_algorithm(mpiexec: Callable[..., Finished], vendor: str) -> None:
+def test_a_job_proves_its_algorithm(mpiexec: Run, vendor: str) -> None:
     arguments = ["--coll-algorithm", "ring", "--verify-algorithm", "--sizes", "64,4096"]
     job = mpiexec(5, "allreduce", *arguments)
     if vendor == "MPICH":
@@ -390,7 +384,7 @@ def test_a_job_proves_its_algorithm(mpiexec: Callable[..., Finished], vendor: st
 
 
 def test_a_job_says_when_another_component_took_the_call(
-    mpiexec: Callable[..., Finished], vendor: str, tmp_path: Path
+    mpiexec: Run, vendor: str, tmp_path: Path
 ) -> None:
     if vendor != "Open MPI":
         pytest.skip("MPICH counts no messages")
@@ -421,7 +415,7 @@ def test_the_option_comes_too_late_where_mpi_is_started(mpi: str, tmp_path: Path
 
 
 @pytest.mark.long
-def test_a_variant_is_kept_as_it_is(mpiexec: Callable[..., Finished], tmp_path: Path) -> None:
+def test_a_variant_is_kept_as_it_is(mpiexec: Run, tmp_path: Path) -> None:
     output = tmp_path / "rows.csv"
     name = 'UCX_TLS=tcp,self "x"; $(true)'
     job = mpiexec(2, "latency", "--label", name, "--sizes", "8", "-i", "3", "--output", str(output))

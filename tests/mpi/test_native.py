@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from omb_py.core.errors import MissingError
 from omb_py.tracing.recorder.library import compiler as mpi_compiler
-from tests.conftest import OMB_PY, Finished, run
+from tests.conftest import OMB_PY, Run, run
 from tests.helpers.battery import Battery, Line, line, passes
 from tests.helpers.refusals import missing
 
@@ -19,9 +18,7 @@ QUICK = ("-i", "20", "-x", "1", "--sizes", "8", "--binding", "native")
 CHECKED = "-c -i 3 --sizes 8,4096"
 
 
-def test_missing_compiled_loop_names_the_compiler(
-    mpiexec: Callable[..., Finished], tmp_path: Path
-) -> None:
+def test_missing_compiled_loop_names_the_compiler(mpiexec: Run, tmp_path: Path) -> None:
     hidden = tmp_path / "sitecustomize.py"
     hidden.write_text(
         "import omb_py.bindings.machine.loop as loop\nloop.FILE = '/nowhere/loop.so'\n"
@@ -60,7 +57,7 @@ def test_bytearrays_are_sent_natively(battery: Battery, line: Line) -> None:
     passes(battery(line), rows=2)
 
 
-def test_a_failing_call_is_named(mpiexec: Callable[..., Finished]) -> None:
+def test_a_failing_call_is_named(mpiexec: Run) -> None:
     job = mpiexec(2, "latency", *QUICK, "--sizes", "4,8", "--binding", "misdirected")
     assert job.code != 0
     (sentence,) = job.sentences

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable
 from itertools import permutations
 from pathlib import Path
 
@@ -11,13 +10,11 @@ import pytest
 
 import omb_py
 from omb_py.results.columns import PairRow
-from tests.conftest import Finished
+from tests.conftest import Run
 from tests.helpers.reading import objects
 from tests.helpers.refusals import assert_names, missing
 
 QUICK = ("-i", "5", "-x", "1", "--repeats", "1")
-
-Run = Callable[..., Finished]
 
 
 @pytest.mark.long

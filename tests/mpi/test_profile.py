@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,7 @@ from omb_py.core.errors import UsageError
 from omb_py.tracing.records import reading
 from omb_py.tracing.records.layout import SUFFIX, EventKind
 from omb_py.tracing.records.run import open_run, read_records
-from tests.conftest import MPIEXEC, OMB_PY, Finished, own_temporary_folder, run
+from tests.conftest import MPIEXEC, OMB_PY, Finished, Run, own_temporary_folder, run
 from tests.helpers.refusals import assert_names, assert_refused, missing
 from tests.mpi.vendor import VENDOR
 
@@ -26,11 +25,9 @@ pytestmark = pytest.mark.usefixtures("mpi")
 PROGRAMS = Path(__file__).parent / "programs"
 OBSERVED = str(PROGRAMS / "observed.py")
 
-Profiled = Callable[..., Finished]
-
 
 @pytest.fixture
-def profiled(tmp_path: Path) -> Profiled:
+def profiled(tmp_path: Path) -> Run:
     """``profiled(ranks, *words)`` runs ``omb-py profile`` with these words on real ranks."""
 
     def start(ranks: int, *words: str, timeout: float = 120, **environment: str) -> Finished:
@@ -96,7 +93,7 @@ EXPECTED = {
     ids=" ".join,
 )
 def test_a_program_does_the_same_and_every_call_is_counted(
-    profiled: Profiled, tmp_path: Path, options: list[str]
+    profiled: Run, tmp_path: Path, options: list[str]
 ) -> None:
     plain = run([MPIEXEC, "-n", "2", sys.executable, OBSERVED, "file"], {}, tmp_path, 120)
     done = profiled(2, *options, OBSERVED, "file")
@@ -124,7 +121,7 @@ def test_a_program_does_the_same_and_every_call_is_counted(
 @pytest.mark.long
 @pytest.mark.parametrize("what", ["buffers", "objects"])
 def test_calls_and_bytes_are_counted_alike_in_each_mode(
-    profiled: Profiled, tmp_path: Path, what: str
+    profiled: Run, tmp_path: Path, what: str
 ) -> None:
     found = []
     for options in ((), ("--call-sites",), ("--timeline", "out.json")):
@@ -136,7 +133,7 @@ def test_calls_and_bytes_are_counted_alike_in_each_mode(
     assert found == found[:1] * 3
 
 
-def test_messages_have_the_same_number_on_both_sides(profiled: Profiled, tmp_path: Path) -> None:
+def test_messages_have_the_same_number_on_both_sides(profiled: Run, tmp_path: Path) -> None:
     assert profiled(2, "--timeline", "out.json", OBSERVED, "file").code == 0
     zero, one = open_run(tmp_path / "omb-profile").records
 
@@ -165,7 +162,7 @@ def test_messages_have_the_same_number_on_both_sides(profiled: Profiled, tmp_pat
     assert len(messages(zero, received=False)) == 10
 
 
-def test_settings_before_mpi_starts_take_effect(profiled: Profiled, tmp_path: Path) -> None:
+def test_settings_before_mpi_starts_take_effect(profiled: Run, tmp_path: Path) -> None:
     text = """
 import mpi4py
 mpi4py.rc.threads = False
@@ -193,7 +190,7 @@ assert __name__ == "__main__" and sys.argv[1:] == ["--debugging", "-n"]
 
 @pytest.mark.parametrize(("level", "noted"), [("single", True), ("multiple", False)])
 def test_a_replay_with_another_thread_level_is_noted(
-    profiled: Profiled, tmp_path: Path, level: str, noted: bool
+    profiled: Run, tmp_path: Path, level: str, noted: bool
 ) -> None:
     text = "from mpi4py import MPI\nMPI.COMM_WORLD.Bcast(bytearray(8))\n"
     assert profiled(1, script(tmp_path, text)).code == 0
@@ -204,7 +201,7 @@ def test_a_replay_with_another_thread_level_is_noted(
     assert (note in done.out) is noted
 
 
-def test_a_program_that_starts_mpi_itself(profiled: Profiled, tmp_path: Path) -> None:
+def test_a_program_that_starts_mpi_itself(profiled: Run, tmp_path: Path) -> None:
     text = """
 import mpi4py
 mpi4py.rc.initialize = False
@@ -220,7 +217,7 @@ print("after the end")
         assert [name for name, _ in calls(record)].count("MPI_Allgatherv") == 1
 
 
-def test_a_program_that_comes_with_mpi4py_does_the_same(profiled: Profiled, tmp_path: Path) -> None:
+def test_a_program_that_comes_with_mpi4py_does_the_same(profiled: Run, tmp_path: Path) -> None:
     words = ["-m", "mpi4py.bench", "helloworld"]
     plain = run([MPIEXEC, "-n", "3", sys.executable, *words], {}, tmp_path, 120)
     done = profiled(3, *words)
@@ -229,7 +226,7 @@ def test_a_program_that_comes_with_mpi4py_does_the_same(profiled: Profiled, tmp_
     assert len(open_run(tmp_path / "omb-profile").records) == 3
 
 
-def test_benchmarks_and_applications_are_programs_too(profiled: Profiled, tmp_path: Path) -> None:
+def test_benchmarks_and_applications_are_programs_too(profiled: Run, tmp_path: Path) -> None:
     words = ["omb-py", "allreduce", "-m", "8:8", "-i", "50", "-x", "10"]
     done = profiled(2, *words)
     assert done.code == 0, done.err
@@ -238,14 +235,14 @@ def test_benchmarks_and_applications_are_programs_too(profiled: Profiled, tmp_pa
     assert calls(zero)["MPI_Allreduce", "world"][0] >= 60
 
 
-def test_ranks_of_one_host_have_one_clock(profiled: Profiled, tmp_path: Path) -> None:
+def test_ranks_of_one_host_have_one_clock(profiled: Run, tmp_path: Path) -> None:
     assert profiled(2, "-m", "mpi4py.bench", "helloworld").code == 0
     for record in read_records(tmp_path / "omb-profile")[0]:
         assert [one.offset for one in record.comparisons] == [0.0, 0.0]
         assert [one.error for one in record.comparisons] == [0.0, 0.0]
 
 
-def test_exception_of_one_rank_ends_the_job(profiled: Profiled, tmp_path: Path) -> None:
+def test_exception_of_one_rank_ends_the_job(profiled: Run, tmp_path: Path) -> None:
     text = """
 from mpi4py import MPI
 MPI.COMM_WORLD.Barrier()
@@ -335,7 +332,7 @@ def running_rank(folder: Path, rank: int) -> int:
     ],
 )
 def test_what_cannot_be_is_said_in_one_sentence(
-    profiled: Profiled, words: list[str], sentence: str
+    profiled: Run, words: list[str], sentence: str
 ) -> None:
     done = profiled(2, *words, timeout=120)
     assert done.code != 0
@@ -344,7 +341,7 @@ def test_what_cannot_be_is_said_in_one_sentence(
 
 
 @pytest.mark.any_library
-def test_a_profile_is_not_written_over(profiled: Profiled, tmp_path: Path) -> None:
+def test_a_profile_is_not_written_over(profiled: Run, tmp_path: Path) -> None:
     words = ["-m", "mpi4py.bench", "helloworld"]
     assert profiled(2, *words).code == 0
     again = profiled(1, *words)
@@ -366,7 +363,7 @@ def test_a_profile_is_not_written_over(profiled: Profiled, tmp_path: Path) -> No
     ],
 )
 def test_what_rank_0_refuses_before_mpi_is_started_ends_the_job(
-    profiled: Profiled, tmp_path: Path, words: list[str], code: int, sentence: str
+    profiled: Run, tmp_path: Path, words: list[str], code: int, sentence: str
 ) -> None:
     (tmp_path / "there").mkdir()
     (tmp_path / "there" / f"rank-0{SUFFIX}").write_bytes(b"")
@@ -424,20 +421,20 @@ comm.Barrier()
     assert all(record.complete for record in open_run(tmp_path / "omb-profile").records)
 
 
-def test_a_program_without_mpi_has_no_profile(profiled: Profiled, tmp_path: Path) -> None:
+def test_a_program_without_mpi_has_no_profile(profiled: Run, tmp_path: Path) -> None:
     done = profiled(1, script(tmp_path, "print('hello')"))
     assert done.code == 0
     assert done.out == "hello\n"
     assert "has not started MPI" in done.err
 
 
-def test_the_exit_code_is_the_programs(profiled: Profiled, tmp_path: Path) -> None:
+def test_the_exit_code_is_the_programs(profiled: Run, tmp_path: Path) -> None:
     text = "from mpi4py import MPI; import sys; MPI.COMM_WORLD.Barrier(); sys.exit(3)"
     assert profiled(1, script(tmp_path, text)).code == 3
     assert open_run(tmp_path / "omb-profile").records[0].complete
 
 
-def test_a_receive_that_was_cancelled_was_no_message(profiled: Profiled, tmp_path: Path) -> None:
+def test_a_receive_that_was_cancelled_was_no_message(profiled: Run, tmp_path: Path) -> None:
     program = script(
         tmp_path,
         "from mpi4py import MPI\n"
@@ -461,9 +458,7 @@ def test_a_receive_that_was_cancelled_was_no_message(profiled: Profiled, tmp_pat
 
 
 @pytest.mark.skipif(VENDOR == "MPICH", reason="MPICH 5.0.2 fills in a wrong status here")
-def test_the_second_half_of_a_request_may_come_from_anybody(
-    profiled: Profiled, tmp_path: Path
-) -> None:
+def test_the_second_half_of_a_request_may_come_from_anybody(profiled: Run, tmp_path: Path) -> None:
     program = script(
         tmp_path,
         "from mpi4py import MPI\n"

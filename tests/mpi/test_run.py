@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +11,13 @@ import pytest
 
 from omb_py.cli.run import SUITES
 from tests import ROOT
-from tests.conftest import Finished, rows_of
+from tests.conftest import Run, rows_of
 from tests.helpers.refusals import assert_refused
 
 pytestmark = pytest.mark.every_library
 
 QUICK = ("--sizes", "8,64", "-i", "5", "-x", "1")
 CORRUPTING = {"PYTHONPATH": str(ROOT / "tests" / "plugin"), "OMB_TEST_RANK": "0"}
-
-Run = Callable[..., Finished]
 
 
 def summary_of(path: Path) -> list[dict[str, Any]]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from omb_py.results.columns import Row
-from tests.conftest import Finished
+from tests.conftest import Run
 from tests.helpers.reading import objects
 from tests.helpers.refusals import assert_names
 
@@ -18,9 +17,7 @@ PARTS = ["interpreter", "omb-py", "numpy", "buffer", "mpi4py", "MPI_Init"]
 
 
 @pytest.mark.parametrize("ranks", [1, 2])
-def test_init_is_native_ombs_line_with_fractions(
-    mpiexec: Callable[..., Finished], ranks: int
-) -> None:
+def test_init_is_native_ombs_line_with_fractions(mpiexec: Run, ranks: int) -> None:
     job = mpiexec(ranks, "init")
     assert job.code == 0
     assert job.sentences == []
@@ -38,9 +35,7 @@ def test_init_is_native_ombs_line_with_fractions(
     assert maximum < job.seconds * 1e3
 
 
-def test_hello_says_how_many_and_tells_its_start_in_tables(
-    mpiexec: Callable[..., Finished], tmp_path: Path
-) -> None:
+def test_hello_says_how_many_and_tells_its_start_in_tables(mpiexec: Run, tmp_path: Path) -> None:
     job = mpiexec(2, "hello", "--output", "rows.csv")
     assert job.code == 0
     banner, line = job.out.splitlines()
@@ -52,9 +47,7 @@ def test_hello_says_how_many_and_tells_its_start_in_tables(
     assert row["latency_max_us"] < job.seconds * 1e6
 
 
-def test_the_parts_of_a_start_are_all_of_it(
-    mpiexec: Callable[..., Finished], tmp_path: Path
-) -> None:
+def test_the_parts_of_a_start_are_all_of_it(mpiexec: Run, tmp_path: Path) -> None:
     job = mpiexec(2, "import_time", "--output", "rows.csv")
     assert job.code == 0
     assert job.sentences == []
@@ -72,7 +65,7 @@ def test_the_parts_of_a_start_are_all_of_it(
     assert table[calls].isna().all(axis=None)
 
 
-def test_a_bytearray_needs_no_numpy(mpiexec: Callable[..., Finished]) -> None:
+def test_a_bytearray_needs_no_numpy(mpiexec: Run) -> None:
     job = mpiexec(2, "import_time", "--buffer", "bytearray", "--format", "json")
     assert job.code == 0
     metadata, *rows = objects(job.out)
@@ -86,9 +79,7 @@ def test_a_bytearray_needs_no_numpy(mpiexec: Callable[..., Finished]) -> None:
 
 
 @pytest.mark.parametrize("name", ["init", "import_time"])
-def test_a_session_is_timed_instead(
-    mpiexec: Callable[..., Finished], tmp_path: Path, name: str
-) -> None:
+def test_a_session_is_timed_instead(mpiexec: Run, tmp_path: Path, name: str) -> None:
     job = mpiexec(2, name, "-I", "-q", "--timeout", "60", "--output", "rows.csv")
     assert job.code == 0
     assert job.out == ""
@@ -98,9 +89,7 @@ def test_a_session_is_timed_instead(
 
 
 @pytest.mark.long
-def test_a_rank_that_does_not_get_through_the_start_is_ended(
-    mpiexec: Callable[..., Finished], tmp_path: Path
-) -> None:
+def test_a_rank_that_does_not_get_through_the_start_is_ended(mpiexec: Run, tmp_path: Path) -> None:
     (tmp_path / "slow_buffer.py").write_text(
         "import time\n"
         "from omb_py.buffers.numpy import NumpyBuffer\n"
@@ -119,7 +108,7 @@ def test_a_rank_that_does_not_get_through_the_start_is_ended(
     assert "no progress for 1 s while starting MPI" in job.sentences[0]
 
 
-def test_there_is_no_overhead_of_a_binding(omb_py: Callable[..., Finished]) -> None:
+def test_there_is_no_overhead_of_a_binding(omb_py: Run) -> None:
     job = omb_py("overhead", "init")
     assert job.code == 2
     (sentence,) = job.sentences

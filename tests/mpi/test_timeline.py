@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.conftest import OMB_PY, Finished, run
+from tests.conftest import OMB_PY, Run, run
 from tests.mpi.programs.exchanges import MESSAGES_EACH, MESSAGES_TO_ROOT
 from tests.tracing.timeline import viewers
 from tests.tracing.timeline.rules import Content, Slice, arguments_of, of_json
@@ -106,7 +105,7 @@ def test_perfetto_reads_a_real_run_in_full(folder: Path, browser: Any) -> None:
 
 
 def test_a_short_ring_keeps_the_last_events_and_says_so(
-    mpi: str, omb_py: Callable[..., Finished], tmp_path: Path
+    mpi: str, omb_py: Run, tmp_path: Path
 ) -> None:
     record(mpi, tmp_path, "--events", "40")
     found = read(tmp_path)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from importlib.util import find_spec
 
 import pytest
 
-from tests.conftest import Finished
+from tests.conftest import Run
 from tests.helpers.battery import Battery, Line, passes
 from tests.mpi.lines import CHECKED, ONE_SIDED, TWO_SIDED, lines
 
@@ -35,7 +34,7 @@ def test_tensors_on_the_host(battery: Battery, line: Line) -> None:
 
 
 @pytest.mark.parametrize("binding", ["array", "prebound", "pickle", "persistent"])
-def test_tensors_in_every_form(mpiexec: Callable[..., Finished], binding: str) -> None:
+def test_tensors_in_every_form(mpiexec: Run, binding: str) -> None:
     for name in ("latency", "bw", "allgather"):
         arguments = ("--buffer", "torch_cpu", "--binding", binding, "-c", "-T", "float32")
         done = mpiexec(2, name, *arguments, "--sizes", "8,4096", *QUICK)
@@ -43,13 +42,13 @@ def test_tensors_in_every_form(mpiexec: Callable[..., Finished], binding: str) -
         assert [row[-1] for row in done.rows] == ["Pass"] * 2
 
 
-def test_types_that_torch_lacks(mpiexec: Callable[..., Finished]) -> None:
+def test_types_that_torch_lacks(mpiexec: Run) -> None:
     done = mpiexec(2, "latency", "--buffer", "torch_cpu", "-T", "longdouble", "--sizes", "16")
     assert done.code == 5
     assert "no elements of type longdouble" in done.err
 
 
-def test_tensors_on_a_device_need_one(mpiexec: Callable[..., Finished]) -> None:
+def test_tensors_on_a_device_need_one(mpiexec: Run) -> None:
     done = mpiexec(2, "latency", "--buffer", "torch")
     if done.code == 0:
         pytest.skip("this machine has a device")

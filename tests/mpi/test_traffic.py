@@ -14,10 +14,9 @@ from pathlib import Path
 import pytest
 
 from omb_py.tracing.counters import kernel
-from tests.conftest import Finished
+from tests.conftest import Run
 from tests.mpi.vendor import VENDOR
 
-Command = Callable[..., Finished]
 Rows = list[dict[str, str]]
 
 MIB = 1 << 20
@@ -75,7 +74,7 @@ print("done")
 
 
 @pytest.fixture
-def profiled(mpiexec: Command, omb_py: Command, tmp_path: Path) -> Callable[..., Rows]:
+def profiled(mpiexec: Run, omb_py: Run, tmp_path: Path) -> Callable[..., Rows]:
     """``profiled(ranks, program)``: the tables of a program that ran well."""
 
     def start(ranks: int, program: str, *options: str, **environment: str) -> Rows:
@@ -133,9 +132,7 @@ print("done")
     assert 8 * MIB <= int(rows[0]["moved_bytes"]) < 10 * MIB  # its record is written, too
 
 
-def test_killed_rank_leaves_its_first_reading(
-    mpiexec: Command, omb_py: Command, tmp_path: Path
-) -> None:
+def test_killed_rank_leaves_its_first_reading(mpiexec: Run, omb_py: Run, tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(
         "import os\nfrom mpi4py import MPI\n"
         "if MPI.COMM_WORLD.rank == 1: os.kill(os.getpid(), 9)\nMPI.COMM_WORLD.Barrier()\n"
@@ -168,9 +165,7 @@ def test_what_persistent_requests_send_was_asked_for(profiled: Callable[..., Row
 
 
 @pytest.mark.long
-def test_foreign_loopback_traffic_is_not_counted(
-    profiled: Callable[..., Rows],
-) -> None:
+def test_foreign_loopback_traffic_is_not_counted(profiled: Callable[..., Rows]) -> None:
     with own_stream(64 * MIB):
         rows = profiled(4, ALLREDUCES)
     (way,) = [row for row in rows if row["table"] == "paths"]

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import csv
 import sys
-from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from omb_py.benchmarks.algorithms import TABLE
-from tests.conftest import OMB_PY, Finished, rows_of, run
+from tests.conftest import OMB_PY, Run, rows_of, run
 from tests.helpers.battery import Battery, Line, line, passes
 from tests.helpers.refusals import assert_names, missing
 from tests.mpi.lines import CHECKED, lines, named
@@ -62,9 +61,7 @@ def test_applications_run_on_them(battery: Battery, line: Line) -> None:
     assert {row["check"] for row in record.measured} == {"Pass"}
 
 
-def test_results_say_how_messages_travel_and_what_they_cost(
-    mpiexec: Callable[..., Finished], tmp_path: Path
-) -> None:
+def test_results_say_how_messages_travel_and_what_they_cost(mpiexec: Run, tmp_path: Path) -> None:
     arguments = ("--binding", "tcp", "-i", "20", "-m", "8:8", "--output", str(tmp_path / "o.csv"))
     finished = mpiexec(3, "allreduce", *arguments)
     assert finished.code == 0, finished.err
@@ -83,9 +80,7 @@ def test_a_request_that_fails_ends_the_wait_for_it(mpi: str, tmp_path: Path) -> 
 
 
 @pytest.mark.long
-def test_options_of_a_binding_tell_results_apart(
-    mpiexec: Callable[..., Finished], tmp_path: Path
-) -> None:
+def test_options_of_a_binding_tell_results_apart(mpiexec: Run, tmp_path: Path) -> None:
     quick = ("--repeats", "1", "--output", "o.csv")
     for words in (("--event-loop", "asyncio"), ("--label", "mine")):
         finished = mpiexec(2, "halo", "--binding", "coroutine", *words, *quick)
@@ -119,9 +114,7 @@ def test_ranks_with_other_options_end_soon(
 
 @needs_grpc
 @pytest.mark.parametrize("name", ["scan", "put_latency", "latency_mt"])
-def test_open_streams_end_with_the_job_that_fails(
-    mpiexec: Callable[..., Finished], name: str
-) -> None:
+def test_open_streams_end_with_the_job_that_fails(mpiexec: Run, name: str) -> None:
     finished = mpiexec(2, name, "--binding", "grpc", "--grpc-call", "stream", timeout=30)
     assert finished.code == 5
     assert len(finished.sentences) == 1
@@ -129,9 +122,7 @@ def test_open_streams_end_with_the_job_that_fails(
 
 @pytest.mark.skipif(find_spec("ucxx") is not None, reason="ucxx is installed")
 @pytest.mark.parametrize("words", ["bw --binding ucxx", "overhead bw --bindings buffer,ucxx"])
-def test_a_missing_package_is_one_sentence_of_all_ranks(
-    mpiexec: Callable[..., Finished], words: str
-) -> None:
+def test_a_missing_package_is_one_sentence_of_all_ranks(mpiexec: Run, words: str) -> None:
     finished = mpiexec(3, *words.split())
     assert finished.code == 8
     assert "Abort" not in finished.err
@@ -140,9 +131,7 @@ def test_a_missing_package_is_one_sentence_of_all_ranks(
 
 
 @needs_uvloop
-def test_coroutines_run_in_another_event_loop(
-    mpiexec: Callable[..., Finished], tmp_path: Path
-) -> None:
+def test_coroutines_run_in_another_event_loop(mpiexec: Run, tmp_path: Path) -> None:
     arguments = ("-i", "20", "-m", "8:8", "--in-flight", "4", "--event-loop", "uvloop")
     finished = mpiexec(
         2, "latency", "--binding", "coroutine", *arguments, "--output", str(tmp_path / "o.csv")
@@ -169,9 +158,7 @@ def test_coroutines_run_in_another_event_loop(
         ("latency_mt --binding tcp", "one thread at a time"),
     ],
 )
-def test_what_cannot_be_is_one_sentence(
-    mpiexec: Callable[..., Finished], words: str, sentence: str
-) -> None:
+def test_what_cannot_be_is_one_sentence(mpiexec: Run, words: str, sentence: str) -> None:
     finished = mpiexec(2, *words.split())
     assert finished.code != 0
     assert "Traceback" not in finished.err

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import MPIEXEC, OMB_PY, Finished, own_temporary_folder
+from tests.conftest import MPIEXEC, OMB_PY, Run, own_temporary_folder
 
 pytestmark = pytest.mark.usefixtures("mpi")
 
@@ -128,7 +128,7 @@ def job(folder: Path, program: str, ranks: int, *options: str) -> Iterator[subpr
 
 
 @pytest.fixture
-def finding(omb_py: Callable[..., Finished]) -> Callable[..., dict[str, Any]]:
+def finding(omb_py: Run) -> Callable[..., dict[str, Any]]:
     """``finding(concern, …)`` watches until there is a finding with all of these values.
 
     On a busy machine ranks come late, one after the other: the first finding may lack some.
@@ -152,9 +152,7 @@ def finding(omb_py: Callable[..., Finished]) -> Callable[..., dict[str, Any]]:
 @pytest.mark.long
 @pytest.mark.product(strength=0)
 def test_late_rank_of_a_barrier_is_named(
-    finding: Callable[..., dict[str, Any]],
-    omb_py: Callable[..., Finished],
-    tmp_path: Path,
+    finding: Callable[..., dict[str, Any]], omb_py: Run, tmp_path: Path
 ) -> None:
     with job(tmp_path, LATE, 4) as started:
         found = finding("waiting", ranks=[2], waiting=[0, 1, 3])
@@ -212,9 +210,7 @@ def test_a_rank_whose_call_has_failed_is_outside_mpi(
 
 
 @pytest.mark.long
-def test_a_rank_that_was_killed_is_named_and_ends_the_watch(
-    omb_py: Callable[..., Finished], tmp_path: Path
-) -> None:
+def test_a_rank_that_was_killed_is_named_and_ends_the_watch(omb_py: Run, tmp_path: Path) -> None:
     with job(tmp_path, KILLED, 3):
         done = omb_py("watch", "--interval", "0.3", "--wait", str(SECONDS), timeout=SECONDS)
     assert done.code == 0

@@ -7,7 +7,7 @@ import io
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import click
@@ -25,7 +25,7 @@ from omb_py.options.option import Option
 from omb_py.options.parse import parse, spell_out
 from omb_py.options.table import EXTRA, parameters
 from tests import ROOT
-from tests.conftest import CHOOSES_ITS_LIBRARY, Finished
+from tests.conftest import CHOOSES_ITS_LIBRARY, Run
 from tests.helpers.refusals import assert_names, refuses
 
 
@@ -377,7 +377,7 @@ def test_help_and_list_load_neither_mpi_nor_numpy() -> None:
 
 
 @pytest.mark.skipif(not CHOOSES_ITS_LIBRARY, reason="an mpi4py that is linked with a library")
-def test_a_machine_without_an_mpi_library_is_said(omb_py: Callable[..., Finished]) -> None:
+def test_a_machine_without_an_mpi_library_is_said(omb_py: Run) -> None:
     missing = {"MPI4PY_LIBMPI": "/no/such/libmpi.so"}
     job = omb_py("barrier", **missing)
     assert job.code != 0
@@ -393,7 +393,7 @@ def test_a_machine_without_an_mpi_library_is_said(omb_py: Callable[..., Finished
 
 
 @pytest.mark.slow
-def test_list_and_info_and_module(omb_py: Callable[..., Finished]) -> None:
+def test_list_and_info_and_module(omb_py: Run) -> None:
     listed = omb_py("list")
     assert listed.code == 0
     for benchmark in all_benchmarks():

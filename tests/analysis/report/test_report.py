@@ -7,7 +7,6 @@ import gzip
 import html
 import json
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,7 @@ from omb_py.core.errors import OmbError
 from tests import ROOT
 from tests.analysis.synthetic_samples import lognormal, series, write
 from tests.analysis.test_anomalies import curve, read, row
-from tests.conftest import Finished
+from tests.conftest import Run
 from tests.helpers.refusals import missing
 
 HOSTILE = "</script><script>document.title='broken'</script><img src=x onerror=alert(1)>\"'&<!--"
@@ -277,9 +276,7 @@ def test_pairs_of_ranks_are_a_map_with_what_is_slow(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_files_of_samples_become_a_section(
-    in_process: Callable[..., Finished], tmp_path: Path
-) -> None:
+def test_files_of_samples_become_a_section(in_process: Run, tmp_path: Path) -> None:
     chance = np.random.default_rng(3)
     slow = np.where(chance.random(500) < 0.3, 1.5, 1.0)
     folder = tmp_path / "runs"
