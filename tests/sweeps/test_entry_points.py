@@ -45,9 +45,7 @@ def test_a_script_has_the_scheduler_s_directives(ranch: Path, omb_py: Run) -> No
 
 
 @pytest.mark.slow
-def test_points_are_started_by_the_launcher(
-    ranch: Path, omb_py: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_launcher_starts_points(ranch: Path, omb_py: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     launcher = ranch / "corral"
     launcher.write_text("#!/bin/sh\n")
     launcher.chmod(0o755)
@@ -78,9 +76,7 @@ def test_an_algorithm_can_be_selected(mpiexec: Run) -> None:
         ("sys:path", "no Launcher"),
     ],
 )
-def test_member_that_cannot_be_loaded_refused(
-    value: str, message: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unloadable_refused(value: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     point = EntryPoint("lost", value, "omb_py.launchers")
     monkeypatch.setattr(registry, "_points", lambda group: {"lost": point})
     with refuses(UsageError, f"omb_py.launchers lost ({value}) {message}"):

@@ -128,9 +128,7 @@ FIELDS = {"machine": MACHINE_FIELDS, "job": JOB_FIELDS, "sweep": SWEEP_FIELDS, "
 @pytest.mark.slow
 @pytest.mark.parametrize("scheduler", ["torque", "lsf"])
 @hostile
-def test_a_script_does_nothing_that_a_value_says(
-    scheduler: str, value: str, tmp_path: Path
-) -> None:
+def test_script_obeys_no_value(scheduler: str, value: str, tmp_path: Path) -> None:
     """The models are passed by: the templates stand alone."""
     job, accepted = with_all_that_is_accepted(own_job(scheduler), value, MUST_BE_THERE)
     assert not {"queue", "account"} & set(accepted) or value in PLAIN_ENOUGH | {""}

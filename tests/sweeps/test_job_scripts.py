@@ -106,9 +106,7 @@ KEPT = [(name, one) for name, row in SCHEDULERS.items() for one in row.kept]
 
 
 @pytest.mark.parametrize(("scheduler", "kept"), KEPT)
-def test_the_next_job_is_told_what_the_script_does_not_say(
-    scheduler: str, kept: Kept, tmp_path: Path
-) -> None:
+def test_next_job_gets_the_submission_options(scheduler: str, kept: Kept, tmp_path: Path) -> None:
     sandbox = Sandbox(tmp_path, sweep_ends=f"exit {UNFINISHED}")
     text = render.script(own_job(scheduler))
     variables = {kept.variable: "ours"}
@@ -277,9 +275,7 @@ def test_a_signal_before_the_time_is_over_is_told_to_continue(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("scheduler", "number"), [("slurm", signal.SIGTERM), ("lsf", signal.SIGUSR2)]
 )
-def test_a_job_whose_time_is_over_goes_on_in_another_one(
-    scheduler: str, number: int, tmp_path: Path
-) -> None:
+def test_job_out_of_time_continues_in_another(scheduler: str, number: int, tmp_path: Path) -> None:
     text = render.script(own_job(scheduler)).replace('-ge "$left" ] || sig', "-ge 0 ] || sig")
     code, continued = signalled(Sandbox(tmp_path, WAITS), text, number)
     assert (code, continued) == (0, [["--chain", "resubmit", "--"]])
@@ -354,9 +350,7 @@ FAILS = 'case "$*" in *gone*) echo "cannot: $*" >&2; exit 1;; esac'
         ({"virtual_environment": "~/gone"}, "/gone/bin/activate fails on "),
     ],
 )
-def test_a_job_without_its_environment_measures_nothing(
-    values: dict[str, Any], words: str, tmp_path: Path
-) -> None:
+def test_missing_environment_fails(values: dict[str, Any], words: str, tmp_path: Path) -> None:
     sandbox = Sandbox(tmp_path)
     sandbox.stand_in("module", FAILS)
     ran = sandbox.run(render.script(own_job(**values)), SLURM_JOB_ID="7")
@@ -414,8 +408,6 @@ def test_a_walltime_leaves_time_to_end_in_order() -> None:
         ("slurm", {"select": ["system=polaris"]}, "machine here: Slurm job.select"),
     ],
 )
-def test_job_impossible_on_a_machine_refused(
-    scheduler: str, settings: dict[str, Any], words: str
-) -> None:
+def test_impossible_job_refused(scheduler: str, settings: dict[str, Any], words: str) -> None:
     with refuses(UsageError, words):
         own_job(scheduler, settings)
