@@ -55,9 +55,7 @@ GH200 = {1: 3.37, MIB: 2.84, 2 * MIB: 2.85, 4 * MIB: 8.94}
     ],
     ids="flat core device above below slow network falling".split(),
 )
-def test_impossible_number_is_found_once_with_its_limit(
-    rows: list[dict[str, Any]], size: int, word: str
-) -> None:
+def test_impossible_number_is_found_once(rows: list[dict[str, Any]], size: int, word: str) -> None:
     ((at, sentence),) = found(rows)
     assert at == size
     assert word in sentence

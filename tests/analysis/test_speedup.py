@@ -69,7 +69,7 @@ def test_points_come_in_the_order_of_their_ranks(found: Callable[..., pd.DataFra
     ],
     ids=str,
 )
-def test_what_is_not_alike_is_another_line(
+def test_other_value_is_another_line(
     found: Callable[..., pd.DataFrame], other: dict[str, Any]
 ) -> None:
     assert found(row(1, 1.0), row(2, 1.5), row(2, 1.5, **other))["line"].nunique() == 2
@@ -83,9 +83,7 @@ def test_several_runs_are_their_median_and_extremes(found: Callable[..., pd.Data
     assert point["time_s"] == pytest.approx(8 / 1.6)
 
 
-def test_without_its_own_speedup_a_job_of_one_rank_is_the_base(
-    found: Callable[..., pd.DataFrame],
-) -> None:
+def test_without_speedup_one_rank_is_the_base(found: Callable[..., pd.DataFrame]) -> None:
     alone = row(1, None, time_s=8.0, time_low_s=7.0, time_high_s=9.0)
     both = row(2, None, time_s=5.0, time_low_s=4.0, time_high_s=6.0)
     points = found(alone, both)
@@ -173,9 +171,7 @@ def test_where_there_is_nothing_one_sentence_says_so(tmp_path: Path, name: str) 
         ({"scaling": "sideways"}, "not what its column holds"),
     ],
 )
-def test_a_row_that_is_wrong_is_left_out_and_named(
-    tmp_path: Path, wrong: dict[str, Any], words: str
-) -> None:
+def test_wrong_row_is_left_out_and_named(tmp_path: Path, wrong: dict[str, Any], words: str) -> None:
     runs, (problem,) = speedup.load(
         write(tmp_path / "table.csv", ROWS[0], ROWS[1].replace(**wrong))
     )
@@ -238,9 +234,7 @@ def test_only_some_runs_are_compared(trainings: Path) -> None:
         ("ranks", "strategy", "'strategy' number"),
     ],
 )
-def test_names_that_no_run_has_are_refused(
-    trainings: Path, name: str, value: str, words: str
-) -> None:
+def test_name_without_a_run_refused(trainings: Path, name: str, value: str, words: str) -> None:
     runs, _ = speedup.load(trainings)
     with refuses(UsageError, words):
         list(speedup.across(runs, [name], value))

@@ -233,9 +233,7 @@ def test_row_with_an_invalid_field_is_left_out(tmp_path: Path, wrong: str) -> No
 
 
 @pytest.mark.long
-def test_a_large_file_is_read_a_piece_at_a_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_large_file_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copy(REFERENCE, tmp_path)
     for native in sorted(NATIVE.glob("osu_al*.txt")):
         shutil.copy(native, tmp_path)

@@ -52,7 +52,7 @@ def test_fill_repeats_the_tile(opened: Buffer, tile: bytes, nbytes: int) -> None
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(tile=TILES, nbytes=st.integers(1, 300), data=st.data())
-def test_the_first_difference_is_found(
+def test_first_difference_found(
     opened: Buffer, tile: bytes, nbytes: int, data: st.DataObject
 ) -> None:
     memory = opened.allocate(nbytes, CHAR)
@@ -96,7 +96,7 @@ def test_staged_memory_carries_bytes_both_ways(opened: Buffer) -> None:
     assert opened.at(Place.HOST).allocate(16, CHAR).staged() is None
 
 
-def test_a_closed_buffer_returns_to_the_context_before(
+def test_closed_buffer_restores_the_context(
     opened: Buffer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from omb_test_device import RAW

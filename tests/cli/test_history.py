@@ -37,9 +37,7 @@ def test_changes_are_a_table_with_what_changed(in_process: Run, nightly: Path) -
     assert "1 series of 60 runs were judged: 1 change, 0 outliers" in done.out
 
 
-def test_a_limit_below_the_change_fails_and_one_above_passes(
-    in_process: Run, nightly: Path
-) -> None:
+def test_limit_below_the_change_fails_one_above_passes(in_process: Run, nightly: Path) -> None:
     failed = in_process("history", str(nightly), "--fail-above", "5%")
     assert failed.code == 4
     assert "FAIL: allreduce" in failed.out

@@ -110,9 +110,7 @@ def test_nothing_is_overwritten_but_by_force(run: Command) -> None:
         (("a/b", "--like", "local"), "'a/b': use letters, digits"),
     ],
 )
-def test_machine_new_impossible_name_refused(
-    run: Command, words: tuple[str, ...], named: str
-) -> None:
+def test_machine_new_wrong_name_refused(run: Command, words: tuple[str, ...], named: str) -> None:
     with refuses(UsageError, named):
         run("machine", "new", *words)
     assert list(Path().glob("*.toml")) == []

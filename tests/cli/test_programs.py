@@ -156,9 +156,7 @@ def test_table_of_letters_has_a_row_for_each_letter() -> None:
         ("latency -d cuda", 2, "-d --buffer cupy"),
     ],
 )
-def test_program_impossible_option_refused(
-    in_process: Run, words: str, code: int, named: str
-) -> None:
+def test_program_wrong_option_refused(in_process: Run, words: str, code: int, named: str) -> None:
     assert_refused(in_process(*words.split(), CUDA_VISIBLE_DEVICES=""), code, named)
 
 

@@ -84,7 +84,7 @@ def test_a_part_can_be_chosen(in_process: Run) -> None:
         (("run", "-o", "run"), "run timeline written .json"),
     ],
 )
-def test_timeline_impossible_request_refused(
+def test_timeline_wrong_words_refused(
     in_process: Run, arguments: tuple[str, ...], words: str
 ) -> None:
     assert_refused(in_process("timeline", *arguments), 2, words)

@@ -80,9 +80,7 @@ JOBS = pytest.mark.parametrize(
 @pytest.mark.long
 @pytest.mark.product(strength=0)
 @JOBS
-def test_every_point_of_a_sweep_is_measured(
-    near: Hosts, tmp_path: Path, scheduler: str, lines: int
-) -> None:
+def test_sweep_measures_each_point(near: Hosts, tmp_path: Path, scheduler: str, lines: int) -> None:
     environment = variables(near) | job(near, tmp_path, scheduler, lines)
     machine = MACHINE.format(scheduler=scheduler)
     sweep = SweepInJob(tmp_path, SWEEP, machine, environment, near)

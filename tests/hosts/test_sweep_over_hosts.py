@@ -134,9 +134,7 @@ def test_each_point_runs_on_its_hosts_and_a_report_tells_of_it(near: Hosts, tmp_
 @pytest.mark.product(strength=0)
 @pytest.mark.any_library
 @pytest.mark.parametrize("victim", ["omb-py sweep", "mpiexec|prterun"])
-def test_killed_it_leaves_nothing_on_any_host_and_goes_on(
-    near: Hosts, tmp_path: Path, victim: str
-) -> None:
+def test_killed_sweep_leaves_nothing_and_resumes(near: Hosts, tmp_path: Path, victim: str) -> None:
     sweep = over(near, tmp_path, 300, "allreduce")
     with sweep.running() as process:
         wait_for(lambda: len(sweep.found()) > 4 and near.hosts[1].running())

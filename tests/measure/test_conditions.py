@@ -73,9 +73,7 @@ def test_what_a_system_does_not_say_is_left_out(tmp_path: Path) -> None:
         ("ondemand", "intel_pstate", True),
     ],
 )
-def test_a_governor_that_slows_cores_down_is_said(
-    tmp_path: Path, governor: str, driver: str, slow: bool
-) -> None:
+def test_slowing_governor_is_noted(tmp_path: Path, governor: str, driver: str, slow: bool) -> None:
     scaling = f"{CPU}/cpu0/cpufreq/scaling"
     root = tree(tmp_path, {f"{scaling}_governor": governor, f"{scaling}_driver": driver})
     note = clocks("n1", [0], root).note
@@ -115,9 +113,7 @@ def masks(*cores: set[int]) -> list[frozenset[int]]:
         (masks(set(), set()), ""),
     ],
 )
-def test_how_ranks_are_bound_is_said(
-    tmp_path: Path, of_ranks: list[frozenset[int]], words: str
-) -> None:
+def test_binding_is_noted(tmp_path: Path, of_ranks: list[frozenset[int]], words: str) -> None:
     found = placement("n1", [4, 5], of_ranks, 4, str(tmp_path))
     assert not missing(words, found.words)
     assert (bool(found.words), found.note) == (bool(words), None)
@@ -131,9 +127,7 @@ def test_ranks_on_one_core_are_named_unless_there_are_too_few(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("bound", [masks({1}, {5}), masks({1, 5}, {1, 5}), masks({1}, {1, 5})])
-def test_ranks_on_one_physical_core_with_free_cores_noted(
-    tmp_path: Path, bound: list[frozenset[int]]
-) -> None:
+def test_ranks_sharing_a_physical_core_noted(tmp_path: Path, bound: list[frozenset[int]]) -> None:
     for core in range(8):
         siblings = f"{core % 4},{core % 4 + 4}"
         tree(tmp_path, {f"{CPU}/cpu{core}/topology/thread_siblings_list": siblings})

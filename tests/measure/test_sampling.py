@@ -55,9 +55,7 @@ def test_precise_means_half_the_interval(samples: list[float], precision: float)
     st.floats(1e-6, 100),
     st.one_of(st.none(), st.floats(1e-3, 100)),
 )
-def test_a_stretch_keeps_within_the_limits(
-    most: int, done: int, elapsed: float, max_time: float | None
-) -> None:
+def test_stretch_keeps_limits(most: int, done: int, elapsed: float, max_time: float | None) -> None:
     stretch = next_stretch(PrecisionGoal(most, 0, 0.02, max_time), done, elapsed)
     assert 0 <= stretch <= max(0, most - done)
     assert done + stretch <= max(GROWTH * done + 1, most)

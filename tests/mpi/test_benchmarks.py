@@ -9,7 +9,7 @@ import pytest
 from omb_py.analysis.table import load
 from omb_py.benchmarks import Ranks
 from tests.conftest import Run
-from tests.helpers.battery import Battery, Line, passes, refused
+from tests.helpers.battery import Battery, Line, each_line, passes, refused
 from tests.helpers.plans import functions, prepared
 from tests.mpi.lines import (
     CHECKED,
@@ -36,17 +36,12 @@ PAIRS = [benchmark for benchmark in WITH_DATA if benchmark.ranks is Ranks.EVEN]
 EVERY_TYPE = "latency allreduce reduce_scatter alltoallw iallreduce put_latency acc_latency"
 
 
-def all_of(*parts: list[Line]) -> pytest.MarkDecorator:
-    """A test of each line."""
-    return pytest.mark.parametrize("line", [line for part in parts for line in part], ids=str)
-
-
 def by_binding(binding: str, *options: str) -> str:
     return " ".join((CHECKED, "--binding", binding, *options))
 
 
 @pytest.mark.product
-@all_of(
+@each_line(
     lines(WITH_DATA, CHECKED, SIZES),
     lines(WITH_DATA, by_binding("native"), SIZES),
     lines(WITH_DATA, by_binding("prebound")),
@@ -58,7 +53,7 @@ def test_what_arrives_is_what_was_sent(battery: Battery, line: Line) -> None:
 
 
 @pytest.mark.product
-@all_of(
+@each_line(
     lines(COLLECTIVES, CHECKED, SIZES, ranks=3),
     lines(COLLECTIVES, by_binding("native"), SIZES, ranks=3),
     lines([one for one in COLLECTIVES if "exscan" not in one.name], CHECKED, ranks=1),
@@ -68,7 +63,7 @@ def test_collectives_need_no_power_of_two(battery: Battery, line: Line) -> None:
 
 
 @pytest.mark.product
-@all_of(
+@each_line(
     lines(having("in_place"), f"{CHECKED} -l", ranks=3),
     lines(having("in_place"), by_binding("native", "-l"), ranks=3),
     lines(having("root"), f"{CHECKED} -i 3 -k rotate", ranks=3),
@@ -80,7 +75,7 @@ def test_in_place_and_with_any_root(battery: Battery, line: Line) -> None:
 
 
 @pytest.mark.product
-@all_of(
+@each_line(
     lines(PAIRS, CHECKED, ranks=4),
     lines(named("multi_lat mbw_mr put_mr get_mr"), by_binding("native"), ranks=4),
     lines(named("mbw_mr put_mr get_mr"), f"{CHECKED} -p 1", ranks=4),
@@ -92,7 +87,7 @@ def test_many_pairs_receive_what_was_sent(battery: Battery, line: Line) -> None:
 
 
 @pytest.mark.product
-@all_of(
+@each_line(
     lines(having("buffer_num"), f"{CHECKED} -b multiple"),
     lines(having("window"), f"{CHECKED} -b multiple -W 3"),
     lines(having("window"), by_binding("native", "-b multiple -W 3")),
@@ -102,7 +97,7 @@ def test_memory_for_each_message(battery: Battery, line: Line) -> None:
 
 
 @pytest.mark.product
-@all_of(
+@each_line(
     lines(having("layout"), f"{QUICK} -D vect:4:3", "--sizes 64"),
     lines(having("layout"), f"{QUICK} -D vect:4:3 --binding native", "--sizes 64"),
 )
@@ -113,7 +108,7 @@ def test_gaps_between_elements_are_not_sent(battery: Battery, line: Line) -> Non
 
 
 @pytest.mark.product
-@all_of(
+@each_line(
     lines(named(EVERY_TYPE), f"{CHECKED} -T all", "--sizes 32,4096"),
     lines(named(EVERY_TYPE), by_binding("native", "-T all"), "--sizes 32,4096"),
     lines(named("fop_latency"), f"{CHECKED} -T all"),
@@ -126,7 +121,7 @@ def test_every_type(battery: Battery, line: Line) -> None:
     assert record.out.count("# Datatype: ") == 16
 
 
-@all_of(lines(named("exscan"), CHECKED, ranks=1))
+@each_line(lines(named("exscan"), CHECKED, ranks=1))
 def test_where_nothing_arrives_nothing_passes(battery: Battery, line: Line, tmp_path: Path) -> None:
     record = battery(line)
     assert (record.code, record.validation) == (0, {None})
@@ -134,7 +129,7 @@ def test_where_nothing_arrives_nothing_passes(battery: Battery, line: Line, tmp_
     assert load(tmp_path / "table.txt").rows.validation.isna().tolist() == [True, True]
 
 
-@all_of(lines(WITHOUT_DATA, QUICK))
+@each_line(lines(WITHOUT_DATA, QUICK))
 def test_what_moves_no_data_runs(battery: Battery, line: Line) -> None:
     record = battery(line)
     if "spawn" in line.arguments and record.error:
@@ -144,7 +139,7 @@ def test_what_moves_no_data_runs(battery: Battery, line: Line) -> None:
 
 
 @pytest.mark.product
-@all_of(lines(WITH_DATA, by_binding("array")))
+@each_line(lines(WITH_DATA, by_binding("array")))
 def test_bare_arrays_carry_the_same_data(battery: Battery, line: Line) -> None:
     if "alltoallw" in line.arguments[0]:
         refused(battery(line), "binding array has no alltoallw")
@@ -159,7 +154,7 @@ def has_persistent_form(function: str) -> bool:
 
 
 @pytest.mark.product
-@all_of(lines(WITH_DATA, by_binding("persistent")))
+@each_line(lines(WITH_DATA, by_binding("persistent")))
 def test_persistent_requests_carry_the_same_data(battery: Battery, line: Line) -> None:
     (benchmark,) = named(line.arguments[0])
     if not all(map(has_persistent_form, prepared(benchmark))):
@@ -169,7 +164,7 @@ def test_persistent_requests_carry_the_same_data(battery: Battery, line: Line) -
 
 
 @pytest.mark.product
-@all_of(lines(WITH_DATA, by_binding("pickle")), lines(WITH_DATA, by_binding("pkl5")))
+@each_line(lines(WITH_DATA, by_binding("pickle")), lines(WITH_DATA, by_binding("pkl5")))
 def test_objects_carry_the_same_data_where_mpi4py_takes_them(battery: Battery, line: Line) -> None:
     (benchmark,) = named(line.arguments[0])
     called, record = functions(benchmark), battery(line)
@@ -182,7 +177,7 @@ def test_objects_carry_the_same_data_where_mpi4py_takes_them(battery: Battery, l
         passes(record)
 
 
-@all_of(
+@each_line(
     lines(named("alltoallw"), f"{QUICK} --binding array"),
     lines(named("allgather"), f"{QUICK} --binding pickle -l"),
     lines(named("allgather"), f"{QUICK} --binding pickle -D vect:4:3"),

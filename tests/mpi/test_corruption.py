@@ -10,7 +10,7 @@ import pytest
 
 from omb_py.benchmarks import Benchmark
 from tests.conftest import Run
-from tests.helpers.battery import Battery, Line
+from tests.helpers.battery import Battery, Line, each_line
 from tests.helpers.refusals import assert_refused
 from tests.mpi.lines import WITH_DATA, lines
 
@@ -39,7 +39,7 @@ def corrupted(offset: str) -> list[Line]:
 
 
 @pytest.mark.product
-@pytest.mark.parametrize("line", corrupted("0") + corrupted("-1"), ids=str)
+@each_line(corrupted("0"), corrupted("-1"))
 def test_one_flipped_byte(battery: Battery, line: Line) -> None:
     record, name = battery(line), line.arguments[0]
     environment = dict(line.environment)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Finished, Run, rows_of, run
-from tests.helpers.battery import Battery, Line, line, passes, refused
+from tests.helpers.battery import Battery, Line, each_line, line, passes, refused
 from tests.helpers.devices import own_launcher, with_cupy, with_driver, with_nccl4py
 from tests.helpers.refusals import assert_refused
 
@@ -36,43 +36,29 @@ def job(mpi: str, driver: Path, tmp_path: Path) -> Run:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    "line",
-    [line(2, f"{name} --binding nccl {CHECKED} --sizes 8,4096") for name in NCCL],
-    ids=str,
-)
+@each_line(line(2, f"{name} --binding nccl {CHECKED} --sizes 8,4096") for name in NCCL)
 def test_nccl_moves_the_right_data(on_cupy: Battery, line: Line) -> None:
     passes(on_cupy(line), rows=2)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    "line",
-    [line(2, f"{name} --binding nccl {CHECKED} --sizes 8,4096") for name in NCCL]
-    + [line(3, f"reduce -k fixed:2 --binding nccl {CHECKED} --sizes 12,1200")],
-    ids=str,
+@each_line(
+    (line(2, f"{name} --binding nccl {CHECKED} --sizes 8,4096") for name in NCCL),
+    line(3, f"reduce -k fixed:2 --binding nccl {CHECKED} --sizes 12,1200"),
 )
 def test_nccl4py_moves_the_right_data(on_nccl4py: Battery, line: Line) -> None:
     passes(on_nccl4py(line), rows=2)
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        line(3, f"{words} --binding nccl {CHECKED} --sizes 12,1200")
-        for words in ("reduce -k fixed:2", "bcast")
-    ],
-    ids=str,
+@each_line(
+    line(3, f"{words} --binding nccl {CHECKED} --sizes 12,1200")
+    for words in ("reduce -k fixed:2", "bcast")
 )
 def test_any_rank_is_the_root(on_cupy: Battery, line: Line) -> None:
     passes(on_cupy(line), rows=2)
 
 
-@pytest.mark.parametrize(
-    "line",
-    [line(2, f"allreduce --binding nccl {CHECKED} --sizes 64 -T {name}") for name in ADDED],
-    ids=str,
-)
+@each_line(line(2, f"allreduce --binding nccl {CHECKED} --sizes 64 -T {name}") for name in ADDED)
 def test_every_type_that_nccl_adds(on_cupy: Battery, line: Line) -> None:
     passes(on_cupy(line))
 
@@ -147,13 +133,9 @@ def test_missing_or_broken_nccl_refused(job: Run, setting: str, code: int, words
     assert_refused(done, code, words)
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        line(2, f"{name} --staging {CHECKED} --sizes 8,4096")
-        for name in ("latency", "allreduce", "alltoallv")
-    ],
-    ids=str,
+@each_line(
+    line(2, f"{name} --staging {CHECKED} --sizes 8,4096")
+    for name in ("latency", "allreduce", "alltoallv")
 )
 def test_buffer_cupy_through_mpi(on_cupy: Battery, line: Line) -> None:
     passes(on_cupy(line), rows=2)

@@ -14,7 +14,7 @@ import pytest
 
 from perf.launchers import OMB_PY
 from tests.conftest import Finished, Run, rows_of, run
-from tests.helpers.battery import Battery, Line, line, passes, refused
+from tests.helpers.battery import Battery, Line, each_line, line, passes, refused
 from tests.helpers.devices import libraries, own_launcher, with_driver
 from tests.helpers.refusals import assert_refused
 from tests.mpi.lines import ONE_SIDED, TWO_SIDED, having, lines
@@ -71,15 +71,11 @@ def test_insisting_shows_that_the_stand_in_is_no_host_memory(job: Run) -> None:
 
 @pytest.mark.long
 @pytest.mark.product
-@pytest.mark.parametrize(
-    "line",
-    [
-        *lines(TWO_SIDED, STAGED, "--sizes 8,60,20000"),
-        *lines(TWO_SIDED, f"{STAGED} --binding native", "--sizes 8,60,20000"),
-        *lines(having("in_place"), f"{STAGED} -l", "--sizes 48,1200", ranks=3),
-        *lines(having("root"), f"{STAGED} -k rotate", "--sizes 48,1200", ranks=3),
-    ],
-    ids=str,
+@each_line(
+    *lines(TWO_SIDED, STAGED, "--sizes 8,60,20000"),
+    *lines(TWO_SIDED, f"{STAGED} --binding native", "--sizes 8,60,20000"),
+    *lines(having("in_place"), f"{STAGED} -l", "--sizes 48,1200", ranks=3),
+    *lines(having("root"), f"{STAGED} -k rotate", "--sizes 48,1200", ranks=3),
 )
 def test_staged_data_is_right(staged: Battery, line: Line) -> None:
     record = staged(line)
@@ -92,32 +88,23 @@ def test_staged_data_is_right(staged: Battery, line: Line) -> None:
 
 
 @pytest.mark.product(strength=1)
-@pytest.mark.parametrize("line", lines(ONE_SIDED, STAGED), ids=str)
+@each_line(lines(ONE_SIDED, STAGED))
 def test_a_window_on_a_device_is_not_staged(staged: Battery, line: Line) -> None:
     refused(staged(line), "which cannot be staged")
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        line(2, f"latency {STAGED} --binding {binding} --sizes 0")
-        for binding in ("buffer", "native")
-    ],
-    ids=str,
+@each_line(
+    line(2, f"latency {STAGED} --binding {binding} --sizes 0") for binding in ("buffer", "native")
 )
 def test_an_empty_message_is_not_copied(staged: Battery, line: Line) -> None:
     record = staged(line)
     assert (record.code, record.error) == (0, "")
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        line(2, f"bw --buffer {name} --binding {binding} --staging {SEVERAL}")
-        for name in libraries()
-        for binding in ("buffer", "array", "prebound", "persistent", "native")
-    ],
-    ids=str,
+@each_line(
+    line(2, f"bw --buffer {name} --binding {binding} --staging {SEVERAL}")
+    for name in libraries()
+    for binding in ("buffer", "array", "prebound", "persistent", "native")
 )
 def test_every_library_and_form_is_staged(staged: Battery, line: Line) -> None:
     passes(staged(line), rows=2)
@@ -229,13 +216,9 @@ def test_a_size_too_large_for_the_device_is_left_out(job: Run) -> None:
     assert "on device 0" in sentence
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        line(2, f"latency {STAGED} --stream-sync --sizes 8 --binding {binding}")
-        for binding in ("buffer", "native")
-    ],
-    ids=str,
+@each_line(
+    line(2, f"latency {STAGED} --stream-sync --sizes 8 --binding {binding}")
+    for binding in ("buffer", "native")
 )
 def test_stream_synchronisation_is_timed(staged: Battery, line: Line) -> None:
     record = staged(line)
@@ -244,13 +227,9 @@ def test_stream_synchronisation_is_timed(staged: Battery, line: Line) -> None:
     assert {row["stream_sync"] for row in record.rows} == {True}
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        line(2, f"latency --buffer raw --staging --cold --sizes 8 -i 5 -x 1 --binding {binding}")
-        for binding in ("buffer", "native")
-    ],
-    ids=str,
+@each_line(
+    line(2, f"latency --buffer raw --staging --cold --sizes 8 -i 5 -x 1 --binding {binding}")
+    for binding in ("buffer", "native")
 )
 def test_the_cache_of_a_device_is_flushed(staged: Battery, line: Line) -> None:
     record = staged(line)
@@ -306,9 +285,7 @@ def test_without_a_driver_the_fix_is_named(mpiexec: Run) -> None:
     [("cupy", "cupy", "cu13"), ("pycuda", "pycuda", "pycuda")]
     + [(name, "torch", "torch") for name in ("torch", "torch_cpu")],
 )
-def test_a_missing_library_is_named_with_its_extra(
-    mpiexec: Run, name: str, package: str, extra: str
-) -> None:
+def test_missing_library_names_its_extra(mpiexec: Run, name: str, package: str, extra: str) -> None:
     from importlib.util import find_spec
 
     if find_spec(package) is not None:
@@ -335,9 +312,7 @@ def test_numba_s_simulator_stands_in_where_mpi_takes_its_arrays(job: Run) -> Non
     ],
     ids=str,
 )
-def test_a_device_computes_while_a_collective_is_under_way(
-    staged: Battery, line: Line, target: str
-) -> None:
+def test_device_computes_during_a_collective(staged: Battery, line: Line, target: str) -> None:
     record = staged(line)
     assert not record.error, record.error
     assert len(record.measured) == 2

@@ -27,9 +27,7 @@ def test_figures_are_drawn_in_the_terminal_and_as_files(mpiexec: Run, tmp_path: 
 @pytest.mark.long
 @pytest.mark.any_library
 @pytest.mark.parametrize("command", [("barrier",), ("import_time",), ("overhead", "latency")])
-def test_what_has_no_lines_is_drawn_as_a_file(
-    mpiexec: Run, tmp_path: Path, command: tuple[str, ...]
-) -> None:
+def test_bars_are_drawn_as_a_file(mpiexec: Run, tmp_path: Path, command: tuple[str, ...]) -> None:
     more = ("-m", "1:64", "-i", "20", "--rounds", "2") if command[0] == "overhead" else ()
     job = mpiexec(2, *command, *more, "-G", "tty,svg")
     assert job.code == 0, job.err

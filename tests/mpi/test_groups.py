@@ -29,9 +29,7 @@ GROUPS = [("0-1", "2+4"), ("0-4:2", "1+3"), ("0-4",), ("0-1", "3-4"), ("1-3",), 
 
 @pytest.mark.long
 @pytest.mark.parametrize(("one", "groups"), [*zip(LINES, GROUPS, strict=True)], ids=str)
-def test_each_group_has_a_row_of_each_size(
-    battery: Battery, one: Line, groups: tuple[str, ...]
-) -> None:
+def test_groups_have_each_size(battery: Battery, one: Line, groups: tuple[str, ...]) -> None:
     record = battery(one)
     if "-c" in one.arguments:
         passes(record, rows=2 * len(groups))
@@ -93,9 +91,7 @@ def test_a_group_that_is_done_keeps_the_network_busy(mpi: str, tmp_path: Path) -
         ("bcast --split 3", 2, "--split: 4 ranks at most 2 groups"),
     ],
 )
-def test_a_failure_in_one_group_ends_the_job(
-    mpiexec: Run, words: str, code: int, sentence: str
-) -> None:
+def test_failing_group_ends_the_job(mpiexec: Run, words: str, code: int, sentence: str) -> None:
     job = mpiexec(4, *words.split(), "--sizes", "8", "-i", "5", timeout=60)
     assert_refused(job, code, sentence)
 

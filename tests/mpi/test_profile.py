@@ -17,7 +17,7 @@ from omb_py.tracing.records import reading
 from omb_py.tracing.records.layout import SUFFIX, EventKind
 from omb_py.tracing.records.run import open_run, read_records
 from tests.conftest import MPIEXEC, OMB_PY, Finished, Run, own_temporary_folder, run
-from tests.helpers.refusals import assert_names, assert_refused, missing
+from tests.helpers.refusals import ANY_CODE, assert_refused, missing
 from tests.mpi.vendor import VENDOR
 
 pytestmark = pytest.mark.usefixtures("mpi")
@@ -92,7 +92,7 @@ EXPECTED = {
     [[], ["--timeline", "out.json"], ["--call-sites"], ["--cpu-time", "--per-rank", "all"]],
     ids=" ".join,
 )
-def test_a_program_does_the_same_and_every_call_is_counted(
+def test_program_is_unchanged_and_counted(
     profiled: Run, tmp_path: Path, options: list[str]
 ) -> None:
     plain = run([MPIEXEC, "-n", "2", sys.executable, OBSERVED, "file"], {}, tmp_path, 120)
@@ -120,9 +120,7 @@ def test_a_program_does_the_same_and_every_call_is_counted(
 
 @pytest.mark.long
 @pytest.mark.parametrize("what", ["buffers", "objects"])
-def test_calls_and_bytes_are_counted_alike_in_each_mode(
-    profiled: Run, tmp_path: Path, what: str
-) -> None:
+def test_modes_count_the_same_calls_and_bytes(profiled: Run, tmp_path: Path, what: str) -> None:
     found = []
     for options in ((), ("--call-sites",), ("--timeline", "out.json")):
         done = profiled(1, "--force", *options, str(PROGRAMS / "arguments.py"), what)
@@ -189,7 +187,7 @@ assert __name__ == "__main__" and sys.argv[1:] == ["--debugging", "-n"]
 
 
 @pytest.mark.parametrize(("level", "noted"), [("single", True), ("multiple", False)])
-def test_a_replay_with_another_thread_level_is_noted(
+def test_other_thread_level_is_noted(
     profiled: Run, tmp_path: Path, level: str, noted: bool
 ) -> None:
     text = "from mpi4py import MPI\nMPI.COMM_WORLD.Bcast(bytearray(8))\n"
@@ -265,9 +263,7 @@ MPI.COMM_WORLD.Barrier()
 
 @pytest.mark.product(strength=0)
 @pytest.mark.parametrize("timeline", [[], ["--timeline", "out.json"]], ids=["tallies", "events"])
-def test_a_rank_that_is_killed_leaves_all_profiles_readable(
-    tmp_path: Path, timeline: list[str]
-) -> None:
+def test_killed_rank_leaves_readable_profiles(tmp_path: Path, timeline: list[str]) -> None:
     text = """
 import os, sys
 from array import array
@@ -331,22 +327,15 @@ def running_rank(folder: Path, rank: int) -> int:
         (["--nonsense", "a.py"], "nonsense"),
     ],
 )
-def test_what_cannot_be_is_said_in_one_sentence(
-    profiled: Run, words: list[str], sentence: str
-) -> None:
-    done = profiled(2, *words, timeout=120)
-    assert done.code != 0
-    assert "Traceback" not in done.err
-    assert_names("\n".join(done.sentences), sentence)
+def test_wrong_command_is_one_sentence(profiled: Run, words: list[str], sentence: str) -> None:
+    assert_refused(profiled(2, *words, timeout=120), ANY_CODE, sentence)
 
 
 @pytest.mark.any_library
 def test_a_profile_is_not_written_over(profiled: Run, tmp_path: Path) -> None:
     words = ["-m", "mpi4py.bench", "helloworld"]
     assert profiled(2, *words).code == 0
-    again = profiled(1, *words)
-    assert again.code == 2
-    assert "--force" in again.sentences[0]
+    assert_refused(profiled(1, *words), 2, "--force")
     assert len(open_run(tmp_path / "omb-profile").records) == 2
     assert profiled(1, "--force", *words).code == 0
     assert len(open_run(tmp_path / "omb-profile").records) == 1
@@ -388,9 +377,7 @@ def test_error_of_one_rank_before_mpi_ends_the_job(
     ranks = [bad if rank == failing else good for rank in range(2)]
     words = [word for one in ranks for word in (":", "-n", "1", OMB_PY, *one)]
     done = run([MPIEXEC, *words[1:]], {}, tmp_path, 120)
-    assert done.code != 0
-    assert len(done.sentences) == 1, done.err
-    assert sentence in done.sentences[0]
+    assert_refused(done, ANY_CODE, sentence)
     assert ("rank 1: " in done.sentences[0]) == (failing == 1)
 
 

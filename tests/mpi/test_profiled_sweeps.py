@@ -14,7 +14,7 @@ from omb_py.tracing.profile import store, tables
 from omb_py.tracing.profile.profile import MPITRACE, OWN
 from omb_py.tracing.recorder.library import compiler as mpi_compiler
 from tests.conftest import OMB_PY, run
-from tests.helpers.refusals import missing
+from tests.helpers.refusals import assert_refused
 from tests.mpi.sweeping import MACHINE, SmallSweep, experiment
 
 pytestmark = pytest.mark.usefixtures("mpi")
@@ -120,15 +120,12 @@ def test_the_recorder_profiles_applications_and_no_benchmarks(tmp_path: Path) ->
     table = run([OMB_PY, "show", "out", "--speedup"], {}, tmp_path, 60)
     assert (table.code, table.err) == (0, "")
     other = sweep.run()
-    assert other.code == 2
-    assert not missing("another profile of the machine", other.err)
+    assert_refused(other, 2, "another profile of the machine")
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("how", ["MPITRACE", "machine"])
-def test_a_library_profiles_applications_and_no_benchmarks(
-    tmp_path: Path, library: Path, how: str
-) -> None:
+def test_library_profiles_only_applications(tmp_path: Path, library: Path, how: str) -> None:
     if how == "MPITRACE":
         sweep = SmallSweep(tmp_path, BOTH, environment={"MPITRACE": str(library)})
         done = sweep.run("--profile")
@@ -154,10 +151,7 @@ def test_a_library_profiles_applications_and_no_benchmarks(
 @pytest.mark.parametrize("word", ["/nowhere/libmpitrace.so", "libmpitrace.so", "/a b/lib.so"])
 def test_missing_recorder_library_refused(tmp_path: Path, word: str) -> None:
     sweep = SmallSweep(tmp_path, BOTH, environment={"MPITRACE": word})
-    done = sweep.run("--profile")
-    assert done.code == 2
-    assert len(done.err.splitlines()) == 1
-    assert "MPITRACE" in done.err
+    assert_refused(sweep.run("--profile"), 2, "MPITRACE")
     assert not sweep.place.exists() or not list(sweep.place.glob("points/*"))
 
 

@@ -42,9 +42,7 @@ def refused(start: Callable[[], Finished], path: Path) -> Finished:
         "checkpoint_write --file none/none",
     ],
 )
-def test_force_of_a_refused_command_leaves_the_file(
-    mpiexec: Run, tmp_path: Path, words: str, suffix: str
-) -> None:
+def test_refused_force_leaves_a_file(mpiexec: Run, tmp_path: Path, words: str, suffix: str) -> None:
     more = ("--output", f"rows.{suffix}", "--force")
     refused(lambda: mpiexec(2, *words.split(), *more), tmp_path / f"rows.{suffix}")
 

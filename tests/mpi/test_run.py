@@ -72,9 +72,7 @@ def test_csv_on_standard_output_is_one_table(mpiexec: Run) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize(("pair", "part"), [("near", "0-1"), ("far", "0+3"), ("2,1", "1-2")])
-def test_a_pair_of_a_larger_job_is_named_in_its_rows(
-    mpiexec: Run, tmp_path: Path, pair: str, part: str
-) -> None:
+def test_rows_name_the_pair_of_a_job(mpiexec: Run, tmp_path: Path, pair: str, part: str) -> None:
     results = tmp_path / "s.csv"
     words = ("run", "latency -c", "bw", "--pair", pair, *QUICK, "-o", str(results))
     job = mpiexec(4, *words)

@@ -97,9 +97,7 @@ except omb_py.OmbError:
 
 
 @pytest.mark.parametrize("option", ["coll_algorithm='none such'", "root=9", "device=9"])
-def test_mpi_is_started_and_ended_after_a_refused_run(
-    mpi: str, tmp_path: Path, option: str
-) -> None:
+def test_mpi_starts_and_ends_after_a_refused_run(mpi: str, tmp_path: Path, option: str) -> None:
     program = AFTER_AN_ERROR.replace("OPTION", option)
     job = run([mpi, "-n", "2", sys.executable, "-c", program], {}, tmp_path, timeout=60)
     assert job.out.splitlines() == ["sum 2", "sum 2"], job.err

@@ -18,6 +18,7 @@ from omb_py.measure.samples import MAX_SAMPLES
 from omb_py.results.samples import is_samples
 from tests import ROOT
 from tests.conftest import OMB_PY, Run, own_temporary_folder
+from tests.helpers.refusals import ANY_CODE, assert_refused
 
 ROWS = ("-q", "--output", "rows.csv", "--samples")
 
@@ -81,17 +82,19 @@ def test_a_run_that_ends_with_an_error_completes_the_file(mpiexec: Run, tmp_path
 
 
 @pytest.mark.any_library
-def test_a_mistake_is_one_sentence(mpiexec: Run, tmp_path: Path) -> None:
-    (tmp_path / "other.npy").write_text("something else")
-    for name, said in (
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
         ("run.csv", "ends in .npy"),
         ("other.npy", "--force"),
         ("no/such/run.npy", "there is no folder"),
-    ):
-        job = mpiexec(2, "latency", "-i", "5", "--sizes", "1", "--samples", name)
-        assert job.code != 0
-        (sentence,) = job.sentences
-        assert said in sentence
+    ],
+)
+def test_wrong_samples_file_is_refused(mpiexec: Run, tmp_path: Path, name: str, says: str) -> None:
+    (tmp_path / "other.npy").write_text("something else")
+    assert_refused(
+        mpiexec(2, "latency", "-i", "5", "--sizes", "1", "--samples", name), ANY_CODE, says
+    )
     assert (tmp_path / "other.npy").read_text() == "something else"
 
 

@@ -94,8 +94,6 @@ def differences(made: Iterable[Made], records: list[dict[str, Messages]]) -> lis
 
 
 @pytest.mark.long
-def test_our_algorithms_send_what_they_do_in_a_simulation(
-    records: list[dict[str, Messages]],
-) -> None:
+def test_our_algorithms_send_as_in_a_simulation(records: list[dict[str, Messages]]) -> None:
     assert differences(all_made(), records) == []
     assert sum(len(messages) for record in records for messages in record.values()) > 1000

@@ -140,9 +140,7 @@ def test_tables_of_points_that_are_no_longer_planned_are_named(tmp_path: Path) -
 @pytest.mark.long
 @pytest.mark.product(strength=0)
 @pytest.mark.parametrize("victims", [(), LAUNCHERS, ("omb_py",)], ids=["", "launcher", "rank"])
-def test_killed_at_any_moment_it_goes_on_where_it_was(
-    tmp_path: Path, victims: tuple[str, ...]
-) -> None:
+def test_sweep_killed_at_any_moment_resumes(tmp_path: Path, victims: tuple[str, ...]) -> None:
     """The sweep itself, its launcher or a rank gets the kill that nobody can catch.
 
     pytest-randomly seeds the moments, and prints its seed.

@@ -104,9 +104,7 @@ def test_perfetto_reads_a_real_run_in_full(folder: Path, browser: Any) -> None:
         assert shown == told
 
 
-def test_a_short_ring_keeps_the_last_events_and_says_so(
-    mpi: str, omb_py: Run, tmp_path: Path
-) -> None:
+def test_short_ring_keeps_the_last_events(mpi: str, omb_py: Run, tmp_path: Path) -> None:
     record(mpi, tmp_path, "--events", "40")
     found = read(tmp_path)
     (note,) = [note for note in found.about["notes"] if "written over" in note]

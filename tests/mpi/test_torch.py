@@ -7,7 +7,8 @@ from importlib.util import find_spec
 import pytest
 
 from tests.conftest import Run
-from tests.helpers.battery import Battery, Line, passes
+from tests.helpers.battery import Battery, Line, each_line, passes
+from tests.helpers.refusals import assert_refused
 from tests.mpi.lines import CHECKED, ONE_SIDED, TWO_SIDED, lines
 
 QUICK = ("-i", "4", "-x", "1", "-u", "1")
@@ -18,16 +19,12 @@ pytestmark = pytest.mark.skipif(not HERE, reason="torch is not installed")
 
 
 @pytest.mark.product
-@pytest.mark.parametrize(
-    "line",
-    [
-        line
-        for binding in ("buffer", "native")
-        for line in lines(TWO_SIDED, f"{TENSORS} --binding {binding}")
-        + lines(ONE_SIDED, f"{TENSORS} -w create --binding {binding}")
-        if HERE
-    ],
-    ids=str,
+@each_line(
+    line
+    for binding in ("buffer", "native")
+    for line in lines(TWO_SIDED, f"{TENSORS} --binding {binding}")
+    + lines(ONE_SIDED, f"{TENSORS} -w create --binding {binding}")
+    if HERE
 )
 def test_tensors_on_the_host(battery: Battery, line: Line) -> None:
     passes(battery(line))
@@ -44,12 +41,11 @@ def test_tensors_in_every_form(mpiexec: Run, binding: str) -> None:
 
 def test_types_that_torch_lacks(mpiexec: Run) -> None:
     done = mpiexec(2, "latency", "--buffer", "torch_cpu", "-T", "longdouble", "--sizes", "16")
-    assert done.code == 5
-    assert "no elements of type longdouble" in done.err
+    assert_refused(done, 5, "no elements of type longdouble")
 
 
 def test_tensors_on_a_device_need_one(mpiexec: Run) -> None:
     done = mpiexec(2, "latency", "--buffer", "torch")
     if done.code == 0:
         pytest.skip("this machine has a device")
-    assert "no CUDA driver here" in done.err
+    assert_refused(done, 8, "no CUDA driver here")

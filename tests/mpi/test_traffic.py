@@ -104,9 +104,7 @@ def test_whatever_a_program_does_it_ends_well(profiled: Callable[..., Rows]) -> 
     assert (bcast["calls"], bcast["asked_bytes"]) == ("4", str(4 * 4 * 8000))
 
 
-def test_what_a_rank_writes_to_storage_is_counted_by_the_kernel(
-    profiled: Callable[..., Rows], tmp_path: Path
-) -> None:
+def test_kernel_counts_writes_to_storage(profiled: Callable[..., Rows], tmp_path: Path) -> None:
     before = kernel.storage(Path("/"))
     assert before is not None
     with (tmp_path / "own").open("wb") as own:

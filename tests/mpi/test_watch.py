@@ -151,7 +151,7 @@ def finding(omb_py: Run) -> Callable[..., dict[str, Any]]:
 
 @pytest.mark.long
 @pytest.mark.product(strength=0)
-def test_late_rank_of_a_barrier_is_named(
+def test_late_rank_is_named(
     finding: Callable[..., dict[str, Any]], omb_py: Run, tmp_path: Path
 ) -> None:
     with job(tmp_path, LATE, 4) as started:
@@ -178,9 +178,7 @@ def test_a_collective_that_is_only_prepared_has_not_begun(
 
 @pytest.mark.long
 @pytest.mark.any_library
-def test_a_chain_of_receives_is_followed_to_its_end(
-    finding: Callable[..., dict[str, Any]], tmp_path: Path
-) -> None:
+def test_chain_of_receives_is_shown(finding: Callable[..., dict[str, Any]], tmp_path: Path) -> None:
     with job(tmp_path, CHAIN, 3) as started:
         found = finding("waiting", ranks=[2], waiting=[0, 1])
         assert found["text"].endswith("0 for 1 for 2")
@@ -198,9 +196,7 @@ def test_a_deadlock_is_named(finding: Callable[..., dict[str, Any]], tmp_path: P
 
 @pytest.mark.long
 @pytest.mark.any_library
-def test_a_rank_whose_call_has_failed_is_outside_mpi(
-    finding: Callable[..., dict[str, Any]], tmp_path: Path
-) -> None:
+def test_failed_rank_is_outside_mpi(finding: Callable[..., dict[str, Any]], tmp_path: Path) -> None:
     with job(tmp_path, FAILED, 2) as started:
         found = finding("waiting", ranks=[1], waiting=[0])
         assert "for rank 1, which is outside MPI" in found["text"]

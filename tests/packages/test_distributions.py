@@ -113,9 +113,7 @@ def test_without_a_c_compiler_the_wheel_lacks_the_loop_alone(
 
 
 @pytest.mark.long
-def test_another_build_gives_the_same_bytes(
-    built: Built, tracked: list[str], tmp_path: Path
-) -> None:
+def test_next_build_has_the_same_bytes(built: Built, tracked: list[str], tmp_path: Path) -> None:
     again = build(tracked, tmp_path, umask=0o077)
     assert again.source.read_bytes() == built.source.read_bytes()
     assert again.wheel.read_bytes() == built.wheel.read_bytes()

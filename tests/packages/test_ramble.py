@@ -114,9 +114,7 @@ def test_the_workspace_names_what_the_application_has(application: Recipe) -> No
 
 @pytest.mark.long
 @pytest.mark.parametrize("workload", WORKLOADS)
-def test_the_figures_of_a_run_are_found(
-    application: Recipe, mpi: str, tmp_path: Path, workload: str
-) -> None:
+def test_figures_are_found(application: Recipe, mpi: str, tmp_path: Path, workload: str) -> None:
     quick = "" if workload == "init" else "-i 20 -x 2"
     given = {"experiment_run_dir": str(tmp_path), "additional_args": quick}
     if "message_sizes" in variables(application, workload):

@@ -115,9 +115,7 @@ def test_other_columns_are_not_mixed(tmp_path: Path) -> None:
         ("csv", ["# x\n# of a spreadsheet", "# a note\n", "x"]),
     ],
 )
-def test_a_file_of_something_else_is_left_alone(
-    tmp_path: Path, suffix: str, contents: list[str]
-) -> None:
+def test_other_file_is_left_alone(tmp_path: Path, suffix: str, contents: list[str]) -> None:
     path = tmp_path / f"rows.{suffix}"
     for content in contents:
         path.write_text(content)
@@ -191,9 +189,7 @@ def write_rows(path: Path, run: str, rows: int) -> None:
 @pytest.mark.product(strength=1)
 @pytest.mark.parametrize("suffix", ["csv", "json"])
 @pytest.mark.parametrize(("writers", "rows"), [(8, 100), (50, 10)])
-def test_jobs_that_write_one_file_at_once_lose_nothing(
-    tmp_path: Path, suffix: str, writers: int, rows: int
-) -> None:
+def test_jobs_share_a_file(tmp_path: Path, suffix: str, writers: int, rows: int) -> None:
     path = tmp_path / f"rows.{suffix}"
     fork = multiprocessing.get_context("fork")
     jobs = [
@@ -211,9 +207,7 @@ def test_jobs_that_write_one_file_at_once_lose_nothing(
     assert len(found) == writers * rows
 
 
-def test_a_file_system_without_locks_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_file_without_locks_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def no_locks(descriptor: int, operation: int) -> None:
         raise OSError(errno.ENOLCK, "No locks available")
 
@@ -222,9 +216,7 @@ def test_a_file_system_without_locks_is_written(
     assert rows_in(tmp_path / "rows.csv") == [("r", 0), ("r", 1), ("r", 2)]
 
 
-def test_a_lock_that_is_never_given_back_fails(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lock_never_released_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "rows.csv"
     write_rows(path, "r", 1)
     monkeypatch.setattr("omb_py.results.sink.LOCK_SECONDS", 0.1)

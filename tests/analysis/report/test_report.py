@@ -92,9 +92,7 @@ def test_the_head_says_when_where_and_how_it_was_measured(tmp_path: Path) -> Non
         ({"validation": "Fail"}, "wrong: failed validation (1)."),
     ],
 )
-def test_first_sentence_names_anomalies(
-    tmp_path: Path, columns: dict[str, Any], words: str
-) -> None:
+def test_first_sentence_names_anomaly(tmp_path: Path, columns: dict[str, Any], words: str) -> None:
     assert not missing(words, visible(report(read(tmp_path, [row(8, **columns)]))))
 
 

@@ -11,9 +11,7 @@ from tests.helpers.refusals import refuses
 
 
 @pytest.mark.parametrize("name", ["new", "new/", "./new", "there", ""])
-def test_a_folder_is_made_in_one_that_exists(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_folder_is_made_in_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.chdir(tmp_path)
     Path("there").mkdir()
     make_folder(name)

@@ -40,9 +40,7 @@ READERS: dict[str, Callable[[Path], Any]] = {
 
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("kind", ["device", "pipe", "loop", "missing"])
-def test_what_has_no_end_or_no_content_is_refused_at_once(
-    reader: str, kind: str, tmp_path: Path
-) -> None:
+def test_endless_or_empty_input_refused_at_once(reader: str, kind: str, tmp_path: Path) -> None:
     """None of these hangs: a hang here is the fault."""
     path = Path("/dev/zero") if kind == "device" else tmp_path / "file"
     if kind == "pipe":

@@ -33,9 +33,7 @@ def test_each_number_is_a_row_of_the_run_that_ended_then() -> None:
     ("unit", "column", "value"),
     [("ms", "latency_us", 1250.0), ("GB/s", "bandwidth_MBps", 1250.0), ("GFLOPS", "", None)],
 )
-def test_a_unit_decides_the_column_and_the_scale(
-    unit: str, column: str, value: float | None
-) -> None:
+def test_unit_decides_column_and_scale(unit: str, column: str, value: float | None) -> None:
     rows = found(TEXT.replace("|us|", f"|{unit}|")).rows
     assert [row[column] for row in rows if row["part"] == "latency_8"] == [value] * bool(column)
 

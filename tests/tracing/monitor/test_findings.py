@@ -127,9 +127,7 @@ def test_how_a_rank_of_this_host_is(tmp_path: Path, rank: Rank, state: RankState
 
 
 @pytest.mark.parametrize(("heard", "state"), [(9.0, RankState.RUNS), (2.0, RankState.SILENT)])
-def test_remote_ranks_are_compared_by_last_contact(
-    tmp_path: Path, heard: float, state: RankState
-) -> None:
+def test_remote_ranks_by_last_contact(tmp_path: Path, heard: float, state: RankState) -> None:
     first, second = (
         Rank(host="b", process=Process.UNKNOWN, heard=seconds) for seconds in (9.5, heard)
     )

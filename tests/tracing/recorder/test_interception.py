@@ -207,9 +207,7 @@ def test_a_folder_that_cannot_be_written_is_named(
         library.cached_library()
 
 
-def test_a_library_of_somebody_else_is_not_loaded(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_library_of_another_user_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("OMB_PY_CACHE_DIR", str(tmp_path))
     path = tmp_path / f"recorder-{library.fingerprint(library.compiler())}.so"
     path.write_text("not compiled")
