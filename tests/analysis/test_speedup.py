@@ -210,10 +210,7 @@ def test_options_stand_side_by_side_with_the_best(trainings: Path) -> None:
     runs, _ = speedup.load(trainings)
     (sheet,) = speedup.across(runs, ["strategy"], "speedup")
     assert sheet.columns == ("ranks", "data", "model", "hybrid", "best")
-    assert sheet.rows == (
-        ("8", "2.00", "4.00", "-", "model"),
-        ("16", "6.00", "-", "3.00", "data"),
-    )
+    assert sheet.rows == (("8", "2.00", "4.00", "-", "model"), ("16", "6.00", "-", "3.00", "data"))
     (times,) = speedup.across(runs, ["strategy"], "time_s")
     assert [line[-1] for line in times.rows] == ["model", "data"]
 

@@ -32,10 +32,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_json_is_written_into_the_folder_by_default(in_process: Run, folder: Path) -> None:
     done = in_process("timeline", "run")
-    assert (done.code, done.out) == (
-        0,
-        "run/timeline.json: 3 ranks, 9 slices, 1 arrow, 0.0 MB\n",
-    )
+    assert (done.code, done.out) == (0, "run/timeline.json: 3 ranks, 9 slices, 1 arrow, 0.0 MB\n")
     (note,) = done.sentences
     assert_names(note, "note: 1 send without an arrow: receive")
     assert len(of_json((folder / "timeline.json").read_text()).slices) == 9

@@ -17,11 +17,11 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import OMB_PY, rows_of, run
+from tests.helpers.waiting import wait_for
 from tests.hosts import network
 from tests.hosts.jobs import OPEN_MPI
 from tests.hosts.test_hosts import assert_nothing_left, comments
 from tests.hosts.virtual_hosts import Hosts, virtual_hosts
-from tests.hosts.waiting import wait_for
 from tests.mpi.sweeping import SmallSweep, toml
 
 MACHINE = """\

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.waiting import wait_for
 from tests.hosts import virtual_hosts
 from tests.hosts.fixtures import FAR
 from tests.hosts.network import Link
 from tests.hosts.virtual_hosts import CannotMakeHostsError, Host, Hosts
-from tests.hosts.waiting import wait_for
 
 SCRIPT = virtual_hosts.__file__
 

@@ -223,7 +223,7 @@ def test_a_program_that_hangs_is_ended(omb_py: Run, tmp_path: Path) -> None:
 def test_what_ours_refuses_is_said(in_process: Run, tmp_path: Path) -> None:
     program(tmp_path / "omb", STAND_IN)
     done = in_process(
-        *("compare", "--native", "omb", "latency", *QUICK, "--bindings", "nccl", "--rounds", "1"),
+        *("compare", "--native", "omb", "latency", *QUICK, "--bindings", "nccl", "--rounds", "1")
     )
     assert_refused(done, 1, "omb-py latency --binding nccl exit code")
 

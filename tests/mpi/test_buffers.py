@@ -42,8 +42,7 @@ def test_a_flipped_byte_in_a_buffer_fails(mpiexec: Run, name: str, offset: str) 
 
 
 @pytest.mark.parametrize(
-    ("name", "words"),
-    [("blind", "none byte 0 changed"), ("shifted", "7 bytes after a page")],
+    ("name", "words"), [("blind", "none byte 0 changed"), ("shifted", "7 bytes after a page")]
 )
 def test_a_wrong_buffer_is_refused_before_rows(mpiexec: Run, name: str, words: str) -> None:
     job = mpiexec(2, *FLIPPED, "--buffer", name)

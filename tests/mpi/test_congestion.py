@@ -8,7 +8,7 @@ import pytest
 
 import omb_py
 from tests.conftest import Run
-from tests.helpers.battery import Battery, Line, line
+from tests.helpers.battery import Battery, Line, each_line, line
 from tests.helpers.refusals import assert_refused
 
 LINES = [
@@ -21,12 +21,12 @@ LINES = [
 ]
 
 
-@pytest.mark.parametrize("one", LINES, ids=str)
-def test_each_size_has_a_row_alone_and_one_congested(battery: Battery, one: Line) -> None:
-    record = battery(one)
+@each_line(LINES)
+def test_each_size_has_a_row_alone_and_one_congested(battery: Battery, line: Line) -> None:
+    record = battery(line)
     assert not record.error, record.error
     alone, congested = record.rows[::2], record.rows[1::2]
-    name = one.arguments[2] if ":" not in one.arguments[2] else congested[0]["congestor"]
+    name = line.arguments[2] if ":" not in line.arguments[2] else congested[0]["congestor"]
     assert {row["congestor"] for row in alone} == {"none"}
     assert {row["congestor"] for row in congested} == {name}
     for first, second in zip(alone, congested, strict=True):

@@ -108,10 +108,7 @@ def test_nccl4py_without_nccl_says_what_to_install(job: Run) -> None:
         (line(2, "gather --buffer cupy --binding nccl"), "binding nccl gather"),
         (line(2, "allreduce --buffer cupy --binding nccl -l"), "in-place"),
         (line(2, "latency D H --buffer cupy --binding nccl"), "memory on a device"),
-        (
-            line(2, "allreduce --buffer cupy --binding nccl -T complex64 --sizes 64"),
-            "complex64",
-        ),
+        (line(2, "allreduce --buffer cupy --binding nccl -T complex64 --sizes 64"), "complex64"),
         (line(2, "latency --buffer cupy --staging --binding nccl"), "nccl addresses MPI"),
         (line(2, "latency --buffer cupy -T longdouble --sizes 64"), "type longdouble"),
     ],

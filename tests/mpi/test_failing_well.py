@@ -177,8 +177,7 @@ def test_ranks_that_work_for_too_long_are_not_said_to_hang(mpiexec: Run, binding
     """Nor are so many times allocated before the first call."""
     words = ("allreduce", "--sizes", "8", "-i", "99999999999", "--binding", binding)
     job, seconds = ended_by_timeout(
-        lambda timeout: mpiexec(2, *words, "--timeout", f"{timeout}"),
-        "of 100000000099 iterations",
+        lambda timeout: mpiexec(2, *words, "--timeout", f"{timeout}"), "of 100000000099 iterations"
     )
     assert_refused(job, ENDED, f"the time limit of {seconds} s passed or lower -i")
     assert "hangs" not in job.err
@@ -258,8 +257,7 @@ def test_launcher_variables_without_a_number_are_ignored(omb_py: Run, variable: 
 
 
 @pytest.mark.parametrize(
-    ("placement", "notes"),
-    [("D D", "note: buffer numpy no device: D D H H"), ("H H", "")],
+    ("placement", "notes"), [("D D", "note: buffer numpy no device: D D H H"), ("H H", "")]
 )
 def test_places_of_a_device_are_the_host_where_there_is_none(
     mpiexec: Run, tmp_path: Path, placement: str, notes: str

@@ -149,8 +149,7 @@ def test_other_rows_have_no_overlap(battery: Battery, line: Line) -> None:
         named("file_write file_write_all"), f"{CHECKED} --file-sync --binding {binding}"
     )
     + lines(
-        named("partitioned_latency partitioned_bw"),
-        f"{CHECKED} --partitions 4 --binding {binding}",
+        named("partitioned_latency partitioned_bw"), f"{CHECKED} --partitions 4 --binding {binding}"
     )
     + lines(named("file_read file_write_all"), f"{CHECKED} --binding {binding}", ranks=3)
 )

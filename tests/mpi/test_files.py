@@ -34,12 +34,7 @@ def test_ranks_that_take_turns_are_not_added_up_as_if_at_once(mpiexec: Run, tmp_
     ],
 )
 def test_the_table_and_its_rows_say_whether_the_disk_is_in_them(
-    mpiexec: Run,
-    tmp_path: Path,
-    name: str,
-    words: tuple[str, ...],
-    says: str,
-    kept: str,
+    mpiexec: Run, tmp_path: Path, name: str, words: tuple[str, ...], says: str, kept: str
 ) -> None:
     job = mpiexec(2, name, *ONE, *words, "-c", "--output", "rows.csv")
     assert job.code == 0, job.err

@@ -78,11 +78,7 @@ def test_a_group_that_is_done_keeps_the_network_busy(mpi: str, tmp_path: Path) -
         ("gather --split 0+3,1-2 -k fixed:2", 2, "-k: no rank 2; last of 2 ranks"),
         ("allreduce --split 0-2,3", 2, "group 2 of 2 rank 3 alone"),
         ("bcast --split 4", 2, "4 ranks at most 2 groups"),
-        (
-            "allreduce --split 2 -c --binding corrupting",
-            1,
-            "wrong data allreduce 8",
-        ),
+        ("allreduce --split 2 -c --binding corrupting", 1, "wrong data allreduce 8"),
         (
             "allreduce --split 0-2 --binding raising",
             1,

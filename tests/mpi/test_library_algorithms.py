@@ -215,10 +215,7 @@ def test_patterns_are_distinct(traffic: Callable[..., list[dict[str, Any]]], ven
 @pytest.mark.long
 @pytest.mark.parametrize("ranks", [4, 6, pytest.param(8, marks=pytest.mark.exhaustive)])
 def test_ranks_send_in_the_order_of_rounds(
-    traffic: Callable[..., list[dict[str, Any]]],
-    vendor: str,
-    ordering: dict[str, str],
-    ranks: int,
+    traffic: Callable[..., list[dict[str, Any]]], vendor: str, ordering: dict[str, str], ranks: int
 ) -> None:
     """Messages of one round may come in any order."""
     compared = set()
@@ -358,10 +355,7 @@ def test_a_job_proves_its_algorithm(mpiexec: Run, vendor: str) -> None:
         return
     assert job.code == 0, job.err
     # 2(p-1) messages from each of 5 ranks, 2(p-1)/p of the vector
-    assert job.rows == [
-        ["64", "40", "512", "as", "ring"],
-        ["4096", "40", "32768", "as", "ring"],
-    ]
+    assert job.rows == [["64", "40", "512", "as", "ring"], ["4096", "40", "32768", "as", "ring"]]
 
 
 def test_job_names_another_component(mpiexec: Run, vendor: str, tmp_path: Path) -> None:

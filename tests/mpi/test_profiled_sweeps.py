@@ -66,14 +66,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("library")
     (folder / "profiler.c").write_text(LIBRARY)
     built = folder / "libprofiler.so"
-    words = [
-        mpi_compiler(),
-        "-shared",
-        "-fPIC",
-        "-o",
-        str(built),
-        str(folder / "profiler.c"),
-    ]
+    words = [mpi_compiler(), "-shared", "-fPIC", "-o", str(built), str(folder / "profiler.c")]
     subprocess.run(words, check=True, capture_output=True)
     return built
 
@@ -156,9 +149,7 @@ def test_missing_recorder_library_refused(tmp_path: Path, word: str) -> None:
 
 
 @pytest.mark.long
-def test_stopped_attempt_is_not_in_the_next_profile(
-    tmp_path: Path,
-) -> None:
+def test_stopped_attempt_is_not_in_the_next_profile(tmp_path: Path) -> None:
     text = APPLICATION.replace("[1, 2]", "[2]").replace("size = 64", "size = 2000")
     text = text.replace("repeats = 2", "repeats = 300")
     sweep = SmallSweep(tmp_path, NAME + text, f'{MACHINE}profile = "recorder"\n')

@@ -70,10 +70,7 @@ def test_a_bytearray_needs_no_numpy(mpiexec: Run) -> None:
     assert job.code == 0
     metadata, *rows = objects(job.out)
     assert metadata["metadata"]["ranks"] == "2"
-    assert [row["part"] for row in rows] == [
-        *(part for part in PARTS if part != "numpy"),
-        "total",
-    ]
+    assert [row["part"] for row in rows] == [*(part for part in PARTS if part != "numpy"), "total"]
     assert [name for name in Row.columns if name in rows[0]] == list(rows[0])
     assert None not in rows[0].values()
 

@@ -23,6 +23,7 @@ from omb_py.core.text.units import duration
 from omb_py.sweeps import launchers
 from tests.conftest import rows_of
 from tests.helpers.refusals import assert_names, assert_refused, missing
+from tests.helpers.waiting import wait_for
 from tests.mpi.sweeping import MACHINE, SmallSweep, experiment, kill
 
 pytestmark = [pytest.mark.usefixtures("mpi"), pytest.mark.any_library]
@@ -219,14 +220,6 @@ def test_what_a_killed_job_left_is_removed(tmp_path: Path) -> None:
     assert list((sweep.place / "scratch").iterdir()) == []
 
 
-def wait_for(condition: object, seconds: float = 120) -> None:
-    """Fail unless the condition comes true."""
-    deadline = time.monotonic() + seconds
-    while not condition():  # type: ignore[operator]
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 @pytest.mark.long
 @pytest.mark.product(strength=0)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGINT])
@@ -307,9 +300,7 @@ def test_points_on_the_same_ranks_share_a_launch(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_point_that_kills_a_launch_is_tried_alone(
-    tmp_path: Path,
-) -> None:
+def test_point_that_kills_a_launch_is_tried_alone(tmp_path: Path) -> None:
     faulty = experiment(benchmarks="latency", bindings=["killed", "buffer", "native"], ranks=2)
     text = f'{NAME}order = "as written"\n{faulty}environment = {{ OMB_TEST_RANK = "0" }}\n'
     sweep = SmallSweep(tmp_path, text)
@@ -323,9 +314,7 @@ def test_point_that_kills_a_launch_is_tried_alone(
 
 
 @pytest.mark.long
-def test_sweep_killed_in_a_launch_resumes(
-    tmp_path: Path,
-) -> None:
+def test_sweep_killed_in_a_launch_resumes(tmp_path: Path) -> None:
     slow = {"iterations": 2000}
     text = NAME + experiment(
         benchmarks=["bcast", "reduce", "allreduce"], ranks=2, sizes="8:1M", options=slow

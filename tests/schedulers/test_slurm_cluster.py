@@ -68,9 +68,7 @@ def test_failed_start_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert processes_naming(folder) == []
 
 
-def test_cluster_starts_in_an_empty_folder_only(
-    tmp_path: Path,
-) -> None:
+def test_cluster_starts_in_an_empty_folder_only(tmp_path: Path) -> None:
     (tmp_path / "slurm.conf").write_text("ClusterName=mine\n")
     for action in ("start", "stop"):
         refused = control(action, tmp_path)

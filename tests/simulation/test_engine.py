@@ -12,14 +12,7 @@ import pytest
 from omb_py.core.errors import OmbError
 from omb_py.simulation.engine import BANDWIDTH, CONTENTION, LATENCY, Run, SimulatedOutcome
 from omb_py.simulation.network import Network, Path, Protocol
-from omb_py.simulation.program import (
-    Add,
-    Operation,
-    Program,
-    Receive,
-    Send,
-    Wait,
-)
+from omb_py.simulation.program import Add, Operation, Program, Receive, Send, Wait
 from omb_py.simulation.workers import SimulationJob, run_jobs
 from tests.helpers.refusals import refuses
 
@@ -42,9 +35,7 @@ def task(operations: Operations, ranks: int, run: Run) -> SimulatedOutcome:
 
 
 def outcomes(
-    *programs: Operations,
-    nodes: tuple[int, ...] = (0, 1),
-    network: Network = NETWORK,
+    *programs: Operations, nodes: tuple[int, ...] = (0, 1), network: Network = NETWORK
 ) -> list[SimulatedOutcome]:
     """What comes of programs, one after the other in one process."""
     tasks = tuple(partial(task, one, len(nodes)) for one in programs)

@@ -19,14 +19,8 @@ from omb_py.sweeps.scheduler import Kept
 from omb_py.sweeps.schedulers import SCHEDULERS
 from tests import ROOT
 from tests.helpers.refusals import assert_names, missing, refuses
-from tests.sweeps.job_scripts import (
-    UNFINISHED,
-    Ran,
-    Sandbox,
-    own_job,
-    shipped_job,
-    shipped_names,
-)
+from tests.helpers.waiting import wait_for
+from tests.sweeps.job_scripts import UNFINISHED, Ran, Sandbox, own_job, shipped_job, shipped_names
 
 JOBS = ROOT / "jobs"
 MACHINES = [name for name in shipped_names("machines") if name != "local"]
@@ -148,7 +142,7 @@ def test_a_signal_before_the_sweep_has_begun_is_recorded(tmp_path: Path) -> None
     started = sandbox.start(
         sandbox.spooled(render.script(own_job(modules=["gcc"]))), SLURM_JOB_ID="7"
     )
-    wait_for(sandbox.here / "ready")
+    wait_for((sandbox.here / "ready").exists)
     started.terminate()
     (sandbox.here / "signalled").touch()
     assert sandbox.finish(started).code == 143
@@ -244,20 +238,12 @@ def test_script_submitted_from_its_copy_is_unchanged(tmp_path: Path) -> None:
     assert path.read_text() == render.script(own_job("cobalt"))
 
 
-def wait_for(path: Path) -> None:
-    """Wait until a file is there."""
-    deadline = time.monotonic() + 60
-    while not path.exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 def signalled(
     sandbox: Sandbox, text: str, number: int, **variables: str
 ) -> tuple[int, list[list[str]]]:
     """The code and the `job continue` of a script to which a signal comes while it measures."""
     started = sandbox.start(sandbox.spooled(text), **variables)
-    wait_for(sandbox.here / "ready")
+    wait_for((sandbox.here / "ready").exists)
     started.send_signal(number)
     ran = sandbox.finish(started)
     assert (sandbox.here / "stopped").read_text() == "stopped\n"
@@ -325,11 +311,7 @@ def test_the_environment_is_made_as_configured(tmp_path: Path) -> None:
     activate.write_text("touch activated\n")
     folders = [str(tmp_path), str(sandbox.here)]
     text = render.script(
-        own_job(
-            module_paths=folders,
-            modules=["gcc/12", "mpich"],
-            virtual_environment="~/our venv",
-        )
+        own_job(module_paths=folders, modules=["gcc/12", "mpich"], virtual_environment="~/our venv")
     )
     assert text.startswith("#!/bin/bash -l\n"), "module is a function of login shells"
     ran = sandbox.run(text)

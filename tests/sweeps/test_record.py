@@ -77,14 +77,7 @@ def test_jobs_come_in_the_order_of_their_submission(tmp_path: Path) -> None:
 PIECES = st.sampled_from(
     [
         *("2026-11-22T20:00:00Z", "1", "1.server", "mine", "began", "ended"),
-        *(
-            "submitted",
-            "cancelled",
-            "signalled=yes",
-            "exit=75",
-            "exit=-1",
-            "after=1",
-        ),
+        *("submitted", "cancelled", "signalled=yes", "exit=75", "exit=-1", "after=1"),
         *(" ", "=", "\n", "\r", "\x00", "\u2028", "\udcff"),
     ]
 )

@@ -36,10 +36,7 @@ TOLD = {
         ("PENDING", "SUSPENDED", "RUNNING", "COMPLETED", "FAILED", "CANCELLED", "TIMEOUT"),
     ),
     "lsf": ("1|{}|-|-\n", ("PEND", "PSUSP", "RUN", "DONE", "EXIT")),
-    "flux": (
-        "1|{}||\n",
-        ("SCHED", "DEPEND", "RUN", "COMPLETED", "FAILED", "CANCELED", "TIMEOUT"),
-    ),
+    "flux": ("1|{}||\n", ("SCHED", "DEPEND", "RUN", "COMPLETED", "FAILED", "CANCELED", "TIMEOUT")),
 }
 UNKNOWN = {
     "pbs": "echo 'qstat: Unknown Job Id 1' >&2; exit 153",

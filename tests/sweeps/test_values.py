@@ -9,15 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from omb_py.sweeps.field_types import (
-    Duration,
-    EnvironmentName,
-    Line,
-    Name,
-    Word,
-    clock,
-    seconds,
-)
+from omb_py.sweeps.field_types import Duration, EnvironmentName, Line, Name, Word, clock, seconds
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.refusals import missing
-from tests.hosts.waiting import wait_for
+from tests.helpers.waiting import wait_for
 
 pytestmark = pytest.mark.slow
 

@@ -103,13 +103,20 @@ Options:
 """What native OMB 7.4 prints for an option that it does not have."""
 
 
-def test_usage_message_of_native_omb_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            f"$ mpiexec -n 2 osu_latency -f\n{USAGE}",
+            "no results osu_latency usage 'Invalid option [-f]'",
+        ),
+        (USAGE.partition("\n\n")[2], "osu_latency usage message"),
+    ],
+)
+def test_usage_message_of_native_omb_refused(tmp_path: Path, text: str, words: str) -> None:
     path = tmp_path / "osu_latency.txt"
-    path.write_text(f"$ mpiexec -n 2 osu_latency -f\n{USAGE}")
-    with refuses(OmbError, f"{path} no results osu_latency usage 'Invalid option [-f]'"):
-        load(path)
-    path.write_text(USAGE.partition("\n\n")[2])
-    with refuses(OmbError, f"{path} osu_latency usage message"):
+    path.write_text(text)
+    with refuses(OmbError, f"{path} {words}"):
         load(path)
 
 

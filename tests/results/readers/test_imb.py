@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from omb_py.benchmarks import all_benchmarks
-from omb_py.results.readers import Found, join, source_of
+from omb_py.results.readers import source_of
 from omb_py.results.readers.imb import READER
 from tests import ROOT
+from tests.helpers.reading import read_by
 
 DATA = ROOT / "tests" / "data" / "imb"
 FILES = sorted(DATA.glob("*.txt"))
@@ -39,8 +41,7 @@ PING = "            8         1000         2.00         4.00\n"
 ROW = "         1024         1000         4.10         6.30         5.20\n"
 
 
-def found(text: str | bytes, path: str = "job.log") -> Found:
-    return join(READER.read(source_of(path, text if isinstance(text, bytes) else text.encode())))
+found = partial(read_by, READER.read)
 
 
 def rows(name: str) -> list[dict[str, Any]]:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
-from omb_py.results.readers import Found, has_marks, join, source_of
+from omb_py.results.readers import has_marks
 from omb_py.results.readers.reframe import READER
 from tests import ROOT
+from tests.helpers.reading import read_by
 
 LOG = ROOT / "tests" / "data" / "reframe" / "lat.log"
 TEXT = LOG.read_text()
 
 
-def found(text: str) -> Found:
-    return join(READER.read(source_of("lat.log", text.encode())))
+found = partial(read_by, READER.read)
 
 
 def test_each_number_is_a_row_of_the_run_that_ended_then() -> None:
