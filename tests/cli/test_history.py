@@ -13,7 +13,7 @@ pytest.importorskip("otava", reason="the extra history is not installed")
 from perf.history import write
 from tests import ROOT
 from tests.conftest import Run
-from tests.helpers.refusals import missing
+from tests.helpers.refusals import assert_refused, missing
 
 NATIVE = (
     "# OSU MPI Latency Test v7.4\n# Size       Avg Latency(us)\n8                       {:.2f}\n"
@@ -85,8 +85,7 @@ def test_text_without_a_date_is_named_and_left_out(in_process: Run, tmp_path: Pa
 def test_results_without_any_date_are_refused(in_process: Run, tmp_path: Path) -> None:
     (tmp_path / "osu.txt").write_text(NATIVE.format(9.0))
     done = in_process("history", str(tmp_path / "osu.txt"))
-    assert done.code == 1
-    assert "no row has a date" in done.err
+    assert_refused(done, 1, "no row has a date")
 
 
 def test_few_runs_of_a_log_of_reframe_cannot_be_judged(in_process: Run) -> None:

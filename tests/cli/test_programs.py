@@ -101,9 +101,7 @@ def test_links_to_a_program_that_is_not_there_are_refused(
     in_process: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("omb_py.cli.programs.sysconfig.get_path", lambda name: str(tmp_path))
-    done = in_process("programs", "osu")
-    assert done.code == 1
-    assert "there is no" in done.err
+    assert_refused(in_process("programs", "osu"), 1, "there is no")
     assert not (tmp_path / "osu").exists()
 
 

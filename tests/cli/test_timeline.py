@@ -45,17 +45,15 @@ def test_the_name_says_the_kind_of_file(in_process: Run, folder: Path) -> None:
     parent = folder.parent
     plain = (parent / "a.json").read_bytes()
     assert gzip.decompress((parent / "new/b.json.gz").read_bytes()) == plain
-    done = in_process("timeline", "run", "-o", "d.txt")
-    assert done.code == 2
-    assert "written as .json or .json.gz" in done.err
+    refused = in_process("timeline", "run", "-o", "d.txt")
+    assert_refused(refused, 2, "written as .json or .json.gz")
 
 
 @pytest.mark.usefixtures("folder")
 def test_a_file_that_is_there_is_kept_without_force(in_process: Run, tmp_path: Path) -> None:
     (tmp_path / "mine.json").write_text("my notes")
-    done = in_process("timeline", "run", "-o", "mine.json")
-    assert done.code == 2
-    assert "overwrite it with --force" in done.err
+    refused = in_process("timeline", "run", "-o", "mine.json")
+    assert_refused(refused, 2, "overwrite it with --force")
     assert (tmp_path / "mine.json").read_text() == "my notes"
     assert in_process("timeline", "run", "-o", "mine.json", "--force").code == 0
     assert in_process("timeline", "run", "-o", ".json", "--force").code == 0

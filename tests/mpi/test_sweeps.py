@@ -415,9 +415,7 @@ def test_full_disk_ends_the_sweep(small_disk: Path) -> None:
     text = AS_WRITTEN + experiment(bindings=["filling", "buffer"], ranks=1, sizes=["4", "8"])
     sweep = SmallSweep(small_disk, text, environment={"OMB_TEST_RANK": "0"})
     done = sweep.run()
-    assert done.code == 1
-    (sentence,) = done.sentences
-    assert_names(sentence, "omb-py: cannot write out: No space left on device;")
+    assert_refused(done, 1, "omb-py: cannot write out: No space left on device;")
     assert sweep.rows().total() == 1
     healthy = SmallSweep(small_disk, text, environment=NOBODY_HANGS)
     done = healthy.run()
@@ -429,12 +427,10 @@ def test_full_disk_ends_the_sweep(small_disk: Path) -> None:
 def test_a_folder_is_one_sweep_s_on_one_machine(tmp_path: Path) -> None:
     SmallSweep(tmp_path, PLAIN).run()
     other = SmallSweep(tmp_path, PLAIN.replace('"mine"', '"other"', 1)).run()
-    assert other.code == 2
-    assert not missing("out another sweep: --folder", other.err)
+    assert_refused(other, 2, "out another sweep: --folder")
     machine = 'name = "here"\noversubscribe = true\nbinding = "none"\n'
     other = SmallSweep(tmp_path, PLAIN, machine).run()
-    assert other.code == 2
-    assert not missing("another binding of the machine", other.err)
+    assert_refused(other, 2, "another binding of the machine")
 
 
 @pytest.mark.long
@@ -535,10 +531,7 @@ def test_rows_of_two_libraries_need_consent(tmp_path: Path) -> None:
     assert known["library"].startswith(("MPICH 5", "Open MPI 5", "Intel MPI 20"))
     software.write_text(json.dumps([known | {"library": "Other MPI 1.0"}]))
     more = SmallSweep(tmp_path, NAME + experiment())
-    refused = more.run()
-    assert refused.code == 2
-    (sentence,) = refused.sentences
-    assert f"{known['library']} instead of Other MPI 1.0" in sentence
+    assert_refused(more.run(), 2, f"{known['library']} instead of Other MPI 1.0")
     assert len(more.rows()) == 4
     assert more.run("--mix").code == 0
     assert more.rows() == PLANNED

@@ -151,11 +151,6 @@ def nobody_sends(rank: int) -> Iterator[Operation]:
         yield Receive(0)
 
 
-def test_a_rank_that_waits_for_ever_is_named() -> None:
-    with refuses(OmbError, "rank 1 waits message"):
-        outcomes(nobody_sends)
-
-
 def killed(rank: int) -> Iterator[Operation]:
     import os
     import signal
@@ -164,9 +159,13 @@ def killed(rank: int) -> Iterator[Operation]:
     yield Add(1)
 
 
-def test_a_process_that_is_killed_is_an_error() -> None:
-    with pytest.raises(OmbError, match="ended by signal 9"):
-        outcomes(killed)
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [(nobody_sends, "rank 1 waits message"), (killed, "ended by signal 9")],
+)
+def test_simulation_without_an_end_refused(program: Operations, words: str) -> None:
+    with refuses(OmbError, words):
+        outcomes(program)
 
 
 def completed_in_another_order(rank: int) -> Iterator[Operation]:
