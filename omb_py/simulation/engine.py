@@ -352,7 +352,7 @@ class _Run:
         return True
 
     def send(self, argument: tuple[_Rank, Send]) -> None:
-        """A message leaves its rank, after the overhead."""
+        """Send a message from its rank, after the overhead."""
         rank, operation = argument
         source, target, nbytes = rank.number, operation.peer, operation.nbytes
         path = self.path(source, target)
@@ -389,7 +389,7 @@ class _Run:
             self.start_transfer(message)
 
     def start_transfer(self, message: _Message) -> None:
-        """Messages from one rank to another go one after the other, as on a connection."""
+        """Start a message after the ones before it between the two ranks, as on a connection."""
         seconds = message.nbytes / (message.path.bandwidth_MBps * MEGA)
         free = self.connections.setdefault(message.source, {})
         begin = max(self.now, free.get(message.target, 0.0))
@@ -418,7 +418,7 @@ class _Run:
         self.actions.append(message)
 
     def arrive(self, message: _Message) -> None:
-        """A message is at its receiver."""
+        """Hand a message to its receiver."""
         message.arrived = True
         if message.counted:
             self.transfers += self.now - message.began - message.path.latency_us * MICRO
@@ -505,7 +505,7 @@ class _Run:
             self.proceed(rank)
 
     def end(self, rank: _Rank) -> None:
-        """The last operation of a rank is over."""
+        """End a rank after its last operation."""
         self.ends[rank.number] = self.now
 
     def path(self, source: int, target: int) -> NetworkPath:

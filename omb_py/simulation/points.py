@@ -91,7 +91,7 @@ class SimulatedPoint:
         return Case(*size, self.options.window, BUFFER, self.options, RESOURCES, nodes)
 
     def program(self, limits: Mapping[int, int] | None = None) -> Program:
-        """One iteration; ``limits`` are as of `collectives.of_library`.
+        """Return the program of one iteration; ``limits`` are as of `collectives.of_library`.
 
         Raises `OmbError` where it cannot be simulated.
         """

@@ -131,7 +131,7 @@ def work(job: SimulationJob, sender: Connection, errors: str) -> None:
 
 
 def crash(code: int | None, errors: IO[bytes]) -> str:
-    """A sentence on a process that has ended."""
+    """Return a sentence on a process that has ended."""
     errors.seek(0)
     lines = errors.read().decode(errors="replace").splitlines()
     said = [line for line in lines if "CRITICAL" in line or "rror" in line]
