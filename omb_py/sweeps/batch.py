@@ -204,7 +204,7 @@ def find(
 
 
 def find_machine(word: str, **settings: str | None) -> Machine:
-    """A machine by its name or path, with other ``settings`` of its jobs; raises `UsageError`."""
+    """Return a machine by name or path, with ``settings`` of its jobs; raises `UsageError`."""
     given: dict[str, Any] = {name: one for name, one in settings.items() if one is not None}
     if "filesystems" in given:
         given["filesystems"] = given["filesystems"].replace(":", ",").split(",")
@@ -231,7 +231,7 @@ def divide(job: BatchJob, nodes: int | None, one_job: bool) -> list[BatchJob]:
 
 
 def node_count(sweep: Sweep, script: str) -> int | None:
-    """The number of nodes on which a script's points are, by its name; None for all."""
+    """Return the number of nodes of a script's points, by its name; None for all."""
     found = re.fullmatch(rf"{re.escape(file_name(sweep.name))}-(\d{{1,9}})-nodes?", script)
     return int(found[1]) if found else None
 
@@ -263,7 +263,7 @@ def without_account(machine: Machine) -> str:
 
 
 def with_settings(machine: Machine, given: Mapping[str, str | Sequence[str]]) -> Machine:
-    """The machine with other settings of its jobs, checked as in a configuration.
+    """Return the machine with other settings of its jobs, checked as in a configuration.
 
     Raises `UsageError`.
     """
@@ -278,5 +278,5 @@ def with_settings(machine: Machine, given: Mapping[str, str | Sequence[str]]) ->
 
 
 def argument(word: str) -> str:
-    """A configuration's name or path so that no dash in front makes an option of it."""
+    """Return a configuration's name or path as a word that is not an option, with any dash."""
     return f"./{word}" if word.startswith("-") else word

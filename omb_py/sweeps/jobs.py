@@ -96,7 +96,7 @@ def read_record(scheduler: Scheduler, folder: Path) -> list[JobRecord]:
 def with_event(
     scheduler: Scheduler, job: JobRecord, event: str, values: Mapping[str, str]
 ) -> JobRecord:
-    """A job after one more event: ``submitted``, ``began``, ``ended`` or ``cancelled``."""
+    """Return a job after an event: ``submitted``, ``began``, ``ended`` or ``cancelled``."""
     if event == "submitted" and scheduler.number.fullmatch(values.get("after", "")):
         return replace(job, after=values["after"])
     if event == "began":  # a scheduler may start a job again
@@ -124,7 +124,7 @@ def active(
     known: Collection[JobRecord],
     script: str | None = None,
 ) -> list[tuple[JobRecord, Said]]:
-    """The recorded jobs of a script, of all for None, that wait or run; raises as `said_of`."""
+    """Return the recorded jobs of a script, or of all, that wait or run; raises as `said_of`."""
     some = [job for job in known if job.may_be_active and script in (None, job.script)]
     said = said_of(scheduler, [job.number for job in some])
     return [(job, said[job.number]) for job in some if scheduler.is_active(said.get(job.number))]

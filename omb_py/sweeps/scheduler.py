@@ -164,7 +164,7 @@ class Scheduler:
         return frozenset(words[0] for words in rows if words)
 
     def named(self, words: Sequence[str]) -> list[str]:
-        """The words of a command with the name that it has here."""
+        """Return the words of a command with the name that it has here."""
         return [self.names.get(word, word) for word in words[:1]] + list(words[1:])
 
     @property
@@ -274,5 +274,5 @@ def said_of(scheduler: Scheduler, numbers: Sequence[str]) -> dict[str, Said]:
 
 
 def short(number: str) -> str:
-    """A job's number without the server's name, and as Flux writes it in ASCII."""
+    """Return a job's number without the server's name, and as Flux writes it in ASCII."""
     return number.partition(".")[0].replace("\u0192", "f", 1)
