@@ -238,7 +238,7 @@ def cancel_command(**wishes: Any) -> int:
 
 
 def scripts(sweep: str, nodes: int | None, one_job: bool, **wishes: Any) -> list[BatchJob]:
-    """The jobs that the command line asks for."""
+    """Return the jobs that the command line asks for."""
     from omb_py.sweeps import batch
 
     job = batch.find(sweep, **wishes)

@@ -73,7 +73,7 @@ def command() -> None:
 
 
 def pairs_command(benchmark: Benchmark) -> click.Command:
-    """The command that measures ``benchmark`` on all pairs.
+    """Return the command that measures ``benchmark`` on all pairs.
 
     Raises `UsageError` for one that is not of two ranks which send to each other.
     """

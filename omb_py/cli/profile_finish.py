@@ -100,7 +100,7 @@ def report(
 
 
 def wait_for(folder: str, ranks: int) -> list[int]:
-    """The ranks whose records have no end although they were waited for."""
+    """Wait for the ends of records; return the ranks whose records have none."""
     until = time.monotonic() + SECONDS
     waiting = list(range(ranks))
     while True:
