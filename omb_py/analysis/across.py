@@ -98,7 +98,7 @@ def sheet(title: str, named: dict[str, pd.DataFrame], base: str | None, statisti
 
 
 def sizes(rows: pd.DataFrame) -> pd.Series:
-    """Message sizes as keys; -1 for none."""
+    """Return message sizes as keys; -1 for none."""
     return rows["bytes"].astype("Float64").astype("float64").fillna(-1.0).rename("size")
 
 

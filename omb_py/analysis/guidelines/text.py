@@ -44,7 +44,7 @@ def sheets(points: pd.DataFrame) -> Iterator[Sheet]:
 
 
 def runs(points: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    """Violations of each guideline at sizes that follow each other."""
+    """Yield violations of each guideline at sizes that follow each other."""
     for _, members in points.groupby(["guideline", *OPEN], sort=False, dropna=False):
         violated = members["verdict"] == VIOLATED
         between = (~violated).cumsum()
@@ -52,7 +52,7 @@ def runs(points: pd.DataFrame) -> Iterator[pd.DataFrame]:
 
 
 def line(run: pd.DataFrame, worst: pd.Series) -> tuple[str, ...]:
-    """Cells about violations at sizes that follow each other; numbers are those of the worst."""
+    """Return cells about violations at successive sizes; numbers are those of the worst."""
     sizes = [size_text(size) for size in run["bytes"].dropna()]
     return (
         worst["guideline"],
