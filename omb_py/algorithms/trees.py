@@ -32,17 +32,17 @@ Order: TypeAlias = Callable[[int], int]
 
 
 def binomial_by_lowest(rank: int, ranks: int) -> int:
-    """Binomial tree in which the lowest digit is cleared: subtrees are runs of ranks [CHPG]."""
+    """Make a binomial tree that clears the lowest digit: subtrees are runs of ranks [CHPG]."""
     return rank & (rank - 1)
 
 
 def binomial_by_highest(rank: int, ranks: int) -> int:
-    """Binomial tree in which the highest digit is cleared: neighbours are near the root."""
+    """Make a binomial tree that clears the highest digit: neighbours are near the root."""
     return rank ^ (1 << (rank.bit_length() - 1))
 
 
 def binomial_preorder(rank: int, ranks: int) -> int:
-    """Binomial tree whose ranks are numbered root first, then one subtree after the other."""
+    """Make a binomial tree with ranks numbered root first, then one subtree after the other."""
     root, after, size = 0, 1, power_within(ranks - 1) * 2 if ranks > 1 else 1
     while True:
         # children of ``root`` come with subtrees of size/2, size/4 … ranks
@@ -105,7 +105,7 @@ def nearest_first(distance: int) -> int:
 
 
 def largest_first(radix: int = 2) -> Order:
-    """Children of a `knomial` tree, or the first of the binomial ones, by their weight.
+    """Return children of a `knomial` tree, or the first of the binomial ones, by their weight.
 
     Those of the same weight are in the order of their ranks.
     """
