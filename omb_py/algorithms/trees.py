@@ -25,7 +25,7 @@ from omb_py.algorithms.patterns import (
 )
 
 Parent: TypeAlias = Callable[[int, int], int]
-"""The parent of a rank (not of the root) in a tree of so many ranks."""
+"""The parent of a rank (not of the root) in a tree of a number of ranks."""
 
 Order: TypeAlias = Callable[[int], int]
 """Children that a rank serves first have the smaller one, of how far they are behind the rank."""
@@ -68,7 +68,7 @@ def knomial(radix: int) -> Parent:
 
 
 def complete(fanout: int) -> Parent:
-    """Return the tree of ranks in the order of a heap, each with so many children."""
+    """Return the tree of ranks in the order of a heap, each with ``fanout`` children."""
 
     def parent(rank: int, ranks: int) -> int:
         return (rank - 1) // fanout
@@ -86,7 +86,7 @@ def by_levels(rank: int, ranks: int) -> int:
 
 
 def chains(number: int) -> Parent:
-    """Return so many chains from the root; the first ones may be longer."""
+    """Return a ``number`` of chains from the root; the first ones may be longer."""
 
     def parent(rank: int, ranks: int) -> int:
         length, longer = divmod(ranks - 1, number)
