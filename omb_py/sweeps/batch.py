@@ -216,7 +216,7 @@ def divide(job: BatchJob, nodes: int | None, one_job: bool) -> list[BatchJob]:
 
     ``nodes`` chooses one number, ``one_job`` makes one job for all, on as many nodes as the largest
     point takes; so does a queue that takes fewer jobs of a user. Raises `UsageError` when there is
-    no such point, or the queue takes no job of this walltime on so many nodes.
+    no such point, or the queue takes no job of this walltime on the nodes.
     """
     counts, queue = job.plan.node_counts, job.machine.queue
     if queue is not None and queue.max_queued is not None:

@@ -149,7 +149,7 @@ class Experiment(Strict):
     @model_validator(mode="after")
     def _places(self) -> Experiment:
         if (self.ranks is None) is (self.ranks_per_node is None):
-            raise ValueError("name either ranks or ranks_per_node (beside nodes)")
+            raise ValueError("name either ranks or ranks_per_node (next to nodes)")
         return self
 
 

@@ -206,7 +206,7 @@ def check_edited(job: BatchJob, text: str) -> None:
         there = job.script.read_text(encoding="utf-8", errors="replace")
     if there != text and render.is_edited(there):
         raise UsageError(
-            f"{job.script} was edited: submit it as it is by {job.by_hand}, "
+            f"{job.script} was edited: submit it unchanged by {job.by_hand}, "
             "or overwrite it by --force"
         )
 
@@ -244,7 +244,7 @@ def go_on(job: BatchJob, number: str, chain: str, signalled: bool, kept: Sequenc
     except OmbError as error:
         raise ChainEndError(str(error)) from error
     known = {}
-    with suppress(OmbError):  # on a full disk: the next job is there all the same
+    with suppress(OmbError):  # on a full disk: the next job is there nevertheless
         append(job.root, following, job.name, "submitted", f"after={number}")
         known = {one.number: one for one in read_record(scheduler, job.root)}
     if number in known and known[number].cancelled:

@@ -32,7 +32,7 @@ def script(job: BatchJob) -> str:
     seconds = math.floor(settings.walltime - settings.reserve)
     if seconds < 1:
         raise UsageError(
-            f"a walltime of {clock(settings.walltime)} leaves nothing beside job.reserve = "
+            f"a walltime of {clock(settings.walltime)} leaves nothing but job.reserve = "
             f"{settings.reserve:g} s: ask for more"
         )
     template = environment(scheduler).get_template(f"{job.machine.scheduler}.sh.j2")

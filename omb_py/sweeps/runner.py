@@ -536,7 +536,7 @@ def bytes_of(path: Path) -> int:
 def share_mode(log: Path, written: Iterable[Path]) -> None:
     """Give files of ranks the log's permissions: a rank's umask is its node's, the log's ours."""
     for path in written:
-        with suppress(OSError):  # there is none, or it is somebody else's
+        with suppress(OSError):  # it is missing, or another user's
             if path.is_file():
                 shutil.copymode(log, path)
 
