@@ -152,7 +152,7 @@ def sheets(compared: Sequence[Comparison], checked: Sequence[Checked]) -> Iterat
             )
         )
     columns = ("benchmark", "ranks", "size", "limited by", "measured", "simulated", "error")
-    yield Sheet("Simulated beside measured", columns, tuple(lines))
+    yield Sheet("Simulated and measured", columns, tuple(lines))
     rows = tuple(
         (
             one.benchmark,

@@ -262,7 +262,7 @@ class _Run:
             wait = "s {} wait for messages" if blocked[1:] else " {} waits for a message"
             ranks = wait.format(first_of(blocked))
             name = self.program.name or "the program"
-            raise OmbError(f"{name}: rank{ranks} that nobody sends")
+            raise OmbError(f"{name}: rank{ranks} that no rank sends")
         times = zip(self.starts, self.ends, strict=True)
         ends = tuple(end - start for start, end in times if end is not None)
         sums = (self.latencies, self.transfers, self.alone)

@@ -145,7 +145,7 @@ def find(text: str, topology: str | None = None) -> Network:
         found = read(FilePath(text))
         return found if topology is None else changed(found, topology=parse(topology).text)
     if topology is not None:
-        raise UsageError(f"--topology replaces that of a network's file, and {text!r} is none")
+        raise UsageError(f"--topology replaces that of a network's file, not of {text!r}")
     made = parse(f"platform:{text}" if FilePath(text).is_file() else text)
     usual = ROUND_FIGURES.origin
     origin = f"links of {FilePath(made.file).name}; for the rest {usual}" if made.file else usual

@@ -108,7 +108,7 @@ def hosts_in(file: str) -> int:
             first, _, last = part.partition("-")
             count = int(last or first) - int(first) + 1
             if count < 1:
-                raise ValueError(f"{file} has a cluster of the hosts {part}, which are none")
+                raise ValueError(f"{file} has a cluster of the hosts {part}: none match")
             hosts += count
     return hosts
 
