@@ -44,7 +44,7 @@ WINDOW = 50
 """Runs in which Otava looks for a change at a time, its own default."""
 
 P_VALUE = 1e-4
-"""Chance of a change where there is none, for each split that is tried. ``perf/history.py`` prints
+"""Chance of a false change, for each split that is tried. ``perf/history.py`` prints
 how often that is."""
 
 LEAST_CHANGE = 0.02

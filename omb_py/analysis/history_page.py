@@ -35,7 +35,7 @@ MAX_RUNS = 300
 """Runs of a series that are drawn, the last ones."""
 
 LEFT, HEIGHT = 40.0, 48.0
-"""Points beside and along the axis of values."""
+"""Points next to and along the axis of values."""
 
 
 def page(found: History, results: Results) -> str:

@@ -486,7 +486,7 @@ def ticks_along(x: str, values: Iterable[float], most: float) -> dict[float, str
         ordered = [one for one in ordered if log2(one) % 1 == 0] or ordered
         step = ceil(len(ordered) / max(2, int(most)))
     chosen = ordered[::step]
-    if ordered[0] == 0 and step > 1:  # the size beside 0 would be too near
+    if ordered[0] == 0 and step > 1:  # the size next to 0 would be too near
         chosen = [0, *ordered[step + 1 :: step]]
     return {at: size_text(at) if x == "bytes" else f"{at:g}" for at in chosen}
 

@@ -87,7 +87,7 @@ def remarks(points: pd.DataFrame) -> Iterator[str]:
     if len(tested) < len(points):
         yield (
             f"{len(points) - len(tested)} checks rest on too few launches to tell anything: "
-            "repeat them 10 times by turns, as omb-py sweep guidelines does"
+            "repeat them 10 times alternately, as omb-py sweep guidelines does"
         )
     if len(tested):
         launches = tested[["runs_left", "runs_right"]].min(axis=1).max()

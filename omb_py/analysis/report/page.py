@@ -91,7 +91,7 @@ def report(
     compared = None
     if base is not None:
         options: Any = {"statistic": statistic, "launch_spread": launch_spread}
-        called = ("the base", "Beside the base")
+        called = ("the base", "Compared with the base")
         compared = compare(base.rows, results.rows, names=called, **options)
     base = None  # its rows may be many, and nothing more is needed of them
     values = value_column(results.rows, statistic)

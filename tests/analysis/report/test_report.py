@@ -118,10 +118,10 @@ def test_one_sentence_says_how_results_compare_with_their_base(tmp_path: Path) -
         r"allreduce, 4 ranks 64 B 2.06 µs 3.10 µs 1.500 [\d.]+ to [\d.]+ slower", slower
     )
     assert "of 16 points 0 slower, 1 faster, 15 within noise" in faster
-    assert "Beside the base: no difference" in beside(1, ())
-    assert "Beside the base: equal within 5 %" in beside(1, (), 0.001)
+    assert "Compared with the base: no difference" in beside(1, ())
+    assert "Compared with the base: equal within 5 %" in beside(1, (), 0.001)
     unclear = beside(1, (), None)
-    assert "Beside the base: unclear" in unclear
+    assert "Compared with the base: unclear" in unclear
     assert "one run a side" in unclear
 
 
