@@ -246,5 +246,5 @@ def scripts(sweep: str, nodes: int | None, one_job: bool, **wishes: Any) -> list
         note(job.machine.unknown_queue)
     found = batch.divide(job, nodes, one_job)
     if len(job.plan.node_counts) > 1 == len(found) and nodes is None and not one_job:
-        note(f"queue {job.machine.job.queue} does not take so many jobs of a user: one job for all")
+        note(f"queue {job.machine.job.queue} takes fewer jobs of a user: one job for all")
     return found

@@ -77,7 +77,7 @@ def overhead_command(benchmark: Benchmark) -> click.Command:
         callback=callback,
         params=[*more, *parameters(benchmark, overhead=True)],
         short_help=benchmark.summary,
-        help=f"What each binding adds to {benchmark.name}, measured in one job by turns.\n\n"
+        help=f"What each binding adds to {benchmark.name}, measured alternately in one job.\n\n"
         f"{benchmark.summary} -i and -x count each binding's iterations.",
         context_settings=CONTEXT,
     )

@@ -200,7 +200,7 @@ def scaled(entries: Iterable[Entry], ranks: int) -> Iterator[Entry]:
             group=LAUNCH,
             metavar="FILE",
             help="Keep in this .json file what came of each benchmark.",
-            show_default="FILE.summary.json beside --output",
+            show_default="FILE.summary.json next to --output",
         ),
         Option(
             ["--resume"],

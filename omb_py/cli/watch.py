@@ -77,7 +77,7 @@ def command(
         from omb_py.tracing.monitor import following
 
         if not as_json and (once or on_terminal):
-            from omb_py.tracing.monitor import view  # noqa: F401 - needs rich, which is said now
+            from omb_py.tracing.monitor import view  # noqa: F401 - needs rich: fail now
 
     watcher = following.Watcher(folder, following.WatchSettings(interval, min_wait, stale_after))
     try:

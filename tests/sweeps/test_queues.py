@@ -212,8 +212,8 @@ def test_one_job_for_all_is_noted(capsys: pytest.CaptureFixture[str]) -> None:
     words = ("job", "render", "quick", "--machine", "polaris", "--queue", "debug-scaling")
     script, noted = run(capsys, *words)
     assert " --one-job " in script
-    assert not missing("note: queue debug-scaling so many jobs", noted)
-    assert "so many jobs" not in run(capsys, *words, "--one-job")[1]
+    assert not missing("note: queue debug-scaling fewer jobs", noted)
+    assert "fewer jobs" not in run(capsys, *words, "--one-job")[1]
 
 
 def test_single_node_queue_has_no_range_of_nodes(capsys: pytest.CaptureFixture[str]) -> None:
