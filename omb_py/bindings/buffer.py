@@ -187,7 +187,7 @@ class BufferBinding(MethodBinding):
 
 
 def _repeat(method: Callable[..., Any], arguments: list[Any], times: int) -> list[Any]:
-    """Call ``method`` so many times, with no bytecode between two calls."""
+    """Call ``method`` as many ``times``, with no bytecode between two calls."""
     return list(map(method, *[repeat(argument, times) for argument in arguments]))
 
 
