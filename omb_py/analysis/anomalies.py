@@ -206,5 +206,5 @@ def trust(
     }
     where = [f"{what} in {count(*of)}" for what, of in looked.items() if of[0]]
     if not where:
-        return "Nothing tells whether to believe these numbers: no validation, interval or host."
+        return "These numbers have no evidence: no validation, interval or host."
     return f"Looked for, and not found: {', '.join(where)}."

@@ -55,7 +55,7 @@ class Ranks(Enum):
 class StartUp(Enum):
     """The measured part of a job's start."""
 
-    INIT = "MPI_Init alone"
+    INIT = "only MPI_Init"
     HELLO = "the start as a whole"
     PARTS = "each part of it"
 
@@ -230,7 +230,7 @@ class Plan:
 
 
 FEATURES = {
-    "active_sync": "active synchronization of windows alone",
+    "active_sync": "only active synchronization of windows",
     "algorithm": "algorithms of omb-py's own",
     "buffer_num": "one memory for a window's messages, or one for each",
     "bus": "nccl-tests' algorithm and bus bandwidth",

@@ -245,7 +245,7 @@ def torchrun(place: Placement) -> list[str]:
     """Return the words of PyTorch's launcher, for ranks without MPI; raises `OmbError` if
     impossible."""
     if place.nodes > 1:
-        raise OmbError("torchrun starts the ranks of its own node alone: choose nodes = 1")
+        raise OmbError("torchrun starts only the ranks of its own node: choose nodes = 1")
     if place.binding not in ("default", "none"):
         raise OmbError('torchrun binds no ranks to cores: choose binding = "default"')
     return ["--standalone", f"--nproc-per-node={place.ranks_per_node}", "--no-python"]

@@ -44,8 +44,8 @@ UNFINISHED = 75
 """Exit code of a sweep that has more to do, later or on more nodes: sysexits' "try again"."""
 
 NO_PROFILE = (
-    "no profile was written where its ranks ran: does the library write one, and of programs that "
-    "load MPI when they run?"
+    "no profile in the folder of its ranks: does the library write one, and of programs that load "
+    "MPI when they run?"
 )
 
 SAME_CAUSE = 3

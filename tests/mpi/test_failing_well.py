@@ -67,7 +67,7 @@ WRONG: dict[Line, str] = {
     line(2, "bw_fan_in"): "2 ranks are on 1 node --node-map",
     line(3, "put_latency"): "exactly 2 ranks this job has 3",
     line(2, "put_latency -w heap"): "'heap' is not one of dynamic",
-    line(2, "cas_latency -T float32"): "integers alone, not float32",
+    line(2, "cas_latency -T float32"): "only integers, not float32",
     line(2, "latency_mt -t 1:0"): "each side needs at least 1",
     line(2, "latency_mt --binding pkl5"): "one thread receive at a time",
     line(2, "iallreduce --binding pickle"): "binding pickle has no iallreduce",
@@ -305,4 +305,4 @@ def test_a_type_that_cannot_be_measured_leaves_the_others(mpiexec: Run, tmp_path
     measured = {row["dtype"] for row in rows_of(tmp_path / "rows.csv")}
     assert measured == {f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
     none = mpiexec(2, "cas_latency", "-T", "float32", "-T", "float64", "-q")
-    assert_refused(none, 5, "integers alone, not float32")
+    assert_refused(none, 5, "only integers, not float32")

@@ -41,7 +41,7 @@ def test_ranks_fail_and_answer_as_one(mpi: str, tmp_path: Path) -> None:
     shown = run([*command, "-v"], {}, tmp_path, timeout=60)
     assert (shown.code, shown.out) == (0, "# OSU MPI Bandwidth Test v7.4\n")
     refused = run([*command, "-d", "rocm", "D", "D"], {}, tmp_path, timeout=60)
-    assert_refused(refused, 2, "omb-py measures NVIDIA devices alone")
+    assert_refused(refused, 2, "omb-py measures only NVIDIA devices")
 
 
 @pytest.mark.parametrize(
