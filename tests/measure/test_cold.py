@@ -12,7 +12,7 @@ from omb_py.core.calls import Call
 from omb_py.core.dataclass import replace
 from omb_py.core.errors import UnsupportedError
 from omb_py.measure.cold import USUAL_CACHE, Flush, host_flush
-from tests.measure.test_bounds import tree
+from tests.helpers.kernel_files import write
 
 CACHE = "devices/system/cpu/cpu0/cache"
 PLAN = Plan((CheckedIteration((Call("reset"),), before=(Call("waitall"),)),), 0)
@@ -21,7 +21,7 @@ PLAN = Plan((CheckedIteration((Call("reset"),), before=(Call("waitall"),)),), 0)
 def test_twice_the_largest_cache_is_read(tmp_path: Path) -> None:
     for index, size in enumerate(("48K", "2M")):
         texts = {"level": str(index + 1), "type": "Unified", "size": size}
-        tree(tmp_path, {f"{CACHE}/index{index}/{name}": text for name, text in texts.items()})
+        write(tmp_path, {f"{CACHE}/index{index}/{name}": text for name, text in texts.items()})
     (step,) = host_flush(tmp_path)
     first, second, half = step.arguments
     assert (second - first, half) == (2 << 20, 2 << 20)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from omb_py.tracing.counters import collector, kernel
 from omb_py.tracing.counters.links import HOST, NETWORK, Link, usage
-from tests.tracing.counters.trees import interface, port, write
+from tests.helpers.kernel_files import interface, port, write
 
 SNMP = """Ip: Forwarding DefaultTTL
 Ip: 1 64
