@@ -70,7 +70,7 @@ def test_weak_scaling_leaves_one_rank_s_problem_alone(application: Application[A
     problem = application.problem()
     asked = ApplicationRequest(application, problem, RunSettings(scaling="weak"), Options())
     if application.weak_scaled is None:
-        with pytest.raises(UsageError, match="no weak scaling"):
+        with refuses(UsageError, "no weak scaling"):
             asked.problem_for(2)
         return
     assert asked.problem_for(1) == problem

@@ -97,7 +97,7 @@ def test_script_profiles_with_a_library(job: Command, monkeypatch: pytest.Monkey
     assert not any("MPITRACE" in line for line in job(*words))
     Path("here.toml").write_text(MACHINE)
     monkeypatch.setenv("MPITRACE", "/lib/$(touch PWNED)")
-    with pytest.raises(UsageError, match="MPITRACE: "):
+    with refuses(UsageError, "MPITRACE:"):
         job(*words)
 
 
@@ -192,6 +192,6 @@ def test_job_impossible_request_refused(job: Command, words: tuple[str, ...], na
 
 def test_refused_submission_has_the_scheduler_s_words(job: Command, sandbox: Sandbox) -> None:
     sandbox.stand_in("sbatch", "echo 'sbatch: error: invalid partition' >&2; exit 1")
-    with pytest.raises(OmbError, match=r"Slurm does not take .*: sbatch: error: invalid partition"):
+    with refuses(OmbError, "Slurm does not take : sbatch: error: invalid partition"):
         job("submit", *MINE, "--one-job")
     assert not Path("sweeps/mine-here/jobs/record").exists()

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from omb_py.benchmarks import CheckedIteration, Plan
 from omb_py.buffers.numpy import BUFFER
 from omb_py.core.calls import Call
@@ -13,6 +11,7 @@ from omb_py.core.dataclass import replace
 from omb_py.core.errors import UnsupportedError
 from omb_py.measure.cold import USUAL_CACHE, Flush, host_flush
 from tests.helpers.kernel_files import write
+from tests.helpers.refusals import refuses
 
 CACHE = "devices/system/cpu/cpu0/cache"
 PLAN = Plan((CheckedIteration((Call("reset"),), before=(Call("waitall"),)),), 0)
@@ -43,5 +42,5 @@ def test_a_flush_and_a_barrier_come_before_each_iteration() -> None:
 
 
 def test_threads_are_refused() -> None:
-    with pytest.raises(UnsupportedError, match="one thread"):
+    with refuses(UnsupportedError, "one thread"):
         Flush(BUFFER).before(replace(PLAN, threads=2))

@@ -92,7 +92,7 @@ def test_type_without_a_size_is_left_out() -> None:
     benchmark, options = find_benchmark("bw"), Options(sizes=(1, 2))
     found = sizes_by_type(benchmark, options, find_types(["int16", "float64"]), ranks=2)
     assert [sizes.sizes for sizes in found.values()] == [(2,), ()]
-    with pytest.raises(UsageError, match="no message size to measure"):
+    with refuses(UsageError, "no message size to measure"):
         sizes_by_type(benchmark, options, find_types(["float64"]), ranks=2)
 
 

@@ -45,7 +45,7 @@ def test_tables_of_different_kinds_are_not_mixed(tmp_path: Path) -> None:
     writer = open_file(tmp_path / "rows.csv")
     writer.start(METADATA)
     writer.row(some_row())
-    with pytest.raises(UsageError, match="--force"):
+    with refuses(UsageError, "--force"):
         open_csv(tmp_path / "rows.csv", OverheadRow, clear=False)
 
 
@@ -97,7 +97,7 @@ def test_a_value_never_starts_a_comment_or_a_line(tmp_path: Path) -> None:
 def test_other_columns_are_not_mixed(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text(header_of(Row.columns).replace("latency_us", "latency_ms"))
-    with pytest.raises(UsageError, match="not a table of this version's columns"):
+    with refuses(UsageError, "not a table of this version's columns"):
         open_file(path)
     old = path.read_text()
     writer = open_file(path, clear=True)
@@ -384,6 +384,6 @@ def test_an_array_of_older_versions_is_read_and_not_added_to(tmp_path: Path) -> 
     path.write_text("[\n" + ",\n".join(path.read_text().splitlines()) + "\n]\n")
     old = path.read_bytes()
     assert load(path).rows["bytes"].tolist() == [0, 1]
-    with pytest.raises(UsageError, match="--force"):
+    with refuses(UsageError, "--force"):
         open_file(path)
     assert path.read_bytes() == old

@@ -22,7 +22,7 @@ from omb_py.core.errors import UsageError
 from omb_py.results.samples import is_samples
 from tests.analysis.synthetic_samples import lognormal, series, write
 from tests.conftest import Run
-from tests.helpers.refusals import ANY_CODE, assert_refused
+from tests.helpers.refusals import ANY_CODE, assert_refused, refuses
 
 CHANCE = np.random.default_rng(5)
 MEMBERS = [series(lognormal(CHANCE, 300), size, rank) for size in (1, 1024) for rank in range(2)]
@@ -86,7 +86,7 @@ def test_what_holds_no_samples_is_named(in_process: Run, tmp_path: Path) -> None
     write(tmp_path / "run.npy", *MEMBERS)
     job = in_process("plot", "run.npy")
     assert "run.npy holds samples, not rows" in job.err
-    with pytest.raises(UsageError, match="3 bytes"):
+    with refuses(UsageError, "3 bytes"):
         list(sample_charts(SAMPLES, "ecdf", [3]))
 
 

@@ -43,12 +43,12 @@ def test_neighbours_that_send_to_each_other_are_not_for_nccl() -> None:
     training = Training(strategy="model", schedule="1f1b")
     check(training, 2, "buffer")
     check(training, 1, "nccl")
-    with pytest.raises(UsageError, match="use --schedule gpipe"):
+    with refuses(UsageError, "use --schedule gpipe"):
         check(training, 2, "nccl")
 
 
 def test_a_partition_has_a_number_for_each_stage() -> None:
     assert partition(Training(partition="3,4"), 2) == [3, 4]
     assert partition(Training(partition="3,4"), 1) == []
-    with pytest.raises(UsageError, match="such as 10,12,12"):
+    with refuses(UsageError, "such as 10,12,12"):
         partition(Training(partition="3,0"), 2)

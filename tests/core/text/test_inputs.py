@@ -71,7 +71,7 @@ def test_standard_input_and_pipes_of_a_shell_are_read() -> None:
 def test_more_than_the_limit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "large").touch()
     os.truncate(tmp_path / "large", files.LARGEST + 1)  # it takes no room
-    with pytest.raises(OmbError, match="larger than 1024 MiB"):
+    with refuses(OmbError, "larger than 1024 MiB"):
         load(tmp_path / "large")
 
 
@@ -80,7 +80,7 @@ def test_an_empty_file_is_empty(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "run.txt"
     path.write_bytes(content)
     for reader in (load, speedup.load):
-        with pytest.raises(OmbError, match=r"run\.txt is empty"):
+        with refuses(OmbError, "run.txt is empty"):
             reader(path)
     (tmp_path / "latency.csv").write_bytes(RESULTS.read_bytes())
     (problem,) = load(tmp_path).problems
@@ -89,7 +89,7 @@ def test_an_empty_file_is_empty(tmp_path: Path, content: bytes) -> None:
 
 def test_an_empty_profile_is_empty(tmp_path: Path) -> None:
     (tmp_path / "profile.0.txt").touch()
-    with pytest.raises(OmbError, match="is empty"):
+    with refuses(OmbError, "is empty"):
         store.load([str(tmp_path / "profile.0.txt")])
 
 
