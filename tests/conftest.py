@@ -84,6 +84,12 @@ Run: TypeAlias = Callable[..., Finished]
 """Runs the command with the arguments that it is called with, to its end."""
 
 
+def succeeded(done: Finished) -> Finished:
+    """Return what came of a command, after asserting that its exit code is 0."""
+    assert done.code == 0, done.err
+    return done
+
+
 def rows_of(path: Path) -> list[dict[str, str]]:
     """The rows of a CSV file, without its comments."""
     with path.open() as file:

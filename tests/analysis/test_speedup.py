@@ -69,9 +69,7 @@ def test_points_come_in_the_order_of_their_ranks(found: Callable[..., pd.DataFra
     ],
     ids=str,
 )
-def test_other_value_is_another_line(
-    found: Callable[..., pd.DataFrame], other: dict[str, Any]
-) -> None:
+def test_values_differ_by_line(found: Callable[..., pd.DataFrame], other: dict[str, Any]) -> None:
     assert found(row(1, 1.0), row(2, 1.5), row(2, 1.5, **other))["line"].nunique() == 2
 
 

@@ -135,7 +135,7 @@ def test_a_table_that_a_job_printed_among_other_things(tmp_path: Path) -> None:
 @pytest.mark.long
 @given(st.data())
 @examples(60)
-def test_a_file_cut_anywhere_gives_its_first_rows(
+def test_cut_file_has_its_rows(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
     content = REFERENCE.read_bytes()[:40_000]

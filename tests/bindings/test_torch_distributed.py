@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Finished, Run
+from tests.conftest import Finished, Run, succeeded
 from tests.helpers import torchrun
 from tests.helpers.refusals import missing
 from tests.helpers.torchrun import needs_torchrun
@@ -47,16 +47,14 @@ CHECKED = (
 @pytest.mark.parametrize("line", CHECKED)
 def test_the_data_arrives(measure: Run, line: str) -> None:
     ranks = 2 if line.startswith(("latency", "bibw")) else 3
-    done = measure(f"{line} -c", ranks)
-    assert done.code == 0, done.err
+    done = succeeded(measure(f"{line} -c", ranks))
     assert "Pass" in done.out
     assert "Fail" not in done.out
 
 
 @pytest.mark.long
 def test_starting_a_call_is_told_apart_from_waiting_for_it(measure: Run, tmp_path: Path) -> None:
-    done = measure("allreduce -m 4:4 --output rows.csv")
-    assert done.code == 0, done.err
+    succeeded(measure("allreduce -m 4:4 --output rows.csv"))
     lines = (tmp_path / "rows.csv").read_text().splitlines()
     assert "# backend: gloo" in lines
     (row,) = csv.DictReader(line for line in lines if not line.startswith("#"))
@@ -73,8 +71,7 @@ def test_its_threads_have_ended_when_python_does(measure: Run, tmp_path: Path) -
         "at_end = lambda: os.write(2, b'threads: %d\\n' % count())\n"
         "if 'TORCHELASTIC_RUN_ID' in os.environ: atexit.register(at_end)\n"
     )
-    done = measure("alltoallv -m 1:1", ranks=3)
-    assert done.code == 0, done.err
+    done = succeeded(measure("alltoallv -m 1:1", ranks=3))
     threads = list(map(int, re.findall(r"threads: (\d+)", done.err)))
     assert len(threads) == 3, "of the ranks"
     assert max(threads) <= 2, "the main one, and one of torch's own"

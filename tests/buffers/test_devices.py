@@ -96,9 +96,7 @@ def test_staged_memory_carries_bytes_both_ways(opened: Buffer) -> None:
     assert opened.at(Place.HOST).allocate(16, CHAR).staged() is None
 
 
-def test_closed_buffer_restores_the_context(
-    opened: Buffer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_closing_restores_the_context(opened: Buffer, monkeypatch: pytest.MonkeyPatch) -> None:
     from omb_test_device import RAW
 
     monkeypatch.setenv("OMB_FAKE_DEVICES", "2")

@@ -12,7 +12,7 @@ pytest.importorskip("otava", reason="the extra history is not installed")
 
 from perf.history import write
 from tests import ROOT
-from tests.conftest import Run
+from tests.conftest import Run, succeeded
 from tests.helpers.refusals import assert_refused, missing
 
 NATIVE = (
@@ -41,15 +41,13 @@ def test_limit_below_the_change_fails_one_above_passes(in_process: Run, nightly:
     failed = in_process("history", str(nightly), "--fail-above", "5%")
     assert failed.code == 4
     assert "FAIL: allreduce" in failed.out
-    passed = in_process("history", str(nightly), "--fail-above", "1.5x")
-    assert passed.code == 0
+    passed = succeeded(in_process("history", str(nightly), "--fail-above", "1.5x"))
     assert "PASS" in passed.out
 
 
 @pytest.mark.parametrize("form", ["csv", "json", "parquet", "markdown"])
 def test_documents_have_changes_as_rows(in_process: Run, nightly: Path, form: str) -> None:
-    done = in_process("history", str(nightly), "--format", form, "-o", str(nightly / "found"))
-    assert done.code == 0
+    succeeded(in_process("history", str(nightly), "--format", form, "-o", str(nightly / "found")))
     path = nightly / "found"
     if form == "markdown":
         assert "## Changes" in path.read_text()
@@ -65,8 +63,7 @@ def test_documents_have_changes_as_rows(in_process: Run, nightly: Path, form: st
 
 
 def test_a_page_begins_with_the_newest_change(in_process: Run, nightly: Path) -> None:
-    done = in_process("history", str(nightly), "-o", "history.html")
-    assert done.code == 0
+    succeeded(in_process("history", str(nightly), "-o", "history.html"))
     page = (nightly.parent / "history.html").read_text()
     assert page.index("2026-01-02") < page.index('aria-label="Single outliers"')
     assert "Series 1 to 3, newest change first" in page
@@ -76,8 +73,7 @@ def test_text_without_a_date_is_named_and_left_out(in_process: Run, tmp_path: Pa
     for day in range(1, 13):
         (tmp_path / f"osu-2026-11-{day:02}.txt").write_text(NATIVE.format(1 + day / 100))
     (tmp_path / "osu.txt").write_text(NATIVE.format(9.0))
-    done = in_process("history", str(tmp_path))
-    assert done.code == 0
+    done = succeeded(in_process("history", str(tmp_path)))
     assert "1 file without a date left out" in done.err
     assert "1 series of 12 runs were judged" in done.out
 

@@ -16,7 +16,7 @@ from omb_py.cli.compare import why_not
 from omb_py.core.errors import OmbError
 from omb_py.options.native import SINCE_7_5, has_program, translated
 from tests import ROOT
-from tests.conftest import Run, own_temporary_folder
+from tests.conftest import Run, own_temporary_folder, succeeded
 from tests.helpers.refusals import assert_names, assert_refused
 
 PROGRAMS = [one for one in all_benchmarks() if has_program(one)]
@@ -85,8 +85,7 @@ def test_programs_start_the_benchmark_of_their_name(in_process: Run, tmp_path: P
             check=True,
         )
     assert shown.stdout == "# OSU MPI Multiple Bandwidth / Message Rate Test v7.4\n"
-    again = in_process("programs", "osu")
-    assert again.code == 0
+    succeeded(in_process("programs", "osu"))
 
 
 def test_a_file_of_somebody_else_stays(in_process: Run, tmp_path: Path) -> None:

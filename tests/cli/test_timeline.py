@@ -10,7 +10,7 @@ import pytest
 from omb_py.core.errors import OmbError
 from omb_py.tracing import timeline as timelines
 from omb_py.tracing.timeline import json_trace
-from tests.conftest import Run
+from tests.conftest import Run, succeeded
 from tests.helpers.refusals import assert_names, assert_refused, refuses
 from tests.tracing.made_records import MadeRecord
 from tests.tracing.timeline.rules import of_json
@@ -61,8 +61,7 @@ def test_a_file_that_is_there_is_kept_without_force(in_process: Run, tmp_path: P
 
 @pytest.mark.usefixtures("folder")
 def test_a_part_can_be_chosen(in_process: Run) -> None:
-    done = in_process("timeline", "run", "--ranks", "1-2", "--from", "0.0000005")
-    assert done.code == 0
+    done = succeeded(in_process("timeline", "run", "--ranks", "1-2", "--from", "0.0000005"))
     assert "2 ranks, 4 slices, 0 arrows" in done.out
     assert "only ranks 1-2 from 5e-07 s" in done.err
 
@@ -79,9 +78,7 @@ def test_a_part_can_be_chosen(in_process: Run) -> None:
         (("run", "-o", "run"), "run timeline written .json"),
     ],
 )
-def test_timeline_wrong_words_refused(
-    in_process: Run, arguments: tuple[str, ...], words: str
-) -> None:
+def test_wrong_timeline_refused(in_process: Run, arguments: tuple[str, ...], words: str) -> None:
     assert_refused(in_process("timeline", *arguments), 2, words)
 
 

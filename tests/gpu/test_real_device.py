@@ -16,7 +16,7 @@ from omb_py.core.datatypes import TYPES, Datatype, find_types
 from omb_py.core.errors import OmbError, UnsupportedError
 from omb_py.core.memory import Place
 from perf.launchers import Launcher, aware_launchers, on_two_ranks
-from tests.conftest import Finished, Run, run
+from tests.conftest import Finished, Run, run, succeeded
 from tests.helpers.refusals import refuses
 from tests.mpi.test_applications import SMALL, problems
 
@@ -138,8 +138,7 @@ def job(request: pytest.FixtureRequest, tmp_path: Path) -> Run:
 @pytest.mark.parametrize("binding", ["buffer", "prebound", "native"])
 def test_every_benchmark(job: Run, name: str, binding: str) -> None:
     arguments = ("--buffer", "cupy", "--binding", binding, "-c", "--sizes", "8,65536,4194304")
-    done = job(2, name, *arguments, *QUICK)
-    assert done.code == 0, done.err
+    done = succeeded(job(2, name, *arguments, *QUICK))
     assert [row[-1] for row in done.rows] == ["Pass"] * 3
 
 
@@ -147,5 +146,4 @@ def test_every_benchmark(job: Run, name: str, binding: str) -> None:
 @pytest.mark.parametrize("form", [(), ("--staging",)], ids=["handed over", "staged"])
 def test_every_application(job: Run, problem: str, form: tuple[str, ...]) -> None:
     for ranks in (1, 2):
-        done = job(ranks, *problem.split(), "--buffer", "cupy", "-i", "2", *form)
-        assert done.code == 0, done.err
+        succeeded(job(ranks, *problem.split(), "--buffer", "cupy", "-i", "2", *form))

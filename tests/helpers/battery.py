@@ -142,12 +142,19 @@ def each_line(*parts: Line | Iterable[Line]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("line", list(chain.from_iterable(several)), ids=str)
 
 
-def passes(record: Record, rows: int = 1) -> None:
-    """Assert that all data was right, and that there is some."""
+def completed(record: Record) -> Record:
+    """Return what came of a line, after asserting that it ended without an error."""
     assert not record.error, record.error
     assert record.code == 0
+    return record
+
+
+def passes(record: Record, rows: int = 1) -> Record:
+    """Return what came of a line, after asserting that there is data, and all of it right."""
+    completed(record)
     assert len(record.measured) >= rows
     assert record.validation == {"Pass"}
+    return record
 
 
 def refused(record: Record, words: str) -> None:

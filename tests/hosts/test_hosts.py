@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Finished, rows_of
+from tests.conftest import Finished, rows_of, succeeded
 from tests.helpers.battery import Battery, Line, each_line, line, passes, refused
 from tests.helpers.refusals import ENDED, assert_refused
 from tests.hosts.fixtures import FAR
@@ -139,8 +139,7 @@ def test_nodes_with_different_numbers_of_ranks_do_not_fan_in(near: Hosts, tmp_pa
 @pytest.mark.parametrize("name", ["file_write", "file_read_all"])
 def test_a_file_is_everybodys_in_a_folder_that_is(near: Hosts, tmp_path: Path, name: str) -> None:
     words = (name, *CHECKED.split(), "--file", str(tmp_path / "data"))
-    done = job(near, 3, 1, *words, folder=tmp_path)
-    assert done.code == 0, done.err
+    done = succeeded(job(near, 3, 1, *words, folder=tmp_path))
     assert [cells[-1] for cells in done.rows] == ["Pass", "Pass"]
 
 
@@ -156,8 +155,7 @@ def test_a_file_in_a_folder_of_each_host_is_refused(near: Hosts, tmp_path: Path,
 @pytest.mark.long
 def test_the_parts_of_a_start_are_told_of_each_host(near: Hosts, tmp_path: Path) -> None:
     output = tmp_path / "start.csv"
-    done = job(near, 3, 1, "import_time", "--output", str(output), folder=tmp_path)
-    assert done.code == 0, done.err
+    done = succeeded(job(near, 3, 1, "import_time", "--output", str(output), folder=tmp_path))
     parts = {row["part"]: float(row["latency_max_us"]) for row in rows_of(output)}
     assert next(iter(parts)) == "interpreter"
     assert all(0 < parts[name] < done.seconds * 1e6 for name in ("interpreter", "total"))
@@ -179,9 +177,7 @@ def files_on(hosts: Hosts, number: int, folder: str) -> list[Path]:
     ("binding", "words"),
     [("raising", "rank 2 RuntimeError: the network is on fire"), ("killed", "")],
 )
-def test_failing_remote_rank_ends_job(
-    near: Hosts, tmp_path: Path, binding: str, words: str
-) -> None:
+def test_failing_remote_rank_ends(near: Hosts, tmp_path: Path, binding: str, words: str) -> None:
     output = tmp_path / "rows.csv"
     done = job(
         *(near, 3, 1, "allreduce", "--sizes", "4,8,16", "-i", "10", "--binding", binding),

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import OMB_PY, rows_of, run
+from tests.conftest import OMB_PY, rows_of, run, succeeded
 from tests.helpers.waiting import wait_for
 from tests.hosts import network
 from tests.hosts.jobs import OPEN_MPI
@@ -124,8 +124,7 @@ def test_each_point_runs_on_its_hosts_and_a_report_tells_of_it(near: Hosts, tmp_
     before = sweep.lines()
     assert sweep.run().code == 0
     assert sweep.lines() == before
-    report = run([OMB_PY, "report", str(sweep.place)], {}, tmp_path, timeout=60)
-    assert report.code == 0, report.err
+    succeeded(run([OMB_PY, "report", str(sweep.place)], {}, tmp_path, timeout=60))
     page = (sweep.place / "report.html").read_text()
     assert all(hosts in page for hosts in HOSTS_OF.values())
 
@@ -145,8 +144,7 @@ def test_killed_sweep_leaves_nothing_and_resumes(near: Hosts, tmp_path: Path, vi
         else:
             assert process.wait(240) == 0
     before = sweep.lines()
-    done = sweep.run()
-    assert done.code == 0, done.out
+    succeeded(sweep.run())
     assert before <= sweep.lines()
     assert sweep.found() == sweep.planned
     assert_nothing_left(near)

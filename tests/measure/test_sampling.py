@@ -87,9 +87,7 @@ class CountingLoop(Loop):
 
 
 @given(st.integers(0, 50), st.integers(0, 300), st.integers(0, 300), st.booleans())
-def test_iterations_are_run_once_and_the_counted_ones_kept(
-    first: int, uncounted: int, counted: int, reported: bool
-) -> None:
+def test_counted_iterations_kept(first: int, uncounted: int, counted: int, reported: bool) -> None:
     loop, told = CountingLoop(), []
     report = (lambda done, total: told.append((done, total))) if reported else None
     seconds = run_counted(loop, first, uncounted, counted, report)

@@ -171,7 +171,7 @@ def test_memory_is_aligned_to_the_page(name: str, nbytes: int) -> None:
         (range(3), "sum ranks 0 to 2", "372 (0x74010000)", "65908 (0x74010100)"),
     ],
 )
-def test_a_fault_says_where_it_is_and_what_was_expected(
+def test_fault_has_place_and_value(
     sources: range, origin: str, expected: str, received: str
 ) -> None:
     (datatype,) = [datatype for datatype in TYPES if datatype.name == "int32"]

@@ -8,8 +8,8 @@ import pytest
 
 from omb_py.apps import APPLICATIONS
 from tests import ROOT
-from tests.conftest import Run, rows_of
-from tests.helpers.battery import Battery, Line, each_line, line
+from tests.conftest import Run, rows_of, succeeded
+from tests.helpers.battery import Battery, Line, completed, each_line, line
 
 RANKS = (1, 2, 3, 4, 8)
 NATIVE_RANKS = (2, 3)
@@ -65,8 +65,7 @@ def test_every_application_is_tested() -> None:
 @pytest.mark.product(strength=1)
 @each_line(LINES)
 def test_results_are_those_of_the_sequential_program(battery: Battery, line: Line) -> None:
-    record = battery(line)
-    assert not record.error, record.error
+    record = completed(battery(line))
     (whole,) = record.measured
     assert whole["check"] == "Pass"
     assert whole["ranks"] == line.ranks
@@ -86,8 +85,7 @@ PAIRS = [
 @pytest.mark.parametrize(("line", "tables"), [(PAIRS[0], 1), (PAIRS[1], 2)], ids=str)
 def test_bandwidth_of_each_pair_is_shown(battery: Battery, line: Line, tables: int) -> None:
     """Of the messages of all timed repeats, not of those before them."""
-    record = battery(line)
-    assert not record.error, record.error
+    record = completed(battery(line))
     assert record.measured[0]["check"] == "Pass"
     found = {row["part"]: row for row in record.rows if "->" in (row["part"] or "")}
     ranks = range(line.ranks)
@@ -110,8 +108,7 @@ def test_bandwidth_of_each_pair_is_shown(battery: Battery, line: Line, tables: i
 @pytest.mark.parametrize("scaling", ["strong", "weak"])
 def test_speed_ups_have_both_references(mpiexec: Run, tmp_path: Path, scaling: str) -> None:
     words = f"matmul --rows 64 --repeats 1 --scaling {scaling} --output rows.csv".split()
-    job = mpiexec(2, *words)
-    assert job.code == 0, job.err
+    job = succeeded(mpiexec(2, *words))
     whole = rows_of(tmp_path / "rows.csv")[0]
     work = 2 if scaling == "weak" else 1
     for speedup, reference in (("speedup", "one_rank"), ("sequential_speedup", "sequential")):

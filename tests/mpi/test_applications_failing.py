@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import OMB_PY, Run, rows_of, run
+from tests.conftest import OMB_PY, Run, rows_of, run, succeeded
 from tests.helpers.battery import Battery, Line, line, refused
 from tests.helpers.reading import objects
 from tests.helpers.refusals import ANY_CODE, ENDED, assert_refused
@@ -85,8 +85,7 @@ def test_a_rank_that_hangs_is_ended(mpiexec: Run) -> None:
 
 
 def test_an_application_from_outside_is_one_of_ours(mpiexec: Run) -> None:
-    done = mpiexec(3, "pi", "--steps", "100")
-    assert done.code == 0, done.err
+    done = succeeded(mpiexec(3, "pi", "--steps", "100"))
     assert "rectangles/s" in done.out
     assert "Pass: pi is off by" in done.out
     assert "MPI_Allreduce" in done.out
@@ -108,8 +107,7 @@ def test_tables_hold_what_the_text_says(mpiexec: Run, tmp_path: Path) -> None:
 
 @pytest.mark.any_library
 def test_formats(mpiexec: Run, tmp_path: Path) -> None:
-    done = mpiexec(2, "matmul", *SMALL, "--format", "json", "--output", "rows.json")
-    assert done.code == 0, done.err
+    done = succeeded(mpiexec(2, "matmul", *SMALL, "--format", "json", "--output", "rows.json"))
     (printed,) = [row for row in objects(done.out) if "application" in row and "part" not in row]
     kept = objects((tmp_path / "rows.json").read_text())
     assert printed["ranks"] == 2
@@ -131,8 +129,7 @@ def test_a_table_of_benchmarks_is_not_written_to(mpiexec: Run, tmp_path: Path) -
 
 @pytest.mark.any_library
 def test_threads_are_pinned_whatever_the_environment_says(mpiexec: Run, tmp_path: Path) -> None:
-    job = mpiexec(1, "matmul", *SMALL, "--output", "rows.csv", OPENBLAS_NUM_THREADS="2")
-    assert job.code == 0
+    succeeded(mpiexec(1, "matmul", *SMALL, "--output", "rows.csv", OPENBLAS_NUM_THREADS="2"))
     assert "(1)" in rows_of(tmp_path / "rows.csv")[0]["blas"]
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.helpers.battery import Battery, Line, each_line, line
+from tests.helpers.battery import Battery, Line, completed, each_line, line
 from tests.helpers.refusals import missing
 from tests.mpi.test_applications import QUICK, SMALL, problems
 
@@ -34,8 +34,7 @@ PIPELINES = [
     (line(4, f"{problem} {ON_DEVICE} --staging") for problem in PIPELINES),
 )
 def test_the_host_is_kept_apart(on_cupy: Battery, line: Line) -> None:
-    record = on_cupy(line)
-    assert not record.error, record.error
+    record = completed(on_cupy(line))
     (whole,) = record.measured
     assert whole["check"] == "Pass"
 

@@ -8,8 +8,8 @@ import pytest
 
 from omb_py.analysis.table import load
 from omb_py.benchmarks import Ranks
-from tests.conftest import Run
-from tests.helpers.battery import Battery, Line, each_line, passes, refused
+from tests.conftest import Run, succeeded
+from tests.helpers.battery import Battery, Line, completed, each_line, passes, refused
 from tests.helpers.plans import functions, prepared
 from tests.mpi.lines import (
     CHECKED,
@@ -102,8 +102,7 @@ def test_memory_for_each_message(battery: Battery, line: Line) -> None:
     lines(having("layout"), f"{QUICK} -D vect:4:3 --binding native", "--sizes 64"),
 )
 def test_gaps_between_elements_are_not_sent(battery: Battery, line: Line) -> None:
-    record = battery(line)
-    assert not record.error, record.error
+    record = completed(battery(line))
     assert [row["payload_bytes"] for row in record.measured] == [48]
 
 
@@ -201,8 +200,7 @@ def test_what_cannot_be_done_is_one_sentence(battery: Battery, line: Line) -> No
 
 def test_native_calls_in_a_session_and_for_every_type(mpiexec: Run) -> None:
     options = ("-c", "-u", "0", "--sizes", "32,4096", "-T", "all", "-I", "--binding", "native")
-    job = mpiexec(2, "allreduce", *QUICK.split(), *options)
-    assert job.code == 0
+    job = succeeded(mpiexec(2, "allreduce", *QUICK.split(), *options))
     assert job.sentences == []
     assert [row[-1] for row in job.rows] == ["Pass"] * 32
 
@@ -221,16 +219,14 @@ ONE_OF_EACH_FAMILY = {
 @pytest.mark.parametrize("family", ONE_OF_EACH_FAMILY)
 def test_a_benchmark_of_each_family_in_a_job_of_its_own(mpiexec: Run, family: str) -> None:
     line = ONE_OF_EACH_FAMILY[family]
-    job = mpiexec(line.ranks, *line.arguments)
-    assert job.code == 0, job.err
+    job = succeeded(mpiexec(line.ranks, *line.arguments))
     assert job.sentences == []
     assert len(job.rows) in (1, 2)
 
 
 def test_session_instead_of_init(mpiexec: Run) -> None:
     for name in ("allreduce", "iallreduce", "put_latency"):
-        job = mpiexec(2, name, *CHECKED.split(), "--sizes", "8,4096", "-I")
-        assert job.code == 0, job.err
+        job = succeeded(mpiexec(2, name, *CHECKED.split(), "--sizes", "8,4096", "-I"))
         assert [row[-1] for row in job.rows] == ["Pass"] * 2
 
 

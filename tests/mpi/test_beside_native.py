@@ -13,7 +13,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from tests.conftest import BIN, Run
+from tests.conftest import BIN, Run, succeeded
 from tests.helpers.refusals import assert_refused
 
 pytestmark = [pytest.mark.usefixtures("mpi"), pytest.mark.any_library]
@@ -93,8 +93,7 @@ def test_bindings_of_a_round_share_a_launch(in_process: Run, tmp_path: Path) -> 
     words = ("compare", "--native", "omb", "latency", "-m", "8:8", "-i", "20", "--rounds", "2")
     bindings = ("--bindings", "native,buffer", "--keep")
     for options, launches in (((), 1), (("--thread-level", "multiple"), 2)):
-        done = in_process(*words, *bindings, f"kept{launches}", *options)
-        assert done.code == 0, done.err
+        succeeded(in_process(*words, *bindings, f"kept{launches}", *options))
         assert len([*(tmp_path / f"kept{launches}").glob("*.csv")]) == 4
         assert len([*(tmp_path / f"kept{launches}").glob("001-*.stderr")]) == 1 + launches
 
@@ -117,8 +116,7 @@ def test_rounds_end_at_max_time_with_a_summary(omb_py: Run, tmp_path: Path) -> N
     program(tmp_path / "omb", STAND_IN)
     limits = ("--precision", "0.1%", "--max-time", "6")
     words = ("-m", "8:16", *limits, "--keep", "kept", "--format", "csv", "-o", "points.csv")
-    done = omb_py("compare", "--native", "omb", "latency", *words, timeout=120)
-    assert done.code == 0, done.err
+    done = succeeded(omb_py("compare", "--native", "omb", "latency", *words, timeout=120))
     points = pd.read_csv(tmp_path / "points.csv")
     (rounds,) = {*points.runs_base, *points.runs_other}
     assert len([*(tmp_path / "kept").glob("*-native.csv")]) == rounds
@@ -134,8 +132,7 @@ def test_program_without_percentiles_compared_by_means(in_process: Run, tmp_path
     refuses = 'case "$*" in *-z*) echo "invalid option -z" >&2; exit 1;; esac; '
     program(tmp_path / "omb", f"{refuses}{STAND_IN}")
     words = ("latency", *QUICK, "--rounds", "1", "--format", "csv", "-o", "points.csv")
-    done = in_process("compare", "--native", "omb", *words)
-    assert done.code == 0, done.err
+    succeeded(in_process("compare", "--native", "omb", *words))
     assert set(pd.read_csv(tmp_path / "points.csv").statistic) == {"mean"}
 
 
@@ -145,8 +142,7 @@ def test_a_program_that_never_ends_mpi_is_compared(in_process: Run, tmp_path: Pa
     script = f'"{BIN}/omb-py" latency_mt --binding native "$@"; exit 1'
     program(tmp_path / "omb", script, "osu_latency_mt")
     words = ("latency_mt", *QUICK, "--rounds", "1", "--format", "csv")
-    done = in_process("compare", "--native", "omb", *words)
-    assert done.code == 0, done.err
+    done = succeeded(in_process("compare", "--native", "omb", *words))
     assert len(done.out.splitlines()) > 1
 
 

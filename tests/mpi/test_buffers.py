@@ -6,7 +6,7 @@ import pytest
 
 from omb_py.buffers import BUFFERS
 from omb_py.core.errors import OmbError
-from tests.conftest import Run
+from tests.conftest import Run, succeeded
 from tests.helpers.refusals import assert_refused
 
 QUICK = ("--sizes", "8,64", "-i", "2", "-x", "0", "-c")
@@ -28,8 +28,7 @@ HOST = [*(name for name in BUFFERS.names() if works_here(name)), "mapped"]
 @pytest.mark.parametrize("name", HOST)
 @pytest.mark.parametrize("benchmark", ["bw", "allreduce"])
 def test_data_through_a_buffer_pass(mpiexec: Run, name: str, benchmark: str) -> None:
-    job = mpiexec(2, benchmark, *QUICK, "--buffer", name)
-    assert job.code == 0, job.err
+    job = succeeded(mpiexec(2, benchmark, *QUICK, "--buffer", name))
     assert job.out.count("Pass") == 2
 
 

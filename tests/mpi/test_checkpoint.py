@@ -10,7 +10,7 @@ import pytest
 
 from omb_py.analysis.table import load
 from omb_py.options.table import METHODS
-from tests.conftest import OMB_PY, Run, rows_of, run
+from tests.conftest import OMB_PY, Run, rows_of, run, succeeded
 from tests.helpers.refusals import assert_refused
 
 ONE = ("--sizes", "100001", "-i", "3", "-x", "1", "--file", "data")
@@ -82,7 +82,7 @@ def test_data_of_a_method_is_checked(mpiexec: Run, tmp_path: Path, name: str, me
         ("checkpoint_write --file missing/data", 1, "missing/data name another --file"),
     ],
 )
-def test_refused_leaves_nothing(
+def test_refused_has_no_file(
     mpiexec: Run, tmp_path: Path, words: str, code: int, says: str
 ) -> None:
     name, *more = words.split()
@@ -92,8 +92,7 @@ def test_refused_leaves_nothing(
 
 def test_text_and_rows_tell_the_same(mpiexec: Run, tmp_path: Path) -> None:
     words = ("--method", "shared", "--no-file-sync", "--mtbf", "1000", "--output", "rows.csv")
-    job = mpiexec(2, "checkpoint_write", *ONE, *words)
-    assert job.code == 0, job.err
+    job = succeeded(mpiexec(2, "checkpoint_write", *ONE, *words))
     (tmp_path / "table.txt").write_text(job.out)
     text, rows = (load(tmp_path / name).rows for name in ("table.txt", "rows.csv"))
     for column in ("part", "method", "file_sync", "young_s", "daly_s"):
@@ -103,8 +102,7 @@ def test_text_and_rows_tell_the_same(mpiexec: Run, tmp_path: Path) -> None:
 
 
 def test_the_interval_follows_from_what_was_measured(mpiexec: Run, tmp_path: Path) -> None:
-    job = mpiexec(2, "checkpoint_write", *ONE, "--mtbf", "1000", "--output", "rows.csv")
-    assert job.code == 0, job.err
+    job = succeeded(mpiexec(2, "checkpoint_write", *ONE, "--mtbf", "1000", "--output", "rows.csv"))
     assert job.out.splitlines()[5].split()[-2:] == ["Young(s)", "Daly(s)"]
     whole, *steps = rows_of(tmp_path / "rows.csv")
     cost = float(whole["sample_p50_us"]) * 1e-6

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Finished, Run, rows_of, run
+from tests.conftest import Finished, Run, rows_of, run, succeeded
 from tests.helpers.battery import Battery, Line, each_line, line, passes, refused
 from tests.helpers.devices import own_launcher, with_cupy, with_driver, with_nccl4py
 from tests.helpers.refusals import assert_refused
@@ -65,8 +65,7 @@ def test_every_type_that_nccl_adds(on_cupy: Battery, line: Line) -> None:
 
 def test_rows_have_the_time_of_events_and_the_bus_bandwidth(job: Run, tmp_path: Path) -> None:
     arguments = ("--binding", "nccl", "--busbw", "--sizes", "65536", "-i", "50")
-    done = job(3, "allreduce", *arguments, "--output", "rows.csv")
-    assert done.code == 0, done.err
+    done = succeeded(job(3, "allreduce", *arguments, "--output", "rows.csv"))
     assert "Busbw(GB/s)" in done.out
     (row,) = rows_of(tmp_path / "rows.csv")
     # the stand-in's events are the host's clock, read just outside of what the host times
@@ -78,8 +77,7 @@ def test_rows_have_the_time_of_events_and_the_bus_bandwidth(job: Run, tmp_path: 
 
 def test_metadata_with_nccl4py_names_it(job: Run, tmp_path: Path) -> None:
     arguments = ("--binding", "nccl", "--sizes", "64", *QUICK, "--output", "rows.csv")
-    done = job(2, "allreduce", *arguments, **with_nccl4py())
-    assert done.code == 0, done.err
+    succeeded(job(2, "allreduce", *arguments, **with_nccl4py()))
     metadata = (tmp_path / "rows.csv").read_text().splitlines()
     assert "# nccl: 2.32.3 (nccl4py 0.6.0)" in metadata
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from perf.launchers import OMB_PY
-from tests.conftest import Finished, Run, rows_of, run
-from tests.helpers.battery import Battery, Line, each_line, line, passes, refused
+from tests.conftest import Finished, Run, rows_of, run, succeeded
+from tests.helpers.battery import Battery, Line, completed, each_line, line, passes, refused
 from tests.helpers.devices import libraries, own_launcher, with_driver
 from tests.helpers.refusals import assert_refused
 from tests.mpi.lines import ONE_SIDED, TWO_SIDED, having, lines
@@ -78,8 +78,7 @@ def test_insisting_shows_that_the_stand_in_is_no_host_memory(job: Run) -> None:
     *lines(having("root"), f"{STAGED} -k rotate", "--sizes 48,1200", ranks=3),
 )
 def test_staged_data_is_right(staged: Battery, line: Line) -> None:
-    record = staged(line)
-    passes(record)
+    record = passes(staged(line))
     banner = record.out.strip().splitlines()[0]
     assert "MPI-CUDA" in banner
     words = banner.partition("(")[2].rstrip(")").split(", ")
@@ -129,8 +128,7 @@ def test_one_flipped_byte_is_found_on_the_device(job: Run) -> None:
     ids=str,
 )
 def test_each_end_has_its_own_place(staged: Battery, line: Line, places: str) -> None:
-    record = staged(line)
-    passes(record, rows=2)
+    record = passes(staged(line), rows=2)
     assert places in record.out
     assert {row["placement"] for row in record.rows} == {places}
     assert {row["staged"] for row in record.rows} == {True if "D" in places else None}
@@ -146,8 +144,7 @@ def test_each_end_has_its_own_place(staged: Battery, line: Line, places: str) ->
     ids=str,
 )
 def test_any_mpi_library_takes_managed_memory(staged: Battery, line: Line, place: str) -> None:
-    record = staged(line)
-    passes(record, rows=2)
+    record = passes(staged(line), rows=2)
     expected = "M" if place == "--managed" else place
     assert {row["placement"] for row in record.rows} == {expected}
 
@@ -155,8 +152,7 @@ def test_any_mpi_library_takes_managed_memory(staged: Battery, line: Line, place
 @pytest.mark.long
 def test_ranks_of_a_node_take_its_devices_in_turn(job: Run, tmp_path: Path) -> None:
     arguments = ("allreduce", "--buffer", "raw", "--staging", "--sizes", "8", *QUICK, "--output")
-    done = job(4, *arguments, "two.csv", OMB_FAKE_DEVICES="2")
-    assert done.code == 0, done.err
+    done = succeeded(job(4, *arguments, "two.csv", OMB_FAKE_DEVICES="2"))
     assert "2 ranks share one device" in done.err
     said = metadata(tmp_path / "two.csv")
     # Open MPI may number local ranks otherwise than ranks of the world
@@ -196,8 +192,7 @@ def test_launcher_without_local_rank_keeps_devices(mpi: str, driver: Path, tmp_p
 def test_copies_of_each_device_have_rates(driver: Path, tmp_path: Path) -> None:
     code = "from omb_py.measure.bounds import device_copies; print(device_copies())"
     settings = with_driver(own_launcher(), driver) | {"OMB_FAKE_DEVICES": "2"}
-    done = run([sys.executable, "-c", code], settings, tmp_path, timeout=60)
-    assert done.code == 0, done.err
+    done = succeeded(run([sys.executable, "-c", code], settings, tmp_path, timeout=60))
     found = ast.literal_eval(done.out)
     assert [name[0] for name in found] == ["0", "1"]
     for rates in found.values():
@@ -221,8 +216,7 @@ def test_a_size_too_large_for_the_device_is_left_out(job: Run) -> None:
     for binding in ("buffer", "native")
 )
 def test_stream_synchronisation_is_timed(staged: Battery, line: Line) -> None:
-    record = staged(line)
-    passes(record)
+    record = passes(staged(line))
     assert "with stream sync" in record.out
     assert {row["stream_sync"] for row in record.rows} == {True}
 
@@ -232,16 +226,14 @@ def test_stream_synchronisation_is_timed(staged: Battery, line: Line) -> None:
     for binding in ("buffer", "native")
 )
 def test_the_cache_of_a_device_is_flushed(staged: Battery, line: Line) -> None:
-    record = staged(line)
-    assert record.code == 0, record.err
+    record = completed(staged(line))
     assert {row["cold"] for row in record.rows} == {True}
 
 
 def test_overheads_of_staged_messages(job: Run, tmp_path: Path) -> None:
     arguments = ("--buffer", "raw", "--staging", "--sizes", "8", "--rounds", "6", "-i", "60")
     chosen = ("--bindings", "native,prebound,buffer", "--output", "rows.csv")
-    done = job(2, "overhead", "latency", *arguments, *chosen)
-    assert done.code == 0, done.err
+    succeeded(job(2, "overhead", "latency", *arguments, *chosen))
     rows = rows_of(tmp_path / "rows.csv")
     assert {row["staged"] for row in rows} == {"True"}
     assert {row["split"] for row in rows} >= {"looking the array up"}
@@ -298,8 +290,7 @@ def test_missing_library_names_its_extra(mpiexec: Run, name: str, package: str, 
 
 def test_numba_s_simulator_stands_in_where_mpi_takes_its_arrays(job: Run) -> None:
     arguments = ("--buffer", "simulated", "--gpu-aware", "yes", "-c", "--sizes", "1,8,1000")
-    done = job(2, "latency", *arguments, *QUICK, NUMBA_ENABLE_CUDASIM="1")
-    assert done.code == 0, done.err
+    done = succeeded(job(2, "latency", *arguments, *QUICK, NUMBA_ENABLE_CUDASIM="1"))
     assert [row[-1] for row in done.rows] == ["Pass"] * 3
 
 
@@ -313,8 +304,7 @@ def test_numba_s_simulator_stands_in_where_mpi_takes_its_arrays(job: Run) -> Non
     ids=str,
 )
 def test_device_computes_during_a_collective(staged: Battery, line: Line, target: str) -> None:
-    record = staged(line)
-    assert not record.error, record.error
+    record = completed(staged(line))
     assert len(record.measured) == 2
     for row in record.measured:
         assert row["compute_target"] == target

@@ -8,7 +8,7 @@ import pytest
 
 from omb_py.options.table import ACTIVE, PASSIVE, SEND_MODES, WINDOW_KINDS
 from tests import ROOT
-from tests.helpers.battery import Battery, Line, each_line, passes
+from tests.helpers.battery import Battery, Line, completed, each_line, passes
 from tests.mpi.lines import CHECKED, MEASURED, QUICK, WITH_DATA, lines, named
 
 BINDINGS = ("buffer", "native")
@@ -38,8 +38,7 @@ WINDOWS = combined(
 @pytest.mark.product
 @each_line(WINDOWS)
 def test_every_window_with_every_synchronization(battery: Battery, line: Line) -> None:
-    record = battery(line)
-    passes(record)
+    record = passes(battery(line))
     words = line.arguments
     assert {row["window_kind"] for row in record.rows} == {words[words.index("-w") + 1]}
     assert {row["window_sync"] for row in record.rows} == {words[words.index("-s") + 1]}
@@ -56,8 +55,7 @@ def test_every_window_with_every_synchronization(battery: Battery, line: Line) -
     ),
 )
 def test_every_mode_of_sending(battery: Battery, line: Line) -> None:
-    record = battery(line)
-    passes(record)
+    record = passes(battery(line))
     assert {row["send_mode"] for row in record.rows} == {line.arguments[-1]}
 
 
@@ -67,8 +65,7 @@ def test_every_mode_of_sending(battery: Battery, line: Line) -> None:
     lines(named("latency_mt"), f"{CHECKED} --binding pickle -t 2:3"),
 )
 def test_any_number_of_threads_on_each_side(battery: Battery, line: Line) -> None:
-    record = battery(line)
-    passes(record)
+    record = passes(battery(line))
     given = line.arguments[-1]
     assert record.rows[0]["threads"] == (given if ":" in given else f"{given}:{given}")
 
@@ -94,8 +91,7 @@ def test_processes_beside_the_ranks(battery: Battery, line: Line) -> None:
     ids=lambda line: str(line).replace(str(GRAPH.parent), "…"),
 )
 def test_any_neighbours(battery: Battery, line: Line) -> None:
-    record = battery(line)
-    passes(record)
+    record = passes(battery(line))
     assert record.rows[0]["topology"] in line.arguments
 
 
@@ -112,8 +108,7 @@ def test_any_neighbours(battery: Battery, line: Line) -> None:
     )
 )
 def test_any_number_of_nodes(battery: Battery, line: Line) -> None:
-    record = battery(line)
-    passes(record)
+    record = passes(battery(line))
     assert record.rows[0]["nodes"] == {3: 3, 6: 3, 4: 2}[line.ranks]
 
 
@@ -124,8 +119,7 @@ def test_any_number_of_nodes(battery: Battery, line: Line) -> None:
     for line in lines(OVERLAPPED, f"-i 20 -x 2 -t 3 --binding {binding}")
 )
 def test_rows_tell_how_much_computing_hides(battery: Battery, line: Line) -> None:
-    record = battery(line)
-    assert not record.error, record.error
+    record = completed(battery(line))
     assert record.measured
     for row in record.measured:
         assert 0 <= row["overlap_percent"] <= 100

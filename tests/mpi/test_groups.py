@@ -10,7 +10,7 @@ import pytest
 
 import omb_py
 from tests import ROOT
-from tests.conftest import Run, rows_of, run
+from tests.conftest import Run, rows_of, run, succeeded
 from tests.helpers.battery import Battery, Line, line, passes
 from tests.helpers.refusals import assert_refused, missing
 
@@ -44,8 +44,7 @@ def test_groups_have_each_size(battery: Battery, one: Line, groups: tuple[str, .
 @pytest.mark.every_library
 def test_a_file_tells_groups_apart(mpiexec: Run, tmp_path: Path) -> None:
     words = ("--sizes", "8,64", "-i", "20", "-z50", "-o", str(tmp_path / "g.csv"))
-    job = mpiexec(5, "allreduce", "--split", "0-1,2-4", *words)
-    assert job.code == 0, job.err
+    job = succeeded(mpiexec(5, "allreduce", "--split", "0-1,2-4", *words))
     assert " slowest" not in job.out
     assert not missing("# groups not compared: number of ranks", job.out)
     rows = omb_py.load(tmp_path / "g.csv").rows
@@ -61,8 +60,7 @@ def test_a_group_that_is_done_keeps_the_network_busy(mpi: str, tmp_path: Path) -
     program = ROOT / "tests" / "mpi" / "programs" / "counting_iterations.py"
     words = "allreduce --split 0-1,2-4 --sizes 4 -i 10 -x 0 --binding late".split()
     command = [mpi, "-n", "6", sys.executable, str(program), *words]
-    job = run(command, {"OMB_TEST_RANK": "2"}, tmp_path, timeout=60)
-    assert job.code == 0, job.err
+    job = succeeded(run(command, {"OMB_TEST_RANK": "2"}, tmp_path, timeout=60))
     made = dict(re.findall(r"rank (\d) made (\d+)", job.err))
     assert int(made["0"]) == int(made["1"]) > 10
     assert int(made["2"]) == int(made["3"]) == int(made["4"]) >= 10

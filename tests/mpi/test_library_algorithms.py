@@ -19,7 +19,7 @@ from omb_py.algorithms.comparison import Sent, difference
 from omb_py.algorithms.patterns import CollectiveShape, Pattern, Round, messages
 from omb_py.simulation.collectives import of_library
 from omb_py.simulation.program import Send
-from tests.conftest import Run, rows_of, run
+from tests.conftest import Run, rows_of, run, succeeded
 from tests.helpers.refusals import assert_refused, missing
 from tests.layers import MANY_RANKS
 from tests.mpi.vendor import VENDOR
@@ -96,8 +96,7 @@ def traffic(
         listed = ",".join(map(str, sizes))
         program = [sys.executable, str(PROGRAMS / "traffic.py"), str(output), listed, *arguments]
         command = [mpi, "-n", str(ranks), *program]
-        job = run(command, counting | environment, folder, timeout=240)
-        assert job.code == 0, job.err
+        succeeded(run(command, counting | environment, folder, timeout=240))
         found: list[dict[str, Any]] = json.loads(output.read_text())
         return found
 
@@ -240,7 +239,7 @@ def test_ranks_send_in_the_order_of_rounds(
 
 
 @pytest.mark.long
-def test_open_mpi_ignores_its_number_without_dynamic_rules(
+def test_number_needs_dynamic_rules(
     traffic: Callable[..., list[dict[str, Any]]], vendor: str
 ) -> None:
     """The trap that the option is made for."""
@@ -271,8 +270,7 @@ def test_mpich_obeys_only_without_its_device(mpi: str, vendor: str, tmp_path: Pa
     refused = {}
     for device in ("0", "1"):
         more = {"MPIR_CVAR_ALLREDUCE_DEVICE_COLLECTIVE": device}
-        job = run(command, chosen | more, tmp_path, timeout=60)
-        assert job.code == 0, job.err
+        job = succeeded(run(command, chosen | more, tmp_path, timeout=60))
         refused[device] = int(job.out.split()[-1])
     assert refused["0"] == 0
     assert refused["1"] > 0
@@ -382,8 +380,7 @@ def test_the_option_comes_too_late_where_mpi_is_started(mpi: str, tmp_path: Path
         "    print(error)\n"
     )
     command = [mpi, "-n", "2", sys.executable, str(program)]
-    job = run(command, {}, tmp_path, timeout=60)
-    assert job.code == 0, job.err
+    job = succeeded(run(command, {}, tmp_path, timeout=60))
     assert job.out.count("MPI is started already") == 2
 
 
@@ -394,7 +391,6 @@ def test_a_variant_is_kept_as_it_is(mpiexec: Run, tmp_path: Path) -> None:
     job = mpiexec(2, "latency", "--label", name, "--sizes", "8", "-i", "3", "--output", str(output))
     assert job.code == 0, job.err
     assert [row["variant"] for row in rows_of(output)] == [name]
-    start = mpiexec(2, "init", "--label", "A=1", "--output", str(output), "--force")
-    assert start.code == 0, start.err
+    succeeded(mpiexec(2, "init", "--label", "A=1", "--output", str(output), "--force"))
     assert {row["variant"] for row in rows_of(output)} == {"A=1"}
     assert_refused(mpiexec(2, "latency", "--label", "a\nb"), 2, "cannot be printed")

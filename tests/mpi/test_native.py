@@ -10,7 +10,7 @@ import pytest
 
 from omb_py.core.errors import MissingError
 from omb_py.tracing.recorder.library import compiler as mpi_compiler
-from tests.conftest import OMB_PY, Run, run
+from tests.conftest import OMB_PY, Run, run, succeeded
 from tests.helpers.battery import Battery, Line, each_line, line, passes
 from tests.helpers.refusals import assert_refused, missing
 
@@ -74,8 +74,7 @@ except UnsupportedError as error:
 
 def test_counts_beyond_an_int_take_the_large_functions(mpi: str, tmp_path: Path) -> None:
     command = [mpi, "-n", "1", sys.executable, "-c", LARGE]
-    job = run(command, {}, tmp_path, timeout=60)
-    assert job.code == 0, job.err
+    job = succeeded(run(command, {}, tmp_path, timeout=60))
     assert job.out.strip() == "sent" or not missing("binding native no MPI_Send_c", job.out)
 
 
@@ -96,7 +95,6 @@ def test_a_profiling_library_sees_native_calls(mpi: str, tmp_path: Path) -> None
     for iterations in ("100", "300"):
         arguments = ["barrier", "-i", iterations, "-x", "0", "--binding", "native"]
         launch = [mpi, "-n", "2", "env", f"LD_PRELOAD={library}"]
-        job = run([*launch, OMB_PY, *arguments], {}, tmp_path, timeout=60)
-        assert job.code == 0, job.err
+        job = succeeded(run([*launch, OMB_PY, *arguments], {}, tmp_path, timeout=60))
         counts.append(int(job.err.split("barriers: ")[1].split()[0]))
     assert counts[1] - counts[0] == 200

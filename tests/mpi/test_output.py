@@ -184,7 +184,7 @@ def processes_with(text: str) -> list[int]:
 @pytest.mark.product(strength=1)
 @pytest.mark.parametrize("suffix", ["csv", "json"])
 @pytest.mark.parametrize("rows", [0, 1, 300])
-def test_killing_everything_leaves_whole_rows(
+def test_killed_has_whole_rows(
     mpi: str, mpiexec: Run, tmp_path: Path, suffix: str, rows: int
 ) -> None:
     """Killed after the heading and so many rows, of which others are then under way."""

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from omb_py.results.columns import OverheadRow
-from tests.conftest import Run
+from tests.conftest import Run, succeeded
 from tests.helpers.reading import objects
 from tests.helpers.refusals import assert_names, assert_refused
 
@@ -22,8 +22,7 @@ def read(path: Path) -> pd.DataFrame:
 @pytest.mark.long
 def test_each_binding_is_compared_with_native(mpiexec: Run, tmp_path: Path) -> None:
     words = ("--sizes", "8,1024", *QUICK, "--bindings", "native,buffer,slow")
-    job = mpiexec(2, "overhead", "latency", *words, "--output", "o.csv")
-    assert job.code == 0, job.err
+    job = succeeded(mpiexec(2, "overhead", "latency", *words, "--output", "o.csv"))
     table = read(tmp_path / "o.csv")
     assert tuple(table.columns) == OverheadRow.columns
     compared = table[table.split.isna()]
@@ -43,8 +42,7 @@ def test_each_binding_is_compared_with_native(mpiexec: Run, tmp_path: Path) -> N
 @pytest.mark.any_library
 def test_json_holds_the_same_columns(mpiexec: Run) -> None:
     options = ("--bindings", "native,buffer", "--format", "json")
-    job = mpiexec(3, "overhead", "allreduce", "--sizes", "8", *QUICK, *options)
-    assert job.code == 0, job.err
+    job = succeeded(mpiexec(3, "overhead", "allreduce", "--sizes", "8", *QUICK, *options))
     items = [item for item in objects(job.out) if "metadata" not in item]
     for item in items:
         assert [name for name in OverheadRow.columns if name in item] == list(item)
@@ -72,8 +70,7 @@ def test_splits_have_names(mpiexec: Run, tmp_path: Path) -> None:
 
 
 def test_what_does_not_apply_is_left_out_with_a_note(mpiexec: Run) -> None:
-    job = mpiexec(2, "overhead", "alltoallv", "--sizes", "8", *QUICK)
-    assert job.code == 0
+    job = succeeded(mpiexec(2, "overhead", "alltoallv", "--sizes", "8", *QUICK))
     assert {row[1] for row in job.rows} == {"native", "buffer"}
     notes = [text for text in job.sentences if "busy" not in text]
     assert len(notes) == 1
@@ -103,8 +100,7 @@ def test_a_mistake_is_one_sentence(mpiexec: Run, arguments: tuple[str, ...], wor
 @pytest.mark.any_library
 def test_warm_up_can_be_automatic(mpiexec: Run) -> None:
     options = ("--bindings", "native,buffer", "--rounds", "6", "-i", "60", "-x", "auto")
-    job = mpiexec(2, "overhead", "bcast", "--sizes", "8", *options, "--sync", "clock")
-    assert job.code == 0, job.err
+    job = succeeded(mpiexec(2, "overhead", "bcast", "--sizes", "8", *options, "--sync", "clock"))
     assert len(job.rows) == 3
 
 
@@ -117,8 +113,7 @@ def test_few_rounds_have_no_interval(mpiexec: Run) -> None:
 
 def test_windows_are_compared_by_the_message(mpiexec: Run, tmp_path: Path) -> None:
     arguments = ("--sizes", "8", "-W", "16", "--rounds", "8", "--bindings", "native,persistent")
-    job = mpiexec(2, "overhead", "bw", *arguments, "--output", "o.csv")
-    assert job.code == 0, job.err
+    job = succeeded(mpiexec(2, "overhead", "bw", *arguments, "--output", "o.csv"))
     assert "one message of a window" in job.out
     assert set(read(tmp_path / "o.csv").window) == {16}
 
@@ -136,8 +131,7 @@ def test_the_protocol_of_pickle_is_an_option(mpiexec: Run, tmp_path: Path) -> No
 
 def test_transports_run_collectives_by_own_algorithms(mpiexec: Run, tmp_path: Path) -> None:
     words = ("--sizes", "8,64", *QUICK, "--bindings", "buffer,tcp,asyncio")
-    job = mpiexec(3, "overhead", "bcast", *words, "--output", "o.csv")
-    assert job.code == 0, job.err
+    job = succeeded(mpiexec(3, "overhead", "bcast", *words, "--output", "o.csv"))
     table = read(tmp_path / "o.csv")
     table = table[table.split.isna()]
     assert list(table.binding) == ["buffer", "tcp", "asyncio"] * 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.helpers.battery import Battery, Line, each_line, line, passes, refused
+from tests.helpers.battery import Battery, Line, completed, each_line, line, passes, refused
 from tests.mpi.own_lines import in_place, own_lines
 
 CHECKED = "-i 2 -x 1 -u 1 -c"
@@ -27,8 +27,7 @@ SUFFICIENT = "allreduce --p2p-algorithm recursive_doubling --sizes 8,4096 -i 20 
 @pytest.mark.product
 @each_line(EVERY, in_place(EVERY), OTHERS, TYPES)
 def test_every_algorithm_moves_the_right_data(battery: Battery, line: Line) -> None:
-    record = battery(line)
-    passes(record, rows=4)
+    record = passes(battery(line), rows=4)
     words = line.arguments
     word = words[words.index("--p2p-algorithm") + 1]
     assert {row["algorithm"] for row in record.rows} == {word}
@@ -43,8 +42,7 @@ def test_every_algorithm_moves_the_right_data(battery: Battery, line: Line) -> N
     for more in ("", "--sync clock", "-l", "-f --busbw", "--buffer bytearray")
 )
 def test_times_come_as_for_any_collective(battery: Battery, line: Line) -> None:
-    record = battery(line)
-    assert not record.error, record.error
+    record = completed(battery(line))
     assert [row["bytes"] for row in record.rows] == [8, 4096]
     assert all(row["latency_us"] > 0 for row in record.rows)
     assert {row["iterations"] for row in record.rows} == {20}
@@ -52,8 +50,7 @@ def test_times_come_as_for_any_collective(battery: Battery, line: Line) -> None:
 
 @each_line(line(4, f"bcast --p2p-algorithm library {CHECKED} --sizes 8"))
 def test_the_librarys_own_is_asked_for_by_name(battery: Battery, line: Line) -> None:
-    record = battery(line)
-    passes(record)
+    record = passes(battery(line))
     (row,) = record.rows
     assert (row["algorithm"], row["segment"]) == ("library", None)
 

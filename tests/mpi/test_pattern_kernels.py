@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.helpers.battery import Battery, Line, Record, each_line, line, refused
+from tests.helpers.battery import Battery, Line, Record, completed, each_line, line, refused
 
 QUICK = "--repeats 2 --warmup-repeats 0"
 UNEVEN = (
@@ -48,8 +48,7 @@ ALL = (*UNEVEN, *SCARCE)
     *(line(3, f"{problem} {QUICK} --buffer bytearray") for problem in (*EVEN, UNEVEN[6])),
 )
 def test_results_are_right_whatever_the_division(battery: Battery, line: Line) -> None:
-    record = battery(line)
-    assert not record.error, record.error
+    record = completed(battery(line))
     (whole,) = record.measured
     assert whole["check"] == "Pass"
 
@@ -71,8 +70,7 @@ GROWN: dict[str, dict[int, float]] = {
     line(ranks, f"{problem} {QUICK} --scaling weak") for ranks in (2, 3) for problem in GROWN
 )
 def test_problems_grow_with_the_ranks(battery: Battery, line: Line) -> None:
-    record = battery(line)
-    assert not record.error, record.error
+    record = completed(battery(line))
     (whole,) = record.measured
     assert (whole["check"], whole["scaling"]) == ("Pass", "weak")
     done = GROWN[" ".join(line.arguments).removesuffix(f" {QUICK} --scaling weak")]

@@ -6,7 +6,7 @@ import pytest
 
 from omb_py.apps.training import Training
 from omb_py.apps.training.networks import network
-from tests.helpers.battery import Battery, Line, each_line, line, refused
+from tests.helpers.battery import Battery, Line, completed, each_line, line, refused
 
 QUICK = (
     "--repeats 1 --warmup-repeats 0 --model resnet --layers 8 --samples 80 --batch 24 --epochs 2"
@@ -75,8 +75,7 @@ REFUSED = [
 @pytest.mark.product
 @each_line(*LINES, FEW)
 def test_every_stage_has_what_the_ones_beside_it_sent(battery: Battery, line: Line) -> None:
-    record = battery(line)
-    assert not record.error, record.error
+    record = completed(battery(line))
     (whole,) = record.measured
     assert whole["check"] == "Pass"
 
@@ -99,8 +98,7 @@ PRETENDED = train(4, "--strategy hybrid --stages 2 --hierarchical --ranks-per-no
 
 @each_line(PRETENDED)
 def test_replicas_of_a_stage_are_on_the_nodes_of_their_ranks(battery: Battery, line: Line) -> None:
-    record = battery(line)
-    assert not record.error, record.error
+    record = completed(battery(line))
     values = {row["part"]: row["value"] for row in record.rows}
     assert values["Stage 0: Nodes, pretended"] == 2
 
@@ -110,8 +108,7 @@ ALONE = train(1, "--strategy model --micro-batches 4")
 
 @each_line(ALONE)
 def test_one_rank_makes_no_calls_and_has_no_bubble(battery: Battery, line: Line) -> None:
-    record = battery(line)
-    assert not record.error, record.error
+    record = completed(battery(line))
     assert all(row["calls"] is None for row in record.rows)
     assert not any((row["part"] or "").startswith("Bubble") for row in record.rows)
 
@@ -146,8 +143,7 @@ REPLAYED = [
 
 @each_line(REPLAYED)
 def test_a_pipeline_tells_its_bubble_and_what_passes(battery: Battery, line: Line) -> None:
-    record = battery(line)
-    assert not record.error, record.error
+    record = completed(battery(line))
     (whole,) = record.measured
     assert whole["check"] == "Pass"
     assert whole["alternative"] == "data-parallel"

@@ -16,7 +16,7 @@ from omb_py.core.errors import UsageError
 from omb_py.tracing.records import reading
 from omb_py.tracing.records.layout import SUFFIX, EventKind
 from omb_py.tracing.records.run import open_run, read_records
-from tests.conftest import MPIEXEC, OMB_PY, Finished, Run, own_temporary_folder, run
+from tests.conftest import MPIEXEC, OMB_PY, Finished, Run, own_temporary_folder, run, succeeded
 from tests.helpers.refusals import ANY_CODE, assert_refused, missing
 from tests.mpi.vendor import VENDOR
 
@@ -92,9 +92,7 @@ EXPECTED = {
     [[], ["--timeline", "out.json"], ["--call-sites"], ["--cpu-time", "--per-rank", "all"]],
     ids=" ".join,
 )
-def test_program_is_unchanged_and_counted(
-    profiled: Run, tmp_path: Path, options: list[str]
-) -> None:
+def test_program_is_the_same_and_counted(profiled: Run, tmp_path: Path, options: list[str]) -> None:
     plain = run([MPIEXEC, "-n", "2", sys.executable, OBSERVED, "file"], {}, tmp_path, 120)
     done = profiled(2, *options, OBSERVED, "file")
 
@@ -123,8 +121,7 @@ def test_program_is_unchanged_and_counted(
 def test_modes_count_the_same_calls_and_bytes(profiled: Run, tmp_path: Path, what: str) -> None:
     found = []
     for options in ((), ("--call-sites",), ("--timeline", "out.json")):
-        done = profiled(1, "--force", *options, str(PROGRAMS / "arguments.py"), what)
-        assert done.code == 0, done.err
+        succeeded(profiled(1, "--force", *options, str(PROGRAMS / "arguments.py"), what))
         (record,) = open_run(tmp_path / "omb-profile").records
         found.append(calls(record))
     assert len(found[0]) > 5
@@ -179,22 +176,18 @@ MPI.Finalize()
 import sys
 assert __name__ == "__main__" and sys.argv[1:] == ["--debugging", "-n"]
 """
-    done = profiled(1, script(tmp_path, text), "--debugging", "-n")
-    assert done.code == 0, done.err
+    succeeded(profiled(1, script(tmp_path, text), "--debugging", "-n"))
     (record,) = open_run(tmp_path / "omb-profile").records
     assert calls(record)["MPI_Barrier", "world"] == (1, 0)
     assert record.about["thread_level"] == "single"
 
 
 @pytest.mark.parametrize(("level", "noted"), [("single", True), ("multiple", False)])
-def test_other_thread_level_is_noted(
-    profiled: Run, tmp_path: Path, level: str, noted: bool
-) -> None:
+def test_other_thread_level_noted(profiled: Run, tmp_path: Path, level: str, noted: bool) -> None:
     text = "from mpi4py import MPI\nMPI.COMM_WORLD.Bcast(bytearray(8))\n"
     assert profiled(1, script(tmp_path, text)).code == 0
     words = [OMB_PY, "replay", "omb-profile", "--thread-level", level]
-    done = run([MPIEXEC, "-n", "1", *words], {}, tmp_path, 120)
-    assert done.code == 0, done.err
+    done = succeeded(run([MPIEXEC, "-n", "1", *words], {}, tmp_path, 120))
     note = f"thread level multiple, this replay has {level}: add --thread-level multiple"
     assert (note in done.out) is noted
 
@@ -209,8 +202,7 @@ MPI.COMM_WORLD.allgather(1)
 MPI.Finalize()
 print("after the end")
 """
-    done = profiled(2, script(tmp_path, text))
-    assert done.code == 0, done.err
+    succeeded(profiled(2, script(tmp_path, text)))
     for record in open_run(tmp_path / "omb-profile").records:
         assert [name for name, _ in calls(record)].count("MPI_Allgatherv") == 1
 
@@ -226,8 +218,7 @@ def test_a_program_that_comes_with_mpi4py_does_the_same(profiled: Run, tmp_path:
 
 def test_benchmarks_and_applications_are_programs_too(profiled: Run, tmp_path: Path) -> None:
     words = ["omb-py", "allreduce", "-m", "8:8", "-i", "50", "-x", "10"]
-    done = profiled(2, *words)
-    assert done.code == 0, done.err
+    done = succeeded(profiled(2, *words))
     assert len(done.rows) == 1
     zero, _ = open_run(tmp_path / "omb-profile").records
     assert calls(zero)["MPI_Allreduce", "world"][0] >= 60
@@ -297,8 +288,7 @@ while True:
         assert not record.complete
         assert calls(record)["MPI_Allreduce", "world"][0] > 100
         assert len(record.events) > 100 or not timeline
-    shown = run([OMB_PY, "profile", "show", str(folder)], {}, tmp_path, 120)
-    assert shown.code == 0, shown.err
+    shown = succeeded(run([OMB_PY, "profile", "show", str(folder)], {}, tmp_path, 120))
     assert "MPI_Allreduce" in shown.out
 
 
@@ -409,8 +399,7 @@ comm.Barrier()
 
 
 def test_a_program_without_mpi_has_no_profile(profiled: Run, tmp_path: Path) -> None:
-    done = profiled(1, script(tmp_path, "print('hello')"))
-    assert done.code == 0
+    done = succeeded(profiled(1, script(tmp_path, "print('hello')")))
     assert done.out == "hello\n"
     assert "has not started MPI" in done.err
 
@@ -436,8 +425,7 @@ def test_a_receive_that_was_cancelled_was_no_message(profiled: Run, tmp_path: Pa
         "request.Free()\n"
         "own.Sendrecv(b'x', 0, 5, bytearray(1), 0, 5)\n",
     )
-    done = profiled(1, "--timeline", "out.json", program)
-    assert done.code == 0, done.err
+    succeeded(profiled(1, "--timeline", "out.json", program))
     (record,) = open_run(tmp_path / "omb-profile").records
     events = [(EventKind(e["kind"]), int(e["sequence"])) for e in record.events if e["peer"] == 0]
     assert [number for kind, number in events if kind is EventKind.ARRIVED] == [1, 2, 3]
@@ -452,8 +440,7 @@ def test_the_second_half_of_a_request_may_come_from_anybody(profiled: Run, tmp_p
         "comm, got = MPI.COMM_WORLD, bytearray(1)\n"
         "comm.Isendrecv(b'x', 1 - comm.rank, 3, got, MPI.ANY_SOURCE).Wait()\n",
     )
-    done = profiled(2, "--timeline", "out.json", program)
-    assert done.code == 0, done.err
+    succeeded(profiled(2, "--timeline", "out.json", program))
     for record in open_run(tmp_path / "omb-profile").records:
         halves = record.events[record.events["kind"] == EventKind.DONE]
         assert [list(half) for half in halves[["peer", "tag", "sequence"]]] == [

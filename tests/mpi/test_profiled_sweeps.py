@@ -13,7 +13,7 @@ import pytest
 from omb_py.tracing.profile import store, tables
 from omb_py.tracing.profile.profile import MPITRACE, OWN
 from omb_py.tracing.recorder.library import compiler as mpi_compiler
-from tests.conftest import OMB_PY, run
+from tests.conftest import OMB_PY, run, succeeded
 from tests.helpers.refusals import assert_refused
 from tests.mpi.sweeping import MACHINE, SmallSweep, experiment
 
@@ -99,8 +99,7 @@ def profilers(sweep: SmallSweep) -> dict[str, set[str]]:
 @pytest.mark.long
 def test_the_recorder_profiles_applications_and_no_benchmarks(tmp_path: Path) -> None:
     sweep = SmallSweep(tmp_path, BOTH)
-    done = sweep.run("--profile")
-    assert done.code == 0, done.out
+    done = succeeded(sweep.run("--profile"))
     one, two = profiles(sweep)
     assert [store.load([str(path)]).ranks for path in (one, two)] == [1, 2]
     found = store.load([str(two)])
@@ -163,8 +162,7 @@ def test_stopped_attempt_is_not_in_the_next_profile(tmp_path: Path) -> None:
     (kept,) = profiles(sweep)
     assert not all(member.complete for member in store.load([str(kept)]).members)
     (kept / "rank-000009.record").write_bytes((kept / "rank-000001.record").read_bytes())
-    done = sweep.run()
-    assert done.code == 0, done.out
+    succeeded(sweep.run())
     assert profiles(sweep) == [kept]
     found = store.load([str(kept)])
     assert [(member.rank, member.complete) for member in found.members] == [(0, True), (1, True)]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from omb_py.cli.programs import link
-from tests.conftest import BIN, run
+from tests.conftest import BIN, run, succeeded
 from tests.helpers.refusals import assert_refused
 
 # ReFrame's and EESSI's options, what they look for, and the group that is the value.
@@ -54,13 +54,10 @@ def test_ranks_fail_and_answer_as_one(mpi: str, tmp_path: Path) -> None:
         ("osu_multi_lat -m 8:8 -b multiple -i 10", ()),
     ],
 )
-def test_idle_options_are_noted(
-    mpi: str, tmp_path: Path, words: str, ignored: tuple[str, ...]
-) -> None:
+def test_idle_options_noted(mpi: str, tmp_path: Path, words: str, ignored: tuple[str, ...]) -> None:
     name, *options = words.split()
     link(tmp_path / name, BIN / "omb-py")
-    job = run([mpi, "-n", "2", str(tmp_path / name), *options], {}, tmp_path, timeout=60)
-    assert job.code == 0, job.err
+    job = succeeded(run([mpi, "-n", "2", str(tmp_path / name), *options], {}, tmp_path, timeout=60))
     assert re.findall(r"note: (\S+) has no effect on osu_", job.err) == [*ignored]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from omb_py.benchmarks.recovery import AROUND_FAILURE, REPLACED, REVOKED
 from omb_py.core.options import OPERATIONS
-from tests.conftest import OMB_PY, Run, rows_of, run
+from tests.conftest import OMB_PY, Run, rows_of, run, succeeded
 from tests.helpers.refusals import ENDED, assert_refused
 from tests.mpi.fixtures import START, assert_goes_well
 from tests.mpi.vendor import on_open_mpi
@@ -105,8 +105,7 @@ def test_sweep_repeats_jobs_that_outlive_ranks(mpi: str, tmp_path: Path) -> None
     )
     (tmp_path / "here.toml").write_text('name = "here"\nlauncher = "openmpi"\ncores_per_node = 4\n')
     sweep = [OMB_PY, "sweep", "./failures.toml", "--machine", "./here.toml"]
-    first = run(sweep, {}, tmp_path, 100)
-    assert first.code == 0, first.out
+    first = succeeded(run(sweep, {}, tmp_path, 100))
     assert "[4/4]" in first.out
     again = run(sweep, {}, tmp_path, 60)
     assert (again.code, again.out.splitlines()[-1][:9]) == (0, "complete:")

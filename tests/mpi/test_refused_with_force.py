@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Finished, Run, rows_of
+from tests.conftest import Finished, Run, rows_of, succeeded
 from tests.helpers import torchrun
 from tests.helpers.torchrun import needs_torchrun
 
@@ -82,7 +82,6 @@ def test_a_refused_command_makes_no_file(mpiexec: Run, tmp_path: Path) -> None:
 def test_force_replaces_the_file_by_the_first_row(mpiexec: Run, tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_bytes(OLD * 1000)
     words = ("latency", "--binding", "tcp", "-i", "5", "-m", "8:8", "--output", "rows.csv")
-    done = mpiexec(2, *words, "--force")
-    assert done.code == 0, done.err
+    succeeded(mpiexec(2, *words, "--force"))
     assert [row["bytes"] for row in rows_of(tmp_path / "rows.csv")] == ["8"]
     assert b"old,latency" not in (tmp_path / "rows.csv").read_bytes()

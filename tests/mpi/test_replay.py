@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests import ROOT
-from tests.helpers.battery import Battery, Line, each_line, line, refused
+from tests.helpers.battery import Battery, Line, completed, each_line, line, refused
 
 DATA = ROOT / "tests" / "data"
 PROFILE = DATA / "mpitrace" / "thetagpu-cpu-16ranks.txt"
@@ -33,8 +33,7 @@ WEAK = line(2, f"replay {PROFILE} {QUICK} --scaling weak")
 @pytest.mark.product(strength=1)
 @each_line(ALL)
 def test_each_routine_is_called_as_often_as_planned(battery: Battery, line: Line) -> None:
-    record = battery(line)
-    assert not record.error, record.error
+    record = completed(battery(line))
     (whole,) = record.measured
     assert whole["check"] == "Pass"
     made = {row["part"]: row["calls"] for row in record.rows if row["part"] is not None}
@@ -45,8 +44,7 @@ def test_each_routine_is_called_as_often_as_planned(battery: Battery, line: Line
 
 @each_line(BESIDE)
 def test_each_size_stands_beside_the_profile(battery: Battery, line: Line) -> None:
-    record = battery(line)
-    assert not record.error, record.error
+    record = completed(battery(line))
     rows = [row for row in record.rows if row["call_bytes"] == 8 and row["calls"] == 7428]
     replayed, profile = sorted(rows, key=lambda row: row["part"], reverse=True)
     assert (replayed["part"], profile["part"]) == (

@@ -17,7 +17,7 @@ from omb_py.core.statistics import percentile
 from omb_py.measure.samples import MAX_SAMPLES
 from omb_py.results.samples import is_samples
 from tests import ROOT
-from tests.conftest import OMB_PY, Run, own_temporary_folder
+from tests.conftest import OMB_PY, Run, own_temporary_folder, succeeded
 from tests.helpers.refusals import ANY_CODE, assert_refused
 
 ROWS = ("-q", "--output", "rows.csv", "--samples")
@@ -64,8 +64,7 @@ def test_the_median_follows_from_the_samples(mpiexec: Run, tmp_path: Path, optio
 @pytest.mark.long
 def test_very_many_iterations_are_thinned_evenly(mpiexec: Run, tmp_path: Path) -> None:
     count = 2 * MAX_SAMPLES + 1
-    job = mpiexec(2, "latency", "-i", str(count), "--sizes", "1", *ROWS, "run.npy")
-    assert job.code == 0
+    job = succeeded(mpiexec(2, "latency", "-i", str(count), "--sizes", "1", *ROWS, "run.npy"))
     assert f"--samples keeps at most {MAX_SAMPLES} iterations" in job.err
     assert "one of every 3 at 1 bytes" in job.err
     table = np.load(tmp_path / "run.npy")

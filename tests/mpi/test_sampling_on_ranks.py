@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from tests.conftest import OMB_PY, run
+from tests.conftest import OMB_PY, run, succeeded
 from tests.helpers.battery import Battery, Line, Record, each_line, line, refused
 
 BINDINGS = ["buffer", "native"]
@@ -207,8 +207,7 @@ NEEDS_CLOCKS = pytest.mark.skipif(
 def test_an_hour_between_two_clocks_is_found(mpi: str, tmp_path: Path) -> None:
     program = [sys.executable, "-c", ALIGN]
     launch = [mpi, "-n", "2", *program, ":", "-n", "2", *OTHER_CLOCK, *program]
-    job = run(launch, {}, tmp_path, timeout=240)
-    assert job.code == 0, job.err
+    job = succeeded(run(launch, {}, tmp_path, timeout=240))
     found = [
         [float(cell) for cell in line.split()] for line in sorted(job.out.splitlines()) if line
     ]
@@ -229,8 +228,7 @@ def test_ranks_start_together_on_any_clocks(mpi: str, tmp_path: Path, binding: s
     program = [OMB_PY, "allreduce", "--sizes", "8", "-i", "100", "--sync", "clock"]
     program += ["--binding", binding, "--format", "csv"]
     launch = [mpi, "-n", "1", *program, ":", "-n", "1", *OTHER_CLOCK, *program]
-    job = run(launch, {}, tmp_path, timeout=240)
-    assert job.code == 0, job.err
+    job = succeeded(run(launch, {}, tmp_path, timeout=240))
     rows = pd.read_csv(io.StringIO(job.out), comment="#")
     assert rows.late_starts[0] <= 100
     assert 0 < rows.clock_error_us[0] < 1e5

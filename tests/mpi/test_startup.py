@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from omb_py.results.columns import Row
-from tests.conftest import Run
+from tests.conftest import Run, succeeded
 from tests.helpers.reading import objects
 from tests.helpers.refusals import ENDED, assert_refused
 
@@ -18,8 +18,7 @@ PARTS = ["interpreter", "omb-py", "numpy", "buffer", "mpi4py", "MPI_Init"]
 
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_init_is_native_ombs_line_with_fractions(mpiexec: Run, ranks: int) -> None:
-    job = mpiexec(ranks, "init")
-    assert job.code == 0
+    job = succeeded(mpiexec(ranks, "init"))
     assert job.sentences == []
     banner, line = job.out.splitlines()
     assert re.fullmatch(
@@ -36,8 +35,7 @@ def test_init_is_native_ombs_line_with_fractions(mpiexec: Run, ranks: int) -> No
 
 
 def test_hello_says_how_many_and_tells_its_start_in_tables(mpiexec: Run, tmp_path: Path) -> None:
-    job = mpiexec(2, "hello", "--output", "rows.csv")
-    assert job.code == 0
+    job = succeeded(mpiexec(2, "hello", "--output", "rows.csv"))
     banner, line = job.out.splitlines()
     assert banner.startswith("# OSU MPI Hello World Test v7.4 (")
     assert line == "This is a test with 2 processes"
@@ -48,8 +46,7 @@ def test_hello_says_how_many_and_tells_its_start_in_tables(mpiexec: Run, tmp_pat
 
 
 def test_the_parts_of_a_start_are_all_of_it(mpiexec: Run, tmp_path: Path) -> None:
-    job = mpiexec(2, "import_time", "--output", "rows.csv")
-    assert job.code == 0
+    job = succeeded(mpiexec(2, "import_time", "--output", "rows.csv"))
     assert job.sentences == []
     assert [row[0] for row in job.rows] == [*PARTS, "total"]
     assert all(len(row) == 4 for row in job.rows)
@@ -66,8 +63,7 @@ def test_the_parts_of_a_start_are_all_of_it(mpiexec: Run, tmp_path: Path) -> Non
 
 
 def test_a_bytearray_needs_no_numpy(mpiexec: Run) -> None:
-    job = mpiexec(2, "import_time", "--buffer", "bytearray", "--format", "json")
-    assert job.code == 0
+    job = succeeded(mpiexec(2, "import_time", "--buffer", "bytearray", "--format", "json"))
     metadata, *rows = objects(job.out)
     assert metadata["metadata"]["ranks"] == "2"
     assert [row["part"] for row in rows] == [*(part for part in PARTS if part != "numpy"), "total"]
@@ -77,8 +73,7 @@ def test_a_bytearray_needs_no_numpy(mpiexec: Run) -> None:
 
 @pytest.mark.parametrize("name", ["init", "import_time"])
 def test_a_session_is_timed_instead(mpiexec: Run, tmp_path: Path, name: str) -> None:
-    job = mpiexec(2, name, "-I", "-q", "--timeout", "60", "--output", "rows.csv")
-    assert job.code == 0
+    job = succeeded(mpiexec(2, name, "-I", "-q", "--timeout", "60", "--output", "rows.csv"))
     assert job.out == ""
     parts = list(pd.read_csv(tmp_path / "rows.csv", comment="#").part)
     assert "Session.Init" in parts

@@ -21,7 +21,7 @@ import pytest
 import omb_py
 from omb_py.core.text.units import duration
 from omb_py.sweeps import launchers
-from tests.conftest import rows_of
+from tests.conftest import rows_of, succeeded
 from tests.helpers.refusals import assert_names, assert_refused, missing
 from tests.helpers.waiting import wait_for
 from tests.mpi.sweeping import MACHINE, SmallSweep, experiment, kill
@@ -156,8 +156,7 @@ def test_sweep_killed_at_any_moment_resumes(tmp_path: Path, victims: tuple[str, 
         time.sleep(random.uniform(0, 0.5) if victims else 0)
         kill(process)
     before = sweep.lines()
-    done = sweep.run()
-    assert done.code == 0, done.out
+    succeeded(sweep.run())
     assert before <= sweep.lines()
     assert sweep.rows() == PLANNED
     assert sweep.left_behind() == []
@@ -214,8 +213,7 @@ def test_what_a_killed_job_left_is_removed(tmp_path: Path) -> None:
         kill(process)
     files = {json.loads(line)[0] for line in told}
     assert any(os.path.exists(file) for file in files)
-    done = SmallSweep(tmp_path, NAME + experiment(ranks=1)).run()
-    assert done.code == 0, done.out
+    succeeded(SmallSweep(tmp_path, NAME + experiment(ranks=1)).run())
     assert [file for file in files if os.path.exists(file)] == []
     assert list((sweep.place / "scratch").iterdir()) == []
 
@@ -274,8 +272,7 @@ def test_failed_point_is_retried_and_reported(tmp_path: Path) -> None:
     assert {row[1] for row in sweep.rows()} == {"flaky", "buffer"}
     assert set(sweep.rows().values()) == {1}
     (tmp_path / "mine.toml").write_text(text.replace('"raising", ', ""))
-    done = sweep.run()
-    assert done.code == 0
+    done = succeeded(sweep.run())
 
 
 def launches(sweep: SmallSweep) -> list[str]:
@@ -288,8 +285,7 @@ def launches(sweep: SmallSweep) -> list[str]:
 def test_points_on_the_same_ranks_share_a_launch(tmp_path: Path) -> None:
     text = NAME + experiment(benchmarks=["allreduce", "barrier", "latency"], ranks=[2, 3])
     sweep = SmallSweep(tmp_path, text)
-    done = sweep.run()
-    assert done.code == 0, done.out
+    succeeded(sweep.run())
     assert len(launches(sweep)) == 2
     assert len(list(sweep.place.glob("points/*.csv"))) == 5
     assert omb_py.load(sweep.place).problems == ()
@@ -324,8 +320,7 @@ def test_sweep_killed_in_a_launch_resumes(tmp_path: Path) -> None:
         wait_for(sweep.rows)
         kill(process)
     before = sweep.lines()
-    done = sweep.run()
-    assert done.code == 0, done.out
+    succeeded(sweep.run())
     assert before <= sweep.lines()
     assert set(sweep.rows().values()) == {1}
     assert len(sweep.rows()) == 3 * 18
@@ -359,12 +354,10 @@ def test_a_point_that_hangs_is_ended(tmp_path: Path) -> None:
 def test_what_cannot_be_measured_is_said_once_and_no_failure(tmp_path: Path) -> None:
     text = experiment(benchmarks="reduce_scatter", bindings=["pickle", "buffer"], ranks=2)
     sweep = SmallSweep(tmp_path, NAME + text)
-    done = sweep.run()
-    assert done.code == 0, done.out
+    done = succeeded(sweep.run())
     assert not missing("1 point could not be measured", done.out)
     assert not missing("complete, omb-py report out", done.out)
-    again = sweep.run()
-    assert again.code == 0
+    again = succeeded(sweep.run())
     assert "rows in" not in again.out
 
 
@@ -418,8 +411,7 @@ def test_full_disk_ends_the_sweep(small_disk: Path) -> None:
     assert_refused(done, 1, "omb-py: cannot write out: No space left on device;")
     assert sweep.rows().total() == 1
     healthy = SmallSweep(small_disk, text, environment=NOBODY_HANGS)
-    done = healthy.run()
-    assert done.code == 0, done.out
+    done = succeeded(healthy.run())
     assert healthy.rows().total() == 4
 
 
@@ -566,8 +558,7 @@ def test_algorithms_are_proven_then_measured(tmp_path: Path) -> None:
     words = ["default", "ring", "recursive_doubling", "chain", "segmented_ring"]
     text = experiment(benchmarks="allreduce", ranks=2, coll_algorithms=words, sizes="4:64")
     sweep = SmallSweep(tmp_path, NAME + text)
-    done = sweep.run()
-    assert done.code == 0, done.out
+    done = succeeded(sweep.run())
     assert not missing("no library algorithm chain allreduce", done.out)
     rows = [row for path in sweep.place.glob("points/*.csv") for row in rows_of(path)]
     measured = Counter(row["library_algorithm"] for row in rows)
@@ -609,6 +600,5 @@ def test_a_profiling_library_is_loaded_into_every_rank(tmp_path: Path) -> None:
     machine = f'name = "here"\noversubscribe = true\npreload = "{library}"\n'
     text = NAME + experiment(benchmarks="allreduce", ranks=[1, 3])
     sweep = SmallSweep(tmp_path, text, machine, {"OMB_TEST_TRACES": str(traces)})
-    done = sweep.run()
-    assert done.code == 0, done.out
+    succeeded(sweep.run())
     assert len(list(traces.iterdir())) == 4

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import OMB_PY, Run, run
+from tests.conftest import OMB_PY, Run, run, succeeded
 from tests.mpi.programs.exchanges import MESSAGES_EACH, MESSAGES_TO_ROOT
 from tests.tracing.timeline import viewers
 from tests.tracing.timeline.rules import Content, Slice, arguments_of, of_json
@@ -21,8 +21,7 @@ MESSAGES = MESSAGES_EACH * RANKS + MESSAGES_TO_ROOT * (RANKS - 1)
 def record(mpi: str, folder: Path, *options: str) -> None:
     """Run the program, with its timeline."""
     profile = [OMB_PY, "profile", "-q", "--timeline", "run.json", *options, str(PROGRAM)]
-    done = run([mpi, "-n", str(RANKS), *profile], {}, folder, 240)
-    assert done.code == 0, done.err
+    succeeded(run([mpi, "-n", str(RANKS), *profile], {}, folder, 240))
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from omb_py.tracing.counters import kernel
-from tests.conftest import Run
+from tests.conftest import Run, succeeded
 from tests.mpi.vendor import VENDOR
 
 Rows = list[dict[str, str]]
@@ -80,11 +80,9 @@ def profiled(mpiexec: Run, omb_py: Run, tmp_path: Path) -> Callable[..., Rows]:
     def start(ranks: int, program: str, *options: str, **environment: str) -> Rows:
         (tmp_path / "program.py").write_text(program)
         words = ("profile", "--traffic", "--force", "--folder", "run", *options, "program.py")
-        done = mpiexec(ranks, *words, **environment)
-        assert done.code == 0, done.err
+        done = succeeded(mpiexec(ranks, *words, **environment))
         assert done.out.count("done") == program.count("done") * ranks
-        shown = omb_py("traffic", "run", "--format", "csv")
-        assert shown.code == 0, shown.err
+        shown = succeeded(omb_py("traffic", "run", "--format", "csv"))
         return list(csv.DictReader(io.StringIO(shown.out)))
 
     return start
@@ -136,8 +134,7 @@ def test_killed_rank_leaves_its_first_reading(mpiexec: Run, omb_py: Run, tmp_pat
         "if MPI.COMM_WORLD.rank == 1: os.kill(os.getpid(), 9)\nMPI.COMM_WORLD.Barrier()\n"
     )
     assert mpiexec(2, "profile", "--traffic", "--folder", "run", "program.py").code != 0
-    done = omb_py("traffic", "run")
-    assert done.code == 0, done.err
+    done = succeeded(omb_py("traffic", "run"))
     assert "did not come to the end" in done.out
     assert "Traceback" not in done.err
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from omb_py.benchmarks.algorithms import TABLE
-from tests.conftest import OMB_PY, Run, rows_of, run
+from tests.conftest import OMB_PY, Run, rows_of, run, succeeded
 from tests.helpers.battery import Battery, Line, each_line, line, passes
 from tests.helpers.refusals import ANY_CODE, assert_refused, missing
 from tests.mpi.lines import CHECKED, lines, named
@@ -59,8 +59,7 @@ def test_applications_run_on_them(battery: Battery, line: Line) -> None:
 
 def test_results_say_how_messages_travel_and_what_they_cost(mpiexec: Run, tmp_path: Path) -> None:
     arguments = ("--binding", "tcp", "-i", "20", "-m", "8:8", "--output", str(tmp_path / "o.csv"))
-    finished = mpiexec(3, "allreduce", *arguments)
-    assert finished.code == 0, finished.err
+    finished = succeeded(mpiexec(3, "allreduce", *arguments))
     assert "own algorithm by_size" in finished.out
     text = (tmp_path / "o.csv").read_text().splitlines()
     assert "# serialization: none" in text
@@ -79,8 +78,7 @@ def test_a_request_that_fails_ends_the_wait_for_it(mpi: str, tmp_path: Path) -> 
 def test_options_of_a_binding_tell_results_apart(mpiexec: Run, tmp_path: Path) -> None:
     quick = ("--repeats", "1", "--output", "o.csv")
     for words in (("--event-loop", "asyncio"), ("--label", "mine")):
-        finished = mpiexec(2, "halo", "--binding", "coroutine", *words, *quick)
-        assert finished.code == 0, finished.err
+        succeeded(mpiexec(2, "halo", "--binding", "coroutine", *words, *quick))
     rows = rows_of(tmp_path / "o.csv")
     labels = list(dict.fromkeys(row["variant"] for row in rows))
     assert labels == ["event loop asyncio", "mine"]

@@ -166,7 +166,7 @@ def test_late_rank_is_named(
 
 @pytest.mark.long
 @pytest.mark.product(strength=0)
-def test_a_collective_that_is_only_prepared_has_not_begun(
+def test_prepared_collective_is_not_begun(
     finding: Callable[..., dict[str, Any]], tmp_path: Path
 ) -> None:
     with job(tmp_path, PREPARED, 3) as started:

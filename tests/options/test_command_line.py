@@ -25,7 +25,7 @@ from omb_py.options.option import Option
 from omb_py.options.parse import parse, spell_out
 from omb_py.options.table import EXTRA, parameters
 from tests import ROOT
-from tests.conftest import CHOOSES_ITS_LIBRARY, Run
+from tests.conftest import CHOOSES_ITS_LIBRARY, Run, succeeded
 from tests.helpers.refusals import assert_names, assert_refused, refuses
 
 
@@ -374,8 +374,7 @@ def test_a_machine_without_an_mpi_library_is_said(omb_py: Run) -> None:
     missing = {"MPI4PY_LIBMPI": "/no/such/libmpi.so"}
     job = omb_py("barrier", **missing)
     assert_refused(job, 6, "load the site's MPI module or set MPI4PY_LIBMPI")
-    info = omb_py("info", **missing)
-    assert info.code == 0
+    info = succeeded(omb_py("info", **missing))
     assert "MPI      none: mpi4py cannot load an MPI library" in info.out
     assert "mpiexec -n 1 omb-py info" in info.out
     assert info.out.count("/no/such/libmpi.so") == 1
@@ -385,13 +384,11 @@ def test_a_machine_without_an_mpi_library_is_said(omb_py: Run) -> None:
 
 @pytest.mark.slow
 def test_list_and_info_and_module(omb_py: Run) -> None:
-    listed = omb_py("list")
-    assert listed.code == 0
+    listed = succeeded(omb_py("list"))
     for benchmark in all_benchmarks():
         assert f"  {benchmark.name} " in listed.out
     assert "mapped" in listed.out
-    info = omb_py("info")
-    assert info.code == 0
+    info = succeeded(omb_py("info"))
     assert "MPI " in info.out
     assert "numpy           ready" in info.out
     module = subprocess.run(

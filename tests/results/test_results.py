@@ -146,9 +146,7 @@ def fails_in_own_process(call: str) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("suffix", ["csv", "json"])
 @pytest.mark.parametrize(("room", "together"), [(40_000, 1), (40_000, 7), (2_000, 100)])
-def test_a_full_disk_leaves_whole_rows_and_those_of_others(
-    tmp_path: Path, suffix: str, room: int, together: int
-) -> None:
+def test_full_disk_leaves_whole_rows(tmp_path: Path, suffix: str, room: int, together: int) -> None:
     """Of rows that belong together it takes all or none."""
     path = tmp_path / f"rows.{suffix}"
     other = open_file(path)

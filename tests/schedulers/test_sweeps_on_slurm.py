@@ -42,9 +42,7 @@ KILLED = SmallSweep(ranks=(2,), sizes=(8, 16, 32, 64), options="max-time = 0.2")
 @pytest.mark.long
 @pytest.mark.product(strength=0)
 @pytest.mark.parametrize("command", RESULTS, ids=lambda command: command[0])
-def test_script_measures_and_reports(
-    slurm: Slurm, tmp_path: Path, command: tuple[str, str]
-) -> None:
+def test_script_measures_both_nodes(slurm: Slurm, tmp_path: Path, command: tuple[str, str]) -> None:
     variables = SCALING.install(tmp_path)
     folder = tmp_path / RESULTS[command]
 

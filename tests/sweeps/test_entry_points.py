@@ -9,7 +9,7 @@ import pytest
 from omb_py.core import registry
 from omb_py.core.errors import UsageError
 from omb_py.sweeps.launchers import BUILTIN, Launcher
-from tests.conftest import Run
+from tests.conftest import Run, succeeded
 from tests.helpers.refusals import refuses
 
 SWEEP = """
@@ -63,8 +63,7 @@ def test_commands_are_shown_without_the_launcher(ranch: Path, omb_py: Run) -> No
 
 def test_an_algorithm_can_be_selected(mpiexec: Run) -> None:
     words = ("bcast", "--p2p-algorithm", "relay", "--sizes", "8,1000", "-i", "2", "-x", "0", "-c")
-    done = mpiexec(3, *words)
-    assert done.code == 0, done.err
+    done = succeeded(mpiexec(3, *words))
     assert done.out.count("Pass") == 2
 
 

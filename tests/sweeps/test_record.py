@@ -59,9 +59,7 @@ def test_what_a_signal_has_stopped_may_start_again(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_unknown_part_of_a_record_is_ignored(
-    tmp_path: Path, event: str, jobs: list[JobRecord]
-) -> None:
+def test_unknown_record_is_ignored(tmp_path: Path, event: str, jobs: list[JobRecord]) -> None:
     assert read(tmp_path, event) == jobs
 
 

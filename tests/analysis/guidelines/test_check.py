@@ -173,9 +173,7 @@ def test_violations_at_neighbouring_sizes_are_one_line() -> None:
 
 @examples(30)
 @given(st.integers(2, 9), st.floats(0.5, 2.0), st.floats(0.0, 0.3), st.integers(0, 99))
-def test_verdict_fits_its_interval(
-    launches: int, factor: float, tolerance: float, seed: int
-) -> None:
+def test_verdict_fits_interval(launches: int, factor: float, tolerance: float, seed: int) -> None:
     slow = {("gather", size): factor for size in SIZES}
     rows = results(("gather", "allgather"), slow, launches, noise=0.1, seed=seed)
     points = check(rows, tolerance, ("emulation",))

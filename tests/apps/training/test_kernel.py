@@ -21,9 +21,7 @@ from tests.helpers.refusals import refuses
         ("hybrid", 6, 2),
     ],
 )
-def test_a_pipeline_is_of_all_ranks_or_of_the_stages_given(
-    strategy: str, ranks: int, stages: int
-) -> None:
+def test_pipeline_has_all_ranks_or_given_stages(strategy: str, ranks: int, stages: int) -> None:
     assert depth(Training(strategy=strategy, stages=2), ranks) == stages
 
 

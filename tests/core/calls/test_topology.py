@@ -33,9 +33,7 @@ def test_grid_holds_all_ranks_the_longest_side_first(ranks: int, dimensions: int
     ("ranks", "dimensions", "lengths"),
     [(12, 2, (4, 3)), (8, 3, (2, 2, 2)), (9, 2, (3, 3)), (7, 2, (7, 1)), (24, 3, (4, 3, 2))],
 )
-def test_lengths_of_a_grid_are_similar(
-    ranks: int, dimensions: int, lengths: tuple[int, ...]
-) -> None:
+def test_lengths_of_a_grid_similar(ranks: int, dimensions: int, lengths: tuple[int, ...]) -> None:
     assert grid(ranks, dimensions) == lengths
 
 
@@ -51,9 +49,7 @@ def test_each_rank_has_a_place_of_its_own(ranks: int, dimensions: int, data: st.
 
 
 @given(RANKS, DIMENSIONS, st.integers(1, 3), st.data())
-def test_grid_neighbours_agree(
-    ranks: int, dimensions: int, radius: int, data: st.DataObject
-) -> None:
+def test_neighbours_agree(ranks: int, dimensions: int, radius: int, data: st.DataObject) -> None:
     assume(fits(ranks, dimensions, radius))
     topology = Topology("", dimensions, radius)
     rank = data.draw(st.integers(0, ranks - 1))

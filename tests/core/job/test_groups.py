@@ -44,9 +44,7 @@ def test_ranks_are_divided(text: str, ranks: int, groups: Groups) -> None:
         ("0-3,4+7", UsageError, "no rank 7; last of 7 ranks 6"),
     ],
 )
-def test_impossible_division_of_7_ranks_refused(
-    text: str, error: type[Exception], words: str
-) -> None:
+def test_impossible_division_refused(text: str, error: type[Exception], words: str) -> None:
     with refuses(error, words):
         parse_split(text).groups(7, [0, 0, 0, 0, 0, 0, 1])
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from omb_py.core.mpi import abi
-from tests.conftest import BIN, CHOOSES_ITS_LIBRARY, Run
+from tests.conftest import BIN, CHOOSES_ITS_LIBRARY, Run, succeeded
 from tests.helpers.refusals import ANY_CODE, assert_refused
 
 MPICC_ABI = BIN / "mpicc_abi"
@@ -52,6 +52,5 @@ def test_an_mpi4py_without_a_module_for_the_abi_is_said(omb_py: Run) -> None:
     job = omb_py("barrier", MPI4PY_MPIABI="mpiabi")
     words = "ABIs mpich and openmpi, MPI library MPI4PY_BUILD_MPIABI=1 MPICC=mpicc_abi pip install"
     assert_refused(job, ANY_CODE, words)
-    info = omb_py("info", MPI4PY_MPIABI="mpiabi")
-    assert info.code == 0
+    info = succeeded(omb_py("info", MPI4PY_MPIABI="mpiabi"))
     assert "MPI      none: mpi4py" in info.out

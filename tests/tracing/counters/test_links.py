@@ -113,9 +113,7 @@ def test_a_wide_counter_that_went_back_is_not_known() -> None:
     st.sampled_from([32, 64]),
     st.sampled_from([1, 4, 1024]),
 )
-def test_less_than_a_round_of_a_counter_is_found_exactly(
-    start: int, sent: int, bits: int, unit: int
-) -> None:
+def test_less_than_a_counter_round_is_exact(start: int, sent: int, bits: int, unit: int) -> None:
     def wire(number: int) -> Link:
         return Link("network", "w", number % (1 << bits) * unit, 0, bits=bits, unit=unit)
 

@@ -235,9 +235,7 @@ def test_a_number_of_ranks_beyond_all_reason_costs_nothing() -> None:
 
 @given(name=st.sampled_from(sorted(HEADER_OFFSETS)), value=st.integers(-(2**63), 2**63 - 1))
 @examples(300)
-def test_a_damaged_header_is_read_or_refused(
-    name: str, value: int, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_damaged_header(name: str, value: int, tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.getbasetemp() / "damaged"
     path = folder / "rank-000000.record"
     if not path.exists():
@@ -262,9 +260,7 @@ def test_a_damaged_header_is_read_or_refused(
         ("a", None, "cannot read a: pipe"),
     ],
 )
-def test_file_of_another_kind_is_named(
-    tmp_path: Path, name: str, content: bytes | None, words: str
-) -> None:
+def test_other_file_is_named(tmp_path: Path, name: str, content: bytes | None, words: str) -> None:
     if content is None:
         os.mkfifo(tmp_path / name)
     else:

@@ -19,7 +19,7 @@ from omb_py.tracing.counters.connections import ConnectionCounters
 from omb_py.tracing.counters.links import HOST, NETWORK, LinkUsage
 from omb_py.tracing.traffic import reading, report
 from omb_py.tracing.traffic.paths import NO_LINK, NOTHING, SHARED_MEMORY, TOO_LITTLE, carriers
-from tests.conftest import Run
+from tests.conftest import Run, succeeded
 from tests.helpers.damage import damaged
 from tests.helpers.properties import examples
 from tests.helpers.refusals import assert_refused, missing
@@ -155,12 +155,10 @@ def test_what_the_kernel_counted_to_other_hosts_was_moved_there(
 def test_ranks_that_were_killed_are_named(in_process: Run, run: Path) -> None:
     path = run / "traffic-000003.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"complete": False}))
-    done = in_process("traffic", str(run))
-    assert done.code == 0
+    done = succeeded(in_process("traffic", str(run)))
     assert not missing("rank 3 not end", done.out)
     path.unlink()
-    done = in_process("traffic", str(run))
-    assert done.code == 0
+    done = succeeded(in_process("traffic", str(run)))
     assert not missing("no traffic of 1 of 4 ranks", done.out)
 
 
@@ -184,9 +182,7 @@ def test_ranks_that_were_killed_are_named(in_process: Run, run: Path) -> None:
     ],
     ids=str,
 )
-def test_a_path_is_what_carried_enough(
-    links: dict[str, int], within: bool, nbytes: float, path: str
-) -> None:
+def test_path_carried_enough(links: dict[str, int], within: bool, nbytes: float, path: str) -> None:
     carried = [
         LinkUsage("", name, mib * MIB, 0, HOST if name[0] in "lG" else NETWORK)
         for name, mib in links.items()
@@ -241,7 +237,7 @@ def test_a_link_above_others_is_not_counted_twice() -> None:
     ],
     ids=["empty", "cut", "list", "version", "two runs"],
 )
-def test_folder_without_traffic_of_a_run_refused(
+def test_no_traffic_refused(
     in_process: Run, tmp_path: Path, files: dict[str, str], words: str
 ) -> None:
     for name, said in files.items():
