@@ -79,7 +79,7 @@ def input_options(command: Command) -> Command:
         "--statistic",
         type=click.Choice(["auto", "median", "mean"]),
         default="auto",
-        help="Statistic of a row; auto: the median where all rows have it, else the mean.",
+        help="Statistic of a row; auto: the median if all rows have it, else the mean.",
     )
     return row_options(statistic(command))
 

@@ -198,7 +198,7 @@ def continue_command(
 @command.command("status")
 @click.argument("sweep")
 @MACHINE
-@click.option("--queue", help="The queue of the jobs, where it is not the machine's usual one.")
+@click.option("--queue", help="The queue of the jobs, if it is not the machine's usual one.")
 @FOLDER
 def status_command(**wishes: Any) -> int:
     """Show how many rows of SWEEP are there, what the scheduler says of its jobs, and what to do.

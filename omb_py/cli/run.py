@@ -328,7 +328,7 @@ def is_possible(point: SweepPoint, buffer: str) -> bool:
 def earlier_lines(path: str, job: Job) -> list[Line]:
     """Return the lines of an earlier launch's summary, none if there is no file; collective.
 
-    Raises `SharedError` where it is something else.
+    Raises `SharedError` if it is something else.
     """
     text = ""
     with job.agreement():

@@ -407,7 +407,7 @@ def simulated(wanted: Sequence[Wanted], values: dict[str, Any]) -> list[Simulate
 
 
 def check_memory(needed: int) -> None:
-    """Raise `OmbError` where there is not so much memory."""
+    """Raise `OmbError` if there is less memory."""
     for line in Path("/proc/meminfo").read_text().splitlines():
         name, _, size = line.partition(":")
         if name == "MemAvailable" and int(size.split()[0]) * 1024 < needed:
