@@ -178,7 +178,7 @@ def find(
     ``scheduled``: by the jobs of a batch scheduler. Raises `UsageError` for invalid arguments.
     """
     if machine is None:
-        raise UsageError("say where it runs: --machine MACHINE")
+        raise UsageError("name the machine: --machine MACHINE")
     asked, where = read(catalog.find("sweeps", sweep), Sweep), find_machine(machine, **settings)
     given = [(name, value) for name in SETTINGS if (value := settings.get(name)) is not None]
     words = [word for name, value in given for word in (f"--{name}", value)]

@@ -288,7 +288,7 @@ def cancel(scheduler: Scheduler, folder: Path, tell: Callable[[str], None]) -> i
     """Cancel a folder's recorded jobs that wait or run, the last submitted first.
 
     Each is recorded as cancelled before the scheduler is asked, so that it submits no other.
-    The exit code: 1 where the scheduler refuses. Raises `OmbError` when it does not answer.
+    The exit code: 1 if the scheduler refuses. Raises `OmbError` when it does not answer.
     """
     left = active(scheduler, read_record(scheduler, folder))
     refused: dict[str, str] = {}

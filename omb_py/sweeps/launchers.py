@@ -29,7 +29,7 @@ NODE_FILES = {"PBS_JOBID": "PBS_NODEFILE", "COBALT_JOBID": "COBALT_NODEFILE"}
 """The variable of a job's node file, by that of its number."""
 
 SLOTS_ELSEWHERE = "PBS_PPN"
-"""Set where a node file names each node once and this is its slots (ras/pbs, "SMP mode")."""
+"""Set if a node file names each node once and this is its slots (ras/pbs, "SMP mode")."""
 
 
 def with_slots(slots: int, folder: Path) -> dict[str, str]:
@@ -118,7 +118,7 @@ class Launcher:
     starts_mpi: bool = True
     """True if its ranks can use MPI."""
     outliving_ranks: tuple[str, ...] = ()
-    """Words for a job that goes on when ranks fail; none where it ends. Open MPI's collectives of
+    """Words for a job that goes on when ranks fail; none if it ends. Open MPI's collectives of
     component han, for several nodes, report success though a rank has failed."""
 
     def command(self, place: Placement, installed: bool = True) -> list[str]:

@@ -378,7 +378,7 @@ def needs_mpi(binding: str) -> bool:
 
 
 def check_launcher(point: SweepPoint, benchmark: Benchmark, machine: Machine) -> None:
-    """Raise `NotHereError` where a point needs MPI and the launcher starts ranks without it."""
+    """Raise `NotHereError` if a point needs MPI and the launcher starts ranks without it."""
     launcher = LAUNCHERS.get(machine.launcher)
     if launcher is not None and point.loses_ranks and not launcher.outliving_ranks:
         raise NotHereError(f"jobs of launcher {machine.launcher} end when ranks fail")

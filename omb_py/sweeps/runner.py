@@ -341,7 +341,7 @@ class Runner:
     ) -> Attempt:
         """Keep how an attempt at a point went; ``words`` are as `last_words` gives them.
 
-        Raises `OmbError` where there is no MPI library.
+        Raises `OmbError` if there is no MPI library.
         """
         left = self.folder.missing(point)
         excuse, others = words
@@ -518,7 +518,7 @@ class Runner:
 
 
 def stop_if_same(causes: Sequence[str]) -> None:
-    """Raise `OmbError` where all points failed in the same words, but for their numbers."""
+    """Raise `OmbError` if all points failed in the same words, but for their numbers."""
     if causes[0] and len({re.sub(r"\d+", "0", cause) for cause in causes}) == 1:
         raise OmbError(
             f"the first {len(causes)} points failed alike, so no other one is started: {causes[0]}"

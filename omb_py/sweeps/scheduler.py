@@ -22,7 +22,7 @@ PATIENCE, IN_JOB_SECONDS = 120.0, 20.0
 """Seconds that a scheduler's command may take before it is taken for hanging, and in a job."""
 
 RETRY_AFTER = (5.0, 10.0)
-"""Seconds before a job submits again where the scheduler could not be reached."""
+"""Seconds before a job submits again if the scheduler could not be reached."""
 
 UNREACHABLE = ("cannot connect", "connect failure", "connection refused", "unable to contact")
 """Messages of schedulers whose server is unreachable: no job was made, and a retry may succeed."""
