@@ -450,7 +450,7 @@ class _Run:
         self.notify(request)
 
     def notify(self, request: _Request) -> None:
-        """Go on where a rank waits for a request that is complete."""
+        """Go on if a rank waits for a request that is complete."""
         if request.waiter is not None:
             self.look(request.waiter)
 

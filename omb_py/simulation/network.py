@@ -155,7 +155,7 @@ def find(text: str, topology: str | None = None) -> Network:
 def read(path: FilePath) -> Network:
     """Read the network of a file.
 
-    Raises `OmbError` where it cannot be read, `UsageError` with file and key where it is not TOML
+    Raises `OmbError` if it cannot be read, `UsageError` with file and key if it is not TOML
     or not a network.
     """
     import tomllib
@@ -214,7 +214,7 @@ def number_text(value: float) -> str:
 def write_checked(path: FilePath, checked: tuple[Checked, ...]) -> None:
     """Replace the errors at the end of a network's file; all else stays as it is.
 
-    Raises `OmbError` where the file cannot be written.
+    Raises `OmbError` if the file cannot be written.
     """
     before, _, _ = files.read(path).decode().partition(CHECKED)
     lines = [before.rstrip("\n"), "", CHECKED.rstrip("\n")]

@@ -49,7 +49,7 @@ def nodes_of(word: str, ranks: int, per_node: int, nodes: int) -> tuple[int, ...
     """Return the node of each rank by a word of `PLACEMENTS`, or by the order of nodes to fill.
 
     ``random:SEED`` draws other nodes; an order is as in ``0-7:16-23``. Raises `UsageError` for
-    other words, and where there are fewer nodes than needed.
+    other words, and if there are fewer nodes than needed.
     """
     used = ceil(ranks / per_node)
     if used > nodes:

@@ -93,7 +93,7 @@ class SimulatedPoint:
     def program(self, limits: Mapping[int, int] | None = None) -> Program:
         """Return the program of one iteration; ``limits`` are as of `collectives.of_library`.
 
-        Raises `OmbError` where it cannot be simulated.
+        Raises `OmbError` if it cannot be simulated.
         """
         return collectives.program(self.benchmark, self.case, self.library, limits or {})
 

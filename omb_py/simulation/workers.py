@@ -47,7 +47,7 @@ class SimulationJob:
 
 
 def check_installed() -> None:
-    """Raise `MissingPackageError` where there is no SimGrid."""
+    """Raise `MissingPackageError` without SimGrid."""
     if find_spec("simgrid") is None:
         raise MissingPackageError(
             "simulate",
