@@ -62,7 +62,7 @@ def sheets(
 
 
 def name_of(values: Sequence[Any], columns: Sequence[str]) -> str:
-    """Return a configuration's name; where no algorithm was chosen, that of the library's
+    """Return a configuration's name; if no algorithm was chosen, that of the library's
     choice."""
     if set(columns) <= set(ALGORITHMS) and all(map(pd.isna, values)):
         return DEFAULT

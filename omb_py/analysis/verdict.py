@@ -216,8 +216,8 @@ def times(slowdown: float, rounding: float = 0.0) -> str:
 
 
 def factor(number: float, rounding: float = 0.0) -> str:
-    """Return a ratio to a tenth of a percent, or to three digits where it is large or small; to
-    fewer where the relative ``rounding`` of its two numbers leaves fewer.
+    """Return a ratio to a tenth of a percent, or to three digits if it is large or small; to
+    fewer if the relative ``rounding`` of its two numbers leaves fewer.
 
     >>> factor(1.0321), factor(74.4321), factor(0.00123)
     ('1.032x', '74.4x', '0.00123x')

@@ -181,7 +181,7 @@ def marks(data: pd.DataFrame, statistic: str) -> list[str]:
             "Bands" if data["band"].any() else "Thin bars",
             "the smallest sample to the 95th percentile" * bool(samples.any()),
         ),
-        "No band where there are no samples, or a mean is outside it" * bool(none),
+        "No band if there are no samples, or a mean is outside it" * bool(none),
     ]
     if data["low"].notna().any():
         found.append(f"Bars: {INTERVAL}" + " of a single run" * (not alone.all()))

@@ -39,7 +39,7 @@ MOST_SAMPLES = 2000
 """Samples of one rank and size that are drawn as points; of more, evenly some and the extremes."""
 
 TAIL = 99.0
-"""Percentile at which the drawing of a distribution ends, where the tail is much longer."""
+"""Percentile at which the drawing of a distribution ends, if the tail is much longer."""
 
 
 def sample_charts(samples: pd.DataFrame, kind: str, sizes: Sequence[int] = ()) -> Iterator[Chart]:

@@ -427,7 +427,7 @@ def value_axis(
     numbers: Sequence[float], measure: Measure, vertical: bool = True, behind: float = 0.0
 ) -> ValueAxis:
     """Return an axis for numbers: logarithmic, on both sides of 0 if some are below, or linear from
-    0 where they are close together. ``behind`` is the share of it to leave free after the highest.
+    0 if they are close together. ``behind`` is the share of it to leave free after the highest.
     """
     known = [float(number) for number in numbers if isfinite(number)]
     factor, name = measure.of([abs(number) for number in known])
