@@ -45,7 +45,7 @@ class Measured:
     def to_pandas(self) -> pd.DataFrame:
         """Return the rows as a table, as ``load(...).rows`` gives those of files.
 
-        Raises `OmbError` where pandas is missing.
+        Raises `OmbError` if pandas is missing.
         """
         with needing("analysis"):
             from omb_py.analysis.table import of_rows

@@ -171,7 +171,7 @@ class BufferBinding(MethodBinding):
         return [array, count // partitions, datatype]
 
     def _given_to_maker(self, call: Call) -> tuple[Any, ...]:
-        """Return what mpi4py wants for a new communicator, where that is not what C wants."""
+        """Return what mpi4py wants for a new communicator, if C wants something else."""
         if call.function == "comm_spawn":
             return sys.executable, ["-c", SPAWNED], call.values[0]
         return call.values[:2]
