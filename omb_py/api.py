@@ -43,9 +43,9 @@ class Measured:
     runs: dict[str, dict[str, str]]
 
     def to_pandas(self) -> pd.DataFrame:
-        """The rows as a table, as ``load(...).rows`` gives those of files.
+        """Return the rows as a table, as ``load(...).rows`` gives those of files.
 
-        Raises `OmbError` where pandas is missing.
+        Raises `OmbError` if pandas is missing.
         """
         with needing("analysis"):
             from omb_py.analysis.table import of_rows
@@ -81,7 +81,7 @@ def load(*paths: str | Path, **assume: Any) -> Results:
 
 
 def compare(base: Any, *others: Any, **options: Any) -> pd.DataFrame:
-    """Rows of two or more results side by side: see `omb_py.analysis.compare`."""
+    """Return rows of two or more results side by side: see `omb_py.analysis.compare`."""
     with needing("analysis"):
         from omb_py.analysis.compare import side_by_side as comparison
 
@@ -89,7 +89,7 @@ def compare(base: Any, *others: Any, **options: Any) -> pd.DataFrame:
 
 
 def figures(rows: pd.DataFrame, **options: Any) -> dict[str, Any]:
-    """Altair charts of rows by name: see `omb_py.analysis.charts.figures.figures`."""
+    """Return Altair charts of rows by name: see `omb_py.analysis.charts.figures.figures`."""
     with needing("analysis"):
         from omb_py.analysis.charts import figures as drawing
 
@@ -180,7 +180,7 @@ def run(
 
 
 def in_python(text: str) -> str:
-    """An error of the command line in the words of `run`.
+    """Return an error of the command line in the words of `run`.
 
     >>> in_python("choose another --buffer, or raise --max-time")
     'choose another buffer, or raise max_time'

@@ -17,7 +17,7 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 from unittest import mock
 
 import mpi4py
@@ -80,6 +80,16 @@ class Finished:
         return [line.split() for line in lines]
 
 
+Run: TypeAlias = Callable[..., Finished]
+"""Runs the command with the arguments that it is called with, to its end."""
+
+
+def succeeded(done: Finished) -> Finished:
+    """Return what came of a command, after asserting that its exit code is 0."""
+    assert done.code == 0, done.err
+    return done
+
+
 def rows_of(path: Path) -> list[dict[str, str]]:
     """The rows of a CSV file, without its comments."""
     with path.open() as file:
@@ -119,7 +129,7 @@ def run(command: list[str], environment: dict[str, str], cwd: Path, timeout: flo
 
 
 @pytest.fixture
-def omb_py(tmp_path: Path) -> Callable[..., Finished]:
+def omb_py(tmp_path: Path) -> Run:
     """``omb_py(*arguments)`` runs the command by itself, in an empty folder."""
 
     def start(*arguments: str, timeout: float = 60, **environment: str) -> Finished:
@@ -129,7 +139,7 @@ def omb_py(tmp_path: Path) -> Callable[..., Finished]:
 
 
 @pytest.fixture
-def in_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Finished]:
+def in_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """The same without a Python of its own, whose start takes longer than most commands."""
 
     def start(*arguments: str, **environment: str) -> Finished:
@@ -174,7 +184,7 @@ def long_time() -> None:
 
 
 @pytest.fixture
-def mpiexec(mpi: str, tmp_path: Path) -> Callable[..., Finished]:
+def mpiexec(mpi: str, tmp_path: Path) -> Run:
     """``mpiexec(ranks, *arguments)`` runs the command on real ranks, in an empty folder."""
 
     def start(ranks: int, *arguments: str, timeout: float = 120, **environment: str) -> Finished:

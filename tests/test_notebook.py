@@ -30,9 +30,7 @@ def test_a_notebook_is_small_and_shows_no_error() -> None:
 
 @pytest.mark.usefixtures("long_time")
 @pytest.mark.parametrize("folder", ["docs", "."])
-def test_the_cells_of_the_notebook_run(
-    folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_notebook_runs(folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
     monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path))
     monkeypatch.setenv("MPI4PY_LIBMPI", "/nowhere/libmpi.so")  # none of it needs MPI

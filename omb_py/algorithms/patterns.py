@@ -64,7 +64,7 @@ class Round:
     """Messages that do not wait for each other; those from a rank to another one are in order.
 
     A rank begins all its messages of a round, receives first, once those of its earlier rounds are
-    over; a rank without any takes no part in it. The round is made so many ``times`` in a row.
+    over; a rank without any takes no part in it. The round is repeated ``times`` in a row.
     ``added`` means that receivers add what arrives to their own data, ``overlapping`` that sends
     are waited for only at the end of the call, receives as always.
     """
@@ -145,7 +145,7 @@ def up_and_down(pattern: Pattern) -> Pattern:
 
 
 def cut(pattern: Pattern, segment: int) -> Pattern:
-    """Cut messages into segments of at most so many bytes: all of one, then all of the next.
+    """Cut messages into segments of at most ``segment`` bytes: all of one, then all of the next.
 
     Messages of a round are of one length, here and below.
     """
@@ -197,12 +197,12 @@ def pieces_of(rounds: Iterable[Round], segment: int) -> int:
 
 
 def divided(sends: Iterable[Send], pieces: int) -> Iterator[Send]:
-    """Yield one of so many pieces of each message."""
+    """Yield one of the ``pieces`` of each message."""
     return ((source, target, nbytes / pieces) for source, target, nbytes in sends)
 
 
 def divided_levels(levels: Sequence[Iterable[Send]], pieces: int) -> Iterator[Send]:
-    """Yield one of so many pieces of each message of several levels."""
+    """Yield one of the ``pieces`` of each message of several levels."""
     for sends in levels:
         yield from divided(sends, pieces)
 
@@ -222,7 +222,7 @@ def to_next(ranks: int, distance: int, nbytes: float) -> Iterator[Send]:
 
 
 def around(part: Part, times: Callable[[int], int] = lambda ranks: ranks - 1) -> Pattern:
-    """Let every rank send to the next one so many times [CHPG, the bucket algorithms]."""
+    """Let every rank send to the next one ``times`` in a row [CHPG, the bucket algorithms]."""
 
     def rounds(shape: CollectiveShape) -> Iterator[Round]:
         if number := times(shape.ranks):
@@ -232,7 +232,7 @@ def around(part: Part, times: Callable[[int], int] = lambda ranks: ranks - 1) ->
 
 
 def token(part: Part, times: int) -> Pattern:
-    """Send a message from rank to rank and back to the first, so many times."""
+    """Send a message from rank to rank and back to the first, ``times`` in a row."""
 
     def rounds(shape: CollectiveShape) -> Iterator[Round]:
         for _ in range(times):

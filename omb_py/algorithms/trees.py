@@ -25,24 +25,24 @@ from omb_py.algorithms.patterns import (
 )
 
 Parent: TypeAlias = Callable[[int, int], int]
-"""The parent of a rank (not of the root) in a tree of so many ranks."""
+"""The parent of a rank (not of the root) in a tree of a number of ranks."""
 
 Order: TypeAlias = Callable[[int], int]
 """Children that a rank serves first have the smaller one, of how far they are behind the rank."""
 
 
 def binomial_by_lowest(rank: int, ranks: int) -> int:
-    """Binomial tree in which the lowest digit is cleared: subtrees are runs of ranks [CHPG]."""
+    """Make a binomial tree that clears the lowest digit: subtrees are runs of ranks [CHPG]."""
     return rank & (rank - 1)
 
 
 def binomial_by_highest(rank: int, ranks: int) -> int:
-    """Binomial tree in which the highest digit is cleared: neighbours are near the root."""
+    """Make a binomial tree that clears the highest digit: neighbours are near the root."""
     return rank ^ (1 << (rank.bit_length() - 1))
 
 
 def binomial_preorder(rank: int, ranks: int) -> int:
-    """Binomial tree whose ranks are numbered root first, then one subtree after the other."""
+    """Make a binomial tree with ranks numbered root first, then one subtree after the other."""
     root, after, size = 0, 1, power_within(ranks - 1) * 2 if ranks > 1 else 1
     while True:
         # children of ``root`` come with subtrees of size/2, size/4 … ranks
@@ -68,7 +68,7 @@ def knomial(radix: int) -> Parent:
 
 
 def complete(fanout: int) -> Parent:
-    """Return the tree of ranks in the order of a heap, each with so many children."""
+    """Return the tree of ranks in the order of a heap, each with ``fanout`` children."""
 
     def parent(rank: int, ranks: int) -> int:
         return (rank - 1) // fanout
@@ -86,7 +86,7 @@ def by_levels(rank: int, ranks: int) -> int:
 
 
 def chains(number: int) -> Parent:
-    """Return so many chains from the root; the first ones may be longer."""
+    """Return a ``number`` of chains from the root; the first ones may be longer."""
 
     def parent(rank: int, ranks: int) -> int:
         length, longer = divmod(ranks - 1, number)
@@ -105,7 +105,7 @@ def nearest_first(distance: int) -> int:
 
 
 def largest_first(radix: int = 2) -> Order:
-    """Children of a `knomial` tree, or the first of the binomial ones, by their weight.
+    """Return children of a `knomial` tree, or the first of the binomial ones, by their weight.
 
     Those of the same weight are in the order of their ranks.
     """

@@ -62,7 +62,7 @@ def sheets(
 
 
 def name_of(values: Sequence[Any], columns: Sequence[str]) -> str:
-    """Return a configuration's name; where no algorithm was chosen, that of the library's
+    """Return a configuration's name; if no algorithm was chosen, that of the library's
     choice."""
     if set(columns) <= set(ALGORITHMS) and all(map(pd.isna, values)):
         return DEFAULT
@@ -98,7 +98,7 @@ def sheet(title: str, named: dict[str, pd.DataFrame], base: str | None, statisti
 
 
 def sizes(rows: pd.DataFrame) -> pd.Series:
-    """Message sizes as keys; -1 for none."""
+    """Return message sizes as keys; -1 for none."""
     return rows["bytes"].astype("Float64").astype("float64").fillna(-1.0).rename("size")
 
 

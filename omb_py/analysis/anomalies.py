@@ -91,7 +91,7 @@ def cannot_be(values: pd.DataFrame) -> Iterator[Anomaly]:
 def by_line(
     kind: str, values: pd.DataFrame, badness: pd.Series, sentence: Callable[[pd.Series], str]
 ) -> Iterator[Anomaly]:
-    """One anomaly for each line with a badness, about its worst row; the worst line first."""
+    """Yield one anomaly for each line with a badness, about its worst row; worst line first."""
     badness = badness.astype("float64")
     badness = badness[np.isfinite(badness)].sort_values(ascending=False, kind="stable")
     if badness.empty:
@@ -148,7 +148,7 @@ def oversubscribed(runs: Mapping[str, Mapping[str, str]]) -> Iterator[Anomaly]:
 
 
 def busy_hosts(runs: Mapping[str, Mapping[str, str]]) -> Iterator[Anomaly]:
-    """Runs during which other processes used the cores, as metadata has it; the worst is named."""
+    """Find runs with other processes on the cores, by their metadata; name the worst."""
     found = []
     for run, data in runs.items():
         if shares := SHARES.match(data.get("other_processes", "")):
@@ -222,5 +222,5 @@ def trust(
     }
     where = [f"{what} in {count(*of)}" for what, of in looked.items() if of[0]]
     if not where:
-        return "Nothing tells whether to believe these numbers: no validation, interval or host."
+        return "These numbers have no evidence: no validation, interval or host."
     return f"Looked for, and not found: {', '.join(where)}."

@@ -44,7 +44,7 @@ WINDOW = 50
 """Runs in which Otava looks for a change at a time, its own default."""
 
 P_VALUE = 1e-4
-"""Chance of a change where there is none, for each split that is tried. ``perf/history.py`` prints
+"""Chance of a false change, for each split that is tried. ``perf/history.py`` prints
 how often that is."""
 
 LEAST_CHANGE = 0.02
@@ -170,7 +170,7 @@ def history(results: Results, statistic: str = "auto") -> History:
 
 
 def date_of(run: object, file: object) -> datetime | None:
-    """When a run started: by its name in UTC, else by the last date in the path of its file.
+    """Return when a run started: by its name in UTC, else by the last date in its file's path.
 
     >>> date_of("20261121T094543Z-12b457", "a.csv"), date_of("a.txt:1", "2026-11-20/a.txt")
     (datetime.datetime(2026, 11, 21, 9, 45, 43), datetime.datetime(2026, 11, 20, 0, 0))
@@ -186,13 +186,13 @@ def date_of(run: object, file: object) -> datetime | None:
 
 
 def machine_of(data: Mapping[str, Any]) -> str:
-    """The machine that metadata names: a system, or else a processor and a device."""
+    """Return the machine of metadata: a system, or else a processor and a device."""
     device = re.sub(r"^\d+: ", "", data.get("device", ""))
     return data.get("machine") or ", ".join(filter(None, (data.get("processor", ""), device)))
 
 
 def names_of(heads: pd.DataFrame) -> dict[Any, str]:
-    """The name of each series, by what tells it from the others of its benchmark."""
+    """Return the name of each series, by what tells it from the others of its benchmark."""
     telling = [name for name in TELLING if name not in MAY_CHANGE]
     names = {}
     for benchmark, members in heads.groupby("benchmark"):
@@ -226,7 +226,7 @@ def starts_of(values: np.ndarray) -> tuple[int, ...]:
 
 
 def without_outliers(values: np.ndarray) -> np.ndarray:
-    """Values with the median of the neighbours in place of each that is alone beyond `OUTLIER`."""
+    """Return values; the median of its neighbours replaces each single one beyond `OUTLIER`."""
     padded = np.pad(values, NEIGHBOURS, mode="reflect")
     around = np.lib.stride_tricks.sliding_window_view(padded, 2 * NEIGHBOURS + 1)
     median = np.median(around, axis=1)
@@ -234,20 +234,20 @@ def without_outliers(values: np.ndarray) -> np.ndarray:
 
 
 def outliers_of(values: np.ndarray, starts: Sequence[int]) -> Iterator[int]:
-    """The places of runs that are alone beyond `OUTLIER` of their segment."""
+    """Yield the places of single runs beyond `OUTLIER` of their segment."""
     for start, own in zip(starts, np.split(values, starts[1:]), strict=True):
         yield from map(int, start + np.flatnonzero(alone(own, np.median(own), own)))
 
 
 def alone(values: np.ndarray, median: Any, around: np.ndarray) -> np.ndarray:
-    """Which values are beyond `OUTLIER` of those ``around``, and their neighbours are not."""
+    """Return which values are beyond `OUTLIER` of those ``around``, unlike their neighbours."""
     deviation = median_abs_deviation(around, axis=-1, scale="normal")
     odd = np.abs(values - median) > OUTLIER * np.maximum(deviation, LEAST_DEVIATION * median)
     return np.asarray(odd & ~np.append(odd[1:], False) & ~np.insert(odd[:-1], 0, False))
 
 
 def rows_of(series: Sequence[Series], facts: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
-    """Changes and outliers as rows, the newest first, changes before outliers.
+    """Return changes and outliers as rows, the newest first, changes before outliers.
 
     ``before`` and ``after`` are medians of the segments on both sides, of an outlier that of its
     segment and its own value; ``change`` is their quotient less 1, ``slowdown`` by how many times
@@ -264,7 +264,7 @@ def rows_of(series: Sequence[Series], facts: Mapping[str, Mapping[str, Any]]) ->
 
 
 def changes(one: Series, facts: Mapping[str, Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The changes of a series as rows."""
+    """Yield the changes of a series as rows."""
     segments = np.split(one.values, one.starts[1:])
     for start, before, after in zip(one.starts[1:], segments, segments[1:], strict=False):
         earlier, later = (facts[one.runs[at]] for at in (start - 1 - UNSURE, start + UNSURE))
@@ -279,7 +279,7 @@ def changes(one: Series, facts: Mapping[str, Mapping[str, Any]]) -> Iterator[dic
 
 
 def odd_runs(one: Series) -> Iterator[dict[str, Any]]:
-    """The outliers of a series as rows."""
+    """Yield the outliers of a series as rows."""
     segments = np.split(one.values, one.starts[1:])
     for place in one.outliers:
         own = segments[bisect(one.starts, place) - 1]
@@ -288,7 +288,7 @@ def odd_runs(one: Series) -> Iterator[dict[str, Any]]:
 
 
 def row_of(one: Series, place: int, before: float, after: float) -> dict[str, Any]:
-    """What a change and an outlier have in common."""
+    """Return the columns that a change and an outlier have in common."""
     change = after / before
     slowdown = change if one.lower_is_better else 1 / change
     return {
@@ -305,7 +305,7 @@ def row_of(one: Series, place: int, before: float, after: float) -> dict[str, An
 
 
 def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
-    """What is known of two runs and differs between them, the most telling first.
+    """Return the metadata that differs between two runs, the most telling first.
 
     >>> differences({"mpi": "MPICH 5.0.1", "ranks": "2"}, {"mpi": "MPICH 5.0.2", "ranks": "2"})
     'mpi: MPICH 5.0.1 → MPICH 5.0.2'
@@ -321,7 +321,7 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
 
 
 def sheets(found: History) -> Iterator[Sheet]:
-    """A table of the changes and one of the outliers, the newest of each first."""
+    """Yield a table of the changes and one of the outliers, the newest of each first."""
     for kind, title in (("change", "Changes"), ("outlier", "Single outliers")):
         members = found.rows[found.rows["kind"] == kind]
         extra = ("what changed",) * (kind == "change")
@@ -336,7 +336,7 @@ def sheets(found: History) -> Iterator[Sheet]:
 
 
 def cell_of(row: Mapping[Any, Any], name: str) -> str:
-    """A change or an outlier as a table has it, in the column with this heading."""
+    """Return the cell of a change or an outlier in the column with this heading."""
     if name in ("before", "after"):
         return value_text(row[name], row["unit"])
     if name == "change":
@@ -347,7 +347,7 @@ def cell_of(row: Mapping[Any, Any], name: str) -> str:
 
 
 def summary(found: History) -> str:
-    """How many series of how many runs were judged, and what was found, in a sentence."""
+    """Return how many series and runs were judged, and the findings, in a sentence."""
     kinds = found.rows["kind"].value_counts()
     text = (
         f"{len(found.series)} series of {count(found.runs, 'run')} were judged: "
@@ -358,7 +358,7 @@ def summary(found: History) -> str:
 
 
 def guard(found: History, allowed: float) -> Guard:
-    """Whether the newest segment of a series is slower than the one before by more than allowed.
+    """Guard against newest segments that are slower than those before by more than allowed.
 
     A history without any series that is long enough is undecided.
     """

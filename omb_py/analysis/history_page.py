@@ -35,7 +35,7 @@ MAX_RUNS = 300
 """Runs of a series that are drawn, the last ones."""
 
 LEFT, HEIGHT = 40.0, 48.0
-"""Points beside and along the axis of values."""
+"""Points next to and along the axis of values."""
 
 
 def page(found: History, results: Results) -> str:
@@ -66,12 +66,12 @@ def page(found: History, results: Results) -> str:
 
 
 def newest_change(one: Series) -> tuple[bool, Any]:
-    """What series are in order by: whether one has a change, and the date of its last."""
+    """Return the key that sorts series: whether one has a change, and the date of its last."""
     return len(one.starts) > 1, one.dates[one.starts[-1]]
 
 
 def drawn_runs(one: Series) -> pd.DataFrame:
-    """The runs of a series that are drawn, a row for each."""
+    """Return the runs of a series that are drawn, a row for each."""
     places, unit = np.arange(len(one.values)), str(one.point["unit"])
     frame = pd.DataFrame({"run": one.runs, "value": one.values, "unit": unit})
     frame["date"] = [date.isoformat() for date in one.dates]
@@ -82,7 +82,7 @@ def drawn_runs(one: Series) -> pd.DataFrame:
 
 
 def sparklines(members: Sequence[tuple[str, pd.DataFrame]], page: Page) -> ChartLayout:
-    """A small chart of each series by its name, with its changes and its outliers."""
+    """Draw a small chart of each series by its name, with its changes and its outliers."""
     columns = page.columns(len(members))
     width = page.panel(columns, LEFT, GAP + LEFT)
     axis = alt.Axis(tickCount=2, minExtent=LEFT, maxExtent=LEFT, labelFontSize=SMALL)

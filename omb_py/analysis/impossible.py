@@ -114,7 +114,7 @@ def along_lines(sized: pd.DataFrame, line: np.ndarray) -> Iterator[Impossible]:
 
 
 def above_maximum(values: pd.DataFrame) -> Iterator[Impossible]:
-    """A mean over ranks lies between that of the fastest and that of the slowest rank."""
+    """Find means over ranks above that of the slowest rank or below that of the fastest."""
     for sign, name, word in ((1, "latency_max_us", "above"), (-1, "latency_min_us", "below")):
         if name not in values:
             continue
@@ -137,14 +137,14 @@ def gigabytes_per_second(values: pd.DataFrame) -> pd.Series:
 
 
 def limits_of(values: pd.DataFrame) -> pd.Series:
-    """GB/s that one pair cannot exceed with its messages where they lie, from `LARGE` bytes on."""
+    """Return the GB/s that one pair of messages in memory cannot exceed, from `LARGE` bytes on."""
     device = values["placement"].astype("string").str.contains("[DM]")
     known = device.fillna(values["buffer"].isin(ON_A_DEVICE))
     return known.map({True: DEVICE_GBPS, False: CORE_GBPS}).astype("float64")
 
 
 def above_links(values: pd.DataFrame) -> Iterator[Impossible]:
-    """A pair is not faster than a copy by a core, or than all links of a device."""
+    """Find pairs faster than a copy by a core, or than all links of a device."""
     values = values[values["bytes"] >= LARGE]
     rates, limits = gigabytes_per_second(values), limits_of(values)
     for index, rate in rates[rates > limits].items():
@@ -155,7 +155,7 @@ def above_links(values: pd.DataFrame) -> Iterator[Impossible]:
 
 
 def above_network(values: pd.DataFrame) -> Iterator[Impossible]:
-    """A collective between nodes is not faster than a node's data through its network cards."""
+    """Find collectives faster than a node's data through its network cards."""
     own = values["benchmark"].astype(object).map(EXCHANGED).astype("float64")
     nodes = values["hosts"].astype("Float64")
     each = values["ranks"].astype("Float64") / nodes
@@ -175,7 +175,7 @@ Points = Iterator[tuple[float, str]]
 
 
 def flat(points: pd.DataFrame) -> Points:
-    """A time that does not grow over a doubling implies a link that carries more data soon.
+    """Find times that do not grow over a doubling, which implies a link that carries more soon.
 
     t(s) >= s / B holds for a link of B bytes a second; if t(2s) = t(s), B is 2s / t at least, and
     the next n bytes take n / B.
@@ -202,7 +202,7 @@ def flat(points: pd.DataFrame) -> Points:
 
 
 def falling(points: pd.DataFrame) -> Points:
-    """The bandwidth between devices does not fall by a third from its peak."""
+    """Find bandwidths between devices that fall by a third from their peak."""
     points = points[(points.index >= LARGE) & (limits_of(points) == DEVICE_GBPS)]
     rates = gigabytes_per_second(points)
     if rates.empty or rates.max() < CORE_GBPS:
@@ -218,7 +218,7 @@ def falling(points: pd.DataFrame) -> Points:
 
 
 def slower_than_larger(sized: pd.DataFrame, line: np.ndarray) -> Iterator[Impossible]:
-    """A message does not take many times longer than a larger one."""
+    """Find messages that take many times longer than a larger one."""
     timed = sized.assign(line=line)[sized["unit"] == "us"]
     points = timed.groupby(["line", "bytes"])["value"].median()
     larger = points[::-1].groupby(level="line").cummin()[::-1].groupby(level="line").shift(-1)

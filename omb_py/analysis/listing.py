@@ -31,7 +31,7 @@ FACTS = (
     *("suite", "mpi", "ranks", "hosts", *CONFIGURATION[2:]),
     *("window", "pairs", "root", "in_place"),
 )
-"""Columns that stand above a table where all its rows have one value."""
+"""Columns that stand above a table if all its rows have one value."""
 
 HEADINGS = {
     "bytes": "size",

@@ -39,7 +39,7 @@ def load(paths: Iterable[str | Path], where: Iterable[str] = ()) -> pd.DataFrame
 
 
 def read(path: Path) -> pd.DataFrame:
-    """Return the samples of a file, with missing values where a row of results has none.
+    """Return the samples of a file, with missing values if a row of results has none.
 
     Raises `UsageError` for a file of something else.
     """

@@ -297,7 +297,7 @@ def parse(
     wanted: Container[str] | None,
     problems: list[Problem],
 ) -> pd.DataFrame:
-    """Pieces of tables of the same columns as one; without rows in which a field is wrong."""
+    """Join pieces of tables of the same columns; without rows in which a field is wrong."""
     counts = [table.content.count(b"\n", start, end) for table, _, start, end in members]
     paths = {path: place for place, path in enumerate(dict.fromkeys(t.path for t, *_ in members))}
     places = [paths[table.path] for table, *_ in members]
@@ -459,7 +459,7 @@ def fill(values: pd.Series, others: Any) -> pd.Series:
 
 
 def from_metadata(data: Mapping[str, str]) -> tuple[str | None, str | None, int | None]:
-    """Suite, MPI library and number of hosts of a run of ours."""
+    """Return suite, MPI library and number of hosts of a run of ours."""
     suite = f"omb-py {data['omb_py']}" if "omb_py" in data else None
     hosts = len(data["hosts"].split()) if data.get("hosts") else None
     return suite, library(data.get("mpi_library", "")), hosts

@@ -61,7 +61,7 @@ def value_column(rows: pd.DataFrame, statistic: str = "auto") -> pd.DataFrame:
 
 
 def with_values(rows: pd.DataFrame, statistic: str = "auto") -> pd.DataFrame:
-    """`value_column` that keeps rows whose number is not above 0, with a missing ``value``."""
+    """Return all rows as `value_column`'s; a number that is not above 0 is a missing ``value``."""
     frame = rows.copy()
     if "placement" in frame:
         known = frame["placement"].groupby(frame["benchmark"], dropna=False)
@@ -107,7 +107,7 @@ def own_number(rows: pd.DataFrame) -> pd.Series:
 
 
 def with_host(placement: pd.Series) -> pd.Series:
-    """Placements of a benchmark, those that a file lacks being on the host where all others are.
+    """Return placements of a benchmark; a missing one is the host if all others are there.
 
     Else rows of a file without the column would be a line of their own.
     """

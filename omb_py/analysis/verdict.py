@@ -89,7 +89,7 @@ def enough(m: int, n: int) -> bool:
 
 @cache
 def chance(m: int, n: int) -> np.ndarray:
-    """P-value of the two-sided rank test of m against n runs, by the pairs against the difference.
+    """Return the two-sided rank test's P-value of m and n runs, by pairs against the difference.
 
     ``chance(m, n)[u]`` belongs to data in which the direction of the majority fails in ``u`` of
     the ``m * n`` pairs.
@@ -154,7 +154,7 @@ def with_launches(
 
 
 def variance_of_median(count: np.ndarray) -> np.ndarray:
-    """Variance of the median of ``count`` normal values, in units of theirs, or a little more."""
+    """Return the variance of the median of ``count`` normal values, in theirs, or a little more."""
     return np.asarray(np.where(count > 2, np.pi / 2, 1.0) / count)
 
 
@@ -216,8 +216,8 @@ def times(slowdown: float, rounding: float = 0.0) -> str:
 
 
 def factor(number: float, rounding: float = 0.0) -> str:
-    """Return a ratio to a tenth of a percent, or to three digits where it is large or small; to
-    fewer where the relative ``rounding`` of its two numbers leaves fewer.
+    """Return a ratio to a tenth of a percent, or to three digits if it is large or small; to
+    fewer if the relative ``rounding`` of its two numbers leaves fewer.
 
     >>> factor(1.0321), factor(74.4321), factor(0.00123)
     ('1.032x', '74.4x', '0.00123x')

@@ -55,7 +55,7 @@ class Ranks(Enum):
 class StartUp(Enum):
     """The measured part of a job's start."""
 
-    INIT = "MPI_Init alone"
+    INIT = "only MPI_Init"
     HELLO = "the start as a whole"
     PARTS = "each part of it"
 
@@ -118,7 +118,7 @@ class Resources(Protocol):
         """Return a communicator that receives from the ``sources`` and sends to the others."""
 
     def window(self, nbytes: int, datatype: Datatype) -> Exposed:
-        """Return a window of the kind asked for, with so many bytes on each rank."""
+        """Return a window of the kind asked for, with ``nbytes`` on each rank."""
 
     def file(self, nbytes: int) -> tuple[Any, Memory]:
         """Return the file asked for, opened by all ranks, and this rank's part, in rank order."""
@@ -130,7 +130,7 @@ class Resources(Protocol):
         """Return an ``MPI.Group`` that contains only ``rank``."""
 
     def attach(self, messages: int, nbytes: int) -> None:
-        """Give MPI memory to keep so many buffered messages of ``nbytes`` each in."""
+        """Give MPI memory for buffered ``messages`` of ``nbytes`` each."""
 
     def fork(self, processes: int) -> None:
         """Fork processes that sleep until the case is over."""
@@ -237,7 +237,7 @@ class Plan:
 
 
 FEATURES = {
-    "active_sync": "active synchronization of windows alone",
+    "active_sync": "only active synchronization of windows",
     "algorithm": "algorithms of omb-py's own",
     "buffer_num": "one memory for a window's messages, or one for each",
     "bus": "nccl-tests' algorithm and bus bandwidth",

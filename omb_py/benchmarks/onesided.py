@@ -76,7 +76,7 @@ def plan(access: Access, case: Case, windowed: bool = False, both: bool = False)
     """
     if access is COMPARE_AND_SWAP and case.datatype.code not in INTEGERS:
         raise UnsupportedError(
-            f"MPI compares and swaps integers alone, not {case.datatype.name}: choose others by -T"
+            f"MPI compares and swaps only integers, not {case.datatype.name}: choose others by -T"
         )
     sync = case.options.window_sync
     count = case.window if windowed else 1

@@ -179,7 +179,7 @@ class BufferBinding(MethodBinding):
         return [array, count // partitions, datatype]
 
     def _given_to_maker(self, call: Call) -> tuple[Any, ...]:
-        """Return what mpi4py wants for a new communicator, where that is not what C wants."""
+        """Return what mpi4py wants for a new communicator, if C wants something else."""
         if call.function == "comm_spawn":
             return sys.executable, ["-c", SPAWNED], call.values[0]
         return call.values[:2]
@@ -204,7 +204,7 @@ def add_brain(addend: Any, total: Any) -> None:
 
 
 def _repeat(method: Callable[..., Any], arguments: list[Any], times: int) -> list[Any]:
-    """Call ``method`` so many times, with no bytecode between two calls."""
+    """Call ``method`` as many ``times``, with no bytecode between two calls."""
     return list(map(method, *[repeat(argument, times) for argument in arguments]))
 
 

@@ -17,7 +17,7 @@ from omb_py.core.memory import Local, Memory, Place
 from omb_py.core.registry import Registry
 
 TIMES_CACHE = 2
-"""A flush goes through so many times the size of the largest cache: caches do not replace the
+"""Size of what a flush reads, in sizes of the largest cache: caches do not replace the
 oldest line exactly."""
 
 PAGE = 4096
@@ -118,7 +118,7 @@ class Buffer(ABC):
         return ()
 
     def compute(self, times: int) -> tuple[Local, Local]:
-        """Return so many steps of work for the device: its launch, and the wait for its end.
+        """Return ``times`` steps of work for the device: its launch, and the wait for its end.
 
         Raises `UnsupportedError` if there is no device.
         """

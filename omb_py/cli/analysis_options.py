@@ -58,7 +58,7 @@ name_option = click.option(
 
 
 def listed(_: click.Context, __: click.Parameter, text: str | None) -> tuple[str, ...] | None:
-    """The values of a comma-separated option."""
+    """Return the values of a comma-separated option."""
     if text is None:
         return None
     return tuple(word.strip() for word in text.split(",") if word.strip())
@@ -79,13 +79,13 @@ def input_options(command: Command) -> Command:
         "--statistic",
         type=click.Choice(["auto", "median", "mean"]),
         default="auto",
-        help="Statistic of a row; auto: the median where all rows have it, else the mean.",
+        help="Statistic of a row; auto: the median if all rows have it, else the mean.",
     )
     return row_options(statistic(command))
 
 
 def row_options(command: Command) -> Command:
-    """``--where`` and ``--assume``; and ``--debug``, which `main` reads."""
+    """Add ``--where`` and ``--assume``, and ``--debug``, which `main` reads."""
     for option in (
         click.option(
             "--debug", is_flag=True, expose_value=False, help="Show tracebacks of errors."
@@ -225,7 +225,7 @@ def reading() -> Iterator[Callable[[str, int], object] | None]:
 
 
 def find_bounds(named: str | None, paths: Iterable[str]) -> Bounds | None:
-    """The bounds for a command's files, as `omb_py.analysis.bounds.find` has them.
+    """Return the bounds for a command's files, as `omb_py.analysis.bounds.find` has them.
 
     Bounds that were measured on a busy host are noted.
     """
@@ -238,7 +238,7 @@ def find_bounds(named: str | None, paths: Iterable[str]) -> Bounds | None:
 
 
 def note_problems(problems: Sequence[object]) -> None:
-    """The first problems with files, and how many more there are."""
+    """Print the first problems with files, and how many more there are."""
     for problem in problems[:MAX_NOTES]:
         note(str(problem))
     if len(problems) > MAX_NOTES:
@@ -265,6 +265,6 @@ def note_others(results: Results, command: str) -> None:
 
 
 def note(text: str) -> None:
-    """One line on stderr; where that cannot be written results are not lost for it."""
+    """Print one line on stderr; if that cannot be written, results are not lost for it."""
     with suppress(OSError):
         click.echo(f"omb-py: note: {text}", err=True)

@@ -21,7 +21,7 @@ CONTEXT = {"help_option_names": ["-h", "--help"], "show_default": True}
 
 
 def benchmark_command(benchmark: Benchmark, native: bool = False) -> click.Command:
-    """The command that measures ``benchmark``; with all options of the ``native`` program."""
+    """Return the command of ``benchmark``; with all options of the ``native`` program."""
     if native:
         from omb_py.options import native as programs
 

@@ -71,7 +71,7 @@ def names_of(parameter: click.Parameter, command: str) -> Sequence[str] | None:
 
 
 def configurations(kind: str) -> list[str]:
-    """The sweeps or machines that come with omb-py, then those in this folder."""
+    """Return the sweeps or machines that come with omb-py, then those in this folder."""
     from omb_py.sweeps import catalog
 
     found = catalog.names(kind)
@@ -83,7 +83,7 @@ def configurations(kind: str) -> list[str]:
 
 
 def references() -> list[str]:
-    """The systems whose references come with omb-py, then the files of tables in this folder."""
+    """Return the systems with references in omb-py, then the files of tables in this folder."""
     there = (file.name for file in (resources.files("omb_py") / "references").iterdir())
     own = (path.name for kind in ("*.csv", "*.json") for path in sorted(Path().glob(kind)))
     return [*sorted(name.removesuffix(".csv") for name in there), *own]
@@ -115,6 +115,6 @@ def prepare(command: click.Command) -> click.Command:
 
 
 def complete(names: Iterable[str], ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-    """The names that complete a value, or the last of several that are separated by commas."""
+    """Return the names that complete a value, or the last value of a list with commas."""
     before, comma, begun = incomplete.rpartition(",")
     return [CompletionItem(f"{before}{comma}{name}") for name in names if name.startswith(begun)]

@@ -67,7 +67,7 @@ def screen(
     applications: Sequence[str],
     commands: Mapping[str, Mapping[str, str]],
 ) -> str:
-    """The help of ``omb-py`` on one screen.
+    """Return the help of ``omb-py`` on one screen.
 
     ``families`` are names by heading; ``commands`` are, too, each with its sentence.
     """
@@ -91,7 +91,7 @@ def screen(
 
 
 def _entry(name: str, members: Iterable[str]) -> str:
-    """A name, then as many of its members as the line has room for."""
+    """Return a name, then as many of its members as the line has room for."""
     (text,) = wrap(
         ", ".join(members), WIDTH - 18, max_lines=1, placeholder=" ...", break_on_hyphens=False
     )

@@ -20,7 +20,7 @@ from omb_py.core.registry import Registry
 
 
 def print_list() -> None:
-    """The members of the three axes, and the applications."""
+    """Print the members of the three axes, and the applications."""
     for family, members in by_family().items():
         click.echo(f"{family} benchmarks:")
         for benchmark in members:
@@ -37,7 +37,7 @@ def print_list() -> None:
 
 
 def print_algorithms() -> None:
-    """The names for ``--coll-algorithm`` and ``--p2p-algorithm``."""
+    """Print the names for ``--coll-algorithm`` and ``--p2p-algorithm``."""
     for library in map(algorithms.library, algorithms.MODULES):
         click.echo(f"{library.name}:")
         for name in library.table:
@@ -48,7 +48,7 @@ def print_algorithms() -> None:
 
 
 def info_lines() -> Iterator[str]:
-    """Versions, the MPI library, and whether each buffer and binding can be loaded."""
+    """Yield the versions, the MPI library, and whether each buffer and binding can be loaded."""
     yield f"omb-py   {VERSION}"
     yield f"Python   {platform.python_version()} on {platform.platform()}"
     yield f"MPI      {mpi_library()}"
@@ -58,7 +58,7 @@ def info_lines() -> Iterator[str]:
 
 
 def mpi_library() -> str:
-    """mpi4py and the library it found, without starting MPI."""
+    """Return mpi4py's version and the library it found, without starting MPI."""
     import mpi4py
 
     from omb_py.core.mpi import abi

@@ -198,7 +198,7 @@ def continue_command(
 @command.command("status")
 @click.argument("sweep")
 @MACHINE
-@click.option("--queue", help="The queue of the jobs, where it is not the machine's usual one.")
+@click.option("--queue", help="The queue of the jobs, if it is not the machine's usual one.")
 @FOLDER
 def status_command(**wishes: Any) -> int:
     """Show how many rows of SWEEP are there, what the scheduler says of its jobs, and what to do.
@@ -238,7 +238,7 @@ def cancel_command(**wishes: Any) -> int:
 
 
 def scripts(sweep: str, nodes: int | None, one_job: bool, **wishes: Any) -> list[BatchJob]:
-    """The jobs that the command line asks for."""
+    """Return the jobs that the command line asks for."""
     from omb_py.sweeps import batch
 
     job = batch.find(sweep, **wishes)
@@ -246,5 +246,5 @@ def scripts(sweep: str, nodes: int | None, one_job: bool, **wishes: Any) -> list
         note(job.machine.unknown_queue)
     found = batch.divide(job, nodes, one_job)
     if len(job.plan.node_counts) > 1 == len(found) and nodes is None and not one_job:
-        note(f"queue {job.machine.job.queue} does not take so many jobs of a user: one job for all")
+        note(f"queue {job.machine.job.queue} takes fewer jobs of a user: one job for all")
     return found

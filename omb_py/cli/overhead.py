@@ -33,7 +33,7 @@ COMPARED = "What is compared"
 
 
 def overhead_command(benchmark: Benchmark) -> click.Command:
-    """The command that compares bindings on ``benchmark``.
+    """Return the command that compares bindings on ``benchmark``.
 
     Raises `UsageError` for one whose calls no binding makes.
     """
@@ -77,14 +77,14 @@ def overhead_command(benchmark: Benchmark) -> click.Command:
         callback=callback,
         params=[*more, *parameters(benchmark, overhead=True)],
         short_help=benchmark.summary,
-        help=f"What each binding adds to {benchmark.name}, measured in one job by turns.\n\n"
+        help=f"What each binding adds to {benchmark.name}, measured alternately in one job.\n\n"
         f"{benchmark.summary} -i and -x count each binding's iterations.",
         context_settings=CONTEXT,
     )
 
 
 def chosen(text: str | None) -> tuple[str, ...]:
-    """The bindings that ``--bindings`` names; raises `UsageError` for fewer than two."""
+    """Return the bindings of ``--bindings``; raises `UsageError` for fewer than two."""
     if text is None:
         return DEFAULT_BINDINGS
     if text == "all":
@@ -97,7 +97,7 @@ def chosen(text: str | None) -> tuple[str, ...]:
 
 
 def load(names: tuple[str, ...], job: Job, options: Options, optional: bool) -> list[Binding]:
-    """The bindings called ``names``; ``optional`` ones that cannot be here get a note."""
+    """Load the bindings called ``names``; ``optional`` ones that cannot be here get a note."""
     check_binding_options(options, names)
     found = []
     for name in names:

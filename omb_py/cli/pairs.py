@@ -51,7 +51,7 @@ class PairCommands(LazyGroup):
         return super().parse_args(ctx, args)
 
     def check_order(self, usual: click.Command, args: list[str]) -> None:
-        """Raise `UsageError` where a benchmark is named behind an option that takes no value."""
+        """Raise `UsageError` if a benchmark is named behind an option that takes no value."""
         options = [one for one in usual.params if isinstance(one, click.Option)]
         flags = {name for one in options if one.is_flag for name in one.opts}
         for before, word in pairwise(args):
@@ -73,7 +73,7 @@ def command() -> None:
 
 
 def pairs_command(benchmark: Benchmark) -> click.Command:
-    """The command that measures ``benchmark`` on all pairs.
+    """Return the command that measures ``benchmark`` on all pairs.
 
     Raises `UsageError` for one that is not of two ranks which send to each other.
     """

@@ -70,7 +70,7 @@ FOLDER = "omb-profile"
     "time, or all.",
 )
 @click.option("--module", "-m", "is_module", is_flag=True, help="PROGRAM is the name of a module.")
-@click.option("--quiet", "-q", is_flag=True, help="Do not print where the profile is.")
+@click.option("--quiet", "-q", is_flag=True, help="Do not print the place of the profile.")
 @click.option("--debug", is_flag=True, expose_value=False, help="Show tracebacks of errors.")
 @click.argument(
     "words", nargs=-1, required=True, type=click.UNPROCESSED, metavar="PROGRAM [ARG]..."

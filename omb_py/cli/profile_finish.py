@@ -25,7 +25,7 @@ PAUSE = 0.02
 def prepare(folder: str, timelines: Sequence[str], force: bool) -> None:
     """Make room for a new run's records in a folder, and see that all its files can be written.
 
-    Raises `OneRankError` where a name cannot be that of a file or others' records are in the way,
+    Raises `OneRankError` if a name cannot be that of a file or others' records are in the way,
     and `OmbError` where something cannot be written.
     """
     if os.path.exists(folder) and not os.path.isdir(folder):
@@ -51,7 +51,7 @@ def prepare(folder: str, timelines: Sequence[str], force: bool) -> None:
 
 
 def _try_to_write(folder: str, name: str, option: str) -> None:
-    """Make a folder, and a file in it for a moment; raises `OmbError` where that fails."""
+    """Make a folder, and a file in it for a moment; raises `OmbError` if that fails."""
     try:
         make_folder(folder)
         tried = os.path.join(folder, f".omb-py-{os.urandom(4).hex()}")
@@ -100,7 +100,7 @@ def report(
 
 
 def wait_for(folder: str, ranks: int) -> list[int]:
-    """The ranks whose records have no end although they were waited for."""
+    """Wait for the ends of records; return the ranks whose records have none."""
     until = time.monotonic() + SECONDS
     waiting = list(range(ranks))
     while True:

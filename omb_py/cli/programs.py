@@ -37,7 +37,7 @@ def command(folder: Path, debug: bool) -> None:
 
 
 def link(path: Path, program: Path) -> None:
-    """Link a name to omb-py's ``program``; raises `OmbError` where something else has it."""
+    """Link a name to omb-py's ``program``; raises `OmbError` if something else has it."""
     if path.is_symlink() and path.readlink().name == "omb-py":
         path.unlink()
     elif path.exists() or path.is_symlink():

@@ -68,8 +68,8 @@ def command(
     samples = load(single, where) if single else None
     paths = tuple(path for path in paths if path not in single or Path(path).is_dir())
     if not paths:
-        raise UsageError("these are samples alone: name the file of --output beside them, too")
-    # beside a base several files are repeated runs, unless they have names
+        raise UsageError("these are only samples: name also the file of --output")
+    # next to a base several files are repeated runs, unless they have names
     results = read(paths, where, assume, None if base is not None and not names else names)
     # no name for the base's rows here, so that they can be forgotten once they are compared
     page = report(

@@ -80,7 +80,7 @@ def pair_of(ctx: click.Context, parameter: click.Parameter, text: str) -> str:
 
 
 def members(word: str) -> list[Benchmark]:
-    """The benchmarks of a suite, or the one of a name; raises `UsageError` for another word."""
+    """Return the benchmarks of a suite, or one by its name; raises `UsageError` for others."""
     if not word.startswith(SUITE):
         return [find_benchmark(word)]
     name = word.removeprefix(SUITE)
@@ -131,7 +131,7 @@ def entries_of(text: str, launch: Launch) -> Iterator[Entry]:
 
 
 def options_of(benchmark: Benchmark, words: Sequence[str], launch: Launch) -> Options:
-    """The options of an entry; raises `UsageError` for one that it cannot have by itself."""
+    """Return the options of an entry; raises `UsageError` for one that it cannot have by itself."""
     command = reader(benchmark)
     try:
         context = command.make_context(command.name, list(words))
@@ -149,7 +149,7 @@ def options_of(benchmark: Benchmark, words: Sequence[str], launch: Launch) -> Op
 
 
 def given(context: click.Context) -> dict[str, Any]:
-    """The values that a command line names, by the names of parameters."""
+    """Return the values that a command line names, by the names of parameters."""
     default = click.core.ParameterSource.DEFAULT
     return {
         name: value
@@ -215,7 +215,7 @@ def on_odd(entry: Entry, ranks: int) -> Entry:
             group=LAUNCH,
             metavar="FILE",
             help="Keep in this .json file what came of each benchmark.",
-            show_default="FILE.summary.json beside --output",
+            show_default="FILE.summary.json next to --output",
         ),
         Option(
             ["--resume"],
@@ -343,9 +343,9 @@ def is_possible(point: SweepPoint, buffer: str) -> bool:
 
 
 def earlier_lines(path: str, job: Job) -> list[Line]:
-    """The lines of an earlier launch's summary, none where there is no file; collective.
+    """Return the lines of an earlier launch's summary, none if there is no file; collective.
 
-    Raises `SharedError` where it is something else.
+    Raises `SharedError` if it is something else.
     """
     text = ""
     with job.agreement():

@@ -31,7 +31,7 @@ DATA = ("csv", "json", "parquet")
 
 
 def rows_of(_: click.Context, __: click.Parameter, text: str) -> int | None:
-    """A number of rows, None for ``all``."""
+    """Return a number of rows, None for ``all``."""
     if text == "all":
         return None
     if not text.isdecimal():

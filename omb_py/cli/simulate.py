@@ -55,7 +55,7 @@ class Scenario:
     ranks_per_node: int
 
     def nodes(self, ranks: int) -> tuple[int, ...]:
-        """The node of each rank; raises `UsageError` where there are too few."""
+        """Return the node of each rank; raises `UsageError` if there are too few."""
         from omb_py.simulation.placement import nodes_of
 
         found = nodes_of(self.placement, ranks, self.ranks_per_node, self.network.nodes)
@@ -212,7 +212,7 @@ def ranks_of(text: str | None) -> tuple[int, ...]:
 
 
 def scenarios_of(values: dict[str, Any]) -> list[Scenario]:
-    """Every combination of networks, slow links and placements."""
+    """Return every combination of networks, slow links and placements."""
     networks = list(networks_of(values))
     placements = values["placements"]
     return [
@@ -257,7 +257,7 @@ def slow_of(text: str) -> tuple[int, float]:
 
 
 def algorithms_of(target: str, values: dict[str, Any]) -> Iterator[tuple[str, Options]]:
-    """The options of each algorithm, by its name.
+    """Yield the options of each algorithm, by its name.
 
     Raises `UsageError` for names that there are not.
     """
@@ -298,14 +298,14 @@ def algorithms_of(target: str, values: dict[str, Any]) -> Iterator[tuple[str, Op
 
 
 def words(given: tuple[str, ...] | None, known: Sequence[str]) -> tuple[str, ...]:
-    """The words that were given, all that there are for `EVERY`."""
+    """Return the words that were given, or all words of the library for `EVERY`."""
     if given is None:
         return ()
     return tuple(dict.fromkeys(known if EVERY in given else given))
 
 
 def simulate_benchmark(target: str, values: dict[str, Any]) -> None:
-    """Every size by every algorithm in every scenario, on every number of ranks."""
+    """Simulate every size by every algorithm in every scenario, on every number of ranks."""
     from omb_py.measure.measurement import knows_nodes
     from omb_py.results.columns import new_run
     from omb_py.results.metadata import process_metadata
@@ -353,7 +353,7 @@ def simulate_benchmark(target: str, values: dict[str, Any]) -> None:
 
 
 def wanted(network: Network, nodes: tuple[int, ...], point: SimulatedPoint) -> Wanted:
-    """A point on a network, with the node of each rank."""
+    """Return a point on a network, with the node of each rank."""
     size = f" {size_text(point.size)}" if point.benchmark.sized else ""
     title = f"{point.title}{size}, {point.ranks} ranks"
     return Wanted(network, nodes, partial(point.simulate, nodes), title, point.messages)
@@ -407,7 +407,7 @@ def simulated(wanted: Sequence[Wanted], values: dict[str, Any]) -> list[Simulate
 
 
 def check_memory(needed: int) -> None:
-    """Raise `OmbError` where there is not so much memory."""
+    """Raise `OmbError` if there is less memory."""
     for line in Path("/proc/meminfo").read_text().splitlines():
         name, _, size = line.partition(":")
         if name == "MemAvailable" and int(size.split()[0]) * 1024 < needed:
@@ -468,7 +468,7 @@ def write(
     remarks: Sequence[str],
     values: dict[str, Any],
 ) -> None:
-    """Tables for people, rows for programs; rows of a file are added to those that are there."""
+    """Write tables for people, or rows for programs; a file keeps the rows that it has."""
     from omb_py.core.text import tables
     from omb_py.results.columns import Row
     from omb_py.results.output import file_writer, standard_output

@@ -77,7 +77,7 @@ def command(
         from omb_py.tracing.monitor import following
 
         if not as_json and (once or on_terminal):
-            from omb_py.tracing.monitor import view  # noqa: F401 - needs rich, which is said now
+            from omb_py.tracing.monitor import view  # noqa: F401 - needs rich: fail now
 
     watcher = following.Watcher(folder, following.WatchSettings(interval, min_wait, stale_after))
     try:
@@ -115,7 +115,7 @@ def show_once(seen: Observation, as_json: bool) -> None:
 
 
 def show_lines(seen: Observation, as_json: bool) -> None:
-    """A snapshot where there is no terminal."""
+    """Print snapshots as lines, if there is no terminal."""
     from omb_py.tracing.monitor.lines import json_line, lines
 
     for line in [json_line(seen, time.time())] if as_json else lines(seen):
@@ -124,7 +124,7 @@ def show_lines(seen: Observation, as_json: bool) -> None:
 
 
 def draw(every: Iterator[Observation]) -> None:
-    """Snapshots on a terminal, each over the one before; the last one stays."""
+    """Draw snapshots on a terminal, each over the one before; the last one stays."""
     from rich.console import Console
     from rich.live import Live
 

@@ -90,7 +90,7 @@ else:
         state, defaults = self.__dict__, self._defaults
         state.update(zip(defaults, values, strict=False))
         if len(values) > len(defaults):
-            raise TypeError(f"{type(self).__name__}() cannot take so many values")
+            raise TypeError(f"{type(self).__name__}() takes fewer values")
         for name in named:
             if name in state or name not in defaults:
                 raise TypeError(f"{type(self).__name__}() cannot take {name!r}")

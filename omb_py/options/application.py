@@ -124,7 +124,7 @@ def preset_option(presets: Mapping[str, Preset]) -> Option:
         expose_value=False,
         callback=apply,
         group=PROBLEM,
-        help=" ".join(["Options of a published benchmark; those given beside it win.", *told]),
+        help=" ".join(["Options of a published benchmark; other given options win.", *told]),
     )
 
 

@@ -77,7 +77,7 @@ ROWS = (
         "works here; places are H unless they are named."),
     Row("-P --papi", "EVENTS:FILE", None, "", "Refused: omb-py reads no PAPI counters.",
         expose_value=False, callback=refuse_counters),
-    without_effect("planned", "devices compute with -r alone", "-a --array-size", count(0)),
+    without_effect("planned", "devices compute only with -r", "-a --array-size", count(0)),
     without_effect("planned !varied", "it has no message size to choose",
                    "-m --message-size", "[MIN:]MAX"),
     without_effect("planned !sized", "it has no messages", "-M --mem-limit", BYTES),
@@ -147,7 +147,7 @@ def translated(values: Mapping[str, Any]) -> dict[str, Any]:
     places = tuple(MANAGED.get(place, place) for place in found.get("placement") or ())
     if accelerator is not None:
         if accelerator not in ("cuda", "managed"):
-            raise UsageError(f"-d {accelerator}: omb-py measures NVIDIA devices alone: use -d cuda")
+            raise UsageError(f"-d {accelerator}: omb-py measures only NVIDIA devices: use -d cuda")
         found["buffer"] = usable_buffer(accelerator)
         found["managed"] = accelerator == "managed" and "placement" not in found
         places = places or ("H", "H")

@@ -61,7 +61,7 @@ INSTEAD_OF_ACCELERATORS = {
 def refuse_accelerator(ctx: click.Context, parameter: click.Parameter, text: str | None) -> None:
     """Raise `UsageError` for ``-d``, which explains how to choose a device here."""
     if text is not None:
-        known = INSTEAD_OF_ACCELERATORS.get(text.lower(), "omb-py measures NVIDIA devices alone")
+        known = INSTEAD_OF_ACCELERATORS.get(text.lower(), "omb-py measures only NVIDIA devices")
         raise UsageError(f"-d {text}: {known}")
 
 

@@ -297,7 +297,7 @@ class OwnAlgorithmType(Parameter):
     def convert(self, value: Any, param: Any, ctx: Any) -> str:
         names = self._names(ctx)
         if value not in names:
-            self.fail(f"{value!r} is none of {', '.join(names)}", param, ctx)
+            self.fail(f"{value!r} is not one of {', '.join(names)}", param, ctx)
         return str(value)
 
     def _names(self, ctx: Any) -> tuple[str, ...]:

@@ -40,21 +40,22 @@ TABLE = (
     ("benchmark", "bop", "str", "", "experiment", "name, as in `omb-py list`"),
     ("bytes", "bop", "int", "B", "size", "message size; empty for a barrier"),
     ("part", "b", "str", "", "experiment",
-     "what a row is of where that is not the whole: `topology creation`, or a part of the start, "
-     "of a [failure](checkpoint.md#when-ranks-die) or of a [checkpoint](checkpoint.md)"),
+     "the part that the row measures: `topology creation`, or a part of the start, of a "
+     "[failure](checkpoint.md#when-ranks-die) or of a [checkpoint](checkpoint.md); "
+     "empty for the whole"),
     ("payload_bytes", "b", "int", "B", "detail",
      "bytes of a message that travel: fewer than `bytes` with gaps in the layout or unequal parts"),
     ("ranks", "bop", "int", "", "experiment",
      "ranks of the job, with `--split` of the group, of `omb-py run` those that measured"),
-    ("hosts", "l", "int", "", "experiment", "how many hosts the ranks were on"),
-    ("dtype", "b", "str", "", "detail", "element type in NumPy's words"),
-    ("mpi_type", "bop", "str", "", "experiment", "element type in MPI's words"),
+    ("hosts", "l", "int", "", "experiment", "number of hosts of the ranks"),
+    ("dtype", "b", "str", "", "detail", "NumPy's name of the element type"),
+    ("mpi_type", "bop", "str", "", "experiment", "MPI's name of the element type"),
     ("window", "bop", "int", "", "experiment", "messages in flight"),
     ("pairs", "b", "int", "", "experiment", "pairs of ranks, for point-to-point"),
     ("root", "b", "str", "", "experiment", "a rank or `rotate`, for gather, scatter and reduce"),
     ("in_place", "b", "bool", "", "experiment",
-     "whether MPI_IN_PLACE was used, where that is a choice"),
-    ("layout", "b", "str", "", "experiment", "`-D`, where that is a choice"),
+     "whether MPI_IN_PLACE was used; empty without the choice"),
+    ("layout", "b", "str", "", "experiment", "`-D`; empty without the choice"),
     ("topology", "b", "str", "", "experiment", "`-N` of neighbourhood collectives"),
     ("window_kind window_sync", "b", "str", "", "experiment",
      "`-w` and `-s` of one-sided benchmarks"),
@@ -76,44 +77,43 @@ TABLE = (
     ("nodes", "b", "int", "", "experiment",
      "nodes of a congestion benchmark, or of `--p2p-algorithm hierarchical`"),
     ("split", "bo", "str", "", "experiment",
-     "`--split` ([groups](pairs.md#groups-of-ranks)), empty without; of `omb-py overhead` what the "
-     "two bindings tell apart, where that has a name, empty for the comparison of each with the "
-     "first"),
+     "`--split` ([groups](pairs.md#groups-of-ranks)); empty without. Of `omb-py overhead`: the "
+     "name of the difference of the two bindings; empty for the comparison of each with the first"),
     ("file_sync", "b", "bool", "", "experiment",
      "whether a sync follows each write to a file, inside the time "
      "([definition](definitions.md#files)); empty for other benchmarks"),
     ("validated", "l", "bool", "", "experiment", "whether data was checked"),
     ("suite", "l", "str", "", "configuration",
-     "who measured: `omb-py 0.1.0`, `OSU 7.4`, `IMB 2021.11`"),
+     "the program that measured: `omb-py 0.1.0`, `OSU 7.4`, `IMB 2021.11`"),
     ("mpi", "l", "str", "", "configuration", "MPI library and version"),
     ("buffer binding", "bop", "str", "", "configuration",
-     "where the bytes live, how MPI is called"),
+     "the place of the bytes; the way in which MPI is called"),
     ("base", "o", "str", "", "detail", "the binding that `binding` is compared with"),
     ("placement", "bop", "str", "", "configuration",
-     "where messages lie, in native OMB's letters: `H` host, `D` device, `M` managed; of both "
-     "ends where they were named (`D H`)"),
+     "place of messages in native OMB's letters: `H` host, `D` device, `M` managed; of both ends "
+     "if they were named (`D H`)"),
     ("staged", "bo", "bool", "", "configuration",
-     "whether messages on a device were copied through the host, inside the time; empty where "
-     "none lies there"),
+     "whether messages on a device were copied through the host, inside the time; empty if no "
+     "message is on a device"),
     ("stream_sync", "b", "bool", "", "configuration",
      "whether each iteration waited for the device's stream, inside the time; empty likewise"),
     ("send_mode", "b", "str", "", "configuration", "`--send-mode`"),
     ("method", "b", "str", "", "configuration",
      "`--method` of [checkpoints](checkpoint.md); empty for other benchmarks"),
     ("sync", "b", "str", "", "configuration",
-     "how ranks keep together between iterations, `barrier` or `clock`; empty where they do not"),
+     "how ranks keep together between iterations, `barrier` or `clock`; empty if they do not"),
     ("cold", "b", "bool", "", "configuration",
-     "true where caches were flushed before each iteration, with `--cold`"),
+     "true if `--cold` flushed caches before each iteration"),
     ("library_algorithm", "b", "str", "", "configuration",
-     "the word of `--coll-algorithm` ([algorithms](algorithms.md)), `default` where the library's "
-     "own choice was asked for; empty without the option"),
+     "the word of `--coll-algorithm` ([algorithms](algorithms.md)), `default` if the library's "
+     "own choice was requested; empty without the option"),
     ("algorithm", "bo", "str", "", "configuration",
      "the word of `--p2p-algorithm` ([own algorithms](algorithms.md#point-to-point-algorithms)), "
-     "`library` where the library's call was asked for by name, empty without the option; of "
-     "`omb-py overhead` also that by which a binding that only sends from rank to rank makes the "
+     "`library` if the library's call was requested by name; empty without the option. Of "
+     "`omb-py overhead`: also the algorithm with which a point-to-point binding makes the "
      "collective"),
     ("segment", "b", "int", "B", "configuration",
-     "size of the segments that an own algorithm cuts messages into; empty where it cuts nothing"),
+     "size of the segments that an own algorithm cuts messages into; empty without segments"),
     ("group", "b", "str", "", "configuration",
      "the ranks in the job, as `0-3`, `0-6:2` (every second) or `0-1+4-5`, of a group of `--split` "
      "and of what `omb-py run` measures on some of its ranks ([one launch](run.md))"),
@@ -122,16 +122,16 @@ TABLE = (
      "the times alone; empty without"),
     ("variant", "bop", "str", "", "configuration",
      "the text of `--label`: your own name for what else was chosen, such as `UCX_TLS=tcp`; "
-     "without one, the options of the binding, such as `event loop uvloop`"),
+     "without it, the options of the binding, such as `event loop uvloop`"),
     ("source", "l", "str", "", "configuration",
-     "the file's name where rows of others are not "
+     "the file's name if rows of other files are not "
      "[repeated runs](reading.md#values-missing-in-native-omb) of it"),
     ("thread_level", "o", "str", "", "detail", "the level that MPI granted"),
     ("sender receiver", "p", "int", "", "detail",
      "ranks of the pair; the sender begins a ping-pong, and sends a bandwidth's window"),
     ("sender_host receiver_host", "p", "str", "", "detail", "their hosts"),
     ("by", "p", "str", "", "detail",
-     "what each rank stands for: `rank`, `node`, `socket` or `device`"),
+     "the place that each rank represents: `rank`, `node`, `socket` or `device`"),
     ("alone", "p", "bool", "", "detail", "whether all other links were idle"),
     ("latency_us", "bp", "float", "us", "value",
      "latency ([definitions](definitions.md)), of `omb-py pairs` from `median_us`; empty for "
@@ -154,15 +154,15 @@ TABLE = (
     ("added_us added_low_us added_high_us", "o", "float", "us", "value",
      "median over the rounds of the rounds' differences, and its 95 % interval"),
     ("ratio ratio_low ratio_high", "o", "float", "", "value",
-     "the same of their quotients, which is not the quotient of `median_us` and `base_us` where "
-     "the machine changed its speed between rounds"),
+     "the same of their quotients; it differs from `median_us` over `base_us` if the machine "
+     "changed its speed between rounds"),
     ("overall_us overall_p50_us", "b", "float", "us", "value",
      "mean and median time of a non-blocking call with computing in it; `latency_us` and "
      "`sample_*` are then of the communication alone"),
     ("compute_us compute_p50_us", "b", "float", "us", "value", "the same of the computing alone"),
     ("start_us test_us wait_us", "b", "float", "us", "value",
      "means of the parts: starting the call, MPI_Test, MPI_Wait"),
-    ("overlap_percent", "b", "float", "%", "value", "how much of the communication computing hid"),
+    ("overlap_percent", "b", "float", "%", "value", "part of the communication that computing hid"),
     ("impact impact_low impact_high", "b", "float", "", "value",
      "congestion impact factor: congested over alone, median over the rounds of the quotients of "
      "their medians, and its 95 % interval; in rows with a congestor"),
@@ -182,34 +182,34 @@ TABLE = (
      "[samples depend](statistics.md#dependent-samples) on each other; empty below 6 independent "
      "samples"),
     ("slowest_mean_us slowest_p50_us slowest_p99_us slowest_max_us", "b", "float", "us",
-     "statistic", "of the slowest rank of each iteration, where several ranks time"),
+     "statistic", "of the slowest rank of each iteration, if several ranks time"),
     ("event_mean_us event_p50_us", "b", "float", "us", "statistic",
      "the same samples by events on the device, for bindings `nccl` and `torch`"),
     ("queued_mean_us queued_p50_us", "b", "float", "us", "statistic",
-     "of the same samples, how long starting the work took before it was waited for, for bindings "
-     "`nccl` and `torch`"),
+     "of the same samples, the time to start the work before the wait, for bindings `nccl` and "
+     "`torch`"),
     ("completion_mean_us completion_p50_us completion_p99_us", "b", "float", "us", "statistic",
      "with `--sync clock`, the time from the first rank's entry to the last rank's exit"),
     ("percentiles", "b", "str", "", "statistic",
-     "those asked for with `-z`, as `p50=1.2 p99.9=3.4`, in the unit of the benchmark's value"),
+     "those requested with `-z`, as `p50=1.2 p99.9=3.4`, in the unit of the benchmark's value"),
     ("iterations", "bop", "int", "", "effort",
-     "timed ones; of `omb-py overhead` in all rounds together, of `omb-py pairs` of each pair in "
-     "each repeat"),
+     "timed iterations; of `omb-py overhead` in all rounds together, of `omb-py pairs` of each "
+     "pair in each repeat"),
     ("warmup", "bp", "int", "", "effort",
      "untimed iterations before them (with `-c`: before each)"),
     ("rounds", "bo", "int", "", "effort",
      "turns of `--congestor`, each alone and congested, or of each binding of `omb-py overhead`"),
-    ("repeats", "p", "int", "", "effort", "how often all pairs were measured"),
+    ("repeats", "p", "int", "", "effort", "number of measurements of all pairs"),
     ("congestor_iterations", "b", "int", "", "effort",
      "fewest iterations that a group of congestors made meanwhile"),
     ("late_starts", "b", "int", "", "effort",
-     "iterations that a rank began over 1 us too late, with `--sync clock`"),
+     "iterations that a rank began over 1 us late, with `--sync clock`"),
     ("clock_error_us", "b", "float", "us", "effort",
-     "bound of the error of the clocks' comparison, maximum of any rank; 0 where all share one"),
+     "bound of the error of the clocks' comparison, maximum of any rank; 0 if all share one"),
     ("validation", "b", "str", "", "effort",
-     "`Pass` or `Fail` with `-c`; empty without, and where nothing arrives that could be checked"),
-    ("file", "l", "str", "", "run", "where the row is"),
-    ("line", "l", "int", "", "run", "in which line"),
+     "`Pass` or `Fail` with `-c`; empty without, and if no data arrives that could be checked"),
+    ("file", "l", "str", "", "run", "file of the row"),
+    ("line", "l", "int", "", "run", "line of the row in the file"),
 )
 """Names that share a meaning, the kinds of rows, type, unit, role, and the meaning."""
 # fmt: on
@@ -229,7 +229,7 @@ IDENTITY = (*EXPERIMENT, *CONFIGURATION)
 
 LOADED = tuple(n for n, one in COLUMNS.items() if one.kinds == "l")
 """Columns that `omb_py.load` adds: who measured, on which MPI library, on how many hosts, and where
-it stands; the file again where rows of others are not its repeated runs (`label_sources`); and
+it stands; the file again if rows of others are not its repeated runs (`label_sources`); and
 whether data was checked, which `-c` does, on caches that are cold."""
 
 ORIGIN = {name: COLUMNS[name].type for name in ("suite", "mpi", "hosts")}

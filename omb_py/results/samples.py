@@ -54,7 +54,7 @@ ADVICE = "; choose another place for --samples"
 def description(row: Row, round_trips: int, every: int, start_error: float) -> dict[str, Any]:
     """Return the columns that all samples of a row of results have in common.
 
-    ``every`` is the number of iterations of which one was kept, ``start_error`` the maximum error
+    one of ``every`` iterations was kept, ``start_error`` the maximum error
     of starts in microseconds. Raises `UsageError` for a text that is too long.
     """
     found: dict[str, Any] = {
@@ -80,7 +80,7 @@ def description(row: Row, round_trips: int, every: int, start_error: float) -> d
 def is_samples(path: Path) -> bool:
     """Return whether a file is one of samples; false if it cannot be read."""
     try:
-        # a pipe that nobody writes to would be waited for
+        # opening a pipe without a writer would wait
         if path.suffix != ".npy" or not path.is_file():
             return False
         with path.open("rb") as file:
@@ -101,7 +101,7 @@ def read_header(file: Any) -> int | None:
 
 
 def header(count: int) -> bytes:
-    """Return the beginning of a NumPy file of so many samples; as long for any number of them."""
+    """Return the beginning of a NumPy file of ``count`` samples; as long for any number."""
     out = io.BytesIO()
     described = {"descr": npy.dtype_to_descr(DTYPE), "fortran_order": False, "shape": (count,)}
     npy.write_array_header_1_0(out, described)
@@ -120,7 +120,7 @@ class SampleFile:
     def __init__(self, path: Path, clear: bool) -> None:
         """Open ``path`` to add to it, or to replace what it holds with ``clear``.
 
-        It stays as it is until something is added. Raises `UsageError` if it holds something else,
+        It is unchanged until something is added. Raises `UsageError` if it holds something else,
         `OmbError` if it cannot be written.
         """
         self.path = path

@@ -89,7 +89,7 @@ class FileSink:
             if not clear:
                 begun(file)
             if not there and not os.fstat(file.fileno()).st_size:
-                os.unlink(path)  # under the lock, so that nobody has begun to write to it
+                os.unlink(path)  # under the lock, so that no process has begun to write to it
 
     def append(self, lines: bytes, metadata: bytes, header: bytes) -> None:
         """Add lines, after the run's metadata and the header where these are not there yet.
@@ -152,7 +152,7 @@ def open_sink(path: Path, clear: bool, begun: Begun) -> Sink:
 
 
 def end_of_lines(descriptor: int, size: int) -> int:
-    """Return the number of bytes in whole lines, of a file of so many bytes."""
+    """Return the number of bytes in whole lines, of a file of ``size`` bytes."""
     while size:
         start = max(0, size - BLOCK)
         if found := os.pread(descriptor, size - start, start).rfind(b"\n") + 1:

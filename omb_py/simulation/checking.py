@@ -136,7 +136,7 @@ def summaries(compared: Iterable[Comparison]) -> Iterator[Checked]:
 
 
 def sheets(compared: Sequence[Comparison], checked: Sequence[Checked]) -> Iterator[Sheet]:
-    """Every point, and the errors of each regime."""
+    """Yield the table of every point, and that of the errors of each regime."""
     lines = []
     for one in compared:
         point, unit = one.measured.point, one.measured.unit
@@ -152,7 +152,7 @@ def sheets(compared: Sequence[Comparison], checked: Sequence[Checked]) -> Iterat
             )
         )
     columns = ("benchmark", "ranks", "size", "limited by", "measured", "simulated", "error")
-    yield Sheet("Simulated beside measured", columns, tuple(lines))
+    yield Sheet("Simulated and measured", columns, tuple(lines))
     rows = tuple(
         (
             one.benchmark,

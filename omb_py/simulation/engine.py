@@ -262,7 +262,7 @@ class _Run:
             wait = "s {} wait for messages" if blocked[1:] else " {} waits for a message"
             ranks = wait.format(first_of(blocked))
             name = self.program.name or "the program"
-            raise OmbError(f"{name}: rank{ranks} that nobody sends")
+            raise OmbError(f"{name}: rank{ranks} that no rank sends")
         times = zip(self.starts, self.ends, strict=True)
         ends = tuple(end - start for start, end in times if end is not None)
         sums = (self.latencies, self.transfers, self.alone)
@@ -352,7 +352,7 @@ class _Run:
         return True
 
     def send(self, argument: tuple[_Rank, Send]) -> None:
-        """A message leaves its rank, after the overhead."""
+        """Send a message from its rank, after the overhead."""
         rank, operation = argument
         source, target, nbytes = rank.number, operation.peer, operation.nbytes
         path = self.path(source, target)
@@ -389,7 +389,7 @@ class _Run:
             self.start_transfer(message)
 
     def start_transfer(self, message: _Message) -> None:
-        """Messages from one rank to another go one after the other, as on a connection."""
+        """Start a message after the ones before it between the two ranks, as on a connection."""
         seconds = message.nbytes / (message.path.bandwidth_MBps * MEGA)
         free = self.connections.setdefault(message.source, {})
         begin = max(self.now, free.get(message.target, 0.0))
@@ -418,7 +418,7 @@ class _Run:
         self.actions.append(message)
 
     def arrive(self, message: _Message) -> None:
-        """A message is at its receiver."""
+        """Hand a message to its receiver."""
         message.arrived = True
         if message.counted:
             self.transfers += self.now - message.began - message.path.latency_us * MICRO
@@ -450,7 +450,7 @@ class _Run:
         self.notify(request)
 
     def notify(self, request: _Request) -> None:
-        """Go on where a rank waits for a request that is complete."""
+        """Go on if a rank waits for a request that is complete."""
         if request.waiter is not None:
             self.look(request.waiter)
 
@@ -505,7 +505,7 @@ class _Run:
             self.proceed(rank)
 
     def end(self, rank: _Rank) -> None:
-        """The last operation of a rank is over."""
+        """End a rank after its last operation."""
         self.ends[rank.number] = self.now
 
     def path(self, source: int, target: int) -> NetworkPath:

@@ -145,7 +145,7 @@ def find(text: str, topology: str | None = None) -> Network:
         found = read(FilePath(text))
         return found if topology is None else changed(found, topology=parse(topology).text)
     if topology is not None:
-        raise UsageError(f"--topology replaces that of a network's file, and {text!r} is none")
+        raise UsageError(f"--topology replaces that of a network's file, not of {text!r}")
     made = parse(f"platform:{text}" if FilePath(text).is_file() else text)
     usual = ROUND_FIGURES.origin
     origin = f"links of {FilePath(made.file).name}; for the rest {usual}" if made.file else usual
@@ -153,9 +153,9 @@ def find(text: str, topology: str | None = None) -> Network:
 
 
 def read(path: FilePath) -> Network:
-    """The network of a file.
+    """Read the network of a file.
 
-    Raises `OmbError` where it cannot be read, `UsageError` with file and key where it is not TOML
+    Raises `OmbError` if it cannot be read, `UsageError` with file and key if it is not TOML
     or not a network.
     """
     import tomllib
@@ -182,7 +182,7 @@ def read(path: FilePath) -> Network:
 
 
 def text_of(network: Network, comments: Mapping[str, str]) -> str:
-    """The file of a network; ``comments`` are by key, as in ``between.latency_us``."""
+    """Return the file of a network; ``comments`` are by key, as in ``between.latency_us``."""
     lines = list(entries(network, "", comments))
     for name, path in (("between", network.between), ("within", network.within)):
         lines += ["", f"[{name}]", *entries(path, f"{name}.", comments)]
@@ -193,7 +193,7 @@ def text_of(network: Network, comments: Mapping[str, str]) -> str:
 
 
 def entries(record: Any, prefix: str, comments: Mapping[str, str]) -> Iterator[str]:
-    """The lines of a record's numbers and texts, each with its comment."""
+    """Yield the lines of a record's numbers and texts, each with its comment."""
     for field in fields(record):
         value = getattr(record, field.name)
         if isinstance(value, str | float | int) and value != "":
@@ -207,14 +207,14 @@ def entries(record: Any, prefix: str, comments: Mapping[str, str]) -> Iterator[s
 
 
 def number_text(value: float) -> str:
-    """A number in six digits, a whole one in all."""
+    """Return a number in six digits, a whole number in all its digits."""
     return format(value, ".0f" if value % 1 == 0 else ".6g")
 
 
 def write_checked(path: FilePath, checked: tuple[Checked, ...]) -> None:
     """Replace the errors at the end of a network's file; all else stays as it is.
 
-    Raises `OmbError` where the file cannot be written.
+    Raises `OmbError` if the file cannot be written.
     """
     before, _, _ = files.read(path).decode().partition(CHECKED)
     lines = [before.rstrip("\n"), "", CHECKED.rstrip("\n")]

@@ -15,24 +15,24 @@ Placement = Callable[[int, int, int], list[int]]
 
 
 def packed(ranks: int, per_node: int, nodes: int) -> list[int]:
-    """Neighbouring ranks share a node, and nodes are taken in their order."""
+    """Place neighbouring ranks on one node, and take nodes in their order."""
     return [rank // per_node for rank in range(ranks)]
 
 
 def scattered(ranks: int, per_node: int, nodes: int) -> list[int]:
-    """Neighbouring ranks are on different nodes: nodes are taken in turn."""
+    """Place neighbouring ranks on different nodes: each in turn takes a rank."""
     used = ceil(ranks / per_node)
     return [rank % used for rank in range(ranks)]
 
 
 def spread(ranks: int, per_node: int, nodes: int) -> list[int]:
-    """As packed, on nodes that are as far apart as the machine has room for."""
+    """Place ranks as `packed`, on nodes as far apart as the machine has room for."""
     used = ceil(ranks / per_node)
     return [node * nodes // used for node in packed(ranks, per_node, nodes)]
 
 
 def random(ranks: int, per_node: int, nodes: int, seed: int = 0) -> list[int]:
-    """As packed, on nodes drawn by lot: the same ones for the same seed."""
+    """Place ranks as `packed`, on nodes drawn by lot: the same ones for the same seed."""
     chosen = Random(seed).sample(range(nodes), ceil(ranks / per_node))
     return [chosen[node] for node in packed(ranks, per_node, nodes)]
 
@@ -46,10 +46,10 @@ PLACEMENTS: dict[str, Placement] = {
 
 
 def nodes_of(word: str, ranks: int, per_node: int, nodes: int) -> tuple[int, ...]:
-    """The node of each rank by a word of `PLACEMENTS`, or by the order in which nodes are filled.
+    """Return the node of each rank by a word of `PLACEMENTS`, or by the order of nodes to fill.
 
     ``random:SEED`` draws other nodes; an order is as in ``0-7:16-23``. Raises `UsageError` for
-    other words, and where there are fewer nodes than needed.
+    other words, and if there are fewer nodes than needed.
     """
     used = ceil(ranks / per_node)
     if used > nodes:
@@ -75,7 +75,7 @@ def nodes_of(word: str, ranks: int, per_node: int, nodes: int) -> tuple[int, ...
 
 
 def ordered(text: str) -> list[int]:
-    """Nodes in an order, as in ``0-7:16-23`` or ``3:1``.
+    """Return nodes in an order, as in ``0-7:16-23`` or ``3:1``.
 
     >>> ordered("4-6:0")
     [4, 5, 6, 0]

@@ -42,7 +42,7 @@ def build(simgrid: Any, engine: Any, network: Network, nodes: Iterable[int]) -> 
 
 
 def of_file(hosts: Sequence[Any], costs: Path) -> Platform:
-    """The platform of a file, whose links decide latency and bandwidth, and ``costs`` the rest."""
+    """Return the platform of a file: its links are latency and bandwidth, ``costs`` the rest."""
     if len(hosts) < 2:
         return Platform(dict(enumerate(hosts)), costs)
     links, latency = hosts[0].route_to(hosts[1])
@@ -52,7 +52,7 @@ def of_file(hosts: Sequence[Any], costs: Path) -> Platform:
 
 
 def natural(name: str) -> list[Any]:
-    """A key by which node 10 comes after node 9."""
+    """Return a key that sorts node 10 after node 9."""
     return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
 
 
@@ -81,12 +81,12 @@ class _Zones:
         self.latency = network.between.latency_us * MICRO / topology.hops
 
     def new_host(self, zone: Any, coordinates: Any, number: int) -> tuple[Any, None]:
-        """A node of a zone: where it begins, and no gateway."""
+        """Add a node to a zone: return where it begins, and no gateway."""
         self.hosts[number] = zone.create_host(f"node{number}", SPEED).seal()
         return self.hosts[number].netpoint, None
 
     def loopback(self, zone: Any, coordinates: Any, number: int) -> Any:
-        """A node's memory: of pairs of ranks each gets its bandwidth, until they need too much."""
+        """Add a node's memory: each pair of ranks gets its bandwidth, until they need too much."""
         pair = self.network.within.bandwidth_MBps * MEGA
         whole = max(pair, self.network.memory_MBps * MEGA)
         link = zone.create_link(f"memory{number}", whole)

@@ -91,9 +91,9 @@ class SimulatedPoint:
         return Case(*size, self.options.window, BUFFER, self.options, RESOURCES, nodes)
 
     def program(self, limits: Mapping[int, int] | None = None) -> Program:
-        """One iteration; ``limits`` are as of `collectives.of_library`.
+        """Return the program of one iteration; ``limits`` are as of `collectives.of_library`.
 
-        Raises `OmbError` where it cannot be simulated.
+        Raises `OmbError` if it cannot be simulated.
         """
         return collectives.program(self.benchmark, self.case, self.library, limits or {})
 

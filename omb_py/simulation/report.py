@@ -82,7 +82,7 @@ def cell(one: Result | None) -> str:
 
 
 def compared(one: Result | None, base: Result | None) -> str:
-    """A value, and its ratio to that of another configuration."""
+    """Return a value, and its ratio to that of another configuration."""
     if one is None:
         return "-"
     text = value_text(one.value, one.unit)
@@ -90,7 +90,7 @@ def compared(one: Result | None, base: Result | None) -> str:
 
 
 def best_of(found: Mapping[str, Result | None]) -> str:
-    """The best of some configurations, and how far it leads."""
+    """Return the best of some configurations, and how far it leads."""
     known = {name: one for name, one in found.items() if one is not None}
     ordered = sorted(known, key=lambda name: known[name].times_worse(next(iter(known.values()))))
     if len(ordered) < 2:

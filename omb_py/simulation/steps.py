@@ -17,7 +17,7 @@ BEGUN_SENDS = frozenset(f"i{name}" for name in SENDS)
 
 
 def operations(steps: Iterable[Step], rank: int) -> Iterator[Operation]:
-    """The operations of a rank for some steps, which are made as they are needed.
+    """Return the operations of a rank for some steps, made as they are needed.
 
     A rank's message to itself is a copy, which costs nothing. Raises `UnsupportedError` for calls
     that are no messages between two ranks.
@@ -26,7 +26,7 @@ def operations(steps: Iterable[Step], rank: int) -> Iterator[Operation]:
 
 
 def nbytes_of(message: Message) -> int:
-    """Bytes of a message that travel."""
+    """Return the bytes of a message that travel."""
     return message.layout.transmitted(message.elements) * message.datatype.itemsize
 
 

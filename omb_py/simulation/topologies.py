@@ -49,7 +49,7 @@ def star(text: str, fields: Sequence[str]) -> NetworkTopology:
 
 
 def fat_tree(text: str, fields: Sequence[str]) -> NetworkTopology:
-    """Levels from the nodes up: children of a switch, parents, and links to each parent."""
+    """Parse levels from the nodes up: children of a switch, parents, and links to each parent."""
     down, up, links = (tuple(map(positive, field.split(","))) for field in (*fields, "1", "1")[:3])
     levels = len(down)
     if len(fields) < 2:
@@ -62,7 +62,7 @@ def fat_tree(text: str, fields: Sequence[str]) -> NetworkTopology:
 
 
 def dragonfly(text: str, fields: Sequence[str]) -> NetworkTopology:
-    """Groups, chassis, routers, each with a number of links, and nodes of a router."""
+    """Parse groups, chassis, routers, each with a number of links, and nodes of a router."""
     if len(fields) != 4:
         raise ValueError("it has four parts")
     parts = [tuple(map(positive, field.split(","))) for field in fields]
@@ -93,7 +93,7 @@ def platform(text: str, fields: Sequence[str]) -> NetworkTopology:
 
 
 def hosts_in(file: str) -> int:
-    """The hosts that a platform file names, those of its clusters among them."""
+    """Return the hosts that a platform file names, those of its clusters among them."""
     import xml.etree.ElementTree as ElementTree
 
     try:
@@ -108,13 +108,13 @@ def hosts_in(file: str) -> int:
             first, _, last = part.partition("-")
             count = int(last or first) - int(first) + 1
             if count < 1:
-                raise ValueError(f"{file} has a cluster of the hosts {part}, which are none")
+                raise ValueError(f"{file} has a cluster of the hosts {part}: none match")
             hosts += count
     return hosts
 
 
 def positive(text: str) -> int:
-    """A whole number from 1 on."""
+    """Parse a whole number from 1 on."""
     number = parse_count(text)
     if number < 1:
         raise ValueError(f"{text} is no number from 1 on")

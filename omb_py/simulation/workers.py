@@ -47,7 +47,7 @@ class SimulationJob:
 
 
 def check_installed() -> None:
-    """Raise `MissingPackageError` where there is no SimGrid."""
+    """Raise `MissingPackageError` without SimGrid."""
     if find_spec("simgrid") is None:
         raise MissingPackageError(
             "simulate",
@@ -131,7 +131,7 @@ def work(job: SimulationJob, sender: Connection, errors: str) -> None:
 
 
 def crash(code: int | None, errors: IO[bytes]) -> str:
-    """A sentence on a process that has ended."""
+    """Return a sentence on a process that has ended."""
     errors.seek(0)
     lines = errors.read().decode(errors="replace").splitlines()
     said = [line for line in lines if "CRITICAL" in line or "rror" in line]

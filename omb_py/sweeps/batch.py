@@ -178,7 +178,7 @@ def find(
     ``scheduled``: by the jobs of a batch scheduler. Raises `UsageError` for invalid arguments.
     """
     if machine is None:
-        raise UsageError("say where it runs: --machine MACHINE")
+        raise UsageError("name the machine: --machine MACHINE")
     asked, where = read(catalog.find("sweeps", sweep), Sweep), find_machine(machine, **settings)
     given = [(name, value) for name in SETTINGS if (value := settings.get(name)) is not None]
     words = [word for name, value in given for word in (f"--{name}", value)]
@@ -204,7 +204,7 @@ def find(
 
 
 def find_machine(word: str, **settings: str | None) -> Machine:
-    """A machine by its name or path, with other ``settings`` of its jobs; raises `UsageError`."""
+    """Return a machine by name or path, with ``settings`` of its jobs; raises `UsageError`."""
     given: dict[str, Any] = {name: one for name, one in settings.items() if one is not None}
     if "filesystems" in given:
         given["filesystems"] = given["filesystems"].replace(":", ",").split(",")
@@ -216,7 +216,7 @@ def divide(job: BatchJob, nodes: int | None, one_job: bool) -> list[BatchJob]:
 
     ``nodes`` chooses one number, ``one_job`` makes one job for all, on as many nodes as the largest
     point takes; so does a queue that takes fewer jobs of a user. Raises `UsageError` when there is
-    no such point, or the queue takes no job of this walltime on so many nodes.
+    no such point, or the queue takes no job of this walltime on the nodes.
     """
     counts, queue = job.plan.node_counts, job.machine.queue
     if queue is not None and queue.max_queued is not None:
@@ -231,7 +231,7 @@ def divide(job: BatchJob, nodes: int | None, one_job: bool) -> list[BatchJob]:
 
 
 def node_count(sweep: Sweep, script: str) -> int | None:
-    """The number of nodes on which a script's points are, by its name; None for all."""
+    """Return the number of nodes of a script's points, by its name; None for all."""
     found = re.fullmatch(rf"{re.escape(file_name(sweep.name))}-(\d{{1,9}})-nodes?", script)
     return int(found[1]) if found else None
 
@@ -263,7 +263,7 @@ def without_account(machine: Machine) -> str:
 
 
 def with_settings(machine: Machine, given: Mapping[str, str | Sequence[str]]) -> Machine:
-    """The machine with other settings of its jobs, checked as in a configuration.
+    """Return the machine with other settings of its jobs, checked as in a configuration.
 
     Raises `UsageError`.
     """
@@ -278,5 +278,5 @@ def with_settings(machine: Machine, given: Mapping[str, str | Sequence[str]]) ->
 
 
 def argument(word: str) -> str:
-    """A configuration's name or path so that no dash in front makes an option of it."""
+    """Return a configuration's name or path as a word that is not an option, with any dash."""
     return f"./{word}" if word.startswith("-") else word

@@ -48,7 +48,7 @@ def placement(point: SweepPoint, machine: Machine, hosts: Path | None = None) ->
 
 
 def hosts(machine: Machine) -> list[str] | None:
-    """The nodes to run on, each once; None where the launcher knows them by itself.
+    """Return the nodes to run on, each once; None if the launcher knows them by itself.
 
     They stand in the machine's file, or in the one that its scheduler makes for a job. Raises
     `OmbError` when it cannot be read or names no host.
@@ -71,7 +71,7 @@ def hosts(machine: Machine) -> list[str] | None:
 def host_lines(
     point: SweepPoint, machine: Machine, launcher: str, silent: Collection[str] = ()
 ) -> list[str] | None:
-    """The lines of a file of the nodes that a point runs on; None as for `hosts`.
+    """Return the lines of a file of the nodes that a point runs on; None as for `hosts`.
 
     Those that are ``silent`` are not among them. Raises `OmbError` when there are fewer nodes, or
     as `hosts` does.
@@ -88,7 +88,7 @@ def host_lines(
 
 
 def question(name: str, machine: Machine, launcher: str, file: Path) -> list[str]:
-    """The words that start a program which ends at once on one host, by a ``file`` of it."""
+    """Return the words that start a program, which ends at once, on the host of a ``file``."""
     place = Placement(
         1,
         1,
@@ -119,7 +119,7 @@ class Where:
 def command(
     point: SweepPoint, sizes: tuple[int, ...], where: Where, output: Path | None
 ) -> list[str]:
-    """The words that measure ``sizes`` of a point and add their rows to ``output``.
+    """Return the words that measure ``sizes`` of a point and add their rows to ``output``.
 
     Without one, they prove that the library's algorithm is the one that was asked for. Raises
     `OmbError` when the launcher is not there.
@@ -171,7 +171,7 @@ def shared_command(
 def started_words(
     point: SweepPoint, where: Where, arguments: Sequence[str], measures: bool
 ) -> list[str]:
-    """The words that start the ranks of a point with ``arguments`` after ``omb-py``."""
+    """Return the words that start the ranks of a point with ``arguments`` after ``omb-py``."""
     profiled = measures and profiling.is_profiled(point, where.machine)
     library = profiling.library(where.machine) if profiled else None
     preload = [str(path) for path in (where.machine.preload, library) if path is not None]
@@ -190,7 +190,7 @@ def started_words(
 
 
 def recorder(folder: Path | None) -> list[str]:
-    """The words after ``omb-py`` that have the rest recorded, into this folder or the usual one."""
+    """Return the words after ``omb-py`` that record the rest, in this folder or the usual one."""
     where = [] if folder is None else ["--folder", str(folder.resolve())]
     return ["profile", "--quiet", *where, "--module", "omb_py"]
 

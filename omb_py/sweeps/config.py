@@ -30,7 +30,7 @@ EVERYTHING = "all"
 
 
 def benchmark(name: str) -> str:
-    """A benchmark or application, a family of them, or ``all`` benchmarks."""
+    """Check a benchmark or application, a family of them, or ``all`` benchmarks."""
     if name == EVERYTHING or name in families():
         return name
     try:
@@ -40,20 +40,20 @@ def benchmark(name: str) -> str:
 
 
 def member(registry: Registry, name: str) -> str:
-    """A member of an axis, under the name the suite knows it by."""
+    """Return a member of an axis, under the name the suite knows it by."""
     spelt = {one.replace("_", "-") for one in registry.names()} & {name}
     return known(name, [*registry.names(), *spelt], registry.kind)
 
 
 def join(value: object) -> object:
-    """A list of message sizes, or one, as text."""
+    """Return a list of message sizes, or one, as text."""
     values = value if isinstance(value, list | tuple) else [value]
     whole = all(isinstance(item, str | int) and not isinstance(item, bool) for item in values)
     return ",".join(str(item) for item in values) if whole else value
 
 
 def sizes(text: str) -> str:
-    """Message sizes as ``-m`` or ``--sizes`` take them."""
+    """Check message sizes as ``-m`` or ``--sizes`` take them."""
     try:
         _ = size_range(text) if ":" in text else size_list(text)
     except ValueError as error:
@@ -62,12 +62,12 @@ def sizes(text: str) -> str:
 
 
 def algorithm(word: str) -> str:
-    """A word that some library knows an algorithm by, or ``default``."""
+    """Check a word that some library knows an algorithm by, or ``default``."""
     return known(word, sorted(all_words()), "algorithm")
 
 
 def words_of(name: str, function: str | None = None) -> set[str]:
-    """The words that a library has for a function's algorithms, or for those of all."""
+    """Return the words that a library has for a function's algorithms, or for those of all."""
     found = library(name)
     return {word for each in found.table if function in (None, each) for word in found.words(each)}
 
@@ -156,7 +156,7 @@ class Experiment(Strict):
     @model_validator(mode="after")
     def _places(self) -> Experiment:
         if (self.ranks is None) is (self.ranks_per_node is None):
-            raise ValueError("name either ranks or ranks_per_node (beside nodes)")
+            raise ValueError("name either ranks or ranks_per_node (next to nodes)")
         return self
 
 

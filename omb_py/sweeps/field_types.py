@@ -18,7 +18,7 @@ SECONDS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "": 1.0, "s": 1.0}
 
 
 def seconds(value: Any) -> Any:
-    """Seconds from ``90``, ``"90s"``, ``"1.5m"``, ``"1h30m"`` or ``"0:30:00"``.
+    """Return seconds from ``90``, ``"90s"``, ``"1.5m"``, ``"1h30m"`` or ``"0:30:00"``.
 
     Raises `ValueError` when it is no duration above 0.
     """
@@ -41,7 +41,7 @@ def seconds(value: Any) -> Any:
 
 
 def clock(duration: float) -> str:
-    """Seconds as schedulers write them.
+    """Return seconds as schedulers write them.
 
     >>> clock(5400)
     '01:30:00'
@@ -51,7 +51,7 @@ def clock(duration: float) -> str:
 
 
 def shortest(duration: float) -> str:
-    """Seconds as configurations write them, in the largest unit that divides them.
+    """Return seconds as configurations write them, in the largest unit that divides them.
 
     >>> shortest(1800)
     '30m'
@@ -62,7 +62,7 @@ def shortest(duration: float) -> str:
 
 
 def listed(value: Any) -> Any:
-    """A single value as a list of one, so that both can be written."""
+    """Return a single value as a list of one, so that both can be written."""
     return [value] if isinstance(value, str | int | float | bool) else value
 
 
@@ -120,7 +120,7 @@ Duration = Annotated[float, BeforeValidator(seconds), WithJsonSchema({"anyOf": D
 
 
 def limits_by_nodes(value: Any) -> tuple[tuple[int, float], ...]:
-    """Limits of time from one duration, or from pairs of the most nodes and a duration.
+    """Return limits of time from one duration, or from pairs of the most nodes and a duration.
 
     Raises `ValueError` when it is neither, or the numbers of nodes do not ascend.
     """

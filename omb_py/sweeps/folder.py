@@ -157,7 +157,7 @@ class Folder:
         return [path.parent for path in sorted(self.root.glob(f"scratch/*/{RECORDS}"))]
 
     def lock(self, name: str) -> Path:
-        """Held while the point of this name is measured."""
+        """Hold the lock of a point, by its name, while it is measured."""
         return self.root / "state" / f"{name}.lock"
 
     def _state(self, point: SweepPoint) -> Path:
@@ -222,7 +222,7 @@ class Folder:
         write_atomically(self._state(point), state.model_dump_json(indent=1) + "\n")
 
     def measured(self, point: SweepPoint) -> tuple[int, ...]:
-        """The sizes in bytes whose rows are there, in their order in the file."""
+        """Return the sizes in bytes whose rows are there, in their order in the file."""
         rows = list(whole_rows(self.csv(point)))
         if not target(point.benchmark).planned:
             return (NO_SIZE,) if has_all_parts(point, rows) else ()
@@ -234,12 +234,12 @@ class Folder:
         return len({*self.measured(point)} & {*(point.sizes or (NO_SIZE,))})
 
     def missing(self, point: SweepPoint) -> tuple[int, ...]:
-        """The planned sizes that can still be measured."""
+        """Return the planned sizes that can still be measured."""
         gone = {*self.measured(point), *self.state(point).given_up}
         return tuple(size for size in point.sizes or (NO_SIZE,) if size not in gone)
 
     def strangers(self, points: Iterable[SweepPoint]) -> list[str]:
-        """Files of points that are not in the plan."""
+        """Return files of points that are not in the plan."""
         known = {self.csv(point).name for point in points}
         return sorted(
             path.name for path in self.root.glob("points/*.csv") if path.name not in known
@@ -247,7 +247,7 @@ class Folder:
 
 
 def whole_rows(path: Path) -> Iterator[dict[str, str]]:
-    """The rows of a point's file, without one that a killed rank did not finish.
+    """Yield the rows of a point's file, without one that a killed rank did not finish.
 
     Raises `OmbError` when the file is there and cannot be read.
     """

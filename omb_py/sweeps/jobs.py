@@ -96,7 +96,7 @@ def read_record(scheduler: Scheduler, folder: Path) -> list[JobRecord]:
 def with_event(
     scheduler: Scheduler, job: JobRecord, event: str, values: Mapping[str, str]
 ) -> JobRecord:
-    """A job after one more event: ``submitted``, ``began``, ``ended`` or ``cancelled``."""
+    """Return a job after an event: ``submitted``, ``began``, ``ended`` or ``cancelled``."""
     if event == "submitted" and scheduler.number.fullmatch(values.get("after", "")):
         return replace(job, after=values["after"])
     if event == "began":  # a scheduler may start a job again
@@ -124,7 +124,7 @@ def active(
     known: Collection[JobRecord],
     script: str | None = None,
 ) -> list[tuple[JobRecord, Said]]:
-    """The recorded jobs of a script, of all for None, that wait or run; raises as `said_of`."""
+    """Return the recorded jobs of a script, or of all, that wait or run; raises as `said_of`."""
     some = [job for job in known if job.may_be_active and script in (None, job.script)]
     said = said_of(scheduler, [job.number for job in some])
     return [(job, said[job.number]) for job in some if scheduler.is_active(said.get(job.number))]
@@ -206,7 +206,7 @@ def check_edited(job: BatchJob, text: str) -> None:
         there = job.script.read_text(encoding="utf-8", errors="replace")
     if there != text and render.is_edited(there):
         raise UsageError(
-            f"{job.script} was edited: submit it as it is by {job.by_hand}, "
+            f"{job.script} was edited: submit it unchanged by {job.by_hand}, "
             "or overwrite it by --force"
         )
 
@@ -244,7 +244,7 @@ def go_on(job: BatchJob, number: str, chain: str, signalled: bool, kept: Sequenc
     except OmbError as error:
         raise ChainEndError(str(error)) from error
     known = {}
-    with suppress(OmbError):  # on a full disk: the next job is there all the same
+    with suppress(OmbError):  # on a full disk: the next job is there nevertheless
         append(job.root, following, job.name, "submitted", f"after={number}")
         known = {one.number: one for one in read_record(scheduler, job.root)}
     if number in known and known[number].cancelled:
@@ -288,7 +288,7 @@ def cancel(scheduler: Scheduler, folder: Path, tell: Callable[[str], None]) -> i
     """Cancel a folder's recorded jobs that wait or run, the last submitted first.
 
     Each is recorded as cancelled before the scheduler is asked, so that it submits no other.
-    The exit code: 1 where the scheduler refuses. Raises `OmbError` when it does not answer.
+    The exit code: 1 if the scheduler refuses. Raises `OmbError` when it does not answer.
     """
     left = active(scheduler, read_record(scheduler, folder))
     refused: dict[str, str] = {}

@@ -29,7 +29,7 @@ NODE_FILES = {"PBS_JOBID": "PBS_NODEFILE", "COBALT_JOBID": "COBALT_NODEFILE"}
 """The variable of a job's node file, by that of its number."""
 
 SLOTS_ELSEWHERE = "PBS_PPN"
-"""Set where a node file names each node once and this is its slots (ras/pbs, "SMP mode")."""
+"""Set if a node file names each node once and this is its slots (ras/pbs, "SMP mode")."""
 
 
 def with_slots(slots: int, folder: Path) -> dict[str, str]:
@@ -99,7 +99,7 @@ class Placement:
 
     @property
     def oversubscribed(self) -> bool:
-        """Whether ranks have to share cores."""
+        """True if ranks have to share cores."""
         return self.ranks_per_node > self.cores
 
 
@@ -114,15 +114,15 @@ class Launcher:
     in_job: Callable[[Placement, Path], dict[str, str]] = lambda place, folder: {}
     """Variables for a start in a scheduler's job; files that they name go into the folder."""
     in_venv: bool = False
-    """Whether a virtual environment may have it, next to the MPI library that belongs to it."""
+    """True if a virtual environment may have it, next to the MPI library that belongs to it."""
     starts_mpi: bool = True
-    """Whether its ranks can use MPI."""
+    """True if its ranks can use MPI."""
     outliving_ranks: tuple[str, ...] = ()
-    """Words for a job that goes on when ranks fail; none where it ends. Open MPI's collectives of
+    """Words for a job that goes on when ranks fail; none if it ends. Open MPI's collectives of
     component han, for several nodes, report success though a rank has failed."""
 
     def command(self, place: Placement, installed: bool = True) -> list[str]:
-        """The words that a program and its arguments follow.
+        """Return the words that a program and its arguments follow.
 
         Raises `OmbError` when the launcher is not there, unless it need not be ``installed``.
         """
@@ -131,13 +131,13 @@ class Launcher:
 
 
 def hydra(place: Placement) -> list[str]:
-    """MPICH's and Intel MPI's; the environment reaches the ranks by itself."""
+    """Return the words of MPICH and Intel MPI; ranks get the environment by themselves."""
     hosts = ["-f", place.host_file] if place.host_file else []
     return [*hosts, "-n", str(place.ranks), "-ppn", str(place.ranks_per_node)]
 
 
 def mpich(place: Placement) -> list[str]:
-    """`mpiexec.hydra`'s words, user's guide of MPICH."""
+    """Return `mpiexec.hydra`'s words, from the user's guide of MPICH."""
     bind = {
         "none": ["-bind-to", "none"],
         "core": ["-bind-to", "core"],
@@ -148,7 +148,7 @@ def mpich(place: Placement) -> list[str]:
 
 
 def stepping_aside(place: Placement) -> dict[str, str]:
-    """MPICH waits without yielding; where ranks share cores, that makes others wait for it."""
+    """Return variables with which ranks of MPICH that share cores yield them while they wait."""
     if not place.oversubscribed:
         return {}
     return {
@@ -158,7 +158,7 @@ def stepping_aside(place: Placement) -> dict[str, str]:
 
 
 def intel_pinning(place: Placement) -> dict[str, str]:
-    """Intel MPI binds by variables (its developer reference, "Process Pinning")."""
+    """Return the variables that bind Intel MPI (its developer reference, "Process Pinning")."""
     return {
         "none": {"I_MPI_PIN": "0"},
         "core": {"I_MPI_PIN_DOMAIN": "core"},
@@ -168,7 +168,7 @@ def intel_pinning(place: Placement) -> dict[str, str]:
 
 
 def open_mpi(place: Placement) -> list[str]:
-    """`prterun`'s words; remote ranks get only the variables that are named."""
+    """Return `prterun`'s words; remote ranks get only the variables that are named."""
     hosts = ["--hostfile", place.host_file] if place.host_file else []
     mapping = f"ppr:{place.ranks_per_node}:node"
     mapping += f":pe={place.depth}" if place.binding == "depth" else ""
@@ -198,7 +198,7 @@ def open_mpi_slots(place: Placement, folder: Path) -> dict[str, str]:
 
 
 def pals(place: Placement) -> list[str]:
-    """HPE Cray PALS' `mpiexec`, as ALCF documents it for Polaris and Aurora."""
+    """Return the words of HPE Cray PALS' `mpiexec`, as ALCF documents it for Polaris and Aurora."""
     hosts = ["--hostfile", place.host_file] if place.host_file else []
     count = ["-n", str(place.ranks), "--ppn", str(place.ranks_per_node)]
     bind = {
@@ -229,7 +229,7 @@ def srun(place: Placement) -> list[str]:
 
 
 def flux(place: Placement) -> list[str]:
-    """Flux's `flux run`, which shares out cores and GPUs by rank."""
+    """Return the words of `flux run`, which shares out cores and GPUs by rank."""
     affinity = {"none": ["-o", "cpu-affinity=off"], "core": ["-o", "cpu-affinity=per-task"]}
     affinity["depth"] = affinity["core"]
     gpus = place.gpus // place.ranks_per_node
@@ -245,7 +245,7 @@ def torchrun(place: Placement) -> list[str]:
     """Return the words of PyTorch's launcher, for ranks without MPI; raises `OmbError` if
     impossible."""
     if place.nodes > 1:
-        raise OmbError("torchrun starts the ranks of its own node alone: choose nodes = 1")
+        raise OmbError("torchrun starts only the ranks of its own node: choose nodes = 1")
     if place.binding not in ("default", "none"):
         raise OmbError('torchrun binds no ranks to cores: choose binding = "default"')
     return ["--standalone", f"--nproc-per-node={place.ranks_per_node}", "--no-python"]

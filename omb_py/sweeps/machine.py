@@ -47,15 +47,15 @@ class Queue(Strict):
     min_walltime: Duration | None = Field(default=None, examples=["5m"])
     """The shortest walltime that the queue takes."""
     max_walltime: LimitsByNodes = Field(default=(), examples=[[[24, "3h"], [496, "24h"]]])
-    """The longest walltime that the queue takes; pairs where it depends on the number of nodes:
+    """The longest walltime that the queue takes; pairs if it depends on the number of nodes:
     here 3 hours on up to 24 nodes, 24 hours on more."""
     max_queued: int | None = Field(default=None, ge=1, examples=[1])
     """The most jobs that a user may have in the queue, waiting or running. Where a sweep's jobs are
-    more, one job measures all; where it is 1, `chain` is `"none"` unless it is set."""
+    more, one job measures all; if it is 1, `chain` is `"none"` unless it is set."""
     cores_per_node: int | None = Field(default=None, ge=1, examples=[16])
-    """Cores of this queue's nodes, where they are not the machine's."""
+    """Cores of this queue's nodes, if they are not the machine's."""
     gpus_per_node: int | None = Field(default=None, ge=0, examples=[1])
-    """GPUs of this queue's nodes, where they are not the machine's."""
+    """GPUs of this queue's nodes, if they are not the machine's."""
     directives: tuple[Line, ...] = Field(default=(), examples=[["--qos=debug"]])
     """Directives that choose this queue in place of its name, for sites whose queues are Slurm's
     QOS."""
@@ -125,7 +125,7 @@ class Machine(Strict):
     scheduler_commands: dict[Word, Word] = Field(
         default_factory=dict, examples=[{"qsub": "qsub-gpu", "qstat": "qstat-gpu"}]
     )
-    """Other names of the scheduler's commands, where the usual ones are another cluster's."""
+    """Other names of the scheduler's commands, if the usual ones are another cluster's."""
     launcher: str = Field(
         default=AUTO, json_schema_extra={"enum": [AUTO, *LAUNCHERS]}, examples=["openmpi"]
     )
@@ -134,7 +134,7 @@ class Machine(Strict):
     launcher_options: tuple[Line, ...] = Field(default=(), examples=[["--mpi=pmi2"]])
     """Further words for the launcher, in front of the program."""
     host_file: Line | None = Field(default=None, examples=["hosts"])
-    """A file of the nodes to run on, one name a line, where no scheduler gives them."""
+    """A file of the nodes to run on, one name a line, if no scheduler gives them."""
     nodes: int = Field(default=1, ge=1, examples=[2])
     """The most nodes that one job takes. Points on more are left out; `nodes = "all"` of a sweep
     means this number."""
@@ -233,7 +233,7 @@ class Machine(Strict):
 
     @property
     def queue(self) -> Queue | None:
-        """The limits of the chosen queue; None where the configuration does not know them."""
+        """The limits of the chosen queue; None if the configuration does not know them."""
         return None if self.job.queue is None else self.job.queues.get(self.job.queue)
 
     @property

@@ -94,7 +94,7 @@ class Turns:
 
     @property
     def share_launch(self) -> bool:
-        """Whether all bindings of omb-py are measured in one launch."""
+        """True if all bindings of omb-py are measured in one launch."""
         own_launch = self.has(*OF_A_LAUNCH, "-I", "--coll-algorithm")
         shared = find_benchmark(self.benchmark).shares_launch and not own_launch
         return len(self.bindings) > 1 and shared
@@ -217,7 +217,7 @@ def measure(
 
 
 def launches(turns: Turns, order: list[str]) -> list[list[str]]:
-    """The programs of each launch of a round: omb-py's together where they can be."""
+    """Return the programs of each launch of a round: omb-py's together if they can be."""
     if not turns.share_launch:
         return [[name] for name in order]
     ours = [name for name in order if name != turns.native]

@@ -71,7 +71,7 @@ class Combination:
 def combinations(
     axes: Mapping[str, tuple[bool | int | float | str, ...]],
 ) -> list[Combination]:
-    """Every choice of one value from each list; one empty choice when there is no list."""
+    """Return every choice of one value from each list; one empty choice if there is no list."""
     names = sorted(axes)
     found = []
     for values in product(*(axes[name] for name in names)):
@@ -83,12 +83,12 @@ def combinations(
 
 @cache
 def names_of(subject: str) -> set[str]:
-    """The long names of a subject's options."""
+    """Return the long names of a subject's options."""
     return long_names(parameters_of(subject))
 
 
 def checked(settings: tuple[Setting, ...], benchmark: str) -> tuple[Setting, ...]:
-    """The settings of a benchmark's options.
+    """Return the settings of a benchmark's options.
 
     Raises `UsageError` for an option that the benchmark has not or a sweep may not set.
     """
@@ -124,7 +124,7 @@ def planned_sizes(
     asked: str | None,
     ranks: int,
 ) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """The message sizes in bytes of a benchmark's rows, and why it would leave out others.
+    """Return the sizes in bytes of a benchmark's rows, and why it would leave out others.
 
     Of a range, sizes below the smallest that can be measured are left out without a word. Raises
     `UsageError` when none is left.
@@ -155,7 +155,7 @@ def planned_sizes(
 
 
 def with_sizes(options: Options, asked: str) -> Options:
-    """The options with sizes as a configuration has them: ``MIN:MAX``, or a list."""
+    """Return the options with sizes as a configuration has them: ``MIN:MAX``, or a list."""
     if ":" in asked:
         smallest, largest, growth = size_range(asked)
         return replace(options, smallest=smallest, largest=largest, growth=growth)

@@ -85,17 +85,17 @@ class SweepPoint:
 
     @property
     def loses_ranks(self) -> bool:
-        """Whether ranks fail while the job goes on."""
+        """True if ranks fail while the job goes on."""
         return target(self.benchmark).recovery is not None
 
     @property
     def is_application(self) -> bool:
-        """Whether the point measures an application rather than a benchmark."""
+        """True if the point measures an application rather than a benchmark."""
         return target(self.benchmark).family == APPLICATION
 
     @property
     def shares_launch(self) -> bool:
-        """Whether other points can be measured in the same launch.
+        """True if other points can be measured in the same launch.
 
         False if the benchmark needs its own launch, if a variable that MPI reads at its start names
         an algorithm, for an application, and for points that write samples.
@@ -124,7 +124,7 @@ class SweepPoint:
         return f"{readable}-r{self.launch}-{digest}"
 
     def arguments(self, sizes: tuple[int, ...]) -> list[str]:
-        """The words after ``omb-py`` that measure ``sizes`` of this point."""
+        """Return the words after ``omb-py`` that measure ``sizes`` of this point."""
         words = [self.benchmark, "--buffer", self.buffer]
         if target(self.benchmark).planned:
             words += ["--binding", self.binding]
@@ -140,7 +140,7 @@ class SweepPoint:
         return words
 
     def describe(self) -> str:
-        """The point in a few words, for people."""
+        """Return the point in a few words, for people."""
         place = f"{count(self.launched, 'rank')} on {count(self.nodes, 'node')}"
         place = f"{self.ranks} of {place} ({self.part})" if self.part else place
         words = [self.benchmark, self.library_algorithm, self.buffer, self.binding, place]
@@ -176,7 +176,7 @@ class LeftOut:
     nodes: tuple[int, ...]
 
     def describe(self) -> str:
-        """One line: how many, which benchmarks on which numbers of nodes, and why."""
+        """Return one line: how many, which benchmarks on which numbers of nodes, and why."""
         what = "" if self.what == "points" else f"{self.what} of "
         *most, last = map(str, sorted(self.nodes))
         nodes = f"{', '.join(most)} and {last} nodes" if most else count(int(last), "node")
@@ -212,7 +212,7 @@ class NotHereError(Exception):
 
 
 def plan(sweep: Sweep, machine: Machine) -> SweepPlan:
-    """The points of ``sweep`` that ``machine`` can measure; each round measures all of them.
+    """Return the points of ``sweep`` that ``machine`` can measure; each round measures all.
 
     Raises `UsageError` when an option is not one of a benchmark, or no point is left.
     """
@@ -283,7 +283,7 @@ def possible(sweep: Sweep, machine: Machine) -> SweepPlan:
 
 
 def in_order(points: Iterable[SweepPoint], sweep: Sweep) -> list[SweepPoint]:
-    """Points in the order in which they are measured: round after round of launches.
+    """Return points in the order of measuring: round after round of launches.
 
     In a shuffled round they come by a digest of the sweep's seed and their names. So a slow minute
     or a drift falls on other points in each round, and the order of any points is the same whenever
@@ -297,7 +297,7 @@ def in_order(points: Iterable[SweepPoint], sweep: Sweep) -> list[SweepPoint]:
 
 
 def launched_together(points: Sequence[SweepPoint]) -> tuple[SweepPoint, ...]:
-    """The first of ``points`` and those of its round that can be measured in the same launch."""
+    """Return the first of ``points`` and those of its round that share its launch."""
     first = points[0]
     if not first.shares_launch:
         return (first,)
@@ -311,7 +311,7 @@ def launched_together(points: Sequence[SweepPoint]) -> tuple[SweepPoint, ...]:
 
 
 def in_families(names: Iterable[str]) -> list[str]:
-    """Benchmarks in few words: a family of several by its name, where all of it is there."""
+    """Return benchmarks in few words: a family by its name if all of it is there."""
     left = dict.fromkeys(names)
     words = []
     for family, of_family in families().items():
@@ -323,7 +323,7 @@ def in_families(names: Iterable[str]) -> list[str]:
 
 
 def select_benchmarks(experiment: Experiment) -> Iterator[Benchmark]:
-    """The benchmarks of an experiment, families and ``all`` written out."""
+    """Yield the benchmarks of an experiment, families and ``all`` written out."""
     without = {found.name for name in experiment.without for found in members(name)}
     names = (found.name for name in experiment.benchmarks for found in members(name))
     yield from (target(name) for name in dict.fromkeys(names) if name not in without)
@@ -331,7 +331,7 @@ def select_benchmarks(experiment: Experiment) -> Iterator[Benchmark]:
 
 @cache
 def members(name: str) -> tuple[Benchmark, ...]:
-    """The benchmarks that a name stands for."""
+    """Return the benchmarks that a name stands for."""
     known = families()
     if name == EVERYTHING:
         return tuple(
@@ -360,7 +360,7 @@ def part_of(word: str, ranks: int) -> str:
 
 
 def share_out(ranks: int, nodes: int, machine: Machine) -> int:
-    """The ranks of each node; raises `NotHereError` where the machine cannot have them."""
+    """Return the ranks of each node; raises `NotHereError` if the machine cannot have them."""
     if not machine.min_nodes <= nodes <= machine.max_nodes:
         raise NotHereError(machine.describe_nodes())
     if ranks < 1:
@@ -378,7 +378,7 @@ def share_out(ranks: int, nodes: int, machine: Machine) -> int:
 
 
 def devices(buffer: str, machine: Machine) -> tuple[Setting, ...]:
-    """The order in which the ranks of a node take its devices, where the buffer is on one."""
+    """Return the order of a node's devices for its ranks, if the buffer is on a device."""
     if not machine.devices or not on_device(buffer):
         return ()
     return (Setting("device", ",".join(str(number) for number in machine.devices)),)
@@ -411,7 +411,7 @@ def needs_mpi(binding: str) -> bool:
 
 
 def check_launcher(point: SweepPoint, benchmark: Benchmark, machine: Machine) -> None:
-    """Raise `NotHereError` where a point needs MPI and the launcher starts ranks without it."""
+    """Raise `NotHereError` if a point needs MPI and the launcher starts ranks without it."""
     launcher = LAUNCHERS.get(machine.launcher)
     if launcher is not None and point.loses_ranks and not launcher.outliving_ranks:
         raise NotHereError(f"jobs of launcher {machine.launcher} end when ranks fail")
@@ -433,7 +433,7 @@ def selectable(benchmark: str) -> bool:
 def sized(
     point: SweepPoint, benchmark: Benchmark, experiment: Experiment, machine: Machine
 ) -> tuple[SweepPoint, tuple[str, ...]]:
-    """The point with its message sizes, and why some of those asked for are not among them.
+    """Return the point with its message sizes, and why some requested sizes are left out.
 
     Raises `NotHereError` when it cannot be on this machine, `UsageError` for wrong options.
     """
@@ -465,7 +465,7 @@ def sized(
 def sizes_of(
     benchmark: str, settings: tuple[Setting, ...], asked: str | None, ranks: int
 ) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """`planned_sizes` of points, which depend on neither their buffer nor their binding."""
+    """Return `planned_sizes` of points, which depend on neither their buffer nor their binding."""
     found = target(benchmark)
     words = [word for setting in settings for word in setting.words()]
     words += [f"--file={DATA}"] if "file" in found.options else []

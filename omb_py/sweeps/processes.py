@@ -183,7 +183,7 @@ def clear(mark: str) -> None:
 
 
 def processes_with(mark: str) -> Iterator[int]:
-    """The processes on this host that carry the mark, this one left out."""
+    """Yield the processes on this host that carry the mark, without this one."""
     entry = f"{MARK}={mark}".encode()
     for folder in Path("/proc").glob("[0-9]*"):
         try:

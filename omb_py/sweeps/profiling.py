@@ -39,7 +39,7 @@ def with_profile(machine: Machine, environ: Mapping[str, str]) -> Machine:
 
 
 def library(machine: Machine) -> Path | None:
-    """The profiling library that is loaded into applications, if one is."""
+    """Return the profiling library that is loaded into applications, if there is one."""
     if machine.profile in (None, RECORDER):
         return None
     return Path(str(machine.profile)).expanduser().absolute()

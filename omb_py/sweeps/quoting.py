@@ -18,7 +18,7 @@ class Safe(str):
 
 
 def one_line(value: object) -> str:
-    """The text if it is one printable line, which no value that is quoted or commented may leave.
+    """Return the text if it is one printable line, which a quoted value may not leave.
 
     Raises `UsageError`.
     """
@@ -45,12 +45,12 @@ def shell(value: object) -> Safe:
 
 
 def comment(value: object) -> Safe:
-    """Text of a comment, which ends with its line."""
+    """Return the text of a comment, which ends with its line."""
     return Safe(one_line(value))
 
 
 def directive(value: object) -> Safe:
-    """Options of a scheduler on one line, as a machine file has them; raises `UsageError`."""
+    """Return options of a scheduler on one line, as in a machine file; raises `UsageError`."""
     text = comment(value)
     if not text.startswith("-"):
         raise UsageError(f"directive {str(value)!r}: write options of the scheduler, as in -A name")
@@ -58,7 +58,7 @@ def directive(value: object) -> Safe:
 
 
 def plain(value: object) -> Safe:
-    """A word that means the same to every shell and every scheduler.
+    """Return a word that means the same to every shell and every scheduler.
 
     Raises `UsageError` when there is a character in it that might not.
     """
@@ -74,7 +74,7 @@ def plain(value: object) -> Safe:
 
 
 def file_name(value: object) -> Safe:
-    """A plain word that names a file in the folder where it stands, and nothing outside.
+    """Return a plain word that names a file in its own folder, and nothing outside.
 
     Raises `UsageError`.
     """

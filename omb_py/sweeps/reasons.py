@@ -48,7 +48,7 @@ def last_words(log: Path) -> tuple[str | None, str]:
 
 
 def first(lines: list[str]) -> str:
-    """The first message: its sentence with the lines it is wrapped over, and the values below it.
+    """Return the first message: its sentence with wrapped lines, and the values below it.
 
     Of a Python traceback it is the exception.
     """
@@ -60,7 +60,7 @@ def first(lines: list[str]) -> str:
 
 
 def sentence(lines: list[str]) -> Iterator[str]:
-    """The lines of the message that the first one begins."""
+    """Yield the lines of the message that the first one begins."""
     number = 0
     for number, line in enumerate(lines, 1):
         yield line
@@ -127,7 +127,7 @@ PROCESS = re.compile(r"\bpid[ :=#]*\d+|(?<=-)\d+(?=@)|(?<=\w:)\d+(?=\])", re.IGN
 
 
 def reasons(folder: Folder, points: Sequence[SweepPoint], since: str = "") -> list[Reason]:
-    """The messages of points, those of most points first, alike but for numbers of processes.
+    """Return the messages of points, most points first, alike but for numbers of processes.
 
     ``since`` is when this start of the sweep began, as in `Attempt.started`.
     """

@@ -24,7 +24,7 @@ MADE_BY = re.compile(r"^(# Made by: .+?)(?:  # ([0-9a-f]{8}))?$", re.MULTILINE)
 
 
 def script(job: BatchJob) -> str:
-    """The text of a batch script.
+    """Return the text of a batch script.
 
     Raises `UsageError` when a value cannot stand in one, or the walltime is too short.
     """
@@ -32,7 +32,7 @@ def script(job: BatchJob) -> str:
     seconds = math.floor(settings.walltime - settings.reserve)
     if seconds < 1:
         raise UsageError(
-            f"a walltime of {clock(settings.walltime)} leaves nothing beside job.reserve = "
+            f"a walltime of {clock(settings.walltime)} leaves nothing but job.reserve = "
             f"{settings.reserve:g} s: ask for more"
         )
     template = environment(scheduler).get_template(f"{job.machine.scheduler}.sh.j2")
@@ -68,7 +68,7 @@ def script(job: BatchJob) -> str:
 
 
 def directives(job: BatchJob) -> list[str]:
-    """The directives of a job's script that its scheduler reads."""
+    """Return the directives of a job's script that its scheduler reads."""
     sentinel = f"{job.scheduler.sentinel} "
     unread = job.scheduler.unread
     lines = script(job).splitlines()
@@ -82,13 +82,13 @@ def is_edited(text: str) -> bool:
 
 
 def digest(text: str) -> str:
-    """A few digits by which a text is known again."""
+    """Return a few digits by which a text is known again."""
     return f"{zlib.crc32(text.encode()):08x}"
 
 
 @cache
 def environment(scheduler: Scheduler) -> jinja2.Environment:
-    """Templates in which every text passes a filter, or there is no script."""
+    """Return templates in which every text passes a filter, or there is no script."""
     filters: dict[str, Callable[..., object]] = {
         "shell": shell,
         "comment": comment,
@@ -114,13 +114,13 @@ def environment(scheduler: Scheduler) -> jinja2.Environment:
 
 
 def template_of(name: str) -> str | None:
-    """The template of a scheduler that came by an entry point."""
+    """Return the template of a scheduler that came by an entry point."""
     scheduler = SCHEDULERS.get(name.removesuffix(".sh.j2"))
     return scheduler.template or None if scheduler else None
 
 
 def minutes(seconds: float) -> int:
-    """Whole minutes that are not less."""
+    """Return whole minutes, rounded up."""
     return math.ceil(seconds / 60)
 
 
@@ -134,8 +134,7 @@ def headline(job: BatchJob) -> str:
 
 
 def machine_words(job: BatchJob) -> Safe:
-    """The machine for a command line, the queue where its limits are not the usual ones, and
-    whether applications are profiled."""
+    """Return the words for a machine, for a queue with other limits, and for profiling."""
     more = [] if job.queue is None else ["--queue", job.queue]
     more += ["--profile"] if job.profile else []
     return Safe(" ".join(shell(word) for word in (job.machine_word, *more)))
@@ -165,7 +164,7 @@ def submit_folder(scheduler: Scheduler) -> str:
 
 
 def time_left(scheduler: Scheduler) -> str:
-    """The command that prints the seconds left, with the names that commands have here."""
+    """Return the command that prints the seconds left, with the names of commands here."""
     text = scheduler.time_left
     for name, other in scheduler.names.items():
         text = re.sub(rf"\b{re.escape(name)}\b", plain(other), text)
@@ -173,14 +172,14 @@ def time_left(scheduler: Scheduler) -> str:
 
 
 def number(scheduler: Scheduler) -> str:
-    """The job's own number, as the value of a variable."""
+    """Return the job's own number, as the value of a variable."""
     if scheduler.job_id_command:
         return f"$({' '.join(map(plain, scheduler.named(scheduler.job_id_command)))})"
     return first_of(scheduler.job_id_variables, "-")
 
 
 def first_of(variables: Sequence[str], otherwise: str = "") -> str:
-    """The first of these variables that has a value, for bash."""
+    """Return the first of these variables that has a value, for bash."""
     text = otherwise
     for name in reversed(variables):
         text = f"${{{name}:-{text}}}"

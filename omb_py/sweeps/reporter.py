@@ -31,7 +31,7 @@ class Reporter:
 
     @property
     def is_live(self) -> bool:
-        """Whether each added row is shown at once."""
+        """True if each added row is shown at once."""
         return self._bar is not None
 
     def __enter__(self) -> Reporter:
@@ -57,7 +57,7 @@ class Reporter:
             self._bar.stop()
 
     def say(self, text: str) -> None:
-        """One line, for people and for the log.
+        """Print one line, for people and for the log.
 
         Raises `OmbError` when the log cannot be written.
         """
@@ -71,7 +71,7 @@ class Reporter:
             print(text, file=self._stream, flush=True)
 
     def started(self, point: SweepPoint, missing: Sequence[int], retry: bool) -> None:
-        """A point is about to be measured."""
+        """Report that a point is about to be measured."""
         self._update(f"{point.describe()}{' again' if retry else ''}", missing)
 
     def row_added(self, point: SweepPoint, missing: Sequence[int], before: int) -> None:
@@ -91,7 +91,7 @@ class Reporter:
         self._bar.update(self._task, description=what, completed=there, left=left, refresh=True)
 
     def ended(self, point: SweepPoint, attempt: Attempt) -> None:
-        """An attempt at a point is over."""
+        """Report that an attempt at a point is over."""
         self.there += attempt.rows
         self._update(point.describe(), ())
         took = f"{count(attempt.rows, 'row')} in {duration(attempt.seconds)}"
@@ -101,5 +101,5 @@ class Reporter:
         self.say(f"[{self.there}/{self.rows}] {point.describe()}{outcome}, {took}{said}")
 
     def elsewhere(self, point: SweepPoint) -> None:
-        """Another sweep is measuring this point."""
+        """Report that another sweep is measuring this point."""
         self.say(f"{point.describe()}: another omb-py sweep is measuring it")

@@ -103,7 +103,7 @@ def show_table(job: BatchJob, reporter: Reporter) -> None:
 
 
 def orphaned(job: BatchJob, folder: Folder) -> list[str]:
-    """Files of points that are in no plan of the sweep, whichever queue it is for."""
+    """Return files of points that are in no plan of the sweep, for any queue."""
     known = list(job.plan.points)
     if job.machine.job.queues and folder.strangers(known):
         for queue in job.machine.job.queues:

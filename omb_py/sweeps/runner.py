@@ -44,8 +44,8 @@ UNFINISHED = 75
 """Exit code of a sweep that has more to do, later or on more nodes: sysexits' "try again"."""
 
 NO_PROFILE = (
-    "no profile was written where its ranks ran: does the library write one, and of programs that "
-    "load MPI when they run?"
+    "no profile in the folder of its ranks: does the library write one, and of programs that load "
+    "MPI when they run?"
 )
 
 SAME_CAUSE = 3
@@ -86,7 +86,7 @@ class Stop:
         return self.signal is not None or self.left() <= 0
 
     def left(self) -> float:
-        """Seconds until the deadline; infinite without one."""
+        """Return the seconds until the deadline; infinite without one."""
         return float("inf") if self.deadline is None else self.deadline - time.monotonic()
 
     @contextmanager
@@ -138,7 +138,7 @@ class SharedLaunch:
         return len(self._folder.measured(point)) - self._before[point]
 
     def look(self) -> Iterator[tuple[SweepPoint, dict[str, Any]]]:
-        """The points whose outcome has changed, with their lines of the summary, in order."""
+        """Yield the points whose outcome has changed, with their lines of the summary, in order."""
         try:
             lines = json.loads(self.summary.read_bytes())["entries"]
         except FileNotFoundError:
@@ -171,7 +171,7 @@ class Runner:
     """Hosts on which the launcher starts no program."""
     asked: list[str] = field(default_factory=list)
     launch_each: bool = False
-    """Whether each point has its own launch."""
+    """True if each point has its own launch."""
     broken: list[SweepPoint] = field(default_factory=list)
     """Points that failed in a launch with others."""
 
@@ -207,7 +207,7 @@ class Runner:
         return self.folder.state(point).outcome in outcomes.FAILURES
 
     def _next(self, waiting: Sequence[SweepPoint]) -> tuple[SweepPoint, ...]:
-        """The first of the points, and those that share its launch."""
+        """Return the first of the points, and those that share its launch."""
         missing = [point for point in waiting if self.folder.missing(point)]
         if self.launch_each or waiting[0] not in missing:
             return (waiting[0],)
@@ -341,7 +341,7 @@ class Runner:
     ) -> Attempt:
         """Keep how an attempt at a point went; ``words`` are as `last_words` gives them.
 
-        Raises `OmbError` where there is no MPI library.
+        Raises `OmbError` if there is no MPI library.
         """
         left = self.folder.missing(point)
         excuse, others = words
@@ -518,7 +518,7 @@ class Runner:
 
 
 def stop_if_same(causes: Sequence[str]) -> None:
-    """Raise `OmbError` where all points failed in the same words, but for their numbers."""
+    """Raise `OmbError` if all points failed in the same words, but for their numbers."""
     if causes[0] and len({re.sub(r"\d+", "0", cause) for cause in causes}) == 1:
         raise OmbError(
             f"the first {len(causes)} points failed alike, so no other one is started: {causes[0]}"
@@ -536,7 +536,7 @@ def bytes_of(path: Path) -> int:
 def share_mode(log: Path, written: Iterable[Path]) -> None:
     """Give files of ranks the log's permissions: a rank's umask is its node's, the log's ours."""
     for path in written:
-        with suppress(OSError):  # there is none, or it is somebody else's
+        with suppress(OSError):  # it is missing, or another user's
             if path.is_file():
                 shutil.copymode(log, path)
 
@@ -604,7 +604,7 @@ def silent_end(code: int | None) -> str:
 
 @contextmanager
 def temporary_folder(launcher: str, nodes: int, records: Path) -> Iterator[dict[str, str]]:
-    """A TMPDIR of its own for Open MPI on one node.
+    """Make a TMPDIR of its own for Open MPI on one node.
 
     A launcher of Open MPI that was killed leaves a folder named after its process number, and a
     later one that happens to get that number refuses to start. On several nodes the folder would

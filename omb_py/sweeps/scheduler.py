@@ -22,7 +22,7 @@ PATIENCE, IN_JOB_SECONDS = 120.0, 20.0
 """Seconds that a scheduler's command may take before it is taken for hanging, and in a job."""
 
 RETRY_AFTER = (5.0, 10.0)
-"""Seconds before a job submits again where the scheduler could not be reached."""
+"""Seconds before a job submits again if the scheduler could not be reached."""
 
 UNREACHABLE = ("cannot connect", "connect failure", "connection refused", "unable to contact")
 """Messages of schedulers whose server is unreachable: no job was made, and a retry may succeed."""
@@ -164,7 +164,7 @@ class Scheduler:
         return frozenset(words[0] for words in rows if words)
 
     def named(self, words: Sequence[str]) -> list[str]:
-        """The words of a command with the name that it has here."""
+        """Return the words of a command with the name that it has here."""
         return [self.names.get(word, word) for word in words[:1]] + list(words[1:])
 
     @property
@@ -274,5 +274,5 @@ def said_of(scheduler: Scheduler, numbers: Sequence[str]) -> dict[str, Said]:
 
 
 def short(number: str) -> str:
-    """A job's number without the server's name, and as Flux writes it in ASCII."""
+    """Return a job's number without the server's name, and as Flux writes it in ASCII."""
     return number.partition(".")[0].replace("\u0192", "f", 1)

@@ -79,7 +79,7 @@ def show(job: BatchJob) -> int:
 def described(
     one: JobRecord | None, said: Said | None, is_active: bool, trouble: str
 ) -> tuple[str, str]:
-    """The scheduler's word for a job, and why: in the scheduler's words and as recorded."""
+    """Return the scheduler's word for a job, and why: in its words and as recorded."""
     if one is None:
         return "-", "not submitted"
     why = [said.why] if said and said.why else []

@@ -33,7 +33,7 @@ def target(name: str) -> Benchmark:
 
 @cache
 def families() -> dict[str, tuple[Benchmark, ...]]:
-    """All families of benchmarks, and the applications that need no argument."""
+    """Return all families of benchmarks, and the applications that need no argument."""
     found = {name: tuple(members) for name, members in by_family().items()}
     applications = map(target, APPLICATIONS.names())
     return found | {APPLICATION: tuple(filter(_needs_no_argument, applications))}
@@ -41,7 +41,7 @@ def families() -> dict[str, tuple[Benchmark, ...]]:
 
 @cache
 def parameters_of(name: str) -> tuple[click.Parameter, ...]:
-    """The parameters that a subject takes as words."""
+    """Return the parameters that a subject takes as words."""
     found = target(name)
     if found.family == APPLICATION:
         return tuple(application_parameters(APPLICATIONS.load(name)))
@@ -49,7 +49,7 @@ def parameters_of(name: str) -> tuple[click.Parameter, ...]:
 
 
 def parse_target(name: str, words: list[str]) -> Options:
-    """The options that words after a subject's name stand for; raises `UsageError` for others."""
+    """Return the options of words after a subject's name; raises `UsageError` for others."""
     found = target(name)
     if found.family == APPLICATION:
         return parse_application(APPLICATIONS.load(name), words).options

@@ -80,7 +80,7 @@ def key_lines(text: str) -> Iterator[tuple[Key, int]]:
 
 
 def names_in(text: str) -> Key:
-    """The names in a key with dots, without quotes."""
+    """Return the names in a key with dots, without quotes."""
     return tuple(part.strip().strip("\"'") for part in text.split("."))
 
 
@@ -122,7 +122,7 @@ def suggestion(word: str, allowed: list[str]) -> str:
 
 
 def known(word: str, names: Iterable[str], kind: str = "") -> str:
-    """The word if it is one of ``names``; raises `ValueError` with a suggestion otherwise."""
+    """Return the word if it is one of ``names``; else raises `ValueError` with a suggestion."""
     if word not in (there := list(names)):
         raise ValueError(f"unknown {f'{kind} ' if kind else ''}{word!r}{suggestion(word, there)}")
     return word
@@ -141,7 +141,7 @@ def table_of(model: type[BaseModel], place: Key) -> str:
 
 
 def fields_at(model: type[BaseModel], place: Key) -> list[str]:
-    """Names of the keys that the table at ``place`` may have."""
+    """Return names of the keys that the table at ``place`` may have."""
     for part in place:
         if isinstance(part, str) and part in model.model_fields:
             inner = next(models_in(model.model_fields[part].annotation), None)
@@ -150,7 +150,7 @@ def fields_at(model: type[BaseModel], place: Key) -> list[str]:
 
 
 def models_in(annotation: Any) -> Iterator[type[BaseModel]]:
-    """The models that a type is made of."""
+    """Yield the models that a type is made of."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for argument in get_args(annotation):

@@ -31,9 +31,7 @@ def shape_of(function: str, ranks: int) -> CollectiveShape:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "function", "algorithm"), EVERY, ids=IDS)
-def test_everybody_gets_what_a_collective_promises(
-    name: str, function: str, algorithm: Algorithm
-) -> None:
+def test_collective_gives_each_its_part(name: str, function: str, algorithm: Algorithm) -> None:
     """Data reaches, along the messages, every rank that needs it; and there is enough of it."""
     for ranks in range(2, 18):
         shape = shape_of(function, ranks)
@@ -155,7 +153,7 @@ class TestEnvironment:
         assert wanted["OMPI_MCA_coll_tuned_use_dynamic_rules"] == "1"
         assert wanted["OMPI_MCA_coll_tuned_allreduce_algorithm"] == "4"
         assert found.environment("allreduce", ring, wanted) == wanted
-        with pytest.raises(UsageError, match="use_dynamic_rules=0 is set"):
+        with refuses(UsageError, "use_dynamic_rules=0 is set"):
             found.environment("allreduce", ring, {"OMPI_MCA_coll_tuned_use_dynamic_rules": "0"})
 
     @pytest.mark.parametrize(

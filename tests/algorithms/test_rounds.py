@@ -178,9 +178,7 @@ def keeps_its_promise(function: str, algorithm: Algorithm, shape: CollectiveShap
 
 
 @pytest.mark.parametrize(("name", "function", "algorithm"), EVERY, ids=IDS)
-def test_every_rank_ends_with_what_its_collective_promises(
-    name: str, function: str, algorithm: Algorithm
-) -> None:
+def test_algorithm_gives_each_rank_its_part(name: str, function: str, algorithm: Algorithm) -> None:
     for ranks in range(2, 18):
         shape = shape_of(function, algorithm, ranks)
         if algorithm.refusal(shape):

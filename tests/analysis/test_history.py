@@ -58,23 +58,19 @@ def test_steady_series_have_no_change() -> None:
     assert [len(starts_of(noise(400, seed))) for seed in range(10)] == [1] * 10
 
 
-def test_an_outlier_in_a_steady_series_is_no_change() -> None:
+@pytest.mark.parametrize(
+    ("runs", "factor", "outliers"),
+    [
+        pytest.param(slice(30, 31), 1.5, [30], id="one slow run is an outlier"),
+        pytest.param(slice(30, 32), 1.5, [], id="two slow runs are not"),
+        pytest.param(slice(56, 60), 1.2, [], id="fewer than 5 runs are no change"),
+    ],
+)
+def test_few_slow_runs_are_no_change(runs: slice, factor: float, outliers: list[int]) -> None:
     values = noise(60)
-    values[30] *= 1.5
+    values[runs] *= factor
     assert starts_of(values) == (0,)
-    assert list(outliers_of(values, (0,))) == [30]
-
-
-def test_two_slow_runs_together_are_no_single_outlier() -> None:
-    values = noise(60)
-    values[30:32] *= 1.5
-    assert list(outliers_of(values, (0,))) == []
-
-
-def test_a_step_of_fewer_than_5_runs_is_no_change() -> None:
-    values = noise(60)
-    values[56:] *= 1.2
-    assert starts_of(values) == (0,)
+    assert list(outliers_of(values, (0,))) == outliers
 
 
 def test_rounded_values_within_1_percent_are_no_outliers() -> None:

@@ -81,9 +81,7 @@ class TestFilesThatDoNotSayWhatTheyAreOf:
         assert shown == {"mpich.txt": [1.53] * 6, "openmpi.txt": [0.18] * 6}
 
     @pytest.mark.slow
-    def test_are_named_in_a_note_with_what_to_do(
-        self, two_libraries: list[Path], tmp_path: Path
-    ) -> None:
+    def test_are_noted_with_what_to_do(self, two_libraries: list[Path], tmp_path: Path) -> None:
         result = CliRunner().invoke(
             plot, [*map(str, two_libraries), "--output", str(tmp_path / "figure.png")]
         )
@@ -166,9 +164,7 @@ class TestFilesThatAUserNames:
         rows = read([folder], names=()).rows
         assert rows["source"].isna().all()
 
-    def test_have_no_label_where_a_column_tells_them_apart(
-        self, before_and_after: list[str]
-    ) -> None:
+    def test_have_no_label_if_a_column_differs(self, before_and_after: list[str]) -> None:
         other = Path(before_and_after[1])
         other.write_text(other.read_text().replace("numpy", "bytearray"))
         assert self.lines(before_and_after) == {"numpy", "bytearray"}
@@ -183,17 +179,13 @@ class TestFilesThatAUserNames:
         with refuses(UsageError, "2 files names, 1"):
             read(before_and_after, names=("old",))
 
-    def test_name_their_lines_also_where_the_library_differs(
-        self, before_and_after: list[str]
-    ) -> None:
+    def test_name_lines_of_different_libraries(self, before_and_after: list[str]) -> None:
         other = Path(before_and_after[1])
         other.write_text(other.read_text().replace("MPICH Version: 5.0.2", "Open MPI v5.0.11"))
         assert self.lines(before_and_after) == {"MPICH 5.0.2", "Open MPI 5.0.11"}
         assert self.lines(before_and_after, "old", "new") == {"old", "new"}
 
-    def test_are_lines_by_the_column_file_whatever_else_differs(
-        self, before_and_after: list[str]
-    ) -> None:
+    def test_are_lines_by_the_column_file(self, before_and_after: list[str]) -> None:
         other = Path(before_and_after[1])
         other.write_text(other.read_text().replace("MPICH Version: 5.0.2", "Open MPI v5.0.11"))
         (chart,) = charts(load(before_and_after), Request("size", ("file",))).values()
@@ -211,7 +203,7 @@ class TestCheckedData:
     def test_is_never_compared_with_data_that_is_not(self, tmp_path: Path) -> None:
         base = ours(tmp_path / "a.csv", dict.fromkeys(SIZES, 1.5), "", "A")
         other = ours(tmp_path / "b.csv", dict.fromkeys(SIZES, 28.0), "Pass", "B")
-        with pytest.raises(UsageError, match="b was measured with -c"):
+        with refuses(UsageError, "b was measured with -c"):
             compare(base, other)
 
 

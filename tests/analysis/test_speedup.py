@@ -19,7 +19,7 @@ from omb_py.results.application import ApplicationRow
 from omb_py.results.readers import Problem
 from tests import ROOT
 from tests.analysis.application_tables import row, write
-from tests.conftest import Finished
+from tests.conftest import Run
 from tests.helpers.damage import damaged
 from tests.helpers.properties import examples
 from tests.helpers.refusals import refuses
@@ -69,9 +69,7 @@ def test_points_come_in_the_order_of_their_ranks(found: Callable[..., pd.DataFra
     ],
     ids=str,
 )
-def test_what_is_not_alike_is_another_line(
-    found: Callable[..., pd.DataFrame], other: dict[str, Any]
-) -> None:
+def test_values_differ_by_line(found: Callable[..., pd.DataFrame], other: dict[str, Any]) -> None:
     assert found(row(1, 1.0), row(2, 1.5), row(2, 1.5, **other))["line"].nunique() == 2
 
 
@@ -83,9 +81,7 @@ def test_several_runs_are_their_median_and_extremes(found: Callable[..., pd.Data
     assert point["time_s"] == pytest.approx(8 / 1.6)
 
 
-def test_without_its_own_speedup_a_job_of_one_rank_is_the_base(
-    found: Callable[..., pd.DataFrame],
-) -> None:
+def test_without_speedup_one_rank_is_the_base(found: Callable[..., pd.DataFrame]) -> None:
     alone = row(1, None, time_s=8.0, time_low_s=7.0, time_high_s=9.0)
     both = row(2, None, time_s=5.0, time_low_s=4.0, time_high_s=6.0)
     points = found(alone, both)
@@ -144,7 +140,7 @@ def test_a_folder_may_hold_other_tables_and_logs(tmp_path: Path, content: bytes)
 
 def test_who_reads_benchmarks_says_where_applications_are_shown(tmp_path: Path) -> None:
     table = write(tmp_path / "table.csv", *ROWS)
-    with pytest.raises(OmbError, match="omb-py show --speedup shows them"):
+    with refuses(OmbError, "omb-py show --speedup shows them"):
         load_benchmarks(table)
     (tmp_path / "benchmarks.csv").write_bytes(RESULTS.read_bytes())
     results = load_benchmarks(tmp_path)
@@ -173,9 +169,7 @@ def test_where_there_is_nothing_one_sentence_says_so(tmp_path: Path, name: str) 
         ({"scaling": "sideways"}, "not what its column holds"),
     ],
 )
-def test_a_row_that_is_wrong_is_left_out_and_named(
-    tmp_path: Path, wrong: dict[str, Any], words: str
-) -> None:
+def test_wrong_row_is_left_out_and_named(tmp_path: Path, wrong: dict[str, Any], words: str) -> None:
     runs, (problem,) = speedup.load(
         write(tmp_path / "table.csv", ROWS[0], ROWS[1].replace(**wrong))
     )
@@ -214,10 +208,7 @@ def test_options_stand_side_by_side_with_the_best(trainings: Path) -> None:
     runs, _ = speedup.load(trainings)
     (sheet,) = speedup.across(runs, ["strategy"], "speedup")
     assert sheet.columns == ("ranks", "data", "model", "hybrid", "best")
-    assert sheet.rows == (
-        ("8", "2.00", "4.00", "-", "model"),
-        ("16", "6.00", "-", "3.00", "data"),
-    )
+    assert sheet.rows == (("8", "2.00", "4.00", "-", "model"), ("16", "6.00", "-", "3.00", "data"))
     (times,) = speedup.across(runs, ["strategy"], "time_s")
     assert [line[-1] for line in times.rows] == ["model", "data"]
 
@@ -226,7 +217,7 @@ def test_only_some_runs_are_compared(trainings: Path) -> None:
     runs, _ = speedup.load(trainings, ["ranks=16", "strategy=data,hybrid"])
     (sheet,) = speedup.across(runs, ["strategy"], "speedup")
     assert [line[-1] for line in sheet.rows] == ["data"]
-    with pytest.raises(UsageError, match="no row has ranks=3: there are 16, 8"):
+    with refuses(UsageError, "no row has ranks=3: there are 16, 8"):
         speedup.load(trainings, ["ranks=3"])
 
 
@@ -238,17 +229,13 @@ def test_only_some_runs_are_compared(trainings: Path) -> None:
         ("ranks", "strategy", "'strategy' number"),
     ],
 )
-def test_names_that_no_run_has_are_refused(
-    trainings: Path, name: str, value: str, words: str
-) -> None:
+def test_name_without_a_run_refused(trainings: Path, name: str, value: str, words: str) -> None:
     runs, _ = speedup.load(trainings)
     with refuses(UsageError, words):
         list(speedup.across(runs, [name], value))
 
 
-def test_show_prints_and_writes_speedups(
-    in_process: Callable[..., Finished], trainings: Path, tmp_path: Path
-) -> None:
+def test_show_prints_and_writes_speedups(in_process: Run, trainings: Path, tmp_path: Path) -> None:
     done = in_process("show", str(trainings), "--speedup", "-o", "speedup.csv")
     assert (done.code, done.err, done.out) == (0, "", "")
     assert len(pd.read_csv(tmp_path / "speedup.csv")) == 4

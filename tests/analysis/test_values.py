@@ -65,9 +65,7 @@ class TestBandwidthsPrintedWithTwoDecimals:
     @pytest.mark.slow
     @given(st.sampled_from([1, 2, 8, 1000, 100_000]), st.floats(100, 1e7))
     @examples(100)
-    def test_are_bytes_times_messages_where_that_is_more_exact(
-        self, size: int, rate: float
-    ) -> None:
+    def test_are_bytes_times_messages_if_more_exact(self, size: int, rate: float) -> None:
         (value,) = value_column(table(printed(size, rate)))["value"]
         assert value == pytest.approx(size * rate / 1e6, rel=1e-3)
 
@@ -108,9 +106,7 @@ class TestRatiosOfNumbersThatWereRounded:
 
     @given(st.floats(0.01, 100), st.floats(0, 3))
     @examples(100)
-    def test_are_equal_only_where_no_digit_says_otherwise(
-        self, slowdown: float, rounding: float
-    ) -> None:
+    def test_are_equal_if_no_digit_differs(self, slowdown: float, rounding: float) -> None:
         said = times(slowdown, rounding)
         shown = factor(max(slowdown, 1 / slowdown), rounding)
         assert (said == "equal") is (float(shown.rstrip("x")) == 1)

@@ -54,9 +54,7 @@ def test_neighbours_know_each_other_and_share_an_edge(ranks: int) -> None:
 
 
 @given(LENGTHS, RANKS, st.data())
-def test_overlap_updates_every_cell_once(
-    shape: tuple[int, int], ranks: int, data: st.DataObject
-) -> None:
+def test_overlap_updates_each_once(shape: tuple[int, int], ranks: int, data: st.DataObject) -> None:
     lengths = grid(ranks, 2)
     assume(shape[0] >= lengths[0] and shape[1] >= lengths[1])
     block = block_of(shape, ranks, data.draw(st.integers(0, ranks - 1)))
@@ -80,7 +78,7 @@ def test_overlap_updates_every_cell_once(
 
 @pytest.mark.parametrize("team", [HOST, DEVICE], ids=["host", "device"])
 @pytest.mark.parametrize("strip", [8, 200, 1 << 20])
-def test_each_cell_becomes_the_mean_of_its_four_neighbours(
+def test_cell_is_the_mean_of_neighbours(
     team: Any, strip: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(halo_grid, "STRIP_BYTES", strip)
@@ -115,7 +113,7 @@ def test_sequential_halo_keeps_a_solution() -> None:
 
 
 @given(LENGTHS, RANKS, st.data())
-def test_rank_generates_its_block_and_halo(
+def test_rank_makes_its_block_and_halo(
     shape: tuple[int, int], ranks: int, data: st.DataObject
 ) -> None:
     problem = Grid(rows=shape[0], columns=shape[1])

@@ -39,9 +39,7 @@ KEYS = st.lists(
 
 
 @given(KEYS, KEYS)
-def test_every_pair_of_rows_with_the_same_key_is_found_once(
-    left: list[int], right: list[int]
-) -> None:
+def test_each_pair_of_rows_of_a_key_is_found_once(left: list[int], right: list[int]) -> None:
     """The values are the rows' numbers."""
     columns = [np.array(left, "int64"), np.arange(len(left))]
     columns += [np.array(right, "int64"), np.arange(len(right))]
@@ -123,9 +121,7 @@ UNIQUE = replace(SMALL, keys=0, matching=0.3)
 
 
 @given(st.integers(1, 60), st.integers(1, 60), st.floats(0, 1), st.integers(0, 9))
-def test_with_keys_of_their_own_exactly_so_many_rows_match(
-    left: int, right: int, matching: float, seed: int
-) -> None:
+def test_number_of_rows_matches(left: int, right: int, matching: float, seed: int) -> None:
     assume(round(matching * right) <= left)
     problem = Tables(left, right, keys=0, matching=matching, seed=seed)
     keys = [generate(problem, side)[0] for side in (LEFT, RIGHT)]

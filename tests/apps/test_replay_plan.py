@@ -48,9 +48,7 @@ def made_calls(routine: str, calls: int, average: float) -> CallStats:
 
 @given(st.binary(max_size=500), FILES, st.integers(0, 4000), st.floats(0, 3))
 @examples(300)
-def test_no_bytes_make_it_raise_but_in_a_sentence(
-    noise: bytes, path: Path, cut: int, scale: float
-) -> None:
+def test_any_bytes_fail_in_a_sentence(noise: bytes, path: Path, cut: int, scale: float) -> None:
     content = path.read_bytes()
     for text in (noise, content[:cut] + noise + content[cut:], noise + content[cut:]):
         try:
@@ -130,9 +128,7 @@ def test_calls_are_spread_evenly(calls: list[CallStats]) -> None:
         ("gatherv", 0.0, ("int8", 0)),
     ],
 )
-def test_sizes_become_whole_elements(
-    function: str, nbytes: float, message: tuple[str, int]
-) -> None:
+def test_sizes_are_whole_elements(function: str, nbytes: float, message: tuple[str, int]) -> None:
     assert message_of(function, nbytes) == message
 
 
@@ -147,9 +143,7 @@ def test_a_routine_can_be_left_out_by_its_name() -> None:
     ("scale", "leave_out", "words"),
     [(1.0, ("alltoall",), "no calls of it"), (1e6, (), "choose a smaller --scale")],
 )
-def test_what_cannot_be_replayed_is_said(
-    scale: float, leave_out: tuple[str, ...], words: str
-) -> None:
+def test_unreplayable_refused(scale: float, leave_out: tuple[str, ...], words: str) -> None:
     with pytest.raises(UsageError, match=words):
         plan_of(read_file(str(OF_CPUS)).member, scale, leave_out)
 
@@ -219,9 +213,7 @@ def added(made: Made) -> Made:
 
 
 @pytest.mark.parametrize("change", [missing, added])
-def test_the_check_fails_where_a_call_is_missing_or_too_many(
-    change: Callable[[Made], Made],
-) -> None:
+def test_check_fails_with_a_wrong_number_of_calls(change: Callable[[Made], Made]) -> None:
     problem = Recorded(str(OF_CPUS))
     made = made_of(problem, 3)
     check = compare(problem, [*made[:2], change(made[2])], None)

@@ -53,9 +53,7 @@ def test_one_share_begins_where_another_ends(total: int, ranks: int) -> None:
 
 
 @pytest.mark.parametrize("application", ALL, ids=lambda one: one.name)
-def test_an_application_is_called_like_its_module_and_has_help(
-    application: Application[Any],
-) -> None:
+def test_application_has_its_module_name_and_help(application: Application[Any]) -> None:
     assert APPLICATIONS.load(application.name) is application
     assert application.summary.endswith(".")
     for one in fields(application.problem):
@@ -70,7 +68,7 @@ def test_weak_scaling_leaves_one_rank_s_problem_alone(application: Application[A
     problem = application.problem()
     asked = ApplicationRequest(application, problem, RunSettings(scaling="weak"), Options())
     if application.weak_scaled is None:
-        with pytest.raises(UsageError, match="no weak scaling"):
+        with refuses(UsageError, "no weak scaling"):
             asked.problem_for(2)
         return
     assert asked.problem_for(1) == problem
@@ -157,9 +155,7 @@ def test_options_mean_the_same_in_all_applications(
         ("merge", ("--preset", "dusk"), "--preset 'dusk' 'dask-cuda'"),
     ],
 )
-def test_value_of_another_application_refused(
-    name: str, arguments: tuple[str, ...], words: str
-) -> None:
+def test_other_application_value_refused(name: str, arguments: tuple[str, ...], words: str) -> None:
     with refuses(UsageError, words):
         parse_application(APPLICATIONS.load(name), list(arguments))
 

@@ -220,9 +220,7 @@ def test_every_algorithm_on_one_level_has_a_definition() -> None:
         ("bcast", 9, 12288, "scatter_allgather"),
     ],
 )
-def test_the_length_decides_which_algorithm_it_is(
-    name: str, ranks: int, elements: int, word: str
-) -> None:
+def test_length_decides_the_algorithm(name: str, ranks: int, elements: int, word: str) -> None:
     def sent(chosen: str) -> list[tuple[int, int, int]]:
         (done,) = simulate(name, Options(algorithm=chosen), ranks, elements)
         return sorted(done.sent)

@@ -79,7 +79,7 @@ HEADERS = {name: header(abi) for name, abi in {"mpi.h": False, "mpi_abi.h": True
         for name, found in HEADERS.items()
     ],
 )
-def test_a_prototype_is_the_headers(
+def test_prototype_is_the_header(
     declarations: dict[str, list[str]], function: str, suffix: str
 ) -> None:
     name = f"MPI_{function.capitalize()}{suffix}"

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import Finished
+from tests.conftest import Finished, Run, succeeded
 from tests.helpers import torchrun
 from tests.helpers.refusals import missing
 from tests.helpers.torchrun import needs_torchrun
 
 pytestmark = [needs_torchrun, pytest.mark.slow, pytest.mark.slow, pytest.mark.slow]
 
-Measure = Callable[..., Finished]
-
 
 @pytest.fixture
-def measure(tmp_path: Path) -> Measure:
+def measure(tmp_path: Path) -> Run:
     """Runs a benchmark of binding torch on ranks that torchrun starts."""
 
     def run(line: str, ranks: int = 2) -> Finished:
@@ -48,20 +45,16 @@ CHECKED = (
 @pytest.mark.long
 @pytest.mark.product
 @pytest.mark.parametrize("line", CHECKED)
-def test_the_data_arrives(measure: Measure, line: str) -> None:
+def test_the_data_arrives(measure: Run, line: str) -> None:
     ranks = 2 if line.startswith(("latency", "bibw")) else 3
-    done = measure(f"{line} -c", ranks)
-    assert done.code == 0, done.err
+    done = succeeded(measure(f"{line} -c", ranks))
     assert "Pass" in done.out
     assert "Fail" not in done.out
 
 
 @pytest.mark.long
-def test_starting_a_call_is_told_apart_from_waiting_for_it(
-    measure: Measure, tmp_path: Path
-) -> None:
-    done = measure("allreduce -m 4:4 --output rows.csv")
-    assert done.code == 0, done.err
+def test_starting_a_call_is_told_apart_from_waiting_for_it(measure: Run, tmp_path: Path) -> None:
+    succeeded(measure("allreduce -m 4:4 --output rows.csv"))
     lines = (tmp_path / "rows.csv").read_text().splitlines()
     assert "# backend: gloo" in lines
     (row,) = csv.DictReader(line for line in lines if not line.startswith("#"))
@@ -69,7 +62,7 @@ def test_starting_a_call_is_told_apart_from_waiting_for_it(
 
 
 @pytest.mark.long
-def test_its_threads_have_ended_when_python_does(measure: Measure, tmp_path: Path) -> None:
+def test_its_threads_have_ended_when_python_does(measure: Run, tmp_path: Path) -> None:
     """One that needs Python after its end would end the process by a signal."""
     torchrun.environment(tmp_path)
     (tmp_path / "lent" / "sitecustomize.py").write_text(
@@ -78,8 +71,7 @@ def test_its_threads_have_ended_when_python_does(measure: Measure, tmp_path: Pat
         "at_end = lambda: os.write(2, b'threads: %d\\n' % count())\n"
         "if 'TORCHELASTIC_RUN_ID' in os.environ: atexit.register(at_end)\n"
     )
-    done = measure("alltoallv -m 1:1", ranks=3)
-    assert done.code == 0, done.err
+    done = succeeded(measure("alltoallv -m 1:1", ranks=3))
     threads = list(map(int, re.findall(r"threads: (\d+)", done.err)))
     assert len(threads) == 3, "of the ranks"
     assert max(threads) <= 2, "the main one, and one of torch's own"
@@ -96,7 +88,7 @@ def test_its_threads_have_ended_when_python_does(measure: Measure, tmp_path: Pat
         ("bcast -D vect:4:2", "leave out -D"),
     ],
 )
-def test_what_it_cannot_do_is_one_sentence(measure: Measure, line: str, sentence: str) -> None:
+def test_what_it_cannot_do_is_one_sentence(measure: Run, line: str, sentence: str) -> None:
     done = measure(f"{line} -m 16:16")
     assert done.code != 0
     assert not missing(sentence, done.err)

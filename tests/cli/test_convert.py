@@ -78,9 +78,7 @@ def test_a_converted_file_compares_as_the_original_does(tmp_path: Path) -> None:
     ("name", "arguments"),
     [("out.xlsx", [NATIVE / "osu_bw.txt"]), ("out.parquet", [ROOT / "results"])],
 )
-def test_what_cannot_be_written_is_refused(
-    tmp_path: Path, name: str, arguments: list[Path]
-) -> None:
+def test_unwritable_result_refused(tmp_path: Path, name: str, arguments: list[Path]) -> None:
     refused = convert(*arguments, "-o", tmp_path / name)
     assert isinstance(refused.exception, UsageError)
     assert not (tmp_path / name).exists()

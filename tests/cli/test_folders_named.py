@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests import ROOT
-from tests.conftest import Finished
+from tests.conftest import Finished, Run
 from tests.helpers.refusals import missing
 
 RESULTS = str(ROOT / "results" / "two-core-vm.csv")
@@ -25,14 +24,12 @@ WRITING = (
 
 
 @pytest.mark.parametrize("line", WRITING, ids=lambda line: line.split()[0])
-def test_a_missing_parent_is_named(
-    in_process: Callable[..., Finished], tmp_path: Path, line: str
-) -> None:
+def test_a_missing_parent_is_named(in_process: Run, tmp_path: Path, line: str) -> None:
     (tmp_path / "program.py").touch()
     assert_named(in_process(*line.split()), tmp_path)
 
 
-def test_so_it_is_by_a_benchmark(mpi: str, omb_py: Callable[..., Finished], tmp_path: Path) -> None:
+def test_so_it_is_by_a_benchmark(mpi: str, omb_py: Run, tmp_path: Path) -> None:
     assert_named(omb_py("barrier", "--output", "no/such/rows.csv"), tmp_path)
 
 

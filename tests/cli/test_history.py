@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -13,10 +12,9 @@ pytest.importorskip("otava", reason="the extra history is not installed")
 
 from perf.history import write
 from tests import ROOT
-from tests.conftest import Finished
-from tests.helpers.refusals import missing
+from tests.conftest import Run, succeeded
+from tests.helpers.refusals import assert_refused, missing
 
-Start = Callable[..., Finished]
 NATIVE = (
     "# OSU MPI Latency Test v7.4\n# Size       Avg Latency(us)\n8                       {:.2f}\n"
 )
@@ -31,7 +29,7 @@ def nightly(tmp_path: Path) -> Path:
     return folder
 
 
-def test_changes_are_a_table_with_what_changed(in_process: Start, nightly: Path) -> None:
+def test_changes_are_a_table_with_what_changed(in_process: Run, nightly: Path) -> None:
     done = in_process("history", str(nightly), "--where", "benchmark=allreduce")
     assert (done.code, done.err) == (0, "")
     (line,) = [line for line in done.out.splitlines() if "allreduce" in line]
@@ -39,21 +37,17 @@ def test_changes_are_a_table_with_what_changed(in_process: Start, nightly: Path)
     assert "1 series of 60 runs were judged: 1 change, 0 outliers" in done.out
 
 
-def test_a_limit_below_the_change_fails_and_one_above_passes(
-    in_process: Start, nightly: Path
-) -> None:
+def test_limit_below_the_change_fails_one_above_passes(in_process: Run, nightly: Path) -> None:
     failed = in_process("history", str(nightly), "--fail-above", "5%")
     assert failed.code == 4
     assert "FAIL: allreduce" in failed.out
-    passed = in_process("history", str(nightly), "--fail-above", "1.5x")
-    assert passed.code == 0
+    passed = succeeded(in_process("history", str(nightly), "--fail-above", "1.5x"))
     assert "PASS" in passed.out
 
 
 @pytest.mark.parametrize("form", ["csv", "json", "parquet", "markdown"])
-def test_documents_have_changes_as_rows(in_process: Start, nightly: Path, form: str) -> None:
-    done = in_process("history", str(nightly), "--format", form, "-o", str(nightly / "found"))
-    assert done.code == 0
+def test_documents_have_changes_as_rows(in_process: Run, nightly: Path, form: str) -> None:
+    succeeded(in_process("history", str(nightly), "--format", form, "-o", str(nightly / "found")))
     path = nightly / "found"
     if form == "markdown":
         assert "## Changes" in path.read_text()
@@ -68,32 +62,29 @@ def test_documents_have_changes_as_rows(in_process: Start, nightly: Path, form: 
     assert list(rows["benchmark"][rows["kind"] == "change"]) == ["allreduce", "alltoall"]
 
 
-def test_a_page_begins_with_the_newest_change(in_process: Start, nightly: Path) -> None:
-    done = in_process("history", str(nightly), "-o", "history.html")
-    assert done.code == 0
+def test_a_page_begins_with_the_newest_change(in_process: Run, nightly: Path) -> None:
+    succeeded(in_process("history", str(nightly), "-o", "history.html"))
     page = (nightly.parent / "history.html").read_text()
     assert page.index("2026-01-02") < page.index('aria-label="Single outliers"')
     assert "Series 1 to 3, newest change first" in page
 
 
-def test_text_without_a_date_is_named_and_left_out(in_process: Start, tmp_path: Path) -> None:
+def test_text_without_a_date_is_named_and_left_out(in_process: Run, tmp_path: Path) -> None:
     for day in range(1, 13):
         (tmp_path / f"osu-2026-11-{day:02}.txt").write_text(NATIVE.format(1 + day / 100))
     (tmp_path / "osu.txt").write_text(NATIVE.format(9.0))
-    done = in_process("history", str(tmp_path))
-    assert done.code == 0
+    done = succeeded(in_process("history", str(tmp_path)))
     assert "1 file without a date left out" in done.err
     assert "1 series of 12 runs were judged" in done.out
 
 
-def test_results_without_any_date_are_refused(in_process: Start, tmp_path: Path) -> None:
+def test_results_without_any_date_are_refused(in_process: Run, tmp_path: Path) -> None:
     (tmp_path / "osu.txt").write_text(NATIVE.format(9.0))
     done = in_process("history", str(tmp_path / "osu.txt"))
-    assert done.code == 1
-    assert "no row has a date" in done.err
+    assert_refused(done, 1, "no row has a date")
 
 
-def test_few_runs_of_a_log_of_reframe_cannot_be_judged(in_process: Start) -> None:
+def test_few_runs_of_a_log_of_reframe_cannot_be_judged(in_process: Run) -> None:
     logs = ROOT / "tests" / "data" / "reframe"
     done = in_process("history", str(logs), "--fail-above", "5%")
     assert done.code == 7

@@ -235,9 +235,7 @@ def test_a_scheduler_that_does_not_answer_leaves_the_record(job: Run, sandbox: S
 
 
 @pytest.mark.parametrize("name", SCHEDULERS)
-def test_each_scheduler_s_own_command_cancels(
-    name: str, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_own_command_cancels(name: str, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     row = SCHEDULERS[name]
     monkeypatch.setattr(jobs, "said_of", lambda row, numbers: {"1": Said("R")})
     sandbox.stand_in(row.cancel[0])

@@ -40,9 +40,7 @@ def test_places_that_cannot_be_written_are_refused(
     assert record.exists()
 
 
-def test_former_profile_is_replaced_only_if_writable(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_old_profile_replaced_if_writable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path(f"rank-000000{SUFFIX}").touch()
     Path("notes.txt").touch()

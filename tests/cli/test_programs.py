@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import stat
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -17,7 +16,7 @@ from omb_py.cli.compare import why_not
 from omb_py.core.errors import OmbError
 from omb_py.options.native import SINCE_7_5, has_program, translated
 from tests import ROOT
-from tests.conftest import Finished, own_temporary_folder
+from tests.conftest import Run, own_temporary_folder, succeeded
 from tests.helpers.refusals import assert_names, assert_refused
 
 PROGRAMS = [one for one in all_benchmarks() if has_program(one)]
@@ -70,9 +69,7 @@ def is_taken(name: str, *words: str) -> bool:
     return True
 
 
-def test_programs_start_the_benchmark_of_their_name(
-    in_process: Callable[..., Finished], tmp_path: Path
-) -> None:
+def test_programs_start_the_benchmark_of_their_name(in_process: Run, tmp_path: Path) -> None:
     done = in_process("programs", "osu")
     assert (done.code, done.err) == (0, "")
     files = sorted((tmp_path / "osu").iterdir())
@@ -88,11 +85,10 @@ def test_programs_start_the_benchmark_of_their_name(
             check=True,
         )
     assert shown.stdout == "# OSU MPI Multiple Bandwidth / Message Rate Test v7.4\n"
-    again = in_process("programs", "osu")
-    assert again.code == 0
+    succeeded(in_process("programs", "osu"))
 
 
-def test_a_file_of_somebody_else_stays(in_process: Callable[..., Finished], tmp_path: Path) -> None:
+def test_a_file_of_somebody_else_stays(in_process: Run, tmp_path: Path) -> None:
     (tmp_path / "osu").mkdir()
     (tmp_path / "osu" / "osu_bw").write_text("native OMB's")
     done = in_process("programs", "osu")
@@ -101,12 +97,10 @@ def test_a_file_of_somebody_else_stays(in_process: Callable[..., Finished], tmp_
 
 
 def test_links_to_a_program_that_is_not_there_are_refused(
-    in_process: Callable[..., Finished], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    in_process: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("omb_py.cli.programs.sysconfig.get_path", lambda name: str(tmp_path))
-    done = in_process("programs", "osu")
-    assert done.code == 1
-    assert "there is no" in done.err
+    assert_refused(in_process("programs", "osu"), 1, "there is no")
     assert not (tmp_path / "osu").exists()
 
 
@@ -159,9 +153,7 @@ def test_table_of_letters_has_a_row_for_each_letter() -> None:
         ("latency -d cuda", 2, "-d --buffer cupy"),
     ],
 )
-def test_program_impossible_option_refused(
-    in_process: Callable[..., Finished], words: str, code: int, named: str
-) -> None:
+def test_program_wrong_option_refused(in_process: Run, words: str, code: int, named: str) -> None:
     assert_refused(in_process(*words.split(), CUDA_VISIBLE_DEVICES=""), code, named)
 
 

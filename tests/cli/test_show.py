@@ -159,9 +159,7 @@ def test_show_across_has_ratios_and_the_best() -> None:
     ("factor", "runs", "said"),
     [(2.0, 5, "fast 2.00x"), (1.001, 5, "fast, within noise"), (2.0, 1, "unclear")],
 )
-def test_best_is_what_compare_calls_faster(
-    factor: float, runs: int, said: str, tmp_path: Path
-) -> None:
+def test_best_is_faster_by_compare(factor: float, runs: int, said: str, tmp_path: Path) -> None:
     lines = ["run,benchmark,bytes,ranks,latency_us,variant\n"]
     for run in range(runs):
         for name, value in (("fast", 1.0), ("slow", factor)):

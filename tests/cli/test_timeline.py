@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,12 +10,10 @@ import pytest
 from omb_py.core.errors import OmbError
 from omb_py.tracing import timeline as timelines
 from omb_py.tracing.timeline import json_trace
-from tests.conftest import Finished
-from tests.helpers.refusals import assert_names, assert_refused
+from tests.conftest import Run, succeeded
+from tests.helpers.refusals import assert_names, assert_refused, refuses
 from tests.tracing.made_records import MadeRecord
 from tests.tracing.timeline.rules import of_json
-
-Command = Callable[..., Finished]
 
 
 @pytest.fixture
@@ -33,44 +30,38 @@ def folder(tmp_path: Path) -> Path:
     return found
 
 
-def test_json_is_written_into_the_folder_by_default(in_process: Command, folder: Path) -> None:
+def test_json_is_written_into_the_folder_by_default(in_process: Run, folder: Path) -> None:
     done = in_process("timeline", "run")
-    assert (done.code, done.out) == (
-        0,
-        "run/timeline.json: 3 ranks, 9 slices, 1 arrow, 0.0 MB\n",
-    )
+    assert (done.code, done.out) == (0, "run/timeline.json: 3 ranks, 9 slices, 1 arrow, 0.0 MB\n")
     (note,) = done.sentences
     assert_names(note, "note: 1 send without an arrow: receive")
     assert len(of_json((folder / "timeline.json").read_text()).slices) == 9
     assert sorted(path.suffix for path in folder.iterdir()) == [".json", *[".record"] * 3]
 
 
-def test_the_name_says_the_kind_of_file(in_process: Command, folder: Path) -> None:
+def test_the_name_says_the_kind_of_file(in_process: Run, folder: Path) -> None:
     for name in ("a.json", "new/b.json.gz"):
         assert in_process("timeline", "run", "-o", name).code == 0
     parent = folder.parent
     plain = (parent / "a.json").read_bytes()
     assert gzip.decompress((parent / "new/b.json.gz").read_bytes()) == plain
-    done = in_process("timeline", "run", "-o", "d.txt")
-    assert done.code == 2
-    assert "written as .json or .json.gz" in done.err
+    refused = in_process("timeline", "run", "-o", "d.txt")
+    assert_refused(refused, 2, "written as .json or .json.gz")
 
 
 @pytest.mark.usefixtures("folder")
-def test_a_file_that_is_there_is_kept_without_force(in_process: Command, tmp_path: Path) -> None:
+def test_a_file_that_is_there_is_kept_without_force(in_process: Run, tmp_path: Path) -> None:
     (tmp_path / "mine.json").write_text("my notes")
-    done = in_process("timeline", "run", "-o", "mine.json")
-    assert done.code == 2
-    assert "overwrite it with --force" in done.err
+    refused = in_process("timeline", "run", "-o", "mine.json")
+    assert_refused(refused, 2, "overwrite it with --force")
     assert (tmp_path / "mine.json").read_text() == "my notes"
     assert in_process("timeline", "run", "-o", "mine.json", "--force").code == 0
     assert in_process("timeline", "run", "-o", ".json", "--force").code == 0
 
 
 @pytest.mark.usefixtures("folder")
-def test_a_part_can_be_chosen(in_process: Command) -> None:
-    done = in_process("timeline", "run", "--ranks", "1-2", "--from", "0.0000005")
-    assert done.code == 0
+def test_a_part_can_be_chosen(in_process: Run) -> None:
+    done = succeeded(in_process("timeline", "run", "--ranks", "1-2", "--from", "0.0000005"))
     assert "2 ranks, 4 slices, 0 arrows" in done.out
     assert "only ranks 1-2 from 5e-07 s" in done.err
 
@@ -87,15 +78,13 @@ def test_a_part_can_be_chosen(in_process: Command) -> None:
         (("run", "-o", "run"), "run timeline written .json"),
     ],
 )
-def test_timeline_impossible_request_refused(
-    in_process: Command, arguments: tuple[str, ...], words: str
-) -> None:
+def test_wrong_timeline_refused(in_process: Run, arguments: tuple[str, ...], words: str) -> None:
     assert_refused(in_process("timeline", *arguments), 2, words)
 
 
 def test_nothing_is_left_where_writing_fails(folder: Path, tmp_path: Path) -> None:
     timeline = timelines.read(folder)
     (tmp_path / "file").write_text("")
-    with pytest.raises(OmbError, match="cannot write"):
+    with refuses(OmbError, "cannot write"):
         json_trace.write(timeline, tmp_path / "file" / "a.json")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "run"]

@@ -21,7 +21,7 @@ import pytest
 
 from omb_py.tracing.recorder.record_file import RecordFile
 from omb_py.tracing.records.layout import path_in
-from tests.conftest import OMB_PY, Finished
+from tests.conftest import OMB_PY, Run
 from tests.helpers.refusals import assert_refused, missing
 
 SECONDS = 60
@@ -57,15 +57,13 @@ class Running:
 
 
 @pytest.mark.slow
-def test_watch_without_a_run_waits_and_is_refused(omb_py: Callable[..., Finished]) -> None:
+def test_watch_without_a_run_waits_and_is_refused(omb_py: Run) -> None:
     done = omb_py("watch", "nowhere", "--wait", "0.3")
     assert_refused(done, 2, "nowhere mpiexec omb-py profile folder")
     assert not missing("waiting 0.3 s nowhere", done.err)
 
 
-def test_files_that_are_no_records_are_passed_over(
-    omb_py: Callable[..., Finished], tmp_path: Path
-) -> None:
+def test_files_that_are_no_records_are_passed_over(omb_py: Run, tmp_path: Path) -> None:
     (tmp_path / "omb-profile").mkdir()
     (tmp_path / "omb-profile" / "rank-000000.record").write_bytes(b"OMBPYREC" + bytes(2000))
     (tmp_path / "omb-profile" / "rank-000001.record").write_bytes(b"")
@@ -89,7 +87,7 @@ def test_a_run_that_comes_later_is_followed_to_its_end(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_one_look_has_a_table_of_all_ranks(omb_py: Callable[..., Finished], tmp_path: Path) -> None:
+def test_one_look_has_a_table_of_all_ranks(omb_py: Run, tmp_path: Path) -> None:
     running = Running(tmp_path / "omb-profile", 3)
     try:
         done = omb_py("watch", "--once", "--interval", "0.2")

@@ -53,7 +53,7 @@ def test_fields_by_position_by_name_and_by_default(x: int, y: int, tags: dict[st
         (lambda: Point(), "needs 'x'"),  # type: ignore[call-arg]
         (lambda: Point(1, x=2), "cannot take 'x'"),  # type: ignore[misc]
         (lambda: Point(1, z=2), "cannot take 'z'"),  # type: ignore[call-arg]
-        (lambda: Slot(1, 2), "so many"),  # type: ignore[call-arg]
+        (lambda: Slot(1, 2), "fewer values"),  # type: ignore[call-arg]
     ],
 )
 def test_wrong_arguments_are_refused(make: Callable[[], Any], what: str) -> None:

@@ -61,9 +61,7 @@ def probability(count: int, rank: int) -> float:
 
 
 @given(st.integers(6, LARGEST_EXACT))
-def test_median_interval_covers_95_percent_narrowly(
-    count: int,
-) -> None:
+def test_median_interval_covers_95_percent_narrowly(count: int) -> None:
     ranks = median_ranks(count)
     assert ranks is not None
     low, high = ranks

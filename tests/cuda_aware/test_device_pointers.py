@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from omb_py.benchmarks import Benchmark, find_benchmark
-from tests.helpers.battery import Battery, Line, line, lines_of, passes, refused
+from tests.helpers.battery import Battery, Line, each_line, line, lines_of, passes, refused
 from tests.helpers.devices import Launcher, aware_launchers, libraries, on_stand_ins, with_cupy
 from tests.mpi.lines import WITH_DATA, lines
 from tests.mpi.own_lines import in_place, own_lines
@@ -66,7 +66,7 @@ def on_device(binding: str) -> list[Line]:
 
 @pytest.mark.long
 @pytest.mark.product
-@pytest.mark.parametrize("line", on_device("buffer") + on_device("native"), ids=str)
+@each_line(on_device("buffer"), on_device("native"))
 def test_data_goes_from_device_to_device(aware: Battery, line: Line) -> None:
     passes(aware(line))
 
@@ -79,47 +79,39 @@ OWN += [one for one in IN_C if one not in ADDING]
 
 @pytest.mark.long
 @pytest.mark.product
-@pytest.mark.parametrize("line", OWN + in_place(OWN), ids=str)
+@each_line(OWN, in_place(OWN))
 def test_own_algorithms_add_up_on_the_device(aware: Battery, line: Line) -> None:
     passes(aware(line), rows=4)
 
 
 @pytest.mark.long
 @pytest.mark.product
-@pytest.mark.parametrize("line", ADDING, ids=str)
+@each_line(ADDING)
 def test_a_loop_of_c_adds_nothing_on_a_device(aware: Battery, line: Line) -> None:
     refused(aware(line), "binding native C, add Python")
 
 
 @pytest.mark.product
-@pytest.mark.parametrize(
-    "line",
-    [
-        line(2, f"{benchmark} --buffer {name} --binding {binding} {CHECKED} --sizes 0,8,4096")
-        for benchmark in ("latency", "bw", "allreduce", "alltoallv")
-        for name in libraries()
-        for binding in ("buffer", "array", "prebound", "native")
-    ],
-    ids=str,
+@each_line(
+    line(2, f"{benchmark} --buffer {name} --binding {binding} {CHECKED} --sizes 0,8,4096")
+    for benchmark in ("latency", "bw", "allreduce", "alltoallv")
+    for name in libraries()
+    for binding in ("buffer", "array", "prebound", "native")
 )
 def test_every_library_in_every_form(aware: Battery, line: Line) -> None:
     passes(aware(line), rows=2)
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        line(2, f"{benchmark} {places} {RAW} --sizes 8,1048576")
-        for benchmark in ("latency", "bw -W 8", "bibw -W 8")
-        for places in ("D D", "D H", "H D", "MD D", "MH H")
-    ],
-    ids=str,
+@each_line(
+    line(2, f"{benchmark} {places} {RAW} --sizes 8,1048576")
+    for benchmark in ("latency", "bw -W 8", "bibw -W 8")
+    for places in ("D D", "D H", "H D", "MD D", "MH H")
 )
 def test_mixed_ends(aware: Battery, line: Line) -> None:
     passes(aware(line), rows=2)
 
 
-@pytest.mark.parametrize("line", [line(2, "latency --buffer raw --gpu-aware no")], ids=str)
+@each_line(line(2, "latency --buffer raw --gpu-aware no"))
 def test_the_library_is_asked_and_can_be_overruled(aware: Battery, line: Line) -> None:
     refused(aware(line), "memory on a device (--gpu-aware no)")
 
@@ -136,10 +128,8 @@ def test_staging_can_be_measured_beside_it(aware: Battery, line: Line, staged: b
     assert [row["staged"] for row in aware(line).measured] == [staged, staged]
 
 
-@pytest.mark.parametrize(
-    "line",
-    [line(2, f"{name} {RAW} --binding persistent --sizes 8") for name in ("allreduce", "bcast")],
-    ids=str,
+@each_line(
+    line(2, f"{name} {RAW} --binding persistent --sizes 8") for name in ("allreduce", "bcast")
 )
 def test_operations_that_crash_are_refused(aware: Battery, aware_mpi: Launcher, line: Line) -> None:
     if aware_mpi.name == "Open MPI" and line.arguments[0] == "allreduce":

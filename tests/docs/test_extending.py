@@ -84,9 +84,7 @@ def test_the_examples_run(mpi: str, tmp_path: Path, words: str) -> None:
 
 @pytest.mark.any_library
 @pytest.mark.parametrize("binding", ["buffer", "native"])
-def test_a_function_without_a_row_is_named_with_the_table(
-    mpi: str, tmp_path: Path, binding: str
-) -> None:
+def test_function_without_a_row_is_named(mpi: str, tmp_path: Path, binding: str) -> None:
     environment = installed(tmp_path)
     module = tmp_path / "handover.py"
     module.write_text(module.read_text().replace('"send"', '"sendrecv_replace"'))
@@ -116,9 +114,7 @@ def test_a_launcher_by_entry_point_makes_the_command_line(tmp_path: Path) -> Non
     assert done.stdout == "-N 2 -n 8\n"
 
 
-def test_a_device_library_that_is_not_here_is_one_sentence(
-    omb_py: Callable[..., object], tmp_path: Path
-) -> None:
+def test_missing_device_library_is_named(omb_py: Callable[..., object], tmp_path: Path) -> None:
     environment = installed(tmp_path)
     job = run([f"{BIN}/omb-py", "info"], environment, tmp_path, timeout=60)
     (line,) = [line for line in job.out.splitlines() if "mycupy" in line]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests import ROOT
-from tests.conftest import BIN, run
+from tests.conftest import BIN, run, succeeded
 from tests.docs.outputs import documented, results
 from tests.docs.pages import FENCE
 
@@ -42,8 +42,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(ROOT / name, folder / name)
     words = [*shlex.split(FIRST, comments=True), f"PYTHON={sys.executable}"]
-    done = run(words, clean(), folder, timeout=1200)
-    assert done.code == 0, done.err
+    done = succeeded(run(words, clean(), folder, timeout=1200))
     for line in LATER:
         assert shlex.join(shlex.split(line, comments=True)) in done.out.splitlines()
     return folder

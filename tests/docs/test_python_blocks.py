@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests import ROOT
-from tests.conftest import BIN, run
+from tests.conftest import BIN, run, succeeded
 from tests.docs.pages import DOCS
 
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
@@ -62,8 +62,7 @@ def folder(mpi: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     (program,) = blocks_of("howto/my-program.md")
     (found / "solver.py").write_text(program)
     profiled = [mpi, "-n", "2", f"{BIN}/omb-py", "profile", "--timeline", "run.json", "solver.py"]
-    recorded = run(profiled, {}, found, timeout=60)
-    assert recorded.code == 0, recorded.err
+    succeeded(run(profiled, {}, found, timeout=60))
     return found
 
 

@@ -57,9 +57,7 @@ def test_links_between_folders_of_docs_stay(hooks: Any) -> None:
     assert rendered(hooks, text, page="howto/page.md") == "[a](../compare.md) b"
 
 
-def test_a_link_to_a_file_that_is_not_there_fails_a_strict_build(
-    hooks: Any, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_broken_link_fails_a_strict_build(hooks: Any, caplog: pytest.LogCaptureFixture) -> None:
     rendered(hooks, "[a](../jobs/none.md)", REPOSITORY)
     assert "page.md links to ../jobs/none.md, which does not exist" in caplog.text
 

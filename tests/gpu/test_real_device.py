@@ -5,7 +5,7 @@ Skipped where there is none. `make gpu-check` measures what these only check.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,8 @@ from omb_py.core.datatypes import TYPES, Datatype, find_types
 from omb_py.core.errors import OmbError, UnsupportedError
 from omb_py.core.memory import Place
 from perf.launchers import Launcher, aware_launchers, on_two_ranks
-from tests.conftest import Finished, run
+from tests.conftest import Finished, Run, run, succeeded
+from tests.helpers.refusals import refuses
 from tests.mpi.test_applications import SMALL, problems
 
 NAMES = ("cupy", "numba", "pycuda", "torch")
@@ -118,12 +119,12 @@ def test_staging(opened: Buffer) -> None:
 
 
 def test_more_than_there_is(opened: Buffer) -> None:
-    with pytest.raises(OmbError, match="lower -m"):
+    with refuses(OmbError, "lower -m"):
         opened.allocate(1 << 44, CHAR)
 
 
 @pytest.fixture(params=LAUNCHERS, ids=lambda launcher: launcher.name if launcher else "none")
-def job(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., Finished]:
+def job(request: pytest.FixtureRequest, tmp_path: Path) -> Run:
     launcher: Launcher = request.param
 
     def start(ranks: int, *arguments: str) -> Finished:
@@ -135,18 +136,14 @@ def job(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., Finishe
 
 @pytest.mark.parametrize("name", SIZED)
 @pytest.mark.parametrize("binding", ["buffer", "prebound", "native"])
-def test_every_benchmark(job: Callable[..., Finished], name: str, binding: str) -> None:
+def test_every_benchmark(job: Run, name: str, binding: str) -> None:
     arguments = ("--buffer", "cupy", "--binding", binding, "-c", "--sizes", "8,65536,4194304")
-    done = job(2, name, *arguments, *QUICK)
-    assert done.code == 0, done.err
+    done = succeeded(job(2, name, *arguments, *QUICK))
     assert [row[-1] for row in done.rows] == ["Pass"] * 3
 
 
 @pytest.mark.parametrize("problem", [one for name in SMALL for one in problems(name)])
 @pytest.mark.parametrize("form", [(), ("--staging",)], ids=["handed over", "staged"])
-def test_every_application(
-    job: Callable[..., Finished], problem: str, form: tuple[str, ...]
-) -> None:
+def test_every_application(job: Run, problem: str, form: tuple[str, ...]) -> None:
     for ranks in (1, 2):
-        done = job(ranks, *problem.split(), "--buffer", "cupy", "-i", "2", *form)
-        assert done.code == 0, done.err
+        succeeded(job(ranks, *problem.split(), "--buffer", "cupy", "-i", "2", *form))

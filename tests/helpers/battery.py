@@ -11,6 +11,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import pytest
 
 from tests import ROOT
 from tests.conftest import MPIEXEC, run
-from tests.helpers.refusals import assert_names
+from tests.helpers.refusals import ANY_CODE, assert_names
 
 PROGRAM = ROOT / "tests" / "mpi" / "programs" / "battery.py"
 FILE = "data"
@@ -135,16 +136,29 @@ def lines_of(request: pytest.FixtureRequest, fixture: str) -> list[Line]:
     return found
 
 
-def passes(record: Record, rows: int = 1) -> None:
-    """Assert that all data was right, and that there is some."""
+def each_line(*parts: Line | Iterable[Line]) -> pytest.MarkDecorator:
+    """Return the mark that runs a test, as its argument ``line``, with each of the lines."""
+    several = ([part] if isinstance(part, Line) else part for part in parts)
+    return pytest.mark.parametrize("line", list(chain.from_iterable(several)), ids=str)
+
+
+def completed(record: Record) -> Record:
+    """Return what came of a line, after asserting that it ended without an error."""
     assert not record.error, record.error
     assert record.code == 0
+    return record
+
+
+def passes(record: Record, rows: int = 1) -> Record:
+    """Return what came of a line, after asserting that there is data, and all of it right."""
+    completed(record)
     assert len(record.measured) >= rows
     assert record.validation == {"Pass"}
+    return record
 
 
 def refused(record: Record, words: str) -> None:
     """Assert that nothing was measured and one line contains all ``words``."""
-    assert record.code in (1, 2, 5, 8), record.error
+    assert record.code in ANY_CODE, record.error
     assert_names(record.error, words)
     assert record.measured == []

@@ -14,10 +14,7 @@ FEW, ALL = 20, 100
 
 for name, number in (("few", FEW), ("all", ALL)):
     settings.register_profile(
-        name,
-        max_examples=number,
-        deadline=None,
-        suppress_health_check=[HealthCheck.too_slow],
+        name, max_examples=number, deadline=None, suppress_health_check=[HealthCheck.too_slow]
     )
 settings.load_profile("few")
 

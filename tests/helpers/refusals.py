@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import contextmanager
 
 import pytest
@@ -12,6 +12,12 @@ from tests.conftest import Finished
 HANG_SECONDS = 20.0
 """From which a refusal is one that waited for something: jobs start in a second, on a busy machine
 in a few."""
+
+ANY_CODE = (1, 2, 3, 5, 6, 8)
+"""Exit codes of a command that cannot do what it is asked."""
+
+ENDED = range(1, 256)
+"""Exit codes of a launcher whose ranks were ended."""
 
 
 def missing(words: str, text: object) -> list[str]:
@@ -33,13 +39,13 @@ def assert_names(sentence: object, words: str) -> None:
     assert not missing(words, sentence), sentence
 
 
-def assert_refused(done: Finished, code: int, words: str) -> None:
+def assert_refused(done: Finished, code: int | Container[int], words: str) -> None:
     """Assert that a command ended with ``code`` and one sentence that contains all ``words``.
 
-    Notes, which begin with "note:", may stand next to the sentence; a traceback may not. It ends
-    within `HANG_SECONDS`.
+    Any of several codes will do. Notes, which begin with "note:", may stand next to the sentence;
+    a traceback may not. The command ends within `HANG_SECONDS`.
     """
-    assert done.code == code, done.err
+    assert done.code in ([code] if isinstance(code, int) else code), done.err
     assert done.seconds < HANG_SECONDS, done.err
     assert "Traceback" not in done.err
     (sentence,) = [one for one in done.sentences if not one.startswith("omb-py: note: ")]

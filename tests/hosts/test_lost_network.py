@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ENVIRONMENT, OMB_PY, own_temporary_folder, rows_of
+from tests.helpers.waiting import wait_for
 from tests.hosts import network
 from tests.hosts.jobs import launcher
 from tests.hosts.virtual_hosts import virtual_hosts
-from tests.hosts.waiting import wait_for
 
 pytestmark = pytest.mark.usefixtures("mpi", "can_make_hosts", "long_time")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import rows_of
+from tests.conftest import rows_of, succeeded
 from tests.hosts.jobs import job
 from tests.hosts.virtual_hosts import Hosts
 
@@ -29,8 +29,7 @@ def test_a_part_names_its_hosts_and_rank_0_writes_its_rows(
 ) -> None:
     results = tmp_path / "s.csv"
     words = ("run", "latency", "allreduce", "--pair", pair, *QUICK, "-o", str(results))
-    done = job(near, 6, 2, *words, folder=tmp_path)
-    assert done.code == 0, done.err
+    succeeded(job(near, 6, 2, *words, folder=tmp_path))
     rows = [(row["benchmark"], row["ranks"], row["group"]) for row in rows_of(results)]
     assert rows == [("latency", "2", part), ("allreduce", "6", "")]
     assert f"# hosts: {hosts}\n" in results.read_text()

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from omb_py.sweeps.launchers import LAUNCHERS, Placement
-from tests.conftest import ENVIRONMENT, rows_of, run
+from tests.conftest import ENVIRONMENT, rows_of, run, succeeded
 from tests.hosts.jobs import OPEN_MPI
 from tests.hosts.test_sweep_over_hosts import OTHER_FILES, told
 from tests.hosts.virtual_hosts import Hosts
@@ -80,14 +80,11 @@ JOBS = pytest.mark.parametrize(
 @pytest.mark.long
 @pytest.mark.product(strength=0)
 @JOBS
-def test_every_point_of_a_sweep_is_measured(
-    near: Hosts, tmp_path: Path, scheduler: str, lines: int
-) -> None:
+def test_sweep_measures_each_point(near: Hosts, tmp_path: Path, scheduler: str, lines: int) -> None:
     environment = variables(near) | job(near, tmp_path, scheduler, lines)
     machine = MACHINE.format(scheduler=scheduler)
     sweep = SweepInJob(tmp_path, SWEEP, machine, environment, near)
-    done = sweep.run()
-    assert done.code == 0, done.out
+    succeeded(sweep.run())
     measured = {told(path)[1]: len(rows_of(path)) for path in sweep.place.glob("points/*.csv")}
     assert measured == dict.fromkeys(("1x2", "1x4", "2x2", "2x4"), 1)
 

@@ -9,7 +9,7 @@ import pytest
 from omb_py.tracing import timeline as timelines
 from omb_py.tracing.records.reading import NS
 from omb_py.tracing.records.run import read_records
-from tests.conftest import OMB_PY, run
+from tests.conftest import OMB_PY, run, succeeded
 from tests.hosts.fixtures import FAR
 from tests.hosts.jobs import job
 from tests.hosts.virtual_hosts import SECONDS_BETWEEN_CLOCKS, Hosts
@@ -46,10 +46,8 @@ def timeline(hosts: Hosts, ranks: int, per_host: int, folder: Path) -> timelines
         "--folder",
         str(folder / "run"),
     )
-    done = job(hosts, ranks, per_host, *words, str(folder / "program.py"), folder=folder)
-    assert done.code == 0, done.err
-    shown = run([OMB_PY, "timeline", str(folder / "run")], {}, folder, 60)
-    assert shown.code == 0, shown.err
+    succeeded(job(hosts, ranks, per_host, *words, str(folder / "program.py"), folder=folder))
+    shown = succeeded(run([OMB_PY, "timeline", str(folder / "run")], {}, folder, 60))
     assert "read other clocks than rank 0" in shown.err
     return timelines.read(folder / "run")
 
@@ -57,7 +55,7 @@ def timeline(hosts: Hosts, ranks: int, per_host: int, folder: Path) -> timelines
 @pytest.mark.long
 @pytest.mark.product(strength=0)
 @pytest.mark.parametrize("network", ["near", "far"])
-def test_messages_over_hosts_arrive_after_they_left(
+def test_arrivals_follow_sends(
     request: pytest.FixtureRequest, tmp_path: Path, network: str
 ) -> None:
     found = timeline(request.getfixturevalue(network), 4, 2, tmp_path)

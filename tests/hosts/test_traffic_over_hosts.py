@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import OMB_PY, run
+from tests.conftest import OMB_PY, run, succeeded
 from tests.hosts.jobs import job
 from tests.hosts.virtual_hosts import Hosts
 
@@ -45,8 +45,7 @@ def traffic(hosts: Hosts, ranks: int, per_host: int, folder: Path, **variables: 
     """The tables of the program on so many ranks of each host."""
     (folder / "program.py").write_text(PROGRAM)
     words = ("profile", "--traffic", "--folder", str(folder / "run"), str(folder / "program.py"))
-    done = job(hosts, ranks, per_host, *words, folder=folder, **variables)
-    assert done.code == 0, done.err
+    succeeded(job(hosts, ranks, per_host, *words, folder=folder, **variables))
     shown = run([OMB_PY, "traffic", str(folder / "run"), "--format", "csv"], {}, folder, 60)
     assert shown.code == 0, shown.err
     return list(csv.DictReader(io.StringIO(shown.out)))

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.waiting import wait_for
 from tests.hosts import virtual_hosts
 from tests.hosts.fixtures import FAR
 from tests.hosts.network import Link
 from tests.hosts.virtual_hosts import CannotMakeHostsError, Host, Hosts
-from tests.hosts.waiting import wait_for
 
 SCRIPT = virtual_hosts.__file__
 
@@ -84,7 +84,7 @@ SLEEP = f"9999.{os.getpid()}"
 @pytest.mark.long
 @pytest.mark.any_library
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_nothing_is_left_however_it_ends(
+def test_any_end_leaves_nothing(
     can_make_hosts: None, tmp_path: Path, number: signal.Signals
 ) -> None:
     told = tmp_path / "told"
@@ -123,7 +123,7 @@ def test_the_command_line_gives_the_commands_exit_code(can_make_hosts: None) -> 
     assert subprocess.run(words, check=False).returncode == len("node1\n")
 
 
-def test_who_is_not_root_is_told_so(
+def test_not_root_refused(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)

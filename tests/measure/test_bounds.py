@@ -7,14 +7,7 @@ from pathlib import Path
 import pytest
 
 from omb_py.measure import bounds
-
-
-def tree(root: Path, files: dict[str, str]) -> Path:
-    """Files of a kernel."""
-    for name, text in files.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(f"{text}\n")
-    return root
+from tests.helpers.kernel_files import write
 
 
 def test_caches_of_data_are_read(tmp_path: Path) -> None:
@@ -27,7 +20,7 @@ def test_caches_of_data_are_read(tmp_path: Path) -> None:
     ]
     for index, (level, kind, size) in enumerate(parts):
         texts = {"level": str(level), "type": kind, "size": size}
-        tree(tmp_path, {f"{cache}/index{index}/{name}": text for name, text in texts.items()})
+        write(tmp_path, {f"{cache}/index{index}/{name}": text for name, text in texts.items()})
     assert bounds.caches(tmp_path) == {"L1": 48 << 10, "L2": 2 << 20}
 
 
@@ -38,7 +31,7 @@ def test_interfaces_that_are_up_and_no_virtual_ones_have_rates(tmp_path: Path) -
         ("eth2", "pci0/net/eth2", "-1", "up"),
         ("docker0", "virtual/net/docker0", "10000", "up"),
     ):
-        tree(tmp_path, {f"devices/{device}/speed": speed, f"devices/{device}/operstate": state})
+        write(tmp_path, {f"devices/{device}/speed": speed, f"devices/{device}/operstate": state})
         (tmp_path / "class/net").mkdir(parents=True, exist_ok=True)
         (tmp_path / "class/net" / name).symlink_to(tmp_path / "devices" / device)
     assert bounds.interfaces(tmp_path) == {"eth0": 3125.0}
@@ -46,7 +39,7 @@ def test_interfaces_that_are_up_and_no_virtual_ones_have_rates(tmp_path: Path) -
 
 def test_active_ports_of_infiniband_have_rates(tmp_path: Path) -> None:
     ports = "class/infiniband/mlx5_0/ports"
-    tree(
+    write(
         tmp_path,
         {
             f"{ports}/1/rate": "200 Gb/sec (4X HDR)",

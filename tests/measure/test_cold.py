@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from omb_py.benchmarks import CheckedIteration, Plan
 from omb_py.buffers.numpy import BUFFER
 from omb_py.core.calls import Call
 from omb_py.core.dataclass import replace
 from omb_py.core.errors import UnsupportedError
 from omb_py.measure.cold import USUAL_CACHE, Flush, host_flush
-from tests.measure.test_bounds import tree
+from tests.helpers.kernel_files import write
+from tests.helpers.refusals import refuses
 
 CACHE = "devices/system/cpu/cpu0/cache"
 PLAN = Plan((CheckedIteration((Call("reset"),), before=(Call("waitall"),)),), 0)
@@ -21,7 +20,7 @@ PLAN = Plan((CheckedIteration((Call("reset"),), before=(Call("waitall"),)),), 0)
 def test_twice_the_largest_cache_is_read(tmp_path: Path) -> None:
     for index, size in enumerate(("48K", "2M")):
         texts = {"level": str(index + 1), "type": "Unified", "size": size}
-        tree(tmp_path, {f"{CACHE}/index{index}/{name}": text for name, text in texts.items()})
+        write(tmp_path, {f"{CACHE}/index{index}/{name}": text for name, text in texts.items()})
     (step,) = host_flush(tmp_path)
     first, second, half = step.arguments
     assert (second - first, half) == (2 << 20, 2 << 20)
@@ -43,5 +42,5 @@ def test_a_flush_and_a_barrier_come_before_each_iteration() -> None:
 
 
 def test_threads_are_refused() -> None:
-    with pytest.raises(UnsupportedError, match="one thread"):
+    with refuses(UnsupportedError, "one thread"):
         Flush(BUFFER).before(replace(PLAN, threads=2))

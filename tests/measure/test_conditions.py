@@ -14,55 +14,45 @@ from omb_py.measure.conditions import (
     clock_tick,
     clocks,
     coarse,
-    content,
     cores_of,
     distances,
     own_cores,
     placement,
     share,
 )
+from tests.helpers.kernel_files import write
 from tests.helpers.refusals import assert_names, missing
 
 CPU = "devices/system/cpu"
 
 
-def tree(root: Path, files: dict[str, str]) -> str:
-    """Files of a kernel below a folder, whose name is returned."""
-    for name, text in files.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(f"{text}\n")
-    return str(root)
-
-
-def test_all_that_a_system_says_is_read(tmp_path: Path) -> None:
-    root = tree(
-        tmp_path,
-        {
-            f"{CPU}/cpu3/cpufreq/scaling_governor": "powersave",
-            f"{CPU}/cpu3/cpufreq/scaling_driver": "intel_pstate",
-            f"{CPU}/intel_pstate/no_turbo": "1",
-            f"{CPU}/smt/active": "1",
-        },
-    )
-    assert clocks("n1", [3], root) == Condition("governor powersave, turbo off, SMT on")
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        (
+            {
+                "cpu3/cpufreq/scaling_governor": "powersave",
+                "cpu3/cpufreq/scaling_driver": "intel_pstate",
+                "intel_pstate/no_turbo": "1",
+                "smt/active": "1",
+            },
+            "governor powersave, turbo off, SMT on",
+        ),
+        ({"cpufreq/boost": "1"}, "turbo on"),
+        ({}, ""),
+    ],
+)
+def test_known_settings_are_read(tmp_path: Path, files: dict[str, str], words: str) -> None:
+    write(tmp_path / CPU, files)
+    assert clocks("n1", [3], str(tmp_path)) == Condition(words)
 
 
 def test_governors_that_differ_are_named(tmp_path: Path) -> None:
     governors = {0: "performance", 1: "ondemand", 2: "performance"}
     files = {f"{CPU}/cpu{core}/cpufreq/scaling_governor": name for core, name in governors.items()}
-    found = clocks("n1", [0, 1, 2], tree(tmp_path, files))
+    found = clocks("n1", [0, 1, 2], str(write(tmp_path, files)))
     assert found.words == "governor ondemand and performance"
     assert not missing("governor ondemand some cores of n1", found.note)
-
-
-def test_turbo_of_other_drivers_is_read(tmp_path: Path) -> None:
-    root = tree(tmp_path, {f"{CPU}/cpufreq/boost": "1"})
-    assert clocks("n1", [0], root) == Condition("turbo on")
-
-
-def test_what_a_system_does_not_say_is_left_out(tmp_path: Path) -> None:
-    assert clocks("n1", [0], str(tmp_path)) == Condition()
-    assert content(str(tmp_path / "gone")) == ""
 
 
 @pytest.mark.parametrize(
@@ -75,12 +65,10 @@ def test_what_a_system_does_not_say_is_left_out(tmp_path: Path) -> None:
         ("ondemand", "intel_pstate", True),
     ],
 )
-def test_a_governor_that_slows_cores_down_is_said(
-    tmp_path: Path, governor: str, driver: str, slow: bool
-) -> None:
+def test_slowing_governor_is_noted(tmp_path: Path, governor: str, driver: str, slow: bool) -> None:
     scaling = f"{CPU}/cpu0/cpufreq/scaling"
-    root = tree(tmp_path, {f"{scaling}_governor": governor, f"{scaling}_driver": driver})
-    note = clocks("n1", [0], root).note
+    write(tmp_path, {f"{scaling}_governor": governor, f"{scaling}_driver": driver})
+    note = clocks("n1", [0], str(tmp_path)).note
     assert (note is not None) == slow
     assert note is None or not missing(f"governor {governor} cores of n1", note)
 
@@ -117,9 +105,7 @@ def masks(*cores: set[int]) -> list[frozenset[int]]:
         (masks(set(), set()), ""),
     ],
 )
-def test_how_ranks_are_bound_is_said(
-    tmp_path: Path, of_ranks: list[frozenset[int]], words: str
-) -> None:
+def test_binding_is_noted(tmp_path: Path, of_ranks: list[frozenset[int]], words: str) -> None:
     found = placement("n1", [4, 5], of_ranks, 4, str(tmp_path))
     assert not missing(words, found.words)
     assert (bool(found.words), found.note) == (bool(words), None)
@@ -133,12 +119,10 @@ def test_ranks_on_one_core_are_named_unless_there_are_too_few(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("bound", [masks({1}, {5}), masks({1, 5}, {1, 5}), masks({1}, {1, 5})])
-def test_ranks_on_one_physical_core_with_free_cores_noted(
-    tmp_path: Path, bound: list[frozenset[int]]
-) -> None:
+def test_ranks_sharing_a_physical_core_noted(tmp_path: Path, bound: list[frozenset[int]]) -> None:
     for core in range(8):
         siblings = f"{core % 4},{core % 4 + 4}"
-        tree(tmp_path, {f"{CPU}/cpu{core}/topology/thread_siblings_list": siblings})
+        write(tmp_path, {f"{CPU}/cpu{core}/topology/thread_siblings_list": siblings})
     two = placement("n1", [0, 1], bound, 8, str(tmp_path)).note
     assert_names(two, "ranks 0-1 share physical core 1 of n1, 4")
     every = masks(*({core} for core in range(8)))

@@ -124,9 +124,7 @@ def test_load_of_a_short_time_is_unknown(seconds: float) -> None:
     st.floats(0, 100),
     st.floats(0.21),
 )
-def test_shares_are_shares(
-    user: int, steal: int, own: float, waited: float, seconds: float
-) -> None:
+def test_shares_are_valid(user: int, steal: int, own: float, waited: float, seconds: float) -> None:
     after = reading(100.0 + seconds, later(BEFORE, 0, user=user, steal=steal))
     found = load(reading(100.0, BEFORE), after, frozenset({0, 1}), own, waited, 2)
     assert found is not None
@@ -134,9 +132,7 @@ def test_shares_are_shares(
     assert (found.note("node1") is not None) == (found.worst >= host_load.BUSY)
 
 
-def test_other_texts_and_other_systems_tell_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unknown_text_has_no_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert core_seconds("") == {}
     assert core_seconds("cpu0 1 2\ncpux 1 2 3 4 5 6 7 8\n\n") == {}
     bare = reading(100.0, "")

@@ -47,9 +47,7 @@ def test_a_node_fails_with_all_its_ranks() -> None:
         (NODE, TWO_NODES, 2, "failure 2 of 2 another node"),
     ],
 )
-def test_failure_of_absent_ranks_refused(
-    choice: Any, nodes: list[int], times: int, words: str
-) -> None:
+def test_failing_absent_rank_refused(choice: Any, nodes: list[int], times: int, words: str) -> None:
     with refuses(UsageError, words):
         victims_of_failures(choice, nodes, times, replaced=False)
 

@@ -55,9 +55,7 @@ def test_precise_means_half_the_interval(samples: list[float], precision: float)
     st.floats(1e-6, 100),
     st.one_of(st.none(), st.floats(1e-3, 100)),
 )
-def test_a_stretch_keeps_within_the_limits(
-    most: int, done: int, elapsed: float, max_time: float | None
-) -> None:
+def test_stretch_keeps_limits(most: int, done: int, elapsed: float, max_time: float | None) -> None:
     stretch = next_stretch(PrecisionGoal(most, 0, 0.02, max_time), done, elapsed)
     assert 0 <= stretch <= max(0, most - done)
     assert done + stretch <= max(GROWTH * done + 1, most)
@@ -89,9 +87,7 @@ class CountingLoop(Loop):
 
 
 @given(st.integers(0, 50), st.integers(0, 300), st.integers(0, 300), st.booleans())
-def test_iterations_are_run_once_and_the_counted_ones_kept(
-    first: int, uncounted: int, counted: int, reported: bool
-) -> None:
+def test_counted_iterations_kept(first: int, uncounted: int, counted: int, reported: bool) -> None:
     loop, told = CountingLoop(), []
     report = (lambda done, total: told.append((done, total))) if reported else None
     seconds = run_counted(loop, first, uncounted, counted, report)

@@ -49,9 +49,7 @@ def test_each_loop_has_a_thread_of_its_own() -> None:
 
 
 @given(st.integers(1, 4), st.integers(1, 3), st.integers(0, 9), st.integers(0, 9))
-def test_threads_go_through_the_exchanges_as_one_would(
-    threads: int, rounds: int, first: int, length: int
-) -> None:
+def test_threads_exchange_as_one(threads: int, rounds: int, first: int, length: int) -> None:
     made: list[int] = []
     numbers = range(threads * rounds)
     calls = [(lambda number=number: made.append(number),) for number in numbers]

@@ -41,7 +41,7 @@ def content_of(buffer: Buffer, datatype: Datatype, elements: int, sources: range
 @pytest.mark.parametrize("name", BUFFER_NAMES)
 @given(datatype=DATATYPES, elements=st.integers(1, 3000), data=st.data())
 @examples(60)
-def test_any_changed_byte_is_found(
+def test_any_byte_is_found(
     name: str, datatype: Datatype, elements: int, data: st.DataObject
 ) -> None:
     content = content_of(BUFFERS.load(name), datatype, elements, range(3, 4))
@@ -116,9 +116,7 @@ def test_every_rank_contributes_in_some_iteration(ranks: int, datatype: Datatype
 
 
 @given(DATATYPES, st.integers(0, 50), st.integers(0, 50), st.integers(0, 50))
-def test_data_differs_by_rank_block_and_iteration(
-    datatype: Datatype, rank: int, block: int, iteration: int
-) -> None:
+def test_data_differs_by_place(datatype: Datatype, rank: int, block: int, iteration: int) -> None:
     memory = BUFFERS.load("bytearray").allocate(0, datatype)
 
     def data(source: int, index: int, step: int) -> bytes:
@@ -173,7 +171,7 @@ def test_memory_is_aligned_to_the_page(name: str, nbytes: int) -> None:
         (range(3), "sum ranks 0 to 2", "372 (0x74010000)", "65908 (0x74010100)"),
     ],
 )
-def test_a_fault_says_where_it_is_and_what_was_expected(
+def test_fault_has_place_and_value(
     sources: range, origin: str, expected: str, received: str
 ) -> None:
     (datatype,) = [datatype for datatype in TYPES if datatype.name == "int32"]

@@ -74,9 +74,7 @@ def seconds_of(work: Work, wanted: float) -> float:
     return min(taken)
 
 
-def test_laps_add_up_by_kind_from_the_end_of_the_one_before(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_laps_add_up_by_kind_from_the_end_of_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [10**9]
     monkeypatch.setattr(work, "perf_counter_ns", partial(sum, clock))
     laps = Laps(kinds=3)

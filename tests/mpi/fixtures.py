@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TypeAlias
 
 import pytest
 
-from tests.conftest import OMB_PY, Finished, run
+from tests.conftest import OMB_PY, Finished, Run, run
 from tests.helpers.battery import Battery, lines_of
 from tests.helpers.devices import on_stand_ins, with_cupy, with_nccl4py
 
 START = ("--with-ft", "ulfm")
 """What Open MPI's launcher needs for a job that outlives its ranks."""
-
-Outliving: TypeAlias = Callable[..., Finished]
 
 
 def sentences_of(job: Finished) -> list[str]:
@@ -29,7 +25,7 @@ def assert_goes_well(job: Finished) -> None:
 
 
 @pytest.fixture
-def outliving(mpi: str, tmp_path: Path) -> Outliving:
+def outliving(mpi: str, tmp_path: Path) -> Run:
     """``outliving(ranks, *arguments)`` runs the command in a job that outlives its ranks."""
 
     def start(ranks: int, *arguments: str, **environment: str) -> Finished:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from omb_py.apps import APPLICATIONS
 from tests import ROOT
-from tests.conftest import Finished, rows_of
-from tests.helpers.battery import Battery, Line, line
+from tests.conftest import Run, rows_of, succeeded
+from tests.helpers.battery import Battery, Line, completed, each_line, line
 
 RANKS = (1, 2, 3, 4, 8)
 NATIVE_RANKS = (2, 3)
@@ -68,10 +67,9 @@ def test_every_application_is_tested() -> None:
 
 
 @pytest.mark.product(strength=1)
-@pytest.mark.parametrize("line", LINES, ids=str)
+@each_line(LINES)
 def test_results_are_those_of_the_sequential_program(battery: Battery, line: Line) -> None:
-    record = battery(line)
-    assert not record.error, record.error
+    record = completed(battery(line))
     (whole,) = record.measured
     assert whole["check"] == "Pass"
     assert whole["ranks"] == line.ranks
@@ -89,12 +87,9 @@ PAIRS = [
 
 
 @pytest.mark.parametrize(("line", "tables"), [(PAIRS[0], 1), (PAIRS[1], 2)], ids=str)
-def test_the_bandwidth_between_each_pair_of_ranks_is_told(
-    battery: Battery, line: Line, tables: int
-) -> None:
+def test_bandwidth_of_each_pair_is_shown(battery: Battery, line: Line, tables: int) -> None:
     """Of the messages of all timed repeats, not of those before them."""
-    record = battery(line)
-    assert not record.error, record.error
+    record = completed(battery(line))
     assert record.measured[0]["check"] == "Pass"
     found = {row["part"]: row for row in record.rows if "->" in (row["part"] or "")}
     ranks = range(line.ranks)
@@ -115,12 +110,9 @@ def test_the_bandwidth_between_each_pair_of_ranks_is_told(
 
 
 @pytest.mark.parametrize("scaling", ["strong", "weak"])
-def test_speed_ups_are_over_one_rank_and_sequential(
-    mpiexec: Callable[..., Finished], tmp_path: Path, scaling: str
-) -> None:
+def test_speed_ups_have_both_references(mpiexec: Run, tmp_path: Path, scaling: str) -> None:
     words = f"matmul --rows 64 --repeats 1 --scaling {scaling} --output rows.csv".split()
-    job = mpiexec(2, *words)
-    assert job.code == 0, job.err
+    job = succeeded(mpiexec(2, *words))
     whole = rows_of(tmp_path / "rows.csv")[0]
     work = 2 if scaling == "weak" else 1
     for speedup, reference in (("speedup", "one_rank"), ("sequential_speedup", "sequential")):
@@ -131,15 +123,11 @@ def test_speed_ups_are_over_one_rank_and_sequential(
 
 
 @pytest.mark.product(strength=1)
-@pytest.mark.parametrize(
-    "line",
-    [
-        line(2, f"{problem} {QUICK} --binding wrong", OMB_TEST_RANK=str(rank))
-        for name in SMALL
-        for problem in problems(name)[:1]
-        for rank in (0, 1)
-    ],
-    ids=str,
+@each_line(
+    line(2, f"{problem} {QUICK} --binding wrong", OMB_TEST_RANK=str(rank))
+    for name in SMALL
+    for problem in problems(name)[:1]
+    for rank in (0, 1)
 )
 def test_a_wrong_element_is_found(battery: Battery, line: Line) -> None:
     record = battery(line)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.helpers.battery import Battery, Line, line
+from tests.helpers.battery import Battery, Line, completed, each_line, line
 from tests.helpers.refusals import missing
 from tests.mpi.test_applications import QUICK, SMALL, problems
 
@@ -24,25 +24,22 @@ PIPELINES = [
 
 
 @pytest.mark.product(strength=1)
-@pytest.mark.parametrize(
-    "line",
-    [
+@each_line(
+    (
         line(ranks, f"{problem} {ON_DEVICE} --staging")
         for ranks in (1, 2, 4)
         for name in SMALL
         for problem in problems(name)
-    ]
-    + [line(4, f"{problem} {ON_DEVICE} --staging") for problem in PIPELINES],
-    ids=str,
+    ),
+    (line(4, f"{problem} {ON_DEVICE} --staging") for problem in PIPELINES),
 )
 def test_the_host_is_kept_apart(on_cupy: Battery, line: Line) -> None:
-    record = on_cupy(line)
-    assert not record.error, record.error
+    record = completed(on_cupy(line))
     (whole,) = record.measured
     assert whole["check"] == "Pass"
 
 
-@pytest.mark.parametrize("line", [line(2, f"matmul {ON_DEVICE}")], ids=str)
+@each_line(line(2, f"matmul {ON_DEVICE}"))
 def test_unaware_library_without_staging_refused(on_cupy: Battery, line: Line) -> None:
     record = on_cupy(line)
     assert record.code == 8

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from omb_py.analysis.table import load
 from omb_py.benchmarks import Ranks
-from tests.conftest import Finished
-from tests.helpers.battery import Battery, Line, passes, refused
+from tests.conftest import Run, succeeded
+from tests.helpers.battery import Battery, Line, completed, each_line, passes, refused
 from tests.helpers.plans import functions, prepared
 from tests.mpi.lines import (
     CHECKED,
@@ -37,17 +36,12 @@ PAIRS = [benchmark for benchmark in WITH_DATA if benchmark.ranks is Ranks.EVEN]
 EVERY_TYPE = "latency allreduce reduce_scatter alltoallw iallreduce put_latency acc_latency"
 
 
-def all_of(*parts: list[Line]) -> pytest.MarkDecorator:
-    """A test of each line."""
-    return pytest.mark.parametrize("line", [line for part in parts for line in part], ids=str)
-
-
 def by_binding(binding: str, *options: str) -> str:
     return " ".join((CHECKED, "--binding", binding, *options))
 
 
 @pytest.mark.product
-@all_of(
+@each_line(
     lines(WITH_DATA, CHECKED, SIZES),
     lines(WITH_DATA, by_binding("native"), SIZES),
     lines(WITH_DATA, by_binding("prebound")),
@@ -59,7 +53,7 @@ def test_what_arrives_is_what_was_sent(battery: Battery, line: Line) -> None:
 
 
 @pytest.mark.product
-@all_of(
+@each_line(
     lines(COLLECTIVES, CHECKED, SIZES, ranks=3),
     lines(COLLECTIVES, by_binding("native"), SIZES, ranks=3),
     lines([one for one in COLLECTIVES if "exscan" not in one.name], CHECKED, ranks=1),
@@ -69,7 +63,7 @@ def test_collectives_need_no_power_of_two(battery: Battery, line: Line) -> None:
 
 
 @pytest.mark.product
-@all_of(
+@each_line(
     lines(having("in_place"), f"{CHECKED} -l", ranks=3),
     lines(having("in_place"), by_binding("native", "-l"), ranks=3),
     lines(having("root"), f"{CHECKED} -i 3 -k rotate", ranks=3),
@@ -81,7 +75,7 @@ def test_in_place_and_with_any_root(battery: Battery, line: Line) -> None:
 
 
 @pytest.mark.product
-@all_of(
+@each_line(
     lines(PAIRS, CHECKED, ranks=4),
     lines(named("multi_lat mbw_mr put_mr get_mr"), by_binding("native"), ranks=4),
     lines(named("mbw_mr put_mr get_mr"), f"{CHECKED} -p 1", ranks=4),
@@ -93,7 +87,7 @@ def test_many_pairs_receive_what_was_sent(battery: Battery, line: Line) -> None:
 
 
 @pytest.mark.product
-@all_of(
+@each_line(
     lines(having("buffer_num"), f"{CHECKED} -b multiple"),
     lines(having("window"), f"{CHECKED} -b multiple -W 3"),
     lines(having("window"), by_binding("native", "-b multiple -W 3")),
@@ -103,18 +97,17 @@ def test_memory_for_each_message(battery: Battery, line: Line) -> None:
 
 
 @pytest.mark.product
-@all_of(
+@each_line(
     lines(having("layout"), f"{QUICK} -D vect:4:3", "--sizes 64"),
     lines(having("layout"), f"{QUICK} -D vect:4:3 --binding native", "--sizes 64"),
 )
 def test_gaps_between_elements_are_not_sent(battery: Battery, line: Line) -> None:
-    record = battery(line)
-    assert not record.error, record.error
+    record = completed(battery(line))
     assert [row["payload_bytes"] for row in record.measured] == [48]
 
 
 @pytest.mark.product
-@all_of(
+@each_line(
     lines(named(EVERY_TYPE), f"{CHECKED} -T all", "--sizes 32,4096"),
     lines(named(EVERY_TYPE), by_binding("native", "-T all"), "--sizes 32,4096"),
     lines(named("fop_latency"), f"{CHECKED} -T all"),
@@ -127,7 +120,7 @@ def test_every_type(battery: Battery, line: Line) -> None:
     assert record.out.count("# Datatype: ") == 16
 
 
-@all_of(lines(named("exscan"), CHECKED, ranks=1))
+@each_line(lines(named("exscan"), CHECKED, ranks=1))
 def test_where_nothing_arrives_nothing_passes(battery: Battery, line: Line, tmp_path: Path) -> None:
     record = battery(line)
     assert (record.code, record.validation) == (0, {None})
@@ -135,7 +128,7 @@ def test_where_nothing_arrives_nothing_passes(battery: Battery, line: Line, tmp_
     assert load(tmp_path / "table.txt").rows.validation.isna().tolist() == [True, True]
 
 
-@all_of(lines(WITHOUT_DATA, QUICK))
+@each_line(lines(WITHOUT_DATA, QUICK))
 def test_what_moves_no_data_runs(battery: Battery, line: Line) -> None:
     record = battery(line)
     if "spawn" in line.arguments and record.error:
@@ -145,7 +138,7 @@ def test_what_moves_no_data_runs(battery: Battery, line: Line) -> None:
 
 
 @pytest.mark.product
-@all_of(lines(WITH_DATA, by_binding("array")))
+@each_line(lines(WITH_DATA, by_binding("array")))
 def test_bare_arrays_carry_the_same_data(battery: Battery, line: Line) -> None:
     if "alltoallw" in line.arguments[0]:
         refused(battery(line), "binding array has no alltoallw")
@@ -160,7 +153,7 @@ def has_persistent_form(function: str) -> bool:
 
 
 @pytest.mark.product
-@all_of(lines(WITH_DATA, by_binding("persistent")))
+@each_line(lines(WITH_DATA, by_binding("persistent")))
 def test_persistent_requests_carry_the_same_data(battery: Battery, line: Line) -> None:
     (benchmark,) = named(line.arguments[0])
     if not all(map(has_persistent_form, prepared(benchmark))):
@@ -170,7 +163,7 @@ def test_persistent_requests_carry_the_same_data(battery: Battery, line: Line) -
 
 
 @pytest.mark.product
-@all_of(lines(WITH_DATA, by_binding("pickle")), lines(WITH_DATA, by_binding("pkl5")))
+@each_line(lines(WITH_DATA, by_binding("pickle")), lines(WITH_DATA, by_binding("pkl5")))
 def test_objects_carry_the_same_data_where_mpi4py_takes_them(battery: Battery, line: Line) -> None:
     (benchmark,) = named(line.arguments[0])
     called, record = functions(benchmark), battery(line)
@@ -183,7 +176,7 @@ def test_objects_carry_the_same_data_where_mpi4py_takes_them(battery: Battery, l
         passes(record)
 
 
-@all_of(
+@each_line(
     lines(named("alltoallw"), f"{QUICK} --binding array"),
     lines(named("allgather"), f"{QUICK} --binding pickle -l"),
     lines(named("allgather"), f"{QUICK} --binding pickle -D vect:4:3"),
@@ -205,15 +198,14 @@ def test_what_cannot_be_done_is_one_sentence(battery: Battery, line: Line) -> No
     assert "\n" not in record.error
 
 
-def test_native_calls_in_a_session_and_for_every_type(mpiexec: Callable[..., Finished]) -> None:
+def test_native_calls_in_a_session_and_for_every_type(mpiexec: Run) -> None:
     options = ("-c", "-u", "0", "--sizes", "32,4096", "-T", "all", "-I", "--binding", "native")
-    job = mpiexec(2, "allreduce", *QUICK.split(), *options)
-    assert job.code == 0
+    job = succeeded(mpiexec(2, "allreduce", *QUICK.split(), *options))
     assert job.sentences == []
     assert [row[-1] for row in job.rows] == ["Pass"] * 32
 
 
-def test_narrow_sums_do_not_overflow_on_many_ranks(mpiexec: Callable[..., Finished]) -> None:
+def test_narrow_sums_do_not_overflow_on_many_ranks(mpiexec: Run) -> None:
     job = mpiexec(9, "allreduce", "-i", "1", "-c", "-u", "0", "--sizes", "1,64", "-T", "int8")
     assert job.code == 0
     assert [row[-1] for row in job.rows] == ["Pass"] * 2
@@ -225,23 +217,19 @@ ONE_OF_EACH_FAMILY = {
 
 
 @pytest.mark.parametrize("family", ONE_OF_EACH_FAMILY)
-def test_a_benchmark_of_each_family_in_a_job_of_its_own(
-    mpiexec: Callable[..., Finished], family: str
-) -> None:
+def test_a_benchmark_of_each_family_in_a_job_of_its_own(mpiexec: Run, family: str) -> None:
     line = ONE_OF_EACH_FAMILY[family]
-    job = mpiexec(line.ranks, *line.arguments)
-    assert job.code == 0, job.err
+    job = succeeded(mpiexec(line.ranks, *line.arguments))
     assert job.sentences == []
     assert len(job.rows) in (1, 2)
 
 
-def test_session_instead_of_init(mpiexec: Callable[..., Finished]) -> None:
+def test_session_instead_of_init(mpiexec: Run) -> None:
     for name in ("allreduce", "iallreduce", "put_latency"):
-        job = mpiexec(2, name, *CHECKED.split(), "--sizes", "8,4096", "-I")
-        assert job.code == 0, job.err
+        job = succeeded(mpiexec(2, name, *CHECKED.split(), "--sizes", "8,4096", "-I"))
         assert [row[-1] for row in job.rows] == ["Pass"] * 2
 
 
-def test_hyphens_and_native_names_mean_the_same(mpiexec: Callable[..., Finished]) -> None:
+def test_hyphens_and_native_names_mean_the_same(mpiexec: Run) -> None:
     for name in ("multi-lat", "osu_multi_lat"):
         assert mpiexec(2, name, *QUICK.split(), "--sizes", "8").code == 0

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import Finished
+from tests.conftest import Run, succeeded
 from tests.helpers.reading import read_file
 
 
@@ -28,12 +28,9 @@ def busy_cores() -> Iterator[None]:
 @pytest.mark.long
 @pytest.mark.parametrize("form", ["csv", "json"])
 @pytest.mark.usefixtures("busy_cores")
-def test_what_others_took_of_the_cores_is_noted(
-    mpiexec: Callable[..., Finished], tmp_path: Path, form: str
-) -> None:
+def test_what_others_took_of_the_cores_is_noted(mpiexec: Run, tmp_path: Path, form: str) -> None:
     long = ("-i", "1000000", "--max-time", "0.7")
-    job = mpiexec(2, "latency", "--sizes", "8", *long, "--output", f"rows.{form}")
-    assert job.code == 0
+    job = succeeded(mpiexec(2, "latency", "--sizes", "8", *long, "--output", f"rows.{form}"))
     (note,) = [line for line in job.err.splitlines() if "other processes took" in line]
     assert f" of the {len(os.sched_getaffinity(0))} cores of " in note
     (run,) = read_file(tmp_path / f"rows.{form}").runs.values()

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import omb_py
-from tests.conftest import ENVIRONMENT, MPIEXEC, OMB_PY, Finished, run
+from tests.conftest import ENVIRONMENT, MPIEXEC, OMB_PY, Run, run, succeeded
 from tests.hosts.jobs import OPEN_MPI
-
-Run = Callable[..., Finished]
 
 QUICK = ("latency", "-m", "8:8", "-i", "10", "-x", "1")
 
 
 @pytest.mark.every_library
 def test_conditions_are_metadata(mpiexec: Run, tmp_path: Path) -> None:
-    job = mpiexec(2, *QUICK, "--output", str(tmp_path / "c.csv"))
-    assert job.code == 0, job.err
+    succeeded(mpiexec(2, *QUICK, "--output", str(tmp_path / "c.csv")))
     (of_run,) = omb_py.load(tmp_path / "c.csv").runs.values()
     assert "bound" in of_run["conditions"]
 
@@ -31,6 +27,5 @@ def test_ranks_on_one_core_with_free_cores_are_noted(tmp_path: Path) -> None:
     core = min(os.sched_getaffinity(0))
     bound = ["taskset", "-c", str(core), OMB_PY]
     words = ["--bind-to", "none"] if OPEN_MPI else ["-bind-to", "none"]
-    job = run([MPIEXEC, "-n", "2", *words, *bound, *QUICK], ENVIRONMENT, tmp_path, 60)
-    assert job.code == 0, job.err
+    job = succeeded(run([MPIEXEC, "-n", "2", *words, *bound, *QUICK], ENVIRONMENT, tmp_path, 60))
     assert f"ranks 0-1 share core {core} of " in job.err

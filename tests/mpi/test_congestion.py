@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import omb_py
-from tests.conftest import Finished
-from tests.helpers.battery import Battery, Line, line
+from tests.conftest import Run, succeeded
+from tests.helpers.battery import Battery, Line, completed, each_line, line
 from tests.helpers.refusals import assert_refused
-
-Run = Callable[..., Finished]
 
 LINES = [
     line(5, "allreduce --congestor alltoall:4K --sizes 8,64 -i 12 -x 2 --rounds 6"),
@@ -24,12 +21,11 @@ LINES = [
 ]
 
 
-@pytest.mark.parametrize("one", LINES, ids=str)
-def test_each_size_has_a_row_alone_and_one_congested(battery: Battery, one: Line) -> None:
-    record = battery(one)
-    assert not record.error, record.error
+@each_line(LINES)
+def test_each_size_has_a_row_alone_and_one_congested(battery: Battery, line: Line) -> None:
+    record = completed(battery(line))
     alone, congested = record.rows[::2], record.rows[1::2]
-    name = one.arguments[2] if ":" not in one.arguments[2] else congested[0]["congestor"]
+    name = line.arguments[2] if ":" not in line.arguments[2] else congested[0]["congestor"]
     assert {row["congestor"] for row in alone} == {"none"}
     assert {row["congestor"] for row in congested} == {name}
     for first, second in zip(alone, congested, strict=True):
@@ -46,8 +42,7 @@ def test_each_size_has_a_row_alone_and_one_congested(battery: Battery, one: Line
 def test_impact_of_congestion_is_in_the_file(mpiexec: Run, tmp_path: Path) -> None:
     words = ("--congestor", "alltoall:1K", "--sizes", "8", "-i", "12", "--rounds", "6")
     groups = ("--split", "1-2,0+5,3-4", "-o", str(tmp_path / "c.csv"))
-    job = mpiexec(7, "allreduce", *words, *groups)
-    assert job.code == 0, job.err
+    job = succeeded(mpiexec(7, "allreduce", *words, *groups))
     assert "# Victim: ranks 1-2; congestor alltoall:1024: ranks 0+5, 3-4" in job.out
     _, cells = job.rows
     rows = omb_py.load(tmp_path / "c.csv").rows

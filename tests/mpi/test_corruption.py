@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from omb_py.benchmarks import Benchmark
-from tests.conftest import Finished
-from tests.helpers.battery import Battery, Line
+from tests.conftest import Run
+from tests.helpers.battery import Battery, Line, each_line
 from tests.helpers.refusals import assert_refused
 from tests.mpi.lines import WITH_DATA, lines
 
@@ -40,7 +39,7 @@ def corrupted(offset: str) -> list[Line]:
 
 
 @pytest.mark.product
-@pytest.mark.parametrize("line", corrupted("0") + corrupted("-1"), ids=str)
+@each_line(corrupted("0"), corrupted("-1"))
 def test_one_flipped_byte(battery: Battery, line: Line) -> None:
     record, name = battery(line), line.arguments[0]
     environment = dict(line.environment)
@@ -58,7 +57,7 @@ def test_one_flipped_byte(battery: Battery, line: Line) -> None:
     assert expected != received
 
 
-def test_a_job_that_finds_a_flipped_byte_fails(mpiexec: Callable[..., Finished]) -> None:
+def test_a_job_that_finds_a_flipped_byte_fails(mpiexec: Run) -> None:
     job = mpiexec(
         2,
         *("allreduce", "--sizes", "64,128", "-i", "2", "-c", "--binding", "corrupting"),
@@ -70,7 +69,7 @@ def test_a_job_that_finds_a_flipped_byte_fails(mpiexec: Callable[..., Finished])
     assert_refused(job, 1, "allreduce 64 bytes")
 
 
-def test_every_fault_is_logged_on_request(mpiexec: Callable[..., Finished], tmp_path: Path) -> None:
+def test_every_fault_is_logged_on_request(mpiexec: Run, tmp_path: Path) -> None:
     job = mpiexec(
         2,
         *("allreduce", "--sizes", "8", "-i", "3", "-clog:faults", "--binding", "corrupting"),
@@ -82,7 +81,7 @@ def test_every_fault_is_logged_on_request(mpiexec: Callable[..., Finished], tmp_
     assert len((tmp_path / "faults" / "rank-1.log").read_text().splitlines()) == 3
 
 
-def test_a_corrupted_answer_of_a_window_is_found(mpiexec: Callable[..., Finished]) -> None:
+def test_a_corrupted_answer_of_a_window_is_found(mpiexec: Run) -> None:
     job = mpiexec(
         2,
         *("bw", "--sizes", "64", "-i", "1", "-c", "-u", "0", "--binding", "corrupting"),

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Finished, rows_of, run
-from tests.helpers.battery import Battery, Line, line, passes, refused
+from tests.conftest import Finished, Run, rows_of, run, succeeded
+from tests.helpers.battery import Battery, Line, each_line, line, passes, refused
 from tests.helpers.devices import own_launcher, with_cupy, with_driver, with_nccl4py
 from tests.helpers.refusals import assert_refused
 
@@ -23,7 +23,7 @@ NCCL = (
 
 
 @pytest.fixture
-def job(mpi: str, driver: Path, tmp_path: Path) -> Callable[..., Finished]:
+def job(mpi: str, driver: Path, tmp_path: Path) -> Run:
     """``job(ranks, *arguments)`` runs the suite with the stand-ins for driver and CuPy."""
 
     def start(ranks: int, *arguments: str, **environment: str) -> Finished:
@@ -36,53 +36,36 @@ def job(mpi: str, driver: Path, tmp_path: Path) -> Callable[..., Finished]:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    "line",
-    [line(2, f"{name} --binding nccl {CHECKED} --sizes 8,4096") for name in NCCL],
-    ids=str,
-)
+@each_line(line(2, f"{name} --binding nccl {CHECKED} --sizes 8,4096") for name in NCCL)
 def test_nccl_moves_the_right_data(on_cupy: Battery, line: Line) -> None:
     passes(on_cupy(line), rows=2)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    "line",
-    [line(2, f"{name} --binding nccl {CHECKED} --sizes 8,4096") for name in NCCL]
-    + [line(3, f"reduce -k fixed:2 --binding nccl {CHECKED} --sizes 12,1200")],
-    ids=str,
+@each_line(
+    (line(2, f"{name} --binding nccl {CHECKED} --sizes 8,4096") for name in NCCL),
+    line(3, f"reduce -k fixed:2 --binding nccl {CHECKED} --sizes 12,1200"),
 )
 def test_nccl4py_moves_the_right_data(on_nccl4py: Battery, line: Line) -> None:
     passes(on_nccl4py(line), rows=2)
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        line(3, f"{words} --binding nccl {CHECKED} --sizes 12,1200")
-        for words in ("reduce -k fixed:2", "bcast")
-    ],
-    ids=str,
+@each_line(
+    line(3, f"{words} --binding nccl {CHECKED} --sizes 12,1200")
+    for words in ("reduce -k fixed:2", "bcast")
 )
 def test_any_rank_is_the_root(on_cupy: Battery, line: Line) -> None:
     passes(on_cupy(line), rows=2)
 
 
-@pytest.mark.parametrize(
-    "line",
-    [line(2, f"allreduce --binding nccl {CHECKED} --sizes 64 -T {name}") for name in ADDED],
-    ids=str,
-)
+@each_line(line(2, f"allreduce --binding nccl {CHECKED} --sizes 64 -T {name}") for name in ADDED)
 def test_every_type_that_nccl_adds(on_cupy: Battery, line: Line) -> None:
     passes(on_cupy(line))
 
 
-def test_rows_have_the_time_of_events_and_the_bus_bandwidth(
-    job: Callable[..., Finished], tmp_path: Path
-) -> None:
+def test_rows_have_the_time_of_events_and_the_bus_bandwidth(job: Run, tmp_path: Path) -> None:
     arguments = ("--binding", "nccl", "--busbw", "--sizes", "65536", "-i", "50")
-    done = job(3, "allreduce", *arguments, "--output", "rows.csv")
-    assert done.code == 0, done.err
+    done = succeeded(job(3, "allreduce", *arguments, "--output", "rows.csv"))
     assert "Busbw(GB/s)" in done.out
     (row,) = rows_of(tmp_path / "rows.csv")
     # the stand-in's events are the host's clock, read just outside of what the host times
@@ -92,10 +75,9 @@ def test_rows_have_the_time_of_events_and_the_bus_bandwidth(
     assert "# nccl: 2.32.3 (CuPy 14.0-stand-in)" in metadata
 
 
-def test_metadata_with_nccl4py_names_it(job: Callable[..., Finished], tmp_path: Path) -> None:
+def test_metadata_with_nccl4py_names_it(job: Run, tmp_path: Path) -> None:
     arguments = ("--binding", "nccl", "--sizes", "64", *QUICK, "--output", "rows.csv")
-    done = job(2, "allreduce", *arguments, **with_nccl4py())
-    assert done.code == 0, done.err
+    succeeded(job(2, "allreduce", *arguments, **with_nccl4py()))
     metadata = (tmp_path / "rows.csv").read_text().splitlines()
     assert "# nccl: 2.32.3 (nccl4py 0.6.0)" in metadata
 
@@ -112,7 +94,7 @@ def test_info_names_the_package_that_calls_nccl(
     assert f"nccl            ready   nccl 2.32.3 ({used})" in done.out
 
 
-def test_nccl4py_without_nccl_says_what_to_install(job: Callable[..., Finished]) -> None:
+def test_nccl4py_without_nccl_says_what_to_install(job: Run) -> None:
     alone = with_nccl4py() | {"OMB_FAKE_NCCL4PY_ALONE": "1"}
     done = job(2, "latency", "--binding", "nccl", "--sizes", "64", **alone)
     assert_refused(done, 8, "nccl4py 0.6.0 no NCCL pip install 'nccl4py[cu13]'")
@@ -124,10 +106,7 @@ def test_nccl4py_without_nccl_says_what_to_install(job: Callable[..., Finished])
         (line(2, "gather --buffer cupy --binding nccl"), "binding nccl gather"),
         (line(2, "allreduce --buffer cupy --binding nccl -l"), "in-place"),
         (line(2, "latency D H --buffer cupy --binding nccl"), "memory on a device"),
-        (
-            line(2, "allreduce --buffer cupy --binding nccl -T complex64 --sizes 64"),
-            "complex64",
-        ),
+        (line(2, "allreduce --buffer cupy --binding nccl -T complex64 --sizes 64"), "complex64"),
         (line(2, "latency --buffer cupy --staging --binding nccl"), "nccl addresses MPI"),
         (line(2, "latency --buffer cupy -T longdouble --sizes 64"), "type longdouble"),
     ],
@@ -144,26 +123,20 @@ def test_what_cannot_be_done_is_said(on_cupy: Battery, line: Line, words: str) -
         ("OMB_FAKE_NCCL_REFUSES", 8, "NCCL connect NCCL_ERROR_INVALID_USAGE"),
     ],
 )
-def test_missing_or_broken_nccl_refused(
-    job: Callable[..., Finished], setting: str, code: int, words: str
-) -> None:
+def test_missing_or_broken_nccl_refused(job: Run, setting: str, code: int, words: str) -> None:
     done = job(2, "latency", "--binding", "nccl", "--sizes", "64", **{setting: "1"})
     assert_refused(done, code, words)
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        line(2, f"{name} --staging {CHECKED} --sizes 8,4096")
-        for name in ("latency", "allreduce", "alltoallv")
-    ],
-    ids=str,
+@each_line(
+    line(2, f"{name} --staging {CHECKED} --sizes 8,4096")
+    for name in ("latency", "allreduce", "alltoallv")
 )
 def test_buffer_cupy_through_mpi(on_cupy: Battery, line: Line) -> None:
     passes(on_cupy(line), rows=2)
 
 
-def test_cupy_says_when_its_memory_is_full(job: Callable[..., Finished]) -> None:
+def test_cupy_says_when_its_memory_is_full(job: Run) -> None:
     small = {"OMB_FAKE_MEMORY": str(300 << 10)}
     done = job(2, "latency", "--staging", "--sizes", "8,1048576", *QUICK, **small)
     assert done.code == 3

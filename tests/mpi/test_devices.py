@@ -8,14 +8,13 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from perf.launchers import OMB_PY
-from tests.conftest import Finished, rows_of, run
-from tests.helpers.battery import Battery, Line, line, passes, refused
+from tests.conftest import Finished, Run, rows_of, run, succeeded
+from tests.helpers.battery import Battery, Line, completed, each_line, line, passes, refused
 from tests.helpers.devices import libraries, own_launcher, with_driver
 from tests.helpers.refusals import assert_refused
 from tests.mpi.lines import ONE_SIDED, TWO_SIDED, having, lines
@@ -28,7 +27,7 @@ SEVERAL = f"-b multiple -W 4 --sizes 1,4096 {CHECKED}"
 
 
 @pytest.fixture
-def job(mpi: str, driver: Path, tmp_path: Path) -> Callable[..., Finished]:
+def job(mpi: str, driver: Path, tmp_path: Path) -> Run:
     """``job(ranks, *arguments)`` runs the suite on the stand-in and this environment's MPI."""
 
     def start(ranks: int, *arguments: str, **environment: str) -> Finished:
@@ -50,7 +49,7 @@ def without_sharing(job: Finished) -> list[str]:
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", libraries())
-def test_unaware_library_gets_no_device_memory(job: Callable[..., Finished], name: str) -> None:
+def test_unaware_library_gets_no_device_memory(job: Run, name: str) -> None:
     refused = job(2, "latency", "--buffer", name, "-m", "0:64")
     assert refused.code == 8
     (sentence,) = without_sharing(refused)
@@ -63,7 +62,7 @@ def test_unaware_library_gets_no_device_memory(job: Callable[..., Finished], nam
     assert "Traceback" not in refused.err
 
 
-def test_insisting_shows_that_the_stand_in_is_no_host_memory(job: Callable[..., Finished]) -> None:
+def test_insisting_shows_that_the_stand_in_is_no_host_memory(job: Run) -> None:
     insist = ("--sizes", "8", "--gpu-aware", "yes", "-c", *QUICK)
     crashed = job(2, "latency", "--buffer", "raw", *insist)
     assert crashed.code != 0
@@ -72,19 +71,14 @@ def test_insisting_shows_that_the_stand_in_is_no_host_memory(job: Callable[..., 
 
 @pytest.mark.long
 @pytest.mark.product
-@pytest.mark.parametrize(
-    "line",
-    [
-        *lines(TWO_SIDED, STAGED, "--sizes 8,60,20000"),
-        *lines(TWO_SIDED, f"{STAGED} --binding native", "--sizes 8,60,20000"),
-        *lines(having("in_place"), f"{STAGED} -l", "--sizes 48,1200", ranks=3),
-        *lines(having("root"), f"{STAGED} -k rotate", "--sizes 48,1200", ranks=3),
-    ],
-    ids=str,
+@each_line(
+    *lines(TWO_SIDED, STAGED, "--sizes 8,60,20000"),
+    *lines(TWO_SIDED, f"{STAGED} --binding native", "--sizes 8,60,20000"),
+    *lines(having("in_place"), f"{STAGED} -l", "--sizes 48,1200", ranks=3),
+    *lines(having("root"), f"{STAGED} -k rotate", "--sizes 48,1200", ranks=3),
 )
 def test_staged_data_is_right(staged: Battery, line: Line) -> None:
-    record = staged(line)
-    passes(record)
+    record = passes(staged(line))
     banner = record.out.strip().splitlines()[0]
     assert "MPI-CUDA" in banner
     words = banner.partition("(")[2].rstrip(")").split(", ")
@@ -93,38 +87,29 @@ def test_staged_data_is_right(staged: Battery, line: Line) -> None:
 
 
 @pytest.mark.product(strength=1)
-@pytest.mark.parametrize("line", lines(ONE_SIDED, STAGED), ids=str)
+@each_line(lines(ONE_SIDED, STAGED))
 def test_a_window_on_a_device_is_not_staged(staged: Battery, line: Line) -> None:
     refused(staged(line), "which cannot be staged")
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        line(2, f"latency {STAGED} --binding {binding} --sizes 0")
-        for binding in ("buffer", "native")
-    ],
-    ids=str,
+@each_line(
+    line(2, f"latency {STAGED} --binding {binding} --sizes 0") for binding in ("buffer", "native")
 )
 def test_an_empty_message_is_not_copied(staged: Battery, line: Line) -> None:
     record = staged(line)
     assert (record.code, record.error) == (0, "")
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        line(2, f"bw --buffer {name} --binding {binding} --staging {SEVERAL}")
-        for name in libraries()
-        for binding in ("buffer", "array", "prebound", "persistent", "native")
-    ],
-    ids=str,
+@each_line(
+    line(2, f"bw --buffer {name} --binding {binding} --staging {SEVERAL}")
+    for name in libraries()
+    for binding in ("buffer", "array", "prebound", "persistent", "native")
 )
 def test_every_library_and_form_is_staged(staged: Battery, line: Line) -> None:
     passes(staged(line), rows=2)
 
 
-def test_one_flipped_byte_is_found_on_the_device(job: Callable[..., Finished]) -> None:
+def test_one_flipped_byte_is_found_on_the_device(job: Run) -> None:
     faulty = {"OMB_TEST_RANK": "1", "OMB_TEST_OFFSET": "-1"}
     arguments = ("--buffer", "raw", "--staging", "--binding", "corrupting", "-c")
     done = job(2, "latency", *arguments, "--sizes", "64,128", *QUICK, **faulty)
@@ -143,8 +128,7 @@ def test_one_flipped_byte_is_found_on_the_device(job: Callable[..., Finished]) -
     ids=str,
 )
 def test_each_end_has_its_own_place(staged: Battery, line: Line, places: str) -> None:
-    record = staged(line)
-    passes(record, rows=2)
+    record = passes(staged(line), rows=2)
     assert places in record.out
     assert {row["placement"] for row in record.rows} == {places}
     assert {row["staged"] for row in record.rows} == {True if "D" in places else None}
@@ -160,19 +144,15 @@ def test_each_end_has_its_own_place(staged: Battery, line: Line, places: str) ->
     ids=str,
 )
 def test_any_mpi_library_takes_managed_memory(staged: Battery, line: Line, place: str) -> None:
-    record = staged(line)
-    passes(record, rows=2)
+    record = passes(staged(line), rows=2)
     expected = "M" if place == "--managed" else place
     assert {row["placement"] for row in record.rows} == {expected}
 
 
 @pytest.mark.long
-def test_ranks_of_a_node_take_its_devices_in_turn(
-    job: Callable[..., Finished], tmp_path: Path
-) -> None:
+def test_ranks_of_a_node_take_its_devices_in_turn(job: Run, tmp_path: Path) -> None:
     arguments = ("allreduce", "--buffer", "raw", "--staging", "--sizes", "8", *QUICK, "--output")
-    done = job(4, *arguments, "two.csv", OMB_FAKE_DEVICES="2")
-    assert done.code == 0, done.err
+    done = succeeded(job(4, *arguments, "two.csv", OMB_FAKE_DEVICES="2"))
     assert "2 ranks share one device" in done.err
     said = metadata(tmp_path / "two.csv")
     # Open MPI may number local ranks otherwise than ranks of the world
@@ -212,8 +192,7 @@ def test_launcher_without_local_rank_keeps_devices(mpi: str, driver: Path, tmp_p
 def test_copies_of_each_device_have_rates(driver: Path, tmp_path: Path) -> None:
     code = "from omb_py.measure.bounds import device_copies; print(device_copies())"
     settings = with_driver(own_launcher(), driver) | {"OMB_FAKE_DEVICES": "2"}
-    done = run([sys.executable, "-c", code], settings, tmp_path, timeout=60)
-    assert done.code == 0, done.err
+    done = succeeded(run([sys.executable, "-c", code], settings, tmp_path, timeout=60))
     found = ast.literal_eval(done.out)
     assert [name[0] for name in found] == ["0", "1"]
     for rates in found.values():
@@ -221,7 +200,7 @@ def test_copies_of_each_device_have_rates(driver: Path, tmp_path: Path) -> None:
         assert min(rates.values()) > 0
 
 
-def test_a_size_too_large_for_the_device_is_left_out(job: Callable[..., Finished]) -> None:
+def test_a_size_too_large_for_the_device_is_left_out(job: Run) -> None:
     small = {"OMB_FAKE_MEMORY": str(300 << 10)}
     sizes = ("--sizes", "1024,262144,2048")
     done = job(2, "latency", "--buffer", "raw", "--staging", *sizes, *QUICK, **small)
@@ -232,40 +211,29 @@ def test_a_size_too_large_for_the_device_is_left_out(job: Callable[..., Finished
     assert "on device 0" in sentence
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        line(2, f"latency {STAGED} --stream-sync --sizes 8 --binding {binding}")
-        for binding in ("buffer", "native")
-    ],
-    ids=str,
+@each_line(
+    line(2, f"latency {STAGED} --stream-sync --sizes 8 --binding {binding}")
+    for binding in ("buffer", "native")
 )
 def test_stream_synchronisation_is_timed(staged: Battery, line: Line) -> None:
-    record = staged(line)
-    passes(record)
+    record = passes(staged(line))
     assert "with stream sync" in record.out
     assert {row["stream_sync"] for row in record.rows} == {True}
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        line(2, f"latency --buffer raw --staging --cold --sizes 8 -i 5 -x 1 --binding {binding}")
-        for binding in ("buffer", "native")
-    ],
-    ids=str,
+@each_line(
+    line(2, f"latency --buffer raw --staging --cold --sizes 8 -i 5 -x 1 --binding {binding}")
+    for binding in ("buffer", "native")
 )
 def test_the_cache_of_a_device_is_flushed(staged: Battery, line: Line) -> None:
-    record = staged(line)
-    assert record.code == 0, record.err
+    record = completed(staged(line))
     assert {row["cold"] for row in record.rows} == {True}
 
 
-def test_overheads_of_staged_messages(job: Callable[..., Finished], tmp_path: Path) -> None:
+def test_overheads_of_staged_messages(job: Run, tmp_path: Path) -> None:
     arguments = ("--buffer", "raw", "--staging", "--sizes", "8", "--rounds", "6", "-i", "60")
     chosen = ("--bindings", "native,prebound,buffer", "--output", "rows.csv")
-    done = job(2, "overhead", "latency", *arguments, *chosen)
-    assert done.code == 0, done.err
+    succeeded(job(2, "overhead", "latency", *arguments, *chosen))
     rows = rows_of(tmp_path / "rows.csv")
     assert {row["staged"] for row in rows} == {"True"}
     assert {row["split"] for row in rows} >= {"looking the array up"}
@@ -290,13 +258,13 @@ def test_what_cannot_be_done_is_said(staged: Battery, line: Line, words: str) ->
     refused(staged(line), words)
 
 
-def test_a_machine_without_a_device_is_refused(job: Callable[..., Finished]) -> None:
+def test_a_machine_without_a_device_is_refused(job: Run) -> None:
     done = job(2, "latency", "--buffer", "raw", "-i", "1", OMB_FAKE_DEVICES="0")
     assert_refused(done, 8, "no device")
     assert len(without_sharing(done)) == 1
 
 
-def test_without_a_driver_the_fix_is_named(mpiexec: Callable[..., Finished]) -> None:
+def test_without_a_driver_the_fix_is_named(mpiexec: Run) -> None:
     done = mpiexec(2, "latency", "--buffer", "raw")
     if done.code == 0:
         pytest.skip("this machine has a driver")
@@ -309,9 +277,7 @@ def test_without_a_driver_the_fix_is_named(mpiexec: Callable[..., Finished]) -> 
     [("cupy", "cupy", "cu13"), ("pycuda", "pycuda", "pycuda")]
     + [(name, "torch", "torch") for name in ("torch", "torch_cpu")],
 )
-def test_a_missing_library_is_named_with_its_extra(
-    mpiexec: Callable[..., Finished], name: str, package: str, extra: str
-) -> None:
+def test_missing_library_names_its_extra(mpiexec: Run, name: str, package: str, extra: str) -> None:
     from importlib.util import find_spec
 
     if find_spec(package) is not None:
@@ -322,12 +288,9 @@ def test_a_missing_library_is_named_with_its_extra(
     assert f"[{extra}]'" in sentence
 
 
-def test_numba_s_simulator_stands_in_where_mpi_takes_its_arrays(
-    job: Callable[..., Finished],
-) -> None:
+def test_numba_s_simulator_stands_in_where_mpi_takes_its_arrays(job: Run) -> None:
     arguments = ("--buffer", "simulated", "--gpu-aware", "yes", "-c", "--sizes", "1,8,1000")
-    done = job(2, "latency", *arguments, *QUICK, NUMBA_ENABLE_CUDASIM="1")
-    assert done.code == 0, done.err
+    done = succeeded(job(2, "latency", *arguments, *QUICK, NUMBA_ENABLE_CUDASIM="1"))
     assert [row[-1] for row in done.rows] == ["Pass"] * 3
 
 
@@ -340,11 +303,8 @@ def test_numba_s_simulator_stands_in_where_mpi_takes_its_arrays(
     ],
     ids=str,
 )
-def test_a_device_computes_while_a_collective_is_under_way(
-    staged: Battery, line: Line, target: str
-) -> None:
-    record = staged(line)
-    assert not record.error, record.error
+def test_device_computes_during_a_collective(staged: Battery, line: Line, target: str) -> None:
+    record = completed(staged(line))
     assert len(record.measured) == 2
     for row in record.measured:
         assert row["compute_target"] == target

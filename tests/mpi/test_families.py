@@ -8,7 +8,7 @@ import pytest
 
 from omb_py.options.table import ACTIVE, PASSIVE, SEND_MODES, WINDOW_KINDS
 from tests import ROOT
-from tests.helpers.battery import Battery, Line, passes
+from tests.helpers.battery import Battery, Line, completed, each_line, passes
 from tests.mpi.lines import CHECKED, MEASURED, QUICK, WITH_DATA, lines, named
 
 BINDINGS = ("buffer", "native")
@@ -36,48 +36,41 @@ WINDOWS = combined(
 
 
 @pytest.mark.product
-@pytest.mark.parametrize("line", WINDOWS, ids=str)
+@each_line(WINDOWS)
 def test_every_window_with_every_synchronization(battery: Battery, line: Line) -> None:
-    record = battery(line)
-    passes(record)
+    record = passes(battery(line))
     words = line.arguments
     assert {row["window_kind"] for row in record.rows} == {words[words.index("-w") + 1]}
     assert {row["window_sync"] for row in record.rows} == {words[words.index("-s") + 1]}
 
 
 @pytest.mark.product
-@pytest.mark.parametrize(
-    "line",
-    combined("latency bw", "--send-mode {}", SEND_MODES)
-    + lines(named("latency bw"), f"{CHECKED} --binding array --send-mode synchronous")
-    + [
+@each_line(
+    combined("latency bw", "--send-mode {}", SEND_MODES),
+    lines(named("latency bw"), f"{CHECKED} --binding array --send-mode synchronous"),
+    (
         line
         for mode in SEND_MODES[:3]
         for line in lines(named("latency bw"), f"{CHECKED} --binding pickle --send-mode {mode}")
-    ],
-    ids=str,
+    ),
 )
 def test_every_mode_of_sending(battery: Battery, line: Line) -> None:
-    record = battery(line)
-    passes(record)
+    record = passes(battery(line))
     assert {row["send_mode"] for row in record.rows} == {line.arguments[-1]}
 
 
 @pytest.mark.product
-@pytest.mark.parametrize(
-    "line",
-    combined("latency_mt", "-i 12 -t {}", ("1", "1:2", "2:2", "2:3", "3:2"))
-    + lines(named("latency_mt"), f"{CHECKED} --binding pickle -t 2:3"),
-    ids=str,
+@each_line(
+    combined("latency_mt", "-i 12 -t {}", ("1", "1:2", "2:2", "2:3", "3:2")),
+    lines(named("latency_mt"), f"{CHECKED} --binding pickle -t 2:3"),
 )
 def test_any_number_of_threads_on_each_side(battery: Battery, line: Line) -> None:
-    record = battery(line)
-    passes(record)
+    record = passes(battery(line))
     given = line.arguments[-1]
     assert record.rows[0]["threads"] == (given if ":" in given else f"{given}:{given}")
 
 
-@pytest.mark.parametrize("line", lines(named("latency_mp"), f"{CHECKED} -t 3:1"), ids=str)
+@each_line(lines(named("latency_mp"), f"{CHECKED} -t 3:1"))
 def test_processes_beside_the_ranks(battery: Battery, line: Line) -> None:
     passes(battery(line))
     assert battery(line).rows[0]["threads"] == "3:1"
@@ -98,46 +91,35 @@ def test_processes_beside_the_ranks(battery: Battery, line: Line) -> None:
     ids=lambda line: str(line).replace(str(GRAPH.parent), "…"),
 )
 def test_any_neighbours(battery: Battery, line: Line) -> None:
-    record = battery(line)
-    passes(record)
+    record = passes(battery(line))
     assert record.rows[0]["topology"] in line.arguments
 
 
 @pytest.mark.long
 @pytest.mark.product
-@pytest.mark.parametrize(
-    "line",
-    [
-        line
-        for binding in BINDINGS
-        for ranks, nodes in ((3, "1"), (6, "2"), (4, "1,0,1,0"))
-        for line in lines(
-            named("bw_fan_in bw_fan_out"),
-            f"{CHECKED} --binding {binding} --node-map {nodes}",
-            ranks=ranks,
-        )
-    ],
-    ids=str,
+@each_line(
+    line
+    for binding in BINDINGS
+    for ranks, nodes in ((3, "1"), (6, "2"), (4, "1,0,1,0"))
+    for line in lines(
+        named("bw_fan_in bw_fan_out"),
+        f"{CHECKED} --binding {binding} --node-map {nodes}",
+        ranks=ranks,
+    )
 )
 def test_any_number_of_nodes(battery: Battery, line: Line) -> None:
-    record = battery(line)
-    passes(record)
+    record = passes(battery(line))
     assert record.rows[0]["nodes"] == {3: 3, 6: 3, 4: 2}[line.ranks]
 
 
 @pytest.mark.product
-@pytest.mark.parametrize(
-    "line",
-    [
-        line
-        for binding in BINDINGS
-        for line in lines(OVERLAPPED, f"-i 20 -x 2 -t 3 --binding {binding}")
-    ],
-    ids=str,
+@each_line(
+    line
+    for binding in BINDINGS
+    for line in lines(OVERLAPPED, f"-i 20 -x 2 -t 3 --binding {binding}")
 )
 def test_rows_tell_how_much_computing_hides(battery: Battery, line: Line) -> None:
-    record = battery(line)
-    assert not record.error, record.error
+    record = completed(battery(line))
     assert record.measured
     for row in record.measured:
         assert 0 <= row["overlap_percent"] <= 100
@@ -148,27 +130,22 @@ def test_rows_tell_how_much_computing_hides(battery: Battery, line: Line) -> Non
     assert "Overlap(%)" in record.out
 
 
-@pytest.mark.parametrize("line", lines(named("allreduce"), QUICK), ids=str)
+@each_line(lines(named("allreduce"), QUICK))
 def test_other_rows_have_no_overlap(battery: Battery, line: Line) -> None:
     assert battery(line).rows[0]["overlap_percent"] is None
 
 
 @pytest.mark.product
-@pytest.mark.parametrize(
-    "line",
-    [
-        line
-        for binding in BINDINGS
-        for line in lines(
-            named("file_write file_write_all"), f"{CHECKED} --file-sync --binding {binding}"
-        )
-        + lines(
-            named("partitioned_latency partitioned_bw"),
-            f"{CHECKED} --partitions 4 --binding {binding}",
-        )
-        + lines(named("file_read file_write_all"), f"{CHECKED} --binding {binding}", ranks=3)
-    ],
-    ids=str,
+@each_line(
+    line
+    for binding in BINDINGS
+    for line in lines(
+        named("file_write file_write_all"), f"{CHECKED} --file-sync --binding {binding}"
+    )
+    + lines(
+        named("partitioned_latency partitioned_bw"), f"{CHECKED} --partitions 4 --binding {binding}"
+    )
+    + lines(named("file_read file_write_all"), f"{CHECKED} --binding {binding}", ranks=3)
 )
 def test_files_and_parts(battery: Battery, line: Line) -> None:
     passes(battery(line))

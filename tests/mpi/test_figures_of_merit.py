@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from omb_py.cli.programs import link
-from tests.conftest import BIN, run
+from tests.conftest import BIN, run, succeeded
 from tests.helpers.figures_of_merit import Figure, extract
 
 pytestmark = pytest.mark.any_library
@@ -40,8 +40,7 @@ START_UP = {
 def printed(mpi: str, folder: Path, name: str, *options: str) -> str:
     """What a program prints on two ranks."""
     link(folder / name, BIN / "omb-py")
-    job = run([mpi, "-n", "2", str(folder / name), *options], {}, folder, timeout=120)
-    assert job.code == 0, job.err
+    job = succeeded(run([mpi, "-n", "2", str(folder / name), *options], {}, folder, timeout=120))
     return job.out
 
 

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from omb_py.analysis.table import load
-from tests.conftest import Finished, rows_of
+from tests.conftest import Run, rows_of, succeeded
 
 ONE = ("--sizes", "1048576", "-i", "4", "-x", "1", "--file", "data")
 LATE_SECONDS = 0.02
 
 
-def test_ranks_that_take_turns_are_not_added_up_as_if_at_once(
-    mpiexec: Callable[..., Finished], tmp_path: Path
-) -> None:
+def test_ranks_that_take_turns_are_not_added_up_as_if_at_once(mpiexec: Run, tmp_path: Path) -> None:
     """One rank begins when the other is done: two messages in 20 ms are no more than 105 MB/s."""
     job = mpiexec(
         *(2, "file_write", *ONE, "--no-file-sync", "--binding", "late", "--output", "rows.csv"),
@@ -37,15 +34,9 @@ def test_ranks_that_take_turns_are_not_added_up_as_if_at_once(
     ],
 )
 def test_the_table_and_its_rows_say_whether_the_disk_is_in_them(
-    mpiexec: Callable[..., Finished],
-    tmp_path: Path,
-    name: str,
-    words: tuple[str, ...],
-    says: str,
-    kept: str,
+    mpiexec: Run, tmp_path: Path, name: str, words: tuple[str, ...], says: str, kept: str
 ) -> None:
-    job = mpiexec(2, name, *ONE, *words, "-c", "--output", "rows.csv")
-    assert job.code == 0, job.err
+    job = succeeded(mpiexec(2, name, *ONE, *words, "-c", "--output", "rows.csv"))
     assert job.out.splitlines()[2].startswith(says)
     (row,) = rows_of(tmp_path / "rows.csv")
     assert row["file_sync"] == kept

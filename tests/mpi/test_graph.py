@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import Finished
+from tests.conftest import Run, succeeded
 from tests.helpers.refusals import assert_refused, missing
 
 QUICK = ("-m", "1:64", "-i", "20", "-x", "2")
 
 
 @pytest.mark.long
-def test_figures_are_drawn_in_the_terminal_and_as_files(
-    mpiexec: Callable[..., Finished], tmp_path: Path
-) -> None:
-    job = mpiexec(2, "latency", *QUICK, "-G", "tty,svg,pdf")
-    assert job.code == 0, job.err
+def test_figures_are_drawn_in_the_terminal_and_as_files(mpiexec: Run, tmp_path: Path) -> None:
+    job = succeeded(mpiexec(2, "latency", *QUICK, "-G", "tty,svg,pdf"))
     table, drawing = job.out.split("latency: Latency, median over message size")
     assert "# OSU MPI Latency Test" in table
     assert "64 B" in drawing
@@ -30,33 +26,25 @@ def test_figures_are_drawn_in_the_terminal_and_as_files(
 @pytest.mark.long
 @pytest.mark.any_library
 @pytest.mark.parametrize("command", [("barrier",), ("import_time",), ("overhead", "latency")])
-def test_what_has_no_lines_is_drawn_as_a_file(
-    mpiexec: Callable[..., Finished], tmp_path: Path, command: tuple[str, ...]
-) -> None:
+def test_bars_are_drawn_as_a_file(mpiexec: Run, tmp_path: Path, command: tuple[str, ...]) -> None:
     more = ("-m", "1:64", "-i", "20", "--rounds", "2") if command[0] == "overhead" else ()
-    job = mpiexec(2, *command, *more, "-G", "tty,svg")
-    assert job.code == 0, job.err
+    job = succeeded(mpiexec(2, *command, *more, "-G", "tty,svg"))
     assert "-G: a terminal shows lines" in job.err
     (path,) = tmp_path.glob("*.svg")
     assert path.name.startswith(command[-1])
 
 
 @pytest.mark.any_library
-def test_a_kind_of_figure_that_does_not_exist_is_one_sentence(
-    mpiexec: Callable[..., Finished],
-) -> None:
+def test_a_kind_of_figure_that_does_not_exist_is_one_sentence(mpiexec: Run) -> None:
     job = mpiexec(2, "latency", "-G", "gif")
     assert_refused(job, 2, "-G gif: tty, png, svg, pdf")
 
 
 @pytest.mark.long
 @pytest.mark.any_library
-def test_existing_graph_is_noted_and_rows_kept(
-    mpiexec: Callable[..., Finished], tmp_path: Path
-) -> None:
+def test_existing_graph_is_noted_and_rows_kept(mpiexec: Run, tmp_path: Path) -> None:
     (tmp_path / "latency.png").write_text("my thesis")
-    job = mpiexec(2, "latency", *QUICK, "-G", "png")
-    assert job.code == 0
+    job = succeeded(mpiexec(2, "latency", *QUICK, "-G", "png"))
     assert len(job.rows) == 7
     assert not missing("latency.png exists: --force", job.err)
     assert (tmp_path / "latency.png").read_text() == "my thesis"

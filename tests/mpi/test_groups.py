@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import omb_py
 from tests import ROOT
-from tests.conftest import Finished, rows_of, run
+from tests.conftest import Run, rows_of, run, succeeded
 from tests.helpers.battery import Battery, Line, line, passes
 from tests.helpers.refusals import assert_refused, missing
 
@@ -27,14 +26,10 @@ LINES = [
 ]
 GROUPS = [("0-1", "2+4"), ("0-4:2", "1+3"), ("0-4",), ("0-1", "3-4"), ("1-3",), ("0-4:2", "1+3")]
 
-Run = Callable[..., Finished]
-
 
 @pytest.mark.long
 @pytest.mark.parametrize(("one", "groups"), [*zip(LINES, GROUPS, strict=True)], ids=str)
-def test_each_group_has_a_row_of_each_size(
-    battery: Battery, one: Line, groups: tuple[str, ...]
-) -> None:
+def test_groups_have_each_size(battery: Battery, one: Line, groups: tuple[str, ...]) -> None:
     record = battery(one)
     if "-c" in one.arguments:
         passes(record, rows=2 * len(groups))
@@ -49,8 +44,7 @@ def test_each_group_has_a_row_of_each_size(
 @pytest.mark.every_library
 def test_a_file_tells_groups_apart(mpiexec: Run, tmp_path: Path) -> None:
     words = ("--sizes", "8,64", "-i", "20", "-z50", "-o", str(tmp_path / "g.csv"))
-    job = mpiexec(5, "allreduce", "--split", "0-1,2-4", *words)
-    assert job.code == 0, job.err
+    job = succeeded(mpiexec(5, "allreduce", "--split", "0-1,2-4", *words))
     assert " slowest" not in job.out
     assert not missing("# groups not compared: number of ranks", job.out)
     rows = omb_py.load(tmp_path / "g.csv").rows
@@ -66,8 +60,7 @@ def test_a_group_that_is_done_keeps_the_network_busy(mpi: str, tmp_path: Path) -
     program = ROOT / "tests" / "mpi" / "programs" / "counting_iterations.py"
     words = "allreduce --split 0-1,2-4 --sizes 4 -i 10 -x 0 --binding late".split()
     command = [mpi, "-n", "6", sys.executable, str(program), *words]
-    job = run(command, {"OMB_TEST_RANK": "2"}, tmp_path, timeout=60)
-    assert job.code == 0, job.err
+    job = succeeded(run(command, {"OMB_TEST_RANK": "2"}, tmp_path, timeout=60))
     made = dict(re.findall(r"rank (\d) made (\d+)", job.err))
     assert int(made["0"]) == int(made["1"]) > 10
     assert int(made["2"]) == int(made["3"]) == int(made["4"]) >= 10
@@ -83,11 +76,7 @@ def test_a_group_that_is_done_keeps_the_network_busy(mpi: str, tmp_path: Path) -
         ("gather --split 0+3,1-2 -k fixed:2", 2, "-k: no rank 2; last of 2 ranks"),
         ("allreduce --split 0-2,3", 2, "group 2 of 2 rank 3 alone"),
         ("bcast --split 4", 2, "4 ranks at most 2 groups"),
-        (
-            "allreduce --split 2 -c --binding corrupting",
-            1,
-            "wrong data allreduce 8",
-        ),
+        ("allreduce --split 2 -c --binding corrupting", 1, "wrong data allreduce 8"),
         (
             "allreduce --split 0-2 --binding raising",
             1,
@@ -96,9 +85,7 @@ def test_a_group_that_is_done_keeps_the_network_busy(mpi: str, tmp_path: Path) -
         ("bcast --split 3", 2, "--split: 4 ranks at most 2 groups"),
     ],
 )
-def test_a_failure_in_one_group_ends_the_job(
-    mpiexec: Run, words: str, code: int, sentence: str
-) -> None:
+def test_failing_group_ends_the_job(mpiexec: Run, words: str, code: int, sentence: str) -> None:
     job = mpiexec(4, *words.split(), "--sizes", "8", "-i", "5", timeout=60)
     assert_refused(job, code, sentence)
 

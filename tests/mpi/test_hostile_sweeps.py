@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Finished, rows_of
+from tests.conftest import Run, rows_of
 from tests.mpi.sweeping import MACHINE, SmallSweep, toml
 
 pytestmark = pytest.mark.any_library
@@ -45,7 +45,7 @@ def text_with(variable: str, values: list[str]) -> str:
 
 
 @pytest.fixture
-def refused(tmp_path: Path, in_process: Callable[..., Finished]) -> Callable[..., str]:
+def refused(tmp_path: Path, in_process: Run) -> Callable[..., str]:
     """``refused(text, machine)`` is the sentence by which a sweep is not even begun."""
 
     def start(text: str, machine: str = MACHINE) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.helpers.battery import Battery, Line, Record, line, refused
+from tests.helpers.battery import Battery, Line, Record, each_line, line, refused
 
 QUICK = "--repeats 1 --warmup-repeats 0 --no-references"
 KMEANS = f"kmeans --samples 500 --features 3 --lloyd-iterations 6 --dtype float64 {QUICK}"
@@ -46,10 +46,8 @@ def parts(record: Record, beginning: str = "") -> dict[str, float]:
 
 
 @pytest.mark.product(strength=1)
-@pytest.mark.parametrize("line", KMEANS_LINES, ids=str)
-def test_inertias_are_the_same_however_the_search_is_divided(
-    battery: Battery, one_rank: Battery, line: Line
-) -> None:
+@each_line(KMEANS_LINES)
+def test_inertias_ignore_the_division(battery: Battery, one_rank: Battery, line: Line) -> None:
     reference = one_rank(KMEANS_LINES[0])
     passed(battery(line))
     inertias = parts(battery(line), "k ")
@@ -61,28 +59,22 @@ def test_inertias_are_the_same_however_the_search_is_divided(
 
 @pytest.mark.long
 @pytest.mark.product(strength=1)
-@pytest.mark.parametrize("line", KNN_LINES, ids=str)
-def test_classes_are_as_accurate_however_they_are_found(
-    battery: Battery, one_rank: Battery, line: Line
-) -> None:
+@each_line(KNN_LINES)
+def test_accuracy_ignores_the_division(battery: Battery, one_rank: Battery, line: Line) -> None:
     passed(battery(line))
     accuracy = parts(battery(line), "accuracy")
     assert accuracy == parts(one_rank(KNN_LINES[0]), "accuracy")
     assert accuracy["accuracy"] > 2 / 8
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        line(2, f"{problem} --binding pickle")
-        for problem in (
-            f"{KMEANS} --divide samples",
-            f"{KMEANS} --divide k",
-            f"knn --samples 300 --queries 40 --divide samples {QUICK}",
-            f"knn --samples 300 --queries 40 --divide queries {QUICK}",
-        )
-    ],
-    ids=str,
+@each_line(
+    line(2, f"{problem} --binding pickle")
+    for problem in (
+        f"{KMEANS} --divide samples",
+        f"{KMEANS} --divide k",
+        f"knn --samples 300 --queries 40 --divide samples {QUICK}",
+        f"knn --samples 300 --queries 40 --divide queries {QUICK}",
+    )
 )
 def test_objects_do_as_well(battery: Battery, line: Line) -> None:
     passed(battery(line))
@@ -97,7 +89,7 @@ def calls(record: Record) -> dict[tuple[str, float], int]:
     }
 
 
-@pytest.mark.parametrize("line", [line(2, f"{KMEANS} --k-to 4 --divide samples")], ids=str)
+@each_line(line(2, f"{KMEANS} --k-to 4 --divide samples"))
 def test_samples_divided_are_summed_in_each_iteration(battery: Battery, line: Line) -> None:
     record = battery(line)
     passed(record)
@@ -106,7 +98,7 @@ def test_samples_divided_are_summed_in_each_iteration(battery: Battery, line: Li
     assert sums == {("MPI_Allreduce", sizes[k]): 6 for k in (2, 4)}
 
 
-@pytest.mark.parametrize("line", [line(2, f"{KMEANS} --divide k")], ids=str)
+@each_line(line(2, f"{KMEANS} --divide k"))
 def test_values_of_k_divided_need_one_reduction(battery: Battery, line: Line) -> None:
     record = battery(line)
     passed(record)
@@ -124,9 +116,7 @@ def test_values_of_k_divided_need_one_reduction(battery: Battery, line: Line) ->
     ],
     ids=str,
 )
-def test_each_rank_gets_as_much_however_many_there_are(
-    battery: Battery, line: Line, rows: int
-) -> None:
+def test_each_rank_gets_as_much_on_any_count(battery: Battery, line: Line, rows: int) -> None:
     passed(battery(line))
     assert calls(battery(line))["MPI_Scatter", 8 * 3 * rows] == 1
 

@@ -4,68 +4,46 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from omb_py.core.errors import MissingError
 from omb_py.tracing.recorder.library import compiler as mpi_compiler
-from tests.conftest import OMB_PY, Finished, run
-from tests.helpers.battery import Battery, Line, line, passes
-from tests.helpers.refusals import missing
+from tests.conftest import OMB_PY, Run, run, succeeded
+from tests.helpers.battery import Battery, Line, each_line, line, passes
+from tests.helpers.refusals import assert_refused, missing
 
 QUICK = ("-i", "20", "-x", "1", "--sizes", "8", "--binding", "native")
 CHECKED = "-c -i 3 --sizes 8,4096"
 
 
-def test_missing_compiled_loop_names_the_compiler(
-    mpiexec: Callable[..., Finished], tmp_path: Path
-) -> None:
+def test_missing_compiled_loop_names_the_compiler(mpiexec: Run, tmp_path: Path) -> None:
     hidden = tmp_path / "sitecustomize.py"
     hidden.write_text(
         "import omb_py.bindings.machine.loop as loop\nloop.FILE = '/nowhere/loop.so'\n"
     )
     job = mpiexec(2, "allreduce", *QUICK, PYTHONPATH=str(tmp_path))
-    assert job.code == MissingError.exit_code
-    (sentence,) = job.sentences
-    assert "no compiled loop" in sentence
-    assert "gcc" in sentence
-    assert "--binding prebound" in sentence
+    assert_refused(job, MissingError.exit_code, "no compiled loop gcc --binding prebound")
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
+@each_line(
+    *(
         line(2, f"allgather {CHECKED} --buffer interface --binding {binding}")
         for binding in ("native", "prebound", "buffer")
-    ],
-    ids=str,
-)
-def test_arrays_that_show_a_device_address_are_sent_from_there(
-    battery: Battery, line: Line
-) -> None:
-    passes(battery(line), rows=2)
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
+    ),
+    *(
         line(2, f"{name} {CHECKED} --buffer bytearray --binding native")
         for name in ("bw", "allreduce", "alltoallv", "scatter")
-    ],
-    ids=str,
+    ),
 )
-def test_bytearrays_are_sent_natively(battery: Battery, line: Line) -> None:
+def test_memory_of_any_interface_is_sent_from_there(battery: Battery, line: Line) -> None:
     passes(battery(line), rows=2)
 
 
-def test_a_failing_call_is_named(mpiexec: Callable[..., Finished]) -> None:
+def test_a_failing_call_is_named(mpiexec: Run) -> None:
     job = mpiexec(2, "latency", *QUICK, "--sizes", "4,8", "--binding", "misdirected")
-    assert job.code != 0
-    (sentence,) = job.sentences
-    assert "MPI_Send failed: " in sentence
-    assert "rank" in sentence.lower()
+    assert_refused(job, 1, "MPI_Send failed: rank")
     assert [row[0] for row in job.rows] == ["4"]
 
 
@@ -96,8 +74,7 @@ except UnsupportedError as error:
 
 def test_counts_beyond_an_int_take_the_large_functions(mpi: str, tmp_path: Path) -> None:
     command = [mpi, "-n", "1", sys.executable, "-c", LARGE]
-    job = run(command, {}, tmp_path, timeout=60)
-    assert job.code == 0, job.err
+    job = succeeded(run(command, {}, tmp_path, timeout=60))
     assert job.out.strip() == "sent" or not missing("binding native no MPI_Send_c pkl5", job.out)
 
 
@@ -118,7 +95,6 @@ def test_a_profiling_library_sees_native_calls(mpi: str, tmp_path: Path) -> None
     for iterations in ("100", "300"):
         arguments = ["barrier", "-i", iterations, "-x", "0", "--binding", "native"]
         launch = [mpi, "-n", "2", "env", f"LD_PRELOAD={library}"]
-        job = run([*launch, OMB_PY, *arguments], {}, tmp_path, timeout=60)
-        assert job.code == 0, job.err
+        job = succeeded(run([*launch, OMB_PY, *arguments], {}, tmp_path, timeout=60))
         counts.append(int(job.err.split("barriers: ")[1].split()[0]))
     assert counts[1] - counts[0] == 200

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.helpers.battery import Battery, Line, line, passes, refused
+from tests.helpers.battery import Battery, Line, completed, each_line, line, passes, refused
 from tests.mpi.own_lines import in_place, own_lines
 
 CHECKED = "-i 2 -x 1 -u 1 -c"
@@ -25,11 +25,10 @@ SUFFICIENT = "allreduce --p2p-algorithm recursive_doubling --sizes 8,4096 -i 20 
 
 
 @pytest.mark.product
-@pytest.mark.parametrize("one", EVERY + in_place(EVERY) + OTHERS + TYPES, ids=str)
-def test_every_algorithm_moves_the_right_data(battery: Battery, one: Line) -> None:
-    record = battery(one)
-    passes(record, rows=4)
-    words = one.arguments
+@each_line(EVERY, in_place(EVERY), OTHERS, TYPES)
+def test_every_algorithm_moves_the_right_data(battery: Battery, line: Line) -> None:
+    record = passes(battery(line), rows=4)
+    words = line.arguments
     word = words[words.index("--p2p-algorithm") + 1]
     assert {row["algorithm"] for row in record.rows} == {word}
     assert {row["segment"] for row in record.rows} == {512 if "--segment" in words else None}
@@ -37,63 +36,47 @@ def test_every_algorithm_moves_the_right_data(battery: Battery, one: Line) -> No
 
 
 @pytest.mark.product
-@pytest.mark.parametrize(
-    "one",
-    [
-        line(3, f"{SUFFICIENT} --binding {binding} {more}")
-        for binding in ("buffer", "native")
-        for more in ("", "--sync clock", "-l", "-f --busbw", "--buffer bytearray")
-    ],
-    ids=str,
+@each_line(
+    line(3, f"{SUFFICIENT} --binding {binding} {more}")
+    for binding in ("buffer", "native")
+    for more in ("", "--sync clock", "-l", "-f --busbw", "--buffer bytearray")
 )
-def test_times_come_as_for_any_collective(battery: Battery, one: Line) -> None:
-    record = battery(one)
-    assert not record.error, record.error
+def test_times_come_as_for_any_collective(battery: Battery, line: Line) -> None:
+    record = completed(battery(line))
     assert [row["bytes"] for row in record.rows] == [8, 4096]
     assert all(row["latency_us"] > 0 for row in record.rows)
     assert {row["iterations"] for row in record.rows} == {20}
 
 
-@pytest.mark.parametrize(
-    "one", [line(4, f"bcast --p2p-algorithm library {CHECKED} --sizes 8")], ids=str
-)
-def test_the_librarys_own_is_asked_for_by_name(battery: Battery, one: Line) -> None:
-    record = battery(one)
-    passes(record)
+@each_line(line(4, f"bcast --p2p-algorithm library {CHECKED} --sizes 8"))
+def test_the_librarys_own_is_asked_for_by_name(battery: Battery, line: Line) -> None:
+    record = passes(battery(line))
     (row,) = record.rows
     assert (row["algorithm"], row["segment"]) == ("library", None)
 
 
-@pytest.mark.parametrize("one", [line(4, f"bcast {CHECKED} --sizes 8")], ids=str)
-def test_without_the_option_the_columns_are_empty(battery: Battery, one: Line) -> None:
-    (row,) = battery(one).rows
+@each_line(line(4, f"bcast {CHECKED} --sizes 8"))
+def test_without_the_option_the_columns_are_empty(battery: Battery, line: Line) -> None:
+    (row,) = battery(line).rows
     assert (row["algorithm"], row["segment"], row["nodes"]) == (None, None, None)
 
 
-@pytest.mark.parametrize(
-    "one",
-    [line(4, f"allreduce --p2p-algorithm hierarchical --node-map 0,1,1,1 {CHECKED}")],
-    ids=str,
+@each_line(line(4, f"allreduce --p2p-algorithm hierarchical --node-map 0,1,1,1 {CHECKED}"))
+def test_a_row_says_how_many_nodes_a_hierarchy_had(battery: Battery, line: Line) -> None:
+    assert {row["nodes"] for row in battery(line).rows} == {2}
+
+
+@each_line(
+    line(2, f"{name} --p2p-algorithm {word} --sizes 64 --binding {binding}")
+    for name, word in (("bcast", "chain"), ("allreduce", "ring"))
+    for binding in ("pickle", "pkl5")
 )
-def test_a_row_says_how_many_nodes_a_hierarchy_had(battery: Battery, one: Line) -> None:
-    assert {row["nodes"] for row in battery(one).rows} == {2}
+def test_bindings_that_return_objects_cannot_pass_data_on(battery: Battery, line: Line) -> None:
+    refused(battery(line), "--p2p-algorithm --binding buffer")
 
 
 @pytest.mark.parametrize(
-    "one",
-    [
-        line(2, f"{name} --p2p-algorithm {word} --sizes 64 --binding {binding}")
-        for name, word in (("bcast", "chain"), ("allreduce", "ring"))
-        for binding in ("pickle", "pkl5")
-    ],
-    ids=str,
-)
-def test_bindings_that_return_objects_cannot_pass_data_on(battery: Battery, one: Line) -> None:
-    refused(battery(one), "--p2p-algorithm --binding buffer")
-
-
-@pytest.mark.parametrize(
-    ("one", "words"),
+    ("line", "words"),
     [
         (line(2, f"{RING} --binding persistent"), "MPI cannot set up"),
         (line(2, "allreduce --p2p-algorithm hierarchical"), "1 node several"),
@@ -108,5 +91,5 @@ def test_bindings_that_return_objects_cannot_pass_data_on(battery: Battery, one:
     ],
     ids=str,
 )
-def test_what_cannot_be_says_what_to_do(battery: Battery, one: Line, words: str) -> None:
-    refused(battery(one), words)
+def test_what_cannot_be_says_what_to_do(battery: Battery, line: Line, words: str) -> None:
+    refused(battery(line), words)

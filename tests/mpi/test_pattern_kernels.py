@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.helpers.battery import Battery, Line, Record, line, refused
+from tests.helpers.battery import Battery, Line, Record, completed, each_line, line, refused
 
 QUICK = "--repeats 2 --warmup-repeats 0"
 UNEVEN = (
@@ -40,32 +40,15 @@ ALL = (*UNEVEN, *SCARCE)
 
 
 @pytest.mark.product(strength=1)
-@pytest.mark.parametrize(
-    "line",
-    [
-        *(line(ranks, f"{problem} {QUICK}") for ranks in (1, 2, 3, 4, 8) for problem in ALL),
-        *(
-            line(ranks, f"{problem} {QUICK} --binding native")
-            for ranks in (3, 4)
-            for problem in ALL
-        ),
-        *(
-            line(ranks, f"{problem} {QUICK} --binding pickle")
-            for ranks in (1, 4)
-            for problem in EVEN
-        ),
-        *(
-            line(3, f"{problem} {QUICK} --binding pickle")
-            for problem in UNEVEN
-            if "halo" in problem
-        ),
-        *(line(3, f"{problem} {QUICK} --buffer bytearray") for problem in (*EVEN, UNEVEN[6])),
-    ],
-    ids=str,
+@each_line(
+    *(line(ranks, f"{problem} {QUICK}") for ranks in (1, 2, 3, 4, 8) for problem in ALL),
+    *(line(ranks, f"{problem} {QUICK} --binding native") for ranks in (3, 4) for problem in ALL),
+    *(line(ranks, f"{problem} {QUICK} --binding pickle") for ranks in (1, 4) for problem in EVEN),
+    *(line(3, f"{problem} {QUICK} --binding pickle") for problem in UNEVEN if "halo" in problem),
+    *(line(3, f"{problem} {QUICK} --buffer bytearray") for problem in (*EVEN, UNEVEN[6])),
 )
 def test_results_are_right_whatever_the_division(battery: Battery, line: Line) -> None:
-    record = battery(line)
-    assert not record.error, record.error
+    record = completed(battery(line))
     (whole,) = record.measured
     assert whole["check"] == "Pass"
 
@@ -83,14 +66,11 @@ GROWN: dict[str, dict[int, float]] = {
 
 
 @pytest.mark.product(strength=1)
-@pytest.mark.parametrize(
-    "line",
-    [line(ranks, f"{problem} {QUICK} --scaling weak") for ranks in (2, 3) for problem in GROWN],
-    ids=str,
+@each_line(
+    line(ranks, f"{problem} {QUICK} --scaling weak") for ranks in (2, 3) for problem in GROWN
 )
 def test_problems_grow_with_the_ranks(battery: Battery, line: Line) -> None:
-    record = battery(line)
-    assert not record.error, record.error
+    record = completed(battery(line))
     (whole,) = record.measured
     assert (whole["check"], whole["scaling"]) == ("Pass", "weak")
     done = GROWN[" ".join(line.arguments).removesuffix(f" {QUICK} --scaling weak")]
@@ -118,7 +98,7 @@ CALLS = {
 """What rank 0 of three calls, how often and with how many bytes."""
 
 
-@pytest.mark.parametrize("line", [line(3, f"{problem} {QUICK}") for problem in CALLS], ids=str)
+@each_line(line(3, f"{problem} {QUICK}") for problem in CALLS)
 def test_calls_are_those_of_the_pattern(battery: Battery, line: Line) -> None:
     record = battery(line)
     expected = CALLS[" ".join(line.arguments).removesuffix(f" {QUICK}")]
@@ -134,10 +114,8 @@ def one_rank(mpi: str, tmp_path_factory: pytest.TempPathFactory) -> Record:
     return Battery(RESIDUALS[:1], tmp_path_factory.mktemp("one_rank"))(RESIDUALS[0])
 
 
-@pytest.mark.parametrize("line", RESIDUALS[1:], ids=str)
-def test_the_residual_does_not_depend_on_the_ranks(
-    battery: Battery, one_rank: Record, line: Line
-) -> None:
+@each_line(RESIDUALS[1:])
+def test_residual_is_the_same_on_any_ranks(battery: Battery, one_rank: Record, line: Line) -> None:
     values = [
         row["value"]
         for record in (one_rank, battery(line))

@@ -6,7 +6,7 @@ import pytest
 
 from omb_py.apps.training import Training
 from omb_py.apps.training.networks import network
-from tests.helpers.battery import Battery, Line, line, refused
+from tests.helpers.battery import Battery, Line, completed, each_line, line, refused
 
 QUICK = (
     "--repeats 1 --warmup-repeats 0 --model resnet --layers 8 --samples 80 --batch 24 --epochs 2"
@@ -73,15 +73,14 @@ REFUSED = [
 
 
 @pytest.mark.product
-@pytest.mark.parametrize("line", [*LINES, FEW], ids=str)
+@each_line(*LINES, FEW)
 def test_every_stage_has_what_the_ones_beside_it_sent(battery: Battery, line: Line) -> None:
-    record = battery(line)
-    assert not record.error, record.error
+    record = completed(battery(line))
     (whole,) = record.measured
     assert whole["check"] == "Pass"
 
 
-@pytest.mark.parametrize("line", [COUNTED], ids=str)
+@each_line(COUNTED)
 def test_each_micro_batch_passes_a_boundary_once_each_way(battery: Battery, line: Line) -> None:
     record = battery(line)
     calls = [row for row in record.rows if row["calls"] is not None]
@@ -97,10 +96,9 @@ def test_each_micro_batch_passes_a_boundary_once_each_way(battery: Battery, line
 PRETENDED = train(4, "--strategy hybrid --stages 2 --hierarchical --ranks-per-node 2")
 
 
-@pytest.mark.parametrize("line", [PRETENDED], ids=str)
+@each_line(PRETENDED)
 def test_replicas_of_a_stage_are_on_the_nodes_of_their_ranks(battery: Battery, line: Line) -> None:
-    record = battery(line)
-    assert not record.error, record.error
+    record = completed(battery(line))
     values = {row["part"]: row["value"] for row in record.rows}
     assert values["Stage 0: Nodes, pretended"] == 2
 
@@ -108,10 +106,9 @@ def test_replicas_of_a_stage_are_on_the_nodes_of_their_ranks(battery: Battery, l
 ALONE = train(1, "--strategy model --micro-batches 4")
 
 
-@pytest.mark.parametrize("line", [ALONE], ids=str)
+@each_line(ALONE)
 def test_one_rank_makes_no_calls_and_has_no_bubble(battery: Battery, line: Line) -> None:
-    record = battery(line)
-    assert not record.error, record.error
+    record = completed(battery(line))
     assert all(row["calls"] is None for row in record.rows)
     assert not any((row["part"] or "").startswith("Bubble") for row in record.rows)
 
@@ -119,7 +116,7 @@ def test_one_rank_makes_no_calls_and_has_no_bubble(battery: Battery, line: Line)
 AVERAGED = train(8, "--strategy hybrid --stages 2 --micro-batches 3")
 
 
-@pytest.mark.parametrize("line", [AVERAGED], ids=str)
+@each_line(AVERAGED)
 def test_pipelines_sum_up_a_stage_in_one_call_for_each_step(battery: Battery, line: Line) -> None:
     record = battery(line)
     parts = {row["part"]: row for row in record.rows if row["rank"] is None}
@@ -144,10 +141,9 @@ REPLAYED = [
 ]
 
 
-@pytest.mark.parametrize("line", REPLAYED, ids=str)
+@each_line(REPLAYED)
 def test_a_pipeline_tells_its_bubble_and_what_passes(battery: Battery, line: Line) -> None:
-    record = battery(line)
-    assert not record.error, record.error
+    record = completed(battery(line))
     (whole,) = record.measured
     assert whole["check"] == "Pass"
     assert whole["alternative"] == "data-parallel"

@@ -13,7 +13,7 @@ import pytest
 from omb_py.tracing.records import reading
 from omb_py.tracing.records.layout import path_in
 from omb_py.tracing.records.run import open_run
-from tests.conftest import MPIEXEC, OMB_PY, Finished, run
+from tests.conftest import MPIEXEC, OMB_PY, Finished, run, succeeded
 from tests.mpi.vendor import VENDOR
 
 pytestmark = pytest.mark.usefixtures("mpi")
@@ -123,8 +123,7 @@ def test_calls_after_the_last_line_are_counted(tmp_path: Path, name: str) -> Non
         pytest.skip("mpi4py-fft is built where FFTW is")
     if name == "schwimmbad closed" and VENDOR == "MPICH":
         pytest.skip("MPICH kills ranks that finalize with messages left, also without profile")
-    done = profiled(tmp_path, ranks, text)
-    assert done.code == 0, done.err
+    done = succeeded(profiled(tmp_path, ranks, text))
     assert done.out.split() == output.split()
     assert calls(tmp_path)[routine] == count
     assert all(record.complete for record in open_run(tmp_path / "omb-profile").records)
@@ -241,6 +240,5 @@ MPI.COMM_WORLD.Barrier()
 """
     files = ["out.json.gz", "out.json"]
     options = [word for name in files for word in ("--timeline", name)]
-    done = profiled(tmp_path, 1, text, *options, "--traffic")
-    assert done.code == 0, done.err
+    succeeded(profiled(tmp_path, 1, text, *options, "--traffic"))
     assert all((tmp_path / name).exists() for name in files)

@@ -457,9 +457,7 @@ def test_a_killed_rank_leaves_its_calls_to_the_last(profiled: Profiled) -> None:
 
 
 @pytest.mark.parametrize("ranks", [1, 2])
-def test_without_a_compiler_one_rank_says_so(
-    profiled: Profiled, tmp_path: Path, ranks: int
-) -> None:
+def test_missing_compiler_is_said_once(profiled: Profiled, tmp_path: Path, ranks: int) -> None:
     job, _ = profiled(
         ranks,
         "raise SystemExit('has run')",

@@ -9,7 +9,7 @@ from pathlib import Path
 from omb_py.tracing.records.layout import EventKind
 from omb_py.tracing.records.routines import Role, role
 from omb_py.tracing.records.run import open_run
-from tests.conftest import OMB_PY, run
+from tests.conftest import OMB_PY, run, succeeded
 
 BEGINS = ("MPI_File_iread", "MPI_File_iwrite")
 PROGRAM = Path(__file__).parent / "programs" / "file_calls.py"
@@ -17,8 +17,7 @@ PROGRAM = Path(__file__).parent / "programs" / "file_calls.py"
 
 def test_every_call_of_a_file_is_counted_with_its_bytes(mpi: str, tmp_path: Path) -> None:
     options = ("-q", "--timeline", "timeline.json")
-    job = run([mpi, "-n", "2", OMB_PY, "profile", *options, str(PROGRAM)], {}, tmp_path, 120)
-    assert job.code == 0, job.err
+    succeeded(run([mpi, "-n", "2", OMB_PY, "profile", *options, str(PROGRAM)], {}, tmp_path, 120))
     for record in open_run(tmp_path / "omb-profile").records:
         expected = json.loads((tmp_path / f"expected-{record.rank}.json").read_text())
         found: dict[str, list[int]] = {}

@@ -13,8 +13,8 @@ import pytest
 from omb_py.tracing.profile import store, tables
 from omb_py.tracing.profile.profile import MPITRACE, OWN
 from omb_py.tracing.recorder.library import compiler as mpi_compiler
-from tests.conftest import OMB_PY, run
-from tests.helpers.refusals import missing
+from tests.conftest import OMB_PY, run, succeeded
+from tests.helpers.refusals import assert_refused
 from tests.mpi.sweeping import MACHINE, SmallSweep, experiment
 
 pytestmark = pytest.mark.usefixtures("mpi")
@@ -66,14 +66,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("library")
     (folder / "profiler.c").write_text(LIBRARY)
     built = folder / "libprofiler.so"
-    words = [
-        mpi_compiler(),
-        "-shared",
-        "-fPIC",
-        "-o",
-        str(built),
-        str(folder / "profiler.c"),
-    ]
+    words = [mpi_compiler(), "-shared", "-fPIC", "-o", str(built), str(folder / "profiler.c")]
     subprocess.run(words, check=True, capture_output=True)
     return built
 
@@ -106,8 +99,7 @@ def profilers(sweep: SmallSweep) -> dict[str, set[str]]:
 @pytest.mark.long
 def test_the_recorder_profiles_applications_and_no_benchmarks(tmp_path: Path) -> None:
     sweep = SmallSweep(tmp_path, BOTH)
-    done = sweep.run("--profile")
-    assert done.code == 0, done.out
+    done = succeeded(sweep.run("--profile"))
     one, two = profiles(sweep)
     assert [store.load([str(path)]).ranks for path in (one, two)] == [1, 2]
     found = store.load([str(two)])
@@ -120,15 +112,12 @@ def test_the_recorder_profiles_applications_and_no_benchmarks(tmp_path: Path) ->
     table = run([OMB_PY, "show", "out", "--speedup"], {}, tmp_path, 60)
     assert (table.code, table.err) == (0, "")
     other = sweep.run()
-    assert other.code == 2
-    assert not missing("another profile of the machine", other.err)
+    assert_refused(other, 2, "another profile of the machine")
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("how", ["MPITRACE", "machine"])
-def test_a_library_profiles_applications_and_no_benchmarks(
-    tmp_path: Path, library: Path, how: str
-) -> None:
+def test_library_profiles_only_applications(tmp_path: Path, library: Path, how: str) -> None:
     if how == "MPITRACE":
         sweep = SmallSweep(tmp_path, BOTH, environment={"MPITRACE": str(library)})
         done = sweep.run("--profile")
@@ -154,17 +143,12 @@ def test_a_library_profiles_applications_and_no_benchmarks(
 @pytest.mark.parametrize("word", ["/nowhere/libmpitrace.so", "libmpitrace.so", "/a b/lib.so"])
 def test_missing_recorder_library_refused(tmp_path: Path, word: str) -> None:
     sweep = SmallSweep(tmp_path, BOTH, environment={"MPITRACE": word})
-    done = sweep.run("--profile")
-    assert done.code == 2
-    assert len(done.err.splitlines()) == 1
-    assert "MPITRACE" in done.err
+    assert_refused(sweep.run("--profile"), 2, "MPITRACE")
     assert not sweep.place.exists() or not list(sweep.place.glob("points/*"))
 
 
 @pytest.mark.long
-def test_stopped_attempt_is_not_in_the_next_profile(
-    tmp_path: Path,
-) -> None:
+def test_stopped_attempt_is_not_in_the_next_profile(tmp_path: Path) -> None:
     text = APPLICATION.replace("[1, 2]", "[2]").replace("size = 64", "size = 2000")
     text = text.replace("repeats = 2", "repeats = 300")
     sweep = SmallSweep(tmp_path, NAME + text, f'{MACHINE}profile = "recorder"\n')
@@ -178,8 +162,7 @@ def test_stopped_attempt_is_not_in_the_next_profile(
     (kept,) = profiles(sweep)
     assert not all(member.complete for member in store.load([str(kept)]).members)
     (kept / "rank-000009.record").write_bytes((kept / "rank-000001.record").read_bytes())
-    done = sweep.run()
-    assert done.code == 0, done.out
+    succeeded(sweep.run())
     assert profiles(sweep) == [kept]
     found = store.load([str(kept)])
     assert [(member.rank, member.complete) for member in found.members] == [(0, True), (1, True)]

@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Finished, rows_of
+from tests.conftest import Finished, Run, rows_of, succeeded
 from tests.helpers import torchrun
 from tests.helpers.torchrun import needs_torchrun
 
 pytestmark = pytest.mark.slow
 
 OLD = b"run,benchmark\nold,latency\nhalf a li"
-START = Callable[..., Finished]
 
 
 def refused(start: Callable[[], Finished], path: Path) -> Finished:
@@ -43,14 +42,12 @@ def refused(start: Callable[[], Finished], path: Path) -> Finished:
         "checkpoint_write --file none/none",
     ],
 )
-def test_force_of_a_refused_command_leaves_the_file(
-    mpiexec: START, tmp_path: Path, words: str, suffix: str
-) -> None:
+def test_refused_force_leaves_a_file(mpiexec: Run, tmp_path: Path, words: str, suffix: str) -> None:
     more = ("--output", f"rows.{suffix}", "--force")
     refused(lambda: mpiexec(2, *words.split(), *more), tmp_path / f"rows.{suffix}")
 
 
-def test_force_of_a_refused_command_leaves_samples(mpiexec: START, tmp_path: Path) -> None:
+def test_force_of_a_refused_command_leaves_samples(mpiexec: Run, tmp_path: Path) -> None:
     name = "samples.npy"
     words = ("latency", "--binding", "tcp", "-D", "vect:4:2", "--samples", name, "--force")
     refused(lambda: mpiexec(2, *words), tmp_path / name)
@@ -76,16 +73,15 @@ def test_force_under_torchrun_leaves_the_file(tmp_path: Path, words: str, way_ou
     assert way_out in sentence
 
 
-def test_a_refused_command_makes_no_file(mpiexec: START, tmp_path: Path) -> None:
+def test_a_refused_command_makes_no_file(mpiexec: Run, tmp_path: Path) -> None:
     done = mpiexec(2, "latency", "--binding", "tcp", "-D", "vect:4:2", "--output", "new.csv")
     assert done.code != 0
     assert not (tmp_path / "new.csv").exists()
 
 
-def test_force_replaces_the_file_by_the_first_row(mpiexec: START, tmp_path: Path) -> None:
+def test_force_replaces_the_file_by_the_first_row(mpiexec: Run, tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_bytes(OLD * 1000)
     words = ("latency", "--binding", "tcp", "-i", "5", "-m", "8:8", "--output", "rows.csv")
-    done = mpiexec(2, *words, "--force")
-    assert done.code == 0, done.err
+    succeeded(mpiexec(2, *words, "--force"))
     assert [row["bytes"] for row in rows_of(tmp_path / "rows.csv")] == ["8"]
     assert b"old,latency" not in (tmp_path / "rows.csv").read_bytes()

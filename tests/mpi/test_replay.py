@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests import ROOT
-from tests.helpers.battery import Battery, Line, line, refused
+from tests.helpers.battery import Battery, Line, completed, each_line, line, refused
 
 DATA = ROOT / "tests" / "data"
 PROFILE = DATA / "mpitrace" / "thetagpu-cpu-16ranks.txt"
@@ -31,10 +31,9 @@ WEAK = line(2, f"replay {PROFILE} {QUICK} --scaling weak")
 
 
 @pytest.mark.product(strength=1)
-@pytest.mark.parametrize("line", ALL, ids=str)
+@each_line(ALL)
 def test_each_routine_is_called_as_often_as_planned(battery: Battery, line: Line) -> None:
-    record = battery(line)
-    assert not record.error, record.error
+    record = completed(battery(line))
     (whole,) = record.measured
     assert whole["check"] == "Pass"
     made = {row["part"]: row["calls"] for row in record.rows if row["part"] is not None}
@@ -43,10 +42,9 @@ def test_each_routine_is_called_as_often_as_planned(battery: Battery, line: Line
     assert made["MPI_Waitall"] == 8
 
 
-@pytest.mark.parametrize("line", [BESIDE], ids=str)
+@each_line(BESIDE)
 def test_each_size_stands_beside_the_profile(battery: Battery, line: Line) -> None:
-    record = battery(line)
-    assert not record.error, record.error
+    record = completed(battery(line))
     rows = [row for row in record.rows if row["call_bytes"] == 8 and row["calls"] == 7428]
     replayed, profile = sorted(rows, key=lambda row: row["part"], reverse=True)
     assert (replayed["part"], profile["part"]) == (
@@ -68,7 +66,7 @@ def test_each_size_stands_beside_the_profile(battery: Battery, line: Line) -> No
     assert "left out MPI_Comm_rank" in values
 
 
-@pytest.mark.parametrize("line", [BESIDE], ids=str)
+@each_line(BESIDE)
 def test_there_is_no_reference_and_no_barrier(battery: Battery, line: Line) -> None:
     record = battery(line)
     (whole,) = record.measured
@@ -77,7 +75,7 @@ def test_there_is_no_reference_and_no_barrier(battery: Battery, line: Line) -> N
     assert whole["wait_s"] == 0
 
 
-@pytest.mark.parametrize("line", [ANOTHER], ids=str)
+@each_line(ANOTHER)
 def test_another_profile_on_another_number_of_ranks(battery: Battery, line: Line) -> None:
     record = battery(line)
     (whole,) = record.measured
@@ -98,7 +96,5 @@ def test_another_profile_on_another_number_of_ranks(battery: Battery, line: Line
     ],
     ids=str,
 )
-def test_what_cannot_be_replayed_is_said_in_a_sentence(
-    battery: Battery, line: Line, words: str
-) -> None:
+def test_unreplayable_profile_is_one_sentence(battery: Battery, line: Line, words: str) -> None:
     refused(battery(line), words)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +11,13 @@ import pytest
 
 from omb_py.cli.run import SUITES
 from tests import ROOT
-from tests.conftest import Finished, rows_of
+from tests.conftest import Run, rows_of, succeeded
 from tests.helpers.refusals import assert_refused
 
 pytestmark = pytest.mark.every_library
 
 QUICK = ("--sizes", "8,64", "-i", "5", "-x", "1")
 CORRUPTING = {"PYTHONPATH": str(ROOT / "tests" / "plugin"), "OMB_TEST_RANK": "0"}
-
-Run = Callable[..., Finished]
 
 
 def summary_of(path: Path) -> list[dict[str, Any]]:
@@ -37,8 +34,7 @@ def outcomes(path: Path) -> list[tuple[str, str, int]]:
 def test_launch_has_tables_rows_and_a_summary(mpiexec: Run, tmp_path: Path) -> None:
     results = tmp_path / "s.csv"
     own = "allreduce --binding native --sizes 16"
-    job = mpiexec(3, "run", "latency", own, "barrier", *QUICK, "-o", str(results))
-    assert job.code == 0, job.err
+    job = succeeded(mpiexec(3, "run", "latency", own, "barrier", *QUICK, "-o", str(results)))
     titles = re.findall(r"OSU MPI (.*?) (?:Latency )?Test", job.out)
     assert titles == ["Latency", "Allreduce", "Barrier"]
     found = [(r["benchmark"], r["bytes"], r["ranks"], r["binding"]) for r in rows_of(results)]
@@ -61,8 +57,7 @@ def test_launch_has_tables_rows_and_a_summary(mpiexec: Run, tmp_path: Path) -> N
 def test_a_file_that_is_overwritten_has_the_rows_of_all(mpiexec: Run, tmp_path: Path) -> None:
     results = tmp_path / "s.csv"
     for _ in range(2):
-        job = mpiexec(2, "run", "latency", "bw", *QUICK, "-o", str(results), "--force")
-        assert job.code == 0, job.err
+        succeeded(mpiexec(2, "run", "latency", "bw", *QUICK, "-o", str(results), "--force"))
         assert [row["benchmark"] for row in rows_of(results)] == ["latency"] * 2 + ["bw"] * 2
 
 
@@ -75,13 +70,10 @@ def test_csv_on_standard_output_is_one_table(mpiexec: Run) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize(("pair", "part"), [("near", "0-1"), ("far", "0+3"), ("2,1", "1-2")])
-def test_a_pair_of_a_larger_job_is_named_in_its_rows(
-    mpiexec: Run, tmp_path: Path, pair: str, part: str
-) -> None:
+def test_rows_name_the_pair_of_a_job(mpiexec: Run, tmp_path: Path, pair: str, part: str) -> None:
     results = tmp_path / "s.csv"
     words = ("run", "latency -c", "bw", "--pair", pair, *QUICK, "-o", str(results))
-    job = mpiexec(4, *words)
-    assert job.code == 0, job.err
+    job = succeeded(mpiexec(4, *words))
     assert [(r["ranks"], r["group"]) for r in rows_of(results)] == [("2", part)] * 4
     assert {r["validation"] for r in rows_of(results) if r["benchmark"] == "latency"} == {"Pass"}
     assert f"# part: ranks {part} of 4\n" in results.read_text()
@@ -92,8 +84,7 @@ def test_a_pair_of_a_larger_job_is_named_in_its_rows(
 def test_a_scale_measures_on_2_4_and_all_ranks(mpiexec: Run, tmp_path: Path) -> None:
     results = tmp_path / "s.csv"
     words = ("run", "bcast", "latency", "--scale", *QUICK, "-c", "-o", str(results))
-    job = mpiexec(5, *words)
-    assert job.code == 0, job.err
+    succeeded(mpiexec(5, *words))
     found = [(r["benchmark"], r["ranks"], r["group"]) for r in rows_of(results)][::2]
     assert found == [
         ("bcast", "2", "0-1"),
@@ -123,8 +114,7 @@ def test_failure_ends_only_its_benchmark(mpiexec: Run, tmp_path: Path) -> None:
 @pytest.mark.long
 def test_a_suite_leaves_out_what_this_launch_cannot_do(mpiexec: Run, tmp_path: Path) -> None:
     summary = tmp_path / "x.json"
-    job = mpiexec(3, "run", "s:pt2pt", *QUICK, "--summary", str(summary), "-q")
-    assert job.code == 0, job.err
+    succeeded(mpiexec(3, "run", "s:pt2pt", *QUICK, "--summary", str(summary), "-q"))
     lines = {one["benchmark"]: one for one in summary_of(summary)}
     assert lines["mbw_mr"]["ranks"] == 2
     assert lines["latency_mt"]["outcome"] == "left out"

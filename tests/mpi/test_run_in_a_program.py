@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import run
+from tests.conftest import run, succeeded
 
 PROGRAM = Path(__file__).parent / "programs" / "measuring.py"
 OTHER_BINDINGS = PROGRAM.with_name("measuring_bindings.py")
@@ -18,8 +18,7 @@ OTHER_BINDINGS = PROGRAM.with_name("measuring_bindings.py")
 @pytest.mark.parametrize("started", ["before", "after"])
 def test_a_program_measures_and_goes_on(mpi: str, tmp_path: Path, started: str) -> None:
     command = [mpi, "-n", "2", sys.executable, str(PROGRAM), started]
-    job = run(command, {}, tmp_path, timeout=120)
-    assert job.code == 0, job.err
+    job = succeeded(run(command, {}, tmp_path, timeout=120))
     printed = job.out.splitlines()
     assert printed.count("sum 1 of 2") == 2
     assert "[8, 1024] [2] [1]" in printed
@@ -78,8 +77,7 @@ def test_a_program_s_state_is_unchanged_by_a_run(mpi: str, tmp_path: Path) -> No
     ]
     arguments += [{"binding": "grpc"}] if find_spec("grpc") else []
     program = UNCHANGED.replace("ARGUMENTS", repr(arguments))
-    job = run([mpi, "-n", "2", sys.executable, "-c", program], {}, tmp_path, timeout=60)
-    assert job.code == 0, job.err
+    job = succeeded(run([mpi, "-n", "2", sys.executable, "-c", program], {}, tmp_path, timeout=60))
     lines = job.out.splitlines()
     assert lines.count("unchanged") == 2
     assert lines.count("refused") == 2 * len(arguments)
@@ -97,9 +95,7 @@ except omb_py.OmbError:
 
 
 @pytest.mark.parametrize("option", ["coll_algorithm='none such'", "root=9", "device=9"])
-def test_mpi_is_started_and_ended_after_a_refused_run(
-    mpi: str, tmp_path: Path, option: str
-) -> None:
+def test_mpi_starts_and_ends_after_a_refused_run(mpi: str, tmp_path: Path, option: str) -> None:
     program = AFTER_AN_ERROR.replace("OPTION", option)
     job = run([mpi, "-n", "2", sys.executable, "-c", program], {}, tmp_path, timeout=60)
     assert job.out.splitlines() == ["sum 2", "sum 2"], job.err
@@ -143,8 +139,7 @@ os.write(1, f"goes on {children}\n".encode())
 
 @pytest.mark.long
 def test_a_timeout_ends_with_the_measurement(mpi: str, tmp_path: Path) -> None:
-    job = run([mpi, "-n", "2", sys.executable, "-c", GOES_ON], {}, tmp_path, timeout=60)
-    assert job.code == 0, job.err
+    job = succeeded(run([mpi, "-n", "2", sys.executable, "-c", GOES_ON], {}, tmp_path, timeout=60))
     assert sorted(job.out.splitlines()) == ["goes on []"] * 2 + ["refused"] * 2
 
 
@@ -155,6 +150,5 @@ def test_bindings_close_what_they_opened(mpi: str, tmp_path: Path) -> None:
     names = ["tcp", "asyncio", "coroutine"]
     names += [name for name, package in packages.items() if find_spec(package)]
     command = [mpi, "-n", "3", sys.executable, str(OTHER_BINDINGS), *names]
-    job = run(command, {}, tmp_path, timeout=120)
-    assert job.code == 0, job.err
+    job = succeeded(run(command, {}, tmp_path, timeout=120))
     assert job.out.splitlines() == [f"{name} ['Pass'] 0" for name in names]

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -18,14 +17,13 @@ from omb_py.core.statistics import percentile
 from omb_py.measure.samples import MAX_SAMPLES
 from omb_py.results.samples import is_samples
 from tests import ROOT
-from tests.conftest import OMB_PY, Finished, own_temporary_folder
+from tests.conftest import OMB_PY, Run, own_temporary_folder, succeeded
+from tests.helpers.refusals import ANY_CODE, assert_refused
 
 ROWS = ("-q", "--output", "rows.csv", "--samples")
 
 
-def test_each_rank_has_every_iteration_in_order(
-    mpiexec: Callable[..., Finished], tmp_path: Path
-) -> None:
+def test_each_rank_has_every_iteration_in_order(mpiexec: Run, tmp_path: Path) -> None:
     assert mpiexec(3, "allreduce", "-i", "30", "--sizes", "8,1024", *ROWS, "run.npy").code == 0
     table = read(tmp_path / "run.npy")
     assert len(table) == 2 * 3 * 30
@@ -45,9 +43,7 @@ def test_each_rank_has_every_iteration_in_order(
 @pytest.mark.parametrize(
     "options", ["latency", "bcast -i 100", "latency -c -i 20", "mbw_mr -V -i 20"]
 )
-def test_the_median_follows_from_the_samples(
-    mpiexec: Callable[..., Finished], tmp_path: Path, options: str
-) -> None:
+def test_the_median_follows_from_the_samples(mpiexec: Run, tmp_path: Path, options: str) -> None:
     words = [*options.split(), "--sizes", "4,64", "--binding", "buffer"]
     assert mpiexec(2, *words, *ROWS, "run.npy").code == 0
     samples = read(tmp_path / "run.npy")
@@ -66,12 +62,9 @@ def test_the_median_follows_from_the_samples(
 
 
 @pytest.mark.long
-def test_very_many_iterations_are_thinned_evenly(
-    mpiexec: Callable[..., Finished], tmp_path: Path
-) -> None:
+def test_very_many_iterations_are_thinned_evenly(mpiexec: Run, tmp_path: Path) -> None:
     count = 2 * MAX_SAMPLES + 1
-    job = mpiexec(2, "latency", "-i", str(count), "--sizes", "1", *ROWS, "run.npy")
-    assert job.code == 0
+    job = succeeded(mpiexec(2, "latency", "-i", str(count), "--sizes", "1", *ROWS, "run.npy"))
     assert f"--samples keeps at most {MAX_SAMPLES} iterations" in job.err
     assert "one of every 3 at 1 bytes" in job.err
     table = np.load(tmp_path / "run.npy")
@@ -80,9 +73,7 @@ def test_very_many_iterations_are_thinned_evenly(
 
 
 @pytest.mark.any_library
-def test_a_run_that_ends_with_an_error_completes_the_file(
-    mpiexec: Callable[..., Finished], tmp_path: Path
-) -> None:
+def test_a_run_that_ends_with_an_error_completes_the_file(mpiexec: Run, tmp_path: Path) -> None:
     words = ("latency", "-i", "5", "--sizes", "8", "-c", "--binding", "corrupting")
     job = mpiexec(2, *words, *ROWS, "run.npy", PYTHONPATH=str(ROOT / "tests" / "plugin"))
     assert "wrong data" in job.sentences[-1]
@@ -90,17 +81,19 @@ def test_a_run_that_ends_with_an_error_completes_the_file(
 
 
 @pytest.mark.any_library
-def test_a_mistake_is_one_sentence(mpiexec: Callable[..., Finished], tmp_path: Path) -> None:
-    (tmp_path / "other.npy").write_text("something else")
-    for name, said in (
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
         ("run.csv", "ends in .npy"),
         ("other.npy", "--force"),
         ("no/such/run.npy", "there is no folder"),
-    ):
-        job = mpiexec(2, "latency", "-i", "5", "--sizes", "1", "--samples", name)
-        assert job.code != 0
-        (sentence,) = job.sentences
-        assert said in sentence
+    ],
+)
+def test_wrong_samples_file_is_refused(mpiexec: Run, tmp_path: Path, name: str, says: str) -> None:
+    (tmp_path / "other.npy").write_text("something else")
+    assert_refused(
+        mpiexec(2, "latency", "-i", "5", "--sizes", "1", "--samples", name), ANY_CODE, says
+    )
     assert (tmp_path / "other.npy").read_text() == "something else"
 
 

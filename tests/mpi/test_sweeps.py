@@ -21,8 +21,9 @@ import pytest
 import omb_py
 from omb_py.core.text.units import duration
 from omb_py.sweeps import launchers
-from tests.conftest import rows_of
+from tests.conftest import rows_of, succeeded
 from tests.helpers.refusals import assert_names, assert_refused, missing
+from tests.helpers.waiting import wait_for
 from tests.mpi.sweeping import MACHINE, SmallSweep, experiment, kill
 
 pytestmark = [pytest.mark.usefixtures("mpi"), pytest.mark.any_library]
@@ -140,9 +141,7 @@ def test_tables_of_points_that_are_no_longer_planned_are_named(tmp_path: Path) -
 @pytest.mark.long
 @pytest.mark.product(strength=0)
 @pytest.mark.parametrize("victims", [(), LAUNCHERS, ("omb_py",)], ids=["", "launcher", "rank"])
-def test_killed_at_any_moment_it_goes_on_where_it_was(
-    tmp_path: Path, victims: tuple[str, ...]
-) -> None:
+def test_sweep_killed_at_any_moment_resumes(tmp_path: Path, victims: tuple[str, ...]) -> None:
     """The sweep itself, its launcher or a rank gets the kill that nobody can catch.
 
     pytest-randomly seeds the moments, and prints its seed.
@@ -157,8 +156,7 @@ def test_killed_at_any_moment_it_goes_on_where_it_was(
         time.sleep(random.uniform(0, 0.5) if victims else 0)
         kill(process)
     before = sweep.lines()
-    done = sweep.run()
-    assert done.code == 0, done.out
+    succeeded(sweep.run())
     assert before <= sweep.lines()
     assert sweep.rows() == PLANNED
     assert sweep.left_behind() == []
@@ -215,18 +213,9 @@ def test_what_a_killed_job_left_is_removed(tmp_path: Path) -> None:
         kill(process)
     files = {json.loads(line)[0] for line in told}
     assert any(os.path.exists(file) for file in files)
-    done = SmallSweep(tmp_path, NAME + experiment(ranks=1)).run()
-    assert done.code == 0, done.out
+    succeeded(SmallSweep(tmp_path, NAME + experiment(ranks=1)).run())
     assert [file for file in files if os.path.exists(file)] == []
     assert list((sweep.place / "scratch").iterdir()) == []
-
-
-def wait_for(condition: object, seconds: float = 120) -> None:
-    """Fail unless the condition comes true."""
-    deadline = time.monotonic() + seconds
-    while not condition():  # type: ignore[operator]
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 @pytest.mark.long
@@ -283,8 +272,7 @@ def test_failed_point_is_retried_and_reported(tmp_path: Path) -> None:
     assert {row[1] for row in sweep.rows()} == {"flaky", "buffer"}
     assert set(sweep.rows().values()) == {1}
     (tmp_path / "mine.toml").write_text(text.replace('"raising", ', ""))
-    done = sweep.run()
-    assert done.code == 0
+    done = succeeded(sweep.run())
 
 
 def launches(sweep: SmallSweep) -> list[str]:
@@ -297,8 +285,7 @@ def launches(sweep: SmallSweep) -> list[str]:
 def test_points_on_the_same_ranks_share_a_launch(tmp_path: Path) -> None:
     text = NAME + experiment(benchmarks=["allreduce", "barrier", "latency"], ranks=[2, 3])
     sweep = SmallSweep(tmp_path, text)
-    done = sweep.run()
-    assert done.code == 0, done.out
+    succeeded(sweep.run())
     assert len(launches(sweep)) == 2
     assert len(list(sweep.place.glob("points/*.csv"))) == 5
     assert omb_py.load(sweep.place).problems == ()
@@ -309,9 +296,7 @@ def test_points_on_the_same_ranks_share_a_launch(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_point_that_kills_a_launch_is_tried_alone(
-    tmp_path: Path,
-) -> None:
+def test_point_that_kills_a_launch_is_tried_alone(tmp_path: Path) -> None:
     faulty = experiment(benchmarks="latency", bindings=["killed", "buffer", "native"], ranks=2)
     text = f'{NAME}order = "as written"\n{faulty}environment = {{ OMB_TEST_RANK = "0" }}\n'
     sweep = SmallSweep(tmp_path, text)
@@ -325,9 +310,7 @@ def test_point_that_kills_a_launch_is_tried_alone(
 
 
 @pytest.mark.long
-def test_sweep_killed_in_a_launch_resumes(
-    tmp_path: Path,
-) -> None:
+def test_sweep_killed_in_a_launch_resumes(tmp_path: Path) -> None:
     slow = {"iterations": 2000}
     text = NAME + experiment(
         benchmarks=["bcast", "reduce", "allreduce"], ranks=2, sizes="8:1M", options=slow
@@ -337,8 +320,7 @@ def test_sweep_killed_in_a_launch_resumes(
         wait_for(sweep.rows)
         kill(process)
     before = sweep.lines()
-    done = sweep.run()
-    assert done.code == 0, done.out
+    succeeded(sweep.run())
     assert before <= sweep.lines()
     assert set(sweep.rows().values()) == {1}
     assert len(sweep.rows()) == 3 * 18
@@ -372,12 +354,10 @@ def test_a_point_that_hangs_is_ended(tmp_path: Path) -> None:
 def test_what_cannot_be_measured_is_said_once_and_no_failure(tmp_path: Path) -> None:
     text = experiment(benchmarks="reduce_scatter", bindings=["pickle", "buffer"], ranks=2)
     sweep = SmallSweep(tmp_path, NAME + text)
-    done = sweep.run()
-    assert done.code == 0, done.out
+    done = succeeded(sweep.run())
     assert not missing("1 point could not be measured", done.out)
     assert not missing("complete, omb-py report out", done.out)
-    again = sweep.run()
-    assert again.code == 0
+    again = succeeded(sweep.run())
     assert "rows in" not in again.out
 
 
@@ -428,13 +408,10 @@ def test_full_disk_ends_the_sweep(small_disk: Path) -> None:
     text = AS_WRITTEN + experiment(bindings=["filling", "buffer"], ranks=1, sizes=["4", "8"])
     sweep = SmallSweep(small_disk, text, environment={"OMB_TEST_RANK": "0"})
     done = sweep.run()
-    assert done.code == 1
-    (sentence,) = done.sentences
-    assert_names(sentence, "omb-py: cannot write out: No space left on device;")
+    assert_refused(done, 1, "omb-py: cannot write out: No space left on device;")
     assert sweep.rows().total() == 1
     healthy = SmallSweep(small_disk, text, environment=NOBODY_HANGS)
-    done = healthy.run()
-    assert done.code == 0, done.out
+    done = succeeded(healthy.run())
     assert healthy.rows().total() == 4
 
 
@@ -442,12 +419,10 @@ def test_full_disk_ends_the_sweep(small_disk: Path) -> None:
 def test_a_folder_is_one_sweep_s_on_one_machine(tmp_path: Path) -> None:
     SmallSweep(tmp_path, PLAIN).run()
     other = SmallSweep(tmp_path, PLAIN.replace('"mine"', '"other"', 1)).run()
-    assert other.code == 2
-    assert not missing("out another sweep: --folder", other.err)
+    assert_refused(other, 2, "out another sweep: --folder")
     machine = 'name = "here"\noversubscribe = true\nbinding = "none"\n'
     other = SmallSweep(tmp_path, PLAIN, machine).run()
-    assert other.code == 2
-    assert not missing("another binding of the machine", other.err)
+    assert_refused(other, 2, "another binding of the machine")
 
 
 @pytest.mark.long
@@ -548,10 +523,7 @@ def test_rows_of_two_libraries_need_consent(tmp_path: Path) -> None:
     assert known["library"].startswith(("MPICH 5", "Open MPI 5", "Intel MPI 20"))
     software.write_text(json.dumps([known | {"library": "Other MPI 1.0"}]))
     more = SmallSweep(tmp_path, NAME + experiment())
-    refused = more.run()
-    assert refused.code == 2
-    (sentence,) = refused.sentences
-    assert f"{known['library']} instead of Other MPI 1.0" in sentence
+    assert_refused(more.run(), 2, f"{known['library']} instead of Other MPI 1.0")
     assert len(more.rows()) == 4
     assert more.run("--mix").code == 0
     assert more.rows() == PLANNED
@@ -586,8 +558,7 @@ def test_algorithms_are_proven_then_measured(tmp_path: Path) -> None:
     words = ["default", "ring", "recursive_doubling", "chain", "segmented_ring"]
     text = experiment(benchmarks="allreduce", ranks=2, coll_algorithms=words, sizes="4:64")
     sweep = SmallSweep(tmp_path, NAME + text)
-    done = sweep.run()
-    assert done.code == 0, done.out
+    done = succeeded(sweep.run())
     assert not missing("no library algorithm chain allreduce", done.out)
     rows = [row for path in sweep.place.glob("points/*.csv") for row in rows_of(path)]
     measured = Counter(row["library_algorithm"] for row in rows)
@@ -629,6 +600,5 @@ def test_a_profiling_library_is_loaded_into_every_rank(tmp_path: Path) -> None:
     machine = f'name = "here"\noversubscribe = true\npreload = "{library}"\n'
     text = NAME + experiment(benchmarks="allreduce", ranks=[1, 3])
     sweep = SmallSweep(tmp_path, text, machine, {"OMB_TEST_TRACES": str(traces)})
-    done = sweep.run()
-    assert done.code == 0, done.out
+    succeeded(sweep.run())
     assert len(list(traces.iterdir())) == 4

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.conftest import OMB_PY, Finished, run
+from tests.conftest import OMB_PY, Run, run, succeeded
 from tests.mpi.programs.exchanges import MESSAGES_EACH, MESSAGES_TO_ROOT
 from tests.tracing.timeline import viewers
 from tests.tracing.timeline.rules import Content, Slice, arguments_of, of_json
@@ -22,8 +21,7 @@ MESSAGES = MESSAGES_EACH * RANKS + MESSAGES_TO_ROOT * (RANKS - 1)
 def record(mpi: str, folder: Path, *options: str) -> None:
     """Run the program, with its timeline."""
     profile = [OMB_PY, "profile", "-q", "--timeline", "run.json", *options, str(PROGRAM)]
-    done = run([mpi, "-n", str(RANKS), *profile], {}, folder, 240)
-    assert done.code == 0, done.err
+    succeeded(run([mpi, "-n", str(RANKS), *profile], {}, folder, 240))
 
 
 @pytest.fixture(scope="module")
@@ -105,9 +103,7 @@ def test_perfetto_reads_a_real_run_in_full(folder: Path, browser: Any) -> None:
         assert shown == told
 
 
-def test_a_short_ring_keeps_the_last_events_and_says_so(
-    mpi: str, omb_py: Callable[..., Finished], tmp_path: Path
-) -> None:
+def test_short_ring_keeps_the_last_events(mpi: str, omb_py: Run, tmp_path: Path) -> None:
     record(mpi, tmp_path, "--events", "40")
     found = read(tmp_path)
     (note,) = [note for note in found.about["notes"] if "written over" in note]

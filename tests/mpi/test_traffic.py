@@ -14,10 +14,9 @@ from pathlib import Path
 import pytest
 
 from omb_py.tracing.counters import kernel
-from tests.conftest import Finished
+from tests.conftest import Run, succeeded
 from tests.mpi.vendor import VENDOR
 
-Command = Callable[..., Finished]
 Rows = list[dict[str, str]]
 
 MIB = 1 << 20
@@ -75,17 +74,15 @@ print("done")
 
 
 @pytest.fixture
-def profiled(mpiexec: Command, omb_py: Command, tmp_path: Path) -> Callable[..., Rows]:
+def profiled(mpiexec: Run, omb_py: Run, tmp_path: Path) -> Callable[..., Rows]:
     """``profiled(ranks, program)``: the tables of a program that ran well."""
 
     def start(ranks: int, program: str, *options: str, **environment: str) -> Rows:
         (tmp_path / "program.py").write_text(program)
         words = ("profile", "--traffic", "--force", "--folder", "run", *options, "program.py")
-        done = mpiexec(ranks, *words, **environment)
-        assert done.code == 0, done.err
+        done = succeeded(mpiexec(ranks, *words, **environment))
         assert done.out.count("done") == program.count("done") * ranks
-        shown = omb_py("traffic", "run", "--format", "csv")
-        assert shown.code == 0, shown.err
+        shown = succeeded(omb_py("traffic", "run", "--format", "csv"))
         return list(csv.DictReader(io.StringIO(shown.out)))
 
     return start
@@ -105,9 +102,7 @@ def test_whatever_a_program_does_it_ends_well(profiled: Callable[..., Rows]) -> 
     assert (bcast["calls"], bcast["asked_bytes"]) == ("4", str(4 * 4 * 8000))
 
 
-def test_what_a_rank_writes_to_storage_is_counted_by_the_kernel(
-    profiled: Callable[..., Rows], tmp_path: Path
-) -> None:
+def test_kernel_counts_writes_to_storage(profiled: Callable[..., Rows], tmp_path: Path) -> None:
     before = kernel.storage(Path("/"))
     assert before is not None
     with (tmp_path / "own").open("wb") as own:
@@ -133,16 +128,13 @@ print("done")
     assert 8 * MIB <= int(rows[0]["moved_bytes"]) < 10 * MIB  # its record is written, too
 
 
-def test_killed_rank_leaves_its_first_reading(
-    mpiexec: Command, omb_py: Command, tmp_path: Path
-) -> None:
+def test_killed_rank_leaves_its_first_reading(mpiexec: Run, omb_py: Run, tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(
         "import os\nfrom mpi4py import MPI\n"
         "if MPI.COMM_WORLD.rank == 1: os.kill(os.getpid(), 9)\nMPI.COMM_WORLD.Barrier()\n"
     )
     assert mpiexec(2, "profile", "--traffic", "--folder", "run", "program.py").code != 0
-    done = omb_py("traffic", "run")
-    assert done.code == 0, done.err
+    done = succeeded(omb_py("traffic", "run"))
     assert "did not come to the end" in done.out
     assert "Traceback" not in done.err
 
@@ -168,9 +160,7 @@ def test_what_persistent_requests_send_was_asked_for(profiled: Callable[..., Row
 
 
 @pytest.mark.long
-def test_foreign_loopback_traffic_is_not_counted(
-    profiled: Callable[..., Rows],
-) -> None:
+def test_foreign_loopback_traffic_is_not_counted(profiled: Callable[..., Rows]) -> None:
     with own_stream(64 * MIB):
         rows = profiled(4, ALLREDUCES)
     (way,) = [row for row in rows if row["table"] == "paths"]

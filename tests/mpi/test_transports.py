@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import csv
 import sys
-from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from omb_py.benchmarks.algorithms import TABLE
-from tests.conftest import OMB_PY, Finished, rows_of, run
-from tests.helpers.battery import Battery, Line, line, passes
-from tests.helpers.refusals import assert_names, missing
+from tests.conftest import OMB_PY, Run, rows_of, run, succeeded
+from tests.helpers.battery import Battery, Line, each_line, line, passes
+from tests.helpers.refusals import ANY_CODE, assert_refused, missing
 from tests.mpi.lines import CHECKED, lines, named
 
 needs_grpc = pytest.mark.skipif(find_spec("grpc") is None, reason="grpcio is not installed")
@@ -47,14 +46,10 @@ def test_the_data_arrives(battery: Battery, line: Line) -> None:
 
 
 @pytest.mark.product
-@pytest.mark.parametrize(
-    "line",
-    [
-        line(2, f"{name} --binding {way} --repeats 1")
-        for name in ("kmeans", "merge")
-        for way in ("tcp", "asyncio", "coroutine")
-    ],
-    ids=str,
+@each_line(
+    line(2, f"{name} --binding {way} --repeats 1")
+    for name in ("kmeans", "merge")
+    for way in ("tcp", "asyncio", "coroutine")
 )
 def test_applications_run_on_them(battery: Battery, line: Line) -> None:
     record = battery(line)
@@ -62,12 +57,9 @@ def test_applications_run_on_them(battery: Battery, line: Line) -> None:
     assert {row["check"] for row in record.measured} == {"Pass"}
 
 
-def test_results_say_how_messages_travel_and_what_they_cost(
-    mpiexec: Callable[..., Finished], tmp_path: Path
-) -> None:
+def test_results_say_how_messages_travel_and_what_they_cost(mpiexec: Run, tmp_path: Path) -> None:
     arguments = ("--binding", "tcp", "-i", "20", "-m", "8:8", "--output", str(tmp_path / "o.csv"))
-    finished = mpiexec(3, "allreduce", *arguments)
-    assert finished.code == 0, finished.err
+    finished = succeeded(mpiexec(3, "allreduce", *arguments))
     assert "own algorithm by_size" in finished.out
     text = (tmp_path / "o.csv").read_text().splitlines()
     assert "# serialization: none" in text
@@ -83,13 +75,10 @@ def test_a_request_that_fails_ends_the_wait_for_it(mpi: str, tmp_path: Path) -> 
 
 
 @pytest.mark.long
-def test_options_of_a_binding_tell_results_apart(
-    mpiexec: Callable[..., Finished], tmp_path: Path
-) -> None:
+def test_options_of_a_binding_tell_results_apart(mpiexec: Run, tmp_path: Path) -> None:
     quick = ("--repeats", "1", "--output", "o.csv")
     for words in (("--event-loop", "asyncio"), ("--label", "mine")):
-        finished = mpiexec(2, "halo", "--binding", "coroutine", *words, *quick)
-        assert finished.code == 0, finished.err
+        succeeded(mpiexec(2, "halo", "--binding", "coroutine", *words, *quick))
     rows = rows_of(tmp_path / "o.csv")
     labels = list(dict.fromkeys(row["variant"] for row in rows))
     assert labels == ["event loop asyncio", "mine"]
@@ -105,7 +94,7 @@ def test_options_of_a_binding_tell_results_apart(
         ("tcp", "-m 4:4 --binding asyncio", "binding"),
     ],
 )
-def test_ranks_with_other_options_end_soon(
+def test_other_options_end_soon(
     mpi: str, tmp_path: Path, binding: str, words: str, named: str
 ) -> None:
     first = (OMB_PY, "latency", "-m", "4:4", "--binding", binding)
@@ -119,30 +108,21 @@ def test_ranks_with_other_options_end_soon(
 
 @needs_grpc
 @pytest.mark.parametrize("name", ["scan", "put_latency", "latency_mt"])
-def test_open_streams_end_with_the_job_that_fails(
-    mpiexec: Callable[..., Finished], name: str
-) -> None:
-    finished = mpiexec(2, name, "--binding", "grpc", "--grpc-call", "stream", timeout=30)
-    assert finished.code == 5
-    assert len(finished.sentences) == 1
+def test_open_streams_end_with_the_job_that_fails(mpiexec: Run, name: str) -> None:
+    words = ("--binding", "grpc", "--grpc-call", "stream")
+    assert_refused(mpiexec(2, name, *words, timeout=30), 5, "grpc")
 
 
 @pytest.mark.skipif(find_spec("ucxx") is not None, reason="ucxx is installed")
 @pytest.mark.parametrize("words", ["bw --binding ucxx", "overhead bw --bindings buffer,ucxx"])
-def test_a_missing_package_is_one_sentence_of_all_ranks(
-    mpiexec: Callable[..., Finished], words: str
-) -> None:
+def test_a_missing_package_is_one_sentence_of_all_ranks(mpiexec: Run, words: str) -> None:
     finished = mpiexec(3, *words.split())
-    assert finished.code == 8
+    assert_refused(finished, 8, "binding of UCX package ucxx")
     assert "Abort" not in finished.err
-    assert finished.err.count("omb-py: ") == 1
-    assert not missing("binding of UCX package ucxx", finished.err)
 
 
 @needs_uvloop
-def test_coroutines_run_in_another_event_loop(
-    mpiexec: Callable[..., Finished], tmp_path: Path
-) -> None:
+def test_coroutines_run_in_another_event_loop(mpiexec: Run, tmp_path: Path) -> None:
     arguments = ("-i", "20", "-m", "8:8", "--in-flight", "4", "--event-loop", "uvloop")
     finished = mpiexec(
         2, "latency", "--binding", "coroutine", *arguments, "--output", str(tmp_path / "o.csv")
@@ -169,10 +149,5 @@ def test_coroutines_run_in_another_event_loop(
         ("latency_mt --binding tcp", "one thread at a time"),
     ],
 )
-def test_what_cannot_be_is_one_sentence(
-    mpiexec: Callable[..., Finished], words: str, sentence: str
-) -> None:
-    finished = mpiexec(2, *words.split())
-    assert finished.code != 0
-    assert "Traceback" not in finished.err
-    assert_names("\n".join(finished.sentences), sentence)
+def test_what_cannot_be_is_one_sentence(mpiexec: Run, words: str, sentence: str) -> None:
+    assert_refused(mpiexec(2, *words.split()), ANY_CODE, sentence)

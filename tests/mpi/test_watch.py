@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import MPIEXEC, OMB_PY, Finished, own_temporary_folder
+from tests.conftest import MPIEXEC, OMB_PY, Run, own_temporary_folder
 
 pytestmark = pytest.mark.usefixtures("mpi")
 
@@ -128,7 +128,7 @@ def job(folder: Path, program: str, ranks: int, *options: str) -> Iterator[subpr
 
 
 @pytest.fixture
-def finding(omb_py: Callable[..., Finished]) -> Callable[..., dict[str, Any]]:
+def finding(omb_py: Run) -> Callable[..., dict[str, Any]]:
     """``finding(concern, …)`` watches until there is a finding with all of these values.
 
     On a busy machine ranks come late, one after the other: the first finding may lack some.
@@ -151,10 +151,8 @@ def finding(omb_py: Callable[..., Finished]) -> Callable[..., dict[str, Any]]:
 
 @pytest.mark.long
 @pytest.mark.product(strength=0)
-def test_late_rank_of_a_barrier_is_named(
-    finding: Callable[..., dict[str, Any]],
-    omb_py: Callable[..., Finished],
-    tmp_path: Path,
+def test_late_rank_is_named(
+    finding: Callable[..., dict[str, Any]], omb_py: Run, tmp_path: Path
 ) -> None:
     with job(tmp_path, LATE, 4) as started:
         found = finding("waiting", ranks=[2], waiting=[0, 1, 3])
@@ -168,7 +166,7 @@ def test_late_rank_of_a_barrier_is_named(
 
 @pytest.mark.long
 @pytest.mark.product(strength=0)
-def test_a_collective_that_is_only_prepared_has_not_begun(
+def test_prepared_collective_is_not_begun(
     finding: Callable[..., dict[str, Any]], tmp_path: Path
 ) -> None:
     with job(tmp_path, PREPARED, 3) as started:
@@ -180,9 +178,7 @@ def test_a_collective_that_is_only_prepared_has_not_begun(
 
 @pytest.mark.long
 @pytest.mark.any_library
-def test_a_chain_of_receives_is_followed_to_its_end(
-    finding: Callable[..., dict[str, Any]], tmp_path: Path
-) -> None:
+def test_chain_of_receives_is_shown(finding: Callable[..., dict[str, Any]], tmp_path: Path) -> None:
     with job(tmp_path, CHAIN, 3) as started:
         found = finding("waiting", ranks=[2], waiting=[0, 1])
         assert found["text"].endswith("0 for 1 for 2")
@@ -200,9 +196,7 @@ def test_a_deadlock_is_named(finding: Callable[..., dict[str, Any]], tmp_path: P
 
 @pytest.mark.long
 @pytest.mark.any_library
-def test_a_rank_whose_call_has_failed_is_outside_mpi(
-    finding: Callable[..., dict[str, Any]], tmp_path: Path
-) -> None:
+def test_failed_rank_is_outside_mpi(finding: Callable[..., dict[str, Any]], tmp_path: Path) -> None:
     with job(tmp_path, FAILED, 2) as started:
         found = finding("waiting", ranks=[1], waiting=[0])
         assert "for rank 1, which is outside MPI" in found["text"]
@@ -212,9 +206,7 @@ def test_a_rank_whose_call_has_failed_is_outside_mpi(
 
 
 @pytest.mark.long
-def test_a_rank_that_was_killed_is_named_and_ends_the_watch(
-    omb_py: Callable[..., Finished], tmp_path: Path
-) -> None:
+def test_a_rank_that_was_killed_is_named_and_ends_the_watch(omb_py: Run, tmp_path: Path) -> None:
     with job(tmp_path, KILLED, 3):
         done = omb_py("watch", "--interval", "0.3", "--wait", str(SECONDS), timeout=SECONDS)
     assert done.code == 0

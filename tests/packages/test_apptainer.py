@@ -55,9 +55,7 @@ def test_scripts_are_those_of_a_posix_shell(name: str) -> None:
         ),
     ],
 )
-def test_the_host_s_library_decides_what_mpi4py_loads(
-    tmp_path: Path, library: str | None, loads: str
-) -> None:
+def test_host_library_decides_the_abi(tmp_path: Path, library: str | None, loads: str) -> None:
     if library:
         (tmp_path / "lib").mkdir()
         (tmp_path / "lib" / library).touch()

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests import ROOT
-from tests.conftest import BIN, run
+from tests.conftest import BIN, run, succeeded
 
 pytestmark = [
     pytest.mark.xdist_group("distributions"),  # one build for all
@@ -69,8 +69,7 @@ def build(tracked: list[str], folder: Path, umask: int) -> Built:
         os.umask(before)
     words = ["-m", "hatchling", "build", "-t", "sdist", "-t", "wheel", "-d", str(folder / "dist")]
     epoch = {"SOURCE_DATE_EPOCH": "1700000000"}
-    done = run([sys.executable, *words], epoch, folder / "copy", timeout=120)
-    assert done.code == 0, done.err
+    succeeded(run([sys.executable, *words], epoch, folder / "copy", timeout=120))
     (source,) = (folder / "dist").glob("*.tar.gz")
     (wheel,) = (folder / "dist").glob("*.whl")
     return Built(source, wheel)
@@ -113,9 +112,7 @@ def test_without_a_c_compiler_the_wheel_lacks_the_loop_alone(
 
 
 @pytest.mark.long
-def test_another_build_gives_the_same_bytes(
-    built: Built, tracked: list[str], tmp_path: Path
-) -> None:
+def test_next_build_has_the_same_bytes(built: Built, tracked: list[str], tmp_path: Path) -> None:
     again = build(tracked, tmp_path, umask=0o077)
     assert again.source.read_bytes() == built.source.read_bytes()
     assert again.wheel.read_bytes() == built.wheel.read_bytes()
@@ -126,8 +123,7 @@ def test_the_source_distribution_builds_the_same_wheel(built: Built, tmp_path: P
     (folder,) = tmp_path.iterdir()
     words = ["-m", "hatchling", "build", "-t", "wheel"]
     epoch = {"SOURCE_DATE_EPOCH": "1700000000"}
-    done = run([sys.executable, *words], epoch, folder, timeout=120)
-    assert done.code == 0, done.err
+    succeeded(run([sys.executable, *words], epoch, folder, timeout=120))
     assert (folder / "dist" / built.wheel.name).read_bytes() == built.wheel.read_bytes()
 
 
@@ -157,8 +153,7 @@ def test_the_documented_tool_is_installed_and_starts_ranks(built: Built, tmp_pat
     words = [str(BIN / "uv"), *shlex.split(line.replace(".[", f"{built.wheel}["))[1:]]
     folders = {"UV_TOOL_DIR": str(tmp_path / "tools"), "UV_TOOL_BIN_DIR": str(tmp_path / "bin")}
     here = {"UV_PYTHON": sys.executable, "UV_SYSTEM_CERTS": "1"}
-    done = run(words, folders | here, tmp_path, timeout=300)
-    assert done.code == 0, done.err
+    succeeded(run(words, folders | here, tmp_path, timeout=300))
     path = {"PATH": f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": ""}
     job = run(["mpiexec", "-n", "2", "omb-py", "latency", "-m", "8:8"], path, tmp_path, timeout=60)
     assert job.code == 0, job.err

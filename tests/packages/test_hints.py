@@ -67,18 +67,14 @@ def test_messages_name_no_document_that_a_wheel_lacks() -> None:
     assert found == []
 
 
-def test_hint_in_a_checkout_installs_the_checkout(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_hint_in_a_checkout_installs_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     assert installing("apps") == "pip install -e '.[apps]'"
     monkeypatch.chdir(tmp_path)
     assert installing("apps") == f"pip install -e '{ROOT}[apps]'"
 
 
-def test_hint_in_a_folder_that_was_removed_names_the_checkout(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_hint_in_a_removed_folder_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
     monkeypatch.chdir(gone)

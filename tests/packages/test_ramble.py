@@ -14,7 +14,7 @@ from omb_py.benchmarks import all_benchmarks
 from omb_py.core import VERSION
 from omb_py.results.columns import Row
 from tests import ROOT
-from tests.conftest import BIN, run
+from tests.conftest import BIN, run, succeeded
 from tests.helpers.figures_of_merit import Figure, extract
 from tests.helpers.reading import objects
 from tests.helpers.recipes import Recipe, ramble_application
@@ -114,16 +114,13 @@ def test_the_workspace_names_what_the_application_has(application: Recipe) -> No
 
 @pytest.mark.long
 @pytest.mark.parametrize("workload", WORKLOADS)
-def test_the_figures_of_a_run_are_found(
-    application: Recipe, mpi: str, tmp_path: Path, workload: str
-) -> None:
+def test_figures_are_found(application: Recipe, mpi: str, tmp_path: Path, workload: str) -> None:
     quick = "" if workload == "init" else "-i 20 -x 2"
     given = {"experiment_run_dir": str(tmp_path), "additional_args": quick}
     if "message_sizes" in variables(application, workload):
         given["message_sizes"] = "4:8"
     _, *words = command(application, workload, given)
-    job = run([mpi, "-n", "2", str(BIN / "omb-py"), *words], {}, tmp_path, timeout=120)
-    assert job.code == 0, job.err
+    succeeded(run([mpi, "-n", "2", str(BIN / "omb-py"), *words], {}, tmp_path, timeout=120))
     text = (tmp_path / "rows.json").read_text()
     (criterion,) = application.named("success_criteria")
     assert any(re.match(criterion.options["match"], line) for line in text.splitlines())

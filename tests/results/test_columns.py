@@ -72,7 +72,7 @@ def test_no_column_of_applications_is_left_out() -> None:
 def test_help_shows_columns_with_their_units() -> None:
     text = omb_py.load.__doc__ or ""
     assert "    latency_us (float, us)\n        latency (definitions)" in text
-    assert "    suite (str)\n        who measured" in text
+    assert "    suite (str)\n        the program that measured" in text
     assert "    ratio, ratio_low, ratio_high (float)\n" in text
 
 

@@ -45,7 +45,7 @@ def test_tables_of_different_kinds_are_not_mixed(tmp_path: Path) -> None:
     writer = open_file(tmp_path / "rows.csv")
     writer.start(METADATA)
     writer.row(some_row())
-    with pytest.raises(UsageError, match="--force"):
+    with refuses(UsageError, "--force"):
         open_csv(tmp_path / "rows.csv", OverheadRow, clear=False)
 
 
@@ -97,7 +97,7 @@ def test_a_value_never_starts_a_comment_or_a_line(tmp_path: Path) -> None:
 def test_other_columns_are_not_mixed(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text(header_of(Row.columns).replace("latency_us", "latency_ms"))
-    with pytest.raises(UsageError, match="not a table of this version's columns"):
+    with refuses(UsageError, "not a table of this version's columns"):
         open_file(path)
     old = path.read_text()
     writer = open_file(path, clear=True)
@@ -115,9 +115,7 @@ def test_other_columns_are_not_mixed(tmp_path: Path) -> None:
         ("csv", ["# x\n# of a spreadsheet", "# a note\n", "x"]),
     ],
 )
-def test_a_file_of_something_else_is_left_alone(
-    tmp_path: Path, suffix: str, contents: list[str]
-) -> None:
+def test_other_file_is_left_alone(tmp_path: Path, suffix: str, contents: list[str]) -> None:
     path = tmp_path / f"rows.{suffix}"
     for content in contents:
         path.write_text(content)
@@ -148,9 +146,7 @@ def fails_in_own_process(call: str) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("suffix", ["csv", "json"])
 @pytest.mark.parametrize(("room", "together"), [(40_000, 1), (40_000, 7), (2_000, 100)])
-def test_a_full_disk_leaves_whole_rows_and_those_of_others(
-    tmp_path: Path, suffix: str, room: int, together: int
-) -> None:
+def test_full_disk_leaves_whole_rows(tmp_path: Path, suffix: str, room: int, together: int) -> None:
     """Of rows that belong together it takes all or none."""
     path = tmp_path / f"rows.{suffix}"
     other = open_file(path)
@@ -191,9 +187,7 @@ def write_rows(path: Path, run: str, rows: int) -> None:
 @pytest.mark.product(strength=1)
 @pytest.mark.parametrize("suffix", ["csv", "json"])
 @pytest.mark.parametrize(("writers", "rows"), [(8, 100), (50, 10)])
-def test_jobs_that_write_one_file_at_once_lose_nothing(
-    tmp_path: Path, suffix: str, writers: int, rows: int
-) -> None:
+def test_jobs_share_a_file(tmp_path: Path, suffix: str, writers: int, rows: int) -> None:
     path = tmp_path / f"rows.{suffix}"
     fork = multiprocessing.get_context("fork")
     jobs = [
@@ -211,9 +205,7 @@ def test_jobs_that_write_one_file_at_once_lose_nothing(
     assert len(found) == writers * rows
 
 
-def test_a_file_system_without_locks_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_file_without_locks_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def no_locks(descriptor: int, operation: int) -> None:
         raise OSError(errno.ENOLCK, "No locks available")
 
@@ -222,9 +214,7 @@ def test_a_file_system_without_locks_is_written(
     assert rows_in(tmp_path / "rows.csv") == [("r", 0), ("r", 1), ("r", 2)]
 
 
-def test_a_lock_that_is_never_given_back_fails(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lock_never_released_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "rows.csv"
     write_rows(path, "r", 1)
     monkeypatch.setattr("omb_py.results.sink.LOCK_SECONDS", 0.1)
@@ -392,6 +382,6 @@ def test_an_array_of_older_versions_is_read_and_not_added_to(tmp_path: Path) -> 
     path.write_text("[\n" + ",\n".join(path.read_text().splitlines()) + "\n]\n")
     old = path.read_bytes()
     assert load(path).rows["bytes"].tolist() == [0, 1]
-    with pytest.raises(UsageError, match="--force"):
+    with refuses(UsageError, "--force"):
         open_file(path)
     assert path.read_bytes() == old

@@ -106,9 +106,7 @@ def measured(folder: Path) -> int:
 @pytest.mark.long
 @pytest.mark.product(strength=0)
 @pytest.mark.parametrize("scheduler", ["slurm", "torque"])
-def test_a_sweep_is_complete_after_one_command(
-    slurm: Slurm, tmp_path: Path, scheduler: str
-) -> None:
+def test_one_command_completes_a_sweep(slurm: Slurm, tmp_path: Path, scheduler: str) -> None:
     prepare(tmp_path, scheduler)
     submitted = omb_py(slurm, tmp_path, "job", "submit", *MINE)
     names = ("mine-1-node", "mine-2-nodes")

@@ -57,9 +57,7 @@ def test_stopping_leaves_neither_a_process_nor_a_file(tmp_path: Path) -> None:
     assert processes_naming(folder) == []
 
 
-def test_a_failed_start_leaves_nothing_and_says_why(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_start_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "cluster"
     monkeypatch.setattr(slurm_cluster, "CONFIGURATION", slurm_cluster.CONFIGURATION + "Odd=1\n")
 
@@ -70,9 +68,7 @@ def test_a_failed_start_leaves_nothing_and_says_why(
     assert processes_naming(folder) == []
 
 
-def test_cluster_starts_in_an_empty_folder_only(
-    tmp_path: Path,
-) -> None:
+def test_cluster_starts_in_an_empty_folder_only(tmp_path: Path) -> None:
     (tmp_path / "slurm.conf").write_text("ClusterName=mine\n")
     for action in ("start", "stop"):
         refused = control(action, tmp_path)

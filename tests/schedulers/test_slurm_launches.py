@@ -70,9 +70,7 @@ def test_ranks_share_both_nodes_and_write_their_rows(
 @pytest.mark.long
 @pytest.mark.product(strength=0)
 @pytest.mark.parametrize("command", DIRECTIVES)
-def test_a_job_that_fails_is_known_to_have_failed(
-    slurm: Slurm, tmp_path: Path, command: str
-) -> None:
+def test_failed_job_is_known_as_failed(slurm: Slurm, tmp_path: Path, command: str) -> None:
     script = job_script(tmp_path, "mpiexec -n 2 omb-py latency --no-such-option")
     job = submit(slurm, tmp_path, command, script)
 
@@ -85,9 +83,7 @@ def test_a_job_that_fails_is_known_to_have_failed(
 @pytest.mark.long
 @pytest.mark.product(strength=0)
 @pytest.mark.parametrize("command", DIRECTIVES)
-def test_a_running_job_can_submit_its_own_script_again(
-    slurm: Slurm, tmp_path: Path, command: str
-) -> None:
+def test_running_job_submits_its_own_script(slurm: Slurm, tmp_path: Path, command: str) -> None:
     again = f'export ROUND=$((ROUND + 1)); [ "$ROUND" -ge 3 ] || {command} "$0"'
     submit(slurm, tmp_path, command, job_script(tmp_path, f"echo . >> rounds; {again}"))
 

@@ -42,9 +42,7 @@ KILLED = SmallSweep(ranks=(2,), sizes=(8, 16, 32, 64), options="max-time = 0.2")
 @pytest.mark.long
 @pytest.mark.product(strength=0)
 @pytest.mark.parametrize("command", RESULTS, ids=lambda command: command[0])
-def test_script_measures_on_both_nodes_and_reports(
-    slurm: Slurm, tmp_path: Path, command: tuple[str, str]
-) -> None:
+def test_script_measures_both_nodes(slurm: Slurm, tmp_path: Path, command: tuple[str, str]) -> None:
     variables = SCALING.install(tmp_path)
     folder = tmp_path / RESULTS[command]
 
@@ -121,9 +119,7 @@ VICTIMS: dict[str, tuple[Victim, ...]] = {
 @pytest.mark.product(strength=0)
 @pytest.mark.parametrize("killed", VICTIMS)
 @pytest.mark.parametrize("seed", range(KILLS // len(VICTIMS)))
-def test_job_killed_at_any_moment_loses_no_row(
-    slurm: Slurm, tmp_path: Path, killed: str, seed: int
-) -> None:
+def test_killed_job_loses_no_row(slurm: Slurm, tmp_path: Path, killed: str, seed: int) -> None:
     chance = random.Random(f"{killed} {seed}")
     victims = VICTIMS[killed]
     # a sweep that was at its end before anything of it was killed does not count

@@ -14,7 +14,8 @@ from omb_py.core.errors import UsageError
 from omb_py.simulation import network
 from omb_py.simulation.calibration import Calibrated, calibrate
 from tests import ROOT
-from tests.conftest import OMB_PY, run
+from tests.conftest import OMB_PY, run, succeeded
+from tests.helpers.refusals import refuses
 
 SIZES = [1 << power for power in range(0, 21, 2)]
 
@@ -127,8 +128,7 @@ def test_pairs_of_ranks_do_as_well(tmp_path: Path) -> None:
             row = ("r", "latency", size, 4, "numpy", sender, receiver, *hosts, time, time)
             lines.append(",".join(map(str, row)))
     (tmp_path / "pairs.csv").write_text("\n".join(lines) + "\n")
-    done = run([OMB_PY, "model", "pairs.csv", "--network", "n.toml"], {}, tmp_path, 60)
-    assert done.code == 0, done.err
+    succeeded(run([OMB_PY, "model", "pairs.csv", "--network", "n.toml"], {}, tmp_path, 60))
     found = network.read(tmp_path / "n.toml")
     assert found.between.bandwidth_MBps == pytest.approx(1000, rel=0.05)
     assert found.between.latency_us == pytest.approx(7 / 2, rel=0.05)
@@ -137,7 +137,7 @@ def test_pairs_of_ranks_do_as_well(tmp_path: Path) -> None:
 
 def test_without_latencies_there_is_no_network() -> None:
     bandwidths = rows("bw", 1, window(0.2, 0.9, 10_000.0, 64), window=64, pairs=1)
-    with pytest.raises(UsageError, match="a network needs latencies"):
+    with refuses(UsageError, "a network needs latencies"):
         calibrated(bandwidths)
 
 
@@ -146,8 +146,7 @@ def test_the_command_writes_the_file(tmp_path: Path) -> None:
     """From results that the repository has."""
     results = str(ROOT / "results" / "two-core-vm.csv")
     words = [OMB_PY, "model", results, "--network", "network.toml", "--topology", "torus:2x2"]
-    done = run(words, {}, tmp_path, 60)
-    assert done.code == 0, done.err
+    done = succeeded(run(words, {}, tmp_path, 60))
     assert network.read(tmp_path / "network.toml").topology == "torus:2x2"
     assert "a figure is not measured" in done.err
     done = run([*words[:3], "--topology", "star"], {}, tmp_path, 60)

@@ -58,7 +58,5 @@ CHECKED = (
         ((), "gather", "Nothing compared --check ratios, not times"),
     ],
 )
-def test_remark_names_ranks_and_errors_of_the_check(
-    checked: tuple[Checked, ...], benchmark: str, words: str
-) -> None:
+def test_remark_names_the_check(checked: tuple[Checked, ...], benchmark: str, words: str) -> None:
     assert not missing(words, checking.remark(checked, benchmark))

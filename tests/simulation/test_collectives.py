@@ -106,9 +106,7 @@ def to_others(pattern: Pattern) -> Pattern:
 
 
 @pytest.mark.parametrize(("name", "function", "algorithm"), EVERY, ids=IDS)
-def test_every_message_of_a_library_has_both_sides(
-    name: str, function: str, algorithm: Algorithm
-) -> None:
+def test_messages_have_both_sides(name: str, function: str, algorithm: Algorithm) -> None:
     for ranks in (2, 3, 4, 6, 8):
         size = 0 if function == "barrier" else 128 * 1024 * ranks
         shape = CollectiveShape(ranks, size, 4)

@@ -12,14 +12,7 @@ import pytest
 from omb_py.core.errors import OmbError
 from omb_py.simulation.engine import BANDWIDTH, CONTENTION, LATENCY, Run, SimulatedOutcome
 from omb_py.simulation.network import Network, Path, Protocol
-from omb_py.simulation.program import (
-    Add,
-    Operation,
-    Program,
-    Receive,
-    Send,
-    Wait,
-)
+from omb_py.simulation.program import Add, Operation, Program, Receive, Send, Wait
 from omb_py.simulation.workers import SimulationJob, run_jobs
 from tests.helpers.refusals import refuses
 
@@ -42,9 +35,7 @@ def task(operations: Operations, ranks: int, run: Run) -> SimulatedOutcome:
 
 
 def outcomes(
-    *programs: Operations,
-    nodes: tuple[int, ...] = (0, 1),
-    network: Network = NETWORK,
+    *programs: Operations, nodes: tuple[int, ...] = (0, 1), network: Network = NETWORK
 ) -> list[SimulatedOutcome]:
     """What comes of programs, one after the other in one process."""
     tasks = tuple(partial(task, one, len(nodes)) for one in programs)
@@ -160,11 +151,6 @@ def nobody_sends(rank: int) -> Iterator[Operation]:
         yield Receive(0)
 
 
-def test_a_rank_that_waits_for_ever_is_named() -> None:
-    with refuses(OmbError, "rank 1 waits message"):
-        outcomes(nobody_sends)
-
-
 def killed(rank: int) -> Iterator[Operation]:
     import os
     import signal
@@ -173,9 +159,13 @@ def killed(rank: int) -> Iterator[Operation]:
     yield Add(1)
 
 
-def test_a_process_that_is_killed_is_an_error() -> None:
-    with pytest.raises(OmbError, match="ended by signal 9"):
-        outcomes(killed)
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [(nobody_sends, "rank 1 waits message"), (killed, "ended by signal 9")],
+)
+def test_simulation_without_an_end_refused(program: Operations, words: str) -> None:
+    with refuses(OmbError, words):
+        outcomes(program)
 
 
 def completed_in_another_order(rank: int) -> Iterator[Operation]:

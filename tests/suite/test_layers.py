@@ -35,9 +35,7 @@ def everything(cases: list[Case], strength: int) -> set[tuple[tuple[str, str], .
 
 
 @given(CASES, STRENGTHS, SEEDS)
-def test_a_sample_covers_what_its_product_covers(
-    cases: list[Case], strength: int, seed: int
-) -> None:
+def test_sample_covers_as_its_product(cases: list[Case], strength: int, seed: int) -> None:
     chosen = sample(cases, strength, seed)
     assert everything([cases[one] for one in chosen], strength) == everything(cases, strength)
 

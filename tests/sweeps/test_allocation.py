@@ -43,9 +43,7 @@ def test_a_node_file_names_each_node_once_or_once_for_each_slot(
     assert allocation.nodes_here(machine(scheduler=scheduler)) == nodes
 
 
-def test_hosts_of_the_machine_go_before_those_of_the_job(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_hosts_of_the_machine_come_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "mine").write_text("a slots=4\nb:2\n# c\n\n")
     (tmp_path / "job").write_text("a\n")
     monkeypatch.setenv("PBS_NODEFILE", str(tmp_path / "job"))
@@ -54,9 +52,7 @@ def test_hosts_of_the_machine_go_before_those_of_the_job(
 
 
 @pytest.mark.parametrize(("scheduler", "variable"), COUNTS)
-def test_a_scheduler_says_how_many(
-    scheduler: str, variable: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_number_of_nodes(scheduler: str, variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(variable, "3")
     monkeypatch.setenv("PBS_NODEFILE", "")  # Slurm's Torque commands leave it so
     assert allocation.nodes_here(machine(scheduler=scheduler)) == 3

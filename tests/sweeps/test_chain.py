@@ -229,9 +229,7 @@ def test_jobs_that_do_not_chain_name_the_command(site: Site) -> None:
     assert site.lines[1].endswith(f"sbatch {SCRIPT}")
 
 
-def test_points_that_need_more_nodes_end_the_chain(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_few_nodes_end_the_chain(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     site.prepare("slurm")
     monkeypatch.setenv("SLURM_JOB_NUM_NODES", "1")
     assert site.go_on() == 0, "points on one node are left"

@@ -1,7 +1,6 @@
 """Launchers, schedulers and algorithms of other distributions, by entry points."""
 
 import os
-from collections.abc import Callable
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
@@ -10,10 +9,8 @@ import pytest
 from omb_py.core import registry
 from omb_py.core.errors import UsageError
 from omb_py.sweeps.launchers import BUILTIN, Launcher
-from tests.conftest import Finished
+from tests.conftest import Run, succeeded
 from tests.helpers.refusals import refuses
-
-OmbPy = Callable[..., Finished]
 
 SWEEP = """
 name = "few"
@@ -42,15 +39,13 @@ def ranch(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_script_has_the_scheduler_s_directives(ranch: Path, omb_py: OmbPy) -> None:
+def test_a_script_has_the_scheduler_s_directives(ranch: Path, omb_py: Run) -> None:
     words = ("job", "render", "few.toml", "--machine", "ranch.toml", "--nodes", "2")
     assert "#CORRAL --fields=2 --until=00:30:00" in omb_py(*words).out
 
 
 @pytest.mark.slow
-def test_points_are_started_by_the_launcher(
-    ranch: Path, omb_py: OmbPy, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_launcher_starts_points(ranch: Path, omb_py: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     launcher = ranch / "corral"
     launcher.write_text("#!/bin/sh\n")
     launcher.chmod(0o755)
@@ -60,16 +55,15 @@ def test_points_are_started_by_the_launcher(
 
 
 @pytest.mark.slow
-def test_commands_are_shown_without_the_launcher(ranch: Path, omb_py: OmbPy) -> None:
+def test_commands_are_shown_without_the_launcher(ranch: Path, omb_py: Run) -> None:
     done = omb_py("sweep", "few.toml", "--machine", "ranch.toml", "--dry-run", "--commands")
     assert done.code == 0, done.err
     assert " corral --head 4" in done.out
 
 
-def test_an_algorithm_can_be_selected(mpiexec: OmbPy) -> None:
+def test_an_algorithm_can_be_selected(mpiexec: Run) -> None:
     words = ("bcast", "--p2p-algorithm", "relay", "--sizes", "8,1000", "-i", "2", "-x", "0", "-c")
-    done = mpiexec(3, *words)
-    assert done.code == 0, done.err
+    done = succeeded(mpiexec(3, *words))
     assert done.out.count("Pass") == 2
 
 
@@ -81,9 +75,7 @@ def test_an_algorithm_can_be_selected(mpiexec: OmbPy) -> None:
         ("sys:path", "no Launcher"),
     ],
 )
-def test_member_that_cannot_be_loaded_refused(
-    value: str, message: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unloadable_refused(value: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     point = EntryPoint("lost", value, "omb_py.launchers")
     monkeypatch.setattr(registry, "_points", lambda group: {"lost": point})
     with refuses(UsageError, f"omb_py.launchers lost ({value}) {message}"):

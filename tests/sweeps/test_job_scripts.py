@@ -19,14 +19,8 @@ from omb_py.sweeps.scheduler import Kept
 from omb_py.sweeps.schedulers import SCHEDULERS
 from tests import ROOT
 from tests.helpers.refusals import assert_names, missing, refuses
-from tests.sweeps.job_scripts import (
-    UNFINISHED,
-    Ran,
-    Sandbox,
-    own_job,
-    shipped_job,
-    shipped_names,
-)
+from tests.helpers.waiting import wait_for
+from tests.sweeps.job_scripts import UNFINISHED, Ran, Sandbox, own_job, shipped_job, shipped_names
 
 JOBS = ROOT / "jobs"
 MACHINES = [name for name in shipped_names("machines") if name != "local"]
@@ -106,9 +100,7 @@ KEPT = [(name, one) for name, row in SCHEDULERS.items() for one in row.kept]
 
 
 @pytest.mark.parametrize(("scheduler", "kept"), KEPT)
-def test_the_next_job_is_told_what_the_script_does_not_say(
-    scheduler: str, kept: Kept, tmp_path: Path
-) -> None:
+def test_next_job_gets_the_submission_options(scheduler: str, kept: Kept, tmp_path: Path) -> None:
     sandbox = Sandbox(tmp_path, sweep_ends=f"exit {UNFINISHED}")
     text = render.script(own_job(scheduler))
     variables = {kept.variable: "ours"}
@@ -150,7 +142,7 @@ def test_a_signal_before_the_sweep_has_begun_is_recorded(tmp_path: Path) -> None
     started = sandbox.start(
         sandbox.spooled(render.script(own_job(modules=["gcc"]))), SLURM_JOB_ID="7"
     )
-    wait_for(sandbox.here / "ready")
+    wait_for((sandbox.here / "ready").exists)
     started.terminate()
     (sandbox.here / "signalled").touch()
     assert sandbox.finish(started).code == 143
@@ -246,20 +238,12 @@ def test_script_submitted_from_its_copy_is_unchanged(tmp_path: Path) -> None:
     assert path.read_text() == render.script(own_job("cobalt"))
 
 
-def wait_for(path: Path) -> None:
-    """Wait until a file is there."""
-    deadline = time.monotonic() + 60
-    while not path.exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 def signalled(
     sandbox: Sandbox, text: str, number: int, **variables: str
 ) -> tuple[int, list[list[str]]]:
     """The code and the `job continue` of a script to which a signal comes while it measures."""
     started = sandbox.start(sandbox.spooled(text), **variables)
-    wait_for(sandbox.here / "ready")
+    wait_for((sandbox.here / "ready").exists)
     started.send_signal(number)
     ran = sandbox.finish(started)
     assert (sandbox.here / "stopped").read_text() == "stopped\n"
@@ -277,9 +261,7 @@ def test_a_signal_before_the_time_is_over_is_told_to_continue(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("scheduler", "number"), [("slurm", signal.SIGTERM), ("lsf", signal.SIGUSR2)]
 )
-def test_a_job_whose_time_is_over_goes_on_in_another_one(
-    scheduler: str, number: int, tmp_path: Path
-) -> None:
+def test_job_out_of_time_continues_in_another(scheduler: str, number: int, tmp_path: Path) -> None:
     text = render.script(own_job(scheduler)).replace('-ge "$left" ] || sig', "-ge 0 ] || sig")
     code, continued = signalled(Sandbox(tmp_path, WAITS), text, number)
     assert (code, continued) == (0, [["--chain", "resubmit", "--"]])
@@ -329,11 +311,7 @@ def test_the_environment_is_made_as_configured(tmp_path: Path) -> None:
     activate.write_text("touch activated\n")
     folders = [str(tmp_path), str(sandbox.here)]
     text = render.script(
-        own_job(
-            module_paths=folders,
-            modules=["gcc/12", "mpich"],
-            virtual_environment="~/our venv",
-        )
+        own_job(module_paths=folders, modules=["gcc/12", "mpich"], virtual_environment="~/our venv")
     )
     assert text.startswith("#!/bin/bash -l\n"), "module is a function of login shells"
     ran = sandbox.run(text)
@@ -354,9 +332,7 @@ FAILS = 'case "$*" in *gone*) echo "cannot: $*" >&2; exit 1;; esac'
         ({"virtual_environment": "~/gone"}, "/gone/bin/activate fails on "),
     ],
 )
-def test_a_job_without_its_environment_measures_nothing(
-    values: dict[str, Any], words: str, tmp_path: Path
-) -> None:
+def test_missing_environment_fails(values: dict[str, Any], words: str, tmp_path: Path) -> None:
     sandbox = Sandbox(tmp_path)
     sandbox.stand_in("module", FAILS)
     ran = sandbox.run(render.script(own_job(**values)), SLURM_JOB_ID="7")
@@ -397,13 +373,13 @@ def test_each_number_of_nodes_is_a_job_of_its_own() -> None:
     assert "#SBATCH --nodes=2\n" in render.script(single)
     assert " --nodes 2)" not in render.script(single)
     assert batch.divide(whole, 2, False) == [two]
-    with pytest.raises(UsageError, match=r"no point on 3 nodes of here \(it has on 1, 2\)"):
+    with refuses(UsageError, "no point on 3 nodes of here (it has on 1, 2)"):
         batch.divide(whole, 3, False)
 
 
 def test_a_walltime_leaves_time_to_end_in_order() -> None:
     assert "\nseconds=30\n" in render.script(own_job(job={"walltime": "90s"}))
-    with pytest.raises(UsageError, match="walltime of 00:01:00 leaves nothing"):
+    with refuses(UsageError, "walltime of 00:01:00 leaves nothing"):
         render.script(own_job(job={"walltime": "1m"}))
 
 
@@ -414,8 +390,6 @@ def test_a_walltime_leaves_time_to_end_in_order() -> None:
         ("slurm", {"select": ["system=polaris"]}, "machine here: Slurm job.select"),
     ],
 )
-def test_job_impossible_on_a_machine_refused(
-    scheduler: str, settings: dict[str, Any], words: str
-) -> None:
+def test_impossible_job_refused(scheduler: str, settings: dict[str, Any], words: str) -> None:
     with refuses(UsageError, words):
         own_job(scheduler, settings)

@@ -30,9 +30,7 @@ def fields() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("model", "name"), list(fields()))
-def test_a_key_has_a_meaning_and_an_example_that_is_right(
-    model: type[BaseModel], name: str
-) -> None:
+def test_key_has_a_meaning_and_a_right_example(model: type[BaseModel], name: str) -> None:
     field = model.model_fields[name]
     assert field.description, "write what it means below the key"
     assert field.description.endswith(".")

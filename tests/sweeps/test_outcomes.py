@@ -51,11 +51,7 @@ def test_exit_codes() -> None:
 
 @pytest.mark.parametrize(
     ("code", "words"),
-    [
-        (-9, "launcher signal 9 (Killed)"),
-        (255, "launcher exit code 255 rank"),
-        (None, ""),
-    ],
+    [(-9, "launcher signal 9 (Killed)"), (255, "launcher exit code 255 rank"), (None, "")],
 )
 def test_silent_launcher_is_known_by_its_exit_code(code: int | None, words: str) -> None:
     assert not missing(words, silent_end(code))

@@ -145,11 +145,12 @@ A daemon failed to report back after being spawned.
         (TRACEBACK, TRACEBACK.splitlines()[-1]),
         (SSH, SSH.splitlines()[0]),
         (f"n1: Warning: nothing to fear\n{KILLED}", " ".join(KILLED.splitlines()[1:3])),
+        pytest.param(
+            "no route to host\n" + "goodbye\n" * 20_000, "no route to host", id="128 ranks"
+        ),
     ],
 )
-def test_the_sentence_that_says_what_is_wrong_is_whole(
-    text: str, said: str, tmp_path: Path
-) -> None:
+def test_error_sentence_is_whole(text: str, said: str, tmp_path: Path) -> None:
     (tmp_path / "log").write_text(f"$ mpiexec -n 4 omb-py\n{text}")
     assert last_words(tmp_path / "log") == (None, said)
 
@@ -165,25 +166,18 @@ def test_only_what_came_after_the_last_command_counts(tmp_path: Path) -> None:
     assert last_words(log) == (None, "")
 
 
-def test_the_first_words_count_whatever_128_ranks_said_later(tmp_path: Path) -> None:
-    (tmp_path / "log").write_text("$ mpiexec\nno route to host\n" + "goodbye\n" * 20_000)
-    assert last_words(tmp_path / "log") == (None, "no route to host")
-
-
-def test_what_is_too_long_is_cut_after_a_word(tmp_path: Path) -> None:
-    (tmp_path / "log").write_text(f"$ mpiexec\nomb-py: {'word ' * 500}\n{'letters ' * 500}\n")
+@pytest.mark.parametrize(
+    ("words", "end"),
+    [("word " * 500, "word …"), (f"{'word ' * 80}end. {'word ' * 80}", "end. …")],
+    ids=["after a word", "after a sentence"],
+)
+def test_long_sentence_is_cut(tmp_path: Path, words: str, end: str) -> None:
+    (tmp_path / "log").write_text(f"$ mpiexec\nomb-py: {words}\n{'letters ' * 500}\n")
     ours, theirs = last_words(tmp_path / "log")
     assert ours is not None
-    assert ours.endswith("word …")
+    assert ours.endswith(end)
     assert theirs.endswith("letters …")
     assert max(len(ours), len(theirs)) <= LONGEST + 2
-
-
-def test_what_is_too_long_is_cut_after_a_sentence(tmp_path: Path) -> None:
-    (tmp_path / "log").write_text(f"$ mpiexec\nomb-py: {'word ' * 80}end. {'word ' * 80}\n")
-    ours, _ = last_words(tmp_path / "log")
-    assert ours is not None
-    assert ours.endswith("end. …")
 
 
 def attempt(started: str, said: str, outcome: str = FAILED) -> Attempt:

@@ -36,10 +36,7 @@ TOLD = {
         ("PENDING", "SUSPENDED", "RUNNING", "COMPLETED", "FAILED", "CANCELLED", "TIMEOUT"),
     ),
     "lsf": ("1|{}|-|-\n", ("PEND", "PSUSP", "RUN", "DONE", "EXIT")),
-    "flux": (
-        "1|{}||\n",
-        ("SCHED", "DEPEND", "RUN", "COMPLETED", "FAILED", "CANCELED", "TIMEOUT"),
-    ),
+    "flux": ("1|{}||\n", ("SCHED", "DEPEND", "RUN", "COMPLETED", "FAILED", "CANCELED", "TIMEOUT")),
 }
 UNKNOWN = {
     "pbs": "echo 'qstat: Unknown Job Id 1' >&2; exit 153",
@@ -147,11 +144,13 @@ def test_commands_with_other_names_are_asked(name: str, sandbox: Sandbox) -> Non
     assert {program for program, *_ in sandbox.commands()} <= set(names.values())
 
 
-def test_a_name_for_a_command_of_another_scheduler_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"'qsubb'.*'qsub'.*qdel"):
-        own_job("cobalt", scheduler_commands={"qsubb": "qsub-gpu"})
-    with pytest.raises(ValueError, match="unknown 'qsub'"):
-        machine(scheduler_commands={"qsub": "qsub-gpu"})
+@pytest.mark.parametrize(
+    ("scheduler", "name", "words"),
+    [("cobalt", "qsubb", r"'qsubb'.*'qsub'.*qdel"), ("none", "qsub", "unknown 'qsub'")],
+)
+def test_name_of_another_scheduler_s_command_refused(scheduler: str, name: str, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        machine(scheduler=scheduler, scheduler_commands={name: "qsub-gpu"})
 
 
 def test_a_path_that_a_shell_might_run_is_not_handed_on(sandbox: Sandbox) -> None:

@@ -39,22 +39,23 @@ def test_a_file_named_after_the_job_has_a_line_for_each_slot(
     assert (tmp_path / "nodes").read_text() == "a\nb"
 
 
-@pytest.mark.parametrize("text", ["a\na\nb\nb\n", "", None])
-def test_a_file_that_has_enough_or_cannot_be_read_stays(
-    text: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("text", "slots"),
+    [
+        pytest.param("a\na\nb\nb\n", "", id="enough"),
+        pytest.param("", "", id="empty"),
+        pytest.param(None, "", id="unreadable"),
+        pytest.param("a\n", "8", id="slots by a variable"),
+    ],
+)
+def test_file_of_nodes_stays(
+    text: str | None, slots: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if text is not None:
         (tmp_path / "nodes").write_text(text)
     start(monkeypatch, "PBS_JOBID", tmp_path / "nodes")
-    assert with_slots(2, tmp_path / "mine") == {}
-
-
-def test_slots_that_the_site_gives_by_a_variable_stay(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "nodes").write_text("a\n")
-    start(monkeypatch, "PBS_JOBID", tmp_path / "nodes")
-    monkeypatch.setenv("PBS_PPN", "8")
+    if slots:
+        monkeypatch.setenv("PBS_PPN", slots)
     assert with_slots(2, tmp_path / "mine") == {}
 
 

@@ -86,7 +86,7 @@ def bar_charts(rows: pd.DataFrame, request: Request) -> Iterator[Chart]:
 
 
 def charts(group: Group, whole: bool) -> Iterator[Chart]:
-    """Figures of `MAX_BARS` bars, of parts of a ``whole`` or a bar for each line.
+    """Draw figures of `MAX_BARS` bars, of parts of a ``whole`` or a bar for each line.
 
     Whiskers are the extremes of several runs; of one run those of its ranks, or an interval.
     """
@@ -121,7 +121,7 @@ def charts(group: Group, whole: bool) -> Iterator[Chart]:
 
 
 def bars(data: pd.DataFrame, measure: Measure, page: Page) -> ChartLayout:
-    """Bars, the first on top, each as long as its value."""
+    """Draw bars, the first on top, each as long as its value."""
     parts = {name: style for name, style in zip(data["part"], data["style"], strict=True) if name}
     room = 0.32 * page.room
     labels = 5 + widest(line for name in data["line"] for line in wrap(name, LABEL, room))

@@ -89,7 +89,7 @@ def charts(results: Results, request: Request) -> dict[str, Chart]:
 
 
 def by_name(every: Iterable[Chart]) -> dict[str, Chart]:
-    """Charts by their names, with a number where several have the same."""
+    """Return charts by their names, with a number if several have the same."""
     found: dict[str, Chart] = {}
     for chart in every:
         again = (f"{chart.name}-{number}" for number in range(2, len(found) + 3))

@@ -62,7 +62,7 @@ class Group:
     lines: tuple[str, ...]
 
     def name(self, *more: object) -> str:
-        """Its title as the name of a file."""
+        """Return its title as the name of a file."""
         return stem(self.benchmark, *more, *(caption_part(*item) for item in self.values.items()))
 
     @property
@@ -75,7 +75,7 @@ class Group:
     def points(
         self, columns: Sequence[str], others: Sequence[str], apart: Sequence[str] = ()
     ) -> pd.DataFrame:
-        """Its points (`points_of`) by ``columns``, which name their ``line``, and ``others``.
+        """Return its points (`points_of`) by ``columns``, which name the ``line``, and ``others``.
 
         Columns ``apart`` name the ``title`` of a panel; ``text`` is the value with its unit.
         """

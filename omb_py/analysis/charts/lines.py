@@ -181,7 +181,7 @@ def marks(data: pd.DataFrame, statistic: str) -> list[str]:
             "Bands" if data["band"].any() else "Thin bars",
             "the smallest sample to the 95th percentile" * bool(samples.any()),
         ),
-        "No band where there are no samples, or a mean is outside it" * bool(none),
+        "No band if there are no samples, or a mean is outside it" * bool(none),
     ]
     if data["low"].notna().any():
         found.append(f"Bars: {INTERVAL}" + " of a single run" * (not alone.all()))
@@ -229,7 +229,7 @@ def lines(
 
 
 def styles_of(*rows: pd.DataFrame) -> dict[str, int]:
-    """Styles of lines by their names."""
+    """Return styles of lines by their names."""
     return {
         str(line): int(style)
         for part in rows
@@ -238,7 +238,7 @@ def styles_of(*rows: pd.DataFrame) -> dict[str, int]:
 
 
 def panel(data: pd.DataFrame, x: alt.X, y: Any, beside: pd.DataFrame, page: Page) -> list[Any]:
-    """Layers of lines: bands of the spread or else bars, intervals, lines, and points."""
+    """Return layers of lines: bands of the spread or else bars, intervals, lines, and points."""
     shown = styled(data, page)
     shown["zero"] = shown["x"] == 0  # 0 bytes are no smaller message, but none: no line leads there
     color, dash = own(alt.Color, "color"), own(alt.StrokeDash, "dash")

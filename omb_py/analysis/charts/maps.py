@@ -61,7 +61,7 @@ def heat_maps(rows: pd.DataFrame, request: Request) -> Iterator[Chart]:
 
 
 def heat(data: pd.DataFrame, measure: Measure, page: Page) -> ChartLayout:
-    """Cells with their numbers where these fit, sizes downwards."""
+    """Draw cells with their numbers if these fit, sizes downwards."""
     names, sizes = data["line"].unique().tolist(), sorted(data["size"].unique())
     down = {at: size_text(size) for at, size in enumerate(sizes)}
     labels = 5 + widest(down.values())
@@ -93,8 +93,10 @@ def heat(data: pd.DataFrame, measure: Measure, page: Page) -> ChartLayout:
 def colors(
     values: pd.Series, measure: Measure, room: float, is_cost: bool = False
 ) -> tuple[alt.Color, pd.Series]:
-    """Colours of logarithms, or of percentages, with a legend below, and for which values they are
-    dark; ``is_cost`` makes high ones dark."""
+    """Return colours of logarithms or percentages, with a legend below, and which values are dark.
+
+    ``is_cost`` makes high values dark.
+    """
     above = values[values > 0].astype(float)
     low, high = float(above.min()), max(float(above.max()), 1.1 * float(above.min()))
     factor, unit = measure.of([low, high])
@@ -134,7 +136,7 @@ def pair_maps(rows: pd.DataFrame, request: Request) -> Iterator[Chart]:
 
 
 def pair_map(data: pd.DataFrame, found: Matrix, measure: Measure, page: Page) -> ChartLayout:
-    """Senders downwards, ordered by host; slow is dark."""
+    """Draw senders downwards, ordered by host; slow is dark."""
     places = list(range(len(found.ranks)))
     hosts = list(dict.fromkeys(found.hosts))
     names = {place: str(rank) for place, rank in enumerate(found.ranks)}

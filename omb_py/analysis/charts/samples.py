@@ -39,7 +39,7 @@ MOST_SAMPLES = 2000
 """Samples of one rank and size that are drawn as points; of more, evenly some and the extremes."""
 
 TAIL = 99.0
-"""Percentile at which the drawing of a distribution ends, where the tail is much longer."""
+"""Percentile at which the drawing of a distribution ends, if the tail is much longer."""
 
 
 def sample_charts(samples: pd.DataFrame, kind: str, sizes: Sequence[int] = ()) -> Iterator[Chart]:
@@ -91,7 +91,7 @@ def sample_chart(kind: str, panels: Sequence[pd.DataFrame]) -> Chart:
 
 
 def some(samples: pd.DataFrame) -> pd.DataFrame:
-    """Starts in seconds and samples of a rank: all, or evenly some, with the extremes between."""
+    """Return starts in seconds and samples of a rank: all, or some with the extremes between."""
     found = pd.DataFrame(
         {"x": samples["start_us"] / 1e6, "y": samples["sample_us"], "rank": samples["rank"]}
     )
@@ -131,7 +131,7 @@ def distribution(data: pd.DataFrame, page: Page) -> ChartLayout:
 
 
 def iterations(data: pd.DataFrame, page: Page) -> ChartLayout:
-    """Samples over their starts, a panel for each size; beyond `MAX_LINES` ranks all alike."""
+    """Draw samples over their starts, a panel a size; beyond `MAX_LINES` ranks all alike."""
     parts = [part for _, part in data.groupby("style")]
     columns = page.columns(len(parts))
     axes = [value_axis(part["y"].tolist(), TIMES) for part in parts]

@@ -178,7 +178,7 @@ class Chart:
 
 
 def layered(layers: Iterable[Any], **settings: Any) -> dict[str, Any]:
-    """Layers of one view, with its size and title as ``settings``.
+    """Return layers of one view, with its size and title as ``settings``.
 
     Altair itself copies all that is in views whenever they are put together.
     """
@@ -188,14 +188,14 @@ def layered(layers: Iterable[Any], **settings: Any) -> dict[str, Any]:
 def together(
     kind: Literal["concat", "vconcat"], views: Iterable[Any], **settings: Any
 ) -> dict[str, Any]:
-    """Views of Altair or Vega-Lite, each with styles of its own, as one of Vega-Lite."""
+    """Join views of Altair or Vega-Lite, each with styles of its own, as one of Vega-Lite."""
     channels = ("color", "fill", "stroke", "shape", "strokeDash")
     resolve = {"scale": dict.fromkeys(channels, "independent")}
     return joined(kind, views, {"resolve": resolve, **settings})
 
 
 def joined(kind: str, views: Iterable[Any], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Views and ``settings`` as a view of one ``kind``, with the data of all."""
+    """Join views and ``settings`` to a view of one ``kind``, with the data of all."""
     datasets: dict[str, Any] = {}
     parts = []
     for view in views:
@@ -303,7 +303,7 @@ NARROW, BROAD = frozenset("fijlrtI.,:;'|()[]!/· "), frozenset("mwMW%@")
 
 
 def text_width(text: str, size: float) -> float:
-    """About how many points a text is wide."""
+    """Return about how many points a text is wide."""
     widths = (
         0.29 if c in NARROW else 0.9 if c in BROAD else 0.69 if c.isupper() else 0.55 for c in text
     )
@@ -311,7 +311,7 @@ def text_width(text: str, size: float) -> float:
 
 
 def widest(texts: Iterable[str], size: float = LABEL) -> int:
-    """About how many points the widest of some texts is, a whole number."""
+    """Return about how many points the widest of some texts is, a whole number."""
     return ceil(max((text_width(text, size) for text in texts), default=0.0))
 
 
@@ -427,7 +427,7 @@ def value_axis(
     numbers: Sequence[float], measure: Measure, vertical: bool = True, behind: float = 0.0
 ) -> ValueAxis:
     """Return an axis for numbers: logarithmic, on both sides of 0 if some are below, or linear from
-    0 where they are close together. ``behind`` is the share of it to leave free after the highest.
+    0 if they are close together. ``behind`` is the share of it to leave free after the highest.
     """
     known = [float(number) for number in numbers if isfinite(number)]
     factor, name = measure.of([abs(number) for number in known])
@@ -473,7 +473,7 @@ def even(high: float) -> list[float]:
 
 
 def ticks_along(x: str, values: Iterable[float], most: float) -> dict[float, str]:
-    """About ``most`` of the sizes or numbers of ranks with their labels, in even steps.
+    """Return about ``most`` of the sizes or numbers of ranks with labels, in even steps.
 
     Of ranks powers of two where not all fit; 0 bytes always.
 
@@ -486,13 +486,13 @@ def ticks_along(x: str, values: Iterable[float], most: float) -> dict[float, str
         ordered = [one for one in ordered if log2(one) % 1 == 0] or ordered
         step = ceil(len(ordered) / max(2, int(most)))
     chosen = ordered[::step]
-    if ordered[0] == 0 and step > 1:  # the size beside 0 would be too near
+    if ordered[0] == 0 and step > 1:  # the size next to 0 would be too near
         chosen = [0, *ordered[step + 1 :: step]]
     return {at: size_text(at) if x == "bytes" else f"{at:g}" for at in chosen}
 
 
 def along_axis(x: str, values: Sequence[float], room: float, **settings: Any) -> alt.X:
-    """X of ``room`` points: sizes in their order, as far apart from each other; ranks by powers."""
+    """Return X of ``room`` points: sizes in order, equally far apart; ranks by powers."""
     ticks = ticks_along(x, values, room / (32 if x == "bytes" else 24))
     known: dict[str, Any] = {"values": list(ticks), "labelExpr": lookup(ticks)}
     known["title"] = "Message size" if x == "bytes" else "Ranks"

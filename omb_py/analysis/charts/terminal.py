@@ -58,7 +58,7 @@ def text(chart: Chart, width: int, height: int, colored: bool = False) -> str:
 
 
 def plot(panel: pd.DataFrame, x: str, measure: Measure, size: tuple[int, int]) -> str:
-    """Axes with lines in ``size`` columns and lines; axes are as in other figures."""
+    """Draw axes with lines in ``size`` columns and lines; axes are as in other figures."""
     shown = panel[(panel["value"] > 0) | (measure.unit == "%")]
     if shown.empty:
         return "(nothing above 0 to draw on a logarithmic axis)"

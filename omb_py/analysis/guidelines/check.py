@@ -28,7 +28,7 @@ ALIKE = (
     *(name for name in CONFIGURATION if name not in ("sync", "library_algorithm", "algorithm")),
     *("ranks", "hosts", "validated"),
 )
-"""Columns in which the sides of a guideline agree, also where they are empty."""
+"""Columns in which the sides of a guideline agree, also if they are empty."""
 
 OPEN = ("mpi_type", "root", "in_place", "layout", "sync", "test_calls", "compute_target")
 """Columns in which sides agree that have them."""
@@ -72,7 +72,7 @@ def check(
       by the one-sided rank test; ``p_adjusted``: with `compare`'s correction for all tests of this
       table;
     - ``verdict``: ``violated`` where ``p_adjusted`` is at most 5 % and the whole interval above
-      1 + ``tolerance``, ``holds`` where it is at or below that, else ``cannot tell``.
+      1 + ``tolerance``, ``holds`` if it is at or below that, else ``cannot tell``.
 
     Raises `UsageError` for a name in ``only`` that is neither.
     """

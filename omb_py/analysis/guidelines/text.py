@@ -44,7 +44,7 @@ def sheets(points: pd.DataFrame) -> Iterator[Sheet]:
 
 
 def runs(points: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    """Violations of each guideline at sizes that follow each other."""
+    """Yield violations of each guideline at sizes that follow each other."""
     for _, members in points.groupby(["guideline", *OPEN], sort=False, dropna=False):
         violated = members["verdict"] == VIOLATED
         between = (~violated).cumsum()
@@ -52,7 +52,7 @@ def runs(points: pd.DataFrame) -> Iterator[pd.DataFrame]:
 
 
 def line(run: pd.DataFrame, worst: pd.Series) -> tuple[str, ...]:
-    """Cells about violations at sizes that follow each other; numbers are those of the worst."""
+    """Return cells about violations at successive sizes; numbers are those of the worst."""
     sizes = [size_text(size) for size in run["bytes"].dropna()]
     return (
         worst["guideline"],
@@ -87,7 +87,7 @@ def remarks(points: pd.DataFrame) -> Iterator[str]:
     if len(tested) < len(points):
         yield (
             f"{len(points) - len(tested)} checks rest on too few launches to tell anything: "
-            "repeat them 10 times by turns, as omb-py sweep guidelines does"
+            "repeat them 10 times alternately, as omb-py sweep guidelines does"
         )
     if len(tested):
         launches = tested[["runs_left", "runs_right"]].min(axis=1).max()

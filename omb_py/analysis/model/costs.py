@@ -30,7 +30,7 @@ Array = NDArray[np.float64]
 
 
 def lg(ranks: Array) -> Array:
-    """Steps in which the number of ranks that know something can double: log2, rounded up."""
+    """Return the steps in which the ranks that know something can double: log2, rounded up."""
     steps: Array = np.ceil(np.log2(np.maximum(ranks, 1.0)) - 1e-9)
     return steps
 

@@ -67,7 +67,7 @@ def model(
     """Fit costs to benchmark rows (`omb_py.analysis.table.Results.rows`, and its ``runs``).
 
     Rows without a time, without a number of ranks or whose data was wrong are left out. Values are
-    medians, with ``statistic`` ``auto`` where all of a benchmark's rows have them. Raises
+    medians, with ``statistic`` ``auto`` if all of a benchmark's rows have them. Raises
     `OmbError` when no curve has two sizes or two numbers of ranks.
     """
     right = rows[rows["validation"] != "Fail"]

@@ -39,7 +39,7 @@ MIN_SIZES = 3
 MAX_RANGES = 6
 
 MAX_PLACES = 96
-"""Places where a switch is looked for, evenly among the sizes where there are more."""
+"""Places where a switch is looked for, evenly among the sizes if there are more."""
 
 MAX_STEPS, CLOSE = 20, 1e-6
 """Steps of `fit` at most, and the relative change of all times at which it stops."""
@@ -224,7 +224,7 @@ def ranges(curves: Sequence[Points]) -> list[tuple[float, float]]:
 def range_costs(curves: Sequence[Points], sizes: Array, places: NDArray[np.int64]) -> Array:
     """Return the sum of the squared relative errors of all curves between any two places.
 
-    Infinite where there are too few sizes. Errors are relative to the times themselves, so that one
+    Infinite if there are too few sizes. Errors are relative to the times themselves, so that one
     that is much too long spoils no more than its own point.
     """
     cost = np.full((len(places), len(places)), inf)

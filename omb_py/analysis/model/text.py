@@ -107,7 +107,7 @@ def between(first: float, last: float) -> str:
 
 
 def with_interval(value: float, low: float, high: float, unit: str) -> str:
-    """Return a value with its limits, the unit once where it is the same."""
+    """Return a value with its limits, the unit once if it is the same."""
     if pd.isna(low) or pd.isna(high):
         return value_text(value, unit)
     texts = [value_text(each, unit) for each in (value, low, high)]

@@ -48,7 +48,7 @@ class KeyNumber:
 
 
 def key_numbers(values: pd.DataFrame) -> list[KeyNumber]:
-    """Return the numbers of `KNOWN` that rows have; where they have none, those of other
+    """Return the numbers of `KNOWN` that rows have; if they have none, those of other
     benchmarks.
 
     ``values`` are rows with their numbers (`value_column`).

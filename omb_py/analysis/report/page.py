@@ -91,7 +91,7 @@ def report(
     compared = None
     if base is not None:
         options: Any = {"statistic": statistic, "launch_spread": launch_spread}
-        called = ("the base", "Beside the base")
+        called = ("the base", "Compared with the base")
         compared = compare(base.rows, results.rows, names=called, **options)
     base = None  # its rows may be many, and nothing more is needed of them
     values = value_column(results.rows, statistic)
@@ -178,7 +178,7 @@ def changes(compared: pd.DataFrame) -> Sheet:
 
 
 def packed(data: object) -> str:
-    """JSON as base64 of gzip: figures repeat each other, and no text of a file is markup in it."""
+    """Return JSON as base64 of gzip: figures repeat each other, and no text is markup in it."""
     text = json.dumps(data, separators=(",", ":"), default=str)
     return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
 
@@ -190,7 +190,7 @@ def template(name: str) -> str:
 
 @cache
 def drawing_library() -> str:
-    """Vega as vl-convert has it, after its licence and without addresses of other places."""
+    """Return Vega as vl-convert has it, after its licence and without other addresses."""
     library = vl_convert.javascript_bundle(None)  # type: ignore[arg-type]
     return ADDRESS.sub("", f"/*\n{template('vega.txt')}*/\n{library}")
 

@@ -115,7 +115,7 @@ def commands(members: Iterable[str], runs: Runs) -> str:
 
 
 def present(rows: pd.DataFrame, runs: Runs) -> list[str]:
-    """Runs with metadata that rows are of."""
+    """Return runs with metadata that have rows."""
     return [run for run in rows["run"].dropna().unique() if runs.get(run)]
 
 
@@ -127,7 +127,7 @@ def of_rows_without(rows: pd.DataFrame) -> Iterator[dict[str, str]]:
 
 
 def described(data: Mapping[str, str]) -> dict[str, str]:
-    """Metadata as fields of the page; each environment variable is one by itself, behind others."""
+    """Return metadata as fields of the page; environment variables are last, one by one."""
     fields = {name: short(text) for name, text in data.items() if name not in OWN}
     if name := library(fields.get("mpi_library", "")):
         fields["mpi"] = name
@@ -146,7 +146,7 @@ def short(text: str) -> str:
 
 
 def span(members: list[str]) -> str:
-    """From when to when runs were started, in UTC, as their names have it."""
+    """Return from when to when runs were started, in UTC, as their names have it."""
     times = sorted(
         f"{match[1]}-{match[2]}-{match[3]} {match[4]}:{match[5]}"
         for run in members

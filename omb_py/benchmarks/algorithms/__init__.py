@@ -94,7 +94,7 @@ ALLREDUCE: tuple[OwnAlgorithm[Sum], ...] = (
 
 
 NewMessage = Callable[[int], Message]
-"""A message of so many elements in memory of its own."""
+"""A message of a number of elements in memory of its own."""
 
 
 def broadcast(

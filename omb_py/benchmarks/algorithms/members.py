@@ -85,7 +85,7 @@ def part(message: Message, elements: range) -> Message:
 
 @lru_cache(maxsize=8)  # of all ranks of a simulation
 def shares(elements: range, number: int) -> tuple[range, ...]:
-    """Divide elements into so many parts, one after the other; the first ones may be longer."""
+    """Divide elements into a ``number`` of parts in a row; the first ones may be longer."""
     minimum, longer = divmod(len(elements), number)
     starts = [elements.start + minimum * i + min(i, longer) for i in range(number + 1)]
     return tuple(map(range, starts, starts[1:]))

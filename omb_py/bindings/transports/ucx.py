@@ -19,7 +19,7 @@ except ModuleNotFoundError as error:
     raise MissingPackageError("a binding of UCX", "ucxx", installing("ucxx")) from error
 except OSError as error:
     raise UnsupportedError(
-        f"ucxx cannot load its UCX beside that of the MPI library ({error}): import ucxx before "
+        f"ucxx cannot load its UCX next to that of the MPI library ({error}): import ucxx before "
         "mpi4py.MPI in programs, or start the ranks with torchrun"
     ) from error
 

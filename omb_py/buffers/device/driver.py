@@ -208,8 +208,7 @@ class Driver:
         return f"{(text.value or b'unknown error').decode(errors='replace')} (CUDA error {code})"
 
     def compute(self, times: int) -> tuple[Local, Local]:
-        """Return a chain of so many steps of work for the device: its launch, and the wait for its
-        end."""
+        """Return a chain of ``times`` steps of work: its launch, and the wait for its end."""
         if not self._work:
             module = ctypes.c_void_p()
             self._call("cuModuleLoadData", ctypes.byref(module), ctypes.c_char_p(WORK))

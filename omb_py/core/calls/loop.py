@@ -50,7 +50,7 @@ class Loop(ABC):
 
     cpu_seconds = 0.0
     cpu_iterations = 0
-    """CPU time of this process in so many iterations, if it was measured."""
+    """CPU time of this process in ``cpu_iterations``, if it was measured."""
 
     def count_cpu(self, seconds: float, iterations: int) -> None:
         """Add what iterations took of the CPU, with what kept ranks together between them."""

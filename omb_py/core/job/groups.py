@@ -131,7 +131,7 @@ def _parse_ranks(text: str) -> tuple[int, ...]:
         low = parse_count(first)
         high = parse_count(last) if dash else low
         if high > MAX_RANK:
-            raise ValueError("no job has so many ranks")
+            raise ValueError("no job has as many ranks")
         found += range(low, high + 1, parse_count(step or "1"))
     if not found:
         raise ValueError("a group without ranks")

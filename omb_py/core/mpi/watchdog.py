@@ -80,7 +80,7 @@ class Watchdog:
         self.progress(ENDING)
 
     def alive(self, done: int, total: int) -> None:
-        """Tell that so many iterations of the stage are done, without counting anew."""
+        """Report the number of iterations done in the stage, without counting anew."""
         self._tell(f"{ALIVE}{done} of {total}\n")
 
     def _tell(self, line: str) -> None:

@@ -109,7 +109,7 @@ def write(
         write_content(to, markdown(list(made), notes))
     elif to.path is None:
         on_console(list(made), notes, sys.stdout)
-        sys.stdout.flush()  # a full disk is said before anything else is
+        sys.stdout.flush()  # a full disk is reported first
     else:
         write_content(to, plain(made, notes))
 

@@ -32,7 +32,7 @@ def size_text(nbytes: float) -> str:
 
 
 def digits(value: float, significant: int = 3) -> str:
-    """Return a number with so many significant digits and no exponent, its whole part complete.
+    """Return a number with ``significant`` digits and no exponent, its whole part complete.
 
     >>> digits(0.012345), digits(1234.5), digits(1.5), digits(0.0)
     ('0.0123', '1234', '1.50', '0')
@@ -66,7 +66,7 @@ def number(value: float | None) -> str:
 
 
 def amount(nbytes: float | None) -> str:
-    """Return so many bytes in words, with three digits unless they are a whole number of a unit.
+    """Return bytes in words, with three digits unless they are a whole number of a unit.
 
     >>> amount(10485760), amount(10551296), amount(None)
     ('10 MiB', '10.1 MiB', '-')

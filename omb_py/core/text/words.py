@@ -29,7 +29,7 @@ SHORTEST_PART = 3
 
 
 def nearest(word: str, names: Iterable[str], most: int = 1) -> list[str]:
-    """Return the names that were probably meant by ``word``, at most so many, best first.
+    """Return the names that were probably meant by ``word``, at most ``most``, best first.
 
     Names that begin with it come first, the shortest before others, then misspelt ones, then names
     that share a word with it. Case, hyphens and underscores do not matter.

@@ -174,7 +174,7 @@ class Notes:
         return len(self.problems) + self.unnamed
 
     def add(self, index: int, text: str, rows: int = 1) -> None:
-        """Add a problem that cost so many ``rows``; adjacent lines with the same text are one."""
+        """Add a problem that cost ``rows``; adjacent lines with the same text are one."""
         last = self.problems[-1] if self.problems else None
         if last and last.line and (last.text, last.end or last.line) == (text, index):
             self.problems[-1] = replace(last, end=index + 1, rows=last.rows + rows)

@@ -290,9 +290,9 @@ class ImbReading(Reading):
         if not name:
             reason = "no benchmark is named above this table"
         elif not above["ranks"] or above["multi"] is not (above.get("groups", 1) > 1):
-            reason = f"no number of processes is said of this table of {name}"
+            reason = f"this table of {name} has no number of processes"
         elif name.lower() in MODES and "mode" not in above:
-            reason = f"no mode, aggregate or not, is said of this table of {name}"
+            reason = f"this table of {name} has no mode, aggregate or not"
         if reason:
             self.notes.add(index, f"{reason}; it is left out")
             return

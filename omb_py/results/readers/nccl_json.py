@@ -55,7 +55,7 @@ class NcclJsonReader:
     name = "nccl-tests' JSON"
     marks = (
         *(b'{"version":%d,"start_time":' % version for version in range(1, 10)),
-        b'"aggregated_iterations"',  # which a file that somebody has indented has, too
+        b'"aggregated_iterations"',  # which an indented file has, too
     )
 
     def read(self, source: Source) -> Iterator[Found]:

@@ -174,7 +174,7 @@ class NcclTables(Reading):
     result, not a number of wrong elements.
     """
 
-    whole = re.compile(".*")  # a number of wrong elements is none or some
+    whole = re.compile(".*")  # a number of wrong elements is missing or whole
 
     def __init__(self, source: Source) -> None:
         super().__init__(source)

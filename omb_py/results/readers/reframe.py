@@ -23,7 +23,7 @@ class PerflogReader:
     marks = (HEADER.encode(),)
 
     def read(self, source: Source) -> Iterator[Found]:
-        """All whole rows, as `Reader` says."""
+        """Yield all whole rows, as `Reader` defines it."""
         found = Found()
         notes = Notes(source, found.problems)
         names: list[str] = []

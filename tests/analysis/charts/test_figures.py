@@ -44,12 +44,7 @@ def results(*rows: dict[str, Any]) -> Results:
     return of_rows(list(rows), RUN)
 
 
-def only(
-    found: Results,
-    kind: str = "auto",
-    sizes: tuple[int, ...] = (),
-    **choice: Any,
-) -> Chart:
+def only(found: Results, kind: str = "auto", sizes: tuple[int, ...] = (), **choice: Any) -> Chart:
     """The one chart there is."""
     (chart,) = charts(found, Request(kind, sizes=sizes, **choice)).values()
     return chart

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +21,8 @@ from omb_py.cli import plot as command
 from omb_py.core.errors import UsageError
 from omb_py.results.samples import is_samples
 from tests.analysis.synthetic_samples import lognormal, series, write
-from tests.conftest import Finished
+from tests.conftest import Run
+from tests.helpers.refusals import ANY_CODE, assert_refused, refuses
 
 CHANCE = np.random.default_rng(5)
 MEMBERS = [series(lognormal(CHANCE, 300), size, rank) for size in (1, 1024) for rank in range(2)]
@@ -68,7 +68,7 @@ def test_a_distribution_counts_the_samples_of_all_ranks() -> None:
     assert middle["y"] == pytest.approx(100 * np.mean(both <= middle["x"]))
 
 
-def test_the_command_draws_a_folder(in_process: Callable[..., Finished], tmp_path: Path) -> None:
+def test_the_command_draws_a_folder(in_process: Run, tmp_path: Path) -> None:
     (tmp_path / "runs").mkdir()
     write(tmp_path / "runs" / "a.npy", *MEMBERS)
     assert is_samples(tmp_path / "runs" / "a.npy")
@@ -76,20 +76,17 @@ def test_the_command_draws_a_folder(in_process: Callable[..., Finished], tmp_pat
     assert job.code == 0, job.err
     assert (tmp_path / "out" / "latency-ecdf.svg").exists()
     job = in_process("plot", "runs/a.npy", "--kind", "samples", "--format", "text")
-    assert job.code != 0
-    assert "a terminal shows lines" in job.err
+    assert_refused(job, ANY_CODE, "a terminal shows lines")
 
 
-def test_what_holds_no_samples_is_named(
-    in_process: Callable[..., Finished], tmp_path: Path
-) -> None:
+def test_what_holds_no_samples_is_named(in_process: Run, tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text("bytes,latency_us\n1,2\n")
     job = in_process("plot", "rows.csv", "--kind", "samples")
     assert "rows.csv holds no samples" in job.err
     write(tmp_path / "run.npy", *MEMBERS)
     job = in_process("plot", "run.npy")
     assert "run.npy holds samples, not rows" in job.err
-    with pytest.raises(UsageError, match="3 bytes"):
+    with refuses(UsageError, "3 bytes"):
         list(sample_charts(SAMPLES, "ecdf", [3]))
 
 

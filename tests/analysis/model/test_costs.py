@@ -5,13 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from omb_py.analysis.model.costs import (
-    TABLE,
-    TERMS,
-    AlgorithmCost,
-    algorithms,
-    lg,
-)
+from omb_py.analysis.model.costs import TABLE, TERMS, AlgorithmCost, algorithms, lg
 from omb_py.benchmarks import all_benchmarks
 
 ALPHA, BETA, GAMMA = 10.0, 0.5, 0.25
@@ -70,9 +64,7 @@ def test_steps_are_the_logarithm_rounded_up() -> None:
 
 
 @pytest.mark.parametrize("algorithm", TABLE, ids=lambda row: f"{row.collective}, {row.name}")
-def test_cost_grows_with_ranks_and_bytes(
-    algorithm: AlgorithmCost,
-) -> None:
+def test_cost_grows_with_ranks_and_bytes(algorithm: AlgorithmCost) -> None:
     assert time(algorithm, 1, 1000) == 0
     times = [[time(algorithm, ranks, size) for size in (0, 1, 1000)] for ranks in range(2, 40)]
     assert np.all(np.diff(times, axis=0) >= 0)

@@ -66,9 +66,7 @@ def test_unmeasured_size_is_replaced_by_the_nearest(tmp_path: Path) -> None:
         ((2.0, 2.001), "2 runs: within 0.1 %"),
     ],
 )
-def test_each_says_how_well_it_is_known(
-    tmp_path: Path, times: tuple[float, ...], spread: str
-) -> None:
+def test_number_has_its_uncertainty(tmp_path: Path, times: tuple[float, ...], spread: str) -> None:
     rows = [row(8, time, run=f"20261121T09000{place}Z-0") for place, time in enumerate(times)]
     (cells,) = numbers(tmp_path, *rows)
     assert cells[-1] == spread

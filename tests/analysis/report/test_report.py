@@ -7,7 +7,6 @@ import gzip
 import html
 import json
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,8 +25,8 @@ from omb_py.core.errors import OmbError
 from tests import ROOT
 from tests.analysis.synthetic_samples import lognormal, series, write
 from tests.analysis.test_anomalies import curve, read, row
-from tests.conftest import Finished
-from tests.helpers.refusals import missing
+from tests.conftest import Run, succeeded
+from tests.helpers.refusals import assert_refused, missing, refuses
 
 HOSTILE = "</script><script>document.title='broken'</script><img src=x onerror=alert(1)>\"'&<!--"
 
@@ -93,16 +92,14 @@ def test_the_head_says_when_where_and_how_it_was_measured(tmp_path: Path) -> Non
         ({"validation": "Fail"}, "wrong: failed validation (1)."),
     ],
 )
-def test_first_sentence_names_anomalies(
-    tmp_path: Path, columns: dict[str, Any], words: str
-) -> None:
+def test_first_sentence_names_anomaly(tmp_path: Path, columns: dict[str, Any], words: str) -> None:
     assert not missing(words, visible(report(read(tmp_path, [row(8, **columns)]))))
 
 
 def test_where_nothing_could_be_looked_at_that_is_said(tmp_path: Path) -> None:
     text = tmp_path / "osu.txt"
     text.write_text("# OSU MPI Latency Test v7.4\n# Size          Latency (us)\n8      1.53\n")
-    assert not missing("Nothing believe numbers", visible(report(load(text))))
+    assert not missing("numbers no evidence", visible(report(load(text))))
 
 
 @pytest.mark.long
@@ -121,10 +118,10 @@ def test_one_sentence_says_how_results_compare_with_their_base(tmp_path: Path) -
         r"allreduce, 4 ranks 64 B 2.06 µs 3.10 µs 1.500 [\d.]+ to [\d.]+ slower", slower
     )
     assert "of 16 points 0 slower, 1 faster, 15 within noise" in faster
-    assert "Beside the base: no difference" in beside(1, ())
-    assert "Beside the base: equal within 5 %" in beside(1, (), 0.001)
+    assert "Compared with the base: no difference" in beside(1, ())
+    assert "Compared with the base: equal within 5 %" in beside(1, (), 0.001)
     unclear = beside(1, (), None)
-    assert "Beside the base: unclear" in unclear
+    assert "Compared with the base: unclear" in unclear
     assert "one run a side" in unclear
 
 
@@ -194,7 +191,7 @@ def test_page_is_one_file_with_its_own_scripts(quiet: Results) -> None:
 
 def test_results_without_a_number_are_refused(tmp_path: Path) -> None:
     results = read(tmp_path, [row() | {"latency_us": None}])
-    with pytest.raises(OmbError, match="no row with a number"):
+    with refuses(OmbError, "no row with a number"):
         report(results)
 
 
@@ -277,18 +274,15 @@ def test_pairs_of_ranks_are_a_map_with_what_is_slow(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_files_of_samples_become_a_section(
-    in_process: Callable[..., Finished], tmp_path: Path
-) -> None:
+def test_files_of_samples_become_a_section(in_process: Run, tmp_path: Path) -> None:
     chance = np.random.default_rng(3)
     slow = np.where(chance.random(500) < 0.3, 1.5, 1.0)
     folder = tmp_path / "runs"
     folder.mkdir()
     write(folder / "run.npy", series(lognormal(chance, 500, 0.03) * slow))
-    assert "name the file of --output" in in_process("report", "runs/run.npy").err
+    assert_refused(in_process("report", "runs/run.npy"), 2, "only samples: --output")
     (folder / "rows.csv").write_text("run,benchmark,bytes,ranks,latency_us\nr,latency,8,2,1.5\n")
-    job = in_process("report", "runs")
-    assert job.code == 0, job.err
+    job = succeeded(in_process("report", "runs"))
     assert "left out" not in job.err
     page = (folder / "report.html").read_text()
     assert len(figures_of(page)) >= 2

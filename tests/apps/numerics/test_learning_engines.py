@@ -77,9 +77,7 @@ def test_a_sample_between_two_centers_counts_once() -> None:
     data=st.data(),
 )
 @examples(60)
-def test_the_nearest_samples_are_found(
-    count: int, queries: int, features: int, data: st.DataObject
-) -> None:
+def test_nearest_are_found(count: int, queries: int, features: int, data: st.DataObject) -> None:
     k = data.draw(st.integers(1, count))
     random = np.random.default_rng(data.draw(st.integers(0, 99)))
     samples, asked = (

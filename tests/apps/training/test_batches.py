@@ -29,9 +29,7 @@ def test_micro_batches_are_as_even_as_can_be_and_never_empty(samples: int, parts
 
 
 @given(COUNTS, st.integers(0, 500), st.integers(1, 20), st.integers(1, 20))
-def test_pipelines_share_a_batch_without_rest(
-    size: int, start: int, pipelines: int, parts: int
-) -> None:
+def test_pipelines_share_a_whole_batch(size: int, start: int, pipelines: int, parts: int) -> None:
     batch = (start, start + size)
     shares = [batch_share(batch, pipelines, pipeline, parts) for pipeline in range(pipelines)]
     assert sum(one.samples for one in shares) == size

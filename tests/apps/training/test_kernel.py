@@ -21,9 +21,7 @@ from tests.helpers.refusals import refuses
         ("hybrid", 6, 2),
     ],
 )
-def test_a_pipeline_is_of_all_ranks_or_of_the_stages_given(
-    strategy: str, ranks: int, stages: int
-) -> None:
+def test_pipeline_has_all_ranks_or_given_stages(strategy: str, ranks: int, stages: int) -> None:
     assert depth(Training(strategy=strategy, stages=2), ranks) == stages
 
 
@@ -43,12 +41,12 @@ def test_neighbours_that_send_to_each_other_are_not_for_nccl() -> None:
     training = Training(strategy="model", schedule="1f1b")
     check(training, 2, "buffer")
     check(training, 1, "nccl")
-    with pytest.raises(UsageError, match="use --schedule gpipe"):
+    with refuses(UsageError, "use --schedule gpipe"):
         check(training, 2, "nccl")
 
 
 def test_a_partition_has_a_number_for_each_stage() -> None:
     assert partition(Training(partition="3,4"), 2) == [3, 4]
     assert partition(Training(partition="3,4"), 1) == []
-    with pytest.raises(UsageError, match="such as 10,12,12"):
+    with refuses(UsageError, "such as 10,12,12"):
         partition(Training(partition="3,0"), 2)

@@ -57,9 +57,7 @@ def test_one_by_one_keeps_as_many_as_there_are_stages_behind(stages: int, parts:
 
 
 @given(KINDS, STAGES, PARTS)
-def test_the_bubble_of_equal_stages_is_that_of_the_paper(
-    schedule: str, stages: int, parts: int
-) -> None:
+def test_bubble_of_equal_stages_as_in_the_paper(schedule: str, stages: int, parts: int) -> None:
     expected = (stages - 1) / (parts + stages - 1)
     assert bubble(schedule, parts, [(1.0, 2.0)] * stages) == pytest.approx(expected)
 

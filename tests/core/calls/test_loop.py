@@ -56,9 +56,7 @@ def test_a_rank_without_calls_takes_part_in_the_barriers() -> None:
 
 
 @pytest.mark.parametrize("steps", [1, 2, 3])
-def test_the_calls_are_timed_and_the_barrier_is_not(
-    steps: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_calls_are_timed_without_the_barrier(steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [0.0]
     monkeypatch.setattr(loop, "perf_counter", partial(sum, clock))
     calls = tuple(partial(clock.append, 2.0) for _ in range(steps))

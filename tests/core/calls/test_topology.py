@@ -22,9 +22,7 @@ def fits(ranks: int, dimensions: int, radius: int) -> bool:
 
 
 @given(RANKS, DIMENSIONS)
-def test_the_lengths_of_a_grid_hold_all_ranks_the_longest_first(
-    ranks: int, dimensions: int
-) -> None:
+def test_grid_holds_all_ranks_the_longest_side_first(ranks: int, dimensions: int) -> None:
     lengths = grid(ranks, dimensions)
     assert len(lengths) == dimensions
     assert prod(lengths) == ranks
@@ -35,9 +33,7 @@ def test_the_lengths_of_a_grid_hold_all_ranks_the_longest_first(
     ("ranks", "dimensions", "lengths"),
     [(12, 2, (4, 3)), (8, 3, (2, 2, 2)), (9, 2, (3, 3)), (7, 2, (7, 1)), (24, 3, (4, 3, 2))],
 )
-def test_the_lengths_of_a_grid_are_near_to_each_other(
-    ranks: int, dimensions: int, lengths: tuple[int, ...]
-) -> None:
+def test_lengths_of_a_grid_similar(ranks: int, dimensions: int, lengths: tuple[int, ...]) -> None:
     assert grid(ranks, dimensions) == lengths
 
 
@@ -53,9 +49,7 @@ def test_each_rank_has_a_place_of_its_own(ranks: int, dimensions: int, data: st.
 
 
 @given(RANKS, DIMENSIONS, st.integers(1, 3), st.data())
-def test_grid_neighbours_are_mutual_and_distinct(
-    ranks: int, dimensions: int, radius: int, data: st.DataObject
-) -> None:
+def test_neighbours_agree(ranks: int, dimensions: int, radius: int, data: st.DataObject) -> None:
     assume(fits(ranks, dimensions, radius))
     topology = Topology("", dimensions, radius)
     rank = data.draw(st.integers(0, ranks - 1))

@@ -24,9 +24,7 @@ def test_a_vector_sends_what_native_omb_sends(size: int, transmitted: int) -> No
 
 
 @given(st.integers(1, 50), st.data(), st.integers(0, 500))
-def test_pieces_of_a_vector_lie_within_the_message(
-    stride: int, data: st.DataObject, elements: int
-) -> None:
+def test_pieces_of_a_vector_fit_a_message(stride: int, data: st.DataObject, elements: int) -> None:
     layout = Layout("", stride=stride, length=data.draw(st.integers(1, stride)))
     pieces = layout.pieces(elements)
     assert all(start + length <= elements for start, length in pieces)

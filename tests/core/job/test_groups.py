@@ -27,37 +27,25 @@ def test_ranks_are_divided(text: str, ranks: int, groups: Groups) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "error", "words"),
     [
-        ("0", "at least 1 group"),
-        ("mod:0", "at least 1 group"),
-        ("0-3,3-4", "rank 3 twice"),
-        ("3-1", "N, mod:N, node"),
-        ("0-3,", "N, mod:N, node"),
-        ("mod:two", "N, mod:N, node"),
-        ("0-6:0", "N, mod:N, node"),
-        ("0-99999999999", "N, mod:N, node"),
-        ("-1", "N, mod:N, node"),
+        ("0", ValueError, "at least 1 group"),
+        ("mod:0", ValueError, "at least 1 group"),
+        ("0-3,3-4", ValueError, "rank 3 twice"),
+        *(
+            (text, ValueError, "N, mod:N, node")
+            for text in ("3-1", "0-3,", "mod:two", "0-6:0", "0-99999999999", "-1")
+        ),
+        ("3", UsageError, "7 ranks 3 groups equal"),
+        ("4", UsageError, "7 ranks at most 3 groups"),
+        ("mod:4", UsageError, "7 ranks at most 3 groups"),
+        ("0-3,4", UsageError, "group 2 of 2 rank 4 alone"),
+        ("node", UsageError, "group 2 of 2 rank 6 alone"),
+        ("0-3,4+7", UsageError, "no rank 7; last of 7 ranks 6"),
     ],
 )
-def test_text_that_names_no_groups_refused(text: str, words: str) -> None:
-    with refuses(ValueError, words):
-        parse_split(text)
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("3", "7 ranks 3 groups equal"),
-        ("4", "7 ranks at most 3 groups"),
-        ("mod:4", "7 ranks at most 3 groups"),
-        ("0-3,4", "group 2 of 2 rank 4 alone"),
-        ("node", "group 2 of 2 rank 6 alone"),
-        ("0-3,4+7", "no rank 7; last of 7 ranks 6"),
-    ],
-)
-def test_impossible_division_of_ranks_refused(text: str, words: str) -> None:
-    with refuses(UsageError, words):
+def test_impossible_division_refused(text: str, error: type[Exception], words: str) -> None:
+    with refuses(error, words):
         parse_split(text).groups(7, [0, 0, 0, 0, 0, 0, 1])
 
 

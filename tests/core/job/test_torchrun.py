@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Finished
+from tests.conftest import Finished, succeeded
 from tests.helpers import torchrun
 from tests.helpers.refusals import missing
 from tests.helpers.torchrun import needs_torchrun
@@ -39,8 +39,7 @@ def test_torchrun_starts_ranks_without_mpi4py(tmp_path: Path, rendezvous: tuple[
 @needs_torchrun
 def test_torchrun_with_overhead_compares_bindings(tmp_path: Path) -> None:
     words = "overhead latency --bindings tcp,asyncio --sizes 8 -i 20 --rounds 6".split()
-    done = torchrun.run(*words, folder=tmp_path)
-    assert done.code == 0, done.err
+    done = succeeded(torchrun.run(*words, folder=tmp_path))
     assert "asyncio's streams" in done.out
 
 

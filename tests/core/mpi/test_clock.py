@@ -23,9 +23,7 @@ def test_the_error_bounds_the_difference(offset: float, delays: list[tuple[float
 
 
 @given(st.floats(0, 1e5), st.floats(-1e4, 1e4), st.floats(-1e-5, 1e-5), st.floats(0, 1e3))
-def test_a_time_comes_back_from_the_root(
-    time: float, seconds: float, drift: float, since: float
-) -> None:
+def test_time_is_back_from_root(time: float, seconds: float, drift: float, since: float) -> None:
     offset = Offset(seconds, 0.0, drift, reference=time - since)
     at_root = time + seconds + drift * since
     assert offset.local(at_root) == pytest.approx(time, abs=1e-6)

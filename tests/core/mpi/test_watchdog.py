@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.refusals import missing
-from tests.hosts.waiting import wait_for
+from tests.helpers.waiting import wait_for
 
 pytestmark = pytest.mark.slow
 
@@ -43,9 +43,7 @@ RANK = "from omb_py.core.mpi.watchdog import Watchdog; Watchdog(0.5, rank=0).end
         ("sh -c '{rank}; sleep 2; exit 3'; exit $?", "by itself"),  # a shell has more to do
     ],
 )
-def test_a_launcher_that_outlasts_its_ranks_is_ended(
-    tmp_path: Path, starts: str, ends: str
-) -> None:
+def test_launcher_outlasting_its_ranks_is_ended(tmp_path: Path, starts: str, ends: str) -> None:
     script = tmp_path / "mpiexec"
     rank = f'{sys.executable} -c "{RANK}"'
     script.write_text(f"#!/bin/sh\n{starts.format(rank=rank)}\n")

@@ -11,9 +11,7 @@ from tests.helpers.refusals import refuses
 
 
 @pytest.mark.parametrize("name", ["new", "new/", "./new", "there", ""])
-def test_a_folder_is_made_in_one_that_exists(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_folder_is_made_in_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.chdir(tmp_path)
     Path("there").mkdir()
     make_folder(name)
@@ -21,14 +19,12 @@ def test_a_folder_is_made_in_one_that_exists(
     assert Path(name).is_dir()
 
 
-def test_a_missing_parent_is_named_and_not_made(tmp_path: Path) -> None:
-    with refuses(OSError, "no folder reslts: make"):
-        make_folder(tmp_path / "reslts" / "today")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_file_is_no_folder(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("reslts/today", "no folder reslts: make"), ("taken", ""), ("taken/below", "")],
+)
+def test_impossible_folder_refused(tmp_path: Path, name: str, words: str) -> None:
     (tmp_path / "taken").touch()
-    for name in ("taken", "taken/below"):
-        with pytest.raises(NotADirectoryError):
-            make_folder(tmp_path / name)
+    with refuses(OSError, words):
+        make_folder(tmp_path / name)
+    assert [path.name for path in tmp_path.iterdir()] == ["taken"]

@@ -21,13 +21,7 @@ from omb_py.benchmarks import Benchmark, find_benchmark
 from omb_py.bindings import BINDINGS
 from omb_py.buffers import Buffer
 from omb_py.core.datatypes import find_types
-from omb_py.core.errors import (
-    OmbError,
-    SharedError,
-    UnsupportedError,
-    UsageError,
-    sentence,
-)
+from omb_py.core.errors import OmbError, SharedError, UnsupportedError, UsageError, sentence
 from omb_py.core.job import Job, by_mpi
 from omb_py.core.mpi import launcher
 from omb_py.core.mpi.watchdog import Watchdog

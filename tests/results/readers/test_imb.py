@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from omb_py.benchmarks import all_benchmarks
-from omb_py.results.readers import Found, join, source_of
+from omb_py.results.readers import source_of
 from omb_py.results.readers.imb import READER
 from tests import ROOT
+from tests.helpers.reading import read_by
 
 DATA = ROOT / "tests" / "data" / "imb"
 FILES = sorted(DATA.glob("*.txt"))
@@ -39,8 +41,7 @@ PING = "            8         1000         2.00         4.00\n"
 ROW = "         1024         1000         4.10         6.30         5.20\n"
 
 
-def found(text: str | bytes, path: str = "job.log") -> Found:
-    return join(READER.read(source_of(path, text if isinstance(text, bytes) else text.encode())))
+found = partial(read_by, READER.read)
 
 
 def rows(name: str) -> list[dict[str, Any]]:
@@ -110,7 +111,7 @@ def test_names_are_ours_or_begin_with_imb(path: Path) -> None:
         ("types_half", "allreduce", {}, {"dtype": "float16"}),
     ],
 )
-def test_rows_have_what_imb_printed(
+def test_rows_as_imb(
     file: str, benchmark: str, where: dict[str, Any], wanted: dict[str, Any]
 ) -> None:
     row = of(f"{file}.txt", benchmark, **where)[0]
@@ -203,9 +204,7 @@ def test_options_are_on_in_any_of_their_words(option: str, sync: str | None) -> 
         ("Allreduce", "allreduce", None),
     ],
 )
-def test_roots_that_rotate_are_said_and_ours_where_ours_can(
-    name: str, benchmark: str, root: str | None
-) -> None:
+def test_rotating_roots_are_said_and_matched(name: str, benchmark: str, root: str | None) -> None:
     row = old("2021.3", name, TIMES + ROW, options="-root_shift on")[0]
     assert (row["benchmark"], row.get("root")) == (benchmark, root)
     row = old("2021.3", name, TIMES + ROW)[0]
@@ -223,9 +222,7 @@ def test_roots_that_rotate_are_said_and_ours_where_ours_can(
         ("Window", TIMES + ROW, None),
     ],
 )
-def test_reductions_have_the_type_of_reductions(
-    name: str, table: str, mpi_type: str | None
-) -> None:
+def test_reductions_have_their_own_type(name: str, table: str, mpi_type: str | None) -> None:
     banner = BANNER.replace("MPI-1", "MPI-NBC") if name.startswith("I") else BANNER
     text = FRAME.format(banner=banner, options="", name=name, ranks=2) + table
     row = found(text.replace("MPI_BYTE", "MPI_DOUBLE")).rows[0]

@@ -125,9 +125,7 @@ ROWS = "4                       3.05\n8                       3.09\n"
         (f"# Size       Avg Waiting(us)\n{ROWS}", 7, "not known"),
     ],
 )
-def test_rows_of_another_benchmark_are_not_of_the_one_above(
-    second: str, line: int, word: str
-) -> None:
+def test_rows_of_another_benchmark_are_separate(second: str, line: int, word: str) -> None:
     part = read("job.log", (TABLE + HEADING + ROWS + second).encode())
     assert numbers(part) == [(4, 3.05), (8, 3.09)]
     (problem,) = part.problems
@@ -200,9 +198,7 @@ def test_a_heading_of_omb_5_without_hash_is_a_heading() -> None:
         ("get-bw", "bandwidth_MBps", [(1, 0.75), (2, 1.56), (4, 3.12)]),
     ],
 )
-def test_one_sided_titles_of_omb_4_are_known(
-    name: str, column: str, values: list[tuple[int, float]]
-) -> None:
+def test_titles_of_omb_4_are_known(name: str, column: str, values: list[tuple[int, float]]) -> None:
     part = found(f"omb42-{name}.log")
     assert numbers(part, column) == values
     assert {row["benchmark"] for row in part.rows} == {name.replace("-", "_")}
@@ -219,9 +215,7 @@ def test_one_sided_titles_of_omb_4_are_known(
         ("MPI One Sided MPI_Fetch_and_op with Flush Latency", "fop_latency", "flush"),
     ],
 )
-def test_synchronization_is_in_old_one_sided_titles(
-    title: str, benchmark: str, sync: str | None
-) -> None:
+def test_old_titles_name_the_synchronization(title: str, benchmark: str, sync: str | None) -> None:
     unit = "Bi-Bandwidth (MB/s)" if benchmark == "put_bibw" else "Latency (us)"
     unit = "Bandwidth (MB/s)" if benchmark == "get_bw" else unit
     text = f"# OSU {title} Test v3.1.1\n# Size    {unit:>20}\n8         {'0.45':>20}\n"

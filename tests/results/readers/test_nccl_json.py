@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from omb_py.results.readers import Found, has_marks, join, source_of
+from omb_py.results.readers import has_marks
 from omb_py.results.readers.nccl_json import READER, library_version
 from tests import ROOT
 from tests.helpers.damage import without_place
+from tests.helpers.reading import read_by
 
 DATA = ROOT / "tests" / "data" / "nccl-tests"
 FILES = sorted(DATA.glob("*.json"))
 EACH = (DATA / "all_reduce_v3.json").read_text()
 
 
-def found(text: str | bytes, path: str = "job.json") -> Found:
-    return join(READER.read(source_of(path, text if isinstance(text, bytes) else text.encode())))
+found = partial(read_by, READER.read)
 
 
 def rows(name: str) -> list[dict[str, Any]]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from omb_py.benchmarks import all_benchmarks
-from omb_py.results.readers import Found, join, source_of
+from omb_py.results.readers import source_of
 from omb_py.results.readers.nccl_tests import READER, ROW
 from tests import ROOT
+from tests.helpers.reading import read_by
 from tests.helpers.refusals import missing
 
 DATA = ROOT / "tests" / "data" / "nccl-tests"
@@ -28,8 +30,7 @@ DEVICES = "".join(
 )
 
 
-def found(text: str | bytes, path: str = "job.log") -> Found:
-    return join(READER.read(source_of(path, text if isinstance(text, bytes) else text.encode())))
+found = partial(read_by, READER.read)
 
 
 def rows(name: str) -> list[dict[str, Any]]:

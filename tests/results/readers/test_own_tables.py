@@ -96,9 +96,7 @@ OBJECT: dict[str, Any] = {"run": "x", "benchmark": "latency", "bytes": 8, "ranks
         ("part", ["a", None], [1, True, ["a"]]),
     ],
 )
-def test_a_cell_of_json_is_what_its_column_holds(
-    name: str, right: list[Any], wrong: list[Any]
-) -> None:
+def test_cell_of_json_has_its_column_type(name: str, right: list[Any], wrong: list[Any]) -> None:
     lines = [json.dumps(OBJECT | {name: value}) for value in (*right, *wrong)]
     told = found("\n".join(lines) + "\n")
     assert [row[name] for row in told.rows] == right

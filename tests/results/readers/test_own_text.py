@@ -296,9 +296,7 @@ def check(name: str, choices: list[list[str]], tails: list[str], seed: int) -> N
 @example(("mbw_mr", [["-V"], ["-T", "float64", "-T", "mpi_char"]], [], 0))
 @example(("mbw_mr", [["-p", "1"]], [], 0))
 @example(("init", [["-I"]], [], 0))
-def test_text_of_any_options_is_read_back(
-    command: tuple[str, list[list[str]], list[str], int],
-) -> None:
+def test_text_is_read_back(command: tuple[str, list[list[str]], list[str], int]) -> None:
     check(*command)
 
 

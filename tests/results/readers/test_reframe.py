@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
-from omb_py.results.readers import Found, has_marks, join, source_of
+from omb_py.results.readers import has_marks
 from omb_py.results.readers.reframe import READER
 from tests import ROOT
+from tests.helpers.reading import read_by
 
 LOG = ROOT / "tests" / "data" / "reframe" / "lat.log"
 TEXT = LOG.read_text()
 
 
-def found(text: str) -> Found:
-    return join(READER.read(source_of("lat.log", text.encode())))
+found = partial(read_by, READER.read)
 
 
 def test_each_number_is_a_row_of_the_run_that_ended_then() -> None:
@@ -33,9 +35,7 @@ def test_each_number_is_a_row_of_the_run_that_ended_then() -> None:
     ("unit", "column", "value"),
     [("ms", "latency_us", 1250.0), ("GB/s", "bandwidth_MBps", 1250.0), ("GFLOPS", "", None)],
 )
-def test_a_unit_decides_the_column_and_the_scale(
-    unit: str, column: str, value: float | None
-) -> None:
+def test_unit_decides_column_and_scale(unit: str, column: str, value: float | None) -> None:
     rows = found(TEXT.replace("|us|", f"|{unit}|")).rows
     assert [row[column] for row in rows if row["part"] == "latency_8"] == [value] * bool(column)
 

@@ -35,9 +35,7 @@ def send(pair: tuple[socket.socket, socket.socket], nbytes: int) -> None:
     sender.join()
 
 
-def test_bytes_of_a_connection_count_from_its_start(
-    pair: tuple[socket.socket, socket.socket],
-) -> None:
+def test_connection_counts_from_its_start(pair: tuple[socket.socket, socket.socket]) -> None:
     send(pair, 1000)
     before = connections(ROOT)
     send(pair, SENT)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from omb_py.tracing.counters import collector, kernel
 from omb_py.tracing.counters.links import HOST, NETWORK, Link, usage
-from tests.tracing.counters.trees import interface, port, write
+from tests.helpers.kernel_files import interface, port, write
 
 SNMP = """Ip: Forwarding DefaultTTL
 Ip: 1 64
@@ -113,9 +113,7 @@ def test_a_wide_counter_that_went_back_is_not_known() -> None:
     st.sampled_from([32, 64]),
     st.sampled_from([1, 4, 1024]),
 )
-def test_less_than_a_round_of_a_counter_is_found_exactly(
-    start: int, sent: int, bits: int, unit: int
-) -> None:
+def test_less_than_a_counter_round_is_exact(start: int, sent: int, bits: int, unit: int) -> None:
     def wire(number: int) -> Link:
         return Link("network", "w", number % (1 << bits) * unit, 0, bits=bits, unit=unit)
 

@@ -44,9 +44,7 @@ def test_gpus_have_the_links_that_the_library_knows(tmp_path: Path) -> None:
         assert {links.reach, bus.reach} == {HOST}
 
 
-def test_without_the_library_there_are_no_gpus(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_library_has_no_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: str) -> None:
         raise OSError(name)
 
@@ -56,8 +54,6 @@ def test_without_the_library_there_are_no_gpus(
 
 
 @pytest.mark.usefixtures("library")
-def test_without_its_python_package_there_are_no_gpus(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_package_has_no_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", None)
     assert nvml.links(tmp_path) == []

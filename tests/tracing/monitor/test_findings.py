@@ -44,9 +44,7 @@ def test_one_of_two_can_be_slow(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seconds", [(5.0, 5.5, 5.9), (1.0, 3.0, 5.0, 7.0), (0.0, 0.0, 0.0)])
-def test_ranks_with_small_differences_are_not_slow(
-    tmp_path: Path, seconds: tuple[float, ...]
-) -> None:
+def test_small_differences_are_not_slow(tmp_path: Path, seconds: tuple[float, ...]) -> None:
     assert not about(Concern.SLOW, said(look(tmp_path, *map(in_mpi, seconds))))
 
 
@@ -61,9 +59,7 @@ def test_a_wait_that_goes_on_counts_as_time_in_mpi(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.floats(0.3, 0.4), min_size=2, max_size=60), st.data())
-def test_a_far_rank_is_found_among_any_others_and_they_are_not(
-    shares: list[float], data: st.DataObject
-) -> None:
+def test_only_the_far_rank_is_found(shares: list[float], data: st.DataObject) -> None:
     place = data.draw(st.integers(0, len(shares)))
     everybody = [*shares[:place], 0.0, *shares[place:]]
     recent = {rank: Change(5.0, 1.0, 1.0, 0.0, 0.0, share) for rank, share in enumerate(everybody)}
@@ -127,9 +123,7 @@ def test_how_a_rank_of_this_host_is(tmp_path: Path, rank: Rank, state: RankState
 
 
 @pytest.mark.parametrize(("heard", "state"), [(9.0, RankState.RUNS), (2.0, RankState.SILENT)])
-def test_remote_ranks_are_compared_by_last_contact(
-    tmp_path: Path, heard: float, state: RankState
-) -> None:
+def test_remote_ranks_by_last_contact(tmp_path: Path, heard: float, state: RankState) -> None:
     first, second = (
         Rank(host="b", process=Process.UNKNOWN, heard=seconds) for seconds in (9.5, heard)
     )

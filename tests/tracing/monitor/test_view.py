@@ -51,9 +51,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Observation:
 
 @pytest.mark.parametrize("height", [6, 10, 25, 60])
 @pytest.mark.parametrize("width", [40, 80, 200])
-def test_a_picture_is_never_higher_than_the_terminal(
-    many: Observation, width: int, height: int
-) -> None:
+def test_picture_fits_the_terminal(many: Observation, width: int, height: int) -> None:
     text = drawn(many, width, height)
     assert len(text) <= max(height, 10)
     assert all(len(line) <= width for line in text)

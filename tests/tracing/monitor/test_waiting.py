@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import pytest
 
@@ -23,111 +25,127 @@ def after(calls: int) -> Rank:
     return Rank(calls=[("MPI_Barrier", i / 10, i / 10 + 0.01, 0) for i in range(calls)])
 
 
-def test_a_rank_that_receives_waits_for_its_peer(tmp_path: Path) -> None:
-    (found,) = about(Concern.WAITING, said(look(tmp_path, Rank("MPI_Recv", 1, since=4.0), Rank())))
-    assert (found.ranks, found.waiting) == ((1,), (0,))
-    assert found.text == "rank 0 waits in MPI_Recv (6.0 s) for rank 1, which is outside MPI"
+def receive(peer: int, since: float = 2.0, **more: Any) -> Rank:
+    """In a receive from a rank."""
+    return Rank("MPI_Recv", peer, since=since, **more)
 
 
-def test_barrier_waits_for_ranks_with_fewer_calls(tmp_path: Path) -> None:
-    seen = look(tmp_path, barrier(3), barrier(3), after(2), barrier(3))
-    (found,) = about(Concern.WAITING, said(seen))
-    assert (found.ranks, found.waiting) == ((2,), (0, 1, 3))
-    assert found.text.startswith("ranks 0-1, 3 wait in MPI_Barrier (8.0 s) for rank 2")
+def collective(routine: str, **more: Any) -> Rank:
+    """In its first collective call."""
+    return Rank(routine, since=2.0, collectives=1, **more)
 
 
-def test_rank_that_left_the_collective_is_not_awaited(tmp_path: Path) -> None:
-    reduce = Rank("MPI_Reduce", peer=0, since=2.0, collectives=1)
-    left = Rank(calls=[("MPI_Reduce", 0.0, 0.1, 8)])
-    (found,) = about(Concern.WAITING, said(look(tmp_path, reduce, left, Rank())))
-    assert (found.ranks, found.waiting) == ((2,), (0,))
+ROWS = Communicator("rows#1", 2, "rows")
+THREE = Communicator("three#1", 3, "three")
+IN_THREE = collective("MPI_Allreduce", communicator=THREE)
+LEFT = ("MPI_Reduce", 0.2, 0.3, 8)
+REDUCE = collective("MPI_Reduce", peer=0)
+BCAST = collective("MPI_Bcast", peer=3)
+SCAN = collective("MPI_Scan")
+
+Case: TypeAlias = tuple[Sequence[Rank], tuple[int, ...], tuple[int, ...], str]
+WAITS: dict[str, Case] = {
+    "receive, for its peer": (
+        (receive(1, 4.0), Rank()),
+        *((1,), (0,)),
+        "rank 0 waits in MPI_Recv (6.0 s) for rank 1, which is outside MPI",
+    ),
+    "barrier, for ranks with fewer calls": (
+        (barrier(3), barrier(3), after(2), barrier(3)),
+        *((2,), (0, 1, 3)),
+        "ranks 0-1, 3 wait in MPI_Barrier (8.0 s) for rank 2",
+    ),
+    "reduce, not for a rank that left it": (
+        (REDUCE, Rank(calls=[LEFT]), Rank()),
+        *((2,), (0,), ""),
+    ),
+    "broadcast, for a late root": ((BCAST, BCAST, Rank(), Rank()), (3,), (0, 1), ""),
+    "scan, only for lower ranks": ((SCAN, Rank(), SCAN, Rank()), (1,), (2,), ""),
+    **{
+        f"reduce, for a rank that only prepared {routine}": (
+            (
+                collective("MPI_Reduce", peer=0, calls=[(routine, 0.0, 0.1, 8)]),
+                Rank(calls=[(routine, 0.0, 0.1, 8), LEFT]),
+                Rank(calls=[(routine, 0.0, 0.1, 8)]),
+            ),
+            *((2,), (0,), ""),
+        )
+        for routine in ("MPI_Allreduce_init", "MPI_Barrier_init", "MPI_Bcast_init")
+    },
+    "collective, only for members of its communicator": (
+        (
+            collective("MPI_Allreduce", communicator=ROWS),
+            Rank(),
+            Rank(other_communicators=[ROWS]),
+            Rank(),
+        ),
+        *((2,), (0,), ""),
+    ),
+    "collective, for the rank that is new to its communicator": (
+        (IN_THREE, IN_THREE, Rank()),
+        *((2,), (0, 1), ""),
+    ),
+    **{
+        f"{routine}, for ranks elsewhere": (
+            (Rank(routine, since=2.0), Rank(), Rank(routine, since=2.0)),
+            *((1,), (0, 2), ""),
+        )
+        for routine in ("MPI_Comm_split", "MPI_Finalize", "MPI_Win_fence")
+    },
+    "chain, for its last rank": (
+        (receive(1), receive(2, 3.0), Rank("MPI_Ssend", 3, since=4.0), Rank()),
+        *((3,), (0, 1, 2)),
+        "for rank 3, which is outside MPI; 0 for 1 for 2 for 3",
+    ),
+    "receive, for a rank that was killed": (
+        (receive(1, 1.0, heard=6.0, process=Process.GONE), receive(0)),
+        *((0,), (1,)),
+        "for rank 0, which was killed",
+    ),
+    "receive, for a rank that has ended": (
+        (receive(1), Rank(ended=True, heard=3.0)),
+        *((1,), (0,)),
+        "rank 0 waits in MPI_Recv (8.0 s) for rank 1, which has ended",
+    ),
+    "receive, by the host's clock": (
+        (receive(1, heard=9.7), Rank()),
+        *((1,), (0,)),
+        "rank 0 waits in MPI_Recv (8.0 s) for rank 1",
+    ),
+}
 
 
-def test_in_a_broadcast_all_wait_for_a_root_that_is_late(tmp_path: Path) -> None:
-    bcast = Rank("MPI_Bcast", peer=3, since=2.0, collectives=1)
-    (found,) = about(Concern.WAITING, said(look(tmp_path, bcast, bcast, Rank(), Rank())))
-    assert (found.ranks, found.waiting) == ((3,), (0, 1))
+@pytest.mark.parametrize("case", WAITS)
+def test_waiting_rank_names_the_awaited(tmp_path: Path, case: str) -> None:
+    ranks, awaited, waits, words = WAITS[case]
+    (found,) = about(Concern.WAITING, said(look(tmp_path, *ranks)))
+    assert (found.ranks, found.waiting) == (awaited, waits)
+    assert words in found.text
 
 
-def test_in_a_scan_a_rank_waits_for_lower_ones_alone(tmp_path: Path) -> None:
-    scan = Rank("MPI_Scan", since=2.0, collectives=1)
-    (found,) = about(Concern.WAITING, said(look(tmp_path, scan, Rank(), scan, Rank())))
-    assert (found.ranks, found.waiting) == ((1,), (2,))
-
-
-def test_a_nonblocking_collective_counts_as_begun(tmp_path: Path) -> None:
-    begun = Rank(calls=[("MPI_Iallreduce", 0.0, 0.1, 8)])
-    both = Rank("MPI_Allreduce", since=2.0, collectives=1)
-    assert not about(Concern.WAITING, said(look(tmp_path, both, begun)))
-
-
-@pytest.mark.parametrize("routine", ["MPI_Allreduce_init", "MPI_Barrier_init", "MPI_Bcast_init"])
-def test_a_collective_that_is_only_prepared_has_not_begun(tmp_path: Path, routine: str) -> None:
-    prepared = (routine, 0.0, 0.1, 8)
-    reduce = Rank("MPI_Reduce", peer=0, since=2.0, collectives=1, calls=[prepared])
-    left = Rank(calls=[prepared, ("MPI_Reduce", 0.2, 0.3, 8)])
-    late = Rank(calls=[prepared])
-    (found,) = about(Concern.WAITING, said(look(tmp_path, reduce, left, late)))
-    assert (found.ranks, found.waiting) == ((2,), (0,))
+@pytest.mark.parametrize(
+    "ranks",
+    [
+        pytest.param(
+            (collective("MPI_Allreduce"), Rank(calls=[("MPI_Iallreduce", 0.0, 0.1, 8)])),
+            id="non-blocking collective has begun",
+        ),
+        pytest.param((IN_THREE, IN_THREE, Rank(), Rank()), id="members of three are unknown"),
+    ],
+)
+def test_rank_that_may_have_begun_is_not_awaited(tmp_path: Path, ranks: Sequence[Rank]) -> None:
+    assert not about(Concern.WAITING, said(look(tmp_path, *ranks)))
 
 
 def test_ranks_that_prepare_a_collective_are_in_none(tmp_path: Path) -> None:
-    prepares = Rank("MPI_Allreduce_init", since=2.0, collectives=1)
-    barrier = Rank("MPI_Barrier", since=2.0, collectives=1)
-    found = said(look(tmp_path, prepares, prepares, barrier))
+    prepares = collective("MPI_Allreduce_init")
+    found = said(look(tmp_path, prepares, prepares, barrier(1)))
     assert not about(Concern.MISMATCH, found)
     assert [(one.ranks, one.waiting) for one in about(Concern.WAITING, found)] == [((0, 1), (2,))]
 
 
-def test_only_members_of_a_communicator_are_waited_for(tmp_path: Path) -> None:
-    rows = Communicator("rows#1", 2, "rows")
-    in_it = Rank("MPI_Allreduce", since=2.0, collectives=1, communicator=rows)
-    late = Rank(other_communicators=[rows])
-    (found,) = about(Concern.WAITING, said(look(tmp_path, in_it, Rank(), late, Rank())))
-    assert (found.ranks, found.waiting) == ((2,), (0,))
-
-
-def test_rank_new_to_a_communicator_is_late(
-    tmp_path: Path,
-) -> None:
-    three = Communicator("three#1", 3, "three")
-    in_it = Rank("MPI_Allreduce", since=2.0, collectives=1, communicator=three)
-    (found,) = about(Concern.WAITING, said(look(tmp_path / "1", in_it, in_it, Rank())))
-    assert (found.ranks, found.waiting) == ((2,), (0, 1))
-    assert not about(Concern.WAITING, said(look(tmp_path / "2", in_it, in_it, Rank(), Rank())))
-
-
-@pytest.mark.parametrize("routine", ["MPI_Comm_split", "MPI_Finalize", "MPI_Win_fence"])
-def test_calls_that_all_make_wait_for_those_that_are_elsewhere(
-    tmp_path: Path, routine: str
-) -> None:
-    there = Rank(routine, since=2.0)
-    (found,) = about(Concern.WAITING, said(look(tmp_path, there, Rank(), there)))
-    assert (found.ranks, found.waiting) == ((1,), (0, 2))
-
-
-def test_a_chain_is_followed_to_the_rank_that_it_comes_from(tmp_path: Path) -> None:
-    seen = look(
-        tmp_path,
-        Rank("MPI_Recv", 1, since=2.0),
-        Rank("MPI_Recv", 2, since=3.0),
-        Rank("MPI_Ssend", 3, since=4.0),
-        Rank(),
-    )
-    (found,) = about(Concern.WAITING, said(seen))
-    assert (found.ranks, found.waiting) == ((3,), (0, 1, 2))
-    assert found.text.endswith("for rank 3, which is outside MPI; 0 for 1 for 2 for 3")
-
-
 def test_a_circle_is_a_possible_deadlock(tmp_path: Path) -> None:
-    seen = look(
-        tmp_path,
-        Rank("MPI_Recv", 2, since=2.0),
-        Rank("MPI_Recv", 0, since=2.0),
-        Rank("MPI_Recv", 1, since=2.0),
-        Rank("MPI_Recv", 1, since=2.0),
-        Rank(),
-    )
+    seen = look(tmp_path, receive(2), receive(0), receive(1), receive(1), Rank())
     (found,) = about(Concern.DEADLOCK, said(seen))
     assert (found.ranks, found.waiting) == ((0, 2, 1), (3,))
     assert_names(found.text, "deadlock of ranks 0-2: MPI_Recv rank 3 waits")
@@ -163,26 +181,6 @@ def test_a_wait_that_has_only_begun_is_not_told(tmp_path: Path) -> None:
 def test_a_message_from_anybody_says_nothing_of_whom(tmp_path: Path) -> None:
     seen = look(tmp_path, Rank("MPI_Recv", since=2.0), Rank("MPI_Waitall", since=2.0))
     assert not waiting(seen, 1.0, 5.0).waits
-
-
-def test_a_rank_that_was_killed_waits_for_nobody(tmp_path: Path) -> None:
-    dead = Rank("MPI_Recv", 1, since=1.0, heard=6.0, process=Process.GONE)
-    seen = look(tmp_path, dead, Rank("MPI_Recv", 0, since=2.0))
-    (found,) = about(Concern.WAITING, said(seen))
-    assert (found.ranks, found.waiting) == ((0,), (1,))
-    assert found.text.endswith("for rank 0, which was killed")
-
-
-def test_ended_rank_that_others_await_is_named(tmp_path: Path) -> None:
-    seen = look(tmp_path, Rank("MPI_Recv", 1, since=2.0), Rank(ended=True, heard=3.0))
-    (found,) = about(Concern.WAITING, said(seen))
-    assert found.text == "rank 0 waits in MPI_Recv (8.0 s) for rank 1, which has ended"
-
-
-def test_the_clock_of_the_host_says_how_long_a_call_lasts(tmp_path: Path) -> None:
-    seen = look(tmp_path, Rank("MPI_Recv", 1, since=2.0, heard=9.7), Rank())
-    (found,) = about(Concern.WAITING, said(seen))
-    assert found.text.startswith("rank 0 waits in MPI_Recv (8.0 s) for rank 1")
 
 
 def test_thousands_of_ranks_are_traced_at_once(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from omb_py.tracing.recorder.wrappers import (
 from omb_py.tracing.records import layout
 from omb_py.tracing.records.routines import COLLECTIVES, Role, base, nonblocking, role
 from tests.conftest import BIN
+from tests.helpers.refusals import refuses
 
 MPICC, MPICC_ABI = BIN / "mpicc", BIN / "mpicc_abi"
 UNITS = sorted(compilation.HERE.glob("*.c"))
@@ -72,9 +73,7 @@ def test_a_header_tells_its_functions() -> None:
     arrays=st.booleans(),
     named=st.booleans(),
 )
-def test_parameters_keep_their_types_under_another_name(
-    types: list[str], arrays: bool, named: bool
-) -> None:
+def test_parameters_keep_types_by_other_names(types: list[str], arrays: bool, named: bool) -> None:
     behind = "[]" if arrays else ""
     texts = [f"{kind} {'name' if named else ''}{behind}" for kind in types]
     found = declarations(f"int MPI_Do({', '.join(texts) or 'void'});")["MPI_Do"]
@@ -188,28 +187,22 @@ def test_a_compiler_that_is_changed_means_another_library(tmp_path: Path) -> Non
 
 @pytest.mark.slow
 @pytest.mark.skipif(not MPICC_ABI.exists(), reason="an MPI library without the standard's ABI")
-def test_the_library_is_made_for_the_standard_s_abi_too(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_library_has_the_standard_abi(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(compilation, "FLAGS", ("-O0", *compilation.FLAGS[1:]))
     assert abi.is_linked(str(compilation.build(str(MPICC_ABI), tmp_path)))
     own = MPICC_ABI.with_name("mpicc")
     assert library.fingerprint(str(MPICC_ABI)) != library.fingerprint(str(own))
 
 
-def test_a_folder_that_cannot_be_written_is_named(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_unwritable_folder_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("OMB_PY_CACHE_DIR", str(tmp_path / "file" / "folder"))
     monkeypatch.setenv("PMI_RANK", "0")
-    with pytest.raises(UsageError, match="OMB_PY_CACHE_DIR"):
+    with refuses(UsageError, "OMB_PY_CACHE_DIR"):
         library.cached_library()
 
 
-def test_a_library_of_somebody_else_is_not_loaded(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_library_of_another_user_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("OMB_PY_CACHE_DIR", str(tmp_path))
     path = tmp_path / f"recorder-{library.fingerprint(library.compiler())}.so"
     path.write_text("not compiled")

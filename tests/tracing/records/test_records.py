@@ -15,6 +15,7 @@ from omb_py.tracing.records import layout, reading
 from omb_py.tracing.records.layout import Communicator, EventKind, path_in, size_bin
 from omb_py.tracing.records.run import open_run
 from tests.helpers.properties import examples
+from tests.helpers.refusals import refuses
 from tests.tracing.made_records import START, MadeRecord, WrittenFile, communicator_line
 
 
@@ -51,7 +52,7 @@ def test_a_ring_keeps_the_last_events_in_order(tmp_path: pathlib.Path) -> None:
 def test_a_record_that_is_there_is_never_written_over(tmp_path: pathlib.Path) -> None:
     path = path_in(str(tmp_path / "new"), 0)
     first = RecordFile(path, 0, 1, 0, {"command": "first.py"})
-    with pytest.raises(OmbError, match="another job is writing"):
+    with refuses(OmbError, "another job is writing"):
         RecordFile(path, 0, 1, 0, {})
     assert first.in_place()
     assert reading.read(path).about == {"command": "first.py"}
@@ -78,7 +79,7 @@ def test_a_rank_that_was_killed_ends_with_its_last_sign_of_life(tmp_path: pathli
 def test_records_of_two_runs_are_not_mixed(tmp_path: pathlib.Path) -> None:
     MadeRecord(tmp_path, 0, 2).finish(1)
     MadeRecord(tmp_path, 1, 3).finish(1)
-    with pytest.raises(UsageError, match="several runs"):
+    with refuses(UsageError, "several runs"):
         open_run(tmp_path)
 
 
@@ -86,7 +87,7 @@ def test_records_of_two_runs_are_not_mixed(tmp_path: pathlib.Path) -> None:
 def test_other_files_are_no_records(tmp_path: pathlib.Path, content: bytes) -> None:
     path = tmp_path / "rank-000000.record"
     path.write_bytes(content)
-    with pytest.raises(UsageError, match="no record"):
+    with refuses(UsageError, "no record"):
         open_run(tmp_path)
 
 

@@ -36,9 +36,7 @@ from omb_py.tracing.records.routines import (
         ("MPI_Startall", "startall", Role.MANAGEMENT, False),
     ],
 )
-def test_a_name_tells_what_a_routine_does(
-    routine: str, name: str, what: Role, begins: bool
-) -> None:
+def test_name_tells_the_role(routine: str, name: str, what: Role, begins: bool) -> None:
     assert (base(routine), role(routine), nonblocking(routine)) == (name, what, begins)
 
 

@@ -99,9 +99,7 @@ def same(shown: Content, expected: Content) -> None:
 @pytest.mark.long
 @pytest.mark.product(strength=0)
 @pytest.mark.parametrize("kind", KINDS)
-def test_perfetto_has_every_slice_and_every_arrow(
-    opened: viewers.Viewers, made: tuple[Timeline, Path], kind: str
-) -> None:
+def test_perfetto_has_all(opened: viewers.Viewers, made: tuple[Timeline, Path], kind: str) -> None:
     timeline, folder = made
     expected = of_json((folder / "timeline.json").read_text(encoding="utf-8"))
     with opened.perfetto(folder / f"timeline{kind}") as perfetto:

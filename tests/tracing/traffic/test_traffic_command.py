@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -20,14 +19,13 @@ from omb_py.tracing.counters.connections import ConnectionCounters
 from omb_py.tracing.counters.links import HOST, NETWORK, LinkUsage
 from omb_py.tracing.traffic import reading, report
 from omb_py.tracing.traffic.paths import NO_LINK, NOTHING, SHARED_MEMORY, TOO_LITTLE, carriers
-from tests.conftest import Finished
+from tests.conftest import Run, succeeded
 from tests.helpers.damage import damaged
 from tests.helpers.properties import examples
 from tests.helpers.refusals import assert_refused, missing
 from tests.tracing.made_records import MadeRecord
 from tests.tracing.traffic.folders import HEADERS, MIB, content, doubling_and_a_send
 
-Command = Callable[..., Finished]
 Rows = list[dict[str, str]]
 
 
@@ -43,14 +41,14 @@ def table(rows: Rows, name: str) -> Rows:
     return [row for row in rows if row["table"] == name]
 
 
-def rows_of(in_process: Command, folder: Path) -> Rows:
+def rows_of(in_process: Run, folder: Path) -> Rows:
     """What the command writes as CSV."""
     done = in_process("traffic", str(folder), "--format", "csv")
     assert (done.code, done.err) == (0, "")
     return list(csv.DictReader(io.StringIO(done.out)))
 
 
-def test_each_item_has_its_bytes_and_its_path(in_process: Command, run: Path) -> None:
+def test_each_item_has_its_bytes_and_its_path(in_process: Run, run: Path) -> None:
     sends, allreduce = table(rows_of(in_process, run), "items")
     assert (sends["what"], sends["calls"], sends["asked_bytes"]) == (
         "messages of the program",
@@ -63,7 +61,7 @@ def test_each_item_has_its_bytes_and_its_path(in_process: Command, run: Path) ->
     assert allreduce["asked_bytes"] == str(40 * MIB)
 
 
-def test_each_path_has_what_carried_it(in_process: Command, run: Path) -> None:
+def test_each_path_has_what_carried_it(in_process: Run, run: Path) -> None:
     first, out, _, back = table(rows_of(in_process, run), "paths")
     assert (first["host"], first["what"], first["path"]) == ("node0", "within", SHARED_MEMORY)
     assert (out["asked_bytes"], out["path"]) == (str(3 * MIB), "eth0")
@@ -71,7 +69,7 @@ def test_each_path_has_what_carried_it(in_process: Command, run: Path) -> None:
     assert back["sent_bytes"] == str(round(20 * MIB * HEADERS))
 
 
-def test_data_of_files_stands_beside_messages(in_process: Command, run: Path) -> None:
+def test_data_of_files_stands_beside_messages(in_process: Run, run: Path) -> None:
     record = MadeRecord(run, 3, 4, host="node1")
     record.call("MPI_File_iwrite_at", 0, 10**9, nbytes=2 * MIB)
     record.call("MPI_File_write_all", 0, 10**9, nbytes=MIB)
@@ -98,9 +96,7 @@ def test_data_of_files_stands_beside_messages(in_process: Command, run: Path) ->
     assert "node1 2 written 3 MiB 2.000 5 MiB".split() in lines
 
 
-def test_messages_within_hosts_are_told_from_those_between_them(
-    in_process: Command, run: Path
-) -> None:
+def test_messages_within_hosts_are_told_from_those_between_them(in_process: Run, run: Path) -> None:
     record = MadeRecord(run, 3, 4, host="node1")
     record.call("MPI_Send", 0, 10, peer=2, nbytes=MIB)
     record.finish(1000)
@@ -114,7 +110,7 @@ def test_messages_within_hosts_are_told_from_those_between_them(
     assert any(line[:5] == ["0", "2", "to", "other", "hosts"] for line in lines)
 
 
-def test_text_and_markdown_have_the_tables(in_process: Command, run: Path, tmp_path: Path) -> None:
+def test_text_and_markdown_have_the_tables(in_process: Run, run: Path, tmp_path: Path) -> None:
     done = in_process("traffic", str(run))
     (line,) = [line for line in done.out.splitlines() if line.startswith("MPI_Allreduce")]
     assert line.split() == "MPI_Allreduce - 4 10 1 MiB 40 MiB -".split()
@@ -140,7 +136,7 @@ def test_text_and_markdown_have_the_tables(in_process: Command, run: Path, tmp_p
     ],
 )
 def test_what_the_kernel_counted_to_other_hosts_was_moved_there(
-    in_process: Command, run: Path, beyond: list[int], moved: list[str]
+    in_process: Run, run: Path, beyond: list[int], moved: list[str]
 ) -> None:
     for path, amount in zip(sorted(run.glob("traffic-*")), beyond, strict=True):
         one = json.loads(path.read_text())
@@ -156,15 +152,13 @@ def test_what_the_kernel_counted_to_other_hosts_was_moved_there(
         assert "in all" not in items
 
 
-def test_ranks_that_were_killed_are_named(in_process: Command, run: Path) -> None:
+def test_ranks_that_were_killed_are_named(in_process: Run, run: Path) -> None:
     path = run / "traffic-000003.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"complete": False}))
-    done = in_process("traffic", str(run))
-    assert done.code == 0
+    done = succeeded(in_process("traffic", str(run)))
     assert not missing("rank 3 not end", done.out)
     path.unlink()
-    done = in_process("traffic", str(run))
-    assert done.code == 0
+    done = succeeded(in_process("traffic", str(run)))
     assert not missing("no traffic of 1 of 4 ranks", done.out)
 
 
@@ -188,9 +182,7 @@ def test_ranks_that_were_killed_are_named(in_process: Command, run: Path) -> Non
     ],
     ids=str,
 )
-def test_a_path_is_what_carried_enough(
-    links: dict[str, int], within: bool, nbytes: float, path: str
-) -> None:
+def test_path_carried_enough(links: dict[str, int], within: bool, nbytes: float, path: str) -> None:
     carried = [
         LinkUsage("", name, mib * MIB, 0, HOST if name[0] in "lG" else NETWORK)
         for name, mib in links.items()
@@ -245,8 +237,8 @@ def test_a_link_above_others_is_not_counted_twice() -> None:
     ],
     ids=["empty", "cut", "list", "version", "two runs"],
 )
-def test_folder_without_traffic_of_a_run_refused(
-    in_process: Command, tmp_path: Path, files: dict[str, str], words: str
+def test_no_traffic_refused(
+    in_process: Run, tmp_path: Path, files: dict[str, str], words: str
 ) -> None:
     for name, said in files.items():
         (tmp_path / name).write_text(said)
