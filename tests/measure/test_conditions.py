@@ -161,7 +161,7 @@ def two_numa_nodes(root: Path) -> str:
         "bus/pci/devices/0000:3b:00.0/numa_node": "1",
         "gpus/0000:3B:00.0/information": "GPU UUID: GPU-5A5A5A5A-0000-0000-0000-000000000001",
     }
-    return tree(root, files)
+    return str(write(root, files))
 
 
 GPU = "5a5a5a5a000000000000000000000001"
