@@ -23,19 +23,17 @@ def select(benchmark: str, word: str | None) -> tuple[AlgorithmLibrary, Algorith
     return found, found.algorithm(function_of(benchmark), word)
 
 
-def request(benchmark: str, word: str | None, counted: bool = False) -> None:
+def request(benchmark: str, word: str | None) -> None:
     """Set the library's variables in this process, for an MPI that is not started yet.
 
-    With ``counted``, messages are counted, too, if the library can. Raises `UsageError` if the
-    library has no such algorithm, a variable has another value, or MPI is started.
+    Raises `UsageError` if the library has no such algorithm, a variable has another value, or MPI
+    is started.
     """
     choice = select(benchmark, word)
     if choice is None:
         return
     library, algorithm = choice
     wanted = library.environment(function_of(benchmark), algorithm, os.environ)
-    if counted:
-        wanted |= library.counting
     missing = {name: value for name, value in wanted.items() if name not in os.environ}
     if missing and mpi.load().Is_initialized():
         variables = " ".join(f"{name}={value}" for name, value in missing.items())

@@ -41,18 +41,17 @@ class Options:
     messages of the first and of the second half of the ranks lie, ``devices`` those that the ranks
     of a node take in turn. ``node_map`` is the node of each rank, or how many ranks a node has;
     ``threads`` are those (or the processes) of the sending and of the receiving side.
-    ``library_algorithm`` is the name in `omb_py.algorithms` of the MPI library's algorithm, and
-    ``verify_algorithm`` counts its messages instead of timing it; ``algorithm`` is `LIBRARY` or the
-    name of an algorithm of ours, ``segment`` the bytes of its segments. ``split`` is how ranks are
-    divided into groups (`omb_py.core.job.groups`); ``method`` is how checkpoints are written,
-    ``mtbf`` the mean time between failures of the job in hours; ``congestor`` is the benchmark, and
-    its message size, that the ranks outside the first group run while that one measures, in
-    ``rounds`` turns. ``variant`` is the label of settings outside omb-py. ``interface`` is the
-    network interface by which bindings over sockets connect hosts, ``backend`` is torch's;
-    ``event_loop`` and ``in_flight`` control how coroutines run, ``grpc_call`` how gRPC sends.
-    ``victims`` are the ranks that are killed at once, or ``node`` for those of the last node, and
-    ``failures`` how often; ``operations`` report it. ``progress`` is shown on a terminal (auto),
-    always (on) or never (off); ``debug`` shows tracebacks.
+    ``library_algorithm`` is the name in `omb_py.algorithms` of the MPI library's algorithm;
+    ``algorithm`` is `LIBRARY` or the name of an algorithm of ours, ``segment`` the bytes of its
+    segments. ``split`` is how ranks are divided into groups (`omb_py.core.job.groups`); ``method``
+    is how checkpoints are written, ``mtbf`` the mean time between failures of the job in hours;
+    ``congestor`` is the benchmark, and its message size, that the ranks outside the first group run
+    while that one measures, in ``rounds`` turns. ``variant`` is the label of settings outside
+    omb-py. ``interface`` is the network interface by which bindings over sockets connect hosts,
+    ``backend`` is torch's; ``event_loop`` and ``in_flight`` control how coroutines run,
+    ``grpc_call`` how gRPC sends. ``victims`` are the ranks that are killed at once, or ``node`` for
+    those of the last node, and ``failures`` how often; ``operations`` report it. ``progress`` is
+    shown on a terminal (auto), always (on) or never (off); ``debug`` shows tracebacks.
     """
 
     buffer: str = "numpy"
@@ -118,7 +117,6 @@ class Options:
     quiet: bool = False
     graph: tuple[str, ...] = ()
     library_algorithm: str | None = None
-    verify_algorithm: bool = False
     algorithm: str | None = None
     segment: int | None = None
     variant: str | None = None

@@ -58,7 +58,7 @@ class BenchmarkMeasurement(Measurement):
 
             with self.agreement():
                 self._library_algorithm = requested_algorithm(
-                    self.group, self.benchmark.name, self.options.library_algorithm
+                    self.benchmark.name, self.options.library_algorithm
                 )
         try:
             super().run()

@@ -73,7 +73,7 @@ def start_job(
         if options.library_algorithm is not None:
             from omb_py.algorithms.choice import request
 
-            request(name, options.library_algorithm, options.verify_algorithm)
+            request(name, options.library_algorithm)
         with _job(options, stages, in_program) as job:
             job.debug = options.debug
             if (records := os.environ.get(launcher.SHARED_FILES)) is not None:
@@ -218,10 +218,6 @@ def measurement(
         return measurement_of_groups(context)
     binding: Binding = BINDINGS.load(options.binding)(context.job.communicator, options)
     context.job.at_end(binding.close)
-    if options.verify_algorithm:
-        from omb_py.measure.algorithm_check import AlgorithmCheck
-
-        return AlgorithmCheck(context, binding)
     from omb_py.measure.benchmark import BenchmarkMeasurement
 
     return BenchmarkMeasurement(context, binding)

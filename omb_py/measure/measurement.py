@@ -66,9 +66,6 @@ class RunContext:
 class Measurement(ABC):
     """A benchmark about to be measured; what is done at each message size is up to its kind."""
 
-    times_calls = True
-    """True if load of the cores by other programs matters."""
-
     def __init__(
         self, context: RunContext, bindings: Sequence[Binding], group: Job | None = None
     ) -> None:
@@ -150,7 +147,7 @@ class Measurement(ABC):
 
             self._clock = SharedClock(self.group.comm_for("--sync clock"))
         # processes that the benchmark starts are no others
-        alone = self.times_calls and "spawned" not in self.benchmark.options
+        alone = "spawned" not in self.benchmark.options
         host_load = HostLoad(job, threads) if alone else None
         try:
             self._measure_types(sizes, writers)

@@ -266,9 +266,6 @@ TABLE: dict[str, tuple[Row, ...]] = {
         Row("--rounds", count(1), None, "split single",
             "Turns of --congestor, each alone and congested; at least 6 for an interval.",
             show_default="10"),
-        Row("--verify-algorithm", bool, None, "library_algorithm single",
-            "Instead of timing, count the messages of one call per size and compare them with "
-            "those of --coll-algorithm."),
         Row("--segment", BYTES, None, "algorithm single",
             "Segment size for segmented algorithms selected with --p2p-algorithm.",
             show_default="64K"),
@@ -305,7 +302,7 @@ def parameters(benchmark: Benchmark, overhead: bool = False) -> list[click.Param
 
 OF_ONE_BENCHMARK = frozenset(
     {
-        *("library_algorithm", "verify_algorithm", "algorithm", "segment", "split", "congestor"),
+        *("library_algorithm", "algorithm", "segment", "split", "congestor"),
         *("rounds", "samples", "node_map"),
         *("file", "operations", "victims", "failures", "threads", "test_calls", "window_sync"),
     }

@@ -116,21 +116,14 @@ class Where:
     installed: bool = True
 
 
-def command(
-    point: SweepPoint, sizes: tuple[int, ...], where: Where, output: Path | None
-) -> list[str]:
-    """The words that measure ``sizes`` of a point and add their rows to ``output``.
+def command(point: SweepPoint, sizes: tuple[int, ...], where: Where, output: Path) -> list[str]:
+    """Return the words that measure ``sizes`` of a point and add their rows to ``output``.
 
-    Without one, they prove that the library's algorithm is the one that was asked for. Raises
-    `OmbError` when the launcher is not there.
+    Raises `OmbError` when the launcher is not there.
     """
-    arguments = point.arguments(sizes)
-    if output is None:
-        arguments.append("--verify-algorithm")
-    else:
-        arguments += ["--quiet", "--output", str(output.resolve())]
-        arguments += [] if selectable(point.benchmark) else ["--force"]
-    return started_words(point, where, arguments, output is not None)
+    arguments = [*point.arguments(sizes), "--quiet", "--output", str(output.resolve())]
+    arguments += [] if selectable(point.benchmark) else ["--force"]
+    return started_words(point, where, arguments)
 
 
 def shared_command(
@@ -147,14 +140,12 @@ def shared_command(
     for point, sizes, output in points:
         words = [*point.arguments(sizes), "--output", str(output.resolve())]
         arguments.append(shlex.join(words if selectable(point.benchmark) else [*words, "--force"]))
-    return started_words(first, where, arguments, measures=True)
+    return started_words(first, where, arguments)
 
 
-def started_words(
-    point: SweepPoint, where: Where, arguments: Sequence[str], measures: bool
-) -> list[str]:
-    """The words that start the ranks of a point with ``arguments`` after ``omb-py``."""
-    profiled = measures and profiling.is_profiled(point, where.machine)
+def started_words(point: SweepPoint, where: Where, arguments: Sequence[str]) -> list[str]:
+    """Return the words that start the ranks of a point with ``arguments`` after ``omb-py``."""
+    profiled = profiling.is_profiled(point, where.machine)
     library = profiling.library(where.machine) if profiled else None
     preload = [str(path) for path in (where.machine.preload, library) if path is not None]
     variables = [f"LD_PRELOAD={':'.join(preload)}"] if preload else []

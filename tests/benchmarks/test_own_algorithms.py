@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.algorithms import folding, trees
-from omb_py.algorithms.comparison import difference
 from omb_py.algorithms.patterns import (
     CollectiveShape,
     Pattern,
@@ -50,6 +49,7 @@ from tests import ROOT
 from tests.benchmarks.simulation import Simulation
 from tests.helpers.properties import examples
 from tests.helpers.refusals import refuses
+from tests.helpers.sent_messages import difference
 from tests.options.test_command_line import parsed
 
 INT, CHAR = find_types(["mpi_int", "mpi_char"])

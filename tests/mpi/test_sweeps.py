@@ -582,7 +582,7 @@ def test_a_sweep_without_one_row_fails(tmp_path: Path) -> None:
 
 @pytest.mark.long
 @pytest.mark.every_library
-def test_algorithms_are_proven_then_measured(tmp_path: Path) -> None:
+def test_algorithms_of_the_library_are_measured(tmp_path: Path) -> None:
     words = ["default", "ring", "recursive_doubling", "chain", "segmented_ring"]
     text = experiment(benchmarks="allreduce", ranks=2, coll_algorithms=words, sizes="4:64")
     sweep = SmallSweep(tmp_path, NAME + text)
@@ -594,9 +594,7 @@ def test_algorithms_are_proven_then_measured(tmp_path: Path) -> None:
     assert measured["ring"] in (4, 5)  # Open MPI's needs an element for each rank
     assert measured["recursive_doubling"] == 5
     logs = "".join(path.read_text() for path in sweep.place.glob("logs/*ring*"))
-    if "Open MPI" in logs or "prterun" in logs:
-        assert " as ring" in logs
-    else:
+    if "Open MPI" not in logs and "prterun" not in logs:
         assert "has no algorithm 'segmented_ring'" in done.out
         assert measured["segmented_ring"] == 0
 

@@ -163,9 +163,6 @@ def test_an_option_that_a_family_lacks_is_refused(name: str, option: str) -> Non
         ["-c", "-D", "vect:8:4"],
         ["--force"],
         ["--output", "rows.xls"],
-        ["--verify-algorithm"],
-        ["--verify-algorithm", "--coll-algorithm", "ring", "-I"],
-        ["--verify-algorithm", "--coll-algorithm", "ring", "--output", "rows.csv"],
     ],
 )
 def test_options_that_exclude_each_other(arguments: list[str]) -> None:
