@@ -2,5 +2,5 @@
 
 `intervals` and `dependency_graph` turn a run's records into work that `replay`
 runs on an ideal network; `metrics` has the factors; `runs` puts a run together, `series` compares
-runs, `table` and `figure` show them.
+runs, `table` shows them.
 """
