@@ -14,17 +14,11 @@ COMMUNICATING = (Phase.COMMUNICATE, Phase.WAIT)
 
 
 @dataclass(frozen=True)
-class EpochSnapshot:
-    """The seconds that were spent in three ways."""
+class StepTimes:
+    """The seconds of a step in communication and in computing."""
 
     communicating: float
     computing: float
-    negotiating: float
-
-    @property
-    def exchanging(self) -> float:
-        """Communicating, but for negotiations."""
-        return self.communicating - self.negotiating
 
 
 @dataclass
@@ -32,8 +26,7 @@ class Epochs:
     """One rank's epochs: the seconds of each, and of each step of the first one."""
 
     training: list[float] = field(default_factory=list)
-    steps: list[EpochSnapshot] = field(default_factory=list)
-    negotiating: list[float] = field(default_factory=list)
+    steps: list[StepTimes] = field(default_factory=list)
 
 
 class EpochClock:
@@ -42,32 +35,26 @@ class EpochClock:
     def __init__(self, phases: Phases) -> None:
         self.epochs = Epochs()
         self._phases = phases
-        self._last = self._snapshot(0.0)
+        self._last = self._so_far()
 
-    def step(self, negotiating: float) -> None:
-        """End a step; ``negotiating`` are the seconds of all negotiations so far."""
+    def step(self) -> None:
+        """End a step."""
         if self.epochs.training:
             return
-        now, last = self._snapshot(negotiating), self._last
+        now, last = self._so_far(), self._last
         self.epochs.steps.append(
-            EpochSnapshot(
-                now.communicating - last.communicating,
-                now.computing - last.computing,
-                now.negotiating - last.negotiating,
-            )
+            StepTimes(now.communicating - last.communicating, now.computing - last.computing)
         )
         self._last = now
 
-    def epoch(self, training: float, negotiating: float) -> None:
+    def epoch(self, training: float) -> None:
         """End an epoch."""
         self.epochs.training.append(training)
-        before = sum(self.epochs.negotiating)
-        self.epochs.negotiating.append(negotiating - before)
 
-    def _snapshot(self, negotiating: float) -> EpochSnapshot:
+    def _so_far(self) -> StepTimes:
         seconds = self._phases.seconds
         communicating = sum(seconds[phase] for phase in COMMUNICATING)
-        return EpochSnapshot(communicating, seconds[Phase.COMPUTE], negotiating)
+        return StepTimes(communicating, seconds[Phase.COMPUTE])
 
 
 def epoch_parts(of_ranks: Sequence[Epochs], samples: int) -> list[Detail]:
@@ -93,10 +80,10 @@ def epoch_parts(of_ranks: Sequence[Epochs], samples: int) -> list[Detail]:
 def first_training(of_ranks: Sequence[Epochs], preparing: float) -> Iterator[Detail]:
     """Return the reasons why a job's first epoch takes longer than a later one.
 
-    They are means over the ranks of three differences: the longer communication of the first step
-    than of the epoch's median step, when connections are set up; its longer computing, when memory
-    is touched first; and the longer negotiations of the epoch than of a later one. ``preparing``
-    are the seconds before, in which memory is allocated and calls are bound.
+    They are means over the ranks of two differences between the first step and the epoch's median
+    step: its longer communication, when connections are set up; and its longer computing, when
+    memory is touched first. ``preparing`` are the seconds before, in which memory is allocated and
+    calls are bound.
     """
     yield Detail("First training: preparing", seconds=preparing)
     yield Detail("First training: epoch 1", seconds=max(one.training[0] for one in of_ranks))
@@ -106,17 +93,14 @@ def first_training(of_ranks: Sequence[Epochs], preparing: float) -> Iterator[Det
     first = [(one.steps[0], one.steps[1:]) for one in of_ranks if len(one.steps) > 1]
     if first:
         connecting = [
-            step.exchanging - median(other.exchanging for other in others) for step, others in first
+            step.communicating - median(other.communicating for other in others)
+            for step, others in first
         ]
         touching = [
             step.computing - median(other.computing for other in others) for step, others in first
         ]
         yield Detail("First training: connection set-up", seconds=max(0.0, mean(connecting)))
         yield Detail("First training: first use of memory", seconds=max(0.0, mean(touching)))
-    negotiating = [one.negotiating for one in of_ranks if len(one.negotiating) > 1]
-    if any(map(any, negotiating)):
-        longer = [own[0] - mean(own[1:]) for own in negotiating]
-        yield Detail("First training: negotiation", seconds=max(0.0, mean(longer)))
 
 
 def communicating(team: Team, seconds: float) -> float:

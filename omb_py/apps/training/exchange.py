@@ -2,29 +2,25 @@
 
 Gradients arrive in the order of the backward pass: the last declared one first. They travel in
 buckets, packed into a buffer if there are several in one, and are summed in one of several ways
-(`fusion`). Without negotiation the buckets are planned once, as by DDP.
-
-With negotiation (`schedules`) there is a cycle whenever ``cycle_time`` has passed since the last
-one began, also while no gradient is ready. Gradients that all ranks have are then fused and summed;
-others come with a later cycle. Horovod's cycles are made by a thread in the background. Here the
-thread that computes makes them, when a gradient is reported ready or time has passed, and then also
-those that it has missed; a rank that comes early waits in the cycle for the others, as Horovod's
-thread would, but does not compute meanwhile. When its backward pass is over, a rank goes on making
-cycles until all gradients are agreed on. This cannot block: for any clocks, all ranks make the same
-sequence of collectives, since only the outcome of a cycle decides what follows it, and the cycle in
-which the last gradient is agreed on ends the step on all ranks.
+(`fusion`). The buckets are planned once, as by DDP.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 from omb_py.apps import Detail
 from omb_py.apps.runtime.team import Array, Team
-from omb_py.apps.training import MILLISECOND, Training
-from omb_py.apps.training.fusion import FusedBuffers, Summing, elements, plan_of, summing_of
-from omb_py.apps.training.schedules import Cached, Negotiated, Planned, Schedule
+from omb_py.apps.training import Training
+from omb_py.apps.training.fusion import (
+    PACKING,
+    FusedBuffers,
+    Plan,
+    Summing,
+    elements,
+    plan_of,
+    summing_of,
+)
 from omb_py.core.datatypes import HALF, Datatype, find_types
 from omb_py.core.errors import UsageError
 from omb_py.core.options import LIBRARY
@@ -42,64 +38,68 @@ class GradientExchange:
         check(training)
         self._there = [False] * len(gradients)
         self._arrived = 0
+        self._sent = 0
         self._steps = 0
-        self._bytes = elements(gradients) * datatype_of(training).itemsize
+        self._early = training.overlap
+        self._plan: Plan = []
         self._summing: Summing | None = None
-        self._schedule = Schedule()
-        if team.ranks > 1:
-            self._schedule = self._scheduled(team, gradients[::-1], training)
-
-    def begin(self) -> None:
-        """Begin training, before any gradient is ready."""
-        self._steps = 0
-        self._schedule.begin()
-
-    def ready(self, tensor: int) -> None:
-        """Note that gradient number ``tensor`` is complete."""
-        there = self._there
-        there[-1 - tensor] = True
-        while self._arrived < len(there) and there[self._arrived]:
-            self._arrived += 1
-        self._schedule.advance(self._arrived)
-
-    def tick(self) -> None:
-        """Advance: time has passed."""
-        self._schedule.advance(self._arrived)
-
-    def finish(self) -> None:
-        """Return when all gradients of a step are averaged."""
-        self._schedule.finish()
-        self._there = [False] * len(self._there)
-        self._arrived = 0
-        self._steps += 1
-
-    @property
-    def negotiating(self) -> float:
-        """The seconds of negotiations since the beginning."""
-        return self._schedule.negotiating
-
-    def parts(self) -> list[Detail]:
-        """Return details of the steps since the beginning."""
-        count = len(self._there)
-        size = Detail(f"Gradients of a step: {count}", value=self._bytes / MEBIBYTE, unit="MiB")
-        found = [size, *self._schedule.parts(max(1, self._steps))]
-        return found + (self._summing.parts() if self._summing else [])
-
-    def _scheduled(self, team: Team, arriving: Sequence[Array], training: Training) -> Schedule:
-        """Return the schedule that sends the gradients, which are in the order of their arrival."""
+        self._fused: FusedBuffers | None = None
         datatype = datatype_of(training)
+        self._bytes = elements(gradients) * datatype.itemsize
+        if team.ranks == 1:
+            return
+        arriving = gradients[::-1]
         counts = [gradient.data.size for gradient in arriving]
         sizes = [count * datatype.itemsize for count in counts]
         packed = room(sizes, training) // datatype.itemsize
         buffer = team.array(packed, datatype) if packed else None
         self._summing = summing_of(team, training, max(packed, *counts), datatype)
-        plan = plan_of(training, sizes) if training.negotiation == "none" else None
-        fused = FusedBuffers(team, arriving, self._summing, buffer, training.overlap)
-        if plan is not None:
-            return Planned(fused, plan, training.overlap)
-        negotiation = Cached(team.beside_device(), len(arriving))
-        fuse, pause = partial(plan_of, training), training.cycle_time * MILLISECOND
-        return Negotiated(fused, sizes, fuse, negotiation, pause, team.phases)
+        self._fused = FusedBuffers(team, arriving, self._summing, buffer, training.overlap)
+        self._plan = plan_of(training, sizes)
+        for bucket in self._plan:
+            self._fused.of(*bucket)
+
+    def begin(self) -> None:
+        """Begin training, before any gradient is ready."""
+        self._steps = 0
+        if self._fused is not None:
+            self._fused.begin()
+
+    def ready(self, tensor: int) -> None:
+        """Note that gradient number ``tensor`` is complete; with overlap, send complete buckets."""
+        there = self._there
+        there[-1 - tensor] = True
+        while self._arrived < len(there) and there[self._arrived]:
+            self._arrived += 1
+        if self._early:
+            self._send()
+
+    def finish(self) -> None:
+        """Return when all gradients of a step, which are ready now, are averaged."""
+        self._arrived = len(self._there)
+        self._send()
+        if self._fused is not None:
+            self._fused.complete()
+        self._there = [False] * len(self._there)
+        self._arrived = self._sent = 0
+        self._steps += 1
+
+    def parts(self) -> list[Detail]:
+        """Return details of the steps since the beginning."""
+        count = len(self._there)
+        size = Detail(f"Gradients of a step: {count}", value=self._bytes / MEBIBYTE, unit="MiB")
+        if self._fused is None or self._summing is None:
+            return [size]
+        buckets = Detail("Buckets of a step", value=self._fused.sent / max(1, self._steps))
+        copies = Detail("Fusion copies and averaging", seconds=self._fused.seconds[PACKING])
+        return [size, buckets, copies, *self._summing.parts()]
+
+    def _send(self) -> None:
+        """Send each complete bucket that has not been sent."""
+        while self._sent < len(self._plan) and self._plan[self._sent][1] <= self._arrived:
+            assert self._fused is not None
+            self._fused.send(*self._plan[self._sent])
+            self._sent += 1
 
 
 def datatype_of(training: Training) -> Datatype:
@@ -117,8 +117,6 @@ def room(sizes: Sequence[int], training: Training) -> int:
         return 0
     if training.overlap:
         return sum(sizes)
-    if training.negotiation != "none":
-        return min(sum(sizes), max(training.fusion, max(sizes) if half else 0))
     buckets = [sizes[slice(*bucket)] for bucket in plan_of(training, sizes)]
     return max((sum(bucket) for bucket in buckets if half or len(bucket) > 1), default=0)
 
@@ -135,7 +133,5 @@ def check(training: Training) -> None:
             f"--allreduce {training.allreduce} is many calls, one after the other: leave out "
             f"--{other}, or use --allreduce {LIBRARY}"
         )
-    if training.buckets == "ddp" and training.negotiation != "none":
-        raise UsageError("DDP does not negotiate: leave out --negotiation, or --buckets ddp")
     if training.buckets == "ddp" and training.fusion == 0:
         raise UsageError("--fusion 0 leaves no buckets: leave out --buckets")

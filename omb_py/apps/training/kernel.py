@@ -16,7 +16,7 @@ from typing import Any
 from omb_py.apps import Detail, Kernel
 from omb_py.apps.runtime.phases import Phase
 from omb_py.apps.runtime.team import Team
-from omb_py.apps.training import Training
+from omb_py.apps.training import MILLISECOND, Training
 from omb_py.apps.training.epochs import (
     EpochClock,
     Epochs,
@@ -36,7 +36,7 @@ from omb_py.apps.training.pipeline import (
     bubble,
     under_way,
 )
-from omb_py.apps.training.stages import Stage, layer_costs, of_stages
+from omb_py.apps.training.stages import Stage, by_work, of_stages
 from omb_py.core.errors import UsageError
 from omb_py.core.text.numbers import MEBIBYTE
 from omb_py.tracing.recorder.annotation import phase
@@ -111,7 +111,7 @@ class TrainingKernel(Kernel[Training]):
         """Return this rank's layers."""
         team, training = self.team, self.problem
         whole = network(training)
-        costs_of_layers = layer_costs(team, training, whole)
+        costs_of_layers = by_work(whole, training.sample_time * MILLISECOND)
         self._stages = stages = whole.stages(
             self.depth, partition(training, self.depth), [cost.whole for cost in costs_of_layers]
         )
@@ -120,10 +120,7 @@ class TrainingKernel(Kernel[Training]):
         pairs = list(
             zip(of_stages(costs_of_layers, stages)[self.position], own.tensors, strict=True)
         )
-        return Stage(team, self.replicas, training, own.shapes, pairs, self._tick)
-
-    def _tick(self) -> None:
-        self.exchange.tick()
+        return Stage(team, self.replicas, training, own.shapes, pairs)
 
     def _boundaries(self) -> tuple[Boundary | None, Boundary | None]:
         """Return the boundaries with the stages before and after this one, if there are any."""
@@ -154,8 +151,8 @@ class TrainingKernel(Kernel[Training]):
                     self._pass_batch(own)
                     self.exchange.finish()
                     step += 1
-                    self._clock.step(self.exchange.negotiating)
-            self._clock.epoch(perf_counter() - began, self.exchange.negotiating)
+                    self._clock.step()
+            self._clock.epoch(perf_counter() - began)
         self._first = self._first or self._clock.epochs
 
     def _pass_batch(self, own: BatchShare) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from omb_py.apps import Detail
-from omb_py.apps.training.epochs import Epochs, EpochSnapshot, epoch_parts, first_training
+from omb_py.apps.training.epochs import Epochs, StepTimes, epoch_parts, first_training
 
 
 def parts(found: list[Detail]) -> dict[str, Detail]:
@@ -27,12 +27,11 @@ def test_a_single_epoch_has_no_later_ones() -> None:
 
 
 def test_first_epoch_is_longer_by_its_first_step() -> None:
-    usual, first = EpochSnapshot(0.25, 0.5, 0.0), EpochSnapshot(2.25, 1.5, 1.0)
-    epochs = Epochs([7.0, 4.0], [first, usual, usual, usual], [1.5, 0.5])
+    usual, first = StepTimes(0.25, 0.5), StepTimes(1.25, 1.5)
+    epochs = Epochs([7.0, 4.0], [first, usual, usual, usual])
     found = parts(list(first_training([epochs], 3.0)))
     assert found["First training: preparing"].seconds == 3
     assert found["First training: epoch 1"].seconds == 7
     assert found["First training: later epochs, each"].seconds == 4
     assert found["First training: connection set-up"].seconds == 1
     assert found["First training: first use of memory"].seconds == 1
-    assert found["First training: negotiation"].seconds == 1

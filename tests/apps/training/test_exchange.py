@@ -22,7 +22,6 @@ SIZES = st.lists(st.integers(1, 100), min_size=1, max_size=40)
     ("options", "words"),
     [
         ({"overlap": True, "hierarchical": True}, "leave out --overlap"),
-        ({"buckets": "ddp", "negotiation": "cached"}, "DDP negotiate"),
         ({"buckets": "ddp", "fusion": 0}, "--buckets"),
     ],
 )
@@ -34,14 +33,11 @@ def test_options_that_exclude_each_other(options: dict[str, Any], words: str) ->
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"sample_time": 2.0, "layer_times": "a.csv"}, "--sample-time --layer-times work"),
-        ({"cycle_time": 2.0}, "--cycle-time --negotiation"),
         ({"ranks_per_node": 2}, "--ranks-per-node --hierarchical"),
         ({"micro_batches": 2}, "--micro-batches --strategy"),
         ({"strategy": "model", "overlap": True}, "--overlap --strategy data hybrid"),
         ({"strategy": "model", "allreduce": "ring"}, "--allreduce --strategy data"),
         ({"model": "vgg16", "layers": 3}, "--layers --model resnet"),
-        ({"model": "gpt2", "layer_times": "a.csv"}, "--layer-times layers"),
         ({"strategy": "model", "stages": 4}, "--stages --strategy hybrid"),
     ],
 )
@@ -60,18 +56,6 @@ def test_every_planned_bucket_has_room(sizes: list[int], fusion: int, compressio
     for begin, end in plan_of(training, sizes):
         if end - begin > 1 or compression == "fp16":
             assert sum(sizes[begin:end]) <= room(sizes, training)
-
-
-@given(SIZES, st.integers(0, 300), st.sampled_from(["none", "fp16"]), st.data())
-def test_every_bucket_that_is_agreed_on_has_room(
-    sizes: list[int], fusion: int, compression: str, data: st.DataObject
-) -> None:
-    training = Training(fusion=fusion, compression=compression, negotiation="cached")
-    begin = data.draw(st.integers(0, len(sizes) - 1))
-    agreed = sizes[begin : data.draw(st.integers(begin + 1, len(sizes)))]
-    for start, stop in plan_of(training, agreed):
-        if stop - start > 1 or compression == "fp16":
-            assert sum(agreed[start:stop]) <= room(sizes, training)
 
 
 def test_single_gradients_are_not_packed() -> None:
