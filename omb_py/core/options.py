@@ -50,8 +50,8 @@ class Options:
     omb-py. ``interface`` is the network interface by which bindings over sockets connect hosts,
     ``backend`` is torch's; ``event_loop`` and ``in_flight`` control how coroutines run,
     ``grpc_call`` how gRPC sends. ``victims`` are the ranks that are killed at once, or ``node`` for
-    those of the last node, and ``failures`` how often; ``operations`` report it. ``progress`` is
-    shown on a terminal (auto), always (on) or never (off); ``debug`` shows tracebacks.
+    those of the last node, and ``failures`` how often; ``operations`` report it. ``debug`` shows
+    tracebacks.
     """
 
     buffer: str = "numpy"
@@ -120,7 +120,6 @@ class Options:
     algorithm: str | None = None
     segment: int | None = None
     variant: str | None = None
-    progress: str = "auto"
     timeout: float | None = None
     interface: str | None = None
     backend: str | None = None

@@ -109,8 +109,7 @@ class BenchmarkMeasurement(Measurement):
             seconds, faults = self._time_and_check(plan, check, goal.iterations, began)
             sampled = Sampled(seconds, options.validation_warmup)
         else:
-            reports = self.report, self.advance
-            sampled = sample(job, loop, pace.start, plan.timed, goal, *reports, began)
+            sampled = sample(job, loop, pace.start, plan.timed, goal, self.report, began)
             starts = self._starts(pace.start, sampled.seconds, plan.threads)
         self.iterating_seconds += perf_counter() - before
         if not options.validate:
@@ -296,9 +295,8 @@ class BenchmarkMeasurement(Measurement):
                     self.binding.deliver(step, result)
                 faults += check.faults(exchange, iteration)
             self.binding.release()
-            for report in (self.report, self.advance):
-                if report is not None:
-                    report(iteration + 1, iterations)
+            if self.report is not None:
+                self.report(iteration + 1, iterations)
         return seconds, faults
 
     def _report(self, faults: list[str], where: str) -> None:

@@ -9,7 +9,7 @@ import atexit
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from omb_py.algorithms import choice
 from omb_py.benchmarks import Benchmark
@@ -20,20 +20,15 @@ from omb_py.core.options import Options
 from omb_py.measure.launch import launch, measurement
 from omb_py.results.writer import Collector, Writer
 
-if TYPE_CHECKING:
-    from omb_py.measure.progress import Display
-
 
 def measure(
     benchmark: Benchmark,
     options: Options,
     more_writers: Callable[[], Sequence[Writer[Any]]] = tuple,
-    display: Display | None = None,
 ) -> tuple[list[dict[str, Any]] | None, dict[str, dict[str, str]]]:
     """Return a benchmark's rows and their runs' metadata on rank 0, None elsewhere; collective.
 
-    ``display`` is as in `launch`. Raises what a measurement does, and `UsageError` for what gives
-    no rows here.
+    Raises what a measurement does, and `UsageError` for what gives no rows here.
     """
     if not benchmark.planned:
         over = "the start of a job, which is over" if benchmark.start_up else "ranks that fail"
@@ -43,7 +38,7 @@ def measure(
     with (
         mpi_left_started(options.thread_level),
         same_environment(),
-        launch(benchmark, options, True, lambda: [collector, *more_writers()], display) as context,
+        launch(benchmark, options, True, lambda: [collector, *more_writers()]) as context,
     ):
         measurement(context).run()
     return (collector.rows, collector.runs) if context.job.rank == 0 else (None, {})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 from omb_py.benchmarks import Benchmark, StartUp
@@ -22,7 +22,6 @@ from omb_py.core.options import Options
 if TYPE_CHECKING:
     from omb_py.core.mpi.watchdog import Watchdog
     from omb_py.measure.measurement import Measurement, RunContext
-    from omb_py.measure.progress import Display
     from omb_py.measure.recovery import RecoveryMeasurement
     from omb_py.measure.startup import StartUpMeasurement
     from omb_py.results.writer import Writer
@@ -36,7 +35,6 @@ class StartedJob:
     buffer: Buffer
     watchdog: Watchdog | None
     device_first: bool
-    display: Display | None = None
 
 
 @contextmanager
@@ -46,13 +44,11 @@ def start_job(
     stages: Stages | None = None,
     in_program: bool = False,
     numpy_apart: bool = False,
-    display: Display | None = None,
 ) -> Iterator[StartedJob]:
     """Start the job in which ``name`` runs, with its buffer, and end it.
 
-    ``display`` shows progress on rank 0, instead of what the options name. ``numpy_apart`` times
-    the import of NumPy as a stage of its own. A GPU context that comes after MPI_Init costs Open
-    MPI 5 its direct copies between GPUs.
+    ``numpy_apart`` times the import of NumPy as a stage of its own. A GPU context that comes after
+    MPI_Init costs Open MPI 5 its direct copies between GPUs.
     """
     stages = Stages() if stages is None else stages
     watchdog = None
@@ -91,8 +87,7 @@ def start_job(
                 job.note(
                     f"requested thread level {options.thread_level}, MPI grants {job.thread_level}"
                 )
-            with nullcontext() if job.rank else display or display_of(options) as shown:
-                yield StartedJob(job, buffer, watchdog, device_first, shown)
+            yield StartedJob(job, buffer, watchdog, device_first)
             if watchdog is not None and not in_program:
                 watchdog.end()
 
@@ -138,18 +133,17 @@ def launch(
     options: Options,
     in_program: bool = False,
     more_writers: Callable[[], Sequence[Writer[Any]]] = tuple,
-    display: Display | None = None,
 ) -> Iterator[RunContext]:
     """Start a job in which ``benchmark`` can be measured; it ends when the block is left.
 
     The device, if any, is chosen before MPI is started. With ``in_program``, within a user's
     program, MPI and the process go on, and errors are raised. ``more_writers`` makes, on rank 0,
-    further writers in addition to those that the options name. ``display`` is as in `start_job`.
+    further writers in addition to those that the options name.
     """
     stages = Stages()
     datatypes = find_types(options.types or (benchmark.usual_type,))
     numpy_apart = benchmark.start_up is StartUp.PARTS
-    with start_job(benchmark.name, options, stages, in_program, numpy_apart, display) as started:
+    with start_job(benchmark.name, options, stages, in_program, numpy_apart) as started:
         from omb_py.measure.measurement import RunContext
 
         yield RunContext(
@@ -162,18 +156,7 @@ def launch(
             started.device_first,
             stages,
             more_writers,
-            started.display,
         )
-
-
-def display_of(options: Options) -> AbstractContextManager[Display | None]:
-    """Return the display of progress on rank 0 that the options ask for, or None."""
-    terminal = launcher.terminal() if options.progress != "off" else None
-    if terminal is None and options.progress != "on":
-        return nullcontext()
-    from omb_py.measure.progress import Lines, StatusLine
-
-    return Lines() if terminal is None else StatusLine(terminal, options.output)
 
 
 def adapted(name: str, options: Options, started: StartedJob) -> Options:

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from omb_py.core.mpi.clock import SharedClock
     from omb_py.core.mpi.watchdog import Watchdog
     from omb_py.measure.cold import Flush
-    from omb_py.measure.progress import Display, Tracker
 
 
 @dataclass(frozen=True)
@@ -54,8 +53,6 @@ class RunContext:
     """The durations of the parts of the job's start."""
     more_writers: Callable[[], Sequence[Writer[Any]]] = tuple
     """A function that makes further writers on rank 0, besides those that the options name."""
-    display: Display | None = None
-    """The display of progress, on rank 0 if one is shown."""
     passed_on: PassedOn | None = None
     on_part: bool = False
     """True if other ranks of the job sleep meanwhile."""
@@ -89,9 +86,6 @@ class Measurement(ABC):
         self._medians: list[tuple[int, float]] = []
         watchdog = context.watchdog
         self.report: Report | None = None if watchdog is None else watchdog.alive
-        self.advance: Report | None = None
-        self._tracker: Tracker | None = None
-        self._step = 0
         self.iterating_seconds = 0.0
         from omb_py.measure.resources import MpiResources
 
@@ -204,10 +198,7 @@ class Measurement(ABC):
     def _measure_types(self, sizes: dict[Datatype, Sizes], writers: list[Writer[Any]]) -> None:
         """Measure each type; one of several that is not supported is left out."""
         measurable = {datatype: found for datatype, found in sizes.items() if found.sizes}
-        self._track(measurable)
-        first = 0
         for datatype, found in measurable.items():
-            self._step, first = first, first + len(found.sizes) * len(self._windows())
             for writer in writers:
                 writer.section(datatype if self.benchmark.sized else None)
             try:
@@ -224,22 +215,6 @@ class Measurement(ABC):
 
     def _windows(self) -> Sequence[int]:
         return VARIED_WINDOWS if self.options.vary_window else (self.options.window,)
-
-    def _track(self, sizes: dict[Datatype, Sizes]) -> None:
-        """Begin to show progress, if it is shown."""
-        if self._context.display is None:
-            return
-        from omb_py.core.text.units import size_text
-        from omb_py.measure.progress import Tracker
-
-        steps = [
-            size_text(size) if self.benchmark.sized else ""
-            for found in sizes.values()
-            for size in found.sizes
-            for _ in self._windows()
-        ]
-        self._tracker = Tracker(self.benchmark.name, steps, self._context.display)
-        self.advance = self._tracker.advance
 
     def where(self, case: Case) -> str:
         """Return a case in words, for messages."""
@@ -323,9 +298,6 @@ class Measurement(ABC):
     def _measure_one(self, case: Case, writers: list[Writer[Any]]) -> None:
         if self._context.watchdog is not None:
             self._context.watchdog.progress(f"measuring {self.where(case)}")
-        if self._tracker is not None:
-            self._tracker.begin(self._step)
-        self._step += 1
         try:
             self.measure_case(case, writers)
         except SharedError as error:

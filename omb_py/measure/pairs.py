@@ -169,9 +169,8 @@ class PairsMeasurement(Measurement):
         for done, (_, number) in enumerate(turns(repeats, len(self._rounds)), 1):
             for sent in self._measure_round(self._rounds[number], plans, iterations, warmup):
                 found.setdefault((int(sent[0]), int(sent[1])), []).append(sent[2:])
-            for report in (self.report, self.advance):
-                if report is not None:
-                    report(done, repeats * len(self._rounds))
+            if self.report is not None:
+                self.report(done, repeats * len(self._rounds))
         with self.agreement():
             rows = [self._row(case, pair, times, plans[0]) for pair, times in found.items()]
             for writer in writers:

@@ -215,9 +215,6 @@ TABLE: dict[str, tuple[Row, ...]] = {
             "Keep the time and the start of every timed iteration in this .npy file."),
         Row("--force", bool, None, "",
             "Overwrite the files of --output and --samples instead of appending to them."),
-        Row("--progress", ("auto", "on", "off"), "auto", "",
-            "Show how far it is, on stderr: auto as the last line of a terminal, on elsewhere too, "
-            "as a line now and then."),
         Row("-G --graph", Graphs(), (), "",
             "Draw the results in the terminal, or as BENCHMARK.png (...) in this folder.",
             show_default=False),
@@ -312,7 +309,7 @@ OF_ONE_BENCHMARK = frozenset(
 
 OF_A_LAUNCH = (
     *("--buffer", "--device", "--thread-level", "--session", "--timeout", "--interface"),
-    *("--debug", "--progress"),
+    "--debug",
 )
 """Options that all benchmarks of a launch have the same, by their long names."""
 

@@ -21,8 +21,9 @@ import pytest
 import omb_py
 from omb_py.core.text.units import duration
 from omb_py.sweeps import launchers
-from tests.conftest import rows_of
+from tests.conftest import OMB_PY, own_temporary_folder, rows_of
 from tests.helpers.refusals import assert_names, assert_refused, missing
+from tests.helpers.terminals import on_terminal
 from tests.mpi.sweeping import MACHINE, SmallSweep, experiment, kill
 
 pytestmark = [pytest.mark.usefixtures("mpi"), pytest.mark.any_library]
@@ -597,6 +598,32 @@ def test_algorithms_of_the_library_are_measured(tmp_path: Path) -> None:
     if "Open MPI" not in logs and "prterun" not in logs:
         assert "has no algorithm 'segmented_ring'" in done.out
         assert measured["segmented_ring"] == 0
+
+
+ON_TERMINAL = """
+name = "one"
+description = "one point"
+time_limit = "1m"
+[[experiments]]
+benchmarks = ["bcast"]
+ranks = 2
+nodes = 1
+bindings = ["buffer"]
+sizes = "8:16"
+"""
+
+
+@pytest.mark.long
+def test_a_sweep_shows_its_rows_and_what_it_measures(mpi: str, tmp_path: Path) -> None:
+    (tmp_path / "one.toml").write_text(ON_TERMINAL)
+    with own_temporary_folder() as environment:
+        environment["PATH"] = f"{Path(mpi).parent}:{environment['PATH']}"
+        command = [OMB_PY, "sweep", "./one.toml"]
+        code, written = on_terminal(command, environment, tmp_path)
+    assert code == 0, written
+    plain = re.sub(r"\x1b\[[\d;?]*[a-zA-Z]", "", written)
+    assert re.search(r"0 of 2 rows \S+ +bcast .* 2 ranks on 1 node: 8 B", plain)
+    assert "complete: omb-py report sweeps/one-local" in plain
 
 
 TRACE = """
