@@ -241,7 +241,6 @@ FEATURES = {
     "layout": "gaps between elements",
     "library_algorithm": "algorithms of the MPI library",
     "method": "how checkpoints are written and read",
-    "mtbf": "the best interval between checkpoints",
     "node_map": "the node of each rank, for algorithms of omb-py's own",
     "nodes": "the node of each rank, as `Case.nodes`",
     "operations": "what reports a failed rank",

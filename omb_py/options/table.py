@@ -32,7 +32,6 @@ from omb_py.options.types import (
     VICTIMS,
     WARMUP,
     Graphs,
-    Number,
     OwnAlgorithmType,
     Seconds,
     WholeNumber,
@@ -146,9 +145,6 @@ TABLE: dict[str, tuple[Row, ...]] = {
         Row("--method", METHODS, METHODS[0], "method",
             "How a checkpoint is stored: a file for each rank (FILE.RANK), one file by MPI-IO "
             "(each rank by itself, or all together), numpy.save."),
-        Row("--mtbf", Number(min=0, min_open=True), None, "mtbf",
-            "Mean time between failures of the job in hours: print the best interval between "
-            "checkpoints.", metavar="HOURS"),
         Row("--spawn-count spawned", count(1), 1, "spawned", "Processes to spawn."),
         node_map("nodes"),
         Row("--split", SPLIT, None, "split single",

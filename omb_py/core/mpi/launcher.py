@@ -8,10 +8,6 @@ import stat
 import sys
 import time
 
-TYPE_CHECKING = False  # typing's own would be one more module for each rank to load
-if TYPE_CHECKING:
-    pass
-
 STAGGER_SECONDS = 0.2
 LAUNCHER_SECONDS = 1.0
 """Delay between the messages of ranks that fail alike, and of rank 0 before the others: the
