@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+import ctypes
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from omb_py.benchmarks import Benchmark, Case, Plan
 from omb_py.bindings import Binding
-from omb_py.buffers import Buffer
+from omb_py.buffers import TIMES_CACHE, Buffer
 from omb_py.core import BEGAN
+from omb_py.core.calls import Call, Step
 from omb_py.core.calls.loop import Loop, Pace
-from omb_py.core.dataclass import dataclass, field
+from omb_py.core.dataclass import dataclass, field, replace
 from omb_py.core.datatypes import Datatype
-from omb_py.core.errors import LeftOutError, MissingError, SharedError, UnsupportedError, UsageError
+from omb_py.core.errors import (
+    LeftOutError,
+    MissingError,
+    OutOfMemoryError,
+    SharedError,
+    UnsupportedError,
+    UsageError,
+)
 from omb_py.core.job import Combined, Job
-from omb_py.core.memory import Place
+from omb_py.core.memory import Local, Place
 from omb_py.core.mpi.startup_timer import Stages, seconds_before
 from omb_py.core.options import VARIED_WINDOWS, Options
 from omb_py.core.statistics import percentile
@@ -34,7 +45,6 @@ from omb_py.results.writer import Writer
 if TYPE_CHECKING:
     from omb_py.core.mpi.clock import SharedClock
     from omb_py.core.mpi.watchdog import Watchdog
-    from omb_py.measure.cold import Flush
 
 
 @dataclass(frozen=True)
@@ -233,8 +243,6 @@ class Measurement(ABC):
                 check.fill(exchange, iteration=0)
             plan = devices.arranged(plan, case)
             if case.options.cold:
-                from omb_py.measure.cold import Flush
-
                 self._flush = self._flush or Flush(case.buffer)
                 plan = self._flush.before(plan)
         return plan, check
@@ -398,3 +406,51 @@ def check_ranks(benchmark: Benchmark, options: Options, job: Job) -> None:
         raise UsageError(
             f"-k: there is no rank {options.root}; the last of {ranks} ranks is {ranks - 1}"
         )
+
+
+USUAL_CACHE = 32 << 20
+"""Bytes of the largest cache if the system does not say."""
+
+
+class Flush:
+    """Pushes messages out of the caches of a rank's core or device."""
+
+    def __init__(self, buffer: Buffer) -> None:
+        """Prepare the flush; raise `OutOfMemoryError` without room for the data to read instead."""
+        self.steps: tuple[Step, ...] = buffer.flush() or host_flush()
+
+    def before(self, plan: Plan) -> Plan:
+        """Return the plan with a flush before each iteration, then a barrier for slower ranks.
+
+        Raises `UnsupportedError` for a plan of several threads.
+        """
+        if plan.threads > 1:
+            raise UnsupportedError("--cold is for one thread a rank: leave it out, or use -t 1")
+        exchanges = (
+            replace(exchange, before=(*self.steps, Call("barrier"), *exchange.before))
+            for exchange in plan.exchanges
+        )
+        return replace(plan, exchanges=tuple(exchanges))
+
+
+def host_flush(root: Path | None = None) -> tuple[Local]:
+    """Return a step that reads `TIMES_CACHE` times the largest cache, and so empties it.
+
+    The C library compares two halves of a block, with ordinary loads: its writes of large blocks
+    bypass caches. ``root`` is the system's folder of devices. Raises `OutOfMemoryError`.
+    """
+    from omb_py.measure.bounds import SYS, caches
+
+    half = TIMES_CACHE * max(caches(root or SYS).values(), default=USUAL_CACHE) // 2
+    try:
+        block = bytearray(b"\1") * (2 * half)  # written: pages never written are all one
+    except MemoryError:
+        raise OutOfMemoryError(
+            f"--cold needs {2 * half >> 20} MiB on each rank: start fewer ranks on a host"
+        ) from None
+    address = ctypes.addressof(ctypes.c_char.from_buffer(block))
+    compare = ctypes.CDLL(None).memcmp
+    arguments = address, address + half, half
+    compare.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
+    function = ctypes.cast(compare, ctypes.c_void_p).value or 0
+    return (Local("flush", partial(compare, *arguments), function, arguments, kept=block),)

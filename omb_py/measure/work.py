@@ -13,7 +13,7 @@ from functools import partial
 from time import perf_counter_ns
 from typing import TypeAlias
 
-from omb_py.bindings.machine.loop import address
+from omb_py.bindings.machine.program import address_in_loop
 from omb_py.buffers import Buffer
 from omb_py.core.dataclass import dataclass
 from omb_py.core.errors import MissingError
@@ -106,7 +106,7 @@ def by_machine() -> Repeat:
 
     Raises `MissingError` if it was not compiled.
     """
-    start = address("omb_py_compute")
+    start = address_in_loop("omb_py_compute")
     function = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_int64)(start)
     return lambda times: (Local("compute", partial(function, times), start, (times,)),)
 
@@ -130,7 +130,7 @@ def find_worker(options: Options, buffer: Buffer) -> Worker:
     lap = 0
     try:
         host = calibrated(by_machine(), call_costs=options.binding != "native")
-        lap = address("omb_py_lap")
+        lap = address_in_loop("omb_py_lap")
     except MissingError:
         host = calibrated(by_numpy())
     if options.compute_target == "cpu":

@@ -24,7 +24,7 @@ def test_missing_compiled_loop_names_the_compiler(
 ) -> None:
     hidden = tmp_path / "sitecustomize.py"
     hidden.write_text(
-        "import omb_py.bindings.machine.loop as loop\nloop.FILE = '/nowhere/loop.so'\n"
+        "import omb_py.bindings.machine.program as loop\nloop.FILE = '/nowhere/loop.so'\n"
     )
     job = mpiexec(2, "allreduce", *QUICK, PYTHONPATH=str(tmp_path))
     assert job.code == MissingError.exit_code

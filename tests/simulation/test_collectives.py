@@ -16,8 +16,8 @@ from omb_py.core.dataclass import replace
 from omb_py.core.errors import OmbError, UnsupportedError, UsageError
 from omb_py.core.options import Options
 from omb_py.simulation import collectives
+from omb_py.simulation.points import BUFFER, RESOURCES
 from omb_py.simulation.program import Add, Operation, Program, Receive, Send, Wait
-from omb_py.simulation.stand_ins import BUFFER, RESOURCES
 from tests.algorithms.test_patterns import EVERY, IDS
 from tests.benchmarks.test_own_algorithms import DEFINITIONS, INT, SEGMENT
 from tests.helpers.refusals import refuses

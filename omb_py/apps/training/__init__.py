@@ -3,7 +3,7 @@
 `Training` is what the user chooses. `networks` are lists of layers, which are cut into stages;
 `stages` are the layers of one rank, and how long these compute. `kernel` trains: `pipeline` is what
 passes between stages, and in which order. An `exchange` averages gradients over replicas as Horovod
-and DDP do it; `fusion` says which of them are sent together and how they are summed.
+and DDP do it.
 """
 
 from __future__ import annotations

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from omb_py.apps import train
 from omb_py.apps.training import Training
-from omb_py.apps.training.exchange import check, room
-from omb_py.apps.training.fusion import plan_of
+from omb_py.apps.training.exchange import check, plan_of, room
 from omb_py.core.errors import UsageError
 from tests.helpers.refusals import refuses
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.apps.training import Training
-from omb_py.apps.training.fusion import Plan, ddp, horovod, plan_of
+from omb_py.apps.training.exchange import Plan, ddp, horovod, plan_of
 
 SIZES = st.lists(st.integers(1, 100), max_size=60)
 LIMIT = st.integers(1, 250)

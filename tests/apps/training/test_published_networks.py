@@ -7,7 +7,7 @@ from math import prod
 import pytest
 
 from omb_py.apps.training import CONVOLUTIONAL_MODELS, TRANSFORMERS, Training
-from omb_py.apps.training.fusion import ddp, horovod
+from omb_py.apps.training.exchange import ddp, horovod
 from omb_py.apps.training.networks import NeuralNetwork, network
 from omb_py.core.errors import UsageError
 from omb_py.core.text.numbers import MEBIBYTE
