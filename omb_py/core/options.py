@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from omb_py.core.calls.topology import DEFAULT_TOPOLOGY, Topology
 from omb_py.core.dataclass import dataclass
-from omb_py.core.datatypes.layout import CONTIGUOUS, Layout
+from omb_py.core.datatypes import CONTIGUOUS, Layout
 from omb_py.core.memory import Place
 from omb_py.core.text.numbers import MEBIBYTE
 

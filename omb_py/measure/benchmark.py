@@ -33,7 +33,7 @@ from omb_py.results.writer import Writer
 
 if TYPE_CHECKING:
     from omb_py.core.mpi.clock import CommonStart
-    from omb_py.measure.algorithm_check import LibraryAlgorithm
+    from omb_py.measure.library_algorithm import LibraryAlgorithm
     from omb_py.measure.samples import SampleKeeper, StartTimes
     from omb_py.measure.work import Worker
 
@@ -54,7 +54,7 @@ class BenchmarkMeasurement(Measurement):
             with self.agreement():
                 check_log(self.options.validation_log, self.job.rank)
         if self.options.library_algorithm is not None:
-            from omb_py.measure.algorithm_check import requested_algorithm
+            from omb_py.measure.library_algorithm import requested_algorithm
 
             with self.agreement():
                 self._library_algorithm = requested_algorithm(

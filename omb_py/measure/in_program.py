@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from omb_py.algorithms import choice
 from omb_py.benchmarks import Benchmark
 from omb_py.core import mpi
 from omb_py.core.dataclass import replace
 from omb_py.core.errors import UsageError
 from omb_py.core.options import Options
 from omb_py.measure.launch import launch, measurement
+from omb_py.measure.library_algorithm import STARTED_WITH
 from omb_py.results.writer import Collector, Writer
 
 
@@ -64,7 +64,7 @@ def same_environment() -> Iterator[None]:
     try:
         yield
     finally:
-        for name in os.environ.keys() - before.keys() - choice.STARTED_WITH:
+        for name in os.environ.keys() - before.keys() - STARTED_WITH:
             del os.environ[name]
         os.environ.update(before)
 

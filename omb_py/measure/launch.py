@@ -67,7 +67,7 @@ def start_job(
         if buffer is not None:
             after_mpi.callback(buffer.close)
         if options.library_algorithm is not None:
-            from omb_py.algorithms.choice import request
+            from omb_py.measure.library_algorithm import request
 
             request(name, options.library_algorithm)
         with _job(options, stages, in_program) as job:

@@ -6,7 +6,7 @@ import click
 
 from omb_py.benchmarks import Benchmark
 from omb_py.core.calls.topology import DEFAULT_TOPOLOGY
-from omb_py.core.datatypes.layout import CONTIGUOUS
+from omb_py.core.datatypes import CONTIGUOUS
 from omb_py.core.errors import UsageError
 from omb_py.core.mpi import THREAD_LEVELS
 from omb_py.core.options import MAX_ITERATIONS, OPERATIONS

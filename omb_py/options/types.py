@@ -193,7 +193,7 @@ def thread_counts(text: str) -> tuple[int, int]:
 
 def layout(text: str) -> Any:
     """Parse how elements lie in memory."""
-    from omb_py.core.datatypes.layout import parse_layout
+    from omb_py.core.datatypes import parse_layout
 
     return parse_layout(text)
 

@@ -38,8 +38,7 @@ from omb_py.benchmarks.algorithms.members import pieces, shares
 from omb_py.bindings import calls_of
 from omb_py.buffers.numpy import BUFFER
 from omb_py.core.calls import Call, Message
-from omb_py.core.datatypes import TYPES, Datatype, find_types
-from omb_py.core.datatypes.layout import parse_layout
+from omb_py.core.datatypes import TYPES, Datatype, find_types, parse_layout
 from omb_py.core.errors import UsageError
 from omb_py.core.options import LIBRARY, Options
 from omb_py.measure.validation import DataCheck

@@ -134,7 +134,7 @@ def sheet(series: Series) -> Sheet:
 def row_of(point: SeriesPoint, series: Series) -> dict[str, Any]:
     """Return all numbers of a run; times in seconds, None for unknown numbers.
 
-    Factors are those of `metrics`: ``parallel_efficiency = load_balance *
+    Factors are those of `runs`: ``parallel_efficiency = load_balance *
     communication_efficiency``, ``communication_efficiency = serialisation_efficiency *
     transfer_efficiency`` and ``global_efficiency = parallel_efficiency * computation_scaling``
     hold to rounding.

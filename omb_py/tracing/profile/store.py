@@ -13,8 +13,8 @@ from typing import Any
 from omb_py.core.dataclass import values
 from omb_py.core.errors import UsageError
 from omb_py.core.text import files
-from omb_py.core.text.ranks import one_line, some_ranks
 from omb_py.core.text.tables import plain
+from omb_py.core.text.words import one_line, some_ranks
 from omb_py.tracing.profile import text
 from omb_py.tracing.profile.profile import (
     LOST_NAME,
