@@ -144,7 +144,7 @@ def run(
     """
     from omb_py.benchmarks import find_benchmark
     from omb_py.cli.benchmark import graph_writers
-    from omb_py.measure.in_program import measure
+    from omb_py.measure.launch import measure_in_program
     from omb_py.options.parse import parse, words_of
 
     named = {
@@ -162,7 +162,7 @@ def run(
     try:
         found = find_benchmark(benchmark)
         chosen = parse(found, words_of(found, given))
-        rows, runs = measure(found, chosen, partial(graph_writers, chosen))
+        rows, runs = measure_in_program(found, chosen, partial(graph_writers, chosen))
     except OmbError as error:
         error.args = (in_python(str(error)), *error.args[1:])
         raise

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from omb_py.core.dataclass import dataclass
 from omb_py.core.errors import UsageError
-from omb_py.core.text.numbers import parse_count
+from omb_py.core.text.units import parse_count
 
 X86_EXTENDED_BYTES = 10
 """Bytes of an x86 long double that carry its value; the rest of its 16 is padding."""

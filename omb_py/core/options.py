@@ -6,7 +6,7 @@ from omb_py.core.calls.topology import DEFAULT_TOPOLOGY, Topology
 from omb_py.core.dataclass import dataclass
 from omb_py.core.datatypes import CONTIGUOUS, Layout
 from omb_py.core.memory import Place
-from omb_py.core.text.numbers import MEBIBYTE
+from omb_py.core.text.units import MEBIBYTE
 
 DEFAULT_PERCENTILES = (50.0, 90.0, 99.0)
 

@@ -34,8 +34,8 @@ from omb_py.results.writer import Writer
 if TYPE_CHECKING:
     from omb_py.core.mpi.clock import CommonStart
     from omb_py.measure.library_algorithm import LibraryAlgorithm
+    from omb_py.measure.overlap import Worker
     from omb_py.measure.samples import SampleKeeper, StartTimes
-    from omb_py.measure.work import Worker
 
 
 class BenchmarkMeasurement(Measurement):
@@ -193,7 +193,7 @@ class BenchmarkMeasurement(Measurement):
     def _overlap(self, plan: Plan, sampled: Sampled) -> Overlap | None:
         """Return what computing meanwhile hides; collective."""
         if self._worker is None:
-            from omb_py.measure.work import find_worker
+            from omb_py.measure.overlap import find_worker
 
             with self.agreement():
                 self._worker = find_worker(self.options, self._context.buffer)

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from omb_py.benchmarks import Stored
 from omb_py.core.errors import OmbError, UnsupportedError, UsageError
-from omb_py.core.job import Job
-from omb_py.core.job.node_map import first_ranks
+from omb_py.core.job import Job, first_ranks
 from omb_py.core.memory import Local, Memory
 from omb_py.core.options import Options
 from omb_py.core.text.files import failing

@@ -1,7 +1,12 @@
-"""From options to a job: the device is chosen, MPI started, and both ended in order."""
+"""From options to a job: the device is chosen, MPI started, and both ended in order.
+
+Inside a user's program, `measure_in_program` leaves MPI started, and the program as it was. Only
+``--coll-algorithm`` lasts: the MPI library reads it once.
+"""
 
 from __future__ import annotations
 
+import atexit
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
@@ -10,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from omb_py.benchmarks import Benchmark, StartUp
 from omb_py.bindings import BINDINGS, Binding, load_before_mpi
 from omb_py.buffers import BUFFERS, Buffer
+from omb_py.core import mpi
 from omb_py.core.dataclass import dataclass, replace
 from omb_py.core.datatypes import find_types
 from omb_py.core.errors import MissingPackageError, OmbError, UnsupportedError, UsageError
@@ -288,3 +294,63 @@ def choose_device_again(options: Options, job: Job) -> Buffer:
     job.agree(failure)
     assert again is not None
     return again
+
+
+def measure_in_program(
+    benchmark: Benchmark,
+    options: Options,
+    more_writers: Callable[[], Sequence[Writer[Any]]] = tuple,
+) -> tuple[list[dict[str, Any]] | None, dict[str, dict[str, str]]]:
+    """Return a benchmark's rows and their runs' metadata on rank 0, None elsewhere; collective.
+
+    Raises what a measurement does, and `UsageError` for what gives no rows here.
+    """
+    from omb_py.results.writer import Collector
+
+    if not benchmark.planned:
+        over = "the start of a job, which is over" if benchmark.start_up else "ranks that fail"
+        raise UsageError(f"{benchmark.name} measures {over}: run it alone")
+    options = replace(options, quiet=True, format="csv")
+    collector = Collector()
+    with (
+        mpi_left_started(options.thread_level),
+        same_environment(),
+        launch(benchmark, options, True, lambda: [collector, *more_writers()]) as context,
+    ):
+        measurement(context).run()
+    return (collector.rows, collector.runs) if context.job.rank == 0 else (None, {})
+
+
+@contextmanager
+def mpi_left_started(thread_level: str) -> Iterator[None]:
+    """Leave MPI as mpi4py has it after its import: started, and ended with the program."""
+    library = mpi.load()
+    started = library.Is_initialized()
+    try:
+        yield
+    finally:
+        if not started:
+            mpi.initialize(thread_level)
+            atexit.register(finalize)
+
+
+@contextmanager
+def same_environment() -> Iterator[None]:
+    """Restore the environment variables, but for those with which MPI was started."""
+    from omb_py.measure.library_algorithm import STARTED_WITH
+
+    before = dict(os.environ)
+    try:
+        yield
+    finally:
+        for name in os.environ.keys() - before.keys() - STARTED_WITH:
+            del os.environ[name]
+        os.environ.update(before)
+
+
+def finalize() -> None:
+    """Finalize MPI at the end of the program, unless the program has done so."""
+    from mpi4py import MPI
+
+    if not MPI.Is_finalized():
+        MPI.Finalize()

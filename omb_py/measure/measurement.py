@@ -333,7 +333,7 @@ class Measurement(ABC):
         self.resources.buffer = self._buffer
         alike = "nodes" in self.benchmark.options
         if alike or knows_nodes(self.benchmark, options):
-            from omb_py.core.job.node_map import node_of_each_rank
+            from omb_py.core.job import node_of_each_rank
 
             self._nodes = node_of_each_rank(options.node_map, job, alike)
 

@@ -17,8 +17,7 @@ from omb_py.core.calls import Step, addressed
 from omb_py.core.calls.loop import Pace
 from omb_py.core.dataclass import dataclass, replace
 from omb_py.core.errors import UsageError
-from omb_py.core.job import Job
-from omb_py.core.job.node_map import first_ranks
+from omb_py.core.job import Job, first_ranks
 from omb_py.core.statistics import percentile
 from omb_py.core.text.words import count
 from omb_py.measure import devices

@@ -10,7 +10,7 @@ from omb_py.core.datatypes import CONTIGUOUS
 from omb_py.core.errors import UsageError
 from omb_py.core.mpi import THREAD_LEVELS
 from omb_py.core.options import MAX_ITERATIONS, OPERATIONS
-from omb_py.core.text.numbers import MEBIBYTE
+from omb_py.core.text.units import MEBIBYTE
 from omb_py.options.option import Option, Row, traits
 from omb_py.options.types import (
     BYTES,

@@ -9,7 +9,7 @@ import click
 
 from omb_py.core.errors import UsageError
 from omb_py.core.options import NODE
-from omb_py.core.text.numbers import parse_bytes, parse_count, parse_decimal, parse_whole
+from omb_py.core.text.units import parse_bytes, parse_count, parse_decimal, parse_whole
 
 if TYPE_CHECKING:
     Parameter = click.ParamType[Any, Any]

@@ -13,7 +13,7 @@ from omb_py.bindings import BINDINGS
 from omb_py.buffers import BUFFERS
 from omb_py.core.errors import UsageError
 from omb_py.core.registry import Registry
-from omb_py.core.text.numbers import parse_bytes
+from omb_py.core.text.units import parse_bytes
 from omb_py.sweeps.field_types import (
     Duration,
     EnvironmentName,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from omb_py.apps import option
 from omb_py.benchmarks.algorithms import words
 from omb_py.core.options import LIBRARY
-from omb_py.core.text.numbers import MEBIBYTE
+from omb_py.core.text.units import MEBIBYTE
 
 MILLISECOND = 1e-3
 

@@ -21,10 +21,10 @@ from omb_py.bindings import BoundCall
 from omb_py.core.calls import IN_PLACE, Call, Slot
 from omb_py.core.datatypes import HALF, Datatype, find_types
 from omb_py.core.errors import UsageError
+from omb_py.core.job import first_ranks
 from omb_py.core.job.by_mpi import job_of
-from omb_py.core.job.node_map import first_ranks
 from omb_py.core.options import LIBRARY
-from omb_py.core.text.numbers import MEBIBYTE
+from omb_py.core.text.units import MEBIBYTE
 
 
 class GradientExchange:

@@ -31,7 +31,7 @@ from omb_py.apps.training.pipeline import (
 )
 from omb_py.apps.training.stages import Stage, by_work, of_stages
 from omb_py.core.errors import UsageError
-from omb_py.core.text.numbers import MEBIBYTE
+from omb_py.core.text.units import MEBIBYTE
 from omb_py.tracing.recorder.annotation import phase
 
 FLOAT_BYTES = 4

@@ -15,13 +15,13 @@ from omb_py.tracing.traffic.paths import (
     NOTHING,
     HostPath,
     Pairs,
+    RankTraffic,
     Requested,
     host_links,
     host_paths,
     requested_traffic,
     total,
 )
-from omb_py.tracing.traffic.reading import RankTraffic
 
 COLUMNS = (
     *("table", "host", "from", "to", "what", "communicator_size", "calls", "call_bytes"),
