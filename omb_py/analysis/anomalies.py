@@ -14,7 +14,7 @@ from omb_py.analysis.points import SERIES, distinctions, group_ids, label
 from omb_py.core.text.tables import Sheet
 from omb_py.core.text.units import digits, size_text, value_text
 from omb_py.core.text.words import count
-from omb_py.results.metadata import crowded_hosts
+from omb_py.results.metadata import TCP, crowded_hosts, slow_transport
 
 SEVERITIES = {"error": "are wrong", "warning": "may mislead"}
 """The effect of an anomaly on the numbers, by its severity."""
@@ -69,6 +69,7 @@ def anomalies(
         *cannot_be(values),
         *oversubscribed(runs),
         *busy_hosts(runs),
+        *by_sockets(runs),
     ]
     width = (values["high"] - values["low"]) / values["value"]
     ranks = values["latency_max_us"] / values["latency_min_us"]
@@ -162,6 +163,20 @@ def busy_hosts(runs: Mapping[str, Mapping[str, str]]) -> Iterator[Anomaly]:
         yield Anomaly("busy machine", {"run": run, "hosts": host}, text)
 
 
+def by_sockets(runs: Mapping[str, Mapping[str, str]]) -> Iterator[Anomaly]:
+    """Yield network devices that runs left alone for TCP, by the metadata."""
+    alike: dict[str, list[str]] = {}
+    for run, data in runs.items():
+        if devices := slow_transport(data):
+            alike.setdefault(devices, []).append(run)
+    for devices, members in alike.items():
+        text = (
+            f"Messages between hosts went over TCP in {count(len(members), 'run')}, and no rank "
+            f"opened {devices}: the numbers are those of sockets."
+        )
+        yield Anomaly("slow transport", {"run": members[0]}, text)
+
+
 def sheets(found: Sequence[Anomaly], values: pd.DataFrame) -> Iterator[Sheet]:
     """Yield a table of each kind of anomaly; ``values`` are all rows with numbers."""
     telling = {name: distinctions(rows) for name, rows in values.groupby("benchmark")}
@@ -201,6 +216,7 @@ def trust(
         "failed validations": (int(rows["validation"].notna().sum()), "row"),
         "crowded hosts": (sum("hosts" in data for data in runs.values()), "run"),
         "busy hosts": (sum("other_processes" in data for data in runs.values()), "run"),
+        "slow transports": (sum(TCP in data.get("transport", "") for data in runs.values()), "run"),
         "uncertain medians": (int(values["high"].notna().sum()), "row"),
         "slow ranks": (int(values["latency_max_us"].notna().sum()), "row"),
     }

@@ -168,10 +168,17 @@ class Case:
         form: Form = "",
         layout: Layout | None = None,
     ) -> Message:
-        """Return a message in new memory; by default one block of the size and layout measured."""
+        """Return a message in new memory; by default one block of the size and layout measured.
+
+        It begins at a page, or ``--offset`` bytes after one.
+        """
         counts = (self.elements,) if counts is None else counts
         layout = self.options.layout if layout is None else layout
-        memory = self.buffer.allocate(sum(counts) * self.datatype.itemsize, self.datatype)
+        itemsize, offset = self.datatype.itemsize, self.options.offset
+        nbytes = sum(counts) * itemsize
+        memory = self.buffer.allocate(nbytes + -(-offset // itemsize) * itemsize, self.datatype)
+        if offset:
+            memory = memory.slice(offset, nbytes)
         return Message(memory, self.datatype, counts, form, layout)
 
 
@@ -252,9 +259,11 @@ FEATURES = {
     "repeated": "iterations of parts",
     "root": "the root, fixed or another in each iteration",
     "send_mode": "synchronous, buffered and ready sends",
+    "skew": "unequal blocks",
     "spawned": "processes that MPI_Comm_spawn starts",
     "split": "groups of ranks at the same time",
     "sync": "a barrier or a common start between iterations",
+    "target_busy": "a target that computes and does not call MPI",
     "threads": "threads that send and receive",
     "topology": "neighbours",
     "vary_window": "a table over windows",
@@ -273,10 +282,11 @@ class Benchmark:
     ``title`` is its name in native OMB's banner. ``round_trips`` divides an iteration's time into
     the latency reported, given the options. ``paced`` puts a barrier between iterations. ``memory``
     gives the bytes that one process needs, given the options, a message size and the number of
-    ranks. ``traffic`` gives, for a message size and a number of ranks, nccl-tests' size in bytes
-    and the part of it that must pass each rank's link. ``elements`` is the length of a message, if
-    there is only one; ``parts`` must divide it. ``preset`` are defaults that differ from those of
-    other benchmarks, ``heading`` lines below the banner. ``slowest`` makes the slowest rank's time
+    ranks. ``traffic`` gives, for options, a message size and a number of ranks, nccl-tests' size
+    in bytes and the part of it that must pass the busiest rank's link. ``elements`` is the length
+    of a message, if there is only one; ``parts`` must divide it. ``preset`` are defaults that
+    differ from those of other benchmarks, ``heading`` lines below the banner. ``slowest`` makes the
+    slowest rank's time
     that of an iteration, rather than the ranks' mean. ``start_up`` is the measured part of a job's
     start, ``recovery`` that of a job whose ranks fail: the benchmark then lacks a plan, and each
     row is a part; ``part_names`` are those that complete results have. ``native`` is false if
@@ -303,7 +313,7 @@ class Benchmark:
     reduces: bool = False
     elements: int | None = None
     memory: Callable[[Options, int, int], int] = lambda options, size, ranks: 0
-    traffic: Callable[[int, int], tuple[int, float]] | None = None
+    traffic: Callable[[Options, int, int], tuple[int, float]] | None = None
     smallest_elements: Callable[[int], int] = lambda ranks: 0
     parts: Callable[[Options], int] = lambda options: 1
     heading: Callable[[Options, int], tuple[str, ...]] = lambda options, ranks: ()

@@ -13,6 +13,7 @@ from typing import Literal
 from omb_py.benchmarks import Benchmark, Case, CheckedIteration, Content, Defaults, Plan
 from omb_py.core.calls import IN_PLACE, Call, Form, Message, Operand
 from omb_py.core.dataclass import dataclass
+from omb_py.core.errors import UsageError
 from omb_py.core.options import Options
 
 
@@ -54,23 +55,38 @@ class Collective:
         """Return the bytes that one process needs for a message size, the root if it needs most."""
         blocks = {NOTHING: 0, ONE: 1, EACH: 1 if self.divided else ranks}
         messages = size * (blocks[self.send] + blocks[self.recv])
+        if options.skew is not None:
+            messages = int(messages * options.skew.largest(ranks)) + ranks
         if options.own_algorithm is None:
             return messages
         from omb_py.benchmarks.algorithms import further_memory
 
         return messages + further_memory(self.name, options, size, ranks)
 
-    def traffic(self, size: int, ranks: int) -> tuple[int, float]:
+    def traffic(self, options: Options, size: int, ranks: int) -> tuple[int, float]:
         """Return nccl-tests' size of a message size, and its factor to the bus bandwidth.
+
+        Of unequal blocks the factor is that of the rank that sends or receives most.
 
         An allreduce sends what it does not own and gets it back added up; whoever has one block
         for each rank keeps its own; a broadcast, reduce or scan passes everything on once (see
         doc/PERFORMANCE.md of nccl-tests; scans, which it lacks, are ours).
         """
         others = (ranks - 1) / ranks
+        if options.skew is not None:
+            others = self.busiest(options, ranks)
         if EACH in (self.send, self.recv):
             return size if self.divided else size * ranks, others
         return size, 2 * others if self.adds == "all" and not self.rooted else 1.0
+
+    def busiest(self, options: Options, ranks: int) -> float:
+        """Return the part of all ranks' unequal blocks that passes the busiest rank's link."""
+        assert options.skew is not None
+        if self.send is self.recv:
+            return options.skew.busiest(ranks) / ranks
+        shares = options.skew.shares(ranks)
+        own = shares[options.root or 0] if self.rooted else min(shares)
+        return (ranks - own) / ranks
 
     def parts(self, elements: int, ranks: int) -> tuple[int, ...]:
         """Return the elements of each rank's block; empty if no side has a block for each rank."""
@@ -79,6 +95,23 @@ class Collective:
             rest = rest if self.divided == "any" else 0
             return tuple(part + (rank < rest) for rank in range(ranks))
         return (elements,) * ranks if EACH in (self.send, self.recv) else ()
+
+    def blocks(self, case: Case) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return the elements of each block that this rank sends, and of each that it receives."""
+        skew = case.options.skew
+        if skew is None:
+            parts = self.parts(case.elements, case.ranks)
+            return parts, parts
+        if self.send is self.recv:
+            if case.options.in_place:
+                raise UsageError(
+                    "--in-place needs what a rank sends to be what it receives: "
+                    "leave out --skew and --matrix"
+                )
+            where = case.rank, case.elements, case.ranks
+            return skew.sent(*where), skew.received(*where)
+        parts = skew.of_ranks(case.elements, case.ranks)
+        return parts, parts
 
     def sources(self, rank: int, ranks: int) -> range:
         """Return the ranks whose contributions a reduction leaves on ``rank``."""
@@ -98,6 +131,7 @@ class Collective:
             "root": self.rooted in ("send", "recv"),
             "in_place": has_data and self.rooted != "both",
             "layout": has_data and not self.adds,
+            "skew": self.form == "v",
         }
         return Benchmark(
             name=self.name,
@@ -127,11 +161,11 @@ def plan(row: Collective, case: Case) -> Plan:
         fixed = case.options.root
         roots = range(case.ranks) if fixed is None else [fixed]
     is_root = case.rank in roots
-    parts = row.parts(case.elements, case.ranks)
+    parts, received = row.blocks(case)
     send = side(row, row.send, case, parts) if row.rooted != "send" or is_root else None
     recv = None
     if row.rooted != "both" and (row.rooted != "recv" or is_root):
-        recv = side(row, row.recv, case, parts)
+        recv = side(row, row.recv, case, received)
     exchanges = tuple(exchange(row, case, root, send, recv, parts) for root in roots)
     payload = sum(parts) * case.datatype.itemsize if row.divided else case.payload
     return by_own(Plan(exchanges, payload), row, case)
@@ -149,7 +183,8 @@ def by_own(plan: Plan, row: Collective, case: Case) -> Plan:
 def side(row: Collective, kind: BufferSide, case: Case, parts: tuple[int, ...]) -> Message:
     """Return the message of one side, in memory of its own."""
     if kind is ONE:
-        return case.message((parts[case.rank],) if row.divided else None)
+        unequal = row.divided or case.options.skew is not None
+        return case.message((parts[case.rank],) if unequal else None)
     if row.divided == "any":
         return case.message((sum(parts),))
     return case.message(parts, row.form)

@@ -216,7 +216,7 @@ def heading(options: Options, ranks: int) -> tuple[str, ...]:
 
 
 LATENCY = Defaults(10_000, 100, 1_000, 10, smallest=1, largest=4 << 20)
-OPTIONS = frozenset({"window_kind", "window_sync"})
+OPTIONS = frozenset({"window_kind", "window_sync", "target_busy"})
 
 
 def latency(access: Access, name: str, title: str, **more: Any) -> Benchmark:

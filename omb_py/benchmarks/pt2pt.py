@@ -187,7 +187,7 @@ PING_PONG = Benchmark(
     memory=lambda options, size, ranks: 2 * size,
     paced=False,
     defaults=LATENCY,
-    options=COMMON | {"buffer_num", "send_mode", "split"},
+    options=COMMON | {"buffer_num", "send_mode", "split", "target_busy"},
     heading=mode_line,
 )
 """The plainest ping-pong; others say what they do otherwise."""

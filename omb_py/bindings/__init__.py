@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from omb_py.core.calls import Call, Iteration, Slot, Step, Window
 from omb_py.core.calls.loop import Calls, Loop, Pace, PythonLoop
 from omb_py.core.dataclass import dataclass
+from omb_py.core.datatypes import Datatype
 from omb_py.core.errors import OmbError, UnsupportedError
 from omb_py.core.job.by_mpi import job_of
 from omb_py.core.memory import Local
@@ -150,6 +151,13 @@ class Binding(ABC):
             outgoing, incoming = (message.memory.view() for message in call.messages)
             return partial(incoming.__setitem__, slice(None), outgoing)
         return self.barrier if call.function == "barrier" else None
+
+    def check_sum(self, datatype: Datatype) -> None:
+        """Raise `UnsupportedError` for elements that reductions of this binding cannot add."""
+        if datatype.moved_as:
+            raise UnsupportedError(
+                f"binding {self.name} cannot add {datatype.name}: choose another -T"
+            )
 
     def held(self, call: Call) -> list[Any]:
         """Return the objects in a call's slot, None for an empty slot."""

@@ -11,9 +11,10 @@ from typing import Any
 from mpi4py import MPI
 
 from omb_py.bindings import BoundCall, MethodBinding
-from omb_py.bindings.machine.datatypes import Datatypes, constant
+from omb_py.bindings.machine.datatypes import Datatypes, check_count, check_sum, constant
 from omb_py.bindings.machine.prototypes import PROTOTYPES, no_row
 from omb_py.core.calls import IN_PLACE, Call, Message, Operand
+from omb_py.core.datatypes import BRAIN, Datatype
 from omb_py.core.options import Options
 
 METHODS: dict[str, Callable[..., Any]] = {
@@ -71,6 +72,8 @@ class BufferBinding(MethodBinding):
             return self.use(call, self.arguments(call))
         if call.function in ("pack", "unpack"):
             return self._bind_packing(call)
+        if call.function == "reduce_local" and call.messages[0].datatype.code == BRAIN:
+            return partial(add_brain, *(one.memory.ndarray("uint16") for one in call.messages))
         if call.function == "reduce_local":
             *messages, operation = self.arguments(call)
             return partial(operation.Reduce_local, *messages)
@@ -102,6 +105,10 @@ class BufferBinding(MethodBinding):
 
     def wait_all(self, requests: Sequence[MPI.Request]) -> None:
         MPI.Request.Waitall(requests)
+
+    def check_sum(self, datatype: Datatype) -> None:
+        if not (self.options.own_algorithm and datatype.code == BRAIN):
+            check_sum(datatype, "choose another -T, or for bfloat16 add --p2p-algorithm ring")
 
     def release(self) -> None:
         super().release()
@@ -151,6 +158,7 @@ class BufferBinding(MethodBinding):
 
     def describe_message(self, message: Message) -> Any:
         """Return the specification of a message, by its form."""
+        check_count(self.name, message.elements)
         blocks = self._datatypes.blocks(message)
         array, datatype = message.memory.array, blocks.datatype
         if message.form == "w":
@@ -184,6 +192,15 @@ class BufferBinding(MethodBinding):
             return partial(self._datatypes.blocks(first).datatype.Pack, *arrays, 0, self.comm)
         datatype = self._datatypes.blocks(second).datatype
         return partial(datatype.Unpack, arrays[0], 0, arrays[1], self.comm)
+
+
+def add_brain(addend: Any, total: Any) -> None:
+    """Add bfloat16 elements, each the first half of a float; round to the nearest, ties to even."""
+    import numpy as np
+
+    wide = [(one.astype(np.uint32) << 16).view(np.float32) for one in (addend, total)]
+    bits = (wide[0] + wide[1]).view(np.uint32)
+    total[...] = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
 
 
 def _repeat(method: Callable[..., Any], arguments: list[Any], times: int) -> list[Any]:

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 from mpi4py import MPI
 
 from omb_py.bindings import Binding, BoundCall
-from omb_py.bindings.machine.datatypes import Datatypes
+from omb_py.bindings.machine.datatypes import Datatypes, check_sum
 from omb_py.bindings.machine.program import CallProgram, MpiLibrary, address_of, compiled
 from omb_py.core.calls import Call, Iteration, Step
 from omb_py.core.calls.loop import Loop, Pace
+from omb_py.core.datatypes import Datatype
 from omb_py.core.errors import OmbError
 from omb_py.core.mpi.clock import SPIN_SECONDS
 from omb_py.core.options import Options
@@ -53,6 +54,9 @@ class NativeBinding(Binding):
         for iteration in iterations:
             self.set_up(iteration)
         return self._loop(iterations, pace)
+
+    def check_sum(self, datatype: Datatype) -> None:
+        check_sum(datatype)
 
     def release(self) -> None:
         super().release()

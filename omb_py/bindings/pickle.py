@@ -11,6 +11,7 @@ from mpi4py import MPI
 
 from omb_py.bindings import BoundCall, MethodBinding, calls_of
 from omb_py.bindings.buffer import BufferBinding
+from omb_py.bindings.machine.datatypes import check_count
 from omb_py.core.calls import IN_PLACE, Call, Message, Operand, Slot, Step
 from omb_py.core.errors import UnsupportedError
 from omb_py.core.options import Options
@@ -30,6 +31,8 @@ class PickleBinding(MethodBinding):
     name = "pickle"
     passes_addresses = False
     serializer = MPI.pickle
+    in_band = True
+    """Whether a message's bytes are one message of MPI."""
 
     def __init__(self, comm: MPI.Intracomm, options: Options) -> None:
         super().__init__(comm, options)
@@ -148,6 +151,8 @@ class PickleBinding(MethodBinding):
         """Return the object that a message sends, or one for each block."""
         if not isinstance(operand, Message):
             return None
+        if self.in_band:
+            check_count(self.name, operand.memory.nbytes)
         if as_list:
             return [block.payload() for block in operand.blocks()]
         return operand.memory.payload()

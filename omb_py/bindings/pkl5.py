@@ -23,6 +23,7 @@ class Pkl5Binding(PickleBinding):
     name = "pkl5"
     serves_threads = False
     serializer = pkl5.pickle
+    in_band = False
 
     def __init__(self, comm: MPI.Intracomm, options: Options) -> None:
         if (options.pickle_protocol or OUT_OF_BAND_PROTOCOL) < OUT_OF_BAND_PROTOCOL:

@@ -29,6 +29,7 @@ from omb_py.measure.suite import (
     UNDER_WAY,
     Entry,
     Line,
+    odd_ranks,
     run_entries,
     summary_lines,
 )
@@ -63,7 +64,7 @@ SUITE = "s:"
 ALL = "all"
 """The suite of all suites."""
 
-OWN = ("entries", "pair", "scale", "sweep", "summary", "resume")
+OWN = ("entries", "pair", "odd", "scale", "sweep", "summary", "resume")
 """Parameters of `omb-py run` that are no options of benchmarks."""
 
 LAUNCH = "What is launched"
@@ -168,6 +169,13 @@ def scaled(entries: Iterable[Entry], ranks: int) -> Iterator[Entry]:
         yield entry
 
 
+def on_odd(entry: Entry, ranks: int) -> Entry:
+    """Return an entry on an odd number of the job's ranks, unless it needs two or pairs."""
+    if entry.benchmark.ranks in (Ranks.TWO, Ranks.EVEN):
+        return entry
+    return replace(entry, first_ranks=odd_ranks(entry.first_ranks or ranks))
+
+
 @click.command(
     "run",
     cls=GroupedCommand,
@@ -182,6 +190,13 @@ def scaled(entries: Iterable[Entry], ranks: int) -> Iterator[Entry]:
             callback=pair_of,
             help="Ranks that measure what needs two of more: the first two, the first and the "
             "last, or ranks A and B.",
+        ),
+        Option(
+            ["--odd"],
+            group=LAUNCH,
+            is_flag=True,
+            help="Measure other benchmarks on an odd number of ranks: without the last of an even "
+            "number.",
         ),
         Option(
             ["--scale"],
@@ -243,6 +258,8 @@ def command(context: click.Context, /, **values: Any) -> int:
         if own["sweep"] is not None:
             for number, text in points_of(own["sweep"], options.buffer, job):
                 entries += [replace(one, first_ranks=number) for one in entries_of(text, launch)]
+        if own["odd"]:
+            entries = [on_odd(entry, job.ranks) for entry in entries]
         if own["scale"]:
             entries = list(scaled(entries, job.ranks))
         earlier: list[Line] = []
@@ -321,7 +338,7 @@ def points_of(sweep: str, buffer: str, job: Job) -> list[tuple[int, str]]:
 
 def is_possible(point: SweepPoint, buffer: str) -> bool:
     """Return whether a launch with a buffer library can include a point."""
-    own_launch = point.environment or point.of_launch or point.launch > 1
+    own_launch = point.environment or point.of_launch or point.launch > 1 or point.part
     return point.shares_launch and point.buffer == buffer and not own_launch
 
 

@@ -10,6 +10,9 @@ from omb_py.core.dataclass import dataclass
 from omb_py.core.errors import UsageError
 from omb_py.core.text.units import parse_count
 
+BRAIN = "bfloat16"
+"""The code of a component of 8 bits of exponent and 7 of mantissa: the first half of a float."""
+
 X86_EXTENDED_BYTES = 10
 """Bytes of an x86 long double that carry its value; the rest of its 16 is padding."""
 
@@ -18,9 +21,11 @@ X86_EXTENDED_BYTES = 10
 class Datatype:
     """An element type, under the names that ``-T``, MPI and NumPy give it.
 
-    ``code`` is the `struct` code of one component (``g``, which `struct` lacks, is a long
-    double), ``components`` is 2 for complex numbers, and every integer up to ``largest`` is
-    represented exactly.
+    ``code`` is the `struct` code of one component, or one that `struct` lacks: ``g`` is a long
+    double, `BRAIN` a bfloat16. ``components`` is 2 for complex numbers, and every integer up to
+    ``largest`` is represented exactly. ``moved_as`` is MPI's name of elements of the same size, for
+    libraries without these: they can be sent by it, but not added; ``dtype`` then only has the
+    size, for NumPy lacks these elements.
     """
 
     name: str
@@ -29,6 +34,12 @@ class Datatype:
     code: str
     largest: int
     components: int = 1
+    moved_as: str = ""
+
+    @property
+    def numbers(self) -> str:
+        """NumPy's name of the numbers, or our own where NumPy has none."""
+        return self.name if self.moved_as else self.dtype
 
     @property
     def itemsize(self) -> int:
@@ -47,6 +58,9 @@ class Datatype:
             import ctypes
 
             return self.without_padding(bytes((ctypes.c_longdouble * len(parts))(*parts)))
+        if self.code == BRAIN:
+            wide = struct.pack(f"<{len(parts)}f", *parts)
+            return b"".join(wide[start + 2 : start + 4] for start in range(0, len(wide), 4))
         return struct.pack(f"{len(parts)}{self.code}", *parts)
 
     def describe(self, element: bytes) -> str:
@@ -55,6 +69,8 @@ class Datatype:
             import ctypes
 
             parts = list((ctypes.c_longdouble * self.components).from_buffer_copy(element))
+        elif self.code == BRAIN:
+            parts = list(struct.unpack("<f", bytes(2) + element))
         else:
             parts = list(struct.unpack(f"{self.components}{self.code}", element))
         return f"{parts[0]}+{parts[1]}j" if self.components == 2 else str(parts[0])
@@ -75,7 +91,7 @@ class Datatype:
             import ctypes
 
             return ctypes.sizeof(ctypes.c_longdouble)
-        return struct.calcsize(self.code)
+        return struct.calcsize("H" if self.code == BRAIN else self.code)
 
     @property
     def _component_value_bytes(self) -> int:
@@ -108,7 +124,14 @@ TYPES = (
 )
 
 HALF = Datatype("float16", "FLOAT16_T", "float16", "e", 2**11)
-"""Half precision, for applications: few MPI libraries have it, so that ``-T`` does not."""
+
+NARROW = (
+    HALF,
+    Datatype("bfloat16", "BFLOAT16_T", "uint16", BRAIN, 2**8, moved_as="UINT16_T"),
+    Datatype("float8", "FLOAT8_T", "uint8", "B", 2**8 - 1, moved_as="UINT8_T"),
+)
+"""Elements of training that few MPI libraries have; ``all`` leaves them out. MPI has no 8-bit
+floating point, whose bytes are filled as whole numbers."""
 
 
 def find_types(names: Iterable[str]) -> tuple[Datatype, ...]:
@@ -118,7 +141,7 @@ def find_types(names: Iterable[str]) -> tuple[Datatype, ...]:
     Raises `UsageError` for an unknown name.
     """
     known = {f"mpi_{datatype.mpi.lower()}": datatype for datatype in reversed(TYPES)}
-    known |= {datatype.name: datatype for datatype in TYPES}
+    known |= {datatype.name: datatype for datatype in (*TYPES, *NARROW)}
     found: dict[str, Datatype] = {}
     for name in names:
         if name.lower() == "all":
@@ -126,9 +149,9 @@ def find_types(names: Iterable[str]) -> tuple[Datatype, ...]:
         elif name.lower() in known:
             found[known[name.lower()].mpi] = known[name.lower()]
         else:
-            choices = ", ".join(datatype.name for datatype in TYPES)
+            choices = ", ".join(datatype.name for datatype in (*TYPES, *NARROW))
             raise UsageError(f"unknown type {name!r}: choose from all, {choices}")
-    return tuple(sorted(found.values(), key=TYPES.index))
+    return tuple(sorted(found.values(), key=(*TYPES, *NARROW).index))
 
 
 @dataclass(frozen=True)

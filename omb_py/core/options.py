@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from omb_py.core.calls.skew import Skew
 from omb_py.core.calls.topology import DEFAULT_TOPOLOGY, Topology
 from omb_py.core.dataclass import dataclass
 from omb_py.core.datatypes import CONTIGUOUS, Layout
@@ -20,6 +21,9 @@ VARIED_WINDOWS = (1, 2, 4, 8, 16, 32, 64, 128)
 """Window sizes of ``-V``."""
 
 
+GROWTH = 2.0
+"""The factor from one message size to the next, as in native OMB."""
+
 OPERATIONS = ("recv", "barrier", "allreduce")
 """Operations that can report a failed rank."""
 
@@ -35,22 +39,22 @@ class Options:
     """Every option of every benchmark; ``None`` leaves the choice to the benchmark.
 
     Sizes are in bytes, ``timeout`` in seconds. ``sizes`` is a list of message sizes that replaces
-    ``smallest`` and ``largest``. ``root`` is a rank, or None for one that rotates. ``precision`` is
-    the half-width of the median's interval at which to stop, as a fraction of the median;
-    ``max_time`` limits the seconds that one message size is timed. ``placement`` is where the
-    messages of the first and of the second half of the ranks lie, ``devices`` those that the ranks
-    of a node take in turn. ``node_map`` is the node of each rank, or how many ranks a node has;
-    ``threads`` are those (or the processes) of the sending and of the receiving side.
-    ``library_algorithm`` is the name in `omb_py.algorithms` of the MPI library's algorithm;
-    ``algorithm`` is `LIBRARY` or the name of an algorithm of ours, ``segment`` the bytes of its
-    segments. ``split`` is how ranks are divided into groups (`omb_py.core.job.groups`); ``method``
-    is how checkpoints are written; ``congestor`` is the benchmark, and its message size, that the
-    ranks outside the first group run while that one measures, in ``rounds`` turns. ``variant`` is
-    the label of settings outside omb-py. ``interface`` is the network interface by which bindings
-    over sockets connect hosts, ``backend`` is torch's; ``event_loop`` and ``in_flight`` control how
-    coroutines run, ``grpc_call`` how gRPC sends. ``victims`` are the ranks that are killed at once,
-    or ``node`` for those of the last node, and ``failures`` how often; ``operations`` report it.
-    ``debug`` shows tracebacks.
+    ``smallest``, ``largest`` and the ``growth`` from one to the next. ``root`` is a rank, or None
+    for one that rotates. ``precision`` is the half-width of the median's interval at which to stop,
+    as a fraction of the median; ``max_time`` limits the seconds that one message size is timed.
+    ``placement`` is where the messages of the first and of the second half of the ranks lie,
+    ``devices`` those that the ranks of a node take in turn. ``node_map`` is the node of each rank,
+    or how many ranks a node has; ``threads`` are those (or the processes) of the sending and of the
+    receiving side. ``library_algorithm`` is the name in `omb_py.algorithms` of the MPI library's
+    algorithm; ``algorithm`` is `LIBRARY` or the name of an algorithm of ours, ``segment`` the bytes
+    of its segments. ``split`` is how ranks are divided into groups (`omb_py.core.job.groups`);
+    ``method`` is how checkpoints are written; ``congestor`` is the benchmark, and its message size,
+    that the ranks outside the first group run while that one measures, in ``rounds`` turns.
+    ``variant`` is the label of settings outside omb-py. ``interface`` is the network interface by
+    which bindings over sockets connect hosts, ``backend`` is torch's; ``event_loop`` and
+    ``in_flight`` control how coroutines run, ``grpc_call`` how gRPC sends. ``victims`` are the
+    ranks that are killed at once, or ``node`` for those of the last node, and ``failures`` how
+    often; ``operations`` report it. ``debug`` shows tracebacks.
     """
 
     buffer: str = "numpy"
@@ -64,6 +68,7 @@ class Options:
     pickle_protocol: int | None = None
     smallest: int | None = None
     largest: int | None = None
+    growth: float = GROWTH
     sizes: tuple[int, ...] | None = None
     iterations: int | None = None
     warmup: int | None = None
@@ -87,12 +92,15 @@ class Options:
     buffer_per_message: bool = False
     types: tuple[str, ...] = ()
     layout: Layout = CONTIGUOUS
+    offset: int = 0
     in_place: bool = False
     root: int | None = 0
     memory_limit: int = 512 * MEBIBYTE
     test_calls: int = 0
     compute_target: str = "cpu"
     topology: Topology = DEFAULT_TOPOLOGY
+    skew: Skew | None = None
+    target_busy: float | None = None
     window_kind: str | None = None
     window_sync: str = "flush"
     send_mode: str = "standard"

@@ -34,7 +34,6 @@ from omb_py.results.writer import Writer
 if TYPE_CHECKING:
     from omb_py.core.mpi.clock import CommonStart
     from omb_py.measure.library_algorithm import LibraryAlgorithm
-    from omb_py.measure.overlap import Worker
     from omb_py.measure.samples import SampleKeeper, StartTimes
 
 
@@ -46,7 +45,6 @@ class BenchmarkMeasurement(Measurement):
         self.binding = binding
         self._imprecise: list[int] = []
         self._samples: SampleKeeper | None = None
-        self._worker: Worker | None = None
         self._library_algorithm: LibraryAlgorithm | None = None
 
     def run(self) -> None:
@@ -193,12 +191,9 @@ class BenchmarkMeasurement(Measurement):
     def _overlap(self, plan: Plan, sampled: Sampled) -> Overlap | None:
         """Return what computing meanwhile hides; collective."""
         if self._worker is None:
-            from omb_py.measure.overlap import find_worker
-
             with self.agreement():
-                self._worker = find_worker(self.options, self._context.buffer)
-            assert self._worker is not None
-            if not self._worker.lap:
+                worker = self.worker
+            if not worker.lap:
                 self.job.note(
                     "NumPy computes, in pieces of some 0.5 us: for work that is precise to "
                     "nanoseconds, install a C compiler (gcc) and omb-py again"
@@ -207,7 +202,7 @@ class BenchmarkMeasurement(Measurement):
 
         made = OverlapMeasure(
             self.group,
-            self._worker,
+            self.worker,
             partial(self.loop, self.binding),
             self.options.test_calls,
             self.report,

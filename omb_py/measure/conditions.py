@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from omb_py.core.dataclass import dataclass
@@ -16,6 +16,12 @@ from omb_py.core.job import Job
 
 SYS = "/sys"
 CPU = "devices/system/cpu"
+NUMA = "devices/system/node"
+GPUS = "/proc/driver/nvidia/gpus"
+"""A folder for each GPU, named by its PCI address; its file `information` has the GPU's UUID."""
+
+CORES_OF_JOB = ("SLURM_CPUS_ON_NODE", "NCPUS")
+"""Variables of Slurm and of PBS with the cores that a job has on a node."""
 
 METADATA = "conditions"
 """The key of the host's conditions in metadata."""
@@ -115,7 +121,14 @@ def placement(
     every = frozenset().union(*masks)
     counts = sorted(map(len, masks))
     if set(masks) == {every} and len(every) == cores > 1:
-        return Condition(f"ranks not bound within {cores} cores")
+        nodes = len(numa_nodes(root))
+        return Condition(
+            f"ranks not bound within {cores} cores",
+            f"ranks of {host} are not bound and may move between its {nodes} NUMA nodes: bind "
+            "each rank, as with --bind-to core"
+            if nodes > 1
+            else None,
+        )
     words = f"each rank bound to {counts[0]}"
     words += (
         f" core{'s' * (counts[-1] > 1)}" if counts[0] == counts[-1] else f" to {counts[-1]} cores"
@@ -150,20 +163,111 @@ def placement(
     return Condition(words)
 
 
-def examine(job: Job) -> tuple[dict[str, str], list[str]]:
+def numa_nodes(root: str = SYS) -> dict[int, frozenset[int]]:
+    """Return the cores of each NUMA node that has some, by the node's number."""
+    listed = cores_of(content(f"{root}/{NUMA}/online"))
+    nodes = {node: cores_of(content(f"{root}/{NUMA}/node{node}/cpulist")) for node in listed}
+    return {node: cores for node, cores in nodes.items() if cores}
+
+
+def nodes_of_devices(
+    identities: Iterable[str], root: str = SYS, gpus: str = GPUS
+) -> dict[str, dict[str, int]]:
+    """Return the NUMA nodes of network devices, by name, and of GPUs, by their UUID's hex digits.
+
+    The keys are ``network`` and ``GPU``; devices whose node the kernel does not know are left out.
+    """
+    found: dict[str, dict[str, int]] = {"network": {}, "GPU": {}}
+    for kind in ("infiniband", "cxi", "hfi1"):
+        for name in names_in(f"{root}/class/{kind}"):
+            found["network"][name] = number(content(f"{root}/class/{kind}/{name}/device/numa_node"))
+    wanted = {*identities} - {""}
+    for address in names_in(gpus) if wanted else ():
+        words = content(f"{gpus}/{address}/information").replace("-", "").lower()
+        identity = next((one for one in wanted if one in words), None)
+        if identity is not None:
+            where = f"{root}/bus/pci/devices/{address.lower()}/numa_node"
+            found["GPU"][identity] = number(content(where))
+    return {
+        kind: {name: node for name, node in nodes.items() if node >= 0}
+        for kind, nodes in found.items()
+    }
+
+
+def names_in(folder: str) -> list[str]:
+    """Return the sorted names in a folder; none for a missing folder."""
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
+
+
+def number(text: str) -> int:
+    """Return a whole number of the kernel's; -1, its word for unknown, for other text."""
+    return int(text) if text.isdecimal() else -1
+
+
+def distances(
+    host: str,
+    ranks: Sequence[int],
+    masks: Sequence[frozenset[int]],
+    identities: Sequence[str],
+    root: str = SYS,
+    gpus: str = GPUS,
+) -> Condition:
+    """Return the NUMA nodes of ranks, of their GPUs and of network devices, on a host of several.
+
+    ``identities`` has the UUID of each rank's GPU, empty without one.
+    """
+    nodes = numa_nodes(root)
+    if len(nodes) < 2 or not all(masks):
+        return Condition()
+    own = [{node for node, cores in nodes.items() if cores & mask} for mask in masks]
+    devices = nodes_of_devices(identities, root, gpus)
+    words = [f"ranks on NUMA node {' and '.join(map(str, sorted(set().union(*own))))}"]
+    words += [f"{name} on {node}" for name, node in devices["network"].items()]
+    words += [f"GPU {name[:8]} on {node}" for name, node in devices["GPU"].items()]
+    far = [
+        (rank, devices["GPU"][identity])
+        for rank, there, identity in zip(ranks, own, identities, strict=True)
+        if identity in devices["GPU"] and devices["GPU"][identity] not in there
+    ]
+    if not far:
+        return Condition(", ".join(words))
+    rank, node = far[0]
+    return Condition(
+        ", ".join(words),
+        f"rank {rank} on {host} runs on cores far from its GPU, which is on NUMA node {node}: "
+        "bind ranks to the cores of their GPUs, or choose GPUs by --device",
+    )
+
+
+def share(cores: int, variables: Mapping[str, str] = os.environ) -> Condition:
+    """Return how many of a node's cores its scheduler gave the job, if it tells."""
+    given = next((variables[name] for name in CORES_OF_JOB if name in variables), "")
+    if not given.isdecimal():
+        return Condition()
+    part = "all" if int(given) >= cores else f"{given} of"
+    return Condition(f"the job has {part} {cores} cores of the node")
+
+
+def examine(job: Job, identity: str = "") -> tuple[dict[str, str], list[str]]:
     """Return metadata on the conditions of the worst host, and sentences to print; collective.
 
-    Both are the same on all ranks.
+    Both are the same on all ranks. ``identity`` is the UUID of the rank's GPU.
     """
-    name = os.uname().nodename
+    name, cores = os.uname().nodename, os.cpu_count() or 1
     host = job.on_host()
     masks, ranks = cores_on_host(host), host.gather(b"%d" % job.rank)
+    identities = [one.decode() for one in host.gather(identity.encode())]
     host.free()
     told, score = "", 0.0
     if masks:
         found = (
             clocks(name, sorted(frozenset().union(*masks))),
-            placement(name, list(map(int, ranks)), masks, os.cpu_count() or 1),
+            placement(name, list(map(int, ranks)), masks, cores),
+            distances(name, list(map(int, ranks)), masks, identities),
+            share(cores),
         )
         said = [one.note for one in reversed(found) if one.note]
         score = 1.0 + len(said)

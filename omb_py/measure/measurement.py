@@ -45,6 +45,7 @@ from omb_py.results.writer import Writer
 if TYPE_CHECKING:
     from omb_py.core.mpi.clock import SharedClock
     from omb_py.core.mpi.watchdog import Watchdog
+    from omb_py.measure.overlap import Worker
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,7 @@ class Measurement(ABC):
         self.run_name = new_run()
         self._context = context
         self._clock: SharedClock | None = None
+        self._worker: Worker | None = None
         self._flush: Flush | None = None
         self._buffer = context.buffer
         self._nodes: tuple[int, ...] = ()
@@ -133,7 +135,8 @@ class Measurement(ABC):
             if note is not None:
                 job.note(note)
         self._tick = tick()
-        conditions, warnings = examine(job)
+        device = self._context.buffer.device
+        conditions, warnings = examine(job, device.identity if device else "")
         if self._context.command is not None:
             conditions["command"] = self._context.command
         if self._tick:
@@ -163,10 +166,14 @@ class Measurement(ABC):
         is_own = not job.guest and self._context.command is None
         costs = durations(self.iterating_seconds, is_own)
         metadata, note = host_load.finish() if host_load else ({}, None)
+        from omb_py.measure import transport  # loaded by each rank, and not before it is timed
+
+        transported, surprise = transport.used(job)
         self.resources.close()
-        finish_writers(job, writers, self.run_name, metadata | costs)
-        if note is not None:
-            job.note(note)
+        finish_writers(job, writers, self.run_name, metadata | costs | transported)
+        for text in (note, surprise):
+            if text is not None:
+                job.note(text)
         if self._clock is not None:
             self._clock.free()
         if self._stepped:
@@ -212,6 +219,10 @@ class Measurement(ABC):
             for writer in writers:
                 writer.section(datatype if self.benchmark.sized else None)
             try:
+                with self.agreement():
+                    if self.benchmark.reduces:
+                        for binding in self.bindings:
+                            binding.check_sum(datatype)
                 for size in found.sizes:
                     for window in self._windows():
                         self._measure_one(self._case(datatype, size, window), writers)
@@ -242,10 +253,27 @@ class Measurement(ABC):
             for exchange in plan.exchanges:
                 check.fill(exchange, iteration=0)
             plan = devices.arranged(plan, case)
+            if case.options.target_busy is not None and not plan.timed:
+                plan = self.busy(plan, case.options.target_busy)
             if case.options.cold:
                 self._flush = self._flush or Flush(case.buffer)
                 plan = self._flush.before(plan)
         return plan, check
+
+    @property
+    def worker(self) -> Worker:
+        """What computes for a given time on this rank."""
+        if self._worker is None:
+            from omb_py.measure.overlap import find_worker
+
+            self._worker = find_worker(self.options, self._context.buffer)
+        return self._worker
+
+    def busy(self, plan: Plan, microseconds: float) -> Plan:
+        """Return the plan with computing before the calls of each iteration."""
+        work = self.worker.work(microseconds / 1e6)
+        exchanges = (replace(one, steps=(*work, *one.steps)) for one in plan.exchanges)
+        return replace(plan, exchanges=tuple(exchanges))
 
     def loop(self, binding: Binding, plan: Plan, pace: Pace) -> Loop:
         """Return the loop that makes the plan's calls; collective, raises like `plan`."""
@@ -285,7 +313,8 @@ class Measurement(ABC):
         A barrier then comes before each announcement, so that no rank still works when it comes.
         """
         if self._clock is None or self.options.validate:
-            return Pace(barrier=self.benchmark.paced)
+            busy = self.options.target_busy is not None
+            return Pace(barrier=self.benchmark.paced or busy)
         from omb_py.core.mpi.clock import CommonStart
 
         return Pace(barrier=True, start=CommonStart(self.group.comm, self._clock.align()))
@@ -402,6 +431,8 @@ def check_ranks(benchmark: Benchmark, options: Options, job: Job) -> None:
         )
     if options.pairs is not None and options.pairs > ranks // 2:
         raise UsageError(f"-p: {ranks} ranks make at most {ranks // 2} pairs, not {options.pairs}")
+    if options.skew is not None:
+        options.skew.check(ranks)
     if options.root is not None and options.root >= ranks:
         raise UsageError(
             f"-k: there is no rank {options.root}; the last of {ranks} ranks is {ranks - 1}"

@@ -102,11 +102,11 @@ def make_row(run: str, benchmark: Benchmark, case: Case, outcome: Outcome) -> Ro
         found["messages_per_s"] = rate = messages / summary.mean * scale
         found["bandwidth_MBps"] = rate * payload / MEGABYTE
     if benchmark.traffic is not None:
-        size, factor = benchmark.traffic(case.size, case.ranks)
+        size, factor = benchmark.traffic(options, case.size, case.ranks)
         found["algbw_GBps"] = algorithm = size / summary.mean * MICROSECONDS / GIGABYTE
         found["busbw_GBps"] = algorithm * factor
     if benchmark.sized:
-        found |= {"bytes": case.size, "payload_bytes": payload, "dtype": case.datatype.dtype}
+        found |= {"bytes": case.size, "payload_bytes": payload, "dtype": case.datatype.numbers}
         found["mpi_type"] = f"MPI_{case.datatype.mpi}"
     if on_device(case):
         found |= {"staged": options.staging, "stream_sync": options.stream_sync}
@@ -238,6 +238,12 @@ def _choices(benchmark: Benchmark, case: Case) -> dict[str, Any]:
     for name in ("layout", "topology"):
         if name in has:
             found[name] = getattr(options, name).text
+    if options.target_busy is not None:
+        found["target_busy_us"] = options.target_busy
+    if options.offset:
+        found["offset"] = options.offset
+    if options.skew is not None:
+        found["skew"] = options.skew.text
     if "window" in has:
         found["window"] = case.window
     if "root" in has:

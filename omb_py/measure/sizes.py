@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from math import ceil
 
 from omb_py.benchmarks import Benchmark
 from omb_py.core.dataclass import dataclass
 from omb_py.core.datatypes import Datatype
 from omb_py.core.errors import UsageError
-from omb_py.core.options import Options
+from omb_py.core.options import GROWTH, Options
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ def message_sizes(benchmark: Benchmark, options: Options, datatype: Datatype, ra
         return Sizes((0,))
     if benchmark.elements is not None:
         return Sizes((benchmark.elements * datatype.itemsize,))
-    asked = tuple(asked_sizes(benchmark, options))
+    asked = tuple(asked_sizes(benchmark, options, datatype.itemsize))
     whole = [size for size in asked if size % datatype.itemsize == 0]
     usable = [size for size in whole if _moves_data(benchmark, options, datatype, ranks, size)]
     notes = []
@@ -75,10 +76,11 @@ def sizes_by_type(
     return found
 
 
-def asked_sizes(benchmark: Benchmark, options: Options) -> Iterator[int]:
+def asked_sizes(benchmark: Benchmark, options: Options, whole: int = 1) -> Iterator[int]:
     """Yield the sizes in bytes that options ask for, whether they can be measured or not.
 
-    Raises `UsageError` when the smallest is larger than the largest.
+    Sizes that grow by another factor than 2 are rounded up to multiples of ``whole`` bytes. Raises
+    `UsageError` when the smallest is larger than the largest.
     """
     if options.sizes is not None:
         yield from options.sizes
@@ -92,7 +94,11 @@ def asked_sizes(benchmark: Benchmark, options: Options) -> Iterator[int]:
         )
     while size <= largest:
         yield size
-        size = size * 2 or 1
+        if options.growth == GROWTH:
+            size = size * 2 or 1
+        else:
+            size = max(ceil(size * options.growth), size + 1)
+            size += -size % whole
 
 
 def _moves_data(

@@ -140,6 +140,15 @@ def ranks_of(entry: Entry, ranks: int, pair: str) -> tuple[int, ...]:
     return tuple(range(ranks))
 
 
+def odd_ranks(ranks: int) -> int:
+    """Return the largest odd number of ranks in a job.
+
+    Procurements ask for it of alltoall: an even number permits shortcuts that spare the bisection
+    (NERSC-10's rules for osu_alltoall).
+    """
+    return ranks if ranks % 2 else ranks - 1
+
+
 def run_entries(
     started: StartedJob,
     entries: Sequence[Entry],

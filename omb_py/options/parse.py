@@ -14,7 +14,7 @@ from omb_py.benchmarks import Benchmark
 from omb_py.core.dataclass import replace
 from omb_py.core.errors import UsageError
 from omb_py.core.memory import Place
-from omb_py.core.options import DEFAULT_PERCENTILES, Options
+from omb_py.core.options import DEFAULT_PERCENTILES, GROWTH, Options
 from omb_py.options.table import parameters
 from omb_py.results.output import check_output
 
@@ -45,6 +45,10 @@ def contradiction(o: Options) -> str | None:
          "--max-iterations limits --precision: name one, or use -i"),
         (o.validate and limited,
          "-c and --precision or --max-time exclude each other: leave out one"),
+        (o.target_busy is not None and o.window_sync in ("pscw", "fence"),
+         "--target-busy is for targets that need not call MPI: choose -s flush, lock or lock_all"),
+        (o.skew is not None and o.own_algorithm is not None,
+         "--p2p-algorithm sends equal blocks: leave out --skew and --matrix"),
         (o.split is not None and o.samples is not None,
          "--samples does not tell groups apart: leave out --split, or name a file by --output"),
         (o.rounds is not None and not congested,
@@ -104,12 +108,19 @@ def make_options(values: Mapping[str, Any]) -> Options:
     Raises `UsageError` if two of them exclude each other.
     """
     values = dict(values)
-    smallest, largest = values.pop("message_size", None) or (None, None)
+    smallest, largest, growth = values.pop("message_size", None) or (None, None, GROWTH)
     log = values.pop("validation", None)
     warmup = values.pop("warmup", None)
+    if (matrix := values.pop("matrix", None)) is not None:
+        if values.get("skew") is not None:
+            raise UsageError("--matrix and --skew both say how blocks differ: choose one")
+        values["skew"] = matrix
+        if values.get("sizes") is None and (smallest, largest) == (None, None):
+            values["sizes"] = (matrix.mean,)
     options = Options(
         smallest=smallest,
         largest=largest,
+        growth=growth,
         validate=log is not None,
         validation_log=log or None,
         auto_warmup=warmup == "auto",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from omb_py.core.errors import UsageError
-from omb_py.core.options import NODE
+from omb_py.core.options import GROWTH, NODE
 from omb_py.core.text.units import parse_bytes, parse_count, parse_decimal, parse_whole
 
 if TYPE_CHECKING:
@@ -103,8 +103,16 @@ class TextType(Shown, Parameter):
             self.fail(str(error), param, ctx)
 
 
-def size_range(text: str) -> tuple[int | None, int | None]:
-    """Return ``MAX``, ``MIN:MAX``, ``MIN:`` or ``:MAX`` as a pair; None is the default."""
+def size_range(text: str) -> tuple[int | None, int | None, float]:
+    """Return ``MAX``, ``MIN:MAX``, ``MIN:`` or ``:MAX``, and the factor of ``:xF`` after them.
+
+    None is the default.
+    """
+    before, times, factor = text.rpartition(":x")
+    text = before if times else text
+    growth = parse_decimal(factor) if times else GROWTH
+    if growth <= 1:
+        raise ValueError(f"x{factor}: the factor from one size to the next is above 1")
     smallest, colon, largest = text.rpartition(":")
     low = parse_bytes(smallest) if smallest else None
     high = parse_bytes(largest) if largest or not colon else None
@@ -112,7 +120,7 @@ def size_range(text: str) -> tuple[int | None, int | None]:
         raise ValueError("name the smallest message, the largest or both, as in 1:65536")
     if low is not None and high is not None and low > high:
         raise ValueError(f"the smallest message ({low}) is larger than the largest ({high})")
-    return low, high
+    return low, high, growth
 
 
 def size_list(text: str) -> tuple[int, ...]:
@@ -203,6 +211,20 @@ def topology(text: str) -> Any:
     from omb_py.core.calls.topology import parse_topology
 
     return parse_topology(text)
+
+
+def skew(text: str) -> Any:
+    """Parse how blocks differ by a factor."""
+    from omb_py.core.calls.skew import parse_skew
+
+    return parse_skew(text)
+
+
+def matrix(text: str) -> Any:
+    """Read how blocks differ from a file."""
+    from omb_py.core.calls.skew import read_matrix
+
+    return read_matrix(text)
 
 
 def label(text: str) -> str:
@@ -306,10 +328,12 @@ PERCENTILES = TextType("[P,P,…]", percentiles)
 PRECISION = TextType("P%", precision)
 ROOT = TextType("ROOT", root)
 SIZE_LIST = TextType("SIZE,SIZE,…", size_list)
-SIZE_RANGE = TextType("[MIN:]MAX", size_range)
+SIZE_RANGE = TextType("[MIN:]MAX[:xF]", size_range)
 SPLIT = TextType("N|mod:N|node|RANKS,…", split)
 THREADS = TextType("SENDERS[:RECEIVERS]", thread_counts)
 TOPOLOGY = TextType("TOPOLOGY", topology)
+SKEW = TextType("S[:SEED]", skew)
+MATRIX = TextType("FILE", matrix)
 VALIDATION_LOG = TextType("[log[:DIR]]", validation_log)
 VICTIMS = TextType("RANK,…|node", victims)
 WARMUP = TextType("N|auto", warmup)

@@ -58,6 +58,14 @@ TABLE = (
     ("topology", "b", "str", "", "experiment", "`-N` of neighbourhood collectives"),
     ("window_kind window_sync", "b", "str", "", "experiment",
      "`-w` and `-s` of one-sided benchmarks"),
+    ("target_busy_us", "b", "float", "us", "experiment",
+     "`--target-busy` ([definition](definitions.md#a-busy-target)): how long the other rank "
+     "computes in each iteration; empty without"),
+    ("offset", "b", "int", "B", "experiment",
+     "`--offset`: how far after a page messages begin; empty for 0"),
+    ("skew", "b", "str", "", "experiment",
+     "`--skew` or `--matrix`: how blocks differ ([definition](definitions.md#unequal-blocks)); "
+     "empty for equal ones"),
     ("test_calls", "b", "int", "", "experiment", "`-t` of non-blocking collectives"),
     ("compute_target", "b", "str", "", "experiment", "`-r` of non-blocking collectives"),
     ("partitions", "b", "int", "", "experiment", "parts of a partitioned message"),

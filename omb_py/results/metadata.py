@@ -30,6 +30,12 @@ SET_BY_INTEL = tuple(
 """Beginnings of those that Intel MPI's launcher sets, or its installation."""
 
 
+TCP = "TCP to other hosts"
+NOT_OPENED = "not opened: "
+"""Words of a run's ``transport``: connections that ranks had, and network devices that they left
+alone."""
+
+
 def process_metadata(run: str) -> dict[str, str]:
     """Return facts known without MPI: versions, machine, command, environment, profiler."""
     return {
@@ -71,6 +77,15 @@ def describe_nodes(nodes: Iterable[Node]) -> str:
 def describe_devices(nodes: Iterable[Node]) -> str:
     """Return the device of each rank, node by node: ``node1:0=5a5a5a5a,1=6b6b6b6b``."""
     return " ".join(f"{node.host}:{','.join(node.words)}" for node in nodes)
+
+
+def slow_transport(data: Mapping[str, str]) -> str:
+    """Return the network devices that a run left alone for TCP; empty where it did not.
+
+    >>> slow_transport({"transport": "pml ob1, TCP to other hosts, not opened: mlx5_0"})
+    'mlx5_0'
+    """
+    return data.get("transport", "").partition(NOT_OPENED)[2]
 
 
 def crowded_hosts(data: Mapping[str, str]) -> list[tuple[str, int, int]]:

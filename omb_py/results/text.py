@@ -368,6 +368,9 @@ def banner(benchmark: Benchmark, options: Options, metadata: Mapping[str, str]) 
         segment = segment_of(benchmark.name, options)
         ours += [f"own algorithm {options.own_algorithm}"]
         ours += [] if segment is None else [f"segments of {segment} bytes"]
+    ours += [f"target busy {options.target_busy:g} us"] if options.target_busy else []
+    ours += [f"offset {options.offset}"] if options.offset else []
+    ours += [f"skew {options.skew.text}"] if options.skew is not None else []
     ours += [f"split {options.split}"] if options.split else []
     ours += ["session"] if options.session else []
     ours += ["staged"] if options.staging else []

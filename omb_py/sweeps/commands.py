@@ -19,7 +19,7 @@ from omb_py.sweeps import profiling
 from omb_py.sweeps.files import write_atomically
 from omb_py.sweeps.launchers import LAUNCHERS, Placement
 from omb_py.sweeps.machine import Machine
-from omb_py.sweeps.points import SweepPoint, selectable
+from omb_py.sweeps.points import ODD, SweepPoint, selectable
 
 PASSED_ON = (*TELLING_PREFIXES, "PYTHONPATH", "LD_LIBRARY_PATH", "OMB_PY_")
 """Beginnings of variables that ranks on other nodes need as much as those on this one."""
@@ -41,7 +41,7 @@ def placement(point: SweepPoint, machine: Machine, hosts: Path | None = None) ->
             **machine.environment,
             **(machine.device_environment if on_device(point.buffer) else {}),
             **dict(point.environment),
-            EXPECTED_RANKS: str(point.ranks),
+            EXPECTED_RANKS: str(point.launched),
         },
         inherited=tuple(name for name in sorted(os.environ) if name.startswith(PASSED_ON)),
     )
@@ -121,9 +121,31 @@ def command(point: SweepPoint, sizes: tuple[int, ...], where: Where, output: Pat
 
     Raises `OmbError` when the launcher is not there.
     """
-    arguments = [*point.arguments(sizes), "--quiet", "--output", str(output.resolve())]
-    arguments += [] if selectable(point.benchmark) else ["--force"]
+    arguments = [*point.arguments(sizes), "--quiet", *file_words(point, output)]
+    if point.part:
+        arguments = [*of_launch(point), entry(point, sizes, output)]
     return started_words(point, where, arguments)
+
+
+def file_words(point: SweepPoint, output: Path) -> list[str]:
+    """Return the words that add a point's rows to a file; one without sizes has all rows anew."""
+    return [
+        "--output",
+        str(output.resolve()),
+        *([] if selectable(point.benchmark) else ["--force"]),
+    ]
+
+
+def entry(point: SweepPoint, sizes: tuple[int, ...], output: Path) -> str:
+    """Return a point as an argument of ``omb-py run``."""
+    return shlex.join([*point.arguments(sizes), *file_words(point, output)])
+
+
+def of_launch(point: SweepPoint) -> list[str]:
+    """Return ``run`` and the options that all points of the launch of a point have."""
+    shared = [word for setting in point.of_launch for word in setting.words()]
+    part = ["--odd"] if point.part == ODD else ["--pair", point.part] if point.part else []
+    return ["run", "--quiet", "--buffer", point.buffer, *shared, *part]
 
 
 def shared_command(
@@ -134,12 +156,8 @@ def shared_command(
     The file ``summary`` gets the outcome of each. Raises `OmbError` as `command` does.
     """
     first, _, _ = points[0]
-    shared = [word for setting in first.of_launch for word in setting.words()]
-    arguments = ["run", "--quiet", "--buffer", first.buffer, *shared]
-    arguments += ["--summary", str(summary.resolve())]
-    for point, sizes, output in points:
-        words = [*point.arguments(sizes), "--output", str(output.resolve())]
-        arguments.append(shlex.join(words if selectable(point.benchmark) else [*words, "--force"]))
+    arguments = [*of_launch(first), "--summary", str(summary.resolve())]
+    arguments += [entry(point, sizes, output) for point, sizes, output in points]
     return started_words(first, where, arguments)
 
 

@@ -13,7 +13,7 @@ from omb_py.bindings import BINDINGS
 from omb_py.buffers import BUFFERS
 from omb_py.core.errors import UsageError
 from omb_py.core.registry import Registry
-from omb_py.core.text.units import parse_bytes
+from omb_py.options.types import size_list, size_range
 from omb_py.sweeps.field_types import (
     Duration,
     EnvironmentName,
@@ -54,11 +54,10 @@ def join(value: object) -> object:
 
 def sizes(text: str) -> str:
     """Message sizes as ``-m`` or ``--sizes`` take them."""
-    for part in text.replace(":", ",").split(","):
-        if part:
-            parse_bytes(part)
-    if text.count(":") > 1 or ("," in text and ":" in text) or not text.strip(":, "):
-        raise ValueError(f"{text!r}: write MIN:MAX, doubled from one to the other, or a list")
+    try:
+        _ = size_range(text) if ":" in text else size_list(text)
+    except ValueError as error:
+        raise ValueError(f"{text!r}: write MIN:MAX, doubled, MIN:MAX:xF, or a list") from error
     return text
 
 
@@ -128,13 +127,18 @@ class Experiment(Strict):
     nodes: Several[Positive | Literal["all"]] = Field(default=(1,), examples=[[1, 2, "all"]])
     """Numbers of nodes; `all` is the largest number that the machine, or the queue, has for one
     job."""
-    ranks_per_node: Several[Positive | Literal["gpus", "cores"]] | None = Field(
+    ranks_per_node: Several[Positive | Literal["gpus", "cores", "nics"]] | None = Field(
         default=None, examples=[[1, "cores"]]
     )
-    """Ranks on each node; `gpus` and `cores` are the numbers of a node of the machine."""
+    """Ranks on each node; `gpus`, `cores` and `nics` are the numbers of a node of the machine."""
+    part: Several[Literal["all", "near", "far", "odd"]] = Field(
+        default=("all",), examples=[["near", "far"]]
+    )
+    """Ranks that measure while the others of the launch sleep: all; the first two (`near`); the
+    first and the last (`far`); without the last of an even number (`odd`)."""
     sizes: Sizes | None = Field(default=None, examples=["1:1M"])
-    """Message sizes in bytes: `MIN:MAX`, doubled from one to the other, or a list; by default each
-    benchmark's own."""
+    """Message sizes in bytes: `MIN:MAX`, doubled from one to the other, `MIN:MAX:x1.5`, or a list;
+    by default each benchmark's own."""
     coll_algorithms: Several[AlgorithmWord] | None = Field(default=None, examples=[["ring"]])
     """Algorithms of the MPI library, by the words of docs/algorithms.md."""
     options: dict[Line, Several[Scalar]] = Field(
@@ -145,6 +149,9 @@ class Experiment(Strict):
         default_factory=dict, examples=[{"UCX_TLS": ["tcp", "sm,self"]}]
     )
     """Environment variables of the ranks; lists are axes too."""
+    title: Line = Field(default="", examples=["acceptance, point to point"])
+    """Heading of its rows in a table of the sweep, printed at its end and kept as `table.csv`;
+    without a title its rows are not in it."""
 
     @model_validator(mode="after")
     def _places(self) -> Experiment:

@@ -143,6 +143,8 @@ class Machine(Strict):
     Torque, Slurm and LSF leave it to the site how many cores they get."""
     gpus_per_node: int = Field(default=0, ge=0, examples=[4])
     """GPUs of a node for CUDA buffers; `ranks_per_node = "gpus"` of a sweep means this number."""
+    nics_per_node: int = Field(default=1, ge=1, examples=[4])
+    """Network cards of a node; `ranks_per_node = "nics"` of a sweep means this number."""
     devices: tuple[int, ...] = Field(default=(), examples=[[3, 2, 1, 0]])
     """A node's GPUs in the order in which its ranks take them, as CUDA numbers them."""
     binding: Literal[BINDINGS] = Field(default="default", examples=["core"])  # type: ignore[valid-type]

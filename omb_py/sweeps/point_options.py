@@ -136,7 +136,7 @@ def planned_sizes(
         return message_sizes(benchmark, options, types[0], ranks).sizes, ()
     if asked is not None:
         options = with_sizes(options, asked)
-    wanted = list(asked_sizes(benchmark, options))
+    wanted = list(asked_sizes(benchmark, options, types[0].itemsize))
     fitting = [
         size for size in wanted if benchmark.memory(options, size, ranks) <= options.memory_limit
     ]
@@ -157,6 +157,6 @@ def planned_sizes(
 def with_sizes(options: Options, asked: str) -> Options:
     """The options with sizes as a configuration has them: ``MIN:MAX``, or a list."""
     if ":" in asked:
-        smallest, largest = size_range(asked)
-        return replace(options, smallest=smallest, largest=largest)
+        smallest, largest, growth = size_range(asked)
+        return replace(options, smallest=smallest, largest=largest, growth=growth)
     return replace(options, sizes=size_list(asked))

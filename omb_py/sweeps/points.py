@@ -15,10 +15,11 @@ from functools import cache, cached_property, lru_cache
 from itertools import islice, product
 
 from omb_py.algorithms import DEFAULT, MODULES, function_of
-from omb_py.benchmarks import Benchmark
+from omb_py.benchmarks import Benchmark, Ranks
 from omb_py.buffers import on_device
 from omb_py.core.errors import UsageError
 from omb_py.core.text.words import count
+from omb_py.measure.suite import FAR, NEAR, odd_ranks
 from omb_py.options.table import OF_A_LAUNCH
 from omb_py.sweeps.config import EVERYTHING, Experiment, Sweep, words_of
 from omb_py.sweeps.launchers import LAUNCHERS
@@ -32,6 +33,12 @@ DATA = "data"
 MOST_TOGETHER = 100
 """Points of one launch: each takes some 200 of the 130,000 bytes that a command line may have."""
 
+PAIRS = (NEAR, FAR)
+"""The parts of a launch that are two ranks."""
+
+ODD = "odd"
+"""The part of a launch that leaves out the last of an even number of ranks."""
+
 UNSAFE = re.compile(r"[^A-Za-z0-9.+=-]+")
 
 
@@ -42,7 +49,8 @@ class SweepPoint:
     ``sizes`` are the message sizes in bytes of the rows that are planned; empty for a benchmark
     without messages, which has one row, or one for each part of a start or a failure. ``settings``
     are options beyond the axes, ``environment`` variables of the ranks, ``variant`` names those
-    among them that the sweep varies. ``launch`` counts from 1.
+    among them that the sweep varies. ``part`` is the word for the ranks that measure, empty for
+    all. ``launch`` counts from 1.
     """
 
     benchmark: str
@@ -55,12 +63,20 @@ class SweepPoint:
     environment: tuple[tuple[str, str], ...] = ()
     library_algorithm: str | None = None
     variant: str | None = None
+    part: str = ""
     launch: int = 1
 
     @property
-    def ranks(self) -> int:
-        """Number of ranks."""
+    def launched(self) -> int:
+        """Number of ranks of the launch."""
         return self.nodes * self.ranks_per_node
+
+    @property
+    def ranks(self) -> int:
+        """Number of ranks that measure."""
+        if self.part in PAIRS:
+            return min(2, self.launched)
+        return odd_ranks(self.launched) if self.part == ODD else self.launched
 
     @property
     def rows(self) -> int:
@@ -100,8 +116,9 @@ class SweepPoint:
         Message sizes are not in it, so a sweep may get more of them and measure only those.
         """
         words = [self.benchmark, self.buffer, self.binding, f"{self.nodes}x{self.ranks_per_node}"]
-        words += [word for word in (self.library_algorithm, self.variant) if word]
-        text = json.dumps([getattr(self, part) for part in IDENTITY])
+        words += [word for word in (self.part, self.library_algorithm, self.variant) if word]
+        known = [getattr(self, name) for name in IDENTITY]
+        text = json.dumps([*known, self.part] if self.part else known)
         digest = hashlib.sha256(text.encode()).hexdigest()[:10]
         readable = UNSAFE.sub("_", "-".join(words))[:80].strip(".-_")
         return f"{readable}-r{self.launch}-{digest}"
@@ -124,7 +141,8 @@ class SweepPoint:
 
     def describe(self) -> str:
         """The point in a few words, for people."""
-        place = f"{count(self.ranks, 'rank')} on {count(self.nodes, 'node')}"
+        place = f"{count(self.launched, 'rank')} on {count(self.nodes, 'node')}"
+        place = f"{self.ranks} of {place} ({self.part})" if self.part else place
         words = [self.benchmark, self.library_algorithm, self.buffer, self.binding, place]
         text = " ".join(word for word in words if word)
         again = f" (launch {self.launch})" if self.launch > 1 else ""
@@ -198,19 +216,30 @@ def plan(sweep: Sweep, machine: Machine) -> SweepPlan:
 
     Raises `UsageError` when an option is not one of a benchmark, or no point is left.
     """
+    found = possible(sweep, machine)
+    if not found.points:
+        reasons = "; ".join(one.reason for one in found.left_out) or "it has no experiment"
+        raise UsageError(f"machine {machine.name} can measure nothing of {sweep.name}: {reasons}")
+    return found
+
+
+def possible(sweep: Sweep, machine: Machine) -> SweepPlan:
+    """Return `plan`, which may be without a point."""
     found: dict[str, SweepPoint] = {}
     gone: dict[tuple[str, str], list[tuple[str, int]]] = {}
     for index, experiment in enumerate(sweep.experiments):
         options = {name.replace("_", "-"): axis for name, axis in experiment.options.items()}
-        for benchmark, buffer, binding, (nodes, ranks), algorithm, environment, settings in product(
+        axes = product(
             select_benchmarks(experiment),
             experiment.buffers,
             experiment.bindings,
-            places(experiment, machine),
+            product(places(experiment, machine), experiment.part),
             experiment.coll_algorithms or (None,),
             combinations(experiment.environment),
             combinations(options),
-        ):
+        )
+        for benchmark, buffer, binding, (place, part), algorithm, environment, settings in axes:
+            nodes, ranks = place
             try:
                 point = SweepPoint(
                     benchmark=benchmark.name,
@@ -223,6 +252,7 @@ def plan(sweep: Sweep, machine: Machine) -> SweepPlan:
                     environment=tuple((item.name, str(item.value)) for item in environment.chosen),
                     library_algorithm=None if algorithm == DEFAULT else algorithm,
                     variant=environment.words or None,
+                    part=part_of(part, ranks),
                 )
                 point, why = sized(point, benchmark, experiment, machine)
             except NotHereError as reason:
@@ -235,9 +265,6 @@ def plan(sweep: Sweep, machine: Machine) -> SweepPlan:
                 known = found.get(point.name, point)
                 sizes = tuple(dict.fromkeys((*known.sizes, *point.sizes)))
                 found[point.name] = replace(point, sizes=sizes)
-    if not found:
-        reasons = "; ".join(reason for reason, _ in gone) or "it has no experiment"
-        raise UsageError(f"machine {machine.name} can measure nothing of {sweep.name}: {reasons}")
     rounds = range(1, sweep.launches + 1)
     points = tuple(replace(point, launch=number) for number in rounds for point in found.values())
     return SweepPlan(
@@ -276,7 +303,7 @@ def launched_together(points: Sequence[SweepPoint]) -> tuple[SweepPoint, ...]:
         return (first,)
 
     def key(point: SweepPoint) -> tuple[object, ...]:
-        place = (point.launch, point.nodes, point.ranks_per_node)
+        place = (point.launch, point.nodes, point.ranks_per_node, point.part)
         return (*place, point.buffer, point.environment, point.of_launch)
 
     alike = (one for one in points if one.shares_launch and key(one) == key(first))
@@ -322,8 +349,14 @@ def places(experiment: Experiment, machine: Machine) -> Iterator[tuple[int, int]
     for nodes in dict.fromkeys(machine.max_nodes if n == "all" else n for n in experiment.nodes):
         yield from ((nodes, ranks) for ranks in experiment.ranks or ())
         for per_node in experiment.ranks_per_node or ():
-            have = {"gpus": machine.gpus, "cores": machine.cores}
+            have = {"gpus": machine.gpus, "cores": machine.cores, "nics": machine.nics_per_node}
             yield nodes, nodes * (have[per_node] if isinstance(per_node, str) else per_node)
+
+
+def part_of(word: str, ranks: int) -> str:
+    """Return the word for a part of ``ranks`` ranks; empty where the part has all of them."""
+    whole = {NEAR: ranks == 2, FAR: ranks == 2, ODD: ranks % 2 == 1}
+    return "" if whole.get(word, True) else word
 
 
 def share_out(ranks: int, nodes: int, machine: Machine) -> int:
@@ -407,6 +440,10 @@ def sized(
     check_launcher(point, benchmark, machine)
     if not benchmark.ranks.allow(point.ranks):
         raise NotHereError(f"its benchmark runs on {benchmark.ranks.value}")
+    if point.part in PAIRS and benchmark.ranks is not Ranks.TWO:
+        raise NotHereError(f"part {point.part} is of benchmarks that run on {Ranks.TWO.value}")
+    if point.part and not point.shares_launch:
+        raise NotHereError(f"part {point.part} needs a benchmark that can share a launch")
     word, function = point.library_algorithm, function_of(benchmark.name)
     if word is not None and not any(word in words_of(name, function) for name in MODULES):
         raise NotHereError(f"no library is known to have algorithm {word} for {benchmark.name}")

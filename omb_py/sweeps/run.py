@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from omb_py.core import VERSION
-from omb_py.core.errors import OmbError, UsageError
+from omb_py.core.errors import OmbError, UsageError, needing
 from omb_py.core.text.words import count
 from omb_py.results.metadata import TELLING_PREFIXES, processor
 from omb_py.sweeps import allocation, launchers, profiling, reasons
@@ -82,7 +82,23 @@ def run_sweep(
             larger += unanswered
             alone = f"{', '.join(runner.silent)} did not answer"
             short = f"{short}; {alone}" if short else alone
-        return end(reporter, job, folder, stop, added, larger, short, runner.elsewhere)
+        code = end(reporter, job, folder, stop, added, larger, short, runner.elsewhere)
+        show_table(job, reporter)
+        return code
+
+
+def show_table(job: BatchJob, reporter: Reporter) -> None:
+    """Write and print the table of the experiments with a title, if there are any."""
+    if any(experiment.title for experiment in job.sweep.experiments):
+        try:
+            with needing("analysis"):
+                from omb_py.sweeps import table
+        except OmbError as error:
+            reporter.say(f"note: the table of the sweep is left out: {error}")
+        else:
+            text = table.write(job)
+            if text:
+                reporter.say(f"table in {job.root / table.NAME}:\n\n{text}")
 
 
 def orphaned(job: BatchJob, folder: Folder) -> list[str]:

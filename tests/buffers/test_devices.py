@@ -16,6 +16,7 @@ from omb_py.core.datatypes import find_types
 from omb_py.core.errors import OutOfMemoryError, UnsupportedError
 from omb_py.core.job import Node
 from omb_py.core.memory import Place
+from omb_py.core.options import Options
 from omb_py.measure.devices import sharing
 from tests.helpers.refusals import assert_names
 
@@ -169,7 +170,7 @@ def test_every_collective_that_moves_data_has_a_bus_bandwidth() -> None:
     for benchmark in all_benchmarks():
         if benchmark.family == "collective" and benchmark.sized:
             assert benchmark.traffic is not None
-            size, factor = benchmark.traffic(12, 4)
+            size, factor = benchmark.traffic(Options(), 12, 4)
             assert size in (12, 48)
             assert factor in (1, 3 / 4, 2 * 3 / 4)
 
@@ -178,4 +179,4 @@ def test_every_collective_that_moves_data_has_a_bus_bandwidth() -> None:
 def test_bus_bandwidth_is_that_of_nccl_tests(name: str) -> None:
     traffic = find_benchmark(name).traffic
     assert traffic is not None
-    assert traffic(12, 4) == PERFORMANCE[name]
+    assert traffic(Options(), 12, 4) == PERFORMANCE[name]

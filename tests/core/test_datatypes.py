@@ -60,6 +60,26 @@ def test_padding_does_not_count(data: bytes) -> None:
         assert clean[start + 10 : start + 16] == bytes(6)
 
 
+@given(st.lists(st.integers(0, 2**8), min_size=1))
+def test_bfloat16_is_the_first_half_of_a_float(values: list[int]) -> None:
+    (brain,) = find_types(["bfloat16"])
+    packed = np.frombuffer(brain.pack(values), np.uint16).astype(np.uint32) << 16
+    assert packed.view(np.float32).tolist() == values
+    assert brain.describe(brain.pack(values[:1])) == str(float(values[0]))
+
+
+@given(st.lists(st.tuples(st.integers(0, 127), st.integers(0, 128)), min_size=1))
+def test_sum_of_bfloat16_is_exact_where_it_fits(pairs: list[tuple[int, int]]) -> None:
+    from omb_py.bindings.buffer import add_brain
+
+    (brain,) = find_types(["bfloat16"])
+    first, second = (
+        np.frombuffer(brain.pack(part), np.uint16).copy() for part in zip(*pairs, strict=True)
+    )
+    add_brain(first, second)
+    assert second.tobytes() == brain.pack(map(sum, pairs))
+
+
 def test_contiguous_sends_everything() -> None:
     assert parse_layout("cont") == CONTIGUOUS
     assert CONTIGUOUS.pieces(5) == ((0, 5),)

@@ -16,8 +16,10 @@ from omb_py.measure.conditions import (
     coarse,
     content,
     cores_of,
+    distances,
     own_cores,
     placement,
+    share,
 )
 from tests.helpers.refusals import assert_names, missing
 
@@ -159,3 +161,58 @@ def test_sizes_with_few_ticks_in_an_iteration_are_named() -> None:
     sizes = [(1, 0.3e-6), (8, 0.4e-6), (4096, 3e-6)]
     assert_names(coarse(41e-9, sizes), "tick clock, 41 ns, 5% at 1, 8 bytes: medians means")
     assert coarse(1e-9, sizes) is None
+
+
+def two_numa_nodes(root: Path) -> str:
+    """A system with cores 0 and 1 near a network card, 2 and 3 near a GPU."""
+    numa = "devices/system/node"
+    files = {
+        f"{numa}/online": "0-1",
+        f"{numa}/node0/cpulist": "0-1",
+        f"{numa}/node1/cpulist": "2-3",
+    }
+    files |= {
+        "class/infiniband/mlx5_0/device/numa_node": "0",
+        "class/cxi/cxi0/device/numa_node": "-1",
+        "bus/pci/devices/0000:3b:00.0/numa_node": "1",
+        "gpus/0000:3B:00.0/information": "GPU UUID: GPU-5A5A5A5A-0000-0000-0000-000000000001",
+    }
+    return tree(root, files)
+
+
+GPU = "5a5a5a5a000000000000000000000001"
+
+
+@pytest.mark.parametrize(("mask", "far"), [({0}, True), ({2, 3}, False), ({1, 2}, False)])
+def test_rank_far_from_its_gpu_is_noted(tmp_path: Path, mask: set[int], far: bool) -> None:
+    root = two_numa_nodes(tmp_path)
+    found = distances("n1", [4], masks(mask), [GPU], root, f"{root}/gpus")
+    assert not missing("NUMA node mlx5_0 on 0, GPU 5a5a5a5a on 1", found.words)
+    assert "cxi0" not in found.words
+    assert (found.note is not None) == far
+    if far:
+        assert_names(found.note, "rank 4 n1 NUMA node 1: --device")
+
+
+def test_distances_of_one_numa_node_are_not_told(tmp_path: Path) -> None:
+    assert distances("n1", [0], masks({0}), [GPU], str(tmp_path)) == Condition()
+
+
+def test_unbound_ranks_on_several_numa_nodes_are_noted(tmp_path: Path) -> None:
+    every = masks({0, 1, 2, 3}, {0, 1, 2, 3})
+    found = placement("n1", [0, 1], every, 4, two_numa_nodes(tmp_path))
+    assert_names(found.note, "n1 not bound 2 NUMA nodes: --bind-to core")
+
+
+@pytest.mark.parametrize(
+    ("variables", "words"),
+    [
+        ({"SLURM_CPUS_ON_NODE": "8"}, "8 of 64 cores"),
+        ({"NCPUS": "64"}, "all 64 cores"),
+        ({}, ""),
+        ({"NCPUS": "many"}, ""),
+    ],
+)
+def test_share_of_a_node_is_what_its_scheduler_gave(variables: dict[str, str], words: str) -> None:
+    assert words in share(64, variables).words
+    assert bool(share(64, variables).words) == bool(words)

@@ -227,3 +227,11 @@ def test_the_points_of_a_sweep_that_fit_are_measured(mpiexec: Run, tmp_path: Pat
 def test_a_full_disk_ends_the_launch_in_one_sentence(mpiexec: Run) -> None:
     job = mpiexec(2, "run", "latency", "bw", *QUICK, "--summary", "/dev/full")
     assert_refused(job, 1, "cannot write /dev/full")
+
+
+def test_odd_ranks_leave_out_the_last_of_an_even_number(mpiexec: Run, tmp_path: Path) -> None:
+    results = tmp_path / "s.csv"
+    job = mpiexec(4, "run", "alltoall", "mbw_mr", "--odd", *QUICK, "-q", "-o", str(results))
+    assert job.code == 0, job.err
+    found = {(row["benchmark"], row["ranks"], row["group"]) for row in rows_of(results)}
+    assert found == {("alltoall", "3", "0-2"), ("mbw_mr", "4", "")}

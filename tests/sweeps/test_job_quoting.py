@@ -273,7 +273,15 @@ def accepts(model: type[BaseModel], values: dict[str, Any]) -> bool:
 
 
 def test_hostile_values_are_tried_in_every_field() -> None:
-    counted = {"nodes", "cores_per_node", "gpus_per_node", "devices", "binding", "oversubscribe"}
+    counted = {
+        "nodes",
+        "cores_per_node",
+        "gpus_per_node",
+        "nics_per_node",
+        "devices",
+        "binding",
+        "oversubscribe",
+    }
     chosen = {"scheduler", "launcher", "job"}
     assert set(Machine.model_fields) == set(MACHINE_FIELDS) | counted | chosen
     chosen = {"walltime", "reserve", "chain", "max_jobs", "queues"}

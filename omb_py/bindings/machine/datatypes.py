@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any
 
 from mpi4py import MPI
@@ -10,6 +11,8 @@ from omb_py.core.calls import Message
 from omb_py.core.dataclass import dataclass
 from omb_py.core.datatypes import Datatype, Layout
 from omb_py.core.errors import UnsupportedError
+
+LARGEST_INT = 2**31 - 1
 
 FORTRAN = {"FLOAT16_T": "REAL2"}
 """Fortran's types of the same elements: all that the standard's ABI has of half precision."""
@@ -68,8 +71,8 @@ class Datatypes:
 
 def _basic(datatype: Datatype) -> MPI.Datatype:
     """Return MPI's own datatype; raise `UnsupportedError` if the library or mpi4py has none."""
-    for name in (datatype.mpi, FORTRAN.get(datatype.mpi, "DATATYPE_NULL")):
-        basic: MPI.Datatype = getattr(MPI, name, MPI.DATATYPE_NULL)
+    for name in (datatype.mpi, FORTRAN.get(datatype.mpi), datatype.moved_as):
+        basic: MPI.Datatype = getattr(MPI, name or "DATATYPE_NULL", MPI.DATATYPE_NULL)
         if basic != MPI.DATATYPE_NULL:
             return basic
     raise UnsupportedError(
@@ -88,6 +91,28 @@ def _derive(basic: MPI.Datatype, layout: Layout, elements: int, itemsize: int) -
     resized = shaped.Create_resized(0, elements * itemsize)
     shaped.Free()
     return resized.Commit()
+
+
+def check_sum(datatype: Datatype, instead: str = "choose another -T") -> None:
+    """Raise `UnsupportedError` for elements that the MPI library can move, but not add."""
+    lacking = getattr(MPI, datatype.mpi, MPI.DATATYPE_NULL) == MPI.DATATYPE_NULL
+    if datatype.moved_as and lacking:
+        raise UnsupportedError(
+            f"this MPI library has no MPI_{datatype.mpi}, so that it cannot add {datatype.name}: "
+            f"{instead}"
+        )
+
+
+def check_count(binding: str, elements: int) -> None:
+    """Raise `UnsupportedError` for more elements than an int counts, if MPI's counts are ints.
+
+    The functions with large counts, whose names end in ``_c``, came with MPI 4.
+    """
+    if elements > LARGEST_INT and not hasattr(ctypes.CDLL(MPI.__file__), "MPI_Send_c"):
+        raise UnsupportedError(
+            f"binding {binding} cannot send {elements} elements at once: this MPI library has no "
+            "MPI_Send_c, which counts more than an int; use larger elements (-T), or --binding pkl5"
+        )
 
 
 def constant(value: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 
 from mpi4py import MPI
 
-from omb_py.bindings.machine.datatypes import Datatypes, constant
+from omb_py.bindings.machine.datatypes import LARGEST_INT, Datatypes, check_count, constant
 from omb_py.bindings.machine.prototypes import MOST_ARGUMENTS, PROTOTYPES, no_row
 from omb_py.core.calls import IN_PLACE, Call, Message, Operand, Slot, Step
 from omb_py.core.errors import MissingError, UnsupportedError
@@ -44,9 +44,6 @@ def compiled() -> ctypes.CDLL:
 def address_in_loop(name: str) -> int:
     """Return the address of a function of `compiled`; raises as that does."""
     return ctypes.cast(getattr(compiled(), name), ctypes.c_void_p).value or 0
-
-
-LARGEST_INT = 2**31 - 1
 
 
 class CallProgram:
@@ -112,7 +109,9 @@ class CallProgram:
         kinds = PROTOTYPES.get(call.function)
         if kinds is None:
             raise no_row(call.function, "native")
-        large = any(message.elements > LARGEST_INT for message in call.messages)
+        most = max((message.elements for message in call.messages), default=0)
+        check_count("native", most)
+        large = most > LARGEST_INT
         arguments = list(self._arguments(call, kinds, requests, large))
         self._function(call.function, arguments, large, times)
 

@@ -127,6 +127,8 @@ BANNER = (
     re.compile(r"segments of (?P<segment>\d{1,18}) bytes"),
     re.compile(r"(?P<placement>M?[HD](?: M?[HD])?)"),
     re.compile(r"buffer (?P<buffer>.*)|binding (?P<binding>.*)|benchmark (?P<benchmark>.*)"),
+    re.compile(r"target busy (?P<target_busy_us>[\d.e+-]+) us"),
+    re.compile(r"skew (?P<skew>.*)|offset (?P<offset>\d{1,18})"),
     re.compile(r"own algorithm (?P<algorithm>.*)|algorithm (?P<library_algorithm>.*)"),
     re.compile(r"(?P<staged>staged)|with (?P<stream_sync>stream sync)|(?P<cold>cold)|session"),
     re.compile(r"(?P<variant>.*)"),  # which once had no name
@@ -453,7 +455,9 @@ def options_of_banner(words: str) -> dict[str, Any]:
         match = next(filter(None, (pattern.fullmatch(text) for pattern in BANNER)))
         cells = {name: cell for name, cell in match.groupdict().items() if cell is not None}
         found |= {name: True if KINDS[name] == "bool" else cells[name] for name in cells}
-        found |= {name: int(cells[name]) for name in ("ranks", "segment") if name in cells}
+        found |= {
+            name: int(cells[name]) for name in ("ranks", "segment", "offset") if name in cells
+        }
     return found
 
 

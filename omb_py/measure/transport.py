@@ -1,0 +1,139 @@
+"""The transport of a run's messages: the library's choice, and what its ranks opened for it.
+
+Read from the MPI library that mpi4py loaded, and from Linux's files of each rank after its last
+message (proc(5), Documentation/ABI/stable/sysfs-class-infiniband). Facts that these lack are left
+out.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from omb_py.core.job import Job
+from omb_py.results.metadata import NOT_OPENED, TCP
+
+METADATA = "transport"
+"""The key of the transport in metadata."""
+
+FABRICS = re.compile(r"/dev/(?:infiniband/uverbs\d+|cxi\d+|hfi1_\d+|xpmem|knem)")
+"""Devices by which messages leave a process: InfiniBand and RoCE, Slingshot, Omni-Path, memory."""
+
+WITHIN_HOST = ("xpmem", "knem")
+"""Devices by which messages stay on a host."""
+
+CLASSES = ("infiniband", "cxi", "cxi_user", "hfi1")
+"""Classes of the network devices of a host, below /sys/class, that are faster than its sockets."""
+
+COMPONENT_BYTES = 148
+TYPE_AT, NAME_AT = 40, 84
+"""Offsets of two texts in Open MPI's `mca_base_component_t` (opal/mca/mca.h of 4.0 to 5.0)."""
+
+ESTABLISHED = "01"
+"""A connection's state in /proc/net/tcp (include/net/tcp_states.h)."""
+
+
+def of_library() -> str:
+    """Return what the MPI library says of its choice: Open MPI's PML, MPICH's device."""
+    from mpi4py import MPI
+
+    version = MPI.Get_library_version()
+    if MPI.get_vendor()[0] == "Open MPI":
+        return pml(ctypes.CDLL(MPI.__file__))
+    device = re.search(r"MPICH Device:\s*(.+)", version)
+    if device is None:
+        return ""
+    chosen = os.environ.get("MPIR_CVAR_CH4_NETMOD")
+    name, _, modules = device[1].strip().partition(":")
+    return f"device {name}:{chosen or modules.split()[0]}" if modules else f"device {name}"
+
+
+def pml(library: ctypes.CDLL) -> str:
+    """Return the selected point-to-point layer of Open MPI; empty if the library hides it."""
+    try:
+        component = (ctypes.c_char * COMPONENT_BYTES).in_dll(
+            library, "mca_pml_base_selected_component"
+        )
+    except ValueError:
+        return ""
+    kind, name = (component.raw[at:].partition(b"\0")[0] for at in (TYPE_AT, NAME_AT))
+    return f"pml {name.decode(errors='replace')}" if kind == b"pml" else ""
+
+
+def opened_by_process(root: Path = Path("/")) -> list[str]:
+    """Return the network devices that this process has open, and whether it has TCP to others."""
+    folder = root / "proc/self/fd"
+    targets = []
+    with suppress(OSError):
+        for name in os.listdir(folder):
+            with suppress(OSError):  # the descriptor of this listing is closed
+                targets.append(os.readlink(folder / name))
+    devices = {device_name(one, root) for one in targets if FABRICS.fullmatch(one)}
+    sockets = {one[8:-1] for one in targets if one.startswith("socket:[")}
+    return sorted(devices) + ([TCP] if sockets & connected_beyond(root) else [])
+
+
+def device_name(path: str, root: Path) -> str:
+    """Return a device's usual name: ``mlx5_0`` for ``/dev/infiniband/uverbs0``."""
+    name = path.rpartition("/")[2]
+    try:
+        return (root / "sys/class/infiniband_verbs" / name / "ibdev").read_text().strip() or name
+    except OSError:
+        return name
+
+
+def connected_beyond(root: Path) -> set[str]:
+    """Return the inodes of established TCP connections whose ends have different addresses."""
+    found = set()
+    for table in ("tcp", "tcp6"):
+        try:
+            lines = (root / "proc/self/net" / table).read_text().splitlines()[1:]
+        except OSError:
+            continue
+        for line in lines:
+            words = line.split()
+            ends = [end.partition(":")[0] for end in words[1:3]]
+            if words[3] == ESTABLISHED and ends[0] != ends[1]:
+                found.add(words[9])
+    return found
+
+
+def network_devices(root: Path = Path("/")) -> list[str]:
+    """Return the devices of this host that are faster than its sockets, and have a link."""
+    found = set()
+    for kind in CLASSES:
+        for device in (root / "sys/class" / kind).glob("*"):
+            states = [one.read_text() for one in device.glob("ports/*/state")]
+            if not states or any("ACTIVE" in state for state in states):
+                found.add(device.name)
+    return sorted(found)
+
+
+def used(job: Job) -> tuple[dict[str, str], str | None]:
+    """Return the transport of a job's messages as metadata, and a sentence if it surprises.
+
+    Collective, after the last message; on ranks other than 0 both are empty.
+    """
+    library = of_library() if "mpi_library" in job.describe() else ""
+    idle = ",".join(network_devices())
+    told = job.gather("\n".join([library, idle, *opened_by_process()]).encode())
+    return judged(text.decode() for text in told) if job.rank == 0 else ({}, None)
+
+
+def judged(told: Iterable[str]) -> tuple[dict[str, str], str | None]:
+    """Return metadata and a sentence from what each rank told: library, devices, what it opened."""
+    ranks = [text.split("\n") for text in told]
+    opened = sorted({one for _, _, *own in ranks for one in own})
+    devices = sorted({name for _, idle, *_ in ranks for name in idle.split(",") if name})
+    by_sockets = TCP in opened and not {*opened} - {TCP, *WITHIN_HOST}
+    words = [ranks[0][0], *opened]
+    if not (by_sockets and devices):
+        return {METADATA: ", ".join(filter(None, words))}, None
+    return {METADATA: ", ".join(filter(None, [*words, NOT_OPENED + " ".join(devices)]))}, (
+        f"messages between hosts went over TCP, and no rank opened {', '.join(devices)}: choose "
+        "the transport of that device, as by UCX_TLS, FI_PROVIDER or OMPI_MCA_pml"
+    )

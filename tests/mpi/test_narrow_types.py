@@ -1,0 +1,83 @@
+"""Elements of training, memory off a page, and sizes that are no powers of two, on real ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Finished, rows_of
+from tests.helpers.refusals import assert_refused
+
+pytestmark = pytest.mark.every_library
+
+Run = Callable[..., Finished]
+QUICK = ("--sizes", "64,4096", "-c", "-u", "1", "-i", "2", "-q")
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float8", "float16"])
+@pytest.mark.parametrize("binding", ["native", "buffer", "array", "pickle"])
+def test_narrow_elements_arrive(mpiexec: Run, tmp_path: Path, name: str, binding: str) -> None:
+    results = tmp_path / "r.csv"
+    words = ("latency", "alltoall", "-T", name, "--binding", binding, "-o", str(results))
+    job = mpiexec(2, "run", *words, *QUICK)
+    assert job.code == 0, job.err
+    found = [(row["dtype"], row["validation"]) for row in rows_of(results)]
+    assert found == [(name, "Pass")] * 4
+
+
+def test_own_algorithm_adds_bfloat16(mpiexec: Run, tmp_path: Path) -> None:
+    results = tmp_path / "r.csv"
+    words = ("-T", "bfloat16", "--p2p-algorithm", "ring", "-o", str(results))
+    job = mpiexec(3, "allreduce", *words, *QUICK)
+    assert job.code == 0, job.err
+    assert [row["validation"] for row in rows_of(results)] == ["Pass", "Pass"]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("-T", "bfloat16"), "MPI_BFLOAT16_T --p2p-algorithm"),
+        (("-T", "bfloat16", "--binding", "native"), "MPI_BFLOAT16_T -T"),
+        (("-T", "bfloat16", "--binding", "pickle"), "pickle bfloat16 -T"),
+        (("-T", "float8", "--p2p-algorithm", "ring"), "MPI_FLOAT8_T -T"),
+    ],
+)
+def test_sum_that_no_call_can_make_is_refused(
+    mpiexec: Run, words: tuple[str, ...], sentence: str
+) -> None:
+    assert_refused(mpiexec(2, "allreduce", *words, *QUICK), 5, sentence)
+
+
+@pytest.mark.parametrize("buffer", ["numpy", "bytearray"])
+@pytest.mark.parametrize("binding", ["native", "buffer"])
+def test_messages_off_a_page_arrive(
+    mpiexec: Run, tmp_path: Path, buffer: str, binding: str
+) -> None:
+    results = tmp_path / "r.csv"
+    where = ("--offset", "3", "--buffer", buffer, "--binding", binding, "-o", str(results))
+    job = mpiexec(2, "run", "latency", "allreduce", "put_latency", *where, *QUICK)
+    assert job.code == 0, job.err
+    found = {(row["offset"], row["validation"]) for row in rows_of(results)}
+    assert found == {("3", "Pass")}
+
+
+def test_flipped_byte_off_a_page_is_found(mpiexec: Run) -> None:
+    job = mpiexec(
+        *(2, "latency", "--offset", "1", "--sizes", "64", "-i", "2", "-c"),
+        *("--binding", "corrupting"),
+        OMB_TEST_RANK="1",
+        OMB_TEST_OFFSET="0",
+    )
+    assert_refused(job, 1, "wrong data latency rank 1, offset 0")
+
+
+def test_sizes_grow_by_another_factor_in_whole_elements(mpiexec: Run, tmp_path: Path) -> None:
+    results = tmp_path / "r.csv"
+    words = ("-m", "8:50:x1.5", "-i", "2", "-x", "0", "-q", "-o", str(results))
+    assert mpiexec(2, "run", "latency", "allreduce", *words).code == 0
+    sizes = {name: [] for name in ("latency", "allreduce")}  # type: dict[str, list[int]]
+    for row in rows_of(results):
+        sizes[row["benchmark"]].append(int(row["bytes"]))
+    assert sizes == {"latency": [8, 12, 18, 27, 41], "allreduce": [8, 12, 20, 32, 48]}
