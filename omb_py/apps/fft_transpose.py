@@ -7,9 +7,8 @@ from math import log2
 from typing import Any
 
 from omb_py.apps import Application, CheckedResult, Kernel, Sequential, option, share
-from omb_py.apps.runtime.distribution import collect, random_numbers
+from omb_py.apps.runtime.distribution import Transpose, check_shares, collect, random_numbers
 from omb_py.apps.runtime.team import Team
-from omb_py.apps.runtime.transpose import Transpose, check_shares
 
 
 @dataclass(frozen=True)
