@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from omb_py.analysis.table import Results
-    from omb_py.measure.progress import Progress
 
 VALUE = re.compile(r"Invalid value for (?:'-\w' / )?'(--[\w-]+)'")
 OPTION = re.compile(r"--([a-z][a-z0-9-]*)")
@@ -130,7 +129,6 @@ def run(
     type: str | None = None,
     validation: bool = False,
     output: str | Path | None = None,
-    progress: bool | Callable[[Progress], object] = False,
     **options: Any,
 ) -> Measured | None:
     """Measure a benchmark on all ranks of this MPI job, and go on.
@@ -139,16 +137,14 @@ def run(
     are taken too, by their long names with underscores (``max_time=2, stats=True``), or native
     OMB's letters (``m="1:4096"``). ``sizes`` are message sizes in bytes, ``type`` is an element
     type, ``validation`` checks all data, ``output`` is a file to which rows are added. Returns the
-    results on rank 0, None on the others. ``progress`` shows the progress on stderr, or is a
-    function that rank 0 calls with an `omb_py.measure.progress.Progress`, never while a rank is
-    timed. MPI is started if the program has not done so, and ended with the program. Raises
-    `OmbError` on every rank if the command line would end.
+    results on rank 0, None on the others. MPI is started if the program has not done so, and ended
+    with the program. Raises `OmbError` on every rank if the command line would end.
 
     >>> measured = omb_py.run("allreduce", sizes=[8, 1024], iterations=100)   # doctest: +SKIP
     """
     from omb_py.benchmarks import find_benchmark
     from omb_py.cli.benchmark import graph_writers
-    from omb_py.measure.in_program import measure
+    from omb_py.measure.launch import measure_in_program
     from omb_py.options.parse import parse, words_of
 
     named = {
@@ -163,16 +159,10 @@ def run(
         "output": output,
     }
     given = {name: value for name, value in named.items() if value not in (None, False)} | options
-    display = None
-    if callable(progress):
-        from omb_py.measure.progress import CallerDisplay
-
-        display = CallerDisplay(progress)
-    given["progress"] = "on" if progress and display is None else "off"
     try:
         found = find_benchmark(benchmark)
         chosen = parse(found, words_of(found, given))
-        rows, runs = measure(found, chosen, partial(graph_writers, chosen), display)
+        rows, runs = measure_in_program(found, chosen, partial(graph_writers, chosen))
     except OmbError as error:
         error.args = (in_python(str(error)), *error.args[1:])
         raise

@@ -19,8 +19,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from omb_py.core.options import LIBRARY
-from omb_py.core.text.numbers import parse_bytes
-from omb_py.core.text.units import digits, size_text
+from omb_py.core.text.units import digits, parse_bytes, size_text
 from perf.jobs import BIN, ENVIRONMENT
 
 SIZES = ["1K", "4K", "16K", "64K", "256K", "1M", "4M"]
@@ -71,7 +70,7 @@ def contenders(benchmark: str, ranks: int) -> list[Contender]:
 def measure(ranks: str, rounds: str, binding: str) -> None:
     """One rank of a job; rank 0 prints a line for each run and size."""
     from omb_py.benchmarks import find_benchmark
-    from omb_py.measure.in_program import measure as measure_here
+    from omb_py.measure.launch import measure_in_program
     from omb_py.options.parse import parse, words_of
 
     common = {"sizes": SIZES, "iterations": ITERATIONS, "warmup": WARMUP, "max_time": SECONDS}
@@ -80,7 +79,7 @@ def measure(ranks: str, rounds: str, binding: str) -> None:
             for contender in contenders(benchmark, int(ranks)):
                 options = {**common, "binding": binding, **contender.options()}
                 subject = find_benchmark(benchmark)
-                rows, _ = measure_here(subject, parse(subject, words_of(subject, options)))
+                rows, _ = measure_in_program(subject, parse(subject, words_of(subject, options)))
                 for row in rows or ():
                     found = (benchmark, contender.name, row["bytes"], row["sample_p50_us"])
                     print("ROW", json.dumps(found), flush=True)

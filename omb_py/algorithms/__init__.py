@@ -2,8 +2,7 @@
 
 A module of this folder with ``TABLE`` has the algorithms of one library: for each collective those
 that can be asked for, by the library's own environment variables. A word means the same algorithm
-in every library; `omb_py.algorithms.patterns` defines each, and `docs/algorithms.md` has the proof
-that it was used.
+in every library; `omb_py.algorithms.patterns` defines each.
 """
 
 from __future__ import annotations
@@ -60,8 +59,7 @@ class AlgorithmLibrary:
     those that make the library use one for a function. ``rivals`` are the names of variables with
     which users choose otherwise, so that ours would have no effect. ``in_effect`` are MPI_T's
     control variables of the started library, with the values that they then have.
-    ``refuses_by_error`` means that a setting makes it fail rather than take another algorithm;
-    ``counting`` are variables with which it counts messages from rank to rank, if it can.
+    ``refuses_by_error`` means that a setting makes it fail rather than take another algorithm.
     """
 
     name: str
@@ -70,7 +68,6 @@ class AlgorithmLibrary:
     rivals: Pattern[str] = re.compile("(?!)")
     in_effect: Callable[[str, Algorithm], dict[str, int]] = lambda function, algorithm: {}
     refuses_by_error: bool = False
-    counting: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
     def words(self, function: str) -> tuple[str, ...]:
         """Return the words for a function's algorithms; none if there is no choice."""

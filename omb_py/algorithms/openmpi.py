@@ -264,5 +264,4 @@ LIBRARY = AlgorithmLibrary(
     variables,
     rivals=re.compile(r"OMPI_MCA_coll_(\w+_priority|tuned_dynamic_rules_filename)"),
     in_effect=in_effect,
-    counting={"OMPI_MCA_pml_monitoring_enable": "1"},
 )

@@ -32,9 +32,8 @@ from omb_py.analysis.values import value_column
 from omb_py.analysis.verdict import variance_of_median
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.core.text import files
-from omb_py.core.text.numbers import parse_decimal
 from omb_py.core.text.tables import Sheet, Target, content_of, write_content
-from omb_py.core.text.units import size_text, value_text
+from omb_py.core.text.units import parse_decimal, size_text, value_text
 from omb_py.core.text.words import count, first_of
 from omb_py.results.columns import CONFIGURATION, EXPERIMENT
 

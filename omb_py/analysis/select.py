@@ -10,7 +10,7 @@ import pandas as pd
 
 from omb_py.analysis.table import kind_of
 from omb_py.core.errors import UsageError
-from omb_py.core.text.numbers import parse_bytes, parse_decimal
+from omb_py.core.text.units import parse_bytes, parse_decimal
 from omb_py.core.text.words import nearest
 from omb_py.results.columns import KINDS, LOADED
 

@@ -7,8 +7,7 @@ from math import log2
 from typing import Any
 
 from omb_py.apps import Application, CheckedResult, Kernel, Sequential, option, share
-from omb_py.apps.numerics.transpose import Transpose, check_shares
-from omb_py.apps.runtime.distribution import collect, random_numbers
+from omb_py.apps.runtime.distribution import Transpose, check_shares, collect, random_numbers
 from omb_py.apps.runtime.team import Team
 
 

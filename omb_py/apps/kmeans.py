@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from omb_py.apps import Application, CheckedResult, Detail, Kernel, Sequential, option
-from omb_py.apps.numerics.samples import Samples, draw, weak_scaled, working_bytes
 from omb_py.apps.runtime.distribution import BlockDistribution, broadcast
+from omb_py.apps.runtime.samples import Samples, draw, weak_scaled, working_bytes
 from omb_py.apps.runtime.team import Array, Team
 from omb_py.core.calls import Call
 from omb_py.core.errors import UsageError, needing

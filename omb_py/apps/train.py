@@ -22,14 +22,6 @@ class OptionRule:
 
 
 OPTION_RULES = (
-    OptionRule(
-        ("sample_time",), lambda training: training.layer_times == "work", "--layer-times work"
-    ),
-    OptionRule(
-        ("layer_times",),
-        lambda training: training.model not in TRANSFORMERS,
-        "models whose layers are known",
-    ),
     OptionRule(("layers",), lambda training: training.model == "resnet", "--model resnet"),
     OptionRule(
         (
@@ -43,16 +35,6 @@ OPTION_RULES = (
         ),
         lambda training: training.strategy != "model",
         "--strategy data and hybrid, which average gradients",
-    ),
-    OptionRule(
-        ("negotiation",),
-        lambda training: training.strategy == "data",
-        "--strategy data, since stages that wait for each other would miss its cycles",
-    ),
-    OptionRule(
-        ("cycle_time",),
-        lambda training: training.negotiation != "none",
-        "--negotiation cached",
     ),
     OptionRule(
         ("ranks_per_node",),
@@ -124,8 +106,7 @@ def compare(training: Training, result: Any, reference: Any) -> CheckedResult:
 
 def settings(training: Training, given: RunSettings) -> RunSettings:
     """Return settings without references without computing, since there is no speed-up."""
-    computes = training.layer_times != "work" or training.sample_time > 0
-    return replace(given, references=given.references and computes)
+    return replace(given, references=given.references and training.sample_time > 0)
 
 
 def weak_scaled(training: Training, ranks: int) -> Training:

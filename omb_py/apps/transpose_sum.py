@@ -19,8 +19,7 @@ from omb_py.apps import (
     option,
     share,
 )
-from omb_py.apps.numerics.transpose import Transpose, check_shares
-from omb_py.apps.runtime.distribution import collect, random_numbers
+from omb_py.apps.runtime.distribution import Transpose, check_shares, collect, random_numbers
 from omb_py.apps.runtime.pairs import PAIRS, exchange_option
 from omb_py.apps.runtime.team import Team
 from omb_py.core.calls import Call

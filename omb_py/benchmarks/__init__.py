@@ -15,8 +15,7 @@ from typing import Any, Protocol
 from omb_py.buffers import Buffer
 from omb_py.core.calls import Form, Iteration, Message, Step
 from omb_py.core.dataclass import dataclass, field
-from omb_py.core.datatypes import Datatype
-from omb_py.core.datatypes.layout import Layout
+from omb_py.core.datatypes import Datatype, Layout
 from omb_py.core.errors import BenchmarkError, UsageError
 from omb_py.core.memory import Local, Memory
 from omb_py.core.options import Options
@@ -248,7 +247,6 @@ FEATURES = {
     "layout": "gaps between elements",
     "library_algorithm": "algorithms of the MPI library",
     "method": "how checkpoints are written and read",
-    "mtbf": "the best interval between checkpoints",
     "node_map": "the node of each rank, for algorithms of omb-py's own",
     "nodes": "the node of each rank, as `Case.nodes`",
     "operations": "what reports a failed rank",

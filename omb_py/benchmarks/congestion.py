@@ -7,7 +7,7 @@ from functools import partial
 from omb_py.benchmarks import Benchmark, Case, CheckedIteration, Content, Metric, Plan, Ranks
 from omb_py.benchmarks.pt2pt import ACKNOWLEDGE_TAG, BANDWIDTH, WINDOWED, post, window_memory
 from omb_py.core.calls import Call, Step, Window
-from omb_py.core.datatypes.layout import CONTIGUOUS
+from omb_py.core.datatypes import CONTIGUOUS
 from omb_py.core.options import Options
 
 

@@ -102,7 +102,7 @@ def checkpoint_benchmark(name: str, summary: str, writes: bool) -> Benchmark:
         plan=partial(checkpoint, writes),
         metric=Metric.BANDWIDTH,
         defaults=Defaults(10, 1, 10, 1, smallest=1 << 20, largest=64 << 20),
-        options=frozenset({"file", "method"} | ({"file_sync", "mtbf"} if writes else set())),
+        options=frozenset({"file", "method"} | ({"file_sync"} if writes else set())),
         memory=lambda options, size, ranks: size,
         heading=partial(method_lines, writes),
         slowest=True,

@@ -7,7 +7,7 @@ from functools import partial
 from omb_py.benchmarks import Benchmark, Case, CheckedIteration, Content, Defaults, Plan
 from omb_py.core.calls import Call
 from omb_py.core.dataclass import replace
-from omb_py.core.datatypes.layout import CONTIGUOUS
+from omb_py.core.datatypes import CONTIGUOUS
 
 
 def plan(function: str, case: Case) -> Plan:

@@ -14,7 +14,7 @@ from omb_py.benchmarks import (
 )
 from omb_py.core.calls import Call, Message, Slot, Step, Window
 from omb_py.core.dataclass import replace
-from omb_py.core.datatypes.layout import CONTIGUOUS
+from omb_py.core.datatypes import CONTIGUOUS
 from omb_py.core.options import VARIED_WINDOWS, Options
 
 DATA_TAG = 100

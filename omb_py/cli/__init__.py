@@ -160,20 +160,8 @@ def list_command(algorithms: bool) -> None:
 
 
 @command.command("info")
-@click.option(
-    "--for-issue", is_flag=True, help="Add what a bug report needs; hosts and users stay unnamed."
-)
-@click.option("--names", is_flag=True, help="With --for-issue: keep names of hosts and users.")
-def info_command(for_issue: bool, names: bool) -> None:
+def info_command() -> None:
     """Show versions, the MPI library, and which buffers and bindings work here."""
-    if names and not for_issue:
-        raise UsageError("--names goes with --for-issue: add that")
-    if for_issue:
-        from omb_py.cli.for_issue import report
-
-        if launcher.rank() == 0:
-            click.echo(report(names))
-        return
     from omb_py.cli.inventory import info_lines
 
     click.echo("\n".join(info_lines()))

@@ -107,29 +107,6 @@ def row_options(command: Command) -> Command:
     return command
 
 
-def page_options(command: Command) -> Command:
-    """Add the options of the page that figures are made for."""
-    for option in (
-        click.option(
-            "--theme",
-            type=click.Choice(["light", "dark"]),
-            default="light",
-            show_default=True,
-            help="Figures for white or for dark pages and slides.",
-        ),
-        click.option(
-            "--width",
-            default="17.5cm",
-            show_default=True,
-            metavar="LENGTH",
-            help="Width that figures are printed at, as in 8.5cm (a column) or 17.5cm (a page). "
-            "Text is 7 to 9 pt at every width.",
-        ),
-    ):
-        command = option(command)
-    return command
-
-
 def output_options(*formats: str, added: Sequence[str] = ()) -> Callable[[Command], Command]:
     """``--format``, one of ``formats``, ``--output`` and ``--force``: the parameter ``to``.
 

@@ -31,13 +31,7 @@ def application_command(application: Application[Any]) -> click.Command:
             writers = partial(graph_writers, request.options)
             measure(
                 ApplicationSetting(
-                    request,
-                    found.buffer,
-                    found.job,
-                    found.watchdog,
-                    found.device_first,
-                    writers,
-                    found.display,
+                    request, found.buffer, found.job, found.watchdog, found.device_first, writers
                 )
             )
 

@@ -25,8 +25,8 @@ from omb_py.cli.analysis_options import (
 )
 from omb_py.core.errors import UsageError, needing
 from omb_py.core.mpi import launcher as launchers
-from omb_py.core.text.folders import make_folder
-from omb_py.core.text.numbers import parse_bytes
+from omb_py.core.text.files import make_folder
+from omb_py.core.text.units import parse_bytes
 from omb_py.options.types import BYTES, PRECISION, SIZE_LIST, SIZE_RANGE, Seconds, WholeNumber
 
 if TYPE_CHECKING:

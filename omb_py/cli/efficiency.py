@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from omb_py.cli.analysis_options import MAX_NOTES, note, output_options, page_options
+from omb_py.cli.analysis_options import MAX_NOTES, note, output_options
 from omb_py.core.errors import needing
 
 if TYPE_CHECKING:
@@ -22,23 +22,11 @@ if TYPE_CHECKING:
     help="Whether the work of several runs was the same in total (strong) or per rank (weak)."
     "  [default: by the time outside MPI]",
 )
-@click.option(
-    "--figure",
-    "target",
-    metavar="DIR|FILE",
-    help="Also draw a figure: a .png, .svg or .pdf file, or a folder for a PNG.",
-)
-@page_options
 @output_options("text", "markdown", "csv", "json", "parquet")
-@click.option("--by-phase", is_flag=True, help="Also for each phase that the program named.")
 @click.option("--debug", is_flag=True, expose_value=False, help="Show tracebacks of errors.")
 def command(
     runs: tuple[str, ...],
     strong: bool | None,
-    target: str | None,
-    width: str,
-    theme: str,
-    by_phase: bool,
     to: Target,
 ) -> None:
     """Break down parallel efficiency into the POP factors.
@@ -57,22 +45,8 @@ def command(
 
     found = series.series_of(loading.load(runs), None if strong is None else not strong)
     notes = list(series.notes(found))
-    sheets = [table.sheet(found)]
-    if by_phase:
-        sheets += [table.of_phases(point.label, point.run.phases) for point in found.points]
     rows = pd.DataFrame([table.row_of(point, found) for point in found.points])
-    tables.write(to, sheets, rows, notes, table.details(found))
+    tables.write(to, [table.sheet(found)], rows, notes, table.details(found))
     if to.format == "csv":
         for sentence in notes[:MAX_NOTES]:
             note(sentence)
-    if target is None:
-        return
-    with needing("analysis"):
-        from omb_py.analysis.charts import figures
-        from omb_py.analysis.charts.spec import Page
-        from omb_py.tracing.efficiency import figure
-
-    page = Page.parsed(width, theme)
-    charts = {figure.NAME: figure.chart(found)}
-    for path in figures.write(charts, target, [], page, to.force):
-        click.echo(path, err=to.is_for_program)

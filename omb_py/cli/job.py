@@ -12,7 +12,7 @@ import click
 
 from omb_py.core.errors import UsageError, needing
 from omb_py.core.text import files
-from omb_py.core.text.folders import make_folder
+from omb_py.core.text.files import make_folder
 from omb_py.options.types import NewFolder, WholeNumber
 
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ from omb_py.cli.analysis_options import (
     name_option,
     note,
     note_problems,
-    page_options,
     read,
 )
 from omb_py.core.errors import OmbError, UsageError, needing
@@ -67,7 +66,21 @@ OF_APPLICATIONS = ("speedup", "phases")
     "repeatable.  [default: png]",
 )
 @bounds_option
-@page_options
+@click.option(
+    "--width",
+    default="17.5cm",
+    show_default=True,
+    metavar="LENGTH",
+    help="Width that figures are printed at, as in 8.5cm (a column) or 17.5cm (a page). "
+    "Text is 7 to 9 pt at every width.",
+)
+@click.option(
+    "--theme",
+    type=click.Choice(["light", "dark"]),
+    default="light",
+    show_default=True,
+    help="Figures for white or for dark pages and slides.",
+)
 @click.option("--force", is_flag=True, help="Overwrite figures that are there.")
 @input_options
 def command(

@@ -11,9 +11,8 @@ from collections.abc import Sequence
 
 from omb_py.core.errors import OmbError, OneRankError, UsageError
 from omb_py.core.mpi import launcher
-from omb_py.core.text.folders import make_folder
-from omb_py.core.text.ranks import some_ranks
-from omb_py.core.text.words import count
+from omb_py.core.text.files import make_folder
+from omb_py.core.text.words import count, some_ranks
 from omb_py.tracing.records.layout import path_in, record_names
 
 SECONDS = 20.0

@@ -17,8 +17,7 @@ import click
 from omb_py.algorithms import MODULES
 from omb_py.cli.analysis_options import listed, note, output_options, read
 from omb_py.core.errors import OmbError, UsageError, needing
-from omb_py.core.text.numbers import parse_whole
-from omb_py.core.text.units import duration, size_text
+from omb_py.core.text.units import duration, parse_whole, size_text
 from omb_py.core.text.words import count
 from omb_py.options.types import SIZE_LIST, WholeNumber
 

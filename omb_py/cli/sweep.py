@@ -75,7 +75,7 @@ def command(
         click.echo(f"omb-py: note: {job.machine.unknown_queue}", err=True)
     job = job.on(nodes)
     if dry_run:
-        from omb_py.sweeps.forecast import show, show_commands
+        from omb_py.sweeps.dry_run import show, show_commands
 
         show(job)
         if commands:

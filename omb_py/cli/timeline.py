@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from omb_py.cli.analysis_options import note
-from omb_py.core.text.numbers import parse_count
+from omb_py.core.text.units import parse_count
 from omb_py.core.text.words import count
 from omb_py.options.types import Seconds, TextType
 

@@ -29,9 +29,9 @@ def command(folder: str, to: Target) -> None:
         from omb_py.core.text import tables
         from omb_py.tracing.records.layout import record_paths
         from omb_py.tracing.records.run import open_run
-        from omb_py.tracing.traffic import reading, report
+        from omb_py.tracing.traffic import paths, report
 
-    ranks = reading.read_folder(folder)
+    ranks = paths.read_folder(folder)
     found = report.traffic(ranks, open_run(folder) if record_paths(folder) else None)
     rows = pd.DataFrame(report.rows(found), columns=list(report.COLUMNS), dtype=object)
     tables.write(to, report.sheets(found), rows, report.notes(found))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from omb_py.core.calls.skew import Skew
 from omb_py.core.calls.topology import DEFAULT_TOPOLOGY, Topology
 from omb_py.core.dataclass import dataclass
-from omb_py.core.datatypes.layout import CONTIGUOUS, Layout
+from omb_py.core.datatypes import CONTIGUOUS, Layout
 from omb_py.core.memory import Place
-from omb_py.core.text.numbers import MEBIBYTE
+from omb_py.core.text.units import MEBIBYTE
 
 DEFAULT_PERCENTILES = (50.0, 90.0, 99.0)
 
@@ -46,17 +46,15 @@ class Options:
     ``devices`` those that the ranks of a node take in turn. ``node_map`` is the node of each rank,
     or how many ranks a node has; ``threads`` are those (or the processes) of the sending and of the
     receiving side. ``library_algorithm`` is the name in `omb_py.algorithms` of the MPI library's
-    algorithm, and ``verify_algorithm`` counts its messages instead of timing it; ``algorithm`` is
-    `LIBRARY` or the name of an algorithm of ours, ``segment`` the bytes of its segments. ``split``
-    is how ranks are divided into groups (`omb_py.core.job.groups`); ``method`` is how checkpoints
-    are written, ``mtbf`` the mean time between failures of the job in hours; ``congestor`` is the
-    benchmark, and its message size, that the ranks outside the first group run while that one
-    measures, in ``rounds`` turns. ``variant`` is the label of settings outside omb-py.
-    ``interface`` is the network interface by which bindings over sockets connect hosts, ``backend``
-    is torch's; ``event_loop`` and ``in_flight`` control how coroutines run, ``grpc_call`` how gRPC
-    sends. ``victims`` are the ranks that are killed at once, or ``node`` for those of the last
-    node, and ``failures`` how often; ``operations`` report it. ``progress`` is shown on a terminal
-    (auto), always (on) or never (off); ``debug`` shows tracebacks.
+    algorithm; ``algorithm`` is `LIBRARY` or the name of an algorithm of ours, ``segment`` the bytes
+    of its segments. ``split`` is how ranks are divided into groups (`omb_py.core.job.groups`);
+    ``method`` is how checkpoints are written; ``congestor`` is the benchmark, and its message size,
+    that the ranks outside the first group run while that one measures, in ``rounds`` turns.
+    ``variant`` is the label of settings outside omb-py. ``interface`` is the network interface by
+    which bindings over sockets connect hosts, ``backend`` is torch's; ``event_loop`` and
+    ``in_flight`` control how coroutines run, ``grpc_call`` how gRPC sends. ``victims`` are the
+    ranks that are killed at once, or ``node`` for those of the last node, and ``failures`` how
+    often; ``operations`` report it. ``debug`` shows tracebacks.
     """
 
     buffer: str = "numpy"
@@ -115,7 +113,6 @@ class Options:
     file: str | None = None
     file_sync: bool = False
     method: str = "file_per_rank"
-    mtbf: float | None = None
     spawned: int = 1
     session: bool = False
     thread_level: str = "single"
@@ -126,11 +123,9 @@ class Options:
     quiet: bool = False
     graph: tuple[str, ...] = ()
     library_algorithm: str | None = None
-    verify_algorithm: bool = False
     algorithm: str | None = None
     segment: int | None = None
     variant: str | None = None
-    progress: str = "auto"
     timeout: float | None = None
     interface: str | None = None
     backend: str | None = None

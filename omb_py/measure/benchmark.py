@@ -33,7 +33,7 @@ from omb_py.results.writer import Writer
 
 if TYPE_CHECKING:
     from omb_py.core.mpi.clock import CommonStart
-    from omb_py.measure.algorithm_check import LibraryAlgorithm
+    from omb_py.measure.library_algorithm import LibraryAlgorithm
     from omb_py.measure.samples import SampleKeeper, StartTimes
 
 
@@ -52,11 +52,11 @@ class BenchmarkMeasurement(Measurement):
             with self.agreement():
                 check_log(self.options.validation_log, self.job.rank)
         if self.options.library_algorithm is not None:
-            from omb_py.measure.algorithm_check import requested_algorithm
+            from omb_py.measure.library_algorithm import requested_algorithm
 
             with self.agreement():
                 self._library_algorithm = requested_algorithm(
-                    self.group, self.benchmark.name, self.options.library_algorithm
+                    self.benchmark.name, self.options.library_algorithm
                 )
         try:
             super().run()
@@ -107,8 +107,7 @@ class BenchmarkMeasurement(Measurement):
             seconds, faults = self._time_and_check(plan, check, goal.iterations, began)
             sampled = Sampled(seconds, options.validation_warmup)
         else:
-            reports = self.report, self.advance
-            sampled = sample(job, loop, pace.start, plan.timed, goal, *reports, began)
+            sampled = sample(job, loop, pace.start, plan.timed, goal, self.report, began)
             starts = self._starts(pace.start, sampled.seconds, plan.threads)
         self.iterating_seconds += perf_counter() - before
         if not options.validate:
@@ -291,9 +290,8 @@ class BenchmarkMeasurement(Measurement):
                     self.binding.deliver(step, result)
                 faults += check.faults(exchange, iteration)
             self.binding.release()
-            for report in (self.report, self.advance):
-                if report is not None:
-                    report(iteration + 1, iterations)
+            if self.report is not None:
+                self.report(iteration + 1, iterations)
         return seconds, faults
 
     def _report(self, faults: list[str], where: str) -> None:

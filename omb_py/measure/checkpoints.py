@@ -1,4 +1,4 @@
-"""Checkpoints: how ranks store their memory in files and read it back, and how often they should.
+"""Checkpoints: how ranks store their memory in files and read it back.
 
 Steps are timed one by one, from inside an iteration: open, write or read, sync, close.
 """
@@ -10,14 +10,12 @@ import os
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from math import sqrt
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from omb_py.benchmarks import Stored
 from omb_py.core.errors import OmbError, UnsupportedError, UsageError
-from omb_py.core.job import Job
-from omb_py.core.job.node_map import first_ranks
+from omb_py.core.job import Job, first_ranks
 from omb_py.core.memory import Local, Memory
 from omb_py.core.options import Options
 from omb_py.core.text.files import failing
@@ -283,26 +281,3 @@ def shift_of(nodes: Sequence[int]) -> int:
 
     most_on_node = max(map(nodes.count, set(nodes)))
     return max(range(1, min(most_on_node, ranks - 1) + 1), key=far, default=0)
-
-
-def young(cost: float, mtbf: float) -> float:
-    """Return Young's interval of computing between two checkpoints: sqrt(2 cost mtbf).
-
-    Times are in one unit: the cost of a checkpoint, and the mean time between failures of the job.
-    Source: J. W. Young, A first order approximation to the optimum checkpoint interval, CACM 17(9),
-    1974.
-    """
-    return sqrt(2 * cost * mtbf)
-
-
-def daly(cost: float, mtbf: float) -> float:
-    """Return Daly's higher-order interval of computing between two checkpoints.
-
-    Source: J. T. Daly, A higher order estimate of the optimum checkpoint interval for restart
-    dumps, Future Generation Computer Systems 22, 2006. From a cost of twice ``mtbf`` on it is
-    ``mtbf``.
-    """
-    if cost >= 2 * mtbf:
-        return mtbf
-    share = cost / (2 * mtbf)
-    return young(cost, mtbf) * (1 + sqrt(share) / 3 + share / 9) - cost

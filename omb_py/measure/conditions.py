@@ -153,7 +153,7 @@ def placement(
         shared = next((own for own, by in users.items() if len(own) == 1 and len(by) > 1), None)
         # with more ranks than cores they have to share, which is said elsewhere
         if shared is not None and len(ranks) <= number:
-            from omb_py.core.text.ranks import some_ranks
+            from omb_py.core.text.words import some_ranks
 
             return Condition(
                 words,

@@ -118,7 +118,7 @@ class CongestionMeasurement(GroupsMeasurement):
         block = ceil(iterations / self._rounds)
         run_counted(loop, 0, warmup, 0, self.report)
         wait = self._mine.wait_for_all
-        both = take_turns([loop, loop], self._rounds, block, wait, self.report, self.advance, wait)
+        both = take_turns([loop, loop], self._rounds, block, wait, self.report, wait)
         alone, beside = (self.group.combine(one, plan.timed) for one in both)
         with self.agreement():
             if alone is not None and beside is not None:

@@ -1,15 +1,21 @@
-"""From options to a job: the device is chosen, MPI started, and both ended in order."""
+"""From options to a job: the device is chosen, MPI started, and both ended in order.
+
+Inside a user's program, `measure_in_program` leaves MPI started, and the program as it was. Only
+``--coll-algorithm`` lasts: the MPI library reads it once.
+"""
 
 from __future__ import annotations
 
+import atexit
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 from omb_py.benchmarks import Benchmark, StartUp
 from omb_py.bindings import BINDINGS, Binding, load_before_mpi
 from omb_py.buffers import BUFFERS, Buffer
+from omb_py.core import mpi
 from omb_py.core.dataclass import dataclass, replace
 from omb_py.core.datatypes import find_types
 from omb_py.core.errors import MissingPackageError, OmbError, UnsupportedError, UsageError
@@ -22,7 +28,6 @@ from omb_py.core.options import Options
 if TYPE_CHECKING:
     from omb_py.core.mpi.watchdog import Watchdog
     from omb_py.measure.measurement import Measurement, RunContext
-    from omb_py.measure.progress import Display
     from omb_py.measure.recovery import RecoveryMeasurement
     from omb_py.measure.startup import StartUpMeasurement
     from omb_py.results.writer import Writer
@@ -36,7 +41,6 @@ class StartedJob:
     buffer: Buffer
     watchdog: Watchdog | None
     device_first: bool
-    display: Display | None = None
 
 
 @contextmanager
@@ -46,13 +50,11 @@ def start_job(
     stages: Stages | None = None,
     in_program: bool = False,
     numpy_apart: bool = False,
-    display: Display | None = None,
 ) -> Iterator[StartedJob]:
     """Start the job in which ``name`` runs, with its buffer, and end it.
 
-    ``display`` shows progress on rank 0, instead of what the options name. ``numpy_apart`` times
-    the import of NumPy as a stage of its own. A GPU context that comes after MPI_Init costs Open
-    MPI 5 its direct copies between GPUs.
+    ``numpy_apart`` times the import of NumPy as a stage of its own. A GPU context that comes after
+    MPI_Init costs Open MPI 5 its direct copies between GPUs.
     """
     stages = Stages() if stages is None else stages
     watchdog = None
@@ -71,9 +73,9 @@ def start_job(
         if buffer is not None:
             after_mpi.callback(buffer.close)
         if options.library_algorithm is not None:
-            from omb_py.algorithms.choice import request
+            from omb_py.measure.library_algorithm import request
 
-            request(name, options.library_algorithm, options.verify_algorithm)
+            request(name, options.library_algorithm)
         with _job(options, stages, in_program) as job:
             job.debug = options.debug
             if (records := os.environ.get(launcher.SHARED_FILES)) is not None:
@@ -91,8 +93,7 @@ def start_job(
                 job.note(
                     f"requested thread level {options.thread_level}, MPI grants {job.thread_level}"
                 )
-            with nullcontext() if job.rank else display or display_of(options) as shown:
-                yield StartedJob(job, buffer, watchdog, device_first, shown)
+            yield StartedJob(job, buffer, watchdog, device_first)
             if watchdog is not None and not in_program:
                 watchdog.end()
 
@@ -138,18 +139,17 @@ def launch(
     options: Options,
     in_program: bool = False,
     more_writers: Callable[[], Sequence[Writer[Any]]] = tuple,
-    display: Display | None = None,
 ) -> Iterator[RunContext]:
     """Start a job in which ``benchmark`` can be measured; it ends when the block is left.
 
     The device, if any, is chosen before MPI is started. With ``in_program``, within a user's
     program, MPI and the process go on, and errors are raised. ``more_writers`` makes, on rank 0,
-    further writers in addition to those that the options name. ``display`` is as in `start_job`.
+    further writers in addition to those that the options name.
     """
     stages = Stages()
     datatypes = find_types(options.types or (benchmark.usual_type,))
     numpy_apart = benchmark.start_up is StartUp.PARTS
-    with start_job(benchmark.name, options, stages, in_program, numpy_apart, display) as started:
+    with start_job(benchmark.name, options, stages, in_program, numpy_apart) as started:
         from omb_py.measure.measurement import RunContext
 
         yield RunContext(
@@ -162,18 +162,7 @@ def launch(
             started.device_first,
             stages,
             more_writers,
-            started.display,
         )
-
-
-def display_of(options: Options) -> AbstractContextManager[Display | None]:
-    """Return the display of progress on rank 0 that the options ask for, or None."""
-    terminal = launcher.terminal() if options.progress != "off" else None
-    if terminal is None and options.progress != "on":
-        return nullcontext()
-    from omb_py.measure.progress import Lines, StatusLine
-
-    return Lines() if terminal is None else StatusLine(terminal, options.output)
 
 
 def adapted(name: str, options: Options, started: StartedJob) -> Options:
@@ -218,10 +207,6 @@ def measurement(
         return measurement_of_groups(context)
     binding: Binding = BINDINGS.load(options.binding)(context.job.communicator, options)
     context.job.at_end(binding.close)
-    if options.verify_algorithm:
-        from omb_py.measure.algorithm_check import AlgorithmCheck
-
-        return AlgorithmCheck(context, binding)
     from omb_py.measure.benchmark import BenchmarkMeasurement
 
     return BenchmarkMeasurement(context, binding)
@@ -309,3 +294,63 @@ def choose_device_again(options: Options, job: Job) -> Buffer:
     job.agree(failure)
     assert again is not None
     return again
+
+
+def measure_in_program(
+    benchmark: Benchmark,
+    options: Options,
+    more_writers: Callable[[], Sequence[Writer[Any]]] = tuple,
+) -> tuple[list[dict[str, Any]] | None, dict[str, dict[str, str]]]:
+    """Return a benchmark's rows and their runs' metadata on rank 0, None elsewhere; collective.
+
+    Raises what a measurement does, and `UsageError` for what gives no rows here.
+    """
+    from omb_py.results.writer import Collector
+
+    if not benchmark.planned:
+        over = "the start of a job, which is over" if benchmark.start_up else "ranks that fail"
+        raise UsageError(f"{benchmark.name} measures {over}: run it alone")
+    options = replace(options, quiet=True, format="csv")
+    collector = Collector()
+    with (
+        mpi_left_started(options.thread_level),
+        same_environment(),
+        launch(benchmark, options, True, lambda: [collector, *more_writers()]) as context,
+    ):
+        measurement(context).run()
+    return (collector.rows, collector.runs) if context.job.rank == 0 else (None, {})
+
+
+@contextmanager
+def mpi_left_started(thread_level: str) -> Iterator[None]:
+    """Leave MPI as mpi4py has it after its import: started, and ended with the program."""
+    library = mpi.load()
+    started = library.Is_initialized()
+    try:
+        yield
+    finally:
+        if not started:
+            mpi.initialize(thread_level)
+            atexit.register(finalize)
+
+
+@contextmanager
+def same_environment() -> Iterator[None]:
+    """Restore the environment variables, but for those with which MPI was started."""
+    from omb_py.measure.library_algorithm import STARTED_WITH
+
+    before = dict(os.environ)
+    try:
+        yield
+    finally:
+        for name in os.environ.keys() - before.keys() - STARTED_WITH:
+            del os.environ[name]
+        os.environ.update(before)
+
+
+def finalize() -> None:
+    """Finalize MPI at the end of the program, unless the program has done so."""
+    from mpi4py import MPI
+
+    if not MPI.Is_finalized():
+        MPI.Finalize()

@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+import ctypes
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from omb_py.benchmarks import Benchmark, Case, Plan
 from omb_py.bindings import Binding
-from omb_py.buffers import Buffer
+from omb_py.buffers import TIMES_CACHE, Buffer
 from omb_py.core import BEGAN
+from omb_py.core.calls import Call, Step
 from omb_py.core.calls.loop import Loop, Pace
 from omb_py.core.dataclass import dataclass, field, replace
 from omb_py.core.datatypes import Datatype
-from omb_py.core.errors import LeftOutError, MissingError, SharedError, UnsupportedError, UsageError
+from omb_py.core.errors import (
+    LeftOutError,
+    MissingError,
+    OutOfMemoryError,
+    SharedError,
+    UnsupportedError,
+    UsageError,
+)
 from omb_py.core.job import Combined, Job
-from omb_py.core.memory import Place
+from omb_py.core.memory import Local, Place
 from omb_py.core.mpi.startup_timer import Stages, seconds_before
 from omb_py.core.options import VARIED_WINDOWS, Options
 from omb_py.core.statistics import percentile
@@ -34,9 +45,7 @@ from omb_py.results.writer import Writer
 if TYPE_CHECKING:
     from omb_py.core.mpi.clock import SharedClock
     from omb_py.core.mpi.watchdog import Watchdog
-    from omb_py.measure.cold import Flush
-    from omb_py.measure.progress import Display, Tracker
-    from omb_py.measure.work import Worker
+    from omb_py.measure.overlap import Worker
 
 
 @dataclass(frozen=True)
@@ -55,8 +64,6 @@ class RunContext:
     """The durations of the parts of the job's start."""
     more_writers: Callable[[], Sequence[Writer[Any]]] = tuple
     """A function that makes further writers on rank 0, besides those that the options name."""
-    display: Display | None = None
-    """The display of progress, on rank 0 if one is shown."""
     passed_on: PassedOn | None = None
     on_part: bool = False
     """True if other ranks of the job sleep meanwhile."""
@@ -66,9 +73,6 @@ class RunContext:
 
 class Measurement(ABC):
     """A benchmark about to be measured; what is done at each message size is up to its kind."""
-
-    times_calls = True
-    """True if load of the cores by other programs matters."""
 
     def __init__(
         self, context: RunContext, bindings: Sequence[Binding], group: Job | None = None
@@ -94,9 +98,6 @@ class Measurement(ABC):
         self._medians: list[tuple[int, float]] = []
         watchdog = context.watchdog
         self.report: Report | None = None if watchdog is None else watchdog.alive
-        self.advance: Report | None = None
-        self._tracker: Tracker | None = None
-        self._step = 0
         self.iterating_seconds = 0.0
         from omb_py.measure.resources import MpiResources
 
@@ -153,7 +154,7 @@ class Measurement(ABC):
 
             self._clock = SharedClock(self.group.comm_for("--sync clock"))
         # processes that the benchmark starts are no others
-        alone = self.times_calls and "spawned" not in self.benchmark.options
+        alone = "spawned" not in self.benchmark.options
         host_load = HostLoad(job, threads) if alone else None
         try:
             self._measure_types(sizes, writers)
@@ -214,10 +215,7 @@ class Measurement(ABC):
     def _measure_types(self, sizes: dict[Datatype, Sizes], writers: list[Writer[Any]]) -> None:
         """Measure each type; one of several that is not supported is left out."""
         measurable = {datatype: found for datatype, found in sizes.items() if found.sizes}
-        self._track(measurable)
-        first = 0
         for datatype, found in measurable.items():
-            self._step, first = first, first + len(found.sizes) * len(self._windows())
             for writer in writers:
                 writer.section(datatype if self.benchmark.sized else None)
             try:
@@ -239,22 +237,6 @@ class Measurement(ABC):
     def _windows(self) -> Sequence[int]:
         return VARIED_WINDOWS if self.options.vary_window else (self.options.window,)
 
-    def _track(self, sizes: dict[Datatype, Sizes]) -> None:
-        """Begin to show progress, if it is shown."""
-        if self._context.display is None:
-            return
-        from omb_py.core.text.units import size_text
-        from omb_py.measure.progress import Tracker
-
-        steps = [
-            size_text(size) if self.benchmark.sized else ""
-            for found in sizes.values()
-            for size in found.sizes
-            for _ in self._windows()
-        ]
-        self._tracker = Tracker(self.benchmark.name, steps, self._context.display)
-        self.advance = self._tracker.advance
-
     def where(self, case: Case) -> str:
         """Return a case in words, for messages."""
         return f"{self.benchmark.name} with messages of {case.size} bytes"
@@ -274,8 +256,6 @@ class Measurement(ABC):
             if case.options.target_busy is not None and not plan.timed:
                 plan = self.busy(plan, case.options.target_busy)
             if case.options.cold:
-                from omb_py.measure.cold import Flush
-
                 self._flush = self._flush or Flush(case.buffer)
                 plan = self._flush.before(plan)
         return plan, check
@@ -284,7 +264,7 @@ class Measurement(ABC):
     def worker(self) -> Worker:
         """What computes for a given time on this rank."""
         if self._worker is None:
-            from omb_py.measure.work import find_worker
+            from omb_py.measure.overlap import find_worker
 
             self._worker = find_worker(self.options, self._context.buffer)
         return self._worker
@@ -355,9 +335,6 @@ class Measurement(ABC):
     def _measure_one(self, case: Case, writers: list[Writer[Any]]) -> None:
         if self._context.watchdog is not None:
             self._context.watchdog.progress(f"measuring {self.where(case)}")
-        if self._tracker is not None:
-            self._tracker.begin(self._step)
-        self._step += 1
         try:
             self.measure_case(case, writers)
         except SharedError as error:
@@ -385,7 +362,7 @@ class Measurement(ABC):
         self.resources.buffer = self._buffer
         alike = "nodes" in self.benchmark.options
         if alike or knows_nodes(self.benchmark, options):
-            from omb_py.core.job.node_map import node_of_each_rank
+            from omb_py.core.job import node_of_each_rank
 
             self._nodes = node_of_each_rank(options.node_map, job, alike)
 
@@ -460,3 +437,51 @@ def check_ranks(benchmark: Benchmark, options: Options, job: Job) -> None:
         raise UsageError(
             f"-k: there is no rank {options.root}; the last of {ranks} ranks is {ranks - 1}"
         )
+
+
+USUAL_CACHE = 32 << 20
+"""Bytes of the largest cache if the system does not say."""
+
+
+class Flush:
+    """Pushes messages out of the caches of a rank's core or device."""
+
+    def __init__(self, buffer: Buffer) -> None:
+        """Prepare the flush; raise `OutOfMemoryError` without room for the data to read instead."""
+        self.steps: tuple[Step, ...] = buffer.flush() or host_flush()
+
+    def before(self, plan: Plan) -> Plan:
+        """Return the plan with a flush before each iteration, then a barrier for slower ranks.
+
+        Raises `UnsupportedError` for a plan of several threads.
+        """
+        if plan.threads > 1:
+            raise UnsupportedError("--cold is for one thread a rank: leave it out, or use -t 1")
+        exchanges = (
+            replace(exchange, before=(*self.steps, Call("barrier"), *exchange.before))
+            for exchange in plan.exchanges
+        )
+        return replace(plan, exchanges=tuple(exchanges))
+
+
+def host_flush(root: Path | None = None) -> tuple[Local]:
+    """Return a step that reads `TIMES_CACHE` times the largest cache, and so empties it.
+
+    The C library compares two halves of a block, with ordinary loads: its writes of large blocks
+    bypass caches. ``root`` is the system's folder of devices. Raises `OutOfMemoryError`.
+    """
+    from omb_py.measure.bounds import SYS, caches
+
+    half = TIMES_CACHE * max(caches(root or SYS).values(), default=USUAL_CACHE) // 2
+    try:
+        block = bytearray(b"\1") * (2 * half)  # written: pages never written are all one
+    except MemoryError:
+        raise OutOfMemoryError(
+            f"--cold needs {2 * half >> 20} MiB on each rank: start fewer ranks on a host"
+        ) from None
+    address = ctypes.addressof(ctypes.c_char.from_buffer(block))
+    compare = ctypes.CDLL(None).memcmp
+    arguments = address, address + half, half
+    compare.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
+    function = ctypes.cast(compare, ctypes.c_void_p).value or 0
+    return (Local("flush", partial(compare, *arguments), function, arguments, kept=block),)

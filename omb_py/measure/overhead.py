@@ -85,7 +85,7 @@ class OverheadMeasurement(Measurement):
                 warm_up(job, loop, plan.timed)
             else:
                 run_counted(loop, 0, warmup, 0, self.report)
-        seconds = take_turns(loops, self._rounds, block, job.barrier, self.report, self.advance)
+        seconds = take_turns(loops, self._rounds, block, job.barrier, self.report)
         combined = [job.combine(measured, plan.timed) for measured in seconds]
         for found in combined:
             self.look_for_steps(case, found)

@@ -17,8 +17,7 @@ from omb_py.core.calls import Step, addressed
 from omb_py.core.calls.loop import Pace
 from omb_py.core.dataclass import dataclass, replace
 from omb_py.core.errors import UsageError
-from omb_py.core.job import Job
-from omb_py.core.job.node_map import first_ranks
+from omb_py.core.job import Job, first_ranks
 from omb_py.core.statistics import percentile
 from omb_py.core.text.words import count
 from omb_py.measure import devices
@@ -169,9 +168,8 @@ class PairsMeasurement(Measurement):
         for done, (_, number) in enumerate(turns(repeats, len(self._rounds)), 1):
             for sent in self._measure_round(self._rounds[number], plans, iterations, warmup):
                 found.setdefault((int(sent[0]), int(sent[1])), []).append(sent[2:])
-            for report in (self.report, self.advance):
-                if report is not None:
-                    report(done, repeats * len(self._rounds))
+            if self.report is not None:
+                self.report(done, repeats * len(self._rounds))
         with self.agreement():
             rows = [self._row(case, pair, times, plans[0]) for pair, times in found.items()]
             for writer in writers:

@@ -12,7 +12,7 @@ from omb_py.benchmarks import Recovery
 from omb_py.benchmarks.recovery import REPLACED, REVOKED
 from omb_py.core.calls.loop import no_garbage_collection
 from omb_py.core.errors import UnsupportedError, UsageError, ValidationError
-from omb_py.core.job.node_map import first_ranks
+from omb_py.core.job import first_ranks
 from omb_py.core.mpi import recovery
 from omb_py.core.options import NODE, OPERATIONS
 from omb_py.core.text.words import count

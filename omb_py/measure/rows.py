@@ -17,7 +17,6 @@ from omb_py.results.columns import Row
 MICROSECONDS = 1e6
 MEGABYTE = 1e6
 GIGABYTE = 1e9
-HOUR = 3600.0
 PAIRED = (Ranks.TWO, Ranks.EVEN)
 
 
@@ -102,11 +101,6 @@ def make_row(run: str, benchmark: Benchmark, case: Case, outcome: Outcome) -> Ro
         moved = messages * payload
         found["messages_per_s"] = rate = messages / summary.mean * scale
         found["bandwidth_MBps"] = rate * payload / MEGABYTE
-    if options.mtbf is not None:
-        from omb_py.measure.checkpoints import daly, young
-
-        cost, mtbf = summary.percentile(50) / MICROSECONDS, options.mtbf * HOUR
-        found |= {"young_s": young(cost, mtbf), "daly_s": daly(cost, mtbf)}
     if benchmark.traffic is not None:
         size, factor = benchmark.traffic(options, case.size, case.ranks)
         found["algbw_GBps"] = algorithm = size / summary.mean * MICROSECONDS / GIGABYTE
@@ -222,9 +216,7 @@ def make_part_row(
 
 def make_step_row(row: Row, part: str, combined: Combined) -> Row:
     """Return the row of a step of what ``row`` is of: its time, apart from others."""
-    whole = dict.fromkeys(
-        ("bandwidth_MBps", "messages_per_s", "young_s", "daly_s", "cpu_us", "percentiles")
-    )
+    whole = dict.fromkeys(("bandwidth_MBps", "messages_per_s", "cpu_us", "percentiles"))
     return row.replace(part=part, **whole, **times_of(combined))
 
 

@@ -130,14 +130,13 @@ def sample(
     timed: bool,
     goal: PrecisionGoal,
     report: Report | None = None,
-    pause: Report | None = None,
     starts: StartTimes | None = None,
 ) -> Sampled:
     """Run iterations until ``goal`` is reached; collective.
 
     ``timed`` is true if this rank's clock counts; ``report`` and ``starts`` are as in
-    `run_counted`. ``pause`` is called between stretches, while other ranks wait. With a common
-    ``start``, the last values of ``lateness`` belong to the iterations returned.
+    `run_counted`. With a common ``start``, the last values of ``lateness`` belong to the iterations
+    returned.
     """
     begin = perf_counter()
     warmup = warm_up(job, loop, timed) if goal.warmup is None else goal.warmup
@@ -156,8 +155,6 @@ def sample(
     begin = perf_counter()
     while stretch:
         uncounted = min(SETTLING, stretch)
-        if pause is not None:
-            pause(warmup + done, 0)
         job.barrier()
         part = run_counted(loop, done, uncounted, stretch, report, starts=starts)
         if start is not None:

@@ -236,7 +236,6 @@ def measure_entry(
             started.watchdog,
             started.device_first,
             more_writers=more,
-            display=started.display,
             passed_on=passed_on,
             on_part=passed_on is not None,
             command=entry.command,

@@ -31,7 +31,6 @@ def take_turns(
     block: int,
     meet: Callable[[], object],
     report: Report | None,
-    advance: Report | None,
     leave: Callable[[], object] = lambda: None,
 ) -> list[array[float]]:
     """Run ``block`` iterations of each loop in each round; the seconds of each loop.
@@ -41,9 +40,7 @@ def take_turns(
     """
     seconds = [array("d") for _ in loops]
     length = SETTLING + block
-    for done, (number, chosen) in enumerate(turns(rounds, len(loops))):
-        if advance is not None:
-            advance(done * length, rounds * len(loops) * length)
+    for number, chosen in turns(rounds, len(loops)):
         meet()
         seconds[chosen].extend(run_counted(loops[chosen], number * length, SETTLING, block, report))
         leave()

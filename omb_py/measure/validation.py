@@ -11,7 +11,7 @@ from omb_py.core.dataclass import dataclass
 from omb_py.core.datatypes import Datatype
 from omb_py.core.errors import OmbError
 from omb_py.core.memory import Memory
-from omb_py.core.text.folders import make_folder
+from omb_py.core.text.files import make_folder
 
 # The data that messages carry: a function of rank, block, element, size and iteration.
 #

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from omb_py.bindings import Binding
 from omb_py.buffers import Buffer
 from omb_py.core.job import Job, Node
 from omb_py.core.options import Options
 from omb_py.results.writer import Writer
-
-if TYPE_CHECKING:
-    from omb_py.measure.progress import Display
-
 
 Opening: TypeAlias = Callable[[], list[Writer[Any]]]
 """Opens the writers of a run."""
@@ -36,8 +32,6 @@ class Started(Protocol):
     def device_first(self) -> bool: ...
     @property
     def more_writers(self) -> Callable[[], Sequence[Writer[Any]]]: ...
-    @property
-    def display(self) -> Display | None: ...
 
 
 def start_writers(
@@ -65,10 +59,6 @@ def start_writers(
         if job.rank == 0:
             opening = partial(_opened, opened, setting.more_writers)
             writers = passed_on(opening) if passed_on else opening()
-            if setting.display is not None:
-                from omb_py.measure.progress import HidingWriter
-
-                writers.insert(0, HidingWriter(setting.display))
             for writer in writers:
                 writer.start(metadata)
     return writers

@@ -63,7 +63,7 @@ CHOICES = (
 # fmt: on
 
 SHARED = frozenset(
-    "output force format quiet progress buffer binding backend event_loop grpc_call interface "
+    "output force format quiet buffer binding backend event_loop grpc_call interface "
     "pickle_protocol devices gpu_aware staging variant thread_level timeout "
     "debug".split()
 )

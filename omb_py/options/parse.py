@@ -32,7 +32,7 @@ INTERLEAVED = "mod:2"
 # fmt: off
 def contradiction(o: Options) -> str | None:
     """Return the sentence that refuses the first combination of options that cannot be."""
-    untimed, congested = o.verify_algorithm, o.congestor is not None
+    congested = o.congestor is not None
     until_precise, limited = o.precision is not None, (o.precision, o.max_time) != (None, None)
     sentences = (
         (o.sizes is not None and (o.smallest, o.largest) != (None, None),
@@ -45,16 +45,6 @@ def contradiction(o: Options) -> str | None:
          "--max-iterations limits --precision: name one, or use -i"),
         (o.validate and limited,
          "-c and --precision or --max-time exclude each other: leave out one"),
-        (untimed and o.library_algorithm in (None, "default"),
-         "--verify-algorithm verifies what --coll-algorithm names: name one"),
-        (untimed and o.output is not None,
-         "--verify-algorithm times nothing that --output could keep: leave out one"),
-        (untimed and o.samples is not None,
-         "--verify-algorithm times nothing that --samples could keep: leave out one"),
-        (untimed and o.session,
-         "--verify-algorithm cannot count messages in a session: leave out -I"),
-        (untimed and o.split is not None,
-         "--verify-algorithm counts the messages of all ranks together: leave out --split"),
         (o.target_busy is not None and o.window_sync in ("pscw", "fence"),
          "--target-busy is for targets that need not call MPI: choose -s flush, lock or lock_all"),
         (o.skew is not None and o.own_algorithm is not None,

@@ -6,11 +6,11 @@ import click
 
 from omb_py.benchmarks import Benchmark
 from omb_py.core.calls.topology import DEFAULT_TOPOLOGY
-from omb_py.core.datatypes.layout import CONTIGUOUS
+from omb_py.core.datatypes import CONTIGUOUS
 from omb_py.core.errors import UsageError
 from omb_py.core.mpi import THREAD_LEVELS
 from omb_py.core.options import MAX_ITERATIONS, OPERATIONS
-from omb_py.core.text.numbers import MEBIBYTE
+from omb_py.core.text.units import MEBIBYTE
 from omb_py.options.option import Option, Row, traits
 from omb_py.options.types import (
     BYTES,
@@ -153,9 +153,6 @@ TABLE: dict[str, tuple[Row, ...]] = {
         Row("--method", METHODS, METHODS[0], "method",
             "How a checkpoint is stored: a file for each rank (FILE.RANK), one file by MPI-IO "
             "(each rank by itself, or all together), numpy.save."),
-        Row("--mtbf", Number(min=0, min_open=True), None, "mtbf",
-            "Mean time between failures of the job in hours: print the best interval between "
-            "checkpoints.", metavar="HOURS"),
         Row("--spawn-count spawned", count(1), 1, "spawned", "Processes to spawn."),
         node_map("nodes"),
         Row("--split", SPLIT, None, "split single",
@@ -227,9 +224,6 @@ TABLE: dict[str, tuple[Row, ...]] = {
             "Keep the time and the start of every timed iteration in this .npy file."),
         Row("--force", bool, None, "",
             "Overwrite the files of --output and --samples instead of appending to them."),
-        Row("--progress", ("auto", "on", "off"), "auto", "",
-            "Show how far it is, on stderr: auto as the last line of a terminal, on elsewhere too, "
-            "as a line now and then."),
         Row("-G --graph", Graphs(), (), "",
             "Draw the results in the terminal, or as BENCHMARK.png (...) in this folder.",
             show_default=False),
@@ -278,9 +272,6 @@ TABLE: dict[str, tuple[Row, ...]] = {
         Row("--rounds", count(1), None, "split single",
             "Turns of --congestor, each alone and congested; at least 6 for an interval.",
             show_default="10"),
-        Row("--verify-algorithm", bool, None, "library_algorithm single",
-            "Instead of timing, count the messages of one call per size and compare them with "
-            "those of --coll-algorithm."),
         Row("--segment", BYTES, None, "algorithm single",
             "Segment size for segmented algorithms selected with --p2p-algorithm.",
             show_default="64K"),
@@ -317,7 +308,7 @@ def parameters(benchmark: Benchmark, overhead: bool = False) -> list[click.Param
 
 OF_ONE_BENCHMARK = frozenset(
     {
-        *("library_algorithm", "verify_algorithm", "algorithm", "segment", "split", "congestor"),
+        *("library_algorithm", "algorithm", "segment", "split", "congestor"),
         *("rounds", "samples", "node_map"),
         *("file", "operations", "victims", "failures", "threads", "test_calls", "window_sync"),
     }
@@ -327,7 +318,7 @@ OF_ONE_BENCHMARK = frozenset(
 
 OF_A_LAUNCH = (
     *("--buffer", "--device", "--thread-level", "--session", "--timeout", "--interface"),
-    *("--debug", "--progress"),
+    "--debug",
 )
 """Options that all benchmarks of a launch have the same, by their long names."""
 

@@ -9,7 +9,7 @@ import click
 
 from omb_py.core.errors import UsageError
 from omb_py.core.options import GROWTH, NODE
-from omb_py.core.text.numbers import parse_bytes, parse_count, parse_decimal, parse_whole
+from omb_py.core.text.units import parse_bytes, parse_count, parse_decimal, parse_whole
 
 if TYPE_CHECKING:
     Parameter = click.ParamType[Any, Any]
@@ -201,7 +201,7 @@ def thread_counts(text: str) -> tuple[int, int]:
 
 def layout(text: str) -> Any:
     """Parse how elements lie in memory."""
-    from omb_py.core.datatypes.layout import parse_layout
+    from omb_py.core.datatypes import parse_layout
 
     return parse_layout(text)
 

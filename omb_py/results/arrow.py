@@ -13,8 +13,7 @@ from collections.abc import Iterable, Mapping
 import pyarrow as pa
 from pyarrow import compute, csv, parquet
 
-from omb_py.results.csv import comments, header_of
-from omb_py.results.json import line_of
+from omb_py.results.files import comments, header_of, line_of
 
 KEY = b"omb_py"
 """The key of the runs' metadata in a Parquet file."""

@@ -168,8 +168,6 @@ TABLE = (
      "their medians, and its 95 % interval; in rows with a congestor"),
     ("impact_p99 impact_p99_low impact_p99_high", "b", "float", "", "value",
      "the same of the rounds' 99th percentiles"),
-    ("young_s daly_s", "b", "float", "s", "value",
-     "with `--mtbf`, the best interval of computing between two checkpoints, by Young and by Daly"),
     ("cpu_us", "b", "float", "us", "value",
      "CPU time of one iteration and of what keeps ranks together after it, mean over the ranks; "
      "empty for `native` and with `-c`"),

@@ -69,10 +69,10 @@ def standard_output(record: type[Record], text: Writer[Any] | None, kind: str) -
     from omb_py.results.sink import stream_sink
 
     if kind == "csv":
-        from omb_py.results.csv import CsvWriter
+        from omb_py.results.files import CsvWriter
 
         return CsvWriter(stream_sink(sys.stdout.buffer), record)
-    from omb_py.results.json import JsonWriter
+    from omb_py.results.files import JsonWriter
 
     return JsonWriter(stream_sink(sys.stdout.buffer))
 
@@ -83,9 +83,9 @@ def file_writer(name: str, record: type[Record], clear: bool) -> Writer[Any]:
 
     path = Path(name)
     if path.suffix == ".csv":
-        from omb_py.results.csv import open_csv
+        from omb_py.results.files import open_csv
 
         return open_csv(path, record, clear)
-    from omb_py.results.json import open_json
+    from omb_py.results.files import open_json
 
     return open_json(path, clear)

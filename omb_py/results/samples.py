@@ -14,8 +14,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from omb_py.core.errors import UsageError
-from omb_py.core.text.files import failing
-from omb_py.core.text.folders import make_folder
+from omb_py.core.text.files import failing, make_folder
 from omb_py.results.sink import lock
 
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ from typing import BinaryIO, TypeAlias
 
 from omb_py.core.errors import UsageError
 from omb_py.core.mpi import launcher
-from omb_py.core.text.files import failing
-from omb_py.core.text.folders import make_folder
+from omb_py.core.text.files import failing, make_folder
 
 LOCK_SECONDS = 60.0
 """Seconds that a job waits for another one that writes to the same file."""

@@ -36,8 +36,7 @@ STATISTICS = {
     "Max(us)": "sample_max_us",
 }
 SLOWEST = {"Slowest Mean(us)": "slowest_mean_us", "Slowest P50(us)": "slowest_p50_us"}
-INTERVALS = {"Young(s)": "young_s", "Daly(s)": "daly_s"}
-THOUSANDTHS = BUS | INTERVALS | CLOCK | STATISTICS | SLOWEST
+THOUSANDTHS = BUS | CLOCK | STATISTICS | SLOWEST
 """Headings of columns with three decimals, and the columns of `Row` that they stand for."""
 
 HEADINGS = {
@@ -402,8 +401,6 @@ def cells_of(benchmark: Benchmark, options: Options) -> list[Cell]:
         found += [Cell("Iterations", "iterations", None, 12)]
     if options.bus:
         found += columns(BUS, 3)
-    if options.mtbf is not None:
-        found += columns(INTERVALS, 3)
     if options.validate:
         found += columns(["Validation"], None)
     if options.sync == "clock":

@@ -1,21 +1,24 @@
-"""Collectives as programs: a library's algorithm from its rounds, ours from their own steps."""
+"""Collectives as programs: a library's algorithm from its rounds, ours from their own steps.
+
+Steps are a rank's calls of two ranks and additions: `operations` translates them.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import count
 from types import MappingProxyType
 from typing import TypeAlias
 
 from omb_py.algorithms import DEFAULT, Algorithm, library
 from omb_py.algorithms.patterns import CollectiveShape, Round, powers_below
 from omb_py.benchmarks import Benchmark, Case
-from omb_py.core.calls import WITH_ROOT, Call
+from omb_py.core.calls import WITH_ROOT, Call, Message, Slot, Step, Window
 from omb_py.core.dataclass import replace
 from omb_py.core.errors import UnsupportedError, UsageError
 from omb_py.core.options import Options
 from omb_py.simulation.program import Add, Operation, Program, Receive, Send, Wait
-from omb_py.simulation.steps import operations
 
 Peers: TypeAlias = list[tuple[int, float]]
 """Messages of a rank in one direction: who is on the other side, and bytes."""
@@ -245,3 +248,93 @@ def barrier(nodes: Sequence[int]) -> Program:
             yield Send(other, 0.0, None, BARRIER_TAG)
 
     return Program(len(nodes), operations, "barrier")
+
+
+MODES = ("", "s", "b", "r")
+"""Prefixes of the word send for a mode. All are simulated as the standard one."""
+
+SENDS = frozenset(f"{mode}send" for mode in MODES)
+BEGUN_SENDS = frozenset(f"i{name}" for name in SENDS)
+
+
+def operations(steps: Iterable[Step], rank: int) -> Iterator[Operation]:
+    """The operations of a rank for some steps, which are made as they are needed.
+
+    A rank's message to itself is a copy, which costs nothing. Raises `UnsupportedError` for calls
+    that are no messages between two ranks.
+    """
+    return _Steps(rank).operations(steps)
+
+
+def nbytes_of(message: Message) -> int:
+    """Bytes of a message that travel."""
+    return message.layout.transmitted(message.elements) * message.datatype.itemsize
+
+
+class _Steps:
+    """The requests of a rank, from the calls that begin them to those that wait for them."""
+
+    def __init__(self, rank: int) -> None:
+        self._rank = rank
+        self._numbers = count()
+        self._begun: dict[Slot, dict[int, int]] = {}
+
+    def operations(self, steps: Iterable[Step]) -> Iterator[Operation]:
+        for step in steps:
+            if isinstance(step, Window):
+                yield from self._window(step)
+            elif isinstance(step, Call):
+                yield from self._call(step)
+            else:
+                raise UnsupportedError(f"{step.name} is not simulated, only messages of two ranks")
+
+    def _window(self, window: Window) -> Iterator[Operation]:
+        groups = []
+        for calls in window.groups:
+            started = [self._started(call, next(self._numbers)) for call in calls]
+            yield from started
+            groups.append(tuple(one.request for one in started if one.request is not None))
+        for group in reversed(groups):
+            yield Wait(group)
+
+    def _call(self, call: Call) -> Iterator[Operation]:
+        name = call.function
+        if name in SENDS or name == "recv":
+            if call.peer != self._rank:
+                yield self._started(call, None)
+        elif name in BEGUN_SENDS or name == "irecv":
+            assert call.slot is not None
+            if call.peer != self._rank:
+                number = next(self._numbers)
+                self._begun.setdefault(call.slot, {})[call.index] = number
+                yield self._started(call, number)
+        elif name == "sendrecv":
+            yield from self._exchange(call)
+        elif name in ("wait", "waitall"):
+            assert call.slot is not None
+            begun = self._begun.get(call.slot, {})
+            indices = list(begun) if name == "waitall" else [call.index]
+            requests = tuple(begun.pop(index) for index in indices if index in begun)
+            if requests:
+                yield Wait(requests)
+        elif name == "reduce_local":
+            yield Add(nbytes_of(call.messages[-1]))
+        else:
+            raise UnsupportedError(
+                f"MPI_{name.capitalize()} is not simulated, only messages of two ranks"
+            )
+
+    def _exchange(self, call: Call) -> Iterator[Operation]:
+        to, sent_tag, source, received_tag = call.values
+        if to == source == self._rank:
+            return
+        receive, send = next(self._numbers), next(self._numbers)
+        yield Receive(source, receive, received_tag)
+        yield Send(to, nbytes_of(call.messages[0]), send, sent_tag)
+        yield Wait((receive, send))
+
+    def _started(self, call: Call, request: int | None) -> Send | Receive:
+        assert call.peer is not None
+        if call.function.endswith("send"):
+            return Send(call.peer, nbytes_of(call.messages[0]), request, call.tag)
+        return Receive(call.peer, request, call.tag)

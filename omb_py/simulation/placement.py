@@ -7,7 +7,7 @@ from math import ceil
 from random import Random
 
 from omb_py.core.errors import UsageError
-from omb_py.core.text.numbers import parse_count
+from omb_py.core.text.units import parse_count
 from omb_py.simulation.topologies import ANY, MAX_NODES
 
 Placement = Callable[[int, int, int], list[int]]

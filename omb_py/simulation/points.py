@@ -1,4 +1,7 @@
-"""One message size of a benchmark as a program, and the row that its simulation gives."""
+"""One message size of a benchmark as a program, and the row that its simulation gives.
+
+Plans are made with placeholder memory: a length, and no bytes.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,16 @@ from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import fsum
+from typing import Any, NoReturn
 
 from omb_py.algorithms import function_of, library
 from omb_py.algorithms.patterns import CollectiveShape
-from omb_py.benchmarks import Benchmark, Case, find_benchmark
+from omb_py.benchmarks import Benchmark, Case, Exposed, Stored, find_benchmark
+from omb_py.buffers import Buffer
 from omb_py.core.datatypes import Datatype, find_types
 from omb_py.core.errors import OmbError, UnsupportedError, UsageError
 from omb_py.core.job import Combined
+from omb_py.core.memory import Memory
 from omb_py.core.options import Options
 from omb_py.measure import rows
 from omb_py.measure.rows import make_row
@@ -21,7 +27,6 @@ from omb_py.results.columns import Row
 from omb_py.simulation import collectives
 from omb_py.simulation.engine import Run, SimulatedOutcome
 from omb_py.simulation.program import Operation, Program, Send, StartTiming
-from omb_py.simulation.stand_ins import BUFFER, RESOURCES
 
 BARRIER = "barrier"
 """Word of ``--sync``: iterations begin as ranks leave a barrier, not all at the same time."""
@@ -190,3 +195,66 @@ def named(name: str) -> Benchmark:
     if not benchmark.planned:
         raise UsageError(f"{benchmark.name} sends no messages that can be simulated")
     return benchmark
+
+
+class Extent(Memory):
+    """Placeholder memory of a given size."""
+
+    def __init__(self, nbytes: int) -> None:
+        self.nbytes = nbytes
+
+    def slice(self, start: int, nbytes: int) -> Memory:
+        return Extent(nbytes)
+
+    def fill(self, tile: bytes) -> NoReturn:
+        raise NotImplementedError
+
+    def first_difference(self, tile: bytes) -> NoReturn:
+        raise NotImplementedError
+
+    def read(self, start: int, nbytes: int) -> NoReturn:
+        raise NotImplementedError
+
+    def write(self, data: Any) -> NoReturn:
+        raise NotImplementedError
+
+
+class ExtentBuffer(Buffer):
+    """An array library whose arrays are only as long as they should be."""
+
+    name = "none"
+
+    def allocate(self, nbytes: int, datatype: Datatype) -> Memory:
+        return Extent(nbytes)
+
+
+class NoResources:
+    """MPI objects of `omb_py.benchmarks.Resources`, which a simulation does not have.
+
+    All but buffers of messages raise `UnsupportedError`.
+    """
+
+    def graph(self, sources: tuple[int, ...], destinations: tuple[int, ...]) -> Any:
+        raise UnsupportedError("neighbourhoods are not simulated, only messages of two ranks")
+
+    def window(self, nbytes: int, datatype: Datatype) -> Exposed:
+        raise UnsupportedError("one-sided communication is not simulated, only messages")
+
+    def file(self, nbytes: int) -> tuple[Any, Memory]:
+        raise UnsupportedError("files are not simulated, only messages")
+
+    def checkpoint(self, memory: Memory, writes: bool) -> Stored:
+        raise UnsupportedError("checkpoints are not simulated, only messages")
+
+    def group(self, rank: int) -> Any:
+        raise UnsupportedError("groups of ranks are not simulated, only messages")
+
+    def attach(self, messages: int, nbytes: int) -> None:
+        """Attach no buffer: simulated buffered sends always have room."""
+
+    def fork(self, processes: int) -> None:
+        raise UnsupportedError("forked processes are not simulated, only messages")
+
+
+BUFFER = ExtentBuffer()
+RESOURCES = NoResources()

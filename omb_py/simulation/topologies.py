@@ -8,7 +8,7 @@ from math import prod
 from pathlib import Path
 
 from omb_py.core.errors import UsageError
-from omb_py.core.text.numbers import parse_count
+from omb_py.core.text.units import parse_count
 
 ANY = 1 << 30
 """Nodes of a topology that has as many as are needed: they are made as ranks use them."""

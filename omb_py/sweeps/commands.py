@@ -116,22 +116,15 @@ class Where:
     installed: bool = True
 
 
-def command(
-    point: SweepPoint, sizes: tuple[int, ...], where: Where, output: Path | None
-) -> list[str]:
+def command(point: SweepPoint, sizes: tuple[int, ...], where: Where, output: Path) -> list[str]:
     """Return the words that measure ``sizes`` of a point and add their rows to ``output``.
 
-    Without one, they prove that the library's algorithm is the one that was asked for. Raises
-    `OmbError` when the launcher is not there.
+    Raises `OmbError` when the launcher is not there.
     """
-    arguments = point.arguments(sizes)
-    if output is None:
-        arguments.append("--verify-algorithm")
-    elif point.part:
+    arguments = [*point.arguments(sizes), "--quiet", *file_words(point, output)]
+    if point.part:
         arguments = [*of_launch(point), entry(point, sizes, output)]
-    else:
-        arguments += ["--quiet", *file_words(point, output)]
-    return started_words(point, where, arguments, output is not None)
+    return started_words(point, where, arguments)
 
 
 def file_words(point: SweepPoint, output: Path) -> list[str]:
@@ -165,14 +158,12 @@ def shared_command(
     first, _, _ = points[0]
     arguments = [*of_launch(first), "--summary", str(summary.resolve())]
     arguments += [entry(point, sizes, output) for point, sizes, output in points]
-    return started_words(first, where, arguments, measures=True)
+    return started_words(first, where, arguments)
 
 
-def started_words(
-    point: SweepPoint, where: Where, arguments: Sequence[str], measures: bool
-) -> list[str]:
+def started_words(point: SweepPoint, where: Where, arguments: Sequence[str]) -> list[str]:
     """Return the words that start the ranks of a point with ``arguments`` after ``omb-py``."""
-    profiled = measures and profiling.is_profiled(point, where.machine)
+    profiled = profiling.is_profiled(point, where.machine)
     library = profiling.library(where.machine) if profiled else None
     preload = [str(path) for path in (where.machine.preload, library) if path is not None]
     variables = [f"LD_PRELOAD={':'.join(preload)}"] if preload else []
@@ -190,7 +181,7 @@ def started_words(
 
 
 def recorder(folder: Path | None) -> list[str]:
-    """Return the words after ``omb-py`` that record the rest, in this folder or the usual one."""
+    """Return the words after ``omb-py`` that have the rest recorded, into this folder or the usual one."""
     where = [] if folder is None else ["--folder", str(folder.resolve())]
     return ["profile", "--quiet", *where, "--module", "omb_py"]
 

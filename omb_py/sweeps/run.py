@@ -18,7 +18,6 @@ from omb_py.sweeps import allocation, launchers, profiling, reasons
 from omb_py.sweeps.batch import BatchJob, with_settings
 from omb_py.sweeps.files import write_atomically
 from omb_py.sweeps.folder import FAILURES, MISSING, Folder, Software, software_here
-from omb_py.sweeps.forecast import in_words, remaining
 from omb_py.sweeps.points import SweepPoint, in_order, plan
 from omb_py.sweeps.reporter import Reporter
 from omb_py.sweeps.runner import Runner, Stop, exit_code
@@ -58,7 +57,7 @@ def run_sweep(
             points, larger = allocation.split(points, here)
             short = allocation.shortage(larger, here, job)
             capture(folder, launcher)
-            begin(reporter, job, folder, larger)
+            begin(reporter, job, folder)
             if short:
                 reporter.say(f"left out {count(len(larger), 'point')}: {short}")
         applications = [point for point in job.plan.points if point.is_application]
@@ -112,14 +111,12 @@ def orphaned(job: BatchJob, folder: Folder) -> list[str]:
     return folder.strangers(known)
 
 
-def begin(reporter: Reporter, job: BatchJob, folder: Folder, larger: Sequence[SweepPoint]) -> None:
-    """Print the plan of this start; there are too few nodes for ``larger`` points."""
-    points = job.points
-    left = in_words(remaining(set(points) - set(larger), folder))
+def begin(reporter: Reporter, job: BatchJob, folder: Folder) -> None:
+    """Print the plan of this start."""
     reporter.say(
-        f"sweep {job.sweep.name} on {job.machine.name}: {count(len(points), 'point')}, "
+        f"sweep {job.sweep.name} on {job.machine.name}: {count(len(job.points), 'point')}, "
         f"{count(reporter.rows, 'row')}, {reporter.there} of them there; "
-        f"{left}; results in {folder.root}"
+        f"results in {folder.root}"
     )
     for left_out in job.plan.left_out:
         reporter.say(left_out.describe())

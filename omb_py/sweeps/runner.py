@@ -61,13 +61,6 @@ END_SECONDS = 20.0
 ROOM = 64 * 1024
 """Free bytes below which a disk is full: a point's log, state and table need them."""
 
-REFUSE_BY_THEMSELVES = ("mpich", "intel")
-"""Launchers of libraries that count no messages; MPICH fails rather than take another algorithm."""
-
-PROVEN = (0, LeftOutError.exit_code, UnsupportedError.exit_code)
-"""Exit codes of a proof after which is measured: as named, but for sizes that are left out, or by
-a library that counts nothing."""
-
 SAME_TIME_SECONDS = 0.2
 """Seconds between a scheduler's signals to ranks and to this process."""
 
@@ -322,11 +315,14 @@ class Runner:
     def _attempt(self, point: SweepPoint, missing: tuple[int, ...], retry: bool) -> Attempt:
         self.reporter.started(point, missing, retry)
         since, before = Since(), len(self.folder.measured(point))
-        code, ended = (
-            self._launch_alone(point, missing, prove=True) if self._provable(point) else (0, None)
+        csv = self.folder.csv(point)
+        code, ended = self._launch(
+            point,
+            lambda where: commands.command(point, missing, where, csv),
+            lambda process: self._wait(process, point),
+            [csv],
+            profiled=profiling.is_profiled(point, self.machine),
         )
-        if ended is None and code in PROVEN:
-            code, ended = self._launch_alone(point, missing)
         rows = len(self.folder.measured(point)) - before
         return self._note(point, rows, since, code, ended, last_words(self.folder.log(point)))
 
@@ -403,25 +399,6 @@ class Runner:
                 f"the launcher starts nothing on {', '.join(self.silent)}: points that need more "
                 f"than the other {count(len(names) - len(self.silent), 'node')} are left out"
             )
-
-    def _provable(self, point: SweepPoint) -> bool:
-        """Return whether to check first, by counting, that the named algorithm is used."""
-        in_groups = any(one.name in ("split", "congestor") for one in point.settings)
-        by_itself = self.launcher in REFUSE_BY_THEMSELVES
-        return point.library_algorithm is not None and not in_groups and not by_itself
-
-    def _launch_alone(
-        self, point: SweepPoint, missing: tuple[int, ...], prove: bool = False
-    ) -> tuple[int | None, str | None]:
-        """Launch a single point, to measure it, or to ``prove`` that its algorithm is used."""
-        csv = self.folder.csv(point)
-        return self._launch(
-            point,
-            lambda where: commands.command(point, missing, where, None if prove else csv),
-            lambda process: self._wait(process, point),
-            [csv],
-            profiled=not prove and profiling.is_profiled(point, self.machine),
-        )
 
     def _launch(
         self,

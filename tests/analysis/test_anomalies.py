@@ -13,7 +13,7 @@ from omb_py.analysis.anomalies import Anomaly, anomalies
 from omb_py.analysis.table import Results, load
 from omb_py.analysis.values import value_column
 from omb_py.results.columns import Row
-from omb_py.results.csv import cell, header_of
+from omb_py.results.files import cell, header_of
 from tests.helpers.refusals import assert_names, missing
 
 SIZES = tuple(1 << power for power in range(16))

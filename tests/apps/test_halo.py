@@ -10,9 +10,18 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from omb_py.apps.halo import Grid, check_fits, compare, generate, sequential
-from omb_py.apps.numerics import grid as halo_grid
-from omb_py.apps.numerics.grid import EVERYWHERE, Stencil, block_of, regions
+from omb_py.apps import halo as halo_grid
+from omb_py.apps.halo import (
+    EVERYWHERE,
+    Grid,
+    Stencil,
+    block_of,
+    check_fits,
+    compare,
+    generate,
+    regions,
+    sequential,
+)
 from omb_py.core.calls.topology import grid
 from omb_py.core.errors import UsageError
 from tests.helpers.refusals import refuses

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from omb_py.apps import fft_transpose, transpose_sum
 from omb_py.apps.fft_transpose import Plane
-from omb_py.apps.numerics.transpose import check_shares
-from omb_py.apps.runtime.distribution import random_numbers
+from omb_py.apps.runtime.distribution import check_shares, random_numbers
 from omb_py.apps.transpose_sum import MAX_COMPARED, Square
 from omb_py.core.errors import UsageError
 from tests.helpers.refusals import refuses

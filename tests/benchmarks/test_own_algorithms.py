@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.algorithms import folding, trees
-from omb_py.algorithms.comparison import difference
 from omb_py.algorithms.patterns import (
     CollectiveShape,
     Pattern,
@@ -39,8 +38,7 @@ from omb_py.benchmarks.algorithms.members import pieces, shares
 from omb_py.bindings import calls_of
 from omb_py.buffers.numpy import BUFFER
 from omb_py.core.calls import Call, Message
-from omb_py.core.datatypes import TYPES, Datatype, find_types
-from omb_py.core.datatypes.layout import parse_layout
+from omb_py.core.datatypes import TYPES, Datatype, find_types, parse_layout
 from omb_py.core.errors import UsageError
 from omb_py.core.options import LIBRARY, Options
 from omb_py.measure.validation import DataCheck
@@ -50,6 +48,7 @@ from tests import ROOT
 from tests.benchmarks.simulation import Simulation
 from tests.helpers.properties import examples
 from tests.helpers.refusals import refuses
+from tests.helpers.sent_messages import difference
 from tests.options.test_command_line import parsed
 
 INT, CHAR = find_types(["mpi_int", "mpi_char"])

@@ -1,4 +1,4 @@
-"""A terminal for a command, and what a person sees on it in the end."""
+"""A terminal for a command."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-ERASE = "\r\x1b[2K"
 COLUMNS = 100
 
 
@@ -35,14 +34,3 @@ def on_terminal(
             assert time.monotonic() < end, written
     os.close(terminal)
     return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]), written.decode()
-
-
-def screen(written: str) -> list[str]:
-    """The lines that stay on a terminal, after the erasures of a line that came in between."""
-    return [line.split(ERASE)[-1].rstrip() for line in written.replace("\r\n", "\n").split("\n")]
-
-
-def statuses(written: str) -> list[str]:
-    """The lines that were erased, in the order in which they were shown."""
-    lines = written.replace("\r\n", "\n").split("\n")
-    return [part for line in lines for part in line.split(ERASE)[1:-1] if part]

@@ -9,7 +9,7 @@ from omb_py.buffers.numpy import BUFFER
 from omb_py.core.calls import Call
 from omb_py.core.dataclass import replace
 from omb_py.core.errors import UnsupportedError
-from omb_py.measure.cold import USUAL_CACHE, Flush, host_flush
+from omb_py.measure.measurement import USUAL_CACHE, Flush, host_flush
 from tests.helpers.kernel_files import write
 from tests.helpers.refusals import refuses
 

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.benchmarks import Benchmark, find_benchmark
-from omb_py.core.datatypes import find_types
-from omb_py.core.datatypes.layout import parse_layout
+from omb_py.core.datatypes import find_types, parse_layout
 from omb_py.core.errors import UsageError
 from omb_py.core.options import Options
 from omb_py.measure.sizes import Sizes, message_sizes, sizes_by_type

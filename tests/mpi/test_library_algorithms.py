@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 
 from omb_py.algorithms import DEFAULT, Algorithm, AlgorithmLibrary, library
-from omb_py.algorithms.comparison import Sent, difference
 from omb_py.algorithms.patterns import CollectiveShape, Pattern, Round, messages
 from omb_py.simulation.collectives import of_library
 from omb_py.simulation.program import Send
 from tests.conftest import Run, rows_of, run, succeeded
-from tests.helpers.refusals import assert_refused, missing
+from tests.helpers.refusals import assert_refused
+from tests.helpers.sent_messages import Sent, difference
 from tests.layers import MANY_RANKS
 from tests.mpi.vendor import VENDOR
 
@@ -342,30 +342,6 @@ def test_a_variable_that_says_something_else_is_an_error(mpiexec: Run, vendor: s
     }[vendor]
     job = mpiexec(2, "allreduce", "--coll-algorithm", "ring", **{name: value})
     assert_refused(job, 2, f"{name}={value} --coll-algorithm ring")
-
-
-def test_a_job_proves_its_algorithm(mpiexec: Run, vendor: str) -> None:
-    arguments = ["--coll-algorithm", "ring", "--verify-algorithm", "--sizes", "64,4096"]
-    job = mpiexec(5, "allreduce", *arguments)
-    if vendor == "MPICH":
-        assert job.code != 0
-        assert "counts no messages" in job.sentences[0]
-        return
-    assert job.code == 0, job.err
-    # 2(p-1) messages from each of 5 ranks, 2(p-1)/p of the vector
-    assert job.rows == [["64", "40", "512", "as", "ring"], ["4096", "40", "32768", "as", "ring"]]
-
-
-def test_job_names_another_component(mpiexec: Run, vendor: str, tmp_path: Path) -> None:
-    if vendor != "Open MPI":
-        pytest.skip("MPICH counts no messages")
-    parameters = tmp_path / "parameters.conf"
-    parameters.write_text("coll_adapt_priority = 90\n")
-    arguments = ["--coll-algorithm", "linear", "--verify-algorithm", "--sizes", "64"]
-    job = mpiexec(4, "bcast", *arguments, OMPI_MCA_mca_base_param_files=str(parameters))
-    assert job.code == 1
-    assert "NOT as linear: rank 0 sent" in job.out
-    assert any(not missing("not sent algorithm linear", text) for text in job.sentences)
 
 
 def test_the_option_comes_too_late_where_mpi_is_started(mpi: str, tmp_path: Path) -> None:

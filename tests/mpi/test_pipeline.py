@@ -67,7 +67,6 @@ REFUSED = [
     (train(2, "--strategy model --partition 1,2"), "2 numbers whose sum is 17"),
     (line(2, "train --strategy model --partition a,2"), "such as 10,12,12"),
     (train(3, "--strategy hybrid --stages 2"), "multiple of 2 ranks"),
-    (train(2, "--strategy hybrid --negotiation cached"), "--negotiation is for --strategy data"),
     (train(2, "--strategy model --overlap"), "--overlap is for --strategy data and hybrid"),
 ]
 

@@ -23,11 +23,10 @@ def test_a_program_measures_and_goes_on(mpi: str, tmp_path: Path, started: str) 
     assert printed.count("sum 1 of 2") == 2
     assert "[8, 1024] [2] [1]" in printed
     assert any(re.match("True True (MP|Op)", line) for line in printed)
-    assert "['allreduce 8 B (1 of 2)'] True" in printed
     assert "[1, 2, 4] ['native'] ['Pass']" in printed
     assert any(line.startswith("True ") and line.endswith("omb-py 0.1.0") for line in printed)
     refused = [line for line in printed if line.startswith("refused: ")]
-    assert len(refused) == 6
+    assert len(refused) == 5
     for line, words in zip(
         refused,
         (
@@ -36,7 +35,6 @@ def test_a_program_measures_and_goes_on(mpi: str, tmp_path: Path, started: str) 
             "run it alone",
             "window_size: 0 is not in the range",
             "did you mean sizes",
-            "the function for progress failed: AttributeError",
         ),
         strict=True,
     ):

@@ -12,8 +12,8 @@ import pytest
 
 from omb_py.benchmarks import find_benchmark
 from omb_py.simulation import collectives
+from omb_py.simulation.points import BUFFER, RESOURCES
 from omb_py.simulation.program import Program, Receive, Send
-from omb_py.simulation.stand_ins import BUFFER, RESOURCES
 from omb_py.tracing.records.layout import EventKind
 from omb_py.tracing.records.reading import RankRecord
 from omb_py.tracing.records.routines import Role, role

@@ -28,14 +28,12 @@ WAYS = (
     "--overlap --fusion 0",
     "--compression fp16",
     "--compression fp16 --overlap",
-    "--negotiation cached --cycle-time 0.1",
-    "--negotiation cached --overlap",
     "--hierarchical",
     "--hierarchical --ranks-per-node 2",
     "--hierarchical --ranks-per-node 2 --fusion 0 --compression fp16",
     "--allreduce ring --broadcast pipelined_chain",
     "--allreduce rabenseifner --compression fp16",
-    "--allreduce hierarchical --ranks-per-node 2 --negotiation cached",
+    "--allreduce hierarchical --ranks-per-node 2",
 )
 EXCHANGES = [
     *(
@@ -49,7 +47,6 @@ EXCHANGES = [
     line(8, f"{SMALL} {way} --binding {binding}")
     for way in (
         "--compression fp16 --overlap",
-        "--negotiation cached",
         "--hierarchical --ranks-per-node 4",
     )
     for binding in BINDINGS
@@ -60,15 +57,11 @@ REPLAY = f"train --samples 4 --batch 4 --epochs 2 --sample-time 0 {ONCE}"
 TENSORS = 442
 """Of resnet110."""
 
-SELDOM = "--cycle-time 50"
-"""Longer than a cycle takes on busy cores, else there would be one for each tensor."""
-
 DEEP = [
     line(ranks, f"{REPLAY} --model resnet110 {way} --binding {binding}")
     for ranks in (1, 3, 4)
     for way in (
         "--sample-time 0.2",
-        f"--sample-time 0.2 --compute matmul --negotiation cached {SELDOM}",
         "--fusion 100K --overlap",
         "--fusion 1M --hierarchical --ranks-per-node 2",
         "--compression fp16",
@@ -188,37 +181,6 @@ def test_half_precision_halves_what_is_sent(battery: Battery, line: Line) -> Non
     assert of(found, "Allreduce") == 4 * STEPS
 
 
-LARGE = f"train --model resnet50 --samples 2 --batch 1 --epochs 1 --sample-time 0 {ONCE}"
-CACHED = line(2, f"{LARGE} --negotiation cached --cycle-time 0")
-
-
-@on(CACHED)
-def test_cached_gradients_are_negotiated_by_a_bit_each(battery: Battery, line: Line) -> None:
-    """In the first step gradient after gradient comes into the cache."""
-    found = calls(battery(line))
-    assert of(found, "Gather") == of(found, "Gatherv") == 161
-    assert of(found, "Bcast") == 2 * 161 + 161  # and the first weights
-    # 3 bits of status and 161 of gradients are 3 words.
-    of_first_step = Counter(8 * -(-(3 + cached) // 64) for cached in range(161))
-    assert found["Allreduce", 8] == of_first_step[8]
-    assert found["Allreduce", 16] == of_first_step[16]
-    assert found["Allreduce", 24] == of_first_step[24] + 161
-
-
-IDLE = [
-    line(2, f"{REPLAY} --model resnet110 --sample-time 5 --compute {how} --negotiation cached")
-    for how in ("delay", "matmul")
-]
-
-
-@on(*IDLE)
-def test_ranks_negotiate_also_while_no_gradient_is_there(battery: Battery, line: Line) -> None:
-    """A rank computes for 10 ms in each step, with a cycle each ms."""
-    record = battery(line)
-    calls(record)
-    assert value(record, "Negotiations of a step") > value(record, "Buckets of a step")
-
-
 NODES = line(4, f"{REPLAY} --model resnet110 --hierarchical --ranks-per-node 2")
 UNEVEN = line(3, f"{REPLAY} --model resnet110 --hierarchical --ranks-per-node 2")
 
@@ -246,12 +208,10 @@ def test_one_rank_of_each_uneven_node_sums_for_it(battery: Battery, line: Line) 
 REFUSED = {
     line(2, "train --model gpt2 --strategy model"): "only the parameters are known",
     line(2, "train --model resnet --layers 9"): "such as --layers 8",
-    line(2, "train --model vgg16 --layer-times missing.csv"): "No such file",
     line(2, "train --overlap --hierarchical"): "leave out --overlap",
     line(2, "train --overlap --allreduce ring"): "leave out --overlap",
     line(2, "train --strategy model --allreduce ring"): "--allreduce is for --strategy data",
     line(2, "train --overlap --binding pickle"): "use --binding buffer",
-    line(2, "train --negotiation cached --binding pickle"): "has no gatherv",
 }
 
 

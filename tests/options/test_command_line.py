@@ -20,7 +20,7 @@ from omb_py.cli import COMMANDS, LAZY_COMMANDS, command
 from omb_py.cli.benchmark import benchmark_command
 from omb_py.core.errors import UsageError
 from omb_py.core.options import Options
-from omb_py.core.text.numbers import parse_bytes, parse_whole
+from omb_py.core.text.units import parse_bytes, parse_whole
 from omb_py.options.option import Option
 from omb_py.options.parse import parse, spell_out
 from omb_py.options.table import EXTRA, parameters
@@ -185,9 +185,6 @@ def test_wrong_option_or_value_refused(line: str, words: str) -> None:
         ["-c", "-D", "vect:8:4"],
         ["--force"],
         ["--output", "rows.xls"],
-        ["--verify-algorithm"],
-        ["--verify-algorithm", "--coll-algorithm", "ring", "-I"],
-        ["--verify-algorithm", "--coll-algorithm", "ring", "--output", "rows.csv"],
     ],
 )
 def test_options_that_exclude_each_other(arguments: list[str]) -> None:

@@ -116,7 +116,6 @@ def test_congestor_defaults_to_64_kib_and_half_the_ranks() -> None:
     ("words", "sentence"),
     [
         ("--split 2 --samples s.npy", "--samples groups"),
-        ("--split 2 --verify-algorithm --coll-algorithm ring", "leave out --split"),
         ("--rounds 6", "--rounds --congestor"),
         ("--congestor bcast -c", "leave out -c"),
         ("--congestor bcast --max-time 1", "turns of equal length"),

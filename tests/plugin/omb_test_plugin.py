@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import mmap
 import resource
+import sys
 from collections.abc import Sequence
 
 from omb_py.buffers import Buffer
@@ -102,6 +103,7 @@ class LimitedBuffer(MappedBuffer):
     name = "limited"
 
     def allocate(self, nbytes: int, datatype: Datatype) -> BytearrayMemory:
+        sys.dont_write_bytecode = True  # else a module that is imported next is cached in part
         resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
         return super().allocate(nbytes, datatype)
 

@@ -23,8 +23,7 @@ from hypothesis import strategies as st
 from omb_py.analysis.table import load
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.results.columns import OverheadRow, Row
-from omb_py.results.csv import CsvWriter, cell, header_of, open_csv
-from omb_py.results.json import JsonWriter, open_json
+from omb_py.results.files import CsvWriter, JsonWriter, cell, header_of, open_csv, open_json
 from tests import ROOT
 from tests.helpers.reading import read_file
 from tests.helpers.refusals import refuses

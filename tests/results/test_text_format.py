@@ -10,8 +10,7 @@ import pytest
 
 from omb_py.benchmarks import all_benchmarks, find_benchmark
 from omb_py.core.dataclass import replace
-from omb_py.core.datatypes import find_types
-from omb_py.core.datatypes.layout import parse_layout
+from omb_py.core.datatypes import find_types, parse_layout
 from omb_py.core.options import Options
 from omb_py.results.columns import Row
 from omb_py.results.text import TextWriter, VariedWindowWriter

@@ -9,7 +9,6 @@ from itertools import islice
 import pytest
 
 from omb_py.algorithms import Algorithm, library
-from omb_py.algorithms.comparison import Sent, difference
 from omb_py.algorithms.patterns import CollectiveShape, Pattern, Round
 from omb_py.benchmarks import Case, find_benchmark
 from omb_py.benchmarks.algorithms import TABLE
@@ -17,11 +16,12 @@ from omb_py.core.dataclass import replace
 from omb_py.core.errors import OmbError, UnsupportedError, UsageError
 from omb_py.core.options import Options
 from omb_py.simulation import collectives
+from omb_py.simulation.points import BUFFER, RESOURCES
 from omb_py.simulation.program import Add, Operation, Program, Receive, Send, Wait
-from omb_py.simulation.stand_ins import BUFFER, RESOURCES
 from tests.algorithms.test_patterns import EVERY, IDS
 from tests.benchmarks.test_own_algorithms import DEFINITIONS, INT, SEGMENT
 from tests.helpers.refusals import refuses
+from tests.helpers.sent_messages import Sent, difference
 
 
 def cases(ranks: int, size: int, options: Options, window: int = 64) -> Callable[[int], Case]:

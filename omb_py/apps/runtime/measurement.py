@@ -42,7 +42,6 @@ from omb_py.results.writer import Writer
 
 if TYPE_CHECKING:
     from omb_py.core.mpi.watchdog import Watchdog
-    from omb_py.measure.progress import Display
 
 
 SPREAD = ("value_low", "value_p25", "value_p75", "value_high")
@@ -59,7 +58,6 @@ class ApplicationSetting:
     watchdog: Watchdog | None = None
     device_first: bool = True
     more_writers: Callable[[], Sequence[Writer[Any]]] = tuple
-    display: Display | None = None
 
     @property
     def options(self) -> Options:
@@ -410,17 +408,8 @@ class ApplicationMeasurement:
         self, kernel: Kernel[Any], first: Kernel[Any] | None, alternative: Kernel[Any] | None
     ) -> TurnSeconds:
         turns, settings, job = TurnSeconds(), self._settings, self._job
-        total = settings.warmup_repeats + settings.repeats
-        tracker = None
-        if self._setting.display is not None:
-            from omb_py.measure.progress import Tracker
-
-            steps = ["solving"] * total
-            tracker = Tracker(self._application.name, steps, self._setting.display)
-        for turn in range(total):
+        for turn in range(settings.warmup_repeats + settings.repeats):
             self._progress(f"solving, turn {turn + 1}")
-            if tracker is not None:
-                tracker.begin(turn)
             if settings.references:
                 with job.agreement():
                     alone(lambda: self._time_references(turns, first), job.comm)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from math import prod
 from time import perf_counter, sleep
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from omb_py.apps.runtime.phases import Phase, Phases, Tally, Timed
 from omb_py.benchmarks import CheckedIteration, Content
 from omb_py.bindings import BINDINGS, Binding, BoundCall, calls_of
-from omb_py.buffers import BUFFERS, Buffer
+from omb_py.buffers import Buffer
 from omb_py.core.calls import IN_PLACE, Call, Form, Iteration, Message, Operand, Step, Window
 from omb_py.core.datatypes import Datatype, find_types
-from omb_py.core.errors import OmbError, OutOfMemoryError, SharedError
+from omb_py.core.errors import OutOfMemoryError
 from omb_py.core.memory import Local, Memory
 from omb_py.core.options import Options
 from omb_py.measure import devices
@@ -179,19 +179,6 @@ class Team:
         self._teams.append(team)
         return team
 
-    def beside_device(self) -> Team:
-        """Return a team of these ranks with host messages, or itself if its own are. Collective.
-
-        Its calls are those of binding buffer, and count to this team's phases.
-        """
-        if self.buffer.device is None:
-            return self
-        options = replace(self.options, buffer="numpy", binding="buffer")
-        comm: Any = self.comm.Dup()
-        team = Team(comm, BUFFERS.load("numpy"), options, self._split_wait, self.phases)
-        self._teams.append(team)
-        return team
-
     def release(self) -> None:
         """Give back the resources of bound calls, none of which runs again. Collective."""
         self.binding.release()
@@ -314,16 +301,3 @@ def alone(action: Callable[[], Result], comm: MPI.Intracomm) -> Result | None:
         request = comm.Ibarrier()
         while not request.Test():
             sleep(SLEEP_SECONDS)
-
-
-def together(comm: MPI.Intracomm, action: Callable[[], Result]) -> Result:
-    """Return ``action``'s result; raise `SharedError` on all ranks if one failed. Collective."""
-    failure = result = None
-    try:
-        result = action()
-    except OmbError as error:
-        failure = str(error), error.exit_code
-    for one in comm.allgather(failure):
-        if one is not None:
-            raise SharedError(*one)
-    return cast("Result", result)

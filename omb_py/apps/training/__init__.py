@@ -3,8 +3,7 @@
 `Training` is what the user chooses. `networks` are lists of layers, which are cut into stages;
 `stages` are the layers of one rank, and how long these compute. `kernel` trains: `pipeline` is what
 passes between stages, and in which order. An `exchange` averages gradients over replicas as Horovod
-and DDP do it: `schedules` say when they are sent, `fusion` which of them together and how they are
-summed.
+and DDP do it.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from dataclasses import dataclass
 from omb_py.apps import option
 from omb_py.benchmarks.algorithms import words
 from omb_py.core.options import LIBRARY
-from omb_py.core.text.numbers import MEBIBYTE
+from omb_py.core.text.units import MEBIBYTE
 
 MILLISECOND = 1e-3
 
@@ -65,12 +64,6 @@ class Training:
         "Who decides what is fused: ddp's first bucket has 1 MiB, and each its last gradient more.",
         choices=("horovod", "ddp"),
     )
-    negotiation: str = option(
-        "none",
-        "How ranks agree on which gradients are ready, as Horovod does.",
-        choices=("none", "cached"),
-    )
-    cycle_time: float = option(1.0, "Milliseconds between two negotiations.", minimum=0)
     compression: str = option("none", "Send gradients in half precision.", choices=("none", "fp16"))
     allreduce: str = option(
         LIBRARY,
@@ -87,17 +80,7 @@ class Training:
     ranks_per_node: int = option(
         0, "Pretend that a node has so many ranks; 0: as it is.", minimum=0
     )
-    compute: str = option(
-        "delay",
-        "What stands for computing: a delay, or products of matrices.",
-        choices=("delay", "matmul"),
-    )
     sample_time: float = option(1.0, "Milliseconds of computing for a sample.", minimum=0)
-    layer_times: str = option(
-        "work",
-        "How long layers compute: by their work, or as a file has it.",
-        metavar="work|FILE.csv",
-    )
     micro_batches: int = option(4, "Parts of a batch that pass a pipeline one by one.", minimum=1)
     schedule: str = option(
         "gpipe",

@@ -5,19 +5,16 @@ A network in one piece is one stage.
 
 from __future__ import annotations
 
-import csv
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import partial
 from time import perf_counter, sleep
 from typing import Any
 
 from omb_py.apps.runtime.distribution import broadcast
-from omb_py.apps.runtime.team import Array, Team, alone, together
-from omb_py.apps.training import MILLISECOND, Training
+from omb_py.apps.runtime.team import Array, Team
+from omb_py.apps.training import Training
 from omb_py.apps.training.networks import NeuralNetwork, Shape
-from omb_py.core.errors import UsageError
 from omb_py.tracing.recorder.annotation import phase
 
 FORWARD = 1 / 3
@@ -38,18 +35,6 @@ class Cost:
         return self.forward + self.backward
 
 
-def layer_costs(team: Team, training: Training, network: NeuralNetwork) -> list[Cost]:
-    """Return the cost of each layer, the same on all ranks; collective.
-
-    Raises `SharedError` on all ranks for a file that is not about this network.
-    """
-    if training.layer_times == "work":
-        return by_work(network, training.sample_time * MILLISECOND)
-    on_one_rank = partial(alone, partial(from_file, network, training.layer_times), team.comm)
-    found: list[Cost] = team.comm.bcast(together(team.comm, on_one_rank), root=0)
-    return found
-
-
 def by_work(network: NeuralNetwork, seconds: float) -> list[Cost]:
     """Return the seconds of a sample, divided in proportion to the layers' multiplications."""
     unit = seconds / max(1, network.work)
@@ -59,138 +44,39 @@ def by_work(network: NeuralNetwork, seconds: float) -> list[Cost]:
     ]
 
 
-def from_file(network: NeuralNetwork, path: str) -> list[Cost]:
-    """Return the milliseconds that a CSV file has for each layer that learns.
-
-    Its columns are ``layer``, ``forward_ms`` and ``backward_ms``; layers that it lacks take no time
-    if they do not learn. Raises `UsageError` for anything else.
-    """
-    try:
-        with open(path, encoding="utf-8-sig", newline="") as file:
-            rows = {row["layer"]: _read(row) for row in csv.DictReader(file)}
-    except OSError as error:
-        raise UsageError(
-            f"--layer-times {path}: {error.strerror}: choose work, or another file"
-        ) from None
-    except (KeyError, TypeError, ValueError, csv.Error):
-        raise UsageError(
-            f"--layer-times {path} is no table of layers: its columns are layer, forward_ms and "
-            "backward_ms, with numbers that are not negative"
-        ) from None
-    learning = [layer.name for layer in network.layers if layer.tensors]
-    for name in learning:
-        if name not in rows:
-            raise UsageError(
-                f"--layer-times {path} has no layer {name}: the network has {len(learning)} layers "
-                f"that learn, {learning[0]} to {learning[-1]}"
-            )
-    return [rows.get(layer.name, Cost()) for layer in network.layers]
-
-
-def _read(row: dict[str, str]) -> Cost:
-    seconds = [MILLISECOND * float(row[name]) for name in ("forward_ms", "backward_ms")]
-    if not all(0 <= one < float("inf") for one in seconds):
-        raise ValueError
-    return Cost(*seconds)
-
-
 def of_stages(costs: Sequence[Cost], stages: Sequence[NeuralNetwork]) -> list[list[Cost]]:
     """Return the costs of each stage's layers."""
     left: Iterator[Any] = iter(costs)
     return [[next(left) for _ in stage.layers] for stage in stages]
 
 
-SLICE = 50e-6
-"""Seconds of a delay after which an exchange is notified that time has passed."""
-
-SIDE = 128
-"""Rows and columns of the matrices that are multiplied; one product is the unit of computing."""
-
-CALIBRATION = 50
-"""Products that are timed."""
-
-
-class Computing(ABC):
-    """Takes up time that counts as computing; ``tick`` is called now and then, outside of it."""
-
-    def __init__(self, team: Team, tick: Callable[[], None]) -> None:
-        self._team = team
-        self._tick = tick
-
-    def prepare(self) -> None:  # noqa: B027 - a delay has nothing to prepare
-        """Get ready, before a training begins."""
-
-    @abstractmethod
-    def begin(self) -> None:
-        """Begin a step."""
-
-    def resume(self) -> None:  # noqa: B027 - what really computes cannot have begun
-        """Note that the data for the next computing has just arrived."""
-
-    @abstractmethod
-    def spend(self, seconds: float) -> None:
-        """Compute for so long."""
-
-
-class Delay(Computing):
-    """Waits until the time is up, and lets other processes run.
+class Delay:
+    """Computing that takes a known time: waits, and lets other processes run.
 
     What the rank does between two delays of a step is taken off the next one: so it is where a
     device computes while the processor communicates.
     """
 
-    _end = 0.0
+    def __init__(self, computing: AbstractContextManager[None]) -> None:
+        """``computing`` adds the time in it to that of computing."""
+        self._computing = computing
+        self._end = 0.0
 
     def begin(self) -> None:
+        """Begin a step."""
         self._end = perf_counter()
 
     def resume(self) -> None:
+        """Note that the data for the next computing has just arrived."""
         self._end = max(self._end, perf_counter())
 
     def spend(self, seconds: float) -> None:
+        """Compute for so long."""
         self._end += seconds
-        while (now := perf_counter()) < self._end:
-            with self._team.computing:
-                until = min(self._end, now + SLICE)
-                while perf_counter() < until:
+        if perf_counter() < self._end:
+            with self._computing:
+                while perf_counter() < self._end:
                     sleep(0)
-            self._tick()
-
-
-class Products(Computing):
-    """Multiplies matrices, as often as takes so long on this rank while all others do it too."""
-
-    def __init__(self, team: Team, tick: Callable[[], None]) -> None:
-        super().__init__(team, tick)
-        self._factor = team.xp.ones((SIDE, SIDE), "float32")
-        self._product = team.xp.empty_like(self._factor)
-        self._seconds = self._owed = 0.0
-
-    def prepare(self) -> None:
-        for times in (1, CALIBRATION) if not self._seconds else ():
-            begin = perf_counter()
-            with self._team.computing:
-                for _ in range(times):
-                    self._multiply()
-            self._seconds = (perf_counter() - begin) / times
-
-    def begin(self) -> None:
-        self._owed = 0.0
-
-    def spend(self, seconds: float) -> None:
-        self._owed += seconds
-        while self._owed >= self._seconds:
-            with self._team.computing:
-                self._multiply()
-            self._owed -= self._seconds
-            self._tick()
-
-    def _multiply(self) -> None:
-        self._team.xp.matmul(self._factor, self._factor, out=self._product)
-
-
-COMPUTING: dict[str, type[Computing]] = {"delay": Delay, "matmul": Products}
-"""By the names that ``--compute`` has for them."""
 
 
 PERIOD = 61
@@ -218,7 +104,6 @@ class Stage:
         training: Training,
         shapes: Sequence[tuple[str, Shape]],
         costs: Sequence[tuple[Cost, range]],
-        tick: Callable[[], None],
     ) -> None:
         """``shapes`` are the names and shapes of its parameters, ``costs`` those of each layer with
         the numbers of its parameters."""
@@ -227,7 +112,7 @@ class Stage:
         self._replicas = replicas
         self._costs = costs
         self._forward = sum(cost.forward for cost, _ in costs)
-        self._computing = COMPUTING[training.compute](team, tick)
+        self._delay = Delay(team.computing)
         for tensor, gradient in enumerate(self.gradients):
             gradient.data[...] = self._pattern(tensor, gradient, factor(replicas))
         self._new = [one.data.reshape(-1)[::STRIDE] for one in self.gradients]
@@ -248,18 +133,17 @@ class Stage:
             self._weights.data[...] = FIRST_WEIGHT if self._replicas.rank == 0 else 0
         for call in self._broadcasts:
             call()
-        self._computing.prepare()
 
     def begin(self, step: int) -> None:
         """Begin a step, whose number counts from the beginning of training."""
         self._step = step
-        self._computing.begin()
+        self._delay.begin()
 
     def forward(self, samples: int) -> None:
         """Take as long as the layers do for so many samples."""
-        self._computing.resume()
+        self._delay.resume()
         with phase("forward"):
-            self._computing.spend(samples * self._forward)
+            self._delay.spend(samples * self._forward)
 
     def backward(self, samples: int, ready: Callable[[int], None] | None) -> None:
         """Take as long as the layers do on the way back.
@@ -268,10 +152,10 @@ class Stage:
         first; None if those of other samples are still to be added.
         """
         new = new_value(self._step) * factor(self._replicas)
-        self._computing.resume()
+        self._delay.resume()
         with phase("backward"):
             for cost, tensors in reversed(self._costs):
-                self._computing.spend(samples * cost.backward)
+                self._delay.spend(samples * cost.backward)
                 if ready is None:
                     continue
                 for tensor in reversed(tensors):

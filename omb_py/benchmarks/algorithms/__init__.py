@@ -13,8 +13,7 @@ from omb_py.benchmarks.algorithms import allreduce as reducing
 from omb_py.benchmarks.algorithms import bcast as spreading
 from omb_py.benchmarks.algorithms import exchanges
 from omb_py.benchmarks.algorithms.exchanges import Exchange
-from omb_py.benchmarks.algorithms.members import Members
-from omb_py.benchmarks.algorithms.reductions import Sum
+from omb_py.benchmarks.algorithms.members import Members, Sum
 from omb_py.core.calls import IN_PLACE, Call, Message, Step
 from omb_py.core.dataclass import dataclass, replace
 from omb_py.core.errors import UnsupportedError, UsageError

@@ -14,8 +14,7 @@ from omb_py.algorithms.folding import staying
 from omb_py.algorithms.patterns import power_within, powers_below
 from omb_py.algorithms.trees import binomial_by_lowest
 from omb_py.benchmarks.algorithms.bcast import binomial, children, gather_around
-from omb_py.benchmarks.algorithms.members import Members, part, pieces, shares, span
-from omb_py.benchmarks.algorithms.reductions import Sum
+from omb_py.benchmarks.algorithms.members import Members, Sum, part, pieces, shares, span
 from omb_py.core.calls import Message, Step
 from omb_py.core.dataclass import replace
 

@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from omb_py.algorithms.patterns import powers_below
 from omb_py.benchmarks.algorithms.allreduce import up
 from omb_py.benchmarks.algorithms.bcast import gather_around
-from omb_py.benchmarks.algorithms.members import Members, part
-from omb_py.benchmarks.algorithms.reductions import Sum
+from omb_py.benchmarks.algorithms.members import Members, Sum, part
 from omb_py.core.calls import Message, Step
 from omb_py.core.dataclass import dataclass, replace
 

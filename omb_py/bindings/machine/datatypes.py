@@ -9,8 +9,7 @@ from mpi4py import MPI
 
 from omb_py.core.calls import Message
 from omb_py.core.dataclass import dataclass
-from omb_py.core.datatypes import Datatype
-from omb_py.core.datatypes.layout import Layout
+from omb_py.core.datatypes import Datatype, Layout
 from omb_py.core.errors import UnsupportedError
 
 LARGEST_INT = 2**31 - 1

@@ -12,8 +12,7 @@ from itertools import accumulate
 from typing import Any, Literal, TypeAlias
 
 from omb_py.core.dataclass import dataclass, replace
-from omb_py.core.datatypes import Datatype
-from omb_py.core.datatypes.layout import CONTIGUOUS, Layout
+from omb_py.core.datatypes import CONTIGUOUS, Datatype, Layout
 from omb_py.core.errors import BenchmarkError
 from omb_py.core.memory import Local, Memory
 

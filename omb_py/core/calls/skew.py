@@ -7,7 +7,7 @@ from os.path import basename
 
 from omb_py.core.dataclass import dataclass
 from omb_py.core.errors import UsageError
-from omb_py.core.text.numbers import parse_decimal, parse_whole
+from omb_py.core.text.units import parse_decimal, parse_whole
 
 STEPS = 60
 """Bisections for Zipf's exponent: beyond the digits of a float."""

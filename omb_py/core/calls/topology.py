@@ -6,7 +6,7 @@ from itertools import product
 from math import prod
 
 from omb_py.core.dataclass import dataclass
-from omb_py.core.datatypes.layout import number_pairs, numbers
+from omb_py.core.datatypes import number_pairs, numbers
 from omb_py.core.errors import UsageError
 
 

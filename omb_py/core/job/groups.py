@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from omb_py.core.dataclass import dataclass
 from omb_py.core.errors import OmbError, UsageError
-from omb_py.core.job import Job
+from omb_py.core.job import Job, first_ranks
 from omb_py.core.job.by_mpi import MPIJob
-from omb_py.core.job.node_map import first_ranks
 from omb_py.core.mpi import launcher
-from omb_py.core.text.numbers import parse_count
+from omb_py.core.text.units import parse_count
 from omb_py.core.text.words import count
 
 if TYPE_CHECKING:

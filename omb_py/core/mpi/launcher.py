@@ -8,10 +8,6 @@ import stat
 import sys
 import time
 
-TYPE_CHECKING = False  # typing's own would be one more module for each rank to load
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 STAGGER_SECONDS = 0.2
 LAUNCHER_SECONDS = 1.0
 """Delay between the messages of ranks that fail alike, and of rank 0 before the others: the
@@ -61,17 +57,11 @@ PROFILER = "OMB_PY_PROFILER"
 SHARED_FILES = "OMB_PY_SHARED_FILES"
 """A folder into which each rank writes which shared memory it has mapped."""
 
-STDERR = 2
-"""Its descriptor."""
-
 LAUNCHERS = ("mpiexec", "mpiexec.hydra", "mpirun", "orterun", "prterun")
 """Programs that pass on what ranks print, by the names of their processes."""
 
 PROXIES = ("hydra_pmi_proxy", "prted", "orted")
 """The programs by which launchers start ranks on each host."""
-
-before_output: Callable[[], None] | None = None
-"""A function that erases a line of progress, if one may be shown, before other output."""
 
 
 def rank() -> int:
@@ -112,42 +102,11 @@ def note(text: str, rank: int) -> None:
 
 def say(text: str) -> None:
     """Print a line on stderr, unless its reader is gone or its disk is full."""
-    if before_output is not None:
-        before_output()
     try:
         print(f"omb-py: {text}", file=sys.stderr, flush=True)
     except OSError:
         # what the old stream keeps would fail again at the end, and become the exit code
         sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115 - to the end
-
-
-def terminal() -> int | None:
-    """Return a descriptor of the terminal that shows stdout and stderr of this process.
-
-    None if either goes elsewhere. A launcher connects ranks by pipes, or gives them a terminal of
-    its own for stdout (Open MPI's): if there is one on this host, its own streams count.
-    """
-    if os.environ.get("TERM") == "dumb":
-        return None
-    process = launcher_process() if _find(RANK_VARIABLES) is not None else None
-    if process is None:
-        own = (sys.stdout, sys.stderr)
-        return STDERR if all(stream and stream.isatty() for stream in own) else None
-    descriptor = None
-    for stream in (1, 2):
-        if descriptor is not None:
-            os.close(descriptor)
-        path = f"/proc/{process}/fd/{stream}"
-        try:
-            if not stat.S_ISCHR(os.stat(path).st_mode):
-                return None
-            descriptor = os.open(path, os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK)
-        except OSError:
-            return None
-        if not os.isatty(descriptor):
-            os.close(descriptor)
-            return None
-    return descriptor
 
 
 def launcher_process(direct: bool = False) -> int | None:

@@ -1,8 +1,9 @@
-"""Files: read where a user names them, written so that they are whole at any time."""
+"""Files: read where a user names them, written so that they are whole at any time; folders."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import stat
@@ -11,7 +12,6 @@ from pathlib import Path
 from typing import IO
 
 from omb_py.core.errors import OmbError, UsageError
-from omb_py.core.text.folders import make_folder
 
 LARGEST = 1 << 30
 """Bytes beyond which a file is refused: no results, profile or configuration is as long as that."""
@@ -135,3 +135,21 @@ def synchronize(folder: Path) -> None:
             os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def make_folder(folder: str | os.PathLike[str]) -> None:
+    """Make a folder unless it exists; not its parents, which a typing error would make, too.
+
+    Raises `OSError`, with the missing parent, if it cannot be made.
+    """
+    path = os.fspath(folder) or os.curdir
+    parent = os.path.dirname(os.path.normpath(path)) or os.curdir
+    if os.path.isdir(path):
+        return
+    if not os.path.exists(parent):
+        raise FileNotFoundError(errno.ENOENT, f"there is no folder {parent}: make it")
+    try:
+        os.mkdir(path)
+    except FileExistsError:  # a file, unless another process made it
+        if not os.path.isdir(path):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR)) from None

@@ -1,7 +1,8 @@
 """Runs as they are named on a command line: the times that their efficiencies are made of.
 
 A folder of records has more than a profile: with a timeline its calls are replayed on an ideal
-network, and the phases that the program named have efficiencies of their own.
+network. Efficiencies are POP's, multiplicative ones (POP Centre of Excellence, standard metrics,
+https://co-design.pop-coe.eu/metrics/index.html).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,17 +21,15 @@ from omb_py.core.errors import UsageError
 from omb_py.core.text.words import count
 from omb_py.tracing.efficiency.dependency_graph import DependencyGraph, dependency_graph
 from omb_py.tracing.efficiency.intervals import Intervals, bounds, intervals_of
-from omb_py.tracing.efficiency.metrics import Efficiency, Times, efficiency
 from omb_py.tracing.efficiency.replay import replay
-from omb_py.tracing.records.layout import EventKind, record_paths
+from omb_py.tracing.records.layout import record_paths
 from omb_py.tracing.records.reading import NS, RankRecord
 from omb_py.tracing.records.routines import Role, nonblocking, role
 from omb_py.tracing.records.run import RecordedRun, open_run
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from omb_py.tracing.profile.profile import Profile, RankProfile
+
 
 MAX_NAMED = 4
 """Routines that a note names."""
@@ -205,68 +205,6 @@ def _of_calls(every: Sequence[Intervals]) -> Iterator[str]:
         )
 
 
-@dataclass(frozen=True)
-class RecordedPhase:
-    """All spans of one name, of all ranks.
-
-    ``times.elapsed`` is the longest time that a rank spent in it, so that communication efficiency
-    is of that time; waiting that one phase leaves to the next counts for the next. ``spans`` is the
-    maximum number of a rank.
-    """
-
-    name: str
-    spans: int
-    times: Times
-    efficiency: Efficiency
-
-
-def phases_of(run: RecordedRun) -> list[RecordedPhase]:
-    """Return the phases of a run, the longest first; empty if the program named none.
-
-    Ranks that are never in a phase count with no time in it. Phases may contain each other.
-    """
-    if not run.on_one_clock:
-        return []
-    found: dict[str, dict[int, tuple[int, float, float]]] = {}
-    for one in intervals_of(run):
-        for name, mine in _phases_of_rank(one).items():
-            found.setdefault(name, {})[one.record.rank] = mine
-    made = []
-    for name, by_rank in found.items():
-        told = [by_rank.get(record.rank, (0, 0.0, 0.0)) for record in run.records]
-        times = Times(run.size, tuple(one[2] for one in told), max(one[1] for one in told))
-        if times.elapsed > 0:
-            made.append(RecordedPhase(name, max(one[0] for one in told), times, efficiency(times)))
-    return sorted(made, key=lambda phase: -phase.times.elapsed)
-
-
-def _phases_of_rank(one: Intervals) -> dict[str, tuple[int, float, float]]:
-    """For each phase of a rank: spans, seconds in all, seconds outside MPI."""
-    events = one.record.events
-    spans = events[(events["kind"] == EventKind.SPAN) & (events["lane"] == 0)]
-    begins = np.maximum(one.record.common(spans["began"]), one.start)
-    ends = np.maximum(one.record.common(spans["ended"]), begins)
-    outside = (ends - begins) - (_inside(one, ends) - _inside(one, begins))
-    found = {}
-    for number in np.unique(spans["name"]).tolist():
-        mine = spans["name"] == number
-        lengths = float((ends - begins)[mine].sum()) * NS
-        told = int(mine.sum()), lengths, float(outside[mine].sum()) * NS
-        found[one.record.name(number)] = told
-    return found
-
-
-def _inside(one: Intervals, times: NDArray[Any]) -> NDArray[Any]:
-    """Nanoseconds in MPI before each of some times."""
-    if not len(one.begins):
-        return np.zeros(len(times), np.int64)
-    whole = np.append(0, np.cumsum(one.ends - one.begins))
-    at = np.searchsorted(one.begins, times, "right")
-    under_way = np.minimum(times, one.ends[at - 1]) - one.begins[at - 1]
-    inside: NDArray[Any] = np.where(at > 0, whole[at - 1] + under_way, 0)
-    return inside
-
-
 OF_A_RANK = re.compile(r"(.+)\.\d+")
 """Name of a file that has one rank of a run, as mpitrace writes them."""
 
@@ -276,14 +214,13 @@ class Run:
     """A run with its efficiencies, and their basis.
 
     ``name`` is its name on the command line, ``command`` the program that ran and its arguments, if
-    known, ``phases`` the parts that the program named.
+    known.
     """
 
     name: str
     command: str
     measured: MeasuredRun
     efficiency: Efficiency
-    phases: tuple[RecordedPhase, ...] = ()
 
     @property
     def times(self) -> Times:
@@ -308,7 +245,7 @@ def _run(name: str, paths: Sequence[str]) -> Run:
     if len(paths) == 1 and record_paths(paths[0]):
         run = open_run(paths[0])
         try:
-            found, phases = measured(run), tuple(phases_of(run))
+            found = measured(run)
         except (ValueError, TypeError, IndexError, OverflowError) as error:
             raise UsageError(f"{name} holds a damaged record: {error}") from error
         about: Mapping[str, Any] = run.about
@@ -317,10 +254,10 @@ def _run(name: str, paths: Sequence[str]) -> Run:
 
         profile = load_profile(paths)
         found = of_profile(profile, name)
-        phases, about = (), profile.about
+        about = profile.about
     try:
         command = str(about.get("command", ""))
-        return Run(name, command, found, efficiency(found.times), phases)
+        return Run(name, command, found, efficiency(found.times))
     except UsageError as error:
         raise UsageError(f"{name}: {error}") from error
 
@@ -366,3 +303,89 @@ def _processor_of(told: Iterable[RankProfile], outside: Sequence[float]) -> Proc
         return None
     used = [(one.user_s or 0.0) + (one.system_s or 0.0) for one in told]
     return Processor.of(used, sum(one.elapsed_s or 0.0 for one in told), False)
+
+
+@dataclass(frozen=True)
+class Efficiency:
+    """Factors of a run's lost time; each factor is between 0 and 1, 1 is perfect.
+
+    ``parallel = load_balance * communication`` and, if the run could be replayed, ``communication =
+    serialisation * transfer``.
+    """
+
+    parallel: float
+    load_balance: float
+    communication: float
+    serialisation: float | None = None
+    transfer: float | None = None
+
+
+@dataclass(frozen=True)
+class Times:
+    """The times that give a run's efficiencies, in seconds.
+
+    ``outside`` has the time that each rank spent outside MPI, ``elapsed`` is that from the first
+    rank's start to the last one's end, ``ideal`` is that on an ideal network (None: unknown).
+    ``ranks`` counts those of the job, even if some left no times.
+    """
+
+    ranks: int
+    outside: tuple[float, ...]
+    elapsed: float
+    ideal: float | None = None
+
+    @property
+    def total(self) -> float:
+        """Seconds outside MPI of all ranks; those without times count as the others on average."""
+        return fmean(self.outside) * self.ranks
+
+
+def efficiency(times: Times) -> Efficiency:
+    """Return the efficiencies of a run.
+
+    With u the ranks' times outside MPI: parallel efficiency is mean(u) / elapsed, load balance
+    mean(u) / max(u), communication efficiency max(u) / elapsed, serialisation efficiency
+    max(u) / ideal, transfer efficiency ideal / elapsed. Raises `UsageError` for a run that took no
+    time.
+    """
+    if not times.outside or times.elapsed <= 0:
+        raise UsageError("a run that took no time has no efficiency")
+    mean, most = fmean(times.outside), max(times.outside)
+    serialisation = transfer = None
+    if times.ideal is not None:
+        serialisation = most / times.ideal if times.ideal > 0 else 1.0
+        transfer = times.ideal / times.elapsed
+    return Efficiency(
+        mean / times.elapsed,
+        mean / most if most else 1.0,
+        most / times.elapsed,
+        serialisation,
+        transfer,
+    )
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """A run compared with one on fewer ranks.
+
+    ``computation`` is the computing time of all ranks of the other run divided by this one's,
+    ``whole`` (global efficiency) parallel efficiency times that, ``speedup`` the other run's
+    elapsed time divided by this one's. Of weak scaling all of these are per work done.
+    """
+
+    computation: float
+    whole: float
+    speedup: float
+
+
+def scaling(times: Times, reference: Times, weak: bool) -> Scaling | None:
+    """Return a run's scaling; ``weak``: the work grew with the ranks, else it stayed the same.
+
+    None if this run computed nothing. Raises `UsageError` as `efficiency` does.
+    """
+    parallel = efficiency(times).parallel
+    if times.total <= 0:
+        return None
+    work = times.ranks / reference.ranks if weak else 1.0
+    computation = work * reference.total / times.total
+    return Scaling(computation, parallel * computation, work * reference.elapsed / times.elapsed)

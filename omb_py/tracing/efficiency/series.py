@@ -8,8 +8,7 @@ from math import log
 from pathlib import Path
 
 from omb_py.core.errors import UsageError
-from omb_py.tracing.efficiency.metrics import Scaling, scaling
-from omb_py.tracing.efficiency.runs import Run
+from omb_py.tracing.efficiency.runs import Run, Scaling, scaling
 
 BETWEEN = 0.5
 """Exponent of the growth of work over ranks: strong scaling has 0, weak scaling 1."""

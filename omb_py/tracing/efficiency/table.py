@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from statistics import fmean
 from textwrap import shorten
@@ -11,11 +11,9 @@ from typing import Any
 from omb_py.core.text.tables import Sheet
 from omb_py.core.text.units import digits, value_text
 from omb_py.core.text.words import count
-from omb_py.tracing.efficiency.runs import RecordedPhase
 from omb_py.tracing.efficiency.series import Series, SeriesPoint, notes
 
 UNKNOWN = "-"
-MAX_PHASES = 20
 WIDEST = 70
 """Letters of a command in a title."""
 
@@ -136,7 +134,7 @@ def sheet(series: Series) -> Sheet:
 def row_of(point: SeriesPoint, series: Series) -> dict[str, Any]:
     """Return all numbers of a run; times in seconds, None for unknown numbers.
 
-    Factors are those of `metrics`: ``parallel_efficiency = load_balance *
+    Factors are those of `runs`: ``parallel_efficiency = load_balance *
     communication_efficiency``, ``communication_efficiency = serialisation_efficiency *
     transfer_efficiency`` and ``global_efficiency = parallel_efficiency * computation_scaling``
     hold to rounding.
@@ -155,53 +153,16 @@ def row_of(point: SeriesPoint, series: Series) -> dict[str, Any]:
 
 
 def details(series: Series) -> dict[str, object]:
-    """Return notes, and for each run its ranks' seconds, phases and notes, which rows lack."""
+    """Return notes, and for each run its ranks' seconds and notes, which rows lack."""
     runs = [
         {
             "run": point.run.name,
             "outside_s": list(point.run.times.outside),
-            "phases": [
-                {
-                    "phase": phase.name,
-                    "spans": phase.spans,
-                    "longest_s": phase.times.elapsed,
-                    "outside_s": list(phase.times.outside),
-                    "parallel_efficiency": phase.efficiency.parallel,
-                    "load_balance": phase.efficiency.load_balance,
-                    "communication_efficiency": phase.efficiency.communication,
-                }
-                for phase in point.run.phases
-            ],
             "notes": list(point.run.measured.notes),
         }
         for point in series.points
     ]
     return {"runs": runs, "notes": list(notes(series))}
-
-
-def of_phases(name: str, phases: Sequence[RecordedPhase]) -> Sheet:
-    """Return the phases of a run."""
-    rows = (
-        (
-            phase.name,
-            f"{phase.spans}",
-            seconds(phase.times.elapsed),
-            percent(phase.efficiency.parallel),
-            percent(phase.efficiency.load_balance),
-            percent(phase.efficiency.communication),
-        )
-        for phase in phases[:MAX_PHASES]
-    )
-    remarks = ["Of the longest time that a rank spent in a phase; phases may contain each other."]
-    if len(phases) > MAX_PHASES:
-        remarks.append(f"And {len(phases) - MAX_PHASES} shorter phases.")
-    if not phases:
-        remarks = [
-            "None is recorded: name them in the program (with omb_py.phase(...):) and record with "
-            "omb-py profile --timeline FILE."
-        ]
-    columns = ("", "times", "time", "parallel", "load balance", "communication")
-    return Sheet(f"Phases of {name}", columns, tuple(rows), tuple(remarks))
 
 
 def title(series: Series) -> str:

@@ -10,8 +10,8 @@ from graphlib import CycleError, TopologicalSorter
 from statistics import median
 
 from omb_py.core.statistics import NORMAL
-from omb_py.core.text.ranks import some_ranks
 from omb_py.core.text.units import duration, share_text
+from omb_py.core.text.words import some_ranks
 from omb_py.tracing.monitor.snapshots import Change, RankSnapshot, RankState, Snapshot
 from omb_py.tracing.records.layout import NOBODY, WORLD, Communicator
 from omb_py.tracing.records.routines import (

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 from omb_py.core.dataclass import replace, values
 from omb_py.core.errors import UsageError
 from omb_py.core.text import files
-from omb_py.core.text.numbers import MEBIBYTE
-from omb_py.core.text.ranks import other_ranks, some_ranks
+from omb_py.core.text.units import MEBIBYTE
+from omb_py.core.text.words import other_ranks, some_ranks
 from omb_py.results.readers import Source, source_of
 from omb_py.tracing.profile.profile import (
     MPITRACE,

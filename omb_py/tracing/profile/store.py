@@ -1,4 +1,4 @@
-"""The files of a profile: writing them, and reading a run's folder or mpitrace's files."""
+"""The files of a profile, and profiles from the records of a run or from mpitrace's files."""
 
 from __future__ import annotations
 
@@ -6,20 +6,28 @@ import csv
 import io
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from omb_py.core.dataclass import values
 from omb_py.core.errors import UsageError
 from omb_py.core.text import files
-from omb_py.core.text.ranks import one_line
 from omb_py.core.text.tables import plain
-from omb_py.tracing.profile import recorded, text
-from omb_py.tracing.profile.profile import CallStats, Profile, RankProfile
+from omb_py.core.text.words import one_line, some_ranks
+from omb_py.tracing.profile import text
+from omb_py.tracing.profile.profile import (
+    LOST_NAME,
+    OWN,
+    CallStats,
+    Profile,
+    RankProfile,
+    extremes_of,
+)
+from omb_py.tracing.profile.tables import communication_of
 from omb_py.tracing.records import layout
-from omb_py.tracing.records.reading import read
-from omb_py.tracing.records.run import open_run, run_of
+from omb_py.tracing.records.reading import NS, RankRecord, read
+from omb_py.tracing.records.run import RecordedRun, open_run, run_of
 
 EXTREMES, ALL = "extremes", "all"
 RANK_TEXT = re.compile(r"profile\.(\d+)\.txt")
@@ -143,14 +151,14 @@ def load(paths: Sequence[str]) -> Profile:
     if not paths:
         raise UsageError("name the folder of a profile, or its files")
     if len(paths) == 1 and layout.record_paths(paths[0]):
-        return recorded.profile_of(open_run(paths[0]))
+        return profile_of(open_run(paths[0]))
     found = [file for path in paths for file in _files(Path(path))]
     kinds = {kind_of(file): str(file) for file in found}
     if len(kinds) > 1:
         (one, first), (other, second), *_ = kinds.items()
         raise UsageError(f"{first} is {one}, {second} is {other}: give files of one kind")
     if RECORD in kinds:
-        return recorded.profile_of(run_of(map(read, found)))
+        return profile_of(run_of(map(read, found)))
     from omb_py.tracing.profile import mpitrace
 
     return mpitrace.profile_of([mpitrace.read_file(str(file)) for file in found])
@@ -185,3 +193,100 @@ def _files(path: Path) -> list[Path]:
         if found := sorted(file for file in path.glob(pattern) if file.is_file()):
             return found
     raise UsageError(f"{path} holds no profile: name a folder that omb-py profile made")
+
+
+def profile_of(run: RecordedRun) -> Profile:
+    """Return the profile of a run; raises `UsageError` if a record is damaged."""
+    records = run.records
+    try:
+        members = tuple(_member(record) for record in records)
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
+        raise UsageError(f"{records[0].path} or one beside it is damaged: {error}") from error
+    return Profile(
+        ranks=run.size,
+        members=members,
+        extremes=extremes_of(members),
+        origin=OWN,
+        began=min(record.header["began_epoch"] for record in records) * NS,
+        about=run.about,
+        notes=(*run.notes, *_notes(records)),
+    )
+
+
+def _member(record: RankRecord) -> RankProfile:
+    header, cells = record.header, tuple(_calls_of_rank(record))
+    communication, in_files = communication_of(cells)
+    heard = header["updated"] > 0
+    outside = header["outside_ns"]
+    return RankProfile(
+        rank=record.rank,
+        host=record.host or None,
+        complete=record.complete,
+        elapsed_s=max(0.0, record.elapsed_s),
+        communication_s=communication,
+        io_s=in_files,
+        user_s=header["user_ns"] * NS if heard else None,
+        system_s=header["system_ns"] * NS if heard else None,
+        thread_s=header["thread_ns"] * NS if heard and header["thread_ns"] else None,
+        outside_s=outside * NS if heard and outside >= 0 else None,
+        memory_bytes=header["memory_bytes"] or None,
+        switches=header["switches"] if heard else None,
+        cells=cells,
+    )
+
+
+def _calls_of_rank(record: RankRecord) -> Iterable[CallStats]:
+    names, found = record.names, record.communicators
+    number = len(names)
+    for (
+        routine,
+        communicator,
+        peer,
+        bin,
+        site,
+        _,
+        calls,
+        nbytes,
+        ns,
+        minimum,
+        maximum,
+    ) in record.cell_values():
+        if calls <= 0:
+            continue
+        yield CallStats(
+            (names[routine] if 0 <= routine < number else "") or LOST_NAME,
+            found.get(communicator),
+            peer if peer >= 0 else None,
+            bin if bin >= 0 else None,
+            names[site] or None if 0 <= site < number else None,
+            calls,
+            max(0, nbytes),
+            ns * NS,
+            minimum * NS,
+            maximum * NS,
+        )
+
+
+def _notes(ordered: Sequence[RankRecord]) -> Iterable[str]:
+    for losses, sentence in (
+        (_counts(ordered, "cells_lost"), "calls found no room in the record and are in no table"),
+        (
+            _counts(ordered, "names_lost"),
+            f"names found no room in the record: routines are {LOST_NAME}, places and "
+            "communicators are left out",
+        ),
+        (
+            {record.rank: record.lost_events for record in ordered if record.lost_events},
+            "events of the timeline were written over by later ones; the tables have all calls",
+        ),
+    ):
+        if losses:
+            yield f"{some_ranks(losses)}: {sum(losses.values())} {sentence}"
+    unheard = [record.rank for record in ordered if record.header["updated"] <= 0]
+    if unheard:
+        yield f"CPU time and memory of {some_ranks(unheard)} are not known"
+
+
+def _counts(ordered: Sequence[RankRecord], name: str) -> dict[int, int]:
+    """Return a count of the header, for those ranks where there is any."""
+    return {record.rank: record.header[name] for record in ordered if record.header[name] > 0}

@@ -6,10 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import PurePath
 
-from omb_py.core.text.numbers import MEBIBYTE
-from omb_py.core.text.ranks import one_line, one_word, some_ranks
 from omb_py.core.text.tables import Sheet
-from omb_py.core.text.words import count
+from omb_py.core.text.units import MEBIBYTE
+from omb_py.core.text.words import count, one_line, one_word, some_ranks
 from omb_py.tracing.profile import tables
 from omb_py.tracing.profile.profile import (
     MPITRACE,

@@ -13,7 +13,6 @@ from contextlib import suppress
 from os.path import dirname, exists, join, realpath
 
 from omb_py.core import BEGAN
-from omb_py.core.cache import cache_directory
 from omb_py.core.errors import UsageError
 from omb_py.core.mpi import abi, launcher
 
@@ -144,3 +143,16 @@ def _is_ours(path: str) -> bool:
     except OSError:
         return False
     return status.st_uid == os.getuid() and not status.st_mode & 0o022
+
+
+def cache_directory() -> str:
+    """Return ``OMB_PY_CACHE_DIR``, or the user's folder for caches."""
+    named = os.environ.get("OMB_PY_CACHE_DIR")
+    if named:
+        return named
+    caches = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    if caches.startswith("~"):  # no home
+        import tempfile
+
+        return os.path.join(tempfile.gettempdir(), f"omb-py-{os.getuid()}")
+    return os.path.join(caches, "omb-py")

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from omb_py.core.errors import OmbError
-from omb_py.core.text.folders import make_folder
+from omb_py.core.text.files import make_folder
 from omb_py.tracing.records import layout
 from omb_py.tracing.records.layout import CELL_FORMAT, EVENT_FORMAT, HEADER_FORMAT, HEADER_OFFSETS
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from omb_py.core.errors import UsageError
-from omb_py.core.text.ranks import other_ranks, some_ranks
+from omb_py.core.text.words import other_ranks, some_ranks
 from omb_py.tracing.records import layout
 from omb_py.tracing.records.reading import NS, ClockComparison, RankRecord, read
 

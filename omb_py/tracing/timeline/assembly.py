@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from omb_py.core.errors import UsageError
-from omb_py.core.text.ranks import some_ranks
+from omb_py.core.text.words import some_ranks
 from omb_py.tracing.records.layout import NS_PER_SECOND, EventKind
 from omb_py.tracing.records.messages import partners, sides_of, unique
 from omb_py.tracing.records.reading import NS, RankRecord

@@ -8,8 +8,7 @@ from math import isfinite
 from typing import Any
 
 from omb_py.core import VERSION
-from omb_py.core.text.ranks import some_ranks
-from omb_py.core.text.words import count
+from omb_py.core.text.words import count, some_ranks
 from omb_py.tracing.records.reading import NS
 from omb_py.tracing.timeline.model import RankTimeline, Timeline
 

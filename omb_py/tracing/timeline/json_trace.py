@@ -19,7 +19,7 @@ import numpy as np
 
 from omb_py.core.errors import UsageError
 from omb_py.core.text import files
-from omb_py.core.text.folders import make_folder
+from omb_py.core.text.files import make_folder
 from omb_py.tracing.records.layout import TIMELINES, EventKind
 from omb_py.tracing.records.routines import Role, role
 from omb_py.tracing.timeline import diagnostics

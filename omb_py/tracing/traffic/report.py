@@ -6,22 +6,22 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from omb_py.core.text.ranks import some_ranks
 from omb_py.core.text.tables import Sheet
 from omb_py.core.text.units import amount, number, share_text
+from omb_py.core.text.words import some_ranks
 from omb_py.tracing.records.routines import READ, WRITTEN
 from omb_py.tracing.records.run import RecordedRun
 from omb_py.tracing.traffic.paths import (
     NOTHING,
     HostPath,
     Pairs,
+    RankTraffic,
     Requested,
     host_links,
     host_paths,
     requested_traffic,
     total,
 )
-from omb_py.tracing.traffic.reading import RankTraffic
 
 COLUMNS = (
     *("table", "host", "from", "to", "what", "communicator_size", "calls", "call_bytes"),

@@ -31,7 +31,6 @@ def test_what_did_not_arrive_at_a_stage_is_said() -> None:
         (Training(), True),
         (Training(model="resnet50"), True),
         (Training(model="resnet50", sample_time=0.0), False),
-        (Training(model="resnet50", sample_time=0.0, compute="matmul"), False),
     ],
 )
 def test_what_computes_nothing_has_no_speed_up(training: Training, has_references: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain, pairwise
 from typing import Any
 
 import pytest
@@ -10,8 +11,7 @@ from hypothesis import strategies as st
 
 from omb_py.apps import train
 from omb_py.apps.training import Training
-from omb_py.apps.training.exchange import check, room
-from omb_py.apps.training.fusion import plan_of
+from omb_py.apps.training.exchange import Plan, check, ddp, horovod, plan_of, room
 from omb_py.core.errors import UsageError
 from tests.helpers.refusals import refuses
 
@@ -22,7 +22,6 @@ SIZES = st.lists(st.integers(1, 100), min_size=1, max_size=40)
     ("options", "words"),
     [
         ({"overlap": True, "hierarchical": True}, "leave out --overlap"),
-        ({"buckets": "ddp", "negotiation": "cached"}, "DDP negotiate"),
         ({"buckets": "ddp", "fusion": 0}, "--buckets"),
     ],
 )
@@ -34,14 +33,11 @@ def test_options_that_exclude_each_other(options: dict[str, Any], words: str) ->
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"sample_time": 2.0, "layer_times": "a.csv"}, "--sample-time --layer-times work"),
-        ({"cycle_time": 2.0}, "--cycle-time --negotiation"),
         ({"ranks_per_node": 2}, "--ranks-per-node --hierarchical"),
         ({"micro_batches": 2}, "--micro-batches --strategy"),
         ({"strategy": "model", "overlap": True}, "--overlap --strategy data hybrid"),
         ({"strategy": "model", "allreduce": "ring"}, "--allreduce --strategy data"),
         ({"model": "vgg16", "layers": 3}, "--layers --model resnet"),
-        ({"model": "gpt2", "layer_times": "a.csv"}, "--layer-times layers"),
         ({"strategy": "model", "stages": 4}, "--stages --strategy hybrid"),
     ],
 )
@@ -62,18 +58,6 @@ def test_every_planned_bucket_has_room(sizes: list[int], fusion: int, compressio
             assert sum(sizes[begin:end]) <= room(sizes, training)
 
 
-@given(SIZES, st.integers(0, 300), st.sampled_from(["none", "fp16"]), st.data())
-def test_every_bucket_that_is_agreed_on_has_room(
-    sizes: list[int], fusion: int, compression: str, data: st.DataObject
-) -> None:
-    training = Training(fusion=fusion, compression=compression, negotiation="cached")
-    begin = data.draw(st.integers(0, len(sizes) - 1))
-    agreed = sizes[begin : data.draw(st.integers(begin + 1, len(sizes)))]
-    for start, stop in plan_of(training, agreed):
-        if stop - start > 1 or compression == "fp16":
-            assert sum(agreed[start:stop]) <= room(sizes, training)
-
-
 def test_single_gradients_are_not_packed() -> None:
     assert room([4, 8], Training(fusion=0)) == 0
     assert room([4, 8], Training(fusion=4)) == 0
@@ -81,3 +65,55 @@ def test_single_gradients_are_not_packed() -> None:
 
 def test_concurrent_gradients_have_their_own_places() -> None:
     assert room([4, 8, 16], Training(fusion=12, overlap=True)) == 28
+
+
+BUCKET_SIZES = st.lists(st.integers(1, 100), max_size=60)
+LIMIT = st.integers(1, 250)
+
+
+def together(plan: Plan, sizes: list[int]) -> list[int]:
+    """The bytes of each bucket."""
+    return [sum(sizes[begin:end]) for begin, end in plan]
+
+
+@given(BUCKET_SIZES, LIMIT, st.integers(1, 250))
+def test_every_gradient_travels_once_and_in_order(sizes: list[int], limit: int, first: int) -> None:
+    for plan in (horovod(sizes, limit), ddp(sizes, limit, first)):
+        places = chain.from_iterable(range(begin, end) for begin, end in plan)
+        assert list(places) == list(range(len(sizes)))
+        assert all(begin < end for begin, end in plan)
+
+
+@given(BUCKET_SIZES, LIMIT)
+def test_horovod_keeps_the_fusion_threshold(sizes: list[int], limit: int) -> None:
+    plan = horovod(sizes, limit)
+    for (begin, end), held in zip(plan, together(plan, sizes), strict=True):
+        assert held <= limit or end - begin == 1
+
+
+@given(BUCKET_SIZES, LIMIT)
+def test_horovod_leaves_no_gradient_for_later_that_fits(sizes: list[int], limit: int) -> None:
+    plan = horovod(sizes, limit)
+    for bucket, (begin, _) in pairwise(plan):
+        assert sum(sizes[slice(*bucket)]) + sizes[begin] > limit
+
+
+@given(BUCKET_SIZES, LIMIT, st.integers(1, 250))
+def test_ddp_closes_a_bucket_at_its_limit(sizes: list[int], limit: int, first: int) -> None:
+    plan = ddp(sizes, limit, first)
+    limits = [first] + [limit] * len(plan)
+    held = together(plan, sizes)
+    assert all(size >= minimum for size, minimum in zip(held[:-1], limits, strict=False))
+    for (begin, end), minimum in zip(plan, limits, strict=False):
+        assert sum(sizes[begin : end - 1]) < minimum
+
+
+@pytest.mark.parametrize("buckets", ["horovod", "ddp"])
+def test_without_fusion_each_gradient_travels_by_itself(buckets: str) -> None:
+    plan = plan_of(Training(fusion=0, buckets=buckets), [4, 4, 4])
+    assert plan == [(0, 1), (1, 2), (2, 3)]
+
+
+def test_horovod_and_ddp_differ_beyond_the_limit() -> None:
+    assert horovod([6, 6, 6], 10) == [(0, 1), (1, 2), (2, 3)]
+    assert ddp([6, 6, 6], 10, 1) == [(0, 1), (1, 3)]

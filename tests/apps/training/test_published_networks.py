@@ -7,10 +7,10 @@ from math import prod
 import pytest
 
 from omb_py.apps.training import CONVOLUTIONAL_MODELS, TRANSFORMERS, Training
-from omb_py.apps.training.fusion import ddp, horovod
+from omb_py.apps.training.exchange import ddp, horovod
 from omb_py.apps.training.networks import NeuralNetwork, network
 from omb_py.core.errors import UsageError
-from omb_py.core.text.numbers import MEBIBYTE
+from omb_py.core.text.units import MEBIBYTE
 
 PUBLISHED = {
     "resnet18": (62, 11_689_512),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from omb_py.core.text.folders import make_folder
+from omb_py.core.text.files import make_folder
 from tests.helpers.refusals import refuses
 
 

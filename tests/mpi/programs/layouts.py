@@ -14,8 +14,7 @@ from mpi4py import MPI
 from omb_py.bindings import BINDINGS, Binding
 from omb_py.buffers.numpy import BUFFER
 from omb_py.core.calls import Call, Iteration, Message
-from omb_py.core.datatypes import find_types
-from omb_py.core.datatypes.layout import Layout, parse_layout
+from omb_py.core.datatypes import Layout, find_types, parse_layout
 from omb_py.core.options import Options
 
 comm = MPI.COMM_WORLD

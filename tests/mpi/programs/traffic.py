@@ -34,6 +34,8 @@ from omb_py.core.mpi.tool_interface import ToolInterface
 from omb_py.core.options import Options
 
 WITHOUT_RULES = "without_rules"
+PERFORMANCE_CLASSES = range(16)
+"""MPI numbers the classes of performance variables, and no two libraries alike."""
 CALLS = ctypes.c_uint64 * 64
 DEFAULTS = ("_TREE_TYPE", "_KVAL", "_CHUNK_SIZE", "_MSG_SIZE")
 """Ends of variables that say what is MPICH's default anyway."""
@@ -46,12 +48,47 @@ mpi.initialize("single")
 world = MPI.COMM_WORLD
 
 
+class Counter:
+    """Numbers that the library counts (a performance variable), one for each rank."""
+
+    def __init__(self, name: str) -> None:
+        self._call = call = tools._call
+        index, count = ctypes.c_int(), ctypes.c_int()
+        for number in PERFORMANCE_CLASSES:
+            try:
+                call("pvar_get_index", name.encode(), number, ctypes.byref(index))
+                break
+            except OmbError:
+                continue
+        else:
+            raise OmbError(f"this MPI library has no counter {name}")
+        self._session, self._handle = ctypes.c_void_p(), ctypes.c_void_p()
+        call("pvar_session_create", ctypes.byref(self._session))
+        # a pointer to the handle, as MPI_T wants the object that a variable is bound to
+        place = ctypes.c_void_p(MPI._addressof(world))
+        call(
+            "pvar_handle_alloc",
+            self._session,
+            index,
+            place,
+            ctypes.byref(self._handle),
+            ctypes.byref(count),
+        )
+        self._values = (ctypes.c_size_t * count.value)()
+        call("pvar_start", self._session, self._handle)
+
+    def read(self) -> list[int]:
+        """Return the counts so far, rank by rank."""
+        self._call("pvar_read", self._session, self._handle, self._values)
+        return list(self._values)
+
+
 class Monitoring:
     """Open MPI's own counters."""
 
     def __init__(self) -> None:
         names = ("pml_monitoring_messages_count", "pml_monitoring_messages_size")
-        self._counters = [tools.counter(name, world) for name in names]
+        self._counters = [Counter(name) for name in names]
 
     def read(self) -> list[tuple[int, int]]:
         """Messages and bytes sent to each rank so far."""

@@ -1,4 +1,4 @@
-"""``omb-py efficiency``: tables of one run and of several, in every form, and figures."""
+"""``omb-py efficiency``: tables of one run and of several, in every form."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.core.errors import UsageError
-from omb_py.tracing.efficiency import figure, table
+from omb_py.tracing.efficiency import table
 from omb_py.tracing.efficiency.runs import load
 from omb_py.tracing.efficiency.series import notes, series_of
 from omb_py.tracing.records import layout
-from omb_py.tracing.records.layout import EventKind
 from tests import ROOT
 from tests.conftest import Finished
 from tests.helpers.properties import examples
@@ -185,60 +184,6 @@ def test_mpitrace_files_of_several_ranks_are_one_run(tmp_path: Path) -> None:
     assert found.name == str(tmp_path / "mpi_profile.77")
     assert found.times.ranks == len(found.times.outside) == 16
     assert found.efficiency.serialisation is None
-
-
-def test_phases_have_efficiencies_of_their_own(efficiency: Command, tmp_path: Path) -> None:
-    """Rank 1 computes 90 of 100 in "uneven", rank 0 computes 30; nobody waits in "even"."""
-    folder = tmp_path / "run"
-    folder.mkdir()
-    for rank, computed in enumerate((30, 90)):
-        record = MadeRecord(folder, rank, 2)
-        record.call("MPI_Barrier", computed * MS, 100 * MS, sequence=1)
-        record.call("uneven", 0, 100 * MS, kind=EventKind.SPAN)
-        record.call("even", 100 * MS, 150 * MS, kind=EventKind.SPAN)
-        record.call("elsewhere", 0, 10 * MS, kind=EventKind.SPAN, lane="queue")
-        record.finish(200 * MS)
-        record.file.close()
-    done = efficiency(str(folder), "--by-phase")
-    assert line_of(done.out, "uneven") == ["1", "100", "ms", "60.0", "66.7", "90.0"]
-    assert line_of(done.out, "even") == ["1", "50.0", "ms", "100.0", "100.0", "100.0"]
-    assert "elsewhere" not in done.out
-
-
-def test_phases_that_nobody_named_are_explained(efficiency: Command, runs: list[str]) -> None:
-    assert "omb_py.phase" in efficiency(runs[0], "--by-phase").out
-
-
-@pytest.mark.parametrize("weak", [False, True])
-def test_a_figure_over_ranks_has_all_factors(tmp_path: Path, weak: bool) -> None:
-    found = load([str(made(tmp_path / str(ranks), ranks)) for ranks in (1, 2, 4)])
-    chart = figure.chart(series_of(found, weak))
-    assert chart.title == "Efficiency"
-    assert chart.words.startswith(f"{'Weak' if weak else 'Strong'} scaling.")
-    assert not missing("load balance x serialisation x transfer", chart.words)
-    assert len(set(chart.data["line"])) == len({*figure.WHOLE, *figure.PARTS})
-    assert set(chart.data["x"]) == {1, 2, 4}
-    _, panels = chart.specification()["vconcat"]
-    assert len(panels["concat"]) == 2
-
-
-def test_a_figure_of_one_number_of_ranks_is_bars(tmp_path: Path) -> None:
-    found = load([str(made(tmp_path / "run", 4))])
-    chart = figure.chart(series_of(found))
-    assert len(chart.data) == len(figure.PARTS)
-    assert chart.image("svg").startswith(b"<svg")
-
-
-def test_figures_go_to_a_file_or_a_folder(
-    efficiency: Command, runs: list[str], tmp_path: Path
-) -> None:
-    assert efficiency(*runs, "--figure", "figure.svg").out.splitlines()[-1] == "figure.svg"
-    assert b"<svg" in (tmp_path / "figure.svg").read_bytes()
-    done = efficiency(*runs, "--figure", "figures/", "--format", "csv")
-    assert done.err.splitlines()[-1] == "figures/efficiency.png"
-    (tmp_path / "notes.svg").write_text("my notes")
-    assert efficiency(*runs, "--figure", "notes.svg").code == 2
-    assert (tmp_path / "notes.svg").read_text() == "my notes"
 
 
 @pytest.mark.parametrize(

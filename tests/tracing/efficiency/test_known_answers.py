@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from omb_py.core.errors import UsageError
-from omb_py.tracing.efficiency.metrics import Efficiency, Times, efficiency, scaling
-from omb_py.tracing.efficiency.runs import measured
+from omb_py.tracing.efficiency.runs import Efficiency, Times, efficiency, measured, scaling
 from omb_py.tracing.records.run import run_of
 from tests.tracing.efficiency.machine import Machine
 

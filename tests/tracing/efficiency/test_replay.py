@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.tracing.efficiency.metrics import efficiency
 from omb_py.tracing.efficiency.replay import Work, replay
-from omb_py.tracing.efficiency.runs import measured
+from omb_py.tracing.efficiency.runs import efficiency, measured
 from omb_py.tracing.records.layout import EventKind
 from omb_py.tracing.records.reading import NS, RankRecord
 from omb_py.tracing.records.run import run_of

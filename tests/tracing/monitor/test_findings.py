@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.core.text.ranks import some_ranks
 from omb_py.core.text.units import duration, scaled
+from omb_py.core.text.words import some_ranks
 from omb_py.tracing.monitor.findings import Concern, slow
 from omb_py.tracing.monitor.snapshots import (
     Change,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 from hypothesis import given
 
-from omb_py.core.text.ranks import one_line
+from omb_py.core.text.words import one_line
 from omb_py.tracing.profile import store
 from omb_py.tracing.profile.profile import Profile
 from omb_py.tracing.profile.store import load

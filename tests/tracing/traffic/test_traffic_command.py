@@ -17,7 +17,7 @@ from omb_py.core.errors import UsageError
 from omb_py.core.text.tables import on_console
 from omb_py.tracing.counters.connections import ConnectionCounters
 from omb_py.tracing.counters.links import HOST, NETWORK, LinkUsage
-from omb_py.tracing.traffic import reading, report
+from omb_py.tracing.traffic import paths, report
 from omb_py.tracing.traffic.paths import NO_LINK, NOTHING, SHARED_MEMORY, TOO_LITTLE, carriers
 from tests.conftest import Run, succeeded
 from tests.helpers.damage import damaged
@@ -253,7 +253,7 @@ def test_a_damaged_file_is_refused_or_can_be_shown(data: st.DataObject) -> None:
         path = folder / "traffic-000000.json"
         path.write_bytes(data.draw(damaged(path.read_bytes())))
         try:
-            ranks = reading.read_folder(folder)
+            ranks = paths.read_folder(folder)
         except UsageError:
             return
         found = report.traffic(ranks, None)

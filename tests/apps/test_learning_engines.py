@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from omb_py.apps.kmeans import WIDTH, Lloyd
 from omb_py.apps.knn import Nearest, smallest, vote
-from omb_py.apps.numerics import samples as shared_samples
+from omb_py.apps.runtime import samples as shared_samples
 from tests.helpers.properties import examples
 
 ALONE: Any = SimpleNamespace(xp=np, buffer=SimpleNamespace(device=None))

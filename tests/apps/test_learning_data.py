@@ -24,7 +24,7 @@ from omb_py.apps.kmeans import (
 from omb_py.apps.knn import Classified, Queries, split
 from omb_py.apps.knn import compare as compare_classes
 from omb_py.apps.knn import sequential as classifier
-from omb_py.apps.numerics.samples import Samples, draw, weak_scaled
+from omb_py.apps.runtime.samples import Samples, draw, weak_scaled
 from omb_py.core.errors import UsageError
 from tests.helpers.refusals import missing, refuses
 

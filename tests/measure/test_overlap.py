@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.core.memory import Local
-from omb_py.measure import work
-from omb_py.measure.work import Laps, Work, by_numpy, calibrated
+from omb_py.measure import overlap
+from omb_py.measure.overlap import Laps, Work, by_numpy, calibrated
 
 
 class FakeWork:
@@ -25,7 +25,7 @@ class FakeWork:
         self.told = 0
         self._cost = (base, each)
         self._calls = 0
-        monkeypatch.setattr(work, "perf_counter_ns", lambda: self.now)
+        monkeypatch.setattr(overlap, "perf_counter_ns", lambda: self.now)
         self.work = calibrated(self.repeat)
 
     def repeat(self, times: int) -> tuple[Local, ...]:
@@ -76,7 +76,7 @@ def seconds_of(work: Work, wanted: float) -> float:
 
 def test_laps_add_up_by_kind_from_the_end_of_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [10**9]
-    monkeypatch.setattr(work, "perf_counter_ns", partial(sum, clock))
+    monkeypatch.setattr(overlap, "perf_counter_ns", partial(sum, clock))
     laps = Laps(kinds=3)
     laps.lap(0).run()
     laps.clear()

@@ -1,51 +1,22 @@
-"""A forecast of a sweep: its points, and its time from that of earlier points."""
+"""A sweep without running it: its points, their rows, and the commands that measure them."""
 
 from __future__ import annotations
 
 import shlex
 import sys
-from collections import Counter
 from collections.abc import Iterable
-from statistics import median
 
 from omb_py.core.errors import OmbError, UsageError
-from omb_py.core.text.units import duration
 from omb_py.core.text.words import count
 from omb_py.sweeps import allocation, commands, launchers
 from omb_py.sweeps.batch import BatchJob
 from omb_py.sweeps.config import Sweep
-from omb_py.sweeps.folder import DONE, Folder
+from omb_py.sweeps.folder import Folder
 from omb_py.sweeps.points import SweepPoint, in_order, launched_together
 
 
-def remaining(points: Iterable[SweepPoint], folder: Folder) -> float | None:
-    """Return the expected seconds of the missing rows, from measured rows; None without any.
-
-    A row takes as long as those of the same benchmark, of all where that has none.
-    """
-    taken: dict[str, list[float]] = {}
-    missing: Counter[str] = Counter()
-    for point in points:
-        missing[point.benchmark] += len(folder.missing(point))
-        for one in folder.state(point).attempts:
-            if one.outcome == DONE and one.rows:
-                taken.setdefault(point.benchmark, []).append(one.seconds / one.rows)
-    if not taken:
-        return None
-    usual = median(seconds for several in taken.values() for seconds in several)
-    own = {name: median(several) for name, several in taken.items()}
-    return sum(number * own.get(name, usual) for name, number in missing.items())
-
-
-def in_words(seconds: float | None) -> str:
-    """Write a forecast as a sentence."""
-    if seconds is None:
-        return "how long it takes is known once some rows are there"
-    return f"about {duration(seconds)} to go, by the rows that are there"
-
-
 def show(job: BatchJob) -> None:
-    """Print the points to measure, the rows that are there, and the time of the rest.
+    """Print the points to measure, and the rows that are there.
 
     Raises `OmbError` when a host file cannot be read.
     """
@@ -76,9 +47,7 @@ def show(job: BatchJob) -> None:
     on_console([Sheet(title, heads, tuple(lines), left=len(what))], (), sys.stdout)
     here = allocation.nodes_here(machine)
     larger = allocation.split(job.missing, here)[1]
-    left = in_words(remaining(set(plan.points) - set(larger), folder))
-    number = f"{count(len(plan.points), 'point')}, {count(plan.rows, 'row')}"
-    print(f"{number}; {rounds(sweep)}{left}")
+    print(f"{count(len(plan.points), 'point')}, {count(plan.rows, 'row')}{rounds(sweep)}")
     for left_out in plan.left_out:
         print(left_out.describe())
     if larger:
@@ -91,7 +60,7 @@ def rounds(sweep: Sweep) -> str:
     if sweep.launches == 1:
         return ""
     how = f", each shuffled (seed {sweep.seed})" if sweep.order == "shuffled" else ""
-    return f"{sweep.launches} rounds{how}; "
+    return f"; {sweep.launches} rounds{how}"
 
 
 def show_commands(job: BatchJob, launch_each: bool = False) -> None:

@@ -1,1 +1,0 @@
-"""Parts of several applications: grids, transposes and samples."""
