@@ -76,14 +76,7 @@ class OptionsCommand(click.Command):
     """A command whose short options are read as long ones."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        valued: dict[str, str] = {}
-        flags: dict[str, str] = {}
-        for option in self.params:
-            if isinstance(option, click.Option):
-                long = max(option.opts, key=len)
-                letters = (name[1] for name in option.opts if len(name) == 2)
-                (flags if option.is_flag else valued).update(dict.fromkeys(letters, long))
-        return super().parse_args(ctx, spell_out(args, valued, flags))
+        return super().parse_args(ctx, long_words(args, self.params))
 
 
 def parse(benchmark: Benchmark, words: Iterable[str]) -> Options:
@@ -188,6 +181,46 @@ def _suggestion(name: str, known: Iterable[str]) -> str:
 
 def _plain(name: str) -> str:
     return name.lstrip("-").replace("-", "_")
+
+
+def long_words(words: list[str], parameters: Iterable[click.Parameter]) -> list[str]:
+    """Return words of a command line with the long names of its options."""
+    valued: dict[str, str] = {}
+    flags: dict[str, str] = {}
+    for option in parameters:
+        if isinstance(option, click.Option):
+            long = max(option.opts, key=len)
+            letters = (name[1] for name in option.opts if len(name) == 2)
+            (flags if option.is_flag else valued).update(dict.fromkeys(letters, long))
+    return spell_out(words, valued, flags)
+
+
+def apart(
+    words: Iterable[str], parameters: Iterable[click.Parameter]
+) -> tuple[list[str], list[str]]:
+    """Return the words of these options with their values, and all others, both in their order.
+
+    A short option counts if it stands alone, since letters may be those of another option's value.
+    """
+    known = {
+        name: option
+        for option in parameters
+        if isinstance(option, click.Option)
+        for name in (*option.opts, *option.secondary_opts)
+    }
+    theirs: list[str] = []
+    others: list[str] = []
+    rest = iter(words)
+    for word in rest:
+        name, attached, _ = word.partition("=")
+        option = known.get(name if word.startswith("--") else word)
+        if option is None:
+            others.append(word)
+            continue
+        theirs.append(word)
+        if not attached and not option.is_flag and option.nargs == 1:
+            theirs += [value for value in [next(rest, None)] if value is not None]
+    return theirs, others
 
 
 def spell_out(
