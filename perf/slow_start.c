@@ -1,4 +1,5 @@
-/* Loaded before libc: each open takes OMB_SLOW_OPEN_US longer, MPI_Init OMB_SLOW_INIT_S. */
+/* Loaded before libc: each open takes OMB_SLOW_OPEN_US longer, MPI_Init OMB_SLOW_INIT_S, an
+   allreduce OMB_CALL_US, and the first OMB_SLOW_CALLS of them ten times that. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -49,3 +50,18 @@ int MPI_Init_thread(int *count, char ***words, int required, int *provided)
     wait_for("OMB_SLOW_INIT_S", 1e6);
     return PMPI_Init_thread(count, words, required, provided);
 }
+
+#define ALLREDUCE(NAME, COUNT)                                                                   \
+    int NAME(const void *from, void *to, COUNT count, void *type, void *operation, void *comm)   \
+    {                                                                                            \
+        static int (*real)(const void *, void *, COUNT, void *, void *, void *);                 \
+        static long calls;                                                                       \
+        const char *slow = getenv("OMB_SLOW_CALLS");                                             \
+        if (!real)                                                                               \
+            *(void **)&real = dlsym(RTLD_NEXT, "P" #NAME);                                       \
+        wait_for("OMB_CALL_US", slow && calls++ < atol(slow) ? 10 : 1);                          \
+        return real(from, to, count, type, operation, comm);                                     \
+    }
+
+ALLREDUCE(MPI_Allreduce, int)
+ALLREDUCE(MPI_Allreduce_c, long)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -69,19 +68,15 @@ class Beyond(NamedTuple):
 
     def values(self, rows: pd.DataFrame) -> list[float]:
         """Return the numbers of its rows, without those that have not its statistic."""
+        auto = self.statistic == "auto"
         if self.statistic in rows:
             found = rows[self.statistic]
         elif self.statistic == TAIL:
             found = tails(with_values(rows, "mean"))
         else:
             known = value_column(rows, self.statistic)
-            found = known["value"].where(known["statistic"].eq(self.statistic) | self.is_auto)
+            found = known["value"][known["statistic"].isin([self.statistic]) | auto]
         return [float(one) for one in found.dropna()]
-
-    @property
-    def is_auto(self) -> bool:
-        """Whether the statistic is that which all rows have."""
-        return self.statistic == "auto"
 
 
 class Failure(NamedTuple):
@@ -123,31 +118,25 @@ def only_first(
     failures: Sequence[Failure],
     judged: Sequence[Cells],
 ) -> list[str]:
-    """Return a sentence for each launch of a side of which only the first points fail.
+    """Return a sentence for each run of a side of which only the first points fail.
 
     Later ones must have been ``judged``; ``runs`` is the metadata.
     """
     alone = [one.points[0] for one in failures if len(one.points) == 1]
-    failed = [rows_at(rows, point.cells).index for point in alone if point.side == side]
-    slow = rows.index.isin([place for index in failed for place in index])
+    of_side = [rows_at(rows, point.cells) for point in alone if point.side == side]
+    slow = {place for slow_rows in of_side for place in slow_rows.index}
     found = []
-    launches = rows["run"].map(lambda run: launch_of(run, runs.get(run, {})))
-    for _, members in rows.assign(slow=slow).groupby(launches, sort=False):
-        members = members.sort_values("line", kind="stable")
-        first = members[members["slow"]]
-        later = members[len(first) :]
-        in_order = len(first) and not later["slow"].any() and members["file"].nunique() == 1
+    for run, members in rows.groupby("run", sort=False):
+        failed = members.index.isin(slow)
+        first, later = members[failed], members[~failed]
+        in_order = 0 < len(first) == failed[: len(first)].sum()
         if in_order and any(len(rows_at(later, point)) for point in judged):
+            together = runs.get(str(run), {}).get("command", "").startswith("omb-py run ")
             names = ["benchmark", "bytes"]
-            texts = [label(point, names) for point in first[names].to_numpy().tolist()]
-            found.append(f"only the first points of the launch fail: {first_of(texts, 5)}")
+            texts = [label(row, names) for row in first[names].to_numpy().tolist()]
+            of_what = "benchmark in its launch" if together else "launch"
+            found.append(f"only the first points of the {of_what} fail: {first_of(texts, 5)}")
     return found
-
-
-def launch_of(run: str, data: Mapping[str, str]) -> str:
-    """Return a launch's name: its run, or the words that runs of ``omb-py run`` share."""
-    command = data.get("command", "")
-    return shlex.join(shlex.split(command)[:-1]) if command.startswith("omb-py run ") else run
 
 
 def same_ends(placement: str) -> str:

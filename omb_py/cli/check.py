@@ -79,7 +79,7 @@ def command(
         import pandas as pd
 
         from omb_py.analysis import references
-        from omb_py.analysis.guard import failure_lines
+        from omb_py.analysis.guard import failure_lines, only_first
         from omb_py.core.text import tables
 
     if (expected is None) == (update is None):
@@ -109,22 +109,21 @@ def command(
         references.check, references=known, name=name, tolerance=tolerance, statistic=statistic
     )
     checked = judge(results.rows)
-    again = confirmed(
-        values, checked.failures, {"": results.rows}, results.runs, {"": checked.points}
-    )
-    if again.rows:
-        checked = judge(pd.concat([results.rows, *again.rows.values()]))
-    reasons = [one.reason for one in again.failures]
-    remarks = [*checked.remarks, *again.notes]
+    first = only_first("", results.rows, results.runs, checked.failures, checked.points)
+    failures, passed, new = confirmed(values, checked.failures, {"": results.rows}, results.runs)
+    if new:
+        checked = judge(pd.concat([results.rows, *new]))
+    reasons = [one.reason for one in failures]
+    remarks = [*checked.remarks, *first]
     facts = {
         "expected": name,
         "summary": checked.summary,
         "tolerance": tolerance,
         "failures": reasons,
         "remarks": remarks,
-        "measured_again": again.facts,
+        "not_confirmed": passed,
     }
     tables.write(to, [references.sheet(checked)], checked.lines, remarks, facts)
-    said = [*failure_lines(reasons), *again.lines, checked.summary]
+    said = [*failure_lines(reasons), *(f"NOT CONFIRMED: {one}" for one in passed), checked.summary]
     click.echo("\n".join(said), err=to.is_for_program)
     ctx.exit(checked.exit_code)

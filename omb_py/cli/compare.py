@@ -26,7 +26,7 @@ from omb_py.cli.confirm import confirm_options, confirmed, folder_for, progress
 from omb_py.core.errors import UsageError, needing
 from omb_py.core.mpi import launcher as launchers
 from omb_py.core.text.numbers import parse_bytes
-from omb_py.options.parse import apart
+from omb_py.options.parse import apart, named
 from omb_py.options.types import BYTES, PRECISION, SIZE_LIST, SIZE_RANGE, Seconds, WholeNumber
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class CompareCommand(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if any(word.partition("=")[0] == "--native" for word in args):
             # click's own way to let unknown options pass looks for known letters in -Tmpi_int
-            ours, theirs = apart(args, self.get_params(ctx))
+            ours, theirs = apart(args, named(self.get_params(ctx)))
             args = [*ours, "--", *theirs]
         return super().parse_args(ctx, args)
 
@@ -130,7 +130,7 @@ def command(ctx: click.Context, /, **values: Any) -> None:
         from omb_py.analysis import bounds
         from omb_py.analysis.compare import summary
         from omb_py.analysis.compare.side_by_side import compare
-        from omb_py.analysis.guard import limit
+        from omb_py.analysis.guard import limit, only_first
         from omb_py.core.text import tables
 
     allowed = limit(values["fail_above"]) if values["fail_above"] else None
@@ -154,12 +154,14 @@ def command(ctx: click.Context, /, **values: Any) -> None:
         points["of_bound"] = bounds.of_comparison(points, known)
     guard = None if allowed is None else summary.guard(points, allowed)
     remarks = summary.remarks(points)
-    again = None
+    passed: list[str] = []
     if guard is not None and values["native"] is None:
-        judged = {name: summary.cells_of(members) for name, members in points.groupby("other")}
-        again = confirmed(values, guard.failures, dict(zip(names, rows, strict=True)), runs, judged)
-        guard = replace(guard, failures=again.failures)
-        remarks += again.notes
+        tables_of = dict(zip(names, rows, strict=True))
+        for name, members in points.groupby("other", sort=False):
+            judged = summary.cells_of(members[members["slowdown"].notna()])
+            remarks += only_first(name, tables_of[name], runs, guard.failures, judged)
+        failures, passed, _ = confirmed(values, guard.failures, tables_of, runs)
+        guard = replace(guard, failures=tuple(failures))
     to = values["to"]
     facts: dict[str, Any] = {
         "base": names[0],
@@ -168,14 +170,14 @@ def command(ctx: click.Context, /, **values: Any) -> None:
         "failures": [] if guard is None else guard.reasons,
         "undecided": [] if guard is None else guard.undecided,
         "remarks": remarks,
-        "measured_again": [] if again is None else again.facts,
+        "not_confirmed": passed,
     }
     if not values["summary"] or to.path is not None:
         made = summary.sheets(points, names[0])
         tables.write(to, made, points, summary.endings(points, names[0]), facts)
     said = ["", *facts["verdicts"].values(), *(f"Note: {one}" for one in facts["remarks"])]
     said += [] if guard is None else guard.lines()
-    said += [] if again is None else again.lines
+    said += [f"NOT CONFIRMED: {one}" for one in passed]
     click.echo("\n".join([*said, *filter(None, [note])]), err=to.is_for_program)
     ctx.exit(0 if guard is None else guard.exit_code)
 

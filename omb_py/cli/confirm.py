@@ -5,7 +5,6 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,9 +17,10 @@ from omb_py.core.text.words import count
 from omb_py.options.types import Seconds, WholeNumber
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from omb_py.analysis.guard import Failure
-    from omb_py.analysis.points import Cells
-    from omb_py.sweeps.again import Confirmed, Runs, Tables
+    from omb_py.sweeps.again import Confirmed
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -60,16 +60,14 @@ def confirm_options(command: Command) -> Command:
 def confirmed(
     values: Mapping[str, Any],
     failures: Sequence[Failure],
-    tables: Tables,
-    runs: Runs,
-    judged: Mapping[str, Sequence[Cells]],
+    tables: Mapping[str, pd.DataFrame],
+    runs: Mapping[str, Mapping[str, str]],
 ) -> Confirmed:
     """Return the failures that stand, after measuring again if ``--confirm`` asks for it.
 
-    ``tables`` has the rows by their side, and ``judged`` the points that have a verdict. Raises
-    `UsageError` for options that exclude each other, and as `again.confirm` does.
+    ``tables`` has the rows by their side. Raises `UsageError` for options that exclude each other,
+    and as `again.confirm` does.
     """
-    from omb_py.analysis.guard import only_first
     from omb_py.sweeps import again
 
     times = values["confirm"]
@@ -77,17 +75,12 @@ def confirmed(
         raise UsageError("--again is the command of --confirm: name both")
     if times is not None and launchers.ranks() > 1:
         raise UsageError("--confirm starts jobs itself: run it without a launcher")
-    notes = tuple(
-        note
-        for side, points in judged.items()
-        for note in only_first(side, tables[side], runs, failures, points)
-    )
     if times is None or not failures:
-        return again.Confirmed(tuple(failures), notes=notes)
-    way = again.Way(times, values["timeout"], values["again"], values["launcher"])
+        return again.Confirmed([*failures], [], [])
     with folder_for(values["keep"]) as folder, progress() as say:
         say(f"measuring {count(len(failures), 'failure')} again")
-        return replace(again.confirm(failures, tables, runs, way, folder), notes=notes)
+        way = again.Way(times, values["timeout"], values["again"], values["launcher"], folder)
+        return again.confirm(failures, tables, runs, way)
 
 
 @contextmanager

@@ -195,30 +195,32 @@ def long_words(words: list[str], parameters: Iterable[click.Parameter]) -> list[
     return spell_out(words, valued, flags)
 
 
-def apart(
-    words: Iterable[str], parameters: Iterable[click.Parameter]
-) -> tuple[list[str], list[str]]:
-    """Return the words of these options with their values, and all others, both in their order.
+def named(parameters: Iterable[click.Parameter]) -> dict[str, bool]:
+    """Return options by each of their names, and whether they take a value."""
+    options = (one for one in parameters if isinstance(one, click.Option))
+    return {
+        name: not one.is_flag and one.nargs == 1
+        for one in options
+        for name in (*one.opts, *one.secondary_opts)
+    }
+
+
+def apart(words: Iterable[str], known: Mapping[str, bool]) -> tuple[list[str], list[str]]:
+    """Return the words of ``known`` options (`named`) with their values, and all others.
 
     A short option counts if it stands alone, since letters may be those of another option's value.
     """
-    known = {
-        name: option
-        for option in parameters
-        if isinstance(option, click.Option)
-        for name in (*option.opts, *option.secondary_opts)
-    }
     theirs: list[str] = []
     others: list[str] = []
     rest = iter(words)
     for word in rest:
         name, attached, _ = word.partition("=")
-        option = known.get(name if word.startswith("--") else word)
-        if option is None:
+        name = name if word.startswith("--") else word
+        if name not in known:
             others.append(word)
             continue
         theirs.append(word)
-        if not attached and not option.is_flag and option.nargs == 1:
+        if known[name] and not attached:
             theirs += [value for value in [next(rest, None)] if value is not None]
     return theirs, others
 
