@@ -37,6 +37,11 @@ NOT_AGAIN = dict.fromkeys(
 """Options that choose sizes, or files that must stay as they are."""
 
 
+PASSES = 3
+"""How often a launch measures its points; the last time counts. What slows the first points of a
+launch may last for half a point more than fails, so it is over after two passes of those."""
+
+
 @dataclass(frozen=True)
 class Way:
     """How to measure again: so many ``times``, each launch within ``timeout`` seconds.
@@ -178,8 +183,7 @@ def start_of(cells: Cells, first: pd.DataFrame, runs: Runs, way: Way) -> tuple[S
 def launched(start: Start, entries: Collection[str], way: Way, out: Path) -> pd.DataFrame:
     """Return the rows of one launch, whose standard output is in ``out``.
 
-    ``omb-py run`` measures everything twice in it, and `last_row` is of the second time: what
-    only slows the first points of a launch is over by then. Raises `OmbError` if the launch fails
+    ``omb-py run`` measures everything `PASSES` times in it. Raises `OmbError` if the launch fails
     or measures nothing, `UsageError` if it is impossible.
     """
     words, hosts, environment = start
@@ -193,7 +197,7 @@ def launched(start: Start, entries: Collection[str], way: Way, out: Path) -> pd.
         rows = out.with_suffix(".csv")
         variables = dict(word.split("=", 1) for word in shlex.split(environment))
         command = launcher_words(hosts, variables, way.launcher)
-        command += [*OMB_PY, "run", *words, "--quiet", f"--output={rows}", *entries, *entries]
+        command += [*OMB_PY, "run", *words, "--quiet", f"--output={rows}", *PASSES * list(entries)]
     launch(command, f"launch {out.stem}", [rows], out, way.timeout, {**os.environ, **variables})
     return load(rows).rows
 
