@@ -3,10 +3,10 @@
 Usage: python -m perf.confirm [--jobs 16] [--slow-jobs 13] [--chance 0.27] [--times 2] [--seed 1]
        python -m perf.confirm --simulated 1600
 
-The first needs a compiler. It runs real ranks, 2 a job, whose allreduces take 2 ms more, so that
-the noise of this machine is small. In a launch of the given chance those of the first size take 20
-ms more: in each launch by itself, also in one that measures again. A slow job's take 1.25 times as
-long.
+The first needs a compiler. It runs real ranks, 2 a job, whose allreduces take 20 ms more, so that
+the noise of this machine is small. In a launch of the given chance those of the first size take
+200 ms more: in each launch by itself, also in one that measures again. A slow job's take 1.25
+times as long.
 
 The second makes rows with a lognormal noise of 3 % instead, which come from --again. There is the
 same chance for each launch; and that of aws/aws-parallelcluster#7565, where the trip of a job's
@@ -28,13 +28,20 @@ from pathlib import Path
 
 from perf.jobs import BIN, ENVIRONMENT, HERE, OMB_PY, compile_c
 
-CALL_US = 2000
-ITERATIONS, WARMUP = 50, 5
+CALL_US = 20_000
+ITERATIONS, WARMUP = 15, 2
 SIZES = (1024, 2048, 4096)
 EVERYWHERE = ("-i", str(ITERATIONS), "-x", str(WARMUP), "--binding", "buffer")
 SLOWDOWN = 1.25
 TOLERANCE = "15%"
 NOISE = 0.03
+YIELDING = {
+    "OMPI_MCA_mpi_yield_when_idle": "1",
+    "MPIR_CVAR_CH4_PROGRESS_THROTTLE": "1",
+    "MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT": "16",
+}
+"""What makes ranks that wait leave their core to other processes."""
+
 FOLLOWED = 1 / 12
 """Chance of a slow launch after a slow one in the same job, by aws/aws-parallelcluster#7565."""
 
@@ -69,7 +76,7 @@ def launch(folder: Path, words: Sequence[str]) -> None:
 
 def started(folder: Path, *words: str, more_us: float = 0.0) -> subprocess.CompletedProcess[str]:
     """A command in the folder, in which allreduces take so much longer."""
-    environment = ENVIRONMENT | {"OMB_CALL_US": str(CALL_US + more_us)}
+    environment = ENVIRONMENT | YIELDING | {"OMB_CALL_US": str(CALL_US + more_us)}
     return subprocess.run(
         words, cwd=folder, env=environment, capture_output=True, text=True, check=False
     )

@@ -52,7 +52,7 @@ class Beyond(NamedTuple):
     """A point beyond its ``limit``: a time above it, a bandwidth or rate below, in ``unit``.
 
     ``cells`` are what its rows have in the columns of `IDENTITY` and ``bytes``. ``statistic`` is
-    one of `value_column`, `TAIL`, or a column. ``side`` names the results that it is in, if there
+    ``median``, ``mean``, `TAIL`, or a column. ``side`` names the results that it is in, if there
     are several.
     """
 
@@ -68,14 +68,13 @@ class Beyond(NamedTuple):
 
     def values(self, rows: pd.DataFrame) -> list[float]:
         """Return the numbers of its rows, without those that have not its statistic."""
-        auto = self.statistic == "auto"
         if self.statistic in rows:
             found = rows[self.statistic]
         elif self.statistic == TAIL:
             found = tails(with_values(rows, "mean"))
         else:
             known = value_column(rows, self.statistic)
-            found = known["value"][known["statistic"].isin([self.statistic]) | auto]
+            found = known["value"][known["statistic"] == self.statistic]
         return [float(one) for one in found.dropna()]
 
 

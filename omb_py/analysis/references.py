@@ -82,15 +82,15 @@ class Checked:
 
     ``lines`` has a row for each reference and point of it, with `COLUMNS`: ``low`` and ``high`` are
     the ends of what is allowed, in ``unit``; ``fails`` tells whether a value is worse than that.
-    ``others`` counts points without a reference, ``remarks`` are sentences, ``statistic`` is that
-    of `value_column`.
+    ``others`` counts points without a reference, ``remarks`` are sentences, ``statistics``
+    are those of the benchmarks' values.
     """
 
     name: str
     lines: pd.DataFrame
     others: int
     remarks: tuple[str, ...]
-    statistic: str = "auto"
+    statistics: Mapping[str, str]
 
     @property
     def failures(self) -> list[Failure]:
@@ -107,7 +107,7 @@ class Checked:
                         point,
                         row["high" if row["unit"] == "us" else "low"],
                         row["unit"],
-                        "busbw_GBps" if row["unit"] == BUS else self.statistic,
+                        "busbw_GBps" if row["unit"] == BUS else self.statistics[row["benchmark"]],
                     ),
                 ),
             )
@@ -277,7 +277,8 @@ def check(
     frame = pd.DataFrame(lines, columns=list(COLUMNS))
     frame = frame.assign(**{column: convert_types(frame[column], column) for column in POINT})
     others = len(there) - len({at for _, at in pairs})
-    return Checked(name, frame, others, tuple(remarks), statistic)
+    statistics = dict(zip(values["benchmark"], values["statistic"], strict=True))
+    return Checked(name, frame, others, tuple(remarks), statistics)
 
 
 def matched(

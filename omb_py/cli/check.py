@@ -112,7 +112,7 @@ def command(
     first = only_first("", results.rows, results.runs, checked.failures, checked.points)
     failures, passed, new = confirmed(values, checked.failures, {"": results.rows}, results.runs)
     if new:
-        checked = judge(pd.concat([results.rows, *new]))
+        checked = judge(pd.concat([results.rows, *new]).drop_duplicates(["file", "line"]))
     reasons = [one.reason for one in failures]
     remarks = [*checked.remarks, *first]
     facts = {

@@ -20,7 +20,7 @@ from tests.helpers.refusals import missing
 
 TEXT = "# OSU MPI Allreduce Latency Test v7.5\n# Datatype: MPI_CHAR.\n# Size   Avg Latency(us)\n"
 SPIKE = Failure(
-    "8 B is slow", (Beyond({"benchmark": "allreduce", "bytes": 8}, 11.5, "us", "auto"),)
+    "8 B is slow", (Beyond({"benchmark": "allreduce", "bytes": 8}, 11.5, "us", "mean"),)
 )
 
 
@@ -99,7 +99,7 @@ def test_failure_without_a_point_stands(tmp_path: Path) -> None:
 def test_several_points_are_judged_by_their_mean(
     tmp_path: Path, values: tuple[float, float], stands: bool
 ) -> None:
-    points = (Beyond({"bytes": size}, 11.8, "us", "auto") for size in (8, 16))
+    points = (Beyond({"bytes": size}, 11.8, "us", "mean") for size in (8, 16))
     mean = Failure("slow on average", tuple(points))
     found = again(tmp_path, *[printing(*values)] * 3, failures=(mean,))
     assert len(found.failures) == stands
