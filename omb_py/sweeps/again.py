@@ -70,10 +70,7 @@ Start = tuple[tuple[str, ...], str, str]
 
 
 def confirm(
-    failures: Sequence[Failure],
-    tables: Mapping[str, pd.DataFrame],
-    runs: Runs,
-    way: Way,
+    failures: Sequence[Failure], tables: Mapping[str, pd.DataFrame], runs: Runs, way: Way
 ) -> Confirmed:
     """Measure the points of failures again, and judge the medians of all their runs.
 
@@ -129,20 +126,24 @@ def measured(
             output = way.folder / f"again-{number:03d}-{place:03d}.txt"
             try:
                 again = launched(start, entries.values(), way, output)
-                for point in points:
-                    if id(point) in entries:
-                        rows[id(point)].append(last_row(point, again, first[id(point)]))
             except UsageError:
                 raise
             except OmbError as error:
                 found |= dict.fromkeys(launches.pop(start), str(error))
+                continue
+            for point in (one for one in points if id(one) in entries):
+                row = last_row(point, again, first[id(point)])
+                if isinstance(row, str):
+                    found[id(point)] = row
+                else:
+                    rows[id(point)].append(row)
     return {place: pd.concat(new) for place, new in rows.items() if new} | found
 
 
-def last_row(point: Beyond, rows: pd.DataFrame, first: pd.DataFrame) -> pd.DataFrame:
-    """Return the last row of a point, with what the first rows report of how they were measured.
+def last_row(point: Beyond, rows: pd.DataFrame, first: pd.DataFrame) -> pd.DataFrame | str:
+    """Return the last row of a point, or why there is none.
 
-    Raises `OmbError` if there is none.
+    It gets what the first rows report of how they were measured.
     """
     there = rows_at(rows, point.cells).tail(1)
     if point.values(there):
@@ -151,8 +152,8 @@ def last_row(point: Beyond, rows: pd.DataFrame, first: pd.DataFrame) -> pd.DataF
     for name in ("bytes", *IDENTITY):
         values = list(rows[name].dropna().unique())
         if values and point.cells.get(name) not in values:
-            raise OmbError(f"{name} of the new rows is {values[0]}, not {point.cells.get(name)}")
-    raise OmbError("no new row is of this point")
+            return f"{name} of the new rows is {values[0]}, not {point.cells.get(name)}"
+    return "no new row is of this point"
 
 
 def start_of(cells: Cells, first: pd.DataFrame, runs: Runs, way: Way) -> tuple[Start, str]:
@@ -187,17 +188,21 @@ def launched(start: Start, entries: Collection[str], way: Way, out: Path) -> pd.
     or measures nothing, `UsageError` if it is impossible.
     """
     words, hosts, environment = start
+    variables = dict(word.split("=", 1) for word in shlex.split(environment))
+    rows = out if way.command is not None else out.with_suffix(".csv")
     if way.command is not None:
-        command, rows = (
-            filled(way.command, words, sorted(entries, key=lambda size: int(size or 0))),
-            out,
-        )
-        variables = {}
+        sizes = sorted(set(entries), key=lambda size: int(size or 0))
+        command = filled(way.command, words, sizes)
     else:
-        rows = out.with_suffix(".csv")
-        variables = dict(word.split("=", 1) for word in shlex.split(environment))
         command = launcher_words(hosts, variables, way.launcher)
-        command += [*OMB_PY, "run", *words, "--quiet", f"--output={rows}", *PASSES * list(entries)]
+        command += [
+            *OMB_PY,
+            "run",
+            *words,
+            "--quiet",
+            f"--output={rows}",
+            *PASSES * [*dict.fromkeys(entries)],
+        ]
     launch(command, f"launch {out.stem}", [rows], out, way.timeout, {**os.environ, **variables})
     return load(rows).rows
 
