@@ -62,6 +62,8 @@ int MPI_Init_thread(int *count, char ***words, int required, int *provided)
         const char *slow = getenv("OMB_SLOW_CALLS");                                             \
         if (!real)                                                                               \
             *(void **)&real = dlsym(RTLD_NEXT, "P" #NAME);                                       \
+        if (!real) /* Open MPI 5 has no MPI_Allreduce_c */                                       \
+            *(void **)&real = dlsym(RTLD_NEXT, "PMPI_Allreduce");                                \
         if (count >= MANY)                                                                       \
             wait_for("OMB_CALL_US", slow && calls++ < atol(slow) ? 10 : 1);                      \
         return real(from, to, count, type, operation, comm);                                     \

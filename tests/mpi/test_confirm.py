@@ -40,7 +40,13 @@ def measured(mpiexec: Run, name: str, environment: dict[str, str], *words: str) 
     assert job.code == 0, job.err
 
 
-@pytest.mark.parametrize("later", [CALL_US, SLOW], ids=["slow once", "slow in each launch"])
+@pytest.mark.parametrize(
+    "later",
+    [
+        pytest.param(SLOW, id="slow in each launch"),
+        pytest.param(CALL_US, id="slow once", marks=pytest.mark.long),
+    ],
+)
 def test_slow_first_calls_of_a_launch_are_no_failure(
     mpiexec: Run, omb_py: Run, slow: dict[str, str], tmp_path: Path, later: dict[str, str]
 ) -> None:
@@ -69,6 +75,7 @@ def test_slow_machine_is_confirmed_in_one_launch_a_time(
     assert len(list((tmp_path / "kept").glob("*.csv"))) == 2
 
 
+@pytest.mark.long
 def test_comparison_confirms_by_the_command_of_the_other_only(
     mpiexec: Run, omb_py: Run, slow: dict[str, str], tmp_path: Path
 ) -> None:
