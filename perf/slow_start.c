@@ -1,4 +1,6 @@
-/* Loaded before libc: each open takes OMB_SLOW_OPEN_US longer, MPI_Init OMB_SLOW_INIT_S. */
+/* Loaded before libc: each open takes OMB_SLOW_OPEN_US longer, MPI_Init OMB_SLOW_INIT_S.
+   An allreduce of many elements takes OMB_CALL_US longer, the first OMB_SLOW_CALLS of them ten times
+   that. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -49,3 +51,23 @@ int MPI_Init_thread(int *count, char ***words, int required, int *provided)
     wait_for("OMB_SLOW_INIT_S", 1e6);
     return PMPI_Init_thread(count, words, required, provided);
 }
+
+#define MANY 128 /* of a benchmark: omb-py's own have fewer */
+
+#define ALLREDUCE(NAME, COUNT)                                                                   \
+    int NAME(const void *from, void *to, COUNT count, void *type, void *operation, void *comm)   \
+    {                                                                                            \
+        static int (*real)(const void *, void *, COUNT, void *, void *, void *);                 \
+        static long calls;                                                                       \
+        const char *slow = getenv("OMB_SLOW_CALLS");                                             \
+        if (!real)                                                                               \
+            *(void **)&real = dlsym(RTLD_NEXT, "P" #NAME);                                       \
+        if (!real) /* Open MPI 5 has no MPI_Allreduce_c */                                       \
+            *(void **)&real = dlsym(RTLD_NEXT, "PMPI_Allreduce");                                \
+        if (count >= MANY)                                                                       \
+            wait_for("OMB_CALL_US", slow && calls++ < atol(slow) ? 10 : 1);                      \
+        return real(from, to, count, type, operation, comm);                                     \
+    }
+
+ALLREDUCE(MPI_Allreduce, int)
+ALLREDUCE(MPI_Allreduce_c, long)

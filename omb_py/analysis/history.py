@@ -20,7 +20,7 @@ import pandas as pd
 from otava.analysis import TTestSignificanceTester, compute_change_points, merge
 from scipy.stats import median_abs_deviation
 
-from omb_py.analysis.compare.summary import Guard
+from omb_py.analysis.guard import Failure, Guard
 from omb_py.analysis.points import TELLING, distinctions, group_ids, label
 from omb_py.analysis.report.runs import FIRST, described
 from omb_py.analysis.table import Results
@@ -370,4 +370,4 @@ def guard(found: History, allowed: float) -> Guard:
         for row in rows[slow].to_dict("records")
     ]
     short = ("too few runs",) * found.short if not found.series else ()
-    return Guard(allowed, tuple(reasons), short, len(found.series) + found.short)
+    return Guard(allowed, tuple(map(Failure, reasons)), short, len(found.series) + found.short)

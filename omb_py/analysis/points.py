@@ -60,6 +60,10 @@ GROWING = ("hosts", "pairs", "nodes")
 """Columns that may grow with the ranks."""
 
 
+Cells = dict[str, Any]
+"""What a row of a table holds, without empty cells."""
+
+
 def points_of(values: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
     """Return points of rows with values (`value_column`): rows equal in ``columns`` are runs.
 
@@ -106,6 +110,13 @@ def by(rows: pd.DataFrame, columns: list[str]) -> Iterator[tuple[tuple[Any, ...]
 def plain_values(column: pd.Series) -> list[Any]:
     """Return a column's values as Python's own, None if one is missing."""
     return [None if pd.isna(value) else value for value in column.tolist()]
+
+
+def cells(frame: pd.DataFrame) -> list[Cells]:
+    """Return the cells of each row that are not empty."""
+    columns = [plain_values(frame[name]) for name in frame]
+    rows = (zip(frame, row, strict=True) for row in zip(*columns, strict=True))
+    return [{name: cell for name, cell in row if cell is not None} for row in rows]
 
 
 def along(rows: pd.DataFrame, axis: str) -> tuple[str, ...]:

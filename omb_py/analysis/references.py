@@ -16,24 +16,25 @@ import numpy as np
 import pandas as pd
 
 from omb_py.analysis.compare.side_by_side import SIZE_CLASSES, launch_spreads
-from omb_py.analysis.compare.summary import FAILED, UNDECIDED
+from omb_py.analysis.guard import FAILED, UNDECIDED, Beyond, Failure, same_ends
 from omb_py.analysis.points import (
     TELLING,
+    Cells,
+    cells,
     common,
     distinctions,
     group_ids,
     label,
-    plain_values,
     points_of,
 )
 from omb_py.analysis.select import convert, no_column
 from omb_py.analysis.table import convert_types
-from omb_py.analysis.values import value_column
+from omb_py.analysis.values import BUS, value_column, with_unit
 from omb_py.analysis.verdict import variance_of_median
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.core.text import files
 from omb_py.core.text.tables import Sheet, Target, content_of, write_content
-from omb_py.core.text.units import parse_decimal, size_text, value_text
+from omb_py.core.text.units import parse_decimal, size_text
 from omb_py.core.text.words import count, first_of
 from omb_py.results.columns import CONFIGURATION, EXPERIMENT
 
@@ -51,9 +52,6 @@ SMALLEST = 0.05
 SIGMAS = 3.0
 """Standard deviations between launches that a tolerance spans (W. A. Shewhart, *Economic Control
 of Quality of Manufactured Product*, 1931)."""
-
-BUS = "GB/s busbw"
-"""The unit of references that are bus bandwidths, column ``busbw_GBps`` of results."""
 
 UNITS = ("us", "MB/s", "GB/s", "msg/s", BUS)
 """Units of references; GB/s are MB/s once they are read."""
@@ -77,33 +75,48 @@ COLUMNS = (
 """Columns of what `check` finds."""
 
 
-Cells = dict[str, Any]
-"""What a row of a table holds, without empty cells."""
-
-
 @dataclass(frozen=True)
 class Checked:
     """References beside what was measured.
 
     ``lines`` has a row for each reference and point of it, with `COLUMNS`: ``low`` and ``high`` are
     the ends of what is allowed, in ``unit``; ``fails`` tells whether a value is worse than that.
-    ``others`` counts points without a reference, ``remarks`` are sentences.
+    ``others`` counts points without a reference, ``remarks`` are sentences, ``statistics``
+    are those of the benchmarks' values.
     """
 
     name: str
     lines: pd.DataFrame
     others: int
     remarks: tuple[str, ...]
+    statistics: Mapping[str, str]
 
     @property
-    def failures(self) -> list[str]:
-        """A sentence for each value that is worse than allowed."""
+    def failures(self) -> list[Failure]:
+        """A sentence for each value that is worse than allowed, and its point."""
         names = [*telling(self.lines), "bytes"]
+        rows = self.lines[self.lines["fails"]].to_dict("records")
+        points = cells(self.lines.loc[self.lines["fails"], list(POINT)])
         return [
-            f"{label([row[name] for name in names], names)}: "
-            f"{with_unit(row['value'], row['unit'])}, allowed is {allowed(row)}"
-            for row in self.lines[self.lines["fails"]].to_dict("records")
+            Failure(
+                f"{label([row[name] for name in names], names)}: "
+                f"{with_unit(row['value'], row['unit'])}, allowed is {allowed(row)}",
+                (
+                    Beyond(
+                        point,
+                        row["high" if row["unit"] == "us" else "low"],
+                        row["unit"],
+                        "busbw_GBps" if row["unit"] == BUS else self.statistics[row["benchmark"]],
+                    ),
+                ),
+            )
+            for row, point in zip(rows, points, strict=True)
         ]
+
+    @property
+    def points(self) -> list[Cells]:
+        """What the rows of each value that was compared with a reference have in common."""
+        return cells(self.lines.loc[self.lines["verdict"] != NOT_MEASURED, list(POINT)])
 
     @property
     def judged(self) -> int:
@@ -263,24 +276,8 @@ def check(
     frame = pd.DataFrame(lines, columns=list(COLUMNS))
     frame = frame.assign(**{column: convert_types(frame[column], column) for column in POINT})
     others = len(there) - len({at for _, at in pairs})
-    return Checked(name, frame, others, tuple(remarks))
-
-
-def cells(frame: pd.DataFrame) -> list[Cells]:
-    """Return the cells of each row that are not empty."""
-    columns = [plain_values(frame[name]) for name in frame]
-    rows = (zip(frame, row, strict=True) for row in zip(*columns, strict=True))
-    return [{name: cell for name, cell in row if cell is not None} for row in rows]
-
-
-def same_ends(placement: str) -> str:
-    """Return the placement of both ends as one if they are alike.
-
-    >>> same_ends("D D"), same_ends("D H")
-    ('D', 'D H')
-    """
-    ends = placement.split()
-    return ends[0] if len(set(ends)) == 1 else placement
+    statistics = dict(zip(values["benchmark"], values["statistic"], strict=True))
+    return Checked(name, frame, others, tuple(remarks), statistics)
 
 
 def matched(
@@ -405,11 +402,6 @@ def allowed(row: Mapping[Any, Any]) -> str:
     if pd.isna(high):
         return f"from {with_unit(low, row['unit'])}"
     return f"{with_unit(low, row['unit'])} to {with_unit(high, row['unit'])}"
-
-
-def with_unit(value: float, unit: str) -> str:
-    """Return a value with its unit, a bus bandwidth in GB/s as other bandwidths."""
-    return f"{value_text(1000 * value, 'MB/s')} bus" if unit == BUS else value_text(value, unit)
 
 
 def from_runs(rows: pd.DataFrame, system: str, statistic: str = "auto") -> pd.DataFrame:

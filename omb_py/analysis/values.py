@@ -10,6 +10,7 @@ import pandas as pd
 
 from omb_py.benchmarks.startup import BENCHMARKS as START_UP
 from omb_py.core.errors import UsageError
+from omb_py.core.text.units import value_text
 
 MEASURED = (
     *("latency_us", "latency_min_us", "latency_max_us", "bandwidth_MBps", "messages_per_s"),
@@ -29,8 +30,16 @@ SAMPLES = (
     *("sample_min_us", "sample_p95_us"),
 )
 
+TAIL = "p99"
+TAIL_COLUMNS = ("sample_p99_us", "iterations")
+TAIL_ITERATIONS = 1000
+"""Iterations from which a 99th percentile is compared: ten of them are then above it."""
+
 ENDS = ("low", "high", "spread_low", "spread_high")
 """Ends of the interval and of the spread of a value or a point."""
+
+BUS = "GB/s busbw"
+"""The unit of references that are bus bandwidths, column ``busbw_GBps`` of results."""
 
 HALF_DIGIT = 0.005
 
@@ -98,6 +107,18 @@ def with_values(rows: pd.DataFrame, statistic: str = "auto") -> pd.DataFrame:
     outside = (frame["value"] < frame["spread_low"]) | (frame["value"] > frame["spread_high"])
     frame.loc[outside, ["spread_low", "spread_high"]] = float("nan")
     return frame[latency | bandwidth | rate]
+
+
+def tails(means: pd.DataFrame) -> pd.Series:
+    """99th percentiles of the times of `TAIL_ITERATIONS` or more, in the unit of the value."""
+    tail = means["sample_p99_us"].where(means["iterations"] >= TAIL_ITERATIONS)
+    rates = means["value"] * means["sample_mean_us"] / tail
+    return tail.where(means["lower_is_better"], rates).where(tail > 0)
+
+
+def with_unit(value: float, unit: str) -> str:
+    """Return a value with its unit, a bus bandwidth in GB/s as other bandwidths."""
+    return f"{value_text(1000 * value, 'MB/s')} bus" if unit == BUS else value_text(value, unit)
 
 
 def own_number(rows: pd.DataFrame) -> pd.Series:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,6 +15,7 @@ from omb_py.cli.analysis_options import (
     output_options,
     read,
 )
+from omb_py.cli.confirm import confirm_options, confirmed
 from omb_py.core.errors import UsageError, needing
 from omb_py.core.text.words import count
 from omb_py.options.types import PRECISION
@@ -46,6 +48,7 @@ expected_option = click.option(
     metavar="FILE",
     help="Write references from repeated launches, as .csv or, for ReFrame, .json.",
 )
+@confirm_options
 @input_options
 @output_options("text", "markdown", "csv", "json", "parquet")
 @click.pass_context
@@ -61,6 +64,7 @@ def command(
     assume: tuple[str, ...],
     statistic: str,
     to: Target,
+    **values: Any,
 ) -> None:
     """Check results against expected values: is this machine all right?
 
@@ -72,8 +76,10 @@ def command(
     Exit code 4: a value is worse than allowed; 7: no reference was measured.
     """
     with needing("analysis"):
+        import pandas as pd
+
         from omb_py.analysis import references
-        from omb_py.analysis.compare.summary import MAX_REASONS
+        from omb_py.analysis.guard import failure_lines, only_first
         from omb_py.core.text import tables
 
     if (expected is None) == (update is None):
@@ -81,6 +87,8 @@ def command(
     if update is not None:
         if to.path is not None:
             raise UsageError("--output is the table of --expected: leave it out with --update")
+        if values["confirm"]:
+            raise UsageError("--confirm is about --expected: leave it out with --update")
         written = tables.target(update, None, ctx.params["force"], ("csv", "json"))
     known = None if expected is None else references.load(expected, system)
     results = read(paths, where, assume)
@@ -97,17 +105,25 @@ def command(
         )
         return
     tolerance = references.TOLERANCE if tolerance is None else tolerance
-    checked = references.check(results.rows, known, name, tolerance, statistic)
+    judge = partial(
+        references.check, references=known, name=name, tolerance=tolerance, statistic=statistic
+    )
+    checked = judge(results.rows)
+    first = only_first("", results.rows, results.runs, checked.failures, checked.points)
+    failures, passed, new = confirmed(values, checked.failures, {"": results.rows}, results.runs)
+    if new:
+        checked = judge(pd.concat([results.rows, *new]).drop_duplicates(["file", "line"]))
+    reasons = [one.reason for one in failures]
+    remarks = [*checked.remarks, *first]
     facts = {
         "expected": name,
         "summary": checked.summary,
         "tolerance": tolerance,
-        "failures": checked.failures,
-        "remarks": list(checked.remarks),
+        "failures": reasons,
+        "remarks": remarks,
+        "not_confirmed": passed,
     }
-    tables.write(to, [references.sheet(checked)], checked.lines, checked.remarks, facts)
-    said = [f"FAIL: {one}" for one in checked.failures[:MAX_REASONS]]
-    if len(checked.failures) > MAX_REASONS:
-        said.append(f"FAIL: and {len(checked.failures) - MAX_REASONS} more")
-    click.echo("\n".join([*said, checked.summary]), err=to.is_for_program)
+    tables.write(to, [references.sheet(checked)], checked.lines, remarks, facts)
+    said = [*failure_lines(reasons), *(f"NOT CONFIRMED: {one}" for one in passed), checked.summary]
+    click.echo("\n".join(said), err=to.is_for_program)
     ctx.exit(checked.exit_code)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,10 +22,11 @@ from omb_py.cli.analysis_options import (
     output_options,
     read,
 )
+from omb_py.cli.confirm import confirm_options, confirmed, folder_for, progress
 from omb_py.core.errors import UsageError, needing
 from omb_py.core.mpi import launcher as launchers
-from omb_py.core.text.files import make_folder
 from omb_py.core.text.units import parse_bytes
+from omb_py.options.parse import apart, named
 from omb_py.options.types import BYTES, PRECISION, SIZE_LIST, SIZE_RANGE, Seconds, WholeNumber
 
 if TYPE_CHECKING:
@@ -46,33 +46,10 @@ class CompareCommand(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if any(word.partition("=")[0] == "--native" for word in args):
-            args = self._ours_first(ctx, args)
+            # click's own way to let unknown options pass looks for known letters in -Tmpi_int
+            ours, theirs = apart(args, named(self.get_params(ctx)))
+            args = [*ours, "--", *theirs]
         return super().parse_args(ctx, args)
-
-    def _ours_first(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """This command's options, then everything else as it is.
-
-        Click's own way to let unknown options pass would look for known letters in ``-Tmpi_int``.
-        """
-        known = {
-            name: option
-            for option in self.get_params(ctx)
-            if isinstance(option, click.Option)
-            for name in option.opts
-        }
-        ours: list[str] = []
-        theirs: list[str] = []
-        words = iter(args)
-        for word in words:
-            name, attached, _ = word.partition("=")
-            option = known.get(name if word.startswith("--") else word)
-            if option is None:
-                theirs.append(word)
-                continue
-            ours.append(word)
-            if not attached and not option.is_flag and option.nargs == 1:
-                ours += [value for value in [next(words, None)] if value is not None]
-        return [*ours, "--", *theirs]
 
 
 @click.command(
@@ -140,16 +117,7 @@ class CompareCommand(click.Command):
     type=WholeNumber(min=1),
     help="Measure this many rounds; with --precision at most.",
 )
-@click.option("--launcher", metavar="COMMAND", help="By default the mpiexec beside this Python.")
-@click.option(
-    "--timeout",
-    type=Seconds(min=0, min_open=True),
-    default=600.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="Time limit of a single run.",
-)
-@click.option("--keep", metavar="DIR", help="Keep the output of all runs in this folder.")
+@confirm_options
 @click.pass_context
 def command(ctx: click.Context, /, **values: Any) -> None:
     """Compare results with each other, or omb-py with native OMB.
@@ -162,9 +130,10 @@ def command(ctx: click.Context, /, **values: Any) -> None:
         from omb_py.analysis import bounds
         from omb_py.analysis.compare import summary
         from omb_py.analysis.compare.side_by_side import compare
+        from omb_py.analysis.guard import limit, only_first
         from omb_py.core.text import tables
 
-    allowed = summary.limit(values["fail_above"]) if values["fail_above"] else None
+    allowed = limit(values["fail_above"]) if values["fail_above"] else None
     judge = partial(
         compare,
         statistic=values["statistic"],
@@ -173,8 +142,10 @@ def command(ctx: click.Context, /, **values: Any) -> None:
         tail=values["tail"],
     )
     note = ""
+    if (allowed is None or values["native"]) and (values["confirm"] or values["again"]):
+        raise UsageError("--confirm is for files with --fail-above: leave it out, or name both")
     if values["native"] is None:
-        rows, names = from_files(values)
+        rows, names, runs = from_files(values)
         points = judge(*rows, names=names)
     else:
         points, names, note = from_turns(values, judge)
@@ -182,6 +153,15 @@ def command(ctx: click.Context, /, **values: Any) -> None:
     if known is not None:
         points["of_bound"] = bounds.of_comparison(points, known)
     guard = None if allowed is None else summary.guard(points, allowed)
+    remarks = summary.remarks(points)
+    passed: list[str] = []
+    if guard is not None and values["native"] is None:
+        tables_of = dict(zip(names, rows, strict=True))
+        for name, members in points.groupby("other", sort=False):
+            judged = summary.cells_of(members[members["slowdown"].notna()])
+            remarks += only_first(name, tables_of[name], runs, guard.failures, judged)
+        failures, passed, _ = confirmed(values, guard.failures, tables_of, runs)
+        guard = replace(guard, failures=tuple(failures))
     to = values["to"]
     facts: dict[str, Any] = {
         "base": names[0],
@@ -189,32 +169,39 @@ def command(ctx: click.Context, /, **values: Any) -> None:
         "summary": tables.records(summary.summary(points)),
         "failures": [] if guard is None else guard.reasons,
         "undecided": [] if guard is None else guard.undecided,
-        "remarks": summary.remarks(points),
+        "remarks": remarks,
+        "not_confirmed": passed,
     }
     if not values["summary"] or to.path is not None:
         made = summary.sheets(points, names[0])
         tables.write(to, made, points, summary.endings(points, names[0]), facts)
     said = ["", *facts["verdicts"].values(), *(f"Note: {one}" for one in facts["remarks"])]
     said += [] if guard is None else guard.lines()
+    said += [f"NOT CONFIRMED: {one}" for one in passed]
     click.echo("\n".join([*said, *filter(None, [note])]), err=to.is_for_program)
     ctx.exit(0 if guard is None else guard.exit_code)
 
 
-def from_files(values: dict[str, Any]) -> tuple[list[pd.DataFrame], list[str]]:
-    """The rows of each argument, and its name."""
-    from omb_py.analysis.compare.side_by_side import TAIL_COLUMNS, names_of
+def from_files(
+    values: dict[str, Any],
+) -> tuple[list[pd.DataFrame], list[str], dict[str, Mapping[str, str]]]:
+    """The rows of each argument, its name, and the metadata of all runs."""
+    from omb_py.analysis.compare.side_by_side import names_of
+    from omb_py.analysis.values import TAIL_COLUMNS
 
     paths = values["arguments"]
     if len(paths) < 2:
         raise UsageError("name a BASE and at least one OTHER: two files or folders of results")
     names = names_of(paths, values["names"])
     tables = []
+    runs: dict[str, Mapping[str, str]] = {}
     for path in paths:
         results = read([path], values["where"], values["assume"], columns=TAIL_COLUMNS)
         note_others(results, "compare")
         note_impossible(results.rows)
         tables.append(results.rows)
-    return tables, names
+        runs |= results.runs
+    return tables, names, runs
 
 
 def from_turns(
@@ -331,32 +318,3 @@ def plain_sizes(option: str, text: str) -> str:
         return re.sub(r"[^:,]+", lambda size: str(parse_bytes(size[0])), text)
     except ValueError as error:
         raise UsageError(f"{option} {text}: {error}") from error
-
-
-@contextmanager
-def folder_for(keep: str | None) -> Iterator[Path]:
-    """Yield the folder of the runs: the named one, which must be empty, or a temporary one.
-
-    Raises `UsageError` if the named folder is not empty.
-    """
-    if keep is None:
-        with tempfile.TemporaryDirectory(prefix="omb-py-") as folder:
-            yield Path(folder)
-        return
-    path = Path(keep)
-    try:
-        make_folder(path)
-        if any(path.iterdir()):
-            raise UsageError(f"--keep {keep}: this folder is not empty")
-    except OSError as error:
-        raise UsageError(f"--keep {keep}: {error.strerror or error}") from error
-    yield path
-
-
-@contextmanager
-def progress() -> Iterator[Any]:
-    """Yield a function that shows the present step on stderr, if that is a terminal."""
-    from rich.console import Console
-
-    with Console(stderr=True).status("") as status:
-        yield status.update

@@ -66,14 +66,14 @@ def command(
     small message not slower than a large one; verdicts need several launches of each benchmark.
     """
     with needing("analysis"):
-        from omb_py.analysis.compare import summary
+        from omb_py.analysis.guard import limit
         from omb_py.analysis.guidelines import check, rules, text
         from omb_py.analysis.verdict import MARGIN
         from omb_py.core.text import tables
 
     rules.chosen(only)
     tolerance = MARGIN if tolerance is None else tolerance
-    allowed = summary.limit(fail_above) if fail_above else None
+    allowed = limit(fail_above) if fail_above else None
     results = read(paths, where, assume)
     note_others(results, "guidelines")
     points = check.check(results.rows, tolerance, only)

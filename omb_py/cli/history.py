@@ -54,11 +54,11 @@ def command(
     """
     with needing("history"):
         from omb_py.analysis import history, select, table
-        from omb_py.analysis.compare import summary
+        from omb_py.analysis.guard import limit
         from omb_py.analysis.history_page import page
         from omb_py.core.text import tables
 
-    allowed = summary.limit(fail_above) if fail_above else None
+    allowed = limit(fail_above) if fail_above else None
     with reading() as progress:
         wanted = set(select.pairs(where))
         results = table.load(paths, select.assumptions(assume), wanted, progress)

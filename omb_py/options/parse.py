@@ -70,14 +70,7 @@ class OptionsCommand(click.Command):
     """A command whose short options are read as long ones."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        valued: dict[str, str] = {}
-        flags: dict[str, str] = {}
-        for option in self.params:
-            if isinstance(option, click.Option):
-                long = max(option.opts, key=len)
-                letters = (name[1] for name in option.opts if len(name) == 2)
-                (flags if option.is_flag else valued).update(dict.fromkeys(letters, long))
-        return super().parse_args(ctx, spell_out(args, valued, flags))
+        return super().parse_args(ctx, long_words(args, self.params))
 
 
 def parse(benchmark: Benchmark, words: Iterable[str]) -> Options:
@@ -189,6 +182,48 @@ def _suggestion(name: str, known: Iterable[str]) -> str:
 
 def _plain(name: str) -> str:
     return name.lstrip("-").replace("-", "_")
+
+
+def long_words(words: list[str], parameters: Iterable[click.Parameter]) -> list[str]:
+    """Return words of a command line with the long names of its options."""
+    valued: dict[str, str] = {}
+    flags: dict[str, str] = {}
+    for option in parameters:
+        if isinstance(option, click.Option):
+            long = max(option.opts, key=len)
+            letters = (name[1] for name in option.opts if len(name) == 2)
+            (flags if option.is_flag else valued).update(dict.fromkeys(letters, long))
+    return spell_out(words, valued, flags)
+
+
+def named(parameters: Iterable[click.Parameter]) -> dict[str, bool]:
+    """Return options by each of their names, and whether they take a value."""
+    options = (one for one in parameters if isinstance(one, click.Option))
+    return {
+        name: not one.is_flag and one.nargs == 1
+        for one in options
+        for name in (*one.opts, *one.secondary_opts)
+    }
+
+
+def apart(words: Iterable[str], known: Mapping[str, bool]) -> tuple[list[str], list[str]]:
+    """Return the words of ``known`` options (`named`) with their values, and all others.
+
+    A short option counts if it stands alone, since letters may be those of another option's value.
+    """
+    theirs: list[str] = []
+    others: list[str] = []
+    rest = iter(words)
+    for word in rest:
+        name, attached, _ = word.partition("=")
+        name = name if word.startswith("--") else word
+        if name not in known:
+            others.append(word)
+            continue
+        theirs.append(word)
+        if known[name] and not attached:
+            theirs += [value for value in [next(rest, None)] if value is not None]
+    return theirs, others
 
 
 def spell_out(

@@ -181,7 +181,7 @@ def started_words(point: SweepPoint, where: Where, arguments: Sequence[str]) -> 
 
 
 def recorder(folder: Path | None) -> list[str]:
-    """Return the words after ``omb-py`` that have the rest recorded, into this folder or the usual one."""
+    """Return the words after ``omb-py`` that record the rest, in this folder or the usual one."""
     where = [] if folder is None else ["--folder", str(folder.resolve())]
     return ["profile", "--quiet", *where, "--module", "omb_py"]
 

@@ -9,7 +9,7 @@ import shlex
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -303,7 +303,7 @@ def run(
     files = [result_file(turns, one, folder, number) for one in names]
     for file in files:
         file.unlink(missing_ok=True)
-    out, err = files[0].with_suffix(".txt"), files[0].with_suffix(".stderr")
+    out = files[0].with_suffix(".txt")
     program = programs[name]
     if name != turns.native:
         written = [
@@ -316,18 +316,37 @@ def run(
             else (*OMB_PY, "run", "--quiet", *(shlex.join(one[start:]) for one in written))
         )
     command = [*turns.launcher, "-n", str(turns.ranks), *program]
+    may_fail = name == turns.native and turns.benchmark in WITHOUT_FINALIZE
+    launch(command, title(turns, name), files, out, turns.timeout, may_fail=may_fail)
+
+
+def launch(
+    command: Sequence[str],
+    what: str,
+    files: Sequence[Path],
+    out: Path,
+    timeout: float,
+    environment: Mapping[str, str] = os.environ,
+    may_fail: bool = False,
+) -> None:
+    """Run a launcher to its end, its standard output in ``out``; results are in ``files`` then.
+
+    ``what`` it measures is the subject of errors; its exit code counts unless it ``may_fail``.
+    Raises `OmbError` when it cannot be started, does not end within ``timeout`` seconds, fails or
+    measures nothing.
+    """
     mark = f"native-{os.getpid()}"
+    err = out.with_suffix(".stderr")
     with out.open("wb") as stdout, err.open("wb") as stderr:
         try:
-            process = processes.start(command, os.environ, mark, Path.cwd(), stdout, stderr)
+            process = processes.start([*command], environment, mark, Path.cwd(), stdout, stderr)
         except OSError as error:
             raise OmbError(f"cannot start {command[0]}: {error.strerror or error}") from error
         try:
-            ended = processes.wait(process, turns.timeout)
+            ended = processes.wait(process, timeout)
         finally:
             processes.end(process, mark)
     code = process.returncode
-    may_fail = name == turns.native and turns.benchmark in WITHOUT_FINALIZE
     if ended and (code == 0 or may_fail) and all(map(has_rows, files)):
         return
     ours, theirs = last_words(err if err.stat().st_size else out)
@@ -335,12 +354,11 @@ def run(
     reason = f": {words!r}" if words else ""
     if not ended:
         raise OmbError(
-            f"{title(turns, name)} did not end within {turns.timeout:g} s{reason}: raise "
-            "--timeout, or measure less"
+            f"{what} did not end within {timeout:g} s{reason}: raise --timeout, or measure less"
         )
     how = f"failed with exit code {code}" if code else "printed no table of results"
     advice = SINGLETONS if ALONE.search(words) else ""
-    raise OmbError(f"{title(turns, name)} {how}{reason}{advice}")
+    raise OmbError(f"{what} {how}{reason}{advice}")
 
 
 def result_file(turns: Turns, name: str, folder: Path, number: int) -> Path:

@@ -11,8 +11,9 @@ import pandas as pd
 import pytest
 
 from omb_py.analysis import references
-from omb_py.analysis.references import BUS, Checked, check
+from omb_py.analysis.references import Checked, check
 from omb_py.analysis.table import load, of_rows
+from omb_py.analysis.values import BUS
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.core.text.tables import Target
 from tests import ROOT

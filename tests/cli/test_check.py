@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -132,6 +133,55 @@ def test_update_of_a_partition_is_a_document_for_reframe(in_process: Start, tmp_
     assert high >= 0.05
 
 
+def again(folder: Path, *values: float) -> tuple[str, ...]:
+    """The options that measure again by a script that prints these latencies of 256 B in turn."""
+    for number, value in enumerate(values):
+        (folder / f"waiting-{number}").write_text(TEXT.format(small=value))
+    script = 'set -- waiting-*; test "$0" = 256 && cat "$1" && rm "$1"'
+    return ("--confirm", str(len(values)), "--again", f"sh -c {shlex.quote(script)} {{sizes}}")
+
+
+def test_failure_that_does_not_come_again_passes(
+    in_process: Start, alps: Callable[[float], str], tmp_path: Path
+) -> None:
+    words = ("check", alps(40.9), "--expected", "alps-gh200")
+    done = in_process(*words, *again(tmp_path, 3.9, 4.1))
+    assert done.code == 0, done.err
+    said = "NOT CONFIRMED: 256 B 40.9 µs, 3.90 µs, 4.10 µs, median 4.10 µs PASS: 2 of 2"
+    assert not missing(said, done.out)
+    assert "FAIL" not in done.out
+    document = json.loads(in_process(*words, *again(tmp_path, 3.9, 4.1), "--format", "json").out)
+    assert (document["failures"], len(document["not_confirmed"])) == ([], 1)
+    row = document["rows"][0]
+    assert (row["value"], row["runs"], row["verdict"]) == (4.1, 3, "pass")
+
+
+def test_failure_that_comes_again_exits_with_4(
+    in_process: Start, alps: Callable[[float], str], tmp_path: Path
+) -> None:
+    words = ("check", alps(4.9), "--expected", "alps-gh200")
+    done = in_process(*words, *again(tmp_path, 5.0, 3.9))
+    assert done.code == 4
+    assert not missing("FAIL: 256 B confirmed: 4.90 µs, 5.00 µs, median", done.out)
+
+
+def test_results_that_name_no_command_fail_and_say_so(
+    in_process: Start, alps: Callable[[float], str]
+) -> None:
+    done = in_process("check", alps(4.9), "--expected", "alps-gh200", "--confirm", "2")
+    assert done.code == 4
+    assert not missing("FAIL: 256 B not measured again command --again", done.out)
+
+
+def test_confirmation_needs_no_launcher_around_it(
+    in_process: Start, alps: Callable[[float], str]
+) -> None:
+    words = ("check", alps(4.9), "--expected", "alps-gh200", "--confirm", "2")
+    done = in_process(*words, OMPI_COMM_WORLD_SIZE="2")
+    assert done.code == 2
+    assert not missing("--confirm without a launcher", done.err)
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -141,6 +191,9 @@ def test_update_of_a_partition_is_a_document_for_reframe(in_process: Start, tmp_
         (("--update", "a.txt"), "a.txt .csv .json"),
         (("--update", "a.csv", "-o", "b.csv"), "--output --update"),
         (("--update", "a.csv"), "repeated launches"),
+        (("--update", "a.csv", "--confirm", "2"), "--confirm --update"),
+        (("--expected", "alps-gh200", "--again", "osu_latency"), "--again --confirm"),
+        (("--expected", "alps-gh200", "--confirm", "0"), "--confirm"),
     ],
 )
 def test_command_lines_that_mean_nothing_are_refused(

@@ -15,7 +15,15 @@ import pandas as pd
 from omb_py.analysis.compare.pairing import pair
 from omb_py.analysis.sources import short_names
 from omb_py.analysis.table import load
-from omb_py.analysis.values import NUMBERS, rounding, with_values
+from omb_py.analysis.values import (
+    NUMBERS,
+    TAIL,
+    TAIL_COLUMNS,
+    TAIL_ITERATIONS,
+    rounding,
+    tails,
+    with_values,
+)
 from omb_py.analysis.verdict import (
     LAUNCHES_FOR_SPREAD,
     MARGIN,
@@ -42,11 +50,6 @@ COLUMNS = (
     *(f"other_{name}" for name in CONFIGURATION),
 )
 """Columns of a comparison: see `compare`."""
-
-TAIL = "p99"
-TAIL_COLUMNS = ("sample_p99_us", "iterations")
-TAIL_ITERATIONS = 1000
-"""Iterations from which a 99th percentile is compared: ten of them are then above it."""
 
 SIZE_CLASSES = (1 << 10, 1 << 16)
 """Largest message sizes in bytes of the small and the medium size class; above is large. Rows
@@ -224,13 +227,6 @@ def measured(rows: pd.DataFrame, name: str) -> ComparedSide:
     kinds = whole[~runs["kind"].duplicated()].reindex(columns=IDENTITY).reset_index(drop=True)
     twice = runs["run"].notna() & runs.duplicated()
     return ComparedSide(kinds, runs[~twice].drop(columns="run").reset_index(drop=True))
-
-
-def tails(means: pd.DataFrame) -> pd.Series:
-    """99th percentiles of the times of `TAIL_ITERATIONS` or more, in the unit of the value."""
-    tail = means["sample_p99_us"].where(means["iterations"] >= TAIL_ITERATIONS)
-    rates = means["value"] * means["sample_mean_us"] / tail
-    return tail.where(means["lower_is_better"], rates).where(tail > 0)
 
 
 def against(

@@ -2,37 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Container, Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from math import isnan, nan
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from omb_py.analysis.compare.side_by_side import NO_BASE, NO_OTHER, ONLY_BASE, ONLY_OTHER, TAIL
-from omb_py.analysis.points import label
+from omb_py.analysis.compare.side_by_side import NO_BASE, NO_OTHER, ONLY_BASE, ONLY_OTHER
+from omb_py.analysis.guard import Beyond, Failure, Guard
+from omb_py.analysis.points import Cells, cells, label
+from omb_py.analysis.values import TAIL
 from omb_py.analysis.verdict import EQUAL, FASTER, SLOWER, UNCLEAR, WITHIN, factor, percent, times
 from omb_py.benchmarks import Metric, all_benchmarks
-from omb_py.core.errors import UsageError
 from omb_py.core.statistics import BUSY
 from omb_py.core.text.tables import Sheet
 from omb_py.core.text.units import size_text, value_text
 from omb_py.core.text.words import count, first_of
 from omb_py.results.columns import CONFIGURATION, EXPERIMENT
-
-FAILED = 4
-"""Exit code of a comparison that found more of a slowdown than was allowed."""
-
-UNDECIDED = 7
-"""Exit code of a comparison whose slowdown may or may not be above the limit."""
-
-MOST_UNDECIDED = 3
-"""Points that cannot be judged that a sentence names."""
-
-MAX_REASONS = 20
-"""Reasons to fail that are printed; of the others only their number."""
 
 TOO_FEW = {
     "one run a side": "one run a side says nothing about launches: repeat 5 or more, by turns, or "
@@ -305,64 +292,6 @@ def remarks(points: pd.DataFrame) -> list[str]:
     return found
 
 
-def limit(text: str) -> float:
-    """Return the slowdown that ``5%`` or ``1.05x`` allows.
-
-    Raises `UsageError` for anything else.
-
-    >>> limit("5%"), limit("1.05x")
-    (1.05, 1.05)
-    """
-    match = re.fullmatch(r"(\d+\.?\d*|\.\d+)([%x])", text, re.ASCII)
-    if match is None:
-        raise UsageError(f"--fail-above {text}: write 5% or 1.05x, which mean the same")
-    number = float(match[1])
-    found = 1 + number / 100 if match[2] == "%" else number
-    if found < 1:
-        raise UsageError(f"--fail-above {text}: a slowdown is 1x or more, as in 1.05x")
-    return found
-
-
-@dataclass(frozen=True)
-class Guard:
-    """A limit on slowdowns and its violations (``--fail-above``).
-
-    ``reasons`` to fail and ``undecided`` points are sentences; ``points`` is the number of all
-    points.
-    """
-
-    allowed: float
-    reasons: tuple[str, ...]
-    undecided: tuple[str, ...]
-    points: int
-
-    @property
-    def exit_code(self) -> int:
-        """`FAILED`, `UNDECIDED`, or 0 where it passes."""
-        return FAILED if self.reasons else UNDECIDED if self.undecided else 0
-
-    @property
-    def cannot_tell(self) -> str:
-        """Return a sentence about the undecided points; empty without any."""
-        if not self.undecided:
-            return ""
-        return (
-            f"{len(self.undecided)} of {count(self.points, 'point')} may be more than "
-            f"{factor(self.allowed)} slower ({first_of(self.undecided, MOST_UNDECIDED)}): repeat "
-            "the runs"
-        )
-
-    def lines(self) -> Iterator[str]:
-        """Yield its verdict, with the first `MAX_REASONS`."""
-        if self.cannot_tell:
-            yield f"CANNOT TELL: {self.cannot_tell}"
-        elif not self.reasons:
-            yield f"PASS: nothing is more than {factor(self.allowed)} slower"
-        yield from (f"FAIL: {reason}" for reason in self.reasons[:MAX_REASONS])
-        if len(self.reasons) > MAX_REASONS:
-            yield f"FAIL: and {len(self.reasons) - MAX_REASONS} more reasons"
-
-
 def guard(points: pd.DataFrame, allowed: float) -> Guard:
     """Judge a comparison by a limit.
 
@@ -377,23 +306,28 @@ def guard(points: pd.DataFrame, allowed: float) -> Guard:
     several = lower.groupby(points["pair"], sort=False).count() > 1
     means = summary(points[lower.notna()])
     means = means[means["pair"].map(several).astype(bool) & (means["slowdown_low"] > allowed)]
-    reasons = [
-        f"{row.other}: {named[row.pair]}: {times(row.slowdown, row.rounding)} on average, {limit}"
+    failures = [
+        Failure(
+            f"{row.other}: {named[row.pair]}: {times(row.slowdown, row.rounding)} on average, "
+            f"{limit}",
+            beyond(points[(points["pair"] == row.pair) & points["slowdown"].notna()], allowed),
+        )
         for row in means.itertuples()
     ]
     slow = (lower > allowed) & (points["verdict"] == SLOWER)
     for row in points[slow].itertuples():
         values = f"{value_text(row.value, row.unit)} against {value_text(row.base, row.unit)}"
         ends = (factor(end, row.rounding) for end in (row.slowdown_low, row.slowdown_high))
-        reasons.append(
+        reason = (
             f"{row.other}: {named[row.pair]}{at(row.bytes)}: {values}, "
             f"{times(row.slowdown, row.rounding)} (95 % interval {' to '.join(ends)}), {limit}"
         )
+        failures.append(Failure(reason, beyond(points.loc[[row.Index]], allowed)))
     missing = points[points["verdict"].isin(MISSING)]
     for (number, why), members in missing.groupby(["pair", "verdict"], sort=False):
         what = "not measured" if why == ONLY_BASE else "no number above 0"
         where = f"{members['other'].iloc[0]}: {named[number]}"
-        reasons.append(f"{where}: {what}{sizes_text(members['bytes'])}")
+        failures.append(Failure(f"{where}: {what}{sizes_text(members['bytes'])}"))
     there = points["slowdown"].notna()
     undecided = []
     for row in points[there & ~slow & ~(points["slowdown_high"] <= allowed)].itertuples():
@@ -401,7 +335,29 @@ def guard(points: pd.DataFrame, allowed: float) -> Guard:
         if not pd.isna(row.slowdown_high):
             how = f"95 % interval to {factor(row.slowdown_high, row.rounding)}"
         undecided.append(f"{row.other}: {named[row.pair]}{at(row.bytes)}: {how}")
-    return Guard(allowed, tuple(reasons), tuple(undecided), int(there.sum()))
+    return Guard(allowed, tuple(failures), tuple(undecided), int(there.sum()))
+
+
+def beyond(points: pd.DataFrame, allowed: float) -> tuple[Beyond, ...]:
+    """Return the others' points of a comparison with their limits."""
+    every = cells_of(points)
+    return tuple(
+        Beyond(
+            every[place],
+            row.base * allowed if row.unit == "us" else row.base / allowed,
+            row.unit,
+            row.statistic,
+            row.other,
+        )
+        for place, row in enumerate(points.itertuples())
+    )
+
+
+def cells_of(points: pd.DataFrame) -> list[Cells]:
+    """Return what the others' rows of each point have in common."""
+    names = {name: name for name in ("bytes", *EXPERIMENT)}
+    names |= {f"other_{name}": name for name in CONFIGURATION}
+    return cells(points[list(names)].rename(columns=names))
 
 
 def at(nbytes: object) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from omb_py.analysis.compare.summary import Guard
+from omb_py.analysis.guard import Failure, Guard
 from omb_py.analysis.guidelines.check import ALIKE, CANNOT_TELL, HOLDS, OPEN, VIOLATED
 from omb_py.analysis.points import distinctions, label
 from omb_py.analysis.verdict import LEVEL, chance, factor
@@ -114,7 +114,7 @@ def guard(points: pd.DataFrame, allowed: float) -> Guard:
     return Guard(
         allowed,
         tuple(
-            f"{sentence(row)}, allowed is {factor(allowed)}"
+            Failure(f"{sentence(row)}, allowed is {factor(allowed)}")
             for row in points[fail].to_dict("records")
         ),
         tuple(map(named, undecided.to_dict("records"))),

@@ -16,7 +16,8 @@ from omb_py.analysis import verdict
 from omb_py.analysis.compare import side_by_side as comparing
 from omb_py.analysis.compare import summary as summarizing
 from omb_py.analysis.compare.side_by_side import COLUMNS, compare, names_of
-from omb_py.analysis.compare.summary import guard, limit, summary
+from omb_py.analysis.compare.summary import guard, summary
+from omb_py.analysis.guard import limit
 from omb_py.analysis.table import of_rows
 from omb_py.core.errors import UsageError
 from omb_py.results.columns import Row

@@ -1,0 +1,112 @@
+"""Measuring again what fails, for the commands that judge results: options, folder and progress."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from omb_py.core.errors import UsageError
+from omb_py.core.mpi import launcher as launchers
+from omb_py.core.text.files import make_folder
+from omb_py.core.text.words import count
+from omb_py.options.types import Seconds, WholeNumber
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from omb_py.analysis.guard import Failure
+    from omb_py.sweeps.again import Confirmed
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def confirm_options(command: Command) -> Command:
+    """Add the options of measuring again, and those of every job that a command starts."""
+    for option in (
+        click.option("--keep", metavar="DIR", help="Keep the output of all runs in this folder."),
+        click.option(
+            "--timeout",
+            type=Seconds(min=0, min_open=True),
+            default=600.0,
+            show_default=True,
+            metavar="SECONDS",
+            help="Time limit of a single run.",
+        ),
+        click.option(
+            "--launcher", metavar="COMMAND", help="By default the mpiexec beside this Python."
+        ),
+        click.option(
+            "--again",
+            metavar="COMMAND",
+            help="Command of --confirm, as in 'mpiexec -n {ranks} osu_{benchmark} -m {min}:{max}'; "
+            "{sizes} is a list. By default the command of the results.",
+        ),
+        click.option(
+            "--confirm",
+            type=WholeNumber(min=1),
+            metavar="N",
+            help="Measure again N times what fails, and judge the median.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def confirmed(
+    values: Mapping[str, Any],
+    failures: Sequence[Failure],
+    tables: Mapping[str, pd.DataFrame],
+    runs: Mapping[str, Mapping[str, str]],
+) -> Confirmed:
+    """Return the failures that stand, after measuring again if ``--confirm`` asks for it.
+
+    ``tables`` has the rows by their side. Raises `UsageError` for options that exclude each other,
+    and as `again.confirm` does.
+    """
+    from omb_py.sweeps import again
+
+    times = values["confirm"]
+    if times is None and values["again"]:
+        raise UsageError("--again is the command of --confirm: name both")
+    if times is not None and launchers.ranks() > 1:
+        raise UsageError("--confirm starts jobs itself: run it without a launcher")
+    if times is None or not failures:
+        return again.Confirmed([*failures], [], [])
+    with folder_for(values["keep"]) as folder, progress() as say:
+        say(f"measuring {count(len(failures), 'failure')} again")
+        way = again.Way(times, values["timeout"], values["again"], values["launcher"], folder)
+        return again.confirm(failures, tables, runs, way)
+
+
+@contextmanager
+def folder_for(keep: str | None) -> Iterator[Path]:
+    """Yield the folder of the runs: the named one, which must be empty, or a temporary one.
+
+    Raises `UsageError` if the named folder is not empty.
+    """
+    if keep is None:
+        with tempfile.TemporaryDirectory(prefix="omb-py-") as folder:
+            yield Path(folder)
+        return
+    path = Path(keep)
+    try:
+        make_folder(path)
+        if any(path.iterdir()):
+            raise UsageError(f"--keep {keep}: this folder is not empty")
+    except OSError as error:
+        raise UsageError(f"--keep {keep}: {error.strerror or error}") from error
+    yield path
+
+
+@contextmanager
+def progress() -> Iterator[Any]:
+    """Yield a function that shows the present step on stderr, if that is a terminal."""
+    from rich.console import Console
+
+    with Console(stderr=True).status("") as status:
+        yield status.update
