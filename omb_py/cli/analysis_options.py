@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import wraps
@@ -17,8 +17,6 @@ from omb_py.core.text.words import count
 from omb_py.options.types import PRECISION
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from omb_py.analysis.bounds import Bounds
     from omb_py.analysis.table import Results
 
@@ -222,12 +220,27 @@ def note_problems(problems: Sequence[object]) -> None:
         note(f"and {len(problems) - MAX_NOTES} more such lines")
 
 
-def note_impossible(rows: pd.DataFrame) -> None:
-    """Report impossible numbers of benchmark rows."""
+def note_doubts(results: Results) -> None:
+    """Report impossible numbers of benchmark rows, and messages over a slower transport."""
     from omb_py.analysis import anomalies, values
 
-    found = anomalies.cannot_be(values.value_column(rows))
-    note_problems([one for one in found if one.severity == "error"])
+    found = anomalies.cannot_be(values.value_column(results.rows))
+    wrong = [one for one in found if one.severity == "error"]
+    note_problems([*wrong, *anomalies.by_sockets(results.runs)])
+
+
+def note_transports(runs: Mapping[str, Mapping[str, Mapping[str, str]]]) -> None:
+    """Report that messages of results, by their names, went over different transports.
+
+    ``runs`` has the metadata of each result's runs.
+    """
+    found = {
+        name: sorted({data["transport"] for data in own.values() if data.get("transport")})
+        for name, own in runs.items()
+    }
+    if len({tuple(words) for words in found.values() if words}) > 1:
+        each = (f"{name} by {' and '.join(words)}" for name, words in found.items() if words)
+        note(f"the transports differ: {'; '.join(each)}")
 
 
 def note_others(results: Results, command: str) -> None:

@@ -10,7 +10,7 @@ import click
 
 from omb_py.cli.analysis_options import (
     input_options,
-    note_impossible,
+    note_doubts,
     note_others,
     output_options,
     read,
@@ -93,7 +93,7 @@ def command(
     known = None if expected is None else references.load(expected, system)
     results = read(paths, where, assume)
     note_others(results, "check")
-    note_impossible(results.rows)
+    note_doubts(results)
     name = system or Path(expected or update or "").stem
     if known is None:
         made = references.from_runs(results.rows, name, statistic)

@@ -17,8 +17,9 @@ from omb_py.cli.analysis_options import (
     input_options,
     launch_spread_option,
     name_option,
-    note_impossible,
+    note_doubts,
     note_others,
+    note_transports,
     output_options,
     read,
 )
@@ -195,12 +196,15 @@ def from_files(
     names = names_of(paths, values["names"])
     tables = []
     runs: dict[str, Mapping[str, str]] = {}
-    for path in paths:
+    by_name = {}
+    for path, name in zip(paths, names, strict=True):
         results = read([path], values["where"], values["assume"], columns=TAIL_COLUMNS)
         note_others(results, "compare")
-        note_impossible(results.rows)
+        note_doubts(results)
         tables.append(results.rows)
         runs |= results.runs
+        by_name[name] = results.runs
+    note_transports(by_name)
     return tables, names, runs
 
 

@@ -14,7 +14,7 @@ from omb_py.cli.analysis_options import (
     listed,
     name_option,
     note,
-    note_impossible,
+    note_doubts,
     note_problems,
     output_options,
     read,
@@ -158,7 +158,7 @@ def command(
         write_results(read(paths, where, assume, names or None), to)
         return
     results = read(paths, where, assume, names or ())
-    note_impossible(results.rows)
+    note_doubts(results)
     if across is not None:
         made = list(side_by_side.sheets(results.rows, across, base, statistic))
         if not made:

@@ -306,3 +306,20 @@ def test_a_terminal_sees_what_is_being_read(tmp_path: Path) -> None:
     assert re.search(r"\d+ rows", written)
     silent = subprocess.run(words, capture_output=True, env=environment, cwd=tmp_path)
     assert (silent.returncode, silent.stdout, silent.stderr) == (0, b"", b"")
+
+
+def with_transport(path: Path, words: str) -> Path:
+    """A file of one row whose run went over a transport."""
+    head = f"# run: {path.stem}\n# transport: {words}\n"
+    columns = "run,benchmark,bytes,ranks,buffer,binding,iterations,latency_us\n"
+    path.write_text(f"{head}{columns}{path.stem},latency,8,2,numpy,native,10,2.5\n")
+    return path
+
+
+def test_different_transports_are_named(in_process: Start, tmp_path: Path) -> None:
+    one = with_transport(tmp_path / "one.csv", "pml ucx, mlx5_0")
+    two = with_transport(tmp_path / "two.csv", "pml ob1, TCP to other hosts, not opened: mlx5_0")
+    done = in_process("compare", str(one), str(two))
+    assert not missing("transports differ one by pml ucx, mlx5_0; two by pml ob1", done.err)
+    assert not missing("slow transport TCP mlx5_0", done.err)
+    assert "differ" not in in_process("compare", str(one), str(one)).err
