@@ -99,7 +99,7 @@ def test_standard_output_in_other_formats(mpiexec: Run, layout: str) -> None:
         *_, row, end = objects(out)
         assert row["bytes"] == 8
         costs = {"launch_seconds", "iterating_seconds"}
-        assert set(end["metadata"]) - {"other_processes"} == {"run"} | costs
+        assert set(end["metadata"]) - {"other_processes"} == {"run", "transport"} | costs
         launch, iterating = (float(end["metadata"][name]) for name in sorted(costs, reverse=True))
         assert launch > 0.05
         assert 0 < iterating < launch

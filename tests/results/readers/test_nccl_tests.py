@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from omb_py.benchmarks import all_benchmarks
+from omb_py.core.options import Options
 from omb_py.results.readers import source_of
 from omb_py.results.readers.nccl_tests import READER, ROW
 from tests import ROOT
@@ -57,7 +58,7 @@ def test_bus_bandwidth_is_what_our_own_formula_gives(path: Path) -> None:
     for row in rows(path.name):
         if (traffic := getattr(ours.get(row["benchmark"]), "traffic", None)) is None:
             continue
-        size, factor = traffic(row["bytes"], row["ranks"])
+        size, factor = traffic(Options(), row["bytes"], row["ranks"])
         bus = size / row["latency_us"] / 1e3 * factor
         assert row["busbw_GBps"] == pytest.approx(bus, rel=0.01, abs=0.006)
 
