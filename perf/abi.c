@@ -29,6 +29,55 @@ double type_size(MPI_Comm *comm, int calls)
     return now() - start;
 }
 
+static double send(MPI_Datatype type, MPI_Comm comm, int calls)
+{
+    double start = now();
+    for (int i = 0; i < calls; i++)
+        MPI_Send(NULL, 0, type, MPI_PROC_NULL, 0, comm);
+    return now() - start;
+}
+
+/* A library that translates handles may look for a datatype in a table: its first, its last. */
+double send_first(MPI_Comm *comm, int calls)
+{
+    return send(MPI_BYTE, *comm, calls);
+}
+
+double send_last(MPI_Comm *comm, int calls)
+{
+    return send(MPI_LONG_DOUBLE_INT, *comm, calls);
+}
+
+double send_own(MPI_Comm *comm, int calls)
+{
+    MPI_Datatype type;
+    MPI_Type_contiguous(3, MPI_DOUBLE, &type);
+    MPI_Type_commit(&type);
+    double seconds = send(type, *comm, calls);
+    MPI_Type_free(&type);
+    return seconds;
+}
+
+#define REQUESTS 64
+
+/* An array of requests is translated there and back; persistent ones stay in it. */
+double waitall(MPI_Comm *comm, int calls)
+{
+    MPI_Request requests[REQUESTS];
+    for (int i = 0; i < REQUESTS; i++)
+        MPI_Send_init(NULL, 0, MPI_BYTE, MPI_PROC_NULL, 0, *comm, &requests[i]);
+    double seconds = 0;
+    for (int i = 0; i < calls / REQUESTS; i++) {
+        MPI_Startall(REQUESTS, requests);
+        double start = now();
+        MPI_Waitall(REQUESTS, requests, MPI_STATUSES_IGNORE);
+        seconds += now() - start;
+    }
+    for (int i = 0; i < REQUESTS; i++)
+        MPI_Request_free(&requests[i]);
+    return seconds;
+}
+
 double get_count(MPI_Comm *comm, int calls)
 {
     MPI_Status status;

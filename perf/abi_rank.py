@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
     from omb_py.benchmarks import Plan
 
-BARE = ("comm_rank", "type_size", "get_count", "isend_wait")
+BARE = (
+    *("comm_rank", "type_size", "get_count", "isend_wait"),
+    *("send_first", "send_last", "send_own", "waitall"),
+)
 BINDINGS = ("C", "native", "buffer")
 BENCHMARKS = {"latency": 2, "bw": 64, "allreduce": 1}
 """Those measured, and the messages or calls of an iteration whose time is given."""

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from omb_py.analysis.points import Cells, label
+from omb_py.analysis.points import Cells, label, plain_values
 from omb_py.analysis.values import TAIL, tails, value_column, with_values
 from omb_py.analysis.verdict import factor
 from omb_py.core.errors import UsageError
@@ -98,16 +98,16 @@ def rows_at(rows: pd.DataFrame, cells: Cells) -> pd.DataFrame:
 
     A point without ``source`` may be of several.
     """
-    agree = np.ones(len(rows), dtype=bool)
+    places = np.arange(len(rows))
     for name in ("bytes", *IDENTITY):
         if name in rows and (name != "source" or name in cells):
-            column = rows[name]
+            column = rows[name].iloc[places]  # few after the first ones
             value = cells.get(name)
             if name == "placement" and value is not None:
                 value, column = same_ends(value), column.map(same_ends, na_action="ignore")
             same = column.isna() if value is None else column.eq(value)
-            agree &= (same.fillna(False) | column.isna()).to_numpy(bool)
-    return rows[agree]
+            places = places[(same.fillna(False) | column.isna()).to_numpy(bool)]
+    return rows.iloc[places]
 
 
 def only_first(
@@ -124,12 +124,18 @@ def only_first(
     alone = [one.points[0] for one in failures if len(one.points) == 1]
     of_side = [rows_at(rows, point.cells) for point in alone if point.side == side]
     slow = {place for slow_rows in of_side for place in slow_rows.index}
+    known: dict[tuple[str, int | None], list[Cells]] = {}
+    for point in judged:
+        known.setdefault((point["benchmark"], point.get("bytes")), []).append(point)
     found = []
-    for run, members in rows.groupby("run", sort=False):
+    of_runs = rows[rows["run"].isin(rows.loc[[*slow], "run"])]
+    for run, members in of_runs.groupby("run", sort=False):
         failed = members.index.isin(slow)
         first, later = members[failed], members[~failed]
         in_order = 0 < len(first) == failed[: len(first)].sum()
-        if in_order and any(len(rows_at(later, point)) for point in judged):
+        keys = zip(later["benchmark"], plain_values(later["bytes"]), strict=True)
+        candidates = (point for key in keys for point in known.get(key, ()))
+        if in_order and any(len(rows_at(later, point)) for point in candidates):
             together = runs.get(str(run), {}).get("command", "").startswith("omb-py run ")
             names = ["benchmark", "bytes"]
             texts = [label(row, names) for row in first[names].to_numpy().tolist()]

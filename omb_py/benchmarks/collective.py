@@ -51,11 +51,19 @@ class Collective:
     native: bool = True
     own: bool = False
 
+    @property
+    def unequal(self) -> bool:
+        """True if blocks may have different lengths (`Options.skew`).
+
+        A congestor has the options of the benchmark that it disturbs, and may have equal ones.
+        """
+        return self.form == "v"
+
     def memory(self, options: Options, size: int, ranks: int) -> int:
         """Return the bytes that one process needs for a message size, the root if it needs most."""
         blocks = {NOTHING: 0, ONE: 1, EACH: 1 if self.divided else ranks}
         messages = size * (blocks[self.send] + blocks[self.recv])
-        if options.skew is not None:
+        if options.skew is not None and self.unequal:
             messages = int(messages * options.skew.largest(ranks)) + ranks
         if options.own_algorithm is None:
             return messages
@@ -73,7 +81,7 @@ class Collective:
         doc/PERFORMANCE.md of nccl-tests; scans, which it lacks, are ours).
         """
         others = (ranks - 1) / ranks
-        if options.skew is not None:
+        if options.skew is not None and self.unequal:
             others = self.busiest(options, ranks)
         if EACH in (self.send, self.recv):
             return size if self.divided else size * ranks, others
@@ -99,7 +107,7 @@ class Collective:
     def blocks(self, case: Case) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return the elements of each block that this rank sends, and of each that it receives."""
         skew = case.options.skew
-        if skew is None:
+        if skew is None or not self.unequal:
             parts = self.parts(case.elements, case.ranks)
             return parts, parts
         if self.send is self.recv:
@@ -131,7 +139,7 @@ class Collective:
             "root": self.rooted in ("send", "recv"),
             "in_place": has_data and self.rooted != "both",
             "layout": has_data and not self.adds,
-            "skew": self.form == "v",
+            "skew": self.unequal,
         }
         return Benchmark(
             name=self.name,
@@ -183,8 +191,8 @@ def by_own(plan: Plan, row: Collective, case: Case) -> Plan:
 def side(row: Collective, kind: BufferSide, case: Case, parts: tuple[int, ...]) -> Message:
     """Return the message of one side, in memory of its own."""
     if kind is ONE:
-        unequal = row.divided or case.options.skew is not None
-        return case.message((parts[case.rank],) if unequal else None)
+        own = row.divided or (row.unequal and case.options.skew is not None)
+        return case.message((parts[case.rank],) if own else None)
     if row.divided == "any":
         return case.message((sum(parts),))
     return case.message(parts, row.form)

@@ -47,6 +47,8 @@ def contradiction(o: Options) -> str | None:
          "-c and --precision or --max-time exclude each other: leave out one"),
         (o.target_busy is not None and o.window_sync in ("pscw", "fence"),
          "--target-busy is for targets that need not call MPI: choose -s flush, lock or lock_all"),
+        (o.skew is not None and not o.layout.contiguous,
+         "-D lays out blocks of one length: leave out --skew and --matrix"),
         (o.skew is not None and o.own_algorithm is not None,
          "--p2p-algorithm sends equal blocks: leave out --skew and --matrix"),
         (o.split is not None and o.samples is not None,

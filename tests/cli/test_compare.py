@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import os
 import re
 import subprocess
@@ -323,3 +324,37 @@ def test_different_transports_are_named(in_process: Start, tmp_path: Path) -> No
     assert not missing("transports differ one by pml ucx, mlx5_0; two by pml ob1", done.err)
     assert not missing("slow transport TCP mlx5_0", done.err)
     assert "differ" not in in_process("compare", str(one), str(one)).err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--confirm", "2"),
+        ("--again", "osu_latency", "--fail-above", "5%"),
+        ("--confirm", "2", "--fail-above", "5%", "--native", "/opt/omb"),
+    ],
+)
+def test_confirmation_without_a_guard_of_files_is_refused(
+    in_process: Start, words: tuple[str, ...]
+) -> None:
+    done = in_process("compare", str(MPICH), str(OPEN_MPI), *words)
+    assert done.code == 2
+    assert "--confirm" in done.err
+
+
+@pytest.mark.parametrize(("again", "code"), [("1.01", 0), ("1.90", 4)])
+def test_slow_point_fails_if_it_is_slow_again(
+    in_process: Start, tmp_path: Path, again: str, code: int
+) -> None:
+    for name, value in (("base", "1.00"), ("new", "2.00"), ("again", again)):
+        text = NATIVE_TEXT.replace("8                       1.00", f"8   {value}")
+        (tmp_path / f"{name}.txt").write_text(text)
+    done = in_process(
+        *("compare", "base.txt", "new.txt", "--fail-above", "20%", "--launch-spread", "1%"),
+        *("--confirm", "2", "--again", "cat again.txt", "--format", "json", "-o", "found.json"),
+    )
+    assert done.code == code, done.out
+    assert ("NOT CONFIRMED" in done.out) == (code == 0)
+    document = json.loads((tmp_path / "found.json").read_text())
+    assert bool(document["failures"]) == (code == 4)
+    assert bool(document["not_confirmed"]) == (code == 0)
