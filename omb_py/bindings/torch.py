@@ -21,7 +21,7 @@ import torch.distributed as dist
 from omb_py.bindings import Binding, BoundCall, BoundIteration, calls_of, waited_for
 from omb_py.buffers import on_device
 from omb_py.core.calls import IN_PLACE, Call, Iteration, Message, Operand, Step, parts_of_sendrecv
-from omb_py.core.calls.loop import Calls, Loop, Pace, PythonLoop
+from omb_py.core.calls.loop import Calls, Loop, Pace, StartedLoop
 from omb_py.core.errors import LeftOutError, MissingError, UnsupportedError
 from omb_py.core.job import Job
 from omb_py.core.job.by_mpi import job_of
@@ -324,7 +324,7 @@ class TorchBinding(Binding):
         return self._lacking[name]
 
 
-class TorchLoop(PythonLoop):
+class TorchLoop(StartedLoop):
     """Starts the work of each step and waits for it, and keeps how long starting took.
 
     On a device the work of all steps is put on the stream and waited for once; events before and
@@ -340,27 +340,11 @@ class TorchLoop(PythonLoop):
         settle: BoundCall | None,
     ) -> None:
         super().__init__(exchanges, barrier, start, around)
-        self.queued_seconds = array("d")
         self.device_seconds = array("d")
         self._settle = settle
         if settle is not None:
             self._events = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
-        self._time = self._time_started if settle is None else self._time_on_stream
-
-    def _time_started(self, sequence: Iterable[Calls], seconds: array[float]) -> None:
-        clock, queued_seconds = perf_counter, self.queued_seconds
-        for index, starts in enumerate(sequence):
-            queued = 0.0
-            begin = before = clock()
-            for start in starts:
-                works = start()
-                started = clock()
-                queued += started - before
-                for work in works or ():
-                    work.wait()
-                before = clock()
-            seconds[index] = before - begin
-            queued_seconds.append(queued)
+            self._time = self._time_on_stream
 
     def _time_on_stream(self, sequence: Iterable[Calls], seconds: array[float]) -> None:
         settle, (begun, ended) = self._settle, self._events

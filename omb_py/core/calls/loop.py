@@ -116,6 +116,39 @@ class PythonLoop(Loop):
                 barrier()
 
 
+class StartedLoop(PythonLoop):
+    """A loop that starts the work of each step and waits for it, and keeps how long starting took.
+
+    A step's callable returns objects with a method ``wait``, or None.
+    """
+
+    def __init__(
+        self,
+        exchanges: Sequence[Calls],
+        barrier: Callable[[], Any] | None = None,
+        start: Callable[[], Any] | None = None,
+        around: Sequence[tuple[Calls, Calls]] = (),
+    ) -> None:
+        super().__init__(exchanges, barrier, start, around)
+        self.queued_seconds = array("d")
+        self._time = self._time_started
+
+    def _time_started(self, sequence: Iterable[Calls], seconds: array[float]) -> None:
+        clock, queued_seconds = perf_counter, self.queued_seconds
+        for index, starts in enumerate(sequence):
+            queued = 0.0
+            begin = before = clock()
+            for start in starts:
+                works = start()
+                started = clock()
+                queued += started - before
+                for work in works or ():
+                    work.wait()
+                before = clock()
+            seconds[index] = before - begin
+            queued_seconds.append(queued)
+
+
 def time_once(calls: Calls, results: list[Any]) -> float:
     """Run one iteration; its seconds, what its calls returned going to ``results``."""
     keep = results.append
