@@ -13,7 +13,7 @@ from tests.helpers import torchrun
 from tests.helpers.refusals import missing
 from tests.helpers.torchrun import needs_torchrun
 
-pytestmark = [needs_torchrun, pytest.mark.slow, pytest.mark.slow, pytest.mark.slow]
+pytestmark = [needs_torchrun, pytest.mark.slow]
 
 
 @pytest.fixture
