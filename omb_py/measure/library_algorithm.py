@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from omb_py.algorithms import DEFAULT, Algorithm, AlgorithmLibrary, function_of, library
 from omb_py.algorithms.patterns import CollectiveShape
@@ -105,27 +103,19 @@ class LibraryAlgorithm:
         from mpi4py import MPI
 
         bound = [binding.bound(exchange) for exchange in plan.exchanges]
+        before = self._fallback.read()
+        self._fallback.write(FALLBACK_IS_ERROR)
         try:
-            with self._falling_back_is_an_error():
-                for one in bound:
-                    for call in (*one.before, *one.calls, *one.after):
-                        call()
+            for one in bound:
+                for call in (*one.before, *one.calls, *one.after):
+                    call()
         except (OmbError, MPI.Exception) as error:
             if MPICH_REFUSES not in str(error):
                 raise
             raise LeftOutError(self._sentence(case, "its conditions are not met")) from error
         finally:
-            binding.release()
-
-    @contextmanager
-    def _falling_back_is_an_error(self) -> Iterator[None]:
-        assert self._fallback is not None
-        before = self._fallback.read()
-        self._fallback.write(FALLBACK_IS_ERROR)
-        try:
-            yield
-        finally:
             self._fallback.write(before)
+            binding.release()
 
     def _sentence(self, case: Case, reason: str) -> str:
         of = f" of {case.size} bytes" if case.size else ""
