@@ -186,17 +186,6 @@ def open_mpi(place: Placement) -> list[str]:
     ]
 
 
-def open_mpi_host(host: str, place: Placement) -> str:
-    """Return a line of a host file; Open MPI 4 and 5 use cores as slots if it has none."""
-    return f"{host} slots={place.slots}"
-
-
-def open_mpi_slots(place: Placement, folder: Path) -> dict[str, str]:
-    """Return slots for the ranks on each node, if the scheduler's node file has numbers of
-    slots."""
-    return with_slots(place.slots, folder)
-
-
 def pals(place: Placement) -> list[str]:
     """Return the words of HPE Cray PALS' `mpiexec`, as ALCF documents it for Polaris and Aurora."""
     hosts = ["--hostfile", place.host_file] if place.host_file else []
@@ -256,8 +245,9 @@ BUILTIN = {
     "openmpi": Launcher(
         "mpiexec",
         open_mpi,
-        host_line=open_mpi_host,
-        in_job=open_mpi_slots,
+        # Open MPI 4 and 5 use cores as slots if a host file has none
+        host_line=lambda host, place: f"{host} slots={place.slots}",
+        in_job=lambda place, folder: with_slots(place.slots, folder),
         in_venv=True,
         outliving_ranks=("--with-ft", "ulfm", "--mca", "coll", "^han"),
     ),

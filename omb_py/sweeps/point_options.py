@@ -87,14 +87,10 @@ def names_of(subject: str) -> set[str]:
     return long_names(parameters_of(subject))
 
 
-def checked(settings: tuple[Setting, ...], benchmark: str) -> tuple[Setting, ...]:
-    """Return the settings of a benchmark's options.
-
-    Raises `UsageError` for an option that the benchmark has not or a sweep may not set.
-    """
+def check(settings: tuple[Setting, ...], benchmark: str) -> None:
+    """Raise `UsageError` for an option that the benchmark has not or a sweep may not set."""
     own = OWN if target(benchmark).family == APPLICATION else OF_BENCHMARKS
     allowed = sorted(names_of(benchmark) - set(own))
-    found = []
     for setting in settings:
         if setting.name in own:
             raise UsageError(
@@ -110,8 +106,6 @@ def checked(settings: tuple[Setting, ...], benchmark: str) -> tuple[Setting, ...
             raise UsageError(
                 f"{benchmark} has no option {setting.name!r}{suggestion(setting.name, allowed)}"
             )
-        found.append(setting)
-    return tuple(found)
 
 
 OVER_MEMORY = "they need more than the memory limit (option mem_limit)"

@@ -37,7 +37,7 @@ def watch(records: Path) -> dict[str, str]:
     Raises `OSError` when it cannot be written.
     """
     records.mkdir(parents=True)
-    before = (identity(FOLDER + name) for name in names(FOLDER))
+    before = (identity(str(path)) for path in Path(FOLDER).glob("*"))
     (records / THERE_BEFORE).write_text("".join(f"{line}\n" for line in before if line))
     return {SHARED_FILES: str(records.resolve())}
 
@@ -80,14 +80,6 @@ def lines(path: Path) -> Iterator[str]:
         yield from path.read_text(errors="replace").splitlines()
     except OSError:
         return
-
-
-def names(folder: str) -> list[str]:
-    """Return the names in a folder; empty if it does not exist."""
-    try:
-        return os.listdir(folder)
-    except OSError:
-        return []
 
 
 MARK = "OMB_PY_SWEEP_POINT"

@@ -442,8 +442,11 @@ class Runner:
                     processes.end(process, mark)
                     share_mode(log, csvs)
         if ended is None and process.returncode != 0:
-            with clearing(scratch):
+            try:
                 require_room(self.folder.root)
+            except OmbError:
+                clear_scratch(scratch)
+                raise
         if profiled:
             with writing(kept):
                 there = profiling.collect(scratch, kept)
@@ -532,16 +535,6 @@ def require_room(folder: Path) -> None:
                 os.fsync(file.fileno())
         finally:
             probe.unlink(missing_ok=True)
-
-
-@contextmanager
-def clearing(scratch: Path) -> Iterator[None]:
-    """Remove where ranks ran if the block fails."""
-    try:
-        yield
-    except OmbError:
-        clear_scratch(scratch)
-        raise
 
 
 def clear_scratch(scratch: Path) -> None:
