@@ -70,14 +70,10 @@ def cores_of(text: str) -> frozenset[int]:
     return frozenset(found)
 
 
-def own_cores() -> frozenset[int]:
-    """Return the cores that this process may run on; none if the system does not tell."""
-    return frozenset(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else ())
-
-
 def cores_on_host(host: Job) -> list[frozenset[int]]:
     """Return the cores of each of a host's ranks, on the first of them; collective."""
-    return [cores_of(one.decode()) for one in host.gather(",".join(map(str, own_cores())).encode())]
+    own = ",".join(map(str, os.sched_getaffinity(0)))
+    return [cores_of(one.decode()) for one in host.gather(own.encode())]
 
 
 def clocks(host: str, cores: Iterable[int], root: str = SYS) -> Condition:

@@ -94,7 +94,8 @@ class LibraryAlgorithm:
                     f"binding {binding.name} does not call MPI_{self._function.capitalize()}, "
                     "whose algorithm --coll-algorithm chooses: use --binding buffer"
                 )
-        shape = shape_of(case)
+        itemsize, in_place = case.datatype.itemsize, case.options.in_place
+        shape = CollectiveShape(case.ranks, case.payload, itemsize, in_place)
         refusal = self.algorithm.refusal(shape)
         if refusal is not None:
             raise LeftOutError(self._sentence(case, refusal))
@@ -124,11 +125,6 @@ class LibraryAlgorithm:
             f"MPI_{self._function.capitalize()}{of} on {case.ranks} ranks and would quietly take "
             f"another: {reason}"
         )
-
-
-def shape_of(case: Case) -> CollectiveShape:
-    """Return a case as its algorithms see it."""
-    return CollectiveShape(case.ranks, case.payload, case.datatype.itemsize, case.options.in_place)
 
 
 def requested_algorithm(benchmark: str, word: str | None) -> LibraryAlgorithm | None:

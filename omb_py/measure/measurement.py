@@ -352,7 +352,9 @@ class Measurement(ABC):
         """Choose where this rank's messages lie; collective, raises where that cannot be."""
         job, options = self.group, self.options
         with self.agreement():
-            self._buffer = devices.placed(self._context.buffer, options, job.rank, job.ranks)
+            place = options.place_of(job.rank, job.ranks)
+            if place is not None:
+                self._buffer = self._context.buffer.at(place)
             for datatype in self._context.datatypes if options.validate else ():
                 with suppress(UnsupportedError):  # left out when its turn comes
                     prove(self._buffer, datatype)
