@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 
 from omb_py.core.errors import OmbError, UsageError
+from omb_py.core.job import THROTTLE
 from omb_py.core.registry import Rows
 from omb_py.sweeps.files import write_atomically
 
@@ -149,12 +150,7 @@ def mpich(place: Placement) -> list[str]:
 
 def stepping_aside(place: Placement) -> dict[str, str]:
     """Return variables with which ranks of MPICH that share cores yield them while they wait."""
-    if not place.oversubscribed:
-        return {}
-    return {
-        "MPIR_CVAR_CH4_PROGRESS_THROTTLE": "1",
-        "MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT": "16",
-    }
+    return THROTTLE if place.oversubscribed else {}
 
 
 def intel_pinning(place: Placement) -> dict[str, str]:
