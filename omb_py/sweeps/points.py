@@ -469,6 +469,8 @@ def sizes_of(
     found = target(benchmark)
     words = [word for setting in settings for word in setting.words()]
     words += [f"--file={DATA}"] if "file" in found.options else []
+    if asked is not None and selectable(benchmark):
+        words.append(f"--{'message-size' if ':' in asked else 'sizes'}={asked}")
     return planned_sizes(found, parse_target(benchmark, words), asked, ranks)
 
 
