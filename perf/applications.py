@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 from omb_py.apps import APPLICATIONS
-from perf.families import THROTTLE, mpi_library
+from perf.families import FEW_CORES, mpi_library
 from perf.jobs import BIN, ENVIRONMENT, OMB_PY
 
 ROOT = Path(__file__).parent.parent
@@ -39,7 +39,7 @@ def main() -> int:
                 words += repeats
                 done = subprocess.run(
                     [str(BIN / "mpiexec"), "-n", str(ranks), OMB_PY, *words],
-                    env=ENVIRONMENT | THROTTLE,
+                    env=ENVIRONMENT | FEW_CORES,
                     check=False,
                 )
                 failed += done.returncode != 0

@@ -26,6 +26,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from omb_py.core.job import THROTTLE
 from perf.jobs import BIN, ENVIRONMENT, HERE, OMB_PY, compile_c
 
 CALL_US = 20_000
@@ -35,11 +36,7 @@ EVERYWHERE = ("-i", str(ITERATIONS), "-x", str(WARMUP), "--binding", "buffer")
 SLOWDOWN = 1.25
 TOLERANCE = "15%"
 NOISE = 0.03
-YIELDING = {
-    "OMPI_MCA_mpi_yield_when_idle": "1",
-    "MPIR_CVAR_CH4_PROGRESS_THROTTLE": "1",
-    "MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT": "16",
-}
+YIELDING = THROTTLE | {"OMPI_MCA_mpi_yield_when_idle": "1"}
 """What makes ranks that wait leave their core to other processes."""
 
 FOLLOWED = 1 / 12

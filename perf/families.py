@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from omb_py.benchmarks import Benchmark, all_benchmarks
+from omb_py.core.job import THROTTLE
 from perf.jobs import BIN, ENVIRONMENT, OMB_PY, parsed
 
 ROOT = Path(__file__).parent.parent
@@ -33,9 +34,7 @@ CROWDED = "latency_mt"
 
 BINDINGS = ("buffer", "native", "pickle")
 SECONDS = 120
-THROTTLE = {
-    "MPIR_CVAR_CH4_PROGRESS_THROTTLE": "1",
-    "MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT": "16",
+FEW_CORES = THROTTLE | {
     "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
     "OMPI_MCA_osc": "^ucx",
 }
@@ -64,7 +63,7 @@ def run(benchmark: Benchmark, *arguments: str) -> tuple[int, str, str]:
         if "file" in benchmark.options:
             more += ["--file", f"{folder}/file"]
         command = [*launcher(benchmark), OMB_PY, benchmark.name, *more]
-        environment = ENVIRONMENT | {"TMPDIR": folder} | (THROTTLE if count > 2 else {})
+        environment = ENVIRONMENT | {"TMPDIR": folder} | (FEW_CORES if count > 2 else {})
         environment.setdefault("OMPI_MCA_osc", "^ucx")
         environment |= REPLACING if benchmark.recovery else {}
         try:

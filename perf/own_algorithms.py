@@ -18,6 +18,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from statistics import median
 
+from omb_py.core.job import THROTTLE
 from omb_py.core.options import LIBRARY
 from omb_py.core.text.units import digits, parse_bytes, size_text
 from perf.jobs import BIN, ENVIRONMENT
@@ -26,10 +27,6 @@ SIZES = ["1K", "4K", "16K", "64K", "256K", "1M", "4M"]
 ITERATIONS, WARMUP, SECONDS = 500, 3, 0.1
 """Of each run: the most iterations, the warm-up, and the time after which it stops."""
 TIMES = "\N{MULTIPLICATION SIGN}"
-FEW_CORES = {
-    "MPIR_CVAR_CH4_PROGRESS_THROTTLE": "1",
-    "MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT": "16",
-}
 SHARED = {"PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe", "OMPI_MCA_osc": "^ucx"}
 
 
@@ -91,7 +88,7 @@ Times = dict[tuple[str, int], dict[str, list[float]]]
 
 def run(ranks: int, rounds: str, binding: str) -> Times:
     """The runs of one job."""
-    few = FEW_CORES if ranks > (os.cpu_count() or 1) else {}
+    few = THROTTLE if ranks > (os.cpu_count() or 1) else {}
     command = [str(BIN / "mpiexec"), "-n", str(ranks), sys.executable, "-m", "perf.own_algorithms"]
     done = subprocess.run(
         [*command, "measure", str(ranks), rounds, binding],

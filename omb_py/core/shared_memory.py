@@ -11,15 +11,10 @@ FOLDER = "/dev/shm/"
 
 
 def files_in(maps: str) -> list[str]:
-    """Return the files of shared memory among mappings."""
-    return sorted(name for name in named(maps) if name.startswith(FOLDER))
-
-
-def named(maps: str) -> set[str]:
-    """Return the mapped files that still have their names."""
+    """Return the files of shared memory among mappings that still have their names."""
     lines = [line.split(maxsplit=5) for line in maps.splitlines()]
     names = {fields[5] for fields in lines if len(fields) == 6}
-    return {name for name in names if not name.endswith("(deleted)")}
+    return sorted(one for one in names if one.startswith(FOLDER) and not one.endswith("(deleted)"))
 
 
 def record(folder: str) -> None:

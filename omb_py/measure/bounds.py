@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from omb_py.core.dataclass import dataclass
 from omb_py.core.errors import UnsupportedError
-from omb_py.measure.conditions import content, own_cores
+from omb_py.measure.conditions import content
 
 if TYPE_CHECKING:
     from omb_py.buffers.device.driver import Driver
@@ -61,7 +61,7 @@ class Copy:
 
 def cores() -> list[int]:
     """Return the cores that this process may use."""
-    return sorted(own_cores()) or list(range(os.cpu_count() or 1))
+    return sorted(os.sched_getaffinity(0))
 
 
 def copies() -> list[Copy]:
@@ -120,8 +120,7 @@ def rates_of_core(core: int) -> list[float]:
     import numpy as np
 
     start, sizes, alone = SHARED
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {core})
+    os.sched_setaffinity(0, {core})
     source, target = np.full(sizes[-1], 1, np.uint8), np.full(sizes[-1], 255, np.uint8)
     rates = []
     for size in COPY_REPEATS * sizes:

@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
+from pathlib import Path
 
 from omb_py.core.dataclass import dataclass
 from omb_py.core.job import Job
@@ -70,14 +71,10 @@ def cores_of(text: str) -> frozenset[int]:
     return frozenset(found)
 
 
-def own_cores() -> frozenset[int]:
-    """Return the cores that this process may run on; none if the system does not tell."""
-    return frozenset(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else ())
-
-
 def cores_on_host(host: Job) -> list[frozenset[int]]:
     """Return the cores of each of a host's ranks, on the first of them; collective."""
-    return [cores_of(one.decode()) for one in host.gather(",".join(map(str, own_cores())).encode())]
+    own = ",".join(map(str, os.sched_getaffinity(0)))
+    return [cores_of(one.decode()) for one in host.gather(own.encode())]
 
 
 def clocks(host: str, cores: Iterable[int], root: str = SYS) -> Condition:
@@ -179,27 +176,19 @@ def nodes_of_devices(
     """
     found: dict[str, dict[str, int]] = {"network": {}, "GPU": {}}
     for kind in ("infiniband", "cxi", "hfi1"):
-        for name in names_in(f"{root}/class/{kind}"):
-            found["network"][name] = number(content(f"{root}/class/{kind}/{name}/device/numa_node"))
+        for device in sorted(Path(root, "class", kind).glob("*")):
+            found["network"][device.name] = number(content(device / "device/numa_node"))
     wanted = {*identities} - {""}
-    for address in names_in(gpus) if wanted else ():
-        words = content(f"{gpus}/{address}/information").replace("-", "").lower()
+    for gpu in sorted(Path(gpus).glob("*")) if wanted else ():
+        words = content(gpu / "information").replace("-", "").lower()
         identity = next((one for one in wanted if one in words), None)
         if identity is not None:
-            where = f"{root}/bus/pci/devices/{address.lower()}/numa_node"
+            where = f"{root}/bus/pci/devices/{gpu.name.lower()}/numa_node"
             found["GPU"][identity] = number(content(where))
     return {
         kind: {name: node for name, node in nodes.items() if node >= 0}
         for kind, nodes in found.items()
     }
-
-
-def names_in(folder: str) -> list[str]:
-    """Return the sorted names in a folder; none for a missing folder."""
-    try:
-        return sorted(os.listdir(folder))
-    except OSError:
-        return []
 
 
 def number(text: str) -> int:

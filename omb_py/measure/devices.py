@@ -1,4 +1,4 @@
-"""Additions to a run for messages on a device: their place, allowed accesses, notes."""
+"""Additions to a run for messages on a device: allowed accesses, notes."""
 
 from __future__ import annotations
 
@@ -6,20 +6,11 @@ from collections.abc import Sequence
 
 from omb_py.benchmarks import Case, Plan
 from omb_py.bindings import Binding, calls_of
-from omb_py.buffers import Buffer, Device
+from omb_py.buffers import Device
 from omb_py.core.calls import Iteration, Step
 from omb_py.core.errors import UnsupportedError, UsageError
 from omb_py.core.job import Node
 from omb_py.core.options import Options
-
-
-def placed(buffer: Buffer, options: Options, rank: int, ranks: int) -> Buffer:
-    """Return the buffer with messages where ``options`` want those of ``rank``.
-
-    Raises `UnsupportedError` if the library has no memory of this kind.
-    """
-    place = options.place_of(rank, ranks)
-    return buffer if place is None else buffer.at(place)
 
 
 def check_host_only(options: Options, device: Device | None) -> None:

@@ -16,10 +16,14 @@ def check_folder(job: Job, file: str) -> None:
 
     Collective. If rank 0 cannot make it, the error comes from MPI later.
     """
+    from tempfile import mkstemp
+
     made = ""
     if job.rank == 0:
         with contextlib.suppress(OSError):
-            made = new_file(os.path.dirname(os.path.abspath(file)))
+            folder = os.path.dirname(os.path.abspath(file))
+            descriptor, made = mkstemp(prefix=".omb-py-", dir=folder)
+            os.close(descriptor)
     name = job.text_of(made, 0)
     first = job.first_of(bool(name) and not os.path.exists(name))
     if made:
@@ -31,14 +35,6 @@ def check_folder(job: Job, file: str) -> None:
             f"--file {file}: rank {first} on {host} does not see what rank 0 writes beside it: "
             "name a file in a folder that all hosts share"
         )
-
-
-def new_file(folder: str) -> str:
-    import tempfile
-
-    descriptor, name = tempfile.mkstemp(prefix=".omb-py-", dir=folder)
-    os.close(descriptor)
-    return name
 
 
 CHUNK = 1 << 20

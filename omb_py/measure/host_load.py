@@ -15,7 +15,7 @@ from collections.abc import Mapping
 
 from omb_py.core.dataclass import dataclass
 from omb_py.core.job import Job
-from omb_py.measure.conditions import cores_on_host, own_cores
+from omb_py.measure.conditions import cores_on_host
 
 PROC = "/proc"
 TICKS_PER_SECOND = 100
@@ -190,7 +190,8 @@ def load_since(before: LoadReading | None) -> Load | None:
     after = read(whole=True)
     if before is None or after is None:
         return None
-    return load(before, after, own_cores(), after.own - before.own, 0.0, 1)
+    usable = frozenset(os.sched_getaffinity(0))
+    return load(before, after, usable, after.own - before.own, 0.0, 1)
 
 
 class HostLoad:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from omb_py.algorithms import DEFAULT, Algorithm, AlgorithmLibrary, function_of, library
 from omb_py.algorithms.patterns import CollectiveShape
@@ -96,7 +94,8 @@ class LibraryAlgorithm:
                     f"binding {binding.name} does not call MPI_{self._function.capitalize()}, "
                     "whose algorithm --coll-algorithm chooses: use --binding buffer"
                 )
-        shape = shape_of(case)
+        itemsize, in_place = case.datatype.itemsize, case.options.in_place
+        shape = CollectiveShape(case.ranks, case.payload, itemsize, in_place)
         refusal = self.algorithm.refusal(shape)
         if refusal is not None:
             raise LeftOutError(self._sentence(case, refusal))
@@ -105,27 +104,19 @@ class LibraryAlgorithm:
         from mpi4py import MPI
 
         bound = [binding.bound(exchange) for exchange in plan.exchanges]
+        before = self._fallback.read()
+        self._fallback.write(FALLBACK_IS_ERROR)
         try:
-            with self._falling_back_is_an_error():
-                for one in bound:
-                    for call in (*one.before, *one.calls, *one.after):
-                        call()
+            for one in bound:
+                for call in (*one.before, *one.calls, *one.after):
+                    call()
         except (OmbError, MPI.Exception) as error:
             if MPICH_REFUSES not in str(error):
                 raise
             raise LeftOutError(self._sentence(case, "its conditions are not met")) from error
         finally:
-            binding.release()
-
-    @contextmanager
-    def _falling_back_is_an_error(self) -> Iterator[None]:
-        assert self._fallback is not None
-        before = self._fallback.read()
-        self._fallback.write(FALLBACK_IS_ERROR)
-        try:
-            yield
-        finally:
             self._fallback.write(before)
+            binding.release()
 
     def _sentence(self, case: Case, reason: str) -> str:
         of = f" of {case.size} bytes" if case.size else ""
@@ -134,11 +125,6 @@ class LibraryAlgorithm:
             f"MPI_{self._function.capitalize()}{of} on {case.ranks} ranks and would quietly take "
             f"another: {reason}"
         )
-
-
-def shape_of(case: Case) -> CollectiveShape:
-    """Return a case as its algorithms see it."""
-    return CollectiveShape(case.ranks, case.payload, case.datatype.itemsize, case.options.in_place)
 
 
 def requested_algorithm(benchmark: str, word: str | None) -> LibraryAlgorithm | None:

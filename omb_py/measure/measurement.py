@@ -65,8 +65,7 @@ class RunContext:
     more_writers: Callable[[], Sequence[Writer[Any]]] = tuple
     """A function that makes further writers on rank 0, besides those that the options name."""
     passed_on: PassedOn | None = None
-    on_part: bool = False
-    """True if other ranks of the job sleep meanwhile."""
+    """What makes the writers of a part of the job, whose other ranks sleep meanwhile."""
     command: str | None = None
     """The command line of this benchmark, if it is one of several in a launch."""
 
@@ -88,7 +87,7 @@ class Measurement(ABC):
         self._context = context
         self._clock: SharedClock | None = None
         self._worker: Worker | None = None
-        self._flush: Flush | None = None
+        self._flush: tuple[Step, ...] = ()
         self._buffer = context.buffer
         self._nodes: tuple[int, ...] = ()
         self._skipped: list[tuple[int, str]] = []
@@ -214,6 +213,8 @@ class Measurement(ABC):
 
     def _measure_types(self, sizes: dict[Datatype, Sizes], writers: list[Writer[Any]]) -> None:
         """Measure each type; one of several that is not supported is left out."""
+        options = self.options
+        windows = VARIED_WINDOWS if options.vary_window else (options.window,)
         measurable = {datatype: found for datatype, found in sizes.items() if found.sizes}
         for datatype, found in measurable.items():
             for writer in writers:
@@ -224,7 +225,7 @@ class Measurement(ABC):
                         for binding in self.bindings:
                             binding.check_sum(datatype)
                 for size in found.sizes:
-                    for window in self._windows():
+                    for window in windows:
                         self._measure_one(self._case(datatype, size, window), writers)
             except SharedError as error:
                 if error.exit_code not in (UnsupportedError.exit_code, MissingError.exit_code):
@@ -233,9 +234,6 @@ class Measurement(ABC):
                 if len(self._skipped_types) == len(measurable):
                     raise SharedError(self._skipped_types[0][1], error.exit_code) from error
                 self._release()
-
-    def _windows(self) -> Sequence[int]:
-        return VARIED_WINDOWS if self.options.vary_window else (self.options.window,)
 
     def where(self, case: Case) -> str:
         """Return a case in words, for messages."""
@@ -256,8 +254,8 @@ class Measurement(ABC):
             if case.options.target_busy is not None and not plan.timed:
                 plan = self.busy(plan, case.options.target_busy)
             if case.options.cold:
-                self._flush = self._flush or Flush(case.buffer)
-                plan = self._flush.before(plan)
+                self._flush = self._flush or case.buffer.flush() or host_flush()
+                plan = flushed(plan, self._flush)
         return plan, check
 
     @property
@@ -285,14 +283,15 @@ class Measurement(ABC):
                     f"next call of --p2p-algorithm {self.options.algorithm} sends: use --binding "
                     "buffer"
                 )
-            if self.options.session or self._context.on_part:
+            on_part = self._context.passed_on is not None
+            if self.options.session or on_part:
                 from omb_py.core import mpi
 
                 for exchange in plan.exchanges:
                     functions = binding.functions(exchange)
                     if self.options.session:
                         mpi.check(functions)
-                    if self._context.on_part:
+                    if on_part:
                         mpi.check_on_part(functions)
             if plan.threads == 1:
                 return binding.loop(plan.exchanges, pace)
@@ -353,7 +352,9 @@ class Measurement(ABC):
         """Choose where this rank's messages lie; collective, raises where that cannot be."""
         job, options = self.group, self.options
         with self.agreement():
-            self._buffer = devices.placed(self._context.buffer, options, job.rank, job.ranks)
+            place = options.place_of(job.rank, job.ranks)
+            if place is not None:
+                self._buffer = self._context.buffer.at(place)
             for datatype in self._context.datatypes if options.validate else ():
                 with suppress(UnsupportedError):  # left out when its turn comes
                     prove(self._buffer, datatype)
@@ -443,25 +444,18 @@ USUAL_CACHE = 32 << 20
 """Bytes of the largest cache if the system does not say."""
 
 
-class Flush:
-    """Pushes messages out of the caches of a rank's core or device."""
+def flushed(plan: Plan, flush: tuple[Step, ...]) -> Plan:
+    """Return the plan with a flush before each iteration, then a barrier for slower ranks.
 
-    def __init__(self, buffer: Buffer) -> None:
-        """Prepare the flush; raise `OutOfMemoryError` without room for the data to read instead."""
-        self.steps: tuple[Step, ...] = buffer.flush() or host_flush()
-
-    def before(self, plan: Plan) -> Plan:
-        """Return the plan with a flush before each iteration, then a barrier for slower ranks.
-
-        Raises `UnsupportedError` for a plan of several threads.
-        """
-        if plan.threads > 1:
-            raise UnsupportedError("--cold is for one thread a rank: leave it out, or use -t 1")
-        exchanges = (
-            replace(exchange, before=(*self.steps, Call("barrier"), *exchange.before))
-            for exchange in plan.exchanges
-        )
-        return replace(plan, exchanges=tuple(exchanges))
+    Raises `UnsupportedError` for a plan of several threads.
+    """
+    if plan.threads > 1:
+        raise UnsupportedError("--cold is for one thread a rank: leave it out, or use -t 1")
+    exchanges = (
+        replace(exchange, before=(*flush, Call("barrier"), *exchange.before))
+        for exchange in plan.exchanges
+    )
+    return replace(plan, exchanges=tuple(exchanges))
 
 
 def host_flush(root: Path | None = None) -> tuple[Local]:

@@ -11,7 +11,7 @@ from array import array
 from collections.abc import Callable
 from functools import partial
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from omb_py.benchmarks import CheckedIteration, Plan
 from omb_py.bindings.machine.program import address_in_loop
@@ -26,10 +26,6 @@ from omb_py.core.options import Options
 from omb_py.core.statistics import percentile, summarize
 from omb_py.measure.rows import MICROSECONDS, Overlap
 from omb_py.measure.sampling import Report, run_counted
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 NANOSECONDS = 1e9
 TRIALS = 20
@@ -84,10 +80,6 @@ class Worker:
 
     work: Work
     lap: int = 0
-
-    def laps(self, kinds: int) -> Laps:
-        """Return a clock that the same loop can read."""
-        return Laps(kinds, self.lap)
 
 
 def calibrated(repeat: Repeat, longer: int = LONGER, call_costs: bool = True) -> Work:
@@ -157,27 +149,23 @@ def find_worker(options: Options, buffer: Buffer) -> Worker:
     return Worker(both, lap)
 
 
-OTHER, START, COMPUTE, TEST, WAIT = range(5)
+KINDS = 5
+OTHER, START, COMPUTE, TEST, WAIT = range(KINDS)
 """Kinds of laps: what lies between two iterations, and the parts of one."""
 
 
+@dataclass(frozen=True)
 class OverlapMeasure:
-    """Measures one plan of non-blocking calls through one binding."""
+    """Measures one plan of non-blocking calls through one binding.
 
-    def __init__(
-        self,
-        job: Job,
-        worker: Worker,
-        make_loop: Callable[[Plan, Pace], Loop],
-        test_calls: int,
-        report: Report | None,
-    ) -> None:
-        """``make_loop`` is collective and raises on all ranks alike."""
-        self._report = report
-        self._job = job
-        self._worker = worker
-        self._make_loop = make_loop
-        self._test_calls = test_calls
+    ``make_loop`` is collective and raises on all ranks alike.
+    """
+
+    job: Job
+    worker: Worker
+    make_loop: Callable[[Plan, Pace], Loop]
+    test_calls: int
+    report: Report | None
 
     def measure(
         self, plan: Plan, pure: array[float], iterations: int, warmup: int
@@ -187,16 +175,16 @@ class OverlapMeasure:
         The overlap on rank 0, None elsewhere; collective.
         """
         target = percentile(sorted(pure), 50)
-        work = self._worker.work(target / (self._test_calls + 1))
-        laps = self._worker.laps(kinds=5)
+        work = self.worker.work(target / (self.test_calls + 1))
+        laps = Laps(KINDS, self.worker.lap)
         counts = (iterations, warmup)
         nothing = self._run(replace(plan, exchanges=(CheckedIteration(),)), Pace(), counts)
-        alone = CheckedIteration(work * (self._test_calls + 1))
+        alone = CheckedIteration(work * (self.test_calls + 1))
         compute = self._run(replace(plan, exchanges=(alone,)), Pace(), counts)
         pace = Pace(barrier=True)
         overall = self._run(self._overlapped(plan, work, None), pace, counts)
         self._run(self._overlapped(plan, work, laps), pace, counts, laps)
-        parts = [laps.seconds(kind) / iterations for kind in range(5)]
+        parts = [laps.seconds(kind) / iterations for kind in range(KINDS)]
         return self._combined(nothing, pure, compute, overall, parts)
 
     def _overlapped(self, plan: Plan, work: tuple[Local, ...], laps: Laps | None) -> Plan:
@@ -213,7 +201,7 @@ class OverlapMeasure:
                     steps += [step, *lap(START)]
                     continue
                 steps += [*work, *lap(COMPUTE)]
-                for _ in range(self._test_calls):
+                for _ in range(self.test_calls):
                     test = replace(step, function="test")
                     steps += [test, *lap(TEST), *work, *lap(COMPUTE)]
                 steps += [step, *lap(WAIT)]
@@ -225,12 +213,12 @@ class OverlapMeasure:
     ) -> array[float]:
         """Return the seconds of the timed iterations."""
         iterations, warmup = counts
-        loop = self._make_loop(plan, pace)
-        self._job.barrier()
-        run_counted(loop, 0, warmup, 0, self._report)
+        loop = self.make_loop(plan, pace)
+        self.job.barrier()
+        run_counted(loop, 0, warmup, 0, self.report)
         if laps is not None:
             laps.clear()
-        return run_counted(loop, warmup, 0, iterations, self._report)
+        return run_counted(loop, warmup, 0, iterations, self.report)
 
     def _combined(
         self,
@@ -241,9 +229,9 @@ class OverlapMeasure:
         parts: list[float],
     ) -> Overlap | None:
         found = [
-            self._job.combine(seconds, timed=True) for seconds in (nothing, pure, compute, overall)
+            self.job.combine(seconds, timed=True) for seconds in (nothing, pure, compute, overall)
         ]
-        means = self._job.mean(array("d", parts))
+        means = self.job.mean(array("d", parts))
         if found[0] is None:
             return None
         scaled = [

@@ -6,6 +6,7 @@ tournament by the circle method (T. P. Kirkman, 1847; Lucas, Recreations mathema
 
 from __future__ import annotations
 
+import os
 from array import array
 from collections.abc import Iterator, Sequence
 from math import nan
@@ -21,7 +22,7 @@ from omb_py.core.job import Job, first_ranks
 from omb_py.core.statistics import percentile
 from omb_py.core.text.words import count
 from omb_py.measure import devices
-from omb_py.measure.conditions import CPU, SYS, content, own_cores
+from omb_py.measure.conditions import CPU, SYS, content
 from omb_py.measure.measurement import Measurement, RunContext
 from omb_py.measure.rows import MEGABYTE, MICROSECONDS, placement
 from omb_py.measure.sampling import run_counted
@@ -294,5 +295,4 @@ def members(job: Job, by: Unit, device: str) -> tuple[int, ...]:
 
 def socket() -> str:
     """Return the socket of the first core that this process may run on; empty if unknown."""
-    usable = own_cores()
-    return content(PACKAGE.format(min(usable))) if usable else ""
+    return content(PACKAGE.format(min(os.sched_getaffinity(0))))

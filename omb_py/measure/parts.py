@@ -140,13 +140,13 @@ class SendingWriter(Writer[Row]):
         self._send("row", vars(row))
 
     def amend(self, run: str, metadata: dict[str, str]) -> None:
-        self._send("amend", {"run": run} | metadata)
+        self._send("amend", run, metadata)
 
     def finish(self) -> None:
-        self._send("finish", None)
+        self._send("finish")
 
-    def _send(self, method: str, value: object) -> None:
-        send_bytes(self._comm, json.dumps([method, value]).encode(), 0)
+    def _send(self, method: str, *arguments: object) -> None:
+        send_bytes(self._comm, json.dumps([method, *arguments]).encode(), 0)
         answer = receive_bytes(self._comm, 0).decode()
         if answer:
             code, _, text = answer.partition(" ")
@@ -166,29 +166,25 @@ class RowReceiver:
         """Write received rows, and answer; return whether there were any."""
         if not self._comm.Iprobe(self._source, ROWS):
             return False
-        method, value = json.loads(receive_bytes(self._comm, self._source))
+        method, *arguments = json.loads(receive_bytes(self._comm, self._source))
         answer = ""
         try:
-            self._write(method, value)
+            self._write(method, arguments)
         except OmbError as error:
             answer = f"{error.exit_code} {error}"
         send_bytes(self._comm, answer.encode(), self._source)
         return True
 
-    def _write(self, method: str, value: Any) -> None:
+    def _write(self, method: str, arguments: list[Any]) -> None:
+        """Call a method of each writer with the arguments that were sent."""
         if method == "start":
             self._writers = self._opened()
+        elif method == "section" and arguments != [None]:
+            arguments = list(find_types(arguments))
+        elif method == "row":
+            arguments = list(map(row_of, arguments))
         for writer in self._writers:
-            if method == "start":
-                writer.start(value)
-            elif method == "section":
-                writer.section(None if value is None else find_types((value,))[0])
-            elif method == "row":
-                writer.row(row_of(dict(value)))
-            elif method == "amend":
-                writer.amend(value["run"], {k: v for k, v in value.items() if k != "run"})
-            else:
-                writer.finish()
+            getattr(writer, method)(*arguments)
 
 
 def send_bytes(comm: MPI.Intracomm, data: bytes, rank: int) -> None:

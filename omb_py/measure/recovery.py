@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from omb_py.benchmarks import Recovery
 from omb_py.benchmarks.recovery import REPLACED, REVOKED
@@ -68,7 +68,7 @@ class RecoveryMeasurement:
             self._start()
         measurements: dict[Recovery, Callable[[], None]] = {
             Recovery.DETECT: self._detect,
-            Recovery.SHRINK: partial(self._around_failure, self._shrink),
+            Recovery.SHRINK: partial(self._around_failure, MPI.Intracomm.Shrink),
             Recovery.AGREE: partial(self._around_failure, self._agree),
             Recovery.RESPAWN: self._respawn,
         }
@@ -236,9 +236,6 @@ class RecoveryMeasurement:
         if made is not None:
             made.Free()
         return seconds
-
-    def _shrink(self, comm: MPI.Intracomm) -> MPI.Intracomm:
-        return cast("MPI.Intracomm", comm.Shrink())
 
     def _agree(self, comm: MPI.Intracomm) -> None:
         try:

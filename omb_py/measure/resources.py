@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 from array import array
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from omb_py.benchmarks import Exposed, Stored
 from omb_py.buffers import Buffer
 from omb_py.core.datatypes import Datatype
-from omb_py.core.errors import OmbError, UnsupportedError, UsageError
+from omb_py.core.errors import UnsupportedError, UsageError
 from omb_py.core.job import Job
 from omb_py.core.memory import Memory
 from omb_py.core.options import Options
@@ -53,7 +52,7 @@ class MpiResources:
         kind = self._options.window_kind
         memory: Memory
         base = 0
-        with _refused(f"this MPI library cannot make a window by -w {kind}"):
+        try:
             if kind in ("create", "dynamic"):
                 memory = self.buffer.allocate(nbytes, datatype)
                 if memory.on_device:
@@ -70,6 +69,10 @@ class MpiResources:
                 win = MPI.Win.Allocate_shared(nbytes, 1, comm=comm)
             else:
                 win = MPI.Win.Allocate(nbytes, 1, comm=comm)
+        except (MPI.Exception, NotImplementedError) as error:
+            raise UnsupportedError(
+                f"this MPI library cannot make a window by -w {kind} ({error}): choose another"
+            ) from error
         if kind in ("allocate", "shared"):
             memory = self.buffer.wrap(win.tomemory(), datatype)
         self._held.insert(0, win.Free)
@@ -124,14 +127,20 @@ class MpiResources:
     def fork(self, processes: int) -> None:
         import signal
 
-        children = []
+        children: list[int] = []
+
+        def end() -> None:
+            for child in children:
+                os.kill(child, signal.SIGKILL)
+                os.waitpid(child, 0)
+
         for _ in range(processes):
             child = os.fork()
             if child == 0:
                 signal.pause()
                 os._exit(0)
             children.append(child)
-        self._held.append(lambda: _end(children))
+        self._held.append(end)
 
     def release(self) -> None:
         """Take back what belongs to one case; collective."""
@@ -161,24 +170,3 @@ class MpiResources:
             raise UnsupportedError(
                 "-w shared needs all ranks on one host: start them there, or choose -w allocate"
             )
-
-
-@contextmanager
-def _refused(text: str) -> Iterator[None]:
-    """Print ``text`` when MPI refuses, with its reason."""
-    from mpi4py import MPI
-
-    try:
-        yield
-    except OmbError:
-        raise
-    except (MPI.Exception, NotImplementedError) as error:
-        raise UnsupportedError(f"{text} ({error}): choose another") from error
-
-
-def _end(children: list[int]) -> None:
-    from signal import SIGKILL
-
-    for child in children:
-        os.kill(child, SIGKILL)
-        os.waitpid(child, 0)

@@ -46,7 +46,9 @@ def message_sizes(benchmark: Benchmark, options: Options, datatype: Datatype, ra
     if idle:
         why = _needs(benchmark, options, ranks)
         notes.append(f"left out {_list(idle)} bytes of {datatype.name}: {why}")
-    fitting = [size for size in usable if _fits(benchmark, options, ranks, size)]
+    fitting = [
+        size for size in usable if benchmark.memory(options, size, ranks) <= options.memory_limit
+    ]
     if len(fitting) < len(usable):
         too_large = (
             f"{_list(usable[len(fitting) :])} bytes on {ranks} ranks need more than the memory "
@@ -118,10 +120,6 @@ def _needs(benchmark: Benchmark, options: Options, ranks: int) -> str:
     if parts > 1:
         return f"{benchmark.name} has {parts} parts of whole elements"
     return f"layout {options.layout.text} sends nothing of them"
-
-
-def _fits(benchmark: Benchmark, options: Options, ranks: int, size: int) -> bool:
-    return benchmark.memory(options, size, ranks) <= options.memory_limit
 
 
 def _list(sizes: list[int] | tuple[int, ...]) -> str:

@@ -46,7 +46,7 @@ class StartUpMeasurement:
         mine = array("d", parts.values())
         spread = job.mean(mine), job.reduce(mine, "min"), job.reduce(mine, "max")
         nodes = job.nodes(devices.word(context.buffer.device))
-        for note in (job.oversubscription(nodes), _unknown(context.stages, measured)):
+        for note in (job.oversubscription(nodes), _unknown(measured)):
             if note is not None:
                 job.note(note)
         run = new_run()
@@ -73,7 +73,7 @@ def measured_parts(stages: Stages, measured: StartUp) -> dict[str, float]:
     return total if measured is StartUp.HELLO else parts | total
 
 
-def _unknown(stages: Stages, measured: StartUp) -> str | None:
+def _unknown(measured: StartUp) -> str | None:
     """Return a sentence on what this system does not report, if it is requested."""
     if measured is StartUp.INIT or seconds_before(BEGAN, BEGAN_CPU) is not None:
         return None

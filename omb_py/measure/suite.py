@@ -237,7 +237,6 @@ def measure_entry(
             started.device_first,
             more_writers=more,
             passed_on=passed_on,
-            on_part=passed_on is not None,
             command=entry.command,
         )
         measurement(context).run()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any, Protocol, TypeAlias
 
 from omb_py.bindings import Binding
@@ -57,7 +56,10 @@ def start_writers(
         metadata = {**_metadata(setting, run, nodes, bindings), **(conditions or {}), **metadata}
     with job.agreement():
         if job.rank == 0:
-            opening = partial(_opened, opened, setting.more_writers)
+
+            def opening() -> list[Writer[Any]]:
+                return [*opened(), *setting.more_writers()]
+
             writers = passed_on(opening) if passed_on else opening()
             for writer in writers:
                 writer.start(metadata)
@@ -76,10 +78,6 @@ def finish_writers(
             if metadata:
                 writer.amend(run, metadata)
             writer.finish()
-
-
-def _opened(opened: Opening, more: Callable[[], Sequence[Writer[Any]]]) -> list[Writer[Any]]:
-    return [*opened(), *more()]
 
 
 def _metadata(

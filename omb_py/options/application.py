@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import Field, fields
 from functools import cache
-from itertools import starmap
 from typing import Any
 
 import click
@@ -113,10 +112,10 @@ def preset_option(presets: Mapping[str, Preset]) -> Option:
         if name is not None:
             ctx.default_map = {**(ctx.default_map or {}), **presets[name].values}
 
-    told = [
-        f"{name} ({preset.source}): {' '.join(starmap(words_of_value, preset.values.items()))}."
-        for name, preset in presets.items()
-    ]
+    told = []
+    for name, preset in presets.items():
+        words = (f"--{key.replace('_', '-')} {value}" for key, value in preset.values.items())
+        told.append(f"{name} ({preset.source}): {' '.join(words)}.")
     return Option(
         ["--preset"],
         type=click.Choice(list(presets)),
@@ -126,11 +125,6 @@ def preset_option(presets: Mapping[str, Preset]) -> Option:
         group=PROBLEM,
         help=" ".join(["Options of a published benchmark; other given options win.", *told]),
     )
-
-
-def words_of_value(name: str, value: Any) -> str:
-    """Return an option with its value, as words of a command line."""
-    return f"--{name.replace('_', '-')} {value}"
 
 
 def problem_parameter(one: Field[Any]) -> click.Parameter:

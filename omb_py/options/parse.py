@@ -152,7 +152,8 @@ def words_of(benchmark: Benchmark, given: Mapping[str, Any]) -> list[str]:
     Raises `UsageError` for an unknown name.
     """
     options = [found for found in reader(benchmark).params if isinstance(found, click.Option)]
-    known = {_plain(name): name for option in options for name in option.opts}
+    names = [name for option in options for name in option.opts]
+    known = {name.lstrip("-").replace("-", "_"): name for name in names}
     off = {option.name: name for option in options for name in option.secondary_opts}
     flags = {name for option in options if option.is_flag for name in option.opts}
     words = []
@@ -180,10 +181,6 @@ def _suggestion(name: str, known: Iterable[str]) -> str:
 
     near = nearest(name, [one for one in known if len(one) > 1], most=2)
     return f"did you mean {' or '.join(near)}?" if near else ", ".join(sorted(known))
-
-
-def _plain(name: str) -> str:
-    return name.lstrip("-").replace("-", "_")
 
 
 def long_words(words: list[str], parameters: Iterable[click.Parameter]) -> list[str]:

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from omb_py.core.calls.skew import parse_skew, read_matrix
+from omb_py.core.calls.topology import parse_topology
+from omb_py.core.datatypes import parse_layout
 from omb_py.core.errors import UsageError
 from omb_py.core.options import GROWTH, NODE
 from omb_py.core.text.units import parse_bytes, parse_count, parse_decimal, parse_whole
@@ -20,13 +23,13 @@ MAX_SECONDS = 1e9
 """Some 30 years: beyond that, the system's waits overflow."""
 
 
-def number_of(
+def value_of(
     kind: click.ParamType[Any, Any], parse: Callable[[str], Any], value: Any, *where: Any
 ) -> Any:
     """Return a text as ``parse`` reads it, or a value of ``kind`` as it is; fail as click does."""
     try:
         return parse(value) if isinstance(value, str) else value
-    except ValueError as error:
+    except (ValueError, UsageError) as error:
         kind.fail(str(error), *where)
 
 
@@ -45,7 +48,7 @@ class WholeNumber(Shown, click.IntRange):
     metavar = "N"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> int:
-        number = number_of(self, parse_whole, value, param, ctx)
+        number = value_of(self, parse_whole, value, param, ctx)
         return int(super().convert(number, param, ctx))
 
 
@@ -55,7 +58,7 @@ class Number(Shown, click.FloatRange):
     metavar = "X"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> float:
-        number = number_of(self, parse_decimal, value, param, ctx)
+        number = value_of(self, parse_decimal, value, param, ctx)
         return float(super().convert(number, param, ctx))
 
 
@@ -97,10 +100,7 @@ class TextType(Shown, Parameter):
         self.parse = parse
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        try:
-            return self.parse(value) if isinstance(value, str) else value
-        except (ValueError, UsageError) as error:
-            self.fail(str(error), param, ctx)
+        return value_of(self, self.parse, value, param, ctx)
 
 
 def size_range(text: str) -> tuple[int | None, int | None, float]:
@@ -199,34 +199,6 @@ def thread_counts(text: str) -> tuple[int, int]:
     return numbers[0], numbers[-1]
 
 
-def layout(text: str) -> Any:
-    """Parse how elements lie in memory."""
-    from omb_py.core.datatypes import parse_layout
-
-    return parse_layout(text)
-
-
-def topology(text: str) -> Any:
-    """Parse the topology of a neighbourhood."""
-    from omb_py.core.calls.topology import parse_topology
-
-    return parse_topology(text)
-
-
-def skew(text: str) -> Any:
-    """Parse how blocks differ by a factor."""
-    from omb_py.core.calls.skew import parse_skew
-
-    return parse_skew(text)
-
-
-def matrix(text: str) -> Any:
-    """Read how blocks differ from a file."""
-    from omb_py.core.calls.skew import read_matrix
-
-    return read_matrix(text)
-
-
 def label(text: str) -> str:
     """Return a name of the user's own: any text of one line."""
     text = text.strip()
@@ -321,7 +293,7 @@ BYTES = TextType("BYTES", parse_bytes)
 CONGESTOR = TextType("BENCHMARK[:SIZE]", congestor)
 DEVICES = TextType("N,N,…", device_list)
 LABEL = TextType("TEXT", label)
-LAYOUT = TextType("LAYOUT", layout)
+LAYOUT = TextType("LAYOUT", parse_layout)
 MEMBER_NAME = TextType("NAME", lambda text: text.replace("-", "_"))
 NODE_MAP = TextType("N|N,N,…", node_map)
 PERCENTILES = TextType("[P,P,…]", percentiles)
@@ -331,9 +303,9 @@ SIZE_LIST = TextType("SIZE,SIZE,…", size_list)
 SIZE_RANGE = TextType("[MIN:]MAX[:xF]", size_range)
 SPLIT = TextType("N|mod:N|node|RANKS,…", split)
 THREADS = TextType("SENDERS[:RECEIVERS]", thread_counts)
-TOPOLOGY = TextType("TOPOLOGY", topology)
-SKEW = TextType("S[:SEED]", skew)
-MATRIX = TextType("FILE", matrix)
+TOPOLOGY = TextType("TOPOLOGY", parse_topology)
+SKEW = TextType("S[:SEED]", parse_skew)
+MATRIX = TextType("FILE", read_matrix)
 VALIDATION_LOG = TextType("[log[:DIR]]", validation_log)
 VICTIMS = TextType("RANK,…|node", victims)
 WARMUP = TextType("N|auto", warmup)

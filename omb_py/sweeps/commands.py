@@ -111,20 +111,49 @@ class Where:
 
     machine: Machine
     launcher: str
-    hosts: Path | None = None
-    profile: Path | None = None
+    hosts: Path | None
+    profile: Path
     installed: bool = True
 
 
-def command(point: SweepPoint, sizes: tuple[int, ...], where: Where, output: Path) -> list[str]:
-    """Return the words that measure ``sizes`` of a point and add their rows to ``output``.
+LaunchPart = tuple[SweepPoint, tuple[int, ...], Path]
+"""A point, its sizes to measure, and the file that their rows are added to."""
 
-    Raises `OmbError` when the launcher is not there.
+
+def command(parts: Sequence[LaunchPart], where: Where, summary: Path) -> list[str]:
+    """Return the words that measure points in one launch.
+
+    The file ``summary`` gets the outcome of each if there are several. Raises `OmbError` when the
+    launcher is not there.
     """
-    arguments = [*point.arguments(sizes), "--quiet", *file_words(point, output)]
-    if point.part:
-        arguments = [*of_launch(point), entry(point, sizes, output)]
-    return started_words(point, where, arguments)
+    (first, sizes, output), *others = parts
+    if first.part or others:
+        outcomes = ["--summary", str(summary.resolve())] if others else []
+        arguments = [*of_launch(first), *outcomes]
+        for one, its_sizes, its_output in parts:
+            entry = [*one.arguments(its_sizes), *file_words(one, its_output)]
+            arguments.append(shlex.join(entry))
+    else:
+        arguments = [*first.arguments(sizes), "--quiet", *file_words(first, output)]
+    profiled = profiling.is_profiled(first, where.machine)
+    library = profiling.library(where.machine) if profiled else None
+    preload = [str(path) for path in (where.machine.preload, library) if path is not None]
+    variables = [f"LD_PRELOAD={':'.join(preload)}"] if preload else []
+    variables += [] if library is None else [f"{PROFILER}={library}"]
+    recorder: list[str] = []
+    if profiled and library is None:
+        folder = str(where.profile.resolve())
+        recorder = ["profile", "--quiet", "--folder", folder, "--module", "omb_py"]
+    place = placement(first, where.machine, where.hosts)
+    launcher = LAUNCHERS[where.launcher]
+    return [
+        *launcher.command(place, where.installed),
+        *(launcher.outliving_ranks if first.loses_ranks else ()),
+        *(["env", *variables] if variables else []),
+        *(sys.executable, "-m", "omb_py"),
+        *recorder,
+        *arguments,
+    ]
 
 
 def file_words(point: SweepPoint, output: Path) -> list[str]:
@@ -136,54 +165,11 @@ def file_words(point: SweepPoint, output: Path) -> list[str]:
     ]
 
 
-def entry(point: SweepPoint, sizes: tuple[int, ...], output: Path) -> str:
-    """Return a point as an argument of ``omb-py run``."""
-    return shlex.join([*point.arguments(sizes), *file_words(point, output)])
-
-
 def of_launch(point: SweepPoint) -> list[str]:
     """Return ``run`` and the options that all points of the launch of a point have."""
     shared = [word for setting in point.of_launch for word in setting.words()]
     part = ["--odd"] if point.part == ODD else ["--pair", point.part] if point.part else []
     return ["run", "--quiet", "--buffer", point.buffer, *shared, *part]
-
-
-def shared_command(
-    points: Sequence[tuple[SweepPoint, tuple[int, ...], Path]], where: Where, summary: Path
-) -> list[str]:
-    """Return the words that measure several points in one launch, each with its sizes and file.
-
-    The file ``summary`` gets the outcome of each. Raises `OmbError` as `command` does.
-    """
-    first, _, _ = points[0]
-    arguments = [*of_launch(first), "--summary", str(summary.resolve())]
-    arguments += [entry(point, sizes, output) for point, sizes, output in points]
-    return started_words(first, where, arguments)
-
-
-def started_words(point: SweepPoint, where: Where, arguments: Sequence[str]) -> list[str]:
-    """Return the words that start the ranks of a point with ``arguments`` after ``omb-py``."""
-    profiled = profiling.is_profiled(point, where.machine)
-    library = profiling.library(where.machine) if profiled else None
-    preload = [str(path) for path in (where.machine.preload, library) if path is not None]
-    variables = [f"LD_PRELOAD={':'.join(preload)}"] if preload else []
-    variables += [] if library is None else [f"{PROFILER}={library}"]
-    place = placement(point, where.machine, where.hosts)
-    launcher = LAUNCHERS[where.launcher]
-    return [
-        *launcher.command(place, where.installed),
-        *(launcher.outliving_ranks if point.loses_ranks else ()),
-        *(["env", *variables] if variables else []),
-        *(sys.executable, "-m", "omb_py"),
-        *(recorder(where.profile) if profiled and library is None else []),
-        *arguments,
-    ]
-
-
-def recorder(folder: Path | None) -> list[str]:
-    """Return the words after ``omb-py`` that record the rest, in this folder or the usual one."""
-    where = [] if folder is None else ["--folder", str(folder.resolve())]
-    return ["profile", "--quiet", *where, "--module", "omb_py"]
 
 
 def environment(

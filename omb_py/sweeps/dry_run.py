@@ -84,11 +84,7 @@ def show_commands(job: BatchJob, launch_each: bool = False) -> None:
         values = commands.environment(point, machine, launcher)
         where = commands.Where(machine, launcher, None, folder.profile(point), installed)
         parts = [(one, folder.missing(one), folder.csv(one)) for one in (point, *others)]
-        words = (
-            commands.shared_command(parts, where, folder.summary(point))
-            if others
-            else commands.command(*parts[0][:2], where, parts[0][2])
-        )
+        words = commands.command(parts, where, folder.summary(point))
         assigned = [f"{name}={value}" for name, value in values.items()]
         print(shlex.join([*(["env"] if values else []), *assigned, *words]))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, StringConstraints, WithJsonSchema
@@ -87,11 +88,11 @@ class OneOrMany:
         return {"anyOf": [many["items"], many]}
 
 
+@dataclass(frozen=True)
 class Suggested:
     """A mark for editors with known words; other words are valid too."""
 
-    def __init__(self, words: Callable[[], Iterable[str]]) -> None:
-        self.words = words
+    words: Callable[[], Iterable[str]]
 
     def __get_pydantic_json_schema__(
         self, core: CoreSchema, handler: GetJsonSchemaHandler

@@ -34,6 +34,9 @@ FAILURES = (FAILED, TIMED_OUT)
 RECORDS = "shared"
 """The name, in the folder of the ranks, of records of the files that a killed job leaves."""
 
+HARMLESS = {"description", "job", "nodes", "virtual_environment", "scheduler"}
+"""Settings of a machine that do not change the results."""
+
 SOFTWARE_FILE = "software.json"
 
 NO_SIZE = 0
@@ -90,12 +93,8 @@ class Software(BaseModel):
     def difference(self, other: Software) -> str:
         """Return the known differences from ``other`` in words; empty without any."""
         pairs = ((getattr(self, name), getattr(other, name)) for name in type(self).model_fields)
-        return ", ".join(f"{own} instead of {known}" for own, known in pairs if differ(own, known))
-
-
-def differ(own: str, known: str) -> bool:
-    """Return whether two versions are known, and differ."""
-    return bool(own and known) and own != known
+        different = ((own, known) for own, known in pairs if own and known and own != known)
+        return ", ".join(f"{own} instead of {known}" for own, known in different)
 
 
 SOFTWARE = """\
@@ -181,8 +180,11 @@ class Folder:
             raise UsageError(f"{self.root} holds another sweep: choose another --folder")
         if before[1].exists():
             earlier = read(before[1], Machine)
-            names = measured_with(earlier)
-            differing = [name for name in names if not same(name, earlier, machine)]
+            differing = [
+                name
+                for name in type(machine).model_fields
+                if name not in HARMLESS and getattr(machine, name) != getattr(earlier, name)
+            ]
             if differing:
                 raise UsageError(
                     f"{self.root} was measured with another {' and '.join(differing)} of the "
@@ -258,14 +260,3 @@ def whole_rows(path: Path) -> Iterator[dict[str, str]]:
     whole = text[: text.rfind("\n") + 1]
     lines = (line for line in whole.splitlines() if not line.startswith("#"))
     yield from csv.DictReader(lines)
-
-
-def measured_with(machine: Machine) -> list[str]:
-    """Return the settings of a machine that change the results."""
-    harmless = {"description", "job", "nodes", "virtual_environment", "scheduler"}
-    return [name for name in type(machine).model_fields if name not in harmless]
-
-
-def same(name: str, first: Machine, second: Machine) -> bool:
-    """Return whether a setting is equal in both."""
-    return json.dumps(getattr(first, name)) == json.dumps(getattr(second, name))

@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 
 from omb_py.core.errors import OmbError, UsageError
+from omb_py.core.job import THROTTLE
 from omb_py.core.registry import Rows
 from omb_py.sweeps.files import write_atomically
 
@@ -149,12 +150,7 @@ def mpich(place: Placement) -> list[str]:
 
 def stepping_aside(place: Placement) -> dict[str, str]:
     """Return variables with which ranks of MPICH that share cores yield them while they wait."""
-    if not place.oversubscribed:
-        return {}
-    return {
-        "MPIR_CVAR_CH4_PROGRESS_THROTTLE": "1",
-        "MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT": "16",
-    }
+    return THROTTLE if place.oversubscribed else {}
 
 
 def intel_pinning(place: Placement) -> dict[str, str]:
@@ -184,17 +180,6 @@ def open_mpi(place: Placement) -> list[str]:
         *(["--bind-to", bind] if bind else []),
         *(word for name in named for word in ("-x", name)),
     ]
-
-
-def open_mpi_host(host: str, place: Placement) -> str:
-    """Return a line of a host file; Open MPI 4 and 5 use cores as slots if it has none."""
-    return f"{host} slots={place.slots}"
-
-
-def open_mpi_slots(place: Placement, folder: Path) -> dict[str, str]:
-    """Return slots for the ranks on each node, if the scheduler's node file has numbers of
-    slots."""
-    return with_slots(place.slots, folder)
 
 
 def pals(place: Placement) -> list[str]:
@@ -256,8 +241,9 @@ BUILTIN = {
     "openmpi": Launcher(
         "mpiexec",
         open_mpi,
-        host_line=open_mpi_host,
-        in_job=open_mpi_slots,
+        # Open MPI 4 and 5 use cores as slots if a host file has none
+        host_line=lambda host, place: f"{host} slots={place.slots}",
+        in_job=lambda place, folder: with_slots(place.slots, folder),
         in_venv=True,
         outliving_ranks=("--with-ft", "ulfm", "--mca", "coll", "^han"),
     ),

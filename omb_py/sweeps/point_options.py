@@ -14,7 +14,6 @@ from omb_py.core.errors import UsageError
 from omb_py.core.options import Options
 from omb_py.measure.sizes import asked_sizes, message_sizes
 from omb_py.options.parse import long_names
-from omb_py.options.types import size_list, size_range
 from omb_py.sweeps.targets import APPLICATION, parameters_of, target
 from omb_py.sweeps.toml import suggestion
 
@@ -87,14 +86,10 @@ def names_of(subject: str) -> set[str]:
     return long_names(parameters_of(subject))
 
 
-def checked(settings: tuple[Setting, ...], benchmark: str) -> tuple[Setting, ...]:
-    """Return the settings of a benchmark's options.
-
-    Raises `UsageError` for an option that the benchmark has not or a sweep may not set.
-    """
+def check(settings: tuple[Setting, ...], benchmark: str) -> None:
+    """Raise `UsageError` for an option that the benchmark has not or a sweep may not set."""
     own = OWN if target(benchmark).family == APPLICATION else OF_BENCHMARKS
     allowed = sorted(names_of(benchmark) - set(own))
-    found = []
     for setting in settings:
         if setting.name in own:
             raise UsageError(
@@ -110,8 +105,6 @@ def checked(settings: tuple[Setting, ...], benchmark: str) -> tuple[Setting, ...
             raise UsageError(
                 f"{benchmark} has no option {setting.name!r}{suggestion(setting.name, allowed)}"
             )
-        found.append(setting)
-    return tuple(found)
 
 
 OVER_MEMORY = "they need more than the memory limit (option mem_limit)"
@@ -126,7 +119,8 @@ def planned_sizes(
 ) -> tuple[tuple[int, ...], tuple[str, ...]]:
     """Return the sizes in bytes of a benchmark's rows, and why it would leave out others.
 
-    Of a range, sizes below the smallest that can be measured are left out without a word. Raises
+    ``asked`` are the sizes as the configuration has them, which the options have as well. Of a
+    range, sizes below the smallest that can be measured are left out without a word. Raises
     `UsageError` when none is left.
     """
     types = find_types(options.types or (benchmark.usual_type,))
@@ -134,8 +128,6 @@ def planned_sizes(
         raise UsageError("name element types one by one, as in type = ['mpi_int', 'mpi_float']")
     if benchmark.elements is not None:
         return message_sizes(benchmark, options, types[0], ranks).sizes, ()
-    if asked is not None:
-        options = with_sizes(options, asked)
     wanted = list(asked_sizes(benchmark, options, types[0].itemsize))
     fitting = [
         size for size in wanted if benchmark.memory(options, size, ranks) <= options.memory_limit
@@ -152,11 +144,3 @@ def planned_sizes(
     ragged = listed and len(found.sizes) < len(fitting)
     why = [(len(fitting) < len(wanted), OVER_MEMORY), (ragged, NOT_WHOLE)]
     return found.sizes, tuple(reason for holds, reason in why if holds)
-
-
-def with_sizes(options: Options, asked: str) -> Options:
-    """Return the options with sizes as a configuration has them: ``MIN:MAX``, or a list."""
-    if ":" in asked:
-        smallest, largest, growth = size_range(asked)
-        return replace(options, smallest=smallest, largest=largest, growth=growth)
-    return replace(options, sizes=size_list(asked))

@@ -24,7 +24,7 @@ from omb_py.options.table import OF_A_LAUNCH
 from omb_py.sweeps.config import EVERYTHING, Experiment, Sweep, words_of
 from omb_py.sweeps.launchers import LAUNCHERS
 from omb_py.sweeps.machine import Machine
-from omb_py.sweeps.point_options import Setting, checked, combinations, planned_sizes
+from omb_py.sweeps.point_options import Setting, check, combinations, planned_sizes
 from omb_py.sweeps.targets import APPLICATION, families, parse_target, target
 
 DATA = "data"
@@ -447,7 +447,7 @@ def sized(
     word, function = point.library_algorithm, function_of(benchmark.name)
     if word is not None and not any(word in words_of(name, function) for name in MODULES):
         raise NotHereError(f"no library is known to have algorithm {word} for {benchmark.name}")
-    point = replace(point, settings=checked(point.settings, benchmark.name))
+    check(point.settings, benchmark.name)
     try:
         parse_target(point.benchmark, point.arguments(())[1:])
     except UsageError as error:
@@ -469,6 +469,8 @@ def sizes_of(
     found = target(benchmark)
     words = [word for setting in settings for word in setting.words()]
     words += [f"--file={DATA}"] if "file" in found.options else []
+    if asked is not None and selectable(benchmark):
+        words.append(f"--{'message-size' if ':' in asked else 'sizes'}={asked}")
     return planned_sizes(found, parse_target(benchmark, words), asked, ranks)
 
 

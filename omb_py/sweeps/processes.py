@@ -10,9 +10,8 @@ import shutil
 import signal
 import stat
 import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from json import loads
 from pathlib import Path
 from typing import BinaryIO
@@ -37,7 +36,7 @@ def watch(records: Path) -> dict[str, str]:
     Raises `OSError` when it cannot be written.
     """
     records.mkdir(parents=True)
-    before = (identity(FOLDER + name) for name in names(FOLDER))
+    before = (identity(str(path)) for path in Path(FOLDER).glob("*"))
     (records / THERE_BEFORE).write_text("".join(f"{line}\n" for line in before if line))
     return {SHARED_FILES: str(records.resolve())}
 
@@ -82,14 +81,6 @@ def lines(path: Path) -> Iterator[str]:
         return
 
 
-def names(folder: str) -> list[str]:
-    """Return the names in a folder; empty if it does not exist."""
-    try:
-        return os.listdir(folder)
-    except OSError:
-        return []
-
-
 MARK = "OMB_PY_SWEEP_POINT"
 """The environment variable by which processes of a point are known."""
 
@@ -108,11 +99,12 @@ def start(
     log: BinaryIO,
     errors: BinaryIO | int = subprocess.STDOUT,
 ) -> subprocess.Popen[bytes]:
-    """Start a launcher in its own session; on Linux it gets a signal when this process dies.
+    """Start a launcher in its own session; it gets SIGTERM when this process dies, even of SIGKILL.
 
     ``log`` gets its standard error, too, unless ``errors`` does. Raises `OSError` when it cannot be
     started.
     """
+    prctl = ctypes.CDLL(None).prctl
     return subprocess.Popen(
         command,
         env={**environment, MARK: mark},
@@ -121,17 +113,8 @@ def start(
         stdout=log,
         stderr=errors,
         start_new_session=True,
-        preexec_fn=die_with_parent(),
+        preexec_fn=lambda: prctl(DIES_WITH_PARENT, signal.SIGTERM),
     )
-
-
-def die_with_parent() -> Callable[[], None] | None:
-    """Return a function that gives a child SIGTERM when this process dies, even of SIGKILL;
-    Linux."""
-    if not sys.platform.startswith("linux"):
-        return None
-    prctl = ctypes.CDLL(None).prctl
-    return lambda: prctl(DIES_WITH_PARENT, signal.SIGTERM)
 
 
 def wait(process: subprocess.Popen[bytes], seconds: float) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -63,25 +63,19 @@ def is_profiled(point: SweepPoint, machine: Machine) -> bool:
 def collect(scratch: Path, into: Path) -> bool:
     """Move a profiler's files from the folder of the ranks to a new folder; False without any.
 
-    Raises `OSError` when that cannot be done.
+    Links, and files of the sweep or of a crash, stay. Raises `OSError` when that cannot be done.
     """
     own = scratch / OWN
-    found = _files(own.iterdir() if own.is_dir() else scratch.iterdir())
+    found = sorted(
+        path
+        for path in (own if own.is_dir() else scratch).iterdir()
+        if path.name not in (RECORDS, DATA)
+        and path.name.partition(".")[0] != "core"
+        and not path.is_symlink()
+    )
     if not found:
         return False
     into.mkdir(parents=True)
     for path in found:
         shutil.move(path, into / path.name)
     return True
-
-
-def _files(paths: Iterable[Path]) -> list[Path]:
-    """Return files that a profiler may have written: no links, and no files of the sweep or a
-    crash."""
-    return sorted(
-        path
-        for path in paths
-        if path.name not in (RECORDS, DATA)
-        and path.name.partition(".")[0] != "core"
-        and not path.is_symlink()
-    )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import dropwhile
 from pathlib import Path
 
@@ -103,33 +102,15 @@ def shorten(text: str) -> str:
 MAX_LISTED = 10
 
 
-@dataclass(frozen=True)
-class Reason:
-    """A message, the points whose last attempt ended with it, and the log of the first of them.
-
-    ``earlier``: in an earlier start of the sweep, after which they have not been tried again.
-    """
-
-    said: str
-    points: tuple[SweepPoint, ...]
-    log: Path
-    earlier: bool = False
-
-    def __str__(self) -> str:
-        others = len(self.points) - 1
-        more = f" and {others} more" if others else ""
-        when = "in an earlier job: " if self.earlier else ""
-        return f"{self.points[0].describe()}{more}: {when}{self.said} ({self.log})"
-
-
 PROCESS = re.compile(r"\bpid[ :=#]*\d+|(?<=-)\d+(?=@)|(?<=\w:)\d+(?=\])", re.IGNORECASE)
 """The number of a process: ``PID 12``, ``[prterun-n1-12@1,0]``, ``[n1:12]``."""
 
 
-def reasons(folder: Folder, points: Sequence[SweepPoint], since: str = "") -> list[Reason]:
-    """Return the messages of points, most points first, alike but for numbers of processes.
+def reasons(folder: Folder, points: Sequence[SweepPoint], since: str = "") -> Iterator[str]:
+    """Yield the messages of points, most points first, alike but for numbers of processes.
 
-    ``since`` is when this start of the sweep began, as in `Attempt.started`.
+    ``since`` is when this start of the sweep began, as in `Attempt.started`: points that ended
+    before have not been tried again.
     """
     alike: dict[tuple[str, bool], list[tuple[str, SweepPoint]]] = {}
     for point in points:
@@ -137,11 +118,11 @@ def reasons(folder: Folder, points: Sequence[SweepPoint], since: str = "") -> li
         said = (last.said if last else "") or "no word of why"
         earlier = last is not None and last.started < since
         alike.setdefault((PROCESS.sub("", said), earlier), []).append((said, point))
-    several = sorted(alike.items(), key=lambda item: -len(item[1]))
-    return [
-        Reason(same[0][0], tuple(point for _, point in same), folder.log(same[0][1]), earlier)
-        for (_, earlier), same in several
-    ]
+    for (_, earlier), same in sorted(alike.items(), key=lambda item: -len(item[1])):
+        said, example = same[0]
+        more = f" and {len(same) - 1} more" if len(same) > 1 else ""
+        when = "in an earlier job: " if earlier else ""
+        yield f"{example.describe()}{more}: {when}{said} ({folder.log(example)})"
 
 
 def lines(
@@ -151,7 +132,7 @@ def lines(
     if not points:
         return
     yield f"{count(len(points), 'point')} {what}:"
-    found = reasons(folder, points, since)
+    found = list(reasons(folder, points, since))
     yield from (f"  {reason}" for reason in found[:MAX_LISTED])
     if len(found) > MAX_LISTED:
         yield f"  and {len(found) - MAX_LISTED} other reasons, in {folder.root}/state"

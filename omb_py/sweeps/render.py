@@ -35,7 +35,7 @@ def script(job: BatchJob) -> str:
             f"a walltime of {clock(settings.walltime)} leaves nothing but job.reserve = "
             f"{settings.reserve:g} s: ask for more"
         )
-    template = environment(scheduler).get_template(f"{job.machine.scheduler}.sh.j2")
+    template = environment().get_template(f"{job.machine.scheduler}.sh.j2")
     modules = job.machine.modules or job.machine.module_paths
     text = template.render(
         job=job,
@@ -87,7 +87,7 @@ def digest(text: str) -> str:
 
 
 @cache
-def environment(scheduler: Scheduler) -> jinja2.Environment:
+def environment() -> jinja2.Environment:
     """Return templates in which every text passes a filter, or there is no script."""
     filters: dict[str, Callable[..., object]] = {
         "shell": shell,

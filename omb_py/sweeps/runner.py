@@ -257,17 +257,9 @@ class Runner:
     def _together(self, points: Sequence[SweepPoint]) -> list[SweepPoint]:
         """Measure points in one launch; those that it came to."""
         shared = SharedLaunch(self.folder, points)
-        csvs = [self.folder.csv(point) for point in points]
-        sizes = map(self.folder.missing, points)
-        parts = list(zip(points, sizes, csvs, strict=True))
         with writing(shared.summary):
             shared.summary.unlink(missing_ok=True)
-        code, ended = self._launch(
-            points[0],
-            lambda where: commands.shared_command(parts, where, shared.summary),
-            lambda process: self._wait_for_all(process, shared),
-            csvs,
-        )
+        code, ended = self._launch(points, lambda process: self._wait_for_all(process, shared))
         self._settle(shared)
         broken = shared.under_way if shared.begun else points[0]
         if broken is not None:
@@ -315,14 +307,7 @@ class Runner:
     def _attempt(self, point: SweepPoint, missing: tuple[int, ...], retry: bool) -> Attempt:
         self.reporter.started(point, missing, retry)
         since, before = Since(), len(self.folder.measured(point))
-        csv = self.folder.csv(point)
-        code, ended = self._launch(
-            point,
-            lambda where: commands.command(point, missing, where, csv),
-            lambda process: self._wait(process, point),
-            [csv],
-            profiled=profiling.is_profiled(point, self.machine),
-        )
+        code, ended = self._launch([point], lambda process: self._wait(process, point))
         rows = len(self.folder.measured(point)) - before
         return self._note(point, rows, since, code, ended, last_words(self.folder.log(point)))
 
@@ -402,21 +387,21 @@ class Runner:
 
     def _launch(
         self,
-        point: SweepPoint,
-        words: Callable[[commands.Where], list[str]],
+        points: Sequence[SweepPoint],
         wait: Callable[[subprocess.Popen[bytes]], str | None],
-        csvs: Sequence[Path],
-        profiled: bool = False,
     ) -> tuple[int | None, str | None]:
-        """Run the launcher to its end; return its exit code, or how it was ended.
+        """Run the launcher of points to its end; return its exit code, or how it was ended.
 
-        ``words`` gives its command line, ``wait`` waits for its end, ``csvs`` are the files of its
-        rows. It is logged, and runs, in the folders of ``point``.
+        ``wait`` waits for its end. It is logged, and runs, in the folders of the first point.
         """
+        point = points[0]
+        profiled = profiling.is_profiled(point, self.machine)
         scratch = self.folder.scratch(point)
         own, kept = scratch / profiling.OWN, self.folder.profile(point)
         where = commands.Where(self.machine, self.launcher, self._host_file(point), own)
-        command = words(where)
+        parts = [(one, self.folder.missing(one), self.folder.csv(one)) for one in points]
+        csvs = [csv for _, _, csv in parts]
+        command = commands.command(parts, where, self.folder.summary(point))
         log = self.folder.log(point)
         records = scratch / RECORDS
         with writing(log):
@@ -442,8 +427,11 @@ class Runner:
                     processes.end(process, mark)
                     share_mode(log, csvs)
         if ended is None and process.returncode != 0:
-            with clearing(scratch):
+            try:
                 require_room(self.folder.root)
+            except OmbError:
+                clear_scratch(scratch)
+                raise
         if profiled:
             with writing(kept):
                 there = profiling.collect(scratch, kept)
@@ -532,16 +520,6 @@ def require_room(folder: Path) -> None:
                 os.fsync(file.fileno())
         finally:
             probe.unlink(missing_ok=True)
-
-
-@contextmanager
-def clearing(scratch: Path) -> Iterator[None]:
-    """Remove where ranks ran if the block fails."""
-    try:
-        yield
-    except OmbError:
-        clear_scratch(scratch)
-        raise
 
 
 def clear_scratch(scratch: Path) -> None:

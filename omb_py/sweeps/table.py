@@ -74,7 +74,8 @@ def rows_of(job: BatchJob) -> Iterator[dict[str, Any]]:
                 replace(point, launch=number) for number in range(1, job.sweep.launches + 1)
             ]
             values = measured(folder, launches)
-            state = folder.state(point)
+            last = folder.state(point).last
+            why = (last.said or last.outcome) if last else "not measured yet"
             for size in point.sizes or (NO_SIZE,):
                 own = values[values["size"] == size] if len(values) else values
                 yield {
@@ -89,15 +90,8 @@ def rows_of(job: BatchJob) -> Iterator[dict[str, Any]]:
                     "value": own["value"].median() if len(own) else None,
                     "unit": own["unit"].iloc[0] if len(own) else "",
                     "runs": len(own),
-                    "missing": "" if len(own) else why(state.outcome, state.last),
+                    "missing": "" if len(own) else why,
                 }
-
-
-def why(outcome: str | None, last: Any) -> str:
-    """Return why there is no value, from the last attempt at a point."""
-    if outcome is None:
-        return "not measured yet"
-    return last.said or outcome
 
 
 def measured(folder: Folder, launches: Sequence[SweepPoint]) -> pd.DataFrame:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from omb_py.benchmarks import CheckedIteration, Plan
-from omb_py.buffers.numpy import BUFFER
 from omb_py.core.calls import Call
 from omb_py.core.dataclass import replace
 from omb_py.core.errors import UnsupportedError
-from omb_py.measure.measurement import USUAL_CACHE, Flush, host_flush
+from omb_py.measure.measurement import USUAL_CACHE, flushed, host_flush
 from tests.helpers.kernel_files import write
 from tests.helpers.refusals import refuses
 
@@ -35,12 +34,12 @@ def test_a_machine_that_names_no_cache_gets_the_usual_size(tmp_path: Path) -> No
 
 
 def test_a_flush_and_a_barrier_come_before_each_iteration() -> None:
-    flush = Flush(BUFFER)
-    (exchange,) = flush.before(PLAN).exchanges
-    assert exchange.before == (*flush.steps, Call("barrier"), Call("waitall"))
+    flush = (Call("reset"),)
+    (exchange,) = flushed(PLAN, flush).exchanges
+    assert exchange.before == (*flush, Call("barrier"), Call("waitall"))
     assert exchange.steps == PLAN.exchanges[0].steps
 
 
 def test_threads_are_refused() -> None:
     with refuses(UnsupportedError, "one thread"):
-        Flush(BUFFER).before(replace(PLAN, threads=2))
+        flushed(replace(PLAN, threads=2), ())

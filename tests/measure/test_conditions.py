@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,6 @@ from omb_py.measure.conditions import (
     coarse,
     cores_of,
     distances,
-    own_cores,
     placement,
     share,
 )
@@ -80,10 +78,6 @@ def test_a_list_of_cores_is_read_as_the_kernel_writes_it(cores: set[int]) -> Non
     ends = [core for core in ordered if core + 1 not in cores]
     text = ",".join(f"{a}-{b}" if a < b else str(a) for a, b in zip(starts, ends, strict=True))
     assert cores_of(text) == cores
-
-
-def test_own_cores_are_those_of_this_process() -> None:
-    assert own_cores() == os.sched_getaffinity(0)
 
 
 @given(st.text())

@@ -256,7 +256,7 @@ def test_names_of_files_stay_in_their_folder(name: str) -> None:
 
 
 def test_template_without_a_filter_refused() -> None:
-    template = render.environment(SCHEDULERS["slurm"]).from_string("{{ value }}")
+    template = render.environment().from_string("{{ value }}")
     for make in (lambda: check("text"), lambda: template.render(value="text")):
         with pytest.raises(TypeError, match="without a filter"):
             make()

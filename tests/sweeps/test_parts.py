@@ -10,15 +10,16 @@ from typing import Any
 import pytest
 
 from omb_py.sweeps.batch import BatchJob
-from omb_py.sweeps.commands import Where, command, shared_command
+from omb_py.sweeps.commands import Where, command
 from omb_py.sweeps.folder import Folder
 from omb_py.sweeps.points import SweepPoint, launched_together, plan
 from omb_py.sweeps.table import NAME, write
 from tests.helpers.refusals import missing
 from tests.sweeps.configs import machine, sweep
 
-OUTPUT = Path("/results/point.csv")
+OUTPUT, SUMMARY = Path("/results/point.csv"), Path("/results/summary.json")
 THREE = {"nodes": 3, "nics_per_node": 2}
+WHERE = Where(machine(**THREE), "mpich", None, Path("/profiles"), installed=False)
 
 
 def points(experiment: dict[str, Any]) -> tuple[SweepPoint, ...]:
@@ -28,8 +29,7 @@ def points(experiment: dict[str, Any]) -> tuple[SweepPoint, ...]:
 
 def words(point: SweepPoint) -> list[str]:
     """The words that measure a point, after the launcher's."""
-    where = Where(machine(**THREE), "mpich", installed=False)
-    return command(point, point.sizes, where, OUTPUT)
+    return command([(point, point.sizes, OUTPUT)], WHERE, SUMMARY)
 
 
 @pytest.mark.parametrize(
@@ -75,8 +75,8 @@ def test_points_of_one_part_share_a_launch() -> None:
     found = points(experiment)
     assert launched_together(found) == found
     planned = [(point, point.sizes, OUTPUT) for point in found]
-    where = Where(machine(**THREE), "mpich", installed=False)
-    assert not missing("--pair far", shlex.join(shared_command(planned, where, Path("/s.json"))))
+    text = shlex.join(command(planned, WHERE, SUMMARY))
+    assert not missing(f"--pair far --summary {SUMMARY}", text)
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,10 @@ Op: TypeAlias = Literal["sum", "min", "max"]
 ESCAPED = "surrogateescape"
 """Error handler by which a text keeps bytes that are not UTF-8: names of files have them."""
 
-THROTTLE = ("MPIR_CVAR_CH4_PROGRESS_THROTTLE", "MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT")
+THROTTLE = {
+    "MPIR_CVAR_CH4_PROGRESS_THROTTLE": "1",
+    "MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT": "16",
+}
 """MPICH's variables that let a rank that waits sleep: without them it spins on its core."""
 
 
@@ -358,8 +361,9 @@ class Job(ABC):
         many = f"{threads} threads" if threads else f"{node.ranks} ranks"
         text = f"{many} share {cores} cores of {node.host}: "
         text += "times include waiting for a core"
-        if THROTTLE[0] not in os.environ and self.spins:
-            text += f"; {'=1 '.join(THROTTLE)}=16 makes ranks of MPICH that wait step aside"
+        if next(iter(THROTTLE)) not in os.environ and self.spins:
+            variables = " ".join(f"{name}={value}" for name, value in THROTTLE.items())
+            text += f"; {variables} makes ranks of MPICH that wait step aside"
         return text
 
     def check_launcher(self) -> None:

@@ -66,7 +66,7 @@ PROXIES = ("hydra_pmi_proxy", "prted", "orted")
 
 def rank() -> int:
     """Return this process's rank in the job, 0 when no known launcher started it."""
-    return _first(("RANK",) if by_torchrun() else RANK_VARIABLES, 0)
+    return _find(("RANK",) if by_torchrun() else RANK_VARIABLES) or 0
 
 
 def by_mpi() -> bool:
@@ -81,7 +81,7 @@ def by_torchrun() -> bool:
 
 def ranks() -> int:
     """Return the number of ranks that the launcher started, 1 when it does not report it."""
-    return _first(("WORLD_SIZE",) if by_torchrun() else SIZE_VARIABLES, 1)
+    return _find(("WORLD_SIZE",) if by_torchrun() else SIZE_VARIABLES) or 1
 
 
 def expected_ranks() -> int | None:
@@ -174,11 +174,6 @@ def _hydra_channel() -> int | None:
         return channel if stat.S_ISSOCK(os.fstat(channel).st_mode) else None
     except OSError:
         return None
-
-
-def _first(variables: tuple[str, ...], default: int) -> int:
-    found = _find(variables)
-    return default if found is None else found
 
 
 def _find(variables: tuple[str, ...]) -> int | None:

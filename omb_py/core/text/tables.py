@@ -198,21 +198,14 @@ def markdown(made: Sequence[Sheet], notes: Iterable[str]) -> str:
         if sheet.above:
             lines += [escaped(sheet.above), ""]
         if sheet.rows:
-            right = [i >= sheet.left for i in range(len(sheet.columns))]
-            lines += [*markdown_rows(sheet.columns, sheet.rows, right), ""]
+            marks = ["---" if i < sheet.left else "---:" for i in range(len(sheet.columns))]
+            for cells in (sheet.columns, marks, *sheet.rows):
+                lines.append(f"| {' | '.join(map(escaped, cells))} |")
+            lines.append("")
         for remark in sheet.remarks:
             lines += [escaped(remark), ""]
     lines += [f"**Note:** {sentence}\n" for sentence in notes]
     return "\n".join(lines)
-
-
-def markdown_rows(
-    columns: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[bool]
-) -> Iterator[str]:
-    """Yield the lines of a Markdown table; ``right`` names the right-aligned columns."""
-    marks = ["---:" if number else "---" for number in right]
-    for cells in (columns, marks, *rows):
-        yield f"| {' | '.join(map(escaped, cells))} |"
 
 
 def escaped(text: str) -> str:
