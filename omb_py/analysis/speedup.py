@@ -19,14 +19,13 @@ from omb_py.core.errors import OmbError, UsageError
 from omb_py.core.text import files
 from omb_py.core.text.tables import Sheet
 from omb_py.core.text.units import digits, share_text, value_text
-from omb_py.results.application import KINDS as APPLICATION
+from omb_py.results.application import KINDS
 from omb_py.results.readers import Problem, content_of, source_of
-from omb_py.results.readers.csv_table import OF_APPLICATIONS, CsvReader
+from omb_py.results.readers.csv_table import OF_APPLICATIONS, reader_of
 
-KINDS = {name: kind.rstrip("?") for name, kind in APPLICATION.items()}
 PARSERS: dict[str, Callable[[str], Any]] = {"int": int, "float": float}
 REQUIRED = ("run", "application", "part", "ranks", "cores", "host_cores", "scaling", "time_s")
-READER = CsvReader("omb-py's CSV of applications", OF_APPLICATIONS, KINDS, REQUIRED)
+READER = reader_of("omb-py's CSV of applications", OF_APPLICATIONS, KINDS, REQUIRED)
 
 POSITIVE = ("ranks", "nodes", "host_cores", "cores", "threads", "time_s", "time_low_s")
 
