@@ -53,9 +53,7 @@ class CompareCommand(click.Command):
         return super().parse_args(ctx, args)
 
 
-@click.command(
-    "compare", cls=CompareCommand, context_settings={"help_option_names": ["-h", "--help"]}
-)
+@click.command("compare", cls=CompareCommand)
 @click.argument("arguments", nargs=-1, metavar="BASE OTHER… | BENCHMARK [OPTION]…")
 @input_options
 @name_option

@@ -17,6 +17,7 @@ from pathlib import Path
 import click
 from click.shell_completion import CompletionItem, get_completion_class
 
+from omb_py.cli import debug_option
 from omb_py.core.errors import UsageError
 from omb_py.options.types import Graphs
 
@@ -28,10 +29,10 @@ FOLDERS = {"FOLDER"}
 """Words in the metavar of a parameter that is a file or folder, or either."""
 
 
-@click.command("completion", context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("completion")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-@click.option("--debug", is_flag=True, help="Show tracebacks of errors.")
-def command(shell: str, debug: bool) -> None:
+@debug_option
+def command(shell: str) -> None:
     """Print the script by which a shell completes omb-py.
 
     bash: eval "$(omb-py completion bash)" in ~/.bashrc

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from omb_py.core.text.tables import Target
 
 
-@click.command("guidelines", context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("guidelines")
 @click.argument("paths", nargs=-1, required=True, metavar="FILE...")
 @click.option(
     "--tolerance",

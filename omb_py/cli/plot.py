@@ -8,7 +8,6 @@ from omb_py.cli.analysis_options import (
     bounds_option,
     find_bounds,
     input_options,
-    lines_option,
     listed,
     name_option,
     note,
@@ -36,7 +35,13 @@ OF_APPLICATIONS = ("speedup", "phases")
     "apply but heat maps. Of files of applications: the speed-up over ranks, "
     "or the phases. Of files of --samples: every iteration by time, or their distribution (ecdf).",
 )
-@lines_option
+@click.option(
+    "--lines",
+    callback=listed,
+    metavar="COLUMN[,...]",
+    help="Columns that distinguish lines, as in buffer,binding or file; others make separate "
+    "figures. By default all that differ.",
+)
 @name_option
 @click.option(
     "--sizes",

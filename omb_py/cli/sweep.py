@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from omb_py.cli import debug_option
+from omb_py.cli.analysis_options import note
 from omb_py.cli.job import FOLDER, PROFILE, machine_option
 from omb_py.core.errors import needing
 from omb_py.options.types import WholeNumber
@@ -24,7 +26,7 @@ def seconds_of(ctx: click.Context, parameter: click.Parameter, text: str | None)
         raise click.BadParameter(str(error), ctx, parameter) from error
 
 
-@click.command("sweep", context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("sweep")
 @click.argument("config", metavar="SWEEP")
 @machine_option(default="local", show_default=True)
 @click.option("--queue", help="Queue of the machine, whose limits on nodes apply.")
@@ -41,7 +43,7 @@ def seconds_of(ctx: click.Context, parameter: click.Parameter, text: str | None)
 @PROFILE
 @click.option("--launch-each", is_flag=True, help="Launch each point by itself.")
 @click.option("--mix", is_flag=True, help="Add rows of another MPI library or version.")
-@click.option("--debug", is_flag=True, help="Show tracebacks of errors.")
+@debug_option
 def command(
     config: str,
     machine: str,
@@ -54,7 +56,6 @@ def command(
     profile: bool,
     launch_each: bool,
     mix: bool,
-    debug: bool,
 ) -> int:
     """Measure all points of a configuration; resume after interruptions.
 
@@ -72,7 +73,7 @@ def command(
 
     job = batch.find(config, machine, folder, profile, scheduled=False, queue=queue)
     if job.machine.unknown_queue:
-        click.echo(f"omb-py: note: {job.machine.unknown_queue}", err=True)
+        note(job.machine.unknown_queue)
     job = job.on(nodes)
     if dry_run:
         from omb_py.sweeps.dry_run import show, show_commands

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from omb_py.cli import debug_option
 from omb_py.core.errors import needing
 from omb_py.options.types import Seconds
 
@@ -19,7 +20,7 @@ FOLDER = "omb-profile"
 SECONDS = Seconds(min=0)
 
 
-@click.command("watch", context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("watch")
 @click.argument("folder", default=FOLDER, metavar="[FOLDER]")
 @click.option(
     "--interval",
@@ -55,7 +56,7 @@ SECONDS = Seconds(min=0)
     metavar="SECONDS",
     help="Report a rank as unresponsive after SECONDS without an update.",
 )
-@click.option("--debug", is_flag=True, expose_value=False, help="Show tracebacks of errors.")
+@debug_option
 def command(
     folder: str,
     interval: float,
