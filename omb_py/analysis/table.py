@@ -154,13 +154,11 @@ def not_above_zero(rows: pd.DataFrame) -> Iterator[Problem]:
         yield Problem(str(row.file), line, text)
 
 
-def of_rows(
-    rows: list[dict[str, Any]], runs: Mapping[str, Mapping[str, str]], record: type[Any] = Row
-) -> Results:
-    """Return rows of a kind that were just measured, as if read from a file."""
-    measured = [part_of(pd.DataFrame(rows))] if rows else []
+def of_rows(rows: list[dict[str, Any]], runs: Mapping[str, Mapping[str, str]]) -> Results:
+    """Return rows of one kind that were just measured, as if read from a file."""
+    measured = {record_of(rows[0]): [part_of(pd.DataFrame(rows))]} if rows else {}
     benchmarks, overhead, pairs = (
-        complete(measured if record is kind else [], kind, runs, {}) for kind in RECORDS
+        complete(measured.get(kind, []), kind, runs, {}) for kind in RECORDS
     )
     return Results(benchmarks, overhead, runs, (), pairs=pairs)
 

@@ -42,7 +42,6 @@ def options(*chosen: Callable[[Any], Any]) -> Callable[[Any], Any]:
 launch_spread_option = click.option(
     "--launch-spread",
     type=PRECISION,
-    metavar="P%",
     help="Relative standard deviation between launches on this machine, for points with too few "
     "runs to estimate it.",
 )
@@ -65,10 +64,8 @@ name_option = click.option(
 )
 
 
-def listed(_: click.Context, __: click.Parameter, text: str | None) -> tuple[str, ...] | None:
+def listed(text: str) -> tuple[str, ...]:
     """Return the values of a comma-separated option."""
-    if text is None:
-        return None
     return tuple(word.strip() for word in text.split(",") if word.strip())
 
 

@@ -118,7 +118,6 @@ def pairs_command(benchmark: Benchmark) -> click.Command:
             ["--rounds"],
             group=GROUP,
             type=WholeNumber(min=1),
-            metavar="N",
             help="Partners of each rank at most, evenly spread.  [default: all, up to "
             f"{MOST_ROUNDS}]",
         ),

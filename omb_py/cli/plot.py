@@ -16,6 +16,7 @@ from omb_py.cli.analysis_options import (
 )
 from omb_py.core.errors import OmbError, UsageError, needing
 from omb_py.core.text.words import first_of
+from omb_py.options.types import TextType
 
 TEXT = "text"
 FORMATS = ("png", "svg", "pdf", TEXT)
@@ -37,16 +38,14 @@ OF_APPLICATIONS = ("speedup", "phases")
 )
 @click.option(
     "--lines",
-    callback=listed,
-    metavar="COLUMN[,...]",
+    type=TextType("COLUMN[,...]", listed),
     help="Columns that distinguish lines, as in buffer,binding or file; others make separate "
     "figures. By default all that differ.",
 )
 @name_option
 @click.option(
     "--sizes",
-    callback=listed,
-    metavar="SIZE[,...]",
+    type=TextType("SIZE[,...]", listed),
     help="Only these message sizes, as in 8,64K,1M.",
 )
 @click.option(

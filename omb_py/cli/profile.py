@@ -50,7 +50,6 @@ FOLDER = "omb-profile"
 @click.option(
     "--events",
     type=WholeNumber(min=1),
-    metavar="N",
     help=f"Keep the last N events of each rank, 64 bytes each.  [default: {EVENTS}]",
 )
 @click.option("--call-sites", is_flag=True, help="Also record the source lines of the calls.")

@@ -19,7 +19,7 @@ from omb_py.cli.confirm import progress
 from omb_py.core.errors import OmbError, UsageError, needing
 from omb_py.core.text.units import duration, parse_whole, size_text
 from omb_py.core.text.words import count
-from omb_py.options.types import SIZE_LIST, WholeNumber
+from omb_py.options.types import SIZE_LIST, TextType, WholeNumber
 
 if TYPE_CHECKING:
     from omb_py.core.options import Options
@@ -102,18 +102,16 @@ class Wanted:
 @click.option(
     "--placement",
     "placements",
-    callback=listed,
+    type=TextType("NAME[,...]", listed),
     default="packed",
     show_default=True,
-    metavar="NAME[,...]",
     help="packed, scattered (neighbouring ranks on different nodes), spread (nodes far apart), "
     "random[:SEED], or nodes in the order in which they are filled, as in 0-7:16-23.",
 )
 @click.option(
     "--slow",
     "slow_nodes",
-    callback=listed,
-    metavar="NODE[:FACTOR][,...]",
+    type=TextType("NODE[:FACTOR][,...]", listed),
     help=f"Compare with a network in which the link of a node is slower.  [default: {SLOW} times]",
 )
 @click.option(
@@ -133,15 +131,13 @@ class Wanted:
 @click.option(
     "--coll-algorithm",
     "library_algorithms",
-    callback=listed,
-    metavar="NAME[,...]|all",
+    type=TextType("NAME[,...]|all", listed),
     help="Algorithms of the MPI library (omb-py list --algorithms).",
 )
 @click.option(
     "--p2p-algorithm",
     "own_algorithms",
-    callback=listed,
-    metavar="NAME[,...]|all",
+    type=TextType("NAME[,...]|all", listed),
     help="Algorithms of omb-py's own.  [default: the textbook's choice by message size]",
 )
 @click.option("--root", type=WholeNumber(min=0), default=0, help="Root.  [default: 0]")

@@ -11,19 +11,14 @@ from omb_py.cli import debug_option
 from omb_py.cli.analysis_options import note
 from omb_py.cli.job import FOLDER, PROFILE, machine_option
 from omb_py.core.errors import needing
-from omb_py.options.types import WholeNumber
+from omb_py.options.types import TextType, WholeNumber
 
 
-def seconds_of(ctx: click.Context, parameter: click.Parameter, text: str | None) -> float | None:
-    """Return a duration such as ``25m`` in seconds."""
-    if text is None:
-        return None
+def seconds_of(text: str) -> float:
+    """Return a duration such as ``25m`` in seconds; raise `ValueError` for another text."""
     with needing("sweep"):
         from omb_py.sweeps.field_types import seconds
-    try:
-        return float(seconds(text))
-    except ValueError as error:
-        raise click.BadParameter(str(error), ctx, parameter) from error
+    return float(seconds(text))
 
 
 @click.command("sweep")
@@ -36,8 +31,7 @@ def seconds_of(ctx: click.Context, parameter: click.Parameter, text: str | None)
 @click.option("--nodes", type=WholeNumber(min=1), help="Only points on this number of nodes.")
 @click.option(
     "--stop-after",
-    callback=seconds_of,
-    metavar="DURATION",
+    type=TextType("DURATION", seconds_of),
     help="Stop after DURATION, as in 25m; exit code 75 if there is more to do.",
 )
 @PROFILE

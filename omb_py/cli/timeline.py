@@ -42,8 +42,7 @@ MAX_RANKS = 10_000_000
 )
 @click.option(
     "--ranks",
-    type=TextType("ranks", rank_list),
-    metavar="LIST",
+    type=TextType("LIST", rank_list),
     help="Only these ranks, as in 0-3,8.",
 )
 @click.option("--from", "begin", type=Seconds(min=0), metavar="S", help="Start at this second.")

@@ -27,7 +27,6 @@ SECONDS = Seconds(min=0)
     type=Seconds(min=0.1),
     default=1.0,
     show_default=True,
-    metavar="SECONDS",
     help="Time between two updates.",
 )
 @click.option("--once", is_flag=True, help="Show one interval, then exit.")
@@ -37,7 +36,6 @@ SECONDS = Seconds(min=0)
     type=SECONDS,
     default=60.0,
     show_default=True,
-    metavar="SECONDS",
     help="How long to wait for a run to begin.",
 )
 @click.option(
@@ -45,7 +43,6 @@ SECONDS = Seconds(min=0)
     type=SECONDS,
     default=1.0,
     show_default=True,
-    metavar="SECONDS",
     help="Report waits longer than SECONDS.",
 )
 @click.option(
@@ -53,7 +50,6 @@ SECONDS = Seconds(min=0)
     type=SECONDS,
     default=5.0,
     show_default=True,
-    metavar="SECONDS",
     help="Report a rank as unresponsive after SECONDS without an update.",
 )
 @debug_option
