@@ -7,7 +7,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -87,8 +87,8 @@ class Results:
     overhead: pd.DataFrame
     runs: Mapping[str, Mapping[str, str]]
     problems: tuple[Problem, ...]
-    notes: tuple[str, ...] = ()
-    pairs: pd.DataFrame = field(default_factory=lambda: complete([], PairRow, {}, {}))
+    notes: tuple[str, ...]
+    pairs: pd.DataFrame
 
 
 def load(
@@ -160,7 +160,7 @@ def of_rows(rows: list[dict[str, Any]], runs: Mapping[str, Mapping[str, str]]) -
     benchmarks, overhead, pairs = (
         complete(measured.get(kind, []), kind, runs, {}) for kind in RECORDS
     )
-    return Results(benchmarks, overhead, runs, (), pairs=pairs)
+    return Results(benchmarks, overhead, runs, (), (), pairs)
 
 
 def assumed(assume: Mapping[str, Any], name: str, file: Path) -> Any:

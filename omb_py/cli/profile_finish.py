@@ -72,9 +72,8 @@ def report(
             0,
         )
     from omb_py.tracing.profile import store
-    from omb_py.tracing.profile.store import load
 
-    written = store.write(load([folder]), folder, texts)
+    written = store.write(store.load([folder]), folder, texts)
     if timelines:
         from pathlib import Path
 
