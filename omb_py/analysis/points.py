@@ -242,8 +242,6 @@ def common(rows: pd.DataFrame, besides: Container[str]) -> list[str]:
     """Return in words the values that all rows share; columns ``besides`` are left out.
 
     Missing values are ignored; of several benchmarks, only columns that all rows have are included.
-
-    Of several benchmarks, what all of them say.
     """
     words = []
     joint = rows["benchmark"].nunique() > 1

@@ -62,7 +62,9 @@ def label_sources(
     argument = rows["file"].map(argument_of(rows["file"].dropna().unique(), arguments))
     if names:
         labels = argument.map(dict(zip(arguments, names, strict=True)))
-        in_folder = rows["source"].notna() & (rows["file"] != argument.map(normal))
+        in_folder = rows["source"].notna() & (
+            rows["file"] != argument.map(lambda path: str(PurePath(path)))
+        )
         labels = labels.where(~in_folder, labels.str.cat(rows["source"].astype(object), ", "))
         return rows.assign(source=labels.where(labels.notna(), rows["source"])), []
     several = alike(rows, argument, "bytes") > 1
@@ -119,11 +121,6 @@ def argument_of(files: Iterable[str], arguments: Iterable[str]) -> dict[str, str
         for file in files
     }
     return {file: name for file, name in found.items() if name is not None}
-
-
-def normal(path: str) -> str:
-    """Return a path as the column ``file`` has it."""
-    return str(PurePath(path))
 
 
 def short_names(files: Iterable[str]) -> dict[str, str]:

@@ -19,14 +19,13 @@ from omb_py.core.errors import OmbError, UsageError
 from omb_py.core.text import files
 from omb_py.core.text.tables import Sheet
 from omb_py.core.text.units import digits, share_text, value_text
-from omb_py.results.application import KINDS as APPLICATION
+from omb_py.results.application import KINDS
 from omb_py.results.readers import Problem, content_of, source_of
-from omb_py.results.readers.csv_table import OF_APPLICATIONS, CsvReader
+from omb_py.results.readers.csv_table import OF_APPLICATIONS, reader_of
 
-KINDS = {name: kind.rstrip("?") for name, kind in APPLICATION.items()}
 PARSERS: dict[str, Callable[[str], Any]] = {"int": int, "float": float}
 REQUIRED = ("run", "application", "part", "ranks", "cores", "host_cores", "scaling", "time_s")
-READER = CsvReader("omb-py's CSV of applications", OF_APPLICATIONS, KINDS, REQUIRED)
+READER = reader_of("omb-py's CSV of applications", OF_APPLICATIONS, KINDS, REQUIRED)
 
 POSITIVE = ("ranks", "nodes", "host_cores", "cores", "threads", "time_s", "time_low_s")
 
@@ -197,21 +196,16 @@ def sheets(found: pd.DataFrame) -> Iterator[Sheet]:
 def cells_of(row: dict[Any, Any]) -> tuple[str, ...]:
     """Return the cells of a number of ranks."""
     time, *times = (value_text(row[f"time{end}_s"] * 1e6, "us") for end in ENDS)
-    speedup, *speedups = (number(row[f"speedup{end}"]) for end in ENDS)
+    speedup, *speedups = (digits(row[f"speedup{end}"]) for end in ENDS)
     return (
         f"{row['ranks']}{'*' if row['oversubscribed'] else ''}",
         time,
         " to ".join(times),
         speedup,
         "-" if "-" in speedups else " to ".join(speedups),
-        number(row["sequential_speedup"]),
+        digits(row["sequential_speedup"]),
         *("-" if pd.isna(row[n]) else share_text(row[n]) for n in ("efficiency", *PHASES)),
     )
-
-
-def number(value: float) -> str:
-    """Return a number in words; a dash if it is missing."""
-    return "-" if pd.isna(value) else digits(value)
 
 
 def across(runs: pd.DataFrame, names: Sequence[str], value: str) -> Iterator[Sheet]:
@@ -237,7 +231,7 @@ def across(runs: pd.DataFrame, names: Sequence[str], value: str) -> Iterator[She
         yield Sheet(
             f"{title}: {value} by {', '.join(names)}",
             (*rows, *map(words, table), "best"),
-            tuple((*map(words, key), *map(number, line), words(one)) for key, line, one in lines),
+            tuple((*map(words, key), *map(digits, line), words(one)) for key, line, one in lines),
             (f"Medians of {len(there)} of {len(part)} runs.",),
             len(rows),
         )

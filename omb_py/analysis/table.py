@@ -7,7 +7,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -87,8 +87,8 @@ class Results:
     overhead: pd.DataFrame
     runs: Mapping[str, Mapping[str, str]]
     problems: tuple[Problem, ...]
-    notes: tuple[str, ...] = ()
-    pairs: pd.DataFrame = field(default_factory=lambda: complete([], PairRow, {}, {}))
+    notes: tuple[str, ...]
+    pairs: pd.DataFrame
 
 
 def load(
@@ -154,15 +154,13 @@ def not_above_zero(rows: pd.DataFrame) -> Iterator[Problem]:
         yield Problem(str(row.file), line, text)
 
 
-def of_rows(
-    rows: list[dict[str, Any]], runs: Mapping[str, Mapping[str, str]], record: type[Any] = Row
-) -> Results:
-    """Return rows of a kind that were just measured, as if read from a file."""
-    measured = [part_of(pd.DataFrame(rows))] if rows else []
+def of_rows(rows: list[dict[str, Any]], runs: Mapping[str, Mapping[str, str]]) -> Results:
+    """Return rows of one kind that were just measured, as if read from a file."""
+    measured = {record_of(rows[0]): [part_of(pd.DataFrame(rows))]} if rows else {}
     benchmarks, overhead, pairs = (
-        complete(measured if record is kind else [], kind, runs, {}) for kind in RECORDS
+        complete(measured.get(kind, []), kind, runs, {}) for kind in RECORDS
     )
-    return Results(benchmarks, overhead, runs, (), pairs=pairs)
+    return Results(benchmarks, overhead, runs, (), (), pairs)
 
 
 def assumed(assume: Mapping[str, Any], name: str, file: Path) -> Any:

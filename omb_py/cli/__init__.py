@@ -60,6 +60,11 @@ WITHOUT_COMMAND: tuple[type[click.ClickException], ...] = tuple(
 """Exceptions of a group without a command; before click 8.2 the group prints its help itself."""
 
 
+debug_option = click.option(
+    "--debug", is_flag=True, expose_value=False, help="Show tracebacks of errors."
+)
+"""An option that `main` reads."""
+
 IS_COMPLETING = "_OMB_PY_COMPLETE" in os.environ
 """True while a shell asks for completions of a command line."""
 

@@ -8,10 +8,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import wraps
 from time import monotonic
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from omb_py.cli import debug_option
 from omb_py.core.errors import needing
 from omb_py.core.text.words import count
 from omb_py.options.types import PRECISION
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from omb_py.analysis.bounds import Bounds
     from omb_py.analysis.table import Results
 
-Command = TypeVar("Command", bound=Callable[..., Any])
-
 PATIENCE_SECONDS = 1.0
 """Seconds of reading files before progress is shown."""
 
@@ -29,10 +28,20 @@ MAX_NOTES = 5
 """Problems with files that are printed; of the others only their number."""
 
 
+def options(*chosen: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return a decorator that adds several options, in their order."""
+
+    def decorate(function: Any) -> Any:
+        for option in reversed(chosen):
+            function = option(function)
+        return function
+
+    return decorate
+
+
 launch_spread_option = click.option(
     "--launch-spread",
     type=PRECISION,
-    metavar="P%",
     help="Relative standard deviation between launches on this machine, for points with too few "
     "runs to estimate it.",
 )
@@ -55,63 +64,47 @@ name_option = click.option(
 )
 
 
-def listed(_: click.Context, __: click.Parameter, text: str | None) -> tuple[str, ...] | None:
+def listed(text: str) -> tuple[str, ...]:
     """Return the values of a comma-separated option."""
-    if text is None:
-        return None
     return tuple(word.strip() for word in text.split(",") if word.strip())
 
 
-lines_option = click.option(
-    "--lines",
-    callback=listed,
-    metavar="COLUMN[,...]",
-    help="Columns that distinguish lines, as in buffer,binding or file; others make separate "
-    "figures. By default all that differ.",
+row_options = options(
+    click.option(
+        "--where",
+        multiple=True,
+        metavar="COLUMN=VALUE[,...]",
+        help="Only rows with these values, as in buffer=numpy,cupy.",
+    ),
+    click.option(
+        "--assume",
+        multiple=True,
+        metavar="[FILES:]COLUMN=VALUE",
+        help="Value of a column in files that lack it, as in ranks=8 or '*-n64-*:ranks=64'.",
+    ),
+    debug_option,
 )
+"""Options that choose rows, and give missing columns a value."""
 
-
-def input_options(command: Command) -> Command:
-    """Add the options that choose rows, and which statistic of a row counts."""
-    statistic = click.option(
+input_options = options(
+    row_options,
+    click.option(
         "--statistic",
         type=click.Choice(["auto", "median", "mean"]),
         default="auto",
         help="Statistic of a row; auto: the median if all rows have it, else the mean.",
-    )
-    return row_options(statistic(command))
+    ),
+)
+"""The same, and the choice of the statistic of a row that counts."""
 
 
-def row_options(command: Command) -> Command:
-    """Add ``--where`` and ``--assume``, and ``--debug``, which `main` reads."""
-    for option in (
-        click.option(
-            "--debug", is_flag=True, expose_value=False, help="Show tracebacks of errors."
-        ),
-        click.option(
-            "--assume",
-            multiple=True,
-            metavar="[FILES:]COLUMN=VALUE",
-            help="Value of a column in files that lack it, as in ranks=8 or '*-n64-*:ranks=64'.",
-        ),
-        click.option(
-            "--where",
-            multiple=True,
-            metavar="COLUMN=VALUE[,...]",
-            help="Only rows with these values, as in buffer=numpy,cupy.",
-        ),
-    ):
-        command = option(command)
-    return command
-
-
-def output_options(*formats: str, added: Sequence[str] = ()) -> Callable[[Command], Command]:
+def output_options(*formats: str, added: Sequence[str] = ()) -> Callable[[Any], Any]:
     """``--format``, one of ``formats``, ``--output`` and ``--force``: the parameter ``to``.
 
     In the formats of ``added``, rows are added to a file, as by a benchmark.
     """
 
-    def add(command: Command) -> Command:
+    def add(command: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(command)
         def with_target(
             *args: Any, kind: str | None, output: str | None, force: bool, **values: Any
@@ -120,22 +113,21 @@ def output_options(*formats: str, added: Sequence[str] = ()) -> Callable[[Comman
 
             return command(*args, to=target(output, kind, force, formats, added), **values)
 
-        for option in (
-            click.option("--force", is_flag=True, help="Overwrite files that are there."),
-            click.option(
-                "--output", "-o", metavar="FILE", help="File to write instead of standard output."
-            ),
-            click.option(
-                "--format",
-                "kind",
-                type=click.Choice(sorted(formats)),
-                help="Format; by default that of the suffix of --output, else text.",
-            ),
-        ):
-            with_target = option(with_target)
-        return cast("Command", with_target)
+        return with_target
 
-    return add
+    return options(
+        click.option(
+            "--format",
+            "kind",
+            type=click.Choice(sorted(formats)),
+            help="Format; by default that of the suffix of --output, else text.",
+        ),
+        click.option(
+            "--output", "-o", metavar="FILE", help="File to write instead of standard output."
+        ),
+        click.option("--force", is_flag=True, help="Overwrite files that are there."),
+        add,
+    )
 
 
 def read(

@@ -30,7 +30,7 @@ expected_option = click.option(
 )
 
 
-@click.command("check", context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("check")
 @click.argument("paths", nargs=-1, required=True, metavar="FILE...")
 @expected_option
 @click.option(

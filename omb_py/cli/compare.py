@@ -53,9 +53,7 @@ class CompareCommand(click.Command):
         return super().parse_args(ctx, args)
 
 
-@click.command(
-    "compare", cls=CompareCommand, context_settings={"help_option_names": ["-h", "--help"]}
-)
+@click.command("compare", cls=CompareCommand)
 @click.argument("arguments", nargs=-1, metavar="BASE OTHER… | BENCHMARK [OPTION]…")
 @input_options
 @name_option
@@ -71,7 +69,6 @@ class CompareCommand(click.Command):
 @click.option(
     "--equal-within",
     type=PRECISION,
-    metavar="P%",
     default="5%",
     show_default=True,
     help="Slowdown or speed-up within which a point is equal, if its whole interval is.",
@@ -102,14 +99,12 @@ class CompareCommand(click.Command):
 @click.option(
     "--precision",
     type=PRECISION,
-    metavar="P%",
     show_default="5%",
     help="Measure rounds until every ratio is known to within ±P % at 95 % confidence.",
 )
 @click.option(
     "--max-time",
     type=Seconds(min=0, min_open=True),
-    metavar="SECONDS",
     show_default="300",
     help="Start no round that would end later.",
 )

@@ -17,7 +17,7 @@ from pathlib import Path
 import click
 from click.shell_completion import CompletionItem, get_completion_class
 
-from omb_py.core.errors import UsageError
+from omb_py.cli import debug_option
 from omb_py.options.types import Graphs
 
 VARIABLE = "_OMB_PY_COMPLETE"
@@ -28,10 +28,10 @@ FOLDERS = {"FOLDER"}
 """Words in the metavar of a parameter that is a file or folder, or either."""
 
 
-@click.command("completion", context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("completion")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-@click.option("--debug", is_flag=True, help="Show tracebacks of errors.")
-def command(shell: str, debug: bool) -> None:
+@debug_option
+def command(shell: str) -> None:
     """Print the script by which a shell completes omb-py.
 
     bash: eval "$(omb-py completion bash)" in ~/.bashrc
@@ -41,8 +41,7 @@ def command(shell: str, debug: bool) -> None:
     fish: omb-py completion fish > ~/.config/fish/completions/omb-py.fish
     """
     kind = get_completion_class(shell)
-    if kind is None:
-        raise UsageError(f"this version of click has no completion for {shell}")
+    assert kind is not None, "click has had these three since version 8"
     group = click.Group("omb-py")
     click.echo(kind(group, {}, "omb-py", VARIABLE).source())
 

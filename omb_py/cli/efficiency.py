@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from omb_py.cli import debug_option
 from omb_py.cli.analysis_options import MAX_NOTES, note, output_options
 from omb_py.core.errors import needing
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from omb_py.core.text.tables import Target
 
 
-@click.command("efficiency", context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("efficiency")
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
 @click.option(
     "--strong/--weak",
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     "  [default: by the time outside MPI]",
 )
 @output_options("text", "markdown", "csv", "json", "parquet")
-@click.option("--debug", is_flag=True, expose_value=False, help="Show tracebacks of errors.")
+@debug_option
 def command(
     runs: tuple[str, ...],
     strong: bool | None,

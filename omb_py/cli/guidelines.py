@@ -14,25 +14,23 @@ from omb_py.cli.analysis_options import (
     row_options,
 )
 from omb_py.core.errors import needing
-from omb_py.options.types import PRECISION
+from omb_py.options.types import PRECISION, TextType
 
 if TYPE_CHECKING:
     from omb_py.core.text.tables import Target
 
 
-@click.command("guidelines", context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("guidelines")
 @click.argument("paths", nargs=-1, required=True, metavar="FILE...")
 @click.option(
     "--tolerance",
     type=PRECISION,
-    metavar="P%",
     show_default="5%",
     help="By how much a call may be slower before it violates a guideline.",
 )
 @click.option(
     "--only",
-    callback=listed,
-    metavar="NAME[,...]",
+    type=TextType("NAME[,...]", listed),
     help="Only guidelines of these kinds (emulation, non-blocking, persistent, monotony, "
     "splitting) and about these benchmarks, as in allreduce,bcast.",
 )

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from omb_py.core.text.tables import Target
 
 
-@click.command("history", context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("history")
 @click.argument("paths", nargs=-1, required=True, metavar="FOLDER...")
 @click.option(
     "--fail-above",

@@ -84,8 +84,7 @@ def state(registry: Registry, name: str) -> str:
             versions = ", ".join(" ".join(item) for item in buffer.describe().items())
             buffer.close()
             return f"ready   {versions}".rstrip()
-        if registry is BINDINGS:
-            return f"ready   {member.check() or ''}".rstrip()
+        return f"ready   {member.check() or ''}".rstrip()
     except (OmbError, ImportError, RuntimeError) as error:
         try:
             mpi.load()
@@ -93,4 +92,3 @@ def state(registry: Registry, name: str) -> str:
             if not isinstance(error, OmbError):
                 return "not here: it needs an MPI library"
         return f"not here: {' '.join(str(error).split())}"
-    return "ready"

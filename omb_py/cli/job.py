@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from omb_py.cli.analysis_options import note, options
 from omb_py.core.errors import UsageError, needing
 from omb_py.core.text import files
 from omb_py.core.text.files import make_folder
@@ -17,20 +17,6 @@ from omb_py.options.types import NewFolder, WholeNumber
 
 if TYPE_CHECKING:
     from omb_py.sweeps.batch import BatchJob
-
-Function = TypeVar("Function", bound=Callable[..., Any])
-
-
-def options(*chosen: Callable[[Function], Function]) -> Callable[[Function], Function]:
-    """Return a decorator that adds several options, in their order."""
-
-    def decorate(function: Function) -> Function:
-        for option in reversed(chosen):
-            function = option(function)
-        return function
-
-    return decorate
-
 
 machine_option = partial(
     click.option,
@@ -50,7 +36,7 @@ PROFILE = click.option(
     is_flag=True,
     help="Profile applications by the library in MPITRACE, or else by omb-py's recorder.",
 )
-PARTS: Callable[[Any], Any] = options(
+PARTS = options(
     click.option("--nodes", type=WholeNumber(min=1), help="Only the job on this number of nodes."),
     click.option(
         "--one-job", is_flag=True, help="One job for all points, on the most nodes needed."
@@ -69,7 +55,7 @@ PARTS: Callable[[Any], Any] = options(
 )
 
 
-@click.group("job", context_settings={"help_option_names": ["-h", "--help"]})
+@click.group("job")
 def command() -> None:
     """Run a sweep as batch jobs.
 
@@ -151,11 +137,6 @@ def warn(job: BatchJob, refuse_no_account: bool) -> None:
         if refuse_no_account:
             raise UsageError(why)
         note(why)
-
-
-def note(text: str) -> None:
-    """Print a note on standard error."""
-    click.echo(f"omb-py: note: {text}", err=True)
 
 
 @command.command("continue", hidden=True)

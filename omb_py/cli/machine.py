@@ -8,14 +8,13 @@ from pathlib import Path
 
 import click
 
+from omb_py.cli.analysis_options import note
 from omb_py.cli.machine_bounds import bounds_command
 from omb_py.core.errors import UsageError, needing
 from omb_py.core.text import files
 
-HELP = {"help_option_names": ["-h", "--help"]}
 
-
-@click.group("machine", context_settings=HELP)
+@click.group("machine")
 def command() -> None:
     """Describe machines: nodes, launcher, scheduler and queues.
 
@@ -68,7 +67,7 @@ def check_command(machine: str, queue: str | None) -> None:
 
     where = batch.find_machine(machine, queue=queue)
     if where.unknown_queue:
-        click.echo(f"omb-py: note: {where.unknown_queue}", err=True)
+        note(where.unknown_queue)
     cores = where.own_cores or "as many cores as are there"
     cores = count(cores, "core") if isinstance(cores, int) else cores
     title = SCHEDULERS[where.scheduler].title if where.scheduler in SCHEDULERS else "no scheduler"

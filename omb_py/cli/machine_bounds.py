@@ -45,10 +45,7 @@ def bounds_command(output: str | None, force: bool) -> None:
         processor=processor(),
         cores=len(host.cores()),
         load=None if load is None else bounds.OtherLoad(others=load.others, stolen=load.stolen),
-        copies=tuple(
-            bounds.CopyRate(bytes=one.bytes, one_core=one.one_core, all_cores=one.all_cores)
-            for one in copies
-        ),
+        copies=tuple(bounds.CopyRate(**vars(one)) for one in copies),
         caches=host.caches(),
         links=host.interfaces() | host.infiniband(),
         gpus={

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from omb_py.core.text.tables import Target
 
 
-@click.command("model", context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("model")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @input_options
 @click.option(

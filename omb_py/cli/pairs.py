@@ -31,14 +31,16 @@ DEFAULT = "latency"
 GROUP = "Which pairs"
 
 
+def names() -> list[str]:
+    """Return the names of the benchmarks of two ranks."""
+    return [one.name for one in all_benchmarks() if has_pairs(one)]
+
+
 class PairCommands(LazyGroup):
     """One command for each benchmark of two ranks."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [*self.names()]
-
-    def names(self) -> dict[str, str]:
-        return {one.name: one.family for one in all_benchmarks() if has_pairs(one)}
+        return names()
 
     def find(self, name: str) -> click.Command:
         return pairs_command(find_benchmark(name))
@@ -55,7 +57,7 @@ class PairCommands(LazyGroup):
         options = [one for one in usual.params if isinstance(one, click.Option)]
         flags = {name for one in options if one.is_flag for name in one.opts}
         for before, word in pairwise(args):
-            if (before in flags or not before.startswith("-")) and word in self.names():
+            if (before in flags or not before.startswith("-")) and word in names():
                 others = [one for one in args if one != word]
                 raise UsageError(
                     f"name the benchmark first: omb-py pairs {word} {' '.join(others)}"
@@ -78,8 +80,8 @@ def pairs_command(benchmark: Benchmark) -> click.Command:
     Raises `UsageError` for one that is not of two ranks which send to each other.
     """
     if not has_pairs(benchmark):
-        names = ", ".join(one.name for one in all_benchmarks() if has_pairs(one))
-        raise UsageError(f"{benchmark.name} is no benchmark of pairs: choose from {names}")
+        known = ", ".join(names())
+        raise UsageError(f"{benchmark.name} is no benchmark of pairs: choose from {known}")
     changed = for_pairs(benchmark)
     usual = (changed.defaults.smallest, changed.defaults.largest)
 
@@ -118,7 +120,6 @@ def pairs_command(benchmark: Benchmark) -> click.Command:
             ["--rounds"],
             group=GROUP,
             type=WholeNumber(min=1),
-            metavar="N",
             help="Partners of each rank at most, evenly spread.  [default: all, up to "
             f"{MOST_ROUNDS}]",
         ),

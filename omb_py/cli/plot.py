@@ -8,7 +8,6 @@ from omb_py.cli.analysis_options import (
     bounds_option,
     find_bounds,
     input_options,
-    lines_option,
     listed,
     name_option,
     note,
@@ -17,6 +16,7 @@ from omb_py.cli.analysis_options import (
 )
 from omb_py.core.errors import OmbError, UsageError, needing
 from omb_py.core.text.words import first_of
+from omb_py.options.types import TextType
 
 TEXT = "text"
 FORMATS = ("png", "svg", "pdf", TEXT)
@@ -36,12 +36,16 @@ OF_APPLICATIONS = ("speedup", "phases")
     "apply but heat maps. Of files of applications: the speed-up over ranks, "
     "or the phases. Of files of --samples: every iteration by time, or their distribution (ecdf).",
 )
-@lines_option
+@click.option(
+    "--lines",
+    type=TextType("COLUMN[,...]", listed),
+    help="Columns that distinguish lines, as in buffer,binding or file; others make separate "
+    "figures. By default all that differ.",
+)
 @name_option
 @click.option(
     "--sizes",
-    callback=listed,
-    metavar="SIZE[,...]",
+    type=TextType("SIZE[,...]", listed),
     help="Only these message sizes, as in 8,64K,1M.",
 )
 @click.option(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from omb_py.cli import debug_option
 from omb_py.core.errors import OmbError, UsageError, sentence
 from omb_py.core.mpi import launcher
 from omb_py.options.types import WholeNumber
@@ -25,13 +26,7 @@ if TYPE_CHECKING:
 FOLDER = "omb-profile"
 
 
-@click.command(
-    "profile",
-    context_settings={
-        "help_option_names": ["-h", "--help"],
-        "allow_interspersed_args": False,
-    },
-)
+@click.command("profile", context_settings={"allow_interspersed_args": False})
 @click.option(
     "--folder",
     "folder",
@@ -55,7 +50,6 @@ FOLDER = "omb-profile"
 @click.option(
     "--events",
     type=WholeNumber(min=1),
-    metavar="N",
     help=f"Keep the last N events of each rank, 64 bytes each.  [default: {EVENTS}]",
 )
 @click.option("--call-sites", is_flag=True, help="Also record the source lines of the calls.")
@@ -71,7 +65,7 @@ FOLDER = "omb-profile"
 )
 @click.option("--module", "-m", "is_module", is_flag=True, help="PROGRAM is the name of a module.")
 @click.option("--quiet", "-q", is_flag=True, help="Do not print the place of the profile.")
-@click.option("--debug", is_flag=True, expose_value=False, help="Show tracebacks of errors.")
+@debug_option
 @click.argument(
     "words", nargs=-1, required=True, type=click.UNPROCESSED, metavar="PROGRAM [ARG]..."
 )
@@ -240,7 +234,7 @@ class Ending:
 
 @click.command("show", context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("paths", nargs=-1, required=True, metavar="PROFILE...")
-@click.option("--debug", is_flag=True, expose_value=False, help="Show tracebacks of errors.")
+@debug_option
 def show(paths: tuple[str, ...]) -> None:
     """Print profiles as text.
 

@@ -9,9 +9,9 @@ import os
 import time
 from collections.abc import Sequence
 
-from omb_py.core.errors import OmbError, OneRankError, UsageError
+from omb_py.core.errors import OneRankError, UsageError
 from omb_py.core.mpi import launcher
-from omb_py.core.text.files import make_folder
+from omb_py.core.text.files import failing, make_folder
 from omb_py.core.text.words import count, some_ranks
 from omb_py.tracing.records.layout import path_in, record_names
 
@@ -43,25 +43,17 @@ def prepare(folder: str, timelines: Sequence[str], force: bool) -> None:
         _try_to_write(os.path.dirname(name) or ".", name, "--timeline")
     earlier += [name for name in os.listdir(folder) if name.startswith(("profile", "traffic-"))]
     for path in (os.path.join(folder, name) for name in earlier):
-        try:
+        with failing("remove", path):
             os.unlink(path)
-        except OSError as error:
-            raise OmbError(f"cannot remove {path}: {error.strerror or error}") from error
 
 
 def _try_to_write(folder: str, name: str, option: str) -> None:
     """Make a folder, and a file in it for a moment; raises `OmbError` if that fails."""
-    try:
+    with failing("write", name, advice=f"; choose another place with {option}"):
         make_folder(folder)
         tried = os.path.join(folder, f".omb-py-{os.urandom(4).hex()}")
         with open(tried, "xb"):
             os.unlink(tried)
-    except OSError as error:
-        taken = isinstance(error, FileExistsError)
-        reason = "Not a directory" if taken else error.strerror or error
-        raise OmbError(
-            f"cannot write {name}: {reason}; choose another place with {option}"
-        ) from error
 
 
 def report(
@@ -80,9 +72,8 @@ def report(
             0,
         )
     from omb_py.tracing.profile import store
-    from omb_py.tracing.profile.store import load
 
-    written = store.write(load([folder]), folder, texts)
+    written = store.write(store.load([folder]), folder, texts)
     if timelines:
         from pathlib import Path
 

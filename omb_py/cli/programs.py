@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from omb_py.benchmarks import all_benchmarks
-from omb_py.cli import PROGRAM
+from omb_py.cli import PROGRAM, debug_option
 from omb_py.core.errors import OmbError
 from omb_py.core.text.files import failing
 from omb_py.core.text.words import count
@@ -16,10 +16,10 @@ from omb_py.options.native import has_program
 from omb_py.options.types import NewFolder
 
 
-@click.command("programs", context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("programs")
 @click.argument("folder", metavar="DIR", type=NewFolder())
-@click.option("--debug", is_flag=True, help="Show tracebacks of errors.")
-def command(folder: Path, debug: bool) -> None:
+@debug_option
+def command(folder: Path) -> None:
     """Link native OMB's names to omb-py.
 
     osu_latency and the others go into DIR. Put it on the PATH where ReFrame, Ramble or a script of

@@ -36,6 +36,7 @@ from omb_py.measure.suite import (
 from omb_py.options.option import Option
 from omb_py.options.parse import make_options, reader
 from omb_py.options.table import OF_A_LAUNCH, common_parameters
+from omb_py.options.types import TextType
 
 if TYPE_CHECKING:
     from omb_py.core.options import Options
@@ -70,13 +71,13 @@ OWN = ("entries", "pair", "odd", "scale", "sweep", "summary", "resume")
 LAUNCH = "What is launched"
 
 
-def pair_of(ctx: click.Context, parameter: click.Parameter, text: str) -> str:
-    """Check the ranks that ``--pair`` names."""
+def pair_of(text: str) -> str:
+    """Return the ranks that ``--pair`` names; raise `ValueError` for another text."""
     words = text.split(",")
     is_pair = len(words) == 2 and all(word.isascii() and word.isdigit() for word in words)
     if text in (NEAR, FAR) or (is_pair and int(words[0]) != int(words[1])):
         return text
-    raise click.BadParameter(f"{text!r} is neither near, far nor two ranks, as in 0,5")
+    raise ValueError(f"{text!r} is neither near, far nor two ranks, as in 0,5")
 
 
 def members(word: str) -> list[Benchmark]:
@@ -186,8 +187,7 @@ def on_odd(entry: Entry, ranks: int) -> Entry:
             ["--pair"],
             group=LAUNCH,
             default=FAR,
-            metavar="near|far|A,B",
-            callback=pair_of,
+            type=TextType("near|far|A,B", pair_of),
             help="Ranks that measure what needs two of more: the first two, the first and the "
             "last, or ranks A and B.",
         ),

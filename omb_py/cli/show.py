@@ -21,6 +21,7 @@ from omb_py.cli.analysis_options import (
 )
 from omb_py.core.errors import UsageError, needing
 from omb_py.core.text.words import count
+from omb_py.options.types import TextType
 
 if TYPE_CHECKING:
     from omb_py.analysis.table import Results
@@ -30,12 +31,12 @@ DATA = ("csv", "json", "parquet")
 """Formats of whole results."""
 
 
-def rows_of(_: click.Context, __: click.Parameter, text: str) -> int | None:
-    """Return a number of rows, None for ``all``."""
+def rows_of(text: str) -> int | None:
+    """Return a number of rows, None for ``all``; raise `ValueError` for another text."""
     if text == "all":
         return None
     if not text.isdecimal():
-        raise click.BadParameter(f"{text} is no number of rows: write one, or all")
+        raise ValueError(f"{text} is no number of rows: write one, or all")
     return int(text)
 
 
@@ -79,22 +80,19 @@ def show_speedup(
 @click.argument("paths", metavar="FILE...", nargs=-1, required=True)
 @click.option(
     "--columns",
-    callback=listed,
-    metavar="COLUMN[,...]",
+    type=TextType("COLUMN[,...]", listed),
     help="Columns to show; by default those that tell rows apart and the main numbers.",
 )
 @click.option(
     "--rows",
-    callback=rows_of,
+    type=TextType("N|all", rows_of),
     default="1000",
     show_default=True,
-    metavar="N|all",
     help="Rows of each table.",
 )
 @click.option(
     "--across",
-    callback=listed,
-    metavar="COLUMN[,...]",
+    type=TextType("COLUMN[,...]", listed),
     help="A column for each value of these instead, as in binding, and which is best.",
 )
 @click.option("--base", metavar="VALUE", help="What --across has ratios to.  [default: buffer]")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
@@ -15,11 +13,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from omb_py.algorithms import MODULES
+from omb_py.cli import debug_option
 from omb_py.cli.analysis_options import listed, note, output_options, read
+from omb_py.cli.confirm import progress
 from omb_py.core.errors import OmbError, UsageError, needing
 from omb_py.core.text.units import duration, parse_whole, size_text
 from omb_py.core.text.words import count
-from omb_py.options.types import SIZE_LIST, WholeNumber
+from omb_py.options.types import SIZE_LIST, TextType, WholeNumber
 
 if TYPE_CHECKING:
     from omb_py.core.options import Options
@@ -74,7 +74,7 @@ class Wanted:
     messages: float
 
 
-@click.command("simulate", context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("simulate")
 @click.argument("target", required=False, metavar="[BENCHMARK]")
 @click.option(
     "--ranks",
@@ -102,18 +102,16 @@ class Wanted:
 @click.option(
     "--placement",
     "placements",
-    callback=listed,
+    type=TextType("NAME[,...]", listed),
     default="packed",
     show_default=True,
-    metavar="NAME[,...]",
     help="packed, scattered (neighbouring ranks on different nodes), spread (nodes far apart), "
     "random[:SEED], or nodes in the order in which they are filled, as in 0-7:16-23.",
 )
 @click.option(
     "--slow",
     "slow_nodes",
-    callback=listed,
-    metavar="NODE[:FACTOR][,...]",
+    type=TextType("NODE[:FACTOR][,...]", listed),
     help=f"Compare with a network in which the link of a node is slower.  [default: {SLOW} times]",
 )
 @click.option(
@@ -133,15 +131,13 @@ class Wanted:
 @click.option(
     "--coll-algorithm",
     "library_algorithms",
-    callback=listed,
-    metavar="NAME[,...]|all",
+    type=TextType("NAME[,...]|all", listed),
     help="Algorithms of the MPI library (omb-py list --algorithms).",
 )
 @click.option(
     "--p2p-algorithm",
     "own_algorithms",
-    callback=listed,
-    metavar="NAME[,...]|all",
+    type=TextType("NAME[,...]|all", listed),
     help="Algorithms of omb-py's own.  [default: the textbook's choice by message size]",
 )
 @click.option("--root", type=WholeNumber(min=0), default=0, help="Root.  [default: 0]")
@@ -168,7 +164,7 @@ class Wanted:
     "--processes", type=WholeNumber(min=1), help="Simulations at a time.  [default: one a core]"
 )
 @click.option("--long", is_flag=True, help="Start simulations that take more than an hour.")
-@click.option("--debug", is_flag=True, expose_value=False, help="Show tracebacks of errors.")
+@debug_option
 @output_options("text", "markdown", "csv", "json", added=("csv", "json"))
 def command(target: str | None, **values: Any) -> None:
     """Simulate benchmarks on more ranks, on SimGrid.
@@ -360,6 +356,8 @@ def wanted(network: Network, nodes: tuple[int, ...], point: SimulatedPoint) -> W
 
 def simulated(wanted: Sequence[Wanted], values: dict[str, Any]) -> list[SimulatedOutcome]:
     """Return the results of the simulations, with progress shown."""
+    from rich.markup import escape
+
     from omb_py.simulation.workers import SimulationJob, run_jobs
 
     processes = values["processes"] or len(sched_getaffinity(0))
@@ -388,20 +386,20 @@ def simulated(wanted: Sequence[Wanted], values: dict[str, Any]) -> list[Simulate
         + f", at most {at_once} at a time, of up to {memory / 1e6:.0f} MB each"
     )
     found: dict[int, SimulatedOutcome] = {}
-    with progress_line() as show:
+    with progress() as show:
 
         def line(job: int, task: int, more: str) -> None:
             title = wanted[members[job][task]].title
-            show(f"{len(found)} of {len(wanted)} simulated; {title}{more}")
+            show(escape(f"{len(found)} of {len(wanted)} simulated; {title}{more}"))
 
         def done(job: int, task: int, outcome: SimulatedOutcome) -> None:
             found[members[job][task]] = outcome
             line(job, task, "")
 
-        def progress(job: int, task: int, messages: int) -> None:
+        def under_way(job: int, task: int, messages: int) -> None:
             line(job, task, f": {messages:,} messages")
 
-        run_jobs(jobs, processes, done, progress)
+        run_jobs(jobs, processes, done, under_way)
     return [found[place] for place in range(len(wanted))]
 
 
@@ -415,19 +413,6 @@ def check_memory(needed: int) -> None:
                 f"{int(size.split()[0]) * 1024 / 1e9:.1f} GB are free: take fewer ranks, or "
                 "--processes 1"
             )
-
-
-@contextmanager
-def progress_line() -> Iterator[Callable[[str], None]]:
-    """Yield a function that shows a line of progress, on a terminal; elsewhere it does nothing."""
-    if not sys.stderr.isatty():
-        yield lambda text: None
-        return
-    from rich.console import Console
-    from rich.markup import escape
-
-    with Console(stderr=True).status("simulating") as status:
-        yield lambda text: status.update(escape(text))
 
 
 def check(target: str | None, values: dict[str, Any]) -> None:

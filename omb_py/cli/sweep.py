@@ -7,24 +7,21 @@ from pathlib import Path
 
 import click
 
+from omb_py.cli import debug_option
+from omb_py.cli.analysis_options import note
 from omb_py.cli.job import FOLDER, PROFILE, machine_option
 from omb_py.core.errors import needing
-from omb_py.options.types import WholeNumber
+from omb_py.options.types import TextType, WholeNumber
 
 
-def seconds_of(ctx: click.Context, parameter: click.Parameter, text: str | None) -> float | None:
-    """Return a duration such as ``25m`` in seconds."""
-    if text is None:
-        return None
+def seconds_of(text: str) -> float:
+    """Return a duration such as ``25m`` in seconds; raise `ValueError` for another text."""
     with needing("sweep"):
         from omb_py.sweeps.field_types import seconds
-    try:
-        return float(seconds(text))
-    except ValueError as error:
-        raise click.BadParameter(str(error), ctx, parameter) from error
+    return float(seconds(text))
 
 
-@click.command("sweep", context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("sweep")
 @click.argument("config", metavar="SWEEP")
 @machine_option(default="local", show_default=True)
 @click.option("--queue", help="Queue of the machine, whose limits on nodes apply.")
@@ -34,14 +31,13 @@ def seconds_of(ctx: click.Context, parameter: click.Parameter, text: str | None)
 @click.option("--nodes", type=WholeNumber(min=1), help="Only points on this number of nodes.")
 @click.option(
     "--stop-after",
-    callback=seconds_of,
-    metavar="DURATION",
+    type=TextType("DURATION", seconds_of),
     help="Stop after DURATION, as in 25m; exit code 75 if there is more to do.",
 )
 @PROFILE
 @click.option("--launch-each", is_flag=True, help="Launch each point by itself.")
 @click.option("--mix", is_flag=True, help="Add rows of another MPI library or version.")
-@click.option("--debug", is_flag=True, help="Show tracebacks of errors.")
+@debug_option
 def command(
     config: str,
     machine: str,
@@ -54,7 +50,6 @@ def command(
     profile: bool,
     launch_each: bool,
     mix: bool,
-    debug: bool,
 ) -> int:
     """Measure all points of a configuration; resume after interruptions.
 
@@ -72,7 +67,7 @@ def command(
 
     job = batch.find(config, machine, folder, profile, scheduled=False, queue=queue)
     if job.machine.unknown_queue:
-        click.echo(f"omb-py: note: {job.machine.unknown_queue}", err=True)
+        note(job.machine.unknown_queue)
     job = job.on(nodes)
     if dry_run:
         from omb_py.sweeps.dry_run import show, show_commands

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from omb_py.cli import debug_option
 from omb_py.cli.analysis_options import note
 from omb_py.core.text.units import parse_count
 from omb_py.core.text.words import count
@@ -30,7 +31,7 @@ def rank_list(text: str) -> list[int]:
 MAX_RANKS = 10_000_000
 
 
-@click.command("timeline", context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("timeline")
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option(
     "--output",
@@ -41,14 +42,13 @@ MAX_RANKS = 10_000_000
 )
 @click.option(
     "--ranks",
-    type=TextType("ranks", rank_list),
-    metavar="LIST",
+    type=TextType("LIST", rank_list),
     help="Only these ranks, as in 0-3,8.",
 )
 @click.option("--from", "begin", type=Seconds(min=0), metavar="S", help="Start at this second.")
 @click.option("--to", "end", type=Seconds(min=0), metavar="S", help="End at this second.")
 @click.option("--force", is_flag=True, help="Overwrite the file.")
-@click.option("--debug", is_flag=True, expose_value=False, help="Show tracebacks of errors.")
+@debug_option
 def command(
     folder: Path,
     output: Path | None,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from omb_py.cli import debug_option
 from omb_py.cli.analysis_options import output_options
 from omb_py.core.errors import needing
 
@@ -13,10 +14,10 @@ if TYPE_CHECKING:
     from omb_py.core.text.tables import Target
 
 
-@click.command("traffic", context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("traffic")
 @click.argument("folder", metavar="FOLDER")
 @output_options("text", "markdown", "csv", "json", "parquet")
-@click.option("--debug", is_flag=True, expose_value=False, help="Show tracebacks of errors.")
+@debug_option
 def command(folder: str, to: Target) -> None:
     """Show the traffic of a profiled run: requests, links, files.
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from omb_py.cli import debug_option
 from omb_py.core.errors import needing
 from omb_py.options.types import Seconds
 
@@ -19,14 +20,13 @@ FOLDER = "omb-profile"
 SECONDS = Seconds(min=0)
 
 
-@click.command("watch", context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("watch")
 @click.argument("folder", default=FOLDER, metavar="[FOLDER]")
 @click.option(
     "--interval",
     type=Seconds(min=0.1),
     default=1.0,
     show_default=True,
-    metavar="SECONDS",
     help="Time between two updates.",
 )
 @click.option("--once", is_flag=True, help="Show one interval, then exit.")
@@ -36,7 +36,6 @@ SECONDS = Seconds(min=0)
     type=SECONDS,
     default=60.0,
     show_default=True,
-    metavar="SECONDS",
     help="How long to wait for a run to begin.",
 )
 @click.option(
@@ -44,7 +43,6 @@ SECONDS = Seconds(min=0)
     type=SECONDS,
     default=1.0,
     show_default=True,
-    metavar="SECONDS",
     help="Report waits longer than SECONDS.",
 )
 @click.option(
@@ -52,10 +50,9 @@ SECONDS = Seconds(min=0)
     type=SECONDS,
     default=5.0,
     show_default=True,
-    metavar="SECONDS",
     help="Report a rank as unresponsive after SECONDS without an update.",
 )
-@click.option("--debug", is_flag=True, expose_value=False, help="Show tracebacks of errors.")
+@debug_option
 def command(
     folder: str,
     interval: float,

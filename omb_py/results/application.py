@@ -29,19 +29,19 @@ HEADS = {
 KINDS = dict(
     column.split(":")
     for column in """
-    run:str application:str part:str? rank:int? ranks:int nodes:int host_cores:int buffer:str
+    run:str application:str part:str rank:int ranks:int nodes:int host_cores:int buffer:str
     binding:str problem:str scaling:str threads:int cores:int blas:str repeats:int
-    time_s:float? time_low_s:float? time_high_s:float? distribute_s:float? compute_s:float?
-    communicate_s:float? wait_s:float? other_s:float? one_rank_s:float?
-    sequential_s:float? sequential:str? sequential_ratio:float? sequential_speedup:float?
-    sequential_speedup_low:float? sequential_speedup_high:float? alternative_s:float?
-    alternative:str? alternative_speedup:float? alternative_speedup_low:float?
-    alternative_speedup_high:float? speedup:float? speedup_low:float? speedup_high:float?
-    efficiency:float? value:float? value_low:float? value_p25:float? value_p75:float?
-    value_high:float? unit:str? calls:int? call_bytes:float? check:str? difference:float?
-    variant:str?""".split()
+    time_s:float time_low_s:float time_high_s:float distribute_s:float compute_s:float
+    communicate_s:float wait_s:float other_s:float one_rank_s:float
+    sequential_s:float sequential:str sequential_ratio:float sequential_speedup:float
+    sequential_speedup_low:float sequential_speedup_high:float alternative_s:float
+    alternative:str alternative_speedup:float alternative_speedup_low:float
+    alternative_speedup_high:float speedup:float speedup_low:float speedup_high:float
+    efficiency:float value:float value_low:float value_p25:float value_p75:float
+    value_high:float unit:str calls:int call_bytes:float check:str difference:float
+    variant:str""".split()
 )
-"""The type of each column, with a question mark if it may be empty."""
+"""The type of each column."""
 
 
 class ApplicationRow(Record):

@@ -66,26 +66,18 @@ def standard_output(record: type[Record], text: Writer[Any] | None, kind: str) -
     """Return the writer to standard output of a kind: ``text``, if there is one, csv or json."""
     if text is not None and kind == "text":
         return text
+    from omb_py.results.files import CsvWriter, JsonWriter
     from omb_py.results.sink import stream_sink
 
-    if kind == "csv":
-        from omb_py.results.files import CsvWriter
-
-        return CsvWriter(stream_sink(sys.stdout.buffer), record)
-    from omb_py.results.files import JsonWriter
-
-    return JsonWriter(stream_sink(sys.stdout.buffer))
+    sink = stream_sink(sys.stdout.buffer)
+    return CsvWriter(sink, record) if kind == "csv" else JsonWriter(sink)
 
 
 def file_writer(name: str, record: type[Record], clear: bool) -> Writer[Any]:
     """Return the writer of records of a kind to a file, by its suffix; overwritten if ``clear``."""
     from pathlib import Path
 
+    from omb_py.results.files import open_csv, open_json
+
     path = Path(name)
-    if path.suffix == ".csv":
-        from omb_py.results.files import open_csv
-
-        return open_csv(path, record, clear)
-    from omb_py.results.files import open_json
-
-    return open_json(path, clear)
+    return open_csv(path, record, clear) if path.suffix == ".csv" else open_json(path, clear)

@@ -53,8 +53,8 @@ ADVICE = "; choose another place for --samples"
 def description(row: Row, round_trips: int, every: int, start_error: float) -> dict[str, Any]:
     """Return the columns that all samples of a row of results have in common.
 
-    one of ``every`` iterations was kept, ``start_error`` the maximum error
-    of starts in microseconds. Raises `UsageError` for a text that is too long.
+    One of ``every`` iterations was kept. ``start_error`` is the maximum error of starts in
+    microseconds. Raises `UsageError` for a text that is too long.
     """
     found: dict[str, Any] = {
         "round_trips": round_trips,

@@ -94,8 +94,6 @@ def charts(
     panels.
 
     ``also`` are more columns that distinguish lines.
-
-    A chart for each `MAX_PANELS` panels.
     """
     columns = [*(column for column in group.lines if column not in also), *also]
     apart = panel_columns(group.rows, columns)

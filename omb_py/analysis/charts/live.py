@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
-from typing import Any
 
 from omb_py.core.errors import MissingPackageError, OmbError, installing
 from omb_py.core.mpi import launcher
-from omb_py.results.columns import Row
 from omb_py.results.writer import Collector
 
 PACKAGES = ("pandas", "altair", "vl_convert", "plotext")
@@ -20,21 +18,16 @@ class GraphWriter(Collector):
     def __init__(self, graphs: tuple[str, ...], force: bool = False) -> None:
         """Raise `MissingPackageError` if a package that draws ``graphs`` is not installed."""
         super().__init__()
-        self._record: type[Any] = Row
         self._graphs, self._force = graphs, force
         for package in PACKAGES:
             if find_spec(package) is None:
                 raise MissingPackageError("-G", package, installing("analysis"))
 
-    def row(self, row: Any) -> None:
-        self._record = type(row)
-        super().row(row)
-
     def finish(self) -> None:
         from omb_py.analysis.charts import figures, terminal
         from omb_py.analysis.table import of_rows
 
-        results = of_rows(self.rows, self.runs, self._record)
+        results = of_rows(self.rows, self.runs)
         try:
             charts = figures.charts(results, figures.requested())
             images = [graph for graph in self._graphs if graph != "tty"]

@@ -13,11 +13,11 @@ import gzip
 import io
 import re
 import zlib
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from omb_py.core.errors import OmbError, needing
 from omb_py.core.registry import Registry
@@ -240,6 +240,17 @@ class Reading:
         self.rows: list[tuple[object, dict[str, Any]]] = []
         self.sizes: dict[object, int] = {}
 
+    @classmethod
+    def read(cls, source: Source) -> Iterator[Found]:
+        """Yield all whole rows, as `Reader` defines it."""
+        reading = cls(source)
+        for index, line in enumerate(source):
+            if line and len(line) <= LONGEST_LINE:
+                reading.line(line, index)
+        reading.finish(None)
+        reading.notes.finish()
+        yield reading.found
+
     def line(self, line: str, index: int) -> None:
         """Take a line that is not empty."""
         raise NotImplementedError
@@ -297,36 +308,18 @@ class Reading:
         self.rows.append((at, row | {"line": index + 1}))
 
 
-class Reader(Protocol):
-    """One format: its name for people, and byte strings that every file of it contains."""
-
-    name: str
-    marks: tuple[bytes, ...]
-
-    def read(self, source: Source) -> Iterator[Found]:
-        """Yield all whole rows of this format, in parts of about `ROWS_AT_ONCE` rows.
-
-        Never raises, for any content of the file.
-        """
-
-
 @dataclass(frozen=True)
-class LineReader:
-    """A format whose rows are lines."""
+class Reader:
+    """One format: its name for people, byte strings of which every file of it has one, and a
+    function.
+
+    ``read`` yields all whole rows of a source, in parts of about `ROWS_AT_ONCE` rows. It never
+    raises, for any content.
+    """
 
     name: str
     marks: tuple[bytes, ...]
-    reading: type[Reading]
-
-    def read(self, source: Source) -> Iterator[Found]:
-        """Yield all whole rows, as `Reader` defines it."""
-        reading = self.reading(source)
-        for index, line in enumerate(source):
-            if line and len(line) <= LONGEST_LINE:
-                reading.line(line, index)
-        reading.finish(None)
-        reading.notes.finish()
-        yield reading.found
+    read: Callable[[Source], Iterator[Found]]
 
 
 READERS = Registry(

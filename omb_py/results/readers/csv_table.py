@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
 from omb_py.results.columns import KINDS, ORIGIN
-from omb_py.results.readers import Found, Notes, Source, Table, blocks
+from omb_py.results.readers import Found, Notes, Reader, Source, Table, blocks
 
 METADATA = re.compile(r"# ([a-z][a-z0-9_ ]*): (.*)")
 OF_BENCHMARKS = b"run,benchmark,bytes,"
@@ -15,67 +16,70 @@ OF_APPLICATIONS = b"run,application,part,"
 """First bytes of the headers of our two kinds of tables."""
 
 
-class CsvReader:
-    """Tables below a header of our columns, with the metadata in the comments before them.
+def reader_of(
+    name: str, header: bytes, kinds: Mapping[str, str], required: Iterable[str]
+) -> Reader:
+    """Return the reader of tables of our columns, with the metadata in the comments before them.
 
-    ``header`` is what that begins with, ``kinds`` the kind of each column that is known,
-    ``required`` those without which there is no row.
+    ``header`` is what their first line begins with, ``kinds`` the kind of each column that is
+    known, ``required`` those without which there is no row.
     """
+    return Reader(name, (header,), partial(read, header, kinds, set(required)))
 
-    def __init__(
-        self, name: str, header: bytes, kinds: Mapping[str, str], required: Iterable[str]
-    ) -> None:
-        self.name = name
-        self.marks = (header,)
-        self._kinds = kinds
-        self._required = set(required)
 
-    def read(self, source: Source) -> Iterator[Found]:
-        found = Found()
-        notes = Notes(source, found.problems)
-        table: Table | None = None
-        run: dict[str, str] = {}
-        index, place = 0, 0
-        for block in blocks(source.content):
-            for line in block.split(b"\n"):
-                start, place = place, place + len(line) + 1
-                if line.startswith(b"#"):
-                    run = self._comment(line.decode(errors="replace"), found, run)
-                elif line.startswith((OF_BENCHMARKS, OF_APPLICATIONS)):
-                    ours = line.startswith(self.marks)
-                    table = self._table(notes, index, line, found) if ours else None
-                elif table is None or not line:
-                    pass
-                elif fields(line) != len(table.columns) or index == source.torn:
-                    notes.add(index, broken(source, index, line, table))
-                else:
-                    extend(table, index + 1, start, place)
-                index += 1
-            index, place = index - 1, place - 1  # what follows a block's last newline is the next
-        notes.finish()
-        found.tables[:] = [table for table in found.tables if table.stretches]
-        yield found
+def read(
+    header: bytes, kinds: Mapping[str, str], required: set[str], source: Source
+) -> Iterator[Found]:
+    """Yield all tables below a header (`reader_of`)."""
+    found = Found()
+    notes = Notes(source, found.problems)
+    table: Table | None = None
+    run: dict[str, str] = {}
+    index, place = 0, 0
+    for block in blocks(source.content):
+        for line in block.split(b"\n"):
+            start, place = place, place + len(line) + 1
+            if line.startswith(b"#"):
+                run = comment(line.decode(errors="replace"), found, run)
+            elif line.startswith((OF_BENCHMARKS, OF_APPLICATIONS)):
+                names = tuple(line.decode(errors="replace").split(","))
+                table = None
+                if line.startswith(header) and are_columns(names, kinds, required, notes, index):
+                    table = Table(source.path, names, source.content, [])
+                    found.tables.append(table)
+            elif table is None or not line:
+                pass
+            elif fields(line) != len(table.columns) or index == source.torn:
+                notes.add(index, broken(source, index, line, table))
+            else:
+                extend(table, index + 1, start, place)
+            index += 1
+        index, place = index - 1, place - 1  # what follows a block's last newline is the next
+    notes.finish()
+    found.tables[:] = [table for table in found.tables if table.stretches]
+    yield found
 
-    def _comment(self, line: str, found: Found, run: dict[str, str]) -> dict[str, str]:
-        """Return the run whose metadata goes on below a comment."""
-        if line.startswith("# run: "):
-            run = found.runs.setdefault(line.removeprefix("# run: ").strip(), {})
-        if match := METADATA.fullmatch(line):
-            run[match[1]] = match[2].strip()
-        return run
 
-    def _table(self, notes: Notes, index: int, line: bytes, found: Found) -> Table | None:
-        names = tuple(line.decode(errors="replace").split(","))
-        if not set(names) >= self._required or len(set(names)) != len(names):
-            notes.add(index, "not a whole line of column names")
-            return None
-        unknown = [name for name in names if name not in self._kinds]
-        if unknown:
-            text = f"unknown columns {', '.join(unknown)} are left out: a newer omb-py wrote them?"
-            notes.add(index, text)
-        table = Table(notes.source.path, names, notes.source.content, [])
-        found.tables.append(table)
-        return table
+def comment(line: str, found: Found, run: dict[str, str]) -> dict[str, str]:
+    """Return the run whose metadata goes on below a comment."""
+    if line.startswith("# run: "):
+        run = found.runs.setdefault(line.removeprefix("# run: ").strip(), {})
+    if match := METADATA.fullmatch(line):
+        run[match[1]] = match[2].strip()
+    return run
+
+
+def are_columns(
+    names: Sequence[str], kinds: Mapping[str, str], required: set[str], notes: Notes, index: int
+) -> bool:
+    """Return whether a line names whole columns; note those that are unknown."""
+    if not set(names) >= required or len(set(names)) != len(names):
+        notes.add(index, "not a whole line of column names")
+        return False
+    if unknown := [name for name in names if name not in kinds]:
+        text = f"unknown columns {', '.join(unknown)} are left out: a newer omb-py wrote them?"
+        notes.add(index, text)
+    return True
 
 
 def extend(table: Table, number: int, start: int, end: int) -> None:
@@ -102,6 +106,6 @@ def broken(source: Source, index: int, line: bytes, table: Table) -> str:
     return "not a row, left out"
 
 
-READER = CsvReader(
+READER = reader_of(
     "omb-py's CSV", OF_BENCHMARKS, KINDS | ORIGIN, ("run", "benchmark", "bytes", "ranks")
 )

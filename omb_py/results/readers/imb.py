@@ -14,7 +14,7 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from omb_py.results.readers import LineReader, Reading, Source, form_of
+from omb_py.results.readers import Reader, Reading, Source, form_of
 
 COUNT, HUNDREDTHS = r"\d{1,12}", r"\d{1,15}\.\d\d"
 COLUMNS = {
@@ -323,4 +323,4 @@ class ImbReading(Reading):
         return values
 
 
-READER = LineReader("Intel MPI Benchmarks", (b"#repetitions", b"MPI Benchmark"), ImbReading)
+READER = Reader("Intel MPI Benchmarks", (b"#repetitions", b"MPI Benchmark"), ImbReading.read)

@@ -8,7 +8,7 @@ from sys import float_info
 from typing import Any
 
 from omb_py.results.columns import KINDS, ORIGIN
-from omb_py.results.readers import ROWS_AT_ONCE, Found, Notes, Source
+from omb_py.results.readers import ROWS_AT_ONCE, Found, Notes, Reader, Source
 
 COLUMNS = KINDS | ORIGIN
 
@@ -16,38 +16,33 @@ TYPES: dict[str, Any] = {"int": int, "float": int | float, "bool": bool, "str": 
 LARGEST = 2**63
 
 
-class JsonReader:
-    """Objects with a benchmark are rows, those with metadata begin a run."""
-
-    name = "omb-py's JSON"
-    marks = (b'{"metadata": {', b'{"run": ', b'{"metadata":{', b'{"run":"')
-
-    def read(self, source: Source) -> Iterator[Found]:
-        found = Found()
-        notes = Notes(source, found.problems)
-        for index, line in enumerate(source):
-            if not (text := line.strip().rstrip(",")).startswith("{"):
-                continue
-            try:
-                item = json.loads(text)
-            except (ValueError, RecursionError):
-                notes.add(index, "an incomplete object, left out")
-                continue
-            if isinstance(metadata := item.get("metadata"), dict):
-                run = str(metadata.get("run", ""))
-                known = found.runs.setdefault(run, {})
-                known.update((str(name), str(value)) for name, value in metadata.items())
-            elif isinstance(item.get("benchmark"), str) and isinstance(item.get("run"), str):
-                row = row_of(item)
-                if wrong := [name for name, value in row.items() if not fits(name, value)]:
-                    notes.add(index, f"{wrong[0]} is not what its column holds; left out")
-                else:
-                    found.rows.append(row | {"line": index + 1})
-            if len(found.rows) >= ROWS_AT_ONCE:
-                yield Found(rows=found.rows.copy())
-                found.rows.clear()
-        notes.finish()
-        yield found
+def read(source: Source) -> Iterator[Found]:
+    """Yield objects with a benchmark as rows; those with metadata begin a run."""
+    found = Found()
+    notes = Notes(source, found.problems)
+    for index, line in enumerate(source):
+        if not (text := line.strip().rstrip(",")).startswith("{"):
+            continue
+        try:
+            item = json.loads(text)
+        except (ValueError, RecursionError):
+            notes.add(index, "an incomplete object, left out")
+            continue
+        if isinstance(metadata := item.get("metadata"), dict):
+            run = str(metadata.get("run", ""))
+            known = found.runs.setdefault(run, {})
+            known.update((str(name), str(value)) for name, value in metadata.items())
+        elif isinstance(item.get("benchmark"), str) and isinstance(item.get("run"), str):
+            row = row_of(item)
+            if wrong := [name for name, value in row.items() if not fits(name, value)]:
+                notes.add(index, f"{wrong[0]} is not what its column holds; left out")
+            else:
+                found.rows.append(row | {"line": index + 1})
+        if len(found.rows) >= ROWS_AT_ONCE:
+            yield Found(rows=found.rows.copy())
+            found.rows.clear()
+    notes.finish()
+    yield found
 
 
 def row_of(item: dict[str, Any]) -> dict[str, Any]:
@@ -70,4 +65,8 @@ def fits(name: str, value: Any) -> bool:
     return isinstance(value, kind) and (kind is str or abs(value) <= float_info.max)
 
 
-READER = JsonReader()
+READER = Reader(
+    "omb-py's JSON",
+    (b'{"metadata": {', b'{"run": ', b'{"metadata":{', b'{"run":"'),
+    read,
+)

@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import PurePath
 from typing import Any
 
-from omb_py.results.readers import Found, Source
+from omb_py.results.readers import Found, Reader, Source
 from omb_py.results.readers.nccl_tests import (
     CELLS,
     HALF,
@@ -49,21 +49,13 @@ LARGEST_MACHINE = 1 << 20
 """Ranks that a document may speak of."""
 
 
-class NcclJsonReader:
-    """Every result of a document; of one that a killed job left, those that are whole."""
-
-    name = "nccl-tests' JSON"
-    marks = (
-        *(b'{"version":%d,"start_time":' % version for version in range(1, 10)),
-        b'"aggregated_iterations"',  # which an indented file has, too
-    )
-
-    def read(self, source: Source) -> Iterator[Found]:
-        """Yield all whole rows, a document at a time."""
-        text = source.content.decode(errors="replace")
-        starts = [match.start() for match in DOCUMENT.finditer(text)]
-        for start, end in pairwise([*starts, len(text)]):
-            yield read_document(source, text[start:end], text.count("\n", 0, start))
+def read(source: Source) -> Iterator[Found]:
+    """Yield every result, a document at a time; of one that a killed job left, those that are
+    whole."""
+    text = source.content.decode(errors="replace")
+    starts = [match.start() for match in DOCUMENT.finditer(text)]
+    for start, end in pairwise([*starts, len(text)]):
+        yield read_document(source, text[start:end], text.count("\n", 0, start))
 
 
 def read_document(source: Source, text: str, index: int) -> Found:
@@ -162,4 +154,11 @@ def library_version(code: int) -> str:
     return f"{code // base}.{code % base // 100}.{code % 100}"
 
 
-READER = NcclJsonReader()
+READER = Reader(
+    "nccl-tests' JSON",
+    (
+        *(b'{"version":%d,"start_time":' % version for version in range(1, 10)),
+        b'"aggregated_iterations"',  # which an indented file has, too
+    ),
+    read,
+)

@@ -15,7 +15,7 @@ from math import ceil, floor
 from pathlib import PurePath
 from typing import Any
 
-from omb_py.results.readers import Form, LineReader, Reading, Source, form_of
+from omb_py.results.readers import Form, Reader, Reading, Source, form_of
 
 PROGRAMS = {
     "all_reduce": "allreduce",
@@ -383,4 +383,4 @@ class NcclReading(NcclTables):
         self.form = form_below(header)
 
 
-READER = LineReader("nccl-tests", (b" algbw", b"\talgbw", b"# nThread "), NcclReading)
+READER = Reader("nccl-tests", (b" algbw", b"\talgbw", b"# nThread "), NcclReading.read)

@@ -13,7 +13,7 @@ from omb_py.benchmarks import Benchmark, Ranks, all_benchmarks
 from omb_py.core.mpi.startup_timer import INIT, SESSION
 from omb_py.core.options import Options
 from omb_py.results.columns import KINDS
-from omb_py.results.readers import BLANKS, Form, LineReader, Reading, Source, form_of
+from omb_py.results.readers import BLANKS, Form, Reader, Reading, Source, form_of
 from omb_py.results.text import FAILURES, HEADINGS, PARTS, THOUSANDTHS, Cell, values_of
 
 TITLE = re.compile(
@@ -475,11 +475,11 @@ def program_of(table: Mapping[str, Any]) -> str:
     return f"osu_{table['benchmark']}" if native else str(table["benchmark"])
 
 
-READER = LineReader(
+READER = Reader(
     "native OMB's text and OMB-Py's",
     (
         *(b"OSU MPI", b"OSU One Sided", b"OSU NCCL", b"OSU RCCL"),
         *(b"# OMB Python MPI", b"# OMB-Py MPI"),
     ),
-    OmbReading,
+    OmbReading.read,
 )

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from omb_py.results.readers import Found, Notes, Source
+from omb_py.results.readers import Found, Notes, Reader, Source
 
 HEADER = "result|job_completion_time|"
 """What the line of names begins with that ReFrame writes at the top, and where names change."""
@@ -16,27 +16,22 @@ UNITS["bandwidth_MBps"] = {"MB/s": 1.0, "GB/s": 1e3, "MiB/s": 1.048576, "GiB/s":
 """Units of a column, and how many of the column's own each is."""
 
 
-class PerflogReader:
-    """A row for each number of each line: the check is the benchmark, the variable its part."""
-
-    name = "ReFrame's performance logs"
-    marks = (HEADER.encode(),)
-
-    def read(self, source: Source) -> Iterator[Found]:
-        """Yield all whole rows, as `Reader` defines it."""
-        found = Found()
-        notes = Notes(source, found.problems)
-        names: list[str] = []
-        for index, line in enumerate(source):
-            cells = line.split("|")
-            if line.startswith(HEADER):
-                names = cells
-            elif names and line and (len(cells) != len(names) or index == source.torn):
-                notes.add(index, "not a whole row, left out")
-            elif names and line and not take(dict(zip(names, cells, strict=True)), index, found):
-                notes.add(index, "no time of its end, or no time or bandwidth above 0, left out")
-        notes.finish()
-        yield found
+def read(source: Source) -> Iterator[Found]:
+    """Yield a row for each number of each line: the check is the benchmark, the variable its
+    part."""
+    found = Found()
+    notes = Notes(source, found.problems)
+    names: list[str] = []
+    for index, line in enumerate(source):
+        cells = line.split("|")
+        if line.startswith(HEADER):
+            names = cells
+        elif names and line and (len(cells) != len(names) or index == source.torn):
+            notes.add(index, "not a whole row, left out")
+        elif names and line and not take(dict(zip(names, cells, strict=True)), index, found):
+            notes.add(index, "no time of its end, or no time or bandwidth above 0, left out")
+    notes.finish()
+    yield found
 
 
 def take(cells: Mapping[str, str], index: int, found: Found) -> bool:
@@ -65,4 +60,4 @@ def take(cells: Mapping[str, str], index: int, found: Found) -> bool:
     return len(found.rows) > before
 
 
-READER = PerflogReader()
+READER = Reader("ReFrame's performance logs", (HEADER.encode(),), read)

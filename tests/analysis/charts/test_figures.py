@@ -18,7 +18,6 @@ from omb_py.analysis.charts.groups import Request
 from omb_py.analysis.charts.spec import Chart
 from omb_py.analysis.table import Results, load, of_rows
 from omb_py.core.errors import OmbError, UsageError
-from omb_py.results.columns import OverheadRow
 from tests import ROOT
 from tests.helpers.properties import examples
 from tests.helpers.refusals import missing, refuses
@@ -217,13 +216,13 @@ class TestOverhead:
             overhead(bytes=size, added_us=added, added_low_us=low, ratio=2.0)
             for size, added, low in ((1, 1.0, 0.9), (2, 1.0, 0.8), (4, 0.1, -0.2), (8, 1.0, 0.9))
         ]
-        shown = points_of(only(of_rows(rows, RUN, OverheadRow), "overhead"), "buffer")
+        shown = points_of(only(of_rows(rows, RUN), "overhead"), "buffer")
         assert [point["x"] for point in shown] == [1, 2, 8]
 
     def test_time_that_is_saved_is_drawn_too(self) -> None:
         saved = {"added_us": -0.2, "added_low_us": -0.3, "added_high_us": -0.1}
         rows = [overhead(bytes=size, **saved) for size in (1, 2)]
-        chart = only(of_rows(rows, RUN, OverheadRow), "overhead")
+        chart = only(of_rows(rows, RUN), "overhead")
         assert [point["value"] for point in points_of(chart, "buffer")] == [-0.2, -0.2]
         assert "'symlog'" in str(chart.specification())
 
