@@ -187,12 +187,12 @@ def line(name: str, pairs: Sequence[Pair]) -> Line:
 
 def printed(lines: Sequence[Line]) -> None:
     """The table as text."""
-    print(f"{'':<32}{'':<9}{'own, ns':>9}{'other':>9}{'added':>10}{'':<20}{'ratio':>8}")
+    print(f"{'':<42}{'':<9}{'own, ns':>9}{'other':>9}{'added':>10}{'':<20}{'ratio':>8}")
     for one in lines:
         added = interval(one.added_low, one.added_high, ".1f")
         ratio = interval(one.ratio_low, one.ratio_high, ".3f")
         print(
-            f"{one.what:<32}{one.through:<9}{one.own_ns:9.1f}{one.other_ns:9.1f}"
+            f"{one.what:<42}{one.through:<9}{one.own_ns:9.1f}{one.other_ns:9.1f}"
             f"{one.added_ns:+10.1f} {added:<19}{one.ratio:8.3f} {ratio}"
         )
 
