@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache, partial
 from socket import socket
 from typing import Any
@@ -47,17 +46,17 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
 """What each rank does with its part, by MPI's name of the collective."""
 
 
-@dataclass
 class Work:
-    """A program that was started, and the array that it makes."""
+    """A program, the array that it is given, and the array that its last start makes."""
 
-    program: Callable[[Any], Any]
-    sent: Any
-    received: Any = None
+    def __init__(self, program: Callable[[Any], Any]) -> None:
+        self._program = program
+        self.sent: Any = None
+        self.received: Any = None
 
     def start(self) -> list[Work]:
         """Start it, and return what is to be waited for."""
-        self.received = self.program(self.sent)
+        self.received = self._program(self.sent)
         return [self]
 
     def wait(self) -> None:
@@ -139,7 +138,7 @@ class JaxBinding(Binding):
         message, key = self._sent(step)
         if not message.layout.contiguous:
             raise UnsupportedError("binding jax sends contiguous data: leave out -D")
-        work = Work(self._program(*key), None)
+        work = Work(self._program(*key))
         return partial(self._copy, message, step.op is not None, work), work
 
     def _sent(self, call: Call) -> tuple[Message, tuple[Any, ...]]:
