@@ -21,7 +21,7 @@ CHECKED = "-c -i 3 --sizes 8,4096"
 def test_missing_compiled_loop_names_the_compiler(mpiexec: Run, tmp_path: Path) -> None:
     hidden = tmp_path / "sitecustomize.py"
     hidden.write_text(
-        "import omb_py.bindings.machine.program as loop\nloop.FILE = '/nowhere/loop.so'\n"
+        "import omb_py.bindings.machine.loop as loop\nloop.FILE = '/nowhere/loop.so'\n"
     )
     job = mpiexec(2, "allreduce", *QUICK, PYTHONPATH=str(tmp_path))
     assert_refused(job, MissingError.exit_code, "no compiled loop gcc --binding prebound")

@@ -1,49 +1,21 @@
-"""Calls as rows of numbers, and binding native's compiled loop (`loop.c`), which reads them."""
+"""Calls as rows of numbers, which binding native's compiled loop (`loop.c`) reads."""
 
 from __future__ import annotations
 
 import ctypes
-import os
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
 from itertools import groupby
 from typing import Any
 
 from mpi4py import MPI
 
 from omb_py.bindings.machine.datatypes import LARGEST_INT, Datatypes, check_count, constant
+from omb_py.bindings.machine.loop import address_in_loop
 from omb_py.bindings.machine.prototypes import MOST_ARGUMENTS, PROTOTYPES, no_row
 from omb_py.core.calls import IN_PLACE, Call, Message, Operand, Slot, Step
-from omb_py.core.errors import MissingError, UnsupportedError
+from omb_py.core.errors import UnsupportedError
 from omb_py.core.memory import Local
-
-FILE = os.path.join(os.path.dirname(__file__), "libloop.so")
-
-
-@cache
-def compiled() -> ctypes.CDLL:
-    """Return the loop's functions.
-
-    Raises `MissingError` if omb-py was installed without a C compiler.
-    """
-    try:
-        found = ctypes.CDLL(FILE)
-    except OSError as error:
-        raise MissingError(
-            "binding native has no compiled loop here, for there was no C compiler when omb-py "
-            "was installed: install one (gcc) and omb-py again, or use --binding prebound "
-            f"({error})"
-        ) from None
-    pointer, word = ctypes.c_void_p, ctypes.c_int64
-    found.omb_py_run.argtypes = [*[pointer] * 2, *[word] * 2, *[pointer] * 3]
-    found.omb_py_run.restype = word
-    return found
-
-
-def address_in_loop(name: str) -> int:
-    """Return the address of a function of `compiled`; raises as that does."""
-    return ctypes.cast(getattr(compiled(), name), ctypes.c_void_p).value or 0
 
 
 class CallProgram:

@@ -1,0 +1,39 @@
+"""The compiled loop of binding native: `loop.c`, which is compiled when omb-py is installed.
+
+Ranks without mpi4py compute by it, too.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from functools import cache
+
+from omb_py.core.errors import MissingError
+
+FILE = os.path.join(os.path.dirname(__file__), "libloop.so")
+
+
+@cache
+def compiled() -> ctypes.CDLL:
+    """Return the loop's functions.
+
+    Raises `MissingError` if omb-py was installed without a C compiler.
+    """
+    try:
+        found = ctypes.CDLL(FILE)
+    except OSError as error:
+        raise MissingError(
+            "binding native has no compiled loop here, for there was no C compiler when omb-py "
+            "was installed: install one (gcc) and omb-py again, or use --binding prebound "
+            f"({error})"
+        ) from None
+    pointer, word = ctypes.c_void_p, ctypes.c_int64
+    found.omb_py_run.argtypes = [*[pointer] * 2, *[word] * 2, *[pointer] * 3]
+    found.omb_py_run.restype = word
+    return found
+
+
+def address_in_loop(name: str) -> int:
+    """Return the address of a function of `compiled`; raises as that does."""
+    return ctypes.cast(getattr(compiled(), name), ctypes.c_void_p).value or 0
