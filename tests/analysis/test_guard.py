@@ -30,6 +30,7 @@ def points(rows: pd.DataFrame) -> list[dict[str, Any]]:
     return cells(rows[["bytes", *IDENTITY]])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("tail", [False, True])
 def test_points_of_a_comparison_have_the_rows_and_values_that_were_compared(tail: bool) -> None:
     other = load(RESULTS / "families-openmpi.csv").rows

@@ -245,6 +245,7 @@ def test_tolerance_of_own_references_is_three_deviations() -> None:
     assert found["low"].dropna().tolist() == pytest.approx([1 / (1 + wide) - 1], abs=1e-3)
 
 
+@pytest.mark.long
 def test_false_alarms_of_own_references_are_rare() -> None:
     random = np.random.default_rng(11)
     alarms = 0

@@ -101,6 +101,7 @@ def test_documents_have_every_reference(in_process: Start, alps: Callable[[float
     assert len(document["failures"]) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["site.csv", "site.json"])
 def test_own_references_pass_and_fail_a_slower_copy(
     in_process: Start, tmp_path: Path, name: str
@@ -141,6 +142,7 @@ def again(folder: Path, *values: float) -> tuple[str, ...]:
     return ("--confirm", str(len(values)), "--again", f"sh -c {shlex.quote(script)} {{sizes}}")
 
 
+@pytest.mark.slow
 def test_failure_that_does_not_come_again_passes(
     in_process: Start, alps: Callable[[float], str], tmp_path: Path
 ) -> None:
@@ -156,6 +158,7 @@ def test_failure_that_does_not_come_again_passes(
     assert (row["value"], row["runs"], row["verdict"]) == (4.1, 3, "pass")
 
 
+@pytest.mark.slow
 def test_failure_that_comes_again_exits_with_4(
     in_process: Start, alps: Callable[[float], str], tmp_path: Path
 ) -> None:
@@ -173,6 +176,7 @@ def test_results_that_name_no_command_fail_and_say_so(
     assert not missing("FAIL: 256 B not measured again command --again", done.out)
 
 
+@pytest.mark.slow
 def test_confirmation_needs_no_launcher_around_it(
     in_process: Start, alps: Callable[[float], str]
 ) -> None:
@@ -204,6 +208,7 @@ def test_command_lines_that_mean_nothing_are_refused(
     assert not missing(said, done.err)
 
 
+@pytest.mark.slow
 def test_report_has_the_same_table(
     in_process: Start, tmp_path: Path, alps: Callable[[float], str]
 ) -> None:

@@ -317,6 +317,7 @@ def with_transport(path: Path, words: str) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_different_transports_are_named(in_process: Start, tmp_path: Path) -> None:
     one = with_transport(tmp_path / "one.csv", "pml ucx, mlx5_0")
     two = with_transport(tmp_path / "two.csv", "pml ob1, TCP to other hosts, not opened: mlx5_0")
@@ -326,6 +327,7 @@ def test_different_transports_are_named(in_process: Start, tmp_path: Path) -> No
     assert "differ" not in in_process("compare", str(one), str(one)).err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [
@@ -342,6 +344,7 @@ def test_confirmation_without_a_guard_of_files_is_refused(
     assert "--confirm" in done.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("again", "code"), [("1.01", 0), ("1.90", 4)])
 def test_slow_point_fails_if_it_is_slow_again(
     in_process: Start, tmp_path: Path, again: str, code: int

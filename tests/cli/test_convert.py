@@ -29,6 +29,7 @@ def converted(target: Path, *sources: Path) -> Results:
     return load(target)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".csv", ".json", ".parquet"])
 def test_rows_and_metadata_come_back_as_they_were(tmp_path: Path, suffix: str) -> None:
     there, back = load(SOURCES), converted(tmp_path / f"all{suffix}", *SOURCES)

@@ -69,6 +69,7 @@ def test_slow_launches_confirm(tmp_path: Path) -> None:
     assert found.passed == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("second", "said"),
     [
@@ -95,6 +96,7 @@ def test_failure_without_a_point_stands(tmp_path: Path) -> None:
     assert again(tmp_path, failures=(absent,)).failures == [absent]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("values", "stands"), [((13.0, 13.0), True), ((11.0, 12.0), False)])
 def test_several_points_are_judged_by_their_mean(
     tmp_path: Path, values: tuple[float, float], stands: bool

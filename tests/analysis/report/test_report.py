@@ -125,6 +125,7 @@ def test_one_sentence_says_how_results_compare_with_their_base(tmp_path: Path) -
     assert "one run a side" in unclear
 
 
+@pytest.mark.slow
 def test_failed_validation_is_loud(tmp_path: Path) -> None:
     page = report(read(tmp_path, [row(8), row(16, validation="Fail")]))
     assert '<p class="alarm" role="alert"><strong>Data was wrong.</strong>' in page
