@@ -190,7 +190,7 @@ def long_words(words: list[str], parameters: Iterable[click.Parameter]) -> list[
     for option in parameters:
         if isinstance(option, click.Option):
             long = max(option.opts, key=len)
-            letters = (name[1] for name in option.opts if len(name) == 2)
+            letters = (name[1] if len(name) == 2 else name for name in option.opts)
             (flags if option.is_flag else valued).update(dict.fromkeys(letters, long))
     return spell_out(words, valued, flags)
 
@@ -230,10 +230,11 @@ def spell_out(
 ) -> list[str]:
     """Rewrite short options as long ones, also ``-c`` and ``-z`` with their attached values.
 
-    ``valued`` and ``flags`` have the long names by letter, of options that consume what follows
-    them and of others. Everything else, and all after ``--``, stays as it is: click reads short
-    options, too, but looks for a long one of that name first, and loads `difflib` for it. Raises
-    `UsageError` if the value of ``-c`` or ``-z`` stands apart.
+    ``valued`` and ``flags`` have the long names by letter and by long name, of options that consume
+    what follows them and of others. A value may begin with a dash. Everything else, and all after
+    ``--``, stays as it is: click reads short options, too, but looks for a long one of that name
+    first, and loads `difflib` for it. Raises `UsageError` if the value of ``-c`` or ``-z`` stands
+    apart.
     """
     attached = ATTACHED_VALUES.keys() & valued.values()
     spelled: list[str] = []
@@ -246,6 +247,8 @@ def spell_out(
             argument += f"={default_value(argument, f'{argument}=', rest)}"
         if argument.startswith("--") or not argument.startswith("-") or argument == "-":
             spelled.append(argument)
+            if argument in valued and rest:
+                spelled.append(rest.popleft())
             continue
         letters = argument[1:]
         while letters[:1] in flags:

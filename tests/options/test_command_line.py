@@ -113,6 +113,11 @@ def test_a_value_that_looks_like_an_option_stays_one() -> None:
     ]
 
 
+def test_value_of_a_long_option_may_begin_with_a_dash() -> None:
+    with pytest.raises(UsageError, match="'-inf'"):
+        parsed("latency", "--timeout", "-inf")
+
+
 @pytest.mark.parametrize(
     ("arguments", "spelled"),
     [
