@@ -15,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from omb_py.core.job import Job
+from omb_py.measure.conditions import content
 from omb_py.results.metadata import NOT_OPENED, TCP
 
 METADATA = "transport"
@@ -80,10 +81,7 @@ def opened_by_process(root: Path = Path("/")) -> list[str]:
 def device_name(path: str, root: Path) -> str:
     """Return a device's usual name: ``mlx5_0`` for ``/dev/infiniband/uverbs0``."""
     name = path.rpartition("/")[2]
-    try:
-        return (root / "sys/class/infiniband_verbs" / name / "ibdev").read_text().strip() or name
-    except OSError:
-        return name
+    return content(root / "sys/class/infiniband_verbs" / name / "ibdev") or name
 
 
 def connected_beyond(root: Path) -> set[str]:
@@ -107,7 +105,7 @@ def network_devices(root: Path = Path("/")) -> list[str]:
     found = set()
     for kind in CLASSES:
         for device in (root / "sys/class" / kind).glob("*"):
-            states = [one.read_text() for one in device.glob("ports/*/state")]
+            states = [content(one) for one in device.glob("ports/*/state")]
             if not states or any("ACTIVE" in state for state in states):
                 found.add(device.name)
     return sorted(found)
