@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -29,12 +29,13 @@ def write(job: BatchJob) -> str:
     Empty where no experiment with a title has a point. Raises `OmbError` when the file cannot be
     written.
     """
-    rows = pd.DataFrame(rows_of(job))
+    experiments = [*planned(job)]
+    rows = pd.DataFrame(rows_of(job, experiments))
     if not len(rows):
         return ""
     rows = rows.astype({"bytes": "Int64"})
     left_out = dict.fromkeys(
-        f"{title}: {one.describe()}" for title, alone in planned(job) for one in alone.left_out
+        f"{title}: {one.describe()}" for title, alone in experiments for one in alone.left_out
     )
     write_atomically(job.root / NAME, str(content_of(rows, "csv", {})))
     cells = [
@@ -62,13 +63,15 @@ def planned(job: BatchJob) -> Iterator[tuple[str, SweepPlan]]:
             yield experiment.title, possible(alone, job.machine)
 
 
-def rows_of(job: BatchJob) -> Iterator[dict[str, Any]]:
+def rows_of(
+    job: BatchJob, experiments: Iterable[tuple[str, SweepPlan]]
+) -> Iterator[dict[str, Any]]:
     """Yield a row for each message size of each point: what was asked, and what was measured.
 
     ``missing`` is the reason where there is no value.
     """
     folder = Folder(job.root)
-    for title, alone in planned(job):
+    for title, alone in experiments:
         for point in alone.points:
             launches = [
                 replace(point, launch=number) for number in range(1, job.sweep.launches + 1)
