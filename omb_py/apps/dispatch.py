@@ -76,21 +76,19 @@ class Dispatch(Kernel[Routing]):
         import numpy as np
 
         routes = [routed(problem, team.ranks, rank) for rank in range(team.ranks)]
-        tokens, ranks = routes[team.rank]
-        leaving = np.bincount(ranks, minlength=team.ranks)
-        arriving = [int((to == team.rank).sum()) for _, to in routes]
+        tokens, _ = routes[team.rank]
+        sent = np.array([np.bincount(to, minlength=team.ranks) for _, to in routes])
+        leaving, arriving = sent[team.rank], sent[:, team.rank]
         self._tokens = tokens
         self._guests = np.concatenate([own[to == team.rank] for own, to in routes])
         begin, end = share(problem.tokens, team.ranks, team.rank)
         self._own = team.filled(elements(problem, np.arange(begin, end)))
         self._rows = team.xp.asarray(tokens - begin)
         kind = self._own.datatype
-        sizes = [(len(tokens), problem.hidden), (sum(arriving), problem.hidden)]
+        sizes = [(len(tokens), problem.hidden), (int(arriving.sum()), problem.hidden)]
         self._packed, self._visiting = (team.array(size, kind) for size in sizes)
         self._back = team.array(sizes[0], kind)
-        self._busiest = max(
-            sum(int((to == rank).sum()) for _, to in routes) for rank in range(team.ranks)
-        )
+        self._busiest = int(sent.sum(axis=0).max())
         flat = [one.shaped(one.data.size) for one in (self._packed, self._visiting, self._back)]
         counts = [tuple(problem.hidden * int(n) for n in side) for side in (leaving, arriving)]
         there, guests, back = (
