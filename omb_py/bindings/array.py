@@ -31,7 +31,7 @@ class ArrayBinding(BufferBinding):
                 "--binding buffer"
             )
         if message.form == "v":
-            return [message.memory.array, message.counts]
+            return [message.memory.array, list(message.counts)]  # a tuple has displacements, too
         return message.memory.array
 
     def partitioned(self, message: Message, partitions: int) -> Any:

@@ -59,6 +59,12 @@ def test_every_mode_of_sending(battery: Battery, line: Line) -> None:
     assert {row["send_mode"] for row in record.rows} == {line.arguments[-1]}
 
 
+@each_line(lines(named("alltoallv gatherv"), f"{CHECKED} --binding array --skew 2", ranks=3))
+def test_arrays_of_unequal_blocks(battery: Battery, line: Line) -> None:
+    """mpi4py takes counts as a list: a tuple is one of counts and one of displacements."""
+    passes(battery(line))
+
+
 @pytest.mark.product
 @each_line(
     combined("latency_mt", "-i 12 -t {}", ("1", "1:2", "2:2", "2:3", "3:2")),
