@@ -209,3 +209,11 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if cuda_driver.compiler() is None:
         pytest.skip("no C compiler")
     return cuda_driver.build(tmp_path_factory.mktemp("driver"))
+
+
+@pytest.fixture(scope="session")
+def hip(driver: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The stand-in for HIP's runtime, compiled; skips where there is no compiler."""
+    from tests.fakes import cuda_driver
+
+    return cuda_driver.build(tmp_path_factory.mktemp("hip"), "libamdhip64.so.7")

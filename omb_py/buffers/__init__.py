@@ -28,13 +28,17 @@ PAGE = 4096
 class Device:
     """A device that a rank has chosen: its number among those visible, and what it is.
 
-    ``identity`` is the same for all processes that use it, ``memory`` in bytes.
+    ``identity`` is the same for all processes that use it, ``memory`` in bytes. ``kind`` is the
+    MPI standard's name of its memory (side document "Memory Allocation Kinds"), empty if the
+    processor reads it as its own, ``accelerator`` native OMB's name of what drives it.
     """
 
     number: int
     name: str
     identity: str
     memory: int
+    kind: str
+    accelerator: str
 
 
 class Buffer(ABC):

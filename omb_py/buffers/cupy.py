@@ -1,10 +1,10 @@
-"""CuPy arrays on an NVIDIA device, from CuPy's memory pool."""
+"""CuPy arrays on a device of NVIDIA or AMD, from CuPy's memory pool."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from omb_py.buffers.device import NOT_ON_DEVICES, CudaBuffer, Library
+from omb_py.buffers.device import NOT_ON_DEVICES, NVIDIA_OR_AMD, GpuBuffer, Library
 
 
 class Cupy(Library):
@@ -33,11 +33,12 @@ class Cupy(Library):
         return address
 
     def versions(self) -> dict[str, str]:
-        runtime = self._cupy.cuda.runtime.runtimeGetVersion()
-        return {
-            "cupy": self._cupy.__version__,
-            "cuda_runtime": f"{runtime // 1000}.{runtime % 1000 // 10}",
-        }
+        found = {"cupy": self._cupy.__version__}
+        runtime = self._cupy.cuda.runtime
+        if not runtime.is_hip:  # HIP is its own driver, which tells
+            version = runtime.runtimeGetVersion()
+            found["cuda_runtime"] = f"{version // 1000}.{version % 1000 // 10}"
+        return found
 
 
-BUFFER = CudaBuffer("cupy", ("cupy",), "cu{cuda}", Cupy)
+BUFFER = GpuBuffer("cupy", ("cupy",), "cu{cuda}", Cupy, NVIDIA_OR_AMD)

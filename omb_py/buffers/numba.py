@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from omb_py.buffers.device import CudaBuffer, Library
+from omb_py.buffers.device import GpuBuffer, Library
 from omb_py.core.errors import UnsupportedError
 
 OUT_OF_MEMORY = 2
@@ -51,4 +51,4 @@ class Numba(Library):
         )
 
 
-BUFFER = CudaBuffer("numba", ("numba", "numba_cuda"), "cu{cuda}", Numba)
+BUFFER = GpuBuffer("numba", ("numba", "numba_cuda"), "cu{cuda}", Numba)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from omb_py.buffers.device import CudaBuffer, Library
+from omb_py.buffers.device import GpuBuffer, Library
 
 
 class Pycuda(Library):
@@ -45,4 +45,4 @@ class Pycuda(Library):
         self._context.pop()
 
 
-BUFFER = CudaBuffer("pycuda", ("pycuda",), "pycuda", Pycuda)
+BUFFER = GpuBuffer("pycuda", ("pycuda",), "pycuda", Pycuda)

@@ -41,17 +41,22 @@ class Memory(ABC):
 
     ``array`` is the object a user of the library would hand to MPI; ``nbytes`` its length. ``adds``
     is true if two payloads joined by ``+`` add element by element, ``typed`` if mpi4py sees the
-    type of ``array``'s elements, not bytes, and can reduce them, ``on_device`` if the processor
-    cannot read it, so that only an MPI library with support for devices can; ``address`` is then
-    its address there.
+    type of ``array``'s elements, not bytes, and can reduce them. ``kind`` is the MPI standard's
+    name of memory that the processor cannot read, so that only an MPI library with support for its
+    device can; ``address`` is then its address there.
     """
 
     array: Any
     nbytes: int
     adds: bool = True
     typed: bool = True
-    on_device: bool = False
+    kind: str = ""
     address: int = 0
+
+    @property
+    def on_device(self) -> bool:
+        """Return whether only a device can read this memory."""
+        return bool(self.kind)
 
     @abstractmethod
     def slice(self, start: int, nbytes: int) -> Memory:

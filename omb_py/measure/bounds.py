@@ -20,7 +20,7 @@ from omb_py.core.errors import UnsupportedError
 from omb_py.measure.conditions import content
 
 if TYPE_CHECKING:
-    from omb_py.buffers.device.driver import Driver
+    from omb_py.buffers.device.cuda import Cuda
 
 SYS = Path("/sys")
 
@@ -221,10 +221,11 @@ def device_copies() -> dict[str, dict[str, float]]:
 
     By number and name; none without a driver. A copy within a GPU counts each byte once.
     """
-    from omb_py.buffers.device.driver import Driver
+    from omb_py.buffers.device import NVIDIA_OR_AMD
+    from omb_py.buffers.device.driver import load
 
     try:
-        driver = Driver.load()
+        driver = load(NVIDIA_OR_AMD)
     except UnsupportedError:
         return {}
     found = {}
@@ -243,7 +244,7 @@ def device_copies() -> dict[str, dict[str, float]]:
     return found
 
 
-def device_rate(driver: Driver, target: int, source: int) -> float:
+def device_rate(driver: Cuda, target: int, source: int) -> float:
     """Return MB/s of the fastest of some copies to or from a device."""
 
     def once() -> float:

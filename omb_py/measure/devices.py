@@ -50,19 +50,20 @@ def check(binding: Binding, iterations: Sequence[Iteration], options: Options) -
         return
     if not binding.needs_mpi:
         return
-    on_device = [
-        iteration for iteration in iterations if any(map(reaches_device, iteration.everything))
-    ]
-    if on_device:
+    by_kind: dict[str, list[str]] = {}
+    for iteration in iterations:
+        for kind in {kind for step in iteration.everything for kind in kinds(step)}:
+            by_kind.setdefault(kind, []).extend(binding.functions(iteration))
+    for kind, functions in by_kind.items():
         from omb_py.core.mpi.gpu_aware import awareness
 
-        functions = [name for iteration in on_device for name in binding.functions(iteration)]
-        awareness(options.gpu_aware, binding.comm).check(tuple(dict.fromkeys(functions)))
+        awareness(options.gpu_aware, binding.comm, kind).check(tuple(dict.fromkeys(functions)))
 
 
-def reaches_device(step: Step) -> bool:
-    """Return whether MPI is given a device's memory in this step."""
-    return any(message.memory.on_device for call in calls_of(step) for message in call.messages)
+def kinds(step: Step) -> set[str]:
+    """Return the kinds of memory on devices that MPI is given in this step."""
+    memories = [message.memory for call in calls_of(step) for message in call.messages]
+    return {memory.kind for memory in memories if memory.kind}
 
 
 def word(device: Device | None) -> str:

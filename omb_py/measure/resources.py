@@ -56,7 +56,7 @@ class MpiResources:
             if kind in ("create", "dynamic"):
                 memory = self.buffer.allocate(nbytes, datatype)
                 if memory.on_device:
-                    self._check_device()
+                    self._check_device(memory.kind)
             if kind == "create":
                 win = MPI.Win.Create(memory.array, 1, comm=comm)
             elif kind == "dynamic":
@@ -153,7 +153,7 @@ class MpiResources:
         if self._graph is not None:
             self._graph.Free()
 
-    def _check_device(self) -> None:
+    def _check_device(self, kind: str) -> None:
         from omb_py.core.mpi.gpu_aware import awareness
 
         if self._options.staging:
@@ -161,7 +161,7 @@ class MpiResources:
                 "one-sided calls reach into a device's memory, which cannot be staged: leave out "
                 "--staging"
             )
-        awareness(self._options.gpu_aware, self._comm).check(("win_create",))
+        awareness(self._options.gpu_aware, self._comm, kind).check(("win_create",))
 
     def _check_one_host(self) -> None:
         host = self._job.on_host()

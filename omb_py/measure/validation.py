@@ -100,9 +100,6 @@ def prove(buffer: Buffer, datatype: Datatype) -> None:
 
 def address_of(memory: Memory) -> int:
     """Return the address of memory of at least one byte, on the host or on a device."""
-    interface = getattr(memory.array, "__cuda_array_interface__", None)
-    if interface is not None:
-        return int(interface["data"][0])
     from ctypes import addressof, c_char
 
     return memory.address or addressof(c_char.from_buffer(memory.view()))

@@ -50,8 +50,9 @@ def start_writers(
     job, options = setting.job, setting.options
     writers: list[Writer[Any]] = []
     metadata = {"ranks": str(job.ranks)}
-    if setting.buffer.device is not None:
-        metadata["accelerator"] = "MANAGED" if options.managed else "CUDA"
+    device = setting.buffer.device
+    if device is not None:
+        metadata["accelerator"] = "MANAGED" if options.managed else device.accelerator
     if options.output is not None or options.format != "text" or options.graph:
         metadata = {**_metadata(setting, run, nodes, bindings), **(conditions or {}), **metadata}
     with job.agreement():

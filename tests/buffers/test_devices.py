@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from omb_py.benchmarks import all_benchmarks, find_benchmark
 from omb_py.buffers import Buffer
-from omb_py.buffers.device import driver as cuda_driver
+from omb_py.buffers.device.cuda import Cuda
+from omb_py.buffers.device.driver import load
+from omb_py.buffers.device.hip import Hip
 from omb_py.core.datatypes import find_types
 from omb_py.core.errors import OutOfMemoryError, UnsupportedError
 from omb_py.core.job import Node
@@ -24,8 +26,21 @@ from tests.helpers.refusals import assert_names, refuses
 TILES = st.binary(min_size=1, max_size=40)
 
 
+@pytest.fixture(scope="module", params=[Cuda, Hip])
+def runtime(
+    request: pytest.FixtureRequest, driver: Path, hip: Path
+) -> Iterator[tuple[type[Cuda], Path]]:
+    """The stand-in for CUDA's driver, or that for HIP where CUDA has none, in this process."""
+    libraries = {Cuda: driver, Hip: hip}
+    with pytest.MonkeyPatch.context() as patch:
+        for one in libraries:
+            patch.setattr(one, "libraries", ("libno-such-driver.so.1",))
+        patch.setattr(request.param, "libraries", (str(libraries[request.param]),))
+        yield request.param, libraries[request.param]
+
+
 @pytest.fixture(scope="module")
-def opened(driver: Path) -> Iterator[Buffer]:
+def opened(runtime: tuple[type[Cuda], Path]) -> Iterator[Buffer]:
     """A buffer of the test's own library on the stand-in, in this process."""
     import ctypes
     import sys
@@ -33,12 +48,11 @@ def opened(driver: Path) -> Iterator[Buffer]:
     from tests.conftest import PLUGIN
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cuda_driver, "LIBRARY", str(driver))
         patch.setattr(sys, "path", [*sys.path, str(PLUGIN)])
         from omb_test_device import RAW, Raw
 
         patch.setattr(Raw, "__init__", lambda self, device: None)
-        patch.setattr(Raw, "_driver", ctypes.CDLL(str(driver)), raising=False)
+        patch.setattr(Raw, "_driver", ctypes.CDLL(str(runtime[1])), raising=False)
         yield RAW.prepare(local_rank=0)
 
 
@@ -97,14 +111,17 @@ def test_staged_memory_carries_bytes_both_ways(opened: Buffer) -> None:
     assert opened.at(Place.HOST).allocate(16, CHAR).staged() is None
 
 
-def test_closing_restores_the_context(opened: Buffer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_closing_restores_the_context(
+    opened: Buffer, runtime: tuple[type[Cuda], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     from omb_test_device import RAW
 
     monkeypatch.setenv("OMB_FAKE_DEVICES", "2")
-    driver = cuda_driver.Driver.load()
+    driver = runtime[0].load()
     driver.activate(1)
     before = driver.context()
     other = RAW.prepare(local_rank=0)
+    assert before is not None
     assert driver.context() != before
     other.close()
     assert driver.context() == before
@@ -118,9 +135,55 @@ def test_more_than_the_device_has(opened: Buffer, monkeypatch: pytest.MonkeyPatc
 
 
 def test_no_driver_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cuda_driver, "LIBRARY", "libno-such-driver.so.1")
+    for one in (Cuda, Hip):
+        monkeypatch.setattr(one, "libraries", ("libno-such-driver.so.1",))
     with refuses(UnsupportedError, "no CUDA driver here (libno-such-driver"):
-        cuda_driver.Driver.load()
+        load((Cuda,))
+    with refuses(UnsupportedError, "no CUDA driver HIP runtime node with a GPU numpy"):
+        load((Cuda, Hip))
+
+
+def test_device_of_each_runtime_is_described_in_its_words(
+    opened: Buffer, runtime: tuple[type[Cuda], Path]
+) -> None:
+    found = opened.describe()
+    device = opened.device
+    assert device is not None
+    assert opened.allocate(8, CHAR).kind == device.kind
+    if runtime[0] is Hip:
+        assert (device.kind, device.accelerator) == ("rocm", "ROCM")
+        assert found["hip_runtime"] == "7.0.51831"
+    else:
+        assert (device.kind, device.accelerator) == ("cuda", "CUDA")
+        assert found["cuda_driver"] == "13.0"
+
+
+def test_what_only_cuda_computes_is_refused(
+    opened: Buffer, runtime: tuple[type[Cuda], Path]
+) -> None:
+    if runtime[0] is Cuda:
+        launch, wait = opened.compute(10)
+        launch.run()
+        wait.run()
+    else:
+        with refuses(UnsupportedError, "-r gpu and -r both compute on NVIDIA devices only: use"):
+            opened.compute(10)
+
+
+def test_caches_are_flushed_by_a_block_larger_than_they_are(opened: Buffer) -> None:
+    write, wait = opened.flush()
+    write.run()
+    wait.run()
+    assert write.kept.nbytes == 2 << 20
+    assert set(write.kept.read(0, 100)) == {1}
+
+
+@pytest.mark.parametrize("place", [Place.MANAGED, Place.MANAGED_DEVICE, Place.MANAGED_HOST])
+def test_managed_memory_is_filled_and_settled(opened: Buffer, place: Place) -> None:
+    memory = opened.at(place).allocate(100, CHAR)
+    memory.fill(b"abc")
+    assert memory.read(0, 4) == b"abca"
+    assert not memory.on_device
 
 
 def test_memory_that_the_host_reaches_is_left_to_mpi(opened: Buffer) -> None:

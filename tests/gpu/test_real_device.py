@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from omb_py.buffers import BUFFERS, Buffer
-from omb_py.buffers.device.driver import Driver
+from omb_py.buffers.device import NVIDIA_OR_AMD
+from omb_py.buffers.device.driver import load
 from omb_py.core.datatypes import TYPES, Datatype, find_types
 from omb_py.core.errors import OmbError, UnsupportedError
 from omb_py.core.memory import Place
@@ -32,7 +33,7 @@ LAUNCHERS: Sequence[object] = aware_launchers() or [
 def why_not() -> str:
     """Why there is no real device here; empty where there is."""
     try:
-        driver = Driver.load()
+        driver = load(NVIDIA_OR_AMD)
     except OmbError as error:
         return str(error)
     return "a stand-in" if driver.activate(0).name.startswith("Fake") else ""

@@ -22,6 +22,7 @@ __all__ = [
     "with_cupy",
     "with_driver",
     "with_nccl4py",
+    "with_rocm",
 ]
 
 FAKES = ROOT / "tests" / "fakes"
@@ -37,6 +38,11 @@ def with_driver(launcher: Launcher, driver: Path) -> dict[str, str]:
 def with_cupy() -> dict[str, str]:
     """The environment of a job that finds the stand-in for CuPy."""
     return {"PYTHONPATH": f"{FAKES}:{PLUGIN}"}
+
+
+def with_rocm() -> dict[str, str]:
+    """The environment of a job that finds the stand-in for CuPy as a build for ROCm."""
+    return with_cupy() | {"OMB_FAKE_ROCM": "1"}
 
 
 def with_nccl4py() -> dict[str, str]:

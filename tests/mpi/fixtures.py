@@ -8,7 +8,7 @@ import pytest
 
 from tests.conftest import OMB_PY, Finished, Run, run
 from tests.helpers.battery import Battery, lines_of
-from tests.helpers.devices import on_stand_ins, with_cupy, with_nccl4py
+from tests.helpers.devices import on_stand_ins, with_cupy, with_nccl4py, with_rocm
 
 START = ("--with-ft", "ulfm")
 """What Open MPI's launcher needs for a job that outlives its ranks."""
@@ -59,6 +59,15 @@ def on_cupy(
     """The battery on the stand-ins for the CUDA driver and for CuPy."""
     lines, folder = lines_of(request, "on_cupy"), tmp_path_factory.mktemp("cupy")
     return Battery(lines, folder, on_stand_ins(driver, None, **with_cupy()))
+
+
+@pytest.fixture(scope="session")
+def on_rocm(
+    request: pytest.FixtureRequest, mpi: str, hip: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Battery:
+    """The battery on the stand-ins for HIP and for a CuPy of ROCm; there is no CUDA driver."""
+    lines, folder = lines_of(request, "on_rocm"), tmp_path_factory.mktemp("rocm")
+    return Battery(lines, folder, on_stand_ins(hip, None, **with_rocm()))
 
 
 @pytest.fixture(scope="session")

@@ -22,11 +22,11 @@ def asking(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return gpu_aware
 
 
-def gpu_query(answer: int, code: int = 0) -> Callable[..., int]:
+def gpu_query(answer: int, code: int = 0, number: int = 0) -> Callable[..., int]:
     """MPIX_GPU_query_support of MPICH and its relatives."""
 
     def query(kind: Any, result: Any) -> int:
-        assert kind.value == 0
+        assert kind.value == number
         result._obj.value = answer
         return code
 
@@ -52,7 +52,53 @@ def communicator(kinds: str = "") -> SimpleNamespace:
 def test_functions(
     asking: ModuleType, functions: dict[str, Any], expected: tuple[bool, str]
 ) -> None:
-    assert asking._ask(SimpleNamespace(**functions), communicator()) == expected
+    assert asking._ask(SimpleNamespace(**functions), communicator(), "cuda") == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "functions", "expected"),
+    [
+        ("rocm", {"MPIX_GPU_query_support": gpu_query(1, number=2)}, "GPU_query_support says yes"),
+        ("rocm", {"MPIX_Query_hip_support": lambda: 1}, "Query_hip_support says yes"),
+        ("rocm", {"MPIX_Query_rocm_support": lambda: 1}, "Query_rocm_support says yes"),
+        ("rocm", {"MPIX_Query_rocm_support": lambda: 0}, "Query_rocm_support says no"),
+        ("level_zero", {"MPIX_GPU_query_support": gpu_query(1, number=1)}, "support says yes"),
+        ("level_zero", {"MPIX_Query_ze_support": lambda: 1}, "Query_ze_support says yes"),
+        ("rocm", {"MPIX_Query_cuda_support": lambda: 1}, "it does not say that it does"),
+        ("opencl", {"MPIX_GPU_query_support": gpu_query(1)}, "it does not say that it does"),
+    ],
+)
+def test_functions_of_other_devices(
+    asking: ModuleType, kind: str, functions: dict[str, Any], expected: str
+) -> None:
+    aware, source = asking._ask(SimpleNamespace(**functions), communicator(), kind)
+    assert source.endswith(expected)
+    assert aware == expected.endswith("yes")
+
+
+@pytest.mark.parametrize(
+    ("kind", "kinds", "aware"),
+    [
+        ("rocm", "mpi,system,rocm", True),
+        ("rocm", "mpi,system,rocm:device,rocm:managed", True),
+        ("level_zero", "mpi,system,level_zero", True),
+        ("rocm", "mpi,system,cuda", False),
+        ("opencl", "mpi,system,level_zero", False),
+    ],
+)
+def test_memory_kinds_of_other_devices(
+    asking: ModuleType, kind: str, kinds: str, aware: bool
+) -> None:
+    assert asking._ask(SimpleNamespace(), communicator(kinds), kind)[0] == aware
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [("rocm", "built with ROCm Open MPI UCX"), ("level_zero", "built with Level Zero")],
+)
+def test_refusal_names_what_the_library_needs(asking: ModuleType, kind: str, words: str) -> None:
+    with refuses(UnsupportedError, words):
+        asking.Awareness(False, "no", runtime=asking.RUNTIMES[kind]).check(("send",))
 
 
 @pytest.mark.parametrize(
@@ -73,11 +119,14 @@ def test_its_variables(
     library = SimpleNamespace(Get_library_version=lambda: version, Is_finalized=lambda: False)
     monkeypatch.setattr(asking, "MPI", library)
     monkeypatch.delenv(variable, raising=False)
-    assert asking._ask(SimpleNamespace(), communicator()) == (False, f"{variable} is not 1")
+    assert asking._ask(SimpleNamespace(), communicator(), "cuda") == (False, f"{variable} is not 1")
     monkeypatch.setenv(variable, "1")
-    assert asking._ask(SimpleNamespace(), communicator()) == (True, f"{variable}=1")
+    assert asking._ask(SimpleNamespace(), communicator(), "cuda") == (True, f"{variable}=1")
     denying = SimpleNamespace(MPIX_Query_cuda_support=lambda: 0)
-    assert asking._ask(denying, communicator()) == (False, "MPIX_Query_cuda_support says no")
+    assert asking._ask(denying, communicator(), "cuda") == (
+        False,
+        "MPIX_Query_cuda_support says no",
+    )
 
 
 @pytest.mark.parametrize(
@@ -99,7 +148,7 @@ def test_its_memory_kinds_where_there_is_no_function(
         Get_library_version=lambda: "MPICH Version: 5.0.2", Is_finalized=lambda: False
     )
     monkeypatch.setattr(asking, "MPI", library)
-    assert asking._ask(SimpleNamespace(), communicator(kinds)) == expected
+    assert asking._ask(SimpleNamespace(), communicator(kinds), "cuda") == expected
 
 
 def test_ended_mpi_is_not_asked(asking: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,7 +157,7 @@ def test_ended_mpi_is_not_asked(asking: ModuleType, monkeypatch: pytest.MonkeyPa
         Get_library_version=lambda: "MPICH Version: 5.0.2", Is_finalized=lambda: True
     )
     monkeypatch.setattr(asking, "MPI", ended)
-    assert asking._ask(SimpleNamespace(), communicator("cuda")) == (
+    assert asking._ask(SimpleNamespace(), communicator("cuda"), "cuda") == (
         False,
         "it does not say that it does",
     )
@@ -125,6 +174,7 @@ def test_a_yes_holds_but_for_what_crashes(asking: ModuleType) -> None:
 
 
 def test_the_user_s_word_counts(asking: ModuleType) -> None:
-    assert asking.awareness("yes", communicator()) == asking.Awareness(True, "--gpu-aware yes")
-    assert not asking.awareness("no", communicator()).aware
-    asking.awareness("yes", communicator()).check(("iallreduce",))
+    insisted = asking.awareness("yes", communicator(), "rocm")
+    assert insisted == asking.Awareness(True, "--gpu-aware yes")
+    assert not asking.awareness("no", communicator(), "cuda").aware
+    insisted.check(("iallreduce",))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from omb_py.buffers.device import CudaBuffer, Library
+from omb_py.buffers.device import NVIDIA_OR_AMD, GpuBuffer, Library
 from omb_py.buffers.numba import Numba
 
 OUT_OF_MEMORY = 2
@@ -83,5 +83,5 @@ class Simulated(Numba):
         return {"simulator": "numba"}
 
 
-RAW = CudaBuffer("raw", ("numpy",), "none", Raw)
-SIMULATED = CudaBuffer("simulated", ("numba_cuda",), "cu{cuda}", Simulated)
+RAW = GpuBuffer("raw", ("numpy",), "none", Raw, NVIDIA_OR_AMD)
+SIMULATED = GpuBuffer("simulated", ("numba_cuda",), "cu{cuda}", Simulated)

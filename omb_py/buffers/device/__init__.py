@@ -1,4 +1,4 @@
-"""Memory on an NVIDIA device, of any array library.
+"""Memory on a device, of any array library.
 
 A library's module makes its arrays; filling and copying go through the driver, alike for all. Data
 is checked on the host, outside of the time.
@@ -11,12 +11,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import finalize
 
 import numpy as np
 
 from omb_py.buffers import PAGE, TIMES_CACHE, Buffer, Device
+from omb_py.buffers.device.cuda import Cuda
+from omb_py.buffers.device.driver import Driver, load
+from omb_py.buffers.device.hip import Hip
 from omb_py.buffers.numpy import BUFFER as NUMPY
 from omb_py.buffers.numpy import NumpyMemory
 from omb_py.core.dataclass import dataclass, replace
@@ -32,8 +35,8 @@ from omb_py.core.errors import (
 )
 from omb_py.core.memory import Local, Memory, Place, StagedMemory
 
-if TYPE_CHECKING:
-    from omb_py.buffers.device.driver import Driver
+NVIDIA_OR_AMD = (Cuda, Hip)
+"""Drivers for libraries that have a build for each of them."""
 
 CHECKED_AT_ONCE = 16 << 20
 """Bytes that are copied to the host at a time to be checked."""
@@ -67,6 +70,10 @@ class Library(ABC):
         """Return the bytes of ``array`` as elements of a NumPy type, not copied."""
         return array.view(np.dtype(dtype))
 
+    def for_mpi(self, array: Any) -> Any:
+        """Return what a program hands to MPI of an array."""
+        return array
+
     def address(self, array: Any) -> int:
         """Return an array's address; managed ones can be NumPy's to some libraries."""
         interface = getattr(array, "__cuda_array_interface__", None)
@@ -75,11 +82,26 @@ class Library(ABC):
 
     @abstractmethod
     def versions(self) -> dict[str, str]:
-        """Return versions of the library and of the CUDA runtime that it brings."""
+        """Return versions of the library and of the runtime that it brings."""
 
     def payload(self, array: Any) -> Any:
         """Return an object that holds an array and can be pickled."""
         return array
+
+    def array_module(self) -> Any:
+        """Return the module that computes with arrays; raises `ModuleNotFoundError` without."""
+        import cupy
+
+        return cupy
+
+    def computed(self, array: Any, address: int, dtype: str) -> Any:
+        """Return an array of bytes at ``address`` as one of `array_module`, not copied."""
+        cupy, nbytes = self.array_module(), array.shape[0]
+        if nbytes == 0:
+            return cupy.empty(0, dtype)
+        owned = cupy.cuda.UnownedMemory(address, nbytes, array)
+        pointer = cupy.cuda.MemoryPointer(owned, 0)
+        return cupy.ndarray(nbytes // np.dtype(dtype).itemsize, dtype, memptr=pointer)
 
     def close(self) -> None:  # noqa: B027 - most let the process's end do it
         """Leave the context, after the end of MPI."""
@@ -94,9 +116,9 @@ class DeviceMemory(Memory):
         self._bytes = array
         self._dtype = dtype
         self.address = address
-        self.array = opened.library.typed(array, dtype)
+        self.array = opened.library.for_mpi(opened.library.typed(array, dtype))
         self.nbytes = array.shape[0]
-        self.on_device = opened.place is Place.DEVICE
+        self.kind = opened.device.kind if opened.place is Place.DEVICE else ""
 
     def slice(self, start: int, nbytes: int) -> DeviceMemory:
         part = self._bytes[start : start + nbytes]
@@ -128,15 +150,18 @@ class DeviceMemory(Memory):
         self._opened.driver.copy(ctypes.addressof(data), self.address + start, nbytes)
         return data.raw[:nbytes]
 
+    def view(self) -> memoryview:
+        return memoryview((ctypes.c_ubyte * self.nbytes).from_address(self.address)).cast("B")
+
     def write(self, data: Any) -> None:
         driver = self._opened.driver
-        interface = getattr(data, "__cuda_array_interface__", None)
-        if interface is None:
+        try:
             values = bytes(memoryview(data).cast("B"))
+        except TypeError:  # an array on a device
+            length, address = data.nbytes, self._opened.library.address(data)
+        else:
             source = ctypes.create_string_buffer(values, max(1, len(values)))
             length, address = len(values), ctypes.addressof(source)
-        else:
-            length, address = data.nbytes, interface["data"][0]
         if length != self.nbytes:
             raise ValueError(f"{length} bytes arrived instead of {self.nbytes}")
         driver.copy(self.address, address, length)
@@ -146,12 +171,8 @@ class DeviceMemory(Memory):
         return self._opened.library.payload(self.array)
 
     def ndarray(self, dtype: str) -> Any:
-        cupy = self._opened.array_module()
-        if self.nbytes == 0:
-            return cupy.empty(0, dtype)
-        owned = cupy.cuda.UnownedMemory(self.address, self.nbytes, self)
-        pointer = cupy.cuda.MemoryPointer(owned, 0)
-        return cupy.ndarray(self.nbytes // np.dtype(dtype).itemsize, dtype, memptr=pointer)
+        self._opened.array_module()
+        return self._opened.library.computed(self._bytes, self.address, dtype)
 
     def add(self, other: Memory) -> tuple[Local, ...] | None:
         if not self.on_device:
@@ -186,7 +207,7 @@ class PinnedMemory(NumpyMemory, StagedMemory):
         return self._copy(self._device.address, self._address, self.nbytes)
 
     def _copy(self, target: int, source: int, nbytes: int) -> Local:
-        return self._driver.local("cuMemcpy", target, source, nbytes)
+        return self._driver.copying(target, source, nbytes)
 
 
 @dataclass(frozen=True)
@@ -246,7 +267,7 @@ class DeviceBuffer(Buffer):
     def flush(self) -> tuple[Local, ...]:
         size = TIMES_CACHE * self.driver.cache_size(self.device.number)
         block = replace(self, place=Place.DEVICE).allocate(size, TYPES[0])
-        write = replace(self.driver.local("cuMemsetD8_v2", block.address, 1, size), kept=block)
+        write = replace(self.driver.filling(block.address, size), kept=block)
         return write, self.wait()
 
     def compute(self, times: int) -> tuple[Local, Local]:
@@ -254,14 +275,10 @@ class DeviceBuffer(Buffer):
 
     def array_module(self) -> Any:
         try:
-            import cupy
+            return self.library.array_module()
         except ModuleNotFoundError as error:
-            raise MissingPackageError(
-                f"computing with buffer {self.name}",
-                "cupy",
-                installing_cuda(),
-            ) from error
-        return cupy
+            what = f"computing with buffer {self.name}"
+            raise MissingPackageError(what, "cupy", installing_cuda()) from error
 
     def close(self) -> None:
         self.library.close()
@@ -270,26 +287,26 @@ class DeviceBuffer(Buffer):
 
 
 @dataclass(frozen=True)
-class CudaBuffer(Buffer):
+class GpuBuffer(Buffer):
     """A library before its device is chosen.
 
     ``packages`` are what has to be installed, ``extra`` the extra that brings it; in that,
-    ``{cuda}`` stands for the major version of CUDA that the driver can run.
+    ``{cuda}`` stands for the major version of CUDA that the driver can run. Its device is one of
+    the first of ``drivers`` that works here.
     """
 
     name: str
     packages: tuple[str, ...]
     extra: str
     library: Callable[[int], Library]
+    drivers: tuple[type[Driver], ...] = (Cuda,)
     uses_device = True
 
     def prepare(self, local_rank: int, devices: Sequence[int] = ()) -> DeviceBuffer:
-        from omb_py.buffers.device.driver import Driver
-
         missing = next((name for name in self.packages if find_spec(name) is None), None)
         if missing is not None:
             raise MissingPackageError(f"buffer {self.name}", missing, self._how_to_install())
-        driver = Driver.load()
+        driver = load(self.drivers)
         visible = driver.devices()
         chosen = devices or range(visible)
         number = chosen[local_rank % len(chosen)]
@@ -309,4 +326,4 @@ class CudaBuffer(Buffer):
     def _how_to_install(self) -> str:
         if "{cuda}" not in self.extra:
             return installing(self.extra)
-        return installing_cuda(self.extra)
+        return installing_cuda(self.extra) + (", '[rocm]' for AMD" if Hip in self.drivers else "")

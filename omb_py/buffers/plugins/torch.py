@@ -1,4 +1,4 @@
-"""PyTorch's tensors, on an NVIDIA device (buffer ``torch``) or on the host (``torch_cpu``).
+"""PyTorch's tensors, on a device of NVIDIA or AMD (``torch``) or on the host (``torch_cpu``).
 
 The suite refers to this module only by two lines under ``[project.entry-points]``.
 """
@@ -10,12 +10,20 @@ from importlib.util import find_spec
 from typing import Any
 
 from omb_py.buffers import PAGE, Buffer
-from omb_py.buffers.device import NOT_ON_DEVICES, CudaBuffer, Library
+from omb_py.buffers.device import NOT_ON_DEVICES, GpuBuffer, Library
+from omb_py.buffers.device.cuda import Cuda
+from omb_py.buffers.device.hip import Hip
 from omb_py.buffers.numpy import NumpyMemory
 from omb_py.core.datatypes import Datatype
 from omb_py.core.errors import MissingPackageError, OutOfMemoryError, installing
 
 LACKS = frozenset(NOT_ON_DEVICES)
+
+
+def package_folders(name: str) -> Sequence[str]:
+    """Return the folders of a package, which is not imported; none if it is not installed."""
+    spec = find_spec(name)
+    return () if spec is None else spec.submodule_search_locations or ()
 
 
 class Torch(Library):
@@ -48,7 +56,21 @@ class Torch(Library):
         return array.clone()
 
     def versions(self) -> dict[str, str]:
-        return {"torch": self._torch.__version__, "cuda_runtime": str(self._torch.version.cuda)}
+        runtimes = {
+            "cuda_runtime": self._torch.version.cuda,
+            "hip_runtime": self._torch.version.hip,
+        }
+        found = {name: version for name, version in runtimes.items() if version}
+        return {"torch": self._torch.__version__, **found}
+
+
+class OwnHip(Hip):
+    """HIP as a wheel of PyTorch brings it: a second copy would not know its memory."""
+
+    libraries = (
+        *(f"{folder}/lib/libamdhip64.so" for folder in package_folders("torch")),
+        *Hip.libraries,
+    )
 
 
 class TensorMemory(NumpyMemory):
@@ -102,5 +124,5 @@ class HostTensors(Buffer):
         return {"torch": torch.__version__}
 
 
-CUDA = CudaBuffer("torch", ("torch",), "torch", Torch)
+CUDA = GpuBuffer("torch", ("torch",), "torch", Torch, (Cuda, OwnHip))
 CPU = HostTensors()

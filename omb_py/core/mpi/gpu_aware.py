@@ -14,16 +14,24 @@ from mpi4py import MPI
 from omb_py.core.dataclass import dataclass
 from omb_py.core.errors import MissingError, UnsupportedError
 
-CUDA = 0
-"""MPIX_GPU_SUPPORT_CUDA of MPICH and its relatives."""
+NUMBERS = {"cuda": 0, "level_zero": 1, "rocm": 2}
+"""By kind of memory, MPICH's number for MPIX_GPU_query_support (mpi.h)."""
+
+WORDS = {"cuda": ["cuda"], "level_zero": ["ze"], "rocm": ["hip", "rocm"]}
+"""By kind of memory, MPICH's and Open MPI's word in the names of functions that tell."""
+
+RUNTIMES = {"cuda": "CUDA", "level_zero": "Level Zero", "rocm": "ROCm (Open MPI: UCX with ROCm)"}
+"""By kind of memory, what an MPI library has to be built with."""
 
 SWITCHES = (
-    ("CRAY MPICH", "MPICH_GPU_SUPPORT_ENABLED"),
-    ("MVAPICH2", "MV2_USE_CUDA"),
-    ("MVAPICH-Plus", "MVP_USE_CUDA"),
-    ("Intel(R) MPI", "I_MPI_OFFLOAD"),
+    ("CRAY MPICH", "MPICH_GPU_SUPPORT_ENABLED", ("cuda", "rocm", "level_zero")),
+    ("MVAPICH2", "MV2_USE_CUDA", ("cuda",)),
+    ("MVAPICH2", "MV2_USE_ROCM", ("rocm",)),
+    ("MVAPICH-Plus", "MVP_USE_CUDA", ("cuda",)),
+    ("Intel(R) MPI", "I_MPI_OFFLOAD", ("cuda", "level_zero")),
 )
-"""Libraries, by a part of what they say of themselves, that a variable makes aware of devices."""
+"""Libraries, by a part of what they say of themselves, that a variable makes aware of memory of
+these kinds."""
 
 REDUCTIONS = ("reduce", "allreduce", "reduce_scatter", "reduce_scatter_block", "scan", "exscan")
 UNSAFE = {
@@ -45,18 +53,23 @@ Open MPI's processor adds there, in place. `docs/gpu.md` reports how each was fo
 
 @dataclass(frozen=True)
 class Awareness:
-    """The answer, and who gave it; ``unsafe`` are the functions that it does not hold for."""
+    """The answer, and who gave it; ``unsafe`` are the functions that it does not hold for.
+
+    ``runtime`` is what a library that says yes is built with.
+    """
 
     aware: bool
     source: str
     unsafe: frozenset[str] = frozenset()
+    runtime: str = RUNTIMES["cuda"]
 
     def check(self, functions: tuple[str, ...]) -> None:
         """Raise an `UnsupportedError` when one of these functions cannot take device memory."""
         if not self.aware:
             raise MissingError(
                 f"this MPI library does not take memory on a device ({self.source}): use one built "
-                "with CUDA, copy through the host with --staging, or insist with --gpu-aware yes"
+                f"with {self.runtime}, copy through the host with --staging, or insist with "
+                "--gpu-aware yes"
             )
         crashing = next((name for name in functions if name in self.unsafe), None)
         if crashing is not None:
@@ -67,39 +80,44 @@ class Awareness:
             )
 
 
-def awareness(wish: str, comm: MPI.Intracomm) -> Awareness:
-    """Return ``--gpu-aware``'s value, or for ``auto`` the answer of the library and ``comm``."""
+def awareness(wish: str, comm: MPI.Intracomm, kind: str) -> Awareness:
+    """Return ``--gpu-aware``'s value, or for ``auto`` the answer of the library and ``comm``.
+
+    ``kind`` is that of the memory (`Memory.kind`).
+    """
     if wish != "auto":
         return Awareness(wish == "yes", f"--gpu-aware {wish}")
-    aware, source = _ask(ctypes.CDLL(MPI.__file__), comm)
-    return Awareness(aware, source, UNSAFE.get(MPI.get_vendor()[0], frozenset()))
+    aware, source = _ask(ctypes.CDLL(MPI.__file__), comm, kind)
+    unsafe = UNSAFE.get(MPI.get_vendor()[0], frozenset())
+    return Awareness(aware, source, unsafe, RUNTIMES.get(kind, kind))
 
 
-def _ask(library: ctypes.CDLL, comm: MPI.Intracomm) -> tuple[bool, str]:
+def _ask(library: ctypes.CDLL, comm: MPI.Intracomm, kind: str) -> tuple[bool, str]:
     """Return the library's answer: by its functions, its variables, or its memory kinds."""
     said = []
-    if hasattr(library, "MPIX_GPU_query_support"):
-        answer = ctypes.c_int(0)
-        failed = library.MPIX_GPU_query_support(ctypes.c_int(CUDA), ctypes.byref(answer))
+    if kind in NUMBERS and hasattr(library, "MPIX_GPU_query_support"):
+        answer, number = ctypes.c_int(0), ctypes.c_int(NUMBERS[kind])
+        failed = library.MPIX_GPU_query_support(number, ctypes.byref(answer))
         if answer.value and not failed:
             return True, "MPIX_GPU_query_support says yes"
         said.append("MPIX_GPU_query_support says no")
-    if hasattr(library, "MPIX_Query_cuda_support"):
-        if library.MPIX_Query_cuda_support():
-            return True, "MPIX_Query_cuda_support says yes"
-        said.append("MPIX_Query_cuda_support says no")
+    for function in (f"MPIX_Query_{word}_support" for word in WORDS.get(kind, ())):
+        if hasattr(library, function):
+            if getattr(library, function)():
+                return True, f"{function} says yes"
+            said.append(f"{function} says no")
     version = MPI.Get_library_version()
-    for name, variable in SWITCHES:
-        if name.lower() in version.lower():
+    for name, variable, kinds in SWITCHES:
+        if name.lower() in version.lower() and kind in kinds:
             if os.environ.get(variable) != "1":
                 said.append(f"{variable} is not 1")
             elif not said:
                 return True, f"{variable}=1"
-    kinds = _memory_kinds(comm)
-    if any(kind.partition(":")[0] == "cuda" for kind in kinds):
-        return True, "its memory kinds include cuda"
-    if not said and kinds:
-        said.append(f"it has no function that tells, and of memory kinds only {', '.join(kinds)}")
+    known = _memory_kinds(comm)
+    if any(one.partition(":")[0] == kind for one in known):
+        return True, f"its memory kinds include {kind}"
+    if not said and known:
+        said.append(f"it has no function that tells, and of memory kinds only {', '.join(known)}")
     return False, " and ".join(said) or "it does not say that it does"
 
 

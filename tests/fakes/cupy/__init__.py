@@ -19,6 +19,9 @@ __all__ = ["__version__", "cuda", "empty", "fft", "ndarray", "uint8"]
 __version__ = "14.0-stand-in"
 uint8 = np.uint8
 
+CUDA, ROCM = 2, 10
+"""Types of devices in DLPack (dlpack.h)."""
+
 
 fft = module("fft")
 
@@ -43,6 +46,21 @@ class ndarray(Array):  # noqa: N801 - CuPy's name
     def data(self) -> Any:
         return SimpleNamespace(ptr=self.allocation.address + self.start)
 
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        if cuda.runtime.is_hip:  # as CuPy before 14
+            raise AttributeError("HIP/ROCm does not support cuda array interface")
+        return super().__cuda_array_interface__
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (ROCM if cuda.runtime.is_hip else CUDA, 0)
+
+    def __dlpack__(self, *, stream: int, **version: Any) -> Any:
+        """NumPy's capsule of these bytes, which are not read."""
+        assert stream == -1
+        block = (ctypes.c_ubyte * self.nbytes).from_address(self.data.ptr)
+        return np.ctypeslib.as_array(block).view(self.dtype).__dlpack__(**version)
+
     def _at(self, start: int, nbytes: int, dtype: Any) -> ndarray:
         other = ndarray(nbytes, dtype, self.allocation)
         other.start = start
@@ -61,6 +79,6 @@ def empty(shape: Any, dtype: Any = float) -> Any:
     if dtype is not uint8:
         return function("empty")(shape, dtype)
     try:
-        return ndarray(shape, dtype, Allocation(ctypes.CDLL("libcuda.so.1"), shape))
+        return ndarray(shape, dtype, Allocation(ctypes.CDLL(cuda.runtime.DRIVER), shape))
     except MemoryError:
         raise cuda.memory.OutOfMemoryError from None

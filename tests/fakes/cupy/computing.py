@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+from cupy.cuda import runtime
 
 NAMES = frozenset(
     "abs add arange argmin argpartition argsort asarray bincount concatenate copyto cumsum divide "
@@ -31,7 +32,7 @@ class Computed(np.ndarray):
     @classmethod
     def at(cls, pointer: Any, length: int, dtype: Any) -> Computed:
         """The elements at a pointer."""
-        driver = ctypes.CDLL("libcuda.so.1")
+        driver = ctypes.CDLL(runtime.DRIVER)
         driver.fakecuda_host.restype = ctypes.c_void_p
         place = driver.fakecuda_host(ctypes.c_void_p(pointer.ptr))
         memory = (ctypes.c_ubyte * (length * np.dtype(dtype).itemsize)).from_address(place)
