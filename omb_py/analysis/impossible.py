@@ -50,7 +50,7 @@ a rank that another process delayed."""
 ROUNDING = 0.0051
 """Half of the second decimal of native OMB, with the error of its own rounding."""
 
-ON_A_DEVICE = ("cupy", "numba", "pycuda", "torch", "cuda", "managed", "openacc", "rocm", "sycl")
+ON_A_DEVICE = tuple("cupy dpnp numba pycuda torch cuda managed openacc rocm sycl".split())
 """Buffers of omb-py and native OMB that may be on a device."""
 
 EXCHANGED = {"alltoall": 1, "ialltoall": 1, "allgather": 0, "iallgather": 0}

@@ -18,10 +18,15 @@ from omb_py.options.table import COMPUTE_TARGETS, count, parameters
 from omb_py.options.types import BYTES
 from omb_py.results.text import title_line
 
-DEVICE_BUFFERS = ("cupy", "numba", "pycuda")
-"""Buffers for ``-d cuda``: the first that can be used here."""
+DEVICE_BUFFERS = {
+    "cuda": ("cupy", "numba", "pycuda"),
+    "managed": ("cupy", "numba", "pycuda"),
+    "rocm": ("cupy",),
+    "sycl": ("dpnp",),
+}
+"""Buffers for values of ``-d``: the first that can be used here."""
 
-ACCELERATORS = ("cuda", "managed", "rocm", "openacc", "sycl")
+ACCELERATORS = (*DEVICE_BUFFERS, "openacc")
 MANAGED = {"M": "MD"}
 """Letters of messages' places that omb-py has another word for."""
 
@@ -73,8 +78,9 @@ ROWS = (
     Row("-v --version", bool, None, "", "Show the release of native OMB whose output this is.",
         is_eager=True, expose_value=False, callback=show_version),
     Row("-d --accelerator", ACCELERATORS, None, "",
-        f"Messages on an NVIDIA device, through the first of {', '.join(DEVICE_BUFFERS)} that "
-        "works here; places are H unless they are named."),
+        f"Messages on a device: cuda and managed by the first of "
+        f"{', '.join(DEVICE_BUFFERS['cuda'])} that works here, rocm by cupy, sycl by dpnp; places "
+        "are H unless they are named."),
     Row("-P --papi", "EVENTS:FILE", None, "", "Refused: omb-py reads no PAPI counters.",
         expose_value=False, callback=refuse_counters),
     without_effect("planned", "devices compute only with -r", "-a --array-size", count(0)),
@@ -146,8 +152,10 @@ def translated(values: Mapping[str, Any]) -> dict[str, Any]:
     accelerator = found.pop("accelerator")
     places = tuple(MANAGED.get(place, place) for place in found.get("placement") or ())
     if accelerator is not None:
-        if accelerator not in ("cuda", "managed"):
-            raise UsageError(f"-d {accelerator}: omb-py measures only NVIDIA devices: use -d cuda")
+        if accelerator not in DEVICE_BUFFERS:
+            raise UsageError(
+                f"-d {accelerator}: no array library is for it: use -d {', '.join(DEVICE_BUFFERS)}"
+            )
         found["buffer"] = usable_buffer(accelerator)
         found["managed"] = accelerator == "managed" and "placement" not in found
         places = places or ("H", "H")
@@ -159,11 +167,13 @@ def translated(values: Mapping[str, Any]) -> dict[str, Any]:
 def usable_buffer(accelerator: str) -> str:
     """Return the first buffer library for devices usable here; raise `MissingError` without one."""
     reasons = []
-    for name in DEVICE_BUFFERS:
+    for name in DEVICE_BUFFERS[accelerator]:
         try:
-            BUFFERS.load(name).prepare(launcher.local_rank() or 0)
+            device = BUFFERS.load(name).prepare(launcher.local_rank() or 0).device
         except OmbError as error:
             reasons.append(f"{name}: {error}")
-        else:
+            continue
+        if accelerator in ("managed", device.accelerator.lower()):
             return name
+        reasons.append(f"{name}: its device is one of {device.accelerator}")
     raise MissingError(f"-d {accelerator}: no device can be used here ({'; '.join(reasons)})")

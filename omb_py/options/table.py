@@ -54,6 +54,8 @@ FORMATS = ("text", "csv", "json")
 INSTEAD_OF_ACCELERATORS = {
     "cuda": "--buffer cupy (or numba, pycuda, torch) puts messages on a device",
     "managed": "--buffer cupy --managed puts messages into managed memory",
+    "rocm": "--buffer cupy (or torch) puts messages on a device",
+    "sycl": "--buffer dpnp puts messages on a device",
 }
 """The replacements here for native OMB's ``-d``."""
 
@@ -61,7 +63,7 @@ INSTEAD_OF_ACCELERATORS = {
 def refuse_accelerator(ctx: click.Context, parameter: click.Parameter, text: str | None) -> None:
     """Raise `UsageError` for ``-d``, which explains how to choose a device here."""
     if text is not None:
-        known = INSTEAD_OF_ACCELERATORS.get(text.lower(), "omb-py measures only NVIDIA devices")
+        known = INSTEAD_OF_ACCELERATORS.get(text.lower(), "no array library is for it")
         raise UsageError(f"-d {text}: {known}")
 
 

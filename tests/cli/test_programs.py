@@ -144,7 +144,10 @@ def test_table_of_letters_has_a_row_for_each_letter() -> None:
 @pytest.mark.parametrize(
     ("words", "code", "named"),
     [
-        ("osu_bw -d rocm D D", 2, "-d rocm: NVIDIA"),
+        ("osu_bw -d openacc D D", 2, "-d openacc: no array library -d cuda"),
+        ("osu_bw -d rocm D D", 8, "-d rocm: no device cupy:"),
+        ("osu_bw -d sycl D D", 8, "-d sycl: no device dpnp:"),
+        ("latency -d sycl", 2, "-d sycl: --buffer dpnp"),
         ("osu_bw -d cuda D D", 8, "-d cuda: no device cupy:"),
         ("osu_allreduce -d managed", 8, "-d managed: no device"),
         ("osu_allreduce -P PAPI_TOT_INS:out", 2, "-P: PAPI counters"),
