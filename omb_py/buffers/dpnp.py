@@ -131,6 +131,7 @@ class Sycl(Driver):
         return Local(name, partial(self._call, name, *words))
 
     def _call(self, name: str, *words: ctypes.c_uint64) -> None:
+        self._queue.wait()  # it has no order, so that a copy could pass what is to be copied
         start, wait = getattr(self._library, name), self._library.DPCTLEvent_Wait
         start.restype = ctypes.c_void_p
         event = ctypes.c_void_p(start(*words))
@@ -153,6 +154,8 @@ class Exported:
 
 class Dpnp(Library):
     """Arrays of ``dpnp.empty``, in device memory or shared memory of SYCL."""
+
+    like_numpy = False
 
     def __init__(self, device: int) -> None:
         import dpnp

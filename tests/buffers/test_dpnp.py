@@ -103,6 +103,8 @@ def test_what_cannot_be_done_is_said(opened: Buffer) -> None:
         opened.compute(1)
     with refuses(UnsupportedError, "dpnp arrays cannot be pickled --binding buffer"):
         opened.allocate(8, CHAR).payload()
+    with refuses(UnsupportedError, "applications do not compute with buffer dpnp"):
+        opened.array_module()
     with refuses(UnsupportedError, "SYCL keeps no pages on the host"):
         opened.at(Place.MANAGED_HOST).allocate(8, CHAR).fill(b"a")
 
@@ -113,7 +115,7 @@ def test_arrays_are_added_by_dpnp(opened: Buffer) -> None:
     first.fill(one)
     second.fill(two)
     total, addend = (memory.ndarray("float32") for memory in (first, second))
-    opened.array_module().add(total, addend, total)
+    opened.library.array_module().add(total, addend, total)  # type: ignore[attr-defined]
     assert first.read(0, 4) == FLOAT.pack([3])
 
 

@@ -49,10 +49,12 @@ class Library(ABC):
     """An array library with arrays of bytes on the device that is current.
 
     Made from the number of that device; it works in the device's primary context. ``lacks`` are
-    NumPy's types that the library has no elements of.
+    NumPy's types that the library has no elements of; ``like_numpy`` is False if its functions are
+    not enough like NumPy's for applications.
     """
 
     lacks: frozenset[str] = frozenset()
+    like_numpy = True
 
     @abstractmethod
     def empty(self, nbytes: int) -> Any:
@@ -171,7 +173,7 @@ class DeviceMemory(Memory):
         return self._opened.library.payload(self.array)
 
     def ndarray(self, dtype: str) -> Any:
-        self._opened.array_module()
+        self._opened.module()
         return self._opened.library.computed(self._bytes, self.address, dtype)
 
     def add(self, other: Memory) -> tuple[Local, ...] | None:
@@ -182,7 +184,7 @@ class DeviceMemory(Memory):
                 f"no device adds {self._dtype}: choose another -T, or --p2p-algorithm library"
             )
         total, addend = self.ndarray(self._dtype), other.ndarray(self._dtype)
-        add = self._opened.array_module().add
+        add = self._opened.module().add
         return Local("add", partial(add, total, addend, total)), self._opened.wait()
 
     def staged(self) -> StagedMemory | None:
@@ -274,6 +276,15 @@ class DeviceBuffer(Buffer):
         return self.driver.compute(times)
 
     def array_module(self) -> Any:
+        if not self.library.like_numpy:
+            raise UnsupportedError(
+                f"applications do not compute with buffer {self.name}, whose functions are not "
+                "NumPy's: use --buffer numpy, or cupy"
+            )
+        return self.module()
+
+    def module(self) -> Any:
+        """Return the library's `Library.array_module`; raises `MissingPackageError` without."""
         try:
             return self.library.array_module()
         except ModuleNotFoundError as error:
