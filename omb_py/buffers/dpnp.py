@@ -13,12 +13,7 @@ import numpy as np
 from omb_py.buffers import PAGE, Device
 from omb_py.buffers.device import NOT_ON_DEVICES, GpuBuffer, Library
 from omb_py.buffers.device.driver import Driver
-from omb_py.core.errors import (
-    MissingError,
-    OmbError,
-    OutOfMemoryError,
-    UnsupportedError,
-)
+from omb_py.core.errors import MissingError, OmbError, OutOfMemoryError, UnsupportedError
 from omb_py.core.memory import Local
 
 SELECTOR = "ONEAPI_DEVICE_SELECTOR"
