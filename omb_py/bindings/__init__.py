@@ -53,6 +53,9 @@ class Binding(ABC):
     point_to_point = False
     """True if it has messages between two ranks only, so that collectives are made of them."""
 
+    cannot_add: frozenset[str] = frozenset()
+    """NumPy's names of element types that its reductions lack."""
+
     own_options: tuple[str, ...] = ()
     """Fields of `Options` that only this binding, and others that name them, use."""
 
@@ -154,7 +157,7 @@ class Binding(ABC):
 
     def check_sum(self, datatype: Datatype) -> None:
         """Raise `UnsupportedError` for elements that reductions of this binding cannot add."""
-        if datatype.moved_as:
+        if datatype.moved_as or datatype.dtype in self.cannot_add:
             raise UnsupportedError(
                 f"binding {self.name} cannot add {datatype.name}: choose another -T"
             )
