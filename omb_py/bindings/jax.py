@@ -19,10 +19,9 @@ import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from omb_py.bindings import Binding, BoundCall, BoundIteration
+from omb_py.bindings import BoundCall, Start, StartedBinding
 from omb_py.buffers.jax import LACKS, choose_processor
-from omb_py.core.calls import Call, Iteration, Message, Step
-from omb_py.core.calls.loop import Calls, Loop, Pace, StartedLoop
+from omb_py.core.calls import Call, Message, Step
 from omb_py.core.errors import MissingError, UnsupportedError
 from omb_py.core.job import Job
 from omb_py.core.job.by_mpi import job_of
@@ -59,7 +58,7 @@ class Work:
         self._program = program
         self._given = given
         self._sent: Any = None
-        self._received: Any = None
+        self.received: Any = None
 
     def copy(self) -> None:
         """Take what the program shall be given, outside the time."""
@@ -67,30 +66,18 @@ class Work:
 
     def start(self) -> list[Work]:
         """Start it, and return what is to be waited for."""
-        self._received = self._program(self._sent)
+        self.received = self._program(self._sent)
         return [self]
 
     def wait(self) -> None:
         """Wait for the end of the last start."""
-        self._received.block_until_ready()
-
-    def run(self) -> Any:
-        """Start it, wait for its end, and return the array that it makes."""
-        self.start()
-        self.wait()
-        return self._received
-
-    def copy_and_run(self) -> Any:
-        """Run it on what the memory holds now."""
-        self.copy()
-        return self.run()
+        self.received.block_until_ready()
 
 
-class CompiledBinding(Binding):
-    """Makes each step by a compiled program of JAX, started and waited for."""
+class CompiledBinding(StartedBinding):
+    """Makes each step by a compiled program of JAX."""
 
     passes_addresses = False
-    serves_threads = False
     cannot_add = LACKS
 
     def __init__(self, comm: Any, options: Options) -> None:
@@ -114,40 +101,21 @@ class CompiledBinding(Binding):
     def placed(self, elements: Any) -> Any:
         """Return an array of JAX with the elements of one of NumPy's."""
 
-    def bind(self, step: Step) -> BoundCall:
-        return step.run if isinstance(step, Local) else self._work(step).copy_and_run
-
-    def bound(self, iteration: Iteration) -> BoundIteration:
-        works, before, after = self._parts_of(iteration)
-        return BoundIteration(tuple(work.run for work in works), before, after)
-
-    def loop(self, iterations: Sequence[Iteration], pace: Pace) -> Loop:
-        parts = [self._parts_of(iteration) for iteration in iterations]
-        return StartedLoop(
-            [
-                tuple(one.start if isinstance(one, Work) else one.run for one in works)
-                for works, _, _ in parts
-            ],
-            self.barrier if pace.barrier else None,
-            pace.start.wait if pace.start else None,
-            [(before, after) for _, before, after in parts],
-        )
+    def started(self, step: Step) -> tuple[Sequence[BoundCall], Start]:
+        if isinstance(step, Local):
+            return (), step.run
+        work = self._work(step)
+        return (work.copy,), work.start
 
     def deliver(self, step: Step, result: Any) -> None:
         message = step.written(self._rank) if isinstance(step, Call) else None
         if message is not None:
-            arrived = np.asarray(result.addressable_shards[0].data)
+            (work,) = result
+            arrived = np.asarray(work.received.addressable_shards[0].data)
             message.memory.write(arrived.view(np.uint8))
 
     def describe(self) -> dict[str, str]:
         return {"jax": jax.__version__}
-
-    def _parts_of(self, iteration: Iteration) -> tuple[list[Work | Local], Calls, Calls]:
-        """Return an iteration's steps, and the calls before and after them."""
-        works = [step if isinstance(step, Local) else self._work(step) for step in iteration.steps]
-        before = [self.bind(step) for step in iteration.before]
-        before += [work.copy for work in works if isinstance(work, Work)]
-        return works, tuple(before), tuple(map(self.bind, iteration.after))
 
     def _work(self, step: Step) -> Work:
         """Return a step's program, given the elements of its message, or the bytes."""
