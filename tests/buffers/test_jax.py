@@ -97,3 +97,10 @@ def test_what_jax_lacks_is_refused(mpiexec: Run, words: str, code: int, sentence
 def test_arrays_on_a_device_are_refused(mpiexec: Run) -> None:
     done = mpiexec(2, "latency", "--buffer", "jax", "--sizes", "16", JAX_PLATFORMS="cuda")
     assert_refused(done, 5, "arrays on the host JAX_PLATFORMS is cuda --buffer cupy")
+
+
+@pytest.mark.parametrize("name", ["latency", "allreduce", "allgather"])
+def test_one_flipped_byte_fails_the_job(mpiexec: Run, name: str) -> None:
+    words = ("--buffer", "jax", "--binding", "corrupting", "-c", "--sizes", "64", "-i", "2")
+    job = mpiexec(2, name, *words, OMB_TEST_RANK="1", OMB_TEST_OFFSET="0")
+    assert_refused(job, 1, f"wrong data in {name} rank 1 offset 0")
