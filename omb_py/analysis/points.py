@@ -37,7 +37,7 @@ WITH_COLUMN = (
 
 BINDINGS = (
     *("native", "buffer", "pickle", "array", "persistent", "pkl5", "prebound", "nccl"),
-    *("torch", "jax", "tcp", "asyncio", "grpc", "ucxx", "coroutine"),
+    *("torch", "jax", "mpi4jax", "tcp", "asyncio", "grpc", "ucxx", "coroutine"),
 )
 """Bindings in the order in which every table and figure has them."""
 

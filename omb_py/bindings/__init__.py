@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from omb_py.core.calls import Call, Iteration, Slot, Step, Window
-from omb_py.core.calls.loop import Calls, Loop, Pace, PythonLoop
+from omb_py.core.calls.loop import Calls, Loop, Pace, PythonLoop, StartedLoop
 from omb_py.core.dataclass import dataclass
 from omb_py.core.datatypes import Datatype
 from omb_py.core.errors import OmbError, UnsupportedError
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 BoundCall: TypeAlias = Callable[[], Any]
 """A call with everything looked up beforehand: run it, and the message moves."""
+
+Start: TypeAlias = Callable[[], Sequence[Any] | None]
+"""A callable that starts a step's work and returns what is to be waited for."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,9 @@ class Binding(ABC):
 
     point_to_point = False
     """True if it has messages between two ranks only, so that collectives are made of them."""
+
+    cannot_add: frozenset[str] = frozenset()
+    """NumPy's names of element types that its reductions lack."""
 
     own_options: tuple[str, ...] = ()
     """Fields of `Options` that only this binding, and others that name them, use."""
@@ -154,7 +160,7 @@ class Binding(ABC):
 
     def check_sum(self, datatype: Datatype) -> None:
         """Raise `UnsupportedError` for elements that reductions of this binding cannot add."""
-        if datatype.moved_as:
+        if datatype.moved_as or datatype.dtype in self.cannot_add:
             raise UnsupportedError(
                 f"binding {self.name} cannot add {datatype.name}: choose another -T"
             )
@@ -231,6 +237,61 @@ class MethodBinding(Binding):
                 f"binding {self.name} has no {name.lower()}, which mpi4py lacks: use --binding "
                 f"{self.instead}"
             ) from None
+
+
+class StartedBinding(Binding):
+    """Starts the work of each step and waits for it: the loop keeps both times.
+
+    ``settle`` waits for a device; None if the work is not on one.
+    """
+
+    serves_threads = False
+    settle: BoundCall | None = None
+    loop_of: Callable[..., Loop] = StartedLoop
+    """Makes the loop of what starts the steps, with the other arguments of `StartedLoop`."""
+
+    @abstractmethod
+    def started(self, step: Step) -> tuple[Sequence[BoundCall], Start]:
+        """Return what comes before a step outside of the time, and what starts the step."""
+
+    def bind(self, step: Step) -> BoundCall:
+        copies, start = self.started(step)
+        return partial(_complete, copies, start, self.settle)
+
+    def bound(self, iteration: Iteration) -> BoundIteration:
+        starts, before, after = self._parts_of(iteration)
+        calls = tuple(partial(_complete, (), start, self.settle) for start in starts)
+        return BoundIteration(calls, before, after)
+
+    def loop(self, iterations: Sequence[Iteration], pace: Pace) -> Loop:
+        parts = [self._parts_of(iteration) for iteration in iterations]
+        return self.loop_of(
+            [starts for starts, _, _ in parts],
+            self.barrier if pace.barrier else None,
+            pace.start.wait if pace.start else None,
+            [(before, after) for _, before, after in parts],
+        )
+
+    def _parts_of(self, iteration: Iteration) -> tuple[tuple[Start, ...], Calls, Calls]:
+        """Return what starts an iteration's steps, and the calls before and after them; set up."""
+        self.set_up(iteration)
+        started = [self.started(step) for step in iteration.steps]
+        before = [self.bind(step) for step in iteration.before]
+        before += [copy for copies, _ in started for copy in copies]
+        starts = tuple(start for _, start in started)
+        return starts, tuple(before), tuple(map(self.bind, iteration.after))
+
+
+def _complete(copies: Sequence[BoundCall], start: Start, settle: BoundCall | None) -> Sequence[Any]:
+    """Make a step, and return what was waited for."""
+    for copy in copies:
+        copy()
+    works = start() or ()
+    for work in works:
+        work.wait()
+    if settle is not None:
+        settle()
+    return works
 
 
 def _keep(bound: BoundCall, objects: list[Any], index: int) -> None:

@@ -24,18 +24,24 @@ class ArrayBinding(BufferBinding):
             )
         return super().arguments(call)
 
-    def describe_message(self, message: Message) -> Any:
+    def describe_message(self, message: Message, sent: bool = False) -> Any:
         if message.form == "w":
             raise UnsupportedError(
                 "binding array has no alltoallw, which needs a type for each rank: use "
                 "--binding buffer"
             )
+        array = message.memory.sent if sent else message.memory.array
+        if array is not message.memory.array and memoryview(array).format[:1] == "=":
+            raise UnsupportedError(
+                "mpi4py finds no MPI type for the elements of JAX's arrays, which have to be given "
+                "with it: use --binding buffer, or --buffer numpy"
+            )
         if message.form == "v":
-            return [message.memory.array, list(message.counts)]  # a tuple has displacements, too
-        return message.memory.array
+            return [array, list(message.counts)]  # a tuple has displacements, too
+        return array
 
-    def partitioned(self, message: Message, partitions: int) -> Any:
-        return message.memory.array
+    def partitioned(self, message: Message, partitions: int, sent: bool) -> Any:
+        return self.describe_message(message, sent)
 
     def target(self, call: Call, origin: Message) -> Any:
         return call.at

@@ -126,14 +126,15 @@ class BufferBinding(MethodBinding):
         if not kinds and (call.operands or call.values or call.peer is not None):
             raise no_row(call.function, self.name)
         operands, further = iter(call.operands), iter(call.further)
+        written = call.written(self.comm.rank) if call.operands else None
         last: Operand = None
         for position, kind in enumerate(kinds):
             if kind in "bB":
                 last = next(operands)
                 if "q" in kinds and isinstance(last, Message):
-                    yield self.partitioned(last, call.values[0])
+                    yield self.partitioned(last, call.values[0], last is not written)
                 else:
-                    yield self.specification(last)
+                    yield self.specification(last, last is not written)
             elif kind in "ig":
                 yield constant(next(further))
             elif kind == "R":
@@ -148,19 +149,23 @@ class BufferBinding(MethodBinding):
                 counted = kinds[position + 1] == "n"
                 yield self.target(call, last) if counted else call.at
 
-    def specification(self, operand: Operand) -> Any:
-        """Return mpi4py's buffer specification of an operand, as a user would write it."""
+    def specification(self, operand: Operand, sent: bool) -> Any:
+        """Return mpi4py's buffer specification of an operand, as a user would write it.
+
+        ``sent`` is true if MPI only reads it.
+        """
         if operand is IN_PLACE:
             return MPI.IN_PLACE
         if not isinstance(operand, Message):
             return None
-        return self.describe_message(operand)
+        return self.describe_message(operand, sent)
 
-    def describe_message(self, message: Message) -> Any:
+    def describe_message(self, message: Message, sent: bool = False) -> Any:
         """Return the specification of a message, by its form."""
         check_count(self.name, message.elements)
         blocks = self._datatypes.blocks(message)
-        array, datatype = message.memory.array, blocks.datatype
+        array = message.memory.sent if sent else message.memory.array
+        datatype = blocks.datatype
         if message.form == "w":
             types = [datatype] * len(blocks.counts)
             return [array, (blocks.counts, blocks.displacements), types]
@@ -173,9 +178,9 @@ class BufferBinding(MethodBinding):
         _, count, datatype = self.describe_message(origin)
         return [call.at, count, datatype]
 
-    def partitioned(self, message: Message, partitions: int) -> Any:
+    def partitioned(self, message: Message, partitions: int, sent: bool) -> Any:
         """Return the specification of a message in equal parts, which has the count of one."""
-        array, count, datatype = self.describe_message(message)
+        array, count, datatype = self.describe_message(message, sent)
         return [array, count // partitions, datatype]
 
     def _given_to_maker(self, call: Call) -> tuple[Any, ...]:

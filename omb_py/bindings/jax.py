@@ -9,18 +9,19 @@ and from it after a checked one, outside the time.
 from __future__ import annotations
 
 import os
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from functools import cache, partial
+from functools import cache
 from socket import socket
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from omb_py.bindings import Binding, BoundCall, BoundIteration
-from omb_py.core.calls import Call, Iteration, Message, Step
-from omb_py.core.calls.loop import Calls, Loop, Pace, StartedLoop
+from omb_py.bindings import BoundCall, Start, StartedBinding
+from omb_py.buffers.jax import LACKS, choose_processor
+from omb_py.core.calls import Call, Message, Step
 from omb_py.core.errors import MissingError, UnsupportedError
 from omb_py.core.job import Job
 from omb_py.core.job.by_mpi import job_of
@@ -37,7 +38,10 @@ TRAMPOLINE = "MPITRAMPOLINE_LIB"
 
 SECONDS_TO_CONNECT = 60
 
-PROGRAMS: dict[str, Callable[[Any], Any]] = {
+Program: TypeAlias = Callable[[Any], Any]
+"""What a rank makes of the array that it gives."""
+
+PROGRAMS: dict[str, Program] = {
     "allreduce": lambda part: jax.lax.psum(part, AXIS),
     "allgather": lambda part: jax.lax.all_gather(part, AXIS, tiled=True),
     "alltoall": lambda part: jax.lax.all_to_all(part, AXIS, 0, 0, tiled=True),
@@ -49,14 +53,20 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
 class Work:
     """A program, the array that it is given, and the array that its last start makes."""
 
-    def __init__(self, program: Callable[[Any], Any]) -> None:
+    def __init__(self, program: Program, given: Callable[[], Any]) -> None:
+        """``given`` makes the array of what the memory of a message holds."""
         self._program = program
-        self.sent: Any = None
+        self._given = given
+        self._sent: Any = None
         self.received: Any = None
+
+    def copy(self) -> None:
+        """Take what the program shall be given, outside the time."""
+        self._sent = self._given()
 
     def start(self) -> list[Work]:
         """Start it, and return what is to be waited for."""
-        self.received = self._program(self.sent)
+        self.received = self._program(self._sent)
         return [self]
 
     def wait(self) -> None:
@@ -64,19 +74,73 @@ class Work:
         self.received.block_until_ready()
 
 
-class JaxBinding(Binding):
-    """Calls such as ``jax.jit(jax.shard_map(lambda x: jax.lax.psum(x, "ranks"), …))(array)``."""
+class CompiledBinding(StartedBinding):
+    """Makes each step by a compiled program of JAX."""
 
-    name = "jax"
-    needs_mpi = False
     passes_addresses = False
-    serves_threads = False
-    own_options = ("backend", "interface")
+    cannot_add = LACKS
 
     def __init__(self, comm: Any, options: Options) -> None:
         super().__init__(comm, options)
         job = job_of(comm)
         self._rank, self._size = job.rank, job.ranks
+        self._program = cache(self.compiled)
+
+    @abstractmethod
+    def chosen(self, call: Call) -> tuple[Message, tuple[Any, ...]]:
+        """Return the message whose memory a call reads, and what its program depends on.
+
+        Raises `UnsupportedError` if there is no such program.
+        """
+
+    @abstractmethod
+    def compiled(self, *key: Any) -> Program:
+        """Return the program of what `chosen` returns, which compiles it when it is first run."""
+
+    @abstractmethod
+    def placed(self, elements: Any) -> Any:
+        """Return an array of JAX with the elements of one of NumPy's."""
+
+    def started(self, step: Step) -> tuple[Sequence[BoundCall], Start]:
+        if isinstance(step, Local):
+            return (), step.run
+        work = self._work(step)
+        return (work.copy,), work.start
+
+    def deliver(self, step: Step, result: Any) -> None:
+        message = step.written(self._rank) if isinstance(step, Call) else None
+        if message is not None:
+            (work,) = result
+            arrived = np.asarray(work.received.addressable_shards[0].data)
+            message.memory.write(arrived.view(np.uint8))
+
+    def describe(self) -> dict[str, str]:
+        return {"jax": jax.__version__}
+
+    def _work(self, step: Step) -> Work:
+        """Return a step's program, given the elements of its message, or the bytes."""
+        if not isinstance(step, Call) or step.slot is not None:
+            raise UnsupportedError(
+                f"binding {self.name} has no non-blocking calls: measure latency or a blocking "
+                "collective"
+            )
+        message, key = self.chosen(step)
+        if not message.layout.contiguous:
+            raise UnsupportedError(f"binding {self.name} sends contiguous data: leave out -D")
+        elements = message.memory.ndarray(message.datatype.dtype if step.op else "uint8")
+        return Work(self._program(*key), lambda: self.placed(elements.copy()))
+
+
+class JaxBinding(CompiledBinding):
+    """Calls such as ``jax.jit(jax.shard_map(lambda x: jax.lax.psum(x, "ranks"), …))(array)``."""
+
+    name = "jax"
+    needs_mpi = False
+    own_options = ("backend", "interface")
+
+    def __init__(self, comm: Any, options: Options) -> None:
+        super().__init__(comm, options)
+        job = job_of(comm)
         self._backend = options.backend or BACKENDS[0]
         if job.ranks != job.world().ranks:
             raise UnsupportedError("binding jax needs all ranks of the job: start fewer ranks")
@@ -84,99 +148,51 @@ class JaxBinding(Binding):
         ours = {device.process_index: device for device in reversed(jax.devices())}
         self._mesh = Mesh(np.array([ours[rank] for rank in range(job.ranks)]), (AXIS,))
         self._sharding = NamedSharding(self._mesh, PartitionSpec(AXIS))
-        self._program = cache(self._compiled)
-
-    def bind(self, step: Step) -> BoundCall:
-        if isinstance(step, Local):
-            return step.run
-        copy, work = self._made(step)
-        return partial(_complete, copy, work)
-
-    def bound(self, iteration: Iteration) -> BoundIteration:
-        starts, before, after = self._parts_of(iteration)
-        return BoundIteration(tuple(partial(_finish, start) for start in starts), before, after)
-
-    def loop(self, iterations: Sequence[Iteration], pace: Pace) -> Loop:
-        parts = [self._parts_of(iteration) for iteration in iterations]
-        return StartedLoop(
-            [starts for starts, _, _ in parts],
-            self.barrier if pace.barrier else None,
-            pace.start.wait if pace.start else None,
-            [(before, after) for _, before, after in parts],
-        )
-
-    def deliver(self, step: Step, result: Any) -> None:
-        if not isinstance(step, Call) or not step.operands or step.function == "send":
-            return
-        message = step.operands[-1]
-        if isinstance(message, Message) and result is not None:
-            arrived = np.asarray(result.addressable_shards[0].data)
-            message.memory.write(arrived.view(np.uint8))
 
     def describe(self) -> dict[str, str]:
-        return {"jax": jax.__version__, "backend": self._backend}
+        return super().describe() | {"backend": self._backend}
 
-    def _parts_of(self, iteration: Iteration) -> tuple[Calls, Calls, Calls]:
-        """Return what starts an iteration's steps, and the calls before and after them."""
-        before: list[BoundCall] = [self.bind(step) for step in iteration.before]
-        starts: list[BoundCall] = []
-        for step in iteration.steps:
-            if isinstance(step, Local):
-                starts.append(step.run)
-            else:
-                copy, work = self._made(step)
-                before.append(copy)
-                starts.append(work.start)
-        return tuple(starts), tuple(before), tuple(map(self.bind, iteration.after))
-
-    def _made(self, step: Step) -> tuple[BoundCall, Work]:
-        """Return what copies a step's data to the device, and its program."""
-        if not isinstance(step, Call) or step.slot is not None:
-            raise UnsupportedError(
-                "binding jax has no non-blocking calls: measure latency or a blocking collective"
-            )
-        message, key = self._sent(step)
-        if not message.layout.contiguous:
-            raise UnsupportedError("binding jax sends contiguous data: leave out -D")
-        work = Work(self._program(*key))
-        return partial(self._copy, message, step.op is not None, work), work
-
-    def _sent(self, call: Call) -> tuple[Message, tuple[Any, ...]]:
-        """Return the message whose memory a call reads, and what its program depends on."""
+    def chosen(self, call: Call) -> tuple[Message, tuple[Any, ...]]:
         if call.function in ("send", "recv") and self._size == 2 and call.peer is not None:
             (message,) = call.messages
             pair = (self._rank, call.peer)
             return message, ("ppermute", pair if call.function == "send" else pair[::-1])
-        sides = [side for side in call.operands if isinstance(side, Message)]
-        if call.function not in PROGRAMS or len(sides) < 2:
+        if call.function not in PROGRAMS or len(call.messages) < 2:
             raise UnsupportedError(
                 f"binding jax has no {call.function} that this needs, only send and recv between "
                 f"two ranks, and {', '.join(PROGRAMS)} into other memory: use --binding buffer"
             )
-        return sides[0], (call.function,)
+        return call.messages[0], (call.function,)
 
-    def _compiled(self, name: str, pair: tuple[int, int] | None = None) -> Callable[[Any], Any]:
+    def compiled(self, name: str, pair: tuple[int, int] | None = None) -> Program:
         def permuted(part: Any) -> Any:
             return jax.lax.ppermute(part, AXIS, [pair])
 
         function = permuted if pair else PROGRAMS[name]
         spec = PartitionSpec(AXIS)
         shared = jax.shard_map(function, mesh=self._mesh, in_specs=spec, out_specs=spec)
-        compiled: Callable[[Any], Any] = jax.jit(shared)
+        compiled: Program = jax.jit(shared)
         return compiled
 
-    def _copy(self, message: Message, added: bool, work: Work) -> None:
-        """Put a message's elements, or its bytes, on this rank's device."""
-        elements = message.memory.ndarray(message.datatype.dtype if added else "uint8").copy()
+    def placed(self, elements: Any) -> Any:
         own = jax.device_put(elements, self._mesh.local_devices[0])
         shape = (len(elements) * self._size,)
-        work.sent = jax.make_array_from_single_device_arrays(shape, self._sharding, [own])
+        return jax.make_array_from_single_device_arrays(shape, self._sharding, [own])
 
 
 def _connect(job: Job, backend: str, interface: str | None) -> None:
     """Connect all ranks, once; collective. Raises `MissingError` if JAX cannot."""
-    if jax.distributed.is_initialized():
-        return
+    if not jax.distributed.is_initialized():
+        _initialize(job, backend, interface)
+    platform = jax.default_backend()
+    if (backend == "nccl") != (platform == "gpu"):
+        raise MissingError(
+            f"jax has no {backend} between devices of its platform {platform} here: choose "
+            f"--backend {'nccl' if platform == 'gpu' else BACKENDS[0]}, or set JAX_PLATFORMS"
+        )
+
+
+def _initialize(job: Job, backend: str, interface: str | None) -> None:
     if backend not in BACKENDS and backend != "nccl":
         raise MissingError(f"jax has no backend {backend}: choose {' or '.join(BACKENDS)}")
     if backend == "mpi" and TRAMPOLINE not in os.environ:
@@ -186,7 +202,7 @@ def _connect(job: Job, backend: str, interface: str | None) -> None:
         )
     jax.config.update("jax_enable_x64", True)
     if backend in BACKENDS:
-        os.environ.setdefault("JAX_PLATFORMS", "cpu")
+        choose_processor()
         jax.config.update("jax_cpu_collectives_implementation", backend)
     address = address_of(job, interface)
     with socket() as probe:
@@ -200,18 +216,6 @@ def _connect(job: Job, backend: str, interface: str | None) -> None:
     except (RuntimeError, ValueError) as error:
         text = " ".join(str(error).split())[:200]
         raise MissingError(f"jax cannot connect the ranks by {backend} ({text})") from error
-
-
-def _complete(copy: BoundCall, work: Work) -> Any:
-    copy()
-    return _finish(work.start)
-
-
-def _finish(start: BoundCall) -> Any:
-    for work in start() or ():
-        work.wait()
-        return work.received
-    return None
 
 
 BINDING = JaxBinding

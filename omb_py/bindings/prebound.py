@@ -15,7 +15,7 @@ class PreboundBinding(BufferBinding):
 
     name = "prebound"
 
-    def describe_message(self, message: Message) -> Any:
+    def describe_message(self, message: Message, sent: bool = False) -> Any:
         _, *rest = super().describe_message(message)
         return [MPI.buffer.frombuffer(message.memory.array), *rest]
 

@@ -18,10 +18,10 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from omb_py.bindings import Binding, BoundCall, BoundIteration, calls_of, waited_for
+from omb_py.bindings import BoundCall, Start, StartedBinding, calls_of, waited_for
 from omb_py.buffers import on_device
-from omb_py.core.calls import IN_PLACE, Call, Iteration, Message, Operand, Step, parts_of_sendrecv
-from omb_py.core.calls.loop import Calls, Loop, Pace, StartedLoop
+from omb_py.core.calls import IN_PLACE, Call, Message, Operand, Step, parts_of_sendrecv
+from omb_py.core.calls.loop import Calls, StartedLoop
 from omb_py.core.errors import LeftOutError, MissingError, UnsupportedError
 from omb_py.core.job import Job
 from omb_py.core.job.by_mpi import job_of
@@ -45,16 +45,12 @@ ALL_GATHER, REDUCE_SCATTER = (
 )
 """The names of functions over one tensor; torch 2.13 calls the second ones deprecated."""
 
-Start = Callable[[], Sequence[Any] | None]
-"""A callable that starts a step's work and returns what is to be waited for."""
 
-
-class TorchBinding(Binding):
+class TorchBinding(StartedBinding):
     """Calls such as ``dist.all_reduce(tensor, async_op=True).wait()``."""
 
     name = "torch"
     needs_mpi = False
-    serves_threads = False
     own_options = ("backend", "interface")
     initialized = False
     """True if omb-py made torch's group of all ranks: a program may have made one of its own."""
@@ -67,36 +63,9 @@ class TorchBinding(Binding):
         self._rank = job.rank
         self._size = job.ranks
         self._group, self._ranks = _connect(job, self._backend, options.interface)
-        self._settle = torch.cuda.current_stream().synchronize if self._on_device else None
+        self.settle = torch.cuda.current_stream().synchronize if self._on_device else None
+        self.loop_of = partial(TorchLoop, settle=self.settle)
         self._lacking: dict[str, bool] = {}
-
-    def bind(self, step: Step) -> BoundCall:
-        copies, start = self._started(step)
-        return partial(_complete, copies, start, self._settle)
-
-    def bound(self, iteration: Iteration) -> BoundIteration:
-        starts, before, after = self._parts_of(iteration)
-        calls = tuple(partial(_complete, (), start, self._settle) for start in starts)
-        return BoundIteration(calls, before, after)
-
-    def loop(self, iterations: Sequence[Iteration], pace: Pace) -> Loop:
-        parts = [self._parts_of(iteration) for iteration in iterations]
-        return TorchLoop(
-            [starts for starts, _, _ in parts],
-            self.barrier if pace.barrier else None,
-            pace.start.wait if pace.start else None,
-            [(before, after) for _, before, after in parts],
-            self._settle,
-        )
-
-    def _parts_of(self, iteration: Iteration) -> tuple[tuple[Start, ...], Calls, Calls]:
-        """Return what starts an iteration's steps, and the calls before and after them; set up."""
-        self.set_up(iteration)
-        started = [self._started(step) for step in iteration.steps]
-        before = [self.bind(step) for step in iteration.before]
-        before += [copy for copies, _ in started for copy in copies]
-        starts = tuple(start for _, start in started)
-        return starts, tuple(before), tuple(map(self.bind, iteration.after))
 
     def describe(self) -> dict[str, str]:
         found = {"torch": torch.__version__, "backend": self._backend}
@@ -111,13 +80,10 @@ class TorchBinding(Binding):
         else:
             _end()
 
-    def _started(self, step: Step) -> tuple[Sequence[BoundCall], Start]:
-        """Return what comes before a step outside of the time, and a callable that starts the step.
-
-        torch reduces in place: a reduction into other memory begins with a copy.
-        """
+    def started(self, step: Step) -> tuple[Sequence[BoundCall], Start]:
+        # torch reduces in place: a reduction into other memory begins with a copy
         if isinstance(step, Local):
-            return (), partial(_nothing_of, step.run)
+            return (), step.run
         if isinstance(step, Call):
             if step.function.removeprefix("i") in ("allreduce", "reduce"):
                 return self._reduction(step)
@@ -428,15 +394,6 @@ def _end() -> None:
     if TorchBinding.initialized and dist.is_initialized():
         dist.destroy_process_group()
     TorchBinding.initialized = False
-
-
-def _complete(copies: Sequence[BoundCall], start: Start, settle: BoundCall | None) -> None:
-    for copy in copies:
-        copy()
-    for work in start() or ():
-        work.wait()
-    if settle is not None:
-        settle()
 
 
 def _start_one(function: Callable[..., Any], *arguments: Any, **named: Any) -> list[Any]:

@@ -65,6 +65,7 @@ class NumpyBuffer(Buffer):
     """Arrays of NumPy that begin at a page, as native OMB's buffers do."""
 
     name = "numpy"
+    memory = NumpyMemory
 
     def allocate(self, nbytes: int, datatype: Datatype) -> NumpyMemory:
         try:
@@ -72,10 +73,10 @@ class NumpyBuffer(Buffer):
         except (MemoryError, ValueError) as error:
             raise OutOfMemoryError(f"numpy cannot allocate {nbytes} bytes: lower -m") from error
         start = -raw.__array_interface__["data"][0] % PAGE
-        return NumpyMemory(raw[start : start + nbytes].view(datatype.dtype))
+        return self.memory(raw[start : start + nbytes].view(datatype.dtype))
 
     def wrap(self, view: Any, datatype: Datatype) -> NumpyMemory:
-        return NumpyMemory(np.frombuffer(view, datatype.dtype))
+        return self.memory(np.frombuffer(view, datatype.dtype))
 
     def describe(self) -> dict[str, str]:
         return {"numpy": np.__version__}

@@ -58,6 +58,14 @@ class Memory(ABC):
         """Return whether only a device can read this memory."""
         return bool(self.kind)
 
+    @property
+    def sent(self) -> Any:
+        """The object that a user would hand to MPI to send: not ``array`` if that only receives.
+
+        Raises `UnsupportedError` if the library has no such object at this address.
+        """
+        return self.array
+
     @abstractmethod
     def slice(self, start: int, nbytes: int) -> Memory:
         """Return this memory from byte ``start`` on, ``nbytes`` long, without a copy."""
