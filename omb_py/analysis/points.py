@@ -30,8 +30,8 @@ FOLLOWS = {"placement": "buffer", "hosts": "ranks", "pairs": "ranks", "nodes": "
 COUNTED = ("ranks", "hosts", "pairs", "partitions", "nodes", "failed")
 
 WITH_COLUMN = (
-    *("window", "sync", "threads", "root", "send_mode", "split", "group", "congestor"),
-    *("test_calls", "cold"),
+    *("window", "sync", "threads", "thread_comm", "root", "send_mode", "split", "group"),
+    *("congestor", "test_calls", "cold"),
 )
 """Columns whose values need the column's name to be understood."""
 
@@ -44,6 +44,7 @@ BINDINGS = (
 USUAL = {
     ("layout", "cont"),
     ("send_mode", "standard"),
+    ("thread_comm", "one"),
     ("pairs", 1),
     ("test_calls", 0),
     ("in_place", False),

@@ -107,7 +107,7 @@ class Stored:
 
 
 class Resources(Protocol):
-    """Makes the MPI objects that a plan's calls need; the first three methods are collective.
+    """Makes the MPI objects that a plan's calls need; the first four methods are collective.
 
     What it returns can be given to `Call.on` or `Call.values`. It takes everything back after the
     case, the graph after the run.
@@ -115,6 +115,9 @@ class Resources(Protocol):
 
     def graph(self, sources: tuple[int, ...], destinations: tuple[int, ...]) -> Any:
         """Return a communicator that receives from the ``sources`` and sends to the others."""
+
+    def duplicates(self, count: int) -> list[Any]:
+        """Return this many duplicates of the communicator."""
 
     def window(self, nbytes: int, datatype: Datatype) -> Exposed:
         """Return a window of the kind asked for, with ``nbytes`` on each rank."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from omb_py.benchmarks import (
     Benchmark,
     Case,
@@ -18,7 +20,7 @@ from omb_py.core.datatypes import CONTIGUOUS
 from omb_py.core.options import VARIED_WINDOWS, Options
 
 DATA_TAG = 100
-ACKNOWLEDGE_TAG = 101
+ACKNOWLEDGE_TAG = DATA_TAG + 1
 
 BUFFERED_WINDOWS = 2
 """Windows of buffered messages that there is room for: one under way while the next is sent."""
@@ -27,15 +29,18 @@ MODES = {"standard": "", "synchronous": "s", "buffered": "b", "ready": "r"}
 """The prefix of a send mode before the word send in MPI's names."""
 
 
-def ping_pong(case: Case, tag: int = DATA_TAG) -> Plan:
-    """Let the first of each pair send and wait for the answer of the second."""
+def ping_pong(case: Case, tag: int = DATA_TAG, on: Any = None) -> Plan:
+    """Let the first of each pair send and wait for the answer of the second.
+
+    ``on`` is the communicator, by default the binding's.
+    """
     peer = partner(case)
     if peer is None:
         return idle(case)
     outgoing, incoming = case.message(), case.message()
     mode = case.options.send_mode
-    send = Call(f"{MODES[mode]}send", (outgoing,), peer=peer, tag=tag)
-    receive = Call("recv", (incoming,), peer=peer, tag=tag)
+    send = Call(f"{MODES[mode]}send", (outgoing,), peer=peer, tag=tag, on=on)
+    receive = Call("recv", (incoming,), peer=peer, tag=tag, on=on)
     first = case.rank < peer
     plan = plan_of(case, (send, receive) if first else (receive, send), [outgoing], [incoming])
     if mode == "buffered":
@@ -57,15 +62,18 @@ def ready_first(plan: Plan, receive: Call) -> Plan:
     return replace(plan, exchanges=(replace(exchange, steps=steps, before=before),))
 
 
-def one_way(case: Case) -> Plan:
-    """Send a window of messages from the first of each pair to the second, then a short answer."""
+def one_way(case: Case, tag: int = DATA_TAG, on: Any = None) -> Plan:
+    """Send a window of messages from the first of each pair to the second, then a short answer.
+
+    The answer has the next tag. ``on`` is the communicator, by default the binding's.
+    """
     peer = partner(case)
     if peer is None:
         return idle(case)
     answer = case.message((1,), layout=CONTIGUOUS)
     first, mode = case.rank < peer, case.options.send_mode
-    window, messages = post(f"i{MODES[mode]}send" if first else "irecv", case, peer)
-    reply = Call("recv" if first else "send", (answer,), peer, ACKNOWLEDGE_TAG)
+    window, messages = post(f"i{MODES[mode]}send" if first else "irecv", case, peer, tag, on)
+    reply = Call("recv" if first else "send", (answer,), peer, tag + 1, on=on)
     sides = (messages, [answer]) if first else ([answer], messages)
     plan = plan_of(case, (window, reply), *sides)
     if mode == "buffered" and first:
@@ -108,7 +116,9 @@ def partner(case: Case) -> int | None:
     return case.rank + half if case.rank < half else case.rank - half
 
 
-def post(function: str, case: Case, peer: int) -> tuple[Window, list[Message]]:
+def post(
+    function: str, case: Case, peer: int, tag: int = DATA_TAG, on: Any = None
+) -> tuple[Window, list[Message]]:
     """Return a window of one non-blocking call, and its messages: one for all, or one for each.
 
     Every message received is checked when data is validated, so each then has its own memory.
@@ -117,7 +127,7 @@ def post(function: str, case: Case, peer: int) -> tuple[Window, list[Message]]:
     messages = [case.message()]
     if case.options.buffer_per_message or checked:
         messages += [case.message() for _ in range(case.window - 1)]
-    calls = [Call(function, (message,), peer, DATA_TAG) for message in messages]
+    calls = [Call(function, (message,), peer, tag, on=on) for message in messages]
     return Window((tuple(calls * (case.window // len(calls))),)), messages
 
 

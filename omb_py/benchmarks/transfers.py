@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from omb_py.benchmarks import Benchmark, Case, CheckedIteration, Content, Defaults, Metric, Plan
 from omb_py.benchmarks.pt2pt import (
@@ -19,12 +20,15 @@ from omb_py.core.dataclass import replace
 from omb_py.core.options import Options
 
 
-def sendrecv(case: Case) -> Plan:
-    """Let every rank send to the next and receive from the one before it, in one call."""
+def sendrecv(case: Case, tag: int = DATA_TAG, on: Any = None) -> Plan:
+    """Let every rank send to the next and receive from the one before it, in one call.
+
+    ``on`` is the communicator, by default the binding's.
+    """
     after, before = (case.rank + 1) % case.ranks, (case.rank - 1) % case.ranks
     outgoing, incoming = case.message(), case.message()
-    values = (after, DATA_TAG, before, DATA_TAG)
-    call = Call("sendrecv", (outgoing, incoming), values=values)
+    values = (after, tag, before, tag)
+    call = Call("sendrecv", (outgoing, incoming), values=values, on=on)
     sent = Content.of(case.rank, outgoing.memory)
     received = Content.of(before, incoming.memory)
     return Plan((CheckedIteration((call,), inputs=(sent,), outputs=(received,)),), case.payload)

@@ -45,16 +45,17 @@ class Options:
     ``placement`` is where the messages of the first and of the second half of the ranks lie,
     ``devices`` those that the ranks of a node take in turn. ``node_map`` is the node of each rank,
     or how many ranks a node has; ``threads`` are those (or the processes) of the sending and of the
-    receiving side. ``library_algorithm`` is the name in `omb_py.algorithms` of the MPI library's
-    algorithm; ``algorithm`` is `LIBRARY` or the name of an algorithm of ours, ``segment`` the bytes
-    of its segments. ``split`` is how ranks are divided into groups (`omb_py.core.job.groups`);
-    ``method`` is how checkpoints are written; ``congestor`` is the benchmark, and its message size,
-    that the ranks outside the first group run while that one measures, in ``rounds`` turns.
-    ``variant`` is the label of settings outside omb-py. ``interface`` is the network interface by
-    which bindings over sockets connect hosts, ``backend`` is torch's; ``event_loop`` and
-    ``in_flight`` control how coroutines run, ``grpc_call`` how gRPC sends. ``victims`` are the
-    ranks that are killed at once, or ``node`` for those of the last node, and ``failures`` how
-    often; ``operations`` report it. ``debug`` shows tracebacks.
+    receiving side; ``thread_comm`` is whether they share one communicator. ``library_algorithm`` is
+    the name in `omb_py.algorithms` of the MPI library's algorithm; ``algorithm`` is `LIBRARY` or
+    the name of an algorithm of ours, ``segment`` the bytes of its segments. ``split`` is how ranks
+    are divided into groups (`omb_py.core.job.groups`); ``method`` is how checkpoints are written;
+    ``congestor`` is the benchmark, and its message size, that the ranks outside the first group run
+    while that one measures, in ``rounds`` turns. ``variant`` is the label of settings outside
+    omb-py. ``interface`` is the network interface by which bindings over sockets connect hosts,
+    ``backend`` is torch's; ``event_loop`` and ``in_flight`` control how coroutines run,
+    ``grpc_call`` how gRPC sends. ``victims`` are the ranks that are killed at once, or ``node`` for
+    those of the last node, and ``failures`` how often; ``operations`` report it. ``debug`` shows
+    tracebacks.
     """
 
     buffer: str = "numpy"
@@ -106,6 +107,7 @@ class Options:
     send_mode: str = "standard"
     partitions: int = 8
     threads: tuple[int, int] = (1, 1)
+    thread_comm: str = "one"
     node_map: tuple[int, ...] | int | None = None
     split: str | None = None
     congestor: tuple[str, int] | None = None

@@ -125,7 +125,9 @@ class Measurement(ABC):
         sizes = sizes_by_type(self.benchmark, options, datatypes, self.largest_group)
         nodes = job.nodes(devices.word(self._context.buffer.device))
         notes = [note for found in sizes.values() for note in found.notes]
-        threads = sum(options.threads) if "threads" in self.benchmark.options else 0
+        threads = 0
+        if "threads" in self.benchmark.options:
+            threads = options.threads[0] + options.threads[1] * (job.ranks - 1)
         oversubscription = job.oversubscription(nodes, threads)
         unused = None
         if options.validate and options.sync == "clock":

@@ -44,6 +44,11 @@ class MpiResources:
             self.graph_seconds = perf_counter() - begin
         return self._graph
 
+    def duplicates(self, count: int) -> list[Any]:
+        made = [self._comm.Dup() for _ in range(count)]
+        self._held += [comm.Free for comm in made]
+        return made
+
     def window(self, nbytes: int, datatype: Datatype) -> Exposed:
         comm = self._comm
         from mpi4py import MPI

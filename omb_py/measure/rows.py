@@ -252,6 +252,8 @@ def _choices(benchmark: Benchmark, case: Case) -> dict[str, Any]:
         found |= {"test_calls": options.test_calls, "compute_target": options.compute_target}
     if has & {"window_sync", "active_sync"}:
         found["window_sync"] = options.window_sync
+    if "threads" in has:
+        found["thread_comm"] = options.thread_comm
     if has & {"threads", "processes"}:
         found["threads"] = f"{options.threads[0]}:{options.threads[1]}"
     if benchmark.ranks in PAIRED:

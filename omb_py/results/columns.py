@@ -98,6 +98,9 @@ TABLE = (
     ("stream_sync", "b", "bool", "", "configuration",
      "whether each iteration waited for the device's stream, inside the time; empty likewise"),
     ("send_mode", "b", "str", "", "configuration", "`--send-mode`"),
+    ("thread_comm", "b", "str", "", "configuration",
+     "`--thread-comm`: `one` communicator for all threads, or one for `each`; empty without "
+     "threads"),
     ("method", "b", "str", "", "configuration",
      "`--method` of [checkpoints](checkpoint.md); empty for other benchmarks"),
     ("sync", "b", "str", "", "configuration",

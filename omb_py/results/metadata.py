@@ -42,7 +42,7 @@ def process_metadata(run: str) -> dict[str, str]:
         "run": run,
         "omb_py": VERSION,
         "command": shlex.join(["omb-py", *sys.argv[1:]]),
-        "python": f"{platform.python_implementation()} {platform.python_version()}",
+        "python": interpreter(),
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         "processor": processor(),
         "environment": shlex.join(
@@ -54,6 +54,18 @@ def process_metadata(run: str) -> dict[str, str]:
         ),
         **({"profiler": os.environ[PROFILER]} if PROFILER in os.environ else {}),
     }
+
+
+def interpreter() -> str:
+    """Return Python's name and version, and of a free-threaded build whether its lock is on.
+
+    An extension module that does not say that it needs no lock switches it on (PEP 703).
+    """
+    text = f"{platform.python_implementation()} {platform.python_version()}"
+    if "t" not in sys.abiflags:
+        return text
+    lock = "on" if vars(sys)["_is_gil_enabled"]() else "off"
+    return f"{text} free-threaded, GIL {lock}"
 
 
 def processor() -> str:

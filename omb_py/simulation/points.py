@@ -237,6 +237,9 @@ class NoResources:
     def graph(self, sources: tuple[int, ...], destinations: tuple[int, ...]) -> Any:
         raise UnsupportedError("neighbourhoods are not simulated, only messages of two ranks")
 
+    def duplicates(self, count: int) -> list[Any]:
+        raise UnsupportedError("communicators are not simulated: leave out --thread-comm each")
+
     def window(self, nbytes: int, datatype: Datatype) -> Exposed:
         raise UnsupportedError("one-sided communication is not simulated, only messages")
 

@@ -20,6 +20,9 @@ class MemoryAlone:
     def graph(self, sources: tuple[int, ...], destinations: tuple[int, ...]) -> Any:
         return object()
 
+    def duplicates(self, count: int) -> list[Any]:
+        return [object() for _ in range(count)]
+
     def window(self, nbytes: int, datatype: Datatype) -> Exposed:
         return Exposed(object(), BUFFER.allocate(nbytes, datatype), (0,) * 8)
 

@@ -12,6 +12,7 @@ from tests.helpers.battery import Battery, Line, completed, each_line, passes
 from tests.mpi.lines import CHECKED, MEASURED, QUICK, WITH_DATA, lines, named
 
 BINDINGS = ("buffer", "native")
+EACH = "-i 12 -t 2 --thread-comm each"
 GRAPH = ROOT / "tests" / "data" / "graph.txt"
 NEIGHBORHOODS = [one for one in WITH_DATA if "topology" in one.options]
 OVERLAPPED = [one for one in MEASURED if "overlap" in one.options]
@@ -68,12 +69,30 @@ def test_arrays_of_unequal_blocks(battery: Battery, line: Line) -> None:
 @pytest.mark.product
 @each_line(
     combined("latency_mt", "-i 12 -t {}", ("1", "1:2", "2:2", "2:3", "3:2")),
+    combined("mbw_mr_mt", "-i 12 -t {}", ("1", "2:3")),
+    combined("sendrecv_mt", "-i 12 -t {}", ("1", "3")),
     lines(named("latency_mt"), f"{CHECKED} --binding pickle -t 2:3"),
 )
 def test_any_number_of_threads_on_each_side(battery: Battery, line: Line) -> None:
     record = passes(battery(line))
     given = line.arguments[-1]
     assert record.rows[0]["threads"] == (given if ":" in given else f"{given}:{given}")
+    assert record.rows[0]["thread_comm"] == "one"
+
+
+@each_line(
+    lines(named("latency_mt mbw_mr_mt"), f"{CHECKED} --binding persistent {EACH}"),
+    (
+        line
+        for binding in ("array", "buffer", "native", "pickle", "prebound")
+        for line in lines(
+            named("latency_mt mbw_mr_mt sendrecv_mt"), f"{CHECKED} --binding {binding} {EACH}"
+        )
+    ),
+)
+def test_a_communicator_for_each_thread(battery: Battery, line: Line) -> None:
+    record = passes(battery(line))
+    assert record.rows[0]["thread_comm"] == "each"
 
 
 @each_line(lines(named("latency_mp"), f"{CHECKED} -t 3:1"))
