@@ -1,5 +1,6 @@
 """Reads the meters at the beginning and the end of a profile, and keeps their values.
 
+Each rank writes them to a file in the folder of the profile, which `omb_py.tracing.traffic` reads.
 Everything here is light: it runs in the program that is profiled.
 """
 
@@ -13,18 +14,24 @@ from typing import TYPE_CHECKING, Any
 
 from omb_py.core.errors import OmbError
 from omb_py.core.text import files
-from omb_py.tracing import counters
 from omb_py.tracing.counters import kernel, nvml
-from omb_py.tracing.counters.connections import Open, connections, since
 from omb_py.tracing.counters.links import Meter
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
+VERSION = 3
+"""The version of the files."""
+
 METERS: tuple[Meter, ...] = (kernel.interfaces, kernel.ports, nvml.links, kernel.segments)
 """Functions that read links, on one rank of each host."""
 
 ROOT = Path("/")
+
+
+def path_in(folder: str, rank: int) -> str:
+    """Return the file of a rank in the folder of a run."""
+    return f"{folder}/traffic-{rank:06d}.json"
 
 
 def read_links(root: Path = ROOT) -> list[dict[str, Any]]:
@@ -38,8 +45,6 @@ class TrafficCollector:
     def __init__(self) -> None:
         self._content: dict[str, Any] = {}
         self._comm: MPI.Intracomm | None = None
-        self._connections: Open | None = None
-        self._storage: tuple[int, int] | None = None
 
     def begin(self, comm: MPI.Intracomm, folder: str) -> None:
         """Begin to count; collective over ``comm``, which is MPI_COMM_WORLD itself, unobserved.
@@ -49,12 +54,12 @@ class TrafficCollector:
         from mpi4py import MPI
 
         self._comm = comm
-        self._path = counters.path_in(folder, comm.Get_rank())
+        self._path = path_in(folder, comm.Get_rank())
         name, version = MPI.get_vendor()
         leader = _leader(comm)
         self._leads = leader == comm.Get_rank()
         self._content = {
-            "version": counters.VERSION,
+            "version": VERSION,
             "rank": comm.Get_rank(),
             "ranks": comm.Get_size(),
             "host": os.uname().nodename,
@@ -63,11 +68,7 @@ class TrafficCollector:
             "complete": False,
             "before": read_links() if self._leads else [],
             "after": [],
-            "connections": None,
-            "storage": None,
         }
-        self._connections = connections(ROOT)
-        self._storage = kernel.storage(ROOT)
         comm.Barrier()
         self._write()
 
@@ -82,9 +83,6 @@ class TrafficCollector:
         if together:
             self._comm.Barrier()  # until all bytes have arrived
             self._content["after"] = read_links() if self._leads else []
-            carried = since(self._connections, connections(ROOT))
-            self._content["connections"] = carried.row() if carried else None
-            self._content["storage"] = _difference(self._storage, kernel.storage(ROOT))
             self._content["complete"] = True
         self._comm = None
         try:
@@ -94,14 +92,6 @@ class TrafficCollector:
 
     def _write(self) -> None:
         files.write(self._path, json.dumps(self._content))
-
-
-def _difference(
-    before: tuple[int, int] | None, after: tuple[int, int] | None
-) -> tuple[int, int] | None:
-    if before is None or after is None:
-        return None
-    return max(0, after[0] - before[0]), max(0, after[1] - before[1])
 
 
 def _leader(comm: MPI.Intracomm) -> int:

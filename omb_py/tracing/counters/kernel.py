@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from omb_py.tracing.counters.links import HOST, NETWORK, Link, names_in, number_in
+from omb_py.tracing.counters.links import Link, names_in, number_in
 
 # TCP of this host: segments, and how many were sent again (RFC 1213, tcpOutSegs, tcpRetransSegs).
 #
@@ -26,33 +26,10 @@ def segments(root: Path) -> Sequence[Link]:
     return [Link("tcp", "TCP", None, None, events=events)]
 
 
-# What this process moved between its memory and storage (/proc/PID/io, proc(5)).
-#
-# Data that comes from the page cache was not read; what is written counts when a page of a file
-# becomes dirty. File systems in memory count nothing.
-
-STORAGE = ("read_bytes", "write_bytes")
-
-
-def storage(root: Path) -> tuple[int, int] | None:
-    """Return bytes that this process has read from storage and written to it; None if not known."""
-    try:
-        lines = (root / "proc" / "self" / "io").read_text().splitlines()
-        found = dict(line.split(": ") for line in lines)
-        read, written = (int(found[name]) for name in STORAGE)
-    except (OSError, ValueError, KeyError):
-        return None
-    return read, written
-
-
 # Network interfaces, by the kernel's counters (sysfs-class-net-statistics of its documentation).
 #
 # Bytes are those of frames, with the headers of Ethernet, IP and TCP.
 
-LOOPBACK = 772
-"""The kernel's number for interfaces that lead back to their own host (ARPHRD_LOOPBACK)."""
-
-METER = "network"
 EVENTS = {"frames sent": "tx_packets", "frames received": "rx_packets"}
 
 
@@ -69,11 +46,10 @@ def _interfaces(folder: Path) -> Iterator[Link]:
         sent, received = (number_in(one / "statistics" / f"{way}_bytes") for way in ("tx", "rx"))
         events = {word: number_in(one / "statistics" / file) for word, file in EVENTS.items()}
         yield Link(
-            METER,
+            "network",
             name,
             sent,
             received,
-            HOST if number_in(one / "type") == LOOPBACK else NETWORK,
             # a bond, a bridge or a VLAN counts what interfaces below it count as well
             over=tuple(
                 entry.removeprefix("lower_")

@@ -10,9 +10,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
-NETWORK, HOST = "network", "host"
-"""The reach of a link: other hosts, or only its own host."""
-
 
 @dataclass(frozen=True)
 class Link:
@@ -27,7 +24,6 @@ class Link:
     name: str
     sent: int | None
     received: int | None
-    reach: str = NETWORK
     bits: int = 64
     sticks: bool = False
     unit: int = 1
@@ -55,7 +51,6 @@ class LinkUsage:
     name: str
     sent: int | None
     received: int | None
-    reach: str = NETWORK
     over: tuple[str, ...] = ()
     events: Mapping[str, int] = field(default_factory=dict)
     remark: str = ""
@@ -75,7 +70,7 @@ def usage(before: Link, after: Link) -> LinkUsage:
         for name, number in after.events.items()
     }
     return LinkUsage(
-        *(after.meter, after.name, amounts[0], amounts[1], after.reach, after.over),
+        *(after.meter, after.name, amounts[0], amounts[1], after.over),
         {name: number for name, number in events.items() if number},
         "; ".join(remarks),
     )

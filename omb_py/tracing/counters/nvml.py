@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from omb_py.tracing.counters.links import HOST, Link
+from omb_py.tracing.counters.links import Link
 
 ALL_LINKS = 0xFFFFFFFF
 FIELDS = {
@@ -53,7 +53,7 @@ def _links(nvml: Any) -> Iterator[Link]:
                 continue
             if out is not None and into is not None:
                 name, bits = f"GPU {number} {word}", out[1]
-                yield Link("nvml", name, out[0] * unit, into[0] * unit, HOST, bits=bits, unit=unit)
+                yield Link("nvml", name, out[0] * unit, into[0] * unit, bits=bits, unit=unit)
 
 
 def _value(field: Any) -> tuple[int, int] | None:

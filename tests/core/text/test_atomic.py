@@ -157,7 +157,7 @@ def test_a_full_disk_leaves_the_good_files_of_before(tmp_path: Path) -> None:
 
 PACKAGES = (
     *("analysis/model", "analysis/charts", "analysis/report"),
-    *("tracing/efficiency", "tracing/profile", "tracing/timeline", "tracing/traffic"),
+    *("tracing/efficiency", "tracing/profile", "tracing/timeline"),
 )
 
 

@@ -20,7 +20,7 @@ from omb_py.sweeps.toml import read as read_toml
 from omb_py.tracing.efficiency import runs
 from omb_py.tracing.profile import store
 from omb_py.tracing.records import reading
-from omb_py.tracing.traffic.paths import read as read_traffic
+from omb_py.tracing.traffic import read as read_traffic
 from tests import ROOT
 from tests.helpers.refusals import missing, refuses
 
