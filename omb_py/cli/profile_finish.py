@@ -77,9 +77,9 @@ def report(
     if timelines:
         from pathlib import Path
 
-        from omb_py.tracing.timeline import diagnostics, json_trace, read
+        from omb_py.tracing.timeline import assembly, diagnostics, json_trace
 
-        timeline = read(folder)
+        timeline = assembly.read(folder)
         for sentence in diagnostics.notes(timeline):
             launcher.note(sentence, 0)
         for name in timelines:

@@ -426,9 +426,9 @@ def test_an_events_ring_keeps_the_last_ones(profiled: Profiled) -> None:
     assert record.lost_events == 92
     assert list(record.events["sequence"]) == [*range(93, 102), 0]
     assert record.name(record.events[-1]["name"]) == "last"
-    assert (record.events["began"][-1], EventKind.SPAN) <= (
+    assert (record.events["began"][-1], EventKind.PHASE) <= (
         record.events["began"][-2],
-        EventKind.SPAN,
+        EventKind.PHASE,
     )
 
 

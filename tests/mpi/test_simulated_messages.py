@@ -58,7 +58,7 @@ def recorded(record: RankRecord) -> dict[str, Messages]:
     for event in record.events:
         kind, name = EventKind(event["kind"]), record.name(event["name"])
         peer, nbytes = int(event["peer"]), int(event["nbytes"])
-        if kind is EventKind.SPAN:
+        if kind is EventKind.PHASE:
             found[name], messages = messages, []
         elif peer == record.rank:
             continue

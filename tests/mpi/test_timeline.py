@@ -108,14 +108,9 @@ def test_short_ring_keeps_the_last_events(mpi: str, omb_py: Run, tmp_path: Path)
     found = read(tmp_path)
     (note,) = [note for note in found.about["notes"] if "written over" in note]
     assert "on ranks 0-3" in note
-    for said in found.about["records"]:
-        assert said["events"] == 40
-        assert said["events_lost"] > 0
-        first = min(
-            one.began
-            for one in found.slices
-            if rank_of(one) == said["rank"] and one.category == "compute"
-        )
-        assert first == pytest.approx(said["complete_from_s"] * 1e9)
+    for rank in range(RANKS):
+        mine = [one for one in found.slices if rank_of(one) == rank]
+        first = min(one.began for one in mine if one.category == "compute")
+        assert all(one.began >= first for one in mine if one.category == "completion")
     done = omb_py("timeline", "omb-profile")
     assert any("written over" in sentence for sentence in done.sentences)

@@ -10,7 +10,7 @@ from typing import Any
 from omb_py.core import VERSION
 from omb_py.core.text.words import count, some_ranks
 from omb_py.tracing.records.reading import NS
-from omb_py.tracing.timeline.model import RankTimeline, Timeline
+from omb_py.tracing.timeline.assembly import Timeline
 
 
 def notes(timeline: Timeline) -> list[str]:
@@ -27,7 +27,7 @@ def _lacking(timeline: Timeline) -> Iterator[str]:
     lossy = [rank for rank in ranks if rank.alignment.record.lost_events > 0]
     if lossy:
         lost = sum(rank.alignment.record.lost_events for rank in lossy)
-        since = max(seconds(timeline, rank.complete_from) for rank in lossy)
+        since = (max(rank.complete_from for rank in lossy) - timeline.start) * NS
         yield (
             f"{were(lost, 'event')} written over by later ones on "
             f"{some_ranks(r.rank for r in lossy)}: the timeline has all from {since:.6f} s on "
@@ -73,8 +73,6 @@ def _of_messages(timeline: Timeline) -> Iterator[str]:
             f"{count(messages.backwards, 'message')} without an arrow: received before sent "
             f"{worst}, {beyond}"
         )
-    if timeline.arrows_outside:
-        yield f"{count(timeline.arrows_outside, 'arrow')} left out for want of an end"
 
 
 def _of_times(timeline: Timeline) -> Iterator[str]:
@@ -84,19 +82,17 @@ def _of_times(timeline: Timeline) -> Iterator[str]:
             f"the clock of {some_ranks(r.rank for r in unknown)} was not compared with rank 0's: "
             "its times are its own"
         )
-    compared = [r for r in timeline.ranks if r.alignment.error and not r.alignment.shared]
+    compared = [rank for rank in timeline.ranks if rank.alignment.error]
     if compared:
         bound = max(rank.alignment.error or 0.0 for rank in compared)
         yield (
             f"{some_ranks(r.rank for r in compared)} read other clocks than rank 0: "
             f"their times are wrong by {bound * 1e6:.3f} us at most"
         )
-    if timeline.cut:
-        yield f"only {timeline.cut}: {count(timeline.outside, 'slice')} left out"
 
 
 def about(timeline: Timeline) -> dict[str, Any]:
-    """Return metadata for programs: the run, `notes`, and each rank's clock and losses."""
+    """Return metadata for programs: the run, and `notes`."""
     at = moment(timeline.epoch)
     return {
         "tool": f"omb-py {VERSION}",
@@ -105,7 +101,6 @@ def about(timeline: Timeline) -> dict[str, Any]:
         "zero": at,
         "zero_epoch_ns": timeline.epoch or None,
         "notes": notes(timeline),
-        "records": [about_rank(timeline, rank) for rank in timeline.ranks],
     }
 
 
@@ -115,29 +110,6 @@ def moment(epoch: int) -> str | None:
         return datetime.fromtimestamp(epoch * NS, UTC).isoformat() if epoch else None
     except (ValueError, OverflowError, OSError):
         return None
-
-
-def about_rank(timeline: Timeline, rank: RankTimeline) -> dict[str, Any]:
-    """Return metadata of one rank; seconds are those of the timeline."""
-    record, alignment = rank.alignment.record, rank.alignment
-    return {
-        "rank": rank.rank,
-        "host": rank.host,
-        "pid": int(record.header["pid"]),
-        "began_s": seconds(timeline, rank.began),
-        "ended_s": seconds(timeline, rank.ended),
-        "came_to_its_end": record.complete,
-        "clock_shared_with_rank_0": alignment.shared,
-        "clock_offset_s": alignment.offset,
-        "clock_drift": alignment.drift,
-        "clock_error_bound_s": alignment.error,
-        "events": len(rank.events),
-        "events_lost": record.lost_events,
-        "complete_from_s": seconds(timeline, rank.complete_from),
-        "events_unreadable": rank.unreadable,
-        "names_lost": int(record.header["names_lost"]),
-        "requests_without_completion": rank.pending,
-    }
 
 
 def plain(value: Any) -> Any:
@@ -152,11 +124,6 @@ def plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if isfinite(value) else str(value)
     return str(value) if isinstance(value, int) and abs(value) >> 53 else value
-
-
-def seconds(timeline: Timeline, time: int) -> float:
-    """Return a time (ns) as seconds from the timeline's beginning."""
-    return (time - timeline.start) * NS
 
 
 def were(number: int, noun: str) -> str:

@@ -1,7 +1,7 @@
 """Timelines as trace events in JSON, for Perfetto and chrome://tracing, with nothing to install.
 
 The format is Google's "Trace Event Format": a process for each rank, a thread for each lane, a
-complete event (X) for each slice, an instant (i), and a pair of flow events (s, f) for each arrow.
+complete event (X) for each slice, an instant (i) and a pair of flow events (s, f) for each arrow.
 """
 
 from __future__ import annotations
@@ -23,8 +23,15 @@ from omb_py.core.text.files import make_folder
 from omb_py.tracing.records.layout import TIMELINES, EventKind
 from omb_py.tracing.records.routines import Role, role
 from omb_py.tracing.timeline import diagnostics
-from omb_py.tracing.timeline.assembly import UNNAMED
-from omb_py.tracing.timeline.model import CHUNK, NONE, SLICE, LaneKind, RankTimeline, Timeline, rows
+from omb_py.tracing.timeline.assembly import (
+    CHUNK,
+    NONE,
+    SLICE,
+    UNNAMED,
+    RankTimeline,
+    Timeline,
+    rows,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -103,9 +110,8 @@ class Describer:
         self, kind: int, name: int, communicator: int, peer: int, tag: int, nbytes: int
     ) -> Description:
         text = self._name(name)
-        if kind in (EventKind.SPAN, EventKind.INSTANT):
-            category = LaneKind.PHASES.value if kind == EventKind.SPAN else "instant"
-            return Description(text, category, {"bytes": nbytes} if nbytes > 0 else {})
+        if kind == EventKind.PHASE:
+            return Description(text, "phases", {})
         what = role(text)
         said: Arguments = {}
         if nbytes >= 0:
@@ -169,7 +175,7 @@ def places_of(timeline: Timeline) -> Places:
         for lane in used_lanes(rank):
             thread += 1
             number = process if lane == 0 else thread
-            found[lane] = TrackPlace(process, number, rank.lanes[lane].name)
+            found[lane] = TrackPlace(process, number, rank.lanes[lane])
         lanes.append(found)
     names = (process_name(rank, timeline.run.size) for rank in timeline.ranks)
     return Places(tuple(names), tuple(lanes))
@@ -183,8 +189,8 @@ def process_name(rank: RankTimeline, size: int) -> str:
 
 def used_lanes(rank: RankTimeline) -> list[int]:
     """Return the lanes in which anything lies."""
-    used = {*rank.slices["lane"].tolist(), *rank.instants["lane"].tolist()}
-    return sorted(used)
+    used: list[int] = np.unique(rank.slices["lane"]).tolist()
+    return used
 
 
 FLOW = "message"
@@ -238,7 +244,7 @@ def head(place: TrackPlace, phase: str) -> str:
 
 
 def of_rank(rank: RankTimeline, places: dict[int, TrackPlace], start: int) -> Iterator[str]:
-    """Yield the slices and instants of a rank."""
+    """Yield the slices of a rank."""
     describer = Describer(rank)
     texts: dict[int, str] = {}
     heads = {lane: head(place, "X") for lane, place in places.items()}
@@ -251,12 +257,6 @@ def of_rank(rank: RankTimeline, places: dict[int, TrackPlace], start: int) -> It
         yield (
             f'{heads[lane]}"ts":{at // 1000}.{at % 1000:03d},'
             f'"dur":{length // 1000}.{length % 1000:03d},{text}{rest(description, own)}'
-        )
-    for lane, began, _, event, other in rows(rank.instants):
-        description, own = describer.of(event, other)
-        yield (
-            f'{head(places[lane], "i")}"s":"t","ts":{microseconds(began - start)},'
-            f"{told_of(description)}{rest(description, own)}"
         )
 
 

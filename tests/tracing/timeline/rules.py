@@ -9,7 +9,7 @@ from io import StringIO
 from typing import Any
 
 from omb_py.tracing.timeline import json_trace
-from omb_py.tracing.timeline.model import Timeline
+from omb_py.tracing.timeline.assembly import Timeline
 
 
 @dataclass(frozen=True)
