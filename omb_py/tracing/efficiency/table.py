@@ -1,9 +1,11 @@
-"""Runs as a table like those of POP, and as rows of numbers: one list of lines serves both."""
+"""Runs of one program next to each other: a table like those of POP, and rows of numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from math import log
+from pathlib import Path
 from statistics import fmean
 from textwrap import shorten
 from typing import Any
@@ -11,11 +13,64 @@ from typing import Any
 from omb_py.core.text.tables import Sheet
 from omb_py.core.text.units import digits, value_text
 from omb_py.core.text.words import count
-from omb_py.tracing.efficiency.series import Series, SeriesPoint, notes
+from omb_py.tracing.efficiency.runs import Run, Scaling, by_processor, scaling
+
+BETWEEN = 0.5
+"""Exponent of the growth of work over ranks: strong scaling has 0, weak scaling 1."""
+
+LITTLE_CPU = 0.9
+"""Below this part of the time, ranks that computed are taken to have waited for a core."""
 
 UNKNOWN = "-"
 WIDEST = 70
 """Letters of a command in a title."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """Runs by their ranks, the first is the reference; ``why`` is the reason for the scaling."""
+
+    runs: tuple[Run, ...]
+    weak: bool
+    why: str
+
+    @property
+    def kind(self) -> str:
+        """The kind of scaling."""
+        return "weak" if self.weak else "strong"
+
+    @property
+    def several(self) -> bool:
+        """Return whether there is something to compare."""
+        return len({run.ranks for run in self.runs}) > 1
+
+    @property
+    def labels(self) -> list[str]:
+        """The runs' names without their folders, if these names differ."""
+        names = [run.name for run in self.runs]
+        short = [Path(name).name or name for name in names]
+        return short if len(set(short)) == len(short) else names
+
+
+def series_of(runs: Sequence[Run], weak: bool | None = None) -> Series:
+    """Return runs, at least one, by their ranks; ``weak`` None: as their work suggests."""
+    ordered = tuple(sorted(runs, key=lambda run: run.ranks))
+    why = "as was asked for"
+    if weak is None:
+        weak, why = suggested(ordered[0], ordered[-1])
+    return Series(ordered, weak, why)
+
+
+def suggested(first: Run, last: Run) -> tuple[bool, str]:
+    """Return whether scaling seems weak, by the time that all ranks computed, and the reason."""
+    if first.ranks == last.ranks or first.total <= 0 or last.total <= 0:
+        return False, "nothing tells otherwise"
+    work, ranks = last.total / first.total, last.ranks / first.ranks
+    weak = log(work) / log(ranks) > BETWEEN
+    return weak, (
+        f"assumed, since on {ranks:.3g} times the ranks all of them together spent {work:.3g} "
+        f"times as long outside MPI; --{'strong' if weak else 'weak'} if that is wrong"
+    )
 
 
 def percent(part: float | None) -> str:
@@ -35,158 +90,154 @@ def plain(value: float | None) -> str:
 
 @dataclass(frozen=True)
 class FactorLine:
-    """A number of a run: its label in the table, its column in rows, its value, how it is shown.
-
-    ``several``: it compares runs on different numbers of ranks.
-    """
+    """A number of a run: its label in the table, its column in rows, its value, how it is shown."""
 
     label: str
     column: str
-    value: Callable[[SeriesPoint], float | None]
+    value: Callable[[Run, Series], float | None]
     shown: Callable[[float | None], str] = percent
-    several: bool = False
-
-    def of(self, point: SeriesPoint, series: Series) -> float | None:
-        """Return the value of a run, None if it is not known."""
-        return None if self.several and not series.several else self.value(point)
 
 
-def cpu(point: SeriesPoint, outside: bool) -> float | None:
+def compared(value: Callable[[Scaling], float]) -> Callable[[Run, Series], float | None]:
+    """Return the value of a run's scaling; None without runs on other numbers of ranks."""
+
+    def found(run: Run, series: Series) -> float | None:
+        made = scaling(run, series.runs[0], series.weak) if series.several else None
+        return None if made is None else value(made)
+
+    return found
+
+
+def cpu_scaling(run: Run, series: Series) -> float | None:
+    """Computation scaling by CPU time."""
+    return by_processor(run, series.runs[0], series.weak) if series.several else None
+
+
+def cpu(run: Run, outside: bool) -> float | None:
     """CPU time over wall time, outside MPI or of all that the processes did."""
-    found = point.run.measured.processor
+    found = run.processor
     return found.share if found and found.outside is outside else None
 
 
-def cpu_balance(point: SeriesPoint) -> float | None:
+def cpu_balance(run: Run, _: Series) -> float | None:
     """Load balance by the CPU time outside MPI."""
-    found = point.run.measured.processor
-    return found.balance if found and found.outside else None
+    return run.processor.balance if run.processor and run.processor.outside else None
 
 
 FILES = "files_s"
 LINES = (
+    FactorLine("Global efficiency", "global_efficiency", compared(lambda to: to.whole)),
+    FactorLine("- Parallel efficiency", "parallel_efficiency", lambda run, _: run.parallel),
+    FactorLine("-- Load balance", "load_balance", lambda run, _: run.load_balance),
     FactorLine(
-        "Global efficiency",
-        "global_efficiency",
-        lambda at: at.scaling.whole if at.scaling else None,
-        several=True,
+        "-- Communication efficiency", "communication_efficiency", lambda run, _: run.communication
     ),
-    FactorLine(
-        "- Parallel efficiency", "parallel_efficiency", lambda at: at.run.efficiency.parallel
-    ),
-    FactorLine("-- Load balance", "load_balance", lambda at: at.run.efficiency.load_balance),
-    FactorLine(
-        "-- Communication efficiency",
-        "communication_efficiency",
-        lambda at: at.run.efficiency.communication,
-    ),
-    FactorLine(
-        "--- Serialisation efficiency",
-        "serialisation_efficiency",
-        lambda at: at.run.efficiency.serialisation,
-    ),
-    FactorLine(
-        "--- Transfer efficiency", "transfer_efficiency", lambda at: at.run.efficiency.transfer
-    ),
-    FactorLine(
-        "- Computation scaling",
-        "computation_scaling",
-        lambda at: at.scaling.computation if at.scaling else None,
-        several=True,
-    ),
-    FactorLine(
-        "-- by CPU time",
-        "cpu_computation_scaling",
-        lambda at: at.processor_scaling,
-        several=True,
-    ),
-    FactorLine(
-        "Speed-up",
-        "speedup",
-        lambda at: at.scaling.speedup if at.scaling else None,
-        plain,
-        several=True,
-    ),
-    FactorLine("Elapsed", "elapsed_s", lambda at: at.run.times.elapsed, seconds),
-    FactorLine("On an ideal network", "ideal_s", lambda at: at.run.times.ideal, seconds),
-    FactorLine("Outside MPI, all ranks", "outside_sum_s", lambda at: at.run.times.total, seconds),
-    FactorLine("MPI's files, all ranks", FILES, lambda at: at.run.measured.io, seconds),
-    FactorLine("CPU time / time outside MPI", "cpu_of_outside", lambda at: cpu(at, True)),
+    FactorLine("- Computation scaling", "computation_scaling", compared(lambda to: to.computation)),
+    FactorLine("-- by CPU time", "cpu_computation_scaling", cpu_scaling),
+    FactorLine("Speed-up", "speedup", compared(lambda to: to.speedup), plain),
+    FactorLine("Elapsed", "elapsed_s", lambda run, _: run.elapsed, seconds),
+    FactorLine("Outside MPI, all ranks", "outside_sum_s", lambda run, _: run.total, seconds),
+    FactorLine("MPI's files, all ranks", FILES, lambda run, _: run.io, seconds),
+    FactorLine("CPU time / time outside MPI", "cpu_of_outside", lambda run, _: cpu(run, True)),
     FactorLine("Load balance of CPU time", "cpu_load_balance", cpu_balance),
-    FactorLine("CPU time / elapsed, threads together", "cpu_of_elapsed", lambda at: cpu(at, False)),
+    FactorLine(
+        "CPU time / elapsed, threads together", "cpu_of_elapsed", lambda run, _: cpu(run, False)
+    ),
 )
 
 
 def sheet(series: Series) -> Sheet:
     """Return the table of all runs; lines without values, and unused files, are left out."""
-    points = series.points
+    runs = series.runs
     rows = []
     for line in LINES:
-        values = [line.of(point, series) for point in points]
+        values = [line.value(run, series) for run in runs]
         if any(values) or (line.column != FILES and any(one is not None for one in values)):
             rows.append((line.label, *map(line.shown, values)))
-    if len(points) > 1:
-        rows.append(("Run", *(point.label for point in points)))
-    columns = ("", *(count(point.run.times.ranks, "rank") for point in points))
+    if len(runs) > 1:
+        rows.append(("Run", *series.labels))
+    columns = ("", *(count(run.ranks, "rank") for run in runs))
     return Sheet(title(series), columns, tuple(rows), tuple(remarks(series)))
 
 
-def row_of(point: SeriesPoint, series: Series) -> dict[str, Any]:
+def row_of(run: Run, series: Series) -> dict[str, Any]:
     """Return all numbers of a run; times in seconds, None for unknown numbers.
 
-    Factors are those of `runs`: ``parallel_efficiency = load_balance *
-    communication_efficiency``, ``communication_efficiency = serialisation_efficiency *
-    transfer_efficiency`` and ``global_efficiency = parallel_efficiency * computation_scaling``
-    hold to rounding.
+    ``parallel_efficiency = load_balance * communication_efficiency`` and
+    ``global_efficiency = parallel_efficiency * computation_scaling`` hold to rounding.
     """
-    run = point.run
     return {
         "run": run.name,
         "command": run.command,
-        "ranks": run.times.ranks,
+        "ranks": run.ranks,
         "scaling": series.kind if series.several else None,
-        "reference_ranks": series.points[0].run.times.ranks if series.several else None,
-        **{line.column: line.of(point, series) for line in LINES},
-        "outside_mean_s": fmean(run.times.outside),
-        "outside_max_s": max(run.times.outside),
+        "reference_ranks": series.runs[0].ranks if series.several else None,
+        **{line.column: line.value(run, series) for line in LINES},
+        "outside_mean_s": fmean(run.outside),
+        "outside_max_s": max(run.outside),
     }
 
 
 def details(series: Series) -> dict[str, object]:
     """Return notes, and for each run its ranks' seconds and notes, which rows lack."""
     runs = [
-        {
-            "run": point.run.name,
-            "outside_s": list(point.run.times.outside),
-            "notes": list(point.run.measured.notes),
-        }
-        for point in series.points
+        {"run": run.name, "outside_s": list(run.outside), "notes": list(run.notes)}
+        for run in series.runs
     ]
     return {"runs": runs, "notes": list(notes(series))}
 
 
 def title(series: Series) -> str:
     """Return the title: the program or the run, and the scaling."""
-    commands = dict.fromkeys(point.run.command for point in series.points if point.run.command)
+    commands = dict.fromkeys(run.command for run in series.runs if run.command)
     of = shorten(next(iter(commands)), WIDEST) if len(commands) == 1 else ""
-    of = of or (series.points[0].run.name if len(series.points) == 1 else "")
+    of = of or (series.runs[0].name if len(series.runs) == 1 else "")
     kind = f"{series.kind} scaling" if series.several else ""
     return ": ".join(filter(None, ["Efficiency", ", ".join(filter(None, [of, kind]))]))
 
 
 def remarks(series: Series) -> Iterator[str]:
     """Yield sentences about the meaning of the table's lines."""
-    replayed = any(point.run.times.ideal is not None for point in series.points)
     text = "Parallel efficiency = load balance x communication efficiency"
-    if replayed:
-        text += "; communication efficiency = serialisation x transfer efficiency"
     if series.several:
         text += "; global efficiency = parallel efficiency x computation scaling"
     yield f"{text}."
     if series.several:
-        first = series.points[0]
         yield (
-            f"Computation scaling and speed-up are relative to {first.label} "
-            f"({count(first.run.times.ranks, 'rank')})"
+            f"Computation scaling and speed-up are relative to {series.labels[0]} "
+            f"({count(series.runs[0].ranks, 'rank')})"
             + (", and to the work, which grew with the ranks." if series.weak else ".")
         )
+
+
+def notes(series: Series) -> Iterator[str]:
+    """Yield caveats of the table; with the runs' names if there are several."""
+    if series.several:
+        yield f"{series.kind} scaling: {series.why}"
+    commands = (run.command.split() for run in series.runs)
+    programs = {words[0] for words in commands if words}
+    if len(programs) > 1:
+        yield f"these are runs of different programs: {', '.join(sorted(programs))}"
+    said: dict[str, list[str]] = {}
+    for run, label in zip(series.runs, series.labels, strict=True):
+        for note in (*run.notes, *of_processor(run)):
+            said.setdefault(note, []).append(label)
+    for note, labels in said.items():
+        yield note if len(labels) == len(series.runs) else f"{', '.join(labels)}: {note}"
+
+
+def of_processor(run: Run) -> Iterator[str]:
+    """Yield notes about CPU time and files."""
+    found = run.processor
+    if found is not None and found.outside and found.share < LITTLE_CPU:
+        yield (
+            f"ranks had no core for more than {100 * (1 - LITTLE_CPU):.0f} % of their time outside "
+            "MPI: they shared cores, slept or waited for a disk, and all that counts as computation"
+        )
+    elif run.ranks > 1 and (found is None or not found.outside):
+        yield (
+            "whether ranks had a core while they computed is not known: waiting for one, too, "
+            "counts as computation, and omb-py profile --cpu-time tells it"
+        )
+    if run.io > 0:
+        yield "time in MPI's files is no computation: it lowers communication efficiency"

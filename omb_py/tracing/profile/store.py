@@ -24,7 +24,7 @@ from omb_py.tracing.profile.profile import (
     RankProfile,
     extremes_of,
 )
-from omb_py.tracing.profile.tables import communication_of
+from omb_py.tracing.profile.tables import communication_of, is_file
 from omb_py.tracing.records import layout
 from omb_py.tracing.records.reading import NS, RankRecord, read
 from omb_py.tracing.records.run import RecordedRun, open_run, run_of
@@ -200,6 +200,7 @@ def profile_of(run: RecordedRun) -> Profile:
     records = run.records
     try:
         members = tuple(_member(record) for record in records)
+        elapsed = _elapsed(run)
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise UsageError(f"{records[0].path} or one beside it is damaged: {error}") from error
     return Profile(
@@ -208,14 +209,30 @@ def profile_of(run: RecordedRun) -> Profile:
         extremes=extremes_of(members),
         origin=OWN,
         began=min(record.header["began_epoch"] for record in records) * NS,
+        elapsed_s=elapsed,
         about=run.about,
         notes=(*run.notes, *_notes(records)),
     )
 
 
+def _elapsed(run: RecordedRun) -> float | None:
+    """Return seconds from the first beginning to the last end, None if clocks were not compared."""
+    if not run.on_one_clock:
+        return None
+    began = min(int(record.common(record.began)) for record in run.records)
+    return (max(int(record.common(record.ended)) for record in run.records) - began) * NS
+
+
 def _member(record: RankRecord) -> RankProfile:
     header, cells = record.header, tuple(_calls_of_rank(record))
     communication, in_files = communication_of(cells)
+    now = record.now
+    if not record.complete and now.routine and record.began <= now.began <= record.ended:
+        inside = (record.ended - now.began) * NS
+        if is_file(now.routine):
+            in_files += inside
+        else:
+            communication += inside
     heard = header["updated"] > 0
     outside = header["outside_ns"]
     return RankProfile(

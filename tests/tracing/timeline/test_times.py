@@ -8,9 +8,7 @@ from typing import Any
 import pytest
 
 from omb_py.core.errors import UsageError
-from omb_py.tracing.efficiency.intervals import intervals_of
 from omb_py.tracing.records.layout import EventKind
-from omb_py.tracing.records.run import open_run
 from omb_py.tracing.timeline import assembly, diagnostics
 from omb_py.tracing.timeline.assembly import RankTimeline, Timeline, select
 from tests.helpers.refusals import missing, refuses
@@ -83,17 +81,6 @@ def test_ranks_of_one_host_share_the_comparisons_of_one_of_them(tmp_path: Path) 
     assert (
         call(timeline.ranks[1]) == call(timeline.ranks[2]) == (2 * 10**9 + 1000, 2 * 10**9 + 2000)
     )
-
-
-def test_efficiency_has_a_killed_rank_on_the_timelines_clock(tmp_path: Path) -> None:
-    first, killed, third = barriers(tmp_path, 3)
-    first.finish(10_000)
-    killed.finish(None, clock=8, **compared(0, 1.0, 1e-6))
-    third.finish(10_000, clock=8, **compared(0, 2.0, 1e-6, (10_000, 2.0, 1e-6)))
-    shown = [call(rank) for rank in assembly.read(tmp_path).ranks]
-    every = intervals_of(open_run(tmp_path))
-    start = every[0].start
-    assert [(int(one.begins[0]) - start, int(one.ends[0]) - start) for one in every] == shown
 
 
 def test_clocks_of_two_hosts_are_two_whatever_their_numbers(tmp_path: Path) -> None:
