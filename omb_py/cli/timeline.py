@@ -55,7 +55,7 @@ def command(
 ) -> None:
     """Write the timeline of a profiled run, for Perfetto.
 
-    FOLDER is what omb-py profile --timeline wrote. Open the file at https://ui.perfetto.dev (it
+    FOLDER is what omb-py profile --events N wrote. Open the file at https://ui.perfetto.dev (it
     stays on your machine) or in chrome://tracing. Every rank is a process with its
     calls of MPI and what it computed between them, its phases, and its non-blocking requests in
     lanes of their own; arrows go from sends to receives. Clocks of hosts are aligned.

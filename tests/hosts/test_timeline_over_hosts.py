@@ -41,8 +41,8 @@ def timeline(hosts: Hosts, ranks: int, per_host: int, folder: Path) -> assembly.
     words = (
         "profile",
         "-q",
-        "--timeline",
-        str(folder / "run.json"),
+        "--events",
+        "100000",
         "--folder",
         str(folder / "run"),
     )

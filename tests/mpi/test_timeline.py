@@ -19,9 +19,10 @@ MESSAGES = MESSAGES_EACH * RANKS + MESSAGES_TO_ROOT * (RANKS - 1)
 
 
 def record(mpi: str, folder: Path, *options: str) -> None:
-    """Run the program, with its timeline."""
-    profile = [OMB_PY, "profile", "-q", "--timeline", "run.json", *options, str(PROGRAM)]
+    """Run the program, and write its timeline."""
+    profile = [OMB_PY, "profile", "-q", "--events", "100000", *options, str(PROGRAM)]
     succeeded(run([mpi, "-n", str(RANKS), *profile], {}, folder, 240))
+    succeeded(run([OMB_PY, "timeline", "omb-profile", "-o", "run.json"], {}, folder, 60))
 
 
 @pytest.fixture(scope="module")

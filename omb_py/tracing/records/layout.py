@@ -27,9 +27,6 @@ BEGINS = "rank-"
 PATTERN = f"{BEGINS}*{SUFFIX}"
 NS_PER_SECOND = 1e9
 
-TIMELINES = (".json", ".json.gz")
-"""Suffixes of timelines, which are made of records."""
-
 TYPES = {"i": 4, "q": 8, "d": 8, "64s": 64}
 """Bytes of the types of fields: integers of 32 and 64 bits, a double, a text."""
 

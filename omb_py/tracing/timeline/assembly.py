@@ -136,7 +136,7 @@ def of(run: RecordedRun) -> Timeline:
     """Return the timeline of a run; raises `UsageError` when no rank recorded events."""
     if all(record.header["events_capacity"] <= 0 for record in run.records):
         raise UsageError(
-            "these records have tallies but no events: run omb-py profile with --timeline FILE"
+            "these records have tallies but no events: run omb-py profile with --events N"
         )
     ranks = tuple(map(assemble, run.alignments))
     start = min(first_time(rank) for rank in ranks)

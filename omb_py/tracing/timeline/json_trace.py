@@ -20,7 +20,7 @@ import numpy as np
 from omb_py.core.errors import UsageError
 from omb_py.core.text import files
 from omb_py.core.text.files import make_folder
-from omb_py.tracing.records.layout import TIMELINES, EventKind
+from omb_py.tracing.records.layout import EventKind
 from omb_py.tracing.records.routines import Role, role
 from omb_py.tracing.timeline import diagnostics
 from omb_py.tracing.timeline.assembly import (
@@ -336,13 +336,14 @@ def microseconds(nanoseconds: int) -> str:
     return f"{nanoseconds // 1000}.{nanoseconds % 1000:03d}"
 
 
-PACKED = ".json.gz"
+PLAIN, PACKED = ".json", ".json.gz"
+"""Suffixes of timelines."""
 
 
 def check(path: Path, force: bool) -> None:
     """Raise `UsageError` for a name without a known suffix, or an existing file without
     ``force``."""
-    if not path.name.endswith(TIMELINES):
+    if not path.name.endswith((PLAIN, PACKED)):
         raise UsageError(f"{path}: a timeline is written as .json or .json.gz; end its name so")
     if path.is_dir():
         raise UsageError(f"{path} is a folder: name a file in it")

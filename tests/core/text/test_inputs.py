@@ -88,9 +88,9 @@ def test_an_empty_file_is_empty(tmp_path: Path, content: bytes) -> None:
 
 
 def test_an_empty_profile_is_empty(tmp_path: Path) -> None:
-    (tmp_path / "profile.0.txt").touch()
+    (tmp_path / "mpi_profile.4711.0").touch()
     with refuses(OmbError, "is empty"):
-        store.load([str(tmp_path / "profile.0.txt")])
+        store.load([str(tmp_path / "mpi_profile.4711.0")])
 
 
 USAGE = """Invalid option [-f]

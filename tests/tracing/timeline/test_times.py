@@ -168,7 +168,7 @@ def test_ranks_without_a_record_are_named(tmp_path: Path) -> None:
 def test_without_events_there_is_no_timeline(tmp_path: Path) -> None:
     (record,) = barriers(tmp_path, 1, events=0)
     record.finish(3000)
-    with refuses(UsageError, "run omb-py profile with --timeline"):
+    with refuses(UsageError, "run omb-py profile with --events"):
         assembly.read(tmp_path)
 
 
