@@ -106,7 +106,7 @@ def profiled(
     about = {"command": target.command, "python": sys.version.split()[0]}
     counters = None
     if values["traffic"]:
-        from omb_py.tracing.counters.collector import TrafficCollector
+        from omb_py.tracing.counters import TrafficCollector
 
         counters = TrafficCollector()
     session = Session(settings, about, counters)

@@ -60,14 +60,14 @@ def command(
     calls of MPI and what it computed between them, its phases, and its non-blocking requests in
     lanes of their own; arrows go from sends to receives. Clocks of hosts are aligned.
     """
-    from omb_py.tracing.timeline import assembly, diagnostics, json_trace
+    from omb_py.tracing.timeline import assembly, json_trace
 
     path = folder / "timeline.json" if output is None else output
     json_trace.check(path, force)
     timeline = assembly.read(folder)
     if ranks is not None:
         timeline = assembly.select(timeline, ranks)
-    for sentence in diagnostics.notes(timeline):
+    for sentence in assembly.notes(timeline):
         note(sentence)
     nbytes = json_trace.write(timeline, path, force)
     slices = sum(len(rank.slices) for rank in timeline.ranks)

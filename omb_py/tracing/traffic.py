@@ -17,8 +17,7 @@ from omb_py.core.text import files
 from omb_py.core.text.tables import Sheet
 from omb_py.core.text.units import amount, number
 from omb_py.core.text.words import some_ranks
-from omb_py.tracing.counters import collector
-from omb_py.tracing.counters.links import Link, LinkUsage, usage
+from omb_py.tracing.counters import VERSION, Link, LinkUsage, usage
 from omb_py.tracing.records.layout import NOBODY
 from omb_py.tracing.records.reading import RankRecord
 from omb_py.tracing.records.routines import Role, prepares, role
@@ -35,7 +34,7 @@ class RankTraffic(BaseModel):
 
     model_config = ConfigDict(strict=True, frozen=True)
 
-    version: Annotated[int, Field(ge=collector.VERSION, le=collector.VERSION)] | None = None
+    version: Annotated[int, Field(ge=VERSION, le=VERSION)] | None = None
     rank: Count
     ranks: Count
     host: str

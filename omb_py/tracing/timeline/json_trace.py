@@ -11,18 +11,21 @@ import io
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import islice
+from math import isfinite
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
+from omb_py.core import VERSION
 from omb_py.core.errors import UsageError
 from omb_py.core.text import files
 from omb_py.core.text.files import make_folder
 from omb_py.tracing.records.layout import EventKind
+from omb_py.tracing.records.reading import NS
 from omb_py.tracing.records.routines import Role, role
-from omb_py.tracing.timeline import diagnostics
 from omb_py.tracing.timeline.assembly import (
     CHUNK,
     NONE,
@@ -30,6 +33,7 @@ from omb_py.tracing.timeline.assembly import (
     UNNAMED,
     RankTimeline,
     Timeline,
+    notes,
     rows,
 )
 
@@ -202,7 +206,7 @@ GREY = '"cname":"grey",'
 def write_events(timeline: Timeline, file: IO[str]) -> None:
     """Write a timeline, piece by piece."""
     file.write('{"displayTimeUnit":"ns","otherData":')
-    file.write(as_json(diagnostics.about(timeline)))
+    file.write(as_json(about(timeline)))
     file.write(',\n"traceEvents":[\n')
     lines = events(timeline)
     file.write(next(lines, ""))
@@ -210,6 +214,41 @@ def write_events(timeline: Timeline, file: IO[str]) -> None:
         file.write(",\n")
         file.write(",\n".join(chunk))
     file.write("\n]}\n")
+
+
+def about(timeline: Timeline) -> dict[str, Any]:
+    """Return metadata for programs: the run, and `notes`."""
+    at = moment(timeline.epoch)
+    return {
+        "tool": f"omb-py {VERSION}",
+        "run": plain(timeline.run.about),
+        "ranks": timeline.run.size,
+        "zero": at,
+        "zero_epoch_ns": timeline.epoch or None,
+        "notes": notes(timeline),
+    }
+
+
+def moment(epoch: int) -> str | None:
+    """Return a time (ns since 1970) as ISO 8601, None if it is invalid."""
+    try:
+        return datetime.fromtimestamp(epoch * NS, UTC).isoformat() if epoch else None
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def plain(value: Any) -> Any:
+    """Return a value of JSON, in which numbers that not every reader takes are texts, and all
+    UTF-8."""
+    if isinstance(value, dict):
+        return {plain(key): plain(one) for key, one in value.items()}
+    if isinstance(value, str):
+        return value.encode(errors="replace").decode()
+    if isinstance(value, list):
+        return [plain(one) for one in value]
+    if isinstance(value, float):
+        return value if isfinite(value) else str(value)
+    return str(value) if isinstance(value, int) and abs(value) >> 53 else value
 
 
 def events(timeline: Timeline) -> Iterator[str]:

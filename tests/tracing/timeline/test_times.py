@@ -9,7 +9,7 @@ import pytest
 
 from omb_py.core.errors import UsageError
 from omb_py.tracing.records.layout import EventKind
-from omb_py.tracing.timeline import assembly, diagnostics
+from omb_py.tracing.timeline import assembly
 from omb_py.tracing.timeline.assembly import RankTimeline, Timeline, select
 from tests.helpers.refusals import missing, refuses
 from tests.tracing.made_records import START, MadeRecord
@@ -43,7 +43,7 @@ def call(rank: RankTimeline) -> tuple[int, int]:
 
 
 def notes(timeline: Timeline) -> str:
-    return "\n".join(diagnostics.notes(timeline))
+    return "\n".join(assembly.notes(timeline))
 
 
 def shown(timeline: Timeline) -> Content:

@@ -21,7 +21,7 @@ from tests.helpers.damage import damaged
 from tests.helpers.properties import examples
 from tests.helpers.refusals import assert_refused, missing
 from tests.tracing.made_records import MadeRecord
-from tests.tracing.traffic.folders import HEADERS, MIB, content, doubling_and_a_send, write
+from tests.tracing.made_traffic import HEADERS, MIB, content, doubling_and_a_send, write
 
 Rows = list[dict[str, str]]
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from omb_py.tracing.counters import collector
+from omb_py.tracing import counters
 from omb_py.tracing.records.layout import EventKind
 from tests.tracing.made_records import MadeRecord
 
@@ -36,7 +36,7 @@ def content(rank: int) -> dict[str, Any]:
     leader = rank // 2 * 2
     start = [wire("eth0", 1000, 1000), wire("lo", 500, 500)]
     return {
-        "version": collector.VERSION,
+        "version": counters.VERSION,
         "rank": rank,
         "ranks": RANKS,
         "host": f"node{leader // 2}",
@@ -52,7 +52,7 @@ def write(folder: Path, contents: list[dict[str, Any]]) -> Path:
     """Write the files of ranks."""
     folder.mkdir(exist_ok=True)
     for one in contents:
-        Path(collector.path_in(str(folder), one["rank"])).write_text(json.dumps(one))
+        Path(counters.path_in(str(folder), one["rank"])).write_text(json.dumps(one))
     return folder
 
 
