@@ -40,13 +40,12 @@ def command(
         import pandas as pd
 
         from omb_py.core.text import tables
-        from omb_py.tracing.efficiency import runs as loading
-        from omb_py.tracing.efficiency import table
+        from omb_py.tracing import efficiency
 
-    found = table.series_of(loading.load(runs), None if strong is None else not strong)
-    notes = list(table.notes(found))
-    rows = pd.DataFrame([table.row_of(run, found) for run in found.runs])
-    tables.write(to, [table.sheet(found)], rows, notes, table.details(found))
+    found = efficiency.series_of(efficiency.load(runs), None if strong is None else not strong)
+    notes = list(efficiency.notes(found))
+    rows = pd.DataFrame([efficiency.row_of(run, found) for run in found.runs])
+    tables.write(to, [efficiency.sheet(found)], rows, notes, efficiency.details(found))
     if to.format == "csv":
         for sentence in notes[:MAX_NOTES]:
             note(sentence)

@@ -76,8 +76,7 @@ def command(
         if live:
             import rich  # noqa: F401 - draw needs it: fail now
 
-    settings = observations.WatchSettings(interval, min_wait, stale_after)
-    watcher = observations.Watcher(folder, settings)
+    watcher = observations.Watcher(folder, min_wait, stale_after)
     try:
         seen = observations.wait_for_run(
             watcher, folder, wait, lambda text: click.echo(text, err=True)

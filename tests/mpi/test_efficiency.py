@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from omb_py.tracing.efficiency.runs import load
+from omb_py.tracing.efficiency import load
 from tests.conftest import Finished
 
 CHAIN = """

@@ -215,21 +215,17 @@ def _of_rank(seen: Observation, one: RankSnapshot) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True)
-class WatchSettings:
-    """Seconds between snapshots, of the shortest wait to report, and until a rank is stale."""
-
-    interval: float = 1.0
-    min_wait: float = 1.0
-    stale_after: float = 5.0
-
-
 class Watcher:
-    """Takes snapshots of a folder, and remembers the last ones."""
+    """Takes snapshots of a folder, and remembers the last ones.
 
-    def __init__(self, folder: str, settings: WatchSettings) -> None:
+    ``min_wait`` are the seconds of the shortest wait to report, ``stale_after`` those after which a
+    rank that says nothing is not heard of.
+    """
+
+    def __init__(self, folder: str, min_wait: float, stale_after: float) -> None:
         self._folder = folder
-        self._settings = settings
+        self._min_wait = min_wait
+        self._stale_after = stale_after
         self._past: deque[tuple[float, Snapshot]] = deque()
 
     def observe(self) -> Observation | None:
@@ -247,9 +243,7 @@ class Watcher:
         recent = changes(past[0][1] if past else None, snapshot)
         rates = changes(before, snapshot)
         over = {
-            one.rank
-            for one in snapshot.ranks
-            if one.state(self._settings.stale_after) is not RankState.RUNS
+            one.rank for one in snapshot.ranks if one.state(self._stale_after) is not RankState.RUNS
         }
         if len(over) == len(snapshot.ranks):
             rates = recent = changes(None, snapshot)
@@ -259,8 +253,8 @@ class Watcher:
                 for known in (rates, recent)
             )
         past.append((now, snapshot))
-        said = findings(snapshot, self._settings.min_wait, self._settings.stale_after)
-        return Observation(snapshot, rates, recent, said, self._settings.stale_after)
+        said = findings(snapshot, self._min_wait, self._stale_after)
+        return Observation(snapshot, rates, recent, said, self._stale_after)
 
 
 def wait_for_run(

@@ -105,10 +105,6 @@ class Profile:
     about: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
-    def member(self, rank: int) -> RankProfile | None:
-        """Return the known values of a rank."""
-        return next((member for member in self.members if member.rank == rank), None)
-
     @property
     def counted(self) -> tuple[RankProfile, ...]:
         """The ranks whose calls are known."""

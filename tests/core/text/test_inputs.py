@@ -17,7 +17,7 @@ from omb_py.core.errors import OmbError
 from omb_py.core.text import files
 from omb_py.sweeps.config import Sweep
 from omb_py.sweeps.toml import read as read_toml
-from omb_py.tracing.efficiency import runs
+from omb_py.tracing import efficiency
 from omb_py.tracing.profile import store
 from omb_py.tracing.records import reading
 from omb_py.tracing.traffic import read as read_traffic
@@ -31,7 +31,7 @@ READERS: dict[str, Callable[[Path], Any]] = {
     "results": load,
     "applications": speedup.load,
     "a profile": lambda path: store.load([str(path)]),
-    "efficiency": lambda path: runs.load([str(path)]),
+    "efficiency": lambda path: efficiency.load([str(path)]),
     "a record": reading.read,
     "traffic": read_traffic,
     "a sweep": lambda path: read_toml(path, Sweep),

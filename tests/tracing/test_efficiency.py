@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from omb_py.core.errors import UsageError
-from omb_py.tracing.efficiency.runs import Run, load, scaling
+from omb_py.tracing.efficiency import Run, load, scaling
 from tests.helpers.refusals import missing, refuses
 from tests.tracing.made_records import START, MadeRecord
 

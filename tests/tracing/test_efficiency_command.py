@@ -14,9 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.core.errors import UsageError
-from omb_py.tracing.efficiency import table
-from omb_py.tracing.efficiency.runs import load, scaling
-from omb_py.tracing.efficiency.table import notes, series_of
+from omb_py.tracing.efficiency import details, load, notes, row_of, scaling, series_of, sheet
 from omb_py.tracing.records import layout
 from tests import ROOT
 from tests.conftest import Finished
@@ -210,7 +208,7 @@ def test_a_damaged_record_is_refused_or_shown(data: st.DataObject) -> None:
             found = series_of(load([folder]))
         except UsageError:
             return
-    assert table.sheet(found).rows
-    assert len([table.row_of(run, found) for run in found.runs]) == 1
-    assert table.details(found)["runs"]
+    assert sheet(found).rows
+    assert len([row_of(run, found) for run in found.runs]) == 1
+    assert details(found)["runs"]
     assert all(notes(found))
