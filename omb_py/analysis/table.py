@@ -50,7 +50,7 @@ RECORD = ".record"
 NO_RESULTS = re.compile(r"bounds\.json|software\.json|.*\.summary\.json")
 """Other files in folders of results: a host's bounds, a sweep's software, a launch's summary."""
 
-OF_PROFILE = re.compile(r"profile(\.\d+)?\.(txt|csv|json)|traffic-\d+\.json")
+OF_PROFILE = re.compile(r"profile\.(txt|csv)|traffic-\d+\.json")
 """Files that `omb-py profile` writes next to its records."""
 
 BYTES_AT_ONCE = 8 << 20

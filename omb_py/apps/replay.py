@@ -18,9 +18,9 @@ from omb_py.core.job.by_mpi import job_of
 from omb_py.core.mpi import THREAD_LEVELS
 from omb_py.measure.validation import DataCheck
 from omb_py.tracing.profile.profile import Extreme, RankProfile, ranked, spread_of
-from omb_py.tracing.profile.store import RANK_TEXT, load
+from omb_py.tracing.profile.store import load
 from omb_py.tracing.profile.tables import Sums, by_size
-from omb_py.tracing.records.layout import record_paths
+from omb_py.tracing.records.layout import record_names
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -248,24 +248,21 @@ class Recorded:
 
 
 def rank_profile(path: str) -> RankCalls:
-    """Return the calls of one rank: that of a rank's text, or the lowest rank with known calls.
+    """Return the calls of one rank: that of a rank's record, or the lowest rank with known calls.
 
-    A rank's text is rounded: its numbers come from the records next to it. Raises `UsageError` if
-    the profile cannot be read.
+    Raises `UsageError` if the profile cannot be read.
     """
-    file, rank = Path(path), None
-    named = RANK_TEXT.fullmatch(file.name)
-    if named and record_paths(file.parent):
-        profile, rank = load([str(file.parent)]), int(named[1])
-    else:
-        profile = load([path])
-    members = [member for member in profile.counted if rank in (None, member.rank)]
-    if not members:
+    file = Path(path)
+    profile = load([path])
+    if not profile.counted:
         raise UsageError(f"{path} has no rank's calls: name another profile")
+    member = profile.counted[0]
+    if file.name in record_names(file.parent):
+        profile = load([str(file.parent)])  # the ranks beside it, whose times spread
     known = ranked((one.communication_s, one.rank) for one in profile.members)
     return RankCalls(
         profile.ranks,
-        members[0],
+        member,
         spread_of(known) or (),
         profile.notes,
         str(profile.about.get("thread_level", "")),
@@ -443,8 +440,8 @@ APPLICATION = Application(
     compare=compare,
     settings=lambda problem, settings: replace(settings, references=False, split_wait=False),
     details="""\
-PROFILE is the folder of omb-py profile, whose rank 0 is replayed, or one rank's text
-(profile.RANK.txt in that folder, or mpitrace's mpi_profile.JOB.RANK). Its calls are made in its
+PROFILE is the folder of omb-py profile, whose rank 0 is replayed, or one rank's file
+(rank-RANK.record in that folder, or mpitrace's mpi_profile.JOB.RANK). Its calls are made in its
 proportions, spread evenly over the whole, with nothing computed between them: what the profile's
 times have beyond that is waiting for ranks that computed, or another machine. The parts compare
 rank 0's seconds with the profile's, both for all calls of the profile. A replayed call's seconds

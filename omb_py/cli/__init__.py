@@ -32,7 +32,7 @@ COMMANDS = {
         "watch": "Watch a profiled run while it runs.",
         "timeline": "Write the timeline of a profiled run, for Perfetto.",
         "efficiency": "Break down parallel efficiency into the POP factors.",
-        "traffic": "Show the traffic of a profiled run: requests, links, files.",
+        "traffic": "Show the traffic of a profiled run: requests and links.",
     },
     "Analyze results": {
         "show": "Show results of any suite as tables, or convert them.",

@@ -32,22 +32,20 @@ def command(
 ) -> None:
     """Break down parallel efficiency into the POP factors.
 
-    RUN is the folder of a run under omb-py profile --timeline: its recorded calls are replayed on
-    an ideal network, which separates serialization from transfer time. A profile without a
-    timeline (a folder or a file, also of mpitrace) yields load balance and communication
-    efficiency. Several runs are compared with the one on the fewest ranks.
+    RUN is a profile: the folder of omb-py profile, or files of mpitrace. Parallel efficiency is
+    load balance times communication efficiency. Several runs are compared with the one on the
+    fewest ranks.
     """
     with needing("analysis"):
         import pandas as pd
 
         from omb_py.core.text import tables
-        from omb_py.tracing.efficiency import runs as loading
-        from omb_py.tracing.efficiency import series, table
+        from omb_py.tracing import efficiency
 
-    found = series.series_of(loading.load(runs), None if strong is None else not strong)
-    notes = list(series.notes(found))
-    rows = pd.DataFrame([table.row_of(point, found) for point in found.points])
-    tables.write(to, [table.sheet(found)], rows, notes, table.details(found))
+    found = efficiency.series_of(efficiency.load(runs), None if strong is None else not strong)
+    notes = list(efficiency.notes(found))
+    rows = pd.DataFrame([efficiency.row_of(run, found) for run in found.runs])
+    tables.write(to, [efficiency.sheet(found)], rows, notes, efficiency.details(found))
     if to.format == "csv":
         for sentence in notes[:MAX_NOTES]:
             note(sentence)

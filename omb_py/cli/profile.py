@@ -17,8 +17,7 @@ from omb_py.cli import debug_option
 from omb_py.core.errors import OmbError, UsageError, sentence
 from omb_py.core.mpi import launcher
 from omb_py.options.types import WholeNumber
-from omb_py.tracing.recorder.interception import EVENTS, Settings
-from omb_py.tracing.records.layout import TIMELINES
+from omb_py.tracing.recorder.interception import Settings
 
 if TYPE_CHECKING:
     from omb_py.tracing.recorder.session import Session
@@ -41,28 +40,14 @@ FOLDER = "omb-profile"
     help="Replace the profile that the folder holds.",
 )
 @click.option(
-    "--timeline",
-    "timelines",
-    multiple=True,
-    metavar="FILE",
-    help="Also write a timeline to FILE (.json or .json.gz); repeatable.",
-)
-@click.option(
     "--events",
     type=WholeNumber(min=1),
-    help=f"Keep the last N events of each rank, 64 bytes each.  [default: {EVENTS}]",
+    help="Also record when calls were made, for omb-py timeline: the last N events of each rank, "
+    "64 bytes each.",
 )
 @click.option("--call-sites", is_flag=True, help="Also record the source lines of the calls.")
 @click.option("--cpu-time", is_flag=True, help="Also record the CPU time outside MPI.")
 @click.option("--traffic", is_flag=True, help="Also record the traffic of MPI and of links.")
-@click.option(
-    "--per-rank",
-    type=click.Choice(["extremes", "all"]),
-    default="extremes",
-    show_default=True,
-    help="Which ranks get a text report: rank 0 and those with min, median and max communication "
-    "time, or all.",
-)
 @click.option("--module", "-m", "is_module", is_flag=True, help="PROGRAM is the name of a module.")
 @click.option("--quiet", "-q", is_flag=True, help="Do not print the place of the profile.")
 @debug_option
@@ -83,9 +68,8 @@ def command(words: tuple[str, ...], is_module: bool, **values: Any) -> None:
         refuse_other_options()
         show.main(list(words[1:]), prog_name="omb-py profile show", standalone_mode=False)
         return
-    settings = settings_of(values)
     name, *arguments = words
-    profiled(name, tuple(arguments), is_module, settings, values)
+    profiled(name, tuple(arguments), is_module, values)
 
 
 def refuse_other_options() -> None:
@@ -96,36 +80,12 @@ def refuse_other_options() -> None:
         given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
         if not isinstance(option, click.Option) or name == "debug" or not given:
             continue
-        if name == "timelines":
-            raise UsageError(
-                "profile show writes no timeline: write it with "
-                "omb-py timeline FOLDER --output FILE"
-            )
         name = max(option.opts, key=len)
         raise UsageError(f"{name} is for running a program: leave it out of profile show")
 
 
-def settings_of(values: dict[str, Any]) -> Settings:
-    """Return the settings of a recording; raises `UsageError` for contradictory options."""
-    timelines, events = values["timelines"], values["events"]
-    for path in timelines:
-        if not path.endswith(TIMELINES):
-            raise UsageError(f"--timeline {path}: name a file that ends in .json or .json.gz")
-    wanted = events or (EVENTS if timelines else 0)
-    return Settings(
-        folder=values["folder"],
-        events=wanted,
-        sites=values["call_sites"],
-        cpu_time=values["cpu_time"],
-    )
-
-
 def profiled(
-    name: str,
-    arguments: tuple[str, ...],
-    is_module: bool,
-    settings: Settings,
-    values: dict[str, Any],
+    name: str, arguments: tuple[str, ...], is_module: bool, values: dict[str, Any]
 ) -> None:
     """Run the program, observed; end as it ends. `Ending` writes the profile."""
     from omb_py.tracing.recorder import program
@@ -133,21 +93,27 @@ def profiled(
 
     os.environ[launcher.PROFILER] = "recorder"
     target = program.find_program(name, arguments, is_module)
+    settings = Settings(
+        folder=values["folder"],
+        events=values["events"] or 0,
+        sites=values["call_sites"],
+        cpu_time=values["cpu_time"],
+    )
     if launcher.rank() == 0:
         from omb_py.cli.profile_finish import prepare
 
-        prepare(settings.folder, values["timelines"], values["force"])
+        prepare(settings.folder, values["force"])
     about = {"command": target.command, "python": sys.version.split()[0]}
     counters = None
     if values["traffic"]:
-        from omb_py.tracing.counters.collector import TrafficCollector
+        from omb_py.tracing.counters import TrafficCollector
 
         counters = TrafficCollector()
     session = Session(settings, about, counters)
     session.prepare()
     if sys.stdout is not sys.__stdout__ and sys.__stdout__ is not None:
         sys.stdout = sys.__stdout__
-    ending = Ending(session, values)
+    ending = Ending(session, values["quiet"])
     atexit.register(ending.run)
     try:
         program.check_module(target)
@@ -181,10 +147,10 @@ class Ending:
     exception, which ends the job.
     """
 
-    def __init__(self, session: Session, values: dict[str, Any]) -> None:
+    def __init__(self, session: Session, quiet: bool) -> None:
         self.failure = 0
         self._session = session
-        self._values = values
+        self._quiet = quiet
         self._process = os.getpid()
 
     def run(self) -> None:
@@ -218,7 +184,7 @@ class Ending:
         session.abort(self.failure)
 
     def _report(self) -> None:
-        session, values = self._session, self._values
+        session = self._session
         if session.rank > 0 or session.aborting:
             return
         from omb_py.cli.profile_finish import report
@@ -228,8 +194,7 @@ class Ending:
                 f"another job has replaced the profile in {session.folder}: name a folder for "
                 "each job with --folder"
             )
-        timelines, quiet = values["timelines"], values["quiet"]
-        report(session.folder, session.ranks, values["per_rank"], timelines, quiet)
+        report(session.folder, session.ranks, self._quiet)
 
 
 @click.command("show", context_settings={"help_option_names": ["-h", "--help"]})

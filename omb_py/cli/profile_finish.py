@@ -1,13 +1,12 @@
 """Work of rank 0 for `omb-py profile` before the program starts, and after all ranks have ended.
 
-It makes room for their records, then writes texts and tables from them.
+It makes room for their records, then writes the text and the table of the profile from them.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
 
 from omb_py.core.errors import OneRankError, UsageError
 from omb_py.core.mpi import launcher
@@ -21,48 +20,35 @@ SECONDS = 20.0
 PAUSE = 0.02
 
 
-def prepare(folder: str, timelines: Sequence[str], force: bool) -> None:
-    """Make room for a new run's records in a folder, and see that all its files can be written.
+def prepare(folder: str, force: bool) -> None:
+    """Make room for a new run's records in a folder, and see that files can be written there.
 
     Raises `OneRankError` if a name cannot be that of a file or others' records are in the way,
     and `OmbError` where something cannot be written.
     """
     if os.path.exists(folder) and not os.path.isdir(folder):
         raise OneRankError(f"--folder {folder} is a file: name a folder")
-    for name in timelines:
-        if os.path.isdir(name):
-            raise OneRankError(f"--timeline {name} is a folder: name a file in it")
     earlier = record_names(folder)
     if earlier and not force:
         raise OneRankError(
             f"{folder} holds the profile of another run: name another folder with --folder, or "
             "replace it with --force"
         )
-    _try_to_write(folder, folder, "--folder")
-    for name in timelines:
-        _try_to_write(os.path.dirname(name) or ".", name, "--timeline")
+    with failing("write", folder, advice="; choose another place with --folder"):
+        make_folder(folder)
+        tried = os.path.join(folder, f".omb-py-{os.urandom(4).hex()}")
+        with open(tried, "xb"):
+            os.unlink(tried)
     earlier += [name for name in os.listdir(folder) if name.startswith(("profile", "traffic-"))]
     for path in (os.path.join(folder, name) for name in earlier):
         with failing("remove", path):
             os.unlink(path)
 
 
-def _try_to_write(folder: str, name: str, option: str) -> None:
-    """Make a folder, and a file in it for a moment; raises `OmbError` if that fails."""
-    with failing("write", name, advice=f"; choose another place with {option}"):
-        make_folder(folder)
-        tried = os.path.join(folder, f".omb-py-{os.urandom(4).hex()}")
-        with open(tried, "xb"):
-            os.unlink(tried)
+def report(folder: str, ranks: int, quiet: bool = False) -> None:
+    """Write the profile of a run of ``ranks`` ranks, and print its path unless ``quiet``.
 
-
-def report(
-    folder: str, ranks: int, texts: str, timelines: Sequence[str], quiet: bool = False
-) -> None:
-    """Write the profile of a run of ``ranks`` ranks and its timelines, and print their paths.
-
-    ``texts`` chooses the ranks with a text: ``extremes`` or ``all``. Raises `OmbError` if a file
-    cannot be written.
+    Raises `OmbError` if a file cannot be written.
     """
     late = wait_for(folder, ranks)
     if late:
@@ -73,20 +59,9 @@ def report(
         )
     from omb_py.tracing.profile import store
 
-    written = store.write(store.load([folder]), folder, texts)
-    if timelines:
-        from pathlib import Path
-
-        from omb_py.tracing.timeline import diagnostics, json_trace, read
-
-        timeline = read(folder)
-        for sentence in diagnostics.notes(timeline):
-            launcher.note(sentence, 0)
-        for name in timelines:
-            json_trace.write(timeline, Path(name), force=True)
+    written = store.write(store.load([folder]), folder)
     if not quiet:
-        names: Sequence[object] = (written[0], *timelines)
-        launcher.note(f"profile of {count(ranks, 'rank')}: {', '.join(map(str, names))}", 0)
+        launcher.note(f"profile of {count(ranks, 'rank')}: {written[0]}", 0)
 
 
 def wait_for(folder: str, ranks: int) -> list[int]:

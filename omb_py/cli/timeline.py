@@ -10,7 +10,7 @@ from omb_py.cli import debug_option
 from omb_py.cli.analysis_options import note
 from omb_py.core.text.units import parse_count
 from omb_py.core.text.words import count
-from omb_py.options.types import Seconds, TextType
+from omb_py.options.types import TextType
 
 
 def rank_list(text: str) -> list[int]:
@@ -45,32 +45,29 @@ MAX_RANKS = 10_000_000
     type=TextType("LIST", rank_list),
     help="Only these ranks, as in 0-3,8.",
 )
-@click.option("--from", "begin", type=Seconds(min=0), metavar="S", help="Start at this second.")
-@click.option("--to", "end", type=Seconds(min=0), metavar="S", help="End at this second.")
 @click.option("--force", is_flag=True, help="Overwrite the file.")
 @debug_option
 def command(
     folder: Path,
     output: Path | None,
     ranks: list[int] | None,
-    begin: float | None,
-    end: float | None,
     force: bool,
 ) -> None:
     """Write the timeline of a profiled run, for Perfetto.
 
-    FOLDER is what omb-py profile --timeline wrote. Open the file at https://ui.perfetto.dev (it
+    FOLDER is what omb-py profile --events N wrote. Open the file at https://ui.perfetto.dev (it
     stays on your machine) or in chrome://tracing. Every rank is a process with its
     calls of MPI and what it computed between them, its phases, and its non-blocking requests in
     lanes of their own; arrows go from sends to receives. Clocks of hosts are aligned.
     """
-    from omb_py.tracing import timeline as timelines
-    from omb_py.tracing.timeline import assembly, diagnostics, json_trace
+    from omb_py.tracing.timeline import assembly, json_trace
 
     path = folder / "timeline.json" if output is None else output
     json_trace.check(path, force)
-    timeline = assembly.select(timelines.read(folder), ranks, begin, end)
-    for sentence in diagnostics.notes(timeline):
+    timeline = assembly.read(folder)
+    if ranks is not None:
+        timeline = assembly.select(timeline, ranks)
+    for sentence in assembly.notes(timeline):
         note(sentence)
     nbytes = json_trace.write(timeline, path, force)
     slices = sum(len(rank.slices) for rank in timeline.ranks)

@@ -19,20 +19,20 @@ if TYPE_CHECKING:
 @output_options("text", "markdown", "csv", "json", "parquet")
 @debug_option
 def command(folder: str, to: Target) -> None:
-    """Show the traffic of a profiled run: requests, links, files.
+    """Show the traffic of a profiled run: requests and links.
 
-    FOLDER is one that omb-py profile --traffic wrote. Shows what the program requested from rank to
-    rank, which paths messages took, and what each link of each host carried.
+    FOLDER is one that omb-py profile --traffic wrote. Shows the messages, accesses to windows and
+    collective calls that the program requested of MPI, and what each link of each host carried.
     """
     with needing("analysis"):
         import pandas as pd
 
         from omb_py.core.text import tables
+        from omb_py.tracing import traffic
         from omb_py.tracing.records.layout import record_paths
         from omb_py.tracing.records.run import open_run
-        from omb_py.tracing.traffic import paths, report
 
-    ranks = paths.read_folder(folder)
-    found = report.traffic(ranks, open_run(folder) if record_paths(folder) else None)
-    rows = pd.DataFrame(report.rows(found), columns=list(report.COLUMNS), dtype=object)
-    tables.write(to, report.sheets(found), rows, report.notes(found))
+    ranks = traffic.read_folder(folder)
+    found = traffic.traffic(ranks, open_run(folder) if record_paths(folder) else None)
+    rows = pd.DataFrame(traffic.rows(found), columns=list(traffic.COLUMNS), dtype=object)
+    tables.write(to, traffic.sheets(found), rows, traffic.notes(found))

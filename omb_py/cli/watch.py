@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import click
 
 from omb_py.cli import debug_option
 from omb_py.core.errors import needing
+from omb_py.core.text import tables
 from omb_py.options.types import Seconds
 
 if TYPE_CHECKING:
-    from omb_py.tracing.monitor.lines import Observation
+    from omb_py.tracing.monitor.observations import Observation
 
 FOLDER = "omb-profile"
 SECONDS = Seconds(min=0)
@@ -65,74 +66,49 @@ def command(
     """Watch a profiled run while it runs.
 
     FOLDER is where the run is recorded [default: omb-profile]. Shows what each rank does, which
-    ranks wait for which, slow ranks, and ranks that were killed. It reads the records of the ranks
-    and does not disturb them. It ends with the last rank, or with Ctrl-C; without a terminal it
-    prints lines.
+    ranks wait for which, and ranks that were killed. It reads the records of the ranks and does not
+    disturb them. It ends with the last rank, or with Ctrl-C; without a terminal it prints lines.
     """
-    on_terminal = sys.stdout.isatty()
+    live = sys.stdout.isatty() and not once and not as_json
     with needing("analysis"):
-        from omb_py.tracing.monitor import following
+        from omb_py.tracing.monitor import observations
 
-        if not as_json and (once or on_terminal):
-            from omb_py.tracing.monitor import view  # noqa: F401 - needs rich: fail now
+        if live:
+            import rich  # noqa: F401 - draw needs it: fail now
 
-    watcher = following.Watcher(folder, following.WatchSettings(interval, min_wait, stale_after))
+    watcher = observations.Watcher(folder, min_wait, stale_after)
     try:
-        seen = following.wait_for_run(
+        seen = observations.wait_for_run(
             watcher, folder, wait, lambda text: click.echo(text, err=True)
         )
         if once:
             if not seen.over:
                 time.sleep(interval)
                 seen = watcher.observe() or seen
-            show_once(seen, as_json)
+            if not as_json:
+                tables.on_console([observations.sheet(seen)], (), sys.stdout)
+                return
+        every = [seen] if once else observations.follow(watcher, seen, interval)
+        if live:
+            draw(every)
             return
-        if as_json or not on_terminal:
-            for one in following.follow(watcher, seen, interval):
-                show_lines(one, as_json)
-            return
-        draw(following.follow(watcher, seen, interval))
+        for one in every:
+            if as_json:
+                click.echo(observations.json_line(one, time.time()))
+            else:
+                click.echo("\n".join(observations.lines(one)))
+            sys.stdout.flush()
     except KeyboardInterrupt:
         return
 
 
-def show_once(seen: Observation, as_json: bool) -> None:
-    """Print one snapshot of all ranks, as a table or as JSON."""
-    from omb_py.core.text.tables import UNLIMITED
-    from omb_py.tracing.monitor.lines import json_line
-    from omb_py.tracing.monitor.view import Picture
-
-    if as_json:
-        click.echo(json_line(seen, time.time()))
-        return
-    from rich.console import Console
-
-    width = None if sys.stdout.isatty() else UNLIMITED
-    Console(file=sys.stdout, highlight=False, width=width).print(Picture(seen, whole=True))
-
-
-def show_lines(seen: Observation, as_json: bool) -> None:
-    """Print snapshots as lines, if there is no terminal."""
-    from omb_py.tracing.monitor.lines import json_line, lines
-
-    for line in [json_line(seen, time.time())] if as_json else lines(seen):
-        click.echo(line)
-    sys.stdout.flush()
-
-
-def draw(every: Iterator[Observation]) -> None:
-    """Draw snapshots on a terminal, each over the one before; the last one stays."""
+def draw(every: Iterable[Observation]) -> None:
+    """Draw tables on a terminal, each over the one before; the last one stays."""
     from rich.console import Console
     from rich.live import Live
 
-    from omb_py.tracing.monitor.view import Picture
+    from omb_py.tracing.monitor.observations import sheet
 
-    console = Console(file=sys.stdout, highlight=False)
-    last: Observation | None = None
-    try:
-        with Live(console=console, screen=True, auto_refresh=True, refresh_per_second=2) as live:
-            for last in every:
-                live.update(Picture(last), refresh=True)
-    finally:
-        if last is not None:
-            console.print(Picture(last))
+    with Live(console=Console(file=sys.stdout, highlight=False), auto_refresh=False) as live:
+        for seen in every:
+            live.update(tables.rendered([sheet(seen)]), refresh=True)

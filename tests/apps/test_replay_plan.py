@@ -150,13 +150,11 @@ def test_unreplayable_refused(scale: float, leave_out: tuple[str, ...], words: s
 
 def test_replay_of_a_folder_takes_its_first_rank(tmp_path: Path) -> None:
     whole = load([str(made_run(tmp_path))])
-    store.write(whole, tmp_path)
     first = rank_profile(str(tmp_path))
     assert (first.member, first.ranks) == (whole.members[0], 4)
     assert [one.value for one in first.spread] == pytest.approx([0.017, 0.020, 0.026])
-    assert rank_profile(str(tmp_path / "profile.0.txt")) == first
-    assert rank_profile(str(tmp_path / "rank-000000.record")).member == first.member
-    assert rank_profile(str(tmp_path / "profile.1.txt")).member.rank == 1
+    assert rank_profile(str(tmp_path / "rank-000000.record")) == first
+    assert rank_profile(str(tmp_path / "rank-000001.record")).member.rank == 1
     assert rank_profile(str(OF_CPUS)).ranks == 16
     plan = plan_of(first.member, 1.0, ())
     assert [(item.function, item.nbytes, item.calls) for item in plan.items] == [
@@ -167,7 +165,7 @@ def test_replay_of_a_folder_takes_its_first_rank(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("path", ["profile.0.txt", "."])
+@pytest.mark.parametrize("path", ["rank-000000.record", "."])
 def test_short_calls_keep_all_their_digits(tmp_path: Path, path: str) -> None:
     made = MadeRecord(tmp_path, 0, 1)
     for turn in range(3):

@@ -13,39 +13,32 @@ from tests.helpers.refusals import assert_names
 
 
 @pytest.mark.parametrize(
-    ("folder", "timeline", "words"),
+    ("folder", "words"),
     [
-        ("run", "t.json", "run profile of another run"),
-        ("file", "t.json", "--folder file is a file"),
-        ("file/new", "t.json", "cannot write file/new: Not a directory"),
-        ("/proc/new", "t.json", "cannot write /proc/new"),
-        ("new", "folder.json", "--timeline folder.json is a folder"),
-        ("new", "file/t.json", "cannot write file/t.json: Not a directory"),
-        ("new", "/proc/new/t.json", "cannot write /proc/new/t.json"),
+        ("run", "run profile of another run"),
+        ("file", "--folder file is a file"),
+        ("file/new", "cannot write file/new: Not a directory"),
+        ("/proc/new", "cannot write /proc/new: with --folder"),
     ],
 )
 def test_places_that_cannot_be_written_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str, timeline: str, words: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str, words: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("file").touch()
-    Path("folder.json").mkdir()
     Path("run").mkdir()
     record = Path(path_in("run", 0))
     record.touch()
     with pytest.raises(OmbError) as raised:
-        prepare(folder, (timeline,), force=False)
+        prepare(folder, force=False)
     assert_names(raised.value, words)
     assert not raised.value.shared
     assert record.exists()
 
 
-def test_old_profile_replaced_if_writable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_old_profile_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    Path(f"rank-000000{SUFFIX}").touch()
-    Path("notes.txt").touch()
-    with pytest.raises(OmbError):
-        prepare(".", ("notes.txt/t.json",), force=True)
-    assert len(list(Path().iterdir())) == 2
-    prepare(".", ("new/t.json", "t.json.gz"), force=True)
-    assert sorted(map(str, Path().iterdir())) == ["new", "notes.txt"]
+    for name in (f"rank-000000{SUFFIX}", "profile.txt", "traffic-000000.json", "notes.txt"):
+        Path(name).touch()
+    prepare(".", force=True)
+    assert sorted(map(str, Path().iterdir())) == ["notes.txt"]

@@ -64,7 +64,7 @@ def test_command_lines_are_found_however_they_are_started() -> None:
 $ mpiexec -n 2 omb-py latency -m 8     # a comment
 UCX_TLS=tcp mpirun -n 2 .venv/bin/omb-py bw && omb-py show a.csv | head
 omb-py list                           what there is
-mpiexec -n 4 omb-py profile --timeline t.json omb-py train
+mpiexec -n 4 omb-py profile --events 1000 omb-py train
 for n in 1 2; do mpiexec -n $n omb-py halo \\
     --steps 9; done
 omb-py sweep … --profile
@@ -76,7 +76,7 @@ omb-py: note: no command
         ["bw"],
         ["show", "a.csv"],
         ["list"],
-        ["profile", "--timeline", "t.json", "omb-py", "train"],
+        ["profile", "--events", "1000", "omb-py", "train"],
         ["train"],
         ["halo", "--steps", "9"],
     ]

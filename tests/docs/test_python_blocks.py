@@ -61,7 +61,7 @@ def folder(mpi: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
         assert shown.code == 0, shown.err
     (program,) = blocks_of("howto/my-program.md")
     (found / "solver.py").write_text(program)
-    profiled = [mpi, "-n", "2", f"{BIN}/omb-py", "profile", "--timeline", "run.json", "solver.py"]
+    profiled = [mpi, "-n", "2", f"{BIN}/omb-py", "profile", "solver.py"]
     succeeded(run(profiled, {}, found, timeout=60))
     return found
 

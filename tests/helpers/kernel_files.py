@@ -15,11 +15,10 @@ def write(root: Path, files: Mapping[str, object]) -> Path:
     return root
 
 
-def interface(name: str, sent: int, received: int, kind: int = 1) -> dict[str, object]:
+def interface(name: str, sent: int, received: int) -> dict[str, object]:
     """The files of a network interface."""
     folder = f"sys/class/net/{name}"
     return {
-        f"{folder}/type": kind,
         f"{folder}/statistics/tx_bytes": sent,
         f"{folder}/statistics/rx_bytes": received,
         f"{folder}/statistics/tx_packets": sent // 1000,

@@ -16,7 +16,7 @@ PROGRAM = Path(__file__).parent / "programs" / "file_calls.py"
 
 
 def test_every_call_of_a_file_is_counted_with_its_bytes(mpi: str, tmp_path: Path) -> None:
-    options = ("-q", "--timeline", "timeline.json")
+    options = ("-q", "--events", "100000")
     succeeded(run([mpi, "-n", "2", OMB_PY, "profile", *options, str(PROGRAM)], {}, tmp_path, 120))
     for record in open_run(tmp_path / "omb-profile").records:
         expected = json.loads((tmp_path / f"expected-{record.rank}.json").read_text())

@@ -64,7 +64,7 @@ def results(done: Finished) -> tuple[set[str], list[str]]:
 @pytest.mark.long
 @pytest.mark.product(strength=0)
 @pytest.mark.any_library
-@pytest.mark.parametrize("options", [[], ["--timeline", "out.json"]], ids=["tallies", "events"])
+@pytest.mark.parametrize("options", [[], ["--events", "100000"]], ids=["tallies", "events"])
 def test_mpi4pys_own_tests_have_the_same_results(
     mpi: str, suite: Path, plain: Finished, tmp_path: Path, options: list[str]
 ) -> None:

@@ -58,7 +58,7 @@ def recorded(record: RankRecord) -> dict[str, Messages]:
     for event in record.events:
         kind, name = EventKind(event["kind"]), record.name(event["name"])
         peer, nbytes = int(event["peer"]), int(event["nbytes"])
-        if kind is EventKind.SPAN:
+        if kind is EventKind.PHASE:
             found[name], messages = messages, []
         elif peer == record.rank:
             continue
@@ -75,7 +75,7 @@ def recorded(record: RankRecord) -> dict[str, Messages]:
 def records(mpi: str, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Messages]]:
     """What each rank of one job sent and received."""
     folder = tmp_path_factory.mktemp("messages")
-    profile = [OMB_PY, "profile", "-q", "--timeline", "run.json", str(PROGRAM)]
+    profile = [OMB_PY, "profile", "-q", "--events", "100000", str(PROGRAM)]
     succeeded(run([mpi, "-n", str(RANKS), *profile], {}, folder, 240))
     return [recorded(record) for record in open_run(folder / "omb-profile").records]
 

@@ -19,9 +19,10 @@ MESSAGES = MESSAGES_EACH * RANKS + MESSAGES_TO_ROOT * (RANKS - 1)
 
 
 def record(mpi: str, folder: Path, *options: str) -> None:
-    """Run the program, with its timeline."""
-    profile = [OMB_PY, "profile", "-q", "--timeline", "run.json", *options, str(PROGRAM)]
+    """Run the program, and write its timeline."""
+    profile = [OMB_PY, "profile", "-q", "--events", "100000", *options, str(PROGRAM)]
     succeeded(run([mpi, "-n", str(RANKS), *profile], {}, folder, 240))
+    succeeded(run([OMB_PY, "timeline", "omb-profile", "-o", "run.json"], {}, folder, 60))
 
 
 @pytest.fixture(scope="module")
@@ -108,14 +109,9 @@ def test_short_ring_keeps_the_last_events(mpi: str, omb_py: Run, tmp_path: Path)
     found = read(tmp_path)
     (note,) = [note for note in found.about["notes"] if "written over" in note]
     assert "on ranks 0-3" in note
-    for said in found.about["records"]:
-        assert said["events"] == 40
-        assert said["events_lost"] > 0
-        first = min(
-            one.began
-            for one in found.slices
-            if rank_of(one) == said["rank"] and one.category == "compute"
-        )
-        assert first == pytest.approx(said["complete_from_s"] * 1e9)
+    for rank in range(RANKS):
+        mine = [one for one in found.slices if rank_of(one) == rank]
+        first = min(one.began for one in mine if one.category == "compute")
+        assert all(one.began >= first for one in mine if one.category == "completion")
     done = omb_py("timeline", "omb-profile")
     assert any("written over" in sentence for sentence in done.sentences)

@@ -205,7 +205,7 @@ def test_options_that_exclude_each_other(arguments: list[str]) -> None:
         *["latency --timeout", "latency --max-time", "latency --precision", "latency -M"],
         *["latency_mt -t", "gather -k", "latency --device", "bw_fan_in --node-map"],
         *["kmeans --samples", "kmeans --repeats", "overhead latency --rounds", "compare --rounds"],
-        *["watch --interval", "timeline x --ranks", "timeline x --from"],
+        *["watch --interval", "timeline x --ranks", "profile --events"],
         *["compare x y --fail-above", "job render quick --nodes"],
     ],
 )

@@ -17,9 +17,7 @@ from omb_py.core.text import files
 
 if TYPE_CHECKING:
     import pandas as pd
-
-UNLIMITED = 10_000
-"""Columns of what is not a terminal."""
+    from rich.console import Group
 
 FOR_PROGRAMS = ("csv", "json", "parquet")
 """Formats that contain only rows: standard output gets no other text with them."""
@@ -147,28 +145,33 @@ def on_console(made: Sequence[Sheet], notes: Iterable[str], out: TextIO) -> None
     if not out.isatty() or find_spec("rich") is None:
         out.write(plain(made, notes))
         return
-    from rich.box import SIMPLE_HEAD
     from rich.console import Console
+
+    Console(file=out, highlight=False).print(rendered(made, notes))
+
+
+def rendered(made: Sequence[Sheet], notes: Iterable[str] = ()) -> Group:
+    """Return tables and notes as rich prints them on a terminal."""
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Group
     from rich.table import Table
     from rich.text import Text
 
-    console = Console(file=out, highlight=False)
+    parts: list[Text | Table] = []
     for sheet in made:
-        console.print(Text(sheet.title, style="bold"))
+        parts.append(Text(sheet.title, style="bold"))
         if sheet.above:
-            console.print(Text(sheet.above, style="dim"))
+            parts.append(Text(sheet.above, style="dim"))
         table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
         for index, name in enumerate(sheet.columns):
             table.add_column(Text(name), justify="left" if index < sheet.left else "right")
         if sheet.rows:
             for cells in without_repetitions(sheet.rows):
                 table.add_row(*map(Text, cells))
-            console.print(table)
-        for remark in sheet.remarks:
-            console.print(Text(remark, style="dim"))
-        console.print()
-    for sentence in notes:
-        console.print(Text(f"Note: {sentence}", style="yellow"))
+            parts.append(table)
+        parts += [Text(remark, style="dim") for remark in sheet.remarks]
+        parts.append(Text())
+    return Group(*parts, *(Text(f"Note: {sentence}", style="yellow") for sentence in notes))
 
 
 def plain(made: Iterable[Sheet], notes: Iterable[str]) -> str:

@@ -1,18 +1,16 @@
-"""Findings in a snapshot: ranks that wait for each other, are slow, or are gone."""
+"""Findings in a snapshot: ranks that wait for each other, or are gone."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from graphlib import CycleError, TopologicalSorter
-from statistics import median
 
-from omb_py.core.statistics import NORMAL
-from omb_py.core.text.units import duration, share_text
+from omb_py.core.text.units import duration
 from omb_py.core.text.words import some_ranks
-from omb_py.tracing.monitor.snapshots import Change, RankSnapshot, RankState, Snapshot
+from omb_py.tracing.monitor.snapshots import RankSnapshot, RankState, Snapshot
 from omb_py.tracing.records.layout import NOBODY, WORLD, Communicator
 from omb_py.tracing.records.routines import (
     Dependence,
@@ -148,15 +146,6 @@ def _traced(
     return {rank: ends[rank] for rank in graph if graph[rank]}, tuple(circles)
 
 
-SLOW_SECONDS = 0.5
-"""The minimum time over which ranks are compared."""
-
-SLOW_SHARE = 0.1
-"""The least share of time by which a slow rank is less in MPI than the others."""
-
-DEVIATIONS = 5
-"""And that in standard deviations of the others, found from the median of their distances."""
-
 GONE = {
     RankState.ENDED: "has ended",
     RankState.KILLED: "was killed",
@@ -164,9 +153,6 @@ GONE = {
     RankState.SILENT: "was not heard of",
 }
 """Words for ranks that others wait for in vain."""
-
-MANY = 50
-"""Number of ranks from which leaving one out makes no difference."""
 
 LONGEST_CHAIN = 12
 
@@ -180,7 +166,6 @@ class Concern(Enum):
     STOPPED = "stopped"
     SILENT = "silent"
     WAITING = "waiting"
-    SLOW = "slow"
     MISSING = "missing"
     ENDED = "ended"
 
@@ -195,18 +180,14 @@ class MonitorFinding:
     text: str
 
 
-def findings(
-    snapshot: Snapshot, recent: Mapping[int, Change], min_wait_s: float, stale_after_s: float
-) -> list[MonitorFinding]:
-    """Return all findings, the gravest first; ``recent`` has the ranks' last changes."""
+def findings(snapshot: Snapshot, min_wait_s: float, stale_after_s: float) -> list[MonitorFinding]:
+    """Return all findings, the gravest first."""
     found = waiting(snapshot, min_wait_s, stale_after_s)
-    waited_for = frozenset().union(*found.roots.values())
     said = [
         *circles(found),
         *mismatches(snapshot, min_wait_s, stale_after_s),
         *states(snapshot, stale_after_s),
         *held_up(snapshot, found, stale_after_s),
-        *slow(snapshot, recent, stale_after_s, waited_for),
     ]
     order = list(Concern)
     return sorted(said, key=lambda one: order.index(one.concern))
@@ -323,43 +304,3 @@ def doing(ranks: Iterable[RankSnapshot], stale_after_s: float) -> str:
     if len(found) == 1:
         return f", which {found[0]}"
     return ", which are outside MPI" if set(found) == {"is outside MPI"} else ""
-
-
-def slow(
-    snapshot: Snapshot,
-    recent: Mapping[int, Change],
-    stale_after_s: float,
-    known: Collection[int] = (),
-) -> Iterator[MonitorFinding]:
-    """Yield ranks that are much less in MPI than the others, which wait for them there.
-
-    A rank is compared with the median of all others, which few slow ranks do not move. It is slow
-    when it is `SLOW_SHARE` and `DEVIATIONS` standard deviations away, which are found from the
-    median absolute deviation. Ranks that others are already said to wait for are left out.
-    """
-    shares = {
-        one.rank: recent[one.rank].mpi
-        for one in snapshot.ranks
-        if one.rank in recent
-        and one.state(stale_after_s) is RankState.RUNS
-        and recent[one.rank].seconds >= SLOW_SECONDS
-    }
-    if len(shares) < 2:
-        return
-    found, everybody = [], list(shares.values())
-    for rank, share in shares.items():
-        others = everybody
-        if len(shares) <= MANY:
-            others = [other for one, other in shares.items() if one != rank]
-        middle = median(others)
-        spread = NORMAL * median(abs(other - middle) for other in others)
-        if middle - share > max(SLOW_SHARE, DEVIATIONS * spread):
-            found.append((share, rank, middle))
-    for share, rank, middle in sorted(found):
-        if rank in known:
-            continue
-        text = (
-            f"rank {rank} is slow: {share_text(share)} of its time in MPI, "
-            f"the others {share_text(middle)} (median), which is mostly waiting"
-        )
-        yield MonitorFinding(Concern.SLOW, (rank,), (), text)

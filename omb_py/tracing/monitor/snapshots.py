@@ -126,17 +126,16 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Change:
-    """The work of a rank over a period: ``mpi`` is the share of it in MPI.
+    """The work of a rank over a period: ``mpi_share`` is the part of it in MPI.
 
     Bytes are as in `RankSnapshot`.
     """
 
-    seconds: float
     calls_per_s: float
     bytes_per_s: float
-    read_per_s: float
-    written_per_s: float
-    mpi: float
+    files_read_per_s: float
+    files_written_per_s: float
+    mpi_share: float
 
 
 def current_time() -> ObservationTime:
@@ -309,4 +308,4 @@ def change(before: RankSnapshot | None, after: RankSnapshot) -> Change | None:
         max(0, getattr(after, name) - (getattr(base, name) if base else 0)) / seconds
         for name in ("calls", "nbytes", "read", "written", "mpi_ns")
     )
-    return Change(seconds, calls, nbytes, read, written, min(1.0, mpi * NS))
+    return Change(calls, nbytes, read, written, min(1.0, mpi * NS))

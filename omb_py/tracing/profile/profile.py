@@ -41,11 +41,12 @@ class CallStats:
 class RankProfile:
     """The work of one rank; None for unknown values.
 
-    Seconds: ``elapsed_s`` from beginning to end, ``communication_s`` in MPI without MPI-IO,
-    ``io_s`` in MPI-IO, ``user_s`` and ``system_s`` of all threads' CPU time, ``thread_s`` that of
-    the thread that called MPI, ``outside_s`` the part of it outside MPI. ``memory_bytes`` is the
-    largest resident set, ``switches`` are involuntary. ``complete`` is false for a rank that did
-    not come to its end. ``cells`` are None for a rank whose calls are unknown.
+    Seconds: ``elapsed_s`` from beginning to end, ``communication_s`` in MPI without MPI-IO and
+    ``io_s`` in MPI-IO (with the call in which a rank without an end is), ``user_s`` and
+    ``system_s`` of all threads' CPU time, ``thread_s`` that of the thread that called MPI,
+    ``outside_s`` the part of it outside MPI. ``memory_bytes`` is the largest resident set,
+    ``switches`` are involuntary. ``complete`` is false for a rank that did not come to its end.
+    ``cells`` are None for a rank whose calls are unknown.
     """
 
     rank: int
@@ -90,7 +91,9 @@ class Profile:
     """A run of ``ranks`` ranks; ``members`` are the ranks with known values, by rank.
 
     ``origin`` is the recording program (`OWN`, `MPITRACE`), ``began`` the time (seconds since
-    1970), ``about`` the run's metadata. ``notes`` are about missing or inexact values.
+    1970), ``elapsed_s`` the seconds from the first rank's beginning to the last one's end (None:
+    not known on one clock), ``about`` the run's metadata. ``notes`` are about missing or inexact
+    values.
     """
 
     ranks: int
@@ -98,12 +101,9 @@ class Profile:
     extremes: Extremes
     origin: str = OWN
     began: float | None = None
+    elapsed_s: float | None = None
     about: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-
-    def member(self, rank: int) -> RankProfile | None:
-        """Return the known values of a rank."""
-        return next((member for member in self.members if member.rank == rank), None)
 
     @property
     def counted(self) -> tuple[RankProfile, ...]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,13 +22,10 @@ from omb_py.tracing.profile.profile import (
     RankProfile,
     extremes_of,
 )
-from omb_py.tracing.profile.tables import communication_of
+from omb_py.tracing.profile.tables import communication_of, is_file
 from omb_py.tracing.records import layout
 from omb_py.tracing.records.reading import NS, RankRecord, read
 from omb_py.tracing.records.run import RecordedRun, open_run, run_of
-
-EXTREMES, ALL = "extremes", "all"
-RANK_TEXT = re.compile(r"profile\.(\d+)\.txt")
 
 OF_RANKS = """rank host complete elapsed_s communication_s io_s user_s system_s thread_s outside_s
     memory_bytes switches counted"""
@@ -41,75 +36,38 @@ COLUMNS = ("row", *OF_RANKS.split(), *OF_CALLS.split())
 (``calls``)."""
 
 
-def write(profile: Profile, folder: str | Path, ranks: str = EXTREMES) -> list[Path]:
-    """Write the texts, the CSV and the JSON of a profile, and return their paths.
+def write(profile: Profile, folder: str | Path) -> list[Path]:
+    """Write the text and the CSV of a profile, and return their paths.
 
-    Texts are those of all ranks together and of rank 0 and the ranks with the minimum, the median
-    and the maximum communication time, or with ``ranks`` "all" of every rank. Texts of other
-    ranks, from an earlier look at the run, go away. Raises `OmbError` when one cannot be written.
+    Raises `OmbError` when one cannot be written.
     """
     folder = Path(folder)
-    chosen = (
-        [one.rank for one in profile.members] if ranks == ALL else representative_ranks(profile)
-    )
-    wanted = {folder / "profile.txt": plain(text.sheets(profile), text.notes(profile))}
-    for rank in chosen:
-        content = plain(text.sheets(profile, rank), text.notes(profile))
-        wanted[folder / f"profile.{rank}.txt"] = content
-    wanted[folder / "profile.csv"] = csv_text(profile)
-    wanted[folder / "profile.json"] = json_text(profile)
+    wanted = {
+        folder / "profile.txt": plain(text.sheets(profile), text.notes(profile)),
+        folder / "profile.csv": csv_text(profile),
+    }
     for path, content in wanted.items():
         files.write(path, content)
-    with files.failing("write to", folder):
-        for path in folder.iterdir():
-            if RANK_TEXT.fullmatch(path.name) and path not in wanted:
-                path.unlink()
     return list(wanted)
-
-
-def representative_ranks(profile: Profile) -> list[int]:
-    """Rank 0 and those with the minimum, the median and the maximum communication time."""
-    extremes = profile.extremes
-    found = {one.rank for one in (extremes.minimum, extremes.median, extremes.maximum) if one}
-    return sorted({0, *found} & {member.rank for member in profile.members})
-
-
-def json_text(profile: Profile) -> str:
-    """Return all of a profile as JSON, a line for each rank; unknown values are left out."""
-    whole = {
-        "ranks": profile.ranks,
-        "origin": profile.origin,
-        "began": profile.began,
-        "about": dict(profile.about),
-        "extremes": {
-            name: one and [one.value, one.rank] for name, one in values(profile.extremes).items()
-        },
-        "notes": list(profile.notes),
-    }
-    lines = [f"{json.dumps(name)}: {json.dumps(value)}" for name, value in whole.items()]
-    rows = ",\n".join(
-        json.dumps(_of_rank(member) | {"calls": [*map(_of_calls, member.cells or ())]})
-        for member in profile.members
-    )
-    return "{\n" + ",\n".join([*lines, f'"members": [\n{rows}\n]']) + "\n}\n"
 
 
 def csv_text(profile: Profile) -> str:
     """Return the ranks and calls of a profile as CSV, with `COLUMNS`; unknown values are empty."""
     out = io.StringIO()
-    writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
+    writer = csv.DictWriter(out, COLUMNS, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
     for member in profile.members:
-        writer.writerow(_cells("rank", _of_rank(member)))
+        counted = member.cells is not None
+        writer.writerow(_row("rank", {**values(member), "counted": counted}))
     for member in profile.members:
         for cell in member.cells or ():
-            writer.writerow(_cells("calls", {"rank": member.rank, **_of_calls(cell)}))
+            writer.writerow(_row("calls", {"rank": member.rank, **_of_calls(cell)}))
     return out.getvalue()
 
 
-def _cells(row: str, found: Mapping[str, Any]) -> dict[str, Any]:
+def _row(kind: str, found: Mapping[str, Any]) -> dict[str, Any]:
     """Return a row of the CSV: a text on one line, a truth as a word, all else as it is."""
-    cells = {"row": row, **found}
+    cells = {"row": kind, **found}
     for name, value in cells.items():
         if isinstance(value, str):
             cells[name] = one_line(value)
@@ -118,21 +76,13 @@ def _cells(row: str, found: Mapping[str, Any]) -> dict[str, Any]:
     return cells
 
 
-def _of_rank(member: RankProfile) -> dict[str, Any]:
-    return _known(values(member), "cells") | {"counted": member.cells is not None}
-
-
 def _of_calls(cell: CallStats) -> dict[str, Any]:
-    known = _known(values(cell), "communicator")
+    known = values(cell)
     if (communicator := cell.communicator) is not None:
         known["communicator"] = communicator.key
         known["communicator_size"] = communicator.size
         known["communicator_label"] = communicator.label
     return known
-
-
-def _known(found: Mapping[str, Any], but: str) -> dict[str, Any]:
-    return {name: value for name, value in found.items() if value is not None and name != but}
 
 
 RECORD, TEXT = "a record", "a profile of mpitrace"
@@ -200,6 +150,7 @@ def profile_of(run: RecordedRun) -> Profile:
     records = run.records
     try:
         members = tuple(_member(record) for record in records)
+        elapsed = _elapsed(run)
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise UsageError(f"{records[0].path} or one beside it is damaged: {error}") from error
     return Profile(
@@ -208,14 +159,30 @@ def profile_of(run: RecordedRun) -> Profile:
         extremes=extremes_of(members),
         origin=OWN,
         began=min(record.header["began_epoch"] for record in records) * NS,
+        elapsed_s=elapsed,
         about=run.about,
         notes=(*run.notes, *_notes(records)),
     )
 
 
+def _elapsed(run: RecordedRun) -> float | None:
+    """Return seconds from the first beginning to the last end, None if clocks were not compared."""
+    if not run.on_one_clock:
+        return None
+    began = min(int(record.common(record.began)) for record in run.records)
+    return (max(int(record.common(record.ended)) for record in run.records) - began) * NS
+
+
 def _member(record: RankRecord) -> RankProfile:
     header, cells = record.header, tuple(_calls_of_rank(record))
     communication, in_files = communication_of(cells)
+    now = record.now
+    if not record.complete and now.routine and record.began <= now.began <= record.ended:
+        inside = (record.ended - now.began) * NS
+        if is_file(now.routine):
+            in_files += inside
+        else:
+            communication += inside
     heard = header["updated"] > 0
     outside = header["outside_ns"]
     return RankProfile(

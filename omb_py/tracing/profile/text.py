@@ -1,4 +1,4 @@
-"""A profile as tables for people: of one rank, or of all ranks together."""
+"""A profile as tables for people."""
 
 from __future__ import annotations
 
@@ -42,24 +42,21 @@ TOTALS = (
 """Names of the values of a whole rank, and its attributes."""
 
 
-def sheets(profile: Profile, rank: int | None = None) -> list[Sheet]:
-    """Return the tables of a rank, or of all ranks together for None; those without rows are left
-    out."""
+def sheets(profile: Profile) -> list[Sheet]:
+    """Return the tables of all ranks together; those without rows are left out."""
     members = profile.counted
-    if rank is not None:
-        members = tuple(member for member in profile.members if member.rank == rank)
     made = [
-        *_routines(members, apart=rank is None and len(members) > 1),
-        _totals(profile) if rank is None else _totals_of(profile, members[0]),
+        *_routines(members),
+        _totals(profile),
         _sizes(members),
         _file_data(members),
         _sites(members),
         _communicators(members),
         _peers(members),
         _processors(members),
-        *([_ranks(profile.members)] if rank in (None, 0) else []),
+        _ranks(profile.members),
     ]
-    first = Sheet(_title(profile, rank), (), (), above="\n".join(_origin(profile, members)))
+    first = Sheet(_title(profile), (), (), above="\n".join(_origin(profile, members)))
     return [first, *(sheet for sheet in made if sheet.rows)]
 
 
@@ -68,9 +65,7 @@ def notes(profile: Profile) -> list[str]:
     return [one_line(note) for note in profile.notes]
 
 
-def _title(profile: Profile, rank: int | None) -> str:
-    if rank is not None:
-        return f"Profile of rank {rank} of {profile.ranks}"
+def _title(profile: Profile) -> str:
     there = [member.rank for member in profile.counted]
     if len(there) == profile.ranks:
         return f"Profile of all {count(profile.ranks, 'rank')}"
@@ -105,8 +100,9 @@ def _date(began: float | None) -> str:
     return moment.strftime("%Y-%m-%d %H:%M:%S UTC") if began else ""
 
 
-def _routines(members: Sequence[RankProfile], apart: bool) -> Iterator[Sheet]:
-    """Routines, those of MPI-IO below; ``apart`` adds the extremes over the ranks."""
+def _routines(members: Sequence[RankProfile]) -> Iterator[Sheet]:
+    """Yield routines, then those of MPI-IO; of several ranks with the extremes over them."""
+    apart = len(members) > 1
     lines = tables.routines(members)
     spreads = tables.spreads(members) if apart else {}
     columns = ("", *NUMBERS, *(SPREAD if apart else ()))
@@ -126,25 +122,6 @@ def _numbers(line: Sums) -> tuple[str, ...]:
 
 def _seconds_of(one: Extreme) -> str:
     return f"{one.value:.3f} ({one.rank})"
-
-
-def _totals_of(profile: Profile, member: RankProfile) -> Sheet:
-    """Return a rank's time and memory, and which of the extremes it is."""
-    rows = [
-        (title, _total(name, value))
-        for title, name in TOTALS
-        if (value := getattr(member, name)) is not None and (value or name != "io_s")
-    ]
-    remarks = [
-        f"This is the rank with the {name} communication time."
-        for name in ("minimum", "median", "maximum")
-        if (one := getattr(profile.extremes, name)) is not None
-        and one.rank == member.rank
-        and profile.ranks > 1
-    ]
-    if member.cells is None:
-        remarks.append("The calls of this rank are not known.")
-    return Sheet("Totals", ("", "this rank"), tuple(rows), tuple(remarks))
 
 
 def _total(name: str, value: float) -> str:

@@ -1,4 +1,4 @@
-"""A program's annotations: named phases of its work, for timelines.
+"""Phases of its work that a program names, for timelines.
 
 Without a recorder they do nothing, in well under a microsecond.
 """
@@ -20,12 +20,12 @@ _nothing = nullcontext()
 
 
 def attach(recorder: Recorder) -> None:
-    """Let this recorder keep annotations from now on."""
+    """Let this recorder keep phases from now on."""
     _recorders[:] = [recorder]
 
 
 def detach() -> None:
-    """Stop keeping annotations."""
+    """Stop keeping phases."""
     _recorders.clear()
 
 
@@ -40,24 +40,7 @@ def _phase(name: str) -> Iterator[None]:
     try:
         yield
     finally:
-        span(name, began, monotonic_ns())
-
-
-def span(name: str, began: int, ended: int, lane: str = "", nbytes: int = 0) -> None:
-    """A slice between two times of ``time.monotonic_ns``.
-
-    Slices of a ``lane`` of its own stand below the rank's calls; they may contain each other, but
-    not overlap otherwise.
-    """
-    _say(EventKind.SPAN, name, began, ended, lane, nbytes)
-
-
-def instant(name: str, at: int, lane: str = "") -> None:
-    """A mark at a time of ``time.monotonic_ns``."""
-    _say(EventKind.INSTANT, name, at, at, lane, 0)
-
-
-def _say(kind: EventKind, name: str, began: int, ended: int, lane: str, nbytes: int) -> None:
-    for recorder in _recorders:
-        numbers = recorder.name(name), recorder.name(lane)
-        recorder.event(kind, numbers[0], 0, NOBODY, 0, numbers[1], began, ended, nbytes, 0, 0)
+        ended = monotonic_ns()
+        for recorder in _recorders:
+            number = recorder.name(name)
+            recorder.event(EventKind.PHASE, number, 0, NOBODY, 0, 0, began, ended, 0, 0, 0)

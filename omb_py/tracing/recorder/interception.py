@@ -17,9 +17,6 @@ from omb_py.tracing.recorder.library import cached_library
 from omb_py.tracing.recorder.record_file import RecordFile
 from omb_py.tracing.records.layout import EVENT_FORMAT
 
-EVENTS = 100_000
-"""Events of a timeline that each rank keeps, 64 bytes each."""
-
 
 @dataclass(frozen=True)
 class Settings:

@@ -22,7 +22,7 @@ from omb_py.tracing.recorder.record_file import RecordFile
 from omb_py.tracing.records.layout import NS_PER_SECOND, path_in
 
 if TYPE_CHECKING:
-    from omb_py.tracing.counters.collector import TrafficCollector
+    from omb_py.tracing.counters import TrafficCollector
 
 
 NAME = "mpi4py.MPI"

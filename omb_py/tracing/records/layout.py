@@ -21,14 +21,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MAGIC = b"OMBPYREC"
-VERSION = 2
+VERSION = 3
 SUFFIX = ".record"
 BEGINS = "rank-"
 PATTERN = f"{BEGINS}*{SUFFIX}"
 NS_PER_SECOND = 1e9
-
-TIMELINES = (".json", ".json.gz")
-"""Suffixes of timelines, which are made of records."""
 
 TYPES = {"i": 4, "q": 8, "d": 8, "64s": 64}
 """Bytes of the types of fields: integers of 32 and 64 bits, a double, a text."""
@@ -106,7 +103,7 @@ EVENT = (
     ("communicator", "i"),
     ("peer", "i"),  # as in a cell
     ("tag", "i"),
-    ("lane", "i"),  # number of the name of the lane of a span or instant, 0: the rank's own
+    ("unused", "i"),
     ("began", "q"),
     ("ended", "q"),
     ("nbytes", "q"),
@@ -125,8 +122,8 @@ class EventKind(IntEnum):
 
     CALL: a call of MPI. DONE: an operation that a non-blocking call began (its name, its peer) is
     complete; it lasted from the call's beginning to ``ended``, and ``request`` is that of the call.
-    ARRIVED: the receiving half of a call that sends, too (its peer is the source). SPAN: a phase
-    that the program named. INSTANT: the same without length.
+    ARRIVED: the receiving half of a call that sends, too (its peer is the source). PHASE: one
+    that the program named.
 
     ``sequence`` counts from 1. Of a message (send, receive) it is the number among those with the
     same communicator, peer, tag and direction, equal on both sides; of a non-blocking one it stands
@@ -137,8 +134,7 @@ class EventKind(IntEnum):
     CALL = 1
     DONE = 2
     ARRIVED = 3
-    SPAN = 4
-    INSTANT = 5
+    PHASE = 4
 
 
 def fixed(fields: tuple[tuple[str, str], ...]) -> struct.Struct:

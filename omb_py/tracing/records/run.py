@@ -130,17 +130,13 @@ class Clock:
 class Alignment:
     """The conversion of a rank's times to rank 0's clock.
 
-    ``record`` is the rank's record with the comparisons that hold for its clock. ``offset``
-    (seconds, at the beginning) is to be added, ``drift`` (seconds in a second) to be added to it
-    with time. A time is wrong by no more than ``error`` seconds; None: the clocks were never
-    compared. ``shared`` is true for ranks that read rank 0's clock: all of these are exactly 0.
+    ``record`` is the rank's record with the comparisons that hold for its clock. A time is wrong by
+    no more than ``error`` seconds: exactly 0 for ranks that read rank 0's clock, None if the clocks
+    were never compared.
     """
 
     record: RankRecord
-    offset: float
-    drift: float
     error: float | None
-    shared: bool
 
 
 def align(records: Sequence[RankRecord]) -> list[Alignment]:
@@ -164,13 +160,10 @@ def alignment(
     """Return the alignment of one record, with the comparisons of each clock."""
     clock = clock_of(record)
     if record is first or (first is not None and clock.number and clock == clock_of(first)):
-        return Alignment(compared(record, ()), 0.0, 0.0, 0.0, True)
+        return Alignment(compared(record, ()), 0.0)
     made = best.get(clock, ()) if clock.number else sound(record)
-    aligned = compared(record, made)
-    if not made:
-        return Alignment(aligned, 0.0, 0.0, None, False)
-    error = max(comparison.error for comparison in made)
-    return Alignment(aligned, made[0].offset, drift(made), error, False)
+    errors = [comparison.error for comparison in made]
+    return Alignment(compared(record, made), max(errors) if errors else None)
 
 
 def clock_of(record: RankRecord) -> Clock:

@@ -1,33 +1,169 @@
-"""One rank's lanes from its events, the arrows between ranks, and a part of a timeline."""
+"""Timelines: the activity of every rank over time, on one clock, from the records of a run.
+
+`read` makes lanes of slices for each rank from its events, and arrows between them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from heapq import heappop, heappush
+from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from omb_py.core.errors import UsageError
-from omb_py.core.text.words import some_ranks
-from omb_py.tracing.records.layout import NS_PER_SECOND, EventKind
+from omb_py.core.text.words import count, some_ranks
+from omb_py.tracing.records.layout import Communicator, EventKind
 from omb_py.tracing.records.messages import partners, sides_of, unique
 from omb_py.tracing.records.reading import NS, RankRecord
-from omb_py.tracing.records.run import Alignment
-from omb_py.tracing.timeline.model import (
-    ARROW,
-    NONE,
-    SLICE,
-    Lane,
-    LaneKind,
-    Messages,
-    RankTimeline,
-    Timeline,
-)
+from omb_py.tracing.records.run import Alignment, RecordedRun, open_run
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+SLICE = np.dtype(
+    [
+        ("lane", np.int32),  # index into the rank's lanes
+        ("began", np.int64),  # ns of rank 0's clock
+        ("ended", np.int64),
+        ("event", np.int64),  # index into the rank's events; NONE: computing
+        ("other", np.int64),  # what arrived in a call, the phase of computing; else NONE
+    ]
+)
+"""A slice of a lane."""
+
+ARROW = np.dtype(
+    [
+        ("sender", np.int32),  # index into the timeline's ranks
+        ("send", np.int64),  # index into its slices
+        ("receiver", np.int32),
+        ("receive", np.int64),
+    ]
+)
+"""A message whose two sides are known."""
+
+NONE = -1
+
+CHUNK = 20_000
+"""Slices that are handled at a time."""
+
+
+@dataclass(frozen=True)
+class RankTimeline:
+    """The part of one rank.
+
+    ``events`` has the fields of `records.layout.EVENT`, with times of rank 0's clock, and holds the
+    readable ones; ``unreadable`` counts the others, which are not shown. ``lanes`` are named
+    ``calls``, ``phases`` and ``requests``, numbered from the second of a kind on. ``slices`` is an
+    array of `SLICE`, by lane, then by their beginning, outer ones before inner ones.
+    ``complete_from`` is the time from which on nothing was lost. ``pending`` requests were begun,
+    but their completion was not recorded.
+    """
+
+    alignment: Alignment
+    events: NDArray[Any]
+    names: list[str]
+    communicators: dict[int, Communicator]
+    lanes: tuple[str, ...]
+    slices: NDArray[Any]
+    began: int
+    complete_from: int
+    unreadable: int
+    pending: int
+
+    @property
+    def rank(self) -> int:
+        """In MPI_COMM_WORLD."""
+        return self.alignment.record.rank
+
+    @property
+    def host(self) -> str:
+        """Name of the host it ran on."""
+        return self.alignment.record.host
+
+
+@dataclass(frozen=True)
+class Messages:
+    """Arrows of messages (`ARROW`), and the numbers of messages without one.
+
+    ``sent`` and ``received`` lack their other side; that of ``unnumbered`` ones is unknown.
+    ``backwards`` ended before they began, by up to ``most_backwards`` seconds, and ``beyond`` of
+    them by more than the error bounds of the two clocks; an arrow cannot show that.
+    """
+
+    arrows: NDArray[Any]
+    sent: int = 0
+    received: int = 0
+    unnumbered: int = 0
+    backwards: int = 0
+    most_backwards: float = 0.0
+    beyond: int = 0
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """The activity of all ranks, on rank 0's clock.
+
+    ``start`` is the time (ns) that is shown as 0, ``epoch`` the same in ns since 1970, 0 if
+    unknown.
+    """
+
+    ranks: tuple[RankTimeline, ...]
+    messages: Messages
+    run: RecordedRun
+    start: int
+    epoch: int
+
+
+def rows(slices: NDArray[Any]) -> Iterable[tuple[int, int, int, int, int]]:
+    """Return rows of slices as numbers of Python, made some at a time."""
+    places = range(0, len(slices), CHUNK)
+    return chain.from_iterable(slices[at : at + CHUNK].tolist() for at in places)
+
+
+def read(folder: str | Path) -> Timeline:
+    """Return the timeline of the run whose records are in a folder.
+
+    Raises `UsageError` if there are none, if one cannot be read, and if none has events.
+    """
+    return of(open_run(folder))
+
+
+def of(run: RecordedRun) -> Timeline:
+    """Return the timeline of a run; raises `UsageError` when no rank recorded events."""
+    if all(record.header["events_capacity"] <= 0 for record in run.records):
+        raise UsageError(
+            "these records have tallies but no events: run omb-py profile with --events N"
+        )
+    ranks = tuple(map(assemble, run.alignments))
+    start = min(first_time(rank) for rank in ranks)
+    epoch = int(run.records[0].header["began_epoch"])
+    return Timeline(
+        ranks,
+        match(ranks, [slices_of_events(rank) for rank in ranks]),
+        run,
+        start,
+        epoch + start - ranks[0].began if epoch > 0 else 0,
+    )
+
+
+def first_time(rank: RankTimeline) -> int:
+    """Return the time of a rank's first event or beginning."""
+    events = rank.events
+    return min(rank.began, int(events["began"].min())) if len(events) else rank.began
+
+
+def slices_of_events(rank: RankTimeline) -> NDArray[Any]:
+    """Return the index of the slice of each event, NONE for those without."""
+    found = np.full(len(rank.events), NONE, np.int64)
+    for name in ("other", "event"):
+        places = rank.slices[name]
+        shown = (places != NONE) & (rank.slices["event"] != NONE)
+        found[places[shown]] = np.flatnonzero(shown)
+    return found
 
 
 LATEST = 1 << 61
@@ -43,7 +179,7 @@ def readable(record: RankRecord) -> tuple[NDArray[Any], int]:
     """
     events = record.events
     kinds, began, ended = events["kind"], events["began"], events["ended"]
-    good = (kinds >= EventKind.CALL) & (kinds <= EventKind.INSTANT) & (began >= 0)
+    good = (kinds >= EventKind.CALL) & (kinds <= EventKind.PHASE) & (began >= 0)
     good &= (ended >= began) & (ended < LATEST)
     kept = events[good]
     kept["began"] = record.common(kept["began"])
@@ -106,8 +242,6 @@ def holds(ends: list[int], begin: int, end: int) -> bool:
     """Return whether an interval fits into a lane whose open intervals have these ends.
 
     The innermost end is last. Intervals that are over before it begins are closed.
-
-    Those that are over before it begins are closed.
     """
     while ends and ends[-1] <= begin:
         ends.pop()
@@ -205,44 +339,29 @@ def assemble(alignment: Alignment) -> RankTimeline:
     """Return the lanes of a rank, from its record."""
     record = alignment.record
     events, unreadable = readable(record)
-    kinds, lanes = events["kind"], events["lane"]
+    kinds = events["kind"]
     calls = np.flatnonzero(kinds == EventKind.CALL)
-    spans = kinds == EventKind.SPAN
-    phases = np.flatnonzero(spans & (lanes == 0))
+    phases = np.flatnonzero(kinds == EventKind.PHASE)
     inside, alone = arrivals(events)
     requests = np.concatenate([np.flatnonzero(kinds == EventKind.DONE), alone])
     began, complete_from, ended = limits(alignment, events)
 
-    marks = np.flatnonzero(kinds == EventKind.INSTANT)
-
-    made: list[Lane] = []
-    parts = [laid(events, calls, apart, made, LaneKind.CALLS, "calls", 1)]
+    made: list[str] = []
+    parts = [laid(events, calls, apart, made, "calls")]
     parts[0]["other"] = inside[parts[0]["event"]]
-    of_lanes = {0: len(made)}
-    marked = int(bool(np.any(lanes[marks] == 0)))
-    parts.append(laid(events, phases, is_nested, made, LaneKind.PHASES, "phases", marked))
-    parts.append(laid(events, requests, apart, made, LaneKind.REQUESTS, "requests"))
-    for number in np.unique(lanes[(spans | (kinds == EventKind.INSTANT)) & (lanes != 0)]).tolist():
-        name = record.name(number) or UNNAMED
-        of_lanes[number] = len(made)
-        mine = np.flatnonzero(spans & (lanes == number))
-        parts.append(laid(events, mine, is_nested, made, LaneKind.NAMED, name, 1))
+    parts.append(laid(events, phases, is_nested, made, "phases"))
+    parts.append(laid(events, requests, apart, made, "requests"))
     if record.header["events_capacity"] > 0:
         parts.append(computing(events[calls], events[phases], phases, complete_from, ended))
-    instants = slices_of(events, marks)
-    instants["lane"] = [of_lanes[number] for number in lanes[marks].tolist()]
-    slices = np.concatenate(parts)
     return RankTimeline(
         alignment,
         events,
         record.names,
         record.communicators,
         tuple(made),
-        in_order(slices),
-        in_order(instants),
+        in_order(np.concatenate(parts)),
         began,
         complete_from,
-        ended,
         unreadable,
         pending(events),
     )
@@ -260,17 +379,15 @@ def laid(
     events: NDArray[Any],
     places: NDArray[Any],
     lay: Callable[[NDArray[Any], NDArray[Any]], NDArray[Any]],
-    made: list[Lane],
-    kind: LaneKind,
+    made: list[str],
     name: str,
-    minimum: int = 0,
 ) -> NDArray[Any]:
-    """Slices of events in as many new lanes as they need, numbered from the second one on."""
+    """Return slices of events in as many new lanes as they need, one at least."""
     slices = slices_of(events, places)
     lanes = lay(slices["began"], slices["ended"])
     slices["lane"] = lanes + len(made)
-    count = max(minimum, int(lanes.max()) + 1 if len(lanes) else 0)
-    made += [Lane(kind, name if lane == 0 else f"{name} {lane + 1}") for lane in range(count)]
+    count = int(lanes.max(initial=0)) + 1
+    made += [name if lane == 0 else f"{name} {lane + 1}" for lane in range(count)]
     return slices
 
 
@@ -386,79 +503,109 @@ def outcome(
     )
 
 
-def select(
-    timeline: Timeline,
-    ranks: Sequence[int] | None = None,
-    begin: float | None = None,
-    end: float | None = None,
-) -> Timeline:
-    """Return the timeline of these ranks and of slices that touch the time between two seconds.
+def select(timeline: Timeline, ranks: Collection[int]) -> Timeline:
+    """Return the timeline of these ranks, with the arrows between them.
 
-    Slices stay whole. Slices and arrows left out are counted. Raises `UsageError` if nothing
-    remains.
+    Raises `UsageError` for ranks without a record.
     """
-    if ranks is None and begin is None and end is None:
-        return timeline
     there = [rank.rank for rank in timeline.ranks]
-    wanted = there if ranks is None else [rank for rank in there if rank in set(ranks)]
-    absent = sorted(set(ranks or ()) - set(there))
+    absent = set(ranks) - set(there)
     if absent:
         raise UsageError(
             f"there is no record of {some_ranks(absent)}: there are those of {some_ranks(there)}"
         )
-    kept, maps, outside = [], [], 0
-    for rank in timeline.ranks:
-        part, places, left = cut(timeline, rank, rank.rank in wanted, begin, end)
-        outside += left
-        maps.append(places)
-        if rank.rank in wanted:
-            kept.append(part)
-    if not sum(len(rank.slices) + len(rank.instants) for rank in kept):
-        raise UsageError("nothing was recorded there: choose a longer time, or other ranks")
+    wanted = [index for index, rank in enumerate(there) if rank in ranks]
+    new = np.full(len(there), NONE)
+    new[wanted] = np.arange(len(wanted))
     arrows = timeline.messages.arrows.copy()
-    for who, what in (("sender", "send"), ("receiver", "receive")):
-        for index, places in enumerate(maps):
-            mine = arrows[who] == index
-            arrows[what][mine] = places[arrows[what][mine]]
-    shown = (arrows["send"] != NONE) & (arrows["receive"] != NONE)
-    arrows = arrows[shown]
-    new = np.array([wanted.index(rank) if rank in wanted else NONE for rank in there])
     for who in ("sender", "receiver"):
         arrows[who] = new[arrows[who]]
+    shown = arrows[(arrows["sender"] != NONE) & (arrows["receiver"] != NONE)]
     return replace(
         timeline,
-        ranks=tuple(kept),
-        messages=replace(timeline.messages, arrows=arrows),
-        cut=in_words(None if ranks is None else wanted, begin, end),
-        outside=outside,
-        arrows_outside=int((~shown).sum()),
+        ranks=tuple(timeline.ranks[index] for index in wanted),
+        messages=replace(timeline.messages, arrows=shown),
     )
 
 
-def cut(
-    timeline: Timeline, rank: RankTimeline, wanted: bool, begin: float | None, end: float | None
-) -> tuple[RankTimeline, NDArray[Any], int]:
-    """Return a rank's part, the new index of each of its slices (or NONE), how many were left
-    out."""
-    parts, places, left = {}, np.zeros(0, np.int64), 0
-    for name in ("instants", "slices"):
-        slices = getattr(rank, name)
-        keep = np.full(len(slices), wanted)
-        if begin is not None:
-            keep &= slices["ended"] >= timeline.start + begin * NS_PER_SECOND
-        if end is not None:
-            keep &= slices["began"] <= timeline.start + end * NS_PER_SECOND
-        parts[name] = slices[keep]
-        places = np.where(keep, np.cumsum(keep) - 1, NONE)
-        left += int((~keep).sum())
-    return replace(rank, **parts), places, left
+def notes(timeline: Timeline) -> list[str]:
+    """Return notes that a reader of the timeline needs, most important first."""
+    return [*_lacking(timeline), *_of_messages(timeline), *_of_times(timeline)]
 
 
-def in_words(ranks: Sequence[int] | None, begin: float | None, end: float | None) -> str:
-    """Return the choice of ranks and times in words."""
-    words = [] if ranks is None else [some_ranks(ranks)]
-    if begin is not None:
-        words.append(f"from {begin:g} s")
-    if end is not None:
-        words.append(f"to {end:g} s")
-    return " ".join(words)
+def _lacking(timeline: Timeline) -> Iterator[str]:
+    ranks = timeline.ranks
+    yield from timeline.run.notes
+    silent = [rank for rank in ranks if rank.alignment.record.header["events_capacity"] <= 0]
+    if silent:
+        yield f"{some_ranks(r.rank for r in silent)} recorded no events"
+    lossy = [rank for rank in ranks if rank.alignment.record.lost_events > 0]
+    if lossy:
+        lost = sum(rank.alignment.record.lost_events for rank in lossy)
+        since = (max(rank.complete_from for rank in lossy) - timeline.start) * NS
+        yield (
+            f"{were(lost, 'event')} written over by later ones on "
+            f"{some_ranks(r.rank for r in lossy)}: the timeline has all from {since:.6f} s on "
+            "(omb-py profile --events keeps more)"
+        )
+    unreadable = sum(rank.unreadable for rank in ranks)
+    unnamed = sum(int(rank.alignment.record.header["names_lost"]) for rank in ranks)
+    for number, what in (
+        (unreadable, "left out that made no sense: half written, or the file is damaged"),
+        (unnamed, "not given a name, for want of room in the record"),
+    ):
+        if number > 0:
+            yield f"{were(number, 'event')} {what}"
+    pending = sum(rank.pending for rank in ranks)
+    if pending:
+        yield (
+            f"{were(pending, 'request')} begun, but no completion was recorded: "
+            "shown are only the calls that began them"
+        )
+
+
+def _of_messages(timeline: Timeline) -> Iterator[str]:
+    messages = timeline.messages
+    for number, what, other in (
+        (messages.sent, "send", "receive"),
+        (messages.received, "receive", "send"),
+    ):
+        if number:
+            yield f"{count(number, what)} without an arrow: no {other} was recorded that fits"
+    if messages.unnumbered:
+        yield (
+            f"{count(messages.unnumbered, 'more side')} of messages without an arrow: "
+            "the record does not tell which message it was"
+        )
+    if messages.backwards:
+        worst = f"by up to {messages.most_backwards * 1e6:.3f} us"
+        beyond = (
+            f"{count(messages.beyond, 'message')} of them by more than the clocks' error bounds"
+            if messages.beyond
+            else "all within the clocks' error bounds"
+        )
+        yield (
+            f"{count(messages.backwards, 'message')} without an arrow: received before sent "
+            f"{worst}, {beyond}"
+        )
+
+
+def _of_times(timeline: Timeline) -> Iterator[str]:
+    unknown = [rank for rank in timeline.ranks if rank.alignment.error is None]
+    if unknown:
+        yield (
+            f"the clock of {some_ranks(r.rank for r in unknown)} was not compared with rank 0's: "
+            "its times are its own"
+        )
+    compared = [rank for rank in timeline.ranks if rank.alignment.error]
+    if compared:
+        bound = max(rank.alignment.error or 0.0 for rank in compared)
+        yield (
+            f"{some_ranks(r.rank for r in compared)} read other clocks than rank 0: "
+            f"their times are wrong by {bound * 1e6:.3f} us at most"
+        )
+
+
+def were(number: int, noun: str) -> str:
+    """Return a number of things, as the subject of a passive sentence."""
+    return f"{count(number, noun)} {'was' if number == 1 else 'were'}"

@@ -1,7 +1,7 @@
 """Timelines as trace events in JSON, for Perfetto and chrome://tracing, with nothing to install.
 
 The format is Google's "Trace Event Format": a process for each rank, a thread for each lane, a
-complete event (X) for each slice, an instant (i), and a pair of flow events (s, f) for each arrow.
+complete event (X) for each slice, an instant (i) and a pair of flow events (s, f) for each arrow.
 """
 
 from __future__ import annotations
@@ -11,20 +11,31 @@ import io
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import islice
+from math import isfinite
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
+from omb_py.core import VERSION
 from omb_py.core.errors import UsageError
 from omb_py.core.text import files
 from omb_py.core.text.files import make_folder
-from omb_py.tracing.records.layout import TIMELINES, EventKind
+from omb_py.tracing.records.layout import EventKind
+from omb_py.tracing.records.reading import NS
 from omb_py.tracing.records.routines import Role, role
-from omb_py.tracing.timeline import diagnostics
-from omb_py.tracing.timeline.assembly import UNNAMED
-from omb_py.tracing.timeline.model import CHUNK, NONE, SLICE, LaneKind, RankTimeline, Timeline, rows
+from omb_py.tracing.timeline.assembly import (
+    CHUNK,
+    NONE,
+    SLICE,
+    UNNAMED,
+    RankTimeline,
+    Timeline,
+    notes,
+    rows,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -103,9 +114,8 @@ class Describer:
         self, kind: int, name: int, communicator: int, peer: int, tag: int, nbytes: int
     ) -> Description:
         text = self._name(name)
-        if kind in (EventKind.SPAN, EventKind.INSTANT):
-            category = LaneKind.PHASES.value if kind == EventKind.SPAN else "instant"
-            return Description(text, category, {"bytes": nbytes} if nbytes > 0 else {})
+        if kind == EventKind.PHASE:
+            return Description(text, "phases", {})
         what = role(text)
         said: Arguments = {}
         if nbytes >= 0:
@@ -169,7 +179,7 @@ def places_of(timeline: Timeline) -> Places:
         for lane in used_lanes(rank):
             thread += 1
             number = process if lane == 0 else thread
-            found[lane] = TrackPlace(process, number, rank.lanes[lane].name)
+            found[lane] = TrackPlace(process, number, rank.lanes[lane])
         lanes.append(found)
     names = (process_name(rank, timeline.run.size) for rank in timeline.ranks)
     return Places(tuple(names), tuple(lanes))
@@ -183,8 +193,8 @@ def process_name(rank: RankTimeline, size: int) -> str:
 
 def used_lanes(rank: RankTimeline) -> list[int]:
     """Return the lanes in which anything lies."""
-    used = {*rank.slices["lane"].tolist(), *rank.instants["lane"].tolist()}
-    return sorted(used)
+    used: list[int] = np.unique(rank.slices["lane"]).tolist()
+    return used
 
 
 FLOW = "message"
@@ -196,7 +206,7 @@ GREY = '"cname":"grey",'
 def write_events(timeline: Timeline, file: IO[str]) -> None:
     """Write a timeline, piece by piece."""
     file.write('{"displayTimeUnit":"ns","otherData":')
-    file.write(as_json(diagnostics.about(timeline)))
+    file.write(as_json(about(timeline)))
     file.write(',\n"traceEvents":[\n')
     lines = events(timeline)
     file.write(next(lines, ""))
@@ -204,6 +214,41 @@ def write_events(timeline: Timeline, file: IO[str]) -> None:
         file.write(",\n")
         file.write(",\n".join(chunk))
     file.write("\n]}\n")
+
+
+def about(timeline: Timeline) -> dict[str, Any]:
+    """Return metadata for programs: the run, and `notes`."""
+    at = moment(timeline.epoch)
+    return {
+        "tool": f"omb-py {VERSION}",
+        "run": plain(timeline.run.about),
+        "ranks": timeline.run.size,
+        "zero": at,
+        "zero_epoch_ns": timeline.epoch or None,
+        "notes": notes(timeline),
+    }
+
+
+def moment(epoch: int) -> str | None:
+    """Return a time (ns since 1970) as ISO 8601, None if it is invalid."""
+    try:
+        return datetime.fromtimestamp(epoch * NS, UTC).isoformat() if epoch else None
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def plain(value: Any) -> Any:
+    """Return a value of JSON, in which numbers that not every reader takes are texts, and all
+    UTF-8."""
+    if isinstance(value, dict):
+        return {plain(key): plain(one) for key, one in value.items()}
+    if isinstance(value, str):
+        return value.encode(errors="replace").decode()
+    if isinstance(value, list):
+        return [plain(one) for one in value]
+    if isinstance(value, float):
+        return value if isfinite(value) else str(value)
+    return str(value) if isinstance(value, int) and abs(value) >> 53 else value
 
 
 def events(timeline: Timeline) -> Iterator[str]:
@@ -238,7 +283,7 @@ def head(place: TrackPlace, phase: str) -> str:
 
 
 def of_rank(rank: RankTimeline, places: dict[int, TrackPlace], start: int) -> Iterator[str]:
-    """Yield the slices and instants of a rank."""
+    """Yield the slices of a rank."""
     describer = Describer(rank)
     texts: dict[int, str] = {}
     heads = {lane: head(place, "X") for lane, place in places.items()}
@@ -251,12 +296,6 @@ def of_rank(rank: RankTimeline, places: dict[int, TrackPlace], start: int) -> It
         yield (
             f'{heads[lane]}"ts":{at // 1000}.{at % 1000:03d},'
             f'"dur":{length // 1000}.{length % 1000:03d},{text}{rest(description, own)}'
-        )
-    for lane, began, _, event, other in rows(rank.instants):
-        description, own = describer.of(event, other)
-        yield (
-            f'{head(places[lane], "i")}"s":"t","ts":{microseconds(began - start)},'
-            f"{told_of(description)}{rest(description, own)}"
         )
 
 
@@ -336,13 +375,14 @@ def microseconds(nanoseconds: int) -> str:
     return f"{nanoseconds // 1000}.{nanoseconds % 1000:03d}"
 
 
-PACKED = ".json.gz"
+PLAIN, PACKED = ".json", ".json.gz"
+"""Suffixes of timelines."""
 
 
 def check(path: Path, force: bool) -> None:
     """Raise `UsageError` for a name without a known suffix, or an existing file without
     ``force``."""
-    if not path.name.endswith(TIMELINES):
+    if not path.name.endswith((PLAIN, PACKED)):
         raise UsageError(f"{path}: a timeline is written as .json or .json.gz; end its name so")
     if path.is_dir():
         raise UsageError(f"{path} is a folder: name a file in it")

@@ -17,10 +17,10 @@ from omb_py.core.errors import OmbError
 from omb_py.core.text import files
 from omb_py.sweeps.config import Sweep
 from omb_py.sweeps.toml import read as read_toml
-from omb_py.tracing.efficiency import runs
+from omb_py.tracing import efficiency
 from omb_py.tracing.profile import store
 from omb_py.tracing.records import reading
-from omb_py.tracing.traffic.paths import read as read_traffic
+from omb_py.tracing.traffic import read as read_traffic
 from tests import ROOT
 from tests.helpers.refusals import missing, refuses
 
@@ -31,7 +31,7 @@ READERS: dict[str, Callable[[Path], Any]] = {
     "results": load,
     "applications": speedup.load,
     "a profile": lambda path: store.load([str(path)]),
-    "efficiency": lambda path: runs.load([str(path)]),
+    "efficiency": lambda path: efficiency.load([str(path)]),
     "a record": reading.read,
     "traffic": read_traffic,
     "a sweep": lambda path: read_toml(path, Sweep),
@@ -88,9 +88,9 @@ def test_an_empty_file_is_empty(tmp_path: Path, content: bytes) -> None:
 
 
 def test_an_empty_profile_is_empty(tmp_path: Path) -> None:
-    (tmp_path / "profile.0.txt").touch()
+    (tmp_path / "mpi_profile.4711.0").touch()
     with refuses(OmbError, "is empty"):
-        store.load([str(tmp_path / "profile.0.txt")])
+        store.load([str(tmp_path / "mpi_profile.4711.0")])
 
 
 USAGE = """Invalid option [-f]

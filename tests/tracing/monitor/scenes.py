@@ -11,7 +11,6 @@ from omb_py.tracing.monitor.snapshots import (
     ObservationTime,
     Process,
     Snapshot,
-    changes,
     take_snapshot,
 )
 from omb_py.tracing.records import reading
@@ -85,9 +84,9 @@ def ns(seconds: float) -> int:
     return START + round(seconds * SECOND)
 
 
-def said(seen: Snapshot, before: Snapshot | None = None) -> list[MonitorFinding]:
+def said(seen: Snapshot) -> list[MonitorFinding]:
     """What there is to say of a look."""
-    return findings(seen, changes(before, seen), min_wait_s=1.0, stale_after_s=5.0)
+    return findings(seen, min_wait_s=1.0, stale_after_s=5.0)
 
 
 def about(concern: Concern, found: Sequence[MonitorFinding]) -> list[MonitorFinding]:

@@ -1,10 +1,8 @@
-"""Slow ranks, ranks that are gone, and what was done from one look to the next."""
+"""Ranks that are gone, and what was done from one look to the next."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
 
 import pytest
 from hypothesis import given
@@ -12,72 +10,19 @@ from hypothesis import strategies as st
 
 from omb_py.core.text.units import duration, scaled
 from omb_py.core.text.words import some_ranks
-from omb_py.tracing.monitor.findings import Concern, slow
 from omb_py.tracing.monitor.snapshots import (
-    Change,
     Process,
-    RankSnapshot,
     RankState,
-    Snapshot,
     changes,
     inherit_idle,
 )
 from tests.helpers.refusals import assert_names
-from tests.tracing.monitor.scenes import Rank, about, look, said
-
-
-def in_mpi(seconds: float) -> Rank:
-    """Ten seconds, so many of them in MPI."""
-    return Rank(calls=[("MPI_Allreduce", 0.0, seconds, 1000)])
-
-
-def test_the_rank_that_is_least_in_mpi_is_slow(tmp_path: Path) -> None:
-    seen = look(tmp_path, in_mpi(7.0), in_mpi(1.2), in_mpi(7.1), in_mpi(7.2))
-    (found,) = about(Concern.SLOW, said(seen))
-    assert found.ranks == (1,)
-    assert_names(found.text, "rank 1 slow: 12 % 71 %")
-
-
-def test_one_of_two_can_be_slow(tmp_path: Path) -> None:
-    (found,) = about(Concern.SLOW, said(look(tmp_path, in_mpi(6.0), in_mpi(0.0))))
-    assert found.ranks == (1,)
-
-
-@pytest.mark.parametrize("seconds", [(5.0, 5.5, 5.9), (1.0, 3.0, 5.0, 7.0), (0.0, 0.0, 0.0)])
-def test_small_differences_are_not_slow(tmp_path: Path, seconds: tuple[float, ...]) -> None:
-    assert not about(Concern.SLOW, said(look(tmp_path, *map(in_mpi, seconds))))
-
-
-def test_awaited_rank_is_not_slow_as_well(tmp_path: Path) -> None:
-    waits = Rank("MPI_Recv", 1, since=1.0)
-    assert [one.concern for one in said(look(tmp_path, waits, Rank()))] == [Concern.WAITING]
+from tests.tracing.monitor.scenes import Rank, look, said
 
 
 def test_a_wait_that_goes_on_counts_as_time_in_mpi(tmp_path: Path) -> None:
     seen = look(tmp_path, Rank("MPI_Recv", since=4.0), Rank())
-    assert changes(None, seen)[0].mpi == pytest.approx(0.6)
-
-
-@given(st.lists(st.floats(0.3, 0.4), min_size=2, max_size=60), st.data())
-def test_only_the_far_rank_is_found(shares: list[float], data: st.DataObject) -> None:
-    place = data.draw(st.integers(0, len(shares)))
-    everybody = [*shares[:place], 0.0, *shares[place:]]
-    recent = {rank: Change(5.0, 1.0, 1.0, 0.0, 0.0, share) for rank, share in enumerate(everybody)}
-    ranks = tuple(cast(RankSnapshot, Running(rank)) for rank in range(len(everybody)))
-    one = Snapshot(len(everybody), "", ranks)
-    found = [finding.ranks for finding in slow(one, recent, 5.0)]
-    assert (place,) in found or max(shares) - min(shares) > 0.03
-    assert all(everybody[rank] < max(everybody) - 0.05 for (rank,) in found)
-
-
-@dataclass(frozen=True)
-class Running:
-    """A rank that runs; nothing else of it matters."""
-
-    rank: int
-
-    def state(self, stale_after_s: float) -> RankState:
-        return RankState.RUNS
+    assert changes(None, seen)[0].mpi_share == pytest.approx(0.6)
 
 
 def test_rates_are_those_since_the_look_before(tmp_path: Path) -> None:
@@ -85,8 +30,8 @@ def test_rates_are_those_since_the_look_before(tmp_path: Path) -> None:
     before = look(tmp_path / "1", Rank(calls=[call] * 4), at=10.0)
     after = look(tmp_path / "2", Rank(calls=[call] * 10), at=12.0)
     change = changes(before, after)[0]
-    assert (change.seconds, change.calls_per_s, change.bytes_per_s) == (2.0, 3.0, 300.0)
-    assert change.mpi == 1.0
+    assert (change.calls_per_s, change.bytes_per_s) == (3.0, 300.0)
+    assert change.mpi_share == 1.0
 
 
 def test_a_folder_that_another_run_has_taken_begins_anew(tmp_path: Path) -> None:

@@ -10,40 +10,14 @@ from omb_py.core.errors import OmbError
 from omb_py.tracing.profile import store
 from omb_py.tracing.profile.store import load
 from tests.helpers.refusals import refuses
-from tests.tracing.profile.made_profiles import made_rank, made_run
-
-WHOLE = {"profile.txt", "profile.csv", "profile.json"}
+from tests.tracing.profile.made_profiles import made_run
 
 
-def test_texts_are_those_of_the_ranks_that_matter(tmp_path: Path) -> None:
-    profile = load([str(made_run(tmp_path))])
-    written = store.write(profile, tmp_path)
-    ranks = {f"profile.{rank}.txt" for rank in (0, 1, 3)}
-    assert {path.name for path in written} == WHOLE | ranks
+def test_the_text_and_the_table_are_of_all_ranks(tmp_path: Path) -> None:
+    written = store.write(load([str(made_run(tmp_path))]), tmp_path)
+    assert [path.name for path in written] == ["profile.txt", "profile.csv"]
     assert all(path.is_file() for path in written)
-    assert (tmp_path / "profile.3.txt").read_text().startswith("Profile of rank 3 of 4\n")
     assert (tmp_path / "profile.txt").read_text().startswith("Profile of all 4 ranks\n")
-
-
-def test_or_those_of_all_ranks(tmp_path: Path) -> None:
-    profile = load([str(made_run(tmp_path))])
-    written = store.write(profile, tmp_path / "new", ranks="all")
-    assert len(written) == 3 + 4
-
-
-def test_rank_0_is_left_out_where_nothing_is_known_of_it(tmp_path: Path) -> None:
-    made_rank(tmp_path, 2)
-    names = {path.name for path in store.write(load([str(tmp_path)]), tmp_path)}
-    assert names == WHOLE | {"profile.2.txt"}
-
-
-def test_earlier_texts_of_the_run_are_replaced(tmp_path: Path) -> None:
-    profile = load([str(made_run(tmp_path))])
-    store.write(profile, tmp_path, ranks="all")
-    (tmp_path / "profile.old.txt").write_text("mine\n")
-    before = {path.name for path in tmp_path.iterdir()}
-    store.write(profile, tmp_path)
-    assert before - {path.name for path in tmp_path.iterdir()} == {"profile.2.txt"}
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:

@@ -1,9 +1,7 @@
-"""CSV and JSON of a profile: all of it, in tables and objects that other programs read."""
+"""CSV of a profile: all of it, in a table that other programs read."""
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict
 from io import StringIO
 from pathlib import Path
 
@@ -20,30 +18,20 @@ from tests.tracing.profile.made_profiles import made_run, profiles
 
 @given(profile=profiles())
 @examples(150)
-def test_json_has_every_rank_and_every_call(profile: Profile) -> None:
-    found = json.loads(store.json_text(profile))
-    assert found["ranks"] == profile.ranks
-    assert [one["rank"] for one in found["members"]] == [one.rank for one in profile.members]
-    for one, member in zip(found["members"], profile.members, strict=True):
-        calls = [asdict(call) for call in member.cells or ()]
-        assert one["counted"] == (member.cells is not None)
-        for name in ("routine", "calls", "nbytes", "seconds"):
-            assert [call[name] for call in one["calls"]] == [call[name] for call in calls]
-
-
-@given(profile=profiles())
-@examples(150)
-def test_csv_is_one_table_of_as_many_rows_as_json_has(profile: Profile) -> None:
-    text = store.csv_text(profile)
-    table = pd.read_csv(StringIO(text), dtype=str, keep_default_na=False)
-    members = json.loads(store.json_text(profile))["members"]
-    of_calls = table[table["row"] == "calls"]
-    assert [int(one) for one in table[table["row"] == "rank"]["rank"]] == [
-        one["rank"] for one in members
+def test_csv_has_every_rank_and_every_call(profile: Profile) -> None:
+    table = pd.read_csv(StringIO(store.csv_text(profile)), dtype=str, keep_default_na=False)
+    assert list(table.columns) == list(store.COLUMNS)
+    of_ranks, of_calls = table[table["row"] == "rank"], table[table["row"] == "calls"]
+    assert [int(one) for one in of_ranks["rank"]] == [one.rank for one in profile.members]
+    assert list(of_ranks["counted"]) == [
+        "no" if one.cells is None else "yes" for one in profile.members
     ]
-    every = [call for one in members for call in one["calls"]]
-    assert list(of_calls["calls"]) == [str(call["calls"]) for call in every]
-    assert list(of_calls["routine"]) == [one_line(call["routine"]) for call in every]
+    every = [call for one in profile.members for call in one.cells or ()]
+    assert list(of_calls["calls"]) == [str(call.calls) for call in every]
+    assert list(of_calls["routine"]) == [one_line(call.routine) for call in every]
+    assert list(of_calls["communicator"]) == [
+        one_line(call.communicator.key) if call.communicator else "" for call in every
+    ]
 
 
 def test_the_csv_is_one_table_for_everybody(tmp_path: Path) -> None:

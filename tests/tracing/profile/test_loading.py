@@ -5,20 +5,18 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.cli.profile import command, settings_of
+from omb_py.cli.profile import command
 from omb_py.core.errors import UsageError
 from omb_py.results.readers import source_of
 from omb_py.tracing.profile import store
 from omb_py.tracing.profile.mpitrace import parse, profile_of, read_file
 from omb_py.tracing.profile.profile import LOST_NAME, Extreme, Profile
 from omb_py.tracing.profile.store import load
-from omb_py.tracing.recorder.interception import EVENTS
 from omb_py.tracing.records.layout import HEADER_OFFSETS, path_in
 from omb_py.tracing.records.run import open_run
 from tests import ROOT
@@ -189,7 +187,6 @@ def test_files_of_mpitrace_of_several_jobs_are_refused(tmp_path: Path) -> None:
         (["nothing"], "nothing: No such file"),
         (["empty"], "empty no profile"),
         (["profile.csv"], "profile.csv run's folder, records"),
-        (["profile.json"], "profile.json run's folder, records"),
         (["profile.txt"], "profile.txt run's folder, records"),
         (["mpi_profile.0", "rank-000000.record"], "files one kind"),
         (["some.txt"], "some.txt no profile omb-py mpitrace"),
@@ -281,24 +278,12 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "named"),
     [
-        (["--timeline", "t.json", "show", "run"], "omb-py timeline FOLDER"),
+        (["--events", "10", "show", "run"], "--events running"),
         (["--traffic", "show", "run"], "--traffic running"),
         (["-q", "show", "run"], "--quiet running"),
         (["--folder", "omb-profile", "show", "run"], "--folder running"),
-        (["--timeline", "t.txt", "run.py"], "t.txt .json .json.gz"),
     ],
 )
 def test_option_that_showing_would_ignore_refused(words: list[str], named: str) -> None:
     with refuses(UsageError, named):
         command.main(words, standalone_mode=False)
-
-
-def test_a_timeline_may_be_packed() -> None:
-    for path in ("a.json", "a.json.gz"):
-        values = values_of(["--timeline", path, "a.py"])
-        assert (settings_of(values).events, values["timelines"]) == (EVENTS, (path,))
-
-
-def values_of(words: list[str]) -> dict[str, Any]:
-    """What click makes of the words of ``omb-py profile``."""
-    return command.make_context("profile", words).params

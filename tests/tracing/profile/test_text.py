@@ -25,8 +25,8 @@ REAL = pytest.mark.parametrize(
 )
 
 
-def text_of(profile: Profile, rank: int | None = None) -> str:
-    return plain(text.sheets(profile, rank), text.notes(profile))
+def text_of(profile: Profile) -> str:
+    return plain(text.sheets(profile), text.notes(profile))
 
 
 def rows(content: str) -> list[list[str]]:
@@ -42,7 +42,7 @@ def section(content: str, title: str) -> list[list[str]]:
 
 @REAL
 def test_a_file_of_mpitrace_is_shown_with_its_numbers(path: Path) -> None:
-    found = rows(text_of(load([str(path)]), 0))
+    found = rows(text_of(load([str(path)])))
     wanted = [row for row in rows(path.read_text()) if row and row[-1][0].isdigit()]
     numbers = [row for row in wanted if len(row) == 3]  # sizes: calls, average, seconds
     assert numbers
@@ -51,8 +51,9 @@ def test_a_file_of_mpitrace_is_shown_with_its_numbers(path: Path) -> None:
 
 
 def test_a_rank_of_records_has_its_routines_and_sizes(tmp_path: Path) -> None:
-    shown = text_of(load([str(made_run(tmp_path))]), 1)
-    assert shown.startswith("Profile of rank 1 of 4\nRecorded by omb-py.\n")
+    made_run(tmp_path)
+    shown = text_of(load([str(tmp_path / "rank-000001.record")]))
+    assert shown.startswith("Profile of 1 of 4 ranks (rank 1)\n")
     assert section(shown, "MPI routines")[1:] == [
         ["MPI_Isend", "1", "101.0", "0.001"],
         ["MPI_Wait", "1", "0.0", "0.002"],
@@ -66,21 +67,24 @@ def test_a_rank_of_records_has_its_routines_and_sizes(tmp_path: Path) -> None:
         ["1", "4000.0", "0.010"],
         ["MPI_File_write_at", "1", "1000.0", "0.005"],
     ]
-    totals = {" ".join(row[:-2]): row[-2] for row in section(shown, "Totals")[1:7]}
-    assert totals == {
-        "communication time": "0.020",
-        "elapsed time": "0.100",
-        "user CPU time": "0.060",
-        "system CPU time": "0.005",
-        "MPI-IO time": "0.005",
-        "resident memory": "2.0",
-    }
-    assert not missing("rank median communication time", shown)
-    assert "All ranks" not in shown
+    totals = [" ".join(row) for row in section(shown, "Totals")[1:]]
+    for total, said in zip(
+        totals,
+        (
+            "communication time 1 0.020 s",
+            "elapsed time 1 0.100 s",
+            "user CPU time 1 0.060 s",
+            "system CPU time 1 0.005 s",
+            "MPI-IO time 1 0.005 s",
+            "resident memory 1 2.0 MiB",
+        ),
+        strict=True,
+    ):
+        assert total.startswith(said)
 
 
-def test_rank_0_has_the_table_of_all(tmp_path: Path) -> None:
-    found = section(text_of(load([str(made_run(tmp_path))]), 0), "All ranks")
+def test_each_rank_has_a_row(tmp_path: Path) -> None:
+    found = section(text_of(load([str(made_run(tmp_path))])), "All ranks")
     assert [(row[0], row[1], row[-2]) for row in found[1:]] == [
         ("0", "node0", "0"),
         ("1", "node0", "1"),
@@ -115,7 +119,7 @@ def test_data_of_files_has_its_bytes_and_rates(tmp_path: Path) -> None:
     made.call("MPI_File_iwrite_at", 0, MS, nbytes=1_000_000)
     made.call("MPI_File_read", 0, 4 * MS, nbytes=1_000_000)
     made.finish(100 * MS)
-    shown = text_of(load([str(tmp_path)]), 0)
+    shown = text_of(load([str(tmp_path)]))
     assert section(shown, "Data of files")[1:] == [
         ["MPI_File_iwrite_at", "1", "1000000", "0.001", "-"],
         ["MPI_File_read", "1", "1000000", "0.004", "250.0"],
@@ -141,12 +145,12 @@ def test_communicators_are_told_apart_by_their_size(tmp_path: Path) -> None:
 
 def test_time_outside_of_mpi_without_a_core_is_pointed_out(tmp_path: Path) -> None:
     profile = load([str(made_run(tmp_path))])
-    shown = text_of(profile, 2)
+    shown = text_of(profile)
     wall = 0.1 - 0.023 - 0.005
     assert f"2 {wall:.3f} 0.010 {100 * 0.01 / wall:.1f}".split() in rows(shown)
     assert "they had no core" in shown
     busy = [replace(member, outside_s=0.07) for member in profile.members]
-    assert "they had no core" not in text_of(replace(profile, members=tuple(busy)), 2)
+    assert "they had no core" not in text_of(replace(profile, members=tuple(busy)))
 
 
 def test_points_of_call_are_ordered_by_time() -> None:
@@ -157,7 +161,7 @@ def test_points_of_call_are_ordered_by_time() -> None:
         CallStats("MPI_Wait", None, None, None, None, 1, 0, 9.0),
     ]
     member = RankProfile(0, cells=tuple(cells))
-    shown = text_of(Profile(1, (member,), extremes_of([member])), 0)
+    shown = text_of(Profile(1, (member,), extremes_of([member])))
     found = section(shown, "Points of call")
     assert found[1] == "MPI_Bcast lib/b.py:7 <lambda> 1 10.0 2.000".split()
     assert found[2] == "a.py:10 main 3 20.0 0.750".split()
@@ -166,7 +170,7 @@ def test_points_of_call_are_ordered_by_time() -> None:
 def test_long_tables_show_the_first_rows() -> None:
     cells = tuple(CallStats("MPI_Send", None, peer, 9, None, 1, peer, 0.1) for peer in range(250))
     member = RankProfile(0, cells=cells)
-    shown = text_of(Profile(250, (member,), extremes_of([member])), 0)
+    shown = text_of(Profile(250, (member,), extremes_of([member])))
     assert not missing("100 pairs most bytes; profile.csv 250", shown)
     assert section(shown, "Who sends to whom (ranks of MPI_COMM_WORLD)")[1][:2] == ["0", "249"]
 
@@ -174,13 +178,13 @@ def test_long_tables_show_the_first_rows() -> None:
 def test_of_calls_both_ways_it_is_said_that_bytes_are_of_both() -> None:
     for routine, said in (("MPI_Sendrecv", True), ("MPI_Send", False)):
         member = RankProfile(0, cells=(CallStats(routine, None, 1, 3, None, 1, 16, 0.1),))
-        shown = text_of(Profile(2, (member,), extremes_of([member])), 0)
+        shown = text_of(Profile(2, (member,), extremes_of([member])))
         assert ("those sent and those received" in shown) == said
 
 
 def test_making_a_persistent_send_sends_nothing() -> None:
     member = RankProfile(0, cells=(CallStats("MPI_Send_init", None, 1, 3, None, 1, 16, 0.1),))
-    assert "Who sends" not in text_of(Profile(2, (member,), extremes_of([member])), 0)
+    assert "Who sends" not in text_of(Profile(2, (member,), extremes_of([member])))
 
 
 def test_an_unfinished_rank_is_marked(tmp_path: Path) -> None:
@@ -217,8 +221,6 @@ def test_strings_cannot_change_the_layout() -> None:
 @examples(200)
 def test_any_profile_can_be_written(profile: Profile) -> None:
     text_of(profile)
-    for member in profile.members:
-        text_of(profile, member.rank)
 
 
 def test_communication_time_is_that_of_all_calls_but_files(tmp_path: Path) -> None:

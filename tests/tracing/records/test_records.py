@@ -128,8 +128,8 @@ def test_no_bytes_and_no_message_have_bins_of_their_own() -> None:
 
 def test_events_have_their_documented_kinds(tmp_path: pathlib.Path) -> None:
     made = MadeRecord(tmp_path, 0, 1)
-    made.call("forward", 1, 2, kind=EventKind.SPAN, lane="layers")
+    made.call("forward", 1, 2, kind=EventKind.PHASE)
     record = made.finish(5)
     (event,) = record.events
-    assert (event["kind"], record.name(event["lane"])) == (EventKind.SPAN, "layers")
+    assert (event["kind"], record.name(event["name"])) == (EventKind.PHASE, "forward")
     assert len(record.cells) == 0

@@ -9,7 +9,7 @@ from io import StringIO
 from typing import Any
 
 from omb_py.tracing.timeline import json_trace
-from omb_py.tracing.timeline.model import Timeline
+from omb_py.tracing.timeline.assembly import Timeline
 
 
 @dataclass(frozen=True)
@@ -53,11 +53,6 @@ class Content:
     def named(self, name: str) -> list[Slice]:
         """The slices of a name."""
         return [one for one in self.slices if one.name == name]
-
-    def lanes(self, process: str) -> list[str]:
-        """Lanes of a process."""
-        every = [*self.slices, *self.instants]
-        return list(dict.fromkeys(one.lane for one in every if one.process == process))
 
 
 def arguments_of(one: Slice) -> dict[str, Any]:
@@ -195,8 +190,3 @@ def check_arrows(content: Content) -> None:
     for send, mark in content.arrows:
         assert send.began <= mark.began == content.received(mark).ended - 1
         assert arguments_of(mark) == {"source": int(send.process[5:9])}
-
-
-def ordered(slices: list[Slice]) -> list[Slice]:
-    """Slices in an order that does not depend on the file."""
-    return sorted(slices, key=repr)

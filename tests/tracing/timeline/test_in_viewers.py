@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from omb_py.tracing import timeline as timelines
 from omb_py.tracing.records.layout import Communicator, EventKind
-from omb_py.tracing.timeline import json_trace
-from omb_py.tracing.timeline.model import Timeline
+from omb_py.tracing.timeline import assembly, json_trace
+from omb_py.tracing.timeline.assembly import Timeline
 from tests.tracing.made_records import MadeRecord
 from tests.tracing.timeline import viewers
 from tests.tracing.timeline.rules import Content, of_json
@@ -33,7 +32,7 @@ def opened(browser: Any) -> Iterator[viewers.Viewers]:
 
 
 def job(folder: Path) -> Timeline:
-    """Ranks that send to each other in every way, with phases, threads and named lanes."""
+    """Ranks that send to each other in every way, with phases and threads."""
     half = Communicator("0,1,2#1", 3, 'half "a"')
     for rank in range(RANKS):
         record = MadeRecord(folder, rank, RANKS, host="node" if rank < 6 else "other")
@@ -67,15 +66,10 @@ def job(folder: Path) -> Timeline:
                 record.call(
                     *("MPI_Bcast", at + 95_001, at + 95_055), communicator=half, sequence=step
                 )
-            record.call("exchange", at, at + 90_500, kind=EventKind.SPAN)
-            record.call("step", at - 7, at + 99_999, kind=EventKind.SPAN)
-            for name in ("z \u00fc<b>", "a"):
-                record.call("QUEUE", at, at + 50, kind=EventKind.SPAN, lane=name)
-                record.call("MPI_ALLREDUCE", at + 20, at + 30, kind=EventKind.SPAN, lane=name)
-                record.call("ready", at + 3, at + 3, kind=EventKind.INSTANT, lane=name)
-            record.call("CYCLE_START", at + 5, at + 5, kind=EventKind.INSTANT)
+            record.call("exchange", at, at + 90_500, kind=EventKind.PHASE)
+            record.call("step", at - 7, at + 99_999, kind=EventKind.PHASE)
         record.finish(HOURS + 200_000)
-    return timelines.read(folder)
+    return assembly.read(folder)
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from omb_py.tracing import timeline as timelines
 from omb_py.tracing.records.layout import Communicator, EventKind
+from omb_py.tracing.timeline import assembly
 from tests.helpers.refusals import assert_names
 from tests.tracing.made_records import MadeRecord
 from tests.tracing.timeline.rules import Content, arguments_of, written
@@ -31,7 +31,7 @@ def shown(*ranks: MadeRecord, ended: int = 100_000, **header: Any) -> Content:
     """What files show of these ranks' timeline."""
     for rank in ranks:
         rank.finish(ended, **header)
-    return written(timelines.read(Path(ranks[0].file.path).parent))
+    return written(assembly.read(Path(ranks[0].file.path).parent))
 
 
 def test_every_rank_is_a_process_that_sorts_by_its_name(job: Job) -> None:
@@ -65,8 +65,8 @@ def test_calls_and_what_is_computed_between_them_fill_a_lane(job: Job) -> None:
 def test_computing_is_cut_where_a_phase_begins_or_ends(job: Job) -> None:
     (record,) = job(1)
     record.call("MPI_Barrier", 0, 1000, sequence=1)
-    record.call("epoch", 500, 9000, kind=EventKind.SPAN)
-    record.call("forward", 2000, 5000, kind=EventKind.SPAN)
+    record.call("epoch", 500, 9000, kind=EventKind.PHASE)
+    record.call("forward", 2000, 5000, kind=EventKind.PHASE)
     found = shown(record, ended=10_000)
     pieces = sorted(found.named("compute"), key=lambda one: one.began)
     assert [(one.began, one.ended, dict(one.arguments)) for one in pieces] == [
@@ -102,26 +102,6 @@ def test_requests_lie_in_as_few_lanes_of_their_own_as_they_need(job: Job) -> Non
     assert len(requests) == 5
     assert {one.lane for one in requests} == {"requests", "requests 2", "requests 3"}
     assert {one.category for one in found.of("rank 0000 @a", "calls")} == {"collective", "compute"}
-
-
-def test_named_lanes_hold_spans_and_instants_of_their_name(job: Job) -> None:
-    (record,) = job(1)
-    record.call("QUEUE", 100, 900, kind=EventKind.SPAN, lane="layer1.weight")
-    record.call("MPI_ALLREDUCE", 200, 300, kind=EventKind.SPAN, lane="layer1.weight", nbytes=64)
-    record.call("QUEUE", 100, 500, kind=EventKind.SPAN, lane="layer1.bias")
-    record.call("QUEUE", 400, 600, kind=EventKind.SPAN, lane="layer1.bias")
-    record.call("ready", 150, 150, kind=EventKind.INSTANT, lane="layer1.bias")
-    record.call("CYCLE_START", 120, 120, kind=EventKind.INSTANT)
-    found = shown(record)
-    assert found.lanes("rank 0000 @a") == [
-        "calls",
-        "layer1.weight",
-        "layer1.bias",
-        "layer1.bias 2",
-        "phases",
-    ]
-    assert [one.lane for one in found.instants] == ["phases", "layer1.bias"]
-    assert arguments_of(*found.named("MPI_ALLREDUCE")) == {"bytes": 64}
 
 
 def test_a_call_says_what_it_was_about(job: Job) -> None:

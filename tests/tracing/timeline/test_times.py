@@ -8,13 +8,9 @@ from typing import Any
 import pytest
 
 from omb_py.core.errors import UsageError
-from omb_py.tracing import timeline as timelines
-from omb_py.tracing.efficiency.intervals import intervals_of
 from omb_py.tracing.records.layout import EventKind
-from omb_py.tracing.records.run import open_run
-from omb_py.tracing.timeline import diagnostics
-from omb_py.tracing.timeline.assembly import select
-from omb_py.tracing.timeline.model import RankTimeline, Timeline
+from omb_py.tracing.timeline import assembly
+from omb_py.tracing.timeline.assembly import RankTimeline, Timeline, select
 from tests.helpers.refusals import missing, refuses
 from tests.tracing.made_records import START, MadeRecord
 from tests.tracing.timeline.rules import Content, written
@@ -47,7 +43,7 @@ def call(rank: RankTimeline) -> tuple[int, int]:
 
 
 def notes(timeline: Timeline) -> str:
-    return "\n".join(diagnostics.notes(timeline))
+    return "\n".join(assembly.notes(timeline))
 
 
 def shown(timeline: Timeline) -> Content:
@@ -58,11 +54,9 @@ def test_ranks_that_read_the_same_clock_are_not_moved_at_all(tmp_path: Path) -> 
     first, second = barriers(tmp_path, 2)
     first.finish(3000)
     second.finish(3000, **compared(0, 0.5, 1e-6))
-    timeline = timelines.read(tmp_path)
+    timeline = assembly.read(tmp_path)
     assert call(timeline.ranks[1]) == (1000, 2000)
-    said = shown(timeline).about["records"][1]
-    assert (said["clock_offset_s"], said["clock_drift"], said["clock_error_bound_s"]) == (0, 0, 0)
-    assert said["clock_shared_with_rank_0"]
+    assert timeline.ranks[1].alignment.error == 0
     assert notes(timeline) == ""
 
 
@@ -72,12 +66,9 @@ def test_clock_offset_and_drift_are_added(tmp_path: Path) -> None:
     second.finish(
         10_000, clock=8, host="b", **compared(0, 100.0, 2e-6, (10_000, 100.0 + 1e-6, 3e-6))
     )
-    timeline = timelines.read(tmp_path)
+    timeline = assembly.read(tmp_path)
     assert call(timeline.ranks[1]) == (100 * 10**9 + 1100, 100 * 10**9 + 2200)
-    said = shown(timeline).about["records"][1]
-    assert said["clock_offset_s"] == 100.0
-    assert said["clock_drift"] == pytest.approx(0.1)
-    assert said["clock_error_bound_s"] == 3e-6
+    assert timeline.ranks[1].alignment.error == 3e-6
     assert "wrong by 3.000 us at most" in notes(timeline)
 
 
@@ -86,37 +77,26 @@ def test_ranks_of_one_host_share_the_comparisons_of_one_of_them(tmp_path: Path) 
     first.finish(10_000)
     second.finish(None, clock=8, **compared(0, 1.0, 1e-6))
     third.finish(10_000, clock=8, **compared(0, 2.0, 1e-6, (10_000, 2.0, 1e-6)))
-    timeline = timelines.read(tmp_path)
+    timeline = assembly.read(tmp_path)
     assert (
         call(timeline.ranks[1]) == call(timeline.ranks[2]) == (2 * 10**9 + 1000, 2 * 10**9 + 2000)
     )
-
-
-def test_efficiency_has_a_killed_rank_on_the_timelines_clock(tmp_path: Path) -> None:
-    first, killed, third = barriers(tmp_path, 3)
-    first.finish(10_000)
-    killed.finish(None, clock=8, **compared(0, 1.0, 1e-6))
-    third.finish(10_000, clock=8, **compared(0, 2.0, 1e-6, (10_000, 2.0, 1e-6)))
-    shown = [call(rank) for rank in timelines.read(tmp_path).ranks]
-    every = intervals_of(open_run(tmp_path))
-    start = every[0].start
-    assert [(int(one.begins[0]) - start, int(one.ends[0]) - start) for one in every] == shown
 
 
 def test_clocks_of_two_hosts_are_two_whatever_their_numbers(tmp_path: Path) -> None:
     first, second = barriers(tmp_path, 2)
     first.finish(3000)
     second.finish(3000, host="b", **compared(0, 7.0, 1e-6))
-    assert call(timelines.read(tmp_path).ranks[1]) == (7 * 10**9 + 1000, 7 * 10**9 + 2000)
+    assert call(assembly.read(tmp_path).ranks[1]) == (7 * 10**9 + 1000, 7 * 10**9 + 2000)
 
 
 def test_a_clock_that_was_not_compared_is_said_to_be(tmp_path: Path) -> None:
     first, second = barriers(tmp_path, 2)
     first.finish(3000)
     second.finish(3000, clock=9)
-    timeline = timelines.read(tmp_path)
+    timeline = assembly.read(tmp_path)
     assert not missing("clock of rank 1 not compared", notes(timeline))
-    assert shown(timeline).about["records"][1]["clock_error_bound_s"] is None
+    assert timeline.ranks[1].alignment.error is None
 
 
 @pytest.mark.parametrize("offset", [float("nan"), float("inf"), 1e300])
@@ -124,7 +104,7 @@ def test_comparisons_that_mean_nothing_are_not_used(tmp_path: Path, offset: floa
     first, second = barriers(tmp_path, 2)
     first.finish(3000)
     second.finish(3000, clock=9, **compared(0, offset, 1e-6))
-    timeline = timelines.read(tmp_path)
+    timeline = assembly.read(tmp_path)
     assert call(timeline.ranks[1]) == (1000, 2000)
     assert "was not compared" in notes(timeline)
 
@@ -140,7 +120,7 @@ def test_message_received_before_sent_has_no_arrow(tmp_path: Path) -> None:
         second.call("MPI_Recv", 0, 10_000 * number, peer=0, sequence=number)
     first.finish(60_000)
     second.finish(60_000, clock=8, **compared(0, 0.0, 1e-6))
-    timeline = timelines.read(tmp_path)
+    timeline = assembly.read(tmp_path)
     messages = timeline.messages
     assert (len(messages.arrows), messages.backwards, messages.beyond) == (0, 2, 1)
     assert messages.most_backwards == pytest.approx(5e-6)
@@ -153,29 +133,26 @@ def test_a_ring_says_what_it_lost_and_nothing_is_made_up_before(tmp_path: Path) 
     for number in range(10):
         record.call("MPI_Barrier", 1000 * number, 1000 * number + 400, sequence=number + 1)
     record.finish(20_000)
-    timeline = timelines.read(tmp_path)
+    timeline = assembly.read(tmp_path)
     found = shown(timeline)
     assert [one.began for one in found.named("MPI_Barrier")] == [6000, 7000, 8000, 9000]
     assert [one.began for one in found.named("compute")] == [6400, 7400, 8400, 9400]
     assert not missing("6 events written over rank 0", notes(timeline))
     assert not missing("from 0.000006 s on", notes(timeline))
-    said = found.about["records"][0]
-    assert (said["events"], said["events_lost"]) == (4, 6)
-    assert said["complete_from_s"] == pytest.approx(6.4e-6)
+    assert timeline.ranks[0].complete_from == START + 6400
 
 
 def test_a_rank_that_was_killed_is_shown_until_its_last_event(tmp_path: Path) -> None:
     first, second = barriers(tmp_path, 2)
     first.finish(10_000)
     second.finish(None)
-    timeline = timelines.read(tmp_path)
+    timeline = assembly.read(tmp_path)
     found = shown(timeline)
     last = [
         max(one.ended for one in found.slices if f"000{rank}" in one.process) for rank in (0, 1)
     ]
     assert last == [10_000, 2000]
     assert "no end of rank 1" in notes(timeline)
-    assert not found.about["records"][1]["came_to_its_end"]
 
 
 def test_ranks_without_a_record_are_named(tmp_path: Path) -> None:
@@ -184,15 +161,15 @@ def test_ranks_without_a_record_are_named(tmp_path: Path) -> None:
         records[rank].finish(3000)
     for rank in (1, 2, 4, 5):
         Path(records[rank].file.path).unlink()
-    timeline = timelines.read(tmp_path)
+    timeline = assembly.read(tmp_path)
     assert not missing("records ranks 1-2, 4-5 not there", notes(timeline))
 
 
 def test_without_events_there_is_no_timeline(tmp_path: Path) -> None:
     (record,) = barriers(tmp_path, 1, events=0)
     record.finish(3000)
-    with refuses(UsageError, "run omb-py profile with --timeline"):
-        timelines.read(tmp_path)
+    with refuses(UsageError, "run omb-py profile with --events"):
+        assembly.read(tmp_path)
 
 
 def test_events_that_make_no_sense_are_left_out_and_counted(tmp_path: Path) -> None:
@@ -201,7 +178,7 @@ def test_events_that_make_no_sense_are_left_out_and_counted(tmp_path: Path) -> N
     record.file.event(int(EventKind.CALL), 1, 0, -1, 0, 0, START + 50, START + 10, 0, 0, 0)
     record.file.event(int(EventKind.CALL), 999, 999, -1, 0, 0, START + 50, START + 60, 0, 0, 0)
     record.finish(3000)
-    timeline = timelines.read(tmp_path)
+    timeline = assembly.read(tmp_path)
     assert not missing("2 events left out no sense", notes(timeline))
     assert [one.began for one in shown(timeline).named("(no name was kept)")] == [50]
 
@@ -215,29 +192,19 @@ def ping(folder: Path) -> Timeline:
         records[rank].call("MPI_Recv", began, began + 2000, peer=0, sequence=1)
     for record in records:
         record.finish(3 * 10**9)
-    return timelines.read(folder)
+    return assembly.read(folder)
 
 
-def test_a_part_keeps_its_times_and_says_what_it_leaves_out(tmp_path: Path) -> None:
+def test_a_part_keeps_its_times_and_the_arrows_inside_it(tmp_path: Path) -> None:
     part = select(ping(tmp_path), [0, 2])
     found = shown(part)
     assert {one.process for one in found.slices} == {"rank 0000 @a", "rank 0002 @a"}
     assert [(one.began, two.process) for one, two in found.messages()] == [
         (2 * 10**9, "rank 0002 @a")
     ]
-    assert not missing("ranks 0, 2: 3 slices left out", notes(part))
-    assert not missing("1 arrow left out end", notes(part))
-    later = shown(select(ping(tmp_path), begin=1.5, end=2.5))
-    assert [one.began for one in later.named("MPI_Send")] == [2 * 10**9]
+    assert notes(part) == ""
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"ranks": [0, 7]}, "no record rank 7: ranks 0-2"),
-        ({"begin": 50.0}, "nothing recorded"),
-    ],
-)
-def test_empty_part_of_a_timeline_refused(tmp_path: Path, options: Any, words: str) -> None:
-    with refuses(UsageError, words):
-        select(ping(tmp_path), **options)
+def test_ranks_without_a_record_refused(tmp_path: Path) -> None:
+    with refuses(UsageError, "no record rank 7: ranks 0-2"):
+        select(ping(tmp_path), [0, 7])

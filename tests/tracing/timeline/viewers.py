@@ -136,8 +136,8 @@ class Perfetto:
         every = list(found.values())
         assert self.query("select count(*) from slice") == [[len(every)]]
         return Content(
-            slices=[one for one in every if one.category not in MARKS],
-            instants=[one for one in every if one.category in MARKS],
+            slices=[one for one in every if one.category != "arrival"],
+            instants=[one for one in every if one.category == "arrival"],
             arrows=arrows,
         )
 
@@ -146,9 +146,6 @@ class Perfetto:
         return self.query(
             "select name, idx, severity, value from stats where severity != 'info' and value != 0"
         )
-
-
-MARKS = ("instant", "arrival")
 
 
 @contextmanager

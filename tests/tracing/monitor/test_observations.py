@@ -1,25 +1,20 @@
-"""A look as a picture that fits into the terminal, as lines and as JSON."""
+"""A look as a table, as lines and as JSON."""
 
 from __future__ import annotations
 
-import io
 import json
 from pathlib import Path
 
-import pytest
-from rich.console import Console
-
+from omb_py.core.text.tables import plain
 from omb_py.tracing.monitor.findings import findings
-from omb_py.tracing.monitor.lines import Observation, json_line, lines
+from omb_py.tracing.monitor.observations import Observation, json_line, lines, sheet
 from omb_py.tracing.monitor.snapshots import Snapshot, changes
-from omb_py.tracing.monitor.view import Picture
-from tests.helpers.refusals import missing
 from tests.tracing.monitor.scenes import Rank, look
 
 
 def seen_of(one: Snapshot) -> Observation:
     recent = changes(None, one)
-    return Observation(one, recent, recent, findings(one, recent, 1.0, 5.0), 5.0)
+    return Observation(one, recent, recent, findings(one, 1.0, 5.0), 5.0)
 
 
 def late(folder: Path, ranks: int, slowpoke: int) -> Observation:
@@ -28,14 +23,12 @@ def late(folder: Path, ranks: int, slowpoke: int) -> Observation:
     return seen_of(look(folder, *(Rank() if r == slowpoke else waits for r in range(ranks))))
 
 
-def drawn(seen: Observation, width: int = 100, height: int = 30, whole: bool = False) -> list[str]:
-    out = io.StringIO()
-    Console(file=out, width=width, height=height, color_system=None).print(Picture(seen, whole))
-    return [line.rstrip() for line in out.getvalue().splitlines()]
+def shown(seen: Observation) -> list[str]:
+    return plain([sheet(seen)], ()).splitlines()
 
 
 def test_every_rank_has_a_row_that_says_what_it_is_in(tmp_path: Path) -> None:
-    text = drawn(late(tmp_path, 4, 2))
+    text = shown(late(tmp_path, 4, 2))
     assert "10.0 s: 4 ranks; 0.3 calls/s, 1.5 kB/s, 68 % in MPI" in text[0]
     assert "for rank 2, which is outside MPI" in text[1]
     rows = {line.split()[0]: line.split() for line in text if line.strip()[:1].isdigit()}
@@ -43,49 +36,24 @@ def test_every_rank_has_a_row_that_says_what_it_is_in(tmp_path: Path) -> None:
     assert rows["2"][1:3] == ["outside", "MPI"]
 
 
-@pytest.fixture(scope="module")
-def many(tmp_path_factory: pytest.TempPathFactory) -> Observation:
-    """200 ranks, of which one is late."""
-    return late(tmp_path_factory.mktemp("many"), 200, 150)
-
-
-@pytest.mark.parametrize("height", [6, 10, 25, 60])
-@pytest.mark.parametrize("width", [40, 80, 200])
-def test_picture_fits_the_terminal(many: Observation, width: int, height: int) -> None:
-    text = drawn(many, width, height)
-    assert len(text) <= max(height, 10)
-    assert all(len(line) <= width for line in text)
-
-
-def test_of_many_ranks_those_that_matter_are_shown(many: Observation) -> None:
-    text = drawn(many, 100, 20)
-    assert any(line.split()[:2] == ["150", "outside"] for line in text)
-    assert not missing("more ranks, 90 % to 90 % MPI", text[-1])
-
-
-def test_all_ranks_can_be_shown_whether_they_fit_or_not(tmp_path: Path) -> None:
-    text = drawn(late(tmp_path, 60, 5), 100, 20, whole=True)
-    assert sum("MPI_Barrier" in line for line in text) == 60
-
-
 def test_data_of_files_has_its_own_columns(tmp_path: Path) -> None:
     calls = [("MPI_Send", 0.0, 1.0, 5_000), ("MPI_File_write_at", 1.0, 2.0, 70_000)]
     seen = seen_of(look(tmp_path / "1", Rank(calls=calls), Rank()))
-    text = drawn(seen)
+    text = shown(seen)
     assert "500 B/s, 10 % in MPI; files: 0 B/s read, 7 kB/s written" in text[0]
     head, first = (next(line for line in text if word in line) for word in ("calls/s ", "outside"))
     assert "read" in head.split()
     assert first.split()[-10:-4] == ["500", "B/s", "0", "B/s", "7", "kB/s"]
     found = json.loads(json_line(seen, 0.0))["per_rank"][0]
     assert (found["bytes"], found["files_read"], found["files_written"]) == (5_000, 0, 70_000)
-    assert found["files_written_per_s"] == 7_000
-    assert "written" not in " ".join(drawn(late(tmp_path / "2", 2, 1)))
+    assert found["rates"]["files_written_per_s"] == 7_000
+    assert "written" not in " ".join(shown(late(tmp_path / "2", 2, 1)))
 
 
 def test_hosts_are_shown_where_there_are_several(tmp_path: Path) -> None:
-    assert " host " not in drawn(late(tmp_path / "1", 2, 0))[2]
+    assert " host " not in shown(late(tmp_path / "1", 2, 0))[2]
     two = seen_of(look(tmp_path / "2", Rank(), Rank(host="node17")))
-    assert any("node17" in line for line in drawn(two))
+    assert any("node17" in line for line in shown(two))
 
 
 def test_lines_have_the_whole_run_and_what_there_is_to_say(tmp_path: Path) -> None:

@@ -14,15 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.core.errors import UsageError
-from omb_py.tracing.efficiency import table
-from omb_py.tracing.efficiency.runs import load
-from omb_py.tracing.efficiency.series import notes, series_of
+from omb_py.tracing.efficiency import details, load, notes, row_of, scaling, series_of, sheet
 from omb_py.tracing.records import layout
 from tests import ROOT
 from tests.conftest import Finished
 from tests.helpers.properties import examples
 from tests.helpers.refusals import assert_refused, missing
-from tests.tracing.efficiency.machine import Machine
 from tests.tracing.made_records import MadeRecord
 
 Command = Callable[..., Finished]
@@ -36,16 +33,18 @@ USED = [start + at for start in STARTS for at in range(340 if start != NAMES_AT 
 """Bytes of a small record in which something stands."""
 
 
-def made(folder: Path, ranks: int, *, weak: bool = False, events: int = 2000) -> Path:
-    """A run of 5 steps: compute, pass something on in a chain, reduce."""
-    machine = Machine(folder, ranks, 200_000, events=events)
-    for _ in range(5):
-        for rank in machine.ranks:
-            machine.compute(rank, 8 * MS // (1 if weak else ranks) + 100_000 * rank)
-        for rank in machine.ranks[1:]:
-            machine.receive(rank, rank - 1, machine.send(rank - 1, rank))
-        machine.collective("MPI_Allreduce")
-    machine.finish()
+def made(folder: Path, ranks: int, *, weak: bool = False) -> Path:
+    """A run of 5 steps: compute, then an allreduce, which waits for all and takes 0.2 ms."""
+    folder.mkdir(exist_ok=True)
+    computed = [8 * MS // (1 if weak else ranks) + 100_000 * rank for rank in range(ranks)]
+    step = max(computed) + (200_000 if ranks > 1 else 0)
+    for rank, time in enumerate(computed):
+        record = MadeRecord(folder, rank, ranks)
+        for number in range(5):
+            began = number * step
+            record.call("MPI_Allreduce", began + time, began + step, sequence=number + 1)
+        record.finish(5 * step)
+        record.file.close()
     return folder
 
 
@@ -83,7 +82,7 @@ def test_factors_are_rows_and_runs_sorted_columns(efficiency: Command, runs: lis
 
 def test_one_run_is_compared_to_nothing(efficiency: Command, runs: list[str]) -> None:
     done = efficiency(runs[0])
-    assert "Transfer efficiency" in done.out
+    assert line_of(done.out, "-- Load balance") == ["93.5"]
     assert "Computation scaling" not in done.out
     assert "scaling" not in done.out.split("Note")[0]
 
@@ -100,10 +99,9 @@ def test_the_csv_keeps_the_identities_to_rounding(efficiency: Command, runs: lis
         parallel, communication = row["parallel_efficiency"], row["communication_efficiency"]
         products = {
             parallel: row["load_balance"] * communication,
-            communication: row["serialisation_efficiency"] * row["transfer_efficiency"],
+            communication: row["outside_max_s"] / row["elapsed_s"],
             row["global_efficiency"]: parallel * row["computation_scaling"],
-            row["outside_max_s"]: row["serialisation_efficiency"] * row["ideal_s"],
-            row["ideal_s"]: row["transfer_efficiency"] * row["elapsed_s"],
+            row["outside_mean_s"]: row["load_balance"] * row["outside_max_s"],
             row["computation_scaling"]: found[0]["outside_sum_s"] / row["outside_sum_s"],
             row["speedup"] / row["ranks"] * found[0]["parallel_efficiency"]: row[
                 "global_efficiency"
@@ -138,8 +136,9 @@ def test_weak_scaling_is_found_out_or_asked_for(tmp_path: Path) -> None:
     guessed = series_of(found)
     assert guessed.weak
     assert "--strong if that is wrong" in next(notes(guessed))
-    last = guessed.points[-1].scaling
-    asked = series_of(found, weak=False).points[-1].scaling
+    first, last_run = guessed.runs
+    last = scaling(last_run, first, guessed.weak)
+    asked = scaling(last_run, first, series_of(found, weak=False).weak)
     assert last is not None
     assert asked is not None
     assert 0.9 < last.computation < 1
@@ -165,16 +164,6 @@ def test_ranks_that_share_a_core_compute_longer_but_not_more(
     assert not missing("on-2: no core 10 %", done.out)
 
 
-def test_a_run_without_a_timeline_says_what_it_cannot_tell(
-    efficiency: Command, tmp_path: Path
-) -> None:
-    plain = made(tmp_path / "plain", 4, events=0)
-    replayed = made(tmp_path / "replayed", 2)
-    done = efficiency(str(plain), str(replayed))
-    assert line_of(done.out, "--- Serialisation efficiency")[1] == "-"
-    assert not missing("plain: serialisation transfer timeline", done.out)
-
-
 def test_mpitrace_files_of_several_ranks_are_one_run(tmp_path: Path) -> None:
     text = (ROOT / "tests" / "data" / "mpitrace" / "thetagpu-cpu-16ranks.txt").read_text()
     for rank in (0, 1):
@@ -182,8 +171,7 @@ def test_mpitrace_files_of_several_ranks_are_one_run(tmp_path: Path) -> None:
         (tmp_path / f"mpi_profile.77.{rank}").write_text(content)
     (found,) = load([str(tmp_path / f"mpi_profile.77.{rank}") for rank in (0, 1)])
     assert found.name == str(tmp_path / "mpi_profile.77")
-    assert found.times.ranks == len(found.times.outside) == 16
-    assert found.efficiency.serialisation is None
+    assert found.ranks == len(found.outside) == 16
 
 
 @pytest.mark.parametrize(
@@ -220,7 +208,7 @@ def test_a_damaged_record_is_refused_or_shown(data: st.DataObject) -> None:
             found = series_of(load([folder]))
         except UsageError:
             return
-    assert table.sheet(found).rows
-    assert len([table.row_of(point, found) for point in found.points]) == 1
-    assert table.details(found)["runs"]
+    assert sheet(found).rows
+    assert len([row_of(run, found) for run in found.runs]) == 1
+    assert details(found)["runs"]
     assert all(notes(found))

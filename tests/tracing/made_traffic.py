@@ -15,30 +15,26 @@ RANKS = 4
 HEADERS = 1.05
 
 
-def wire(
-    name: str, sent: int, received: int, reach: str = "network", **more: Any
-) -> dict[str, Any]:
+def wire(name: str, sent: int, received: int) -> dict[str, Any]:
     """A wire as it stands in a file."""
     return {
         "meter": "network",
         "name": name,
         "sent": sent,
         "received": received,
-        "reach": reach,
         "bits": 64,
         "sticks": False,
         "unit": 1,
         "over": [],
         "events": {},
         "problem": "",
-        **more,
     }
 
 
-def content(rank: int, **more: Any) -> dict[str, Any]:
+def content(rank: int) -> dict[str, Any]:
     """What rank's file holds; ranks 0 and 2 lead hosts."""
     leader = rank // 2 * 2
-    start = [wire("eth0", 1000, 1000), wire("lo", 500, 500, "host")]
+    start = [wire("eth0", 1000, 1000), wire("lo", 500, 500)]
     return {
         "version": counters.VERSION,
         "rank": rank,
@@ -49,7 +45,6 @@ def content(rank: int, **more: Any) -> dict[str, Any]:
         "complete": True,
         "before": start if rank == leader else [],
         "after": start if rank == leader else [],
-        **more,
     }
 
 
@@ -61,7 +56,7 @@ def write(folder: Path, contents: list[dict[str, Any]]) -> Path:
     return folder
 
 
-def doubling_and_a_send(folder: Path, **more: Any) -> Path:
+def doubling_and_a_send(folder: Path) -> Path:
     """Ten allreduces of 1 MiB by recursive doubling, and 3 MiB in 3 messages from rank 0 to 2.
 
     Neighbours in the first round share a host; the second round is between hosts, over eth0.
@@ -69,10 +64,10 @@ def doubling_and_a_send(folder: Path, **more: Any) -> Path:
     contents = []
     for rank in range(RANKS):
         extra = 3 if rank == 0 else 0
-        one = content(rank, **more)
+        one = content(rank)
         if one["leader"] == rank:
             carried = round((23 if rank == 0 else 20) * MIB * HEADERS)
-            one["after"] = [wire("eth0", 1000 + carried, 1000), wire("lo", 500, 500, "host")]
+            one["after"] = [wire("eth0", 1000 + carried, 1000), wire("lo", 500, 500)]
         contents.append(one)
         record = MadeRecord(folder, rank, RANKS, host=one["host"])
         for number in range(10):

@@ -1,0 +1,428 @@
+"""The lost time of parallel runs, in POP's multiplicative factors, and a table of several runs.
+
+The factors are the standard metrics of the POP Centre of Excellence
+(https://co-design.pop-coe.eu/metrics/index.html).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from math import log
+from pathlib import Path
+from statistics import fmean
+from textwrap import shorten
+from typing import Any
+
+from omb_py.core.errors import UsageError
+from omb_py.core.text.tables import Sheet
+from omb_py.core.text.units import digits, value_text
+from omb_py.core.text.words import count
+from omb_py.tracing.profile.profile import Profile, RankProfile
+from omb_py.tracing.profile.store import load as load_profile
+from omb_py.tracing.records.routines import Role, nonblocking, role
+
+
+@dataclass(frozen=True)
+class Processor:
+    """The share of the time outside MPI in which ranks had a core.
+
+    ``share`` is CPU time over wall time: if ``outside``, of the threads that called MPI while they
+    were outside it; else of whole processes, with all their threads, from beginning to end.
+    ``balance`` is the load balance by that CPU time, ``mean`` its seconds per rank.
+    """
+
+    share: float
+    balance: float
+    mean: float
+    outside: bool
+
+    @staticmethod
+    def of(used: Sequence[float], spent: float, outside: bool) -> Processor | None:
+        """Return CPU seconds of ranks over ``spent`` seconds of all of them, None without any."""
+        if spent <= 0 or max(used) <= 0:
+            return None
+        mean = sum(used) / len(used)
+        return Processor(sum(used) / spent, mean / max(used), mean, outside)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run with its efficiencies; each is between 0 and 1, 1 is perfect.
+
+    ``name`` is its name on the command line, ``command`` the program that ran and its arguments, if
+    known. ``ranks`` counts those of the job, even if some left no times. Seconds: ``outside`` has
+    the time that each rank spent outside MPI, ``elapsed`` is that from the first rank's start to
+    the last one's end, ``io`` that of all ranks in MPI's files.
+    """
+
+    name: str
+    command: str
+    ranks: int
+    outside: tuple[float, ...]
+    elapsed: float
+    io: float = 0.0
+    processor: Processor | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def total(self) -> float:
+        """Seconds outside MPI of all ranks; those without times count as the others on average."""
+        return fmean(self.outside) * self.ranks
+
+    @property
+    def parallel(self) -> float:
+        """Parallel efficiency: load balance times communication efficiency."""
+        return fmean(self.outside) / self.elapsed
+
+    @property
+    def load_balance(self) -> float:
+        """The ranks' mean time outside MPI over the longest one."""
+        most = max(self.outside)
+        return fmean(self.outside) / most if most else 1.0
+
+    @property
+    def communication(self) -> float:
+        """Communication efficiency: the longest time outside MPI over the elapsed time."""
+        return max(self.outside) / self.elapsed
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """A run compared with one on fewer ranks.
+
+    ``computation`` is the computing time of all ranks of the other run divided by this one's,
+    ``whole`` (global efficiency) parallel efficiency times that, ``speedup`` the other run's
+    elapsed time divided by this one's. Of weak scaling all of these are per work done.
+    """
+
+    computation: float
+    whole: float
+    speedup: float
+
+
+def scaling(run: Run, reference: Run, weak: bool) -> Scaling | None:
+    """Return a run's scaling; ``weak``: the work grew with the ranks, else it stayed the same.
+
+    None if this run computed nothing.
+    """
+    if run.total <= 0:
+        return None
+    work = run.ranks / reference.ranks if weak else 1.0
+    computation = work * reference.total / run.total
+    return Scaling(computation, run.parallel * computation, work * reference.elapsed / run.elapsed)
+
+
+def by_processor(run: Run, reference: Run, weak: bool) -> float | None:
+    """Return computation scaling by CPU time: its value if each rank had its own core."""
+    mine, other = run.processor, reference.processor
+    if not (mine and other and mine.outside and other.outside):
+        return None
+    per_rank = other.mean / mine.mean
+    return per_rank if weak else per_rank * reference.ranks / run.ranks
+
+
+OF_A_RANK = re.compile(r"(.+)\.\d+")
+"""Name of a file that has one rank of a run, as mpitrace writes them."""
+
+
+def load(paths: Sequence[str]) -> list[Run]:
+    """Return the runs of these folders and files; mpitrace files that differ only in rank are one
+    run.
+
+    Raises `UsageError` if one is not a profile, is damaged, lacks the ranks' times, or took no
+    time.
+    """
+    groups: dict[str, list[str]] = {}
+    for path in dict.fromkeys(paths):
+        one_of_many = None if Path(path).is_dir() else OF_A_RANK.fullmatch(path)
+        groups.setdefault(one_of_many.group(1) if one_of_many else path, []).append(path)
+    return [run_of(load_profile(members), name) for name, members in groups.items()]
+
+
+def run_of(profile: Profile, name: str) -> Run:
+    """Return the run of a profile; raises `UsageError` if it has no rank's times, or took none."""
+    told = [
+        member
+        for member in profile.members
+        if member.elapsed_s is not None and member.communication_s is not None
+    ]
+    if not told:
+        raise UsageError(f"{name} tells of no rank how long it ran and how long it communicated")
+    elapsed = profile.elapsed_s
+    if elapsed is None:
+        elapsed = max(one.elapsed_s or 0.0 for one in told)
+    if elapsed <= 0:
+        raise UsageError(f"{name}: a run that took no time has no efficiency")
+    outside = tuple(
+        max(0.0, (one.elapsed_s or 0.0) - (one.communication_s or 0.0) - (one.io_s or 0.0))
+        for one in told
+    )
+    return Run(
+        name,
+        str(profile.about.get("command", "")),
+        profile.ranks,
+        outside,
+        elapsed,
+        sum(one.io_s or 0.0 for one in told),
+        _processor(told, outside),
+        (*_notes_of(profile, told), *profile.notes),
+    )
+
+
+def _processor(told: Sequence[RankProfile], outside: Sequence[float]) -> Processor | None:
+    """Return CPU time over wall time, None if it is unknown for a rank."""
+    if all(one.outside_s is not None for one in told):
+        return Processor.of([one.outside_s or 0.0 for one in told], sum(outside), True)
+    if any(one.user_s is None or one.system_s is None for one in told):
+        return None
+    used = [(one.user_s or 0.0) + (one.system_s or 0.0) for one in told]
+    return Processor.of(used, sum(one.elapsed_s or 0.0 for one in told), False)
+
+
+def _notes_of(profile: Profile, told: Sequence[RankProfile]) -> Iterator[str]:
+    if profile.elapsed_s is None:
+        yield "when ranks began is not known on one clock: elapsed is the longest time of a rank"
+    if len(told) < len(profile.members):
+        excluded = len(profile.members) - len(told)
+        yield f"no data for {excluded} of {profile.ranks} ranks; they are excluded"
+    polls = sum(cell.calls for one in told for cell in one.cells or () if _polls(cell.routine))
+    if polls:
+        yield (
+            f"{count(polls, 'call')} tested or probed without waiting: the time between such calls "
+            "counts as outside MPI"
+        )
+
+
+def _polls(name: str) -> bool:
+    """Return whether a routine polls and does not wait."""
+    return name.startswith("MPI_Test") or (role(name) is Role.PROBE and nonblocking(name))
+
+
+BETWEEN = 0.5
+"""Exponent of the growth of work over ranks: strong scaling has 0, weak scaling 1."""
+
+LITTLE_CPU = 0.9
+"""Below this part of the time, ranks that computed are taken to have waited for a core."""
+
+UNKNOWN = "-"
+WIDEST = 70
+"""Letters of a command in a title."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """Runs by their ranks, the first is the reference; ``why`` is the reason for the scaling."""
+
+    runs: tuple[Run, ...]
+    weak: bool
+    why: str
+
+    @property
+    def kind(self) -> str:
+        """The kind of scaling."""
+        return "weak" if self.weak else "strong"
+
+    @property
+    def several(self) -> bool:
+        """Return whether there is something to compare."""
+        return len({run.ranks for run in self.runs}) > 1
+
+    @property
+    def labels(self) -> list[str]:
+        """The runs' names without their folders, if these names differ."""
+        names = [run.name for run in self.runs]
+        short = [Path(name).name or name for name in names]
+        return short if len(set(short)) == len(short) else names
+
+
+def series_of(runs: Sequence[Run], weak: bool | None = None) -> Series:
+    """Return runs, at least one, by their ranks; ``weak`` None: as their work suggests."""
+    ordered = tuple(sorted(runs, key=lambda run: run.ranks))
+    why = "as was asked for"
+    if weak is None:
+        weak, why = suggested(ordered[0], ordered[-1])
+    return Series(ordered, weak, why)
+
+
+def suggested(first: Run, last: Run) -> tuple[bool, str]:
+    """Return whether scaling seems weak, by the time that all ranks computed, and the reason."""
+    if first.ranks == last.ranks or first.total <= 0 or last.total <= 0:
+        return False, "nothing tells otherwise"
+    work, ranks = last.total / first.total, last.ranks / first.ranks
+    weak = log(work) / log(ranks) > BETWEEN
+    return weak, (
+        f"assumed, since on {ranks:.3g} times the ranks all of them together spent {work:.3g} "
+        f"times as long outside MPI; --{'strong' if weak else 'weak'} if that is wrong"
+    )
+
+
+def percent(part: float | None) -> str:
+    """Return a part in percent."""
+    return UNKNOWN if part is None else f"{100 * part:.1f} %"
+
+
+def seconds(value: float | None) -> str:
+    """Return a time with its unit."""
+    return UNKNOWN if value is None else value_text(1e6 * value, "us")
+
+
+def plain(value: float | None) -> str:
+    """Return a number."""
+    return UNKNOWN if value is None else digits(value)
+
+
+@dataclass(frozen=True)
+class FactorLine:
+    """A number of a run: its label in the table, its column in rows, its value, how it is shown."""
+
+    label: str
+    column: str
+    value: Callable[[Run, Series], float | None]
+    shown: Callable[[float | None], str] = percent
+
+
+def compared(value: Callable[[Scaling], float]) -> Callable[[Run, Series], float | None]:
+    """Return the value of a run's scaling; None without runs on other numbers of ranks."""
+
+    def found(run: Run, series: Series) -> float | None:
+        made = scaling(run, series.runs[0], series.weak) if series.several else None
+        return None if made is None else value(made)
+
+    return found
+
+
+def cpu_scaling(run: Run, series: Series) -> float | None:
+    """Computation scaling by CPU time."""
+    return by_processor(run, series.runs[0], series.weak) if series.several else None
+
+
+def cpu(run: Run, outside: bool) -> float | None:
+    """CPU time over wall time, outside MPI or of all that the processes did."""
+    found = run.processor
+    return found.share if found and found.outside is outside else None
+
+
+def cpu_balance(run: Run, _: Series) -> float | None:
+    """Load balance by the CPU time outside MPI."""
+    return run.processor.balance if run.processor and run.processor.outside else None
+
+
+FILES = "files_s"
+LINES = (
+    FactorLine("Global efficiency", "global_efficiency", compared(lambda to: to.whole)),
+    FactorLine("- Parallel efficiency", "parallel_efficiency", lambda run, _: run.parallel),
+    FactorLine("-- Load balance", "load_balance", lambda run, _: run.load_balance),
+    FactorLine(
+        "-- Communication efficiency", "communication_efficiency", lambda run, _: run.communication
+    ),
+    FactorLine("- Computation scaling", "computation_scaling", compared(lambda to: to.computation)),
+    FactorLine("-- by CPU time", "cpu_computation_scaling", cpu_scaling),
+    FactorLine("Speed-up", "speedup", compared(lambda to: to.speedup), plain),
+    FactorLine("Elapsed", "elapsed_s", lambda run, _: run.elapsed, seconds),
+    FactorLine("Outside MPI, all ranks", "outside_sum_s", lambda run, _: run.total, seconds),
+    FactorLine("MPI's files, all ranks", FILES, lambda run, _: run.io, seconds),
+    FactorLine("CPU time / time outside MPI", "cpu_of_outside", lambda run, _: cpu(run, True)),
+    FactorLine("Load balance of CPU time", "cpu_load_balance", cpu_balance),
+    FactorLine(
+        "CPU time / elapsed, threads together", "cpu_of_elapsed", lambda run, _: cpu(run, False)
+    ),
+)
+
+
+def sheet(series: Series) -> Sheet:
+    """Return the table of all runs; lines without values, and unused files, are left out."""
+    runs = series.runs
+    rows = []
+    for line in LINES:
+        values = [line.value(run, series) for run in runs]
+        if any(values) or (line.column != FILES and any(one is not None for one in values)):
+            rows.append((line.label, *map(line.shown, values)))
+    if len(runs) > 1:
+        rows.append(("Run", *series.labels))
+    columns = ("", *(count(run.ranks, "rank") for run in runs))
+    return Sheet(title(series), columns, tuple(rows), tuple(remarks(series)))
+
+
+def row_of(run: Run, series: Series) -> dict[str, Any]:
+    """Return all numbers of a run; times in seconds, None for unknown numbers.
+
+    ``parallel_efficiency = load_balance * communication_efficiency`` and
+    ``global_efficiency = parallel_efficiency * computation_scaling`` hold to rounding.
+    """
+    return {
+        "run": run.name,
+        "command": run.command,
+        "ranks": run.ranks,
+        "scaling": series.kind if series.several else None,
+        "reference_ranks": series.runs[0].ranks if series.several else None,
+        **{line.column: line.value(run, series) for line in LINES},
+        "outside_mean_s": fmean(run.outside),
+        "outside_max_s": max(run.outside),
+    }
+
+
+def details(series: Series) -> dict[str, object]:
+    """Return notes, and for each run its ranks' seconds and notes, which rows lack."""
+    runs = [
+        {"run": run.name, "outside_s": list(run.outside), "notes": list(run.notes)}
+        for run in series.runs
+    ]
+    return {"runs": runs, "notes": list(notes(series))}
+
+
+def title(series: Series) -> str:
+    """Return the title: the program or the run, and the scaling."""
+    commands = dict.fromkeys(run.command for run in series.runs if run.command)
+    of = shorten(next(iter(commands)), WIDEST) if len(commands) == 1 else ""
+    of = of or (series.runs[0].name if len(series.runs) == 1 else "")
+    kind = f"{series.kind} scaling" if series.several else ""
+    return ": ".join(filter(None, ["Efficiency", ", ".join(filter(None, [of, kind]))]))
+
+
+def remarks(series: Series) -> Iterator[str]:
+    """Yield sentences about the meaning of the table's lines."""
+    text = "Parallel efficiency = load balance x communication efficiency"
+    if series.several:
+        text += "; global efficiency = parallel efficiency x computation scaling"
+    yield f"{text}."
+    if series.several:
+        yield (
+            f"Computation scaling and speed-up are relative to {series.labels[0]} "
+            f"({count(series.runs[0].ranks, 'rank')})"
+            + (", and to the work, which grew with the ranks." if series.weak else ".")
+        )
+
+
+def notes(series: Series) -> Iterator[str]:
+    """Yield caveats of the table; with the runs' names if there are several."""
+    if series.several:
+        yield f"{series.kind} scaling: {series.why}"
+    commands = (run.command.split() for run in series.runs)
+    programs = {words[0] for words in commands if words}
+    if len(programs) > 1:
+        yield f"these are runs of different programs: {', '.join(sorted(programs))}"
+    said: dict[str, list[str]] = {}
+    for run, label in zip(series.runs, series.labels, strict=True):
+        for note in (*run.notes, *of_processor(run)):
+            said.setdefault(note, []).append(label)
+    for note, labels in said.items():
+        yield note if len(labels) == len(series.runs) else f"{', '.join(labels)}: {note}"
+
+
+def of_processor(run: Run) -> Iterator[str]:
+    """Yield notes about CPU time and files."""
+    found = run.processor
+    if found is not None and found.outside and found.share < LITTLE_CPU:
+        yield (
+            f"ranks had no core for more than {100 * (1 - LITTLE_CPU):.0f} % of their time outside "
+            "MPI: they shared cores, slept or waited for a disk, and all that counts as computation"
+        )
+    elif run.ranks > 1 and (found is None or not found.outside):
+        yield (
+            "whether ranks had a core while they computed is not known: waiting for one, too, "
+            "counts as computation, and omb-py profile --cpu-time tells it"
+        )
+    if run.io > 0:
+        yield "time in MPI's files is no computation: it lowers communication efficiency"

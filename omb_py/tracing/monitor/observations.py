@@ -1,0 +1,292 @@
+"""Observations of a run until all its ranks have ended, as a table, as lines, and as JSON."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from omb_py.core.errors import UsageError
+from omb_py.core.text.tables import Sheet
+from omb_py.core.text.units import duration, scaled, share_text
+from omb_py.core.text.words import count
+from omb_py.tracing.monitor.findings import MonitorFinding, findings
+from omb_py.tracing.monitor.snapshots import (
+    Change,
+    RankSnapshot,
+    RankState,
+    Snapshot,
+    changes,
+    current_time,
+    inherit_idle,
+    processes_of,
+    take_snapshot,
+)
+from omb_py.tracing.records.run import read_records
+
+RECENT_SECONDS = 5.0
+"""Over which the share of time in MPI is taken."""
+
+POLL_SECONDS = 0.2
+"""Between two attempts to find something to watch."""
+
+
+@dataclass(frozen=True)
+class Observation:
+    """A snapshot with rates and findings.
+
+    ``rates`` are since the previous snapshot, ``recent`` over the last seconds, both by rank.
+    """
+
+    snapshot: Snapshot
+    rates: Mapping[int, Change]
+    recent: Mapping[int, Change]
+    findings: Sequence[MonitorFinding]
+    stale_after_s: float
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since the beginning, of the rank that has been there the longest."""
+        return max(one.elapsed_s for one in self.snapshot.ranks)
+
+    def state(self, one: RankSnapshot) -> RankState:
+        """Return a rank's state."""
+        return one.state(self.stale_after_s)
+
+    @property
+    def over(self) -> bool:
+        """Return whether all ranks have ended, or were killed."""
+        states = {self.state(one) for one in self.snapshot.ranks}
+        return not self.snapshot.missing and states <= {RankState.ENDED, RankState.KILLED}
+
+    @property
+    def calls_per_s(self) -> float:
+        """Calls per second of all ranks."""
+        return sum((one.calls_per_s for one in self.rates.values()), 0.0)
+
+    @property
+    def bytes_per_s(self) -> float:
+        """Bytes per second of all ranks."""
+        return sum((one.bytes_per_s for one in self.rates.values()), 0.0)
+
+    @property
+    def uses_files(self) -> bool:
+        """Return whether any rank has read or written a file."""
+        return any(one.read or one.written for one in self.snapshot.ranks)
+
+    @property
+    def file_bytes_per_s(self) -> tuple[float, float]:
+        """The bytes per second that all ranks read from files, and that they write to files."""
+        rates = self.rates.values()
+        return sum(one.files_read_per_s for one in rates), sum(
+            one.files_written_per_s for one in rates
+        )
+
+    @property
+    def mpi(self) -> float | None:
+        """The mean of the shares of time in MPI."""
+        shares = [one.mpi_share for one in self.recent.values()]
+        return sum(shares) / len(shares) if shares else None
+
+
+def summary(seen: Observation) -> str:
+    """Return the whole run in a line."""
+    states = [seen.state(one) for one in seen.snapshot.ranks]
+    told = [count(seen.snapshot.size, "rank")]
+    if seen.over and set(states) == {RankState.ENDED}:
+        told.append("all ended")
+    elif set(states) != {RankState.RUNS}:
+        known = [(states.count(state), state.value) for state in RankState]
+        told += [f"{number} {value}" for number, value in known if number]
+    whole = "" if seen.mpi is None else f", {share_text(seen.mpi)} in MPI"
+    rates = f"{scaled(seen.calls_per_s)} calls/s, {scaled(seen.bytes_per_s, 'B/s')}{whole}"
+    if seen.uses_files:
+        read, written = seen.file_bytes_per_s
+        rates += f"; files: {scaled(read, 'B/s')} read, {scaled(written, 'B/s')} written"
+    return f"{duration(seen.elapsed_s)}: {', '.join(told)}; {rates}"
+
+
+def lines(seen: Observation) -> list[str]:
+    """Return a line for the whole run, and below it the findings."""
+    return [summary(seen), *(f"  {one.text}" for one in seen.findings)]
+
+
+COLUMNS = (
+    *("rank", "host", "is in", "with", "for", "calls/s", "data", "read", "written", "in MPI"),
+    "memory",
+)
+OF_HOSTS, OF_FILES = ("host",), ("read", "written")
+"""Columns that are there where there are several hosts, and where files are used."""
+
+
+def sheet(seen: Observation) -> Sheet:
+    """Return the table of all ranks; its title has the program, the whole run, and the findings."""
+    hosts = len({one.host for one in seen.snapshot.ranks}) > 1
+    hidden = [*([] if hosts else OF_HOSTS), *([] if seen.uses_files else OF_FILES)]
+    shown = [place for place, name in enumerate(COLUMNS) if name not in hidden]
+    rows = []
+    for one in seen.snapshot.ranks:
+        cells = _cells(seen, one)
+        rows.append(tuple(cells[place] for place in shown))
+    program = [seen.snapshot.program] if seen.snapshot.program else []
+    return Sheet(
+        "\n".join([*program, summary(seen), *(one.text for one in seen.findings)]),
+        tuple(COLUMNS[place] for place in shown),
+        tuple(rows),
+        left=4 if hosts else 3,
+    )
+
+
+def _cells(seen: Observation, one: RankSnapshot) -> list[str]:
+    state, now = seen.state(one), one.now
+    rate, recent = seen.rates.get(one.rank), seen.recent.get(one.rank)
+    seconds = for_seconds(one, state)
+    runs = state is RankState.RUNS
+    peer = ""
+    if runs and now.routine:
+        label = now.communicator.label if now.communicator else ""
+        peer = str(now.peer) if now.peer >= 0 else label
+    return [
+        str(one.rank),
+        one.host,
+        now.routine or "outside MPI" if runs else state.value,
+        peer,
+        "" if seconds is None else duration(seconds),
+        scaled(rate.calls_per_s) if rate else "",
+        scaled(rate.bytes_per_s, "B/s") if rate else "",
+        scaled(rate.files_read_per_s, "B/s") if rate else "",
+        scaled(rate.files_written_per_s, "B/s") if rate else "",
+        share_text(recent.mpi_share if recent else None),
+        scaled(one.memory, "B"),
+    ]
+
+
+def for_seconds(one: RankSnapshot, state: RankState) -> float | None:
+    """For how long, where that is known."""
+    if state is RankState.ENDED:
+        return None
+    if state is not RankState.RUNS:
+        return one.since_update_s
+    return one.in_call_s if one.now.routine else (one.idle_s or None)
+
+
+def json_line(seen: Observation, epoch: float) -> str:
+    """Return a snapshot as one line of JSON."""
+    return json.dumps(
+        {
+            "time": round(epoch, 3),
+            "program": seen.snapshot.program,
+            "elapsed_s": round(seen.elapsed_s, 3),
+            "ranks": seen.snapshot.size,
+            "over": seen.over,
+            "calls_per_s": round(seen.calls_per_s, 1),
+            "bytes_per_s": round(seen.bytes_per_s, 1),
+            "files_read_per_s": round(seen.file_bytes_per_s[0], 1),
+            "files_written_per_s": round(seen.file_bytes_per_s[1], 1),
+            "mpi_share": None if seen.mpi is None else round(seen.mpi, 4),
+            "findings": [{**asdict(one), "concern": one.concern.value} for one in seen.findings],
+            "per_rank": [_of_rank(seen, one) for one in seen.snapshot.ranks],
+        }
+    )
+
+
+def _of_rank(seen: Observation, one: RankSnapshot) -> dict[str, Any]:
+    state, rate, recent = seen.state(one), seen.rates.get(one.rank), seen.recent.get(one.rank)
+    seconds, now = for_seconds(one, state), one.now
+    return {
+        "rank": one.rank,
+        "host": one.host,
+        "state": state.value,
+        "routine": now.routine or None,
+        "peer": now.peer if now.routine and now.peer >= 0 else None,
+        "communicator": now.communicator.label if now.routine and now.communicator else None,
+        "for_s": None if seconds is None else round(seconds, 3),
+        "quiet_s": round(one.since_update_s, 3),
+        "calls": one.calls,
+        "bytes": one.nbytes,
+        "files_read": one.read,
+        "files_written": one.written,
+        "rates": asdict(rate) if rate else None,
+        "mpi_share": round(recent.mpi_share, 4) if recent else None,
+        "memory_bytes": one.memory,
+    }
+
+
+class Watcher:
+    """Takes snapshots of a folder, and remembers the last ones.
+
+    ``min_wait`` are the seconds of the shortest wait to report, ``stale_after`` those after which a
+    rank that says nothing is not heard of.
+    """
+
+    def __init__(self, folder: str, min_wait: float, stale_after: float) -> None:
+        self._folder = folder
+        self._min_wait = min_wait
+        self._stale_after = stale_after
+        self._past: deque[tuple[float, Snapshot]] = deque()
+
+    def observe(self) -> Observation | None:
+        """Return the present observation; None if there is no record yet."""
+        records, _ = read_records(self._folder, events=False)  # one may just be made
+        here = current_time()
+        snapshot = take_snapshot(records, here, processes_of(records, here.host))
+        if snapshot is None:
+            return None
+        now, past = time.monotonic(), self._past
+        before = past[-1][1] if past else None
+        snapshot = inherit_idle(before, snapshot)
+        while len(past) > 1 and past[1][0] <= now - RECENT_SECONDS:
+            past.popleft()
+        recent = changes(past[0][1] if past else None, snapshot)
+        rates = changes(before, snapshot)
+        over = {
+            one.rank for one in snapshot.ranks if one.state(self._stale_after) is not RankState.RUNS
+        }
+        if len(over) == len(snapshot.ranks):
+            rates = recent = changes(None, snapshot)
+        else:
+            rates, recent = (
+                {rank: one for rank, one in known.items() if rank not in over}
+                for known in (rates, recent)
+            )
+        past.append((now, snapshot))
+        said = findings(snapshot, self._min_wait, self._stale_after)
+        return Observation(snapshot, rates, recent, said, self._stale_after)
+
+
+def wait_for_run(
+    watcher: Watcher, folder: str, wait_s: float, say: Callable[[str], None]
+) -> Observation:
+    """Return the first thing to be seen, for which one waits; raises `UsageError` if nothing
+    comes."""
+    end, told = time.monotonic() + wait_s, False
+    while True:
+        seen = watcher.observe()
+        if seen is not None:
+            return seen
+        if time.monotonic() >= end:
+            raise UsageError(
+                f"{folder} holds no records of a run: start one with 'mpiexec ... omb-py profile "
+                "...', or name its folder"
+            )
+        if not told:
+            say(f"waiting up to {wait_s:g} s for a run to begin in {folder}")
+            told = True
+        time.sleep(min(POLL_SECONDS, max(0.0, end - time.monotonic())))
+
+
+def follow(watcher: Watcher, seen: Observation, interval: float) -> Iterator[Observation]:
+    """Yield this and later observations, until all ranks have ended or the folder is gone."""
+    due = time.monotonic()
+    yield seen
+    while not seen.over:
+        due = max(due + interval, time.monotonic())
+        time.sleep(max(0.0, due - time.monotonic()))
+        found = watcher.observe()
+        if found is None:
+            return
+        seen = found
+        yield seen
