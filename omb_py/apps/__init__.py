@@ -61,8 +61,7 @@ class CheckedResult:
 class Detail:
     """A part of an application that is reported in addition to the whole: an epoch, a stage.
 
-    ``value`` is in ``unit``; ``calls`` are so many MPI calls of ``nbytes`` each. If ``value`` is
-    the median of several, ``spread`` has the minimum, 25th and 75th percentile and the maximum.
+    ``value`` is in ``unit``; ``calls`` are so many MPI calls of ``nbytes`` each.
     """
 
     name: str
@@ -71,17 +70,6 @@ class Detail:
     unit: str = ""
     calls: int | None = None
     nbytes: float | None = None
-    spread: tuple[float, float, float, float] | None = None
-
-
-@dataclass(frozen=True)
-class Transfer:
-    """A message of ``nbytes`` from one rank to another, and the seconds until it had arrived."""
-
-    sender: int
-    receiver: int
-    nbytes: int
-    seconds: float
 
 
 class Kernel(ABC, Generic[P]):
@@ -111,10 +99,6 @@ class Kernel(ABC, Generic[P]):
 
     def parts(self) -> list[Detail]:
         """Return details of the last `solve` other than its time; collective."""
-        return []
-
-    def transfers(self) -> list[Transfer]:
-        """Return this rank's messages received in the last `solve`, if they were timed singly."""
         return []
 
 

@@ -15,12 +15,10 @@ from omb_py.apps import (
     Kernel,
     Preset,
     Sequential,
-    Transfer,
     option,
     share,
 )
 from omb_py.apps.runtime.distribution import Transpose, check_shares, collect, random_numbers
-from omb_py.apps.runtime.pairs import PAIRS, exchange_option
 from omb_py.apps.runtime.team import Team
 from omb_py.core.calls import Call
 
@@ -37,7 +35,6 @@ class Square:
 
     size: int = option(3000, "Rows and columns of the array.", minimum=1)
     dtype: str = option("float64", "Element type.", choices=("float32", "float64"))
-    exchange: str = exchange_option()
     seed: int = option(1, "Of the generated elements.", minimum=0)
 
     @property
@@ -63,7 +60,7 @@ class TransposeSum(Kernel[Square]):
         self._total = self._own
         self._transpose: Transpose | None = None
         if team.ranks > 1:
-            self._transpose = Transpose(team, (size, size), dtype, problem.exchange)
+            self._transpose = Transpose(team, (size, size), dtype)
             self._total = team.array(1, "float64")
             total = self._total.message() if team.rank == 0 else None
             reduce = Call("reduce", (self._own.message(), total), op="sum", root=0)
@@ -82,9 +79,6 @@ class TransposeSum(Kernel[Square]):
             self._own.data[...] = sums.sum(dtype="float64")
         if transpose is not None:
             self._reduce()
-
-    def transfers(self) -> list[Transfer]:
-        return [] if self._transpose is None else self._transpose.to_columns.transfers
 
     def result(self) -> Any:
         """Return the sum and, of an array that is not too large, x + x.T."""
@@ -149,10 +143,6 @@ APPLICATION = Application(
     compare=compare,
     sequential=sequential,
     weak_scaled=weak_scaled,
-    presets={
-        "dask-cuda": Preset(
-            "its local_cupy benchmark", {"size": 10_000, "repeats": 3, "exchange": PAIRS}
-        )
-    },
+    presets={"dask-cuda": Preset("its local_cupy benchmark", {"size": 10_000, "repeats": 3})},
     details="GB/s are the array's bytes per second.",
 )

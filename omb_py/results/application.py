@@ -12,9 +12,6 @@ from omb_py.results.writer import StreamWriter
 MAX_RANKS = 16
 """Ranks that the text shows one by one."""
 
-MAX_PAIRS = 56
-"""Pairs of ranks likewise: those of 8 ranks."""
-
 HEADS = {
     "Total(s)": "time_s",
     "Distribute(s)": "distribute_s",
@@ -37,9 +34,8 @@ KINDS = dict(
     sequential_speedup_low:float sequential_speedup_high:float alternative_s:float
     alternative:str alternative_speedup:float alternative_speedup_low:float
     alternative_speedup_high:float speedup:float speedup_low:float speedup_high:float
-    efficiency:float value:float value_low:float value_p25:float value_p75:float
-    value_high:float unit:str calls:int call_bytes:float check:str difference:float
-    variant:str""".split()
+    efficiency:float value:float unit:str calls:int call_bytes:float check:str
+    difference:float variant:str""".split()
 )
 """The type of each column."""
 
@@ -59,8 +55,7 @@ class ApplicationRow(Record):
     ``alternative_speedup`` over the same problem solved on the same ranks in the way
     ``alternative``. ``threads`` are those of BLAS and OpenMP in each rank, ``cores`` ranks times
     threads, ``efficiency`` the speed-up over the ranks. ``calls`` are MPI calls of ``call_bytes``
-    each. If ``value`` is the median of these calls, ``value_low`` to ``value_high`` are the
-    minimum, 25th and 75th percentile and the maximum.
+    each.
     """
 
     columns = tuple(KINDS)
@@ -72,7 +67,6 @@ class ApplicationWriter(StreamWriter):
     def __init__(self, stream: TextIO, title: str) -> None:
         super().__init__(stream)
         self._title = title
-        self._pairs = 0
 
     def row(self, row: ApplicationRow) -> None:
         if row.part is None:
@@ -119,12 +113,6 @@ class ApplicationWriter(StreamWriter):
             self._line(f"# and {row.ranks - MAX_RANKS} more, which --output keeps")
 
     def _part(self, row: ApplicationRow) -> None:
-        if row.value_low is not None:
-            self._pairs += 1
-            if self._pairs > MAX_PAIRS:
-                if self._pairs == MAX_PAIRS + 1:
-                    self._line("# and other pairs of ranks, which --output keeps")
-                return
         found = [f"{row.part:<34}"]
         if row.calls is not None:
             found.append(f"{count(row.calls, 'call')} of {row.call_bytes:.10g} bytes")
@@ -132,11 +120,6 @@ class ApplicationWriter(StreamWriter):
             found.append(f"{seconds(row.time_s)} s")
         if row.value is not None:
             found.append(f"{row.value:.6g} {row.unit or ''}".rstrip())
-        if row.value_low is not None:
-            spread = {"min": row.value_low, "25 %": row.value_p25, "75 %": row.value_p75}
-            spread["max"] = row.value_high
-            named = ", ".join(f"{name} {value:.4g}" for name, value in spread.items())
-            found[-1] += f" ({named})"
         if row.check is not None:
             found.append(row.check)
         self._line("   ".join(found))

@@ -14,9 +14,8 @@ from math import prod
 from typing import Any
 
 from omb_py.apps import share, shares
-from omb_py.apps.runtime.pairs import ALLTOALL, Divided, all_to_all
 from omb_py.apps.runtime.team import Array, Team
-from omb_py.core.calls import Call, Message
+from omb_py.core.calls import Call, Form, Message
 from omb_py.core.datatypes import Datatype
 from omb_py.core.errors import UnsupportedError, UsageError
 from omb_py.core.options import LIBRARY
@@ -124,13 +123,8 @@ class Transpose:
     ``to_rows`` takes it back to what can be unpacked. All ranks call each together.
     """
 
-    def __init__(
-        self, team: Team, shape: tuple[int, int], dtype: str, exchange: str = ALLTOALL
-    ) -> None:
-        """``shape`` is the whole matrix's; each rank has at least a row and a column of it.
-
-        ``exchange`` is one of `EXCHANGES`.
-        """
+    def __init__(self, team: Team, shape: tuple[int, int], dtype: str) -> None:
+        """``shape`` is the whole matrix's; each rank has at least a row and a column of it."""
         rows, columns = shape
         row_shares, column_shares = shares(rows, team.ranks), shares(columns, team.ranks)
         own_rows, own_columns = row_shares[team.rank], column_shares[team.rank]
@@ -141,12 +135,11 @@ class Transpose:
             begin, end = share(columns, team.ranks, rank)
             block = packed.data[own_rows * begin : own_rows * end]
             self._blocks.append((slice(begin, end), block.reshape(own_rows, end - begin)))
-        even = rows % team.ranks == columns % team.ranks == 0
-        by_rows = Divided(packed, tuple(own_rows * other for other in column_shares))
-        flat = self.columns.shaped(rows * own_columns)
-        by_columns = Divided(flat, tuple(other * own_columns for other in row_shares))
-        self.to_columns = all_to_all(team, by_rows, by_columns, exchange, even)
-        self.to_rows = all_to_all(team, by_columns, by_rows, exchange, even)
+        form: Form = "" if rows % team.ranks == columns % team.ranks == 0 else "v"
+        by_rows = packed.message([own_rows * other for other in column_shares], form)
+        by_columns = self.columns.message([other * own_columns for other in row_shares], form)
+        self.to_columns = team.bind(Call(f"alltoall{form}", (by_rows, by_columns)))
+        self.to_rows = team.bind(Call(f"alltoall{form}", (by_columns, by_rows)))
 
     def pack(self, rows: Any) -> None:
         """Put each rank's block of this rank's rows where ``to_columns`` takes it."""

@@ -21,10 +21,8 @@ from omb_py.apps import (
     Detail,
     Kernel,
     Sequential,
-    Transfer,
 )
 from omb_py.apps.runtime import math_threads
-from omb_py.apps.runtime.pairs import bandwidths
 from omb_py.apps.runtime.phases import Phase, Tally
 from omb_py.apps.runtime.team import Team, alone
 from omb_py.buffers import Buffer
@@ -44,7 +42,6 @@ if TYPE_CHECKING:
     from omb_py.core.mpi.watchdog import Watchdog
 
 
-SPREAD = ("value_low", "value_p25", "value_p75", "value_high")
 TIMES = ("time_s", *(f"{phase.value}_s" for phase in Phase), "other_s")
 
 
@@ -67,17 +64,13 @@ class ApplicationSetting:
 
 @dataclass(frozen=True)
 class Solved:
-    """One repeat: its seconds, and this rank's own, with their phases, tallies and parts.
-
-    ``transfers`` are this rank's received messages, if that was timed by itself.
-    """
+    """One repeat: its seconds, and this rank's own, with their phases, tallies and parts."""
 
     seconds: float
     own_seconds: float
     phases: dict[Phase, float]
     tallies: tuple[Tally, ...]
     parts: tuple[Detail, ...]
-    transfers: tuple[Transfer, ...] = ()
 
     @property
     def times(self) -> tuple[float, ...]:
@@ -121,8 +114,6 @@ def application_rows(measured: MeasuredRepeats) -> list[ApplicationRow]:
     seconds = [one.seconds for one in turns.solved]
     chosen = turns.solved[seconds.index(median_low(seconds))]
     times = _gathered(job, chosen.times)
-    transfers = [one for solved in turns.solved for one in solved.transfers]
-    of_all = job.comm.gather(transfers) or []
     if job.rank != 0:
         return []
     common = _common(measured)
@@ -132,8 +123,7 @@ def application_rows(measured: MeasuredRepeats) -> list[ApplicationRow]:
         common | {"part": "rank", "rank": rank} | dict(zip(TIMES, own, strict=True))
         for rank, own in enumerate(times)
     ]
-    by_pair = bandwidths([one for of_rank in of_all for one in of_rank])
-    found += [common | part for part in _parts(chosen, by_pair, measured.check)]
+    found += [common | part for part in _parts(chosen, measured.check)]
     return [ApplicationRow(**row) for row in found]
 
 
@@ -208,15 +198,9 @@ def speedup(
     return {name: median(found), f"{name}_low": min(found), f"{name}_high": max(found)}
 
 
-def _parts(
-    chosen: Solved, by_pair: Sequence[Detail], check: CheckedResult | None
-) -> Iterator[dict[str, Any]]:
-    """Yield the further rows.
-
-    They are the application's own parts, what each pair of ranks exchanged in all repeats, rank 0's
-    calls, and the check.
-    """
-    for part in (*chosen.parts, *by_pair):
+def _parts(chosen: Solved, check: CheckedResult | None) -> Iterator[dict[str, Any]]:
+    """Yield the further rows: the application's own parts, rank 0's calls, and the check."""
+    for part in chosen.parts:
         yield {
             "part": part.name,
             "time_s": part.seconds,
@@ -224,7 +208,6 @@ def _parts(
             "unit": part.unit or None,
             "calls": part.calls,
             "call_bytes": part.nbytes,
-            **dict(zip(SPREAD, part.spread or (), strict=False)),
         }
     for tally in sorted(chosen.tallies, key=lambda tally: (tally.function, tally.nbytes)):
         yield {
@@ -471,7 +454,6 @@ def solve(kernel: Kernel[Any], team: Team) -> Solved:
         dict(phases.seconds),
         tallies,
         tuple(kernel.parts()),
-        tuple(kernel.transfers()),
     )
 
 

@@ -90,7 +90,6 @@ class Team:
         self.computing: AbstractContextManager[None] = Timed(
             self.phases.seconds, Phase.COMPUTE, self._settle
         )
-        self._waiting = Timed(self.phases.seconds, Phase.WAIT)
         self._barrier = self.binding.bind(Call("barrier")) if self.ranks > 1 else None
         self._staging: Any = None
         self._teams: list[Team] = []
@@ -143,12 +142,6 @@ class Team:
                 call()
 
         return make
-
-    def wait_for_all(self) -> None:
-        """Wait for all ranks if waiting is timed separately from communicating. Collective."""
-        if self._barrier is not None and self._split_wait:
-            with self._waiting:
-                self._barrier()
 
     def own_steps(
         self,
