@@ -20,10 +20,6 @@ SMALL = {
         "--tokens 60 --hidden 8 --experts 12 --top-k 3",
         "--tokens 61 --hidden 5 --experts 13 --popularity 4 --dtype float8",
     ),
-    "fft_transpose": (
-        "--rows 48 --columns 24",
-        "--rows 24 --columns 48 --dtype complex64 --transposed-out",
-    ),
     "halo": ("--rows 31 --columns 17 --steps 7", "--rows 31 --columns 17 --steps 4 --overlap"),
     "kmeans": tuple(
         "--samples 480 --features 4 --k-from 2 --k-to 9 --k-step 1 --lloyd-iterations 4 "
