@@ -22,7 +22,6 @@ class OptionRule:
 
 
 OPTION_RULES = (
-    OptionRule(("layers",), lambda training: training.model == "resnet", "--model resnet"),
     OptionRule(
         (
             "fusion",

@@ -36,7 +36,7 @@ SMALL = {
         "--rows-left 400 --rows-right 300 --keys 0 --matching 0.3",
     ),
     "replay": (f"{PROFILE} --scale 0.001",),
-    "train": ("--model resnet --layers 8 --samples 40 --batch 10 --epochs 2",),
+    "train": ("--model resnet20 --samples 40 --batch 10 --epochs 2",),
     "transpose_sum": ("--size 48", "--size 72 --dtype float32"),
 }
 """For each application problems that are solved at once; rows that every number of ranks divides,

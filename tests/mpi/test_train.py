@@ -14,10 +14,7 @@ from tests.helpers.battery import Battery, Line, Record, line, refused
 BINDINGS = ("buffer", "native")
 ONCE = "--repeats 1 --warmup-repeats 0 --no-references"
 
-SMALL = (
-    "train --model resnet --layers 8 --samples 24 --batch 10 --epochs 2 --fusion 1K "
-    f"--sample-time 0.1 {ONCE}"
-)
+SMALL = f"train --model resnet20 --samples 24 --batch 10 --epochs 2 --fusion 1K --sample-time 0.1 {ONCE}"
 """Batches, the last of them smaller, in which 3 and more ranks have different shares, or none."""
 
 WAYS = (
@@ -42,7 +39,7 @@ EXCHANGES = [
         for way in WAYS
         for binding in BINDINGS
     ),
-    line(2, f"{SMALL} --model mobilenet --samples 6".replace("--layers 8 ", "")),
+    line(2, f"{SMALL} --model mobilenet --samples 6"),
 ] + [
     line(8, f"{SMALL} {way} --binding {binding}")
     for way in (
@@ -207,7 +204,6 @@ def test_one_rank_of_each_uneven_node_sums_for_it(battery: Battery, line: Line) 
 
 REFUSED = {
     line(2, "train --model gpt2 --strategy model"): "only the parameters are known",
-    line(2, "train --model resnet --layers 9"): "such as --layers 8",
     line(2, "train --overlap --hierarchical"): "leave out --overlap",
     line(2, "train --overlap --allreduce ring"): "leave out --overlap",
     line(2, "train --strategy model --allreduce ring"): "--allreduce is for --strategy data",

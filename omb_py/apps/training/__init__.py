@@ -25,9 +25,9 @@ CONVOLUTIONAL_MODELS = (
     "resnet152",
     "vgg16",
     "mobilenet",
+    "resnet20",
     "resnet110",
     "resnet1001",
-    "resnet",
 )
 TRANSFORMERS = ("bert-base", "bert-large", "gpt2", "gpt2-medium")
 """Their parameters are known, but not what their layers compute."""
@@ -53,7 +53,6 @@ class Training:
     samples: int = option(1024, "Samples of an epoch.", minimum=1)
     batch: int = option(64, "Samples of a step, over all ranks.", minimum=1)
     epochs: int = option(3, "Passes over all samples; the first is reported separately.", minimum=1)
-    layers: int = option(20, "Layers of resnet.", minimum=2)
     fusion: int = option(
         64 * MEBIBYTE,
         "Gradients are fused up to so many bytes; 0 sends each by itself.",
@@ -89,5 +88,5 @@ class Training:
     )
     stages: int = option(2, "Ranks of each pipeline.", minimum=1)
     partition: str = option(
-        "", "Layers that learn in each stage; else their cost is balanced.", metavar="N,N,..."
+        "", "Layers in each stage; else their cost is balanced.", metavar="N,N,..."
     )

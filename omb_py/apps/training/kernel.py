@@ -21,17 +21,13 @@ from omb_py.apps.training.exchange import GradientExchange
 from omb_py.apps.training.networks import NeuralNetwork, network
 from omb_py.apps.training.pipeline import (
     SCHEDULES,
-    BatchShare,
     Boundary,
     Range,
     batch_share,
     batches,
-    bubble,
-    under_way,
 )
 from omb_py.apps.training.stages import Stage, by_work, of_stages
 from omb_py.core.errors import UsageError
-from omb_py.core.text.units import MEBIBYTE
 from omb_py.tracing.recorder.annotation import phase
 
 FLOAT_BYTES = 4
@@ -43,29 +39,14 @@ MAX_HALF = 2.0**-4
 """Maximum error of averages in half precision, for any number of steps that round them anew."""
 
 
-@dataclass
-class PassTimes:
-    """The seconds of each pass through a stage, forward and backward."""
-
-    forward: list[float] = field(default_factory=list)
-    backward: list[float] = field(default_factory=list)
-
-    @property
-    def means(self) -> tuple[float, float]:
-        """The mean of each way; 0 if there was no pass."""
-        forward, backward = (mean(one) if one else 0.0 for one in (self.forward, self.backward))
-        return forward, backward
-
-
 @dataclass(frozen=True)
 class RankReport:
-    """A rank's report of a training: shares of its time, and the means of `PassTimes`."""
+    """A rank's report of a training: its epochs, and shares of its time."""
 
     epochs: Epochs
     first: Epochs
     communicating: float
     waited: float
-    passes: tuple[float, float]
 
 
 class TrainingKernel(Kernel[Training]):
@@ -96,14 +77,13 @@ class TrainingKernel(Kernel[Training]):
         self._before, self._after = self._boundaries()
         self._clock = EpochClock(team.phases)
         self._first: Epochs | None = None
-        self._passes = PassTimes()
         self._waited = 0.0
         self._preparing = perf_counter() - began
 
     def _make_stage(self) -> Stage:
         """Return this rank's layers."""
         team, training = self.team, self.problem
-        whole = network(training)
+        whole = network(training.model)
         costs_of_layers = by_work(whole, training.sample_time * MILLISECOND)
         self._stages = stages = whole.stages(
             self.depth, partition(training, self.depth), [cost.whole for cost in costs_of_layers]
@@ -121,7 +101,7 @@ class TrainingKernel(Kernel[Training]):
         if self.depth == 1:
             return None, None
         given, gives = self._sizes
-        stretches = dict.fromkeys(part for one in self.shares for part in one.parts)
+        stretches = dict.fromkeys(part for parts in self.shares for part in parts)
         if self.position > 0:
             before = Boundary(team, team.rank - 1, given, stretches)
         if self.position < self.depth - 1:
@@ -135,42 +115,37 @@ class TrainingKernel(Kernel[Training]):
     def solve(self) -> None:
         training, step = self.problem, 0
         self._clock = EpochClock(self.team.phases)
-        self._passes, self._waited = PassTimes(), 0.0
+        self._waited = 0.0
         for epoch in range(1, training.epochs + 1):
             began = perf_counter()
             with phase(f"epoch {epoch}"):
-                for own in self.shares:
+                for parts in self.shares:
                     self.stage.begin(step)
-                    self._pass_batch(own)
+                    self._pass_batch(parts)
                     self.exchange.finish()
                     step += 1
                     self._clock.step()
             self._clock.epoch(perf_counter() - began)
         self._first = self._first or self._clock.epochs
 
-    def _pass_batch(self, own: BatchShare) -> None:
+    def _pass_batch(self, parts: list[Range]) -> None:
         """Pass a batch through this stage; gradients go to the exchange with the last part."""
         stage, before, after = self.stage, self._before, self._after
-        if not own.parts:
+        if not parts:
             stage.backward(0, self.exchange.ready)
             return
-        passes = SCHEDULES[self.problem.schedule](self.depth, self.position, len(own.parts))
-        computing = self.team.phases.seconds
+        passes = SCHEDULES[self.problem.schedule](self.depth, self.position, len(parts))
         for one in passes:
-            part = own.parts[one.part]
+            part = parts[one.part]
             samples = part[1] - part[0]
             if one.forward:
                 self._take(before, part)
-                began = computing[Phase.COMPUTE]
                 stage.forward(samples)
-                self._passes.forward.append(computing[Phase.COMPUTE] - began)
                 if after is not None:
                     after.give(part, stage)
                 continue
             self._take(after, part)
-            began = computing[Phase.COMPUTE]
             stage.backward(samples, self.exchange.ready if one is passes[-1] else None)
-            self._passes.backward.append(computing[Phase.COMPUTE] - began)
             if before is not None:
                 before.give(part, stage)
         self._complete()
@@ -194,14 +169,14 @@ class TrainingKernel(Kernel[Training]):
         other data than their neighbouring stages sent. Collective.
         """
         steps = self.problem.epochs * len(self.shares)
-        last = max((place for place, one in enumerate(self.shares) if one.parts), default=0)
+        last = max((place for place, parts in enumerate(self.shares) if parts), default=0)
         step = steps - len(self.shares) + last  # in the last batch a pipeline may have no sample
         boundaries = [one for one in (self._before, self._after) if one is not None]
         fine = self.team.comm.allgather(
             all(
                 self.stage.arrived(rows, step)
                 for one in boundaries
-                for part in self.shares[last].parts
+                for part in self.shares[last]
                 for rows in one.arrived(part)
             )
         )
@@ -218,7 +193,7 @@ class TrainingKernel(Kernel[Training]):
         assert self._first is not None
         share = communicating(self.team, sum(epochs.training))
         waited = self._waited / sum(epochs.training)
-        own = RankReport(epochs, self._first, share, waited, self._passes.means)
+        own = RankReport(epochs, self._first, share, waited)
         of_ranks: list[RankReport] = self.team.comm.allgather(own)
         share = mean(one.communicating for one in of_ranks)
         found = epoch_parts([one.epochs for one in of_ranks], training.samples)
@@ -231,38 +206,18 @@ class TrainingKernel(Kernel[Training]):
         if self.pipelines > 1:
             parts = self.exchange.parts()
             found += [replace(part, name=f"Stage 0: {part.name}") for part in parts]
-        found += self._pipeline_parts(of_ranks)
-        return found
-
-    def _pipeline_parts(self, of_ranks: Sequence[RankReport]) -> Iterator[Detail]:
-        """Return the bubble, stages and boundaries; collective.
-
-        The bubble measured is receiving: mostly that is waiting, but the transfer is in it, too.
-        """
-        training, first = self.problem, self.shares[0]
-        parts = max(1, len(first.parts))
-        times = [one.passes for one in of_ranks[: self.depth]]
         waited = mean(one.waited for one in of_ranks)
-        yield Detail("Bubble measured", value=100 * waited, unit="% of the epochs receiving, mean")
-        yield Detail(
-            "Bubble expected",
-            value=100 * bubble(training.schedule, parts, times),
-            unit=f"% from the stages' times, S={self.depth}, M={parts}, {training.schedule}",
-        )
-        largest = max((stop - start for start, stop in first.parts), default=0)
+        return [*found, *self._pipeline_parts(waited)]
+
+    def _pipeline_parts(self, waited: float) -> Iterator[Detail]:
+        """Return the bubble, stages and boundaries.
+
+        The bubble is receiving: mostly that is waiting, but the transfer is in it, too.
+        """
+        yield Detail("Bubble", value=100 * waited, unit="% of the epochs receiving, mean")
         for number, stage in enumerate(self._stages):
-            passes = SCHEDULES[training.schedule](self.depth, number, parts)
-            samples = min(under_way(passes) * largest, first.samples)
-            size = stage.elements
-            memory = FLOAT_BYTES * (2 * size + stage.values * samples)
-            yield Detail(f"Stage {number}", value=size, unit="parameters")
-            yield Detail(f"Stage {number} layers", value=stage.learning, unit="that learn")
-            yield Detail(f"Stage {number} of a micro-batch", seconds=sum(times[number]))
-            yield Detail(
-                f"Stage {number} memory",
-                value=memory / MEBIBYTE,
-                unit="MiB of parameters, gradients and values kept",
-            )
+            yield Detail(f"Stage {number}", value=stage.elements, unit="parameters")
+            yield Detail(f"Stage {number} layers", value=len(stage.layers))
         for number, stage in enumerate(self._stages[:-1]):
             nbytes = FLOAT_BYTES * sum(stage.gives)
             yield Detail(f"Boundary {number}-{number + 1}", value=nbytes, unit="bytes of a sample")

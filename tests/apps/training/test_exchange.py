@@ -37,7 +37,6 @@ def test_options_that_exclude_each_other(options: dict[str, Any], words: str) ->
         ({"micro_batches": 2}, "--micro-batches --strategy"),
         ({"strategy": "model", "overlap": True}, "--overlap --strategy data hybrid"),
         ({"strategy": "model", "allreduce": "ring"}, "--allreduce --strategy data"),
-        ({"model": "vgg16", "layers": 3}, "--layers --model resnet"),
         ({"strategy": "model", "stages": 4}, "--stages --strategy hybrid"),
     ],
 )
