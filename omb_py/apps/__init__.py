@@ -111,14 +111,6 @@ class Sequential:
 
 
 @dataclass(frozen=True)
-class Alternative(Generic[P]):
-    """Another way to solve a problem on the same ranks: its name, and the problem it solves."""
-
-    name: str
-    problem: P
-
-
-@dataclass(frozen=True)
 class Preset:
     """Values of an application's options that belong together, by the names of their fields.
 
@@ -137,10 +129,9 @@ class Application(Generic[P]):
     many times as much for so many ranks; None if the work cannot grow like that. ``metric`` gives
     the number that its users expect, in ``unit``, from the problem and the seconds it took.
     ``sequential`` prepares the program to compare with, on the host, or is None; ``compare`` checks
-    a kernel's result against that program's, or is None. ``alternative`` is a problem to compare
-    with on the same ranks, if any; ``applies`` returns whether an option means anything in a
-    problem. ``settings`` leaves out the `RunSettings` that have no meaning for a problem.
-    ``presets`` are by the names that ``--preset`` has for them.
+    a kernel's result against that program's, or is None. ``applies`` returns whether an option
+    means anything in a problem. ``settings`` leaves out the `RunSettings` that have no meaning for
+    a problem. ``presets`` are by the names that ``--preset`` has for them.
     """
 
     name: str
@@ -155,7 +146,6 @@ class Application(Generic[P]):
     weak_scaled: Callable[[P, int], P] | None = None
     settings: Callable[[P, RunSettings], RunSettings] = lambda problem, settings: settings
     applies: Callable[[P, str], bool] = lambda problem, name: True
-    alternative: Callable[[P], Alternative[P] | None] = lambda problem: None
     presets: Mapping[str, Preset] = field(default_factory=dict, hash=False)
     details: str = ""
 

@@ -31,10 +31,8 @@ KINDS = dict(
     time_s:float time_low_s:float time_high_s:float distribute_s:float compute_s:float
     communicate_s:float wait_s:float other_s:float one_rank_s:float
     sequential_s:float sequential:str sequential_ratio:float sequential_speedup:float
-    sequential_speedup_low:float sequential_speedup_high:float alternative_s:float
-    alternative:str alternative_speedup:float alternative_speedup_low:float
-    alternative_speedup_high:float speedup:float speedup_low:float speedup_high:float
-    efficiency:float value:float unit:str calls:int call_bytes:float check:str
+    sequential_speedup_low:float sequential_speedup_high:float speedup:float speedup_low:float
+    speedup_high:float efficiency:float value:float unit:str calls:int call_bytes:float check:str
     difference:float variant:str""".split()
 )
 """The type of each column."""
@@ -51,11 +49,9 @@ class ApplicationRow(Record):
     same problem on one rank and of the program ``sequential``, alternately with the repeats;
     ``speedup`` is the median of the repeats' own quotients, ``speedup_low`` and ``speedup_high``
     the extremes. For weak scaling the problem of one rank is smaller, and the speed-up is scaled by
-    that. ``sequential_speedup`` is likewise over the program ``sequential``,
-    ``alternative_speedup`` over the same problem solved on the same ranks in the way
-    ``alternative``. ``threads`` are those of BLAS and OpenMP in each rank, ``cores`` ranks times
-    threads, ``efficiency`` the speed-up over the ranks. ``calls`` are MPI calls of ``call_bytes``
-    each.
+    that. ``sequential_speedup`` is likewise over the program ``sequential``. ``threads`` are those
+    of BLAS and OpenMP in each rank, ``cores`` ranks times threads, ``efficiency`` the speed-up over
+    the ranks. ``calls`` are MPI calls of ``call_bytes`` each.
     """
 
     columns = tuple(KINDS)
@@ -99,9 +95,6 @@ class ApplicationWriter(StreamWriter):
             line(f"{'Sequential(s)':<22}{seconds(row.sequential_s)}   {compared}")
         if row.sequential and row.sequential_speedup is not None:
             line(speedup(row.sequential, row, "sequential_"))
-        if row.alternative and row.alternative_speedup is not None:
-            line(f"{row.alternative.capitalize() + '(s)':<22}{seconds(row.alternative_s)}")
-            line(speedup(row.alternative, row, "alternative_"))
 
     def _rank(self, row: ApplicationRow) -> None:
         if row.rank == 0:

@@ -63,7 +63,6 @@ class Training:
         "Who decides what is fused: ddp's first bucket has 1 MiB, and each its last gradient more.",
         choices=("horovod", "ddp"),
     )
-    compression: str = option("none", "Send gradients in half precision.", choices=("none", "fp16"))
     allreduce: str = option(
         LIBRARY,
         "Average gradients by the library's allreduce, or by an algorithm of omb-py's own.",
@@ -75,7 +74,6 @@ class Training:
         choices=words("bcast"),
     )
     overlap: bool = option(False, "Send gradients while earlier layers' are computed.")
-    hierarchical: bool = option(False, "Reduce inside each node first, then across nodes.")
     ranks_per_node: int = option(
         0, "Pretend that a node has so many ranks; 0: as it is.", minimum=0
     )

@@ -12,9 +12,9 @@ Published networks are tables in the folder ``published``, made once from how th
   Models are Unsupervised Multitask Learners, 2019; both as Hugging Face builds them. Of these there
   are the tensors only, each with as much work as the others.
 - ResNet for CIFAR-10, as the example of Keras builds it: convolutions have a bias, and there is no
-  normalization around a block. 20 and 110 layers are version 1 (He et al., CVPR 2016, section
-  4.2), 1001 version 2, whose bottlenecks normalize before they convolve (He et al., Identity Mappings in Deep
-  Residual Networks, ECCV 2016), with more channels.
+  normalization around a block. 20 and 110 layers are version 1 (He et al., CVPR 2016, section 4.2),
+  1001 version 2, whose bottlenecks normalize before they convolve (He et al., Identity Mappings in
+  Deep Residual Networks, ECCV 2016), with more channels.
 """
 
 from __future__ import annotations
