@@ -26,10 +26,7 @@ SMALL = {
         f"--dtype float64 --divide {what}"
         for what in ("samples", "k")
     ),
-    "knn": tuple(
-        f"--samples 480 --queries 48 --features 4 --divide {what}"
-        for what in ("samples", "queries")
-    ),
+    "knn": ("--samples 480 --queries 48 --features 4",),
     "matmul": ("--rows 48 --inner 32 --columns 40",),
     "merge": (
         "--rows-left 400 --rows-right 300 --keys 100",

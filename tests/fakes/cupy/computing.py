@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 NAMES = frozenset(
-    "abs add arange argmin argpartition argsort asarray bincount concatenate copyto cumsum divide "
-    "empty empty_like equal flatnonzero full matmul maximum multiply ones "
-    "searchsorted square sum take_along_axis uint64 where zeros".split()
+    "abs add arange argpartition argsort asarray bincount copyto cumsum divide "
+    "empty flatnonzero full matmul maximum multiply searchsorted square take_along_axis uint64 where "
+    "zeros".split()
 )
 TAKES_HOST = frozenset({"asarray"})
 """Functions that copy an array of NumPy's to the device."""
