@@ -9,8 +9,7 @@ from typing import Any
 
 from omb_py.apps import share, shares
 from omb_py.apps.runtime.team import Array, Team
-from omb_py.core.calls import Call, Message
-from omb_py.core.datatypes import Datatype
+from omb_py.core.calls import Call
 from omb_py.core.errors import UnsupportedError
 from omb_py.core.options import LIBRARY
 
@@ -62,13 +61,8 @@ def broadcast(team: Team, array: Array, algorithm: str = LIBRARY) -> Callable[[]
     call = Call("bcast", (array.message(),), root=0)
     if algorithm == LIBRARY:
         return team.bind(call)
-    new = partial(message_of, team, array.datatype)
+    new = partial(team.new_message, array.datatype)
     return team.bind(*team.own_steps(call, algorithm, new))
-
-
-def message_of(team: Team, datatype: Datatype, count: int) -> Message:
-    """Return a message of so many elements in new memory."""
-    return team.array(count, datatype).message()
 
 
 def random_numbers(seed: tuple[int, ...], begin: int, end: int) -> Any:

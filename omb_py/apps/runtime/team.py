@@ -114,6 +114,10 @@ class Team:
         array.data[...] = self.xp.asarray(values)
         return array
 
+    def new_message(self, datatype: Datatype, elements: int) -> Message:
+        """Return a message of so many elements in new memory."""
+        return self.array(elements, datatype).message()
+
     def in_place(self, message: Message) -> tuple[Operand, Operand]:
         """Return the operands of a call whose result replaces the data that it sends.
 
@@ -217,11 +221,8 @@ class Team:
         if not isinstance(step, Call) or step.function not in TABLE or not step.messages:
             return (step,)
         datatype = step.messages[-1].datatype
-        new = partial(self._message, datatype)
+        new = partial(self.new_message, datatype)
         return self.own_steps(step, TABLE[step.function].default, new)
-
-    def _message(self, datatype: Datatype, elements: int) -> Message:
-        return self.array(elements, datatype).message()
 
     def _sent(self, call: Call) -> list[Message]:
         """Return the messages whose memory a call may read: all but one it overwrites whole."""

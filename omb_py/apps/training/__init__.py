@@ -86,5 +86,5 @@ class Training:
     )
     stages: int = option(2, "Ranks of each pipeline.", minimum=1)
     partition: str = option(
-        "", "Layers in each stage; else their cost is balanced.", metavar="N,N,..."
+        "", "Layers in each stage; else their work is balanced.", metavar="N,N,..."
     )

@@ -26,7 +26,7 @@ from omb_py.apps.training.pipeline import (
     batch_share,
     batches,
 )
-from omb_py.apps.training.stages import Stage, by_work, of_stages
+from omb_py.apps.training.stages import Stage
 from omb_py.core.errors import UsageError
 from omb_py.tracing.recorder.annotation import phase
 
@@ -65,28 +65,21 @@ class TrainingKernel(Kernel[Training]):
         """Return this rank's layers."""
         team, training = self.team, self.problem
         whole = network(training.model)
-        costs_of_layers = by_work(whole, training.sample_time * MILLISECOND)
-        self._stages = stages = whole.stages(
-            self.depth, partition(training, self.depth), [cost.whole for cost in costs_of_layers]
-        )
-        own = stages[self.position]
-        self._sizes = own.given, own.gives
-        pairs = list(
-            zip(of_stages(costs_of_layers, stages)[self.position], own.tensors, strict=True)
-        )
-        return Stage(team, self.replicas, training, own.shapes, pairs)
+        self._stages = whole.stages(self.depth, partition(training, self.depth))
+        unit = training.sample_time * MILLISECOND / whole.work
+        return Stage(team, self.replicas, training, self._stages[self.position], unit)
 
     def _boundaries(self) -> tuple[Boundary | None, Boundary | None]:
         """Return the boundaries with the stages before and after this one, if there are any."""
         team, before, after = self.team, None, None
         if self.depth == 1:
             return None, None
-        given, gives = self._sizes
+        own = self._stages[self.position]
         stretches = dict.fromkeys(part for parts in self.shares for part in parts)
         if self.position > 0:
-            before = Boundary(team, team.rank - 1, given, stretches)
+            before = Boundary(team, team.rank - 1, own.given, stretches)
         if self.position < self.depth - 1:
-            after = Boundary(team, team.rank + 1, gives, stretches)
+            after = Boundary(team, team.rank + 1, own.gives, stretches)
         return before, after
 
     def distribute(self) -> None:

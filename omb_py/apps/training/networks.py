@@ -87,14 +87,11 @@ class NeuralNetwork:
         """The numbers of all tensors together."""
         return sum(prod(shape) for _, shape in self.shapes)
 
-    def stages(
-        self, count: int, partition: Sequence[int] = (), costs: Sequence[float] = ()
-    ) -> list[NeuralNetwork]:
+    def stages(self, count: int, partition: Sequence[int] = ()) -> list[NeuralNetwork]:
         """Cut into so many networks, one after the other.
 
-        Their ``costs``, of each layer (None given: its work), differ as little as can be, unless
-        ``partition`` gives how many layers each has. Each has at least one. Raises `UsageError` if
-        there are not enough.
+        Their work differs as little as can be, unless ``partition`` gives how many layers each has.
+        Each has at least one. Raises `UsageError` if there are not enough.
         """
         layers = len(self.layers)
         if partition and (len(partition) != count or sum(partition) != layers):
@@ -107,22 +104,13 @@ class NeuralNetwork:
                 f"the network can be cut into {layers} stages, not {count}: use fewer ranks in a "
                 "pipeline, or a deeper --model, such as resnet1001"
             )
-        ends = tuple(accumulate(partition)) or self._balanced(count, costs)
+        work = [layer.work for layer in self.layers]
+        ends = tuple(accumulate(partition)) or balance(work, count)
         before = [self.given, *(layer.passes for layer in self.layers)]
         return [
             NeuralNetwork(self.layers[start:stop], before[start])
             for start, stop in pairwise([0, *ends])
         ]
-
-    def _balanced(self, count: int, costs: Sequence[float]) -> tuple[int, ...]:
-        if not any(costs):
-            costs = [layer.work for layer in self.layers]
-        unit = max(costs) / RESOLUTION if any(isinstance(cost, float) for cost in costs) else 1
-        return balance([round(cost / unit) for cost in costs], count)
-
-
-RESOLUTION = 2**30
-"""Seconds are balanced as so many parts of the maximum."""
 
 
 def balance(work: Sequence[int], parts: int) -> tuple[int, ...]:

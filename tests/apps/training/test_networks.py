@@ -41,12 +41,6 @@ def test_partition_gives_layers_of_each_stage() -> None:
         net.stages(3, (1, 3, 3))
 
 
-def test_given_costs_are_balanced_instead_of_work() -> None:
-    net = network(RESNET)
-    costs = [99.0 if layer.name == "dense" else 1.0 for layer in net.layers]
-    assert [len(stage.layers) for stage in net.stages(2, costs=costs)] == [40, 1]
-
-
 @examples(50)
 @given(st.lists(st.integers(0, 20), min_size=1, max_size=8), st.data())
 def test_no_other_cut_has_a_smaller_greatest_stage(work: list[int], data: st.DataObject) -> None:

@@ -15,8 +15,8 @@ import numpy as np
 
 NAMES = frozenset(
     "abs add arange argpartition argsort asarray bincount copyto cumsum divide "
-    "empty flatnonzero full matmul maximum multiply searchsorted square take_along_axis uint64 where "
-    "zeros".split()
+    "empty flatnonzero full matmul maximum multiply searchsorted square take_along_axis uint64 "
+    "where zeros".split()
 )
 TAKES_HOST = frozenset({"asarray"})
 """Functions that copy an array of NumPy's to the device."""
