@@ -61,8 +61,7 @@ class CheckedResult:
 class Detail:
     """A part of an application that is reported in addition to the whole: an epoch, a stage.
 
-    ``value`` is in ``unit``; ``calls`` are so many MPI calls of ``nbytes`` each. If ``value`` is
-    the median of several, ``spread`` has the minimum, 25th and 75th percentile and the maximum.
+    ``value`` is in ``unit``; ``calls`` are so many MPI calls of ``nbytes`` each.
     """
 
     name: str
@@ -71,17 +70,6 @@ class Detail:
     unit: str = ""
     calls: int | None = None
     nbytes: float | None = None
-    spread: tuple[float, float, float, float] | None = None
-
-
-@dataclass(frozen=True)
-class Transfer:
-    """A message of ``nbytes`` from one rank to another, and the seconds until it had arrived."""
-
-    sender: int
-    receiver: int
-    nbytes: int
-    seconds: float
 
 
 class Kernel(ABC, Generic[P]):
@@ -113,10 +101,6 @@ class Kernel(ABC, Generic[P]):
         """Return details of the last `solve` other than its time; collective."""
         return []
 
-    def transfers(self) -> list[Transfer]:
-        """Return this rank's messages received in the last `solve`, if they were timed singly."""
-        return []
-
 
 @dataclass(frozen=True)
 class Sequential:
@@ -124,14 +108,6 @@ class Sequential:
 
     name: str
     solve: Callable[[], Any]
-
-
-@dataclass(frozen=True)
-class Alternative(Generic[P]):
-    """Another way to solve a problem on the same ranks: its name, and the problem it solves."""
-
-    name: str
-    problem: P
 
 
 @dataclass(frozen=True)
@@ -153,10 +129,9 @@ class Application(Generic[P]):
     many times as much for so many ranks; None if the work cannot grow like that. ``metric`` gives
     the number that its users expect, in ``unit``, from the problem and the seconds it took.
     ``sequential`` prepares the program to compare with, on the host, or is None; ``compare`` checks
-    a kernel's result against that program's, or is None. ``alternative`` is a problem to compare
-    with on the same ranks, if any; ``applies`` returns whether an option means anything in a
-    problem. ``settings`` leaves out the `RunSettings` that have no meaning for a problem.
-    ``presets`` are by the names that ``--preset`` has for them.
+    a kernel's result against that program's, or is None. ``applies`` returns whether an option
+    means anything in a problem. ``settings`` leaves out the `RunSettings` that have no meaning for
+    a problem. ``presets`` are by the names that ``--preset`` has for them.
     """
 
     name: str
@@ -171,7 +146,6 @@ class Application(Generic[P]):
     weak_scaled: Callable[[P, int], P] | None = None
     settings: Callable[[P, RunSettings], RunSettings] = lambda problem, settings: settings
     applies: Callable[[P, str], bool] = lambda problem, name: True
-    alternative: Callable[[P], Alternative[P] | None] = lambda problem: None
     presets: Mapping[str, Preset] = field(default_factory=dict, hash=False)
     details: str = ""
 

@@ -17,13 +17,12 @@ from omb_py.apps import (
     Kernel,
     Preset,
     Sequential,
-    Transfer,
     option,
     share,
 )
 from omb_py.apps.runtime.distribution import collect, random_numbers
-from omb_py.apps.runtime.pairs import Divided, all_to_all, exchange_option
 from omb_py.apps.runtime.team import Team
+from omb_py.core.calls import Call
 from omb_py.core.calls.skew import Skew
 from omb_py.core.errors import UsageError
 
@@ -48,7 +47,6 @@ class Routing:
     top_k: int = option(8, "Experts of each token.", minimum=1)
     popularity: float = option(1.0, "Popularity of the most popular expert, in means.", minimum=1)
     dtype: str = option("bfloat16", "Element type, moved as bytes.", choices=tuple(BYTES))
-    exchange: str = exchange_option()
     seed: int = option(1, "Of the routing table.", minimum=0)
 
     def __post_init__(self) -> None:
@@ -89,17 +87,18 @@ class Dispatch(Kernel[Routing]):
         self._packed, self._visiting = (team.array(size, kind) for size in sizes)
         self._back = team.array(sizes[0], kind)
         self._busiest = int(sent.sum(axis=0).max())
-        flat = [one.shaped(one.data.size) for one in (self._packed, self._visiting, self._back)]
-        counts = [tuple(problem.hidden * int(n) for n in side) for side in (leaving, arriving)]
         there, guests, back = (
-            Divided(array, own)
-            for array, own in zip(flat, (counts[0], counts[1], counts[0]), strict=True)
+            array.message([problem.hidden * int(tokens) for tokens in of_ranks], "v")
+            for array, of_ranks in (
+                (self._packed, leaving),
+                (self._visiting, arriving),
+                (self._back, leaving),
+            )
         )
         self._exchanges = []
         if team.ranks > 1:
             self._exchanges = [
-                all_to_all(team, there, guests, problem.exchange),
-                all_to_all(team, guests, back, problem.exchange),
+                team.bind(Call("alltoallv", sides)) for sides in ((there, guests), (guests, back))
             ]
 
     def solve(self) -> None:
@@ -112,9 +111,6 @@ class Dispatch(Kernel[Routing]):
                 self._back.data[...] = self._visiting.data
         for exchange in self._exchanges:
             exchange()
-
-    def transfers(self) -> list[Transfer]:
-        return [one for exchange in self._exchanges for one in exchange.transfers]
 
     def parts(self) -> list[Detail]:
         mean = self.problem.tokens * self.problem.top_k / self.team.ranks

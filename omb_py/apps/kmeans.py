@@ -1,11 +1,11 @@
 """k-means for several k at once: samples or the values of k are divided over the ranks.
 
-Lloyd's iterations, each as products of matrices, are compared with scikit-learn's.
+Lloyd's iterations are compared with scikit-learn's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,96 +16,42 @@ from omb_py.apps.runtime.team import Array, Team
 from omb_py.core.calls import Call
 from omb_py.core.errors import UsageError, needing
 
-WIDTH = 512
-"""Samples in a block: few enough for the BLAS kernels that do not copy small matrices first."""
 
+def add_up(team: Team, samples: Any, centers: Any, totals: Any) -> None:
+    """Add up the samples nearest to each center; ``totals``, a row for each, is float64.
 
-def _least(distances: Any, minimum: Any) -> None:
-    """Write the distance of the nearest center: CuPy 14.2's ``min`` on a GPU fails with ``out``."""
-    minimum[...] = distances.min(axis=1, keepdims=True)
-
-
-class Lloyd:
-    """Lloyd's assignment of ``samples``, a row each, to as many centers as one of ``ks``.
-
-    It takes two products of matrices: distances, then sums over those that are marked. Samples are
-    laid out in blocks of `WIDTH`, each a column with a one below it. The unused columns of the last
-    block are zero, their one too: they do not change any sum.
+    A row has the sums of the features, then the number of samples. A sample as far from two centers
+    belongs to the first one.
     """
+    numbers = team.xp.arange(len(centers))[:, None]
+    totals[...] = 0
+    for part, distances in compared(team, samples, centers):
+        marks = distances == distances.min(axis=0)
+        if int(marks.sum()) != len(part):  # ties: slower
+            marks = distances.argmin(axis=0) == numbers
+        marks = marks.astype(part.dtype)
+        totals[:, :-1] += marks @ part
+        totals[:, -1] += marks.sum(axis=1)
 
-    def __init__(self, team: Team, samples: Any, ks: Iterable[int]) -> None:
-        self.xp = xp = team.xp
-        self.samples = samples
-        self.squares = 0.0
-        count, features = samples.shape
-        self._whole, self._rest = divmod(count, WIDTH)
-        blocks = self._whole + (self._rest > 0)
-        self._blocks = xp.zeros((blocks, features + 1, WIDTH), samples.dtype)
-        self._blocks[: self._whole, -1] = 1
-        self._blocks[self._whole :, -1, : self._rest] = 1
-        self._chunks = {k: self._divided(k, working_bytes(team)) for k in ks}
 
-    def load(self) -> None:
-        """Take the samples as they are now."""
-        self.squares = float(self.xp.sum(self.samples * self.samples, dtype="float64"))
-        whole, samples = self._whole, self.samples
-        rows = samples[: whole * WIDTH].reshape(whole, WIDTH, samples.shape[1])
-        self._blocks[:whole, :-1] = rows.transpose(0, 2, 1)
-        self._blocks[whole:, :-1, : self._rest] = samples[whole * WIDTH :].T
+def inertia(team: Team, samples: Any, centers: Any) -> float:
+    """Return the sum of the squares of all samples' distances from their nearest centers."""
+    found = float((samples * samples).sum(dtype="float64"))
+    for _, distances in compared(team, samples, centers):
+        found += float(distances.min(axis=0).sum(dtype="float64"))
+    return found
 
-    def add_up(self, centers: Any, totals: Any) -> None:
-        """Add up the samples nearest to each center; ``totals``, a row for each, is float64.
 
-        A row has the sums of the features, then the number of samples. A sample as far from two
-        centers belongs to the first one.
-        """
-        self._add_up(centers, totals, self._mark_nearest)
-        if float(totals[:, -1].sum()) != len(self.samples):
-            self._add_up(centers, totals, self._mark_first)
+def compared(team: Team, samples: Any, centers: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield some samples at a time, and the squares of each center's distances from them.
 
-    def inertia(self, centers: Any) -> float:
-        """Return the sum of the squares of all samples' distances from their nearest centers."""
-        weights, found = self._weights(centers), self.squares
-        for samples, distances, minimum, _, _ in self._chunks[len(centers)]:
-            self.xp.matmul(weights, samples, out=distances)
-            _least(distances, minimum)
-            found += float(self.xp.sum(minimum, dtype="float64"))
-        return found
-
-    def _divided(self, k: int, nbytes: int) -> list[tuple[Any, ...]]:
-        """Return chunks of blocks, and memory for each one's distances, minima, marks and sums."""
-        blocks, height, width = self._blocks.shape
-        dtype = self._blocks.dtype
-        most = min(blocks, max(1, nbytes // ((2 * k + height) * width * dtype.itemsize)))
-        shapes = (k, width), (1, width), (k, width), (height, k)
-        arrays = [self.xp.empty((most, *shape), dtype) for shape in shapes]
-        chunks = (self._blocks[start : start + most] for start in range(0, blocks, most))
-        return [(chunk, *(array[: len(chunk)] for array in arrays)) for chunk in chunks]
-
-    def _weights(self, centers: Any) -> Any:
-        """Return the matrix whose product with the blocks contains the distances."""
-        squares = (centers * centers).sum(axis=1, keepdims=True)
-        return self.xp.concatenate((-2 * centers, squares), axis=1)
-
-    def _add_up(self, centers: Any, totals: Any, mark: Callable[[Any, Any, Any], None]) -> None:
-        weights = self._weights(centers)
-        totals[...] = 0
-        for samples, distances, minimum, marks, sums in self._chunks[len(centers)]:
-            self.xp.matmul(weights, samples, out=distances)
-            mark(distances, minimum, marks)
-            self.xp.matmul(samples, marks.transpose(0, 2, 1), out=sums)
-            totals += sums.sum(axis=0).T
-
-    def _mark_nearest(self, distances: Any, minimum: Any, marks: Any) -> None:
-        """Mark a nearest center by a one, and every other as near as it: more than one in a tie."""
-        _least(distances, minimum)
-        self.xp.equal(distances, minimum, out=marks)
-
-    def _mark_first(self, distances: Any, minimum: Any, marks: Any) -> None:
-        """Mark the first of the nearest centers by a one: slower."""
-        nearest = self.xp.argmin(distances, axis=1)
-        numbers = self.xp.arange(distances.shape[1])
-        marks[...] = nearest[:, None, :] == numbers[None, :, None]
+    They are less by the square of the sample, which is the same for all centers.
+    """
+    squares = (centers * centers).sum(axis=1)[:, None]
+    rows = max(1, working_bytes(team) // (2 * len(centers) * centers.itemsize))
+    for start in range(0, len(samples), rows):
+        part = samples[start : start + rows]
+        yield part, squares - 2 * centers @ part.T
 
 
 LIMITS = {"float32": (1e-4, 5e-2), "float64": (1e-9, 1e-6)}
@@ -169,24 +115,6 @@ def first_centers(problem: Clusters, samples: Any) -> Any:
         if len(chosen) == max(problem.ks):
             return samples[list(chosen.values())]
     raise UsageError(f"only {len(chosen)} samples are different: choose a smaller --k-to")
-
-
-def elbow(ks: Sequence[int], inertias: Sequence[float]) -> int | None:
-    """Return the k where the curve is farthest below its chord, both axes from 0 to 1.
-
-    The result is None if there is no curve. This is Kneedle without its smoothing (V. Satopaa et
-    al., Finding a "Kneedle" in a Haystack, 2011).
-    """
-    drop = inertias[0] - inertias[-1]
-    if len(ks) < 3 or drop <= 0:
-        return None
-    width = ks[-1] - ks[0]
-
-    def below(point: tuple[int, float]) -> float:
-        k, inertia = point
-        return 1 - (k - ks[0]) / width - (inertia - inertias[-1]) / drop
-
-    return max(zip(ks, inertias, strict=True), key=below)[0]
 
 
 def sequential(problem: Clusters) -> Sequential:
@@ -276,7 +204,6 @@ class Search(Kernel[Clusters]):
             whole.data[...] = team.xp.asarray(samples)
             self._first.data[...] = team.xp.asarray(first_centers(problem, samples))
         self._tells = by_k or team.rank == 0
-        self._lloyd = Lloyd(team, self._samples.data, self._own)
         self._bind(summed=not by_k and team.ranks > 1)
 
     def distribute(self) -> None:
@@ -285,7 +212,6 @@ class Search(Kernel[Clusters]):
 
     def solve(self) -> None:
         with self.team.computing:
-            self._lloyd.load()
             self._found.data[...] = 0
         for k in self._own:
             self._solve(k)
@@ -296,15 +222,9 @@ class Search(Kernel[Clusters]):
         return None if self._answer is None else self._read(self._answer)
 
     def parts(self) -> list[Detail]:
-        """Return the inertia of each k, and the k that the elbow criterion chooses."""
-        if self._answer is None:
-            return []
-        found = self._read(self._answer)
-        parts = [Detail(f"k {one.k}", value=one.inertia, unit="inertia") for one in found]
-        chosen = elbow(self.problem.ks, [one.inertia for one in found])
-        if chosen is not None:
-            parts.append(Detail("chosen k", value=chosen, unit="by the elbow"))
-        return parts
+        """Return the inertia of each k."""
+        found = [] if self._answer is None else self._read(self._answer)
+        return [Detail(f"k {one.k}", value=one.inertia, unit="inertia") for one in found]
 
     def _bind(self, summed: bool) -> None:
         """Bind the sums and counts of each k, added up over the ranks, and all results."""
@@ -333,13 +253,13 @@ class Search(Kernel[Clusters]):
 
     def _solve(self, k: int) -> None:
         """Run Lloyd's iterations for one k."""
-        team, xp = self.team, self.team.xp
+        team, xp, samples = self.team, self.team.xp, self._samples.data
         own, totals = self._sums[k]
         add = self._adds.get(k)
         centers, emptied = self._first.data[:k], False
         for _ in range(self.problem.lloyd_iterations):
             with team.computing:
-                self._lloyd.add_up(centers, own)
+                add_up(team, samples, centers, own)
             if add is not None:
                 add()
             with team.computing:
@@ -349,7 +269,7 @@ class Search(Kernel[Clusters]):
                 centers = xp.where(counts > 0, means, centers).astype(centers.dtype)
         with team.computing:
             stretch = self._stretch(self._found.data, k)
-            stretch[-2] = self._lloyd.inertia(centers)
+            stretch[-2] = inertia(team, samples, centers)
             if self._tells:
                 stretch[:-2] = centers.reshape(-1)
                 stretch[-1] = emptied

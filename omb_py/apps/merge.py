@@ -12,12 +12,10 @@ from omb_py.apps import (
     Kernel,
     Preset,
     Sequential,
-    Transfer,
     option,
     share,
 )
 from omb_py.apps.runtime.distribution import collect, random_numbers
-from omb_py.apps.runtime.pairs import PAIRS, Divided, all_to_all, exchange_option
 from omb_py.apps.runtime.team import Team
 from omb_py.core.calls import Call
 from omb_py.core.errors import UsageError
@@ -107,7 +105,6 @@ class Tables:
     matching: float = option(
         1.0, "Part of the right rows whose keys the left table may have, up to 1.", minimum=0
     )
-    exchange: str = exchange_option()
     seed: int = option(1, "Of the generated keys and values.", minimum=0)
 
     def __post_init__(self) -> None:
@@ -153,16 +150,16 @@ class Shuffle:
         self._sent.data[:, 0] = self._key[order]
         self._sent.data[:, 1] = self._value[order]
 
-    def bind(self, arriving: list[int], exchange: str) -> None:
-        """Make ready to receive so many rows from each rank, by one of `EXCHANGES`."""
+    def bind(self, arriving: list[int]) -> None:
+        """Make ready to receive so many rows from each rank."""
         team = self._team
         leaving = [int(count) for count in team.on_host(self.counts)]
         self.received = team.array((sum(arriving), 2), "int64")
         sent, received = (
-            Divided(array.shaped(array.data.size), tuple(2 * count for count in counts))
+            array.message([2 * count for count in counts], "v")
             for array, counts in ((self._sent, leaving), (self.received, arriving))
         )
-        self.exchange = all_to_all(team, sent, received, exchange)
+        self.exchange = team.bind(Call("alltoallv", (sent, received)))
 
 
 class Join(Kernel[Tables]):
@@ -195,7 +192,7 @@ class Join(Kernel[Tables]):
         self._exchange_counts()
         arriving = team.on_host(self._arriving.data).T.tolist()
         for shuffle, counts_of_table in zip(self._shuffles, arriving, strict=True):
-            shuffle.bind(counts_of_table, problem.exchange)
+            shuffle.bind(counts_of_table)
         received = [shuffle.received.data for shuffle in self._shuffles]
         self._columns = [table[:, column] for table in received for column in (0, 1)]
 
@@ -211,9 +208,6 @@ class Join(Kernel[Tables]):
                 shuffle.exchange()
         with team.computing:
             self._joined = join(team.xp, *self._columns)
-
-    def transfers(self) -> list[Transfer]:
-        return [one for shuffle in self._shuffles for one in shuffle.exchange.transfers]
 
     def result(self) -> Any:
         """Return the checksums of all ranks' rows together."""
@@ -339,7 +333,6 @@ APPLICATION = Application(
                 "matching": 0.3,
                 "scaling": "weak",
                 "repeats": 3,
-                "exchange": PAIRS,
             },
         )
     },

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from omb_py.apps import Alternative, Application, CheckedResult, Kernel, RunSettings
+from omb_py.apps import Application, CheckedResult, Kernel, RunSettings
 from omb_py.apps.runtime.team import Team
 from omb_py.apps.training import TRANSFORMERS, Training
 from omb_py.core.errors import UsageError
@@ -22,24 +22,15 @@ class OptionRule:
 
 
 OPTION_RULES = (
-    OptionRule(("layers",), lambda training: training.model == "resnet", "--model resnet"),
     OptionRule(
-        (
-            "fusion",
-            "buckets",
-            "compression",
-            "allreduce",
-            "broadcast",
-            "overlap",
-            "hierarchical",
-        ),
+        ("fusion", "buckets", "allreduce", "broadcast", "overlap"),
         lambda training: training.strategy != "model",
         "--strategy data and hybrid, which average gradients",
     ),
     OptionRule(
         ("ranks_per_node",),
-        lambda training: training.hierarchical or training.allreduce == "hierarchical",
-        "--hierarchical and --allreduce hierarchical",
+        lambda training: training.allreduce == "hierarchical",
+        "--allreduce hierarchical",
     ),
     OptionRule(
         ("micro_batches", "schedule", "partition"),
@@ -65,18 +56,6 @@ def applies(training: Training, name: str) -> bool:
     return all(rule.given(training) for rule in OPTION_RULES if name in rule.options)
 
 
-def data_parallel(training: Training) -> Alternative[Training] | None:
-    """Return the training with the whole network on each rank; None if it is that already."""
-    if training.strategy == "data":
-        return None
-    whole = replace(training, strategy="data")
-    defaults = {one.name: one.default for one in fields(training)}
-    changed: dict[str, Any] = {
-        name: defaults[name] for name in defaults if not applies(whole, name)
-    }
-    return Alternative("data-parallel", replace(whole, **changed))
-
-
 def kernel(team: Team, training: Training) -> Kernel[Training]:
     """Return the kernel of a training; raise `UsageError` if the problem is impossible."""
     if training.model in TRANSFORMERS and training.strategy != "data":
@@ -92,15 +71,15 @@ def kernel(team: Team, training: Training) -> Kernel[Training]:
 
 def compare(training: Training, result: Any, reference: Any) -> CheckedResult:
     """Check that every rank had the known averages, and the data that other stages sent."""
-    difference, limit, lost = result["difference"], result["limit"], result["lost"]
+    difference, lost = result["difference"], result["lost"]
     said = ["nothing is averaged"]
-    if limit is not None:
-        said = [f"averages differ from those expected by {difference:.2g} (limit {limit:.2g})"]
+    if difference is not None:
+        said = [f"averages differ from those expected by {difference:.2g} (limit 0)"]
     if lost:
         said.append(f"rank {lost[0]} has OTHER values than the stages beside it sent")
     elif training.strategy != "data":
         said.append("stages received what was sent to them")
-    right = limit is None or difference <= limit
+    right = difference is None or difference == 0
     return CheckedResult(right and not lost, "; ".join(said), difference)
 
 
@@ -131,7 +110,6 @@ APPLICATION = Application(
     settings=settings,
     weak_scaled=weak_scaled,
     applies=applies,
-    alternative=data_parallel,
     details=(
         "Gradients, first weights and activations have the shapes of the network's layers and are "
         "really sent; computing takes --sample-time for each sample. Epochs after the first have a "

@@ -15,14 +15,14 @@ from omb_py.apps import (
     Kernel,
     Preset,
     Sequential,
-    Transfer,
     option,
     share,
+    shares,
 )
-from omb_py.apps.runtime.distribution import Transpose, check_shares, collect, random_numbers
-from omb_py.apps.runtime.pairs import PAIRS, exchange_option
+from omb_py.apps.runtime.distribution import collect, random_numbers
 from omb_py.apps.runtime.team import Team
-from omb_py.core.calls import Call
+from omb_py.core.calls import Call, Form
+from omb_py.core.errors import UsageError
 
 LARGEST_ELEMENT = 255
 """Elements are whole numbers up to this, so that sums are exact in any order."""
@@ -37,13 +37,42 @@ class Square:
 
     size: int = option(3000, "Rows and columns of the array.", minimum=1)
     dtype: str = option("float64", "Element type.", choices=("float32", "float64"))
-    exchange: str = exchange_option()
     seed: int = option(1, "Of the generated elements.", minimum=0)
 
     @property
     def nbytes(self) -> int:
         """The array's size in bytes."""
         return self.size**2 * {"float32": 4, "float64": 8}[self.dtype]
+
+
+class Transpose:
+    """The blocks of a square array whose rows are divided, on their way to two or more ranks.
+
+    Each rank has a block for every other one. A block goes as it is, row by row, so that what
+    arrives from all ranks, back to back, is ``columns``, all rows of this rank's columns: its
+    ``.T`` are the rows of the transpose. ``exchange`` fills it from what was packed.
+    """
+
+    def __init__(self, team: Team, size: int, dtype: str) -> None:
+        """Each of the ranks has at least one of ``size`` rows."""
+        lengths = shares(size, team.ranks)
+        own = lengths[team.rank]
+        packed = team.array(own * size, dtype)
+        self.columns = team.array((size, own), dtype)
+        self._blocks = []
+        for rank in range(team.ranks):
+            begin, end = share(size, team.ranks, rank)
+            block = packed.data[own * begin : own * end].reshape(own, end - begin)
+            self._blocks.append((slice(begin, end), block))
+        form: Form = "v" if size % team.ranks else ""
+        counts = [own * other for other in lengths]
+        sides = packed.message(counts, form), self.columns.message(counts, form)
+        self.exchange = team.bind(Call(f"alltoall{form}", sides))
+
+    def pack(self, rows: Any) -> None:
+        """Put each rank's block of this rank's rows where ``exchange`` takes it."""
+        for columns, block in self._blocks:
+            block[...] = rows[:, columns]
 
 
 class TransposeSum(Kernel[Square]):
@@ -55,7 +84,7 @@ class TransposeSum(Kernel[Square]):
     def __init__(self, team: Team, problem: Square) -> None:
         super().__init__(team, problem)
         size, dtype = problem.size, problem.dtype
-        check_shares(team, size=size)
+        check_ranks(problem, team.ranks)
         begin, end = share(size, team.ranks, team.rank)
         self._rows = team.filled(generate(problem, begin, end))
         self._sums = team.array((end - begin, size), dtype)
@@ -63,7 +92,7 @@ class TransposeSum(Kernel[Square]):
         self._total = self._own
         self._transpose: Transpose | None = None
         if team.ranks > 1:
-            self._transpose = Transpose(team, (size, size), dtype, problem.exchange)
+            self._transpose = Transpose(team, size, dtype)
             self._total = team.array(1, "float64")
             total = self._total.message() if team.rank == 0 else None
             reduce = Call("reduce", (self._own.message(), total), op="sum", root=0)
@@ -75,7 +104,7 @@ class TransposeSum(Kernel[Square]):
         if transpose is not None:
             with team.computing:
                 transpose.pack(rows)
-            transpose.to_columns()
+            transpose.exchange()
             columns = transpose.columns.data
         with team.computing:
             team.xp.add(rows, columns.T, out=sums)
@@ -83,15 +112,21 @@ class TransposeSum(Kernel[Square]):
         if transpose is not None:
             self._reduce()
 
-    def transfers(self) -> list[Transfer]:
-        return [] if self._transpose is None else self._transpose.to_columns.transfers
-
     def result(self) -> Any:
         """Return the sum and, of an array that is not too large, x + x.T."""
         whole = None
         if self.problem.size**2 <= MAX_COMPARED:
             whole = collect(self.team, self._sums.data)
         return float(self.team.on_host(self._total.data)[0]), whole
+
+
+def check_ranks(problem: Square, ranks: int) -> None:
+    """Raise `UsageError` if a rank would be without a row."""
+    if problem.size < ranks:
+        raise UsageError(
+            f"--size {problem.size} is less than one for each of {ranks} ranks: choose --size "
+            f"{ranks} or more, or start fewer ranks"
+        )
 
 
 def generate(problem: Square, begin: int, end: int) -> Any:
@@ -149,10 +184,6 @@ APPLICATION = Application(
     compare=compare,
     sequential=sequential,
     weak_scaled=weak_scaled,
-    presets={
-        "dask-cuda": Preset(
-            "its local_cupy benchmark", {"size": 10_000, "repeats": 3, "exchange": PAIRS}
-        )
-    },
+    presets={"dask-cuda": Preset("its local_cupy benchmark", {"size": 10_000, "repeats": 3})},
     details="GB/s are the array's bytes per second.",
 )

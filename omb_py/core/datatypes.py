@@ -123,10 +123,8 @@ TYPES = (
     Datatype("clongdouble", "C_LONG_DOUBLE_COMPLEX", "clongdouble", "g", 2**53, components=2),
 )
 
-HALF = Datatype("float16", "FLOAT16_T", "float16", "e", 2**11)
-
 NARROW = (
-    HALF,
+    Datatype("float16", "FLOAT16_T", "float16", "e", 2**11),
     Datatype("bfloat16", "BFLOAT16_T", "uint16", BRAIN, 2**8, moved_as="UINT16_T"),
     Datatype("float8", "FLOAT8_T", "uint8", "B", 2**8 - 1, moved_as="UINT8_T"),
 )

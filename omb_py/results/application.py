@@ -12,9 +12,6 @@ from omb_py.results.writer import StreamWriter
 MAX_RANKS = 16
 """Ranks that the text shows one by one."""
 
-MAX_PAIRS = 56
-"""Pairs of ranks likewise: those of 8 ranks."""
-
 HEADS = {
     "Total(s)": "time_s",
     "Distribute(s)": "distribute_s",
@@ -34,12 +31,9 @@ KINDS = dict(
     time_s:float time_low_s:float time_high_s:float distribute_s:float compute_s:float
     communicate_s:float wait_s:float other_s:float one_rank_s:float
     sequential_s:float sequential:str sequential_ratio:float sequential_speedup:float
-    sequential_speedup_low:float sequential_speedup_high:float alternative_s:float
-    alternative:str alternative_speedup:float alternative_speedup_low:float
-    alternative_speedup_high:float speedup:float speedup_low:float speedup_high:float
-    efficiency:float value:float value_low:float value_p25:float value_p75:float
-    value_high:float unit:str calls:int call_bytes:float check:str difference:float
-    variant:str""".split()
+    sequential_speedup_low:float sequential_speedup_high:float speedup:float speedup_low:float
+    speedup_high:float efficiency:float value:float unit:str calls:int call_bytes:float check:str
+    difference:float variant:str""".split()
 )
 """The type of each column."""
 
@@ -55,12 +49,9 @@ class ApplicationRow(Record):
     same problem on one rank and of the program ``sequential``, alternately with the repeats;
     ``speedup`` is the median of the repeats' own quotients, ``speedup_low`` and ``speedup_high``
     the extremes. For weak scaling the problem of one rank is smaller, and the speed-up is scaled by
-    that. ``sequential_speedup`` is likewise over the program ``sequential``,
-    ``alternative_speedup`` over the same problem solved on the same ranks in the way
-    ``alternative``. ``threads`` are those of BLAS and OpenMP in each rank, ``cores`` ranks times
-    threads, ``efficiency`` the speed-up over the ranks. ``calls`` are MPI calls of ``call_bytes``
-    each. If ``value`` is the median of these calls, ``value_low`` to ``value_high`` are the
-    minimum, 25th and 75th percentile and the maximum.
+    that. ``sequential_speedup`` is likewise over the program ``sequential``. ``threads`` are those
+    of BLAS and OpenMP in each rank, ``cores`` ranks times threads, ``efficiency`` the speed-up over
+    the ranks. ``calls`` are MPI calls of ``call_bytes`` each.
     """
 
     columns = tuple(KINDS)
@@ -72,7 +63,6 @@ class ApplicationWriter(StreamWriter):
     def __init__(self, stream: TextIO, title: str) -> None:
         super().__init__(stream)
         self._title = title
-        self._pairs = 0
 
     def row(self, row: ApplicationRow) -> None:
         if row.part is None:
@@ -105,9 +95,6 @@ class ApplicationWriter(StreamWriter):
             line(f"{'Sequential(s)':<22}{seconds(row.sequential_s)}   {compared}")
         if row.sequential and row.sequential_speedup is not None:
             line(speedup(row.sequential, row, "sequential_"))
-        if row.alternative and row.alternative_speedup is not None:
-            line(f"{row.alternative.capitalize() + '(s)':<22}{seconds(row.alternative_s)}")
-            line(speedup(row.alternative, row, "alternative_"))
 
     def _rank(self, row: ApplicationRow) -> None:
         if row.rank == 0:
@@ -119,12 +106,6 @@ class ApplicationWriter(StreamWriter):
             self._line(f"# and {row.ranks - MAX_RANKS} more, which --output keeps")
 
     def _part(self, row: ApplicationRow) -> None:
-        if row.value_low is not None:
-            self._pairs += 1
-            if self._pairs > MAX_PAIRS:
-                if self._pairs == MAX_PAIRS + 1:
-                    self._line("# and other pairs of ranks, which --output keeps")
-                return
         found = [f"{row.part:<34}"]
         if row.calls is not None:
             found.append(f"{count(row.calls, 'call')} of {row.call_bytes:.10g} bytes")
@@ -132,11 +113,6 @@ class ApplicationWriter(StreamWriter):
             found.append(f"{seconds(row.time_s)} s")
         if row.value is not None:
             found.append(f"{row.value:.6g} {row.unit or ''}".rstrip())
-        if row.value_low is not None:
-            spread = {"min": row.value_low, "25 %": row.value_p25, "75 %": row.value_p75}
-            spread["max"] = row.value_high
-            named = ", ".join(f"{name} {value:.4g}" for name, value in spread.items())
-            found[-1] += f" ({named})"
         if row.check is not None:
             found.append(row.check)
         self._line("   ".join(found))

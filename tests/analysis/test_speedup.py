@@ -225,7 +225,7 @@ def test_only_some_runs_are_compared(trainings: Path) -> None:
     ("name", "value", "words"),
     [
         ("rank", "speedup", "no column 'rank': ranks"),
-        ("strategy", "alternative_s", "no column 'alternative_s'"),
+        ("strategy", "duration_s", "no column 'duration_s'"),
         ("ranks", "strategy", "'strategy' number"),
     ],
 )

@@ -17,7 +17,6 @@ from omb_py.apps.kmeans import (
     Clusters,
     compare,
     deal_out,
-    elbow,
     first_centers,
     sequential,
 )
@@ -92,20 +91,6 @@ def test_values_of_k_are_dealt_evenly(ks: list[int], ranks: int) -> None:
     assert max(loads) <= sum(ks) / ranks + max(ks) * (1 - 1 / ranks) + 1e-9
     if len(ks) >= ranks:
         assert min(map(len, hands)) > 0
-
-
-def test_the_elbow_is_where_the_curve_bends_most() -> None:
-    assert elbow((2, 4, 6, 8, 10), (100, 60, 20, 18, 16)) == 6
-    assert elbow((1, 2, 3), (9.0, 1.0, 0.0)) == 2
-    assert elbow((2, 4), (9.0, 1.0)) is None
-    assert elbow((2, 4, 6), (1.0, 1.0, 1.0)) is None
-
-
-@given(st.integers(3, 20), st.integers(-20, 20))
-def test_the_elbow_does_not_depend_on_the_unit_of_inertia(count: int, power: int) -> None:
-    ks = tuple(range(1, count + 1))
-    curve = [1 / k for k in ks]
-    assert elbow(ks, [2.0**power * one for one in curve]) == elbow(ks, curve)
 
 
 SMALL = Clusters(

@@ -163,7 +163,7 @@ def test_other_application_value_refused(name: str, arguments: tuple[str, ...], 
 @pytest.mark.parametrize(
     ("name", "values"),
     [
-        ("transpose_sum", {"size": 10_000, "repeats": 3, "exchange": "pairs"}),
+        ("transpose_sum", {"size": 10_000, "repeats": 3}),
         (
             "merge",
             {"rows_left": 1_000_000, "matching": 0.3, "repeats": 3, "scaling": "weak"},

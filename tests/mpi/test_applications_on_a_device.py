@@ -15,7 +15,7 @@ from tests.mpi.test_applications import QUICK, SMALL, problems
 ON_DEVICE = f"{QUICK} --buffer cupy"
 
 
-RESIDUAL = "train --model resnet --layers 8 --samples 12 --batch 8 --epochs 1"
+RESIDUAL = "train --model resnet20 --samples 12 --batch 8 --epochs 1"
 PIPELINES = [
     f"{RESIDUAL} --strategy hybrid --schedule 1f1b",
     f"{RESIDUAL} --strategy hybrid --sample-time 0.1",

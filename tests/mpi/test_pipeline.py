@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from omb_py.apps.training import Training
 from omb_py.apps.training.networks import network
 from tests.helpers.battery import Battery, Line, completed, each_line, line, refused
 
-QUICK = (
-    "--repeats 1 --warmup-repeats 0 --model resnet --layers 8 --samples 80 --batch 24 --epochs 2"
-)
+QUICK = "--repeats 1 --warmup-repeats 0 --model resnet20 --samples 80 --batch 24 --epochs 2"
 """Batches of 24 and a last one of 8, so that micro-batches are of several sizes. Stages end inside
 residual blocks, too."""
 
@@ -41,14 +38,14 @@ LINES = [
         for exchange in (
             "--overlap --fusion 1K",
             "--allreduce ring --broadcast pipelined_chain",
-            "--compression fp16",
+            "--fusion 10K",
         )
     ),
     *(
         train(ranks, f"--schedule {schedule} {strategy}")
         for ranks, strategy in (
             (3, "--strategy model"),
-            (3, "--strategy model --partition 3,11,3"),
+            (3, "--strategy model --partition 3,20,18"),
             (4, "--strategy hybrid --overlap"),
         )
         for schedule in ("gpipe", "1f1b")
@@ -64,7 +61,7 @@ STEPS = 2 * 4
 """Two epochs of 80 samples by 24."""
 
 REFUSED = [
-    (train(2, "--strategy model --partition 1,2"), "2 numbers whose sum is 17"),
+    (train(2, "--strategy model --partition 1,2"), "2 numbers whose sum is 41"),
     (line(2, "train --strategy model --partition a,2"), "such as 10,12,12"),
     (train(3, "--strategy hybrid --stages 2"), "multiple of 2 ranks"),
     (train(2, "--strategy model --overlap"), "--overlap is for --strategy data and hybrid"),
@@ -92,14 +89,17 @@ def test_each_micro_batch_passes_a_boundary_once_each_way(battery: Battery, line
     assert {row["part"] for row in calls} == {"MPI_Isend", "MPI_Recv", "MPI_Wait"}
 
 
-PRETENDED = train(4, "--strategy hybrid --stages 2 --hierarchical --ranks-per-node 2")
+PRETENDED = train(4, "--strategy hybrid --stages 2 --allreduce hierarchical --ranks-per-node 2")
 
 
 @each_line(PRETENDED)
 def test_replicas_of_a_stage_are_on_the_nodes_of_their_ranks(battery: Battery, line: Line) -> None:
+    """On two nodes, each with one of them: these add up what both have."""
     record = completed(battery(line))
-    values = {row["part"]: row["value"] for row in record.rows}
-    assert values["Stage 0: Nodes, pretended"] == 2
+    assert record.measured[0]["check"] == "Pass"
+    functions = {row["part"] for row in record.rows if row["calls"] is not None}
+    assert {"MPI_Sendrecv", "MPI_Reduce_local"} <= functions
+    assert "MPI_Send" not in functions
 
 
 ALONE = train(1, "--strategy model --micro-batches 4")
@@ -122,7 +122,7 @@ def test_pipelines_sum_up_a_stage_in_one_call_for_each_step(battery: Battery, li
     summed = parts["MPI_Allreduce"]
     assert summed["calls"] == STEPS
     assert summed["call_bytes"] == 4 * parts["Stage 0"]["value"]
-    whole = network(Training(model="resnet", layers=8)).elements
+    whole = network("resnet20").elements
     assert parts["Stage 0"]["value"] + parts["Stage 1"]["value"] == whole
 
 
@@ -145,11 +145,8 @@ def test_a_pipeline_tells_its_bubble_and_what_passes(battery: Battery, line: Lin
     record = completed(battery(line))
     (whole,) = record.measured
     assert whole["check"] == "Pass"
-    assert whole["alternative"] == "data-parallel"
-    assert whole["alternative_speedup"] > 0
     values = {row["part"]: row["value"] for row in record.rows}
-    assert 0 < values["Bubble expected"] < 100
-    assert 0 < values["Bubble measured"] < 100
+    assert 0 < values["Bubble"] < 100
     assert values["Boundary 0-1"] >= 4 * 32 * 32 * 16
 
 

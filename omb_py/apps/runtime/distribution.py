@@ -1,10 +1,4 @@
-"""The data of an application over its ranks: generated, divided into blocks, collected, transposed.
-
-A global transpose makes of a matrix whose rows are divided one whose columns are, and back. Each
-rank has a block for every other one. A block goes as it is, row by row, so that what arrives from
-all ranks, back to back, is all rows of this rank's columns: its ``.T`` are the rows of the
-transpose.
-"""
+"""The data of an application over its ranks: generated, divided into blocks, collected."""
 
 from __future__ import annotations
 
@@ -14,11 +8,9 @@ from math import prod
 from typing import Any
 
 from omb_py.apps import share, shares
-from omb_py.apps.runtime.pairs import ALLTOALL, Divided, all_to_all
 from omb_py.apps.runtime.team import Array, Team
-from omb_py.core.calls import Call, Message
-from omb_py.core.datatypes import Datatype
-from omb_py.core.errors import UnsupportedError, UsageError
+from omb_py.core.calls import Call
+from omb_py.core.errors import UnsupportedError
 from omb_py.core.options import LIBRARY
 
 
@@ -69,13 +61,8 @@ def broadcast(team: Team, array: Array, algorithm: str = LIBRARY) -> Callable[[]
     call = Call("bcast", (array.message(),), root=0)
     if algorithm == LIBRARY:
         return team.bind(call)
-    new = partial(message_of, team, array.datatype)
+    new = partial(team.new_message, array.datatype)
     return team.bind(*team.own_steps(call, algorithm, new))
-
-
-def message_of(team: Team, datatype: Datatype, count: int) -> Message:
-    """Return a message of so many elements in new memory."""
-    return team.array(count, datatype).message()
 
 
 def random_numbers(seed: tuple[int, ...], begin: int, end: int) -> Any:
@@ -115,55 +102,3 @@ def collect(team: Team, data: Any) -> list[Any] | None:
         return None
     rows = team.on_host(whole.data)
     return [row[:length] for row, length in zip(rows, lengths, strict=True)]
-
-
-class Transpose:
-    """The exchange of blocks between all ranks of a team, two or more.
-
-    ``columns`` has all rows of this rank's columns. ``to_columns`` fills it from what was packed;
-    ``to_rows`` takes it back to what can be unpacked. All ranks call each together.
-    """
-
-    def __init__(
-        self, team: Team, shape: tuple[int, int], dtype: str, exchange: str = ALLTOALL
-    ) -> None:
-        """``shape`` is the whole matrix's; each rank has at least a row and a column of it.
-
-        ``exchange`` is one of `EXCHANGES`.
-        """
-        rows, columns = shape
-        row_shares, column_shares = shares(rows, team.ranks), shares(columns, team.ranks)
-        own_rows, own_columns = row_shares[team.rank], column_shares[team.rank]
-        packed = team.array(own_rows * columns, dtype)
-        self.columns = team.array((rows, own_columns), dtype)
-        self._blocks = []
-        for rank in range(team.ranks):
-            begin, end = share(columns, team.ranks, rank)
-            block = packed.data[own_rows * begin : own_rows * end]
-            self._blocks.append((slice(begin, end), block.reshape(own_rows, end - begin)))
-        even = rows % team.ranks == columns % team.ranks == 0
-        by_rows = Divided(packed, tuple(own_rows * other for other in column_shares))
-        flat = self.columns.shaped(rows * own_columns)
-        by_columns = Divided(flat, tuple(other * own_columns for other in row_shares))
-        self.to_columns = all_to_all(team, by_rows, by_columns, exchange, even)
-        self.to_rows = all_to_all(team, by_columns, by_rows, exchange, even)
-
-    def pack(self, rows: Any) -> None:
-        """Put each rank's block of this rank's rows where ``to_columns`` takes it."""
-        for columns, block in self._blocks:
-            block[...] = rows[:, columns]
-
-    def unpack(self, rows: Any) -> None:
-        """Put the blocks that ``to_rows`` has brought into this rank's rows."""
-        for columns, block in self._blocks:
-            rows[:, columns] = block
-
-
-def check_shares(team: Team, **lengths: int) -> None:
-    """Raise `UsageError` if an option is less than one row or column for each rank."""
-    for name, length in lengths.items():
-        if length < team.ranks:
-            raise UsageError(
-                f"--{name} {length} is less than one for each of {team.ranks} ranks: choose "
-                f"--{name} {team.ranks} or more, or start fewer ranks"
-            )

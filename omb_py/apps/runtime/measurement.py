@@ -14,17 +14,14 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from omb_py.apps import (
-    Alternative,
     Application,
     ApplicationRequest,
     CheckedResult,
     Detail,
     Kernel,
     Sequential,
-    Transfer,
 )
 from omb_py.apps.runtime import math_threads
-from omb_py.apps.runtime.pairs import bandwidths
 from omb_py.apps.runtime.phases import Phase, Tally
 from omb_py.apps.runtime.team import Team, alone
 from omb_py.buffers import Buffer
@@ -44,7 +41,6 @@ if TYPE_CHECKING:
     from omb_py.core.mpi.watchdog import Watchdog
 
 
-SPREAD = ("value_low", "value_p25", "value_p75", "value_high")
 TIMES = ("time_s", *(f"{phase.value}_s" for phase in Phase), "other_s")
 
 
@@ -67,17 +63,13 @@ class ApplicationSetting:
 
 @dataclass(frozen=True)
 class Solved:
-    """One repeat: its seconds, and this rank's own, with their phases, tallies and parts.
-
-    ``transfers`` are this rank's received messages, if that was timed by itself.
-    """
+    """One repeat: its seconds, and this rank's own, with their phases, tallies and parts."""
 
     seconds: float
     own_seconds: float
     phases: dict[Phase, float]
     tallies: tuple[Tally, ...]
     parts: tuple[Detail, ...]
-    transfers: tuple[Transfer, ...] = ()
 
     @property
     def times(self) -> tuple[float, ...]:
@@ -91,112 +83,8 @@ class TurnSeconds:
     """Seconds of alternating repeats; only rank 0 has references of one process."""
 
     solved: list[Solved] = field(default_factory=list)
-    alternative: list[float] = field(default_factory=list)
     one_rank: list[float] = field(default_factory=list)
     sequential: list[float] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class MeasuredRepeats:
-    """An application's turns, with all that its rows say of it.
-
-    ``problem`` is the whole one, ``ranks`` those at the beginning.
-    """
-
-    setting: ApplicationSetting
-    run: str
-    problem: Any
-    ranks: int
-    nodes: Sequence[Node]
-    blas: str
-    turns: TurnSeconds
-    check: CheckedResult | None
-    sequential: str | None
-    alternative: str | None
-
-
-def application_rows(measured: MeasuredRepeats) -> list[ApplicationRow]:
-    """Return the rows, on rank 0, which has the references; empty elsewhere. Collective."""
-    job, turns = measured.setting.job, measured.turns
-    seconds = [one.seconds for one in turns.solved]
-    chosen = turns.solved[seconds.index(median_low(seconds))]
-    times = _gathered(job, chosen.times)
-    transfers = [one for solved in turns.solved for one in solved.transfers]
-    of_all = job.comm.gather(transfers) or []
-    if job.rank != 0:
-        return []
-    common = _common(measured)
-    means = dict(zip(TIMES, map(mean, zip(*times, strict=True)), strict=True))
-    found = [common | means | _whole(measured, seconds)]
-    found += [
-        common | {"part": "rank", "rank": rank} | dict(zip(TIMES, own, strict=True))
-        for rank, own in enumerate(times)
-    ]
-    by_pair = bandwidths([one for of_rank in of_all for one in of_rank])
-    found += [common | part for part in _parts(chosen, by_pair, measured.check)]
-    return [ApplicationRow(**row) for row in found]
-
-
-def _common(measured: MeasuredRepeats) -> dict[str, Any]:
-    """Return the columns that all rows of a run share."""
-    setting = measured.setting
-    options, settings = setting.options, setting.request.settings
-    return {
-        "run": measured.run,
-        "application": setting.request.application.name,
-        "ranks": measured.ranks,
-        "nodes": len(measured.nodes),
-        "host_cores": os.cpu_count() or 1,
-        "buffer": options.buffer,
-        "binding": options.binding,
-        "problem": describe(setting.request.application, setting.request.problem),
-        "scaling": settings.scaling,
-        "threads": settings.threads,
-        "cores": measured.ranks * settings.threads,
-        "blas": measured.blas,
-        "repeats": settings.repeats,
-        "variant": options.variant,
-    }
-
-
-def _whole(measured: MeasuredRepeats, seconds: Sequence[float]) -> dict[str, Any]:
-    """Return the row of the application as a whole, without its phases."""
-    application, turns = measured.setting.request.application, measured.turns
-    ranks = measured.ranks
-    time = median(seconds)
-    one_rank = turns.one_rank if ranks > 1 else list(seconds)
-    found = {
-        "time_s": time,
-        "time_low_s": min(seconds),
-        "time_high_s": max(seconds),
-        "value": application.metric(measured.problem, time),
-        "unit": application.unit,
-    }
-    work = ranks if measured.setting.request.settings.scaling == "weak" else 1
-    if measured.setting.request.settings.references:
-        over_one_rank = speedup("speedup", one_rank, seconds, work)
-        found |= over_one_rank
-        found |= {"one_rank_s": median(one_rank), "efficiency": over_one_rank["speedup"] / ranks}
-    if turns.sequential:
-        found |= speedup("sequential_speedup", turns.sequential, seconds, work)
-        pairs = zip(one_rank, turns.sequential, strict=True)
-        found |= {
-            "sequential_s": median(turns.sequential),
-            "sequential": measured.sequential,
-            "sequential_ratio": median(one / other for one, other in pairs),
-        }
-    if turns.alternative:
-        found |= speedup("alternative_speedup", turns.alternative, seconds, 1)
-        found |= {
-            "alternative_s": median(turns.alternative),
-            "alternative": measured.alternative,
-        }
-    if measured.check is not None:
-        found |= {
-            "check": "Pass" if measured.check.passed else "Fail",
-            "difference": measured.check.difference,
-        }
-    return found
 
 
 def speedup(
@@ -208,15 +96,9 @@ def speedup(
     return {name: median(found), f"{name}_low": min(found), f"{name}_high": max(found)}
 
 
-def _parts(
-    chosen: Solved, by_pair: Sequence[Detail], check: CheckedResult | None
-) -> Iterator[dict[str, Any]]:
-    """Yield the further rows.
-
-    They are the application's own parts, what each pair of ranks exchanged in all repeats, rank 0's
-    calls, and the check.
-    """
-    for part in (*chosen.parts, *by_pair):
+def _parts(chosen: Solved, check: CheckedResult | None) -> Iterator[dict[str, Any]]:
+    """Yield the further rows: the application's own parts, rank 0's calls, and the check."""
+    for part in chosen.parts:
         yield {
             "part": part.name,
             "time_s": part.seconds,
@@ -224,7 +106,6 @@ def _parts(
             "unit": part.unit or None,
             "calls": part.calls,
             "call_bytes": part.nbytes,
-            **dict(zip(SPREAD, part.spread or (), strict=False)),
         }
     for tally in sorted(chosen.tallies, key=lambda tally: (tally.function, tally.nbytes)):
         yield {
@@ -292,24 +173,18 @@ class ApplicationMeasurement:
         self._setting = replace(setting, request=replace(setting.request, settings=self._settings))
         self._job = setting.job
         self._nodes = nodes
-        self._ranks = setting.job.ranks
-        self._problem = setting.request.problem_for(self._ranks)
-        self._alternative: Alternative[Any] | None = None
-        if self._settings.references and self._job.ranks > 1:
-            self._alternative = self._application.alternative(self._problem)
+        self._problem = setting.request.problem_for(setting.job.ranks)
         self._to_check: Sequential | None = None
         self._to_time: Sequential | None = None
         self._reference: Any = None
 
     def measure(self) -> None:
-        """Do all of it."""
+        """Do all of it. Raises `ValidationError` if the result is wrong."""
         setting, job = self._setting, self._job
         self._progress("preparing")
         kernel = self._kernel(self._problem)
         with job.agreement():
             first = self._prepare_references()
-        other = self._alternative
-        alternative = self._kernel(other.problem) if other else None
         run, nodes = new_run(), self._nodes
         with ExitStack() as limited:
             with job.agreement():
@@ -319,54 +194,93 @@ class ApplicationMeasurement:
                 setting, run, nodes, self.open_writers, [kernel.team.binding]
             )
             host_load = HostLoad(job, job.ranks * self._settings.threads)
-            turns = self._take_turns(kernel, first, alternative)
+            turns = self._take_turns(kernel, first)
             metadata, note = host_load.finish()
             check = self._check(kernel)
-        measured = self._measured(run, blas, turns, check)
-        kernels = [one for one in (kernel, alternative) if one is not None]
-        self._finish(kernels, writers, measured, metadata, note)
-
-    def _measured(
-        self, run: str, blas: str, turns: TurnSeconds, check: CheckedResult | None
-    ) -> MeasuredRepeats:
-        name = self._to_time.name if self._to_time else None
-        named = self._alternative.name if self._alternative else None
-        return MeasuredRepeats(
-            self._setting,
-            run,
-            self._problem,
-            self._ranks,
-            self._nodes,
-            blas,
-            turns,
-            check,
-            name,
-            named,
-        )
-
-    def _finish(
-        self,
-        kernels: Sequence[Kernel[Any]],
-        writers: list[Writer[Any]],
-        measured: MeasuredRepeats,
-        metadata: dict[str, str],
-        note: str | None = None,
-    ) -> None:
-        """Write the measurement; collective. Raises `ValidationError` if it is wrong."""
-        job, check = self._job, measured.check
-        rows = application_rows(measured)
+        rows = self._rows(self._common(run, blas), turns, check)
         with job.agreement():
             for writer in writers:
                 writer.together(rows)
-        finish_writers(job, writers, measured.run, metadata)
+        finish_writers(job, writers, run, metadata)
         if note is not None:
             job.note(note)
-        for one in kernels:
-            one.team.release()
+        kernel.team.release()
         wrong = None
         if check is not None and not check.passed:
             wrong = ValidationError(f"{self._application.name}: {check.text}")
         job.agree(wrong)
+
+    def _rows(
+        self, common: dict[str, Any], turns: TurnSeconds, check: CheckedResult | None
+    ) -> list[ApplicationRow]:
+        """Return the rows, on rank 0, which has the references; empty elsewhere. Collective."""
+        seconds = [one.seconds for one in turns.solved]
+        chosen = turns.solved[seconds.index(median_low(seconds))]
+        times = _gathered(self._job, chosen.times)
+        if self._job.rank != 0:
+            return []
+        means = dict(zip(TIMES, map(mean, zip(*times, strict=True)), strict=True))
+        found = [common | means | self._whole(turns, seconds, check)]
+        found += [
+            common | {"part": "rank", "rank": rank} | dict(zip(TIMES, own, strict=True))
+            for rank, own in enumerate(times)
+        ]
+        found += [common | part for part in _parts(chosen, check)]
+        return [ApplicationRow(**row) for row in found]
+
+    def _common(self, run: str, blas: str) -> dict[str, Any]:
+        """Return the columns that all rows of a run share."""
+        options, settings, ranks = self._setting.options, self._settings, self._job.ranks
+        return {
+            "run": run,
+            "application": self._application.name,
+            "ranks": ranks,
+            "nodes": len(self._nodes),
+            "host_cores": os.cpu_count() or 1,
+            "buffer": options.buffer,
+            "binding": options.binding,
+            "problem": describe(self._application, self._setting.request.problem),
+            "scaling": settings.scaling,
+            "threads": settings.threads,
+            "cores": ranks * settings.threads,
+            "blas": blas,
+            "repeats": settings.repeats,
+            "variant": options.variant,
+        }
+
+    def _whole(
+        self, turns: TurnSeconds, seconds: Sequence[float], check: CheckedResult | None
+    ) -> dict[str, Any]:
+        """Return the row of the application as a whole, without its phases."""
+        ranks, time = self._job.ranks, median(seconds)
+        one_rank = turns.one_rank if ranks > 1 else list(seconds)
+        found = {
+            "time_s": time,
+            "time_low_s": min(seconds),
+            "time_high_s": max(seconds),
+            "value": self._application.metric(self._problem, time),
+            "unit": self._application.unit,
+        }
+        work = ranks if self._settings.scaling == "weak" else 1
+        if self._settings.references:
+            over_one_rank = speedup("speedup", one_rank, seconds, work)
+            found |= over_one_rank
+            found |= {"one_rank_s": median(one_rank)}
+            found |= {"efficiency": over_one_rank["speedup"] / ranks}
+        if self._to_time is not None:
+            found |= speedup("sequential_speedup", turns.sequential, seconds, work)
+            pairs = zip(one_rank, turns.sequential, strict=True)
+            found |= {
+                "sequential_s": median(turns.sequential),
+                "sequential": self._to_time.name,
+                "sequential_ratio": median(one / other for one, other in pairs),
+            }
+        if check is not None:
+            found |= {
+                "check": "Pass" if check.passed else "Fail",
+                "difference": check.difference,
+            }
+        return found
 
     def open_writers(self) -> list[Writer[ApplicationRow]]:
         text = ApplicationWriter(sys.stdout, self._application.title)
@@ -404,9 +318,7 @@ class ApplicationMeasurement:
         with job.agreement():
             return self._application.kernel(team, problem)
 
-    def _take_turns(
-        self, kernel: Kernel[Any], first: Kernel[Any] | None, alternative: Kernel[Any] | None
-    ) -> TurnSeconds:
+    def _take_turns(self, kernel: Kernel[Any], first: Kernel[Any] | None) -> TurnSeconds:
         turns, settings, job = TurnSeconds(), self._settings, self._job
         for turn in range(settings.warmup_repeats + settings.repeats):
             self._progress(f"solving, turn {turn + 1}")
@@ -414,9 +326,7 @@ class ApplicationMeasurement:
                 with job.agreement():
                     alone(lambda: self._time_references(turns, first), job.comm)
             turns.solved.append(solve(kernel, kernel.team))
-            if alternative is not None:
-                turns.alternative.append(solve(alternative, alternative.team).seconds)
-        for series in (turns.solved, turns.alternative, turns.one_rank, turns.sequential):
+        for series in (turns.solved, turns.one_rank, turns.sequential):
             del series[: settings.warmup_repeats]
         return turns
 
@@ -471,7 +381,6 @@ def solve(kernel: Kernel[Any], team: Team) -> Solved:
         dict(phases.seconds),
         tallies,
         tuple(kernel.parts()),
-        tuple(kernel.transfers()),
     )
 
 

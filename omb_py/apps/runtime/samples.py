@@ -28,9 +28,9 @@ class Samples:
 P = TypeVar("P", bound=Samples)
 
 
-def weak_scaled(problem: P, ranks: int, name: str = "samples") -> P:
-    """Return a problem whose samples, or the field ``name``, grow with the ranks."""
-    return replace(problem, **{name: getattr(problem, name) * ranks})
+def weak_scaled(problem: P, ranks: int) -> P:
+    """Return a problem whose samples grow with the ranks."""
+    return replace(problem, samples=problem.samples * ranks)
 
 
 def draw(problem: Samples) -> tuple[Any, Any]:

@@ -90,7 +90,6 @@ class Team:
         self.computing: AbstractContextManager[None] = Timed(
             self.phases.seconds, Phase.COMPUTE, self._settle
         )
-        self._waiting = Timed(self.phases.seconds, Phase.WAIT)
         self._barrier = self.binding.bind(Call("barrier")) if self.ranks > 1 else None
         self._staging: Any = None
         self._teams: list[Team] = []
@@ -114,6 +113,10 @@ class Team:
         array = self.array(values.shape, values.dtype.name)
         array.data[...] = self.xp.asarray(values)
         return array
+
+    def new_message(self, datatype: Datatype, elements: int) -> Message:
+        """Return a message of so many elements in new memory."""
+        return self.array(elements, datatype).message()
 
     def in_place(self, message: Message) -> tuple[Operand, Operand]:
         """Return the operands of a call whose result replaces the data that it sends.
@@ -143,12 +146,6 @@ class Team:
                 call()
 
         return make
-
-    def wait_for_all(self) -> None:
-        """Wait for all ranks if waiting is timed separately from communicating. Collective."""
-        if self._barrier is not None and self._split_wait:
-            with self._waiting:
-                self._barrier()
 
     def own_steps(
         self,
@@ -224,11 +221,8 @@ class Team:
         if not isinstance(step, Call) or step.function not in TABLE or not step.messages:
             return (step,)
         datatype = step.messages[-1].datatype
-        new = partial(self._message, datatype)
+        new = partial(self.new_message, datatype)
         return self.own_steps(step, TABLE[step.function].default, new)
-
-    def _message(self, datatype: Datatype, elements: int) -> Message:
-        return self.array(elements, datatype).message()
 
     def _sent(self, call: Call) -> list[Message]:
         """Return the messages whose memory a call may read: all but one it overwrites whole."""

@@ -25,9 +25,9 @@ CONVOLUTIONAL_MODELS = (
     "resnet152",
     "vgg16",
     "mobilenet",
+    "resnet20",
     "resnet110",
     "resnet1001",
-    "resnet",
 )
 TRANSFORMERS = ("bert-base", "bert-large", "gpt2", "gpt2-medium")
 """Their parameters are known, but not what their layers compute."""
@@ -53,7 +53,6 @@ class Training:
     samples: int = option(1024, "Samples of an epoch.", minimum=1)
     batch: int = option(64, "Samples of a step, over all ranks.", minimum=1)
     epochs: int = option(3, "Passes over all samples; the first is reported separately.", minimum=1)
-    layers: int = option(20, "Layers of resnet.", minimum=2)
     fusion: int = option(
         64 * MEBIBYTE,
         "Gradients are fused up to so many bytes; 0 sends each by itself.",
@@ -64,7 +63,6 @@ class Training:
         "Who decides what is fused: ddp's first bucket has 1 MiB, and each its last gradient more.",
         choices=("horovod", "ddp"),
     )
-    compression: str = option("none", "Send gradients in half precision.", choices=("none", "fp16"))
     allreduce: str = option(
         LIBRARY,
         "Average gradients by the library's allreduce, or by an algorithm of omb-py's own.",
@@ -76,7 +74,6 @@ class Training:
         choices=words("bcast"),
     )
     overlap: bool = option(False, "Send gradients while earlier layers' are computed.")
-    hierarchical: bool = option(False, "Reduce inside each node first, then across nodes.")
     ranks_per_node: int = option(
         0, "Pretend that a node has so many ranks; 0: as it is.", minimum=0
     )
@@ -89,5 +86,5 @@ class Training:
     )
     stages: int = option(2, "Ranks of each pipeline.", minimum=1)
     partition: str = option(
-        "", "Layers that learn in each stage; else their cost is balanced.", metavar="N,N,..."
+        "", "Layers in each stage; else their work is balanced.", metavar="N,N,..."
     )

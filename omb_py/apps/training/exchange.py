@@ -2,29 +2,33 @@
 
 Gradients arrive in the order of the backward pass: the last declared one first. They travel in
 buckets, packed into a buffer if there are several in one, and are summed in one of several ways
-(`Summing`). The buckets are planned once, as by DDP.
+(`summing`). The buckets are planned once, as by DDP.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import accumulate
 from typing import Any
 
-from omb_py.apps import Detail, shares
+from omb_py.apps import Detail
 from omb_py.apps.runtime.phases import Timed
 from omb_py.apps.runtime.team import Array, Team
 from omb_py.apps.training import Training
 from omb_py.bindings import BoundCall
 from omb_py.core.calls import IN_PLACE, Call, Slot
-from omb_py.core.datatypes import HALF, Datatype, find_types
 from omb_py.core.errors import UsageError
 from omb_py.core.job import first_ranks
 from omb_py.core.job.by_mpi import job_of
 from omb_py.core.options import LIBRARY
 from omb_py.core.text.units import MEBIBYTE
+
+FLOAT_BYTES = 4
+
+PACKING = "packing"
+"""The key of the seconds of packing and unpacking."""
 
 
 class GradientExchange:
@@ -39,31 +43,20 @@ class GradientExchange:
         self._there = [False] * len(gradients)
         self._arrived = 0
         self._sent = 0
-        self._steps = 0
-        self._early = training.overlap
+        self._overlap = training.overlap
+        self._seconds = {PACKING: 0.0}
+        sizes = [FLOAT_BYTES * gradient.data.size for gradient in gradients[::-1]]
+        self._bytes = sum(sizes)
         self._plan: Plan = []
-        self._summing: Summing | None = None
-        self._fused: FusedBuffers | None = None
-        datatype = datatype_of(training)
-        self._bytes = elements(gradients) * datatype.itemsize
-        if team.ranks == 1:
-            return
-        arriving = gradients[::-1]
-        counts = [gradient.data.size for gradient in arriving]
-        sizes = [count * datatype.itemsize for count in counts]
-        packed = room(sizes, training) // datatype.itemsize
-        buffer = team.array(packed, datatype) if packed else None
-        self._summing = summing_of(team, training, max(packed, *counts), datatype)
-        self._fused = FusedBuffers(team, arriving, self._summing, buffer, training.overlap)
-        self._plan = plan_of(training, sizes)
-        for bucket in self._plan:
-            self._fused.of(*bucket)
+        self._buckets: list[Bucket] = []
+        if team.ranks > 1:
+            self._plan = plan_of(training, sizes)
+            packing = Timed(self._seconds, PACKING, team.buffer.wait())
+            self._buckets = buckets_of(team, gradients[::-1], self._plan, training, packing)
 
     def begin(self) -> None:
         """Begin training, before any gradient is ready."""
-        self._steps = 0
-        if self._fused is not None:
-            self._fused.begin()
+        self._seconds[PACKING] = 0.0
 
     def ready(self, tensor: int) -> None:
         """Note that gradient number ``tensor`` is complete; with overlap, send complete buckets."""
@@ -71,40 +64,37 @@ class GradientExchange:
         there[-1 - tensor] = True
         while self._arrived < len(there) and there[self._arrived]:
             self._arrived += 1
-        if self._early:
+        if self._overlap:
             self._send()
 
     def finish(self) -> None:
         """Return when all gradients of a step, which are ready now, are averaged."""
         self._arrived = len(self._there)
         self._send()
-        if self._fused is not None:
-            self._fused.complete()
+        if self._overlap:
+            for bucket in self._buckets:
+                bucket.receive()
         self._there = [False] * len(self._there)
         self._arrived = self._sent = 0
-        self._steps += 1
 
     def parts(self) -> list[Detail]:
         """Return details of the steps since the beginning."""
         count = len(self._there)
         size = Detail(f"Gradients of a step: {count}", value=self._bytes / MEBIBYTE, unit="MiB")
-        if self._fused is None or self._summing is None:
+        if not self._buckets:
             return [size]
-        buckets = Detail("Buckets of a step", value=self._fused.sent / max(1, self._steps))
-        copies = Detail("Fusion copies and averaging", seconds=self._fused.seconds[PACKING])
-        return [size, buckets, copies, *self._summing.parts()]
+        buckets = Detail("Buckets of a step", value=len(self._buckets))
+        copies = Detail("Fusion copies and averaging", seconds=self._seconds[PACKING])
+        return [size, buckets, copies]
 
     def _send(self) -> None:
         """Send each complete bucket that has not been sent."""
         while self._sent < len(self._plan) and self._plan[self._sent][1] <= self._arrived:
-            assert self._fused is not None
-            self._fused.send(*self._plan[self._sent])
+            bucket = self._buckets[self._sent]
+            bucket.send()
+            if not self._overlap:
+                bucket.receive()
             self._sent += 1
-
-
-def datatype_of(training: Training) -> Datatype:
-    """Return the type in which gradients travel, and in which limits of buckets are counted."""
-    return HALF if training.compression == "fp16" else find_types(("float32",))[0]
 
 
 def room(sizes: Sequence[int], training: Training) -> int:
@@ -112,26 +102,20 @@ def room(sizes: Sequence[int], training: Training) -> int:
 
     That is enough for the largest bucket, or for all of them if many are under way.
     """
-    half = training.compression == "fp16"
-    if training.fusion == 0 and not half:
+    if training.fusion == 0:
         return 0
     if training.overlap:
         return sum(sizes)
     buckets = [sizes[slice(*bucket)] for bucket in plan_of(training, sizes)]
-    return max((sum(bucket) for bucket in buckets if half or len(bucket) > 1), default=0)
+    return max((sum(bucket) for bucket in buckets if len(bucket) > 1), default=0)
 
 
 def check(training: Training) -> None:
     """Raise `UsageError` for options of an exchange that exclude each other."""
-    if training.overlap and training.hierarchical:
-        raise UsageError(
-            "--hierarchical has several calls, one after the other: leave out --overlap"
-        )
-    if training.allreduce != LIBRARY and (training.overlap or training.hierarchical):
-        other = "overlap" if training.overlap else "hierarchical"
+    if training.allreduce != LIBRARY and training.overlap:
         raise UsageError(
             f"--allreduce {training.allreduce} is many calls, one after the other: leave out "
-            f"--{other}, or use --allreduce {LIBRARY}"
+            f"--overlap, or use --allreduce {LIBRARY}"
         )
     if training.buckets == "ddp" and training.fusion == 0:
         raise UsageError("--fusion 0 leaves no buckets: leave out --buckets")
@@ -192,125 +176,42 @@ def _ddp(sizes: Sequence[int], limit: int, first: int) -> Iterator[tuple[int, in
         yield begin, len(sizes)
 
 
-@dataclass(frozen=True)
-class GradientSum:
-    """A sum that can be started, and then waited for, again and again.
-
-    ``start`` are the calls that start it.
-    """
-
-    start: Sequence[BoundCall]
-    wait: BoundCall
+Sum = tuple[BoundCall, BoundCall]
+"""What starts the sum of an array over the ranks, and what waits for it, again and again."""
 
 
-class Summing(ABC):
-    """A way to sum arrays over the ranks of a team."""
+def summing(team: Team, training: Training, largest: int) -> Callable[[Array], Sum]:
+    """Return what binds the sum of an array of at most ``largest`` elements; collective."""
+    if training.allreduce != LIBRARY:
+        return by_algorithm(team, training, largest)
 
-    @abstractmethod
-    def sum(self, array: Array) -> GradientSum:
-        """Return the bound sum of an array; collective."""
+    def blocking(array: Array) -> Sum:
+        call = Call("allreduce", team.in_place(array.message()), op="sum")
+        return team.bind(call), team.bind()
 
-    def parts(self) -> list[Detail]:
-        """Return details of the sums."""
-        return []
+    def background(array: Array) -> Sum:
+        # That waiting for it is waiting hides that it also transfers.
+        slot = Slot()
+        start = Call("iallreduce", team.in_place(array.message()), op="sum", slot=slot)
+        return team.bind(start), team.bind(Call("wait", slot=slot))
 
-
-class Blocking(Summing):
-    """One allreduce, done when it is started."""
-
-    def __init__(self, team: Team) -> None:
-        self._team = team
-
-    def sum(self, array: Array) -> GradientSum:
-        return GradientSum([_allreduce(self._team, array)], self._team.bind())
+    return background if training.overlap else blocking
 
 
-class Background(Summing):
-    """A non-blocking allreduce. That waiting for it is waiting hides that it also transfers."""
+def by_algorithm(team: Team, training: Training, largest: int) -> Callable[[Array], Sum]:
+    """Return what binds a sum by messages of two ranks (`omb_py.benchmarks.algorithms`)."""
+    nodes = nodes_of(team, training.ranks_per_node)
+    # Sums follow each other and share this; two halves of an odd number are one more.
+    further = team.array(largest + 1)
 
-    def __init__(self, team: Team) -> None:
-        self._team = team
-
-    def sum(self, array: Array) -> GradientSum:
-        team, slot = self._team, Slot()
-        operands = team.in_place(array.message())
-        start = team.bind(Call("iallreduce", operands, op="sum", slot=slot))
-        return GradientSum([start], team.bind(Call("wait", slot=slot)))
-
-
-class SumByAlgorithm(Summing):
-    """Messages between two ranks, and additions (`omb_py.benchmarks.algorithms`)."""
-
-    def __init__(self, team: Team, training: Training, largest: int, datatype: Datatype) -> None:
-        """Prepare sums of arrays of at most ``largest`` elements; collective."""
-        self._team = team
-        self._algorithm = training.allreduce
-        self._nodes = nodes_of(team, training.ranks_per_node)
-        # Sums follow each other and share this; two halves of an odd number are one more.
-        self._further = team.array(largest + 1, datatype)
-
-    def sum(self, array: Array) -> GradientSum:
-        team = self._team
+    def bind(array: Array) -> Sum:
         call = Call("allreduce", (IN_PLACE, array.message()), op="sum")
         steps = team.own_steps(
-            call, self._algorithm, lambda count: self._further.rows(0, count).message(), self._nodes
+            call, training.allreduce, lambda count: further.rows(0, count).message(), nodes
         )
-        return GradientSum([team.bind(*steps)], team.bind())
+        return team.bind(*steps), team.bind()
 
-
-class Hierarchy(Summing):
-    """Inside each node first, then across nodes.
-
-    If all nodes have as many ranks, these are a reduce-scatter inside a node, an allreduce of each
-    shard with the same rank of other nodes, and an allgather inside (Horovod's
-    ``NCCLHierarchicalAllreduce``). Otherwise a rank of each node sums for it: a reduce, an
-    allreduce among these, and a broadcast.
-    """
-
-    def __init__(self, team: Team, largest: int, datatype: Datatype, pretended: int) -> None:
-        """Prepare sums of at most ``largest`` elements; ``pretended`` ranks are on a node, or 0."""
-        nodes = nodes_of(team, pretended)
-        self.nodes = len(set(nodes))
-        self.pretended = bool(pretended)
-        self.even = len({nodes.count(node) for node in nodes}) == 1
-        self._inside = team.split(nodes[team.rank])
-        rank = self._inside.rank
-        self._across = team.split(rank if self.even else min(rank, 1))
-        self._shard = team.array(shares(largest, self._inside.ranks)[0], datatype)
-
-    def sum(self, array: Array) -> GradientSum:
-        start = self._by_shards(array) if self.even else self._by_leaders(array)
-        return GradientSum(start, self._inside.bind())
-
-    def parts(self) -> list[Detail]:
-        return [Detail("Nodes, pretended" if self.pretended else "Nodes", value=self.nodes)]
-
-    def _by_shards(self, array: Array) -> list[BoundCall]:
-        inside = self._inside
-        if inside.ranks == 1:
-            return [_allreduce(self._across, array)]
-        counts = shares(array.data.size, inside.ranks)
-        shard = self._shard.rows(0, counts[inside.rank])
-        whole = array.message(counts)
-        if len(set(counts)) == 1:
-            scatter = Call("reduce_scatter_block", (whole, shard.message()), op="sum")
-            gather = Call("allgather", (shard.message(), whole))
-        else:
-            scatter = Call(
-                "reduce_scatter", (array.message(), shard.message()), op="sum", counts=counts
-            )
-            gather = Call("allgatherv", (shard.message(), array.message(counts, "v")))
-        across = [_allreduce(self._across, shard)] if self._across.ranks > 1 else []
-        return [inside.bind(scatter), *across, inside.bind(gather)]
-
-    def _by_leaders(self, array: Array) -> list[BoundCall]:
-        inside, message = self._inside, array.message()
-        leads = inside.rank == 0
-        operands = inside.in_place(message) if leads else (message, None)
-        reduce = inside.bind(Call("reduce", operands, op="sum", root=0))
-        across = [_allreduce(self._across, array)] if leads else []
-        back = inside.bind(Call("bcast", (message,), root=0))
-        return [reduce, *across, back]
+    return bind
 
 
 def nodes_of(team: Team, pretended: int) -> tuple[int, ...]:
@@ -322,30 +223,12 @@ def nodes_of(team: Team, pretended: int) -> tuple[int, ...]:
     return first_ranks(job_of(team.comm))
 
 
-def summing_of(team: Team, training: Training, largest: int, datatype: Datatype) -> Summing:
-    """Return ``training``'s way of summing arrays of at most ``largest`` elements; collective."""
-    if training.allreduce != LIBRARY:
-        return SumByAlgorithm(team, training, largest, datatype)
-    if training.hierarchical:
-        return Hierarchy(team, largest, datatype, training.ranks_per_node)
-    return Background(team) if training.overlap else Blocking(team)
-
-
-def _allreduce(team: Team, array: Array) -> BoundCall:
-    call = Call("allreduce", team.in_place(array.message()), op="sum")
-    return team.bind(call)
-
-
-PACKING = "packing"
-"""The key of the seconds of packing and unpacking."""
-
-
 @dataclass(frozen=True)
-class FusedBuffer:
-    """Gradients that travel together: what packs them, their sum, and what unpacks it."""
+class Bucket:
+    """Gradients that travel together: what packs them, sums them, and unpacks the average."""
 
     packs: Sequence[Callable[[], Any]]
-    sum: GradientSum
+    sum: Sum
     unpacks: Sequence[Callable[[], Any]]
     packing: Timed
 
@@ -355,97 +238,45 @@ class FusedBuffer:
             with self.packing:
                 for pack in self.packs:
                     pack()
-        for call in self.sum.start:
-            call()
+        start, _ = self.sum
+        start()
 
     def receive(self) -> None:
         """Wait for the sum, and give each gradient the average."""
-        self.sum.wait()
+        _, wait = self.sum
+        wait()
         with self.packing:
             for unpack in self.unpacks:
                 unpack()
 
 
-class FusedBuffers:
-    """The fused buffer of each stretch of the arriving gradients, made when it is sent first."""
+def buckets_of(
+    team: Team, gradients: Sequence[Array], plan: Plan, training: Training, packing: Timed
+) -> list[Bucket]:
+    """Return the buckets of gradients in the order of their arrival, bound; collective.
 
-    def __init__(
-        self,
-        team: Team,
-        gradients: Sequence[Array],
-        summing: Summing,
-        buffer: Array | None,
-        overlap: bool,
-    ) -> None:
-        """``gradients`` are in the order of their arrival.
-
-        Several of them are packed at the beginning of ``buffer``. With ``overlap`` many are under
-        way at a time, and each gradient has a place of its own there. Without a buffer gradients
-        travel one by one.
-        """
-        self.seconds = {PACKING: 0.0}
-        self._packing = Timed(self.seconds, PACKING, team.buffer.wait())
-        self.sent = 0
-        self._xp = team.xp
-        self._ranks = team.ranks
-        self._gradients = gradients
-        self._summing = summing
-        self._buffer = buffer
-        self._overlap = overlap
-        self._made: dict[tuple[int, int], FusedBuffer] = {}
-        self._under_way: list[FusedBuffer] = []
-
-    def begin(self) -> None:
-        """Count anew."""
-        self.seconds[PACKING] = 0.0
-        self.sent = 0
-
-    def of(self, begin: int, end: int) -> FusedBuffer:
-        """Return the fused buffer of the gradients from ``begin`` to ``end``."""
-        if (begin, end) not in self._made:
-            self._made[begin, end] = self._make(begin, end)
-        return self._made[begin, end]
-
-    def send(self, begin: int, end: int) -> None:
-        """Send a fused buffer; it has arrived at once, or in `complete` where sending overlaps."""
-        fused = self.of(begin, end)
-        fused.send()
-        self.sent += 1
-        if self._overlap:
-            self._under_way.append(fused)
-        else:
-            fused.receive()
-
-    def complete(self) -> None:
-        """Wait for all that is under way."""
-        for fused in self._under_way:
-            fused.receive()
-        self._under_way.clear()
-
-    def _make(self, begin: int, end: int) -> FusedBuffer:
-        gradients, buffer = self._gradients[begin:end], self._buffer
-        divide, copy, ranks = self._xp.divide, self._xp.copyto, self._ranks
-        if buffer is None or (end - begin == 1 and buffer.datatype != HALF):
-            (alone,) = gradients
+    Several gradients are packed at the beginning of one buffer. With overlap many buckets are under
+    way at a time, and each gradient has a place of its own there.
+    """
+    counts = [gradient.data.size for gradient in gradients]
+    packed = room([FLOAT_BYTES * count for count in counts], training) // FLOAT_BYTES
+    buffer = team.array(packed) if packed else None
+    bind = summing(team, training, max(packed, *counts))
+    divide, copy, ranks = team.xp.divide, team.xp.copyto, team.ranks
+    found = []
+    for begin, end in plan:
+        own = gradients[begin:end]
+        if buffer is None or len(own) == 1:
+            (alone,) = own
             average = partial(divide, alone.data, ranks, alone.data)
-            return FusedBuffer((), self._summing.sum(alone), (average,), self._packing)
-        start = elements(self._gradients[:begin]) if self._overlap else 0
-        place = buffer.rows(start, start + elements(gradients))
-        packs, unpacks, start = [], [], 0
-        for gradient in gradients:
-            flat = gradient.data.reshape(-1)
-            packed = place.data[start : start + flat.size]
-            start += flat.size
-            if buffer.datatype == HALF:
-                # Divided before, a sum overflows only where the average does.
-                packs.append(partial(self._xp.multiply, flat, 1 / ranks, packed))
-                unpacks.append(partial(copy, flat, packed))
-            else:
-                packs.append(partial(copy, packed, flat))
-                unpacks.append(partial(divide, packed, ranks, flat))
-        return FusedBuffer(packs, self._summing.sum(place), unpacks, self._packing)
-
-
-def elements(gradients: Sequence[Array]) -> int:
-    """Return the count of numbers of several gradients together."""
-    return sum(gradient.data.size for gradient in gradients)
+            found.append(Bucket((), bind(alone), (average,), packing))
+            continue
+        start = sum(counts[:begin]) if training.overlap else 0
+        place = buffer.rows(start, start + sum(counts[begin:end]))
+        ends = accumulate(counts[begin:end], initial=0)
+        flat = [gradient.data.reshape(-1) for gradient in own]
+        parts = [place.data[at : at + one.size] for at, one in zip(ends, flat, strict=False)]
+        packs = [partial(copy, *pair) for pair in zip(parts, flat, strict=True)]
+        unpacks = [partial(divide, part, ranks, one) for part, one in zip(parts, flat, strict=True)]
+        found.append(Bucket(packs, bind(place), unpacks, packing))
+    return found

@@ -8,64 +8,29 @@ shares batches with the others (strategy ``data``) is a pipeline of one stage.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from statistics import mean, median
+from dataclasses import replace
+from statistics import mean
 from time import perf_counter
 from typing import Any
 
 from omb_py.apps import Detail, Kernel
-from omb_py.apps.runtime.phases import Phase, Phases
+from omb_py.apps.runtime.phases import Phase
 from omb_py.apps.runtime.team import Team
 from omb_py.apps.training import MILLISECOND, Training
-from omb_py.apps.training.exchange import GradientExchange
+from omb_py.apps.training.exchange import FLOAT_BYTES, GradientExchange
 from omb_py.apps.training.networks import NeuralNetwork, network
 from omb_py.apps.training.pipeline import (
     SCHEDULES,
-    BatchShare,
     Boundary,
     Range,
     batch_share,
     batches,
-    bubble,
-    under_way,
 )
-from omb_py.apps.training.stages import Stage, by_work, of_stages
+from omb_py.apps.training.stages import Stage
 from omb_py.core.errors import UsageError
-from omb_py.core.text.units import MEBIBYTE
 from omb_py.tracing.recorder.annotation import phase
 
-FLOAT_BYTES = 4
-
-HALF_UNIT = 2.0**-11
-"""The rounding of one operation in half precision."""
-
-MAX_HALF = 2.0**-4
-"""Maximum error of averages in half precision, for any number of steps that round them anew."""
-
-
-@dataclass
-class PassTimes:
-    """The seconds of each pass through a stage, forward and backward."""
-
-    forward: list[float] = field(default_factory=list)
-    backward: list[float] = field(default_factory=list)
-
-    @property
-    def means(self) -> tuple[float, float]:
-        """The mean of each way; 0 if there was no pass."""
-        forward, backward = (mean(one) if one else 0.0 for one in (self.forward, self.backward))
-        return forward, backward
-
-
-@dataclass(frozen=True)
-class RankReport:
-    """A rank's report of a training: shares of its time, and the means of `PassTimes`."""
-
-    epochs: Epochs
-    first: Epochs
-    communicating: float
-    waited: float
-    passes: tuple[float, float]
+COMMUNICATING = (Phase.COMMUNICATE, Phase.WAIT)
 
 
 class TrainingKernel(Kernel[Training]):
@@ -77,7 +42,6 @@ class TrainingKernel(Kernel[Training]):
 
     def __init__(self, team: Team, training: Training) -> None:
         super().__init__(team, training)
-        began = perf_counter()
         check(training, team.ranks, team.options.binding)
         self.depth = depth(training, team.ranks)
         self.pipelines = team.ranks // self.depth
@@ -94,38 +58,28 @@ class TrainingKernel(Kernel[Training]):
             for batch in batches(training.samples, training.batch)
         ]
         self._before, self._after = self._boundaries()
-        self._clock = EpochClock(team.phases)
-        self._first: Epochs | None = None
-        self._passes = PassTimes()
+        self._epochs: list[float] = []
         self._waited = 0.0
-        self._preparing = perf_counter() - began
 
     def _make_stage(self) -> Stage:
         """Return this rank's layers."""
         team, training = self.team, self.problem
-        whole = network(training)
-        costs_of_layers = by_work(whole, training.sample_time * MILLISECOND)
-        self._stages = stages = whole.stages(
-            self.depth, partition(training, self.depth), [cost.whole for cost in costs_of_layers]
-        )
-        own = stages[self.position]
-        self._sizes = own.given, own.gives
-        pairs = list(
-            zip(of_stages(costs_of_layers, stages)[self.position], own.tensors, strict=True)
-        )
-        return Stage(team, self.replicas, training, own.shapes, pairs)
+        whole = network(training.model)
+        self._stages = whole.stages(self.depth, partition(training, self.depth))
+        unit = training.sample_time * MILLISECOND / whole.work
+        return Stage(team, self.replicas, training, self._stages[self.position], unit)
 
     def _boundaries(self) -> tuple[Boundary | None, Boundary | None]:
         """Return the boundaries with the stages before and after this one, if there are any."""
         team, before, after = self.team, None, None
         if self.depth == 1:
             return None, None
-        given, gives = self._sizes
-        stretches = dict.fromkeys(part for one in self.shares for part in one.parts)
+        own = self._stages[self.position]
+        stretches = dict.fromkeys(part for parts in self.shares for part in parts)
         if self.position > 0:
-            before = Boundary(team, team.rank - 1, given, stretches)
+            before = Boundary(team, team.rank - 1, own.given, stretches)
         if self.position < self.depth - 1:
-            after = Boundary(team, team.rank + 1, gives, stretches)
+            after = Boundary(team, team.rank + 1, own.gives, stretches)
         return before, after
 
     def distribute(self) -> None:
@@ -134,43 +88,35 @@ class TrainingKernel(Kernel[Training]):
 
     def solve(self) -> None:
         training, step = self.problem, 0
-        self._clock = EpochClock(self.team.phases)
-        self._passes, self._waited = PassTimes(), 0.0
+        self._epochs, self._waited = [], 0.0
         for epoch in range(1, training.epochs + 1):
             began = perf_counter()
             with phase(f"epoch {epoch}"):
-                for own in self.shares:
+                for parts in self.shares:
                     self.stage.begin(step)
-                    self._pass_batch(own)
+                    self._pass_batch(parts)
                     self.exchange.finish()
                     step += 1
-                    self._clock.step()
-            self._clock.epoch(perf_counter() - began)
-        self._first = self._first or self._clock.epochs
+            self._epochs.append(perf_counter() - began)
 
-    def _pass_batch(self, own: BatchShare) -> None:
+    def _pass_batch(self, parts: list[Range]) -> None:
         """Pass a batch through this stage; gradients go to the exchange with the last part."""
         stage, before, after = self.stage, self._before, self._after
-        if not own.parts:
+        if not parts:
             stage.backward(0, self.exchange.ready)
             return
-        passes = SCHEDULES[self.problem.schedule](self.depth, self.position, len(own.parts))
-        computing = self.team.phases.seconds
+        passes = SCHEDULES[self.problem.schedule](self.depth, self.position, len(parts))
         for one in passes:
-            part = own.parts[one.part]
+            part = parts[one.part]
             samples = part[1] - part[0]
             if one.forward:
                 self._take(before, part)
-                began = computing[Phase.COMPUTE]
                 stage.forward(samples)
-                self._passes.forward.append(computing[Phase.COMPUTE] - began)
                 if after is not None:
                     after.give(part, stage)
                 continue
             self._take(after, part)
-            began = computing[Phase.COMPUTE]
             stage.backward(samples, self.exchange.ready if one is passes[-1] else None)
-            self._passes.backward.append(computing[Phase.COMPUTE] - began)
             if before is not None:
                 before.give(part, stage)
         self._complete()
@@ -190,91 +136,54 @@ class TrainingKernel(Kernel[Training]):
 
     def result(self) -> dict[str, Any]:
         """Return ``difference`` of averages and first weights from the expected values, the maximum
-        of all ranks, and its ``limit``, None without averages; ``lost`` are ranks that received
-        other data than their neighbouring stages sent. Collective.
+        of all ranks, None without averages; ``lost`` are ranks that received other data than their
+        neighbouring stages sent. Collective.
         """
         steps = self.problem.epochs * len(self.shares)
-        last = max((place for place, one in enumerate(self.shares) if one.parts), default=0)
+        last = max((place for place, parts in enumerate(self.shares) if parts), default=0)
         step = steps - len(self.shares) + last  # in the last batch a pipeline may have no sample
         boundaries = [one for one in (self._before, self._after) if one is not None]
         fine = self.team.comm.allgather(
             all(
                 self.stage.arrived(rows, step)
                 for one in boundaries
-                for part in self.shares[last].parts
+                for part in self.shares[last]
                 for rows in one.arrived(part)
             )
         )
         lost = [rank for rank, well in enumerate(fine) if not well]
-        difference, ranks = self.stage.difference(), self.replicas.ranks
-        limit: float | None = 0.0
-        if self.problem.compression == "fp16":
-            limit = min(rounding_bound((ranks + 3) * steps, HALF_UNIT), MAX_HALF)
-        return {"difference": difference, "limit": limit if ranks > 1 else None, "lost": lost}
+        difference = self.stage.difference() if self.replicas.ranks > 1 else None
+        return {"difference": difference, "lost": lost}
 
     def parts(self) -> list[Detail]:
         """Return epochs, gradients, and the rows of a pipeline; collective."""
-        training, epochs = self.problem, self._clock.epochs
-        assert self._first is not None
-        share = communicating(self.team, sum(epochs.training))
-        waited = self._waited / sum(epochs.training)
-        own = RankReport(epochs, self._first, share, waited, self._passes.means)
-        of_ranks: list[RankReport] = self.team.comm.allgather(own)
-        share = mean(one.communicating for one in of_ranks)
-        found = epoch_parts([one.epochs for one in of_ranks], training.samples)
-        found.append(
-            Detail("Communicating and waiting", value=100 * share, unit="% of a rank's time, mean")
-        )
-        found += first_training([one.first for one in of_ranks], self._preparing)
+        seconds = self.team.phases.seconds
+        whole = sum(self._epochs)
+        communicating = sum(seconds[phase] for phase in COMMUNICATING) / whole
+        own = self._epochs, communicating, self._waited / whole
+        epochs, shares, waited = zip(*self.team.comm.allgather(own), strict=True)
+        found = epoch_parts(epochs, self.problem.samples)
+        unit = "% of a rank's time, mean"
+        found.append(Detail("Communicating and waiting", value=100 * mean(shares), unit=unit))
         if self.depth == 1:
             return found + self.exchange.parts()
         if self.pipelines > 1:
             parts = self.exchange.parts()
             found += [replace(part, name=f"Stage 0: {part.name}") for part in parts]
-        found += self._pipeline_parts(of_ranks)
-        return found
+        return [*found, *self._pipeline_parts(mean(waited))]
 
-    def _pipeline_parts(self, of_ranks: Sequence[RankReport]) -> Iterator[Detail]:
-        """Return the bubble, stages and boundaries; collective.
+    def _pipeline_parts(self, waited: float) -> Iterator[Detail]:
+        """Return the bubble, stages and boundaries.
 
-        The bubble measured is receiving: mostly that is waiting, but the transfer is in it, too.
+        The bubble is receiving: mostly that is waiting, but the transfer is in it, too.
         """
-        training, first = self.problem, self.shares[0]
-        parts = max(1, len(first.parts))
-        times = [one.passes for one in of_ranks[: self.depth]]
-        waited = mean(one.waited for one in of_ranks)
-        yield Detail("Bubble measured", value=100 * waited, unit="% of the epochs receiving, mean")
-        yield Detail(
-            "Bubble expected",
-            value=100 * bubble(training.schedule, parts, times),
-            unit=f"% from the stages' times, S={self.depth}, M={parts}, {training.schedule}",
-        )
-        largest = max((stop - start for start, stop in first.parts), default=0)
+        yield Detail("Bubble", value=100 * waited, unit="% of the epochs receiving, mean")
         for number, stage in enumerate(self._stages):
-            passes = SCHEDULES[training.schedule](self.depth, number, parts)
-            samples = min(under_way(passes) * largest, first.samples)
-            size = stage.elements
-            memory = FLOAT_BYTES * (2 * size + stage.values * samples)
-            yield Detail(f"Stage {number}", value=size, unit="parameters")
-            yield Detail(f"Stage {number} layers", value=stage.learning, unit="that learn")
-            yield Detail(f"Stage {number} of a micro-batch", seconds=sum(times[number]))
-            yield Detail(
-                f"Stage {number} memory",
-                value=memory / MEBIBYTE,
-                unit="MiB of parameters, gradients and values kept",
-            )
+            yield Detail(f"Stage {number}", value=stage.elements, unit="parameters")
+            yield Detail(f"Stage {number} layers", value=len(stage.layers))
         for number, stage in enumerate(self._stages[:-1]):
             nbytes = FLOAT_BYTES * sum(stage.gives)
             yield Detail(f"Boundary {number}-{number + 1}", value=nbytes, unit="bytes of a sample")
-
-
-def rounding_bound(terms: int, unit: float) -> float:
-    """Return the maximum error of a sum, as a part of the sum of absolute values.
-
-    n u / (1 - n u) with the ``unit`` of rounding u (Higham: Accuracy and Stability of Numerical
-    Algorithms, 2002, section 3.1).
-    """
-    return terms * unit / (1 - terms * unit) if terms * unit < 1 else float("inf")
 
 
 def depth(training: Training, ranks: int) -> int:
@@ -315,99 +224,20 @@ def check(training: Training, ranks: int, binding: str) -> None:
         )
 
 
-COMMUNICATING = (Phase.COMMUNICATE, Phase.WAIT)
-
-
-@dataclass(frozen=True)
-class StepTimes:
-    """The seconds of a step in communication and in computing."""
-
-    communicating: float
-    computing: float
-
-
-@dataclass
-class Epochs:
-    """One rank's epochs: the seconds of each, and of each step of the first one."""
-
-    training: list[float] = field(default_factory=list)
-    steps: list[StepTimes] = field(default_factory=list)
-
-
-class EpochClock:
-    """Notes when steps and epochs end."""
-
-    def __init__(self, phases: Phases) -> None:
-        self.epochs = Epochs()
-        self._phases = phases
-        self._last = self._so_far()
-
-    def step(self) -> None:
-        """End a step."""
-        if self.epochs.training:
-            return
-        now, last = self._so_far(), self._last
-        self.epochs.steps.append(
-            StepTimes(now.communicating - last.communicating, now.computing - last.computing)
-        )
-        self._last = now
-
-    def epoch(self, training: float) -> None:
-        """End an epoch."""
-        self.epochs.training.append(training)
-
-    def _so_far(self) -> StepTimes:
-        seconds = self._phases.seconds
-        communicating = sum(seconds[phase] for phase in COMMUNICATING)
-        return StepTimes(communicating, seconds[Phase.COMPUTE])
-
-
-def epoch_parts(of_ranks: Sequence[Epochs], samples: int) -> list[Detail]:
-    """Return a row for each epoch, and the times of later epochs.
+def epoch_parts(of_ranks: Sequence[Sequence[float]], samples: int) -> list[Detail]:
+    """Return a row for each epoch, and the times of later epochs, from the seconds of each rank's.
 
     The time of an epoch is that of the slowest rank. Throughput is that of later epochs, if there
     are any.
     """
-    training = [max(times) for times in zip(*(one.training for one in of_ranks), strict=True)]
+    epochs = [max(times) for times in zip(*of_ranks, strict=True)]
     found = [
-        Detail(f"Epoch {number}", seconds=seconds)
-        for number, seconds in enumerate(training, start=1)
+        Detail(f"Epoch {number}", seconds=seconds) for number, seconds in enumerate(epochs, start=1)
     ]
-    later = training[1:]
-    one = mean(later) if later else training[0]
+    later = epochs[1:]
+    one = mean(later) if later else epochs[0]
     if later:
         found.append(Detail("Later epochs, each", seconds=one))
     which = "later epochs" if later else "epoch 1"
     throughput = Detail(f"Throughput of {which}", value=samples / one, unit="samples/s")
     return [*found, Detail("Samples of an epoch", value=samples), throughput]
-
-
-def first_training(of_ranks: Sequence[Epochs], preparing: float) -> Iterator[Detail]:
-    """Return the reasons why a job's first epoch takes longer than a later one.
-
-    They are means over the ranks of two differences between the first step and the epoch's median
-    step: its longer communication, when connections are set up; and its longer computing, when
-    memory is touched first. ``preparing`` are the seconds before, in which memory is allocated and
-    calls are bound.
-    """
-    yield Detail("First training: preparing", seconds=preparing)
-    yield Detail("First training: epoch 1", seconds=max(one.training[0] for one in of_ranks))
-    later = [mean(one.training[1:]) for one in of_ranks if len(one.training) > 1]
-    if later:
-        yield Detail("First training: later epochs, each", seconds=max(later))
-    first = [(one.steps[0], one.steps[1:]) for one in of_ranks if len(one.steps) > 1]
-    if first:
-        connecting = [
-            step.communicating - median(other.communicating for other in others)
-            for step, others in first
-        ]
-        touching = [
-            step.computing - median(other.computing for other in others) for step, others in first
-        ]
-        yield Detail("First training: connection set-up", seconds=max(0.0, mean(connecting)))
-        yield Detail("First training: first use of memory", seconds=max(0.0, mean(touching)))
-
-
-def communicating(team: Team, seconds: float) -> float:
-    """Return the share of so many seconds that this rank spent communicating and waiting."""
-    return sum(team.phases.seconds[phase] for phase in COMMUNICATING) / seconds

@@ -28,22 +28,15 @@ def micro_batches(samples: int, parts: int) -> list[Range]:
     return [share(samples, parts, part) for part in range(parts)]
 
 
-@dataclass(frozen=True)
-class BatchShare:
-    """The share of one of several pipelines in a batch: so many ``samples``.
+def batch_share(batch: Range, pipelines: int, pipeline: int, parts: int) -> list[Range]:
+    """Return the micro-batches of pipeline number ``pipeline`` in a batch.
 
-    ``parts`` are its micro-batches, counted from the first of its own samples.
+    They are counted from the first of its own samples, and are none if there are fewer samples than
+    pipelines.
     """
-
-    samples: int
-    parts: tuple[Range, ...]
-
-
-def batch_share(batch: Range, pipelines: int, pipeline: int, parts: int) -> BatchShare:
-    """Return the share of number ``pipeline`` in a batch; empty if there are fewer samples."""
     start, stop = batch
     begin, end = share(stop - start, pipelines, pipeline)
-    return BatchShare(end - begin, tuple(micro_batches(end - begin, parts)))
+    return micro_batches(end - begin, parts)
 
 
 @dataclass(frozen=True)
@@ -76,46 +69,6 @@ SCHEDULES: dict[str, Callable[[int, int, int], list[Pass]]] = {
     "1f1b": one_forward_one_backward,
 }
 """Schedules by name of ``--schedule``: the passes of a stage, for stages and micro-batches."""
-
-
-def under_way(passes: Sequence[Pass]) -> int:
-    """Return the most micro-batches that a stage keeps at a time: forward, but not back yet."""
-    most = kept = 0
-    for one in passes:
-        kept += 1 if one.forward else -1
-        most = max(most, kept)
-    return most
-
-
-def bubble(schedule: str, parts: int, seconds: Sequence[tuple[float, float]]) -> float:
-    """Return the share of time in which a stage is idle, of all stages' time.
-
-    ``seconds`` are those of each stage for a micro-batch, forward and backward; sending takes no
-    time. If all stages take as long, it is (S - 1) / (M + S - 1) for S stages and M micro-batches
-    (Huang et al. 2019).
-    """
-    stages = len(seconds)
-    waiting = [SCHEDULES[schedule](stages, stage, parts)[::-1] for stage in range(stages)]
-    ends: dict[tuple[int, Pass], float] = {}
-    free = [0.0] * stages
-    while any(waiting):
-        for stage, left in enumerate(waiting):
-            while left and (start := _start(ends, stages, stage, left[-1])) is not None:
-                one = left.pop()
-                took = seconds[stage][0 if one.forward else 1]
-                free[stage] = ends[stage, one] = max(free[stage], start) + took
-    whole = stages * max(free)
-    busy = parts * sum(map(sum, seconds))
-    return 1 - busy / whole if whole else 0.0
-
-
-def _start(ends: dict[tuple[int, Pass], float], stages: int, stage: int, one: Pass) -> float | None:
-    """Return the time when a pass can start; None if that is not known yet."""
-    if one.forward:
-        return ends.get((stage - 1, one)) if stage else 0.0
-    if stage == stages - 1:
-        return ends.get((stage, Pass(True, one.part)))
-    return ends.get((stage + 1, one))
 
 
 TAG = 200

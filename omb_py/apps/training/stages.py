@@ -5,49 +5,20 @@ A network in one piece is one stage.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from time import perf_counter, sleep
 from typing import Any
 
 from omb_py.apps.runtime.distribution import broadcast
 from omb_py.apps.runtime.team import Array, Team
 from omb_py.apps.training import Training
-from omb_py.apps.training.networks import NeuralNetwork, Shape
+from omb_py.apps.training.networks import NeuralNetwork
 from omb_py.tracing.recorder.annotation import phase
 
 FORWARD = 1 / 3
 """Part of a step's time in the forward pass. The backward pass takes about twice as long: for each
 product of a layer it has two of the same size, for the gradients of weights and of inputs."""
-
-
-@dataclass(frozen=True)
-class Cost:
-    """Seconds of a layer for a sample."""
-
-    forward: float = 0.0
-    backward: float = 0.0
-
-    @property
-    def whole(self) -> float:
-        """Both ways."""
-        return self.forward + self.backward
-
-
-def by_work(network: NeuralNetwork, seconds: float) -> list[Cost]:
-    """Return the seconds of a sample, divided in proportion to the layers' multiplications."""
-    unit = seconds / max(1, network.work)
-    return [
-        Cost(FORWARD * unit * layer.work, (1 - FORWARD) * unit * layer.work)
-        for layer in network.layers
-    ]
-
-
-def of_stages(costs: Sequence[Cost], stages: Sequence[NeuralNetwork]) -> list[list[Cost]]:
-    """Return the costs of each stage's layers."""
-    left: Iterator[Any] = iter(costs)
-    return [[next(left) for _ in stage.layers] for stage in stages]
 
 
 class Delay:
@@ -102,16 +73,18 @@ class Stage:
         team: Team,
         replicas: Team,
         training: Training,
-        shapes: Sequence[tuple[str, Shape]],
-        costs: Sequence[tuple[Cost, range]],
+        layers: NeuralNetwork,
+        unit: float,
     ) -> None:
-        """``shapes`` are the names and shapes of its parameters, ``costs`` those of each layer with
-        the numbers of its parameters."""
+        """``unit`` are the seconds that one of the layers' multiplications counts as."""
         self.team = team
-        self.gradients = [team.array(shape) for _, shape in shapes]
+        self.gradients = [team.array(shape) for _, shape in layers.shapes]
         self._replicas = replicas
-        self._costs = costs
-        self._forward = sum(cost.forward for cost, _ in costs)
+        self._forward = FORWARD * unit * layers.work
+        self._backward = [
+            ((1 - FORWARD) * unit * layer.work, tensors)
+            for layer, tensors in zip(layers.layers, layers.tensors, strict=True)
+        ]
         self._delay = Delay(team.computing)
         for tensor, gradient in enumerate(self.gradients):
             gradient.data[...] = self._pattern(tensor, gradient, factor(replicas))
@@ -154,8 +127,8 @@ class Stage:
         new = new_value(self._step) * factor(self._replicas)
         self._delay.resume()
         with phase("backward"):
-            for cost, tensors in reversed(self._costs):
-                self._delay.spend(samples * cost.backward)
+            for seconds, tensors in reversed(self._backward):
+                self._delay.spend(samples * seconds)
                 if ready is None:
                     continue
                 for tensor in reversed(tensors):

@@ -32,8 +32,8 @@ def test_micro_batches_are_as_even_as_can_be_and_never_empty(samples: int, parts
 def test_pipelines_share_a_whole_batch(size: int, start: int, pipelines: int, parts: int) -> None:
     batch = (start, start + size)
     shares = [batch_share(batch, pipelines, pipeline, parts) for pipeline in range(pipelines)]
-    assert sum(one.samples for one in shares) == size
-    for one in shares:
-        taken = [place for part in one.parts for place in range(*part)]
-        assert taken == list(range(one.samples))
-        assert len(one.parts) <= parts
+    taken = [[place for part in one for place in range(*part)] for one in shares]
+    assert sum(map(len, taken)) == size
+    for one, places in zip(shares, taken, strict=True):
+        assert places == list(range(len(places)))
+        assert len(one) <= parts

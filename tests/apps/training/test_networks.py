@@ -8,17 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.apps.training import Training
 from omb_py.apps.training.networks import balance, network
 from omb_py.core.errors import UsageError
 from tests.helpers.properties import examples
 from tests.helpers.refusals import refuses
 
-RESNET = Training(model="resnet", layers=8)
-"""It has nine convolutions, two of them around blocks, and as many layers again that scale."""
+RESNET = "resnet20"
+"""It has 21 convolutions, two of them around blocks, 19 layers that scale, and one dense."""
 
 
-@pytest.mark.parametrize("stages", [1, 2, 3, 5, 17])
+@pytest.mark.parametrize("stages", [1, 2, 3, 5, 41])
 def test_stages_one_after_the_other_are_the_network(stages: int) -> None:
     whole = network(RESNET)
     cut = whole.stages(stages)
@@ -30,22 +29,16 @@ def test_stages_one_after_the_other_are_the_network(stages: int) -> None:
 
 def test_too_many_stages_refused() -> None:
     net = network(RESNET)
-    with refuses(UsageError, f"{net.learning} 50 --layers"):
+    with refuses(UsageError, f"{len(net.layers)} 50 --model resnet1001"):
         net.stages(50)
 
 
-def test_partition_gives_learning_layers_of_each_stage() -> None:
+def test_partition_gives_layers_of_each_stage() -> None:
     net = network(RESNET)
-    rest = net.learning - 4
-    assert [stage.learning for stage in net.stages(3, (1, 3, rest))] == [1, 3, rest]
-    with refuses(UsageError, f"3 numbers sum {net.learning}"):
+    rest = len(net.layers) - 4
+    assert [len(stage.layers) for stage in net.stages(3, (1, 3, rest))] == [1, 3, rest]
+    with refuses(UsageError, f"3 numbers sum {len(net.layers)}"):
         net.stages(3, (1, 3, 3))
-
-
-def test_given_costs_are_balanced_instead_of_work() -> None:
-    net = network(RESNET)
-    costs = [99.0 if layer.name == "dense" else 1.0 for layer in net.layers]
-    assert [stage.learning for stage in net.stages(2, costs=costs)] == [net.learning - 1, 1]
 
 
 @examples(50)

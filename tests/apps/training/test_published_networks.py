@@ -6,10 +6,9 @@ from math import prod
 
 import pytest
 
-from omb_py.apps.training import CONVOLUTIONAL_MODELS, TRANSFORMERS, Training
+from omb_py.apps.training import CONVOLUTIONAL_MODELS, TRANSFORMERS
 from omb_py.apps.training.exchange import ddp, horovod
-from omb_py.apps.training.networks import NeuralNetwork, network
-from omb_py.core.errors import UsageError
+from omb_py.apps.training.networks import network
 from omb_py.core.text.units import MEBIBYTE
 
 PUBLISHED = {
@@ -23,12 +22,12 @@ PUBLISHED = {
     "bert-large": (391, 335_141_888),
     "gpt2": (148, 124_439_808),
     "gpt2-medium": (292, 354_823_168),
+    "resnet20": (82, 273_066),
     "resnet110": (442, 1_734_666),
     "resnet1001": (4008, 30_347_658),
     "mobilenet": (83, 4_231_976),
-    "resnet": (82, 273_066),
 }
-"""Tensors and parameters; resnet is that of 20 layers."""
+"""Tensors and parameters."""
 
 MULTIPLICATIONS = {
     "resnet18": 1.81e9,
@@ -36,7 +35,7 @@ MULTIPLICATIONS = {
     "resnet50": 4.1e9,
     "vgg16": 15.5e9,
     "mobilenet": 0.57e9,
-    "resnet": 41e6,
+    "resnet20": 41e6,
 }
 """For an image, as is published; that includes no factors of normalization."""
 
@@ -49,20 +48,15 @@ BUCKETS = {
     "bert-large": (38, 25, 11),
     "gpt2": (13, 7, 4),
     "gpt2-medium": (37, 25, 11),
+    "resnet20": (2, 1, 1),
     "resnet110": (2, 1, 1),
     "resnet1001": (6, 2, 1),
     "mobilenet": (2, 1, 1),
-    "resnet": (2, 1, 1),
 }
 """DDP's buckets of 1 and 25 MiB, Horovod's of 64 and of 128 MiB, by a program of its own."""
 
 
 MODELS = CONVOLUTIONAL_MODELS + TRANSFORMERS
-
-
-def network_of(model: str) -> NeuralNetwork:
-    """The network of a model; of resnet with 20 layers."""
-    return network(Training(model=model, layers=20))
 
 
 def test_every_model_is_known() -> None:
@@ -71,19 +65,19 @@ def test_every_model_is_known() -> None:
 
 @pytest.mark.parametrize("model", MODELS)
 def test_tensors_and_parameters_are_the_published_ones(model: str) -> None:
-    net = network_of(model)
+    net = network(model)
     assert (len(net.shapes), net.elements) == PUBLISHED[model]
 
 
 @pytest.mark.parametrize("model", MODELS)
 def test_names_are_told_apart(model: str) -> None:
-    names = [name for name, _ in network_of(model).shapes]
+    names = [name for name, _ in network(model).shapes]
     assert len(set(names)) == len(names)
 
 
 @pytest.mark.parametrize("model", BUCKETS)
 def test_frameworks_fuse_them_into_the_known_buckets(model: str) -> None:
-    sizes = [4 * prod(shape) for _, shape in reversed(network_of(model).shapes)]
+    sizes = [4 * prod(shape) for _, shape in reversed(network(model).shapes)]
     found = (
         len(ddp(sizes, 25 * MEBIBYTE)),
         len(horovod(sizes, 64 * MEBIBYTE)),
@@ -93,7 +87,7 @@ def test_frameworks_fuse_them_into_the_known_buckets(model: str) -> None:
 
 
 def test_shapes_of_a_resnet_are_those_of_its_layers() -> None:
-    shapes = dict(network_of("resnet50").shapes)
+    shapes = dict(network("resnet50").shapes)
     assert shapes["conv1.weight"] == (7, 7, 3, 64)
     assert shapes["layer2.0.conv1.weight"] == (1, 1, 256, 128)
     assert shapes["layer2.0.downsample.0.weight"] == (1, 1, 256, 512)
@@ -104,7 +98,7 @@ def test_shapes_of_a_resnet_are_those_of_its_layers() -> None:
 
 @pytest.mark.parametrize("model", MULTIPLICATIONS)
 def test_the_work_of_a_model_is_the_published_one(model: str) -> None:
-    layers = [layer for layer in network_of(model).layers if layer.tensors]
+    layers = network(model).layers
     work = sum(layer.work for layer in layers if len(layer.tensors[0][1]) > 1)
     assert work == pytest.approx(MULTIPLICATIONS[model], rel=0.02)
 
@@ -112,21 +106,15 @@ def test_the_work_of_a_model_is_the_published_one(model: str) -> None:
 @pytest.mark.parametrize(("layers", "convolutions"), [(20, 19), (110, 109), (1001, 1000)])
 def test_a_residual_network_has_as_many_layers_as_it_says(layers: int, convolutions: int) -> None:
     """Convolutions and the dense one, but for those around blocks."""
-    net = network(Training(model="resnet", layers=layers))
-    names = [one.name for one in net.layers if one.tensors and len(one.tensors[0][1]) == 4]
+    net = network(f"resnet{layers}")
+    names = [one.name for one in net.layers if len(one.tensors[0][1]) == 4]
     assert len([name for name in names if not name.endswith("shortcut")]) == convolutions
 
 
 def test_residual_block_passes_two_arrays() -> None:
-    net = network(Training(model="resnet50"))
-    given = {stage.layers[0].name: stage.given for stage in net.stages(net.learning)}
+    net = network("resnet50")
+    given = {stage.layers[0].name: stage.given for stage in net.stages(len(net.layers))}
     assert given["layer2.0.conv1"] == (56 * 56 * 256, 56 * 56 * 256)
     assert given["layer2.0.bn2"] == (56 * 56 * 256, 28 * 28 * 128)
     assert given["layer2.1.conv1"] == (28 * 28 * 512, 28 * 28 * 512)
     assert given["fc"] == (2048,)
-
-
-@pytest.mark.parametrize(("layers", "near"), [(2, 8), (3, 8), (19, 20), (1000, 1001), (5001, 5000)])
-def test_other_numbers_of_layers_are_refused_with_the_nearest(layers: int, near: int) -> None:
-    with pytest.raises(UsageError, match=f"such as --layers {near}$"):
-        network(Training(model="resnet", layers=layers))

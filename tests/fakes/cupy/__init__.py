@@ -12,18 +12,15 @@ from typing import Any
 
 import numpy as np
 from cupy import cuda
-from cupy.computing import Computed, function, module
+from cupy.computing import Computed, function
 from omb_test_device import Allocation, Array
 
-__all__ = ["__version__", "cuda", "empty", "fft", "ndarray", "uint8"]
+__all__ = ["__version__", "cuda", "empty", "ndarray", "uint8"]
 __version__ = "14.0-stand-in"
 uint8 = np.uint8
 
 CUDA, ROCM = 2, 10
 """Types of devices in DLPack (dlpack.h)."""
-
-
-fft = module("fft")
 
 
 def __getattr__(name: str) -> Any:

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import ctypes
 from functools import wraps
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 from cupy.cuda import runtime
 
 NAMES = frozenset(
-    "abs add arange argmin argpartition argsort asarray bincount concatenate copyto cumsum divide "
-    "empty empty_like equal fft.fft fft.fft2 flatnonzero full matmul maximum multiply ones "
-    "searchsorted square sum take_along_axis uint64 where zeros".split()
+    "abs add arange argpartition argsort asarray bincount copyto cumsum divide "
+    "empty flatnonzero full matmul maximum multiply searchsorted square take_along_axis uint64 "
+    "where zeros".split()
 )
 TAKES_HOST = frozenset({"asarray"})
 """Functions that copy an array of NumPy's to the device."""
@@ -92,8 +91,7 @@ def refuse_host(values: Any) -> None:
 
 def function(name: str) -> Any:
     """The function, or type, of CuPy called ``name``."""
-    prefix, _, last = name.rpartition(".")
-    of_numpy: Any = getattr(getattr(np, prefix) if prefix else np, last, None)
+    of_numpy: Any = getattr(np, name, None)
     if name not in NAMES:
         if isinstance(of_numpy, type | float | type(None)) and of_numpy is not np.ndarray:
             return of_numpy
@@ -103,7 +101,7 @@ def function(name: str) -> Any:
 
     @wraps(of_numpy)
     def call(*arguments: Any, **keywords: Any) -> Any:
-        if last not in TAKES_HOST:
+        if name not in TAKES_HOST:
             refuse_host((*arguments, *keywords.values()))
         arguments, keywords = plain(arguments), {key: plain(keywords[key]) for key in keywords}
         return on_device(of_numpy(*arguments, **keywords))
@@ -120,9 +118,3 @@ def _of_ufunc(method: Any) -> Any:
         return on_device(method(*plain(arguments), **{k: plain(v) for k, v in keywords.items()}))
 
     return call
-
-
-def module(name: str) -> Any:
-    """A module inside CuPy."""
-    names = [known.rpartition(".")[2] for known in NAMES if known.startswith(f"{name}.")]
-    return SimpleNamespace(**{last: function(f"{name}.{last}") for last in names})

@@ -1,26 +1,22 @@
-"""Problems of the global transpose: their input, references, checks, metrics and growth."""
+"""The sum of an array and its transpose: its input, reference, check, metric and growth."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
-from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.apps import fft_transpose, transpose_sum
-from omb_py.apps.fft_transpose import Plane
-from omb_py.apps.runtime.distribution import check_shares, random_numbers
+from omb_py.apps import transpose_sum
+from omb_py.apps.runtime.distribution import random_numbers
 from omb_py.apps.transpose_sum import MAX_COMPARED, Square
 from omb_py.core.errors import UsageError
 from tests.helpers.refusals import refuses
 
 SQUARE = Square(size=20)
-PLANE = Plane(rows=16, columns=8)
 
 
 @given(st.lists(st.integers(0, 40), min_size=1), st.integers(0, 5))
@@ -79,33 +75,7 @@ def test_the_bytes_of_the_array_count() -> None:
     assert application.metric(Square(size=1000, dtype="float32"), 1e-3) == 4
 
 
-@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
-def test_a_transform_may_be_off_by_rounding_and_by_no_more(dtype: str) -> None:
-    problem = replace(PLANE, dtype=dtype)
-    rows = fft_transpose.generate(problem, 0, problem.rows)
-    assert (rows.dtype, rows.shape) == (dtype, (16, 8))
-    reference = fft_transpose.sequential(problem).solve()
-    again = np.fft.fft(np.fft.fft(rows, axis=0), axis=1)
-    assert fft_transpose.compare(problem, again, reference).passed
-    again[3, 4] *= 1 + 1e-3
-    assert not fft_transpose.compare(problem, again, reference).passed
-
-
-def test_a_transform_of_one_number_is_that_number() -> None:
-    problem = Plane(rows=1, columns=1)
-    reference = fft_transpose.sequential(problem).solve()
-    assert np.array_equal(reference, fft_transpose.generate(problem, 0, 1))
-    assert fft_transpose.compare(problem, reference.copy(), reference).passed
-
-
-def test_operations_of_an_fft_are_5_n_log_n() -> None:
-    problem = Plane(rows=1 << 10, columns=1 << 6)
-    metric: Any = fft_transpose.APPLICATION.metric(problem, 1e-3)
-    assert metric * 1e6 == pytest.approx(5 * 2**16 * 16)
-
-
 def test_a_rank_without_a_row_is_refused_in_words() -> None:
-    team: Any = SimpleNamespace(ranks=8)
-    check_shares(team, rows=8, columns=9)
-    with refuses(UsageError, "--columns 7 8 ranks"):
-        check_shares(team, rows=8, columns=7)
+    transpose_sum.check_ranks(Square(size=8), 8)
+    with refuses(UsageError, "--size 7 8 ranks"):
+        transpose_sum.check_ranks(Square(size=7), 8)
