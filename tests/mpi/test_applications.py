@@ -18,7 +18,7 @@ PROFILE = ROOT / "tests" / "data" / "mpitrace" / "thetagpu-gpu-8ranks.txt"
 SMALL = {
     "dispatch": (
         "--tokens 60 --hidden 8 --experts 12 --top-k 3",
-        "--tokens 61 --hidden 5 --experts 13 --popularity 4 --dtype float8",
+        "--tokens 61 --hidden 5 --experts 13 --popularity 4 --dtype float8 --exchange pairs",
     ),
     "halo": ("--rows 31 --columns 17 --steps 7", "--rows 31 --columns 17 --steps 4 --overlap"),
     "kmeans": tuple(
