@@ -13,7 +13,7 @@ from omb_py.sweeps.batch import BatchJob
 from omb_py.sweeps.commands import hosts
 from omb_py.sweeps.machine import Machine
 from omb_py.sweeps.points import SweepPoint
-from omb_py.sweeps.scheduler import ask
+from omb_py.sweeps.schedulers import ask
 
 
 def nodes_here(machine: Machine) -> int | None:

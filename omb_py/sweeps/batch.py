@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,8 +19,7 @@ from omb_py.sweeps.folder import Folder
 from omb_py.sweeps.machine import RECORDER, JobSettings, Machine
 from omb_py.sweeps.points import SweepPlan, SweepPoint, plan
 from omb_py.sweeps.quoting import file_name
-from omb_py.sweeps.scheduler import Scheduler
-from omb_py.sweeps.schedulers import SCHEDULERS
+from omb_py.sweeps.schedulers import SCHEDULERS, Scheduler
 from omb_py.sweeps.toml import read, reason
 
 LONGEST_TITLE = 15
@@ -228,12 +226,6 @@ def divide(job: BatchJob, nodes: int | None, one_job: bool) -> list[BatchJob]:
     for one in found:
         one.machine.check_walltime(one.size)
     return found
-
-
-def node_count(sweep: Sweep, script: str) -> int | None:
-    """Return the number of nodes of a script's points, by its name; None for all."""
-    found = re.fullmatch(rf"{re.escape(file_name(sweep.name))}-(\d{{1,9}})-nodes?", script)
-    return int(found[1]) if found else None
 
 
 def check(machine: Machine) -> None:

@@ -24,8 +24,7 @@ from omb_py.sweeps.field_types import (
     shortest,
 )
 from omb_py.sweeps.launchers import AUTO, BINDINGS, LAUNCHERS
-from omb_py.sweeps.scheduler import Scheduler
-from omb_py.sweeps.schedulers import SCHEDULERS
+from omb_py.sweeps.schedulers import SCHEDULERS, Scheduler
 from omb_py.sweeps.toml import Strict, known, suggestion
 
 NO_SCHEDULER = "none"
@@ -123,7 +122,7 @@ class Machine(Strict):
     """The batch scheduler: `pbs` is PBS Pro and OpenPBS. With `none`, `omb-py sweep` runs, but
     there are no jobs."""
     scheduler_commands: dict[Word, Word] = Field(
-        default_factory=dict, examples=[{"qsub": "qsub-gpu", "qstat": "qstat-gpu"}]
+        default_factory=dict, examples=[{"qsub": "qsub-gpu"}]
     )
     """Other names of the scheduler's commands, if the usual ones are another cluster's."""
     launcher: str = Field(

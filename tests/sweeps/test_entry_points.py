@@ -1,4 +1,4 @@
-"""Launchers, schedulers and algorithms of other distributions, by entry points."""
+"""Launchers and algorithms of other distributions, by entry points."""
 
 import os
 from importlib.metadata import EntryPoint
@@ -25,9 +25,6 @@ name = "ranch"
 cores_per_node = 4
 nodes = 4
 launcher = "corral"
-scheduler = "corral"
-[job]
-walltime = "30m"
 """
 
 
@@ -37,11 +34,6 @@ def ranch(tmp_path: Path) -> Path:
     (tmp_path / "few.toml").write_text(SWEEP)
     (tmp_path / "ranch.toml").write_text(MACHINE)
     return tmp_path
-
-
-def test_a_script_has_the_scheduler_s_directives(ranch: Path, omb_py: Run) -> None:
-    words = ("job", "render", "few.toml", "--machine", "ranch.toml", "--nodes", "2")
-    assert "#CORRAL --fields=2 --until=00:30:00" in omb_py(*words).out
 
 
 @pytest.mark.slow
