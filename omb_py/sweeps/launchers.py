@@ -15,7 +15,6 @@ from pathlib import Path
 
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.core.job import THROTTLE
-from omb_py.core.registry import Rows
 from omb_py.sweeps.files import write_atomically
 
 # Slots for Open MPI's ranks in a job of PBS, Torque or Cobalt.
@@ -236,7 +235,7 @@ def torchrun(place: Placement) -> list[str]:
     return ["--standalone", f"--nproc-per-node={place.ranks_per_node}", "--no-python"]
 
 
-BUILTIN = {
+LAUNCHERS = {
     "mpich": Launcher("mpiexec", mpich, stepping_aside, in_venv=True),
     "openmpi": Launcher(
         "mpiexec",
@@ -253,9 +252,7 @@ BUILTIN = {
     "flux": Launcher("flux", flux),
     "torchrun": Launcher("torchrun", torchrun, in_venv=True, starts_mpi=False),
 }
-
-LAUNCHERS = Rows(BUILTIN, "omb_py.launchers", Launcher)
-"""By the names that a machine's configuration uses, those of other distributions included."""
+"""By the names that a machine's configuration uses."""
 
 SAYS = {"Intel": "intel", "Open MPI": "openmpi", "OpenRTE": "openmpi", "prterun": "openmpi"}
 SAYS |= {"PALS": "pals", "HYDRA": "mpich"}
