@@ -1,7 +1,6 @@
 """The description of a machine: launchers, requests of jobs, and nodes.
 
-The text below each key is its documentation: docs/machines.md and the JSON schema that editors
-complete by are generated from it.
+The text below each key is its documentation: the tables of docs/machines.md are generated from it.
 """
 
 from __future__ import annotations
@@ -28,6 +27,9 @@ from omb_py.sweeps.schedulers import SCHEDULERS, Scheduler
 from omb_py.sweeps.toml import Strict, known, suggestion
 
 NO_SCHEDULER = "none"
+
+ROWS = {"scheduler": (NO_SCHEDULER, *SCHEDULERS), "launcher": (AUTO, *LAUNCHERS)}
+"""The words of keys that are rows of a table."""
 
 DEFAULT_VENV = ".venv"
 """Not every user has a virtual environment: this one is activated if it is there."""
@@ -114,20 +116,14 @@ class Machine(Strict):
     """Name of the machine; the folder of results is named after it."""
     description: Line = Field(default="", examples=["two nodes in the cellar"])
     """One line about the machine, for `omb-py machine list`."""
-    scheduler: str = Field(
-        default=NO_SCHEDULER,
-        json_schema_extra={"enum": [NO_SCHEDULER, *SCHEDULERS]},
-        examples=["pbs"],
-    )
+    scheduler: str = Field(default=NO_SCHEDULER, examples=["pbs"])
     """The batch scheduler: `pbs` is PBS Pro and OpenPBS. With `none`, `omb-py sweep` runs, but
     there are no jobs."""
     scheduler_commands: dict[Word, Word] = Field(
         default_factory=dict, examples=[{"qsub": "qsub-gpu"}]
     )
     """Other names of the scheduler's commands, if the usual ones are another cluster's."""
-    launcher: str = Field(
-        default=AUTO, json_schema_extra={"enum": [AUTO, *LAUNCHERS]}, examples=["openmpi"]
-    )
+    launcher: str = Field(default=AUTO, examples=["openmpi"])
     """Launcher of the ranks. `auto` asks the `mpiexec` that is found whether it is MPICH's, Open
     MPI's, Intel MPI's or PALS'."""
     launcher_options: tuple[Line, ...] = Field(default=(), examples=[["--mpi=pmi2"]])
@@ -179,8 +175,7 @@ class Machine(Strict):
     @field_validator("scheduler", "launcher")
     @classmethod
     def _row(cls, value: str, field: ValidationInfo) -> str:
-        rows = {"scheduler": (NO_SCHEDULER, *SCHEDULERS), "launcher": (AUTO, *LAUNCHERS)}
-        return known(value, rows[str(field.field_name)])
+        return known(value, ROWS[str(field.field_name)])
 
     @field_validator("scheduler_commands")
     @classmethod
