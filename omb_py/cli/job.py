@@ -31,11 +31,6 @@ FOLDER = click.option(
     type=NewFolder(),
     help="The sweep's folder; by default sweeps/SWEEP-MACHINE.",
 )
-PROFILE = click.option(
-    "--profile",
-    is_flag=True,
-    help="Profile applications by the library in MPITRACE, or else by omb-py's recorder.",
-)
 PARTS = options(
     click.option("--nodes", type=WholeNumber(min=1), help="Only the job on this number of nodes."),
     click.option(
@@ -51,7 +46,6 @@ PARTS = options(
         help="How to continue after the time limit: each job submits the next, or none does.  "
         "[default: resubmit]",
     ),
-    PROFILE,
 )
 
 
@@ -144,7 +138,6 @@ def warn(job: BatchJob, refuse_no_account: bool) -> None:
 @MACHINE
 @click.option("--queue")
 @click.option("--nodes", type=WholeNumber(min=1))
-@PROFILE
 @FOLDER
 @click.option("--chain", type=click.Choice(["resubmit", "none"]), required=True)
 @click.option("--signalled", is_flag=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,10 +12,10 @@ from pydantic import ValidationError
 
 from omb_py.core.errors import UsageError
 from omb_py.core.text.words import count
-from omb_py.sweeps import catalog, profiling
+from omb_py.sweeps import catalog
 from omb_py.sweeps.config import Sweep
 from omb_py.sweeps.folder import Folder
-from omb_py.sweeps.machine import RECORDER, JobSettings, Machine
+from omb_py.sweeps.machine import JobSettings, Machine
 from omb_py.sweeps.points import SweepPlan, SweepPoint, plan
 from omb_py.sweeps.quoting import file_name
 from omb_py.sweeps.schedulers import SCHEDULERS, Scheduler
@@ -39,8 +38,7 @@ class BatchJob:
     ``sweep_word`` and ``machine_word`` are the command line's words for the two configurations.
     ``plan`` has the points of all jobs, and the points left out; ``nodes`` are those of this job's
     points, None if it has all points. ``folder`` is the sweep's, None for the default. ``wishes``
-    are its options, and ``queue`` a queue among them whose limits the sweep has to know. If
-    ``profile``, applications are profiled, by ``library`` if the environment names one.
+    are its options, and ``queue`` a queue among them whose limits the sweep has to know.
     """
 
     sweep: Sweep
@@ -52,8 +50,6 @@ class BatchJob:
     folder: Path | None = None
     wishes: tuple[str, ...] = ()
     queue: str | None = None
-    profile: bool = False
-    library: str | None = None
 
     @property
     def size(self) -> int:
@@ -166,7 +162,6 @@ def find(
     sweep: str,
     machine: str | None,
     folder: Path | None = None,
-    profile: bool = False,
     scheduled: bool = True,
     **settings: str | None,
 ) -> BatchJob:
@@ -181,10 +176,6 @@ def find(
     given = [(name, value) for name in SETTINGS if (value := settings.get(name)) is not None]
     words = [word for name, value in given for word in (f"--{name}", value)]
     words += [] if folder is None else ["--folder", str(folder)]
-    own = where.profile
-    if profile:
-        words.append("--profile")
-        where = profiling.with_profile(where, os.environ)
     if scheduled:
         check(where)
     return BatchJob(
@@ -196,8 +187,6 @@ def find(
         folder=folder,
         wishes=tuple(words),
         queue=settings.get("queue") if where.queue is not None else None,
-        profile=profile,
-        library=None if where.profile in (own, RECORDER) else where.profile,
     )
 
 

@@ -11,11 +11,10 @@ from pathlib import Path
 
 from omb_py.buffers import on_device
 from omb_py.core.errors import OmbError
-from omb_py.core.mpi.launcher import EXPECTED_RANKS, PROFILER
+from omb_py.core.mpi.launcher import EXPECTED_RANKS
 from omb_py.core.text import files
 from omb_py.core.text.words import count
 from omb_py.results.metadata import TELLING_PREFIXES
-from omb_py.sweeps import profiling
 from omb_py.sweeps.files import write_atomically
 from omb_py.sweeps.launchers import LAUNCHERS, Placement
 from omb_py.sweeps.machine import Machine
@@ -105,14 +104,12 @@ def question(name: str, machine: Machine, launcher: str, file: Path) -> list[str
 class Where:
     """A place to run a point: the machine, its launcher, and a file of the nodes if one is needed.
 
-    ``profile`` is the folder for a profile of the recorder, if the recorder profiles. A command
-    line is only shown if the launcher is not ``installed``.
+    A command line is only shown if the launcher is not ``installed``.
     """
 
     machine: Machine
     launcher: str
     hosts: Path | None
-    profile: Path
     installed: bool = True
 
 
@@ -135,23 +132,14 @@ def command(parts: Sequence[LaunchPart], where: Where, summary: Path) -> list[st
             arguments.append(shlex.join(entry))
     else:
         arguments = [*first.arguments(sizes), "--quiet", *file_words(first, output)]
-    profiled = profiling.is_profiled(first, where.machine)
-    library = profiling.library(where.machine) if profiled else None
-    preload = [str(path) for path in (where.machine.preload, library) if path is not None]
-    variables = [f"LD_PRELOAD={':'.join(preload)}"] if preload else []
-    variables += [] if library is None else [f"{PROFILER}={library}"]
-    recorder: list[str] = []
-    if profiled and library is None:
-        folder = str(where.profile.resolve())
-        recorder = ["profile", "--quiet", "--folder", folder, "--module", "omb_py"]
+    library = where.machine.preload
     place = placement(first, where.machine, where.hosts)
     launcher = LAUNCHERS[where.launcher]
     return [
         *launcher.command(place, where.installed),
         *(launcher.outliving_ranks if first.loses_ranks else ()),
-        *(["env", *variables] if variables else []),
+        *(["env", f"LD_PRELOAD={library}"] if library is not None else []),
         *(sys.executable, "-m", "omb_py"),
-        *recorder,
         *arguments,
     ]
 

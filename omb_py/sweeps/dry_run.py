@@ -82,7 +82,7 @@ def show_commands(job: BatchJob, launch_each: bool = False) -> None:
         point, *others = waiting[:1] if launch_each else launched_together(waiting)
         waiting = [one for one in waiting if one not in (point, *others)]
         values = commands.environment(point, machine, launcher)
-        where = commands.Where(machine, launcher, None, folder.profile(point), installed)
+        where = commands.Where(machine, launcher, None, installed)
         parts = [(one, folder.missing(one), folder.csv(one)) for one in (point, *others)]
         words = commands.command(parts, where, folder.summary(point))
         assigned = [f"{name}={value}" for name, value in values.items()]

@@ -34,9 +34,6 @@ ROWS = {"scheduler": (NO_SCHEDULER, *SCHEDULERS), "launcher": (AUTO, *LAUNCHERS)
 DEFAULT_VENV = ".venv"
 """Not every user has a virtual environment: this one is activated if it is there."""
 
-RECORDER = "recorder"
-"""Instead of a profiling library: the recorder of `omb-py profile`."""
-
 
 class Queue(Strict):
     """Limits of a queue, as its site documents them."""
@@ -156,10 +153,6 @@ class Machine(Strict):
     relative path begins where the job was submitted."""
     preload: Word | None = Field(default=None, examples=["/soft/lib/libmpitrace.so"])
     """A library, such as mpitrace's, that is loaded into every rank (`LD_PRELOAD`)."""
-    profile: Word | None = Field(default=None, examples=["/soft/lib/libmpitrace.so"])
-    """Profiler of applications in sweeps: `"recorder"`, that of `omb-py profile`, or the file of a
-    library such as mpitrace's, loaded by `LD_PRELOAD`. Profiles are kept in `profiles/` of the
-    sweep's folder. `--profile` takes the library in `MPITRACE`, else the recorder."""
     environment: dict[EnvironmentName, Line] = Field(
         default_factory=dict, examples=[{"UCX_TLS": "rc,sm,self"}]
     )
@@ -183,13 +176,6 @@ class Machine(Strict):
         row = SCHEDULERS.get(others.data.get("scheduler", NO_SCHEDULER))
         for name in value:
             known(name, sorted(row.commands) if row else ())
-        return value
-
-    @field_validator("profile")
-    @classmethod
-    def _profile(cls, value: str | None) -> str | None:
-        if value not in (None, RECORDER) and ("/" not in str(value) or ":" in str(value)):
-            raise ValueError(f'write "{RECORDER}", or a path with / and without : to a library')
         return value
 
     @property

@@ -120,9 +120,8 @@ def headline(job: BatchJob) -> str:
 
 
 def machine_words(job: BatchJob) -> Safe:
-    """Return the words for a machine, for a queue with other limits, and for profiling."""
+    """Return the words for a machine, and for a queue with other limits."""
     more = [] if job.queue is None else ["--queue", job.queue]
-    more += ["--profile"] if job.profile else []
     return Safe(" ".join(shell(word) for word in (job.machine_word, *more)))
 
 

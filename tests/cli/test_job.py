@@ -87,25 +87,6 @@ def test_several_scripts_go_into_a_folder(job: Command) -> None:
     assert names == {"mine-here-1-node.sh", "mine-here-2-nodes.sh"}
 
 
-def test_script_profiles_with_a_library(job: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    words = ("render", *MINE, "--nodes", "2", "--profile")
-    by_recorder = job(*words)
-    assert "sweep=(mine.toml --machine here.toml --profile --nodes 2)" in by_recorder
-    assert not any("MPITRACE" in line for line in by_recorder)
-    monkeypatch.setenv("MPITRACE", "/soft/lib/libmpitrace.so")
-    lines = job(*words)
-    assert "export MPITRACE=/soft/lib/libmpitrace.so" in lines
-    made = "# Made by: omb-py job render mine.toml --machine here.toml --nodes 2 --profile"
-    assert any(line.startswith(f"{made}  # ") for line in lines)
-    assert not any("MPITRACE" in line for line in job(*words[:-1]))
-    Path("here.toml").write_text(f'profile = "recorder"\n{MACHINE}')
-    assert not any("MPITRACE" in line for line in job(*words))
-    Path("here.toml").write_text(MACHINE)
-    monkeypatch.setenv("MPITRACE", "/lib/$(touch PWNED)")
-    with refuses(UsageError, "MPITRACE:"):
-        job(*words)
-
-
 def test_the_header_has_the_command_that_made_it(job: Command) -> None:
     wishes = ("--nodes", "2", "--account", "ours", "--queue", "fast", "--walltime", "2h")
     lines = job("render", *MINE, *wishes, "--folder", "elsewhere")

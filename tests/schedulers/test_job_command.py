@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from omb_py.sweeps.jobs import read_record
-from omb_py.tracing.profile.store import load
 from tests import ROOT
 from tests.conftest import rows_of
 from tests.helpers.refusals import assert_names, missing
@@ -30,16 +29,6 @@ options = {{ {options} }}
 HANGING = SWEEP.replace('"buffer"', '"hanging"').replace('"8:64"', '"4,8"')
 HANGING += 'environment = {{ OMB_TEST_RANK = "0" }}\n'
 """Its first row is there soon, and its second one never."""
-
-APPLICATION = """\
-name = "mine"
-[[experiments]]
-benchmarks = "transpose_sum"
-bindings = "buffer"
-ranks = 4
-nodes = 2
-options = { size = 64, repeats = 1, no_references = true }
-"""
 
 ROWS = 8
 QUICK, SLOW = "iterations = 10", "iterations = 1000000, max-time = {}"
@@ -98,21 +87,6 @@ def test_one_command_completes_a_sweep(slurm: Slurm, tmp_path: Path, scheduler: 
         assert wait_for_end(slurm, number, SECONDS) == "COMPLETED", output(tmp_path, number)
     assert measured(tmp_path) == ROWS
     assert numbers(tmp_path) == ended
-
-
-@pytest.mark.long
-def test_a_job_profiles_an_application_on_both_nodes(slurm: Slurm, tmp_path: Path) -> None:
-    prepare(tmp_path, "slurm")
-    (tmp_path / "mine.toml").write_text(APPLICATION)
-    (line,) = omb_py(slurm, tmp_path, "job", "submit", *MINE, "--profile")
-    number = line.split()[0]
-    assert wait_for_end(slurm, number, SECONDS) == "COMPLETED", output(tmp_path, number)
-    (kept,) = tmp_path.glob("sweeps/mine-here/profiles/*")
-    found = load([str(kept)])
-    assert [(member.rank, member.complete) for member in found.members] == [
-        (rank, True) for rank in range(4)
-    ]
-    assert f"omb-py profile show {kept.relative_to(tmp_path)}" in output(tmp_path, number)
 
 
 def render_with_time_over(slurm: Slurm, folder: Path) -> None:
