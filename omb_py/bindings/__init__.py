@@ -261,14 +261,13 @@ BINDINGS = Registry(
     kind="binding", package="omb_py.bindings", attribute="BINDING", group="omb_py.bindings"
 )
 
-BEFORE_MPI = ("ucxx", "ucxx_async")
-"""Bindings with a UCX of their own. An MPI library that was loaded before with an older one leaves
-them without functions that they need; the other order suits both."""
+BEFORE_MPI = "ucxx"
+"""The binding with a UCX of its own. An MPI library that was loaded before with an older one leaves
+it without functions that it needs; the other order suits both."""
 
 
 def load_before_mpi(names: Sequence[str]) -> None:
-    """Load those that have to be before MPI; what fails here fails again where it is used."""
-    for name in BEFORE_MPI:
-        if name in names:
-            with suppress(OmbError):
-                BINDINGS.load(name)
+    """Load what has to be before MPI; what fails here fails again where it is used."""
+    if BEFORE_MPI in names:
+        with suppress(OmbError):
+            BINDINGS.load(BEFORE_MPI)
