@@ -221,7 +221,7 @@ TABLE: dict[str, tuple[Row, ...]] = {
     ),
     "Output": (
         Row("--samples", "FILE", None, "planned single",
-            "Keep the time and the start of every timed iteration in this .npy file."),
+            "Keep the time of every timed iteration in this .npy file."),
         Row("--force", bool, None, "",
             "Overwrite the files of --output and --samples instead of appending to them."),
         Row("-G --graph", Graphs(), (), "",
