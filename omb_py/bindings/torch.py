@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import atexit
 import os
-from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from functools import partial
-from time import perf_counter
 from typing import Any
 
 import torch
@@ -21,7 +19,7 @@ import torch.distributed as dist
 from omb_py.bindings import Binding, BoundCall, BoundIteration, calls_of, waited_for
 from omb_py.buffers import on_device
 from omb_py.core.calls import IN_PLACE, Call, Iteration, Message, Operand, Step, parts_of_sendrecv
-from omb_py.core.calls.loop import Calls, Loop, Pace, StartedLoop
+from omb_py.core.calls.loop import Calls, Loop, Pace, StartedLoop, Stream, StreamLoop
 from omb_py.core.errors import LeftOutError, MissingError, UnsupportedError
 from omb_py.core.job import Job
 from omb_py.core.job.by_mpi import job_of
@@ -30,7 +28,6 @@ from omb_py.core.memory import Local
 from omb_py.core.options import Options
 
 BACKENDS = ("gloo", "nccl", "mpi", "ucc")
-MILLISECOND = 1e-3
 CONNECT_SECONDS = 60.0
 
 INTERFACES = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "TP_SOCKET_IFNAME")
@@ -81,13 +78,18 @@ class TorchBinding(Binding):
 
     def loop(self, iterations: Sequence[Iteration], pace: Pace) -> Loop:
         parts = [self._parts_of(iteration) for iteration in iterations]
-        return TorchLoop(
-            [starts for starts, _, _ in parts],
-            self.barrier if pace.barrier else None,
-            pace.start.wait if pace.start else None,
-            [(before, after) for _, before, after in parts],
-            self._settle,
-        )
+        barrier = self.barrier if pace.barrier else None
+        start = pace.start.wait if pace.start else None
+        around = [(before, after) for _, before, after in parts]
+        if self._settle is None:
+            return StartedLoop([starts for starts, _, _ in parts], barrier, start, around)
+        begun, ended = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        elapsed = partial(begun.elapsed_time, ended)
+        stream = Stream(begun.record, ended.record, self._settle, elapsed)
+        queued = [
+            tuple(partial(_complete, (), one, None) for one in starts) for starts, _, _ in parts
+        ]
+        return StreamLoop(stream, queued, barrier, start, around)
 
     def _parts_of(self, iteration: Iteration) -> tuple[tuple[Start, ...], Calls, Calls]:
         """Return what starts an iteration's steps, and the calls before and after them; set up."""
@@ -322,45 +324,6 @@ class TorchBinding(Binding):
             else:
                 self._lacking[name] = False
         return self._lacking[name]
-
-
-class TorchLoop(StartedLoop):
-    """Starts the work of each step and waits for it, and keeps how long starting took.
-
-    On a device the work of all steps is put on the stream and waited for once; events before and
-    after it give the device's time.
-    """
-
-    def __init__(
-        self,
-        exchanges: Sequence[tuple[Start, ...]],
-        barrier: BoundCall | None,
-        start: BoundCall | None,
-        around: Sequence[tuple[Calls, Calls]],
-        settle: BoundCall | None,
-    ) -> None:
-        super().__init__(exchanges, barrier, start, around)
-        self.device_seconds = array("d")
-        self._settle = settle
-        if settle is not None:
-            self._events = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
-            self._time = self._time_on_stream
-
-    def _time_on_stream(self, sequence: Iterable[Calls], seconds: array[float]) -> None:
-        settle, (begun, ended) = self._settle, self._events
-        assert settle is not None
-        for index, starts in enumerate(sequence):
-            begun.record()
-            begin = perf_counter()
-            for start in starts:
-                for work in start() or ():
-                    work.wait()
-            ended.record()
-            queued = perf_counter()
-            settle()
-            seconds[index] = perf_counter() - begin
-            self.queued_seconds.append(queued - begin)
-            self.device_seconds.append(begun.elapsed_time(ended) * MILLISECOND)
 
 
 def _connect(job: Job, backend: str, interface: str | None) -> tuple[Any, list[int]]:
