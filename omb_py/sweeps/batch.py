@@ -146,6 +146,22 @@ class BatchJob:
         words = [*self.words[:3], *part, *self.wishes]
         return shlex.join(["omb-py", "job", "render", *words])
 
+    def shortage(self, larger: Sequence[SweepPoint], nodes: int | None) -> str:
+        """Return why points that need more than ``nodes`` nodes cannot run, with the remedy.
+
+        Empty without such a point.
+        """
+        if not larger:
+            return ""
+        counts = sorted({point.nodes for point in larger})
+        needed = f"{' and '.join(map(str, counts))} nodes needed"
+        have = count(nodes or 0, "node")
+        if self.machine.host_file:
+            return f"{needed}, {self.machine.host_file} names {have}: add hosts to it"
+        choice = f"--nodes {counts[0]}" if len(counts) == 1 else "--one-job"
+        submit = shlex.join(["omb-py", "job", "submit", *self.words])
+        return f"{needed}, this job has {have}: ask for more by {submit} {choice}"
+
     def on(self, nodes: int | None) -> BatchJob:
         """Return the part on ``nodes`` nodes, all of it for None; raises `UsageError` without a
         point."""

@@ -6,6 +6,7 @@ import os
 import shlex
 import sys
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from omb_py.sweeps.files import write_atomically
 from omb_py.sweeps.launchers import LAUNCHERS, Placement
 from omb_py.sweeps.machine import Machine
 from omb_py.sweeps.points import ODD, SweepPoint, selectable
+from omb_py.sweeps.schedulers import ask
 
 PASSED_ON = (*TELLING_PREFIXES, "PYTHONPATH", "LD_LIBRARY_PATH", "OMB_PY_")
 """Beginnings of variables that ranks on other nodes need as much as those on this one."""
@@ -65,6 +67,26 @@ def hosts(machine: Machine) -> list[str] | None:
     if not names:
         raise OmbError(f"the file of hosts {name} names no host: write one name a line")
     return names
+
+
+def nodes_here(machine: Machine) -> int | None:
+    """Return the number of nodes of the machine's host file or of the job of this process.
+
+    None if it is unknown, as outside a job. Raises `OmbError` when a host file cannot be read or
+    names no host.
+    """
+    names = hosts(machine)
+    if names is not None:
+        return len(names)
+    scheduler = machine.batch_scheduler
+    if scheduler is None:
+        return None
+    values = (os.environ.get(name, "") for name in scheduler.node_count_variables)
+    said = next((value for value in values if value.isdecimal()), "")
+    if not said and scheduler.node_count_command:
+        with suppress(OmbError, OSError):
+            said = ask(scheduler.in_job, scheduler.node_count_command).stdout.strip()
+    return int(said) if said.isdecimal() and int(said) > 0 else None
 
 
 def host_lines(

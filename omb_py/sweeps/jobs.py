@@ -15,10 +15,11 @@ from omb_py.core.errors import OmbError, UsageError
 from omb_py.core.text import files
 from omb_py.core.text.words import count
 from omb_py.sweeps import render
-from omb_py.sweeps.allocation import nodes_here, shortage, split
 from omb_py.sweeps.batch import BatchJob
+from omb_py.sweeps.commands import nodes_here
 from omb_py.sweeps.files import locked, write_atomically, writing
 from omb_py.sweeps.folder import Folder
+from omb_py.sweeps.points import split
 from omb_py.sweeps.runner import UNFINISHED
 from omb_py.sweeps.schedulers import hand_over, hand_over_in_job
 
@@ -186,4 +187,4 @@ def check_left(job: BatchJob) -> None:
     if fitting:
         raise NothingLeftError("another job measures what is left")
     if larger:
-        raise NothingLeftError(shortage(larger, here, job))
+        raise NothingLeftError(job.shortage(larger, here))

@@ -8,10 +8,11 @@ from contextlib import suppress
 
 from omb_py.core.errors import OmbError, UsageError, needing
 from omb_py.core.text.words import count
-from omb_py.sweeps import allocation, launchers, reasons
+from omb_py.sweeps import launchers, reasons
 from omb_py.sweeps.batch import BatchJob, with_settings
+from omb_py.sweeps.commands import nodes_here
 from omb_py.sweeps.folder import FAILURES, MISSING, Folder, Software, software_here
-from omb_py.sweeps.points import SweepPoint, in_order, plan
+from omb_py.sweeps.points import SweepPoint, in_order, plan, split
 from omb_py.sweeps.reporter import Reporter
 from omb_py.sweeps.runner import Runner, Stop, exit_code
 
@@ -35,9 +36,9 @@ def run_sweep(
     with Stop(deadline).watching() as stop, reporter:
         larger, short = list[SweepPoint](), ""
         if points:
-            here = allocation.nodes_here(machine)
-            points, larger = allocation.split(points, here)
-            short = allocation.shortage(larger, here, job)
+            here = nodes_here(machine)
+            points, larger = split(points, here)
+            short = job.shortage(larger, here)
             begin(reporter, job, folder)
             if short:
                 reporter.say(f"left out {count(len(larger), 'point')}: {short}")
