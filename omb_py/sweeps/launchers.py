@@ -282,10 +282,10 @@ def find(program: str, in_venv: bool = False) -> str:
 
 
 @cache
-def version(program: str) -> str:
-    """Return a launcher's version text; it runs once.
+def owner(program: str) -> str | None:
+    """Return the owner of an `mpiexec`, by `LAUNCHERS`' names; None if it is unknown.
 
-    Raises `OmbError` when it does not answer.
+    It runs once. Raises `OmbError` when it does not answer.
     """
     try:
         done = subprocess.run(
@@ -293,15 +293,7 @@ def version(program: str) -> str:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise OmbError(f"{program} --version does not answer: {error}") from error
-    return done.stdout + done.stderr
-
-
-def owner(program: str) -> str | None:
-    """Return the owner of an `mpiexec`, by `LAUNCHERS`' names; None if it is unknown.
-
-    Raises `OmbError` when it does not answer.
-    """
-    text = version(program)
+    text = done.stdout + done.stderr
     return next((name for word, name in SAYS.items() if word in text), None)
 
 

@@ -124,12 +124,6 @@ def ask(
         ) from error
 
 
-def words_of(answer: subprocess.CompletedProcess[str]) -> str:
-    """Return the output of a command, on one line."""
-    said = " ".join(f"{answer.stderr} {answer.stdout}".split())
-    return said[:1000] or f"exit code {answer.returncode} without a word"
-
-
 def hand_over(scheduler: Scheduler, script: Path) -> str:
     """Hand a script to the scheduler from the current folder; return the job's number.
 
@@ -143,7 +137,9 @@ def hand_over(scheduler: Scheduler, script: Path) -> str:
         answer = ask(scheduler, words, text)
     found = scheduler.number.findall(answer.stdout)
     if answer.returncode != 0 or not found:
-        raise OmbError(f"{scheduler.title} does not take {script}: {words_of(answer)}")
+        said = " ".join(f"{answer.stderr} {answer.stdout}".split())[:1000]
+        said = said or f"exit code {answer.returncode} without a word"
+        raise OmbError(f"{scheduler.title} does not take {script}: {said}")
     return str(found[-1])
 
 
