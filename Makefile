@@ -31,7 +31,6 @@
 # make jobs              write the scripts in jobs/ anew from configs/
 # make dist              a source distribution and a wheel, in dist/; a commit gives the same bytes again
 # make lock              write constraints.txt anew: the newest versions of all packages that make installs
-# make keys              write the schemas in configs/ anew
 
 
 MPI ?= mpich
@@ -60,7 +59,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Else every rank of a test would compile what it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run check test test-mpich test-openmpi test-units test-long test-rest test-all test-abi chaos lint coverage mutation speed abi-cost overhead gpu-check support families applications observing start-up site docs-outputs jobs dist lock keys clean
+.PHONY: help run check test test-mpich test-openmpi test-units test-long test-rest test-all test-abi chaos lint coverage mutation speed abi-cost overhead gpu-check support families applications observing start-up site docs-outputs jobs dist lock clean
 .SECONDARY:
 
 help:
@@ -230,10 +229,6 @@ lock: $(call venv,mpich)/.tested-with
 		--custom-compile-command "make lock" pyproject.toml -o constraints.txt \
 		$(foreach one,mpich openmpi $(subst $(comma), ,$(EXTRAS)),--extra $(one)) \
 		$(foreach one,lint docs test integration,--group $(one))
-
-keys: $(VENV)/.installed
-	$(VENV)/bin/python -m docs.generate machine-schema > configs/machine.schema.json
-	$(VENV)/bin/python -m docs.generate sweep-schema > configs/sweep.schema.json
 
 BUILT_FROM := pyproject.toml constraints.txt hatch_build.py omb_py/bindings/machine/loop.c
 

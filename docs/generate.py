@@ -1,7 +1,6 @@
-"""Parts of the documentation, and schemas, that follow from the code.
+"""Parts of the documentation that follow from the code.
 
-The site has the parts where a page says ``<!-- generated: NAME -->``, and the page of benchmarks;
-`make keys` writes the schemas.
+The site has the parts where a page says ``<!-- generated: NAME -->``, and the page of benchmarks.
 
 Usage: python -m docs.generate NAME, a key of `MADE`
 """
@@ -12,7 +11,7 @@ import csv
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -50,7 +49,7 @@ from omb_py.sweeps.field_types import (
     Word,
     shortest,
 )
-from omb_py.sweeps.machine import JobSettings, Machine, Queue
+from omb_py.sweeps.machine import ROWS, JobSettings, Machine, Queue
 from omb_py.sweeps.schedulers import SCHEDULERS
 
 RECORD = Path(__file__).parent / "support.csv"
@@ -253,19 +252,16 @@ def keys(model: type[BaseModel]) -> Iterator[Key]:
             continue  # a table that is shown on its own
         yield Key(
             name=name,
-            kind=kind(hints[name], field),
+            kind=one_of(ROWS[name]) if name in ROWS else in_words(hints[name]),
             default=default(field, hints[name]),
             meaning=prose(field.description),
             example=f"{name} = {write_text(field.examples[0])}",
         )
 
 
-def kind(hint: Any, field: FieldInfo) -> str:
-    """The type of a key in words."""
-    extra = field.json_schema_extra
-    if isinstance(extra, dict) and "enum" in extra:
-        return "one of " + ", ".join(f"`{word}`" for word in extra["enum"])  # type: ignore[union-attr]
-    return in_words(hint)
+def one_of(words: Iterable[str]) -> str:
+    """A choice of words."""
+    return "one of " + ", ".join(f"`{word}`" for word in words)
 
 
 def in_words(hint: Any) -> str:
@@ -274,7 +270,7 @@ def in_words(hint: Any) -> str:
         return KINDS[hint]
     inner = [part for part in get_args(hint) if part not in (type(None), Ellipsis)]
     if get_origin(hint) is Literal:
-        return "one of " + ", ".join(f"`{word}`" for word in inner)
+        return one_of(inner)
     if get_origin(hint) in (Union, UnionType):
         return " or ".join(map(in_words, inner))
     if get_origin(hint) is tuple:
@@ -352,55 +348,12 @@ def key_tables() -> str:
     return "".join(parts)
 
 
-IN_ECMA_SCRIPT = {r"\z": "$", r"\x{85}": r"\u0085", r"\x{2028}": r"\u2028", r"\x{2029}": r"\u2029"}
-"""Parts of regular expressions that JSON schemas write differently from pydantic."""
-
-
-def schema(model: type[BaseModel]) -> str:
-    """The JSON schema of a kind of configuration, as text."""
-    found = simplified(model.model_json_schema())
-    draft = {"$schema": "http://json-schema.org/draft-07/schema#", "title": model.__name__}
-    text = json.dumps(draft | found, indent=2)
-    # Draft 7 is what taplo validates by: definitions have another name there.
-    return text.replace("#/$defs/", "#/definitions/").replace('"$defs"', '"definitions"') + "\n"
-
-
-def simplified(value: Any) -> Any:
-    """A schema without what TOML does not have (null) and titles that repeat the keys."""
-    if isinstance(value, list):
-        return [simplified(item) for item in value]
-    if not isinstance(value, dict):
-        return value
-    found = {expression(key): simplified(item) for key, item in value.items()}
-    if isinstance(found.get("title"), str):
-        del found["title"]
-    if found.get("default", 0) is None or isinstance(found.get("default"), dict):
-        del found["default"]
-    for word, translate in (("pattern", expression), ("description", prose)):
-        if isinstance(found.get(word), str):
-            found[word] = translate(found[word])
-    kinds = [kind for kind in found.get("anyOf", ()) if kind != {"type": "null"}]
-    if len(kinds) == 1:
-        del found["anyOf"]
-        return kinds[0] | found
-    return found | ({"anyOf": kinds} if kinds else {})
-
-
-def expression(pattern: str) -> str:
-    """A regular expression as JSON schemas write it."""
-    for ours, theirs in IN_ECMA_SCRIPT.items():
-        pattern = pattern.replace(ours, theirs)
-    return pattern
-
-
 MADE: dict[str, Callable[[], str]] = {
     "benchmarks": benchmarks,
     "algorithms": algorithm_table,
     "letters": option_table,
     "keys": key_tables,
     **{part: partial(column_table, part) for part in COLUMN_TABLES},
-    "machine-schema": partial(schema, Machine),
-    "sweep-schema": partial(schema, Sweep),
 }
 
 if __name__ == "__main__":

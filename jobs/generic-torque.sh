@@ -7,9 +7,9 @@
 ##PBS -A PROJECT
 #
 # Sweep scaling on generic-torque, 1 and 2 nodes in one job: collectives over the number of ranks and nodes
-# Made by: omb-py job render scaling --machine generic-torque --one-job  # 3c8a7814
+# Made by: omb-py job render scaling --machine generic-torque --one-job  # 0fbfa497
 # Submit it from the folder in which sweeps/scaling-generic-torque is to be: qsub SCRIPT
-# Of options on that command line it keeps queue for its next job: others go above.
+# Options on that command line hold for the first job only: for all, put them above.
 
 fail() {
     echo "omb-py: $*" >&2
@@ -29,16 +29,7 @@ if [ -f "$0" ] && ! [ "$0" -ef "$script" ]; then
     install -m 755 -- "$0" "$script"
 fi
 
-# What becomes of this job, for `omb-py job status`.
 job=${PBS_JOBID:-${SLURM_JOB_ID:--}}
-signalled=
-record() {
-    printf '%s %s %s %s\n' "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$job" scaling "$*" \
-        >> "$jobs/record"
-}
-trap 'record ended "exit=$?" ${signalled:+signalled=yes}' EXIT
-trap 'signalled=yes; exit 143' TERM
-record began "host=$HOSTNAME"
 
 venv=.venv
 if [ -f "$venv/bin/activate" ]; then
@@ -69,6 +60,7 @@ fi
     fail "only $left s of the walltime are left beside job.reserve = 60 s, too few to" \
         "measure anything: ask for more"
 SECONDS=0
+signalled=
 omb-py sweep "${sweep[@]}" --stop-after "${left}s" &
 pid=$!
 trap '
@@ -86,11 +78,8 @@ fi
 # 75: there is more to do, and this job came further. Another one goes on, or it is said why not.
 if [ "$code" -eq 75 ]; then
     trap "" TERM
-    keep=() # what this job was submitted with and the script does not say
-    [ -z "$PBS_O_QUEUE" ] || grep -qE "^#PBS( .*)? -q" "$script" ||
-        keep+=(-q "$PBS_O_QUEUE")
     omb-py job continue "$job" "${sweep[@]}" \
-        --chain resubmit ${signalled:+--signalled} -- "${keep[@]}"
+        --chain resubmit ${signalled:+--signalled}
     exit
 fi
 exit "$code"

@@ -7,7 +7,7 @@
 ##COBALT -A PROJECT
 #
 # Sweep scaling on thetagpu, 1 and 2 and 4 and 8 and 16 and 24 nodes in one job: collectives over the number of ranks and nodes
-# Made by: omb-py job render scaling --machine thetagpu --one-job  # 3f3e2712
+# Made by: omb-py job render scaling --machine thetagpu --one-job  # 550eed7f
 # Submit it from the folder in which sweeps/scaling-thetagpu is to be: qsub-gpu SCRIPT
 # Options on that command line hold for the first job only: for all, put them above.
 # Fill in the account above: the scheduler takes no job without one.
@@ -26,16 +26,7 @@ if [ -f "$0" ] && ! [ "$0" -ef "$script" ]; then
     install -m 755 -- "$0" "$script"
 fi
 
-# What becomes of this job, for `omb-py job status`.
 job=${COBALT_JOBID:--}
-signalled=
-record() {
-    printf '%s %s %s %s\n' "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$job" scaling "$*" \
-        >> "$jobs/record"
-}
-trap 'record ended "exit=$?" ${signalled:+signalled=yes}' EXIT
-trap 'signalled=yes; exit 143' TERM
-record began "host=$HOSTNAME"
 
 venv=.venv
 if [ -f "$venv/bin/activate" ]; then
@@ -65,6 +56,7 @@ fi
     fail "only $left s of the walltime are left beside job.reserve = 60 s, too few to" \
         "measure anything: ask for more"
 SECONDS=0
+signalled=
 omb-py sweep "${sweep[@]}" --stop-after "${left}s" &
 pid=$!
 trap '

@@ -17,7 +17,6 @@ from typing import TypeAlias
 from omb_py.algorithms import patterns
 from omb_py.core.dataclass import dataclass, field
 from omb_py.core.errors import UsageError
-from omb_py.core.registry import Rows
 from omb_py.core.text.words import nearest
 
 DEFAULT = "default"
@@ -118,16 +117,13 @@ class AlgorithmLibrary:
 
 
 def library(name: str) -> AlgorithmLibrary:
-    """Return the MPI library of this name, as mpi4py calls it; also from an entry point.
+    """Return the MPI library of this name, as mpi4py calls it.
 
     Raises `UsageError` if its algorithms are not known here.
     """
     if (module := MODULES.get(name)) is not None:
         found: AlgorithmLibrary = import_module(f"omb_py.algorithms.{module}").LIBRARY
         return found
-    others = Rows({}, "omb_py.library_algorithms", AlgorithmLibrary)
-    if (other := next((one for one in others.values() if one.name == name), None)) is not None:
-        return other
     raise UsageError(
         f"--coll-algorithm: the algorithms of {name} are not known here, only those of "
         f"{', '.join(MODULES)}: leave it out, or set the library's own variables and name them "

@@ -256,11 +256,11 @@ class StartedBinding(Binding):
 
     def bind(self, step: Step) -> BoundCall:
         copies, start = self.started(step)
-        return partial(_complete, copies, start, self.settle)
+        return partial(complete, copies, start, self.settle)
 
     def bound(self, iteration: Iteration) -> BoundIteration:
         starts, before, after = self._parts_of(iteration)
-        calls = tuple(partial(_complete, (), start, self.settle) for start in starts)
+        calls = tuple(partial(complete, (), start, self.settle) for start in starts)
         return BoundIteration(calls, before, after)
 
     def loop(self, iterations: Sequence[Iteration], pace: Pace) -> Loop:
@@ -282,7 +282,7 @@ class StartedBinding(Binding):
         return starts, tuple(before), tuple(map(self.bind, iteration.after))
 
 
-def _complete(copies: Sequence[BoundCall], start: Start, settle: BoundCall | None) -> Sequence[Any]:
+def complete(copies: Sequence[BoundCall], start: Start, settle: BoundCall | None) -> Sequence[Any]:
     """Make a step, and return what was waited for."""
     for copy in copies:
         copy()
@@ -322,14 +322,13 @@ BINDINGS = Registry(
     kind="binding", package="omb_py.bindings", attribute="BINDING", group="omb_py.bindings"
 )
 
-BEFORE_MPI = ("ucxx", "ucxx_async")
-"""Bindings with a UCX of their own. An MPI library that was loaded before with an older one leaves
-them without functions that they need; the other order suits both."""
+BEFORE_MPI = "ucxx"
+"""The binding with a UCX of its own. An MPI library that was loaded before with an older one leaves
+it without functions that it needs; the other order suits both."""
 
 
 def load_before_mpi(names: Sequence[str]) -> None:
-    """Load those that have to be before MPI; what fails here fails again where it is used."""
-    for name in BEFORE_MPI:
-        if name in names:
-            with suppress(OmbError):
-                BINDINGS.load(name)
+    """Load what has to be before MPI; what fails here fails again where it is used."""
+    if BEFORE_MPI in names:
+        with suppress(OmbError):
+            BINDINGS.load(BEFORE_MPI)

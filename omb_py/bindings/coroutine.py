@@ -14,18 +14,12 @@ from omb_py.bindings.buffer import BufferBinding
 from omb_py.bindings.transports.coroutines import (
     AsyncBinding,
     AsyncCall,
-    AsyncCalls,
     call_at_once,
-    one_by_one,
 )
-from omb_py.core.calls import Call, Iteration, Step, Window, parts_of_sendrecv
+from omb_py.core.calls import Iteration, Step, Window, parts_of_sendrecv
 from omb_py.core.dataclass import replace
-from omb_py.core.errors import UnsupportedError
 from omb_py.core.memory import Local
 from omb_py.core.options import Options
-
-TAGS_APART = 1000
-"""Between the tags of coroutines that are in flight together."""
 
 POINT_TO_POINT = ("send", "ssend", "recv")
 COLLECTIVES = (
@@ -46,7 +40,6 @@ class CoroutineBinding(AsyncBinding):
 
     name = "coroutine"
     serves_threads = False
-    own_options = ("event_loop", "in_flight")
 
     def __init__(self, comm: MPI.Intracomm, options: Options) -> None:
         super().__init__(comm, options)
@@ -69,32 +62,11 @@ class CoroutineBinding(AsyncBinding):
             return partial(_one, start)
         return partial(call_at_once, self._buffer.bind_call(step))
 
-    def sequence(self, iteration: Iteration) -> AsyncCalls:
-        count = self.options.in_flight or 1
-        if count == 1:
-            return super().sequence(iteration)
-        calls = [
-            step for step in iteration.steps if isinstance(step, Call) and step.peer is not None
-        ]
-        if len(calls) < len(iteration.steps):
-            raise UnsupportedError(
-                "--in-flight is for ping-pongs between two ranks: of other messages, windows and "
-                "non-blocking calls are in flight together"
-            )
-        together = [
-            tuple(self.awaitable(replace(call, tag=call.tag + i * TAGS_APART)) for call in calls)
-            for i in range(count)
-        ]
-        return (partial(_together, together),) if calls else ()
-
     def functions(self, iteration: Iteration) -> tuple[str, ...]:
         blocking = (*POINT_TO_POINT, *COLLECTIVES)
         return tuple(
             f"i{name}" if name in blocking else name for name in super().functions(iteration)
         )
-
-    def describe(self) -> dict[str, str]:
-        return super().describe() | {"in_flight": str(self.options.in_flight or 1)}
 
     def release(self) -> None:
         super().release()
@@ -111,10 +83,6 @@ async def _held(held: list[Any], chosen: slice) -> None:
 
 async def _window(starts: Sequence[Callable[[], list[Any]]]) -> None:
     await completed([request for start in starts for request in start()])
-
-
-async def _together(sequences: Sequence[AsyncCalls]) -> None:
-    await asyncio.gather(*map(one_by_one, sequences))
 
 
 BINDING = CoroutineBinding

@@ -7,15 +7,13 @@ Streams and events are CuPy's.
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from omb_py.bindings import Binding, BoundCall, calls_of
 from omb_py.core.calls import Call, Iteration, Message, Step
-from omb_py.core.calls.loop import Calls, Loop, Pace, PythonLoop
+from omb_py.core.calls.loop import Loop, Pace, Stream, StreamLoop
 from omb_py.core.dataclass import dataclass
 from omb_py.core.errors import MissingError, UnsupportedError, installing_cuda
 from omb_py.core.memory import Local
@@ -25,7 +23,6 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 IDENTITY_BYTES = 128
-MILLISECOND = 1e-3
 INSTALLING = "pip install 'nccl4py[cu13]' (or '[cu12]', as CuPy's own)"
 
 DTYPES = ("int8", "uint8", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64")
@@ -180,9 +177,15 @@ class NcclBinding(Binding):
                 "binding nccl makes no calls before or after those of an iteration: leave out "
                 "--cold, or use --binding buffer"
             )
-        return NcclLoop(
-            self._cuda,
-            self._stream,
+        begun, ended = self._cuda.Event(), self._cuda.Event()
+        stream = Stream(
+            partial(begun.record, self._stream),
+            partial(ended.record, self._stream),
+            self._stream.synchronize,
+            partial(self._cuda.get_elapsed_time, begun, ended),
+        )
+        return StreamLoop(
+            stream,
             [tuple(self._queue(step) for step in iteration.steps) for iteration in iterations],
             self.comm.Barrier if pace.barrier else None,
             pace.start.wait if pace.start else None,
@@ -277,44 +280,6 @@ class NcclBinding(Binding):
 
     def _root(self, call: Call) -> list[int]:
         return [] if call.root is None else [call.root]
-
-
-class NcclLoop(PythonLoop):
-    """Puts the work of each iteration on the stream and waits for it.
-
-    The host's clock spans both; an event before and one after the work give the device's time.
-    """
-
-    def __init__(
-        self,
-        cuda: Any,
-        stream: Any,
-        exchanges: Sequence[Calls],
-        barrier: BoundCall | None,
-        start: BoundCall | None,
-    ) -> None:
-        super().__init__(exchanges, barrier, start)
-        self._time = self._time_on_stream
-        self._elapsed = cuda.get_elapsed_time
-        self._events = cuda.Event(), cuda.Event()
-        self._stream = stream
-        self.device_seconds = array("d")
-        self.queued_seconds = array("d")
-
-    def _time_on_stream(self, sequence: Iterable[Calls], seconds: array[float]) -> None:
-        stream, (begun, ended) = self._stream, self._events
-        wait = stream.synchronize
-        for index, calls in enumerate(sequence):
-            begun.record(stream)
-            begin = perf_counter()
-            for call in calls:
-                call()
-            ended.record(stream)
-            queued = perf_counter()
-            wait()
-            seconds[index] = perf_counter() - begin
-            self.queued_seconds.append(queued - begin)
-            self.device_seconds.append(self._elapsed(begun, ended) * MILLISECOND)
 
 
 def _call_grouped(start: BoundCall, end: BoundCall, calls: Sequence[BoundCall]) -> None:

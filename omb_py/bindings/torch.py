@@ -8,20 +8,18 @@ from __future__ import annotations
 
 import atexit
 import os
-from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from functools import partial
-from time import perf_counter
 from typing import Any
 
 import torch
 import torch.distributed as dist
 
-from omb_py.bindings import BoundCall, Start, StartedBinding, calls_of, waited_for
+from omb_py.bindings import BoundCall, Start, StartedBinding, calls_of, complete, waited_for
 from omb_py.buffers import on_device
 from omb_py.core.calls import IN_PLACE, Call, Message, Operand, Step, parts_of_sendrecv
-from omb_py.core.calls.loop import Calls, StartedLoop
+from omb_py.core.calls.loop import Stream, StreamLoop
 from omb_py.core.errors import LeftOutError, MissingError, UnsupportedError
 from omb_py.core.job import Job
 from omb_py.core.job.by_mpi import job_of
@@ -30,7 +28,6 @@ from omb_py.core.memory import Local
 from omb_py.core.options import Options
 
 BACKENDS = ("gloo", "nccl", "mpi", "ucc")
-MILLISECOND = 1e-3
 CONNECT_SECONDS = 60.0
 
 INTERFACES = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "TP_SOCKET_IFNAME")
@@ -64,7 +61,8 @@ class TorchBinding(StartedBinding):
         self._size = job.ranks
         self._group, self._ranks = _connect(job, self._backend, options.interface)
         self.settle = torch.cuda.current_stream().synchronize if self._on_device else None
-        self.loop_of = partial(TorchLoop, settle=self.settle)
+        if self.settle is not None:
+            self.loop_of = partial(on_stream, self.settle)
         self._lacking: dict[str, bool] = {}
 
     def describe(self) -> dict[str, str]:
@@ -290,43 +288,14 @@ class TorchBinding(StartedBinding):
         return self._lacking[name]
 
 
-class TorchLoop(StartedLoop):
-    """Starts the work of each step and waits for it, and keeps how long starting took.
-
-    On a device the work of all steps is put on the stream and waited for once; events before and
-    after it give the device's time.
-    """
-
-    def __init__(
-        self,
-        exchanges: Sequence[tuple[Start, ...]],
-        barrier: BoundCall | None,
-        start: BoundCall | None,
-        around: Sequence[tuple[Calls, Calls]],
-        settle: BoundCall | None,
-    ) -> None:
-        super().__init__(exchanges, barrier, start, around)
-        self.device_seconds = array("d")
-        self._settle = settle
-        if settle is not None:
-            self._events = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
-            self._time = self._time_on_stream
-
-    def _time_on_stream(self, sequence: Iterable[Calls], seconds: array[float]) -> None:
-        settle, (begun, ended) = self._settle, self._events
-        assert settle is not None
-        for index, starts in enumerate(sequence):
-            begun.record()
-            begin = perf_counter()
-            for start in starts:
-                for work in start() or ():
-                    work.wait()
-            ended.record()
-            queued = perf_counter()
-            settle()
-            seconds[index] = perf_counter() - begin
-            self.queued_seconds.append(queued - begin)
-            self.device_seconds.append(begun.elapsed_time(ended) * MILLISECOND)
+def on_stream(
+    wait: Callable[[], Any], exchanges: Sequence[Sequence[Start]], *pace: Any
+) -> StreamLoop:
+    """Return the loop of work on torch's current stream, which ``wait`` waits for."""
+    begun, ended = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    elapsed = partial(begun.elapsed_time, ended)
+    queued = [tuple(partial(complete, (), one, None) for one in starts) for starts in exchanges]
+    return StreamLoop(Stream(begun.record, ended.record, wait, elapsed), queued, *pace)
 
 
 def _connect(job: Job, backend: str, interface: str | None) -> tuple[Any, list[int]]:

@@ -8,21 +8,64 @@ from functools import partial
 from typing import Any
 
 from omb_py.bindings import BoundCall
-from omb_py.bindings.transports import Transport, TransportBinding
-from omb_py.bindings.transports.ucx import (
-    Array,
-    choose_interface,
-    libucxx,
-    not_connected,
-    tags_of,
-    versions,
-)
+from omb_py.bindings.transports import KEY_BYTES, Transport, TransportBinding, mark
+from omb_py.core.errors import MissingPackageError, UnsupportedError, installing
 from omb_py.core.job import Job
+from omb_py.core.job.network import address_of, interface_of
 from omb_py.core.memory import Memory
 from omb_py.core.options import Options
 
+os.environ.setdefault("UCX_WARN_UNUSED_ENV_VARS", "n")  # UCX warns of variables that ucxx sets
+try:
+    import ucxx
+    from ucxx._lib import libucxx
+    from ucxx._lib.arr import Array
+except ModuleNotFoundError as error:
+    raise MissingPackageError("binding ucxx", "ucxx", installing("ucxx")) from error
+except OSError as error:
+    raise UnsupportedError(
+        f"ucxx cannot load its UCX next to that of the MPI library ({error}): import ucxx before "
+        "mpi4py.MPI in programs, or start the ranks with torchrun"
+    ) from error
+
+TAG_BYTES = 8
+
 POLLS = 1000
 """Number of polls of the worker for a message before other processes may run."""
+
+
+def choose_interface(job: Job, options: Options) -> None:
+    """Set the network of UCX, before its context is made: ``--interface``, or only loopback if all
+    ranks are on one host; collective."""
+    if options.interface is not None:
+        os.environ.setdefault("UCX_NET_DEVICES", options.interface)
+    elif (own := address_of(job, None)) == "127.0.0.1":
+        os.environ.setdefault("UCX_NET_DEVICES", interface_of(own) or "all")
+
+
+def tags_of(job: Job) -> list[int]:
+    """Return the tag of each rank's messages, unique to this job: UCX takes any sender's."""
+    key = job.bcast(os.urandom(KEY_BYTES))
+    marks = (mark(key, b"", rank, rank) for rank in range(job.ranks))
+    return [int.from_bytes(one[:TAG_BYTES], "little") for one in marks]
+
+
+def not_connected(error: Exception) -> UnsupportedError:
+    """Return the error if there is no endpoint from one rank to another."""
+    return UnsupportedError(
+        f"UCX cannot connect the ranks ({error}): choose other transports by UCX_TLS, or "
+        "--interface"
+    )
+
+
+def versions() -> dict[str, str]:
+    """Return the versions and settings of UCX that the metadata of results contain."""
+    return {
+        "ucxx": ucxx.__version__,
+        "ucx": ".".join(map(str, ucxx.get_ucx_version())),
+        "ucx_tls": str(libucxx.get_current_options().get("TLS", "")),
+        "ucx_net_devices": os.environ.get("UCX_NET_DEVICES", "all"),
+    }
 
 
 class UcxTransport(Transport):

@@ -1,4 +1,4 @@
-"""``omb-py job``: a sweep as batch jobs: scripts, submitting them, and how far they are."""
+"""``omb-py job``: a sweep as batch jobs: their scripts, and submitting them."""
 
 from __future__ import annotations
 
@@ -31,11 +31,6 @@ FOLDER = click.option(
     type=NewFolder(),
     help="The sweep's folder; by default sweeps/SWEEP-MACHINE.",
 )
-PROFILE = click.option(
-    "--profile",
-    is_flag=True,
-    help="Profile applications by the library in MPITRACE, or else by omb-py's recorder.",
-)
 PARTS = options(
     click.option("--nodes", type=WholeNumber(min=1), help="Only the job on this number of nodes."),
     click.option(
@@ -51,7 +46,6 @@ PARTS = options(
         help="How to continue after the time limit: each job submits the next, or none does.  "
         "[default: resubmit]",
     ),
-    PROFILE,
 )
 
 
@@ -109,8 +103,7 @@ def render_command(output: Path | None, **wishes: Any) -> None:
 @click.option(
     "--force",
     is_flag=True,
-    help="Submit even if a job of the script waits or runs, no row is missing, or an edited script "
-    "is overwritten.",
+    help="Submit even if no row is missing or an edited script is overwritten.",
 )
 @click.option("--dry-run", is_flag=True, help="Write the scripts and show the commands.")
 def submit_command(force: bool, dry_run: bool, **wishes: Any) -> None:
@@ -145,14 +138,11 @@ def warn(job: BatchJob, refuse_no_account: bool) -> None:
 @MACHINE
 @click.option("--queue")
 @click.option("--nodes", type=WholeNumber(min=1))
-@PROFILE
 @FOLDER
-@click.argument("kept", nargs=-1)
 @click.option("--chain", type=click.Choice(["resubmit", "none"]), required=True)
 @click.option("--signalled", is_flag=True)
 def continue_command(
     number: str,
-    kept: tuple[str, ...],
     chain: str,
     signalled: bool,
     nodes: int | None,
@@ -165,7 +155,7 @@ def continue_command(
 
     job = replace(batch.find(**words), nodes=nodes)
     try:
-        following = jobs.go_on(job, number, chain, signalled, kept)
+        following = jobs.go_on(job, number, chain, signalled)
     except jobs.ChainEndError as end:
         there, planned = sum(map(Folder(job.root).there, job.points)), job.plan.on(nodes).rows
         how = "" if isinstance(end, jobs.NothingLeftError) else f"; to go on: {job.submit_command}"
@@ -174,48 +164,6 @@ def continue_command(
         return end.exit_code
     click.echo(f"job {following} goes on")
     return 0
-
-
-@command.command("status")
-@click.argument("sweep")
-@MACHINE
-@click.option("--queue", help="The queue of the jobs, if it is not the machine's usual one.")
-@FOLDER
-def status_command(**wishes: Any) -> int:
-    """Show how many rows of SWEEP are there, what the scheduler says of its jobs, and what to do.
-
-    Of each script it names the job that waits or runs, otherwise the last one. Where the scheduler
-    has forgotten a job, FOLDER/jobs/record says how its script ended.
-
-    \b
-    Exit codes:
-      0   every row is there that can be measured
-      75  rows are missing, and a job waits, is held or runs, or the scheduler does not answer
-      1   rows are missing, and no job waits or runs
-    """
-    with needing("sweep"):
-        from omb_py.sweeps import batch, status
-
-    return status.show(batch.find(**wishes))
-
-
-@command.command("cancel")
-@click.argument("sweep")
-@MACHINE
-@FOLDER
-def cancel_command(**wishes: Any) -> int:
-    """Cancel the jobs of SWEEP that wait, are held or run.
-
-    Only jobs of the sweep's own record are cancelled, and none of them submits another. Rows that
-    are there stay, and 'omb-py job submit' goes on from them.
-
-    Exit codes: 0 all are cancelled, 1 the scheduler refuses.
-    """
-    with needing("sweep"):
-        from omb_py.sweeps import batch, jobs
-
-    job = batch.find(**wishes)
-    return jobs.cancel(job.scheduler, job.root, click.echo)
 
 
 def scripts(sweep: str, nodes: int | None, one_job: bool, **wishes: Any) -> list[BatchJob]:

@@ -34,7 +34,8 @@ OF_APPLICATIONS = ("speedup", "phases")
     help="Over message sizes, over ranks, both as a heat map, what omb-py overhead found, bars of "
     "numbers without sizes and of the parts of the start, or all pairs of ranks; auto: all that "
     "apply but heat maps. Of files of applications: the speed-up over ranks, "
-    "or the phases. Of files of --samples: every iteration by time, or their distribution (ecdf).",
+    "or the phases. Of files of --samples: every iteration by its number, or their distribution "
+    "(ecdf).",
 )
 @click.option(
     "--lines",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import sys
@@ -17,18 +16,13 @@ from omb_py.bindings import load_before_mpi
 from omb_py.cli.benchmark import CONTEXT, graph_writers
 from omb_py.cli.help import GroupedCommand
 from omb_py.core.dataclass import dataclass, replace
-from omb_py.core.errors import UsageError, needing
-from omb_py.core.job import Job
+from omb_py.core.errors import UsageError
 from omb_py.core.text import files
-from omb_py.core.text.words import count
 from omb_py.measure.launch import start_job
 from omb_py.measure.suite import (
     FAR,
-    MEASURED,
     NEAR,
-    UNDER_WAY,
     Entry,
-    Line,
     odd_ranks,
     run_entries,
     summary_lines,
@@ -36,11 +30,9 @@ from omb_py.measure.suite import (
 from omb_py.options.option import Option
 from omb_py.options.parse import make_options, reader
 from omb_py.options.table import OF_A_LAUNCH, common_parameters
-from omb_py.options.types import TextType
 
 if TYPE_CHECKING:
     from omb_py.core.options import Options
-    from omb_py.sweeps.points import SweepPoint
 
 SUITES: dict[str, tuple[str, ...]] = {
     "pt2pt": ("point-to-point",),
@@ -65,19 +57,10 @@ SUITE = "s:"
 ALL = "all"
 """The suite of all suites."""
 
-OWN = ("entries", "pair", "odd", "scale", "sweep", "summary", "resume")
+OWN = ("entries", "pair", "odd", "scale", "summary")
 """Parameters of `omb-py run` that are no options of benchmarks."""
 
 LAUNCH = "What is launched"
-
-
-def pair_of(text: str) -> str:
-    """Return the ranks that ``--pair`` names; raise `ValueError` for another text."""
-    words = text.split(",")
-    is_pair = len(words) == 2 and all(word.isascii() and word.isdigit() for word in words)
-    if text in (NEAR, FAR) or (is_pair and int(words[0]) != int(words[1])):
-        return text
-    raise ValueError(f"{text!r} is neither near, far nor two ranks, as in 0,5")
 
 
 def members(word: str) -> list[Benchmark]:
@@ -187,9 +170,9 @@ def on_odd(entry: Entry, ranks: int) -> Entry:
             ["--pair"],
             group=LAUNCH,
             default=FAR,
-            type=TextType("near|far|A,B", pair_of),
-            help="Ranks that measure what needs two of more: the first two, the first and the "
-            "last, or ranks A and B.",
+            type=click.Choice([NEAR, FAR]),
+            help="Ranks that measure what needs two of more: the first two, or the first and the "
+            "last.",
         ),
         Option(
             ["--odd"],
@@ -205,24 +188,11 @@ def on_odd(entry: Entry, ranks: int) -> Entry:
             help="Measure on the first 2, 4, 8 … ranks, then on all.",
         ),
         Option(
-            ["--sweep"],
-            group=LAUNCH,
-            metavar="SWEEP",
-            help="Measure the points of a configuration that this launch has the ranks for.",
-        ),
-        Option(
             ["--summary"],
             group=LAUNCH,
             metavar="FILE",
             help="Keep in this .json file what came of each benchmark.",
             show_default="FILE.summary.json next to --output",
-        ),
-        Option(
-            ["--resume"],
-            group=LAUNCH,
-            is_flag=True,
-            help="Leave out what is measured by the summary of an earlier launch; what was under "
-            "way at its end comes last.",
         ),
         *common_parameters(),
     ],
@@ -243,30 +213,20 @@ def command(context: click.Context, /, **values: Any) -> int:
     words = tuple(word for word in sys.argv[2:] if word not in own["entries"])
     launch = Launch(values, common, words)
     entries = [one for text in own["entries"] for one in entries_of(text, launch)]
-    if not entries and own["sweep"] is None:
-        raise UsageError("name a benchmark, a suite such as s:collective, or --sweep")
-    if own["sweep"] is None:
-        refuse_unused(context, common, entries)
+    if not entries:
+        raise UsageError("name a benchmark, or a suite such as s:collective")
+    refuse_unused(context, common, entries)
     options = make_options(values)
     path = own["summary"] or beside(options.output)
-    resumed = path if own["resume"] else None
-    if own["resume"] and path is None:
-        raise UsageError("--resume reads the summary of an earlier launch: name --summary")
     load_before_mpi([options.binding, *(entry.options.binding for entry in entries)])
     with start_job("run", options) as started:
         job = started.job
-        if own["sweep"] is not None:
-            for number, text in points_of(own["sweep"], options.buffer, job):
-                entries += [replace(one, first_ranks=number) for one in entries_of(text, launch)]
         if own["odd"]:
             entries = [on_odd(entry, job.ranks) for entry in entries]
         if own["scale"]:
             entries = list(scaled(entries, job.ranks))
-        earlier: list[Line] = []
-        if resumed is not None:
-            earlier, entries = remaining(earlier_lines(resumed, job), entries)
         entries = list(cleared_once(entries))
-        summary = run_entries(started, entries, own["pair"], path, graph_writers, earlier)
+        summary = run_entries(started, entries, own["pair"], path, graph_writers)
         if job.rank == 0 and options.format == "text" and not options.quiet:
             click.echo("\n".join(summary_lines(summary)))
     return summary.exit_code
@@ -299,83 +259,3 @@ def refuse_unused(
         if parameter.name in common.keys() - known:
             option = max(parameter.opts, key=len)
             raise UsageError(f"{option} is an option of none of these benchmarks: leave it out")
-
-
-def points_of(sweep: str, buffer: str, job: Job) -> list[tuple[int, str]]:
-    """Return the points of a configuration, as numbers of ranks and entries; collective.
-
-    Only rank 0 reads it. Points that are impossible in this launch are left out with a note: points
-    on other numbers of nodes or more ranks, with another ``buffer`` or settings of a launch, and
-    launches but the first. Raises `SharedError` for a configuration that cannot be read.
-    """
-    hosts = len(set(job.host_of_each_rank()))
-    text = ""
-    with job.agreement():
-        if job.rank == 0:
-            with needing("sweep"):
-                from omb_py.sweeps.batch import find
-                from omb_py.sweeps.points import in_order, plan
-            found = find(sweep, "local", None, scheduled=False)
-            nodes = {"nodes": hosts, "cores_per_node": job.ranks}
-            points = plan(found.sweep, found.machine.model_copy(update=nodes)).points
-            fitting = [
-                one
-                for one in in_order(points, found.sweep)
-                if one.nodes == hosts and one.ranks <= job.ranks and is_possible(one, buffer)
-            ]
-            if len(fitting) < len(points):
-                job.note(
-                    f"left out {count(len(points) - len(fitting), 'point')} of {sweep}, which "
-                    "need other nodes, more ranks, another buffer or a launch of their own: omb-py "
-                    "sweep measures all"
-                )
-            text = "\n".join(
-                f"{one.ranks} {shlex.join(one.arguments(one.sizes))}" for one in fitting
-            )
-    lines = job.text_of(text, 0).splitlines()
-    return [(int(number), rest) for number, _, rest in (line.partition(" ") for line in lines)]
-
-
-def is_possible(point: SweepPoint, buffer: str) -> bool:
-    """Return whether a launch with a buffer library can include a point."""
-    own_launch = point.environment or point.of_launch or point.launch > 1 or point.part
-    return point.shares_launch and point.buffer == buffer and not own_launch
-
-
-def earlier_lines(path: str, job: Job) -> list[Line]:
-    """Return the lines of an earlier launch's summary, none if there is no file; collective.
-
-    Raises `SharedError` if it is something else.
-    """
-    text = ""
-    with job.agreement():
-        if job.rank == 0 and os.path.exists(path):
-            text = files.read(path).decode(errors="replace")
-            try:
-                [Line(**line) for line in json.loads(text)["entries"]]
-            except (ValueError, TypeError, KeyError) as error:
-                raise UsageError(f"{path} is no summary of omb-py run: name another") from error
-    text = job.text_of(text, 0)
-    return [Line(**line) for line in json.loads(text)["entries"]] if text else []
-
-
-def remaining(lines: Sequence[Line], entries: Sequence[Entry]) -> tuple[list[Line], list[Entry]]:
-    """Return the lines of an earlier launch's measured entries, and the entries left to measure.
-
-    Entries that were under way when it ended come last.
-    """
-    measured: list[Line] = []
-    first: list[Entry] = []
-    last: list[Entry] = []
-    known = list(lines)
-    for entry in entries:
-        line = next((one for one in known if one.text == entry.text), None)
-        if line is not None:
-            known.remove(line)
-        if line is not None and line.outcome == MEASURED:
-            measured.append(line)
-        elif line is not None and line.outcome == UNDER_WAY:
-            last.append(entry)
-        else:
-            first.append(entry)
-    return measured, [*first, *last]

@@ -9,7 +9,7 @@ import click
 
 from omb_py.cli import debug_option
 from omb_py.cli.analysis_options import note
-from omb_py.cli.job import FOLDER, PROFILE, machine_option
+from omb_py.cli.job import FOLDER, machine_option
 from omb_py.core.errors import needing
 from omb_py.options.types import TextType, WholeNumber
 
@@ -34,7 +34,6 @@ def seconds_of(text: str) -> float:
     type=TextType("DURATION", seconds_of),
     help="Stop after DURATION, as in 25m; exit code 75 if there is more to do.",
 )
-@PROFILE
 @click.option("--launch-each", is_flag=True, help="Launch each point by itself.")
 @click.option("--mix", is_flag=True, help="Add rows of another MPI library or version.")
 @debug_option
@@ -47,7 +46,6 @@ def command(
     commands: bool,
     nodes: int | None,
     stop_after: float | None,
-    profile: bool,
     launch_each: bool,
     mix: bool,
 ) -> int:
@@ -65,7 +63,7 @@ def command(
     with needing("sweep"):
         from omb_py.sweeps import batch
 
-    job = batch.find(config, machine, folder, profile, scheduled=False, queue=queue)
+    job = batch.find(config, machine, folder, scheduled=False, queue=queue)
     if job.machine.unknown_queue:
         note(job.machine.unknown_queue)
     job = job.on(nodes)

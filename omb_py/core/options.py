@@ -52,9 +52,8 @@ class Options:
     ``congestor`` is the benchmark, and its message size, that the ranks outside the first group run
     while that one measures, in ``rounds`` turns. ``variant`` is the label of settings outside
     omb-py. ``interface`` is the network interface by which bindings over sockets connect hosts,
-    ``backend`` is torch's; ``event_loop`` and ``in_flight`` control how coroutines run,
-    ``grpc_call`` how gRPC sends. ``victims`` are the ranks that are killed at once, or ``node`` for
-    those of the last node, and ``failures`` how often; ``operations`` report it. ``debug`` shows
+    ``backend`` is torch's. ``victims`` are the ranks that are killed at once, or ``node`` for those
+    of the last node, and ``failures`` how often; ``operations`` report it. ``debug`` shows
     tracebacks.
     """
 
@@ -131,9 +130,6 @@ class Options:
     timeout: float | None = None
     interface: str | None = None
     backend: str | None = None
-    event_loop: str | None = None
-    in_flight: int | None = None
-    grpc_call: str | None = None
     victims: tuple[int, ...] | str | None = None
     failures: int = 1
     operations: tuple[str, ...] = ()

@@ -1,18 +1,15 @@
-"""Members of axes and rows of tables: ours, and those of others by entry points."""
+"""Members of axes: ours, and those of others by entry points."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
-from functools import cache, cached_property
+from functools import cache
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import Any
 
 from omb_py.core.dataclass import dataclass
 from omb_py.core.errors import MissingPackageError, UsageError, installing
-
-Row = TypeVar("Row")
 
 SOURCE = ".py"
 
@@ -80,45 +77,6 @@ class Registry:
         if entry_point is None:
             raise UsageError(f"unknown {self.kind} {name!r}: choose from {', '.join(self.names())}")
         return entry_point.load()
-
-
-class Rows(Mapping[str, Row]):
-    """Rows of ours by name, and those that other distributions add by entry points in ``group``.
-
-    A row's name is that of its entry point; one of ours cannot be replaced. Others are loaded when
-    a name is not ours, or all are listed; that raises `UsageError` for an entry point that cannot
-    be loaded or is no ``kind``.
-    """
-
-    def __init__(self, builtin: Mapping[str, Row], group: str, kind: type[Row]) -> None:
-        self._builtin = builtin
-        self._group = group
-        self._kind = kind
-
-    def __getitem__(self, name: str) -> Row:
-        return self._builtin[name] if name in self._builtin else self._others[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter((*self._builtin, *self._others))
-
-    def __len__(self) -> int:
-        return len(self._builtin) + len(self._others)
-
-    @cached_property
-    def _others(self) -> dict[str, Row]:
-        found = {}
-        for name, point in _points(self._group).items():
-            if name in self._builtin:
-                continue
-            what = f"{self._group} {name} ({point.value})"
-            try:
-                row = point.load()
-            except (ImportError, AttributeError) as error:
-                raise UsageError(f"{what} cannot be loaded: {error}") from error
-            if not isinstance(row, self._kind):
-                raise UsageError(f"{what} is no {self._kind.__name__}")
-            found[name] = row
-        return found
 
 
 def _points(group: str) -> dict[str, Any]:

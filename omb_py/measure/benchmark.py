@@ -34,7 +34,7 @@ from omb_py.results.writer import Writer
 if TYPE_CHECKING:
     from omb_py.core.mpi.clock import CommonStart
     from omb_py.measure.library_algorithm import LibraryAlgorithm
-    from omb_py.measure.samples import SampleKeeper, StartTimes
+    from omb_py.measure.samples import SampleKeeper
 
 
 class BenchmarkMeasurement(Measurement):
@@ -99,15 +99,14 @@ class BenchmarkMeasurement(Measurement):
         loop = self.loop(self.binding, plan, pace)
         faults: list[str] = []
         starts = None
-        began = None if self._samples is None else self._samples.start_times()
         job.wait_for_all()
         before = perf_counter()
         if options.validate:
             self.binding.release()
-            seconds, faults = self._time_and_check(plan, check, goal.iterations, began)
+            seconds, faults = self._time_and_check(plan, check, goal.iterations)
             sampled = Sampled(seconds, options.validation_warmup)
         else:
-            sampled = sample(job, loop, pace.start, plan.timed, goal, self.report, began)
+            sampled = sample(job, loop, pace.start, plan.timed, goal, self.report)
             starts = self._starts(pace.start, sampled.seconds, plan.threads)
         self.iterating_seconds += perf_counter() - before
         if not options.validate:
@@ -136,9 +135,9 @@ class BenchmarkMeasurement(Measurement):
                 if row is not None and part is not None:
                     for writer in writers:
                         writer.row(make_step_row(row, name, part))
-        if self._samples is not None and began is not None:
+        if self._samples is not None:
             round_trips = self.benchmark.round_trips(options)
-            self._samples.keep(row, sampled.seconds, began, plan.timed, round_trips)
+            self._samples.keep(row, sampled.seconds, plan.timed, round_trips)
         if passed is False:
             self._report(faults, self.where(case))
 
@@ -245,13 +244,12 @@ class BenchmarkMeasurement(Measurement):
         return Starts(late, error, array("d", completion))
 
     def _time_and_check(
-        self, plan: Plan, check: DataCheck, iterations: int, starts: StartTimes | None
+        self, plan: Plan, check: DataCheck, iterations: int
     ) -> tuple[array[float], list[str]]:
         """Time each iteration on fresh data and check the result; return the times and the faults.
 
         Untimed calls come first, as native OMB makes them; the data is renewed after them, so that
-        their results cannot pass for the timed call's result. ``starts`` gets the times at which
-        iterations began.
+        their results cannot pass for the timed call's result.
         """
         seconds = array("d")
         faults: list[str] = []
@@ -275,11 +273,8 @@ class BenchmarkMeasurement(Measurement):
             barrier()
             for one in bound:
                 make(one.before)
-            begin = perf_counter()
             calls = [one.calls for one in bound]
             elapsed, results = run_once(calls, plan.threads, self._context.buffer.enter)
-            if starts is not None:
-                starts.add(begin, perf_counter() - begin, array("d", [elapsed]), 0)
             seconds.append(elapsed)
             for one in bound:
                 make(one.after)

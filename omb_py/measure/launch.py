@@ -232,13 +232,7 @@ def measurement_of_groups(context: RunContext) -> Measurement:
     return kind(context, binding, group)
 
 
-BINDING_OPTIONS = (
-    "backend",
-    "event_loop",
-    "grpc_call",
-    "in_flight",
-    "interface",
-)
+BINDING_OPTIONS = ("backend", "interface")
 """Options that only some bindings have a use for."""
 
 
@@ -258,17 +252,14 @@ def check_binding_options(options: Options, bindings: Sequence[str]) -> None:
 
 
 def labelled(options: Options) -> Options:
-    """Return the options with the binding's settings as their label, unless they have one.
+    """Return the options with the binding's backend as their label, unless they have one.
 
-    The label distinguishes results. It omits a network interface, a property of the machine, not of
-    the measurement.
+    The label distinguishes results. A network interface is a property of the machine, not of the
+    measurement.
     """
-    names = (name for name in BINDING_OPTIONS if name != "interface")
-    chosen = {name: getattr(options, name) for name in names}
-    words = [f"{name} {value}" for name, value in chosen.items() if value is not None]
-    if options.variant is not None or not words:
+    if options.variant is not None or options.backend is None:
         return options
-    return replace(options, variant=", ".join(words).replace("_", " "))
+    return replace(options, variant=f"backend {options.backend}")
 
 
 def prepare_buffer(options: Options, local_rank: int) -> tuple[Buffer | None, OmbError | None]:

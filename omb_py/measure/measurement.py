@@ -38,7 +38,7 @@ from omb_py.measure.host_load import HostLoad
 from omb_py.measure.sampling import Report, check_counts
 from omb_py.measure.sizes import Sizes, sizes_by_type
 from omb_py.measure.validation import DataCheck, prove
-from omb_py.measure.writers import PassedOn, finish_writers, start_writers
+from omb_py.measure.writers import finish_writers, start_writers
 from omb_py.results.columns import new_run
 from omb_py.results.writer import Writer
 
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from omb_py.core.mpi.clock import SharedClock
     from omb_py.core.mpi.watchdog import Watchdog
     from omb_py.measure.overlap import Worker
+    from omb_py.measure.parts import PartJob
 
 
 @dataclass(frozen=True)
@@ -64,8 +65,8 @@ class RunContext:
     """The durations of the parts of the job's start."""
     more_writers: Callable[[], Sequence[Writer[Any]]] = tuple
     """A function that makes further writers on rank 0, besides those that the options name."""
-    passed_on: PassedOn | None = None
-    """What makes the writers of a part of the job, whose other ranks sleep meanwhile."""
+    part: PartJob | None = None
+    """The ranks that measure, if the other ranks of the job sleep meanwhile."""
     command: str | None = None
     """The command line of this benchmark, if it is one of several in a launch."""
 
@@ -147,7 +148,7 @@ class Measurement(ABC):
         writers = start_writers(
             *(self._context, self.run_name, nodes, self.open_writers, self.bindings),
             conditions | self.more_metadata(),
-            self._context.passed_on,
+            self._context.part,
         )
         self.prepare()
         if options.sync == "clock":
@@ -285,7 +286,7 @@ class Measurement(ABC):
                     f"next call of --p2p-algorithm {self.options.algorithm} sends: use --binding "
                     "buffer"
                 )
-            on_part = self._context.passed_on is not None
+            on_part = self._context.part is not None
             if self.options.session or on_part:
                 from omb_py.core import mpi
 

@@ -42,7 +42,6 @@ SPLITS = (
     OverheadSplit("pickle with data out of band", "pkl5", "pickle"),
     OverheadSplit("awaiting in an event loop", "coroutine", "buffer"),
     OverheadSplit("asyncio's streams", "asyncio", "tcp"),
-    OverheadSplit("ucxx's coroutines", "ucxx_async", "ucxx"),
     OverheadSplit("torch.distributed on NCCL", "torch", "nccl"),
 )
 """Differences that are reported by name if both bindings were measured."""

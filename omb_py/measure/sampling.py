@@ -19,7 +19,6 @@ from omb_py.core.statistics import autocorrelation_time, median_interval, percen
 
 if TYPE_CHECKING:
     from omb_py.core.mpi.clock import CommonStart
-    from omb_py.measure.samples import StartTimes
 
 Report: TypeAlias = Callable[[int, int], None]
 """A function that gets the number of iterations done, and the total."""
@@ -97,12 +96,10 @@ def run_counted(
     uncounted: int,
     counted: int,
     report: Report | None = None,
-    starts: StartTimes | None = None,
 ) -> array[float]:
     """Run iterations from number ``first`` on; the seconds of the last ``counted``.
 
-    Without ``report`` they are one run of the loop, unless they are very many. ``starts`` learns
-    when the ``counted`` began.
+    Without ``report`` they are one run of the loop, unless they are very many.
     """
     total, done = uncounted + counted, 0
     stretch = MAX_AT_ONCE if report is None else 1
@@ -112,8 +109,6 @@ def run_counted(
         begin = perf_counter()
         loop.run(first + done, part)
         elapsed = perf_counter() - begin
-        if starts is not None:
-            starts.add(begin, elapsed, part, max(0, uncounted - done))
         seconds.extend(part[max(0, uncounted - done) :])
         done += len(part)
         if report is not None:
@@ -130,18 +125,16 @@ def sample(
     timed: bool,
     goal: PrecisionGoal,
     report: Report | None = None,
-    starts: StartTimes | None = None,
 ) -> Sampled:
     """Run iterations until ``goal`` is reached; collective.
 
-    ``timed`` is true if this rank's clock counts; ``report`` and ``starts`` are as in
-    `run_counted`. With a common ``start``, the last values of ``lateness`` belong to the iterations
-    returned.
+    ``timed`` is true if this rank's clock counts; ``report`` is as in `run_counted`. With a common
+    ``start``, the last values of ``lateness`` belong to the iterations returned.
     """
     begin = perf_counter()
     warmup = warm_up(job, loop, timed) if goal.warmup is None else goal.warmup
     if goal.precision is None and goal.max_time is None:
-        seconds = run_counted(loop, 0, goal.warmup or 0, goal.iterations, report, starts)
+        seconds = run_counted(loop, 0, goal.warmup or 0, goal.iterations, report)
         return Sampled(seconds, warmup)
     if goal.warmup:
         run_counted(loop, 0, warmup, 0, report)
@@ -156,7 +149,7 @@ def sample(
     while stretch:
         uncounted = min(SETTLING, stretch)
         job.barrier()
-        part = run_counted(loop, done, uncounted, stretch, report, starts=starts)
+        part = run_counted(loop, done, uncounted, stretch, report)
         if start is not None:
             del start.lateness[-(uncounted + stretch) : -stretch]
         done += uncounted + stretch

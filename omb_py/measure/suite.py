@@ -30,8 +30,6 @@ from omb_py.core.text.words import count
 from omb_py.measure.launch import StartedJob, adapted, measurement
 from omb_py.measure.measurement import RunContext
 from omb_py.measure.parts import PartJob, on_part
-from omb_py.measure.writers import PassedOn
-from omb_py.results.output import benchmark_writers
 from omb_py.results.writer import Writer
 
 WAITING, UNDER_WAY, MEASURED = "waiting", "under way", "measured"
@@ -118,21 +116,13 @@ class RowCounter(Writer[Any]):
 
 
 def ranks_of(entry: Entry, ranks: int, pair: str) -> tuple[int, ...]:
-    """Return the ranks that measure an entry in a job of so many ``ranks``, in their order.
+    """Return the ranks that measure an entry in a job of so many ``ranks``, ascending.
 
-    ``pair`` is `NEAR`, `FAR` or two ranks, as in ``0,5``. Raises `UsageError` for ranks that are
-    not in the job.
+    ``pair`` is `NEAR` or `FAR`. Rank 0 is always the first.
     """
     needed = entry.benchmark.ranks
     if needed is Ranks.TWO and ranks > 2:
-        words = {NEAR: (0, 1), FAR: (0, ranks - 1)}
-        chosen = words[pair] if pair in words else tuple(map(int, pair.split(",")))
-        if max(chosen) >= ranks:
-            raise UsageError(
-                f"--pair {pair}: there is no rank {max(chosen)}; the last of {ranks} ranks is "
-                f"{ranks - 1}"
-            )
-        return chosen
+        return (0, 1 if pair == NEAR else ranks - 1)
     if entry.first_ranks is not None:
         return tuple(range(min(entry.first_ranks, ranks)))
     if needed is Ranks.EVEN and ranks % 2 and ranks > 2:
@@ -155,13 +145,11 @@ def run_entries(
     pair: str,
     summary_path: str | None,
     more_writers: MoreWriters,
-    earlier: Sequence[Line] = (),
 ) -> Summary:
     """Measure the entries one after the other; collective.
 
-    The summary begins with the lines of ``earlier`` launches. ``more_writers`` makes writers for an
-    entry in addition to those that its options name. Raises `SharedError` if the summary cannot be
-    written.
+    ``more_writers`` makes writers for an entry in addition to those that its options name. Raises
+    `SharedError` if the summary cannot be written.
     """
     job = started.job
     job.noted = set()
@@ -170,8 +158,8 @@ def run_entries(
         Line(entry.benchmark.name, entry.text, len(ranks))
         for entry, ranks in zip(entries, placed, strict=True)
     ]
-    summary = Summary([*earlier, *lines], summary_path if job.rank == 0 else None)
-    for number, (entry, ranks) in enumerate(zip(entries, placed, strict=True), len(earlier)):
+    summary = Summary(lines, summary_path if job.rank == 0 else None)
+    for number, (entry, ranks) in enumerate(zip(entries, placed, strict=True)):
         with job.agreement():
             summary.update(number, outcome=UNDER_WAY)
         counter = RowCounter()
@@ -226,17 +214,17 @@ def measure_entry(
         )
     report = None if started.watchdog is None else started.watchdog.alive
 
-    def measure(part: Job, passed_on: PassedOn | None = None) -> None:
+    def measure(measuring: Job, part: PartJob | None = None) -> None:
         context = RunContext(
             benchmark,
             options,
             find_types(options.types or (benchmark.usual_type,)),
             started.buffer,
-            part,
+            measuring,
             started.watchdog,
             started.device_first,
             more_writers=more,
-            passed_on=passed_on,
+            part=part,
             command=entry.command,
         )
         measurement(context).run()
@@ -245,15 +233,9 @@ def measure_entry(
         measure(job)
         return
 
-    def opened() -> list[Writer[Any]]:
-        return [*benchmark_writers(benchmark, options), *more()]
-
-    def on_ranks(part: PartJob) -> None:
-        measure(part, part.writers)
-
     if started.watchdog is not None:
         started.watchdog.progress(f"waiting for the ranks that measure {benchmark.name}")
-    on_part(job, ranks, on_ranks, opened, report)
+    on_part(job, ranks, lambda part: measure(part, part), report)
 
 
 def outcome_of(error: OmbError, entry: Entry) -> tuple[str, int]:

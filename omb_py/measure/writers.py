@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol
 
 from omb_py.bindings import Binding
 from omb_py.buffers import Buffer
@@ -11,11 +11,8 @@ from omb_py.core.job import Job, Node
 from omb_py.core.options import Options
 from omb_py.results.writer import Writer
 
-Opening: TypeAlias = Callable[[], list[Writer[Any]]]
-"""Opens the writers of a run."""
-
-PassedOn: TypeAlias = Callable[[Opening], list[Writer[Any]]]
-"""Makes the writers from what opens them, where rows are changed or sent elsewhere first."""
+if TYPE_CHECKING:
+    from omb_py.measure.parts import PartJob
 
 
 class Started(Protocol):
@@ -37,15 +34,15 @@ def start_writers(
     setting: Started,
     run: str,
     nodes: list[Node],
-    opened: Opening,
+    opened: Callable[[], list[Writer[Any]]],
     bindings: Sequence[Binding] = (),
     conditions: Mapping[str, str] | None = None,
-    passed_on: PassedOn | None = None,
+    part: PartJob | None = None,
 ) -> list[Writer[Any]]:
     """Return the writers that ``opened`` and the setting make on rank 0, started.
 
-    ``run`` is the run's name, ``conditions`` more of its metadata; ``passed_on`` makes what gets
-    the rows instead. Collective; raises `SharedError` when it cannot be written.
+    ``run`` is the run's name, ``conditions`` more of its metadata; ``part`` are the ranks that
+    measure if others sleep. Collective; raises `SharedError` when it cannot be written.
     """
     job, options = setting.job, setting.options
     writers: list[Writer[Any]] = []
@@ -57,11 +54,9 @@ def start_writers(
         metadata = {**_metadata(setting, run, nodes, bindings), **(conditions or {}), **metadata}
     with job.agreement():
         if job.rank == 0:
-
-            def opening() -> list[Writer[Any]]:
-                return [*opened(), *setting.more_writers()]
-
-            writers = passed_on(opening) if passed_on else opening()
+            writers = [*opened(), *setting.more_writers()]
+            if part is not None:
+                writers = part.naming(writers)
             for writer in writers:
                 writer.start(metadata)
     return writers

@@ -62,7 +62,7 @@ CHOICES = (
 # fmt: on
 
 SHARED = frozenset(
-    "output force format quiet buffer binding backend event_loop grpc_call interface "
+    "output force format quiet buffer binding backend interface "
     "pickle_protocol devices gpu_aware staging variant thread_level timeout "
     "debug".split()
 )

@@ -223,7 +223,7 @@ TABLE: dict[str, tuple[Row, ...]] = {
     ),
     "Output": (
         Row("--samples", "FILE", None, "planned single",
-            "Keep the time and the start of every timed iteration in this .npy file."),
+            "Keep the time of every timed iteration in this .npy file."),
         Row("--force", bool, None, "",
             "Overwrite the files of --output and --samples instead of appending to them."),
         Row("-G --graph", Graphs(), (), "",
@@ -256,14 +256,6 @@ TABLE: dict[str, tuple[Row, ...]] = {
         Row("--backend", "NAME", None, "planned",
             "Backend of binding torch: gloo, nccl, mpi, ucc or another that this torch has; "
             "default gloo, for memory on a device nccl."),
-        Row("--event-loop", ("asyncio", "uvloop"), None, "planned",
-            "Event loop of bindings with coroutines.", show_default="asyncio"),
-        Row("--in-flight", count(1), None, "planned",
-            "Ping-pongs at once in an iteration, each a coroutine, for binding coroutine.",
-            show_default="1"),
-        Row("--grpc-call", ("unary", "stream"), None, "planned",
-            "For binding grpc: a call for each message, or one for all to a rank.",
-            show_default="unary"),
         Row("--interface", "NAME", None, "planned",
             "Network interface for connections between hosts, of bindings over sockets."),
     ),

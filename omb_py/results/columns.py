@@ -125,7 +125,7 @@ TABLE = (
      "the times alone; empty without"),
     ("variant", "bop", "str", "", "configuration",
      "the text of `--label`: your own name for what else was chosen, such as `UCX_TLS=tcp`; "
-     "without it, the options of the binding, such as `event loop uvloop`"),
+     "without it, the binding's `--backend`, as `backend gloo`"),
     ("source", "l", "str", "", "configuration",
      "the file's name if rows of other files are not "
      "[repeated runs](reading.md#values-missing-in-native-omb) of it"),

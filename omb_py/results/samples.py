@@ -33,10 +33,8 @@ DTYPE = np.dtype(
         ("window", "<i4"),
         ("round_trips", "<i4"),
         ("every", "<i4"),
-        ("start_error_us", "<f8"),
         ("rank", "<i4"),
         ("iteration", "<i8"),
-        ("start_us", "<f8"),
         ("sample_us", "<f8"),
     ]
 )
@@ -50,17 +48,12 @@ OF_ROW_AND_RANK = (*OF_ROW, "window", "rank")
 ADVICE = "; choose another place for --samples"
 
 
-def description(row: Row, round_trips: int, every: int, start_error: float) -> dict[str, Any]:
+def description(row: Row, round_trips: int, every: int) -> dict[str, Any]:
     """Return the columns that all samples of a row of results have in common.
 
-    One of ``every`` iterations was kept. ``start_error`` is the maximum error of starts in
-    microseconds. Raises `UsageError` for a text that is too long.
+    One of ``every`` iterations was kept. Raises `UsageError` for a text that is too long.
     """
-    found: dict[str, Any] = {
-        "round_trips": round_trips,
-        "every": every,
-        "start_error_us": start_error,
-    }
+    found: dict[str, Any] = {"round_trips": round_trips, "every": every}
     for name in (*OF_ROW, "window"):
         value = getattr(row, name)
         if DTYPE[name].kind != "S":

@@ -32,8 +32,8 @@ OF_A_RUN = {"--pair": True, "--scale": False}
 """Options of ``omb-py run`` itself that choose ranks, and whether they have a value."""
 
 NOT_AGAIN = dict.fromkeys(
-    "--sizes --message-size --output --format --samples --graph --summary --sweep".split(), True
-) | {"--quiet": False, "--force": False, "--resume": False}
+    "--sizes --message-size --output --format --samples --graph --summary".split(), True
+) | {"--quiet": False, "--force": False}
 """Options that choose sizes, or files that must stay as they are."""
 
 

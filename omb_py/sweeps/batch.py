@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,14 +12,13 @@ from pydantic import ValidationError
 
 from omb_py.core.errors import UsageError
 from omb_py.core.text.words import count
-from omb_py.sweeps import catalog, profiling
+from omb_py.sweeps import catalog
 from omb_py.sweeps.config import Sweep
 from omb_py.sweeps.folder import Folder
-from omb_py.sweeps.machine import RECORDER, JobSettings, Machine
+from omb_py.sweeps.machine import JobSettings, Machine
 from omb_py.sweeps.points import SweepPlan, SweepPoint, plan
 from omb_py.sweeps.quoting import file_name
-from omb_py.sweeps.scheduler import Scheduler
-from omb_py.sweeps.schedulers import SCHEDULERS
+from omb_py.sweeps.schedulers import SCHEDULERS, Scheduler
 from omb_py.sweeps.toml import read, reason
 
 LONGEST_TITLE = 15
@@ -41,8 +38,7 @@ class BatchJob:
     ``sweep_word`` and ``machine_word`` are the command line's words for the two configurations.
     ``plan`` has the points of all jobs, and the points left out; ``nodes`` are those of this job's
     points, None if it has all points. ``folder`` is the sweep's, None for the default. ``wishes``
-    are its options, and ``queue`` a queue among them whose limits the sweep has to know. If
-    ``profile``, applications are profiled, by ``library`` if the environment names one.
+    are its options, and ``queue`` a queue among them whose limits the sweep has to know.
     """
 
     sweep: Sweep
@@ -54,8 +50,6 @@ class BatchJob:
     folder: Path | None = None
     wishes: tuple[str, ...] = ()
     queue: str | None = None
-    profile: bool = False
-    library: str | None = None
 
     @property
     def size(self) -> int:
@@ -152,6 +146,22 @@ class BatchJob:
         words = [*self.words[:3], *part, *self.wishes]
         return shlex.join(["omb-py", "job", "render", *words])
 
+    def shortage(self, larger: Sequence[SweepPoint], nodes: int | None) -> str:
+        """Return why points that need more than ``nodes`` nodes cannot run, with the remedy.
+
+        Empty without such a point.
+        """
+        if not larger:
+            return ""
+        counts = sorted({point.nodes for point in larger})
+        needed = f"{' and '.join(map(str, counts))} nodes needed"
+        have = count(nodes or 0, "node")
+        if self.machine.host_file:
+            return f"{needed}, {self.machine.host_file} names {have}: add hosts to it"
+        choice = f"--nodes {counts[0]}" if len(counts) == 1 else "--one-job"
+        submit = shlex.join(["omb-py", "job", "submit", *self.words])
+        return f"{needed}, this job has {have}: ask for more by {submit} {choice}"
+
     def on(self, nodes: int | None) -> BatchJob:
         """Return the part on ``nodes`` nodes, all of it for None; raises `UsageError` without a
         point."""
@@ -168,7 +178,6 @@ def find(
     sweep: str,
     machine: str | None,
     folder: Path | None = None,
-    profile: bool = False,
     scheduled: bool = True,
     **settings: str | None,
 ) -> BatchJob:
@@ -183,10 +192,6 @@ def find(
     given = [(name, value) for name in SETTINGS if (value := settings.get(name)) is not None]
     words = [word for name, value in given for word in (f"--{name}", value)]
     words += [] if folder is None else ["--folder", str(folder)]
-    own = where.profile
-    if profile:
-        words.append("--profile")
-        where = profiling.with_profile(where, os.environ)
     if scheduled:
         check(where)
     return BatchJob(
@@ -198,8 +203,6 @@ def find(
         folder=folder,
         wishes=tuple(words),
         queue=settings.get("queue") if where.queue is not None else None,
-        profile=profile,
-        library=None if where.profile in (own, RECORDER) else where.profile,
     )
 
 
@@ -228,12 +231,6 @@ def divide(job: BatchJob, nodes: int | None, one_job: bool) -> list[BatchJob]:
     for one in found:
         one.machine.check_walltime(one.size)
     return found
-
-
-def node_count(sweep: Sweep, script: str) -> int | None:
-    """Return the number of nodes of a script's points, by its name; None for all."""
-    found = re.fullmatch(rf"{re.escape(file_name(sweep.name))}-(\d{{1,9}})-nodes?", script)
-    return int(found[1]) if found else None
 
 
 def check(machine: Machine) -> None:

@@ -9,9 +9,6 @@ from omb_py.core.errors import UsageError
 
 KINDS = {"sweeps": "sweep", "machines": "machine"}
 
-DIRECTIVE = "#:schema "
-"""The beginning of a line that names a file's schema to taplo and editors that use it."""
-
 NAME = re.compile(r"^name\s*=.*")
 """The line of a machine file that names the machine."""
 
@@ -46,22 +43,12 @@ def folder() -> Path:
     return inside if inside.is_dir() else package.parent / "configs"
 
 
-def schema(kind: str) -> Path:
-    """The file of a kind's JSON schema."""
-    return folder() / f"{KINDS[kind]}.schema.json"
-
-
 def machine_text(name: str, renamed: str | None = None) -> str:
     """Return the text of a machine file, under another name if one is given.
 
-    The line that names the schema of a shipped file is right wherever the copy goes. Raises
-    `UsageError` if the machine does not exist.
+    Raises `UsageError` if the machine does not exist.
     """
-    path = find("machines", name)
-    lines = path.read_text(encoding="utf-8").splitlines()
+    lines = find("machines", name).read_text(encoding="utf-8").splitlines()
     if renamed is not None:
         lines = [NAME.sub(f'name = "{renamed}"', one) for one in lines]
-    if path.resolve().is_relative_to(folder().resolve()):
-        address = schema("machines").resolve().as_uri()
-        lines = [DIRECTIVE + address, *(one for one in lines if not one.startswith(DIRECTIVE))]
     return "\n".join(lines) + "\n"

@@ -6,20 +6,21 @@ import os
 import shlex
 import sys
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from omb_py.buffers import on_device
 from omb_py.core.errors import OmbError
-from omb_py.core.mpi.launcher import EXPECTED_RANKS, PROFILER
+from omb_py.core.mpi.launcher import EXPECTED_RANKS
 from omb_py.core.text import files
 from omb_py.core.text.words import count
 from omb_py.results.metadata import TELLING_PREFIXES
-from omb_py.sweeps import profiling
 from omb_py.sweeps.files import write_atomically
 from omb_py.sweeps.launchers import LAUNCHERS, Placement
 from omb_py.sweeps.machine import Machine
 from omb_py.sweeps.points import ODD, SweepPoint, selectable
+from omb_py.sweeps.schedulers import ask
 
 PASSED_ON = (*TELLING_PREFIXES, "PYTHONPATH", "LD_LIBRARY_PATH", "OMB_PY_")
 """Beginnings of variables that ranks on other nodes need as much as those on this one."""
@@ -68,6 +69,26 @@ def hosts(machine: Machine) -> list[str] | None:
     return names
 
 
+def nodes_here(machine: Machine) -> int | None:
+    """Return the number of nodes of the machine's host file or of the job of this process.
+
+    None if it is unknown, as outside a job. Raises `OmbError` when a host file cannot be read or
+    names no host.
+    """
+    names = hosts(machine)
+    if names is not None:
+        return len(names)
+    scheduler = machine.batch_scheduler
+    if scheduler is None:
+        return None
+    values = (os.environ.get(name, "") for name in scheduler.node_count_variables)
+    said = next((value for value in values if value.isdecimal()), "")
+    if not said and scheduler.node_count_command:
+        with suppress(OmbError, OSError):
+            said = ask(scheduler.in_job, scheduler.node_count_command).stdout.strip()
+    return int(said) if said.isdecimal() and int(said) > 0 else None
+
+
 def host_lines(
     point: SweepPoint, machine: Machine, launcher: str, silent: Collection[str] = ()
 ) -> list[str] | None:
@@ -105,14 +126,12 @@ def question(name: str, machine: Machine, launcher: str, file: Path) -> list[str
 class Where:
     """A place to run a point: the machine, its launcher, and a file of the nodes if one is needed.
 
-    ``profile`` is the folder for a profile of the recorder, if the recorder profiles. A command
-    line is only shown if the launcher is not ``installed``.
+    A command line is only shown if the launcher is not ``installed``.
     """
 
     machine: Machine
     launcher: str
     hosts: Path | None
-    profile: Path
     installed: bool = True
 
 
@@ -135,23 +154,14 @@ def command(parts: Sequence[LaunchPart], where: Where, summary: Path) -> list[st
             arguments.append(shlex.join(entry))
     else:
         arguments = [*first.arguments(sizes), "--quiet", *file_words(first, output)]
-    profiled = profiling.is_profiled(first, where.machine)
-    library = profiling.library(where.machine) if profiled else None
-    preload = [str(path) for path in (where.machine.preload, library) if path is not None]
-    variables = [f"LD_PRELOAD={':'.join(preload)}"] if preload else []
-    variables += [] if library is None else [f"{PROFILER}={library}"]
-    recorder: list[str] = []
-    if profiled and library is None:
-        folder = str(where.profile.resolve())
-        recorder = ["profile", "--quiet", "--folder", folder, "--module", "omb_py"]
+    library = where.machine.preload
     place = placement(first, where.machine, where.hosts)
     launcher = LAUNCHERS[where.launcher]
     return [
         *launcher.command(place, where.installed),
         *(launcher.outliving_ranks if first.loses_ranks else ()),
-        *(["env", *variables] if variables else []),
+        *(["env", f"LD_PRELOAD={library}"] if library is not None else []),
         *(sys.executable, "-m", "omb_py"),
-        *recorder,
         *arguments,
     ]
 

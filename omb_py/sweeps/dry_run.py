@@ -8,11 +8,11 @@ from collections.abc import Iterable
 
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.core.text.words import count
-from omb_py.sweeps import allocation, commands, launchers
+from omb_py.sweeps import commands, launchers
 from omb_py.sweeps.batch import BatchJob
 from omb_py.sweeps.config import Sweep
 from omb_py.sweeps.folder import Folder
-from omb_py.sweeps.points import SweepPoint, in_order, launched_together
+from omb_py.sweeps.points import SweepPoint, in_order, launched_together, split
 
 
 def show(job: BatchJob) -> None:
@@ -45,13 +45,13 @@ def show(job: BatchJob) -> None:
     heads = (*what, "points", "rows", "there")
     title = f"sweep {sweep.name} on {machine.name}"
     on_console([Sheet(title, heads, tuple(lines), left=len(what))], (), sys.stdout)
-    here = allocation.nodes_here(machine)
-    larger = allocation.split(job.missing, here)[1]
+    here = commands.nodes_here(machine)
+    larger = split(job.missing, here)[1]
     print(f"{count(len(plan.points), 'point')}, {count(plan.rows, 'row')}{rounds(sweep)}")
     for left_out in plan.left_out:
         print(left_out.describe())
     if larger:
-        short = allocation.shortage(larger, here, job)
+        short = job.shortage(larger, here)
         print(f"left out {count(len(larger), 'point')}: {short}")
 
 
@@ -82,7 +82,7 @@ def show_commands(job: BatchJob, launch_each: bool = False) -> None:
         point, *others = waiting[:1] if launch_each else launched_together(waiting)
         waiting = [one for one in waiting if one not in (point, *others)]
         values = commands.environment(point, machine, launcher)
-        where = commands.Where(machine, launcher, None, folder.profile(point), installed)
+        where = commands.Where(machine, launcher, None, installed)
         parts = [(one, folder.missing(one), folder.csv(one)) for one in (point, *others)]
         words = commands.command(parts, where, folder.summary(point))
         assigned = [f"{name}={value}" for name, value in values.items()]

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, BeforeValidator, StringConstraints, WithJsonSchema
-from pydantic.annotated_handlers import GetJsonSchemaHandler
-from pydantic_core import CoreSchema
+from pydantic import AfterValidator, BeforeValidator, StringConstraints
 
 NUMBER = r"\d+(?:\.\d+)?"
 DURATION = re.compile(rf"{NUMBER}|{NUMBER}\s*[dhms](?:\s*{NUMBER}\s*[dhms])*", re.ASCII)
@@ -78,45 +74,12 @@ def distinct(values: tuple[Any, ...]) -> tuple[Any, ...]:
     return values
 
 
-class OneOrMany:
-    """A mark for editors that a list may also be one of its items."""
-
-    def __get_pydantic_json_schema__(
-        self, core: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> dict[str, Any]:
-        many = handler(core)
-        return {"anyOf": [many["items"], many]}
-
-
-@dataclass(frozen=True)
-class Suggested:
-    """A mark for editors with known words; other words are valid too."""
-
-    words: Callable[[], Iterable[str]]
-
-    def __get_pydantic_json_schema__(
-        self, core: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> dict[str, Any]:
-        return {"anyOf": [{"enum": sorted(self.words())}, handler(core)]}
-
-
 Item = TypeVar("Item")
 
-Several = Annotated[
-    tuple[Item, ...], BeforeValidator(listed), AfterValidator(distinct), OneOrMany()
-]
+Several = Annotated[tuple[Item, ...], BeforeValidator(listed), AfterValidator(distinct)]
 """One value, or a list of different ones."""
 
-DURATION_SCHEMAS: list[dict[str, Any]] = [
-    {"type": "number", "exclusiveMinimum": 0},
-    {
-        "type": "string",
-        "pattern": rf"^({DURATION.pattern}|\d+:\d+(:\d+)?)$",
-        "examples": ["90s", "30m", "1h30m", "0:30:00"],
-    },
-]
-
-Duration = Annotated[float, BeforeValidator(seconds), WithJsonSchema({"anyOf": DURATION_SCHEMAS})]
+Duration = Annotated[float, BeforeValidator(seconds)]
 """Seconds above 0."""
 
 
@@ -136,27 +99,7 @@ def limits_by_nodes(value: Any) -> tuple[tuple[int, float], ...]:
     return tuple((most, float(seconds(limit))) for most, limit in pairs)
 
 
-LimitsByNodes = Annotated[
-    tuple[tuple[int, float], ...],
-    BeforeValidator(limits_by_nodes),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                *DURATION_SCHEMAS,
-                {
-                    "type": "array",
-                    "minItems": 1,
-                    "items": {
-                        "type": "array",
-                        "items": [{"type": "integer", "minimum": 1}, {"anyOf": DURATION_SCHEMAS}],
-                        "minItems": 2,
-                        "maxItems": 2,
-                    },
-                },
-            ]
-        }
-    ),
-]
+LimitsByNodes = Annotated[tuple[tuple[int, float], ...], BeforeValidator(limits_by_nodes)]
 """Pairs of the most nodes that a limit holds for, ascending, and seconds."""
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}\z"

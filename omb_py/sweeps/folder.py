@@ -142,10 +142,6 @@ class Folder:
         """Return the file of the output of a point's launcher and ranks."""
         return self.root / "logs" / f"{point.name}.output"
 
-    def profile(self, point: SweepPoint) -> Path:
-        """Return the folder of the profile of a point's last attempt."""
-        return self.root / "profiles" / point.name
-
     def scratch(self, point: SweepPoint) -> Path:
         """Return the folder in which a point's ranks run, and benchmarks of files write."""
         return self.root / "scratch" / point.name

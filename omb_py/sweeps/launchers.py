@@ -15,7 +15,6 @@ from pathlib import Path
 
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.core.job import THROTTLE
-from omb_py.core.registry import Rows
 from omb_py.sweeps.files import write_atomically
 
 # Slots for Open MPI's ranks in a job of PBS, Torque or Cobalt.
@@ -236,7 +235,7 @@ def torchrun(place: Placement) -> list[str]:
     return ["--standalone", f"--nproc-per-node={place.ranks_per_node}", "--no-python"]
 
 
-BUILTIN = {
+LAUNCHERS = {
     "mpich": Launcher("mpiexec", mpich, stepping_aside, in_venv=True),
     "openmpi": Launcher(
         "mpiexec",
@@ -253,9 +252,7 @@ BUILTIN = {
     "flux": Launcher("flux", flux),
     "torchrun": Launcher("torchrun", torchrun, in_venv=True, starts_mpi=False),
 }
-
-LAUNCHERS = Rows(BUILTIN, "omb_py.launchers", Launcher)
-"""By the names that a machine's configuration uses, those of other distributions included."""
+"""By the names that a machine's configuration uses."""
 
 SAYS = {"Intel": "intel", "Open MPI": "openmpi", "OpenRTE": "openmpi", "prterun": "openmpi"}
 SAYS |= {"PALS": "pals", "HYDRA": "mpich"}
@@ -285,10 +282,10 @@ def find(program: str, in_venv: bool = False) -> str:
 
 
 @cache
-def version(program: str) -> str:
-    """Return a launcher's version text; it runs once.
+def owner(program: str) -> str | None:
+    """Return the owner of an `mpiexec`, by `LAUNCHERS`' names; None if it is unknown.
 
-    Raises `OmbError` when it does not answer.
+    It runs once. Raises `OmbError` when it does not answer.
     """
     try:
         done = subprocess.run(
@@ -296,15 +293,7 @@ def version(program: str) -> str:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise OmbError(f"{program} --version does not answer: {error}") from error
-    return done.stdout + done.stderr
-
-
-def owner(program: str) -> str | None:
-    """Return the owner of an `mpiexec`, by `LAUNCHERS`' names; None if it is unknown.
-
-    Raises `OmbError` when it does not answer.
-    """
-    text = version(program)
+    text = done.stdout + done.stderr
     return next((name for word, name in SAYS.items() if word in text), None)
 
 

@@ -1,7 +1,6 @@
 """The description of a machine: launchers, requests of jobs, and nodes.
 
-The text below each key is its documentation: docs/machines.md and the JSON schema that editors
-complete by are generated from it.
+The text below each key is its documentation: the tables of docs/machines.md are generated from it.
 """
 
 from __future__ import annotations
@@ -24,17 +23,16 @@ from omb_py.sweeps.field_types import (
     shortest,
 )
 from omb_py.sweeps.launchers import AUTO, BINDINGS, LAUNCHERS
-from omb_py.sweeps.scheduler import Scheduler
-from omb_py.sweeps.schedulers import SCHEDULERS
+from omb_py.sweeps.schedulers import SCHEDULERS, Scheduler
 from omb_py.sweeps.toml import Strict, known, suggestion
 
 NO_SCHEDULER = "none"
 
+ROWS = {"scheduler": (NO_SCHEDULER, *SCHEDULERS), "launcher": (AUTO, *LAUNCHERS)}
+"""The words of keys that are rows of a table."""
+
 DEFAULT_VENV = ".venv"
 """Not every user has a virtual environment: this one is activated if it is there."""
-
-RECORDER = "recorder"
-"""Instead of a profiling library: the recorder of `omb-py profile`."""
 
 
 class Queue(Strict):
@@ -115,20 +113,14 @@ class Machine(Strict):
     """Name of the machine; the folder of results is named after it."""
     description: Line = Field(default="", examples=["two nodes in the cellar"])
     """One line about the machine, for `omb-py machine list`."""
-    scheduler: str = Field(
-        default=NO_SCHEDULER,
-        json_schema_extra={"enum": [NO_SCHEDULER, *SCHEDULERS]},
-        examples=["pbs"],
-    )
+    scheduler: str = Field(default=NO_SCHEDULER, examples=["pbs"])
     """The batch scheduler: `pbs` is PBS Pro and OpenPBS. With `none`, `omb-py sweep` runs, but
     there are no jobs."""
     scheduler_commands: dict[Word, Word] = Field(
-        default_factory=dict, examples=[{"qsub": "qsub-gpu", "qstat": "qstat-gpu"}]
+        default_factory=dict, examples=[{"qsub": "qsub-gpu"}]
     )
     """Other names of the scheduler's commands, if the usual ones are another cluster's."""
-    launcher: str = Field(
-        default=AUTO, json_schema_extra={"enum": [AUTO, *LAUNCHERS]}, examples=["openmpi"]
-    )
+    launcher: str = Field(default=AUTO, examples=["openmpi"])
     """Launcher of the ranks. `auto` asks the `mpiexec` that is found whether it is MPICH's, Open
     MPI's, Intel MPI's or PALS'."""
     launcher_options: tuple[Line, ...] = Field(default=(), examples=[["--mpi=pmi2"]])
@@ -161,10 +153,6 @@ class Machine(Strict):
     relative path begins where the job was submitted."""
     preload: Word | None = Field(default=None, examples=["/soft/lib/libmpitrace.so"])
     """A library, such as mpitrace's, that is loaded into every rank (`LD_PRELOAD`)."""
-    profile: Word | None = Field(default=None, examples=["/soft/lib/libmpitrace.so"])
-    """Profiler of applications in sweeps: `"recorder"`, that of `omb-py profile`, or the file of a
-    library such as mpitrace's, loaded by `LD_PRELOAD`. Profiles are kept in `profiles/` of the
-    sweep's folder. `--profile` takes the library in `MPITRACE`, else the recorder."""
     environment: dict[EnvironmentName, Line] = Field(
         default_factory=dict, examples=[{"UCX_TLS": "rc,sm,self"}]
     )
@@ -180,8 +168,7 @@ class Machine(Strict):
     @field_validator("scheduler", "launcher")
     @classmethod
     def _row(cls, value: str, field: ValidationInfo) -> str:
-        rows = {"scheduler": (NO_SCHEDULER, *SCHEDULERS), "launcher": (AUTO, *LAUNCHERS)}
-        return known(value, rows[str(field.field_name)])
+        return known(value, ROWS[str(field.field_name)])
 
     @field_validator("scheduler_commands")
     @classmethod
@@ -189,13 +176,6 @@ class Machine(Strict):
         row = SCHEDULERS.get(others.data.get("scheduler", NO_SCHEDULER))
         for name in value:
             known(name, sorted(row.commands) if row else ())
-        return value
-
-    @field_validator("profile")
-    @classmethod
-    def _profile(cls, value: str | None) -> str | None:
-        if value not in (None, RECORDER) and ("/" not in str(value) or ":" in str(value)):
-            raise ValueError(f'write "{RECORDER}", or a path with / and without : to a library')
         return value
 
     @property

@@ -296,6 +296,17 @@ def in_order(points: Iterable[SweepPoint], sweep: Sweep) -> list[SweepPoint]:
     return sorted(points, key=place) if sweep.order == "shuffled" else list(points)
 
 
+def split(
+    points: Iterable[SweepPoint], nodes: int | None
+) -> tuple[list[SweepPoint], list[SweepPoint]]:
+    """Return the points that fit on ``nodes`` nodes, and those that need more; None fits all."""
+    fitting: list[SweepPoint] = []
+    larger: list[SweepPoint] = []
+    for point in points:
+        (fitting if nodes is None or point.nodes <= nodes else larger).append(point)
+    return fitting, larger
+
+
 def launched_together(points: Sequence[SweepPoint]) -> tuple[SweepPoint, ...]:
     """Return the first of ``points`` and those of its round that share its launch."""
     first = points[0]

@@ -16,8 +16,7 @@ from omb_py.sweeps.batch import BatchJob, without_account
 from omb_py.sweeps.field_types import clock
 from omb_py.sweeps.machine import DEFAULT_VENV
 from omb_py.sweeps.quoting import Safe, check, comment, directive, plain, shell
-from omb_py.sweeps.scheduler import Kept, Scheduler
-from omb_py.sweeps.schedulers import SCHEDULERS
+from omb_py.sweeps.schedulers import Scheduler
 
 MADE_BY = re.compile(r"^(# Made by: .+?)(?:  # ([0-9a-f]{8}))?$", re.MULTILINE)
 """The command that made a script, in its head, and a digest of the script."""
@@ -44,7 +43,6 @@ def script(job: BatchJob) -> str:
         nodes=job.size,
         title=job.title,
         headline=headline(job),
-        options=on_command_line(job),
         machine_words=machine_words(job),
         seconds=seconds,
         login=Safe(" -l" if modules else ""),
@@ -54,10 +52,6 @@ def script(job: BatchJob) -> str:
         scheduler_title=scheduler.title,
         time_left=Safe(time_left(scheduler)),
         reserve=math.ceil(settings.reserve),
-        kept=[
-            {name: Safe(getattr(one, name)) for name in ("option", "variable", "said")}
-            for one in kept_options(job)
-        ],
         without_account=bool(without_account(job.machine)),
         submit_folder=Safe(submit_folder(scheduler)),
         number=Safe(number(scheduler)),
@@ -99,9 +93,7 @@ def environment() -> jinja2.Environment:
         "hours_and_minutes": lambda seconds: Safe(clock(60 * minutes(seconds))[:-3]),
     }
     made = jinja2.Environment(
-        loader=jinja2.ChoiceLoader(
-            [jinja2.PackageLoader("omb_py.sweeps"), jinja2.FunctionLoader(template_of)]
-        ),
+        loader=jinja2.PackageLoader("omb_py.sweeps"),
         undefined=jinja2.StrictUndefined,
         finalize=check,
         autoescape=False,
@@ -111,12 +103,6 @@ def environment() -> jinja2.Environment:
     )
     made.filters.update(filters)
     return made
-
-
-def template_of(name: str) -> str | None:
-    """Return the template of a scheduler that came by an entry point."""
-    scheduler = SCHEDULERS.get(name.removesuffix(".sh.j2"))
-    return scheduler.template or None if scheduler else None
 
 
 def minutes(seconds: float) -> int:
@@ -134,28 +120,9 @@ def headline(job: BatchJob) -> str:
 
 
 def machine_words(job: BatchJob) -> Safe:
-    """Return the words for a machine, for a queue with other limits, and for profiling."""
+    """Return the words for a machine, and for a queue with other limits."""
     more = [] if job.queue is None else ["--queue", job.queue]
-    more += ["--profile"] if job.profile else []
     return Safe(" ".join(shell(word) for word in (job.machine_word, *more)))
-
-
-def on_command_line(job: BatchJob) -> str:
-    """Return what a job keeps of its submission's options when it submits itself again."""
-    names = " and ".join(one.name for one in kept_options(job))
-    if not names:
-        return "Options on that command line hold for the first job only: for all, put them above."
-    return f"Of options on that command line it keeps {names} for its next job: others go above."
-
-
-def kept_options(job: BatchJob) -> list[Kept]:
-    """Return options that the next job takes from this one, if the script does not set them."""
-    settings = job.settings
-    said = {"account": settings.account is not None, "queue": settings.queue is not None}
-    # Where a quality of service is the queue, the partition is the site's business.
-    said["queue"] |= any(line.startswith("--qos") for line in settings.directives)
-    chain = settings.chain == "resubmit"
-    return [one for one in job.scheduler.kept if chain and not said[one.name]]
 
 
 def submit_folder(scheduler: Scheduler) -> str:

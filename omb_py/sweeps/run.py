@@ -2,34 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import platform
-import shutil
 import sys
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 
-from omb_py.core import VERSION
 from omb_py.core.errors import OmbError, UsageError, needing
 from omb_py.core.text.words import count
-from omb_py.results.metadata import TELLING_PREFIXES, processor
-from omb_py.sweeps import allocation, launchers, profiling, reasons
+from omb_py.sweeps import launchers, reasons
 from omb_py.sweeps.batch import BatchJob, with_settings
-from omb_py.sweeps.files import write_atomically
+from omb_py.sweeps.commands import nodes_here
 from omb_py.sweeps.folder import FAILURES, MISSING, Folder, Software, software_here
-from omb_py.sweeps.points import SweepPoint, in_order, plan
+from omb_py.sweeps.points import SweepPoint, in_order, plan, split
 from omb_py.sweeps.reporter import Reporter
 from omb_py.sweeps.runner import Runner, Stop, exit_code
-
-CAPTURED = (
-    *("SLURM_", "PBS_", "COBALT_", "LSB_", "FLUX_", "OMB_PY_", "LOADEDMODULES", "MODULEPATH"),
-    *("PATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "VIRTUAL_ENV", "CONDA_PREFIX", "HOSTNAME"),
-)
-"""Beginnings of environment variables worth keeping, besides those that change MPI."""
-
-SECRET = ("TOKEN", "SECRET", "PASSW", "KEY", "JWT", "COOKIE", "CREDENTIAL")
-"""Words in names of variables whose values are private."""
 
 
 def run_sweep(
@@ -43,8 +28,6 @@ def run_sweep(
     """
     machine, folder, plan = job.machine, Folder(job.root), job.plan.on(job.nodes)
     points = in_order(job.missing, job.sweep)
-    if any(profiling.is_profiled(point, machine) for point in points):
-        profiling.check(machine)
     launcher = launchers.select(machine.launcher, machine.name) if points else machine.launcher
     software = software_here(machine.environment) if points else Software()
     folder.prepare(job.sweep, machine, software, mix)
@@ -53,16 +36,12 @@ def run_sweep(
     with Stop(deadline).watching() as stop, reporter:
         larger, short = list[SweepPoint](), ""
         if points:
-            here = allocation.nodes_here(machine)
-            points, larger = allocation.split(points, here)
-            short = allocation.shortage(larger, here, job)
-            capture(folder, launcher)
+            here = nodes_here(machine)
+            points, larger = split(points, here)
+            short = job.shortage(larger, here)
             begin(reporter, job, folder)
             if short:
                 reporter.say(f"left out {count(len(larger), 'point')}: {short}")
-        applications = [point for point in job.plan.points if point.is_application]
-        if machine.profile is not None and not applications:
-            reporter.say("note: nothing is profiled, for no point is an application")
         for name in orphaned(job, folder):
             reporter.say(f"note: {folder.root}/points/{name} is of no point in this plan")
         runner = Runner(
@@ -138,10 +117,6 @@ def end(
     those ``elsewhere``.
     """
     points = job.points
-    profiles = [path for point in points if (path := folder.profile(point)).is_dir()]
-    if profiles:
-        where = f"profiles of {count(len(profiles), 'point')} in {profiles[0].parent}"
-        reporter.say(f"{where}: omb-py profile show {profiles[0]}")
     states = {point: folder.state(point) for point in points}
     hung = sum(one.hung for state in states.values() for one in state.attempts)
     if hung:
@@ -186,33 +161,3 @@ def list_points(
     """Print points, grouped by their reasons."""
     for line in reasons.lines(folder, points, what, reporter.since):
         reporter.say(line)
-
-
-def capture(folder: Folder, launcher: str) -> None:
-    """Keep this session's environment; raises `OmbError` if it cannot be written."""
-    now = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-    lines = [
-        f"omb-py {VERSION}, Python {platform.python_version()}, {sys.executable}",
-        f"host {platform.node()}, {platform.system()} {platform.release()}, {processor()}",
-        f"launcher {launcher}: {version(launcher)}",
-        *(
-            f"{name}={value}"
-            for name, value in sorted(os.environ.items())
-            if name.startswith((*TELLING_PREFIXES, *CAPTURED))
-            and not any(word in name.upper() for word in SECRET)
-        ),
-    ]
-    write_atomically(
-        folder.root / "environment" / f"{now}-{platform.node()}-{os.getpid()}",
-        "\n".join(line.replace("\n", " ") for line in lines) + "\n",
-    )
-
-
-def version(launcher: str) -> str:
-    """Return the launcher's version text, or its path if it does not answer."""
-    row = launchers.LAUNCHERS[launcher]
-    try:
-        said = launchers.version(launchers.find(row.program, row.in_venv))
-    except OmbError:
-        return shutil.which(row.program) or "not found"
-    return " ".join(said.split())[:300]

@@ -31,7 +31,7 @@ from omb_py.core.mpi.recovery import HUNG as FINALIZE_HUNG
 from omb_py.core.text.units import duration
 from omb_py.core.text.words import count
 from omb_py.measure.suite import UNDER_WAY, WAITING
-from omb_py.sweeps import commands, processes, profiling
+from omb_py.sweeps import commands, processes
 from omb_py.sweeps import folder as outcomes
 from omb_py.sweeps.files import locked, write_atomically, writing
 from omb_py.sweeps.folder import RECORDS, Attempt, Folder, PointState
@@ -42,11 +42,6 @@ from omb_py.sweeps.reporter import Reporter
 
 UNFINISHED = 75
 """Exit code of a sweep that has more to do, later or on more nodes: sysexits' "try again"."""
-
-NO_PROFILE = (
-    "no profile in the folder of its ranks: does the library write one, and of programs that load "
-    "MPI when they run?"
-)
 
 SAME_CAUSE = 3
 """Points that fail in the same words before the first row: the cause is not in the points."""
@@ -395,10 +390,8 @@ class Runner:
         ``wait`` waits for its end. It is logged, and runs, in the folders of the first point.
         """
         point = points[0]
-        profiled = profiling.is_profiled(point, self.machine)
         scratch = self.folder.scratch(point)
-        own, kept = scratch / profiling.OWN, self.folder.profile(point)
-        where = commands.Where(self.machine, self.launcher, self._host_file(point), own)
+        where = commands.Where(self.machine, self.launcher, self._host_file(point))
         parts = [(one, self.folder.missing(one), self.folder.csv(one)) for one in points]
         csvs = [csv for _, _, csv in parts]
         command = commands.command(parts, where, self.folder.summary(point))
@@ -406,8 +399,6 @@ class Runner:
         records = scratch / RECORDS
         with writing(log):
             clear_scratch(scratch)
-            if profiled and kept.exists():
-                shutil.rmtree(kept)
             for path in (scratch, log.parent, csvs[0].parent):
                 path.mkdir(parents=True, exist_ok=True)
             telling = processes.watch(records) if point.nodes == 1 else {}
@@ -432,12 +423,6 @@ class Runner:
             except OmbError:
                 clear_scratch(scratch)
                 raise
-        if profiled:
-            with writing(kept):
-                there = profiling.collect(scratch, kept)
-            share_mode(log, kept.rglob("*"))
-            if not there and ended is None and process.returncode == 0:
-                self.reporter.say(f"{point.describe()}: it ran, but {NO_PROFILE}")
         clear_scratch(scratch)
         return (None if ended else process.returncode), ended
 

@@ -1,15 +1,165 @@
-"""Batch schedulers: one row of a table each; the directives of each are a template."""
+"""Batch schedulers: one row of a table each, and their commands that submit scripts.
+
+The directives of each are a template.
+"""
 
 from __future__ import annotations
 
+import os
+import platform
 import re
-from collections.abc import Mapping
+import shlex
+import shutil
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import IO
 
-from omb_py.core.registry import Rows
-from omb_py.sweeps.scheduler import Kept, Scheduler, in_blocks, in_columns
+from omb_py.core.errors import OmbError
+from omb_py.sweeps.quoting import plain
+
+PATIENCE, IN_JOB_SECONDS = 120.0, 20.0
+"""Seconds that a scheduler's command may take before it is taken for hanging, and in a job."""
+
+RETRY_AFTER = (5.0, 10.0)
+"""Seconds before a job submits again if the scheduler could not be reached."""
+
+UNREACHABLE = ("cannot connect", "connect failure", "connection refused", "unable to contact")
+"""Messages of schedulers whose server is unreachable: no job was made, and a retry may succeed."""
+
+
+@dataclass(frozen=True, eq=False)
+class Scheduler:
+    """A scheduler's commands to submit and to submit again, and the environment of its jobs.
+
+    ``sentinel`` begins a directive, ``disabled`` one that is there to be filled in. ``submit`` are
+    the words before a script; ``again`` submits from inside a job. ``number`` finds a job's number
+    in the output of ``submit``.
+
+    ``settings`` are the resources of `JobSettings` that it knows. Without a host file,
+    ``node_count_variables`` or ``node_count_command`` give the number of a job's nodes.
+    ``warnings`` are the signals it sends before a job's end. ``time_left`` is a command of bash
+    that prints how many seconds the job ``$job`` may still run, if its script began ``$SECONDS``
+    ago; ``asked`` is the scheduler's command in it.
+
+    ``names`` are other names of its commands, as on a host of two clusters, and ``patience`` the
+    seconds that they may take.
+    """
+
+    title: str
+    sentinel: str
+    submit: tuple[str, ...]
+    number: re.Pattern[str]
+    settings: frozenset[str] = frozenset()
+    disabled: str = ""
+    from_standard_input: bool = False
+    again: tuple[str, ...] = ()
+    job_id_variables: tuple[str, ...] = ()
+    job_id_command: tuple[str, ...] = ()
+    folder_variables: tuple[str, ...] = ()
+    host_file_variable: str | None = None
+    node_count_variables: tuple[str, ...] = ()
+    node_count_command: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ("TERM",)
+    time_left: str = ":"
+    asked: str = ""
+    names: Mapping[str, str] = field(default_factory=dict)
+    patience: float = PATIENCE
+
+    @property
+    def commands(self) -> frozenset[str]:
+        """The default names of its commands."""
+        rows = (self.submit, self.again, self.node_count_command, self.job_id_command)
+        return frozenset(words[0] for words in (*rows, (self.asked,)) if words) - {""}
+
+    def named(self, words: Sequence[str]) -> list[str]:
+        """Return the words of a command with the name that it has here."""
+        return [self.names.get(word, word) for word in words[:1]] + list(words[1:])
+
+    @property
+    def by_hand(self) -> str:
+        """The command by which a person submits a script, whose name follows."""
+        words = [word for word in self.named(self.submit) if not word.startswith("--")]
+        return shlex.join(words) + (" <" if self.from_standard_input else "")
+
+    @property
+    def in_job(self) -> Scheduler:
+        """The same where a job asks, whose walltime may be about to be over."""
+        return replace(self, submit=self.again or self.submit, patience=IN_JOB_SECONDS)
+
+    @property
+    def unread(self) -> str:
+        """The beginning of a directive that the scheduler shall not read."""
+        return self.disabled or f"#{self.sentinel}"
+
+
+def ask(
+    scheduler: Scheduler, words: Sequence[str], text: IO[bytes] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a command of the scheduler; raises `OmbError` when it is not there or hangs."""
+    name, *arguments = scheduler.named(words)
+    program = shutil.which(name)
+    if program is None:
+        raise OmbError(
+            f"there is no {name} on {platform.node()}, the command of {scheduler.title}: go to "
+            "a host from which jobs are submitted, or use another --machine"
+        )
+    try:
+        return subprocess.run(
+            [program, *arguments],
+            stdin=text or subprocess.DEVNULL,
+            capture_output=True,
+            timeout=scheduler.patience,
+            check=False,
+            encoding="utf-8",
+            errors="replace",
+            env={**os.environ, "LC_ALL": "C.UTF-8"},
+        )
+    except subprocess.TimeoutExpired as error:
+        raise OmbError(
+            f"{name} has not answered in {scheduler.patience:g} seconds: try again later"
+        ) from error
+
+
+def hand_over(scheduler: Scheduler, script: Path) -> str:
+    """Hand a script to the scheduler from the current folder; return the job's number.
+
+    Raises `UsageError` when its name might mean something to a shell (the commands of some
+    schedulers are scripts that pass it to one), `OmbError` when the scheduler is not there or
+    refuses, in its own words.
+    """
+    plain(script)
+    with script.open("rb") if scheduler.from_standard_input else nullcontext() as text:
+        words = [*scheduler.submit, *([] if text else [str(script)])]
+        answer = ask(scheduler, words, text)
+    found = scheduler.number.findall(answer.stdout)
+    if answer.returncode != 0 or not found:
+        said = " ".join(f"{answer.stderr} {answer.stdout}".split())[:1000]
+        said = said or f"exit code {answer.returncode} without a word"
+        raise OmbError(f"{scheduler.title} does not take {script}: {said}")
+    return str(found[-1])
+
+
+def hand_over_in_job(scheduler: Scheduler, script: Path) -> str:
+    """Submit a script from a job, with retries while the scheduler is unreachable.
+
+    Other refusals would be repeated, and a command that hangs may have submitted the job. Raises as
+    `hand_over` does.
+    """
+    for pause in RETRY_AFTER:
+        try:
+            return hand_over(scheduler.in_job, script)
+        except OmbError as error:
+            if not any(phrase in str(error).lower() for phrase in UNREACHABLE):
+                raise
+            time.sleep(pause)
+    return hand_over(scheduler.in_job, script)
+
 
 PBS_NUMBER = re.compile(r"^(\d+(?:\[\d*\])?(?:\.[\w.-]+)?)\s*$", re.ASCII | re.MULTILINE)
-PBS_QUEUE = Kept("queue", "-q", "PBS_O_QUEUE", " -q")
 ANSWER = "timeout 20"
 """A scheduler that hangs costs a job no more than these seconds."""
 
@@ -19,136 +169,82 @@ QSTAT = (
     """3600 * t[1] + 60 * t[2] + t[3] - used }'"""
 )
 
-BUILTIN: Mapping[str, Scheduler] = {
-    "pbs": Scheduler(  # PBS Pro and OpenPBS; reference guide, "Job States" and "Job Attributes"
+SCHEDULERS: Mapping[str, Scheduler] = {
+    "pbs": Scheduler(  # PBS Pro and OpenPBS; reference guide, "Job Attributes"
         title="PBS",
         sentinel="#PBS",
         submit=("qsub",),
-        status=("qstat", "-x", "-f"),
-        cancel=("qdel",),
         number=PBS_NUMBER,
-        read=in_blocks(r"Job Id:\s*(\S+)", "job_state", "Exit_status", "comment"),
-        queued=frozenset("QWTMHSU"),
-        running=frozenset("RBE"),
         settings=frozenset({"select", "attributes", "filesystems"}),
-        kept=(PBS_QUEUE, Kept("account", "-A", "PBS_ACCOUNT", " -A")),
         job_id_variables=("PBS_JOBID",),
         folder_variables=("PBS_O_WORKDIR",),
         time_left=QSTAT,
+        asked="qstat",
         host_file_variable="PBS_NODEFILE",
     ),
-    "torque": Scheduler(  # administrator guide, "Job states" and "Job exit status"
+    "torque": Scheduler(  # administrator guide, "qsub" and "qstat"
         title="Torque",
         sentinel="#PBS",
         submit=("qsub",),
-        status=("qstat", "-f"),
-        cancel=("qdel",),
         number=PBS_NUMBER,
-        read=in_blocks(r"Job Id:\s*(\S+)", "job_state", "exit_status", "comment"),
-        queued=frozenset("QWTH"),
-        running=frozenset("RE"),
         settings=frozenset({"select", "attributes"}),
-        kept=(PBS_QUEUE,),
         # Slurm's Torque commands set its own variables only.
         job_id_variables=("PBS_JOBID", "SLURM_JOB_ID"),
         folder_variables=("PBS_O_WORKDIR", "SLURM_SUBMIT_DIR"),
         time_left=QSTAT,
+        asked="qstat",
         host_file_variable="PBS_NODEFILE",
         node_count_variables=("SLURM_JOB_NUM_NODES",),
     ),
-    "cobalt": Scheduler(  # ALCF's user guide of ThetaGPU; a job that ended is no longer listed
+    "cobalt": Scheduler(  # ALCF's user guide of ThetaGPU
         title="Cobalt",
         sentinel="#COBALT",
         submit=("qsub",),
-        status=("qstat", "-l", "--header=JobID:State"),
-        cancel=("qdel",),
         number=re.compile(r"^(\d+)\s*$", re.ASCII | re.MULTILINE),
-        read=in_blocks(r"JobID\s*:\s*(\d+)", "State"),
-        queued=frozenset(
-            {
-                *("queued", "starting", "user_hold", "admin_hold", "dep_hold", "dep_fail"),
-                "maxrun_hold",
-            }
-        ),
-        running=frozenset({"running", "exiting", "killing"}),
         settings=frozenset({"attributes", "filesystems"}),
         job_id_variables=("COBALT_JOBID",),
         time_left='[ -z "$COBALT_ENDTIME" ] || echo "$((COBALT_ENDTIME - $(date +%s)))"',
         host_file_variable="COBALT_NODEFILE",
     ),
-    "slurm": Scheduler(  # `squeue`, "JOB STATE CODES"
+    "slurm": Scheduler(
         title="Slurm",
         sentinel="#SBATCH",
         submit=("sbatch", "--parsable"),
-        status=("squeue", "--noheader", "--states=all", "--format=%A|%T|%r", "--jobs"),
-        joined=",",
-        cancel=("scancel",),
         number=re.compile(r"^(\d+)(?:;\S+)?\s*$", re.ASCII | re.MULTILINE),
-        read=in_columns(""),
-        queued=frozenset(
-            {
-                *("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED"),
-                *("RESV_DEL_HOLD", "SPECIAL_EXIT", "SUSPENDED", "STOPPED"),
-            }
-        ),
-        running=frozenset({"RUNNING", "COMPLETING", "RESIZING", "SIGNALING", "STAGE_OUT"}),
-        unknown=("invalid job id",),
         settings=frozenset({"attributes", "filesystems"}),
-        kept=(
-            # where a quality of service is the queue, the partition is the site's business
-            Kept("queue", "--partition", "SLURM_JOB_PARTITION", " (--partition|-p|--qos|-q)"),
-            Kept("account", "--account", "SLURM_JOB_ACCOUNT", " (--account|-A)"),
-        ),
         job_id_variables=("SLURM_JOB_ID",),
         folder_variables=("SLURM_SUBMIT_DIR",),
         time_left=(
             f'end=$({ANSWER} squeue --noheader --format=%e --jobs "$job") &&\n'
             '        echo "$(($(date -d "$end" +%s) - $(date +%s)))"'
         ),
+        asked="squeue",
         node_count_variables=("SLURM_JOB_NUM_NODES", "SLURM_NNODES"),
     ),
-    "lsf": Scheduler(  # `bjobs`, "STAT"
+    "lsf": Scheduler(
         title="LSF",
         sentinel="#BSUB",
         submit=("bsub",),
         from_standard_input=True,
-        status=("bjobs", "-a", "-noheader", "-o", "jobid stat exit_code exit_reason delimiter='|'"),
-        cancel=("bkill",),
         number=re.compile(r"^(?:Job <)?(\d+)(?:>.*)?\s*$", re.ASCII | re.MULTILINE),
-        read=in_columns("exit code", ""),
-        queued=frozenset({"PEND", "PROV", "WAIT", "PSUSP", "USUSP", "SSUSP"}),
-        running=frozenset({"RUN", "UNKWN", "ZOMBI"}),
-        unknown=("is not found",),
         settings=frozenset({"attributes"}),
-        kept=(
-            Kept("queue", "-q", "LSB_QUEUE", " -q"),
-            Kept("account", "-P", "LSB_PROJECT_NAME", " -P"),
-        ),
         job_id_variables=("LSB_JOBID",),
         time_left=(  # hours and minutes; E marks an estimate that ends no job
             f'{ANSWER} bjobs -noheader -o time_left "$job" | '
             """awk -F '[: ]+' '$3 == "L" { print 60 * (60 * $1 + $2) }'"""
         ),
+        asked="bjobs",
         folder_variables=("LS_SUBCWD",),
         host_file_variable="LSB_DJOB_HOSTFILE",
         warnings=("TERM", "USR2"),
     ),
-    "flux": Scheduler(  # `flux-jobs`, "JOB STATUS"
+    "flux": Scheduler(
         title="Flux",
         sentinel="#flux:",
         disabled="#flux: #",
         submit=("flux", "batch"),
         again=("flux", "--parent", "batch"),
-        status=(
-            *("flux", "jobs", "-a", "--no-header"),
-            "--format={id.f58}|{status}|{returncode}|{exception.type}",
-        ),
-        cancel=("flux", "cancel"),
         number=re.compile(r"^([\w\u0192]+)\s*$", re.MULTILINE),
-        read=in_columns("return code", ""),
-        queued=frozenset({"DEPEND", "PRIORITY", "SCHED", "PENDING"}),
-        running=frozenset({"RUN", "RUNNING", "CLEANUP"}),
-        unknown=("unknown", "no such"),
         settings=frozenset({"attributes"}),
         job_id_command=("flux", "getattr", "jobid"),
         time_left=f"{ANSWER} flux job timeleft",  # of the job that this Flux runs in
@@ -156,6 +252,4 @@ BUILTIN: Mapping[str, Scheduler] = {
         node_count_command=("flux", "getattr", "size"),
     ),
 }
-
-SCHEDULERS = Rows(BUILTIN, "omb_py.schedulers", Scheduler)
-"""By the names that a machine's configuration uses, those of other distributions included."""
+"""By the names that a machine's configuration uses."""

@@ -9,16 +9,12 @@ import pandas as pd
 
 from omb_py.results.samples import DTYPE, SampleFile
 
-GAP_US = 0.5
-"""Microseconds between the end of an iteration and the start of the next."""
-
 
 def series(samples: np.ndarray, size: int = 8, rank: int = 0) -> pd.DataFrame:
     """Samples in microseconds that a rank took one after the other, as a file has them."""
-    starts = np.concatenate([[0.0], np.cumsum(samples + GAP_US)[:-1]])
     same = {"run": "run", "benchmark": "latency", "binding": "buffer", "ranks": 2, "window": -1}
     same |= {"bytes": size, "rank": rank, "every": 1}
-    own = {"iteration": np.arange(len(samples)), "start_us": starts, "sample_us": samples}
+    own = {"iteration": np.arange(len(samples)), "sample_us": samples}
     texts = dict.fromkeys(name for name in DTYPE.names or () if DTYPE[name].kind == "S")
     empty = {**dict.fromkeys(DTYPE.names or (), 0), **dict.fromkeys(texts, "")}
     return pd.DataFrame(empty | same | own)

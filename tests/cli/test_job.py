@@ -1,4 +1,4 @@
-"""`omb-py job`: scripts, submitting them, and how far they are."""
+"""`omb-py job`: scripts, and submitting them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,11 @@ import pytest
 
 from omb_py.cli import command
 from omb_py.core.errors import OmbError, UsageError
+from omb_py.sweeps.config import Sweep
+from omb_py.sweeps.folder import Folder
+from omb_py.sweeps.machine import Machine
+from omb_py.sweeps.points import SweepPoint, plan
+from omb_py.sweeps.toml import read
 from tests import ROOT
 from tests.helpers.refusals import refuses
 from tests.sweeps.job_scripts import SWEEP, Sandbox
@@ -23,7 +28,7 @@ launcher = "mpich"
 nodes = 2
 cores_per_node = 8
 """
-
+FOLDER = Path("sweeps/mine-here")
 
 Command = Callable[..., list[str]]
 
@@ -59,7 +64,7 @@ def test_without_a_command_its_commands_are_shown() -> None:
     )
     assert done.returncode == 2
     assert done.stderr.startswith("Usage: omb-py job [OPTIONS] COMMAND [ARGS]...\n")
-    assert "\n  status " in done.stderr
+    assert "\n  submit " in done.stderr
 
 
 def test_shipped_configurations_are_known_by_name(job: Command) -> None:
@@ -80,25 +85,6 @@ def test_several_scripts_go_into_a_folder(job: Command) -> None:
     job("render", *MINE, "--output", "scripts")
     names = {path.name for path in Path("scripts").iterdir()}
     assert names == {"mine-here-1-node.sh", "mine-here-2-nodes.sh"}
-
-
-def test_script_profiles_with_a_library(job: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    words = ("render", *MINE, "--nodes", "2", "--profile")
-    by_recorder = job(*words)
-    assert "sweep=(mine.toml --machine here.toml --profile --nodes 2)" in by_recorder
-    assert not any("MPITRACE" in line for line in by_recorder)
-    monkeypatch.setenv("MPITRACE", "/soft/lib/libmpitrace.so")
-    lines = job(*words)
-    assert "export MPITRACE=/soft/lib/libmpitrace.so" in lines
-    made = "# Made by: omb-py job render mine.toml --machine here.toml --nodes 2 --profile"
-    assert any(line.startswith(f"{made}  # ") for line in lines)
-    assert not any("MPITRACE" in line for line in job(*words[:-1]))
-    Path("here.toml").write_text(f'profile = "recorder"\n{MACHINE}')
-    assert not any("MPITRACE" in line for line in job(*words))
-    Path("here.toml").write_text(MACHINE)
-    monkeypatch.setenv("MPITRACE", "/lib/$(touch PWNED)")
-    with refuses(UsageError, "MPITRACE:"):
-        job(*words)
 
 
 def test_the_header_has_the_command_that_made_it(job: Command) -> None:
@@ -136,7 +122,6 @@ def test_missing_account_refused(job: Command, sandbox: Sandbox) -> None:
     assert job(*words, "--dry-run") == [f"qsub-gpu {path}"]
     assert "\n# Fill in the account above: " in Path(path).read_text()
     sandbox.stand_in("qsub-gpu", "echo 7")
-    sandbox.stand_in("qstat-gpu", "exit 1")
     assert job(*words, "--account", "ours") == [f"7 {path}"]
     assert "Fill in the account" not in Path(path).read_text()
     assert {program for program, *_ in sandbox.commands()} == {"qsub-gpu"}
@@ -150,8 +135,8 @@ def test_submitting_prints_and_remembers_the_numbers(job: Command, sandbox: Sand
     ]
     lines = Path("sweeps/mine-here/jobs/record").read_text().splitlines()
     assert [line.split()[1:] for line in lines] == [
-        ["41", "mine-1-node", "submitted"],
-        ["42", "mine-2-nodes", "submitted"],
+        ["41", "mine-1-node"],
+        ["42", "mine-2-nodes"],
     ]
 
 
@@ -163,10 +148,49 @@ def test_a_dry_run_submits_nothing(job: Command, sandbox: Sandbox) -> None:
     assert sandbox.commands() == []
 
 
-def test_status_before_any_job_names_submit(job: Command) -> None:
-    first, last = [line for line in job("status", *MINE) if line]
-    assert first == "0 of 8 rows there, in sweeps/mine-here"
-    assert last.endswith("omb-py job submit mine.toml --machine here.toml")
+def measured(point: SweepPoint) -> None:
+    """Let all rows of a point be there."""
+    path = Folder(FOLDER).csv(point)
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("bytes\n" + "".join(f"{size}\n" for size in point.sizes))
+
+
+def test_an_edited_script_is_overwritten_only_by_force(job: Command) -> None:
+    script = FOLDER / "jobs/mine-1-node.sh"
+    words = ("submit", *MINE, "--nodes", "1")
+    job(*words)
+    job(*words, "--account", "ours")
+    assert "#SBATCH --account=ours\n" in script.read_text(), "nobody has edited it"
+    edited = script.read_text().replace("--time=00:30:00", "--time=00:40:00")
+    script.write_text(edited)
+    for more in ((), ("--dry-run",), ("--account", "ours")):
+        with refuses(UsageError, "mine-1-node.sh edited --force"):
+            job(*words, *more)
+    assert script.read_text() == edited
+    job(*words, "--force")
+    assert script.read_text() != edited
+
+
+def test_what_is_complete_is_not_submitted(
+    job: Command, sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job("submit", *MINE, "--one-job", "--dry-run")
+    points = plan(read(Path("mine.toml"), Sweep), read(Path("here.toml"), Machine)).points
+    for point in points:
+        if point.nodes == 1:
+            measured(point)
+    assert job("submit", *MINE) == [f"1234 {FOLDER}/jobs/mine-2-nodes.sh"]
+    for point in points:
+        measured(point)
+    submitted = len(sandbox.commands())
+    capsys.readouterr()
+    command.main(["job", "submit", *MINE], prog_name="omb-py", standalone_mode=False)
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert f"no row of {FOLDER}/jobs/mine-1-node.sh is missing: it is not submitted" in said.err
+    assert sandbox.commands()[submitted:] == []
+    job("submit", *MINE, "--force")
+    assert sandbox.commands()[-1][0] == "sbatch"
 
 
 @pytest.mark.parametrize(

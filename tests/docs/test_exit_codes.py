@@ -8,13 +8,12 @@ from collections.abc import Iterator
 from omb_py.analysis import guard
 from omb_py.core import errors
 from omb_py.core.errors import OmbError
-from omb_py.sweeps import jobs, status
+from omb_py.sweeps import jobs
 from tests.docs.pages import DOCS
 
 ROW = re.compile(r"^\| (\d+) \|.*\|([^|]*)\|$", re.MULTILINE)
 WITHOUT_ERROR = {
     *(0, guard.FAILED, guard.UNDECIDED, errors.INTERRUPTED, jobs.ChainEndError.exit_code),
-    *(status.COMPLETE, status.INCOMPLETE, status.UNDER_WAY),
 }
 
 

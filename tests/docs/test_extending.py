@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests import ROOT
-from tests.conftest import BIN, ENVIRONMENT, PLUGIN, own_temporary_folder, run
+from tests.conftest import BIN, PLUGIN, run
 
 PAGE = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
 MODULE = re.compile(r"^```python\n# (?P<place>\S+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -21,8 +21,6 @@ handover = handover:BENCHMARKS
 [omb_py.buffers]
 hugepages = hugepages:BUFFER
 mycupy = mycupy:BUFFER
-[omb_py.launchers]
-yhrun = my_cluster:LAUNCHER
 """
 
 
@@ -37,9 +35,7 @@ def installed(folder: Path) -> dict[str, str]:
 
 
 def test_the_examples_are_whole_modules_of_at_most_thirty_lines() -> None:
-    assert [Path(place).stem for place in EXAMPLES] == [
-        *("handover", "hugepages", "mycupy", "my_cluster")
-    ]
+    assert [Path(place).stem for place in EXAMPLES] == [*("handover", "hugepages", "mycupy")]
     for place, text in EXAMPLES.items():
         code = [line for line in text.splitlines() if line.strip()]
         assert len(code) <= 30, place
@@ -94,24 +90,6 @@ def test_function_without_a_row_is_named(mpi: str, tmp_path: Path, binding: str)
     assert "sendrecv_replace" in sentence
     assert "omb_py/bindings/machine/prototypes.py" in sentence
     assert job.code == 5
-
-
-def test_a_launcher_by_entry_point_makes_the_command_line(tmp_path: Path) -> None:
-    program = "; ".join(
-        [
-            "from omb_py.sweeps.launchers import LAUNCHERS, Placement",
-            "print(*LAUNCHERS['yhrun'].words(Placement(2, 4)))",
-        ]
-    )
-    with own_temporary_folder() as own:
-        done = subprocess.run(
-            [BIN / "python", "-c", program],
-            env=own | ENVIRONMENT | installed(tmp_path),
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-    assert done.stdout == "-N 2 -n 8\n"
 
 
 def test_missing_device_library_is_named(omb_py: Callable[..., object], tmp_path: Path) -> None:

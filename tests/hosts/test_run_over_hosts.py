@@ -21,7 +21,6 @@ QUICK = ("--sizes", "8", "-i", "3", "-x", "1", "-c")
     [
         ("far", "0+5", "node1:1 node3:1"),
         ("near", "0-1", "node1:2"),
-        ("4,3", "3-4", "node3:1 node2:1"),
     ],
 )
 def test_a_part_names_its_hosts_and_rank_0_writes_its_rows(

@@ -444,3 +444,9 @@ def test_the_second_half_of_a_request_may_come_from_anybody(profiled: Run, tmp_p
         assert [list(half) for half in halves[["peer", "tag", "sequence"]]] == [
             [1 - record.rank, 3, 1]
         ] * 2
+
+
+def test_results_of_a_profiled_benchmark_name_the_recorder(profiled: Run, tmp_path: Path) -> None:
+    words = ("latency", "-m", "8", "-i", "2", "-x", "0", "--output", "rows.csv")
+    succeeded(profiled(2, "--quiet", "--module", "omb_py", *words))
+    assert "# profiler: recorder\n" in (tmp_path / "rows.csv").read_text()

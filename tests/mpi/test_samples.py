@@ -27,16 +27,8 @@ def test_each_rank_has_every_iteration_in_order(mpiexec: Run, tmp_path: Path) ->
     assert mpiexec(3, "allreduce", "-i", "30", "--sizes", "8,1024", *ROWS, "run.npy").code == 0
     table = read(tmp_path / "run.npy")
     assert len(table) == 2 * 3 * 30
-    spans = {}
-    for (size, rank), part in table.groupby(["bytes", "rank"]):
+    for _, part in table.groupby(["bytes", "rank"]):
         assert list(part["iteration"]) == list(range(30))
-        assert (part["start_us"].diff().dropna() >= part["sample_us"][:-1].to_numpy()).all()
-        spans[size, rank] = part["start_us"].min(), part["start_us"].max()
-    for size in (8, 1024):  # all ranks are in the same iterations at the same time
-        begins, ends = zip(*(spans[size, rank] for rank in range(3)), strict=True)
-        error = table["start_error_us"][table["bytes"] == size].max()
-        assert max(begins) - error < min(ends) + error
-    assert max(spans[8, rank][1] for rank in range(3)) < spans[1024, 0][0]
 
 
 @pytest.mark.long

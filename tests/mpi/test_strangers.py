@@ -145,13 +145,12 @@ def test_tcp_listener_with_strangers_refuses_them(
 
 @pytest.mark.long
 @needs_grpc
-@pytest.mark.parametrize("call", ["unary", "stream"])
 def test_grpc_server_with_strangers_refuses_them(
-    mpi: str, tmp_path: Path, mpis_own: tuple[int, int], call: str
+    mpi: str, tmp_path: Path, mpis_own: tuple[int, int]
 ) -> None:
     import grpc
 
-    from omb_py.bindings.grpc import MARK, SERVICE
+    from omb_py.bindings.grpc import MARK, METHOD
 
     job = Waiting(mpi, tmp_path, "grpc")
     places = until(lambda: more_than(mpis_own[0], loopback_listeners(job.root)))
@@ -161,10 +160,8 @@ def test_grpc_server_with_strangers_refuses_them(
     for port in places:
         knock(socket.AF_INET, ("127.0.0.1", port))
         with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
-            send: Any = channel.unary_unary(f"/{SERVICE}/unary")
-            message: Any = bytes(8) + b"x" * 4
-            if call == "stream":
-                send, message = channel.stream_unary(f"/{SERVICE}/stream"), iter([message])
+            send = channel.unary_unary(METHOD)
+            message = bytes(8) + b"x" * 4
             for given in ((), *(((MARK, one),) for one in marks)):
                 with pytest.raises(grpc.RpcError) as failure:
                     send(message, 10, metadata=given)
@@ -174,11 +171,10 @@ def test_grpc_server_with_strangers_refuses_them(
 
 
 @needs_ucxx
-@pytest.mark.parametrize("binding", ["ucxx", "ucxx_async"])
 def test_ucx_worker_with_strangers_refuses_them(
-    mpi: str, tmp_path: Path, mpis_own: tuple[int, int], binding: str
+    mpi: str, tmp_path: Path, mpis_own: tuple[int, int]
 ) -> None:
-    job = Waiting(mpi, tmp_path, binding)
+    job = Waiting(mpi, tmp_path, "ucxx")
     places = until(lambda: more_than(mpis_own[0], loopback_listeners(job.root)))
     assert len(tcp_listeners(job.root)) - len(places) == mpis_own[1]
     for port in places:

@@ -10,17 +10,18 @@ from pathlib import Path
 import pytest
 
 from omb_py.benchmarks.algorithms import TABLE
-from tests.conftest import OMB_PY, Run, rows_of, run, succeeded
+from omb_py.core.options import Options
+from omb_py.measure.launch import labelled
+from tests.conftest import OMB_PY, Run, run, succeeded
 from tests.helpers.battery import Battery, Line, each_line, line, passes
 from tests.helpers.refusals import ANY_CODE, assert_refused, missing
 from tests.mpi.lines import CHECKED, lines, named
 
 needs_grpc = pytest.mark.skipif(find_spec("grpc") is None, reason="grpcio is not installed")
-needs_uvloop = pytest.mark.skipif(find_spec("uvloop") is None, reason="uvloop is not installed")
 
 PAIRS = named("latency multi_lat sendrecv")
 WINDOWS = named("bw bibw mbw_mr")
-WAYS = ("tcp", "asyncio", "grpc", "grpc --grpc-call stream")
+WAYS = ("tcp", "asyncio", "grpc")
 PROGRAM = Path(__file__).parent / "programs" / "truncated.py"
 
 
@@ -36,7 +37,7 @@ def lines_of(way: str) -> list[Line]:
 @pytest.mark.parametrize(
     "line",
     [
-        pytest.param(one, id=str(one), marks=[needs_grpc] if "grpc" in way else [])
+        pytest.param(one, id=str(one), marks=[needs_grpc] if way == "grpc" else [])
         for way in (*WAYS, "coroutine")
         for one in lines_of(way)
     ],
@@ -74,14 +75,19 @@ def test_a_request_that_fails_ends_the_wait_for_it(mpi: str, tmp_path: Path) -> 
     assert (done.code, done.out) == (0, "refused\n"), done.err
 
 
-@pytest.mark.long
-def test_options_of_a_binding_tell_results_apart(mpiexec: Run, tmp_path: Path) -> None:
-    quick = ("--repeats", "1", "--output", "o.csv")
-    for words in (("--event-loop", "asyncio"), ("--label", "mine")):
-        succeeded(mpiexec(2, "halo", "--binding", "coroutine", *words, *quick))
-    rows = rows_of(tmp_path / "o.csv")
-    labels = list(dict.fromkeys(row["variant"] for row in rows))
-    assert labels == ["event loop asyncio", "mine"]
+@pytest.mark.parametrize(
+    ("options", "label"),
+    [
+        (Options(backend="gloo"), "backend gloo"),
+        (Options(backend="gloo", variant="mine"), "mine"),
+        (Options(interface="lo"), None),
+    ],
+    ids=["backend", "own label", "interface"],
+)
+def test_label_of_results_is_the_backend_unless_there_is_one(
+    options: Options, label: str | None
+) -> None:
+    assert labelled(options).variant == label
 
 
 @pytest.mark.parametrize(
@@ -108,29 +114,16 @@ def test_other_options_end_soon(
 
 @needs_grpc
 @pytest.mark.parametrize("name", ["scan", "put_latency", "latency_mt"])
-def test_open_streams_end_with_the_job_that_fails(mpiexec: Run, name: str) -> None:
-    words = ("--binding", "grpc", "--grpc-call", "stream")
-    assert_refused(mpiexec(2, name, *words, timeout=30), 5, "grpc")
+def test_servers_end_with_the_job_that_fails(mpiexec: Run, name: str) -> None:
+    assert_refused(mpiexec(2, name, "--binding", "grpc", timeout=30), 5, "grpc")
 
 
 @pytest.mark.skipif(find_spec("ucxx") is not None, reason="ucxx is installed")
 @pytest.mark.parametrize("words", ["bw --binding ucxx", "overhead bw --bindings buffer,ucxx"])
 def test_a_missing_package_is_one_sentence_of_all_ranks(mpiexec: Run, words: str) -> None:
     finished = mpiexec(3, *words.split())
-    assert_refused(finished, 8, "binding of UCX package ucxx")
+    assert_refused(finished, 8, "binding ucxx package ucxx")
     assert "Abort" not in finished.err
-
-
-@needs_uvloop
-def test_coroutines_run_in_another_event_loop(mpiexec: Run, tmp_path: Path) -> None:
-    arguments = ("-i", "20", "-m", "8:8", "--in-flight", "4", "--event-loop", "uvloop")
-    finished = mpiexec(
-        2, "latency", "--binding", "coroutine", *arguments, "--output", str(tmp_path / "o.csv")
-    )
-    assert finished.code == 0, finished.err
-    text = (tmp_path / "o.csv").read_text()
-    assert "# event_loop: uvloop" in text
-    assert "# in_flight: 4" in text
 
 
 @pytest.mark.parametrize(
@@ -145,7 +138,6 @@ def test_coroutines_run_in_another_event_loop(mpiexec: Run, tmp_path: Path) -> N
         ("kmeans --binding tcp --backend nccl", "--backend binding tcp"),
         ("overhead latency --bindings tcp,buffer --backend nccl", "--backend tcp buffer"),
         ("latency --binding tcp --interface none0", "none0 has no IPv4 address here"),
-        ("bw --binding coroutine --in-flight 2", "--in-flight ping-pongs"),
         ("latency_mt --binding tcp", "one thread at a time"),
     ],
 )

@@ -132,7 +132,7 @@ def test_force_needs_one_file() -> None:
 
 def test_a_label_without_room_is_refused_not_cut() -> None:
     row = SimpleNamespace(**dict.fromkeys((*OF_ROW, "window")))
-    assert description(row, 1, 1, 0.0)["bytes"] == -1  # type: ignore[arg-type]
+    assert description(row, 1, 1)["bytes"] == -1  # type: ignore[arg-type]
     row.variant = "é" * 33
     with refuses(UsageError, "variant more than the 64 bytes"):
-        description(row, 1, 1, 0.0)  # type: ignore[arg-type]
+        description(row, 1, 1)  # type: ignore[arg-type]

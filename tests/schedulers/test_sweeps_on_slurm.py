@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from omb_py.sweeps.jobs import read_record
-from omb_py.sweeps.schedulers import SCHEDULERS
 from tests import ROOT
 from tests.schedulers.batch import (
     ENDS,
@@ -72,9 +71,9 @@ def test_job_at_its_walltime_submits_its_successor(slurm: Slurm, tmp_path: Path)
     assert wait_for_end(slurm, job, 90) == "TIMEOUT"
     wait_for_all_from(slurm, tmp_path, 300)
     assert before != rows_in(folder) == SCALING.planned, output(tmp_path, job)
-    jobs = read_record(SCHEDULERS["torque"], folder)
-    assert jobs[0].number == job
-    assert state(slurm, jobs[-1].number) == "COMPLETED"
+    following = read_record(folder)
+    assert next(iter(following.values())) == job
+    assert state(slurm, list(following)[-1]) == "COMPLETED"
 
 
 def omb_py_sweep(processes: list[Process]) -> list[Process]:

@@ -74,7 +74,7 @@ def listed(value: str) -> tuple[str, ...]:
 
 MACHINE_FIELDS: dict[str, Field] = {
     **dict.fromkeys(("name", "description", "virtual_environment", "host_file"), itself),
-    **dict.fromkeys(("preload", "profile"), itself),
+    "preload": itself,
     **dict.fromkeys(("module_paths", "modules", "launcher_options"), listed),
     **dict.fromkeys(("environment", "device_environment"), lambda value: {"NAME": value}),
     "scheduler_commands": lambda value: dict.fromkeys(("qsub", "bsub", "flux"), value),

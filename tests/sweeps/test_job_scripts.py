@@ -14,8 +14,6 @@ import pytest
 
 from omb_py.core.errors import UsageError
 from omb_py.sweeps import batch, render
-from omb_py.sweeps.jobs import JobRecord, read_record
-from omb_py.sweeps.scheduler import Kept
 from omb_py.sweeps.schedulers import SCHEDULERS
 from tests import ROOT
 from tests.helpers.refusals import assert_names, missing, refuses
@@ -91,52 +89,11 @@ def test_an_unfinished_sweep_goes_on_in_another_job(scheduler: str, tmp_path: Pa
     number = "1234" if row.job_id_command else "7"
     where = [number, "mine", "--machine", "here"]
     _, goes_on = ran.of("omb-py")
-    more = ["--"] if row.kept else []
-    assert goes_on == ["job", "continue", *where, "--chain", "resubmit", *more]
+    assert goes_on == ["job", "continue", *where, "--chain", "resubmit"]
     assert (sandbox.here / copy).read_text() == text
 
 
-KEPT = [(name, one) for name, row in SCHEDULERS.items() for one in row.kept]
-
-
-@pytest.mark.parametrize(("scheduler", "kept"), KEPT)
-def test_next_job_gets_the_submission_options(scheduler: str, kept: Kept, tmp_path: Path) -> None:
-    sandbox = Sandbox(tmp_path, sweep_ends=f"exit {UNFINISHED}")
-    text = render.script(own_job(scheduler))
-    variables = {kept.variable: "ours"}
-    own = f"{SCHEDULERS[scheduler].sentinel} {kept.option} theirs"
-    edited = text.replace("\n", f"\n{own}\n", 1)
-    sandbox.run(text, **variables)
-    sandbox.run(edited.replace(own, f"#{own}"), **variables)
-    ran = sandbox.run(edited, **variables)
-    given = [words[2:] for words in ran.continued]
-    assert given == [["--", kept.option, "ours"], ["--", kept.option, "ours"], ["--"]]
-
-
-@pytest.mark.parametrize("line", ["--partition=x", "-p x", "--qos x", "-N 1 -q x"])
-def test_a_partition_is_not_handed_on_where_the_script_has_one(line: str, tmp_path: Path) -> None:
-    sandbox = Sandbox(tmp_path, sweep_ends=f"exit {UNFINISHED}")
-    text = render.script(own_job()).replace("\n", f"\n#SBATCH {line}\n", 1)
-    assert sandbox.run(text, SLURM_JOB_PARTITION="ours").continued[0][2:] == ["--"]
-
-
-def recorded(sandbox: Sandbox, scheduler: str = "slurm") -> JobRecord:
-    """The job that the sandbox's script recorded."""
-    (job,) = read_record(SCHEDULERS[scheduler], sandbox.here / "sweeps/mine-here")
-    return job
-
-
-@pytest.mark.parametrize("scheduler", SCHEDULERS)
-def test_a_job_records_its_begin_and_its_end(scheduler: str, tmp_path: Path) -> None:
-    sandbox = Sandbox(tmp_path, sweep_ends="exit 3")
-    row = SCHEDULERS[scheduler]
-    ran = sandbox.run(render.script(own_job(scheduler)), **dict.fromkeys(row.job_id_variables, "7"))
-    assert ran.code == 3, ran.said
-    number = "1234" if row.job_id_command else "7"
-    assert recorded(sandbox, scheduler) == JobRecord(number, "mine", began=True, exit_code=3)
-
-
-def test_a_signal_before_the_sweep_has_begun_is_recorded(tmp_path: Path) -> None:
+def test_a_signal_before_the_sweep_has_begun_ends_the_job(tmp_path: Path) -> None:
     sandbox = Sandbox(tmp_path)
     sandbox.stand_in("module", "touch ready; until [ -e signalled ]; do sleep 0.02; done")
     started = sandbox.start(
@@ -145,9 +102,8 @@ def test_a_signal_before_the_sweep_has_begun_is_recorded(tmp_path: Path) -> None
     wait_for((sandbox.here / "ready").exists)
     started.terminate()
     (sandbox.here / "signalled").touch()
-    assert sandbox.finish(started).code == 143
-    job = recorded(sandbox)
-    assert (job.number, job.exit_code, job.signalled) == ("7", 143, True)
+    ran = sandbox.finish(started)
+    assert (ran.code, ran.of("omb-py")) == (-signal.SIGTERM, [])
 
 
 def test_a_failure_is_not_tried_again(tmp_path: Path) -> None:
@@ -254,8 +210,7 @@ def test_a_signal_before_the_time_is_over_is_told_to_continue(tmp_path: Path) ->
     sandbox = Sandbox(tmp_path, WAITS)
     text = render.script(own_job())
     _, continued = signalled(sandbox, text, signal.SIGTERM, SLURM_JOB_ID="7")
-    assert continued == [["--chain", "resubmit", "--signalled", "--"]]
-    assert recorded(sandbox).signalled
+    assert continued == [["--chain", "resubmit", "--signalled"]]
 
 
 @pytest.mark.parametrize(
@@ -264,7 +219,7 @@ def test_a_signal_before_the_time_is_over_is_told_to_continue(tmp_path: Path) ->
 def test_job_out_of_time_continues_in_another(scheduler: str, number: int, tmp_path: Path) -> None:
     text = render.script(own_job(scheduler)).replace('-ge "$left" ] || sig', "-ge 0 ] || sig")
     code, continued = signalled(Sandbox(tmp_path, WAITS), text, number)
-    assert (code, continued) == (0, [["--chain", "resubmit", "--"]])
+    assert (code, continued) == (0, [["--chain", "resubmit"]])
 
 
 def test_a_script_says_that_it_does_not_go_on(tmp_path: Path) -> None:
@@ -282,7 +237,6 @@ def test_a_job_without_omb_py_says_where_it_looked(environment: str | None, tmp_
     (line,) = ran.said.splitlines()
     assert line.startswith("omb-py: there is no omb-py on ")
     assert (f".venv/bin/omb-py in {sandbox.here}" in line) == (environment is not None)
-    assert recorded(sandbox) == JobRecord("7", "mine", began=True, exit_code=1)
 
 
 def test_a_submit_folder_that_is_not_on_the_node_is_named(tmp_path: Path) -> None:
@@ -341,7 +295,6 @@ def test_missing_environment_fails(values: dict[str, Any], words: str, tmp_path:
     assert words in line
     assert socket.gethostname() in line
     assert ["load", "mpich"] not in ran.of("module")
-    assert recorded(sandbox) == JobRecord("7", "mine", began=True, exit_code=1)
 
 
 def test_a_host_without_modules_is_named(tmp_path: Path) -> None:

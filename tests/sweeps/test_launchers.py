@@ -14,6 +14,7 @@ from omb_py.sweeps.launchers import LAUNCHERS, Placement
 from omb_py.sweeps.machine import Machine
 from omb_py.sweeps.points import plan
 from omb_py.sweeps.toml import read
+from tests.conftest import Run
 from tests.helpers.refusals import refuses
 from tests.sweeps.configs import machine, sweep
 
@@ -201,3 +202,29 @@ def test_thetagpu_passes_on_variables_that_are_set_only(monkeypatch: pytest.Monk
         passed = {word for option, word in pairwise(words) if option == "-x"}
         assert "PATH" in passed
         assert ("LD_LIBRARY_PATH" in passed) == (value is not None)
+
+
+RANCH = """
+name = "ranch"
+cores_per_node = 4
+nodes = 4
+launcher = "flux"
+"""
+FEW = """
+name = "few"
+[[experiments]]
+benchmarks = "allreduce"
+bindings = "buffer"
+ranks_per_node = 2
+nodes = 2
+"""
+
+
+@pytest.mark.slow
+def test_commands_are_shown_without_the_launcher(tmp_path: Path, omb_py: Run) -> None:
+    (tmp_path / "few.toml").write_text(FEW)
+    (tmp_path / "ranch.toml").write_text(RANCH)
+    words = ("sweep", "few.toml", "--machine", "ranch.toml", "--dry-run", "--commands")
+    done = omb_py(*words, PATH="/nowhere")
+    assert done.code == 0, done.err
+    assert " flux run -N 2 -n 4" in done.out

@@ -19,7 +19,7 @@ from tests.sweeps.configs import machine, sweep
 
 OUTPUT, SUMMARY = Path("/results/point.csv"), Path("/results/summary.json")
 THREE = {"nodes": 3, "nics_per_node": 2}
-WHERE = Where(machine(**THREE), "mpich", None, Path("/profiles"), installed=False)
+WHERE = Where(machine(**THREE), "mpich", None, installed=False)
 
 
 def points(experiment: dict[str, Any]) -> tuple[SweepPoint, ...]:

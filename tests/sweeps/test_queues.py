@@ -164,16 +164,6 @@ def test_script_for_another_queue_uses_its_limits(capsys: pytest.CaptureFixture[
     assert "1x8" not in out
 
 
-def test_the_status_counts_the_rows_of_the_queue(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    words = ("job", "status", "scaling", "--machine", "polaris")
-    rows = [run(capsys, *words, *more)[0].splitlines()[0] for more in ((), ("--queue", "prod"))]
-    assert rows[0] != rows[1]
-    assert rows[1] == "0 of 1210 rows there, in sweeps/scaling-polaris"
-
-
 def test_render_and_submit_name_what_they_leave_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,4 +1,4 @@
-"""Single iterations: every one by time, and their distribution."""
+"""Single iterations: every one by its number, and their distribution."""
 
 from __future__ import annotations
 
@@ -76,8 +76,6 @@ def sample_chart(kind: str, panels: Sequence[pd.DataFrame]) -> Chart:
     else:
         if counts.max() > MOST_SAMPLES:
             caption.append(f"Some {MOST_SAMPLES} of a rank are drawn, the extremes with them")
-        error = every["start_error_us"].max() / 1e3
-        caption.append(f"Starts are right to {error:.2g} ms or better")
         tables = [
             pd.concat(some(own) for _, own in part.groupby("rank", sort=False)) for part in panels
         ]
@@ -91,9 +89,9 @@ def sample_chart(kind: str, panels: Sequence[pd.DataFrame]) -> Chart:
 
 
 def some(samples: pd.DataFrame) -> pd.DataFrame:
-    """Return starts in seconds and samples of a rank: all, or some with the extremes between."""
+    """Return the samples of a rank by iteration: all, or some with the extremes between."""
     found = pd.DataFrame(
-        {"x": samples["start_us"] / 1e6, "y": samples["sample_us"], "rank": samples["rank"]}
+        {"x": samples["iteration"], "y": samples["sample_us"], "rank": samples["rank"]}
     )
     step = ceil(2 * len(found) / MOST_SAMPLES)
     if step <= 2:
@@ -131,7 +129,7 @@ def distribution(data: pd.DataFrame, page: Page) -> ChartLayout:
 
 
 def iterations(data: pd.DataFrame, page: Page) -> ChartLayout:
-    """Draw samples over their starts, a panel a size; beyond `MAX_LINES` ranks all alike."""
+    """Draw samples over their iterations, a panel a size; beyond `MAX_LINES` ranks all alike."""
     parts = [part for _, part in data.groupby("style")]
     columns = page.columns(len(parts))
     axes = [value_axis(part["y"].tolist(), TIMES) for part in parts]
@@ -140,8 +138,8 @@ def iterations(data: pd.DataFrame, page: Page) -> ChartLayout:
     ranks = sorted(data["rank"].unique())
     many = len(ranks) > MAX_LINES
     styles = {f"rank {rank}": number for number, rank in enumerate(ranks)}
-    time = alt.Axis(title="Start (s)", tickCount=width / 45, labelOverlap="greedy", format="~r")
-    x = alt.X("x:Q", axis=time, scale=alt.Scale(zero=False, nice=False, padding=6))
+    number = alt.Axis(title="Iteration", tickCount=width / 45, labelOverlap="greedy", format="~r")
+    x = alt.X("x:Q", axis=number, scale=alt.Scale(zero=False, nice=False, padding=6))
     views = []
     for part, axis in zip(parts, axes, strict=True):
         rows = styled(part.assign(style=0 if many else part["rank"].map(ranks.index)), page)

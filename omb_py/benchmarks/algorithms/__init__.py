@@ -18,7 +18,6 @@ from omb_py.core.calls import IN_PLACE, Call, Message, Step
 from omb_py.core.dataclass import dataclass, replace
 from omb_py.core.errors import UnsupportedError, UsageError
 from omb_py.core.options import LIBRARY, Options
-from omb_py.core.registry import Rows
 
 SEGMENT = 64 << 10
 """Default of ``--segment``, the bytes of a segment."""
@@ -190,13 +189,9 @@ def for_point_to_point(benchmark: str, options: Options) -> Options:
     return options
 
 
-def algorithms(benchmark: str) -> Rows[OwnAlgorithm[Any]]:
-    """Return the algorithms of a collective by their words, those of other distributions included.
-
-    These come by entry points of group ``omb_py.algorithms.COLLECTIVE``, whose names are the words.
-    """
-    ours = {algorithm.word: algorithm for algorithm in TABLE[benchmark].algorithms}
-    return Rows(ours, f"omb_py.algorithms.{benchmark}", OwnAlgorithm)
+def algorithms(benchmark: str) -> dict[str, OwnAlgorithm[Any]]:
+    """Return the algorithms of a collective by their words."""
+    return {algorithm.word: algorithm for algorithm in TABLE[benchmark].algorithms}
 
 
 def words(benchmark: str) -> tuple[str, ...]:

@@ -24,9 +24,9 @@ KEY_BYTES = 32
 """Bytes of the secret by which the ranks of a job know each other."""
 
 AGREED = (
-    *("binding", "grpc_call", "types", "smallest", "largest", "sizes", "iterations", "warmup"),
+    *("binding", "types", "smallest", "largest", "sizes", "iterations", "warmup"),
     *("window", "vary_window", "pairs", "in_place", "root", "algorithm", "segment", "validate"),
-    *("auto_warmup", "precision", "max_time", "max_iterations", "sync", "rounds", "in_flight"),
+    *("auto_warmup", "precision", "max_time", "max_iterations", "sync", "rounds"),
 )
 """Options that all ranks must share, because messages do not contain their length."""
 

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 Calls: TypeAlias = tuple[Callable[[], Any], ...]
 
+MILLISECOND = 1e-3
+
 
 @dataclass(frozen=True)
 class Pace:
@@ -147,6 +149,56 @@ class StartedLoop(PythonLoop):
                 before = clock()
             seconds[index] = before - begin
             queued_seconds.append(queued)
+
+
+@dataclass(frozen=True)
+class Stream:
+    """The stream of a device that work is put on.
+
+    ``begin`` and ``end`` record an event on it, ``milliseconds`` returns the time between the two,
+    and ``wait`` returns when its work is done.
+    """
+
+    begin: Callable[[], Any]
+    end: Callable[[], Any]
+    wait: Callable[[], Any]
+    milliseconds: Callable[[], float]
+
+
+class StreamLoop(PythonLoop):
+    """A loop that puts the work of each iteration on a device's stream and waits for it.
+
+    The host's clock spans both; an event before and one after the work give the device's time.
+    """
+
+    def __init__(
+        self,
+        stream: Stream,
+        exchanges: Sequence[Calls],
+        barrier: Callable[[], Any] | None = None,
+        start: Callable[[], Any] | None = None,
+        around: Sequence[tuple[Calls, Calls]] = (),
+    ) -> None:
+        super().__init__(exchanges, barrier, start, around)
+        self.device_seconds = array("d")
+        self.queued_seconds = array("d")
+        self._stream = stream
+        self._time = self._time_on_stream
+
+    def _time_on_stream(self, sequence: Iterable[Calls], seconds: array[float]) -> None:
+        record_begin, record_end = self._stream.begin, self._stream.end
+        wait, clock = self._stream.wait, perf_counter
+        for index, calls in enumerate(sequence):
+            record_begin()
+            begin = clock()
+            for call in calls:
+                call()
+            record_end()
+            queued = clock()
+            wait()
+            seconds[index] = clock() - begin
+            self.queued_seconds.append(queued - begin)
+            self.device_seconds.append(self._stream.milliseconds() * MILLISECOND)
 
 
 def time_once(calls: Calls, results: list[Any]) -> float:

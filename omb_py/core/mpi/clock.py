@@ -60,10 +60,6 @@ class Offset:
         local = root_time - self.seconds
         return local - self.drift * (local - self.reference)
 
-    def root(self, local_time: float) -> float:
-        """Return rank 0's time at this rank's ``local_time``."""
-        return local_time + self.seconds + self.drift * (local_time - self.reference)
-
 
 def offset_of(round_trips: list[tuple[float, float, float]]) -> Offset:
     """Return the offset that the fastest of some round trips shows.

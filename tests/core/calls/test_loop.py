@@ -6,13 +6,20 @@ import gc
 from array import array
 from functools import partial
 from itertools import cycle, islice
+from time import sleep
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.core.calls import loop
-from omb_py.core.calls.loop import PythonLoop, no_garbage_collection, time_once
+from omb_py.core.calls.loop import (
+    PythonLoop,
+    Stream,
+    StreamLoop,
+    no_garbage_collection,
+    time_once,
+)
 
 
 def run(loop: PythonLoop, iterations: int, first: int = 0) -> list[float]:
@@ -82,3 +89,21 @@ def test_the_collector_is_off_inside_and_as_before_outside() -> None:
         assert not gc.isenabled()
     finally:
         gc.enable()
+
+
+def test_work_of_a_stream_is_timed_by_host_and_device() -> None:
+    made: list[str] = []
+
+    def wait() -> None:
+        made.append("wait")
+        sleep(0.001)
+
+    begin, end = (partial(made.append, word) for word in ("begin", "end"))
+    stream = Stream(begin, end, wait, lambda: 2.5)
+    timed = StreamLoop(stream, [(partial(made.append, "work"),)], partial(made.append, "barrier"))
+    seconds = run(timed, 3)
+    assert made == ["begin", "work", "end", "wait", "barrier"] * 3
+    assert list(timed.device_seconds) == [0.0025] * 3
+    assert len(timed.queued_seconds) == 3
+    for whole, queued in zip(seconds, timed.queued_seconds, strict=True):
+        assert 0 <= queued <= whole - 0.001

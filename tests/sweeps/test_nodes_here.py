@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from omb_py.core.errors import OmbError
-from omb_py.sweeps import allocation
-from omb_py.sweeps.points import SweepPoint, plan
+from omb_py.sweeps.commands import nodes_here
+from omb_py.sweeps.points import SweepPoint, plan, split
 from tests.helpers.refusals import refuses
 from tests.sweeps.configs import machine, sweep
 
@@ -40,7 +40,7 @@ def test_a_node_file_names_each_node_once_or_once_for_each_slot(
 ) -> None:
     (tmp_path / "nodes").write_text("".join(f"{name}\n" for name in lines.split()))
     monkeypatch.setenv(VARIABLES[scheduler], str(tmp_path / "nodes"))
-    assert allocation.nodes_here(machine(scheduler=scheduler)) == nodes
+    assert nodes_here(machine(scheduler=scheduler)) == nodes
 
 
 def test_hosts_of_the_machine_come_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,33 +48,33 @@ def test_hosts_of_the_machine_come_first(tmp_path: Path, monkeypatch: pytest.Mon
     (tmp_path / "job").write_text("a\n")
     monkeypatch.setenv("PBS_NODEFILE", str(tmp_path / "job"))
     where = machine(scheduler="pbs", host_file=str(tmp_path / "mine"))
-    assert allocation.nodes_here(where) == 2
+    assert nodes_here(where) == 2
 
 
 @pytest.mark.parametrize(("scheduler", "variable"), COUNTS)
 def test_number_of_nodes(scheduler: str, variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(variable, "3")
     monkeypatch.setenv("PBS_NODEFILE", "")  # Slurm's Torque commands leave it so
-    assert allocation.nodes_here(machine(scheduler=scheduler)) == 3
+    assert nodes_here(machine(scheduler=scheduler)) == 3
 
 
 def test_flux_says_it_by_a_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "flux").write_text('#!/bin/sh\n[ "$*" = "getattr size" ] && echo 4\n')
     (tmp_path / "flux").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
-    assert allocation.nodes_here(machine(scheduler="flux")) == 4
+    assert nodes_here(machine(scheduler="flux")) == 4
 
 
 @pytest.mark.parametrize("scheduler", ["none", "pbs", "cobalt", "slurm", "lsf", "flux"])
 def test_outside_a_job_nothing_says_it(scheduler: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    assert allocation.nodes_here(machine(scheduler=scheduler)) is None
+    assert nodes_here(machine(scheduler=scheduler)) is None
 
 
 def test_a_file_without_a_host_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "nodes").write_text("# none\n")
     with refuses(OmbError, "nodes no host: name a line"):
-        allocation.nodes_here(machine(host_file=str(tmp_path / "nodes")))
+        nodes_here(machine(host_file=str(tmp_path / "nodes")))
 
 
 def nodes_of(points: list[SweepPoint]) -> set[int]:
@@ -84,6 +84,6 @@ def nodes_of(points: list[SweepPoint]) -> set[int]:
 def test_points_fit_or_need_more_nodes() -> None:
     config = sweep({"benchmarks": "barrier", "nodes": [1, 2, 4], "ranks_per_node": [2]})
     points = plan(config, machine(nodes=4)).points
-    fitting, larger = allocation.split(points, 2)
+    fitting, larger = split(points, 2)
     assert (nodes_of(fitting), nodes_of(larger)) == ({1, 2}, {4})
-    assert allocation.split(points, None) == (list(points), [])
+    assert split(points, None) == (list(points), [])
