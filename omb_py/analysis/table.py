@@ -47,8 +47,8 @@ RECORDS: tuple[type[Any], ...] = (Row, OverheadRow, PairRow)
 """Kinds of rows: a benchmark, a comparison of bindings, a pair of ranks."""
 
 RECORD = ".record"
-NO_RESULTS = re.compile(r"bounds\.json|software\.json|.*\.summary\.json")
-"""Other files in folders of results: a host's bounds, a sweep's software, a launch's summary."""
+NO_RESULTS = re.compile(r"software\.json|.*\.summary\.json")
+"""Other files in folders of results: a sweep's software, a launch's summary."""
 
 OF_PROFILE = re.compile(r"profile(\.\d+)?\.(txt|csv|json)|traffic-\d+\.json")
 """Files that `omb-py profile` writes next to its records."""

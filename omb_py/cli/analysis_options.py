@@ -18,7 +18,6 @@ from omb_py.core.text.words import count
 from omb_py.options.types import PRECISION
 
 if TYPE_CHECKING:
-    from omb_py.analysis.bounds import Bounds
     from omb_py.analysis.table import Results
 
 PATIENCE_SECONDS = 1.0
@@ -46,14 +45,6 @@ launch_spread_option = click.option(
     "runs to estimate it.",
 )
 
-
-bounds_option = click.option(
-    "--bounds",
-    "bounds_file",
-    metavar="FILE",
-    help="Show values as parts of what omb-py machine bounds measured.  [default: bounds.json in a "
-    "folder of results]",
-)
 
 name_option = click.option(
     "--name",
@@ -189,19 +180,6 @@ def reading() -> Iterator[Callable[[str, int], object] | None]:
         yield show
     finally:
         status.stop()
-
-
-def find_bounds(named: str | None, paths: Iterable[str]) -> Bounds | None:
-    """Return the bounds for a command's files, as `omb_py.analysis.bounds.find` has them.
-
-    Bounds that were measured on a busy host are noted.
-    """
-    from omb_py.analysis import bounds
-
-    known = bounds.find(named, paths)
-    if known is not None and known.busy:
-        note(known.busy)
-    return known
 
 
 def note_problems(problems: Sequence[object]) -> None:

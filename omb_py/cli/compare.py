@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from omb_py.cli.analysis_options import (
-    bounds_option,
-    find_bounds,
     input_options,
     launch_spread_option,
     name_option,
@@ -64,7 +62,6 @@ class CompareCommand(click.Command):
     "more than 5% or 1.05x beyond the noise, or if points of BASE are missing; with code 7 if the "
     "noise cannot exclude that.",
 )
-@bounds_option
 @launch_spread_option
 @click.option(
     "--equal-within",
@@ -123,7 +120,6 @@ def command(ctx: click.Context, /, **values: Any) -> None:
     omb-py compare --native /opt/omb latency -m 1:65536
     """
     with needing("analysis"):
-        from omb_py.analysis import bounds
         from omb_py.analysis.compare import summary
         from omb_py.analysis.compare.side_by_side import compare
         from omb_py.analysis.guard import limit, only_first
@@ -145,9 +141,6 @@ def command(ctx: click.Context, /, **values: Any) -> None:
         points = judge(*rows, names=names)
     else:
         points, names, note = from_turns(values, judge)
-    known = find_bounds(values["bounds_file"], () if values["native"] else values["arguments"])
-    if known is not None:
-        points["of_bound"] = bounds.of_comparison(points, known)
     guard = None if allowed is None else summary.guard(points, allowed)
     remarks = summary.remarks(points)
     passed: list[str] = []

@@ -5,8 +5,6 @@ from __future__ import annotations
 import click
 
 from omb_py.cli.analysis_options import (
-    bounds_option,
-    find_bounds,
     input_options,
     listed,
     name_option,
@@ -69,7 +67,6 @@ OF_APPLICATIONS = ("speedup", "phases")
     help="Format of figures; text draws lines in the terminal, without files if alone; "
     "repeatable.  [default: png]",
 )
-@bounds_option
 @click.option(
     "--width",
     default="17.5cm",
@@ -96,7 +93,6 @@ def command(
     value: str,
     output: str | None,
     formats: tuple[str, ...],
-    bounds_file: str | None,
     width: str,
     theme: str,
     force: bool,
@@ -116,8 +112,7 @@ def command(
         from omb_py.analysis.charts.spec import Page
     page = Page.parsed(width, theme)
     chosen = {"kind": kind, "lines": lines, "value": value, "statistic": statistic}
-    bounds = find_bounds(bounds_file, paths)
-    request = figures.requested(sizes or (), bounds=bounds, **chosen)
+    request = figures.requested(sizes or (), **chosen)
     if kind in SAMPLE_KINDS:
         from omb_py.analysis.charts.samples import sample_charts
         from omb_py.analysis.samples import load

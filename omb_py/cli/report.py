@@ -7,8 +7,6 @@ from pathlib import Path
 import click
 
 from omb_py.cli.analysis_options import (
-    bounds_option,
-    find_bounds,
     input_options,
     launch_spread_option,
     name_option,
@@ -32,7 +30,6 @@ from omb_py.core.text import files
 @launch_spread_option
 @expected_option
 @click.option("--title", help="The page's heading.")
-@bounds_option
 @name_option
 @input_options
 def command(
@@ -43,7 +40,6 @@ def command(
     launch_spread: float | None,
     expected: str | None,
     title: str | None,
-    bounds_file: str | None,
     names: tuple[str, ...],
     where: tuple[str, ...],
     assume: tuple[str, ...],
@@ -78,7 +74,6 @@ def command(
         title,
         statistic,
         launch_spread,
-        find_bounds(bounds_file, paths),
         samples,
         known,
     )

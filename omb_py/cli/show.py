@@ -8,8 +8,6 @@ import click
 from click.core import ParameterSource
 
 from omb_py.cli.analysis_options import (
-    bounds_option,
-    find_bounds,
     input_options,
     listed,
     name_option,
@@ -103,7 +101,6 @@ def show_speedup(
     "a column for each value of an option, as in strategy, of the speed-up or the COLUMN of "
     "--columns.",
 )
-@bounds_option
 @name_option
 @output_options("text", "markdown", *DATA)
 @input_options
@@ -117,7 +114,6 @@ def command(
     across: tuple[str, ...] | None,
     base: str | None,
     speedup: bool,
-    bounds_file: str | None,
     names: tuple[str, ...],
     where: tuple[str, ...],
     assume: tuple[str, ...],
@@ -146,7 +142,7 @@ def command(
     if across is None and base is not None:
         raise UsageError("--base is for --across: say what to compare, as in --across binding")
     if to.format in DATA:
-        for name in ("columns", "rows", "across", "bounds_file", "statistic"):
+        for name in ("columns", "rows", "across", "statistic"):
             if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT:
                 option = next(one.opts[0] for one in ctx.command.params if one.name == name)
                 raise UsageError(
@@ -164,5 +160,5 @@ def command(
                 f"no benchmark was measured with several values of {', '.join(across)}"
             )
     else:
-        made = list(listing.sheets(results, columns, rows, find_bounds(bounds_file, paths)))
+        made = list(listing.sheets(results, columns, rows))
     tables.write(to, made)

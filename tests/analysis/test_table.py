@@ -63,7 +63,7 @@ def test_folders_are_searched_and_what_holds_no_results_is_said(tmp_path: Path) 
     assert [Path(problem.path).name for problem in results.problems] == ["notes.txt"]
 
 
-@pytest.mark.parametrize("name", ["software.json", "bounds.json", "s.summary.json"])
+@pytest.mark.parametrize("name", ["software.json", "s.summary.json"])
 def test_what_omb_py_writes_beside_results_is_no_problem(tmp_path: Path, name: str) -> None:
     shutil.copy(REFERENCE, tmp_path)
     (tmp_path / name).write_text("{}")

@@ -19,7 +19,6 @@ import pandas as pd
 import vl_convert
 
 from omb_py.analysis import anomalies, listing, references
-from omb_py.analysis.bounds import Bounds
 from omb_py.analysis.charts.figures import charts
 from omb_py.analysis.charts.groups import Request
 from omb_py.analysis.charts.samples import SAMPLE_KINDS, sample_charts
@@ -76,14 +75,13 @@ def report(
     title: str | None = None,
     statistic: str = "auto",
     launch_spread: float | None = None,
-    bounds: Bounds | None = None,
     samples: pd.DataFrame | None = None,
     expected: tuple[str, pd.DataFrame] | None = None,
 ) -> str:
     """Return the HTML page about results, compared with ``base`` if that is given.
 
     ``statistic`` is the number of a row, as in `value_column`; ``launch_spread`` is the spread of
-    launches, as in `compare`; ``bounds`` are the host's limits, ``samples`` single iterations to
+    launches, as in `compare`; ``samples`` are single iterations to
     show, ``expected`` a system's name and its references (`references.load`).
 
     Raises `OmbError` if no row has a number, `UsageError` if the pairs to compare are ambiguous.
@@ -97,7 +95,7 @@ def report(
     values = value_column(results.rows, statistic)
     if values.empty and results.overhead.empty and results.pairs.empty:
         raise OmbError("there is no row with a number: measure something first")
-    request = Request(statistic=statistic, bounds=bounds)
+    request = Request(statistic=statistic)
     drawn = list(charts(results, request).values())
     for kind in SAMPLE_KINDS if samples is not None else ():
         drawn += sample_charts(samples, kind)
@@ -125,7 +123,7 @@ def report(
     parts.append(Section("Findings", trust, found, folded=True))
     parts += [Section("Figures")] * bool(drawn)
     limit = max(10, MAX_ROWS // max(1, rows["benchmark"].nunique()))
-    tables = list(listing.sheets(results, limit=limit, bounds=bounds))
+    tables = list(listing.sheets(results, limit=limit))
     parts.append(Section("Tables", "", tables, folded=True))
     ran, shared = places(rows, results.runs)
     parts.append(Section("What ran where", "", [sheet for sheet in (ran, shared) if sheet.rows]))
@@ -168,7 +166,7 @@ def changes(compared: pd.DataFrame) -> Sheet:
     rows = compared[compared["verdict"].isin([SLOWER, FASTER])]
     rows = rows.sort_values("slowdown", key=lambda factor: -np.log(factor).abs(), kind="stable")
     names = titles(compared)
-    listed = [line(row, names[row["pair"]])[:7] for row in rows.to_dict("records")[:MAX_CHANGES]]
+    listed = [line(row, names[row["pair"]]) for row in rows.to_dict("records")[:MAX_CHANGES]]
     return Sheet(
         "Points that changed",
         ("point", "size", "base", "now", "ratio", "95 % interval", "verdict"),
