@@ -180,7 +180,7 @@ def contents(
     """
     if not path.is_dir():
         if is_samples(path):
-            raise UsageError(f"{path} holds samples, not rows: omb-py plot --kind ecdf draws them")
+            raise UsageError(f"{path} holds samples, not rows: numpy.load reads them")
         benchmark = assumed(assume, "benchmark", path)
         yield from ((path, found) for found in parts_of_file(path, benchmark))
         return

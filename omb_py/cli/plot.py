@@ -18,8 +18,7 @@ from omb_py.options.types import TextType
 
 TEXT = "text"
 FORMATS = ("png", "svg", "pdf", TEXT)
-KINDS = ("auto", "size", "ranks", "heat", "overhead", "parts", "pairs")
-SAMPLE_KINDS = ("samples", "ecdf")
+KINDS = ("auto", "size", "ranks", "overhead", "parts", "pairs")
 OF_APPLICATIONS = ("speedup", "phases")
 
 
@@ -27,12 +26,11 @@ OF_APPLICATIONS = ("speedup", "phases")
 @click.argument("paths", metavar="FILE...", nargs=-1, required=True)
 @click.option(
     "--kind",
-    type=click.Choice([*KINDS, *OF_APPLICATIONS, *SAMPLE_KINDS]),
+    type=click.Choice([*KINDS, *OF_APPLICATIONS]),
     default="auto",
-    help="Over message sizes, over ranks, both as a heat map, what omb-py overhead found, bars of "
-    "numbers without sizes and of the parts of the start, or all pairs of ranks; auto: all that "
-    "apply but heat maps. Of files of applications: the speed-up over ranks, "
-    "or the phases. Of files of --samples: every iteration by time, or their distribution (ecdf).",
+    help="Over message sizes, over ranks, what omb-py overhead found, bars of numbers without "
+    "sizes and of the parts of the start, or all pairs of ranks; auto: all that apply. Of files of "
+    "applications: the speed-up over ranks, or the phases.",
 )
 @click.option(
     "--lines",
@@ -113,12 +111,7 @@ def command(
     page = Page.parsed(width, theme)
     chosen = {"kind": kind, "lines": lines, "value": value, "statistic": statistic}
     request = figures.requested(sizes or (), **chosen)
-    if kind in SAMPLE_KINDS:
-        from omb_py.analysis.charts.samples import sample_charts
-        from omb_py.analysis.samples import load
-
-        charts = figures.by_name(sample_charts(load(paths, where), kind, request.sizes))
-    elif kind in OF_APPLICATIONS:
+    if kind in OF_APPLICATIONS:
         from omb_py.analysis import speedup
         from omb_py.analysis.charts.bars import application_charts
         from omb_py.apps import divides_work

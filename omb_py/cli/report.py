@@ -13,7 +13,7 @@ from omb_py.cli.analysis_options import (
     read,
 )
 from omb_py.cli.check import expected_option
-from omb_py.core.errors import UsageError, needing
+from omb_py.core.errors import needing
 from omb_py.core.text import files
 
 
@@ -47,9 +47,8 @@ def command(
 ) -> None:
     """Write one HTML page with plots, tables and detected anomalies.
 
-    The page needs no network and no other file. FILE may be a folder. Files of --samples among
-    them add figures of single iterations. Several FILEs that measured the same are side by side,
-    or with --base repeated runs of one another.
+    The page needs no network and no other file. FILE may be a folder. Several FILEs that
+    measured the same are side by side, or with --base repeated runs of one another.
     """
     if output is None:
         output = (Path(paths[0]) if Path(paths[0]).is_dir() else Path()) / "report.html"
@@ -57,14 +56,8 @@ def command(
     with needing("analysis"):
         from omb_py.analysis import references
         from omb_py.analysis.report.page import report
-        from omb_py.analysis.samples import load, sample_files
 
     known = None if expected is None else (Path(expected).stem, references.load(expected))
-    single = [path for path in paths if sample_files(path)]
-    samples = load(single, where) if single else None
-    paths = tuple(path for path in paths if path not in single or Path(path).is_dir())
-    if not paths:
-        raise UsageError("these are only samples: name also the file of --output")
     # next to a base several files are repeated runs, unless they have names
     results = read(paths, where, assume, None if base is not None and not names else names)
     # no name for the base's rows here, so that they can be forgotten once they are compared
@@ -74,7 +67,6 @@ def command(
         title,
         statistic,
         launch_spread,
-        samples,
         known,
     )
     files.write(output, page, "; name another file with --output")

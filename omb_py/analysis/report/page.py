@@ -21,7 +21,6 @@ import vl_convert
 from omb_py.analysis import anomalies, listing, references
 from omb_py.analysis.charts.figures import charts
 from omb_py.analysis.charts.groups import Request
-from omb_py.analysis.charts.samples import SAMPLE_KINDS, sample_charts
 from omb_py.analysis.charts.spec import STYLE, Chart
 from omb_py.analysis.compare.side_by_side import compare
 from omb_py.analysis.compare.summary import line, remarks, sentences, titles
@@ -75,14 +74,13 @@ def report(
     title: str | None = None,
     statistic: str = "auto",
     launch_spread: float | None = None,
-    samples: pd.DataFrame | None = None,
     expected: tuple[str, pd.DataFrame] | None = None,
 ) -> str:
     """Return the HTML page about results, compared with ``base`` if that is given.
 
     ``statistic`` is the number of a row, as in `value_column`; ``launch_spread`` is the spread of
-    launches, as in `compare`; ``samples`` are single iterations to
-    show, ``expected`` a system's name and its references (`references.load`).
+    launches, as in `compare`; ``expected`` is a system's name and its references
+    (`references.load`).
 
     Raises `OmbError` if no row has a number, `UsageError` if the pairs to compare are ambiguous.
     """
@@ -97,8 +95,6 @@ def report(
         raise OmbError("there is no row with a number: measure something first")
     request = Request(statistic=statistic)
     drawn = list(charts(results, request).values())
-    for kind in SAMPLE_KINDS if samples is not None else ():
-        drawn += sample_charts(samples, kind)
     rows = pd.concat([table[NAMES] for table in (results.rows, results.overhead, results.pairs)])
     odd = anomalies.anomalies(values, results.runs, results.rows)
     verdicts = [] if compared is None else list(sentences(compared).values())
