@@ -49,15 +49,13 @@ def command(
     """Fit cost models to results.
 
     FILE is a file of results or a folder of them. Latency and bandwidth (alpha and beta) of each
-    curve, by Hockney and LogGP, with the sizes at which protocols switch; for collectives on
-    several numbers of ranks the textbook formula that fits best.
+    curve, with the sizes at which protocols switch.
     """
     results = read(files, where, assume)
     if network_file is None:
         note_others(results, "model")
     with needing("analysis"):
-        from omb_py.analysis.model import fit
-        from omb_py.analysis.model import text as model_text
+        from omb_py.analysis.model import fit, parameters
 
     if topology is not None and network_file is None:
         raise UsageError("--topology is that of --network's file: name one")
@@ -66,7 +64,7 @@ def command(
         if results.rows.empty:
             return
     fitted = fit.model(results.rows, results.runs, statistic)
-    model_text.write(fitted, to)
+    parameters.write(fitted, to)
 
 
 def write_network(results: Results, statistic: str, topology: str, name: str) -> None:
