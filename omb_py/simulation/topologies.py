@@ -1,11 +1,13 @@
-"""Connections of nodes: the topologies that ``--network`` names, one row of a table each."""
+"""Connections of nodes: the topologies that ``--network`` names, one row of a table each.
+
+`placed` puts ranks on the nodes.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import prod
-from pathlib import Path
+from math import ceil, prod
 
 from omb_py.core.errors import UsageError
 from omb_py.core.text.units import parse_count
@@ -20,15 +22,14 @@ MAX_NODES = 1 << 20
 class NetworkTopology:
     """A topology with its numbers.
 
-    ``kind`` is a key of `KINDS`, ``numbers`` are its row's numbers of the text, ``file`` is
-    SimGrid's own. A route between neighbouring nodes passes ``hops`` links.
+    ``kind`` is a key of `KINDS`, ``numbers`` are its row's numbers of the text. A route between
+    neighbouring nodes passes ``hops`` links.
     """
 
     text: str
     kind: str
     nodes: int
     numbers: tuple[tuple[int, ...], ...] = ()
-    file: str = ""
     hops: int = 2
 
 
@@ -84,35 +85,6 @@ def torus(text: str, fields: Sequence[str]) -> NetworkTopology:
     return NetworkTopology(text, "torus", prod(sides), (sides,), hops=1)
 
 
-def platform(text: str, fields: Sequence[str]) -> NetworkTopology:
-    """Parse ``platform:FILE.xml``: a platform file of SimGrid's."""
-    file = ":".join(fields)
-    if not Path(file).is_file():
-        raise ValueError(f"there is no file {file!r}")
-    return NetworkTopology(text, "platform", hosts_in(file), file=file)
-
-
-def hosts_in(file: str) -> int:
-    """Return the hosts that a platform file names, those of its clusters among them."""
-    import xml.etree.ElementTree as ElementTree
-
-    try:
-        root = ElementTree.parse(file).getroot()
-    except (ElementTree.ParseError, OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"{file} is no XML file: {error}") from error
-    if root.tag != "platform":
-        raise ValueError(f"{file} is no platform file of SimGrid's: it begins with <{root.tag}>")
-    hosts = sum(1 for _ in root.iter("host"))
-    for cluster in root.iter("cluster"):
-        for part in cluster.get("radical", "").split(","):
-            first, _, last = part.partition("-")
-            count = int(last or first) - int(first) + 1
-            if count < 1:
-                raise ValueError(f"{file} has a cluster of the hosts {part}: none match")
-            hosts += count
-    return hosts
-
-
 def positive(text: str) -> int:
     """Parse a whole number from 1 on."""
     number = parse_count(text)
@@ -137,7 +109,6 @@ KINDS = {
         dragonfly,
     ),
     "torus": TopologyKind("torus:AxBxC", "Nodes in each dimension.", torus),
-    "platform": TopologyKind("platform:FILE.xml", "A platform file of SimGrid's.", platform),
 }
 
 
@@ -157,3 +128,22 @@ def parse(text: str) -> NetworkTopology:
     if found.nodes > MAX_NODES and found.nodes != ANY:
         raise UsageError(f"{text!r} has {found.nodes} nodes, more than {MAX_NODES}")
     return found
+
+
+def placed(placement: str, ranks: int, per_node: int, nodes: int) -> tuple[int, ...]:
+    """Return the node of each rank: ``packed`` puts neighbouring ranks on one node, ``scattered``
+    on different ones.
+
+    Raises `UsageError` for another word, and if there are fewer nodes than needed.
+    """
+    used = ceil(ranks / per_node)
+    if used > nodes:
+        raise UsageError(
+            f"{ranks} ranks, {per_node} on each node, need {used} nodes, and the network has "
+            f"{nodes}: name a larger topology, or more --ranks-per-node"
+        )
+    if placement == "packed":
+        return tuple(rank // per_node for rank in range(ranks))
+    if placement == "scattered":
+        return tuple(rank % used for rank in range(ranks))
+    raise UsageError(f"--placement {placement}: choose from packed, scattered")
