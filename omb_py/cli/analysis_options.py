@@ -114,7 +114,11 @@ def output_options(*formats: str, added: Sequence[str] = ()) -> Callable[[Any], 
             help="Format; by default that of the suffix of --output, else text.",
         ),
         click.option(
-            "--output", "-o", metavar="FILE", help="File to write instead of standard output."
+            "--output",
+            "-o",
+            metavar="FILE",
+            type=click.Path(),
+            help="File to write instead of standard output.",
         ),
         click.option("--force", is_flag=True, help="Overwrite files that are there."),
         add,

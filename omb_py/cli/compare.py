@@ -52,7 +52,9 @@ class CompareCommand(click.Command):
 
 
 @click.command("compare", cls=CompareCommand)
-@click.argument("arguments", nargs=-1, metavar="BASE OTHER… | BENCHMARK [OPTION]…")
+@click.argument(
+    "arguments", nargs=-1, metavar="BASE OTHER… | BENCHMARK [OPTION]…", type=click.Path()
+)
 @input_options
 @name_option
 @click.option(
@@ -76,6 +78,7 @@ class CompareCommand(click.Command):
 @click.option(
     "--native",
     metavar="DIR|PROGRAM",
+    type=click.Path(),
     help="Folder or program of native OMB: run its BENCHMARK and omb-py's, interleaved. Options "
     "not in this list are passed to both.",
 )

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @click.command("guidelines")
-@click.argument("paths", nargs=-1, required=True, metavar="FILE...")
+@click.argument("paths", nargs=-1, required=True, metavar="FILE...", type=click.Path())
 @click.option(
     "--tolerance",
     type=PRECISION,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @click.command("history")
-@click.argument("paths", nargs=-1, required=True, metavar="FOLDER...")
+@click.argument("paths", nargs=-1, required=True, metavar="FOLDER...", type=click.Path())
 @click.option(
     "--fail-above",
     metavar="P%|Fx",

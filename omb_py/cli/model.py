@@ -23,12 +23,13 @@ if TYPE_CHECKING:
 
 
 @click.command("model")
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path())
 @input_options
 @click.option(
     "--network",
     "network_file",
     metavar="FILE",
+    type=click.Path(),
     help="Also write the network of latency, bw, mbw_mr and pairs, for omb-py simulate.",
 )
 @click.option(

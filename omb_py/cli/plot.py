@@ -23,7 +23,7 @@ OF_APPLICATIONS = ("speedup", "phases")
 
 
 @click.command("plot")
-@click.argument("paths", metavar="FILE...", nargs=-1, required=True)
+@click.argument("paths", metavar="FILE...", nargs=-1, required=True, type=click.Path())
 @click.option(
     "--kind",
     type=click.Choice([*KINDS, *OF_APPLICATIONS]),
@@ -55,6 +55,7 @@ OF_APPLICATIONS = ("speedup", "phases")
     "-o",
     "--output",
     metavar="DIR|FILE",
+    type=click.Path(),
     help="Folder of the figures, or file of the only one; by default BENCHMARK.png in this folder.",
 )
 @click.option(

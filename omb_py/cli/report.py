@@ -18,7 +18,7 @@ from omb_py.core.text import files
 
 
 @click.command("report")
-@click.argument("paths", metavar="FILE...", nargs=-1, required=True)
+@click.argument("paths", metavar="FILE...", nargs=-1, required=True, type=click.Path())
 @click.option(
     "--output",
     "-o",
@@ -26,7 +26,7 @@ from omb_py.core.text import files
     help="The page, an HTML file; by default report.html, in FILE if that is a folder.",
 )
 @click.option("--force", is_flag=True, help="Overwrite the page of --output.")
-@click.option("--base", help="File or folder of results to compare with.")
+@click.option("--base", type=click.Path(), help="File or folder of results to compare with.")
 @launch_spread_option
 @expected_option
 @click.option("--title", help="The page's heading.")

@@ -75,7 +75,7 @@ def show_speedup(
 
 
 @click.command("show")
-@click.argument("paths", metavar="FILE...", nargs=-1, required=True)
+@click.argument("paths", metavar="FILE...", nargs=-1, required=True, type=click.Path())
 @click.option(
     "--columns",
     type=TextType("COLUMN[,...]", listed),

@@ -83,6 +83,7 @@ class Wanted:
     default=("star",),
     show_default=True,
     metavar="FILE|TOPOLOGY",
+    type=click.Path(),
     help="A file that omb-py model --network has written, or a topology with costs that are round "
     "figures: star, fat-tree:DOWN[:UP[:LINKS]], dragonfly:GROUPS:CHASSIS:ROUTERS:NODES, "
     "torus:4x4x4; repeatable.",
@@ -144,6 +145,7 @@ class Wanted:
     "measured",
     multiple=True,
     metavar="FILE",
+    type=click.Path(),
     help="Simulate what a file or folder of results has measured, and write the errors into the "
     "network's FILE; repeatable.",
 )
