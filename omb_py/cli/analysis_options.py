@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import wraps
-from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,9 +17,6 @@ from omb_py.options.types import PRECISION
 
 if TYPE_CHECKING:
     from omb_py.analysis.table import Results
-
-PATIENCE_SECONDS = 1.0
-"""Seconds of reading files before progress is shown."""
 
 MAX_NOTES = 5
 """Problems with files that are printed; of the others only their number."""
@@ -130,22 +125,18 @@ def read(
     where: Iterable[str] = (),
     assume: Iterable[str] = (),
     names: Sequence[str] | None = None,
-    columns: Iterable[str] | None = None,
 ) -> Results:
     """Return the results in files and folders; parts left out are reported on stderr.
 
     ``names``, the values of ``--name`` or none of them, distinguish paths with the same
     configurations (`omb_py.analysis.sources.label_sources`); None makes repeated runs of them.
-    ``columns`` are those of `omb_py.analysis.table.load`; those of ``where`` are read, too. Raises
-    `OmbError` if a file cannot be read or no row is left, `UsageError` for invalid options,
+    Raises `OmbError` if a file cannot be read or no row is left, `UsageError` for invalid options,
     `MissingPackageError` if the extra for analysis is not installed.
     """
     with needing("analysis"):
         from omb_py.analysis import select, sources, table
 
-    wanted = None if columns is None else {*columns, *select.pairs(where)}
-    with reading() as progress:
-        results = table.load(paths, select.assumptions(assume), wanted, progress)
+    results = table.load(paths, select.assumptions(assume))
     note_problems(results.problems)
     apart = paths if names is not None else ()
     rows, notes = sources.label_sources(select.where(results.rows, where), apart, names or ())
@@ -158,32 +149,6 @@ def read(
         pairs=select.where(results.pairs, where),
         notes=tuple(notes),
     )
-
-
-@contextmanager
-def reading() -> Iterator[Callable[[str, int], object] | None]:
-    """Yield a function that shows the present file and the number of rows, if reading takes long.
-
-    It is None if stderr is not a terminal.
-    """
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.markup import escape
-
-    status = Console(stderr=True).status("")
-    began = monotonic()
-
-    def show(file: str, rows: int) -> None:
-        if monotonic() - began > PATIENCE_SECONDS:
-            status.update(f"reading {escape(file)}: {rows:,} rows")
-            status.start()
-
-    try:
-        yield show
-    finally:
-        status.stop()
 
 
 def note_problems(problems: Sequence[object]) -> None:

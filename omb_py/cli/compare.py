@@ -179,7 +179,6 @@ def from_files(
 ) -> tuple[list[pd.DataFrame], list[str], dict[str, Mapping[str, str]]]:
     """The rows of each argument, its name, and the metadata of all runs."""
     from omb_py.analysis.compare.side_by_side import names_of
-    from omb_py.analysis.values import TAIL_COLUMNS
 
     paths = values["arguments"]
     if len(paths) < 2:
@@ -189,7 +188,7 @@ def from_files(
     runs: dict[str, Mapping[str, str]] = {}
     by_name = {}
     for path, name in zip(paths, names, strict=True):
-        results = read([path], values["where"], values["assume"], columns=TAIL_COLUMNS)
+        results = read([path], values["where"], values["assume"])
         note_others(results, "compare")
         note_doubts(results)
         tables.append(results.rows)
