@@ -87,7 +87,7 @@ class Commands(click.Group):
             from omb_py.apps import APPLICATIONS
 
             if APPLICATIONS.has(cmd_name):
-                from omb_py.cli.application import application_command
+                from omb_py.cli.benchmark import application_command
 
                 return application_command(APPLICATIONS.load(cmd_name))
             others = [*APPLICATIONS.names(), *LAZY_COMMANDS, *self.commands]

@@ -159,6 +159,6 @@ def writers_of(title: str, options: Options, worst: int) -> list[Writer[Any]]:
     drawing = graph_writers(options)
     if options.quiet or options.format != "text":
         return drawing
-    from omb_py.analysis.pairs.text import PairsWriter
+    from omb_py.analysis.pairs.findings import PairsWriter
 
     return [PairsWriter(sys.stdout, title, worst), *drawing]
