@@ -17,6 +17,8 @@ from pyarrow import csv
 from omb_py.analysis.sources import label_sources, without_copies
 from omb_py.analysis.values import WORDS, own_number, with_values
 from omb_py.core.errors import OmbError, UsageError
+from omb_py.results import application
+from omb_py.results.application import ApplicationRow
 from omb_py.results.columns import (
     COLUMNS,
     LOADED,
@@ -37,8 +39,10 @@ from omb_py.results.samples import is_samples
 SUFFIXES = (".csv", ".json", ".jsonl", ".parquet", ".txt", ".log", ".out", ".dat")
 """Files of a folder that are looked into."""
 
-RECORDS: tuple[type[Any], ...] = (Row, OverheadRow, PairRow)
-"""Kinds of rows: a benchmark, a comparison of bindings, a pair of ranks."""
+RECORDS: tuple[type[Any], ...] = (Row, OverheadRow, PairRow, ApplicationRow)
+"""Kinds of rows: a benchmark, a comparison of bindings, a pair of ranks, an application."""
+
+OF_APPLICATIONS = "results of applications are left out: omb-py show --speedup shows them"
 
 RECORD = ".record"
 NO_RESULTS = re.compile(r"software\.json|.*\.summary\.json")
@@ -80,7 +84,7 @@ class Results:
 
 
 def load(paths: Paths, assume: Mapping[str, Any] | None = None) -> Results:
-    """Read files, and folders with all files below them.
+    """Read files, and folders with all files below them; applications are left out.
 
     ``assume`` gives columns a value if the files have none: native OMB does not print its number of
     ranks. A mapping has values by patterns of files' names; the first that matches counts. Raises
@@ -90,29 +94,41 @@ def load(paths: Paths, assume: Mapping[str, Any] | None = None) -> Results:
     known = dict.fromkeys([*(n for record in RECORDS for n in record.columns), *LOADED])
     if unknown := sorted(set(assume or {}) - set(known)):
         raise UsageError(f"there is no column {unknown[0]!r}: choose from {', '.join(known)}")
+    read, runs, problems = tables_of(paths, assume or {})
+    benchmarks, overhead, pairs, applications = (read[record] for record in RECORDS)
+    for file in applications["file"].unique():
+        problems.append(Problem(file, None, OF_APPLICATIONS))
+        if not sum(map(len, (benchmarks, overhead, pairs))):
+            raise OmbError(f"{file}: {OF_APPLICATIONS}")
+    problems += not_above_zero(benchmarks)
+    benchmarks, notes = label_sources(benchmarks)
+    return Results(benchmarks, overhead, runs, tuple(problems), tuple(notes), pairs)
+
+
+def tables_of(
+    paths: Paths, assume: Mapping[str, Any]
+) -> tuple[dict[type[Any], pd.DataFrame], dict[str, dict[str, str]], list[Problem]]:
+    """Return the rows of files and folders by their record, the runs, and the problems (`load`)."""
     runs: dict[str, dict[str, str]] = {}
     problems: list[Problem] = []
     tables: dict[tuple[str, ...], list[Table]] = {}
     rows: dict[type[Any], list[dict[str, Any]]] = {record: [] for record in RECORDS}
     for path in dict.fromkeys(map(Path, [paths] if isinstance(paths, str | Path) else paths)):
-        for file, found in contents(path, problems, assume or {}):
+        for file, found in contents(path, problems, assume):
             runs.update(found.runs)
             problems.extend(found.problems)
             for table in found.tables:
                 tables.setdefault(table.columns, []).append(table)
             for row in found.rows:
                 rows[record_of(row)].append({**row, "file": str(file)})
-    read = []
+    read = {}
     for record in RECORDS:
         same = {names: own for names, own in tables.items() if record_of(names) is record}
         frames = [parse(names, own, problems) for names, own in same.items()]
         frames += [pd.DataFrame(rows[record])] * bool(rows[record])
-        once, copies = without_copies(complete(frames, record, runs, assume or {}))
+        read[record], copies = without_copies(complete(frames, record, runs, assume))
         problems += copies
-        read.append(once)
-    problems += not_above_zero(read[0])
-    benchmarks, notes = label_sources(read[0])
-    return Results(benchmarks, read[1], runs, tuple(problems), tuple(notes), read[2])
+    return read, runs, problems
 
 
 def not_above_zero(rows: pd.DataFrame) -> Iterator[Problem]:
@@ -134,7 +150,7 @@ def of_rows(rows: list[dict[str, Any]], runs: Mapping[str, Mapping[str, str]]) -
     """Return rows of one kind that were just measured, as if read from a file."""
     measured = {record_of(rows[0]): [pd.DataFrame(rows)]} if rows else {}
     benchmarks, overhead, pairs = (
-        complete(measured.get(kind, []), kind, runs, {}) for kind in RECORDS
+        complete(measured.get(kind, []), kind, runs, {}) for kind in RECORDS[:3]
     )
     return Results(benchmarks, overhead, runs, (), (), pairs)
 
@@ -212,9 +228,11 @@ def found_in(folder: Path, problems: list[Problem]) -> Iterator[Path]:
 
 
 def record_of(names: Container[str]) -> type[Any]:
-    """Return the record of a row's columns: a benchmark, a comparison of bindings, or a pair."""
+    """Return the record of a row's columns, one of `RECORDS`."""
     if "receiver_host" in names:
         return PairRow
+    if "application" in names:
+        return ApplicationRow
     return OverheadRow if "added_us" in names else Row
 
 
@@ -225,7 +243,8 @@ def parse(names: tuple[str, ...], tables: Sequence[Table], problems: list[Proble
     lines = [np.arange(n, n + count) for (_, n, *_), count in zip(stretches, counts, strict=True)]
     header = ",".join(names).encode() + b"\n"
     text = b"".join([header, *(table.content[start:end] for table, _, start, end in stretches)])
-    known = [name for name in names if name in COLUMNS]
+    record = record_of(names)
+    known = [name for name in names if name in (*record.columns, *LOADED)]
     options = csv.ConvertOptions(
         column_types=dict.fromkeys(known, pa.string()),
         include_columns=known,
@@ -236,13 +255,13 @@ def parse(names: tuple[str, ...], tables: Sequence[Table], problems: list[Proble
     found = csv.read_csv(pa.BufferReader(plain), convert_options=options)
     frame = pd.DataFrame({"file": np.repeat([table.path for table, *_ in stretches], counts)})
     frame = frame.assign(line=np.concatenate(lines))
-    wrong = pd.Series(found["benchmark"].is_null().to_numpy())
+    wrong = pd.Series(found[names[1]].is_null().to_numpy())
     for name in known:
         texts = found[name].to_pandas()
-        if found[name].null_count < len(found) and kind_of(name) in ("int", "float"):
+        if found[name].null_count < len(found) and kind_of(name, record) in ("int", "float"):
             values = pd.to_numeric(texts.where(texts.str.len() <= LONGEST_NUMBER), errors="coerce")
             right = values.abs() < float("inf")
-            if kind_of(name) == "int":
+            if kind_of(name, record) == "int":
                 right &= values % 1 == 0
             wrong |= texts.notna() & ~right.astype(bool)
             texts = values
@@ -263,7 +282,8 @@ def complete(
     names = list(dict.fromkeys([*record.columns, *LOADED]))
     whole = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=names)
     empty = pd.Series(np.nan, whole.index)
-    frame = pd.DataFrame({name: convert_types(whole.get(name, empty), name) for name in names})
+    kinds = {name: kind_of(name, record) for name in names}
+    frame = pd.DataFrame({n: convert_types(whole.get(n, empty), n, kinds[n]) for n in names})
     facts = {run: from_metadata(data) for run, data in runs.items()}
     for place, name in enumerate(("suite", "mpi", "hosts")):
         of_runs = {run: values[place] for run, values in facts.items()}
@@ -279,14 +299,16 @@ def complete(
     return frame
 
 
-def kind_of(name: str) -> str:
+def kind_of(name: str, record: type[Any] = Row) -> str:
     """Return the kind of a column's values: ``int``, ``float``, ``bool`` or ``str``."""
+    if record is ApplicationRow and name in application.KINDS:
+        return application.KINDS[name]
     return COLUMNS[name].type if name in COLUMNS else "str"
 
 
-def convert_types(values: pd.Series, name: str) -> pd.Series:
-    """Return a column's values as its kind, missing if they cannot be."""
-    kind = kind_of(name)
+def convert_types(values: pd.Series, name: str, kind: str = "") -> pd.Series:
+    """Return a column's values as its ``kind``, missing if they cannot be."""
+    kind = kind or kind_of(name)
     if kind == "bool":
         values = values.map({"True": True, "False": False, True: True, False: False})
     elif kind != "str":
