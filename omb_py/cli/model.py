@@ -76,9 +76,9 @@ def write_network(results: Results, statistic: str, topology: str, name: str) ->
 
     rows = calibration.with_pairs(results.rows, results.pairs)
     fitted = fit.model(rows, results.runs, statistic)
-    text = topologies.parse(topology).text
+    topologies.parse(topology)
     benchmarks = sorted({curve.benchmark for curve in fitted.curves})
-    found = calibration.calibrate(fitted, text, f"measured by {first_of(benchmarks)}")
+    found = calibration.calibrate(fitted, topology, f"measured by {first_of(benchmarks)}")
     write_file(name, network.text_of(found.network, found.comments))
     for what in found.missing:
         note(f"{name}: a figure is not measured, for want of {what}")

@@ -141,10 +141,14 @@ def find(text: str, topology: str | None = None) -> Network:
     """
     if FilePath(text).is_file():
         found = read(FilePath(text))
-        return found if topology is None else changed(found, topology=parse(topology).text)
+        if topology is None:
+            return found
+        parse(topology)
+        return changed(found, topology=topology)
     if topology is not None:
         raise UsageError(f"--topology replaces that of a network's file, not of {text!r}")
-    return changed(ROUND_FIGURES, topology=parse(text).text)
+    parse(text)
+    return changed(ROUND_FIGURES, topology=text)
 
 
 def read(path: FilePath) -> Network:

@@ -26,30 +26,20 @@ class NetworkTopology:
     neighbouring nodes passes ``hops`` links.
     """
 
-    text: str
     kind: str
     nodes: int
     numbers: tuple[tuple[int, ...], ...] = ()
     hops: int = 2
 
 
-@dataclass(frozen=True)
-class TopologyKind:
-    """A row of the table: the form of its text, a summary, and a reader of its fields."""
-
-    form: str
-    summary: str
-    read: Callable[[str, Sequence[str]], NetworkTopology]
-
-
-def star(text: str, fields: Sequence[str]) -> NetworkTopology:
+def star(fields: Sequence[str]) -> NetworkTopology:
     """Parse ``star``: all nodes at one switch."""
     if fields:
         raise ValueError("it has no numbers")
-    return NetworkTopology(text, "star", ANY)
+    return NetworkTopology("star", ANY)
 
 
-def fat_tree(text: str, fields: Sequence[str]) -> NetworkTopology:
+def fat_tree(fields: Sequence[str]) -> NetworkTopology:
     """Parse levels from the nodes up: children of a switch, parents, and links to each parent."""
     down, up, links = (tuple(map(positive, field.split(","))) for field in (*fields, "1", "1")[:3])
     levels = len(down)
@@ -59,10 +49,10 @@ def fat_tree(text: str, fields: Sequence[str]) -> NetworkTopology:
         links = (1,) * levels
     if not len(up) == len(links) == levels:
         raise ValueError("each part has a number for each level")
-    return NetworkTopology(text, "fat-tree", prod(down), (down, up, links))
+    return NetworkTopology("fat-tree", prod(down), (down, up, links))
 
 
-def dragonfly(text: str, fields: Sequence[str]) -> NetworkTopology:
+def dragonfly(fields: Sequence[str]) -> NetworkTopology:
     """Parse groups, chassis, routers, each with a number of links, and nodes of a router."""
     if len(fields) != 4:
         raise ValueError("it has four parts")
@@ -73,16 +63,16 @@ def dragonfly(text: str, fields: Sequence[str]) -> NetworkTopology:
     if parts[0][0] > parts[2][0]:
         # SimGrid's routes leave a group by the router of the other group's number
         raise ValueError("SimGrid has no more groups than a chassis has routers")
-    return NetworkTopology(text, "dragonfly", prod(part[0] for part in parts), tuple(parts))
+    return NetworkTopology("dragonfly", prod(part[0] for part in parts), tuple(parts))
 
 
-def torus(text: str, fields: Sequence[str]) -> NetworkTopology:
+def torus(fields: Sequence[str]) -> NetworkTopology:
     """Parse ``torus:AxBxC``: nodes in each dimension."""
     (field,) = fields or ("",)
     sides = tuple(map(positive, field.split("x")))
     if any(side < 2 for side in sides):
         raise ValueError("each side has 2 nodes or more")
-    return NetworkTopology(text, "torus", prod(sides), (sides,), hops=1)
+    return NetworkTopology("torus", prod(sides), (sides,), hops=1)
 
 
 def positive(text: str) -> int:
@@ -93,23 +83,13 @@ def positive(text: str) -> int:
     return number
 
 
-KINDS = {
-    "star": TopologyKind(
-        "star", "One switch that is never a bottleneck; links of nodes may be.", star
-    ),
-    "fat-tree": TopologyKind(
-        "fat-tree:DOWN[:UP[:LINKS]]",
-        "Children and parents of each level, and links to a parent, as in 16,16:1,8:1,1; DOWN "
-        "alone is a tree of full bisection.",
-        fat_tree,
-    ),
-    "dragonfly": TopologyKind(
-        "dragonfly:GROUPS:CHASSIS:ROUTERS:NODES",
-        "Each but NODES with its number of links, as in 8,4:4,2:8,1:4.",
-        dragonfly,
-    ),
-    "torus": TopologyKind("torus:AxBxC", "Nodes in each dimension.", torus),
+KINDS: dict[str, tuple[str, Callable[[Sequence[str]], NetworkTopology]]] = {
+    "star": ("star", star),
+    "fat-tree": ("fat-tree:DOWN[:UP[:LINKS]]", fat_tree),
+    "dragonfly": ("dragonfly:GROUPS:CHASSIS:ROUTERS:NODES", dragonfly),
+    "torus": ("torus:AxBxC", torus),
 }
+"""The form of each topology's text, and a reader of its fields."""
 
 
 def parse(text: str) -> NetworkTopology:
@@ -119,12 +99,13 @@ def parse(text: str) -> NetworkTopology:
     """
     name, *fields = text.split(":")
     if name not in KINDS:
-        forms = ", ".join(kind.form for kind in KINDS.values())
+        forms = ", ".join(form for form, _ in KINDS.values())
         raise UsageError(f"{text!r} is no file and no topology: choose from {forms}")
+    form, read = KINDS[name]
     try:
-        found = KINDS[name].read(text, fields)
+        found = read(fields)
     except ValueError as error:
-        raise UsageError(f"{text!r} is not of the form {KINDS[name].form}: {error}") from error
+        raise UsageError(f"{text!r} is not of the form {form}: {error}") from error
     if found.nodes > MAX_NODES and found.nodes != ANY:
         raise UsageError(f"{text!r} has {found.nodes} nodes, more than {MAX_NODES}")
     return found
