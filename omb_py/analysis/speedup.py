@@ -53,7 +53,7 @@ def load(paths: Paths, where: Iterable[str] = ()) -> tuple[pd.DataFrame, list[Pr
     """
     frames, problems = [], []
     for path in [paths] if isinstance(paths, str | Path) else paths:
-        read, _, found = tables_of(path, {})
+        read, _, found = tables_of([path], {})
         rows = read[ApplicationRow]
         rows = rows[rows["part"].isna()]
         right = are_right(rows)

@@ -39,7 +39,8 @@ from omb_py.results.samples import is_samples
 SUFFIXES = (".csv", ".json", ".jsonl", ".parquet", ".txt", ".log", ".out", ".dat")
 """Files of a folder that are looked into."""
 
-RECORDS: tuple[type[Any], ...] = (Row, OverheadRow, PairRow, ApplicationRow)
+OF_RESULTS: tuple[type[Any], ...] = (Row, OverheadRow, PairRow)
+RECORDS = (*OF_RESULTS, ApplicationRow)
 """Kinds of rows: a benchmark, a comparison of bindings, a pair of ranks, an application."""
 
 OF_APPLICATIONS = "results of applications are left out: omb-py show --speedup shows them"
@@ -91,29 +92,31 @@ def load(paths: Paths, assume: Mapping[str, Any] | None = None) -> Results:
     `OmbError` when a file that was named cannot be read or holds no result, or when a folder
     holds none; other trouble becomes a problem.
     """
-    known = dict.fromkeys([*(n for record in RECORDS for n in record.columns), *LOADED])
+    known = dict.fromkeys([*(n for record in OF_RESULTS for n in record.columns), *LOADED])
     if unknown := sorted(set(assume or {}) - set(known)):
         raise UsageError(f"there is no column {unknown[0]!r}: choose from {', '.join(known)}")
+    paths = [paths] if isinstance(paths, str | Path) else list(paths)
     read, runs, problems = tables_of(paths, assume or {})
-    benchmarks, overhead, pairs, applications = (read[record] for record in RECORDS)
-    for file in applications["file"].unique():
-        problems.append(Problem(file, None, OF_APPLICATIONS))
-        if not sum(map(len, (benchmarks, overhead, pairs))):
+    benchmarks, overhead, pairs = (read[record] for record in OF_RESULTS)
+    useful = {file for rows in (benchmarks, overhead, pairs) for file in rows["file"].unique()}
+    for file in read[ApplicationRow]["file"].unique():
+        if file not in useful and (not useful or file in map(str, map(Path, paths))):
             raise OmbError(f"{file}: {OF_APPLICATIONS}")
+        problems.append(Problem(file, None, OF_APPLICATIONS))
     problems += not_above_zero(benchmarks)
     benchmarks, notes = label_sources(benchmarks)
     return Results(benchmarks, overhead, runs, tuple(problems), tuple(notes), pairs)
 
 
 def tables_of(
-    paths: Paths, assume: Mapping[str, Any]
+    paths: Iterable[str | Path], assume: Mapping[str, Any]
 ) -> tuple[dict[type[Any], pd.DataFrame], dict[str, dict[str, str]], list[Problem]]:
     """Return the rows of files and folders by their record, the runs, and the problems (`load`)."""
     runs: dict[str, dict[str, str]] = {}
     problems: list[Problem] = []
     tables: dict[tuple[str, ...], list[Table]] = {}
     rows: dict[type[Any], list[dict[str, Any]]] = {record: [] for record in RECORDS}
-    for path in dict.fromkeys(map(Path, [paths] if isinstance(paths, str | Path) else paths)):
+    for path in dict.fromkeys(map(Path, paths)):
         for file, found in contents(path, problems, assume):
             runs.update(found.runs)
             problems.extend(found.problems)
@@ -150,7 +153,7 @@ def of_rows(rows: list[dict[str, Any]], runs: Mapping[str, Mapping[str, str]]) -
     """Return rows of one kind that were just measured, as if read from a file."""
     measured = {record_of(rows[0]): [pd.DataFrame(rows)]} if rows else {}
     benchmarks, overhead, pairs = (
-        complete(measured.get(kind, []), kind, runs, {}) for kind in RECORDS[:3]
+        complete(measured.get(kind, []), kind, runs, {}) for kind in OF_RESULTS
     )
     return Results(benchmarks, overhead, runs, (), (), pairs)
 
@@ -282,8 +285,7 @@ def complete(
     names = list(dict.fromkeys([*record.columns, *LOADED]))
     whole = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=names)
     empty = pd.Series(np.nan, whole.index)
-    kinds = {name: kind_of(name, record) for name in names}
-    frame = pd.DataFrame({n: convert_types(whole.get(n, empty), n, kinds[n]) for n in names})
+    frame = pd.DataFrame({n: convert_types(whole.get(n, empty), n, record) for n in names})
     facts = {run: from_metadata(data) for run, data in runs.items()}
     for place, name in enumerate(("suite", "mpi", "hosts")):
         of_runs = {run: values[place] for run, values in facts.items()}
@@ -306,9 +308,9 @@ def kind_of(name: str, record: type[Any] = Row) -> str:
     return COLUMNS[name].type if name in COLUMNS else "str"
 
 
-def convert_types(values: pd.Series, name: str, kind: str = "") -> pd.Series:
-    """Return a column's values as its ``kind``, missing if they cannot be."""
-    kind = kind or kind_of(name)
+def convert_types(values: pd.Series, name: str, record: type[Any] = Row) -> pd.Series:
+    """Return a column's values as its kind, missing if they cannot be."""
+    kind = kind_of(name, record)
     if kind == "bool":
         values = values.map({"True": True, "False": False, True: True, False: False})
     elif kind != "str":

@@ -138,8 +138,9 @@ def test_a_folder_may_hold_other_tables_and_logs(tmp_path: Path, content: bytes)
 
 def test_who_reads_benchmarks_says_where_applications_are_shown(tmp_path: Path) -> None:
     table = write(tmp_path / "table.csv", *ROWS)
-    with refuses(OmbError, "omb-py show --speedup shows them"):
-        load_benchmarks(table)
+    for named in (table, [RESULTS, table]):
+        with refuses(OmbError, "omb-py show --speedup shows them"):
+            load_benchmarks(named)
     (tmp_path / "benchmarks.csv").write_bytes(RESULTS.read_bytes())
     results = load_benchmarks(tmp_path)
     assert len(results.rows) == len(load_benchmarks(RESULTS).rows)
