@@ -63,7 +63,7 @@ def measure(runs: int, points: int) -> None:
     with tempfile.TemporaryDirectory() as temporary:
         write(Path(temporary), runs, points)
         began = time.perf_counter()
-        results = load(temporary, columns=())
+        results = load(temporary)
         loaded = time.perf_counter()
         found = history(results)
         ended = time.perf_counter()

@@ -7,7 +7,6 @@ from typing import Any
 
 import pandas as pd
 
-from omb_py.analysis.bounds import Bounds, parts_of_bounds
 from omb_py.analysis.points import SERIES, label
 from omb_py.analysis.select import no_column
 from omb_py.analysis.table import Results, kind_of
@@ -54,28 +53,23 @@ def sheets(
     results: Results,
     columns: Sequence[str] | None = None,
     limit: int | None = None,
-    bounds: Bounds | None = None,
 ) -> Iterator[Sheet]:
     """Yield a table for each benchmark, each comparison of bindings, and all pairs of a benchmark.
 
     ``columns`` are those to show; by default those that distinguish rows and the first of
-    `IMPORTANT` that have values. A table has the first ``limit`` rows, or all. With ``bounds``, a
-    column has each value as a fraction of its bound. Raises `UsageError` for an unknown column.
+    `IMPORTANT` that have values. A table has the first ``limit`` rows, or all. Raises
+    `UsageError` for an unknown column.
     """
     known = {*results.rows, *results.overhead, *results.pairs}
     if unknown := sorted(set(columns or ()) - known):
         raise no_column(unknown[0], known)
     for rows in (results.rows, results.overhead, results.pairs):
         for name, members in rows.groupby("benchmark", sort=False):
-            yield sheet(str(name), members, columns, limit, bounds)
+            yield sheet(str(name), members, columns, limit)
 
 
 def sheet(
-    benchmark: str,
-    rows: pd.DataFrame,
-    columns: Sequence[str] | None,
-    limit: int | None,
-    bounds: Bounds | None = None,
+    benchmark: str, rows: pd.DataFrame, columns: Sequence[str] | None, limit: int | None
 ) -> Sheet:
     """Return the table of a benchmark's rows."""
     there = [name for name in rows if rows[name].notna().any() and name != "benchmark"]
@@ -94,11 +88,7 @@ def sheet(
     limit = len(rows) if limit is None else limit
     facts = [name for name in FACTS if name in same and name not in shown]
     words = label([rows[name].iloc[0] for name in facts], facts)
-    parts = [] if bounds is None else parts_of_bounds(rows.head(limit), bounds)
     cells = [cells_of(name, rows[name].head(limit)) for name in ordered]
-    if any(parts):
-        ordered.append("of its bound")
-        cells.append(parts)
     files = rows["file"].dropna().unique()
     return Sheet(
         benchmark,

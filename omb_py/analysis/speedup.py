@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +12,12 @@ import pandas as pd
 from omb_py.analysis.points import distinctions, label
 from omb_py.analysis.select import no_column
 from omb_py.analysis.select import where as matching
-from omb_py.analysis.table import Paths, found_in, library
+from omb_py.analysis.table import Paths, tables_of
 from omb_py.core.errors import OmbError, UsageError
-from omb_py.core.text import files
 from omb_py.core.text.tables import Sheet
 from omb_py.core.text.units import digits, share_text, value_text
-from omb_py.results.application import KINDS
-from omb_py.results.readers import Problem, content_of, source_of
-from omb_py.results.readers.csv_table import OF_APPLICATIONS, reader_of
-
-PARSERS: dict[str, Callable[[str], Any]] = {"int": int, "float": float}
-REQUIRED = ("run", "application", "part", "ranks", "cores", "host_cores", "scaling", "time_s")
-READER = reader_of("omb-py's CSV of applications", OF_APPLICATIONS, KINDS, REQUIRED)
+from omb_py.results.application import KINDS, ApplicationRow
+from omb_py.results.readers import Problem
 
 POSITIVE = ("ranks", "nodes", "host_cores", "cores", "threads", "time_s", "time_low_s")
 
@@ -52,75 +44,56 @@ SHARED_CORES = "* more threads than cores: ranks took turns, which says nothing 
 
 
 def load(paths: Paths, where: Iterable[str] = ()) -> tuple[pd.DataFrame, list[Problem]]:
-    """Read files, and folders with all files below them; other files in folders are skipped.
+    """Read files, and folders with all files below them.
 
     Returns a row for each run, with the columns of `ApplicationRow`, ``mpi``, and one for each
     option of its problem; and problems of what was left out. ``where`` chooses runs, also by
     options. Raises `OmbError` when a file cannot be read or nothing of an application is found,
     `UsageError` when no run is chosen.
     """
-    rows: dict[str, dict[str, Any]] = {}  # a log may hold what a table holds, too
-    problems: list[Problem] = []
-    for path in [Path(path) for path in ([paths] if isinstance(paths, str | Path) else paths)]:
-        before = len(rows)
-        for file in found_in(path, problems) if path.is_dir() else [path]:
-            content = files.read(file) if path.is_dir() else content_of(file)
-            for row in read(str(file), content, problems):
-                rows.setdefault(row["run"], row)
-        if len(rows) == before:
-            why = f"{problems[0]}; " if problems else ""
+    frames, problems = [], []
+    for path in [paths] if isinstance(paths, str | Path) else paths:
+        read, _, found = tables_of([path], {})
+        rows = read[ApplicationRow]
+        rows = rows[rows["part"].isna()]
+        right = are_right(rows)
+        kept = right & (rows["check"] != "Fail")
+        for row in rows[~kept].itertuples():
+            why = f"the result of {row.application} was wrong"
+            why = why if right[row.Index] else "a field is not what its column holds"
+            found.append(Problem(str(row.file), int(row.line), f"{why}; left out"))
+        problems += found
+        if not kept.any():
+            why = f"{found[0]}; " if found else ""
             raise OmbError(
                 f"{why}{path} holds no results of applications: write them with "
                 "omb-py APPLICATION --output FILE.csv"
             )
-    frame = pd.DataFrame([options_of(row["problem"]) | row for row in rows.values()])
+        frames.append(rows[kept])
+    rows = pd.concat(frames).drop_duplicates("run", ignore_index=True)[[*KINDS, "mpi"]]
+    options = pd.DataFrame(map(options_of, rows["problem"]), rows.index)
+    frame = rows.join(options[[name for name in options if name not in rows]])
     for name in frame:
         numbers = pd.to_numeric(frame[name], errors="coerce")
         if numbers.notna().sum() == frame[name].notna().sum() > 0:
-            frame[name] = numbers
+            kind = float if numbers.isna().any() else numbers.dtype.name.lower()
+            frame[name] = numbers.astype(kind)
     return matching(frame, where, names_of(frame)), problems
+
+
+def are_right(rows: pd.DataFrame) -> pd.Series:
+    """Return whether the numbers that each run needs are above 0, and its scaling is known."""
+    right = rows["scaling"].isin(["strong", "weak"])
+    for name in POSITIVE:
+        right &= rows[name].gt(0).fillna(False).astype(bool)
+    for end in ENDS:
+        right &= rows["speedup"].isna() | rows[f"speedup{end}"].gt(0)
+    return right
 
 
 def names_of(runs: pd.DataFrame) -> list[str]:
     """Return columns and options that a run has a value of."""
     return [str(name) for name in runs if runs[name].notna().any()]
-
-
-def read(path: str, content: bytes, problems: list[Problem]) -> Iterator[dict[str, Any]]:
-    """Yield the valid runs in a file's content; the others are appended to ``problems``."""
-    if not any(mark in content for mark in READER.marks):
-        return
-    (found,) = READER.read(source_of(path, content))
-    problems += found.problems
-    for table in found.tables:
-        for number, line in table.lines():
-            cells = dict(zip(table.columns, next(csv.reader([line])), strict=False))
-            if cells.get("part"):
-                continue
-            row = row_of(cells)
-            if row is not None and row["check"] != "Fail":
-                mpi = library(found.runs.get(row["run"], {}).get("mpi_library", ""))
-                yield {**row, "mpi": mpi}
-                continue
-            wrong = "a field is not what its column holds"
-            if row is not None:
-                wrong = f"the result of {row['application']} was wrong"
-            problems.append(Problem(path, number, f"{wrong}; left out"))
-
-
-def row_of(cells: dict[str, str]) -> dict[str, Any] | None:
-    """Return a row from its cells; None if a cell is not of its column's type."""
-    try:
-        row: dict[str, Any] = {
-            name: PARSERS.get(kind, str)(cells[name]) if cells.get(name) else None
-            for name, kind in KINDS.items()
-        }
-    except ValueError:
-        return None
-    needed = [*POSITIVE, *(f"speedup{end}" for end in ENDS if row["speedup"] is not None)]
-    right = all(row[name] is not None and row[name] > 0 for name in needed)
-    finite = all(isfinite(value) for value in row.values() if isinstance(value, float))
-    return row if right and finite and row["scaling"] in ("strong", "weak") else None
 
 
 def options_of(problem: str) -> dict[str, str]:

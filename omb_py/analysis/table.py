@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import os
 import re
-from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,16 +12,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from pandas.api.types import union_categoricals
-from pyarrow import compute, csv
+from pyarrow import csv
 
 from omb_py.analysis.sources import label_sources, without_copies
-from omb_py.analysis.values import NUMBERS, WORDS, own_number, with_values
+from omb_py.analysis.values import WORDS, own_number, with_values
 from omb_py.core.errors import OmbError, UsageError
+from omb_py.results import application
+from omb_py.results.application import ApplicationRow
 from omb_py.results.columns import (
     COLUMNS,
-    CONFIGURATION,
-    EXPERIMENT,
     LOADED,
     OverheadRow,
     PairRow,
@@ -31,7 +28,6 @@ from omb_py.results.columns import (
 )
 from omb_py.results.readers import (
     COMPRESSED,
-    ROWS_AT_ONCE,
     Found,
     Problem,
     Table,
@@ -43,21 +39,18 @@ from omb_py.results.samples import is_samples
 SUFFIXES = (".csv", ".json", ".jsonl", ".parquet", ".txt", ".log", ".out", ".dat")
 """Files of a folder that are looked into."""
 
-RECORDS: tuple[type[Any], ...] = (Row, OverheadRow, PairRow)
-"""Kinds of rows: a benchmark, a comparison of bindings, a pair of ranks."""
+OF_RESULTS: tuple[type[Any], ...] = (Row, OverheadRow, PairRow)
+RECORDS = (*OF_RESULTS, ApplicationRow)
+"""Kinds of rows: a benchmark, a comparison of bindings, a pair of ranks, an application."""
+
+OF_APPLICATIONS = "results of applications are left out: omb-py show --speedup shows them"
 
 RECORD = ".record"
-NO_RESULTS = re.compile(r"bounds\.json|software\.json|.*\.summary\.json")
-"""Other files in folders of results: a host's bounds, a sweep's software, a launch's summary."""
+NO_RESULTS = re.compile(r"software\.json|.*\.summary\.json")
+"""Other files in folders of results: a sweep's software, a launch's summary."""
 
 OF_PROFILE = re.compile(r"profile\.(txt|csv)|traffic-\d+\.json")
 """Files that `omb-py profile` writes next to its records."""
-
-BYTES_AT_ONCE = 8 << 20
-"""Bytes of tables that are parsed in one go: enough to be fast, few enough to need no memory."""
-
-ALWAYS = (*EXPERIMENT, *CONFIGURATION, *NUMBERS, "run", "bytes", "validation", "file", "line")
-"""Columns of rows' identity, and those of their numbers."""
 
 LONGEST_NUMBER = 40
 """Characters beyond which a field is no number: conversions of some take long or fail."""
@@ -91,52 +84,54 @@ class Results:
     pairs: pd.DataFrame
 
 
-def load(
-    paths: Paths,
-    assume: Mapping[str, Any] | None = None,
-    columns: Iterable[str] | None = None,
-    progress: Callable[[str, int], object] | None = None,
-) -> Results:
-    """Read files, and folders with all files below them.
+def load(paths: Paths, assume: Mapping[str, Any] | None = None) -> Results:
+    """Read files, and folders with all files below them; applications are left out.
 
     ``assume`` gives columns a value if the files have none: native OMB does not print its number of
-    ranks. A mapping has values by patterns of files' names; the first that matches counts.
-    ``columns`` are those that the tables have besides `ALWAYS`, all by default; each takes about 8
-    bytes a row. ``progress`` is called with the file under way and the number of rows so far.
-    Raises `OmbError` when a file that was named cannot be read or holds no result, or when a folder
+    ranks. A mapping has values by patterns of files' names; the first that matches counts. Raises
+    `OmbError` when a file that was named cannot be read or holds no result, or when a folder
     holds none; other trouble becomes a problem.
     """
-    wanted = None if columns is None else {*ALWAYS, *columns}
-    known = dict.fromkeys([*(n for record in RECORDS for n in record.columns), *LOADED])
+    known = dict.fromkeys([*(n for record in OF_RESULTS for n in record.columns), *LOADED])
     if unknown := sorted(set(assume or {}) - set(known)):
         raise UsageError(f"there is no column {unknown[0]!r}: choose from {', '.join(known)}")
+    paths = [paths] if isinstance(paths, str | Path) else list(paths)
+    read, runs, problems = tables_of(paths, assume or {})
+    benchmarks, overhead, pairs = (read[record] for record in OF_RESULTS)
+    useful = {file for rows in (benchmarks, overhead, pairs) for file in rows["file"].unique()}
+    for file in read[ApplicationRow]["file"].unique():
+        if file not in useful and (not useful or file in map(str, map(Path, paths))):
+            raise OmbError(f"{file}: {OF_APPLICATIONS}")
+        problems.append(Problem(file, None, OF_APPLICATIONS))
+    problems += not_above_zero(benchmarks)
+    benchmarks, notes = label_sources(benchmarks)
+    return Results(benchmarks, overhead, runs, tuple(problems), tuple(notes), pairs)
+
+
+def tables_of(
+    paths: Iterable[str | Path], assume: Mapping[str, Any]
+) -> tuple[dict[type[Any], pd.DataFrame], dict[str, dict[str, str]], list[Problem]]:
+    """Return the rows of files and folders by their record, the runs, and the problems (`load`)."""
     runs: dict[str, dict[str, str]] = {}
     problems: list[Problem] = []
-    parts: dict[type[Any], list[Part]] = {record: [] for record in RECORDS}
-
-    def found() -> Iterator[tuple[Path, Found]]:
-        """Yield the parts of all files; their runs and problems are kept."""
-        named = [paths] if isinstance(paths, str | Path) else paths
-        for path in dict.fromkeys(map(Path, named)):
-            for file, part in contents(path, problems, assume or {}):
-                runs.update(part.runs)
-                problems.extend(part.problems)
-                yield file, part
-
-    rows = 0
-    for record, frame in frames(found(), wanted, problems):
-        parts[record].append(part_of(frame))
-        rows += len(frame)
-        if progress is not None:
-            progress(str(frame["file"].iloc[-1]) if len(frame) else "", rows)
-    read = []
-    for record, members in parts.items():
-        once, copies = without_copies(complete(members, record, runs, assume or {}, wanted))
+    tables: dict[tuple[str, ...], list[Table]] = {}
+    rows: dict[type[Any], list[dict[str, Any]]] = {record: [] for record in RECORDS}
+    for path in dict.fromkeys(map(Path, paths)):
+        for file, found in contents(path, problems, assume):
+            runs.update(found.runs)
+            problems.extend(found.problems)
+            for table in found.tables:
+                tables.setdefault(table.columns, []).append(table)
+            for row in found.rows:
+                rows[record_of(row)].append({**row, "file": str(file)})
+    read = {}
+    for record in RECORDS:
+        same = {names: own for names, own in tables.items() if record_of(names) is record}
+        frames = [parse(names, own, problems) for names, own in same.items()]
+        frames += [pd.DataFrame(rows[record])] * bool(rows[record])
+        read[record], copies = without_copies(complete(frames, record, runs, assume))
         problems += copies
-        read.append(once)
-    problems += not_above_zero(read[0])
-    benchmarks, notes = label_sources(read[0])
-    return Results(benchmarks, read[1], runs, tuple(problems), tuple(notes), read[2])
+    return read, runs, problems
 
 
 def not_above_zero(rows: pd.DataFrame) -> Iterator[Problem]:
@@ -156,9 +151,9 @@ def not_above_zero(rows: pd.DataFrame) -> Iterator[Problem]:
 
 def of_rows(rows: list[dict[str, Any]], runs: Mapping[str, Mapping[str, str]]) -> Results:
     """Return rows of one kind that were just measured, as if read from a file."""
-    measured = {record_of(rows[0]): [part_of(pd.DataFrame(rows))]} if rows else {}
+    measured = {record_of(rows[0]): [pd.DataFrame(rows)]} if rows else {}
     benchmarks, overhead, pairs = (
-        complete(measured.get(kind, []), kind, runs, {}) for kind in RECORDS
+        complete(measured.get(kind, []), kind, runs, {}) for kind in OF_RESULTS
     )
     return Results(benchmarks, overhead, runs, (), (), pairs)
 
@@ -180,7 +175,7 @@ def contents(
     """
     if not path.is_dir():
         if is_samples(path):
-            raise UsageError(f"{path} holds samples, not rows: omb-py plot --kind ecdf draws them")
+            raise UsageError(f"{path} holds samples, not rows: numpy.load reads them")
         benchmark = assumed(assume, "benchmark", path)
         yield from ((path, found) for found in parts_of_file(path, benchmark))
         return
@@ -235,177 +230,66 @@ def found_in(folder: Path, problems: list[Problem]) -> Iterator[Path]:
                 left_out(path, f"it holds results, but does not end in {', '.join(SUFFIXES)}")
 
 
-Piece = tuple[Table, int, int, int]
-"""Lines of a table that follow each other: the number of the first, where they begin and end."""
-
-Part = dict[str, pd.Series]
-"""Some rows: the columns in which one of them has a value, each of its kind."""
-
-
-def frames(
-    files: Iterable[tuple[Path, Found]], wanted: Container[str] | None, problems: list[Problem]
-) -> Iterator[tuple[type[Any], pd.DataFrame]]:
-    """Yield rows of files with their record type; many small tables of one kind are read at
-    once."""
-    rows: dict[type[Any], list[dict[str, Any]]] = {record: [] for record in RECORDS}
-    tables: dict[tuple[str, ...], list[Piece]] = {}
-    lengths: Counter[tuple[str, ...]] = Counter()
-    for file, found in files:
-        for row in found.rows:
-            rows[record_of(row)].append({**row, "file": str(file)})
-        for table in found.tables:
-            for piece in pieces(table):
-                tables.setdefault(table.columns, []).append(piece)
-                lengths[table.columns] += piece[3] - piece[2]
-                if lengths[table.columns] > BYTES_AT_ONCE:
-                    members = tables.pop(table.columns)
-                    yield record_of(table.columns), parse(table.columns, members, wanted, problems)
-                    del lengths[table.columns]
-        for record, members_of in rows.items():
-            if len(members_of) >= ROWS_AT_ONCE:
-                yield record, pd.DataFrame(members_of)
-                members_of.clear()
-    for names, members in tables.items():
-        yield record_of(names), parse(names, members, wanted, problems)
-    for record, members_of in rows.items():
-        if members_of:
-            yield record, pd.DataFrame(members_of)
-
-
 def record_of(names: Container[str]) -> type[Any]:
-    """Return the record of a row's columns: a benchmark, a comparison of bindings, or a pair."""
+    """Return the record of a row's columns, one of `RECORDS`."""
     if "receiver_host" in names:
         return PairRow
+    if "application" in names:
+        return ApplicationRow
     return OverheadRow if "added_us" in names else Row
 
 
-def pieces(table: Table) -> Iterator[Piece]:
-    """Yield the stretches of a table, long ones cut."""
-    for number, start, end in table.stretches:
-        while start < end:
-            cut = table.content.find(b"\n", min(start + BYTES_AT_ONCE, end) - 1) + 1
-            yield table, number, start, cut
-            number += table.content.count(b"\n", start, cut)
-            start = cut
-
-
-def parse(
-    names: tuple[str, ...],
-    members: Sequence[Piece],
-    wanted: Container[str] | None,
-    problems: list[Problem],
-) -> pd.DataFrame:
-    """Join pieces of tables of the same columns; without rows in which a field is wrong."""
-    counts = [table.content.count(b"\n", start, end) for table, _, start, end in members]
-    paths = {path: place for place, path in enumerate(dict.fromkeys(t.path for t, *_ in members))}
-    places = [paths[table.path] for table, *_ in members]
-    file = pd.Series(pd.Categorical.from_codes(np.repeat(places, counts), list(paths)))
-    line = np.concatenate(
-        [np.arange(first, first + n) for (_, first, *_), n in zip(members, counts, strict=True)]
-    )
-    known = [name for name in names if name in COLUMNS and (wanted is None or name in wanted)]
+def parse(names: tuple[str, ...], tables: Sequence[Table], problems: list[Problem]) -> pd.DataFrame:
+    """Join tables of the same columns; without rows in which a field is wrong."""
+    stretches = [(table, *stretch) for table in tables for stretch in table.stretches]
+    counts = [table.content.count(b"\n", start, end) for table, _, start, end in stretches]
+    lines = [np.arange(n, n + count) for (_, n, *_), count in zip(stretches, counts, strict=True)]
     header = ",".join(names).encode() + b"\n"
-    text = b"".join([header, *(table.content[start:end] for table, _, start, end in members)])
-    frame = parse_typed(text, known)
-    if frame is not None and len(frame) == len(line):
-        return frame.assign(file=file, line=line)
-    frame = parse_checked(text, known).assign(file=file, line=line)
-    for row in frame[frame["wrong"]].itertuples():
+    text = b"".join([header, *(table.content[start:end] for table, _, start, end in stretches)])
+    record = record_of(names)
+    known = [name for name in names if name in (*record.columns, *LOADED)]
+    options = csv.ConvertOptions(
+        column_types=dict.fromkeys(known, pa.string()),
+        include_columns=known,
+        null_values=[""],
+        strings_can_be_null=True,
+    )
+    plain = text.decode(errors="replace").encode()
+    found = csv.read_csv(pa.BufferReader(plain), convert_options=options)
+    frame = pd.DataFrame({"file": np.repeat([table.path for table, *_ in stretches], counts)})
+    frame = frame.assign(line=np.concatenate(lines))
+    wrong = pd.Series(found[names[1]].is_null().to_numpy())
+    for name in known:
+        texts = found[name].to_pandas()
+        if found[name].null_count < len(found) and kind_of(name, record) in ("int", "float"):
+            values = pd.to_numeric(texts.where(texts.str.len() <= LONGEST_NUMBER), errors="coerce")
+            right = values.abs() < float("inf")
+            if kind_of(name, record) == "int":
+                right &= values % 1 == 0
+            wrong |= texts.notna() & ~right.astype(bool)
+            texts = values
+        frame[name] = texts
+    for row in frame[wrong].itertuples():
         text_of_problem = "a field is not what its column holds; left out"
         problems.append(Problem(str(row.file), int(row.line), text_of_problem))
-    return frame[~frame["wrong"]].drop(columns="wrong")
-
-
-def parse_typed(text: bytes, names: Sequence[str]) -> pd.DataFrame | None:
-    """Return these columns of comma-separated values; None unless each field is of its column's
-    type."""
-    kinds = {"int": pa.int64(), "float": pa.float64()}
-    types = {
-        name: kinds.get(kind_of(name), pa.dictionary(pa.int32(), pa.string())) for name in names
-    }
-    options = csv.ConvertOptions(
-        column_types=types, include_columns=names, null_values=[""], strings_can_be_null=True
-    )
-    try:
-        table = csv.read_csv(pa.BufferReader(text), convert_options=options)
-    except pa.ArrowInvalid:
-        return None
-    finite = (
-        compute.all(compute.is_finite(table[name])).as_py() is not False
-        for name in names
-        if kind_of(name) == "float"
-    )
-    if table["benchmark"].null_count or not all(finite):
-        return None
-    empty = [name for name in names if table[name].null_count == len(table)]
-    return table.drop_columns(empty).to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)
-
-
-def parse_checked(text: bytes, names: Sequence[str]) -> pd.DataFrame:
-    """Return `parse_typed` of any fields; ``wrong`` marks rows with a field of another type."""
-    frame = pd.read_csv(
-        io.StringIO(text.decode(errors="replace")),
-        usecols=names,
-        dtype=str,
-        keep_default_na=False,
-        na_values=[""],
-        skip_blank_lines=False,
-    )
-    wrong = frame["benchmark"].isna()
-    for name in names:
-        if kind_of(name) not in ("int", "float"):
-            continue
-        texts = frame[name]
-        values = pd.to_numeric(texts.where(texts.str.len() <= LONGEST_NUMBER), errors="coerce")
-        right = values.abs() < float("inf")
-        if kind_of(name) == "int":
-            right &= values % 1 == 0
-        wrong |= texts.notna() & ~right.astype(bool)
-        frame[name] = values
-    return frame.assign(wrong=wrong)
-
-
-def part_of(frame: pd.DataFrame) -> Part:
-    """Return the columns in which a row has a value, each of its kind, texts as categories."""
-    part = {}
-    for name in map(str, frame):
-        column = frame[name]
-        if not column.notna().any():
-            continue
-        if kind_of(name) != "str":
-            part[name] = convert_types(column, name)
-        elif isinstance(column.dtype, pd.CategoricalDtype):
-            part[name] = column.cat.rename_categories(column.cat.categories.astype(TEXT))
-        else:
-            part[name] = column.astype(TEXT).astype("category")
-    return part
+    return frame[~wrong]
 
 
 def complete(
-    parts: list[Part],
+    frames: Sequence[pd.DataFrame],
     record: type[Any],
     runs: Mapping[str, Mapping[str, str]],
     assume: Mapping[str, Any],
-    wanted: Container[str] | None = None,
 ) -> pd.DataFrame:
-    """Return one table with all columns of ``record``, typed, and with metadata filled in.
-
-    With ``wanted`` it has only those of these columns. ``parts`` is emptied, for rows may be many.
-    """
-    names = [*record.columns, *LOADED]
-    names = [name for name in names if wanted is None or name in wanted]
-    lengths = [len(part["benchmark"]) for part in parts]
-    frame = pd.DataFrame(index=range(sum(lengths)))
-    empty = {kind: pd.Series(np.nan, frame.index, dtype) for kind, dtype in DTYPES.items()}
-    for name in names:  # one by one, since pandas copies no column that is only assigned
-        used = any(name in part for part in parts)
-        frame[name] = stack(parts, lengths, name) if used else empty[kind_of(name)]
-    parts.clear()
+    """Return one table with all columns of ``record``, typed, and with metadata filled in."""
+    names = list(dict.fromkeys([*record.columns, *LOADED]))
+    whole = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=names)
+    empty = pd.Series(np.nan, whole.index)
+    frame = pd.DataFrame({n: convert_types(whole.get(n, empty), n, record) for n in names})
     facts = {run: from_metadata(data) for run, data in runs.items()}
     for place, name in enumerate(("suite", "mpi", "hosts")):
-        if name in frame:
-            of_runs = {run: values[place] for run, values in facts.items()}
-            frame[name] = fill(frame[name], convert_types(frame["run"].map(of_runs), name))
+        of_runs = {run: values[place] for run, values in facts.items()}
+        frame[name] = fill(frame[name], convert_types(frame["run"].map(of_runs), name))
     frame["run"] = fill(frame["run"], frame["file"])
     files = {file: Path(file) for file in frame["file"].dropna().unique()} if assume else {}
     for name in assume:
@@ -417,33 +301,16 @@ def complete(
     return frame
 
 
-def stack(parts: Sequence[Part], lengths: Sequence[int], name: str) -> pd.Series:
-    """Return a column of all parts, taken out of them; missing if a part does not have it."""
-    columns = [part.pop(name, None) for part in parts]
-    if kind_of(name) == "str":
-        missing = pd.Index([], dtype=TEXT)
-        texts = [
-            pd.Categorical.from_codes(np.full(length, -1), missing) if column is None else column
-            for column, length in zip(columns, lengths, strict=True)
-        ]
-        return pd.Series(union_categoricals(texts)).astype(TEXT) if texts else pd.Series(dtype=TEXT)
-    found = pd.Series(np.nan, index=range(sum(lengths)), dtype=DTYPES[kind_of(name)])
-    start = 0
-    for column, length in zip(columns, lengths, strict=True):
-        if column is not None:
-            found.array[start : start + length] = column.array
-        start += length
-    return found
-
-
-def kind_of(name: str) -> str:
+def kind_of(name: str, record: type[Any] = Row) -> str:
     """Return the kind of a column's values: ``int``, ``float``, ``bool`` or ``str``."""
+    if record is ApplicationRow and name in application.KINDS:
+        return application.KINDS[name]
     return COLUMNS[name].type if name in COLUMNS else "str"
 
 
-def convert_types(values: pd.Series, name: str) -> pd.Series:
+def convert_types(values: pd.Series, name: str, record: type[Any] = Row) -> pd.Series:
     """Return a column's values as its kind, missing if they cannot be."""
-    kind = kind_of(name)
+    kind = kind_of(name, record)
     if kind == "bool":
         values = values.map({"True": True, "False": False, True: True, False: False})
     elif kind != "str":

@@ -13,10 +13,6 @@ from omb_py.core import VERSION
 from omb_py.core.errors import INTERRUPTED, OmbError, UsageError, sentence
 from omb_py.core.mpi import launcher
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
-
 COMMANDS = {
     "Measure more": {
         "run": "Measure several benchmarks in one launch.",
@@ -65,34 +61,12 @@ debug_option = click.option(
 )
 """An option that `main` reads."""
 
-IS_COMPLETING = "_OMB_PY_COMPLETE" in os.environ
-"""True while a shell asks for completions of a command line."""
 
+class Commands(click.Group):
+    """Benchmarks, applications and the other commands of ``omb-py``, by name.
 
-class LazyGroup(click.Group):
-    """Commands that are made when they are used, so that none costs another's imports."""
-
-    def find(self, name: str) -> click.Command:
-        """Return the command called ``name``; raises `UsageError` if there is none."""
-        raise NotImplementedError
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
-        found = self.find(cmd_name)
-        if IS_COMPLETING:
-            from omb_py.cli.completion import prepare
-
-            prepare(found)
-        return found
-
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
-        from omb_py.cli.completion import complete
-
-        names = complete(self.list_commands(ctx), ctx, incomplete)
-        return [*names, *click.Command.shell_complete(self, ctx, incomplete)]
-
-
-class Commands(LazyGroup):
-    """Benchmarks, applications and the other commands of ``omb-py``, by name."""
+    A command is made when it is used, so that none costs another's imports.
+    """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         from omb_py.apps import APPLICATIONS
@@ -101,26 +75,26 @@ class Commands(LazyGroup):
         names = [benchmark.name for benchmark in all_benchmarks()]
         return [*names, *APPLICATIONS.names(), *LAZY_COMMANDS, *sorted(self.commands)]
 
-    def find(self, name: str) -> click.Command:
-        if name in self.commands:
-            return self.commands[name]
-        if name in LAZY_COMMANDS:
-            return lazy_command(name)
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
+        if cmd_name in self.commands:
+            return self.commands[cmd_name]
+        if cmd_name in LAZY_COMMANDS:
+            return lazy_command(cmd_name)
         from omb_py.benchmarks import find_benchmark, find_own
 
-        benchmark = find_own(name)
+        benchmark = find_own(cmd_name)
         if benchmark is None:
             from omb_py.apps import APPLICATIONS
 
-            if APPLICATIONS.has(name):
-                from omb_py.cli.application import application_command
+            if APPLICATIONS.has(cmd_name):
+                from omb_py.cli.benchmark import application_command
 
-                return application_command(APPLICATIONS.load(name))
+                return application_command(APPLICATIONS.load(cmd_name))
             others = [*APPLICATIONS.names(), *LAZY_COMMANDS, *self.commands]
-            benchmark = find_benchmark(name, others)
+            benchmark = find_benchmark(cmd_name, others)
         from omb_py.cli.benchmark import benchmark_command
 
-        return benchmark_command(benchmark, native=name.startswith(PROGRAM))
+        return benchmark_command(benchmark, native=cmd_name.startswith(PROGRAM))
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         from omb_py.apps import APPLICATIONS
@@ -176,7 +150,7 @@ PROGRAM = "osu_"
 """The prefix of the names of native OMB's programs."""
 
 
-class OverheadCommands(LazyGroup):
+class OverheadCommands(click.Group):
     """Commands of ``omb-py overhead``, one for each benchmark that takes bindings."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -184,11 +158,11 @@ class OverheadCommands(LazyGroup):
 
         return [benchmark.name for benchmark in all_benchmarks() if benchmark.planned]
 
-    def find(self, name: str) -> click.Command:
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
         from omb_py.benchmarks import find_benchmark
         from omb_py.cli.overhead import overhead_command
 
-        return overhead_command(find_benchmark(name))
+        return overhead_command(find_benchmark(cmd_name))
 
 
 @command.group("overhead", cls=OverheadCommands)
@@ -203,11 +177,8 @@ def main() -> NoReturn:
     """Run the command line; every failure is one sentence from rank 0 and an exit code."""
     if launcher.rank() != 0:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - to the end
-    if IS_COMPLETING:
-        from omb_py.cli.completion import join_words
-
+    if "_OMB_PY_COMPLETE" in os.environ:  # a shell asks, in the middle of a line
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - to the end
-        join_words()
     program = os.path.basename(sys.argv[0])
     if program.startswith(PROGRAM):
         sys.argv[1:1] = [program]

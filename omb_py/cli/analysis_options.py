@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import wraps
-from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,11 +16,7 @@ from omb_py.core.text.words import count
 from omb_py.options.types import PRECISION
 
 if TYPE_CHECKING:
-    from omb_py.analysis.bounds import Bounds
     from omb_py.analysis.table import Results
-
-PATIENCE_SECONDS = 1.0
-"""Seconds of reading files before progress is shown."""
 
 MAX_NOTES = 5
 """Problems with files that are printed; of the others only their number."""
@@ -46,14 +40,6 @@ launch_spread_option = click.option(
     "runs to estimate it.",
 )
 
-
-bounds_option = click.option(
-    "--bounds",
-    "bounds_file",
-    metavar="FILE",
-    help="Show values as parts of what omb-py machine bounds measured.  [default: bounds.json in a "
-    "folder of results]",
-)
 
 name_option = click.option(
     "--name",
@@ -123,7 +109,11 @@ def output_options(*formats: str, added: Sequence[str] = ()) -> Callable[[Any], 
             help="Format; by default that of the suffix of --output, else text.",
         ),
         click.option(
-            "--output", "-o", metavar="FILE", help="File to write instead of standard output."
+            "--output",
+            "-o",
+            metavar="FILE",
+            type=click.Path(),
+            help="File to write instead of standard output.",
         ),
         click.option("--force", is_flag=True, help="Overwrite files that are there."),
         add,
@@ -135,22 +125,18 @@ def read(
     where: Iterable[str] = (),
     assume: Iterable[str] = (),
     names: Sequence[str] | None = None,
-    columns: Iterable[str] | None = None,
 ) -> Results:
     """Return the results in files and folders; parts left out are reported on stderr.
 
     ``names``, the values of ``--name`` or none of them, distinguish paths with the same
     configurations (`omb_py.analysis.sources.label_sources`); None makes repeated runs of them.
-    ``columns`` are those of `omb_py.analysis.table.load`; those of ``where`` are read, too. Raises
-    `OmbError` if a file cannot be read or no row is left, `UsageError` for invalid options,
+    Raises `OmbError` if a file cannot be read or no row is left, `UsageError` for invalid options,
     `MissingPackageError` if the extra for analysis is not installed.
     """
     with needing("analysis"):
         from omb_py.analysis import select, sources, table
 
-    wanted = None if columns is None else {*columns, *select.pairs(where)}
-    with reading() as progress:
-        results = table.load(paths, select.assumptions(assume), wanted, progress)
+    results = table.load(paths, select.assumptions(assume))
     note_problems(results.problems)
     apart = paths if names is not None else ()
     rows, notes = sources.label_sources(select.where(results.rows, where), apart, names or ())
@@ -163,45 +149,6 @@ def read(
         pairs=select.where(results.pairs, where),
         notes=tuple(notes),
     )
-
-
-@contextmanager
-def reading() -> Iterator[Callable[[str, int], object] | None]:
-    """Yield a function that shows the present file and the number of rows, if reading takes long.
-
-    It is None if stderr is not a terminal.
-    """
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.markup import escape
-
-    status = Console(stderr=True).status("")
-    began = monotonic()
-
-    def show(file: str, rows: int) -> None:
-        if monotonic() - began > PATIENCE_SECONDS:
-            status.update(f"reading {escape(file)}: {rows:,} rows")
-            status.start()
-
-    try:
-        yield show
-    finally:
-        status.stop()
-
-
-def find_bounds(named: str | None, paths: Iterable[str]) -> Bounds | None:
-    """Return the bounds for a command's files, as `omb_py.analysis.bounds.find` has them.
-
-    Bounds that were measured on a busy host are noted.
-    """
-    from omb_py.analysis import bounds
-
-    known = bounds.find(named, paths)
-    if known is not None and known.busy:
-        note(known.busy)
-    return known
 
 
 def note_problems(problems: Sequence[object]) -> None:

@@ -1,19 +1,24 @@
-"""One click command per benchmark, made from the benchmark's definition."""
+"""One click command per benchmark and per application, made from its definition."""
 
 from __future__ import annotations
 
 from functools import partial
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from omb_py.benchmarks import LARGE_MESSAGE_BYTES, Benchmark
 from omb_py.cli.help import GroupedCommand
+from omb_py.core.errors import MissingPackageError, OmbError, installing
+from omb_py.core.mpi import launcher
 from omb_py.measure.launch import launch, measurement
 from omb_py.options.parse import make_options
 from omb_py.options.table import parameters
+from omb_py.results.writer import Collector
 
 if TYPE_CHECKING:
+    from omb_py.apps import Application
     from omb_py.core.options import Options
     from omb_py.results.writer import Writer
 
@@ -51,9 +56,45 @@ def graph_writers(options: Options) -> list[Writer[Any]]:
     packages."""
     if not options.graph:
         return []
-    from omb_py.analysis.charts.live import GraphWriter
-
     return [GraphWriter(options.graph, options.force)]
+
+
+def application_command(application: Application[Any]) -> click.Command:
+    """Make the command that measures an application, with the options that it declares."""
+    from dataclasses import replace
+
+    from omb_py.apps.runtime import math_threads
+    from omb_py.measure.launch import check_binding_options, labelled, start_job
+    from omb_py.options.application import application_parameters, make_request
+
+    def callback(**values: Any) -> None:
+        request = make_request(application, values)
+        request = replace(request, options=labelled(request.options))
+        math_threads.request_threads(request.settings.threads)
+        with start_job(application.name, request.options) as found:
+            from omb_py.apps.runtime.measurement import ApplicationSetting, measure
+
+            with found.job.agreement():
+                check_binding_options(request.options, (request.options.binding,))
+            writers = partial(graph_writers, request.options)
+            measure(
+                ApplicationSetting(
+                    request, found.buffer, found.job, found.watchdog, found.device_first, writers
+                )
+            )
+
+    text = f"{application.summary}\n\n{application.details}".strip()
+    parameters = application_parameters(application)
+    arguments = [one.human_readable_name for one in parameters if isinstance(one, click.Argument)]
+    example = " ".join(["mpiexec -n N omb-py", application.name, *arguments])
+    return GroupedCommand(
+        application.name,
+        callback=callback,
+        params=parameters,
+        short_help=application.summary,
+        help=f"{text}\n\n{example}",
+        context_settings=CONTEXT,
+    )
 
 
 def describe(benchmark: Benchmark, program: str) -> str:
@@ -70,3 +111,34 @@ def describe(benchmark: Benchmark, program: str) -> str:
         f"{text}, above {LARGE_MESSAGE_BYTES} bytes {defaults.large_iterations} after "
         f"{defaults.large_warmup}; messages of {defaults.smallest} to {defaults.largest} bytes."
     )
+
+
+PACKAGES = ("pandas", "altair", "vl_convert", "plotext")
+
+
+class GraphWriter(Collector):
+    """Drawing of ``-G``'s figures on rank 0 at the end; drawing libraries are loaded only then."""
+
+    def __init__(self, graphs: tuple[str, ...], force: bool = False) -> None:
+        """Raise `MissingPackageError` if a package that draws ``graphs`` is not installed."""
+        super().__init__()
+        self._graphs, self._force = graphs, force
+        for package in PACKAGES:
+            if find_spec(package) is None:
+                raise MissingPackageError("-G", package, installing("analysis"))
+
+    def finish(self) -> None:
+        from omb_py.analysis.charts import figures, terminal
+        from omb_py.analysis.table import of_rows
+
+        results = of_rows(self.rows, self.runs)
+        try:
+            charts = figures.charts(results, figures.requested())
+            images = [graph for graph in self._graphs if graph != "tty"]
+            for path in figures.write(charts, None, images, force=self._force) if images else ():
+                launcher.note(f"drew {path}", rank=0)
+            for chart in charts.values() if "tty" in self._graphs else ():
+                # some launchers give ranks a terminal of their own, whatever the user has
+                print(f"\n{terminal.text(chart, terminal.WIDTH, terminal.HEIGHT)}", flush=True)
+        except OmbError as error:  # no reason to call what was measured a failure
+            launcher.note(f"-G: {error}", rank=0)

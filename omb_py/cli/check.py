@@ -26,12 +26,13 @@ if TYPE_CHECKING:
 expected_option = click.option(
     "--expected",
     metavar="FILE|NAME",
+    type=click.Path(),
     help="References: a CSV file, a JSON file in ReFrame's form, or a system that omb-py knows.",
 )
 
 
 @click.command("check")
-@click.argument("paths", nargs=-1, required=True, metavar="FILE...")
+@click.argument("paths", nargs=-1, required=True, metavar="FILE...", type=click.Path())
 @expected_option
 @click.option(
     "--system", metavar="NAME", help="System of the references, if a file has several; of --update."
@@ -46,6 +47,7 @@ expected_option = click.option(
 @click.option(
     "--update",
     metavar="FILE",
+    type=click.Path(),
     help="Write references from repeated launches, as .csv or, for ReFrame, .json.",
 )
 @confirm_options

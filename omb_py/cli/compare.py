@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from omb_py.cli.analysis_options import (
-    bounds_option,
-    find_bounds,
     input_options,
     launch_spread_option,
     name_option,
@@ -54,7 +52,9 @@ class CompareCommand(click.Command):
 
 
 @click.command("compare", cls=CompareCommand)
-@click.argument("arguments", nargs=-1, metavar="BASE OTHER… | BENCHMARK [OPTION]…")
+@click.argument(
+    "arguments", nargs=-1, metavar="BASE OTHER… | BENCHMARK [OPTION]…", type=click.Path()
+)
 @input_options
 @name_option
 @click.option(
@@ -64,7 +64,6 @@ class CompareCommand(click.Command):
     "more than 5% or 1.05x beyond the noise, or if points of BASE are missing; with code 7 if the "
     "noise cannot exclude that.",
 )
-@bounds_option
 @launch_spread_option
 @click.option(
     "--equal-within",
@@ -79,6 +78,7 @@ class CompareCommand(click.Command):
 @click.option(
     "--native",
     metavar="DIR|PROGRAM",
+    type=click.Path(),
     help="Folder or program of native OMB: run its BENCHMARK and omb-py's, interleaved. Options "
     "not in this list are passed to both.",
 )
@@ -123,7 +123,6 @@ def command(ctx: click.Context, /, **values: Any) -> None:
     omb-py compare --native /opt/omb latency -m 1:65536
     """
     with needing("analysis"):
-        from omb_py.analysis import bounds
         from omb_py.analysis.compare import summary
         from omb_py.analysis.compare.side_by_side import compare
         from omb_py.analysis.guard import limit, only_first
@@ -145,9 +144,6 @@ def command(ctx: click.Context, /, **values: Any) -> None:
         points = judge(*rows, names=names)
     else:
         points, names, note = from_turns(values, judge)
-    known = find_bounds(values["bounds_file"], () if values["native"] else values["arguments"])
-    if known is not None:
-        points["of_bound"] = bounds.of_comparison(points, known)
     guard = None if allowed is None else summary.guard(points, allowed)
     remarks = summary.remarks(points)
     passed: list[str] = []
@@ -183,7 +179,6 @@ def from_files(
 ) -> tuple[list[pd.DataFrame], list[str], dict[str, Mapping[str, str]]]:
     """The rows of each argument, its name, and the metadata of all runs."""
     from omb_py.analysis.compare.side_by_side import names_of
-    from omb_py.analysis.values import TAIL_COLUMNS
 
     paths = values["arguments"]
     if len(paths) < 2:
@@ -193,7 +188,7 @@ def from_files(
     runs: dict[str, Mapping[str, str]] = {}
     by_name = {}
     for path, name in zip(paths, names, strict=True):
-        results = read([path], values["where"], values["assume"], columns=TAIL_COLUMNS)
+        results = read([path], values["where"], values["assume"])
         note_others(results, "compare")
         note_doubts(results)
         tables.append(results.rows)

@@ -28,7 +28,12 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 def confirm_options(command: Command) -> Command:
     """Add the options of measuring again, and those of every job that a command starts."""
     for option in (
-        click.option("--keep", metavar="DIR", help="Keep the output of all runs in this folder."),
+        click.option(
+            "--keep",
+            metavar="DIR",
+            type=click.Path(),
+            help="Keep the output of all runs in this folder.",
+        ),
         click.option(
             "--timeout",
             type=Seconds(min=0, min_open=True),

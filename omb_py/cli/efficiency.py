@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @click.command("efficiency")
-@click.argument("runs", nargs=-1, required=True, metavar="RUN...")
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=click.Path())
 @click.option(
     "--strong/--weak",
     "strong",

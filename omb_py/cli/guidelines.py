@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @click.command("guidelines")
-@click.argument("paths", nargs=-1, required=True, metavar="FILE...")
+@click.argument("paths", nargs=-1, required=True, metavar="FILE...", type=click.Path())
 @click.option(
     "--tolerance",
     type=PRECISION,
@@ -65,7 +65,7 @@ def command(
     """
     with needing("analysis"):
         from omb_py.analysis.guard import limit
-        from omb_py.analysis.guidelines import check, rules, text
+        from omb_py.analysis.guidelines import check, rules
         from omb_py.analysis.verdict import MARGIN
         from omb_py.core.text import tables
 
@@ -76,9 +76,9 @@ def command(
     note_others(results, "guidelines")
     points = check.check(results.rows, tolerance, only)
     missing = check.not_measured(results.rows, points, only)
-    guard = None if allowed is None else text.guard(points, allowed)
-    said = text.summary(points, missing)
-    remarks = list(text.remarks(points))
+    guard = None if allowed is None else check.guard(points, allowed)
+    said = check.summary(points, missing)
+    remarks = list(check.remarks(points))
     facts = {
         "summary": said,
         "tolerance": tolerance,
@@ -87,7 +87,7 @@ def command(
         "undecided": [] if guard is None else guard.undecided,
         "remarks": remarks,
     }
-    tables.write(to, text.sheets(points), points, remarks, facts)
+    tables.write(to, check.sheets(points), points, remarks, facts)
     verdict = [] if guard is None else guard.lines()
     click.echo("\n".join([said, *verdict]), err=to.is_for_program)
     ctx.exit(0 if guard is None else guard.exit_code)

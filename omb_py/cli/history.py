@@ -13,7 +13,6 @@ from omb_py.cli.analysis_options import (
     note_others,
     note_problems,
     output_options,
-    reading,
 )
 from omb_py.core.errors import OmbError, needing
 from omb_py.core.text.words import count, first_of
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @click.command("history")
-@click.argument("paths", nargs=-1, required=True, metavar="FOLDER...")
+@click.argument("paths", nargs=-1, required=True, metavar="FOLDER...", type=click.Path())
 @click.option(
     "--fail-above",
     metavar="P%|Fx",
@@ -59,9 +58,7 @@ def command(
         from omb_py.core.text import tables
 
     allowed = limit(fail_above) if fail_above else None
-    with reading() as progress:
-        wanted = set(select.pairs(where))
-        results = table.load(paths, select.assumptions(assume), wanted, progress)
+    results = table.load(paths, select.assumptions(assume))
     note_problems(results.problems)
     rows = select.where(results.rows, where)
     note_others(results, "history")

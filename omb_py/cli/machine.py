@@ -9,7 +9,6 @@ from pathlib import Path
 import click
 
 from omb_py.cli.analysis_options import note
-from omb_py.cli.machine_bounds import bounds_command
 from omb_py.core.errors import UsageError, needing
 from omb_py.core.text import files
 
@@ -107,6 +106,3 @@ def new_command(name: str, like: str, force: bool) -> None:
     files.write(path, catalog.machine_text(like, name))
     click.echo(path)
     click.echo(f"next: edit it, then omb-py machine check {shlex.quote(f'./{path}')}", err=True)
-
-
-command.add_command(bounds_command)

@@ -23,12 +23,13 @@ if TYPE_CHECKING:
 
 
 @click.command("model")
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path())
 @input_options
 @click.option(
     "--network",
     "network_file",
     metavar="FILE",
+    type=click.Path(),
     help="Also write the network of latency, bw, mbw_mr and pairs, for omb-py simulate.",
 )
 @click.option(
@@ -49,15 +50,13 @@ def command(
     """Fit cost models to results.
 
     FILE is a file of results or a folder of them. Latency and bandwidth (alpha and beta) of each
-    curve, by Hockney and LogGP, with the sizes at which protocols switch; for collectives on
-    several numbers of ranks the textbook formula that fits best.
+    curve, with the sizes at which protocols switch.
     """
     results = read(files, where, assume)
     if network_file is None:
         note_others(results, "model")
     with needing("analysis"):
-        from omb_py.analysis.model import fit
-        from omb_py.analysis.model import text as model_text
+        from omb_py.analysis.model import fit, parameters
 
     if topology is not None and network_file is None:
         raise UsageError("--topology is that of --network's file: name one")
@@ -66,7 +65,7 @@ def command(
         if results.rows.empty:
             return
     fitted = fit.model(results.rows, results.runs, statistic)
-    model_text.write(fitted, to)
+    parameters.write(fitted, to)
 
 
 def write_network(results: Results, statistic: str, topology: str, name: str) -> None:
@@ -77,9 +76,9 @@ def write_network(results: Results, statistic: str, topology: str, name: str) ->
 
     rows = calibration.with_pairs(results.rows, results.pairs)
     fitted = fit.model(rows, results.runs, statistic)
-    text = topologies.parse(topology).text
+    topologies.parse(topology)
     benchmarks = sorted({curve.benchmark for curve in fitted.curves})
-    found = calibration.calibrate(fitted, text, f"measured by {first_of(benchmarks)}")
+    found = calibration.calibrate(fitted, topology, f"measured by {first_of(benchmarks)}")
     write_file(name, network.text_of(found.network, found.comments))
     for what in found.missing:
         note(f"{name}: a figure is not measured, for want of {what}")

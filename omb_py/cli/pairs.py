@@ -11,7 +11,6 @@ import click
 
 from omb_py.benchmarks import Benchmark, all_benchmarks, find_benchmark
 from omb_py.bindings import BINDINGS
-from omb_py.cli import LazyGroup
 from omb_py.cli.benchmark import CONTEXT, graph_writers
 from omb_py.cli.help import GroupedCommand
 from omb_py.core.dataclass import replace
@@ -36,19 +35,19 @@ def names() -> list[str]:
     return [one.name for one in all_benchmarks() if has_pairs(one)]
 
 
-class PairCommands(LazyGroup):
+class PairCommands(click.Group):
     """One command for each benchmark of two ranks."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return names()
 
-    def find(self, name: str) -> click.Command:
-        return pairs_command(find_benchmark(name))
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
+        return pairs_command(find_benchmark(cmd_name))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         named = args and not args[0].startswith("-")
         if not named and not {"-h", "--help"} & set(args):
-            self.check_order(self.find(DEFAULT), args)
+            self.check_order(pairs_command(find_benchmark(DEFAULT)), args)
             args = [DEFAULT, *args]
         return super().parse_args(ctx, args)
 
@@ -160,6 +159,6 @@ def writers_of(title: str, options: Options, worst: int) -> list[Writer[Any]]:
     drawing = graph_writers(options)
     if options.quiet or options.format != "text":
         return drawing
-    from omb_py.analysis.pairs.text import PairsWriter
+    from omb_py.analysis.pairs.findings import PairsWriter
 
     return [PairsWriter(sys.stdout, title, worst), *drawing]

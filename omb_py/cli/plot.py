@@ -5,8 +5,6 @@ from __future__ import annotations
 import click
 
 from omb_py.cli.analysis_options import (
-    bounds_option,
-    find_bounds,
     input_options,
     listed,
     name_option,
@@ -20,22 +18,19 @@ from omb_py.options.types import TextType
 
 TEXT = "text"
 FORMATS = ("png", "svg", "pdf", TEXT)
-KINDS = ("auto", "size", "ranks", "heat", "overhead", "parts", "pairs")
-SAMPLE_KINDS = ("samples", "ecdf")
+KINDS = ("auto", "size", "ranks", "overhead", "parts", "pairs")
 OF_APPLICATIONS = ("speedup", "phases")
 
 
 @click.command("plot")
-@click.argument("paths", metavar="FILE...", nargs=-1, required=True)
+@click.argument("paths", metavar="FILE...", nargs=-1, required=True, type=click.Path())
 @click.option(
     "--kind",
-    type=click.Choice([*KINDS, *OF_APPLICATIONS, *SAMPLE_KINDS]),
+    type=click.Choice([*KINDS, *OF_APPLICATIONS]),
     default="auto",
-    help="Over message sizes, over ranks, both as a heat map, what omb-py overhead found, bars of "
-    "numbers without sizes and of the parts of the start, or all pairs of ranks; auto: all that "
-    "apply but heat maps. Of files of applications: the speed-up over ranks, "
-    "or the phases. Of files of --samples: every iteration by its number, or their distribution "
-    "(ecdf).",
+    help="Over message sizes, over ranks, what omb-py overhead found, bars of numbers without "
+    "sizes and of the parts of the start, or all pairs of ranks; auto: all that apply. Of files of "
+    "applications: the speed-up over ranks, or the phases.",
 )
 @click.option(
     "--lines",
@@ -60,6 +55,7 @@ OF_APPLICATIONS = ("speedup", "phases")
     "-o",
     "--output",
     metavar="DIR|FILE",
+    type=click.Path(),
     help="Folder of the figures, or file of the only one; by default BENCHMARK.png in this folder.",
 )
 @click.option(
@@ -70,7 +66,6 @@ OF_APPLICATIONS = ("speedup", "phases")
     help="Format of figures; text draws lines in the terminal, without files if alone; "
     "repeatable.  [default: png]",
 )
-@bounds_option
 @click.option(
     "--width",
     default="17.5cm",
@@ -97,7 +92,6 @@ def command(
     value: str,
     output: str | None,
     formats: tuple[str, ...],
-    bounds_file: str | None,
     width: str,
     theme: str,
     force: bool,
@@ -117,14 +111,8 @@ def command(
         from omb_py.analysis.charts.spec import Page
     page = Page.parsed(width, theme)
     chosen = {"kind": kind, "lines": lines, "value": value, "statistic": statistic}
-    bounds = find_bounds(bounds_file, paths)
-    request = figures.requested(sizes or (), bounds=bounds, **chosen)
-    if kind in SAMPLE_KINDS:
-        from omb_py.analysis.charts.samples import sample_charts
-        from omb_py.analysis.samples import load
-
-        charts = figures.by_name(sample_charts(load(paths, where), kind, request.sizes))
-    elif kind in OF_APPLICATIONS:
+    request = figures.requested(sizes or (), **chosen)
+    if kind in OF_APPLICATIONS:
         from omb_py.analysis import speedup
         from omb_py.analysis.charts.bars import application_charts
         from omb_py.apps import divides_work

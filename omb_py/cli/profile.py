@@ -32,6 +32,7 @@ FOLDER = "omb-profile"
     default=FOLDER,
     show_default=True,
     metavar="DIR",
+    type=click.Path(),
     help="Folder to write the profile to.",
 )
 @click.option(
@@ -51,9 +52,7 @@ FOLDER = "omb-profile"
 @click.option("--module", "-m", "is_module", is_flag=True, help="PROGRAM is the name of a module.")
 @click.option("--quiet", "-q", is_flag=True, help="Do not print the place of the profile.")
 @debug_option
-@click.argument(
-    "words", nargs=-1, required=True, type=click.UNPROCESSED, metavar="PROGRAM [ARG]..."
-)
+@click.argument("words", nargs=-1, required=True, type=click.Path(), metavar="PROGRAM [ARG]...")
 def command(words: tuple[str, ...], is_module: bool, **values: Any) -> None:
     """Run an mpi4py program and record its MPI calls.
 
@@ -198,7 +197,7 @@ class Ending:
 
 
 @click.command("show", context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("paths", nargs=-1, required=True, metavar="PROFILE...")
+@click.argument("paths", nargs=-1, required=True, metavar="PROFILE...", type=click.Path())
 @debug_option
 def show(paths: tuple[str, ...]) -> None:
     """Print profiles as text.

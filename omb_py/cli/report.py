@@ -7,20 +7,18 @@ from pathlib import Path
 import click
 
 from omb_py.cli.analysis_options import (
-    bounds_option,
-    find_bounds,
     input_options,
     launch_spread_option,
     name_option,
     read,
 )
 from omb_py.cli.check import expected_option
-from omb_py.core.errors import UsageError, needing
+from omb_py.core.errors import needing
 from omb_py.core.text import files
 
 
 @click.command("report")
-@click.argument("paths", metavar="FILE...", nargs=-1, required=True)
+@click.argument("paths", metavar="FILE...", nargs=-1, required=True, type=click.Path())
 @click.option(
     "--output",
     "-o",
@@ -28,11 +26,10 @@ from omb_py.core.text import files
     help="The page, an HTML file; by default report.html, in FILE if that is a folder.",
 )
 @click.option("--force", is_flag=True, help="Overwrite the page of --output.")
-@click.option("--base", help="File or folder of results to compare with.")
+@click.option("--base", type=click.Path(), help="File or folder of results to compare with.")
 @launch_spread_option
 @expected_option
 @click.option("--title", help="The page's heading.")
-@bounds_option
 @name_option
 @input_options
 def command(
@@ -43,7 +40,6 @@ def command(
     launch_spread: float | None,
     expected: str | None,
     title: str | None,
-    bounds_file: str | None,
     names: tuple[str, ...],
     where: tuple[str, ...],
     assume: tuple[str, ...],
@@ -51,9 +47,8 @@ def command(
 ) -> None:
     """Write one HTML page with plots, tables and detected anomalies.
 
-    The page needs no network and no other file. FILE may be a folder. Files of --samples among
-    them add figures of single iterations. Several FILEs that measured the same are side by side,
-    or with --base repeated runs of one another.
+    The page needs no network and no other file. FILE may be a folder. Several FILEs that
+    measured the same are side by side, or with --base repeated runs of one another.
     """
     if output is None:
         output = (Path(paths[0]) if Path(paths[0]).is_dir() else Path()) / "report.html"
@@ -61,14 +56,8 @@ def command(
     with needing("analysis"):
         from omb_py.analysis import references
         from omb_py.analysis.report.page import report
-        from omb_py.analysis.samples import load, sample_files
 
     known = None if expected is None else (Path(expected).stem, references.load(expected))
-    single = [path for path in paths if sample_files(path)]
-    samples = load(single, where) if single else None
-    paths = tuple(path for path in paths if path not in single or Path(path).is_dir())
-    if not paths:
-        raise UsageError("these are only samples: name also the file of --output")
     # next to a base several files are repeated runs, unless they have names
     results = read(paths, where, assume, None if base is not None and not names else names)
     # no name for the base's rows here, so that they can be forgotten once they are compared
@@ -78,8 +67,6 @@ def command(
         title,
         statistic,
         launch_spread,
-        find_bounds(bounds_file, paths),
-        samples,
         known,
     )
     files.write(output, page, "; name another file with --output")

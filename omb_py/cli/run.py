@@ -191,6 +191,7 @@ def on_odd(entry: Entry, ranks: int) -> Entry:
             ["--summary"],
             group=LAUNCH,
             metavar="FILE",
+            type=click.Path(),
             help="Keep in this .json file what came of each benchmark.",
             show_default="FILE.summary.json next to --output",
         ),

@@ -8,8 +8,6 @@ import click
 from click.core import ParameterSource
 
 from omb_py.cli.analysis_options import (
-    bounds_option,
-    find_bounds,
     input_options,
     listed,
     name_option,
@@ -24,11 +22,18 @@ from omb_py.core.text.words import count
 from omb_py.options.types import TextType
 
 if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
     from omb_py.analysis.table import Results
     from omb_py.core.text.tables import Target
 
 DATA = ("csv", "json", "parquet")
 """Formats of whole results."""
+
+
+REQUIRED = ("run", "benchmark", "bytes", "ranks")
+"""Columns that a file of results must have."""
 
 
 def rows_of(text: str) -> int | None:
@@ -42,13 +47,59 @@ def rows_of(text: str) -> int | None:
 
 def write_results(results: Results, to: Target) -> None:
     """Write all rows, as they were measured, with the metadata of their runs."""
-    from omb_py.analysis import export
     from omb_py.core.text.tables import write_content
 
-    write_content(to, export.content(results, f".{to.format}"))
+    write_content(to, content(results, to.format))
     if to.path is not None:
         rows = sum(map(len, (results.rows, results.overhead, results.pairs)))
         note(f"{to.path}: {count(rows, 'row')}")
+
+
+def content(results: Results, form: str) -> bytes:
+    """Return all rows and the metadata of their runs, in a format of `DATA`.
+
+    Columns without any value are left out. Raises `UsageError` if a Parquet file would have rows of
+    two kinds.
+    """
+    from omb_py.results.arrow import to_csv, to_json, to_parquet
+
+    kinds = (results.rows, results.overhead, results.pairs)
+    tables = [as_table(rows) for rows in kinds if len(rows)]
+    runs = {  # in CSV names of metadata have small letters
+        run: {name.lower(): value for name, value in data.items()}
+        for run, data in results.runs.items()
+    }
+    if form == "parquet":
+        if len(tables) > 1:
+            raise UsageError(
+                "these files have rows of different kinds (benchmarks, omb-py overhead, omb-py "
+                "pairs), which are no one table: convert them one by one, or to CSV"
+            )
+        return to_parquet(tables[0], runs)
+    if form == "json":
+        return to_json(tables, runs)
+    return to_csv(tables, runs)
+
+
+def as_table(rows: pd.DataFrame) -> pa.Table:
+    """Return rows as a pyarrow table, without columns about the files that they were read from.
+
+    The ``source`` that distinguishes rows of different files becomes their ``variant``.
+    """
+    import pyarrow as pa
+
+    from omb_py.results.columns import LOADED, ORIGIN
+
+    if "source" in rows and rows["source"].notna().any():
+        both = rows["variant"].str.cat(rows["source"], ", ")
+        rows = rows.assign(variant=both.fillna(rows["variant"]).fillna(rows["source"]))
+    names = [
+        name
+        for name in rows
+        if name in REQUIRED
+        or ((name not in LOADED or name in ORIGIN) and bool(rows[name].notna().any()))
+    ]
+    return pa.Table.from_pandas(rows[names], preserve_index=False)
 
 
 def show_speedup(
@@ -77,7 +128,7 @@ def show_speedup(
 
 
 @click.command("show")
-@click.argument("paths", metavar="FILE...", nargs=-1, required=True)
+@click.argument("paths", metavar="FILE...", nargs=-1, required=True, type=click.Path())
 @click.option(
     "--columns",
     type=TextType("COLUMN[,...]", listed),
@@ -103,7 +154,6 @@ def show_speedup(
     "a column for each value of an option, as in strategy, of the speed-up or the COLUMN of "
     "--columns.",
 )
-@bounds_option
 @name_option
 @output_options("text", "markdown", *DATA)
 @input_options
@@ -117,7 +167,6 @@ def command(
     across: tuple[str, ...] | None,
     base: str | None,
     speedup: bool,
-    bounds_file: str | None,
     names: tuple[str, ...],
     where: tuple[str, ...],
     assume: tuple[str, ...],
@@ -146,7 +195,7 @@ def command(
     if across is None and base is not None:
         raise UsageError("--base is for --across: say what to compare, as in --across binding")
     if to.format in DATA:
-        for name in ("columns", "rows", "across", "bounds_file", "statistic"):
+        for name in ("columns", "rows", "across", "statistic"):
             if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT:
                 option = next(one.opts[0] for one in ctx.command.params if one.name == name)
                 raise UsageError(
@@ -164,5 +213,5 @@ def command(
                 f"no benchmark was measured with several values of {', '.join(across)}"
             )
     else:
-        made = list(listing.sheets(results, columns, rows, find_bounds(bounds_file, paths)))
+        made = list(listing.sheets(results, columns, rows))
     tables.write(to, made)

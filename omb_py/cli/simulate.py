@@ -32,9 +32,6 @@ if TYPE_CHECKING:
 
 EVERY = "all"
 LIBRARIES = {name.lower().replace(" ", ""): name for name in MODULES}
-SLOW = 10
-"""The default factor by which a slow link is slower."""
-
 SECONDS_PER_MESSAGE = 2.5e-4
 """About how long a message takes to simulate."""
 
@@ -55,12 +52,9 @@ class Scenario:
 
     def nodes(self, ranks: int) -> tuple[int, ...]:
         """Return the node of each rank; raises `UsageError` if there are too few."""
-        from omb_py.simulation.placement import nodes_of
+        from omb_py.simulation.topologies import placed
 
-        found = nodes_of(self.placement, ranks, self.ranks_per_node, self.network.nodes)
-        if idle := [node for node, _ in self.network.slow if node not in found]:
-            raise UsageError(f"--slow {idle[0]}: none of {ranks} ranks is on that node")
-        return found
+        return placed(self.placement, ranks, self.ranks_per_node, self.network.nodes)
 
 
 @dataclass(frozen=True)
@@ -89,9 +83,10 @@ class Wanted:
     default=("star",),
     show_default=True,
     metavar="FILE|TOPOLOGY",
+    type=click.Path(),
     help="A file that omb-py model --network has written, or a topology with costs that are round "
     "figures: star, fat-tree:DOWN[:UP[:LINKS]], dragonfly:GROUPS:CHASSIS:ROUTERS:NODES, "
-    "torus:4x4x4, platform:FILE.xml; repeatable.",
+    "torus:4x4x4; repeatable.",
 )
 @click.option(
     "--topology", metavar="TOPOLOGY", help="Connect the nodes of a network's FILE otherwise."
@@ -105,14 +100,7 @@ class Wanted:
     type=TextType("NAME[,...]", listed),
     default="packed",
     show_default=True,
-    help="packed, scattered (neighbouring ranks on different nodes), spread (nodes far apart), "
-    "random[:SEED], or nodes in the order in which they are filled, as in 0-7:16-23.",
-)
-@click.option(
-    "--slow",
-    "slow_nodes",
-    type=TextType("NODE[:FACTOR][,...]", listed),
-    help=f"Compare with a network in which the link of a node is slower.  [default: {SLOW} times]",
+    help="packed, or scattered: neighbouring ranks on different nodes.",
 )
 @click.option(
     "--sizes",
@@ -157,6 +145,7 @@ class Wanted:
     "measured",
     multiple=True,
     metavar="FILE",
+    type=click.Path(),
     help="Simulate what a file or folder of results has measured, and write the errors into the "
     "network's FILE; repeatable.",
 )
@@ -207,48 +196,23 @@ def ranks_of(text: str | None) -> tuple[int, ...]:
 
 
 def scenarios_of(values: dict[str, Any]) -> list[Scenario]:
-    """Return every combination of networks, slow links and placements."""
-    networks = list(networks_of(values))
+    """Return every combination of networks and placements."""
+    from omb_py.simulation import network
+
+    networks = [
+        (Path(text).stem if Path(text).is_file() else text, network.find(text, values["topology"]))
+        for text in values["networks"]
+    ]
     placements = values["placements"]
     return [
         Scenario(
             ", ".join([*([name] if networks[1:] else []), *([word] if placements[1:] else [])]),
-            network,
+            found,
             word,
             values["ranks_per_node"],
         )
-        for (name, network), word in product(networks, placements)
+        for (name, found), word in product(networks, placements)
     ]
-
-
-def networks_of(values: dict[str, Any]) -> Iterator[tuple[str, Network]]:
-    """Yield each network by its name, and each of them again with slow links."""
-    from omb_py.simulation import network
-
-    for text in values["networks"]:
-        found = network.find(text, values["topology"])
-        name = Path(text).stem if Path(text).is_file() else text
-        yield name, found
-        for slow in values["slow_nodes"] or ():
-            node, factor = slow_of(slow)
-            words = [name] if len(values["networks"]) > 1 else []
-            words.append(f"node {node} {factor:g} times slower")
-            yield ", ".join(words), replace(found, slow=((node, factor),))
-
-
-def slow_of(text: str) -> tuple[int, float]:
-    """Return a node, and the factor by which its link is slower.
-
-    Raises `UsageError` for an invalid text.
-    """
-    node, _, factor = text.partition(":")
-    try:
-        found = (int(node), float(factor or SLOW))
-    except ValueError:
-        found = (-1, 0.0)
-    if found[0] < 0 or not 0 < found[1] < float("inf"):
-        raise UsageError(f"--slow {text}: name a node and how many times slower it is, as in 3:10")
-    return found
 
 
 def algorithms_of(target: str, values: dict[str, Any]) -> Iterator[tuple[str, Options]]:

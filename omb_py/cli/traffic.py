@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @click.command("traffic")
-@click.argument("folder", metavar="FOLDER")
+@click.argument("folder", metavar="FOLDER", type=click.Path())
 @output_options("text", "markdown", "csv", "json", "parquet")
 @debug_option
 def command(folder: str, to: Target) -> None:

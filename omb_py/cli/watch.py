@@ -22,7 +22,7 @@ SECONDS = Seconds(min=0)
 
 
 @click.command("watch")
-@click.argument("folder", default=FOLDER, metavar="[FOLDER]")
+@click.argument("folder", default=FOLDER, metavar="[FOLDER]", type=click.Path())
 @click.option(
     "--interval",
     type=Seconds(min=0.1),

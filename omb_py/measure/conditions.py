@@ -160,6 +160,18 @@ def placement(
     return Condition(words)
 
 
+def largest_cache(root: str = SYS) -> int | None:
+    """Return the bytes of the first core's largest cache of data; None if the system has none."""
+    import re
+
+    sizes = []
+    for folder in Path(root, CPU, "cpu0", "cache").glob("index*"):
+        number = re.fullmatch(r"(\d+)([KMG]?)", content(folder / "size"))
+        if number and content(folder / "type") != "Instruction":
+            sizes.append(int(number[1]) << {"": 0, "K": 10, "M": 20, "G": 30}[number[2]])
+    return max(sizes, default=None)
+
+
 def numa_nodes(root: str = SYS) -> dict[int, frozenset[int]]:
     """Return the cores of each NUMA node that has some, by the node's number."""
     listed = cores_of(content(f"{root}/{NUMA}/online"))

@@ -182,18 +182,6 @@ def load(
     return Load(len(cores), shares[0], shares[1], min(1.0, max(0.0, wait)))
 
 
-def load_since(before: LoadReading | None) -> Load | None:
-    """Return the load of this host since a reading, for a process without other ranks.
-
-    None as for `load`, or if the system has no counters.
-    """
-    after = read(whole=True)
-    if before is None or after is None:
-        return None
-    usable = frozenset(os.sched_getaffinity(0))
-    return load(before, after, usable, after.own - before.own, 0.0, 1)
-
-
 class HostLoad:
     """The load of all hosts of a job from the making of this object to `finish`."""
 

@@ -8,7 +8,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from omb_py.benchmarks import Benchmark, Case, Plan
@@ -33,7 +32,7 @@ from omb_py.core.mpi.startup_timer import Stages, seconds_before
 from omb_py.core.options import VARIED_WINDOWS, Options
 from omb_py.core.statistics import percentile
 from omb_py.measure import devices
-from omb_py.measure.conditions import coarse, examine, tick
+from omb_py.measure.conditions import SYS, coarse, examine, largest_cache, tick
 from omb_py.measure.host_load import HostLoad
 from omb_py.measure.sampling import Report, check_counts
 from omb_py.measure.sizes import Sizes, sizes_by_type
@@ -461,15 +460,13 @@ def flushed(plan: Plan, flush: tuple[Step, ...]) -> Plan:
     return replace(plan, exchanges=tuple(exchanges))
 
 
-def host_flush(root: Path | None = None) -> tuple[Local]:
+def host_flush(root: str = SYS) -> tuple[Local]:
     """Return a step that reads `TIMES_CACHE` times the largest cache, and so empties it.
 
     The C library compares two halves of a block, with ordinary loads: its writes of large blocks
     bypass caches. ``root`` is the system's folder of devices. Raises `OutOfMemoryError`.
     """
-    from omb_py.measure.bounds import SYS, caches
-
-    half = TIMES_CACHE * max(caches(root or SYS).values(), default=USUAL_CACHE) // 2
+    half = TIMES_CACHE * (largest_cache(root) or USUAL_CACHE) // 2
     try:
         block = bytearray(b"\1") * (2 * half)  # written: pages never written are all one
     except MemoryError:

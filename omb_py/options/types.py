@@ -74,6 +74,12 @@ class Seconds(Number):
         return seconds
 
 
+class File(Shown, click.Path):
+    """The name of a file, which shells complete."""
+
+    metavar = "FILE"
+
+
 class NewFolder(click.Path):
     """A folder that is made if it is not there; the one that it is to lie in must be."""
 

@@ -42,8 +42,7 @@ DTYPE = np.dtype(
 that has none; docs/statistics.md explains the others."""
 
 OF_ROW = ("run", "benchmark", "buffer", "binding", "mpi_type", "variant", "bytes", "ranks")
-OF_ROW_AND_RANK = (*OF_ROW, "window", "rank")
-"""Columns that tell which row of results a sample is of, and which rank's."""
+"""Columns that tell which row of results a sample is of."""
 
 ADVICE = "; choose another place for --samples"
 

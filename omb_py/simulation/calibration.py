@@ -37,6 +37,9 @@ protocols."""
 LEFT_BEHIND = 0.5
 """The largest share of the receiver's time that an eager message takes its sender."""
 
+USUAL_WINDOW = 64
+"""The window of measurements that do not say theirs."""
+
 LARGE = 64 << 10
 """Bytes from which additions are looked for in an allreduce."""
 
@@ -109,24 +112,9 @@ def curve_of(model: Model, benchmark: str, hosts: int) -> Curve | None:
     found = [
         curve
         for curve in model.curves
-        if curve.benchmark == benchmark and 2 in curve.lines and hosts_of(model, curve) == hosts
+        if curve.benchmark == benchmark and curve.ranks == 2 and (curve.hosts or 1) == hosts
     ]
     return max(found, key=lambda curve: len(curve.points.sizes), default=None)
-
-
-def hosts_of(model: Model, curve: Curve) -> int | None:
-    """Return the number of hosts of a curve's measurements; one if it is missing."""
-    rows = model.rows[(model.rows["benchmark"] == curve.benchmark) & (model.rows["ranks"] == 2)]
-    mine = rows[rows["bytes"].isin(curve.points.sizes) & rows["time_us"].isin(curve.points.times)]
-    known = mine["hosts"].dropna()
-    return int(known.iloc[0]) if len(known) else 1
-
-
-def window_of(model: Model, curve: Curve) -> int:
-    """Return the window with which a curve was measured; 64 if rows have none."""
-    rows = model.rows[model.rows["benchmark"] == curve.benchmark]
-    known = rows[rows["time_us"].isin(curve.points.times)]["window"].dropna()
-    return int(known.iloc[0]) if len(known) else 64
 
 
 def eager_of(
@@ -199,7 +187,7 @@ def addition_of(model: Model, comments: dict[str, str], missing: list[str]) -> f
 
 def path_of(model: Model, curve: Curve, hosts: int, prefix: str, comments: dict[str, str]) -> Path:
     """Return the costs of messages between two ranks."""
-    fitted = curve.lines[2]
+    fitted = curve.fits
     windows = next(filter(None, (curve_of(model, name, hosts) for name in WINDOWS)), None)
     smallest = float(curve.points.times[curve.points.sizes == curve.points.sizes.min()].min())
     first = fitted[0].alpha if fitted[0].alpha > 0 else smallest
@@ -212,12 +200,14 @@ def path_of(model: Model, curve: Curve, hosts: int, prefix: str, comments: dict[
         times, sizes = windows.points.times, windows.points.sizes
         each, size = float(times[sizes == sizes.min()].min()), float(sizes.min())
         # a window ends with the last message's latency and that of its answer
-        overhead = min(max(first / MOST, each - 2 * first / window_of(model, windows)), first / 2)
+        overhead = min(
+            max(first / MOST, each - 2 * first / (windows.window or USUAL_WINDOW)), first / 2
+        )
         comments[f"{prefix}latency_us"] = (
             f"latency {first:.4g} us less two overheads of {overhead:.4g} us ({windows.benchmark}, "
             f"{size_text(size)}: {each:.4g} us each)"
         )
-        end = windows.lines[2][-1]
+        end = windows.fits[-1]
         bandwidth = 1 / end.beta if end.beta > 0 else float((sizes / times).max())
         comments[f"{prefix}bandwidth_MBps"] = (
             f"{windows.benchmark}, {size_text(end.first)} to {size_text(end.last)}"

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from omb_py.core.dataclass import dataclass
 from omb_py.core.errors import MissingError, OmbError
@@ -29,19 +29,18 @@ from omb_py.simulation.program import (
     StartTiming,
     Wait,
 )
+from omb_py.simulation.topologies import parse
 
-if TYPE_CHECKING:
-    from omb_py.simulation.platform import Platform
+MICRO, MEGA = 1e-6, 1e6
 
-MICRO = 1e-6
+SPEED = 1e9
+"""Speed of hosts, which compute nothing."""
 
 LATENCY, BANDWIDTH, CONTENTION = "latency-bound", "bandwidth-bound", "contended"
 
 CONTENDED = 1.1
 """The smallest slowdown of transfers over transfers without shared links that counts as
 contention."""
-
-MEGA = 1e6
 
 MAX_CONNECTIONS = 64
 """The most idle connections that are kept for a rank."""
@@ -156,6 +155,60 @@ class _Rank:
 Then: TypeAlias = Callable[[Any], None]
 
 
+def hosts_of(simgrid: Any, network: Network, nodes: Iterable[int]) -> dict[int, Any]:
+    """Make the hosts of a network with their links, by node: of a star those of ``nodes``.
+
+    Each node's link carries messages in both directions at once, and its memory those between its
+    ranks.
+    """
+    topology = parse(network.topology)
+    bandwidth = network.between.bandwidth_MBps * MEGA
+    latency = network.between.latency_us * MICRO / topology.hops
+    hosts: dict[int, Any] = {}
+
+    def new_host(zone: Any, coordinates: Any, number: int) -> tuple[Any, None]:
+        """Add a node to a zone: return where it begins, and no gateway."""
+        hosts[number] = zone.create_host(f"node{number}", SPEED).seal()
+        return hosts[number].netpoint, None
+
+    def loopback(zone: Any, coordinates: Any, number: int) -> Any:
+        """Add a node's memory: each pair of ranks gets its bandwidth, until they need too much."""
+        pair = network.within.bandwidth_MBps * MEGA
+        whole = max(pair, network.memory_MBps * MEGA)
+        link = zone.create_link(f"memory{number}", whole)
+        link.set_latency(network.within.latency_us * MICRO)
+        policy = simgrid.Link.SharingPolicy.NONLINEAR
+        shared = lambda _, flows: min(whole, pair * max(1, flows))  # noqa: E731
+        return link.set_sharing_policy(policy, shared).seal()
+
+    zones, kind, numbers = simgrid.NetZone, topology.kind, topology.numbers
+    root = zones.create_full_zone("root")
+    if kind == "star":
+        zone = zones.create_star_zone("star")
+        zone.set_parent(root)
+        up = simgrid.LinkInRoute.UP
+        for number in sorted(set(nodes)):
+            begin, _ = new_host(zone, (), number)
+            link = zone.create_split_duplex_link(f"link{number}", bandwidth)
+            link = simgrid.LinkInRoute(link.set_latency(latency).seal(), up)
+            memory = simgrid.LinkInRoute(loopback(zone, (), number))
+            zone.add_route(begin, None, None, None, [link], True)
+            zone.add_route(begin, begin, None, None, [memory], False)
+    else:
+        callbacks = simgrid.ClusterCallbacks(new_host, loopback, None)
+        ends = (callbacks, bandwidth, latency, simgrid.Link.SharingPolicy.SPLITDUPLEX)
+        if kind == "fat-tree":
+            shape = simgrid.FatTreeParams(len(numbers[0]), *map(list, numbers))
+            zone = zones.create_fatTree_zone(kind, root, shape, *ends)
+        elif kind == "dragonfly":
+            shape = simgrid.DragonflyParams(*numbers[:3], numbers[3][0])
+            zone = zones.create_dragonfly_zone(kind, root, shape, *ends)
+        else:
+            zone = zones.create_torus_zone(kind, root, list(numbers[0]), *ends)
+    zone.seal()
+    return hosts
+
+
 class Engine:
     """SimGrid with one network, for the one process that may have it.
 
@@ -164,8 +217,6 @@ class Engine:
 
     def __init__(self, network: Network, nodes: Sequence[int]) -> None:
         import simgrid
-
-        from omb_py.simulation.platform import build
 
         if not simgrid.simgrid_version.startswith("3."):
             raise MissingError(
@@ -177,7 +228,7 @@ class Engine:
         self._engine = simgrid.Engine(["omb-py", "--log=root.thres:error", *settings])
         self.network = network
         self.nodes = nodes
-        self.platform: Platform = build(simgrid, self._engine, network, nodes)
+        self.hosts = hosts_of(simgrid, network, nodes)
 
     def run(self, script: Callable[[Run], None], progress: Progress = nobody) -> None:
         """Run a script, whose argument runs one program after the other.
@@ -199,7 +250,7 @@ class Engine:
             except BaseException as error:  # one that leaves an actor ends the process
                 failures.append(error)
 
-        host = next(iter(self.platform.hosts.values()))
+        host = next(iter(self.hosts.values()))
         self._simgrid.Actor.create("ranks", host, drive)
         self._engine.run()
         if failures:
@@ -212,8 +263,7 @@ class Engine:
 
     def communication(self, source: int, target: int, nbytes: int) -> Any:
         """Return a started communication between two nodes."""
-        hosts = self.platform.hosts
-        return self._simgrid.Comm.sendto_async(hosts[source], hosts[target], nbytes)
+        return self._simgrid.Comm.sendto_async(self.hosts[source], self.hosts[target], nbytes)
 
     def wait_any(self, pending: Sequence[Any], until: float | None) -> int | None:
         """Return the place of a communication that is over, after waiting for one; None at a
@@ -248,7 +298,7 @@ class _Run:
         self.ends: list[float | None] = [None] * program.ranks
         network, nodes = engine.network, engine.nodes
         self.nodes = nodes
-        self.between, self.within = engine.platform.between, network.within
+        self.between, self.within = network.between, network.within
         self.add_seconds = network.add_us_per_byte * MICRO
 
     def run(self) -> SimulatedOutcome:

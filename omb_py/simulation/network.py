@@ -100,8 +100,7 @@ class Network:
 
     ``topology`` is as ``--network`` spells it. ``memory_MBps`` is the bandwidth that all messages
     through a node's memory share, ``add_us_per_byte`` the time of a rank to add up a byte.
-    ``origin`` is the source of its numbers. ``slow`` maps nodes to the factor by which their links
-    are slower.
+    ``origin`` is the source of its numbers.
     """
 
     __pydantic_config__ = STRICT
@@ -113,7 +112,6 @@ class Network:
     add_us_per_byte: NotNegative = 1e-4
     origin: str = ""
     checked: tuple[Checked, ...] = ()
-    slow: tuple[tuple[Annotated[int, Ge(0)], Positive], ...] = ()
 
     @property
     def nodes(self) -> int:
@@ -141,15 +139,16 @@ def find(text: str, topology: str | None = None) -> Network:
     ``topology`` replaces the file's. Raises `UsageError` for an unknown name and if the file is not
     a network, `OmbError` if it cannot be read.
     """
-    if FilePath(text).is_file() and not text.endswith(".xml"):
+    if FilePath(text).is_file():
         found = read(FilePath(text))
-        return found if topology is None else changed(found, topology=parse(topology).text)
+        if topology is None:
+            return found
+        parse(topology)
+        return changed(found, topology=topology)
     if topology is not None:
         raise UsageError(f"--topology replaces that of a network's file, not of {text!r}")
-    made = parse(f"platform:{text}" if FilePath(text).is_file() else text)
-    usual = ROUND_FIGURES.origin
-    origin = f"links of {FilePath(made.file).name}; for the rest {usual}" if made.file else usual
-    return changed(ROUND_FIGURES, topology=made.text, origin=origin)
+    parse(text)
+    return changed(ROUND_FIGURES, topology=text)
 
 
 def read(path: FilePath) -> Network:

@@ -1,11 +1,13 @@
-"""Connections of nodes: the topologies that ``--network`` names, one row of a table each."""
+"""Connections of nodes: the topologies that ``--network`` names, one row of a table each.
+
+`placed` puts ranks on the nodes.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import prod
-from pathlib import Path
+from math import ceil, prod
 
 from omb_py.core.errors import UsageError
 from omb_py.core.text.units import parse_count
@@ -20,35 +22,24 @@ MAX_NODES = 1 << 20
 class NetworkTopology:
     """A topology with its numbers.
 
-    ``kind`` is a key of `KINDS`, ``numbers`` are its row's numbers of the text, ``file`` is
-    SimGrid's own. A route between neighbouring nodes passes ``hops`` links.
+    ``kind`` is a key of `KINDS`, ``numbers`` are its row's numbers of the text. A route between
+    neighbouring nodes passes ``hops`` links.
     """
 
-    text: str
     kind: str
     nodes: int
     numbers: tuple[tuple[int, ...], ...] = ()
-    file: str = ""
     hops: int = 2
 
 
-@dataclass(frozen=True)
-class TopologyKind:
-    """A row of the table: the form of its text, a summary, and a reader of its fields."""
-
-    form: str
-    summary: str
-    read: Callable[[str, Sequence[str]], NetworkTopology]
-
-
-def star(text: str, fields: Sequence[str]) -> NetworkTopology:
+def star(fields: Sequence[str]) -> NetworkTopology:
     """Parse ``star``: all nodes at one switch."""
     if fields:
         raise ValueError("it has no numbers")
-    return NetworkTopology(text, "star", ANY)
+    return NetworkTopology("star", ANY)
 
 
-def fat_tree(text: str, fields: Sequence[str]) -> NetworkTopology:
+def fat_tree(fields: Sequence[str]) -> NetworkTopology:
     """Parse levels from the nodes up: children of a switch, parents, and links to each parent."""
     down, up, links = (tuple(map(positive, field.split(","))) for field in (*fields, "1", "1")[:3])
     levels = len(down)
@@ -58,10 +49,10 @@ def fat_tree(text: str, fields: Sequence[str]) -> NetworkTopology:
         links = (1,) * levels
     if not len(up) == len(links) == levels:
         raise ValueError("each part has a number for each level")
-    return NetworkTopology(text, "fat-tree", prod(down), (down, up, links))
+    return NetworkTopology("fat-tree", prod(down), (down, up, links))
 
 
-def dragonfly(text: str, fields: Sequence[str]) -> NetworkTopology:
+def dragonfly(fields: Sequence[str]) -> NetworkTopology:
     """Parse groups, chassis, routers, each with a number of links, and nodes of a router."""
     if len(fields) != 4:
         raise ValueError("it has four parts")
@@ -72,45 +63,16 @@ def dragonfly(text: str, fields: Sequence[str]) -> NetworkTopology:
     if parts[0][0] > parts[2][0]:
         # SimGrid's routes leave a group by the router of the other group's number
         raise ValueError("SimGrid has no more groups than a chassis has routers")
-    return NetworkTopology(text, "dragonfly", prod(part[0] for part in parts), tuple(parts))
+    return NetworkTopology("dragonfly", prod(part[0] for part in parts), tuple(parts))
 
 
-def torus(text: str, fields: Sequence[str]) -> NetworkTopology:
+def torus(fields: Sequence[str]) -> NetworkTopology:
     """Parse ``torus:AxBxC``: nodes in each dimension."""
     (field,) = fields or ("",)
     sides = tuple(map(positive, field.split("x")))
     if any(side < 2 for side in sides):
         raise ValueError("each side has 2 nodes or more")
-    return NetworkTopology(text, "torus", prod(sides), (sides,), hops=1)
-
-
-def platform(text: str, fields: Sequence[str]) -> NetworkTopology:
-    """Parse ``platform:FILE.xml``: a platform file of SimGrid's."""
-    file = ":".join(fields)
-    if not Path(file).is_file():
-        raise ValueError(f"there is no file {file!r}")
-    return NetworkTopology(text, "platform", hosts_in(file), file=file)
-
-
-def hosts_in(file: str) -> int:
-    """Return the hosts that a platform file names, those of its clusters among them."""
-    import xml.etree.ElementTree as ElementTree
-
-    try:
-        root = ElementTree.parse(file).getroot()
-    except (ElementTree.ParseError, OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"{file} is no XML file: {error}") from error
-    if root.tag != "platform":
-        raise ValueError(f"{file} is no platform file of SimGrid's: it begins with <{root.tag}>")
-    hosts = sum(1 for _ in root.iter("host"))
-    for cluster in root.iter("cluster"):
-        for part in cluster.get("radical", "").split(","):
-            first, _, last = part.partition("-")
-            count = int(last or first) - int(first) + 1
-            if count < 1:
-                raise ValueError(f"{file} has a cluster of the hosts {part}: none match")
-            hosts += count
-    return hosts
+    return NetworkTopology("torus", prod(sides), (sides,), hops=1)
 
 
 def positive(text: str) -> int:
@@ -121,24 +83,13 @@ def positive(text: str) -> int:
     return number
 
 
-KINDS = {
-    "star": TopologyKind(
-        "star", "One switch that is never a bottleneck; links of nodes may be.", star
-    ),
-    "fat-tree": TopologyKind(
-        "fat-tree:DOWN[:UP[:LINKS]]",
-        "Children and parents of each level, and links to a parent, as in 16,16:1,8:1,1; DOWN "
-        "alone is a tree of full bisection.",
-        fat_tree,
-    ),
-    "dragonfly": TopologyKind(
-        "dragonfly:GROUPS:CHASSIS:ROUTERS:NODES",
-        "Each but NODES with its number of links, as in 8,4:4,2:8,1:4.",
-        dragonfly,
-    ),
-    "torus": TopologyKind("torus:AxBxC", "Nodes in each dimension.", torus),
-    "platform": TopologyKind("platform:FILE.xml", "A platform file of SimGrid's.", platform),
+KINDS: dict[str, tuple[str, Callable[[Sequence[str]], NetworkTopology]]] = {
+    "star": ("star", star),
+    "fat-tree": ("fat-tree:DOWN[:UP[:LINKS]]", fat_tree),
+    "dragonfly": ("dragonfly:GROUPS:CHASSIS:ROUTERS:NODES", dragonfly),
+    "torus": ("torus:AxBxC", torus),
 }
+"""The form of each topology's text, and a reader of its fields."""
 
 
 def parse(text: str) -> NetworkTopology:
@@ -148,12 +99,32 @@ def parse(text: str) -> NetworkTopology:
     """
     name, *fields = text.split(":")
     if name not in KINDS:
-        forms = ", ".join(kind.form for kind in KINDS.values())
+        forms = ", ".join(form for form, _ in KINDS.values())
         raise UsageError(f"{text!r} is no file and no topology: choose from {forms}")
+    form, read = KINDS[name]
     try:
-        found = KINDS[name].read(text, fields)
+        found = read(fields)
     except ValueError as error:
-        raise UsageError(f"{text!r} is not of the form {KINDS[name].form}: {error}") from error
+        raise UsageError(f"{text!r} is not of the form {form}: {error}") from error
     if found.nodes > MAX_NODES and found.nodes != ANY:
         raise UsageError(f"{text!r} has {found.nodes} nodes, more than {MAX_NODES}")
     return found
+
+
+def placed(placement: str, ranks: int, per_node: int, nodes: int) -> tuple[int, ...]:
+    """Return the node of each rank: ``packed`` puts neighbouring ranks on one node, ``scattered``
+    on different ones.
+
+    Raises `UsageError` for another word, and if there are fewer nodes than needed.
+    """
+    used = ceil(ranks / per_node)
+    if used > nodes:
+        raise UsageError(
+            f"{ranks} ranks, {per_node} on each node, need {used} nodes, and the network has "
+            f"{nodes}: name a larger topology, or more --ranks-per-node"
+        )
+    if placement == "packed":
+        return tuple(rank // per_node for rank in range(ranks))
+    if placement == "scattered":
+        return tuple(rank % used for rank in range(ranks))
+    raise UsageError(f"--placement {placement}: choose from packed, scattered")

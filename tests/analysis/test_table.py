@@ -11,10 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.analysis import table
 from omb_py.analysis.points import distinctions, label
 from omb_py.analysis.select import assumptions, where
-from omb_py.analysis.table import ALWAYS, library, load
+from omb_py.analysis.table import library, load
 from omb_py.analysis.values import value_column
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.results import readers
@@ -63,7 +62,7 @@ def test_folders_are_searched_and_what_holds_no_results_is_said(tmp_path: Path) 
     assert [Path(problem.path).name for problem in results.problems] == ["notes.txt"]
 
 
-@pytest.mark.parametrize("name", ["software.json", "bounds.json", "s.summary.json"])
+@pytest.mark.parametrize("name", ["software.json", "s.summary.json"])
 def test_what_omb_py_writes_beside_results_is_no_problem(tmp_path: Path, name: str) -> None:
     shutil.copy(REFERENCE, tmp_path)
     (tmp_path / name).write_text("{}")
@@ -239,18 +238,8 @@ def test_large_file_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest.Monkey
         shutil.copy(native, tmp_path)
     (tmp_path / "log.txt").write_bytes(REFERENCE.read_bytes() + b"not a row\n")
     whole = load(tmp_path)
-    monkeypatch.setattr(table, "BYTES_AT_ONCE", 1000)
     monkeypatch.setattr(readers, "BLOCK", 500)
-    for module in (table, readers):
-        monkeypatch.setattr(module, "ROWS_AT_ONCE", 3)
+    monkeypatch.setattr(readers, "ROWS_AT_ONCE", 3)
     pieces = load(tmp_path)
-    order = ["file", "line"]
-    pd.testing.assert_frame_equal(
-        *(one.rows.sort_values(order, ignore_index=True) for one in (whole, pieces))
-    )
+    pd.testing.assert_frame_equal(whole.rows, pieces.rows)
     assert pieces.problems == whole.problems
-
-
-def test_only_the_wanted_columns_are_read() -> None:
-    rows = load(REFERENCE, columns=["topology"]).rows
-    assert {*ALWAYS, "topology"} == set(rows)

@@ -5,10 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
-import re
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -26,7 +22,6 @@ from tests import ROOT
 from tests.conftest import Finished
 from tests.helpers.refusals import assert_names, assert_refused, missing, refuses
 from tests.helpers.tables import comparison_text
-from tests.helpers.terminals import on_terminal
 
 RESULTS = ROOT / "results"
 MPICH, OPEN_MPI = RESULTS / "families-mpich.csv", RESULTS / "families-openmpi.csv"
@@ -291,22 +286,6 @@ def test_compare_refusal_is_one_line_on_stderr(omb_py: Start) -> None:
 def test_native_omb_gets_sizes_in_plain_bytes(given: str, passed_on: str) -> None:
     options = with_plain_sizes(find_benchmark("bw"), given.split())
     assert " ".join(options) == passed_on
-
-
-@pytest.mark.long
-def test_a_terminal_sees_what_is_being_read(tmp_path: Path) -> None:
-    program = (
-        "import sys; from omb_py.cli import analysis_options as options; "
-        "options.PATIENCE_SECONDS = 0; options.read(sys.argv[1:])"
-    )
-    environment = dict(os.environ)
-    words = [sys.executable, "-c", program, str(MPICH)]
-    code, written = on_terminal(words, environment, tmp_path)
-    assert code == 0, written
-    assert "families-mpich.csv" in written
-    assert re.search(r"\d+ rows", written)
-    silent = subprocess.run(words, capture_output=True, env=environment, cwd=tmp_path)
-    assert (silent.returncode, silent.stdout, silent.stderr) == (0, b"", b"")
 
 
 def with_transport(path: Path, words: str) -> Path:

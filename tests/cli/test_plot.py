@@ -15,6 +15,7 @@ from tests.helpers.refusals import ANY_CODE, assert_refused, missing
 RESULTS = ROOT / "results"
 TABLE = str(RESULTS / "two-core-vm.csv")
 LATENCY = (TABLE, "--where", "benchmark=latency")
+PAIRS = str(ROOT / "tests/data/pairs/one-slow-card.csv")
 
 MARKS = {"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<svg"}
 
@@ -85,7 +86,7 @@ def test_one_figure_goes_to_the_file_that_is_named(plot: Run, tmp_path: Path) ->
         ((*LATENCY, "--output", "latency.gif"), "png, svg, pdf"),
         ((*LATENCY, "--format", "gif"), "'gif' is not one of"),
         ((TABLE, "--kind", "overhead"), "omb-py overhead"),
-        ((*LATENCY, "--kind", "heat", "--lines", "mpi", "--format", "text"), "another --format"),
+        ((PAIRS, "--kind", "pairs", "--format", "text"), "another --format"),
     ],
 )
 def test_wrong_figure_refused(

@@ -17,10 +17,11 @@ PLAN = Plan((CheckedIteration((Call("reset"),), before=(Call("waitall"),)),), 0)
 
 
 def test_twice_the_largest_cache_is_read(tmp_path: Path) -> None:
-    for index, size in enumerate(("48K", "2M")):
-        texts = {"level": str(index + 1), "type": "Unified", "size": size}
+    caches = (("Data", "48K"), ("Unified", "2M"), ("Instruction", "4M"), ("Unified", ""))
+    for index, (kind, size) in enumerate(caches):
+        texts = {"type": kind, "size": size}
         write(tmp_path, {f"{CACHE}/index{index}/{name}": text for name, text in texts.items()})
-    (step,) = host_flush(tmp_path)
+    (step,) = host_flush(str(tmp_path))
     first, second, half = step.arguments
     assert (second - first, half) == (2 << 20, 2 << 20)
     assert len(step.kept) == 4 << 20
@@ -29,7 +30,7 @@ def test_twice_the_largest_cache_is_read(tmp_path: Path) -> None:
 
 
 def test_a_machine_that_names_no_cache_gets_the_usual_size(tmp_path: Path) -> None:
-    (step,) = host_flush(tmp_path)
+    (step,) = host_flush(str(tmp_path))
     assert len(step.kept) == 2 * USUAL_CACHE
 
 

@@ -5,9 +5,7 @@ The device is a stand-in (`tests/fakes/cuda_driver`); MPI libraries, launchers a
 
 from __future__ import annotations
 
-import ast
 import re
-import sys
 from pathlib import Path
 
 import pytest
@@ -186,18 +184,6 @@ def test_launcher_without_local_rank_keeps_devices(mpi: str, driver: Path, tmp_p
     said = metadata(tmp_path / "rows.csv")
     assert said["devices"].partition(":")[2] == "0=50505050,1=51515151"
     assert said["device_chosen"] == "after MPI"
-
-
-@pytest.mark.slow
-def test_copies_of_each_device_have_rates(driver: Path, tmp_path: Path) -> None:
-    code = "from omb_py.measure.bounds import device_copies; print(device_copies())"
-    settings = with_driver(own_launcher(), driver) | {"OMB_FAKE_DEVICES": "2"}
-    done = succeeded(run([sys.executable, "-c", code], settings, tmp_path, timeout=60))
-    found = ast.literal_eval(done.out)
-    assert [name[0] for name in found] == ["0", "1"]
-    for rates in found.values():
-        assert [*rates] == ["from page-locked memory", "to page-locked memory", "within"]
-        assert min(rates.values()) > 0
 
 
 def test_a_size_too_large_for_the_device_is_left_out(job: Run) -> None:

@@ -12,13 +12,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from omb_py.analysis.samples import read
 from omb_py.core.statistics import percentile
 from omb_py.measure.samples import MAX_SAMPLES
 from omb_py.results.samples import is_samples
 from tests import ROOT
 from tests.conftest import OMB_PY, Run, own_temporary_folder, succeeded
 from tests.helpers.refusals import ANY_CODE, assert_refused
+from tests.helpers.samples import read
 
 ROWS = ("-q", "--output", "rows.csv", "--samples")
 

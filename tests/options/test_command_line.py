@@ -402,7 +402,7 @@ def test_list_and_info_and_module(omb_py: Run) -> None:
 FULL_DISK = """
 import os, sys
 from omb_py.cli import main
-import omb_py.analysis.compare.side_by_side, omb_py.analysis.model.text
+import omb_py.analysis.compare.side_by_side, omb_py.analysis.model.parameters
 import omb_py.analysis.charts.terminal
 read, write = os.pipe()
 for words in sys.argv[1].split(";"):

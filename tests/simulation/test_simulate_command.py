@@ -12,16 +12,6 @@ from omb_py.simulation import network
 from tests.conftest import OMB_PY, Finished, run, succeeded
 from tests.helpers.refusals import assert_refused
 
-STAR = """
-topology = "star"
-memory_MBps = 10000.0
-add_us_per_byte = 0.0001
-[between]
-latency_us = 2.0
-bandwidth_MBps = 1000.0
-eager = 16384
-"""
-
 
 def simulate(folder: Path, *words: str, **variables: str) -> Finished:
     environment = {"PYTHONPATH": os.environ.get("PYTHONPATH", "")} | variables
@@ -59,31 +49,16 @@ class TestOnSimGrid:
         )
         assert done.code == 0, done.err
 
-    def test_placements_networks_and_slow_links_are_compared(self, tmp_path: Path) -> None:
+    def test_placements_and_networks_are_compared(self, tmp_path: Path) -> None:
         done = simulate(
             *(tmp_path, "allreduce", "--ranks", "16", "--ranks-per-node", "4", "--sizes", "1M"),
-            *("--placement", "packed,scattered", "--slow", "2:5", "--network", "torus:2x2"),
+            *("--placement", "packed,scattered", "--network", "torus:2x2", "--network", "star"),
             *("--coll-algorithm", "recursive_doubling"),
         )
         assert done.code == 0, done.err
         head = next(line for line in done.out.splitlines() if line.startswith("size"))
-        for name in ("torus:2x2, packed", "node 2 5 times slower, scattered"):
+        for name in ("torus:2x2, packed", "star, scattered"):
             assert name in head
-
-    @pytest.mark.parametrize("placement", ["random", "spread", "0:1000000000:7:6"])
-    def test_star_has_only_the_nodes_that_are_used(self, tmp_path: Path, placement: str) -> None:
-        words = ("allreduce", "--ranks", "4", "--sizes", "8", "--network", "net.toml")
-        (tmp_path / "net.toml").write_text(STAR)
-        succeeded(simulate(tmp_path, *words, "--placement", f"packed,{placement}", "-o", "a.csv"))
-        times = omb_py.load(tmp_path / "a.csv").rows["latency_us"].tolist()
-        assert len(times) == 2
-        assert len(set(times)) == 1
-
-    def test_slow_link_on_a_star_is_that_of_a_node_used(self, tmp_path: Path) -> None:
-        words = ("bcast", "--ranks", "4", "--sizes", "1M", "--placement", "9:5:7:1000000000")
-        succeeded(simulate(tmp_path, *words, "--slow", "7:10", "-o", "a.csv"))
-        times = omb_py.load(tmp_path / "a.csv").rows["latency_us"].tolist()
-        assert times[1] > 2 * times[0]
 
     def test_long_simulation_is_refused_until_asked_for(self, tmp_path: Path) -> None:
         words = ("allreduce", "--ranks", "4096", "--sizes", "1M", "--p2p-algorithm", "ring")
@@ -142,8 +117,6 @@ class TestOnSimGrid:
             ("allreduce --ranks 99999999999", "99999999999 1048576 simulated"),
             ("allreduce --ranks 32 --network torus:2x2", "32 nodes 4"),
             ("allreduce --ranks 4 --network nothing", "nothing no file no topology"),
-            ("allreduce --ranks 4 --slow 9", "--slow 9 4 ranks node"),
-            ("allreduce --ranks 4 --slow x", "--slow x node times slower"),
             ("allreduce --ranks 4 --p2p-algorithm magic", "magic ring"),
             ("allreduce --ranks 4 --coll-algorithm magic", "no algorithm 'magic'"),
             ("alltoallw --ranks 4", "--coll-algorithm (linear)"),

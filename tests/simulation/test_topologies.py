@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path as FilePath
-from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from omb_py.core.errors import OmbError, UsageError
-from omb_py.simulation import network, topologies
+from omb_py.core.errors import UsageError
+from omb_py.simulation import topologies
 from omb_py.simulation.engine import Run, SimulatedOutcome
 from omb_py.simulation.network import Network, Path
 from omb_py.simulation.program import Operation, Program, Receive, Send
 from omb_py.simulation.workers import SimulationJob, run_jobs
-from tests.helpers.refusals import missing, refuses
+from tests.helpers.properties import examples
+from tests.helpers.refusals import refuses
 
 
 @pytest.mark.parametrize(
@@ -51,18 +52,40 @@ def test_down_alone_is_a_tree_of_full_bisection() -> None:
         ("torus:4x1", "torus:4x1 side 2 nodes"),
         ("torus", "torus form"),
         ("torus:2000x2000", "4000000 nodes"),
-        ("platform:nothing.xml", "nothing.xml no file"),
-        ("platform:empty.xml", "empty.xml cluster hosts 5-1"),
     ],
 )
-def test_impossible_topology_refused(
-    text: str, words: str, tmp_path: FilePath, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    cluster = '<platform version="4.1"><cluster id="c" radical="5-1"/></platform>'
-    (tmp_path / "empty.xml").write_text(cluster)
+def test_impossible_topology_refused(text: str, words: str) -> None:
     with refuses(UsageError, words):
         topologies.parse(text)
+
+
+def test_ranks_are_packed_or_scattered() -> None:
+    assert topologies.placed("packed", 6, 2, 9) == (0, 0, 1, 1, 2, 2)
+    assert topologies.placed("scattered", 6, 2, 9) == (0, 1, 2, 0, 1, 2)
+
+
+@examples(100)
+@given(
+    st.sampled_from(["packed", "scattered"]),
+    st.integers(1, 200),
+    st.integers(1, 8),
+    st.integers(0, 50),
+)
+def test_no_node_has_too_many_ranks(word: str, ranks: int, per_node: int, free: int) -> None:
+    used = -(-ranks // per_node)
+    found = topologies.placed(word, ranks, per_node, used + free)
+    assert len(found) == ranks
+    assert set(found) == set(range(used))
+    assert max(map(found.count, found)) <= per_node
+
+
+@pytest.mark.parametrize(
+    ("word", "ranks", "words"),
+    [("packt", 4, "packt packed, scattered"), ("packed", 9, "9 ranks, 2 5 nodes")],
+)
+def test_impossible_placement_refused(word: str, ranks: int, words: str) -> None:
+    with refuses(UsageError, words):
+        topologies.placed(word, ranks, 2, 4)
 
 
 def lone(source: int, target: int, ranks: int, run: Run) -> SimulatedOutcome:
@@ -77,9 +100,9 @@ def lone(source: int, target: int, ranks: int, run: Run) -> SimulatedOutcome:
     return run(Program(ranks, operations))
 
 
-def times(text: str, nodes: int, *targets: int, **changes: Any) -> list[float]:
+def times(text: str, nodes: int, *targets: int) -> list[float]:
     """What it takes from node 0 to others, in us: 100 us for its bytes, and its latency."""
-    network = Network(text, Path(10.0, 100.0, 1e9), Path(1.0, 1000.0), **changes)
+    network = Network(text, Path(10.0, 100.0, 1e9), Path(1.0, 1000.0))
     tasks = tuple(partial(lone, 0, target, nodes) for target in targets)
     found: dict[int, float] = {}
 
@@ -98,40 +121,3 @@ class TestOnSimGrid:
         assert times("fat-tree:4,4", 16, 1, 4, 15) == pytest.approx([110, 120, 120])
         assert times("dragonfly:2:2:2:2", 16, 1, 2) == pytest.approx([110, 115])
         assert times("torus:4x4", 16, 1, 5) == pytest.approx([110, 120])
-
-    def test_a_slow_node_is_slow_in_both_directions(self) -> None:
-        """Its link takes ten times as long for a byte, and has ten times the latency."""
-        slow = ((1, 10.0),)
-        assert times("star", 3, 1, 2, slow=slow) == pytest.approx([5 + 50 + 1000, 110])
-        assert times("fat-tree:2,2", 4, 1, 2, slow=slow) == pytest.approx([5 + 50 + 1000, 120])
-
-    def test_platform_without_routes_shows_simgrids_error(self, tmp_path: FilePath) -> None:
-        path = tmp_path / "platform.xml"
-        path.write_text(
-            """<?xml version='1.0'?>
-<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
-<platform version="4.1">
-  <zone id="z" routing="Full"><host id="a" speed="1Gf"/><host id="b" speed="1Gf"/></zone>
-</platform>
-"""
-        )
-        with pytest.raises(OmbError, match=r"ended by signal (6|11)") as caught:
-            times(f"platform:{path}", 2, 1)
-        assert "memory" not in str(caught.value)
-
-    def test_a_platform_file_has_hosts_in_natural_order(self, tmp_path: FilePath) -> None:
-        path = tmp_path / "platform.xml"
-        path.write_text(
-            """<?xml version='1.0'?>
-<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
-<platform version="4.1">
-  <cluster id="c" prefix="n" suffix="" radical="0-11" speed="1Gf" bw="100MBps" lat="5us"/>
-</platform>
-"""
-        )
-        text = f"platform:{path}"
-        assert topologies.parse(text).nodes == 12
-        assert times(text, 12, 1, 11) == pytest.approx([110, 110])
-        found = network.find(str(path))
-        assert found.topology == text
-        assert not missing("costs: links of platform.xml; round figures", found.description)

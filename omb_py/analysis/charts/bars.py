@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from omb_py.analysis.charts.groups import Group, Request, groups, run_facts, stem
-from omb_py.analysis.charts.lines import INTERVAL, in_every_panel, in_panels, lines
+from omb_py.analysis.charts.lines import INTERVAL, in_panels, lines
 from omb_py.analysis.charts.spec import (
     GAP,
     LABEL,
@@ -283,7 +283,8 @@ def application_charts(found: pd.DataFrame, kind: str = "speedup") -> Iterator[C
             data = data.assign(title="", spread_low=nan, spread_high=nan)
             data = in_panels(data.assign(text=data["value"].map("{:.3g}".format)))
             ideal = pd.DataFrame({"x": sorted({1.0, *data["x"]})})
-            ideal = in_every_panel(ideal.assign(line="ideal", value=ideal["x"]), data)
+            ideal = ideal.assign(line="ideal", value=ideal["x"], style=-1)
+            ideal = ideal.merge(data[["panel"]].drop_duplicates(), how="cross")
             layout = partial(lines, data, "ranks", SPEEDUP, ideal)
             facts.append("Bars: the minimum and the maximum repeat")
             yield Chart(name, title, tuple(facts), data, layout, ("ranks", SPEEDUP))

@@ -13,7 +13,7 @@ from altair import VConcatChart
 from omb_py.analysis.charts.bars import bar_charts, overheads
 from omb_py.analysis.charts.groups import Request, plain
 from omb_py.analysis.charts.lines import rank_charts, size_charts
-from omb_py.analysis.charts.maps import heat_maps, pair_maps
+from omb_py.analysis.charts.maps import pair_maps
 from omb_py.analysis.charts.spec import FORMATS, Chart, Page
 from omb_py.analysis.select import convert
 from omb_py.analysis.table import Results, of_rows, record_of
@@ -29,8 +29,6 @@ NOTHING = {
     "size": "no benchmark here has two message sizes: --kind parts draws single numbers",
     "ranks": "no benchmark here ran on two numbers of ranks: give files of several jobs, "
     "or say what one had with --assume ranks=N",
-    "heat": "no benchmark here has two message sizes and two numbers of ranks for a heat map: "
-    "--lines names another column for its rows",
     "overhead": "there are no results of 'omb-py overhead' in these files",
     "parts": "every benchmark here has several message sizes: --kind size draws those",
     "pairs": "there are no results of 'omb-py pairs' in these files",
@@ -98,7 +96,7 @@ def by_name(every: Iterable[Chart]) -> dict[str, Chart]:
 
 
 def every(results: Results, request: Request) -> Iterator[Chart]:
-    """Yield all charts of the requested kinds; ``auto`` is all but maps of sizes by ranks.
+    """Yield all charts of the requested kinds.
 
     Each benchmark by itself decides between medians and means; rows without such numbers are left
     out.
@@ -108,8 +106,6 @@ def every(results: Results, request: Request) -> Iterator[Chart]:
         rows = measured(rows, request.value, request.statistic)
     except UsageError:  # other kinds may have something to draw
         rows = rows.iloc[:0]
-    if kind == "heat":
-        yield from heat_maps(rows, request)
     if kind in ("auto", "size"):
         yield from size_charts(rows, request)
     if kind in ("auto", "ranks"):

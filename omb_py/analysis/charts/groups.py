@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from omb_py.analysis.bounds import Bounds
 from omb_py.analysis.charts.spec import Measure
 from omb_py.analysis.points import (
     GROWING,
@@ -36,8 +35,7 @@ class Request:
     """A request for charts: the options of ``omb-py plot``.
 
     ``lines`` are the columns that distinguish lines, None for all that differ. ``sizes`` are the
-    message sizes to keep, empty for all (a few over ranks). ``bounds`` are drawn next to values
-    over message sizes.
+    message sizes to keep, empty for all (a few over ranks).
     """
 
     kind: str = "auto"
@@ -45,7 +43,6 @@ class Request:
     sizes: tuple[int, ...] = ()
     value: str = "auto"
     statistic: str = "auto"
-    bounds: Bounds | None = None
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from omb_py.analysis.bounds import Bounds, bound_of
 from omb_py.analysis.charts.groups import Group, Request, benchmarks, groups, run_facts
 from omb_py.analysis.charts.spec import (
     GAP,
@@ -48,17 +47,16 @@ PANELS_FIRST = ("ranks", "mpi")
 
 INTERVAL = "95\N{NO-BREAK SPACE}% interval of the median"
 
-NO_LINES = pd.DataFrame(columns=["line", "x", "value"])
-"""No ideal and no bound: the empty table of a chart without such lines."""
+NO_LINES = pd.DataFrame(columns=["panel", "line", "x", "value", "style"])
+"""No ideal: the empty table of a chart without such lines."""
 
 
 def size_charts(rows: pd.DataFrame, request: Request) -> Iterator[Chart]:
-    """Yield a chart over message sizes for each benchmark that has at least two, with its
-    bounds."""
+    """Yield a chart over message sizes for each benchmark that has at least two."""
     sized = rows[rows["bytes"].notna() & rows["part"].isna()]
     for group in groups(sized, ("bytes",), request):
         if group.rows["bytes"].nunique() > 1:
-            yield from charts(group, group.name(), ("bytes",), (), request.bounds)
+            yield from charts(group, group.name(), ("bytes",))
 
 
 def rank_charts(rows: pd.DataFrame, request: Request) -> Iterator[Chart]:
@@ -84,11 +82,7 @@ def rank_charts(rows: pd.DataFrame, request: Request) -> Iterator[Chart]:
 
 
 def charts(
-    group: Group,
-    name: str,
-    axes: Sequence[str],
-    also: Sequence[str] = (),
-    bounds: Bounds | None = None,
+    group: Group, name: str, axes: Sequence[str], also: Sequence[str] = ()
 ) -> Iterator[Chart]:
     """Yield charts of a group's lines along the first of ``axes``, one for each `MAX_PANELS`
     panels.
@@ -103,11 +97,10 @@ def charts(
         x=points[x], order=points.groupby(["title", "line"], sort=False).ngroup()
     )
     every = in_panels(points.sort_values(["order", "x"]))
-    beside = NO_LINES if bounds is None else bound_lines(group.rows, bounds)
     for first in range(0, int(every["panel"].max()) + 1, MAX_PANELS):
         data = every[every["panel"].between(first, first + MAX_PANELS - 1)]
         facts = (*group.facts(axes, columns), *marks(data, group.measure.statistic))
-        layout = partial(lines, data, x, group.measure, in_every_panel(beside, data))
+        layout = partial(lines, data, x, group.measure, NO_LINES)
         yield Chart(name, group.benchmark, facts, data, layout, (x, group.measure))
 
 
@@ -124,23 +117,6 @@ def panel_columns(rows: pd.DataFrame, columns: Sequence[str]) -> tuple[str, ...]
     while len(others) > 1 and max(len(part) for _, part in by(rows, chosen)) > MAX_LINES:
         chosen.append(others.pop(0))
     return tuple(name for name in columns if name in chosen)
-
-
-def bound_lines(rows: pd.DataFrame, bounds: Bounds) -> pd.DataFrame:
-    """Return the bounds of rows whose ``value`` they are of, by message size."""
-    found = {}
-    for row in rows.to_dict("records"):
-        known = bound_of(bounds, row)
-        if known is not None and row["unit"] == "MB/s":
-            name = f"bound of {bounds.host}: {known.words}"
-            found[name, float(row["bytes"])] = known.value
-    rows_of = [(name, x, value) for (name, x), value in sorted(found.items())]
-    return pd.DataFrame(rows_of, columns=["line", "x", "value"])
-
-
-def in_every_panel(beside: pd.DataFrame, data: pd.DataFrame) -> pd.DataFrame:
-    """Return reference lines repeated for each panel of ``data``."""
-    return beside.merge(data[["panel"]].drop_duplicates(), how="cross").assign(style=-1)
 
 
 def in_panels(rows: pd.DataFrame) -> pd.DataFrame:

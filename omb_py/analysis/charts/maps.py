@@ -1,9 +1,8 @@
-"""Heat maps: values over message sizes and ranks, and all pairs of ranks."""
+"""Heat maps of all pairs of ranks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -12,27 +11,22 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from omb_py.analysis.charts.groups import Request, benchmarks, groups, stem
+from omb_py.analysis.charts.groups import Request, stem
 from omb_py.analysis.charts.spec import (
-    LABEL,
-    SMALL,
     TITLE_ROOM,
     Chart,
     ChartLayout,
     Measure,
     Page,
     decades,
-    even,
     inline,
     layered,
     names_axis,
     tips,
     widest,
-    wrap,
 )
 from omb_py.analysis.pairs.findings import judge
 from omb_py.analysis.pairs.matrix import Matrix, matrices
-from omb_py.analysis.points import along
 from omb_py.core.text.units import size_text
 from omb_py.core.text.words import count
 
@@ -43,77 +37,20 @@ MAX_SIDE = 340.0
 """Points that a map of pairs is wide at most."""
 
 
-def heat_maps(rows: pd.DataFrame, request: Request) -> Iterator[Chart]:
-    """Yield a map for each benchmark with several sizes and several numbers of ranks.
-
-    A map's columns are numbers of ranks, or the values of the chosen lines. All other columns that
-    differ make separate maps.
-    """
-    sized, lines = rows[rows["bytes"].notna() & rows["part"].isna()], request.lines
-    for _, part in benchmarks(sized, (), lines):
-        axes = ["bytes", *(lines or along(part, "ranks"))]
-        for group in groups(part, axes, replace(request, lines=())):
-            data = group.points(list(lines or ["ranks"]), ["bytes"])
-            data = data.rename(columns={"bytes": "size"})[["line", "size", "value", "text"]]
-            if data["size"].nunique() > 1 and data["line"].nunique() > 1:
-                facts, layout = group.facts(axes, []), partial(heat, data, group.measure)
-                yield Chart(group.name("heat"), group.benchmark, tuple(facts), data, layout)
-
-
-def heat(data: pd.DataFrame, measure: Measure, page: Page) -> ChartLayout:
-    """Draw cells with their numbers if these fit, sizes downwards."""
-    names, sizes = data["line"].unique().tolist(), sorted(data["size"].unique())
-    down = {at: size_text(size) for at, size in enumerate(sizes)}
-    labels = 5 + widest(down.values())
-    width = page.room - labels - TITLE_ROOM
-    step = width / len(names)
-    upright = widest(word for name in names for word in name.split()) > step - 4
-    heads = names if upright else ["\n".join(wrap(name, LABEL, step - 4)) for name in names]
-    top: dict[str, Any] = {"labelPadding": 3 + 9 * max(name.count("\n") for name in heads)}
-    top |= {"orient": "top", "labelAngle": -90 if upright else 0}
-    texts = data["text"]
-    if widest(texts, SMALL) > step - 2:
-        texts = texts.str.replace(" ", "\n")
-    tall = 1 + int(texts.str.count("\n").max())
-    color, dark = colors(data["value"], measure, width)
-    x = alt.X("x:O", axis=names_axis(dict(enumerate(heads)), domain=False, **top))
-    y = alt.Y("y:O", axis=names_axis(down, labels, domain=False, title="Message size"))
-    places = {"x": data["line"].map(names.index), "y": data["size"].map(sizes.index)}
-    base = alt.Chart(inline(data.assign(text=texts, dark=dark, **places))).encode(x, y)
-    layers: list[Any] = [base.mark_rect().encode(color, tooltip=tips("line", "text"))]
-    if widest(" ".join(texts).split(), SMALL) <= step - 2:
-        ink = alt.condition("datum.dark", alt.value("white"), alt.value("black"))
-        look: dict[str, Any] = {"lineBreak": "\n", "lineHeight": 8, "dy": -4 * (tall - 1)}
-        mark = base.mark_text(baseline="middle", fontSize=SMALL, **look)
-        layers.append(mark.encode(alt.Text("text:N"), color=ink))
-    view = layered(layers, width=width, height=len(down) * (6 + 9 * tall))
-    return ChartLayout([view], labels + TITLE_ROOM)
-
-
-def colors(
-    values: pd.Series, measure: Measure, room: float, is_cost: bool = False
-) -> tuple[alt.Color, pd.Series]:
-    """Return colours of logarithms or percentages, with a legend below, and which values are dark.
-
-    ``is_cost`` makes high values dark.
-    """
+def colors(values: pd.Series, measure: Measure, room: float, is_cost: bool) -> alt.Color:
+    """Return colours of logarithms, with a legend below; ``is_cost`` makes high values dark."""
     above = values[values > 0].astype(float)
     low, high = float(above.min()), max(float(above.max()), 1.1 * float(above.min()))
     factor, unit = measure.of([low, high])
-    if measure.unit == "%":
-        kind, low, high, part = "linear", 0.0, 100.0, values / 100
-        ticks = even(high)
-    else:
-        kind, part = "log", np.log(values / low) / np.log(high / low)
-        ticks = [tick * factor for tick in decades(low / factor, high / factor)]
-    settings: dict[str, Any] = {"type": kind, "scheme": "cividis", "reverse": is_cost}
+    ticks = [tick * factor for tick in decades(low / factor, high / factor)]
+    settings: dict[str, Any] = {"type": "log", "scheme": "cividis", "reverse": is_cost}
     scale = alt.Scale(domain=[low, high], nice=False, **settings)
     look: dict[str, Any] = {"orient": "bottom", "direction": "horizontal", "offset": 8}
     look |= {"titleOrient": "bottom", "titleAnchor": "middle", "gradientThickness": 8}
     look |= {"gradientLength": 0.9 * room, "values": ticks}
     look["labelExpr"] = f"format(datum.value / {factor}, '~r')"
     legend = alt.Legend(title=measure.label(unit), **look)
-    return alt.Color("value:Q", scale=scale, legend=legend), (part > 0.5) == is_cost
+    return alt.Color("value:Q", scale=scale, legend=legend)
 
 
 def pair_maps(rows: pd.DataFrame, request: Request) -> Iterator[Chart]:
@@ -153,7 +90,7 @@ def pair_map(data: pd.DataFrame, found: Matrix, measure: Measure, page: Page) ->
     below = names_axis(names, title="Receiver", labelAngle=-90, **between)
     beside = names_axis(names, labels, title="Sender", **between)
     x, y = alt.X("x:O", scale=scale, axis=below), alt.Y("y:O", scale=scale, axis=beside)
-    color, _ = colors(data["value"], measure, side, is_cost=found.unit == "us")
+    color = colors(data["value"], measure, side, is_cost=found.unit == "us")
     cells = alt.Chart(inline(data)).mark_rect().encode(x, y, color)
     layers: list[Any] = [cells.encode(tooltip=tips("sender", "receiver", "text"))]
     if 1 < len(hosts) < len(places):

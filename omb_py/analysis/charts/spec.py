@@ -114,7 +114,7 @@ class ChartLayout:
     left: float = 0.0
     columns: int = 1
     legend: Mapping[str, int] | None = None
-    mark: Literal["line", "dash", "square"] = "line"
+    mark: Literal["line", "square"] = "line"
 
 
 @dataclass(frozen=True)
@@ -295,8 +295,7 @@ def legend_view(
         text.encode(x("end:Q"), alt.Text("text:N"), alt.ColorValue(page.tint("ink"))),
     ]
     size = {"width": 1, "height": 10.5 * tall}
-    shown = {"line": layers, "dash": layers[::2], "square": layers[1:]}[mark]
-    return layered(shown, **size)
+    return layered(layers if mark == "line" else layers[1:], **size)
 
 
 NARROW, BROAD = frozenset("fijlrtI.,:;'|()[]!/· "), frozenset("mwMW%@")

@@ -168,7 +168,7 @@ def rows_of(source: Source) -> pd.DataFrame:
     """Return the rows of a file or folder; rows as they are."""
     if isinstance(source, pd.DataFrame):
         return source
-    return load(source, columns=TAIL_COLUMNS).rows
+    return load(source).rows
 
 
 def names_of(sources: Sequence[Source], names: Sequence[str] | None) -> list[str]:

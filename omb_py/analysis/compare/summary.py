@@ -130,10 +130,7 @@ def direction(row: Mapping[Hashable, Any], columns: list[str]) -> str:
 
 
 def sheets(points: pd.DataFrame, base: str) -> Iterator[Sheet]:
-    """Yield a table of each other and statistic: a row for each point that both have, means below.
-
-    With points' column ``of_bound`` there may be one more column for the parts of their bounds.
-    """
+    """Yield a table of each other and statistic: a row for each point of both, means below."""
     there = points[points["ratio"].notna()]
     shared = shared_columns(there)
     named = titles(there, shared)
@@ -147,12 +144,10 @@ def sheets(points: pd.DataFrame, base: str) -> Iterator[Sheet]:
         first = members.iloc[0].to_dict()
         ranks = label([first["ranks"]], ["ranks"]) if "ranks" in shared else ""
         ways = direction(first, [name for name in shared if name != "ranks"])
-        heads = ("", "size", base, other, "ratio", "95 % interval", "verdict", "of its bound")
-        shown = len(heads) if any(cells[-1] for cells in lines) else len(heads) - 1
         yield Sheet(
             f"{other} against {base}, {STATISTICS[statistic]}",
-            heads[:shown],
-            tuple(cells[:shown] for cells in lines),
+            ("", "size", base, other, "ratio", "95 % interval", "verdict"),
+            tuple(lines),
             (
                 f"Ratio: {other} / {base}; a latency's is above 1 where it is slower, a "
                 "bandwidth's below 1. A mean is that of slowdowns, above 1 where the sizes are "
@@ -168,11 +163,11 @@ def mean_line(mean: pd.Series, title: str) -> tuple[str, ...]:
     low, high, rounding = mean["slowdown_low"], mean["slowdown_high"], mean["rounding"]
     verdict = UNCLEAR if pd.isna(low) else SLOWER if low > 1 else FASTER if high < 1 else WITHIN
     ratios = (number(mean["slowdown"], rounding), interval(low, high, rounding))
-    return (title, "mean", "", "", *ratios, verdict, "")
+    return (title, "mean", "", "", *ratios, verdict)
 
 
 def line(row: Mapping[Any, Any], title: str) -> tuple[str, ...]:
-    """Return the cells of a point, the last of its bound."""
+    """Return the cells of a point."""
     rounding = row["rounding"]
     return (
         title,
@@ -182,7 +177,6 @@ def line(row: Mapping[Any, Any], title: str) -> tuple[str, ...]:
         number(row["ratio"], rounding),
         interval(row["ratio_low"], row["ratio_high"], rounding),
         words_of(row["verdict"], row["equal_within"]),
-        str(row.get("of_bound", "")),
     )
 
 

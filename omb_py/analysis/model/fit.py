@@ -4,46 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from omb_py.analysis.model import lines
-from omb_py.analysis.model.costs import algorithms
-from omb_py.analysis.model.lines import MISFIT, NORMAL, Fit, Points
+from omb_py.analysis.model.lines import MISFIT, NORMAL, Fit, Points, lines
 from omb_py.analysis.points import distinctions, label
 from omb_py.analysis.values import travelling, value_column
+from omb_py.benchmarks import all_benchmarks
 from omb_py.core.errors import OmbError
 from omb_py.core.text.words import count, first_of
 from omb_py.results.columns import CONFIGURATION, EXPERIMENT
 from omb_py.results.metadata import crowded_hosts
 
-SAME_CURVE = tuple(name for name in EXPERIMENT if name not in ("ranks", "hosts", "pairs"))
-"""Columns that, with `CONFIGURATION`, are equal for all times that one formula is fitted to."""
-
-WHOLE_JOB = ("ranks", "hosts", "pairs")
-"""More columns that distinguish curves if no formula is over the ranks."""
+COLLECTIVES = frozenset(
+    one.name
+    for one in all_benchmarks()
+    if one.family.endswith("collective") and "neighbor" not in one.name
+)
+"""Benchmarks that communicate nothing on one rank."""
 
 
 @dataclass(frozen=True)
 class Curve:
-    """A benchmark in one configuration, with the fits to its times.
+    """A benchmark in one configuration, with the fits to its times in ranges of sizes.
 
     ``points`` are times in us: of the benchmark itself, or of one message if it prints a rate
-    (``MB/s``, ``msg/s``). ``sized`` is false without message sizes; they are 0 in ``points``.
-    ``lines`` are fits over sizes by number of ranks. ``formulas``, of a collective, are all fits
-    over ranks in each range of sizes, the best one first. ``configuration`` is the value of each
-    column of `CONFIGURATION`; ``label`` distinguishes curves of the benchmark.
+    (``MB/s``, ``msg/s``). ``label`` distinguishes curves of the benchmark. ``hosts`` and ``window``
+    are None if rows have none.
     """
 
     benchmark: str
-    configuration: Mapping[str, Any]
     label: str
-    sized: bool
+    ranks: int
+    hosts: int | None
+    window: int | None
     points: Points
-    lines: Mapping[int, tuple[Fit, ...]]
-    formulas: tuple[tuple[Fit, ...], ...]
+    fits: tuple[Fit, ...]
 
 
 @dataclass(frozen=True)
@@ -68,7 +65,7 @@ def model(
 
     Rows without a time, without a number of ranks or whose data was wrong are left out. Values are
     medians, with ``statistic`` ``auto`` if all of a benchmark's rows have them. Raises
-    `OmbError` when no curve has two sizes or two numbers of ranks.
+    `OmbError` when no curve has two sizes.
     """
     right = rows[rows["validation"] != "Fail"]
     frame = value_column(right, statistic).reset_index(drop=True)
@@ -84,10 +81,7 @@ def model(
     frame = with_times(frame)
     found, skipped = [], []
     for benchmark, whole in frame.groupby("benchmark", sort=False):
-        columns = [*CONFIGURATION, *SAME_CURVE]
-        if not algorithms(str(benchmark)):
-            columns += WHOLE_JOB
-        telling = distinctions(whole, columns)
+        telling = distinctions(whole, [*CONFIGURATION, *EXPERIMENT])
         by = telling or ["benchmark"]
         for _, group in whole.groupby(by, dropna=False, observed=True, sort=False):
             name = label((group[column].iloc[0] for column in telling), telling)
@@ -96,7 +90,7 @@ def model(
             else:
                 skipped.append(f"{benchmark} {name}".strip())
     if not found:
-        raise OmbError("no curve has two message sizes or two numbers of ranks: measure more")
+        raise OmbError("no curve has two message sizes: measure more")
     said = tuple(notes(frame, runs or {}, len(rows) - len(right), unknown))
     return Model(tuple(found), tuple(skipped), said, frame)
 
@@ -112,42 +106,28 @@ def with_times(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def curve_of(group: pd.DataFrame, name: str) -> Curve | None:
-    """Fit one curve; None if there is but one size and one number of ranks.
+    """Fit one curve; None if there is but one size.
 
     A row with a wide interval counts less, an error far below `MISFIT` as no error.
     """
-    benchmark = str(group["benchmark"].iloc[0])
-    textbook = algorithms(benchmark)
-    sized = bool(group["bytes"].notna().any())
-    group = group[group["bytes"].notna()] if sized else group
+    benchmark, ranks = str(group["benchmark"].iloc[0]), int(group["ranks"].iloc[0])
+    group = group[group["bytes"].notna()]
+    if group["bytes"].nunique() < 2 or (ranks == 1 and benchmark in COLLECTIVES):
+        return None
     points = Points(
-        group["ranks"].to_numpy(float),
-        group["bytes"].fillna(0).to_numpy(float),
+        group["bytes"].to_numpy(float),
         group["time_us"].to_numpy(float),
         1 + (np.nan_to_num(group["error"].to_numpy(float)) / MISFIT) ** 2,
     )
-    if textbook:
-        points = points.where(points.ranks > 1)
-    by_ranks = {
-        int(number): points.where(points.ranks == number) for number in np.unique(points.ranks)
-    }
-    fitted = {
-        number: lines.lines(part)
-        for number, part in by_ranks.items()
-        if len(np.unique(part.sizes)) > 1
-    }
-    several = textbook and len(by_ranks) > 1
-    formulas = lines.formulas(points, textbook) if several else ()
-    if not fitted and not formulas:
-        return None
+    hosts, window = (group[column].dropna() for column in ("hosts", "window"))
     return Curve(
         benchmark,
-        {column: group[column].iloc[0] for column in CONFIGURATION},
         name,
-        sized,
+        ranks,
+        int(hosts.iloc[0]) if len(hosts) else None,
+        int(window.iloc[0]) if len(window) else None,
         points,
-        fitted,
-        formulas,
+        lines(points),
     )
 
 
@@ -158,15 +138,8 @@ def notes(
 
     ``wrong`` is the number of rows with wrong data; ``unknown`` are rows without a number of ranks.
     """
-    collective = rows["benchmark"].map(lambda name: bool(algorithms(name)))
-    hosts = set(rows["hosts"].dropna().tolist())
-    if hosts == {1}:
+    if set(rows["hosts"].dropna().tolist()) == {1}:
         yield "All ranks ran on one host: nothing here says what a network costs."
-    elif 1 in hosts and rows[collective].groupby("benchmark")["hosts"].nunique().gt(1).any():
-        yield (
-            "Some ranks ran on one host and some on several: memory and network have different "
-            "costs, and one formula cannot have both; choose with --where hosts=N."
-        )
     crowded = [run for run, data in runs.items() if crowded_hosts(data)]
     if shared := sorted(set(rows[rows["run"].isin(crowded)]["ranks"].astype(int))):
         yield (
@@ -179,7 +152,7 @@ def notes(
             f"Values of {first_of(means)} are means: one preemption of a rank can make one many "
             "times too long."
         )
-    if (rows["ranks"].eq(1) & collective).any():
+    if (rows["ranks"].eq(1) & rows["benchmark"].isin(COLLECTIVES)).any():
         yield "A collective of one rank communicates nothing: such rows are left out."
     if wrong:
         are = "is" if wrong == 1 else "are"

@@ -1,4 +1,4 @@
-"""Times as alpha x + beta y, with other values in each range of message sizes.
+"""Times as alpha + beta n, with other values in each range of message sizes n.
 
 Errors are relative, and neither alpha nor beta is below zero. Where ranges meet is found by dynamic
 programming over all pairs of sizes (R. Bellman, *On the approximation of curves by line segments
@@ -11,7 +11,6 @@ protocol is a jump.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations, pairwise
@@ -22,7 +21,7 @@ from numpy.typing import NDArray
 from scipy import stats
 from scipy.optimize import nnls
 
-from omb_py.analysis.model.costs import AlgorithmCost, Array
+Array = NDArray[np.float64]
 
 LEVEL = 0.95
 """Confidence of all intervals."""
@@ -56,41 +55,34 @@ PARALLEL = 1e-5
 
 @dataclass(frozen=True)
 class Points:
-    """Measured times in us, with ranks and message sizes in bytes.
+    """Measured times in us, with message sizes in bytes.
 
     ``variances`` are the factors of the points' variances over the usual one (at least 1).
     """
 
-    ranks: Array
     sizes: Array
     times: Array
     variances: Array
 
-    def where(self, chosen: NDArray[np.bool_]) -> Points:
-        """Return the points that a mask chooses."""
-        columns = (self.ranks, self.sizes, self.times, self.variances)
-        return Points(*(column[chosen] for column in columns))
-
     def between(self, first: float, last: float) -> Points:
         """Return those of sizes from ``first`` to ``last``."""
-        return self.where((self.sizes >= first) & (self.sizes <= last))
+        chosen = (self.sizes >= first) & (self.sizes <= last)
+        return Points(self.sizes[chosen], self.times[chosen], self.variances[chosen])
 
 
 @dataclass(frozen=True)
 class Fit:
-    """alpha x + beta y for messages of ``first`` to ``last`` bytes, by ``points`` on ``ranks``.
+    """alpha + beta n for messages of ``first`` to ``last`` bytes, by ``points``.
 
     ``inverse`` times the variance of a relative error is the covariance of alpha and beta. ``cost``
     is the sum of squared logarithmic errors, ``rms`` and ``worst`` are relative errors; ``sigma``
     is the standard deviation of the errors with ``degrees`` of freedom, NaN without any. Where the
-    points do not determine both, ``alpha`` has all and ``beta`` is zero. ``algorithm`` is that of
-    the formula; None if x and y are 1 and the message size.
+    points do not determine both, ``alpha`` has all and ``beta`` is zero.
     """
 
     first: float
     last: float
     points: int
-    ranks: tuple[int, ...]
     alpha: float
     beta: float
     inverse: Array
@@ -99,7 +91,6 @@ class Fit:
     worst: float
     degrees: int
     sigma: float
-    algorithm: AlgorithmCost | None = None
 
     def intervals(self) -> tuple[tuple[float, float], tuple[float, float]]:
         """Return the 95 % intervals of alpha and of beta; NaN without degrees of freedom."""
@@ -115,15 +106,15 @@ def quantile(degrees: int) -> float:
     return float(stats.t.ppf((1 + LEVEL) / 2, degrees)) if degrees > 0 else nan
 
 
-def fit(points: Points, x: Array, y: Array) -> Fit:
+def fit(points: Points) -> Fit:
     """Fit the alpha and beta with the minimum squares of the differences of logarithms.
 
     Logarithms, because errors are factors: half the time and twice the time are as bad, and noise
     of either sign cancels. By Gauss-Newton steps, from the minimum squares of errors relative to
     the times themselves.
     """
-    scale = float(y.max()) or 1.0
-    both = np.stack([x, y / scale], axis=1)
+    scale = float(points.sizes.max()) or 1.0
+    both = np.stack([np.ones_like(points.sizes), points.sizes / scale], axis=1)
     relative = both / points.times[:, None]
     relative /= np.maximum(np.linalg.norm(relative, axis=0), np.finfo(float).tiny)
     used = [0, 1] if np.linalg.matrix_rank(relative, tol=PARALLEL) > 1 else [0]
@@ -154,7 +145,6 @@ def fit(points: Points, x: Array, y: Array) -> Fit:
         first=float(points.sizes.min()),
         last=float(points.sizes.max()),
         points=len(times),
-        ranks=tuple(np.unique(points.ranks).astype(int).tolist()),
         alpha=alpha,
         beta=beta / scale,
         inverse=inverse / np.outer(units, units),
@@ -168,42 +158,24 @@ def fit(points: Points, x: Array, y: Array) -> Fit:
 
 def lines(points: Points) -> tuple[Fit, ...]:
     """Fit alpha + n beta to one curve, in as many ranges as it has, with one scatter for all."""
-    parts = [points.between(*ends) for ends in ranges([points])]
-    fits = [fit(part, np.ones_like(part.sizes), part.sizes) for part in parts]
+    fits = [fit(points.between(*ends)) for ends in ranges(points)]
     degrees = len(points.times) - 2 * len(fits) - (len(fits) - 1)  # a switch is fitted, too
     cost = sum(one.cost for one in fits)
     sigma = sqrt(cost / degrees) if degrees > 0 else nan
     return tuple(replace(one, sigma=sigma, degrees=degrees) for one in fits)
 
 
-def formulas(points: Points, algorithms: Sequence[AlgorithmCost]) -> tuple[tuple[Fit, ...], ...]:
-    """Fit every formula in every range of sizes: for each range all fits, the best one first.
-
-    The ranges are found without a formula, with separate costs for each number of ranks, so they
-    are the same for all formulas. A single number of ranks cannot distinguish formulas.
-    """
-    curves = [points.where(points.ranks == number) for number in np.unique(points.ranks)]
-    found = []
-    for part in [points.between(*ends) for ends in ranges(curves)]:
-        if len(np.unique(part.ranks)) > 1:
-            both = part.ranks, part.sizes
-            fits = [replace(fit(part, a.x(*both), a.y(*both)), algorithm=a) for a in algorithms]
-            found.append(tuple(sorted(fits, key=lambda fitted: round(fitted.rms / CLOSE))))
-    return tuple(found)
-
-
-def ranges(curves: Sequence[Points]) -> list[tuple[float, float]]:
-    """Return the first and last size of each range; each curve has costs of its own.
+def ranges(points: Points) -> list[tuple[float, float]]:
+    """Return the first and last size of each range.
 
     From one range on, more are taken as soon as any greater number of them fits better than chance
     would explain.
     """
-    sizes = np.unique(np.concatenate([curve.sizes for curve in curves]))
+    sizes = np.unique(points.sizes)
     count = len(sizes)
     places = np.unique(np.linspace(0, count, min(count, MAX_PLACES) + 1).round().astype(int))
-    cost = range_costs(curves, sizes, places)
-    points = sum(len(curve.times) for curve in curves)
-    misfit = points * MISFIT**2
+    cost = range_costs(points, sizes, places)
+    misfit = len(points.times) * MISFIT**2
     totals, before = [cost[0]], []
     for _ in range(1, min(MAX_RANGES, count // MIN_SIZES)):
         extended = totals[-1][:, None] + cost
@@ -211,7 +183,7 @@ def ranges(curves: Sequence[Points]) -> list[tuple[float, float]]:
         totals.append(extended.min(axis=0))
     number = 1
     for more in range(2, len(totals) + 1):
-        threshold = critical(number, more, points, len(places) - 2, len(curves))
+        threshold = critical(number, more, len(points.times), len(places) - 2)
         if totals[number - 1][-1] + misfit > threshold * (totals[more - 1][-1] + misfit):
             number = more
     path = [len(places) - 1]
@@ -221,42 +193,34 @@ def ranges(curves: Sequence[Points]) -> list[tuple[float, float]]:
     return [(float(sizes[start]), float(sizes[end - 1])) for start, end in pairwise(ends)]
 
 
-def range_costs(curves: Sequence[Points], sizes: Array, places: NDArray[np.int64]) -> Array:
-    """Return the sum of the squared relative errors of all curves between any two places.
+def range_costs(points: Points, sizes: Array, places: NDArray[np.int64]) -> Array:
+    """Return the sum of the squared relative errors between any two places.
 
     Infinite if there are too few sizes. Errors are relative to the times themselves, so that one
     that is much too long spoils no more than its own point.
     """
     cost = np.full((len(places), len(places)), inf)
     fewest = min(len(sizes), MIN_SIZES)
-    allowed = [
-        (start, end)
-        for start, end in combinations(range(len(places)), 2)
-        if places[end] - places[start] >= fewest
-    ]
-    for start, end in allowed:
-        cost[start, end] = 0.0
-    for curve in curves:
-        order = np.argsort(curve.sizes, kind="stable")
-        target = 1 / np.sqrt(curve.variances[order])
-        terms = np.stack([np.ones_like(order), curve.sizes[order] / max(sizes[-1], 1.0)], axis=1)
-        terms *= (target / curve.times[order])[:, None]
-        ends = np.searchsorted(curve.sizes[order], [*sizes, inf])[places].tolist()
-        for start, end in allowed:
+    order = np.argsort(points.sizes, kind="stable")
+    target = 1 / np.sqrt(points.variances[order])
+    terms = np.stack([np.ones_like(order), points.sizes[order] / max(sizes[-1], 1.0)], axis=1)
+    terms *= (target / points.times[order])[:, None]
+    ends = np.searchsorted(points.sizes[order], [*sizes, inf])[places].tolist()
+    for start, end in combinations(range(len(places)), 2):
+        if places[end] - places[start] >= fewest:
             inside = slice(ends[start], ends[end])
-            if ends[end] > ends[start]:
-                cost[start, end] += nnls(terms[inside], target[inside])[1] ** 2
+            cost[start, end] = nnls(terms[inside], target[inside])[1] ** 2
     return cost
 
 
 @lru_cache(maxsize=4096)
-def critical(fewer: int, more: int, points: int, places: int, curves: int) -> float:
+def critical(fewer: int, more: int, points: int, places: int) -> float:
     """Return the quotient of two costs that chance exceeds in 5 % of curves without more switches.
 
     ``places`` is where a switch can be.
     """
-    extra = 2 * curves * (more - fewer)
-    degrees = points - 2 * curves * more
+    extra = 2 * (more - fewer)
+    degrees = points - 2 * more
     if degrees < 1:
         return inf
     choices = comb(max(more - fewer, places - 2 * (MIN_SIZES - 1)), more - fewer)

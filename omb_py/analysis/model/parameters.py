@@ -1,78 +1,47 @@
-"""The parameters of a model as a table: of Hockney's model, LogGP, and the formulas over ranks.
-
-LogP: D. Culler et al., *LogP: towards a realistic model of parallel computation*, PPoPP 1993;
-LogGP: A. Alexandrov et al., *LogGP: incorporating long messages into the LogP model*, SPAA 1995. A
-message of k bytes takes L + 2o + (k - 1) G: so half a round trip gives L + 2o and, over sizes, G. A
-window of W messages takes W times the greater of g and o, plus up to two messages' times, the last
-one's and the answer's; so it encloses g, if g is greater than o. L and o apart would need the time
-that a processor is busy with one message.
-"""
+"""The parameters of a model as a table for programs, and as one for people."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pandas as pd
 
-from omb_py.analysis.model.fit import Curve, Model
+from omb_py.analysis.model.fit import Model
 from omb_py.analysis.model.lines import Fit
+from omb_py.core.text import tables
+from omb_py.core.text.tables import Sheet, Target
+from omb_py.core.text.units import amount, digits, size_text, value_text
+from omb_py.core.text.words import first_of
 
 COLUMNS = (
-    *("benchmark", "curve", "ranks", "first_bytes", "last_bytes", "algorithm", "formula"),
-    *("place", "alpha_us", "alpha_low_us", "alpha_high_us", "beta_us_per_byte"),
-    *("beta_low_us_per_byte", "beta_high_us_per_byte", "gamma_in_beta", "bandwidth_MBps"),
-    *("bandwidth_low_MBps", "bandwidth_high_MBps", "half_bytes", "points", "rms_error"),
-    *("worst_error", "gap_bytes", "gap_low_us", "gap_high_us", "gap_from"),
+    *("benchmark", "curve", "ranks", "first_bytes", "last_bytes", "alpha_us", "alpha_low_us"),
+    *("alpha_high_us", "beta_us_per_byte", "beta_low_us_per_byte", "beta_high_us_per_byte"),
+    *("bandwidth_MBps", "bandwidth_low_MBps", "bandwidth_high_MBps", "half_bytes", "points"),
+    *("rms_error", "worst_error"),
 )
-INTEGERS = ("first_bytes", "last_bytes", "place", "points", "gap_bytes")
-
-LATENCIES = {"latency": ("bw", "mbw_mr"), "latency_persistent": ("bw_persistent",)}
-"""Half round trips, and the windows of the same messages."""
-
-AS_WELL = 1.5
-"""Times the error of the best formula, up to which others fit as well."""
+INTEGERS = ("ranks", "first_bytes", "last_bytes", "points")
 
 
 def parameters(model: Model) -> pd.DataFrame:
-    """Return a row for each range of sizes of each fit.
+    """Return a row of alpha + n beta for each range of sizes of each curve.
 
-    Fits over sizes have the formula ``alpha + n beta``, one row for each number of ranks and range
-    of sizes. Fits over ranks have a row for each formula too: ``place`` 1 is the one that fits
-    best, 2 and so on those that fit as well, and it is empty for the rest. Intervals (``low``,
-    ``high``) are of 95 %. ``gamma_in_beta`` is how much of gamma is in beta. ``bandwidth_MBps`` is
-    1 / beta, ``half_bytes`` alpha / beta, the size that reaches half of it. Errors are relative.
-    Of latencies, alpha is LogGP's L + 2o and beta its G; ``gap_low_us`` and ``gap_high_us`` enclose
-    g for messages of ``gap_bytes``, the smallest of the range that benchmark ``gap_from`` measured
-    in the same configuration.
+    Intervals (``low``, ``high``) are of 95 %. ``bandwidth_MBps`` is 1 / beta, ``half_bytes``
+    alpha / beta, the size that reaches half of it. Errors are relative.
     """
     rows = [
-        {"benchmark": curve.benchmark, "curve": curve.label, **row}
+        {
+            "benchmark": curve.benchmark,
+            "curve": curve.label,
+            "ranks": curve.ranks,
+            **of_fit(fitted),
+        }
         for curve in model.curves
-        for row in of_curve(curve, model.rows)
+        for fitted in curve.fits
     ]
     return pd.DataFrame(rows, columns=list(COLUMNS)).astype(dict.fromkeys(INTEGERS, "Int64"))
 
 
-def of_curve(curve: Curve, rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    """Yield one curve's part of `parameters`, ``rows`` being all that were fitted."""
-    for fits in curve.lines.values():
-        for fitted in fits:
-            gap = gap_of(rows, curve, fitted)
-            yield {"formula": "alpha + n beta", "place": 1, **of_fit(fitted, True), **gap}
-    for fits in curve.formulas:
-        for place, fitted in enumerate(fits, start=1):
-            if (algorithm := fitted.algorithm) is not None:
-                yield {
-                    "algorithm": algorithm.name,
-                    "formula": algorithm.formula,
-                    "gamma_in_beta": algorithm.gamma,
-                    "place": place if fitted.rms <= AS_WELL * fits[0].rms else None,
-                    **of_fit(fitted, curve.sized),
-                }
-
-
-def of_fit(fitted: Fit, sized: bool) -> dict[str, Any]:
+def of_fit(fitted: Fit) -> dict[str, Any]:
     """Return costs of a fit with their intervals, and the quantities derived from them.
 
     The bandwidth is missing if beta is zero. It is also missing if it has no interval and half of
@@ -83,7 +52,8 @@ def of_fit(fitted: Fit, sized: bool) -> dict[str, Any]:
     (alpha_low, alpha_high), (low, high) = fitted.intervals()
     first, last = fitted.first, fitted.last
     found = {
-        "ranks": " ".join(map(str, fitted.ranks)),
+        "first_bytes": int(first),
+        "last_bytes": int(last),
         "alpha_us": alpha,
         "alpha_low_us": alpha_low,
         "alpha_high_us": alpha_high,
@@ -94,8 +64,6 @@ def of_fit(fitted: Fit, sized: bool) -> dict[str, Any]:
         "bandwidth_high_MBps": 1 / low if low > 0 else None,
         "points": fitted.points,
     }
-    if sized:
-        found |= {"first_bytes": int(first), "last_bytes": int(last)}
     if beta > 0 and (low == low or alpha / beta <= last):
         found |= {"bandwidth_MBps": 1 / beta, "half_bytes": alpha / beta}
     if fitted.degrees > 0:
@@ -103,32 +71,71 @@ def of_fit(fitted: Fit, sized: bool) -> dict[str, Any]:
     return found
 
 
-def gap_of(rows: pd.DataFrame, curve: Curve, fitted: Fit) -> dict[str, Any]:
-    """Return bounds of g from a window of the smallest messages of a latency's range.
+def write(model: Model, to: Target) -> None:
+    """Write the parameters of curves, and the notes."""
+    table = parameters(model)
+    notes = [*model.notes]
+    if model.skipped:
+        notes.append(f"Not fitted, for there is one message size: {first_of(model.skipped)}.")
+    facts = {"notes": list(model.notes), "not_fitted": list(model.skipped)}
+    tables.write(to, [sheet(table)], table, notes, facts)
 
-    The window has to be of two ranks and measured as the curve was.
-    """
-    sizes, times = curve.points.sizes, curve.points.times
-    alike = rows["ranks"].eq(2) & rows["window"].gt(0) & rows["pairs"].fillna(1).eq(1)
-    alike &= rows["bytes"].between(max(fitted.first, 1), fitted.last)
-    for name, value in curve.configuration.items():
-        if name != "sync":
-            alike &= rows[name].isna() if pd.isna(value) else rows[name].eq(value)
-    alike = rows[alike.fillna(False)].sort_values(["bytes", "window"])
-    for benchmark in LATENCIES.get(curve.benchmark, ()):
-        windows = alike[alike["benchmark"] == benchmark]
-        if windows.empty:
-            continue
-        row = windows[windows["bytes"] == windows["bytes"].iloc[0]].iloc[-1]
-        if not (sizes == row["bytes"]).any():
-            continue
-        message = float(times[sizes == row["bytes"]].mean())
-        answer = float(times[sizes == sizes.min()].mean())
-        each, window = float(row["time_us"]), int(row["window"])
-        return {
-            "gap_bytes": int(row["bytes"]),
-            "gap_low_us": max(0.0, each - (message + answer) / window),
-            "gap_high_us": each,
-            "gap_from": f"{benchmark}, window {window}",
-        }
-    return {}
+
+def sheet(table: pd.DataFrame) -> Sheet:
+    """Return alpha and beta of each range of sizes."""
+    rows = []
+    for row in table.to_dict("records"):
+        sizes, alpha, rate, error = costs(row)
+        half = "-" if pd.isna(row["half_bytes"]) else amount(row["half_bytes"])
+        rows.append((name_with_ranks(row), sizes, alpha, rate, half, error))
+    return Sheet(
+        "Costs over message sizes: T(n) = alpha + n beta (Hockney)",
+        ("curve", "sizes", "alpha (95 %)", "1 / beta (95 %)", "n1/2", "error rms / worst"),
+        tuple(rows),
+        (
+            "n1/2 = alpha / beta: the size that reaches half of 1 / beta. Errors are relative.",
+            "Of bandwidths, T is the time of one message: bytes over bandwidth.",
+        ),
+    )
+
+
+def costs(row: dict[str, Any]) -> tuple[str, str, str, str]:
+    """Return sizes, alpha, 1 / beta and errors of a fit; a lower bound of 1 / beta if beta may be
+    0."""
+    rate, low, high = (row[f"bandwidth_{name}MBps"] for name in ("", "low_", "high_"))
+    text = "-" if pd.isna(low) else f"over {value_text(low, 'MB/s')}"
+    if not pd.isna(rate) and (pd.isna(low) or not pd.isna(high)):
+        text = with_interval(rate, low, high, "MB/s")
+    return (
+        between(row["first_bytes"], row["last_bytes"]),
+        with_interval(row["alpha_us"], row["alpha_low_us"], row["alpha_high_us"], "us"),
+        text,
+        f"{percent(row['rms_error'])} / {percent(row['worst_error'])}",
+    )
+
+
+def between(first: float, last: float) -> str:
+    """Return a range of sizes as text."""
+    return size_text(first) if first == last else f"{size_text(first)} to {size_text(last)}"
+
+
+def with_interval(value: float, low: float, high: float, unit: str) -> str:
+    """Return a value with its limits, the unit once if it is the same."""
+    if pd.isna(low) or pd.isna(high):
+        return value_text(value, unit)
+    texts = [value_text(each, unit) for each in (value, low, high)]
+    numbers, names = zip(*(text.split(" ", 1) for text in texts), strict=True)
+    if len({*names}) == 1:
+        return f"{numbers[0]} ({numbers[1]} to {numbers[2]}) {names[0]}"
+    return f"{texts[0]} ({texts[1]} to {texts[2]})"
+
+
+def name_with_ranks(row: dict[str, Any]) -> str:
+    """Return a curve's name: the benchmark, the values that distinguish it, its number of ranks."""
+    ranks, name = f"{row['ranks']} ranks", f"{row['benchmark']} {row['curve']}".strip()
+    return name if ranks in row["curve"] else f"{name}, {ranks}"
+
+
+def percent(part: float) -> str:
+    """Write a ratio as a percentage of two digits; a dash if it is missing."""
+    return "-" if pd.isna(part) else f"{digits(100 * part, 2)} %"

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from math import log2
 from typing import Any
 
 import jinja2
@@ -19,21 +20,22 @@ import pandas as pd
 import vl_convert
 
 from omb_py.analysis import anomalies, listing, references
-from omb_py.analysis.bounds import Bounds
 from omb_py.analysis.charts.figures import charts
 from omb_py.analysis.charts.groups import Request
-from omb_py.analysis.charts.samples import SAMPLE_KINDS, sample_charts
 from omb_py.analysis.charts.spec import STYLE, Chart
 from omb_py.analysis.compare.side_by_side import compare
 from omb_py.analysis.compare.summary import line, remarks, sentences, titles
-from omb_py.analysis.report.key_numbers import KeyNumber, key_numbers
+from omb_py.analysis.points import SERIES, distinctions, group_ids, label, points_of
 from omb_py.analysis.report.runs import origin, places
 from omb_py.analysis.table import Results
-from omb_py.analysis.values import value_column
+from omb_py.analysis.values import ENDS, measured, value_column
 from omb_py.analysis.verdict import FASTER, SLOWER
 from omb_py.core import VERSION
 from omb_py.core.errors import OmbError
 from omb_py.core.text.tables import Sheet
+from omb_py.core.text.units import size_text, value_text
+from omb_py.core.text.words import count
+from omb_py.results.columns import EXPERIMENT
 
 ADDRESS = re.compile(r"https?://(?!www\.w3\.org/)[^\s\"'`)]+")
 """An address in the drawing library: its authors' sites, which the page never opens. Names of XML
@@ -76,15 +78,13 @@ def report(
     title: str | None = None,
     statistic: str = "auto",
     launch_spread: float | None = None,
-    bounds: Bounds | None = None,
-    samples: pd.DataFrame | None = None,
     expected: tuple[str, pd.DataFrame] | None = None,
 ) -> str:
     """Return the HTML page about results, compared with ``base`` if that is given.
 
     ``statistic`` is the number of a row, as in `value_column`; ``launch_spread`` is the spread of
-    launches, as in `compare`; ``bounds`` are the host's limits, ``samples`` single iterations to
-    show, ``expected`` a system's name and its references (`references.load`).
+    launches, as in `compare`; ``expected`` is a system's name and its references
+    (`references.load`).
 
     Raises `OmbError` if no row has a number, `UsageError` if the pairs to compare are ambiguous.
     """
@@ -97,10 +97,8 @@ def report(
     values = value_column(results.rows, statistic)
     if values.empty and results.overhead.empty and results.pairs.empty:
         raise OmbError("there is no row with a number: measure something first")
-    request = Request(statistic=statistic, bounds=bounds)
+    request = Request(statistic=statistic)
     drawn = list(charts(results, request).values())
-    for kind in SAMPLE_KINDS if samples is not None else ():
-        drawn += sample_charts(samples, kind)
     rows = pd.concat([table[NAMES] for table in (results.rows, results.overhead, results.pairs)])
     odd = anomalies.anomalies(values, results.runs, results.rows)
     verdicts = [] if compared is None else list(sentences(compared).values())
@@ -125,7 +123,7 @@ def report(
     parts.append(Section("Findings", trust, found, folded=True))
     parts += [Section("Figures")] * bool(drawn)
     limit = max(10, MAX_ROWS // max(1, rows["benchmark"].nunique()))
-    tables = list(listing.sheets(results, limit=limit, bounds=bounds))
+    tables = list(listing.sheets(results, limit=limit))
     parts.append(Section("Tables", "", tables, folded=True))
     ran, shared = places(rows, results.runs)
     parts.append(Section("What ran where", "", [sheet for sheet in (ran, shared) if sheet.rows]))
@@ -168,7 +166,7 @@ def changes(compared: pd.DataFrame) -> Sheet:
     rows = compared[compared["verdict"].isin([SLOWER, FASTER])]
     rows = rows.sort_values("slowdown", key=lambda factor: -np.log(factor).abs(), kind="stable")
     names = titles(compared)
-    listed = [line(row, names[row["pair"]])[:7] for row in rows.to_dict("records")[:MAX_CHANGES]]
+    listed = [line(row, names[row["pair"]]) for row in rows.to_dict("records")[:MAX_CHANGES]]
     return Sheet(
         "Points that changed",
         ("point", "size", "base", "now", "ratio", "95 % interval", "verdict"),
@@ -198,3 +196,102 @@ def drawing_library() -> str:
 def digest(script: str) -> str:
     """Return a script's SHA-256 as a Content Security Policy has it."""
     return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+MAX_LINES = 5
+"""Lines of one number."""
+
+SMALL, LARGE = 8, 4 << 20
+
+KNOWN = (
+    ("Latency", "latency", SMALL),
+    ("Bandwidth", "bw", LARGE),
+    ("Message rate", "mbw_mr", SMALL),
+    ("Allreduce", "allreduce", SMALL),
+)
+"""Numbers that people know: their name, benchmark and message size in bytes."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line's value in words, how well it is known, and the length of its bar, 100 of the best."""
+
+    name: str
+    value: str
+    spread: str
+    length: float
+
+
+@dataclass(frozen=True)
+class KeyNumber:
+    """A number that people know a machine by: of ``count`` lines up to `MAX_LINES`, best first."""
+
+    title: str
+    lines: tuple[Line, ...]
+    count: int
+
+
+def key_numbers(values: pd.DataFrame) -> list[KeyNumber]:
+    """Return the numbers of `KNOWN` that rows have; if they have none, those of other
+    benchmarks.
+
+    ``values`` are rows with their numbers (`value_column`).
+    """
+    there = values["benchmark"].value_counts().index
+    known: list[tuple[str, str, int | None]] = [item for item in KNOWN if item[1] in there]
+    known = known or [(str(name), str(name), None) for name in there[: len(KNOWN)]]
+    return [best_lines(name, size, values[values["benchmark"] == of]) for name, of, size in known]
+
+
+def best_lines(name: str, size: int | None, frame: pd.DataFrame) -> KeyNumber:
+    """Return the best lines of one benchmark, at ``size`` or the nearest that they have."""
+    if name == "Message rate" and frame["messages_per_s"].notna().all():
+        frame = measured(frame, "rate", str(frame["statistic"].iloc[0]))
+    unit = str(frame["unit"].iloc[0])
+    lower = unit == "us"
+    frame = at_nearest_size(frame[frame["unit"] == unit], size or (SMALL if lower else LARGE))
+    frame = points_of(frame, [*(column for column in SERIES if column in frame), "bytes"])
+    # no others than points of one experiment can be ranked: most lines, then most ranks
+    groups = [part for _, part in frame.groupby(group_ids(frame[name] for name in EXPERIMENT))]
+    frame = max(groups, key=lambda part: (len(part), part["ranks"].fillna(0).max()))
+    frame = frame.sort_values("value", ascending=lower, kind="stable")
+    named = distinctions(frame) or ["binding", "buffer", "mpi"]
+    title = name
+    if not pd.isna(frame["bytes"].iloc[0]):
+        title += f" at {size_text(frame['bytes'].iloc[0])}"
+    if not pd.isna(frame["ranks"].iloc[0]):
+        title += f", {count(int(frame['ranks'].iloc[0]), 'rank')}"
+    best = frame["value"].iloc[0]
+    lines = tuple(
+        Line(
+            label(point[named], named),
+            value_text(point["value"], unit),
+            spread(point),
+            100 * min(best / point["value"], point["value"] / best),
+        )
+        for _, point in frame.head(MAX_LINES).iterrows()
+    )
+    return KeyNumber(title, lines, len(frame))
+
+
+def at_nearest_size(frame: pd.DataFrame, wanted: int) -> pd.DataFrame:
+    """Return the rows of the size nearest to the wanted one, by their ratio; all if none has a
+    size."""
+    sizes = pd.to_numeric(frame["bytes"]).astype("float64")
+    if sizes.isna().all():
+        return frame
+    distance = (np.log2(sizes.clip(lower=0.5)) - log2(wanted)).abs()
+    return frame[sizes == sizes[distance.idxmin()]]
+
+
+def spread(point: pd.Series) -> str:
+    """Return the spread or the interval of a point's value in words."""
+    several = point["runs"] > 1
+    low, high = (point[name] for name in (ENDS[2:] if several else ENDS[:2]))
+    if pd.isna(low):
+        return "one run, no interval known"
+    of = f"{point['runs']} runs:" if several else "95 % interval"
+    ends = value_text(low, point["unit"]), value_text(high, point["unit"])
+    if ends[0] == ends[1]:
+        return f"{of} within {max(0.1, 100 * (high / low - 1)):.1f} %"
+    return f"{of} {ends[0]} to {ends[1]}"

@@ -47,9 +47,7 @@ BEGINNING = 1 << 16
 """Bytes that are looked at to tell whether a file is of results."""
 
 NOT_READ = {
-    "results of applications are left out: omb-py show --speedup shows them": (
-        *(b"run,application,part,", b'", "application": "'),
-    ),
+    "applications' results in JSON are not read: write them as CSV": (b'", "application": "',),
     "nvbandwidth's output is not read, for it copies memory and sends no messages: "
     "pandas reads its JSON (option -j)": (b"nvbandwidth Version: ", b'"nvbandwidth"'),
     "the CSV and JSON of rccl-tests' option -x are not read: "

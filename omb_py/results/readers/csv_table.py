@@ -4,33 +4,26 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Container, Iterator, Sequence
 
+from omb_py.results import application
 from omb_py.results.columns import KINDS, ORIGIN
 from omb_py.results.readers import Found, Notes, Reader, Source, Table, blocks
 
 METADATA = re.compile(r"# ([a-z][a-z0-9_ ]*): (.*)")
-OF_BENCHMARKS = b"run,benchmark,bytes,"
-OF_APPLICATIONS = b"run,application,part,"
-"""First bytes of the headers of our two kinds of tables."""
+TABLES: dict[bytes, tuple[Container[str], set[str]]] = {
+    b"run,benchmark,bytes,": (KINDS | ORIGIN, {"run", "benchmark", "bytes", "ranks"}),
+    b"run,application,part,": (
+        application.KINDS,
+        {"run", "application", "part", "ranks", "cores", "host_cores", "scaling", "time_s"},
+    ),
+}
+"""Beginnings of the headers of our two kinds of tables: the columns that are known, and those
+without which there is no row."""
 
 
-def reader_of(
-    name: str, header: bytes, kinds: Mapping[str, str], required: Iterable[str]
-) -> Reader:
-    """Return the reader of tables of our columns, with the metadata in the comments before them.
-
-    ``header`` is what their first line begins with, ``kinds`` the kind of each column that is
-    known, ``required`` those without which there is no row.
-    """
-    return Reader(name, (header,), partial(read, header, kinds, set(required)))
-
-
-def read(
-    header: bytes, kinds: Mapping[str, str], required: set[str], source: Source
-) -> Iterator[Found]:
-    """Yield all tables below a header (`reader_of`)."""
+def read(source: Source) -> Iterator[Found]:
+    """Yield all tables of our columns, with the metadata in the comments before them."""
     found = Found()
     notes = Notes(source, found.problems)
     table: Table | None = None
@@ -41,10 +34,10 @@ def read(
             start, place = place, place + len(line) + 1
             if line.startswith(b"#"):
                 run = comment(line.decode(errors="replace"), found, run)
-            elif line.startswith((OF_BENCHMARKS, OF_APPLICATIONS)):
+            elif kind := next(filter(line.startswith, TABLES), None):
                 names = tuple(line.decode(errors="replace").split(","))
                 table = None
-                if line.startswith(header) and are_columns(names, kinds, required, notes, index):
+                if are_columns(names, *TABLES[kind], notes, index):
                     table = Table(source.path, names, source.content, [])
                     found.tables.append(table)
             elif table is None or not line:
@@ -70,13 +63,13 @@ def comment(line: str, found: Found, run: dict[str, str]) -> dict[str, str]:
 
 
 def are_columns(
-    names: Sequence[str], kinds: Mapping[str, str], required: set[str], notes: Notes, index: int
+    names: Sequence[str], known: Container[str], required: set[str], notes: Notes, index: int
 ) -> bool:
     """Return whether a line names whole columns; note those that are unknown."""
     if not set(names) >= required or len(set(names)) != len(names):
         notes.add(index, "not a whole line of column names")
         return False
-    if unknown := [name for name in names if name not in kinds]:
+    if unknown := [name for name in names if name not in known]:
         text = f"unknown columns {', '.join(unknown)} are left out: a newer omb-py wrote them?"
         notes.add(index, text)
     return True
@@ -106,6 +99,4 @@ def broken(source: Source, index: int, line: bytes, table: Table) -> str:
     return "not a row, left out"
 
 
-READER = reader_of(
-    "omb-py's CSV", OF_BENCHMARKS, KINDS | ORIGIN, ("run", "benchmark", "bytes", "ranks")
-)
+READER = Reader("omb-py's CSV", tuple(TABLES), read)

@@ -183,14 +183,6 @@ class TestOverRanks:
         assert bars.tolist() == [pytest.approx(100)] * 4
 
 
-class TestHeatMaps:
-    def test_cells_are_the_values(self) -> None:
-        data = only(results(*TestOverRanks.rows), "heat").data
-        assert list(dict.fromkeys(data["line"])) == ["2 ranks", "4 ranks", "8 ranks"]
-        assert data[(data["line"] == "8 ranks") & (data["size"] == 64)]["text"].item() == "512 µs"
-        assert len(data) == 21
-
-
 def encodings(view: Any, channel: str) -> list[dict[str, Any]]:
     """What all views of a specification say of a channel."""
     if isinstance(view, list):
@@ -353,5 +345,5 @@ class TestRequests:
     def test_drawing_leaves_the_rows_as_they_are(self) -> None:
         found = load(RESULTS / "two-core-vm.csv")
         before = found.rows.copy()
-        assert charts(found, Request("heat", ("mpi",), value="rate"))
+        assert charts(found, Request("size", ("mpi",), value="rate"))
         pd.testing.assert_frame_equal(found.rows, before)

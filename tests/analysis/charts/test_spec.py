@@ -62,7 +62,6 @@ CASES: dict[str, Callable[[], list[Chart]]] = {
     "libraries": lambda: drawn(lines(7, 3), kind="size"),
     "many": lambda: drawn(lines(30), kind="size"),
     "ranks": lambda: drawn(lines(2, 2, RANKS, (1, 64, 4096)), kind="ranks"),
-    "heat": lambda: drawn(lines(1, 1, RANKS), kind="heat"),
     "bars": lambda: drawn(lines(5, 3, sizes=(8,)), kind="parts"),
     "overhead": lambda: drawn(load(RESULTS / "overhead-mpich.csv"), kind="overhead"),
     "pairs": lambda: drawn(load(ROOT / "tests/data/pairs/one-slow-card.csv"), kind="pairs"),

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.analysis.guidelines import check as checking
-from omb_py.analysis.guidelines import rules, text
+from omb_py.analysis.guidelines import rules
 from omb_py.analysis.guidelines.check import CANNOT_TELL, COLUMNS, HOLDS, VIOLATED, check
 from omb_py.analysis.guidelines.rules import FORMS, chosen, of_blocks, size_beside
 from omb_py.benchmarks import find_benchmark
@@ -131,7 +131,7 @@ def test_one_launch_tells_nothing() -> None:
     points = check(rows, only=("gather",))
     assert set(points["verdict"]) == {CANNOT_TELL}
     assert points["ratio_low"].isna().all()
-    assert any("too few launches" in remark for remark in text.remarks(points))
+    assert any("too few launches" in remark for remark in checking.remarks(points))
 
 
 def test_unlike_rows_are_never_compared() -> None:
@@ -153,22 +153,23 @@ def test_only_the_library_s_own_choice_is_judged() -> None:
     ring = results(("gather",), library_algorithm="ring", time=lambda *_: 1000.0)
     points = check(pd.concat([rows, ring]), only=("emulation",))
     assert violated(points) == {"gather <= allgather": [64]}
-    assert any("--coll-algorithm" in remark for remark in text.remarks(points))
+    assert any("--coll-algorithm" in remark for remark in checking.remarks(points))
 
 
 def test_violations_at_neighbouring_sizes_are_one_line() -> None:
     slow = {("gather", size): factor for size, factor in ((16, 2.0), (64, 3.0), (1024, 2.5))}
     points = check(results(("gather", "allgather"), slow), only=("emulation",))
-    (sheet,) = text.sheets(points)
+    (sheet,) = checking.sheets(points)
     assert [cells[:2] for cells in sheet.rows] == [
         ("gather <= allgather", "16 B to 64 B"),
         ("gather <= allgather", "1 KiB"),
     ]
     assert [cells[4] for cells in sheet.rows] == ["64 B", "1 KiB"]
     assert (
-        text.summary(points, []) == "5 checks of 1 guideline: 3 violated, 2 hold, 0 cannot be told"
+        checking.summary(points, [])
+        == "5 checks of 1 guideline: 3 violated, 2 hold, 0 cannot be told"
     )
-    assert len(text.guard(points, 2.2).reasons) == 2
+    assert len(checking.guard(points, 2.2).reasons) == 2
 
 
 @examples(30)

@@ -32,7 +32,7 @@ def noisy(times: np.ndarray, noise: float, seed: int) -> np.ndarray:
 
 def points(times: np.ndarray, sizes: np.ndarray = SIZES, error: np.ndarray | None = None) -> Points:
     variances = np.ones_like(times) if error is None else 1 + (error / 0.02) ** 2
-    return Points(np.full_like(sizes, 2.0), sizes, times, variances)
+    return Points(sizes, times, variances)
 
 
 def fitted(times: np.ndarray, sizes: np.ndarray = SIZES) -> tuple[Fit, ...]:
@@ -40,7 +40,7 @@ def fitted(times: np.ndarray, sizes: np.ndarray = SIZES) -> tuple[Fit, ...]:
 
 
 def switches(times: np.ndarray) -> int:
-    return len(ranges([points(times)])) - 1
+    return len(ranges(points(times))) - 1
 
 
 def ends(fits: tuple[Fit, ...]) -> list[tuple[float, float]]:
@@ -135,11 +135,3 @@ def test_units_do_not_matter(seed: int, of_time: float, of_size: float) -> None:
         assert second.alpha == pytest.approx(alpha, rel=1e-5, abs=1e-7 * of_time)
         assert second.beta * of_size == pytest.approx(beta, rel=1e-5, abs=1e-12 * of_time)
         assert second.sigma == pytest.approx(first.sigma, rel=1e-5)
-
-
-def test_curves_share_switches_but_not_costs() -> None:
-    curves = [
-        points(noisy(factor * two_protocols(SIZES), 0.1, seed))
-        for seed, factor in enumerate((1, 3, 7))
-    ]
-    assert ranges(curves) == [(0, 4096), (8192, 1 << 22)]

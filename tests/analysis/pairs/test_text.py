@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 import omb_py
+from omb_py.analysis.pairs.findings import PairsWriter, drawn
 from omb_py.analysis.pairs.matrix import Matrix, matrices, matrix
-from omb_py.analysis.pairs.text import PairsWriter, drawn
 from omb_py.cli import command
 from omb_py.results.columns import PairRow
 from tests import ROOT

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from omb_py.analysis.report.key_numbers import key_numbers
+from omb_py.analysis.report.page import key_numbers
 from omb_py.analysis.values import value_column
 from tests.analysis.test_anomalies import read, row
 

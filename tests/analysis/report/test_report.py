@@ -11,7 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
@@ -23,10 +22,8 @@ from omb_py.analysis.table import Results, load
 from omb_py.cli.report import command
 from omb_py.core.errors import OmbError
 from tests import ROOT
-from tests.analysis.synthetic_samples import lognormal, series, write
 from tests.analysis.test_anomalies import curve, read, row
-from tests.conftest import Run, succeeded
-from tests.helpers.refusals import assert_refused, missing, refuses
+from tests.helpers.refusals import missing, refuses
 
 HOSTILE = "</script><script>document.title='broken'</script><img src=x onerror=alert(1)>\"'&<!--"
 
@@ -272,18 +269,3 @@ def test_pairs_of_ranks_are_a_map_with_what_is_slow(tmp_path: Path) -> None:
     page = (tmp_path / "p.html").read_text()
     (figure,) = figures_of(page)
     assert not missing("Slow: most pairs host node4 sends", figure["words"])
-
-
-@pytest.mark.slow
-def test_files_of_samples_become_a_section(in_process: Run, tmp_path: Path) -> None:
-    chance = np.random.default_rng(3)
-    slow = np.where(chance.random(500) < 0.3, 1.5, 1.0)
-    folder = tmp_path / "runs"
-    folder.mkdir()
-    write(folder / "run.npy", series(lognormal(chance, 500, 0.03) * slow))
-    assert_refused(in_process("report", "runs/run.npy"), 2, "only samples: --output")
-    (folder / "rows.csv").write_text("run,benchmark,bytes,ranks,latency_us\nr,latency,8,2,1.5\n")
-    job = succeeded(in_process("report", "runs"))
-    assert "left out" not in job.err
-    page = (folder / "report.html").read_text()
-    assert len(figures_of(page)) >= 2
