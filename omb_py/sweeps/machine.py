@@ -1,6 +1,6 @@
 """The description of a machine: launchers, requests of jobs, and nodes.
 
-The text below each key is its documentation: the tables of docs/machines.md are generated from it.
+The text below each key is its documentation: the tables of docs/jobs.md are generated from it.
 """
 
 from __future__ import annotations
