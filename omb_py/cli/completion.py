@@ -18,7 +18,7 @@ import click
 from click.shell_completion import CompletionItem, get_completion_class
 
 from omb_py.cli import debug_option
-from omb_py.options.types import Graphs
+from omb_py.options.types import FIGURES
 
 VARIABLE = "_OMB_PY_COMPLETE"
 """The environment variable by which click's scripts ask for completions."""
@@ -66,7 +66,7 @@ def names_of(parameter: click.Parameter, command: str) -> Sequence[str] | None:
         return references()
     if parameter.name == "machine" or (command, parameter.name) == ("show", "name"):
         return configurations("machines")
-    return Graphs.kinds if parameter.name == "graph" else None
+    return FIGURES if parameter.name == "graph" else None
 
 
 def configurations(kind: str) -> list[str]:
