@@ -9,10 +9,7 @@ that are whole, and reports the lines that it left out. It never guesses a numbe
 from __future__ import annotations
 
 import codecs
-import gzip
-import io
 import re
-import zlib
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -114,11 +111,11 @@ class Source:
             yield from lines if lines[-1] else lines[:-1]
 
 
-def blocks(content: bytes, size: int = BLOCK) -> Iterator[bytes]:
-    """Yield a content in blocks of at least ``size`` bytes that end with a line, and the rest."""
+def blocks(content: bytes) -> Iterator[bytes]:
+    """Yield a content in blocks of at least `BLOCK` bytes that end with a line, and the rest."""
     start = 0
     while start < len(content):
-        end = content.find(b"\n", start + size - 1) + 1 or len(content)
+        end = content.find(b"\n", start + BLOCK - 1) + 1 or len(content)
         yield content[start:end]
         start = end
 
@@ -182,6 +179,11 @@ class Notes:
             self.problems.append(Problem(self.source.path, index + 1, text, rows))
         else:
             self.unnamed += 1
+
+    def broken(self, index: int) -> None:
+        """Add a line below a header that is no whole row."""
+        torn = index == self.source.torn
+        self.add(index, f"{'an incomplete' if torn else 'not a whole'} row, left out")
 
     def finish(self) -> None:
         """Put problems in the order of lines, and add how many were not named."""
@@ -278,13 +280,10 @@ class Reading:
             (match := self.form.row.fullmatch(text)) or self.form.like.match(line)
         ):
             return None
-        if index == self.source.torn and not self.whole.fullmatch(text):
-            self.notes.add(index, "an incomplete row, left out")
-        elif match is None:
-            self.notes.add(index, "not a whole row, left out")
-        else:
-            return {name: cell for name, cell in match.groupdict().items() if cell not in ABSENT}
-        return None
+        if match is None or (index == self.source.torn and not self.whole.fullmatch(text)):
+            self.notes.broken(index)
+            return None
+        return {name: cell for name, cell in match.groupdict().items() if cell not in ABSENT}
 
     def follows(self, index: int, size: int, key: object = None) -> bool:
         """Return whether a row's size may follow that of the last one with its key, which is kept.
@@ -390,16 +389,13 @@ def content_of(path: Path) -> bytes:
 
 def decompress(path: Path, content: bytes) -> bytes:
     """Return data that gzip or zstd compressed; raise `OmbError` if it is damaged or too large."""
-    stream: Any
-    if content.startswith(GZIP):
-        stream = gzip.GzipFile(fileobj=io.BytesIO(content))
-    else:
-        with needing("analysis"):
-            import pyarrow
-        stream = pyarrow.CompressedInputStream(pyarrow.BufferReader(content), "zstd")
+    with needing("analysis"):
+        import pyarrow
+    kind = "gzip" if content.startswith(GZIP) else "zstd"
     try:
-        plain: bytes = stream.read(files.LARGEST + 1)
-    except (OSError, EOFError, zlib.error) as error:
+        with pyarrow.CompressedInputStream(pyarrow.BufferReader(content), kind) as stream:
+            plain: bytes = stream.read(files.LARGEST + 1)
+    except OSError as error:
         raise OmbError(f"{path} cannot be decompressed: {error}") from error
     if len(plain) > files.LARGEST:
         raise OmbError(f"{path} has more than {files.LARGEST >> 20} MiB, the most that is read")
