@@ -19,6 +19,7 @@ from typing import Any
 from omb_py.core.errors import OmbError, needing
 from omb_py.core.registry import Registry
 from omb_py.core.text import files
+from omb_py.results.columns import KINDS
 
 USAGE = re.compile(
     rb"(?im)(?:^(?P<why>.*(?:invalid|illegal|unrecogni[sz]ed|requires|error).*)$\s+)?"
@@ -69,6 +70,7 @@ BLANKS = r"\s+"
 LIKE = re.compile(r"\s*\d+(?:\.\d+)?(?:\s+(?:[-\d.]|nan|inf)|\s*$)")
 """Beginning of rows of numbers."""
 
+TYPES: dict[str, Callable[[str], Any]] = {"int": int, "float": float, "bool": bool, "str": str}
 ABSENT = (None, "-")
 TWICE = "two copies of a program print side by side, or two runs do"
 
@@ -219,6 +221,12 @@ def form_of(
         text += rf"(?:{BLANKS if place else ''}(?P<{column}>{pattern}))"
         text += "?" if column in optional else ""
     return Form(re.compile(text + rest), like)
+
+
+def typed(cells: Mapping[str, str | None]) -> dict[str, Any]:
+    """Return the cells of columns of `Row` as what these hold; words of a bool are true."""
+    given = {name: cell for name, cell in cells.items() if name in KINDS and cell is not None}
+    return {name: TYPES[KINDS[name]](cell) for name, cell in given.items()}
 
 
 class Reading:

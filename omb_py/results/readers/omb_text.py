@@ -12,8 +12,7 @@ from typing import Any
 from omb_py.benchmarks import Benchmark, Ranks, all_benchmarks
 from omb_py.core.mpi.startup_timer import INIT, SESSION
 from omb_py.core.options import Options
-from omb_py.results.columns import KINDS
-from omb_py.results.readers import BLANKS, Form, Reader, Reading, Source, form_of
+from omb_py.results.readers import BLANKS, Form, Reader, Reading, Source, form_of, typed
 from omb_py.results.text import FAILURES, HEADINGS, PARTS, THOUSANDTHS, Cell, values_of
 
 TITLE = re.compile(
@@ -189,7 +188,7 @@ class OmbReading(Reading):
         if not self.why and form_below(text):
             self.why = "no title of a benchmark is above this table"
         elif match := TOPOLOGY.match(text):
-            self.graph = values_in(match.groupdict())
+            self.graph = typed(match.groupdict())
         else:
             details(text, self.before)
 
@@ -236,7 +235,7 @@ class OmbReading(Reading):
         elif details(text, self.table):
             self.goes_on(index)
         elif match := PART.match(text):
-            self.add(index, self.table | values_in(match.groupdict()))
+            self.add(index, self.table | typed(match.groupdict()))
         elif VARIED.fullmatch(text):
             self.form = form_below(text)
         elif form := form_below(text, self.table["benchmark"] == "multi_lat"):
@@ -315,7 +314,7 @@ def form_below(header: str, lenient: bool = False) -> Form | None:
 
 def values_in(cells: Mapping[str, str]) -> dict[str, Any]:
     """Return the columns of `Row` that a line contains, by the groups of its pattern."""
-    found: dict[str, Any] = {}
+    found = typed(cells)
     percentiles = []
     for name, cell in cells.items():
         if name.startswith("tail_"):
@@ -328,8 +327,6 @@ def values_in(cells: Mapping[str, str]) -> dict[str, Any]:
             found[name] = "Pass" if cell.lower().startswith("pass") else "Fail"
         elif name.endswith("_ms"):
             found[name.replace("_ms", "_us")] = 1e3 * float(cell)
-        elif name in KINDS:
-            found[name] = {"int": int, "float": float}.get(KINDS[name], str)(cell)
     return found | ({"percentiles": " ".join(percentiles)} if percentiles else {})
 
 
@@ -337,19 +334,19 @@ def details(line: str, table: dict[str, Any]) -> bool:
     """Return whether a comment line has columns of all rows; they are then kept in ``table``."""
     if not (match := DETAIL.match(line)):
         return False
-    found = {name: cell for name, cell in match.groupdict().items() if cell is not None}
-    table |= values_in(found)
-    if "window_sync" in found:
+    found = match.groupdict()
+    table |= typed(found)
+    if found["window_sync"]:
         table["window_sync"] = SYNCHRONIZATIONS.get(found["window_sync"], found["window_sync"])
-    if "file_sync" in found:
+    if found["file_sync"]:
         table["file_sync"] = found["file_sync"] != "none"
-    if "from" in found:
+    if found["from"]:
         table["placement"] = f"{found['from']} {found['to']}"
-    if "sending" in found:
+    if found["sending"]:
         table["sending"] = found["sending"]
-    if "receiving" in found and "sending" in table:
+    if found["receiving"] and "sending" in table:
         table["threads"] = f"{table.pop('sending')}:{found['receiving']}"
-    if "pairs" in found:
+    if found["pairs"]:
         table.setdefault("ranks", 2 * table["pairs"])
     return True
 
@@ -453,11 +450,7 @@ def options_of_banner(words: str) -> dict[str, Any]:
     found: dict[str, Any] = {"variant": variant} if variant else {}
     for text in filter(None, words.split(", ")):
         match = next(filter(None, (pattern.fullmatch(text) for pattern in BANNER)))
-        cells = {name: cell for name, cell in match.groupdict().items() if cell is not None}
-        found |= {name: True if KINDS[name] == "bool" else cells[name] for name in cells}
-        found |= {
-            name: int(cells[name]) for name in ("ranks", "segment", "offset") if name in cells
-        }
+        found |= typed(match.groupdict())
     return found
 
 
