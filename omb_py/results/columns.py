@@ -229,13 +229,10 @@ IDENTITY = (*EXPERIMENT, *CONFIGURATION)
 """Columns in which rows of different things differ; message size comes on top."""
 
 LOADED = tuple(n for n, one in COLUMNS.items() if one.kinds == "l")
-"""Columns that `omb_py.load` adds: who measured, on which MPI library, on how many hosts, and where
-it stands; the file again if rows of others are not its repeated runs (`label_sources`); and
-whether data was checked, which `-c` does, on caches that are cold."""
+"""Columns that `omb_py.load` adds."""
 
 ORIGIN = {name: COLUMNS[name].type for name in ("suite", "mpi", "hosts")}
-"""Columns that converted files have besides: who measured, on which MPI library, on how many
-hosts."""
+"""The types of those that converted files have besides."""
 
 KINDS = {name: one.type for name, one in COLUMNS.items() if one.kinds != "l"}
 """The types of the columns of files."""
