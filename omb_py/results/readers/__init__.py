@@ -195,23 +195,13 @@ class Notes:
             self.problems.append(Problem(self.source.path, None, text))
 
 
-@dataclass(frozen=True)
-class Form:
-    """A form of rows: a pattern of whole ones, with a group for each column, and of what begins
-    like one."""
-
-    row: re.Pattern[str]
-    like: re.Pattern[str] = LIKE
-
-
 def form_of(
     header: str,
     cells: Iterable[tuple[str, str]],
     optional: Container[str] = (),
     rest: str = "",
-    like: re.Pattern[str] = LIKE,
-) -> Form:
-    """Return the form of rows below a header: each column's cell pattern, in order, then ``rest``.
+) -> re.Pattern[str]:
+    """Return the pattern of whole rows below a header: each column's cell, a group, then ``rest``.
 
     Cells of ``optional`` columns may be missing. Rows are as wide as their header: one that is
     torn between columns has no blanks between cells.
@@ -220,7 +210,7 @@ def form_of(
     for place, (column, pattern) in enumerate(cells):
         text += rf"(?:{BLANKS if place else ''}(?P<{column}>{pattern}))"
         text += "?" if column in optional else ""
-    return Form(re.compile(text + rest), like)
+    return re.compile(text + rest)
 
 
 def typed(cells: Mapping[str, str | None]) -> dict[str, Any]:
@@ -232,7 +222,8 @@ def typed(cells: Mapping[str, str | None]) -> dict[str, Any]:
 class Reading:
     """The state of reading a file of lines: the results so far, and the current table.
 
-    ``form`` is that of the table's rows, None if none are expected; ``rows`` are those so far, each
+    ``form`` is the pattern of the table's rows, None if none are expected, and ``like`` that of
+    what begins like one; ``rows`` are those so far, each
     after its key and size, and ``sizes`` the last size of each key: that of rows whose sizes
     ascend. ``begun`` is a benchmark without a row so far: its line, its name, and the number of
     problems at that point.
@@ -241,12 +232,14 @@ class Reading:
     whole = re.compile(r".*(?:\.\d\d\d?|[a-z)])")
     """A row that does not go on if a file ends behind it."""
 
+    like = LIKE
+
     def __init__(self, source: Source) -> None:
         self.source = source
         self.found = Found()
         self.notes = Notes(source, self.found.problems)
         self.begun: tuple[int, str, int] | None = None
-        self.form: Form | None = None
+        self.form: re.Pattern[str] | None = None
         self.rows: list[tuple[object, dict[str, Any]]] = []
         self.sizes: dict[object, int] = {}
 
@@ -284,9 +277,7 @@ class Reading:
     def cells(self, line: str, index: int) -> dict[str, str] | None:
         """Return a whole row's cells by their columns, without empty ones; report a broken row."""
         text = line.strip()
-        if self.form is None or not (
-            (match := self.form.row.fullmatch(text)) or self.form.like.match(line)
-        ):
+        if self.form is None or not ((match := self.form.fullmatch(text)) or self.like.match(line)):
             return None
         if match is None or (index == self.source.torn and not self.whole.fullmatch(text)):
             self.notes.broken(index)

@@ -12,7 +12,7 @@ from typing import Any
 from omb_py.benchmarks import Benchmark, Ranks, all_benchmarks
 from omb_py.core.mpi.startup_timer import INIT, SESSION
 from omb_py.core.options import Options
-from omb_py.results.readers import BLANKS, Form, Reader, Reading, Source, form_of, typed
+from omb_py.results.readers import BLANKS, LIKE, Reader, Reading, Source, form_of, typed
 from omb_py.results.text import FAILURES, HEADINGS, PARTS, THOUSANDTHS, Cell, values_of
 
 TITLE = re.compile(
@@ -69,12 +69,10 @@ LOST_ROW = re.compile(r"\s*(?:\d+\s+)?\d+\.\d\d(?:\s|$)")
 """Beginning of rows of parts, and of rows of an unknown kind."""
 
 TIME = r"\d{1,12}(?:\.\d\d)?"
-START = Form(
-    re.compile(
-        rf"(?:This is a test with |nprocs: )(?P<ranks>\d{{1,9}})(?: processes|, min: "
-        rf"(?P<latency_min_ms>{TIME}) ms, max: (?P<latency_max_ms>{TIME}) ms, "
-        rf"avg: (?P<latency_ms>{TIME}) ms)"
-    )
+START = re.compile(
+    rf"(?:This is a test with |nprocs: )(?P<ranks>\d{{1,9}})(?: processes|, min: "
+    rf"(?P<latency_min_ms>{TIME}) ms, max: (?P<latency_max_ms>{TIME}) ms, "
+    rf"avg: (?P<latency_ms>{TIME}) ms)"
 )
 """Native OMB's lines on the start of a job."""
 
@@ -218,6 +216,7 @@ class OmbReading(Reading):
             table["part"] = SESSION if "session" in (said["how"] or "").split(", ") else INIT
         self.table, self.form = table, unsized_forms().get(name)
         self.unsized = self.form is not None
+        self.like = OF_PART if self.form not in (None, START) else LIKE
         self.why = f"no heading is above these rows of {program_of(table)}"
         if self.graph:
             self.add(index, table | {"part": "topology creation"} | self.graph)
@@ -243,9 +242,9 @@ class OmbReading(Reading):
         elif text.startswith(HEADINGS_BEGIN):
             self.lose("headings that are not known", text)
 
-    def heading(self, form: Form, text: str, index: int) -> None:
+    def heading(self, form: re.Pattern[str], text: str, index: int) -> None:
         """Read headings, which may be of another benchmark whose title is missing."""
-        first = next(name for name in form.row.groupindex if name != "bytes")
+        first = next(name for name in form.groupindex if name != "bytes")
         mpi_type = self.table.get("mpi_type")
         if first_columns().get(self.table["benchmark"], first) != first:
             self.lose(f"headings that are not those of {program_of(self.table)}", text)
@@ -289,8 +288,8 @@ class OmbReading(Reading):
 
 
 @lru_cache(256)
-def form_below(header: str, lenient: bool = False) -> Form | None:
-    """Return the form of the rows below a header; None when it has an unknown word.
+def form_below(header: str, lenient: bool = False) -> re.Pattern[str] | None:
+    """Return the pattern of the rows below a header; None when it has an unknown word.
 
     Groups are columns of `Row`, percentiles as in ``tail_99_9``, and windows as in ``w64``.
     ``lenient`` is of programs that print headings of percentiles, and no values.
@@ -352,22 +351,22 @@ def details(line: str, table: dict[str, Any]) -> bool:
 
 
 @cache
-def unsized_forms() -> dict[str, Form]:
-    """Return benchmarks whose rows have no headings of numbers, and the form of these rows."""
+def unsized_forms() -> dict[str, re.Pattern[str]]:
+    """Return benchmarks whose rows have no headings of numbers, and the pattern of these rows."""
     starts = {one.name: START for one in all_benchmarks() if one.start_up is not None}
     failures = [one.name for one in all_benchmarks() if one.recovery is not None]
     ours = dict.fromkeys(failures, FAILURES) | {"import_time": PARTS}
     return starts | {name: form_of_table(cells) for name, cells in ours.items()}
 
 
-def form_of_table(cells: Iterable[Cell]) -> Form:
-    """Return the form of rows of our own text; times in milliseconds are called ``_ms``."""
+def form_of_table(cells: Iterable[Cell]) -> re.Pattern[str]:
+    """Return the pattern of rows of our own text; times in milliseconds are called ``_ms``."""
     found = []
     for one in cells:
         pattern = r"\d{1,9}|-" if one.decimals is None else rf"\d{{1,12}}\.\d{{{one.decimals}}}|-"
         column = str(one.column).replace("_us", "_us" if one.unit == 1 else "_ms")
         found.append((column, r"\S+(?: \S+)?" if one.least < 0 else pattern))
-    return form_of("", found, like=OF_PART)
+    return form_of("", found)
 
 
 @cache
