@@ -313,6 +313,15 @@ def percent_text(percent: float) -> str:
     return text.removesuffix(".0")
 
 
+def percentiles_text(percentiles: Iterable[tuple[float, float]]) -> str:
+    """Return percentages and values as one text.
+
+    >>> percentiles_text([(50.0, 1.25), (99.99999, 3.0)])
+    'p50=1.25 p99.99999=3'
+    """
+    return " ".join(f"p{percent_text(percent)}={value:.9g}" for percent, value in percentiles)
+
+
 def new_run() -> str:
     """Return a name for a run: its start in UTC and enough chance to make it unique."""
     return f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{os.urandom(3).hex()}"

@@ -246,7 +246,8 @@ class OmbReading(Reading):
         """Read headings, which may be of another benchmark whose title is missing."""
         first = next(name for name in form.groupindex if name != "bytes")
         mpi_type = self.table.get("mpi_type")
-        if first_columns().get(self.table["benchmark"], first) != first:
+        benchmark = known_benchmarks().get(self.table["benchmark"])
+        if benchmark and HEADINGS[values_of(benchmark, Options())[0]] != first:
             self.lose(f"headings that are not those of {program_of(self.table)}", text)
         elif mpi_type in self.types:
             self.lose("a second heading below one title", text)
@@ -376,12 +377,6 @@ def known_benchmarks() -> dict[str, Benchmark]:
 
 
 @cache
-def first_columns() -> dict[str, str]:
-    """Return the first column of each benchmark's own table."""
-    return {one.name: HEADINGS[values_of(one, Options())[0]] for one in all_benchmarks()}
-
-
-@cache
 def benchmarks_by_title() -> dict[str, tuple[str, ...]]:
     """Return the benchmarks that a lower-case title may mean; native OMB gives some to several."""
     found: dict[str, tuple[str, ...]] = {}
@@ -419,7 +414,7 @@ def options_of_command(line: str) -> dict[str, Any]:
     """Return columns of `Row` from a command line with a launcher and an ``osu_`` program."""
     text = line.lstrip("$# ")
     try:
-        words = shlex.split(text) if re.search(r"['\"\\]", text) else text.split()
+        words = shlex.split(text)
     except ValueError:
         return {}
     found: dict[str, Any] = {}
