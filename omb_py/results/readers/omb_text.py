@@ -10,6 +10,7 @@ from pathlib import PurePath
 from typing import Any
 
 from omb_py.benchmarks import Benchmark, Ranks, all_benchmarks
+from omb_py.benchmarks.onesided import WINDOW_CALLS
 from omb_py.core.mpi.startup_timer import INIT, SESSION
 from omb_py.core.options import Options
 from omb_py.results.readers import BLANKS, LIKE, Reader, Reading, Source, form_of, typed
@@ -95,9 +96,8 @@ DETAIL = re.compile(
 )
 """Comments that tell columns of all rows below them."""
 
-SYNCHRONIZATIONS = {"lock/unlock": "lock", "lock_all/unlock_all": "lock_all"} | {
-    "post/start/complete/wait": "pscw"
-}
+OF_WINDOWS = {call.removeprefix("MPI_Win_"): name for name, call in WINDOW_CALLS.items()}
+"""The words of ``-w`` and ``-s`` for what titles say of windows; others are the words."""
 
 TELLING = ("#", "osu_", "Time took", "OSU ")
 """Parts of the lines that matter outside a table."""
@@ -336,8 +336,9 @@ def details(line: str, table: dict[str, Any]) -> bool:
         return False
     found = match.groupdict()
     table |= typed(found)
-    if found["window_sync"]:
-        table["window_sync"] = SYNCHRONIZATIONS.get(found["window_sync"], found["window_sync"])
+    for name in ("window_kind", "window_sync"):
+        if found[name]:
+            table[name] = OF_WINDOWS.get(found[name], found[name])
     if found["file_sync"]:
         table["file_sync"] = found["file_sync"] != "none"
     if found["from"]:
