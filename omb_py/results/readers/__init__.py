@@ -215,8 +215,11 @@ def form_of(
 
 def typed(cells: Mapping[str, str | None]) -> dict[str, Any]:
     """Return the cells of columns of `Row` as what these hold; words of a bool are true."""
-    given = {name: cell for name, cell in cells.items() if name in KINDS and cell is not None}
-    return {name: TYPES[KINDS[name]](cell) for name, cell in given.items()}
+    return {
+        name: TYPES[KINDS[name]](cell)
+        for name, cell in cells.items()
+        if cell is not None and name in KINDS
+    }
 
 
 class Reading:

@@ -87,7 +87,7 @@ def read_document(source: Source, text: str, index: int) -> Found:
 
 
 def describe(run: NcclRun, document: dict[str, Any]) -> None:
-    """Return the facts above the results: command, library, settings, the host of each rank.
+    """Take the facts above the results: command, library, settings, the host of each rank.
 
     Raises one of `DAMAGED` for an unexpected value.
     """
