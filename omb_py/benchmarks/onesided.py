@@ -27,13 +27,14 @@ ACTIVE = ("pscw", "fence")
 INTEGERS = "bBhHiIlLqQ"
 """Codes of element types."""
 
-NAMES = {
+WINDOW_CALLS = {
     "lock": "MPI_Win_lock/unlock",
     "lock_all": "MPI_Win_lock_all/unlock_all",
     "pscw": "MPI_Win_post/start/complete/wait",
     "shared": "MPI_Win_allocate_shared",
     "dynamic": "MPI_Win_create_dynamic",
 }
+"""Calls that native OMB names for ``-w`` and ``-s``; that of others is MPI_Win_ and the word."""
 
 
 @dataclass(frozen=True)
@@ -210,8 +211,8 @@ def heading(options: Options, ranks: int) -> tuple[str, ...]:
     """Return native OMB's lines on windows below the banner."""
     kind, sync = str(options.window_kind), options.window_sync
     return (
-        f"# Window creation: {NAMES.get(kind, f'MPI_Win_{kind}')}",
-        f"# Synchronization: {NAMES.get(sync, f'MPI_Win_{sync}')}",
+        f"# Window creation: {WINDOW_CALLS.get(kind, f'MPI_Win_{kind}')}",
+        f"# Synchronization: {WINDOW_CALLS.get(sync, f'MPI_Win_{sync}')}",
     )
 
 

@@ -13,9 +13,6 @@ from omb_py.options.parse import OptionsCommand
 from omb_py.options.table import EXTRA
 
 WIDTH = 80
-SHOWN_FAMILIES = 1
-"""Families whose members the help names: the largest ones; ``omb-py list`` has all."""
-
 START = """\
   mpiexec -n 2 omb-py latency    measure; omb-py latency --help: its options
   omb-py info; omb-py completion bash   what works here; completion (zsh, fish)"""
@@ -69,19 +66,17 @@ def screen(
 ) -> str:
     """Return the help of ``omb-py`` on one screen.
 
-    ``families`` are names by heading; ``commands`` are, too, each with its sentence.
+    ``families`` are names by heading, of which the largest is shown, and ``omb-py list`` has all;
+    ``commands`` are, too, each with its sentence.
     """
     number = sum(map(len, families.values()))
     variants = {name for name in families for base in families if name.endswith(f" {base}")}
-    largest = sorted(families.keys() - variants, key=lambda name: -len(families[name]))
-    shown = [name for name in families if name in largest[:SHOWN_FAMILIES]]
-    others = [
-        name.split()[0] if name in variants else name for name in families if name not in shown
-    ]
+    largest = max(families.keys() - variants, key=lambda name: len(families[name]))
+    others = [name.split()[0] if name in variants else name for name in families]
+    others.remove(largest)
     lines = ["Usage: omb-py [-h | --version] COMMAND ...", START]
     lines.append(f"Benchmarks (all {number}, and those of plug-ins: omb-py list):")
-    for name in shown:
-        lines.append(_entry(name, families[name]))
+    lines.append(_entry(largest, families[largest]))
     lines.append(_entry("others", dict.fromkeys(others)))
     lines.append(_entry("applications", applications))
     for heading, sentences in commands.items():

@@ -16,10 +16,9 @@ from omb_py.core.errors import OmbError, UsageError
 from omb_py.core.mpi import launcher
 from omb_py.core.options import Options
 from omb_py.measure.launch import check_binding_options, launch
-from omb_py.options.option import Option
+from omb_py.options.option import Row
 from omb_py.options.parse import make_options
-from omb_py.options.table import parameters
-from omb_py.options.types import WholeNumber
+from omb_py.options.table import count, parameters
 
 if TYPE_CHECKING:
     from omb_py.core.job import Job
@@ -28,8 +27,15 @@ DEFAULT_BINDINGS = ("native", "buffer", "pickle")
 KNOWN_ORDER = ("native", "prebound", "buffer", "array", "persistent", "pickle", "pkl5")
 """The order of ``--bindings all``: the base of the comparison comes first."""
 
-ROUNDS = 30
-COMPARED = "What is compared"
+# fmt: off
+COMPARED = (
+    Row("--bindings", "NAME,…", None, "",
+        "Bindings to compare, the first being the base, or all of omb-py's own; by default those "
+        f"of {','.join(DEFAULT_BINDINGS)} that apply."),
+    Row("--rounds", count(1), 30, "",
+        "Turns of each binding; at least 6 for a confidence interval."),
+)
+# fmt: on
 
 
 def overhead_command(benchmark: Benchmark) -> click.Command:
@@ -56,26 +62,13 @@ def overhead_command(benchmark: Benchmark) -> click.Command:
             members = load(names, context.job, options, optional)
             OverheadMeasurement(context, members, rounds, optional).run()
 
-    more = [
-        Option(
-            ["--bindings"],
-            group=COMPARED,
-            metavar="NAME,…",
-            help="Bindings to compare, the first being the base, or all of omb-py's own; by "
-            f"default those of {','.join(DEFAULT_BINDINGS)} that apply.",
-        ),
-        Option(
-            ["--rounds"],
-            group=COMPARED,
-            type=WholeNumber(min=1),
-            default=ROUNDS,
-            help="Turns of each binding; at least 6 for a confidence interval.",
-        ),
-    ]
     return GroupedCommand(
         benchmark.name,
         callback=callback,
-        params=[*more, *parameters(benchmark, overhead=True)],
+        params=[
+            *(row.option("What is compared") for row in COMPARED),
+            *parameters(benchmark, overhead=True),
+        ],
         short_help=benchmark.summary,
         help=f"What each binding adds to {benchmark.name}, measured alternately in one job.\n\n"
         f"{benchmark.summary} -i and -x count each binding's iterations.",

@@ -17,17 +17,27 @@ from omb_py.core.dataclass import replace
 from omb_py.core.errors import UsageError
 from omb_py.measure.launch import check_binding_options, launch
 from omb_py.measure.pairs import MOST_ROUNDS, UNITS, PairsRequest, for_pairs, has_pairs
-from omb_py.options.option import Option
+from omb_py.options.option import Row
 from omb_py.options.parse import make_options
-from omb_py.options.table import parameters, shared_options
-from omb_py.options.types import WholeNumber
+from omb_py.options.table import count, parameters, shared_options
 
 if TYPE_CHECKING:
     from omb_py.core.options import Options
     from omb_py.results.writer import Writer
 
 DEFAULT = "latency"
-GROUP = "Which pairs"
+
+# fmt: off
+WHICH = (
+    Row("--by", UNITS, "rank", "",
+        "Measure every rank, or the first rank of each node, socket or device."),
+    Row("--alone", bool, None, "", "Measure one pair at a time, with all other links idle."),
+    Row("--rounds", count(1), None, "",
+        f"Partners of each rank at most, evenly spread.  [default: all, up to {MOST_ROUNDS}]"),
+    Row("--repeats", count(1), 3, "", "How often all pairs are measured; the median counts."),
+)
+WORST = Row("--worst", count(0), 10, "", "Slowest pairs to print at each size.")
+# fmt: on
 
 
 def names() -> list[str]:
@@ -101,48 +111,13 @@ def pairs_command(benchmark: Benchmark) -> click.Command:
             context.job.at_end(binding.close)
             PairsMeasurement(context, binding, PairsRequest(by, alone, rounds, repeats)).run()
 
-    more = [
-        Option(
-            ["--by"],
-            group=GROUP,
-            type=click.Choice(UNITS),
-            default="rank",
-            help="Measure every rank, or the first rank of each node, socket or device.",
-        ),
-        Option(
-            ["--alone"],
-            group=GROUP,
-            is_flag=True,
-            help="Measure one pair at a time, with all other links idle.",
-        ),
-        Option(
-            ["--rounds"],
-            group=GROUP,
-            type=WholeNumber(min=1),
-            help="Partners of each rank at most, evenly spread.  [default: all, up to "
-            f"{MOST_ROUNDS}]",
-        ),
-        Option(
-            ["--repeats"],
-            group=GROUP,
-            type=WholeNumber(min=1),
-            default=3,
-            help="How often all pairs are measured; the median counts.",
-        ),
-        Option(
-            ["--worst"],
-            group="Output",
-            type=WholeNumber(min=0),
-            default=10,
-            help="Slowest pairs to print at each size.",
-        ),
-    ]
     sizes = ", ".join(map(str, usual))
     return GroupedCommand(
         benchmark.name,
         callback=callback,
         params=[
-            *more,
+            *(row.option("Which pairs") for row in WHICH),
+            WORST.option("Output"),
             *shared_options(frozenset({"binding"})),
             *(option for option in parameters(changed, overhead=True) if option.name != "cold"),
         ],

@@ -248,20 +248,16 @@ def congestor(text: str) -> tuple[str, int]:
     return benchmark.name, parse_bytes(size) if colon else CONGESTOR_BYTES
 
 
-class Graphs(Shown, Parameter):
-    """Kinds of figures, separated by commas as in native OMB."""
+FIGURES = ("tty", "png", "svg", "pdf")
 
-    name = metavar = "tty,png,svg,pdf"
-    kinds = ("tty", "png", "svg", "pdf")
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[str, ...]:
-        if not isinstance(value, str):
-            return tuple(value)
-        words = tuple(word.strip() for word in value.split(",") if word.strip())
-        for word in words:
-            if word not in self.kinds:
-                raise UsageError(f"-G {word}: choose from {', '.join(self.kinds)}")
-        return words
+def figures(text: str) -> tuple[str, ...]:
+    """Return kinds of figures, separated by commas as in native OMB."""
+    words = tuple(word.strip() for word in text.split(",") if word.strip())
+    for word in words:
+        if word not in FIGURES:
+            raise ValueError(f"{word}: choose from {', '.join(FIGURES)}")
+    return words
 
 
 class OwnAlgorithmType(Parameter):
@@ -298,6 +294,7 @@ def counts(texts: Sequence[str], refusal: str) -> tuple[int, ...]:
 BYTES = TextType("BYTES", parse_bytes)
 CONGESTOR = TextType("BENCHMARK[:SIZE]", congestor)
 DEVICES = TextType("N,N,…", device_list)
+GRAPHS = TextType(",".join(FIGURES), figures)
 LABEL = TextType("TEXT", label)
 LAYOUT = TextType("LAYOUT", parse_layout)
 MEMBER_NAME = TextType("NAME", lambda text: text.replace("-", "_"))

@@ -39,20 +39,7 @@ KINDS = dict(
 
 
 class ApplicationRow(Record):
-    """A row of `docs/applications.md`, which describes each column; None if one does not apply.
-
-    ``problem`` is the problem that the user asked for: with weak scaling the problem of one rank.
-    ``part`` is empty for the application as a whole; ``rank`` is then empty too, and the phases are
-    means over the ranks. Phases are those of the repeat whose ``time_s`` is the median. ``time_s``
-    to ``time_high_s`` are the median, minimum and maximum of the repeats, each from the common
-    start to the end of the slowest rank. ``one_rank_s`` and ``sequential_s`` are the medians of the
-    same problem on one rank and of the program ``sequential``, alternately with the repeats;
-    ``speedup`` is the median of the repeats' own quotients, ``speedup_low`` and ``speedup_high``
-    the extremes. For weak scaling the problem of one rank is smaller, and the speed-up is scaled by
-    that. ``sequential_speedup`` is likewise over the program ``sequential``. ``threads`` are those
-    of BLAS and OpenMP in each rank, ``cores`` ranks times threads, ``efficiency`` the speed-up over
-    the ranks. ``calls`` are MPI calls of ``call_bytes`` each.
-    """
+    """A row of `docs/applications.md`, which describes each column; None if one does not apply."""
 
     columns = tuple(KINDS)
 

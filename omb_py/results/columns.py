@@ -229,13 +229,10 @@ IDENTITY = (*EXPERIMENT, *CONFIGURATION)
 """Columns in which rows of different things differ; message size comes on top."""
 
 LOADED = tuple(n for n, one in COLUMNS.items() if one.kinds == "l")
-"""Columns that `omb_py.load` adds: who measured, on which MPI library, on how many hosts, and where
-it stands; the file again if rows of others are not its repeated runs (`label_sources`); and
-whether data was checked, which `-c` does, on caches that are cold."""
+"""Columns that `omb_py.load` adds."""
 
 ORIGIN = {name: COLUMNS[name].type for name in ("suite", "mpi", "hosts")}
-"""Columns that converted files have besides: who measured, on which MPI library, on how many
-hosts."""
+"""The types of those that converted files have besides."""
 
 KINDS = {name: one.type for name, one in COLUMNS.items() if one.kinds != "l"}
 """The types of the columns of files."""
@@ -314,6 +311,15 @@ def percent_text(percent: float) -> str:
     if "e" in text:
         text = f"{percent:.20f}".rstrip("0")
     return text.removesuffix(".0")
+
+
+def percentiles_text(percentiles: Iterable[tuple[float, float]]) -> str:
+    """Return percentages and values as one text.
+
+    >>> percentiles_text([(50.0, 1.25), (99.99999, 3.0)])
+    'p50=1.25 p99.99999=3'
+    """
+    return " ".join(f"p{percent_text(percent)}={value:.9g}" for percent, value in percentiles)
 
 
 def new_run() -> str:

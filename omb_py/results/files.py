@@ -14,11 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from omb_py.core.errors import UsageError
-from omb_py.results.columns import Record, percent_text
+from omb_py.results.columns import Record, percent_text, percentiles_text
 from omb_py.results.sink import Sink, open_sink
 from omb_py.results.writer import LineWriter
 
-NUMBER = ".9g"
 RUN = b"# run: "
 """First bytes of the metadata of a run."""
 
@@ -81,9 +80,9 @@ def cell(value: object) -> str:
     if value is None:
         return ""
     if isinstance(value, float):
-        return format(value, NUMBER)
+        return format(value, ".9g")
     if isinstance(value, tuple):
-        return " ".join(f"p{percent_text(percent)}={number:{NUMBER}}" for percent, number in value)
+        return percentiles_text(value)
     return str(value).replace("#", "%23")
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Generic, TextIO, TypeVar
 
 from omb_py.core.datatypes import Datatype
+from omb_py.results.columns import percentiles_text
 
 if TYPE_CHECKING:
     from omb_py.results.sink import Sink
@@ -113,6 +114,5 @@ class Collector(Writer[Any]):
     def row(self, row: Any) -> None:
         kept = dict(vars(row))
         if "percentiles" in kept:
-            words = [f"p{percent:g}={value:.9g}" for percent, value in row.percentiles]
-            kept["percentiles"] = " ".join(words) or None
+            kept["percentiles"] = percentiles_text(row.percentiles) or None
         self.rows.append(kept)

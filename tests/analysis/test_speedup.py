@@ -131,7 +131,7 @@ def test_a_folder_may_hold_other_tables_and_logs(tmp_path: Path, content: bytes)
     runs, problems = speedup.load(tmp_path)
     assert len(runs) == 3
     assert [problem.text for problem in problems] == [
-        "not a row, left out",
+        "not a whole row, left out",
         f"3 rows of a run that is in {tmp_path / 'below.csv'}, too: counted once",
     ]
 

@@ -24,6 +24,7 @@ from omb_py.analysis.table import load
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.results.columns import OverheadRow, Row
 from omb_py.results.files import CsvWriter, JsonWriter, cell, header_of, open_csv, open_json
+from omb_py.results.writer import Collector
 from tests import ROOT
 from tests.helpers.reading import read_file
 from tests.helpers.refusals import refuses
@@ -373,6 +374,12 @@ def test_cells_survive_a_csv_reader(value: object) -> None:
 @given(st.floats(1e-6, 1e12))
 def test_numbers_keep_nine_digits(value: float) -> None:
     assert float(cell(value)) == pytest.approx(value, rel=1e-8)
+
+
+def test_percentages_keep_their_digits_in_rows_of_a_program() -> None:
+    collector = Collector()
+    collector.row(some_row(percentiles=((50.0, 1.25), (99.99999, 3.0))))
+    assert collector.rows[0]["percentiles"] == "p50=1.25 p99.99999=3"
 
 
 def test_an_array_of_older_versions_is_read_and_not_added_to(tmp_path: Path) -> None:

@@ -9,10 +9,7 @@ that are whole, and reports the lines that it left out. It never guesses a numbe
 from __future__ import annotations
 
 import codecs
-import gzip
-import io
 import re
-import zlib
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -22,6 +19,7 @@ from typing import Any
 from omb_py.core.errors import OmbError, needing
 from omb_py.core.registry import Registry
 from omb_py.core.text import files
+from omb_py.results.columns import KINDS
 
 USAGE = re.compile(
     rb"(?im)(?:^(?P<why>.*(?:invalid|illegal|unrecogni[sz]ed|requires|error).*)$\s+)?"
@@ -70,6 +68,7 @@ BLANKS = r"\s+"
 LIKE = re.compile(r"\s*\d+(?:\.\d+)?(?:\s+(?:[-\d.]|nan|inf)|\s*$)")
 """Beginning of rows of numbers."""
 
+TYPES: dict[str, Callable[[str], Any]] = {"int": int, "float": float, "bool": bool, "str": str}
 ABSENT = (None, "-")
 TWICE = "two copies of a program print side by side, or two runs do"
 
@@ -112,11 +111,11 @@ class Source:
             yield from lines if lines[-1] else lines[:-1]
 
 
-def blocks(content: bytes, size: int = BLOCK) -> Iterator[bytes]:
-    """Yield a content in blocks of at least ``size`` bytes that end with a line, and the rest."""
+def blocks(content: bytes) -> Iterator[bytes]:
+    """Yield a content in blocks of at least `BLOCK` bytes that end with a line, and the rest."""
     start = 0
     while start < len(content):
-        end = content.find(b"\n", start + size - 1) + 1 or len(content)
+        end = content.find(b"\n", start + BLOCK - 1) + 1 or len(content)
         yield content[start:end]
         start = end
 
@@ -181,6 +180,11 @@ class Notes:
         else:
             self.unnamed += 1
 
+    def broken(self, index: int) -> None:
+        """Add a line below a header that is no whole row."""
+        torn = index == self.source.torn
+        self.add(index, f"{'an incomplete' if torn else 'not a whole'} row, left out")
+
     def finish(self) -> None:
         """Put problems in the order of lines, and add how many were not named."""
         self.problems.sort(key=lambda problem: problem.line or 0)
@@ -189,23 +193,13 @@ class Notes:
             self.problems.append(Problem(self.source.path, None, text))
 
 
-@dataclass(frozen=True)
-class Form:
-    """A form of rows: a pattern of whole ones, with a group for each column, and of what begins
-    like one."""
-
-    row: re.Pattern[str]
-    like: re.Pattern[str] = LIKE
-
-
 def form_of(
     header: str,
     cells: Iterable[tuple[str, str]],
     optional: Container[str] = (),
     rest: str = "",
-    like: re.Pattern[str] = LIKE,
-) -> Form:
-    """Return the form of rows below a header: each column's cell pattern, in order, then ``rest``.
+) -> re.Pattern[str]:
+    """Return the pattern of whole rows below a header: each column's cell, a group, then ``rest``.
 
     Cells of ``optional`` columns may be missing. Rows are as wide as their header: one that is
     torn between columns has no blanks between cells.
@@ -214,13 +208,23 @@ def form_of(
     for place, (column, pattern) in enumerate(cells):
         text += rf"(?:{BLANKS if place else ''}(?P<{column}>{pattern}))"
         text += "?" if column in optional else ""
-    return Form(re.compile(text + rest), like)
+    return re.compile(text + rest)
+
+
+def typed(cells: Mapping[str, str | None]) -> dict[str, Any]:
+    """Return the cells of columns of `Row` as what these hold; words of a bool are true."""
+    return {
+        name: TYPES[KINDS[name]](cell)
+        for name, cell in cells.items()
+        if cell is not None and name in KINDS
+    }
 
 
 class Reading:
     """The state of reading a file of lines: the results so far, and the current table.
 
-    ``form`` is that of the table's rows, None if none are expected; ``rows`` are those so far, each
+    ``form`` is the pattern of the table's rows, None if none are expected, and ``like`` that of
+    what begins like one; ``rows`` are those so far, each
     after its key and size, and ``sizes`` the last size of each key: that of rows whose sizes
     ascend. ``begun`` is a benchmark without a row so far: its line, its name, and the number of
     problems at that point.
@@ -229,12 +233,14 @@ class Reading:
     whole = re.compile(r".*(?:\.\d\d\d?|[a-z)])")
     """A row that does not go on if a file ends behind it."""
 
+    like = LIKE
+
     def __init__(self, source: Source) -> None:
         self.source = source
         self.found = Found()
         self.notes = Notes(source, self.found.problems)
         self.begun: tuple[int, str, int] | None = None
-        self.form: Form | None = None
+        self.form: re.Pattern[str] | None = None
         self.rows: list[tuple[object, dict[str, Any]]] = []
         self.sizes: dict[object, int] = {}
 
@@ -272,17 +278,12 @@ class Reading:
     def cells(self, line: str, index: int) -> dict[str, str] | None:
         """Return a whole row's cells by their columns, without empty ones; report a broken row."""
         text = line.strip()
-        if self.form is None or not (
-            (match := self.form.row.fullmatch(text)) or self.form.like.match(line)
-        ):
+        if self.form is None or not ((match := self.form.fullmatch(text)) or self.like.match(line)):
             return None
-        if index == self.source.torn and not self.whole.fullmatch(text):
-            self.notes.add(index, "an incomplete row, left out")
-        elif match is None:
-            self.notes.add(index, "not a whole row, left out")
-        else:
-            return {name: cell for name, cell in match.groupdict().items() if cell not in ABSENT}
-        return None
+        if match is None or (index == self.source.torn and not self.whole.fullmatch(text)):
+            self.notes.broken(index)
+            return None
+        return {name: cell for name, cell in match.groupdict().items() if cell not in ABSENT}
 
     def follows(self, index: int, size: int, key: object = None) -> bool:
         """Return whether a row's size may follow that of the last one with its key, which is kept.
@@ -388,16 +389,13 @@ def content_of(path: Path) -> bytes:
 
 def decompress(path: Path, content: bytes) -> bytes:
     """Return data that gzip or zstd compressed; raise `OmbError` if it is damaged or too large."""
-    stream: Any
-    if content.startswith(GZIP):
-        stream = gzip.GzipFile(fileobj=io.BytesIO(content))
-    else:
-        with needing("analysis"):
-            import pyarrow
-        stream = pyarrow.CompressedInputStream(pyarrow.BufferReader(content), "zstd")
+    with needing("analysis"):
+        import pyarrow
+    kind = "gzip" if content.startswith(GZIP) else "zstd"
     try:
-        plain: bytes = stream.read(files.LARGEST + 1)
-    except (OSError, EOFError, zlib.error) as error:
+        with pyarrow.CompressedInputStream(pyarrow.BufferReader(content), kind) as stream:
+            plain: bytes = stream.read(files.LARGEST + 1)
+    except OSError as error:
         raise OmbError(f"{path} cannot be decompressed: {error}") from error
     if len(plain) > files.LARGEST:
         raise OmbError(f"{path} has more than {files.LARGEST >> 20} MiB, the most that is read")

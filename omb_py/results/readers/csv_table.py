@@ -43,7 +43,7 @@ def read(source: Source) -> Iterator[Found]:
             elif table is None or not line:
                 pass
             elif fields(line) != len(table.columns) or index == source.torn:
-                notes.add(index, broken(source, index, line, table))
+                notes.broken(index)
             else:
                 extend(table, index + 1, start, place)
             index += 1
@@ -90,13 +90,6 @@ def fields(line: bytes) -> int:
         return len(next(csv.reader([line.decode(errors="replace")], strict=True)))
     except csv.Error:
         return 0
-
-
-def broken(source: Source, index: int, line: bytes, table: Table) -> str:
-    """Return the fault of a line below a header."""
-    if index == source.torn or line.count(b",") > len(table.columns) // 2:
-        return "an incomplete row, left out"
-    return "not a row, left out"
 
 
 READER = Reader("omb-py's CSV", tuple(TABLES), read)

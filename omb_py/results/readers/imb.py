@@ -14,7 +14,7 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from omb_py.results.readers import Reader, Reading, Source, form_of
+from omb_py.results.readers import Reader, Reading, Source, form_of, typed
 
 COUNT, HUNDREDTHS = r"\d{1,12}", r"\d{1,15}\.\d\d"
 COLUMNS = {
@@ -307,19 +307,17 @@ class ImbReading(Reading):
 
     def values_of(self, row: dict[str, str]) -> dict[str, Any]:
         """Return a row's columns in our words and units."""
-        values: dict[str, Any] = {"iterations": int(row["iterations"])}
-        if "bytes" in row:
-            values["bytes"] = int(row["bytes"]) * self.factor
-        for name, cell in row.items():
-            if name.endswith(("_us", "_percent", "_per_s")):
-                values[name] = float(cell)
+        values = typed(row)
+        group = values.pop("group", None)
+        if "bytes" in values:
+            values["bytes"] *= self.factor
         if "messages_per_s" in row and "latency_us" not in row:
             binary = (0, 0) < self.run.release < (2018, 0)
             values["bandwidth_MBps"] = float(row["megabytes"]) * (BINARY_MEGABYTE if binary else 1)
         if "defects" in row:
             values["validation"] = "Pass" if float(row["defects"]) == 0 else "Fail"
-        if "group" in row and "multi" in self.shared["benchmark"]:
-            values["part"] = f"{self.shared['part']}, group {row['group']}"
+        if group is not None and "multi" in self.shared["benchmark"]:
+            values["part"] = f"{self.shared['part']}, group {group}"
         return values
 
 

@@ -24,9 +24,6 @@ RESULTS = re.compile(r'"results"\s*:\s*\[')
 RESULT = re.compile(r'\{\s*"size"')
 REST = re.compile(r"\s*\]")
 PROGRAM = re.compile(rf"(?:[nr]ccl_)?({NAMES})_perf(?:_mpi)?(?:\.exe)?")
-NUMBER = re.compile(r"\d{1,15}\.\d{6}")
-"""A number as ``%lf`` prints it; fewer decimals are a number that was cut."""
-
 DECODER = json.JSONDecoder(parse_float=str)
 """Numbers with decimals stay text, for their digits tell the number of ranks."""
 
@@ -90,7 +87,7 @@ def read_document(source: Source, text: str, index: int) -> Found:
 
 
 def describe(run: NcclRun, document: dict[str, Any]) -> None:
-    """Return the facts above the results: command, library, settings, the host of each rank.
+    """Take the facts above the results: command, library, settings, the host of each rank.
 
     Raises one of `DAMAGED` for an unexpected value.
     """
@@ -122,26 +119,23 @@ def cells_of(result: dict[str, Any], run: NcclRun) -> dict[str, Any]:
     """Return a result's cells as text; raise one of `DAMAGED` for an unexpected value."""
     cells = {name: str(result[name]).strip() for name in ("size", "count", "type", "redop", "root")}
     cells["redop"] = cells["redop"] or "none"
-    if not all(re.fullmatch(CELLS[name], cell) for name, cell in cells.items()):
-        raise ValueError(result)
-    found: dict[str, Any] = dict(cells)
-    for end, name in HALVES.items():
-        if (half := result[name]) is None:
-            continue  # a run that only replays one of them
-        numbers = [half["time"], half["alg_bw"], half["bus_bw"], half.get("nwrong", "")]
-        if not all(NUMBER.fullmatch(one) for one in numbers if one is not None):
-            raise ValueError(result)
-        each = result.get(f"{name}_per_iter", {})
-        found |= {column + end: one or "N/A" for column, one in zip(HALF, numbers, strict=True)}
+    samples: dict[str, Any] = {}
+    halves = {end: result[name] for end, name in HALVES.items() if result[name] is not None}
+    for end, half in halves.items():  # a run that replays only one of them has no other
+        wrong = "N/A" if half["nwrong"] is None else half["nwrong"]
+        numbers = (half["time"], half["alg_bw"], half["bus_bw"], wrong)
+        cells |= {column + end: str(one) for column, one in zip(HALF, numbers, strict=True)}
+        each = result.get(f"{HALVES[end]}_per_iter", {})
         if run.settings.get("agg iters") == 1:
-            found["samples" + end] = {
+            samples["samples" + end] = {
                 column: float(each[key])
                 for column, key in SLOWEST.items()
-                if NUMBER.fullmatch(str(each.get(key)))
+                if re.fullmatch(CELLS["time"], str(each.get(key)))
             }
-    if len(found) == len(cells):
+    whole = all(re.fullmatch(CELLS[name.removesuffix("_in")], cell) for name, cell in cells.items())
+    if not (whole and halves):
         raise ValueError(result)
-    return found
+    return cells | samples
 
 
 def library_version(code: int) -> str:

@@ -15,7 +15,7 @@ from math import ceil, floor
 from pathlib import PurePath
 from typing import Any
 
-from omb_py.results.readers import Form, Reader, Reading, Source, form_of
+from omb_py.results.readers import Reader, Reading, Source, form_of
 
 PROGRAMS = {
     "all_reduce": "allreduce",
@@ -175,6 +175,7 @@ class NcclTables(Reading):
     """
 
     whole = re.compile(".*")  # a number of wrong elements is missing or whole
+    like = ROW
 
     def __init__(self, source: Source) -> None:
         super().__init__(source)
@@ -285,8 +286,8 @@ def program_of_file(path: str) -> str | None:
     return found.pop() if len(found) == 1 else None
 
 
-def form_below(header: re.Match[str]) -> Form:
-    """Return the form of the rows below a header; columns about single iterations have no names."""
+def form_below(header: re.Match[str]) -> re.Pattern[str]:
+    """Return the pattern of rows below a header; columns of single iterations have no names."""
     cells = [(name, CELLS[name]) for name in header["first"].split()]
     for end in IN_PLACE.values():
         cells += [(name + end, CELLS[name]) for name in HALF]
@@ -294,7 +295,7 @@ def form_below(header: re.Match[str]) -> Form:
         cells += [(f"other_{place}{end}", NUMBER) for place in others]
     cells += [("timestamp", CELLS["timestamp"])] if header["last"] else []
     # programs that add nothing left the operation blank once
-    return form_of(header[0], cells, ("redop",), like=ROW)
+    return form_of(header[0], cells, ("redop",))
 
 
 class NcclReading(NcclTables):

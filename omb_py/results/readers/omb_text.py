@@ -10,10 +10,10 @@ from pathlib import PurePath
 from typing import Any
 
 from omb_py.benchmarks import Benchmark, Ranks, all_benchmarks
+from omb_py.benchmarks.onesided import WINDOW_CALLS
 from omb_py.core.mpi.startup_timer import INIT, SESSION
 from omb_py.core.options import Options
-from omb_py.results.columns import KINDS
-from omb_py.results.readers import BLANKS, Form, Reader, Reading, Source, form_of
+from omb_py.results.readers import BLANKS, LIKE, Reader, Reading, Source, form_of, typed
 from omb_py.results.text import FAILURES, HEADINGS, PARTS, THOUSANDTHS, Cell, values_of
 
 TITLE = re.compile(
@@ -70,12 +70,10 @@ LOST_ROW = re.compile(r"\s*(?:\d+\s+)?\d+\.\d\d(?:\s|$)")
 """Beginning of rows of parts, and of rows of an unknown kind."""
 
 TIME = r"\d{1,12}(?:\.\d\d)?"
-START = Form(
-    re.compile(
-        rf"(?:This is a test with |nprocs: )(?P<ranks>\d{{1,9}})(?: processes|, min: "
-        rf"(?P<latency_min_ms>{TIME}) ms, max: (?P<latency_max_ms>{TIME}) ms, "
-        rf"avg: (?P<latency_ms>{TIME}) ms)"
-    )
+START = re.compile(
+    rf"(?:This is a test with |nprocs: )(?P<ranks>\d{{1,9}})(?: processes|, min: "
+    rf"(?P<latency_min_ms>{TIME}) ms, max: (?P<latency_max_ms>{TIME}) ms, "
+    rf"avg: (?P<latency_ms>{TIME}) ms)"
 )
 """Native OMB's lines on the start of a job."""
 
@@ -98,9 +96,8 @@ DETAIL = re.compile(
 )
 """Comments that tell columns of all rows below them."""
 
-SYNCHRONIZATIONS = {"lock/unlock": "lock", "lock_all/unlock_all": "lock_all"} | {
-    "post/start/complete/wait": "pscw"
-}
+OF_WINDOWS = {call.removeprefix("MPI_Win_"): name for name, call in WINDOW_CALLS.items()}
+"""The words of ``-w`` and ``-s`` for what titles say of windows; others are the words."""
 
 TELLING = ("#", "osu_", "Time took", "OSU ")
 """Parts of the lines that matter outside a table."""
@@ -189,7 +186,7 @@ class OmbReading(Reading):
         if not self.why and form_below(text):
             self.why = "no title of a benchmark is above this table"
         elif match := TOPOLOGY.match(text):
-            self.graph = values_in(match.groupdict())
+            self.graph = typed(match.groupdict())
         else:
             details(text, self.before)
 
@@ -219,6 +216,7 @@ class OmbReading(Reading):
             table["part"] = SESSION if "session" in (said["how"] or "").split(", ") else INIT
         self.table, self.form = table, unsized_forms().get(name)
         self.unsized = self.form is not None
+        self.like = OF_PART if self.form not in (None, START) else LIKE
         self.why = f"no heading is above these rows of {program_of(table)}"
         if self.graph:
             self.add(index, table | {"part": "topology creation"} | self.graph)
@@ -236,7 +234,7 @@ class OmbReading(Reading):
         elif details(text, self.table):
             self.goes_on(index)
         elif match := PART.match(text):
-            self.add(index, self.table | values_in(match.groupdict()))
+            self.add(index, self.table | typed(match.groupdict()))
         elif VARIED.fullmatch(text):
             self.form = form_below(text)
         elif form := form_below(text, self.table["benchmark"] == "multi_lat"):
@@ -244,11 +242,12 @@ class OmbReading(Reading):
         elif text.startswith(HEADINGS_BEGIN):
             self.lose("headings that are not known", text)
 
-    def heading(self, form: Form, text: str, index: int) -> None:
+    def heading(self, form: re.Pattern[str], text: str, index: int) -> None:
         """Read headings, which may be of another benchmark whose title is missing."""
-        first = next(name for name in form.row.groupindex if name != "bytes")
+        first = next(name for name in form.groupindex if name != "bytes")
         mpi_type = self.table.get("mpi_type")
-        if first_columns().get(self.table["benchmark"], first) != first:
+        benchmark = known_benchmarks().get(self.table["benchmark"])
+        if benchmark and HEADINGS[values_of(benchmark, Options())[0]] != first:
             self.lose(f"headings that are not those of {program_of(self.table)}", text)
         elif mpi_type in self.types:
             self.lose("a second heading below one title", text)
@@ -290,8 +289,8 @@ class OmbReading(Reading):
 
 
 @lru_cache(256)
-def form_below(header: str, lenient: bool = False) -> Form | None:
-    """Return the form of the rows below a header; None when it has an unknown word.
+def form_below(header: str, lenient: bool = False) -> re.Pattern[str] | None:
+    """Return the pattern of the rows below a header; None when it has an unknown word.
 
     Groups are columns of `Row`, percentiles as in ``tail_99_9``, and windows as in ``w64``.
     ``lenient`` is of programs that print headings of percentiles, and no values.
@@ -315,7 +314,7 @@ def form_below(header: str, lenient: bool = False) -> Form | None:
 
 def values_in(cells: Mapping[str, str]) -> dict[str, Any]:
     """Return the columns of `Row` that a line contains, by the groups of its pattern."""
-    found: dict[str, Any] = {}
+    found = typed(cells)
     percentiles = []
     for name, cell in cells.items():
         if name.startswith("tail_"):
@@ -328,8 +327,6 @@ def values_in(cells: Mapping[str, str]) -> dict[str, Any]:
             found[name] = "Pass" if cell.lower().startswith("pass") else "Fail"
         elif name.endswith("_ms"):
             found[name.replace("_ms", "_us")] = 1e3 * float(cell)
-        elif name in KINDS:
-            found[name] = {"int": int, "float": float}.get(KINDS[name], str)(cell)
     return found | ({"percentiles": " ".join(percentiles)} if percentiles else {})
 
 
@@ -337,52 +334,47 @@ def details(line: str, table: dict[str, Any]) -> bool:
     """Return whether a comment line has columns of all rows; they are then kept in ``table``."""
     if not (match := DETAIL.match(line)):
         return False
-    found = {name: cell for name, cell in match.groupdict().items() if cell is not None}
-    table |= values_in(found)
-    if "window_sync" in found:
-        table["window_sync"] = SYNCHRONIZATIONS.get(found["window_sync"], found["window_sync"])
-    if "file_sync" in found:
+    found = match.groupdict()
+    table |= typed(found)
+    for name in ("window_kind", "window_sync"):
+        if found[name]:
+            table[name] = OF_WINDOWS.get(found[name], found[name])
+    if found["file_sync"]:
         table["file_sync"] = found["file_sync"] != "none"
-    if "from" in found:
+    if found["from"]:
         table["placement"] = f"{found['from']} {found['to']}"
-    if "sending" in found:
+    if found["sending"]:
         table["sending"] = found["sending"]
-    if "receiving" in found and "sending" in table:
+    if found["receiving"] and "sending" in table:
         table["threads"] = f"{table.pop('sending')}:{found['receiving']}"
-    if "pairs" in found:
+    if found["pairs"]:
         table.setdefault("ranks", 2 * table["pairs"])
     return True
 
 
 @cache
-def unsized_forms() -> dict[str, Form]:
-    """Return benchmarks whose rows have no headings of numbers, and the form of these rows."""
+def unsized_forms() -> dict[str, re.Pattern[str]]:
+    """Return benchmarks whose rows have no headings of numbers, and the pattern of these rows."""
     starts = {one.name: START for one in all_benchmarks() if one.start_up is not None}
     failures = [one.name for one in all_benchmarks() if one.recovery is not None]
     ours = dict.fromkeys(failures, FAILURES) | {"import_time": PARTS}
     return starts | {name: form_of_table(cells) for name, cells in ours.items()}
 
 
-def form_of_table(cells: Iterable[Cell]) -> Form:
-    """Return the form of rows of our own text; times in milliseconds are called ``_ms``."""
+def form_of_table(cells: Iterable[Cell]) -> re.Pattern[str]:
+    """Return the pattern of rows of our own text; times in milliseconds are called ``_ms``."""
     found = []
     for one in cells:
         pattern = r"\d{1,9}|-" if one.decimals is None else rf"\d{{1,12}}\.\d{{{one.decimals}}}|-"
         column = str(one.column).replace("_us", "_us" if one.unit == 1 else "_ms")
         found.append((column, r"\S+(?: \S+)?" if one.least < 0 else pattern))
-    return form_of("", found, like=OF_PART)
+    return form_of("", found)
 
 
 @cache
 def known_benchmarks() -> dict[str, Benchmark]:
     """Return the benchmarks of omb-py by name."""
     return {one.name: one for one in all_benchmarks()}
-
-
-@cache
-def first_columns() -> dict[str, str]:
-    """Return the first column of each benchmark's own table."""
-    return {one.name: HEADINGS[values_of(one, Options())[0]] for one in all_benchmarks()}
 
 
 @cache
@@ -423,7 +415,7 @@ def options_of_command(line: str) -> dict[str, Any]:
     """Return columns of `Row` from a command line with a launcher and an ``osu_`` program."""
     text = line.lstrip("$# ")
     try:
-        words = shlex.split(text) if re.search(r"['\"\\]", text) else text.split()
+        words = shlex.split(text)
     except ValueError:
         return {}
     found: dict[str, Any] = {}
@@ -453,11 +445,7 @@ def options_of_banner(words: str) -> dict[str, Any]:
     found: dict[str, Any] = {"variant": variant} if variant else {}
     for text in filter(None, words.split(", ")):
         match = next(filter(None, (pattern.fullmatch(text) for pattern in BANNER)))
-        cells = {name: cell for name, cell in match.groupdict().items() if cell is not None}
-        found |= {name: True if KINDS[name] == "bool" else cells[name] for name in cells}
-        found |= {
-            name: int(cells[name]) for name in ("ranks", "segment", "offset") if name in cells
-        }
+        found |= typed(match.groupdict())
     return found
 
 

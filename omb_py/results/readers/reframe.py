@@ -27,7 +27,7 @@ def read(source: Source) -> Iterator[Found]:
         if line.startswith(HEADER):
             names = cells
         elif names and line and (len(cells) != len(names) or index == source.torn):
-            notes.add(index, "not a whole row, left out")
+            notes.broken(index)
         elif names and line and not take(dict(zip(names, cells, strict=True)), index, found):
             notes.add(index, "no time of its end, or no time or bandwidth above 0, left out")
     notes.finish()

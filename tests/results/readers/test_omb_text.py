@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -165,6 +166,15 @@ def test_options_of_the_command_tell_what_the_table_does_not() -> None:
 def test_cell_has_the_column_of_its_heading(name: str, place: int, known: dict[str, Any]) -> None:
     row = read_file(DATA / f"{name}.txt").rows[place]
     assert {column: row.get(column) for column in known} == known
+
+
+@pytest.mark.parametrize(
+    ("printed", "kind"), [("allocate_shared", "shared"), ("create_dynamic", "dynamic")]
+)
+def test_windows_have_the_words_of_their_option(printed: str, kind: str) -> None:
+    text = (DATA / "osu_put_latency.txt").read_text()
+    for row in rows(re.sub("creation: MPI_Win_[a-z]+", f"creation: MPI_Win_{printed}", text)):
+        assert row["window_kind"] == kind
 
 
 def test_percentiles_of_bandwidths_are_no_samples() -> None:

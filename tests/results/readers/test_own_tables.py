@@ -23,12 +23,12 @@ def found(text: str) -> Found:
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ("x,latency,8\n", "not a row"),
-        ("x,latency,8,2\n", "an incomplete row"),
-        ("slurmstepd: error\n", "not a row"),
+        ("x,latency,8\n", "not a whole row"),
+        ("x,latency,8,2\n", "not a whole row"),
+        ("slurmstepd: error\n", "not a whole row"),
         ("x,latency,8,2,1.5", "an incomplete row"),
         ("x,lat", "an incomplete row"),
-        ('x,"latency,8,2,1.5\n', "an incomplete row"),
+        ('x,"latency,8,2,1.5\n', "not a whole row"),
     ],
 )
 def test_a_line_of_csv_that_is_no_whole_row_is_left_out(line: str, reason: str) -> None:
