@@ -46,7 +46,6 @@ FOLDER = "omb-profile"
     "64 bytes each.",
 )
 @click.option("--call-sites", is_flag=True, help="Also record the source lines of the calls.")
-@click.option("--cpu-time", is_flag=True, help="Also record the CPU time outside MPI.")
 @click.option("--traffic", is_flag=True, help="Also record the traffic of MPI and of links.")
 @click.option("--module", "-m", "is_module", is_flag=True, help="PROGRAM is the name of a module.")
 @click.option("--quiet", "-q", is_flag=True, help="Do not print the place of the profile.")
@@ -97,7 +96,6 @@ def profiled(
         folder=values["folder"],
         events=values["events"] or 0,
         sites=values["call_sites"],
-        cpu_time=values["cpu_time"],
     )
     if launcher.rank() == 0:
         from omb_py.cli.profile_finish import prepare

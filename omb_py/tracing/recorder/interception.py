@@ -22,14 +22,12 @@ from omb_py.tracing.records.layout import EVENT_FORMAT
 class Settings:
     """Settings of a recording, and its folder.
 
-    ``events`` is the room for a timeline, 0 for none; ``sites`` records lines of the program,
-    ``cpu_time`` the CPU time outside MPI.
+    ``events`` is the room for a timeline, 0 for none; ``sites`` records lines of the program.
     """
 
     folder: str
     events: int = 0
     sites: bool = False
-    cpu_time: bool = False
 
 
 class Recorder:
@@ -60,8 +58,6 @@ class Recorder:
         self._name.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
         self._event = library.omb_py_event
         self._event.argtypes = [ctypes.c_char_p]
-        self._inside_ns = library.omb_py_inside_ns
-        self._inside_ns.restype = ctypes.c_int64
 
     def open(self, file: RecordFile) -> None:
         """Record into a file from now on: names, cells and events are no longer Python's to write.
@@ -78,15 +74,9 @@ class Recorder:
                 "--call-sites needs Python's stable ABI of 3.10 or later, which this process has "
                 "not: leave it out"
             )
-        if self._settings.cpu_time:
-            self._library.omb_py_cpu_time()
         error = self._library.omb_py_open(os.fsencode(file.path))
         if error:
             raise OmbError(f"cannot map {file.path}: {os.strerror(error)}")
-
-    def inside_ns(self) -> int:
-        """Return the CPU time of the thread that opened the record, within MPI."""
-        return int(self._inside_ns())
 
     def pause(self) -> None:
         """Record nothing until `resume`."""

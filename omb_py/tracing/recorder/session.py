@@ -207,7 +207,7 @@ class Session:
         except OmbError as error:
             self._fail(rank, error)
         annotation.attach(self._recorder)
-        self._publisher.start(self._recorder.inside_ns if settings.cpu_time else None)
+        self._publisher.start()
 
     def _library(self, module: ModuleType) -> dict[str, Any]:
         import mpi4py
@@ -286,15 +286,12 @@ class Publisher:
 
     def __init__(self, file: RecordFile) -> None:
         self._file = file
-        self._thread_clock = time.pthread_getcpuclockid(threading.get_ident())
         self._first = self._usage()
         self._stopped = threading.Event()
-        self._inside: Callable[[], int] | None = None
         self._thread = threading.Thread(target=self._run, name="omb-py record", daemon=True)
 
-    def start(self, inside: Callable[[], int] | None = None) -> None:
-        """Begin; ``inside`` returns the thread's CPU ns within MPI, if they are measured."""
-        self._inside = inside
+    def start(self) -> None:
+        """Begin."""
         self._thread.start()
 
     def stop(self) -> None:
@@ -313,11 +310,9 @@ class Publisher:
     def publish(self) -> None:
         """Write everything now."""
         file, first, usage = self._file, self._first, self._usage()
-        for name in ("user_ns", "system_ns", "thread_ns", "switches"):
+        for name in ("user_ns", "system_ns", "switches"):
             file.set(name, usage[name] - first[name])
         file.set("memory_bytes", usage["memory_bytes"])
-        if self._inside is not None:
-            file.set("outside_ns", usage["thread_ns"] - first["thread_ns"] - self._inside())
         file.set("updated", time.monotonic_ns())
 
     def _usage(self) -> dict[str, int]:
@@ -325,7 +320,6 @@ class Publisher:
         return {
             "user_ns": round(used.ru_utime * NS_PER_SECOND),
             "system_ns": round(used.ru_stime * NS_PER_SECOND),
-            "thread_ns": time.clock_gettime_ns(self._thread_clock),
             "memory_bytes": used.ru_maxrss * KIBIBYTE,
             "switches": used.ru_nivcsw,
         }
