@@ -7,7 +7,6 @@ is light: it runs in the program that is profiled.
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import sys
@@ -27,18 +26,15 @@ if TYPE_CHECKING:
 class Link:
     """A link's counters at one moment; None stands for an unreadable counter.
 
-    ``sent`` and ``received`` are bytes since the link was set up. A counter of ``bits`` bits begins
-    anew when it is full, or stays there if it ``sticks``. ``over`` names links that carry the same
-    bytes below this one. ``events`` are further counters, named in words.
+    ``sent`` and ``received`` are bytes since the link was set up. ``over`` names links that carry
+    the same bytes below this one. ``events`` are further counters, named in words. ``problem`` says
+    why a counter is unreadable.
     """
 
     meter: str
     name: str
     sent: int | None
     received: int | None
-    bits: int = 64
-    sticks: bool = False
-    unit: int = 1
     over: tuple[str, ...] = ()
     events: Mapping[str, int] = field(default_factory=dict)
     problem: str = ""
@@ -73,7 +69,7 @@ def usage(before: Link, after: Link) -> LinkUsage:
     remarks = [text for text in dict.fromkeys((before.problem, after.problem)) if text]
     amounts = []
     for start, end in ((before.sent, after.sent), (before.received, after.received)):
-        amount, remark = _difference(start, end, after)
+        amount, remark = _difference(start, end)
         amounts.append(amount)
         if remark and remark not in remarks:
             remarks.append(remark)
@@ -88,17 +84,10 @@ def usage(before: Link, after: Link) -> LinkUsage:
     )
 
 
-def _difference(start: int | None, end: int | None, link: Link) -> tuple[int | None, str]:
+def _difference(start: int | None, end: int | None) -> tuple[int | None, str]:
     if start is None or end is None:
         return None, ""
-    maximum = (1 << link.bits) * link.unit
-    if link.sticks and end >= maximum - link.unit:
-        return None, f"a counter of {link.bits} bits is full"
-    if end >= start:
-        return end - start, ""
-    if link.bits < 64 and start < maximum:
-        return end - start + maximum, f"a counter of {link.bits} bits began anew, once or more"
-    return None, "a counter was set back"
+    return (end - start, "") if end >= start else (None, "a counter was set back")
 
 
 def number_in(path: Path) -> int | None:
@@ -180,12 +169,12 @@ def _interfaces(folder: Path) -> Iterator[Link]:
 WORD = 4
 
 PLACES = (
-    ("counters_ext", "port_xmit_data_64", "port_rcv_data_64", WORD, 64),
-    ("counters", "port_xmit_data", "port_rcv_data", WORD, 64),
-    ("hw_counters", "tx_bytes", "rx_bytes", 1, 64),
+    ("counters_ext", "port_xmit_data_64", "port_rcv_data_64", WORD),
+    ("counters", "port_xmit_data", "port_rcv_data", WORD),
+    ("hw_counters", "tx_bytes", "rx_bytes", 1),
 )
-"""Folders with counters, the best first: their counters of sent and received data, bytes of a unit,
-and bits."""
+"""Folders with counters, the best first: their counters of sent and received data, and bytes of a
+unit."""
 
 FULL = (1 << 32) - 1
 """The value at which a counter of 32 bits stays; a larger value has more bits."""
@@ -205,85 +194,27 @@ def _ports(folder: Path) -> Iterator[Link]:
 
 
 def _port(name: str, folder: Path) -> Link:
-    for place, sent_file, received_file, unit, bits in PLACES:
+    for place, sent_file, received_file, unit in PLACES:
         sent, received = (number_in(folder / place / file) for file in (sent_file, received_file))
         if sent is None or received is None:
             continue
-        narrow = place == "counters" and FULL in (sent, received)
+        full = place == "counters" and FULL in (sent, received)
         waits = {word: number_in(folder / "counters" / file) for word, file in PORT_EVENTS.items()}
         return Link(
             "infiniband",
             name,
-            sent * unit,
-            received * unit,
-            bits=32 if narrow else bits,
-            sticks=narrow,
-            unit=unit,
+            None if full and sent == FULL else sent * unit,
+            None if full and received == FULL else received * unit,
             events={word: number for word, number in waits.items() if number is not None},
+            problem="a counter of 32 bits is full" if full else "",
         )
     return Link("infiniband", name, None, None, problem="not readable")
 
 
-# NVLink and PCIe of GPUs, by NVIDIA's management library (NVML API reference guide).
-#
-# The fields for NVLink count KiB of data over all links of a GPU since its driver was loaded, those
-# for PCIe count bytes and may begin anew.
-
-ALL_LINKS = 0xFFFFFFFF
-GPU_FIELDS = {
-    "NVLink": ("NVLINK_THROUGHPUT_DATA_TX", "NVLINK_THROUGHPUT_DATA_RX", 1024, ALL_LINKS),
-    "PCIe": ("PCIE_COUNT_TX_BYTES", "PCIE_COUNT_RX_BYTES", 1, 0),
-}
-"""NVML's fields for sent and received data, bytes of a unit, and the scope."""
-
-UNSIGNED = {1: ("uiVal", 32), 2: ("ulVal", 8 * ctypes.sizeof(ctypes.c_ulong)), 3: ("ullVal", 64)}
-"""Attributes of NVML's unsigned types, and their bits."""
-
-
-def gpu_links(root: Path) -> Sequence[Link]:
-    """NVLink and PCIe of all GPUs; none without NVML or pynvml. ``root`` does not matter."""
-    try:
-        import pynvml
-    except ImportError:
-        return []
-    try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError:
-        return []
-    try:
-        return list(_gpu_links(pynvml))
-    except pynvml.NVMLError:  # a library that is too old
-        return []
-    finally:
-        pynvml.nvmlShutdown()
-
-
-def _gpu_links(nvml: Any) -> Iterator[Link]:
-    for number in range(nvml.nvmlDeviceGetCount()):
-        for word, (sent, received, unit, scope) in GPU_FIELDS.items():
-            fields = [(getattr(nvml, f"NVML_FI_DEV_{name}"), scope) for name in (sent, received)]
-            try:
-                device = nvml.nvmlDeviceGetHandleByIndex(number)
-                out, into = map(_value, nvml.nvmlDeviceGetFieldValues(device, fields))
-            except nvml.NVMLError:  # a GPU that this user may not use
-                continue
-            if out is not None and into is not None:
-                name, bits = f"GPU {number} {word}", out[1]
-                yield Link("nvml", name, out[0] * unit, into[0] * unit, bits=bits, unit=unit)
-
-
-def _value(told: Any) -> tuple[int, int] | None:
-    """Return the count of a field and its bits; None if the GPU has no such link."""
-    if told.nvmlReturn != 0 or told.valueType not in UNSIGNED:
-        return None
-    name, bits = UNSIGNED[told.valueType]
-    return getattr(told.value, name), bits
-
-
-VERSION = 3
+VERSION = 4
 """The version of the files."""
 
-METERS: tuple[Meter, ...] = (interfaces, ports, gpu_links, segments)
+METERS: tuple[Meter, ...] = (interfaces, ports, segments)
 """Functions that read links, on one rank of each host."""
 
 ROOT = Path("/")
