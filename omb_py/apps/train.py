@@ -33,7 +33,7 @@ OPTION_RULES = (
         "--allreduce hierarchical",
     ),
     OptionRule(
-        ("micro_batches", "schedule", "partition"),
+        ("micro_batches", "schedule"),
         lambda training: training.strategy != "data",
         "--strategy model and hybrid",
     ),
