@@ -11,34 +11,22 @@ import ctypes
 import os
 import sys
 
-from omb_py.core.dataclass import dataclass
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.tracing.recorder.library import cached_library
 from omb_py.tracing.recorder.record_file import RecordFile
 from omb_py.tracing.records.layout import EVENT_FORMAT
 
 
-@dataclass(frozen=True)
-class Settings:
-    """Settings of a recording, and its folder.
-
-    ``events`` is the room for a timeline, 0 for none; ``sites`` records lines of the program.
-    """
-
-    folder: str
-    events: int = 0
-    sites: bool = False
-
-
 class Recorder:
     """The library in this process: `load` it before MPI's, `open` a record once MPI was started."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, sites: bool) -> None:
         """Find the library, compiled if it is not there yet; on every rank.
 
-        Raises `UsageError` if there is no compiler, or it belongs to another MPI library.
+        ``sites`` records lines of the program. Raises `UsageError` if there is no compiler, or it
+        belongs to another MPI library.
         """
-        self._settings = settings
+        self._sites = sites
         self._path = cached_library()
         self._numbers = {"": 0}
 
@@ -69,7 +57,7 @@ class Recorder:
                 "calls cannot be intercepted: mpi4py does not call MPI through our library; was "
                 "it built with MPI linked into it?"
             )
-        if self._settings.sites and not self._library.omb_py_sites():
+        if self._sites and not self._library.omb_py_sites():
             raise OmbError(
                 "--call-sites needs Python's stable ABI of 3.10 or later, which this process has "
                 "not: leave it out"

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from omb_py.core.errors import OmbError, sentence
 from omb_py.core.mpi import granted_level, launcher
 from omb_py.tracing.recorder import annotation
-from omb_py.tracing.recorder.interception import Recorder, Settings
+from omb_py.tracing.recorder.interception import Recorder
 from omb_py.tracing.recorder.record_file import RecordFile
 from omb_py.tracing.records.layout import NS_PER_SECOND, path_in
 
@@ -81,13 +81,23 @@ class Session:
     """
 
     def __init__(
-        self, settings: Settings, about: dict[str, Any], traffic: TrafficCollector | None = None
+        self,
+        folder: str,
+        about: dict[str, Any],
+        events: int = 0,
+        sites: bool = False,
+        traffic: TrafficCollector | None = None,
     ) -> None:
-        """Raise `UsageError` if calls cannot be intercepted."""
-        self._settings = settings
+        """Raise `UsageError` if calls cannot be intercepted.
+
+        ``folder`` is that of the record, ``events`` the room for a timeline, 0 for none; ``sites``
+        records lines of the program.
+        """
+        self.folder = folder
         self._about = about
+        self._events = events
         self._traffic = traffic
-        self._recorder = Recorder(settings)
+        self._recorder = Recorder(sites)
         self._world: Any = None
         self._file: RecordFile | None = None
         self._publisher: Publisher | None = None
@@ -102,11 +112,6 @@ class Session:
     def begun(self) -> bool:
         """Return whether MPI was started."""
         return self._file is not None
-
-    @property
-    def folder(self) -> str:
-        """The folder of the record."""
-        return self._settings.folder
 
     @property
     def replaced(self) -> bool:
@@ -180,23 +185,23 @@ class Session:
         return pcontrol
 
     def _begin(self, module: ModuleType) -> None:
-        world, settings = self._world, self._settings
+        world = self._world
         self.rank, self.ranks = rank, ranks = world.Get_rank(), world.Get_size()
         try:
             if rank > 0:
                 world.Barrier()  # rank 0's record keeps other jobs out of the folder
             self._file = file = RecordFile(
-                path_in(settings.folder, rank),
+                path_in(self.folder, rank),
                 rank,
                 ranks,
-                settings.events,
+                self._events,
                 self._about | self._library(module),
             )
             if rank == 0:
                 world.Barrier()
             self._compare_clocks("first")
             if self._traffic is not None:
-                self._traffic.begin(world, settings.folder)
+                self._traffic.begin(world, self.folder)
         except (OmbError, OSError) as error:
             self._fail(rank, error)
         self._publisher = Publisher(file)
