@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from omb_py.core.errors import OmbError
 from omb_py.core.text import files
@@ -38,14 +38,6 @@ class Link:
     over: tuple[str, ...] = ()
     events: Mapping[str, int] = field(default_factory=dict)
     problem: str = ""
-
-    def row(self) -> dict[str, Any]:
-        """For a file."""
-        return {**asdict(self), "over": list(self.over)}
-
-
-Meter: TypeAlias = Callable[[Path], Sequence[Link]]
-"""Reads all links of a kind on this host, below the root of its file system; raises nothing."""
 
 
 @dataclass(frozen=True)
@@ -113,16 +105,16 @@ def names_in(folder: Path) -> list[str]:
 TCP_EVENTS = {"segments sent": "OutSegs", "segments sent again": "RetransSegs"}
 
 
-def segments(root: Path) -> Sequence[Link]:
-    """TCP's counters of this host, or of its network namespace."""
+def segments(root: Path) -> Iterator[Link]:
+    """Yield TCP's counters of this host, or of its network namespace."""
     try:
         lines = (root / "proc" / "net" / "snmp").read_text().splitlines()
         names, values = (line.split()[1:] for line in lines if line.startswith("Tcp:"))
         found = dict(zip(names, map(int, values), strict=True))
     except (OSError, ValueError):
-        return []
+        return
     events = {word: found[name] for word, name in TCP_EVENTS.items() if name in found}
-    return [Link("tcp", "TCP", None, None, events=events)]
+    yield Link("tcp", "TCP", None, None, events=events)
 
 
 # Network interfaces, by the kernel's counters (sysfs-class-net-statistics of its documentation).
@@ -132,12 +124,9 @@ def segments(root: Path) -> Sequence[Link]:
 FRAMES = {"frames sent": "tx_packets", "frames received": "rx_packets"}
 
 
-def interfaces(root: Path) -> Sequence[Link]:
-    """Return all network interfaces of this host, or of its network namespace."""
-    return list(_interfaces(root / "sys" / "class" / "net"))
-
-
-def _interfaces(folder: Path) -> Iterator[Link]:
+def interfaces(root: Path) -> Iterator[Link]:
+    """Yield all network interfaces of this host, or of its network namespace."""
+    folder = root / "sys" / "class" / "net"
     for name in names_in(folder):
         one = folder / name
         if not (one / "statistics").is_dir():
@@ -182,12 +171,9 @@ FULL = (1 << 32) - 1
 PORT_EVENTS = {"waits for room to send": "port_xmit_wait"}
 
 
-def ports(root: Path) -> Sequence[Link]:
-    """Return all ports of all adapters of this host."""
-    return list(_ports(root / "sys" / "class" / "infiniband"))
-
-
-def _ports(folder: Path) -> Iterator[Link]:
+def ports(root: Path) -> Iterator[Link]:
+    """Yield all ports of all adapters of this host."""
+    folder = root / "sys" / "class" / "infiniband"
     for device in names_in(folder):
         for port in names_in(folder / device / "ports"):
             yield _port(f"{device}/{port}", folder / device / "ports" / port)
@@ -214,8 +200,8 @@ def _port(name: str, folder: Path) -> Link:
 VERSION = 4
 """The version of the files."""
 
-METERS: tuple[Meter, ...] = (interfaces, ports, segments)
-"""Functions that read links, on one rank of each host."""
+METERS = (interfaces, ports, segments)
+"""Functions that read all links of a kind, on one rank of each host; they raise nothing."""
 
 ROOT = Path("/")
 
@@ -227,7 +213,7 @@ def path_in(folder: str, rank: int) -> str:
 
 def read_links(root: Path = ROOT) -> list[dict[str, Any]]:
     """Return all links of this host with their counters, as rows for a file."""
-    return [link.row() for meter in METERS for link in meter(root)]
+    return [asdict(link) for meter in METERS for link in meter(root)]
 
 
 class TrafficCollector:
