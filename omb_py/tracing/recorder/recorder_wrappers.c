@@ -296,9 +296,7 @@ static void match(struct call *call, MPI_Message message, const MPI_Status *stat
     if (timeline)
         half->sequence = counted_message(true, call->communicator, half->peer, half->tag);
     lock();
-    int64_t *old = find(&messages, KEY_OF(message), 0);
-    if (old)
-        free((struct matched *)(intptr_t)*old);
+    free(pointer_in(&messages, KEY_OF(message)));
     if (!add(&messages, KEY_OF(message), 0, (intptr_t)matched))
         free(matched);
     unlock();
@@ -309,10 +307,8 @@ static void receives_matched(struct call *call, MPI_Message message)
 {
     call->receives = true;
     lock();
-    int64_t *found = find(&messages, KEY_OF(message), 0);
-    struct matched *matched = found ? (struct matched *)(intptr_t)*found : NULL;
-    if (matched)
-        take_out(&messages, KEY_OF(message), 0);
+    struct matched *matched = pointer_in(&messages, KEY_OF(message));
+    take_out(&messages, KEY_OF(message), 0);
     unlock();
     if (!matched)
         return;
