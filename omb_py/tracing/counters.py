@@ -11,7 +11,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,27 +24,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Link:
-    """A link's counters at one moment; None stands for an unreadable counter.
+    """A link's counters at one moment, or their differences between two.
 
-    ``sent`` and ``received`` are bytes since the link was set up. ``over`` names links that carry
-    the same bytes below this one. ``events`` are further counters, named in words. ``problem`` says
-    why a counter is unreadable.
-    """
-
-    meter: str
-    name: str
-    sent: int | None
-    received: int | None
-    over: tuple[str, ...] = ()
-    events: Mapping[str, int] = field(default_factory=dict)
-    problem: str = ""
-
-
-@dataclass(frozen=True)
-class LinkUsage:
-    """The traffic of a link between two moments, in bytes; None if it is unknown.
-
-    ``remark`` is a note about the numbers.
+    ``sent`` and ``received`` are bytes, at one moment since the link was set up; None if they are
+    unknown. ``over`` names links that carry the same bytes below this one. ``events`` are further
+    counters, named in words. ``remark`` is a note about the numbers.
     """
 
     meter: str
@@ -56,9 +40,9 @@ class LinkUsage:
     remark: str = ""
 
 
-def usage(before: Link, after: Link) -> LinkUsage:
+def usage(before: Link, after: Link) -> Link:
     """Return the difference of a link's counters."""
-    remarks = [text for text in dict.fromkeys((before.problem, after.problem)) if text]
+    remarks = [text for text in dict.fromkeys((before.remark, after.remark)) if text]
     amounts = []
     for start, end in ((before.sent, after.sent), (before.received, after.received)):
         amount, remark = _difference(start, end)
@@ -69,10 +53,13 @@ def usage(before: Link, after: Link) -> LinkUsage:
         name: max(0, number - before.events.get(name, number))
         for name, number in after.events.items()
     }
-    return LinkUsage(
-        *(after.meter, after.name, amounts[0], amounts[1], after.over),
-        {name: number for name, number in events.items() if number},
-        "; ".join(remarks),
+    sent, received = amounts
+    return replace(
+        after,
+        sent=sent,
+        received=received,
+        events={name: number for name, number in events.items() if number},
+        remark="; ".join(remarks),
     )
 
 
@@ -145,7 +132,7 @@ def interfaces(root: Path) -> Iterator[Link]:
                 if entry.startswith("lower_")
             ),
             events={word: number for word, number in events.items() if number is not None},
-            problem="not readable" if sent is None or received is None else "",
+            remark="not readable" if sent is None or received is None else "",
         )
 
 
@@ -192,9 +179,9 @@ def _port(name: str, folder: Path) -> Link:
             None if full and sent == FULL else sent * unit,
             None if full and received == FULL else received * unit,
             events={word: number for word, number in waits.items() if number is not None},
-            problem="a counter of 32 bits is full" if full else "",
+            remark="a counter of 32 bits is full" if full else "",
         )
-    return Link("infiniband", name, None, None, problem="not readable")
+    return Link("infiniband", name, None, None, remark="not readable")
 
 
 VERSION = 4

@@ -24,7 +24,7 @@ def wire(name: str, sent: int, received: int) -> dict[str, Any]:
         "received": received,
         "over": [],
         "events": {},
-        "problem": "",
+        "remark": "",
     }
 
 

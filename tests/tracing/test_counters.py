@@ -33,7 +33,7 @@ def test_an_interface_above_others_names_them(tmp_path: Path) -> None:
 def test_what_cannot_be_read_is_said_not_invented(tmp_path: Path) -> None:
     write(tmp_path, {**interface("eth0", 1, 1), "sys/class/net/eth0/statistics/tx_bytes": "?"})
     (wire,) = counters.interfaces(tmp_path)
-    assert (wire.sent, wire.problem) == (None, "not readable")
+    assert (wire.sent, wire.remark) == (None, "not readable")
     found = usage(wire, wire)
     assert (found.sent, found.received, found.remark) == (None, 0, "not readable")
 
@@ -73,7 +73,7 @@ def test_an_adapter_of_efa_counts_bytes(tmp_path: Path) -> None:
 def test_a_port_without_counters_is_there_all_the_same(tmp_path: Path) -> None:
     write(tmp_path, {"sys/class/infiniband/mlx5_0/ports/1/rate": "100 Gb/sec"})
     (wire,) = counters.ports(tmp_path)
-    assert (wire.sent, wire.problem) == (None, "not readable")
+    assert (wire.sent, wire.remark) == (None, "not readable")
 
 
 def test_segments_that_were_sent_again_are_counted(tmp_path: Path) -> None:
