@@ -22,7 +22,6 @@ import numpy as np
 from omb_py.core import VERSION
 from omb_py.core.errors import UsageError
 from omb_py.core.text import files
-from omb_py.core.text.files import make_folder
 from omb_py.tracing.records.layout import EventKind
 from omb_py.tracing.records.reading import NS
 from omb_py.tracing.records.routines import Role, role
@@ -75,7 +74,8 @@ class Describer:
     """A source of descriptions of a rank's slices."""
 
     def __init__(self, rank: RankTimeline) -> None:
-        self._rank = rank
+        self._record = rank.record
+        self._communicators = rank.record.communicators
         self._known: dict[tuple[int, ...], Description] = {}
         columns = (rank.events[name].tolist() for name in FIELDS)
         self._common = list(zip(*columns, strict=True))
@@ -124,7 +124,7 @@ class Describer:
             said["root" if what is Role.COLLECTIVE else "peer"] = peer
         if what in PEERED and tag >= 0:
             said["tag"] = tag
-        known = self._rank.communicators.get(communicator)
+        known = self._communicators.get(communicator)
         if known is not None:
             said |= {"communicator": known.label, "communicator_size": known.size}
         collective = known.key if known is not None and what is Role.COLLECTIVE else ""
@@ -142,7 +142,7 @@ class Describer:
         return said
 
     def _name(self, number: int) -> str:
-        return self._rank.alignment.record.name(number) or UNNAMED
+        return self._record.name(number) or UNNAMED
 
 
 @dataclass(frozen=True)
@@ -181,7 +181,7 @@ def places_of(timeline: Timeline) -> Places:
 def process_name(rank: RankTimeline, size: int) -> str:
     """Return the name of a rank. Viewers sort names as text: that is the order of ranks."""
     digits = max(4, len(str(size - 1)), len(str(rank.rank)))
-    return f"rank {rank.rank:0{digits}d} @{rank.host}"
+    return f"rank {rank.rank:0{digits}d} @{rank.record.host}"
 
 
 FLOW = "message"
@@ -384,7 +384,7 @@ def write(timeline: Timeline, path: Path, force: bool = False) -> int:
     """
     check(path, force)
     with files.failing("write", path):
-        make_folder(path.parent)
+        files.make_folder(path.parent)
         with files.replacing(path) as file:
             _write(timeline, file, path.name)
         return path.stat().st_size
