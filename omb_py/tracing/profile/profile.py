@@ -131,8 +131,4 @@ def spread_of(values: list[Extreme]) -> tuple[Extreme, Extreme, Extreme] | None:
 
 def _most(values: list[Extreme]) -> Extreme | None:
     """Return the maximum, of the lowest rank that has it."""
-    return min((one for one in values if one.value == values[-1].value), default=None, key=_rank)
-
-
-def _rank(one: Extreme) -> int:
-    return one.rank
+    return max(values, default=None, key=lambda one: one.value)
