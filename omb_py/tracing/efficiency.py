@@ -352,13 +352,13 @@ def notes(series: Series) -> Iterator[str]:
         yield f"these are runs of different programs: {', '.join(sorted(programs))}"
     said: dict[str, list[str]] = {}
     for run, label in zip(series.runs, series.labels, strict=True):
-        for note in (*run.notes, *of_processor(run)):
+        for note in (*run.notes, *caveats(run)):
             said.setdefault(note, []).append(label)
     for note, labels in said.items():
         yield note if len(labels) == len(series.runs) else f"{', '.join(labels)}: {note}"
 
 
-def of_processor(run: Run) -> Iterator[str]:
+def caveats(run: Run) -> Iterator[str]:
     """Yield notes about CPU time and files."""
     if run.cpu is not None and run.cpu < LITTLE_CPU:
         yield (
