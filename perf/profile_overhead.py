@@ -4,7 +4,7 @@
 
 prints the one-way time of mpi4py's Send and Recv between two ranks, and the times of an exchange by
 Isend and Irecv, of a barrier and of an allreduce of 8 bytes (of these two alone on one rank), as
-they are, profiled, and profiled with events, call sites or CPU time: the median over launches
+they are, profiled, and profiled with events or call sites: the median over launches
 of the minimum of several repetitions in each, and how far each is from the median without.
 """
 
@@ -25,7 +25,6 @@ OBSERVED = {
     "profiled": [],
     "events": ["--events", "100000"],
     "call sites": ["--call-sites"],
-    "CPU time": ["--cpu-time"],
 }
 PINGPONG = """
 import json, sys, time

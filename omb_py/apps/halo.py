@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from omb_py.apps import (
     Application,
@@ -70,18 +70,21 @@ def block_of(shape: tuple[int, int], ranks: int, rank: int) -> Block:
     )
 
 
-class Columns:
-    """Memory for the columns that a rank sends and receives, which are not contiguous."""
+Column: TypeAlias = tuple[int, Array]
+"""Where a column is in a field, and memory for it: columns are not contiguous."""
 
-    def __init__(self, team: Team, block: Block) -> None:
-        """``sides`` has the neighbour, the column sent and the one received, with their memory."""
-        rows = block.shape[0]
-        places = ((block.west, 1, 0), (block.east, -2, -1))
-        self.sides = [
-            (neighbor, (sent, team.array(rows, "float64")), (ghost, team.array(rows, "float64")))
-            for neighbor, sent, ghost in places
-            if neighbor is not None
-        ]
+Columns: TypeAlias = list[tuple[int, Column, Column]]
+"""Neighbours, each with the column sent to it and the one received."""
+
+
+def columns_of(team: Team, block: Block) -> Columns:
+    """Return the columns that a rank sends and receives."""
+    rows = block.shape[0]
+    return [
+        (neighbor, (sent, team.array(rows, "float64")), (ghost, team.array(rows, "float64")))
+        for neighbor, sent, ghost in ((block.west, 1, 0), (block.east, -2, -1))
+        if neighbor is not None
+    ]
 
 
 class Ghosts:
@@ -106,7 +109,7 @@ class Ghosts:
                 )
                 receives.append(_call("irecv", incoming, neighbor))
                 sends.append(_call("isend", outgoing, neighbor))
-        for neighbor, (_, packed), (_, arrived) in columns.sides:
+        for neighbor, (_, packed), (_, arrived) in columns:
             receives.append(_call("irecv", arrived, neighbor))
             sends.append(_call("isend", packed, neighbor))
         calls = [*receives, *sends]
@@ -117,12 +120,12 @@ class Ghosts:
 
     def pack(self) -> None:
         """Copy the outermost columns into the memory that they are sent from."""
-        for _, (column, packed), _ in self._columns.sides:
+        for _, (column, packed), _ in self._columns:
             packed.data[...] = self._data[1:-1, column]
 
     def unpack(self) -> None:
         """Copy the columns that came to the ghost cells."""
-        for _, _, (column, arrived) in self._columns.sides:
+        for _, _, (column, arrived) in self._columns:
             self._data[1:-1, column] = arrived.data
 
 
@@ -209,7 +212,7 @@ class Jacobi(Kernel[Grid]):
         values = generate(problem, block.rows, block.columns)
         self._begin = team.filled(values)
         fields = team.filled(values), team.filled(values)
-        columns = Columns(team, block)
+        columns = columns_of(team, block)
         self._fields = fields
         self._steps = [
             Update(team, block, fields[old], fields[1 - old], columns, problem.overlap)

@@ -63,10 +63,6 @@ class Queries(Samples):
                 "--samples or fewer --neighbours"
             )
 
-    @property
-    def apart(self) -> int:
-        return self.queries
-
 
 @dataclass(frozen=True)
 class Classified:
@@ -78,7 +74,7 @@ class Classified:
 
 def split(problem: Queries) -> tuple[Any, Any, Any, Any]:
     """Return training samples, their classes, queries, and their true classes."""
-    values, classes = draw(problem)
+    values, classes = draw(problem, problem.queries)
     count = problem.samples
     return values[:count], classes[:count], values[count:], classes[count:]
 

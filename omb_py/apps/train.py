@@ -33,7 +33,7 @@ OPTION_RULES = (
         "--allreduce hierarchical",
     ),
     OptionRule(
-        ("micro_batches", "schedule", "partition"),
+        ("micro_batches", "schedule"),
         lambda training: training.strategy != "data",
         "--strategy model and hybrid",
     ),
@@ -93,18 +93,13 @@ def weak_scaled(training: Training, ranks: int) -> Training:
     return replace(training, samples=training.samples * ranks, batch=training.batch * ranks)
 
 
-def trained_samples(training: Training) -> int:
-    """Return the samples of all epochs."""
-    return training.samples * training.epochs
-
-
 APPLICATION = Application(
     name="train",
     title="Training",
     summary="What training by data, model or hybrid parallelism sends.",
     problem=Training,
     kernel=kernel,
-    metric=lambda training, seconds: trained_samples(training) / seconds,
+    metric=lambda training, seconds: training.samples * training.epochs / seconds,
     unit="samples/s",
     compare=compare,
     settings=settings,

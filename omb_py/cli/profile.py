@@ -17,7 +17,6 @@ from omb_py.cli import debug_option
 from omb_py.core.errors import OmbError, UsageError, sentence
 from omb_py.core.mpi import launcher
 from omb_py.options.types import WholeNumber
-from omb_py.tracing.recorder.interception import Settings
 
 if TYPE_CHECKING:
     from omb_py.tracing.recorder.session import Session
@@ -47,7 +46,6 @@ FOLDER = "omb-profile"
     "64 bytes each.",
 )
 @click.option("--call-sites", is_flag=True, help="Also record the source lines of the calls.")
-@click.option("--cpu-time", is_flag=True, help="Also record the CPU time outside MPI.")
 @click.option("--traffic", is_flag=True, help="Also record the traffic of MPI and of links.")
 @click.option("--module", "-m", "is_module", is_flag=True, help="PROGRAM is the name of a module.")
 @click.option("--quiet", "-q", is_flag=True, help="Do not print the place of the profile.")
@@ -92,23 +90,19 @@ def profiled(
 
     os.environ[launcher.PROFILER] = "recorder"
     target = program.find_program(name, arguments, is_module)
-    settings = Settings(
-        folder=values["folder"],
-        events=values["events"] or 0,
-        sites=values["call_sites"],
-        cpu_time=values["cpu_time"],
-    )
     if launcher.rank() == 0:
         from omb_py.cli.profile_finish import prepare
 
-        prepare(settings.folder, values["force"])
+        prepare(values["folder"], values["force"])
     about = {"command": target.command, "python": sys.version.split()[0]}
     counters = None
     if values["traffic"]:
         from omb_py.tracing.counters import TrafficCollector
 
         counters = TrafficCollector()
-    session = Session(settings, about, counters)
+    session = Session(
+        values["folder"], about, values["events"] or 0, values["call_sites"], counters
+    )
     session.prepare()
     if sys.stdout is not sys.__stdout__ and sys.__stdout__ is not None:
         sys.stdout = sys.__stdout__

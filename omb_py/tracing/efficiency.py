@@ -25,36 +25,14 @@ from omb_py.tracing.records.routines import Role, nonblocking, role
 
 
 @dataclass(frozen=True)
-class Processor:
-    """The share of the time outside MPI in which ranks had a core.
-
-    ``share`` is CPU time over wall time: if ``outside``, of the threads that called MPI while they
-    were outside it; else of whole processes, with all their threads, from beginning to end.
-    ``balance`` is the load balance by that CPU time, ``mean`` its seconds per rank.
-    """
-
-    share: float
-    balance: float
-    mean: float
-    outside: bool
-
-    @staticmethod
-    def of(used: Sequence[float], spent: float, outside: bool) -> Processor | None:
-        """Return CPU seconds of ranks over ``spent`` seconds of all of them, None without any."""
-        if spent <= 0 or max(used) <= 0:
-            return None
-        mean = sum(used) / len(used)
-        return Processor(sum(used) / spent, mean / max(used), mean, outside)
-
-
-@dataclass(frozen=True)
 class Run:
     """A run with its efficiencies; each is between 0 and 1, 1 is perfect.
 
     ``name`` is its name on the command line, ``command`` the program that ran and its arguments, if
     known. ``ranks`` counts those of the job, even if some left no times. Seconds: ``outside`` has
     the time that each rank spent outside MPI, ``elapsed`` is that from the first rank's start to
-    the last one's end, ``io`` that of all ranks in MPI's files.
+    the last one's end, ``io`` that of all ranks in MPI's files. ``cpu`` is the CPU time of whole
+    processes, with all their threads, over their time from beginning to end, None if unknown.
     """
 
     name: str
@@ -63,7 +41,7 @@ class Run:
     outside: tuple[float, ...]
     elapsed: float
     io: float = 0.0
-    processor: Processor | None = None
+    cpu: float | None = None
     notes: tuple[str, ...] = ()
 
     @property
@@ -114,15 +92,6 @@ def scaling(run: Run, reference: Run, weak: bool) -> Scaling | None:
     return Scaling(computation, run.parallel * computation, work * reference.elapsed / run.elapsed)
 
 
-def by_processor(run: Run, reference: Run, weak: bool) -> float | None:
-    """Return computation scaling by CPU time: its value if each rank had its own core."""
-    mine, other = run.processor, reference.processor
-    if not (mine and other and mine.outside and other.outside):
-        return None
-    per_rank = other.mean / mine.mean
-    return per_rank if weak else per_rank * reference.ranks / run.ranks
-
-
 OF_A_RANK = re.compile(r"(.+)\.\d+")
 """Name of a file that has one rank of a run, as mpitrace writes them."""
 
@@ -166,19 +135,18 @@ def run_of(profile: Profile, name: str) -> Run:
         outside,
         elapsed,
         sum(one.io_s or 0.0 for one in told),
-        _processor(told, outside),
+        _cpu(told),
         (*_notes_of(profile, told), *profile.notes),
     )
 
 
-def _processor(told: Sequence[RankProfile], outside: Sequence[float]) -> Processor | None:
-    """Return CPU time over wall time, None if it is unknown for a rank."""
-    if all(one.outside_s is not None for one in told):
-        return Processor.of([one.outside_s or 0.0 for one in told], sum(outside), True)
+def _cpu(told: Sequence[RankProfile]) -> float | None:
+    """Return CPU time over elapsed time, None if it is unknown for a rank."""
     if any(one.user_s is None or one.system_s is None for one in told):
         return None
-    used = [(one.user_s or 0.0) + (one.system_s or 0.0) for one in told]
-    return Processor.of(used, sum(one.elapsed_s or 0.0 for one in told), False)
+    used = sum((one.user_s or 0.0) + (one.system_s or 0.0) for one in told)
+    spent = sum(one.elapsed_s or 0.0 for one in told)
+    return used / spent if used > 0 and spent > 0 else None
 
 
 def _notes_of(profile: Profile, told: Sequence[RankProfile]) -> Iterator[str]:
@@ -204,7 +172,7 @@ BETWEEN = 0.5
 """Exponent of the growth of work over ranks: strong scaling has 0, weak scaling 1."""
 
 LITTLE_CPU = 0.9
-"""Below this part of the time, ranks that computed are taken to have waited for a core."""
+"""Below this part of the time, ranks are taken to have waited for a core."""
 
 UNKNOWN = "-"
 WIDEST = 70
@@ -293,22 +261,6 @@ def compared(value: Callable[[Scaling], float]) -> Callable[[Run, Series], float
     return found
 
 
-def cpu_scaling(run: Run, series: Series) -> float | None:
-    """Computation scaling by CPU time."""
-    return by_processor(run, series.runs[0], series.weak) if series.several else None
-
-
-def cpu(run: Run, outside: bool) -> float | None:
-    """CPU time over wall time, outside MPI or of all that the processes did."""
-    found = run.processor
-    return found.share if found and found.outside is outside else None
-
-
-def cpu_balance(run: Run, _: Series) -> float | None:
-    """Load balance by the CPU time outside MPI."""
-    return run.processor.balance if run.processor and run.processor.outside else None
-
-
 FILES = "files_s"
 LINES = (
     FactorLine("Global efficiency", "global_efficiency", compared(lambda to: to.whole)),
@@ -318,16 +270,11 @@ LINES = (
         "-- Communication efficiency", "communication_efficiency", lambda run, _: run.communication
     ),
     FactorLine("- Computation scaling", "computation_scaling", compared(lambda to: to.computation)),
-    FactorLine("-- by CPU time", "cpu_computation_scaling", cpu_scaling),
     FactorLine("Speed-up", "speedup", compared(lambda to: to.speedup), plain),
     FactorLine("Elapsed", "elapsed_s", lambda run, _: run.elapsed, seconds),
     FactorLine("Outside MPI, all ranks", "outside_sum_s", lambda run, _: run.total, seconds),
     FactorLine("MPI's files, all ranks", FILES, lambda run, _: run.io, seconds),
-    FactorLine("CPU time / time outside MPI", "cpu_of_outside", lambda run, _: cpu(run, True)),
-    FactorLine("Load balance of CPU time", "cpu_load_balance", cpu_balance),
-    FactorLine(
-        "CPU time / elapsed, threads together", "cpu_of_elapsed", lambda run, _: cpu(run, False)
-    ),
+    FactorLine("CPU time / elapsed, threads together", "cpu_of_elapsed", lambda run, _: run.cpu),
 )
 
 
@@ -405,24 +352,23 @@ def notes(series: Series) -> Iterator[str]:
         yield f"these are runs of different programs: {', '.join(sorted(programs))}"
     said: dict[str, list[str]] = {}
     for run, label in zip(series.runs, series.labels, strict=True):
-        for note in (*run.notes, *of_processor(run)):
+        for note in (*run.notes, *caveats(run)):
             said.setdefault(note, []).append(label)
     for note, labels in said.items():
         yield note if len(labels) == len(series.runs) else f"{', '.join(labels)}: {note}"
 
 
-def of_processor(run: Run) -> Iterator[str]:
+def caveats(run: Run) -> Iterator[str]:
     """Yield notes about CPU time and files."""
-    found = run.processor
-    if found is not None and found.outside and found.share < LITTLE_CPU:
+    if run.cpu is not None and run.cpu < LITTLE_CPU:
         yield (
-            f"ranks had no core for more than {100 * (1 - LITTLE_CPU):.0f} % of their time outside "
-            "MPI: they shared cores, slept or waited for a disk, and all that counts as computation"
+            f"ranks had no core for more than {100 * (1 - LITTLE_CPU):.0f} % of the time: they "
+            "shared cores, slept or waited for a disk, and outside MPI that counts as computation"
         )
-    elif run.ranks > 1 and (found is None or not found.outside):
+    elif run.cpu is None and run.ranks > 1:
         yield (
             "whether ranks had a core while they computed is not known: waiting for one, too, "
-            "counts as computation, and omb-py profile --cpu-time tells it"
+            "counts as computation"
         )
     if run.io > 0:
         yield "time in MPI's files is no computation: it lowers communication efficiency"

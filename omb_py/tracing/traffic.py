@@ -17,7 +17,7 @@ from omb_py.core.text import files
 from omb_py.core.text.tables import Sheet
 from omb_py.core.text.units import amount, number
 from omb_py.core.text.words import some_ranks
-from omb_py.tracing.counters import VERSION, Link, LinkUsage, usage
+from omb_py.tracing.counters import VERSION, Link, usage
 from omb_py.tracing.records.layout import NOBODY
 from omb_py.tracing.records.reading import RankRecord
 from omb_py.tracing.records.routines import Role, prepares, role
@@ -45,7 +45,7 @@ class RankTraffic(BaseModel):
     after: tuple[Link, ...]
 
     @property
-    def links(self) -> list[LinkUsage]:
+    def links(self) -> list[Link]:
         """The traffic of the host's links."""
         after = {(link.meter, link.name): link for link in self.after}
         pairs = ((link, after.get((link.meter, link.name))) for link in self.before)

@@ -45,7 +45,6 @@ LINES = [
         train(ranks, f"--schedule {schedule} {strategy}")
         for ranks, strategy in (
             (3, "--strategy model"),
-            (3, "--strategy model --partition 3,20,18"),
             (4, "--strategy hybrid --overlap"),
         )
         for schedule in ("gpipe", "1f1b")
@@ -61,8 +60,6 @@ STEPS = 2 * 4
 """Two epochs of 80 samples by 24."""
 
 REFUSED = [
-    (train(2, "--strategy model --partition 1,2"), "2 numbers whose sum is 41"),
-    (line(2, "train --strategy model --partition a,2"), "such as 10,12,12"),
     (train(3, "--strategy hybrid --stages 2"), "multiple of 2 ranks"),
     (train(2, "--strategy model --overlap"), "--overlap is for --strategy data and hybrid"),
 ]

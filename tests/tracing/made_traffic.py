@@ -22,12 +22,9 @@ def wire(name: str, sent: int, received: int) -> dict[str, Any]:
         "name": name,
         "sent": sent,
         "received": received,
-        "bits": 64,
-        "sticks": False,
-        "unit": 1,
         "over": [],
         "events": {},
-        "problem": "",
+        "remark": "",
     }
 
 

@@ -5,9 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from omb_py.tracing import counters
 from omb_py.tracing.counters import Link, usage
 from tests.helpers.kernel_files import interface, port, write
@@ -36,7 +33,7 @@ def test_an_interface_above_others_names_them(tmp_path: Path) -> None:
 def test_what_cannot_be_read_is_said_not_invented(tmp_path: Path) -> None:
     write(tmp_path, {**interface("eth0", 1, 1), "sys/class/net/eth0/statistics/tx_bytes": "?"})
     (wire,) = counters.interfaces(tmp_path)
-    assert (wire.sent, wire.problem) == (None, "not readable")
+    assert (wire.sent, wire.remark) == (None, "not readable")
     found = usage(wire, wire)
     assert (found.sent, found.received, found.remark) == (None, 0, "not readable")
 
@@ -44,13 +41,14 @@ def test_what_cannot_be_read_is_said_not_invented(tmp_path: Path) -> None:
 def test_infiniband_counts_words_of_four_bytes(tmp_path: Path) -> None:
     write(tmp_path, port("mlx5_0/ports/1/counters", port_xmit_data=1000, port_rcv_data=500))
     (wire,) = counters.ports(tmp_path)
-    assert (wire.name, wire.sent, wire.received, wire.bits) == ("mlx5_0/1", 4000, 2000, 64)
+    assert (wire.name, wire.sent, wire.received) == ("mlx5_0/1", 4000, 2000)
 
 
 def test_a_port_waits_are_told_with_what_it_sent(tmp_path: Path) -> None:
     counted = {"port_xmit_data": 1, "port_rcv_data": 1, "port_xmit_wait": 9}
     write(tmp_path, port("mlx5_0/ports/1/counters", **counted))
-    assert counters.ports(tmp_path)[0].events == {"waits for room to send": 9}
+    (wire,) = counters.ports(tmp_path)
+    assert wire.events == {"waits for room to send": 9}
 
 
 def test_wide_counters_go_before_those_that_stay_full(tmp_path: Path) -> None:
@@ -58,7 +56,7 @@ def test_wide_counters_go_before_those_that_stay_full(tmp_path: Path) -> None:
     write(tmp_path, port("mlx4_0/ports/2/counters", **full))
     (narrow,) = counters.ports(tmp_path)
     assert "full" in usage(narrow, narrow).remark
-    assert usage(narrow, narrow).sent is None
+    assert (usage(narrow, narrow).sent, usage(narrow, narrow).received) == (None, 0)
     wide = {"port_xmit_data_64": 1 << 33, "port_rcv_data_64": 7}
     write(tmp_path, port("mlx4_0/ports/2/counters_ext", **wide))
     (wire,) = counters.ports(tmp_path)
@@ -75,7 +73,7 @@ def test_an_adapter_of_efa_counts_bytes(tmp_path: Path) -> None:
 def test_a_port_without_counters_is_there_all_the_same(tmp_path: Path) -> None:
     write(tmp_path, {"sys/class/infiniband/mlx5_0/ports/1/rate": "100 Gb/sec"})
     (wire,) = counters.ports(tmp_path)
-    assert (wire.sent, wire.problem) == (None, "not readable")
+    assert (wire.sent, wire.remark) == (None, "not readable")
 
 
 def test_segments_that_were_sent_again_are_counted(tmp_path: Path) -> None:
@@ -88,35 +86,15 @@ def test_segments_that_were_sent_again_are_counted(tmp_path: Path) -> None:
 
 def test_a_host_without_any_of_this_has_no_wires(tmp_path: Path) -> None:
     for meter in (counters.interfaces, counters.ports, counters.segments):
-        assert meter(tmp_path) == []
+        assert list(meter(tmp_path)) == []
 
 
 def test_this_host_has_a_loopback() -> None:
     assert "lo" in [row["name"] for row in counters.read_links()]
 
 
-def test_a_narrow_counter_that_began_anew_is_told() -> None:
-    before = Link("nvml", "GPU 0 PCIe", (1 << 32) - 100, 0, bits=32)
-    found = usage(before, replace(before, sent=50))
-    assert found.sent == 150
-    assert "began anew, once or more" in found.remark
-
-
-def test_a_wide_counter_that_went_back_is_not_known() -> None:
+def test_a_counter_that_went_back_is_not_known() -> None:
     before = Link("network", "eth0", 1000, 1000)
     found = usage(before, replace(before, sent=10, received=1500))
     assert (found.sent, found.received) == (None, 500)
     assert found.remark == "a counter was set back"
-
-
-@given(
-    st.integers(0, 1 << 40),
-    st.integers(0, (1 << 32) - 1),
-    st.sampled_from([32, 64]),
-    st.sampled_from([1, 4, 1024]),
-)
-def test_less_than_a_counter_round_is_exact(start: int, sent: int, bits: int, unit: int) -> None:
-    def wire(number: int) -> Link:
-        return Link("network", "w", number % (1 << bits) * unit, 0, bits=bits, unit=unit)
-
-    assert usage(wire(start), wire(start + sent)).sent == sent * unit

@@ -38,7 +38,7 @@ def assert_is(actual: Run, balance: float, communication: float) -> None:
 
 
 def test_ranks_that_compute_alike_and_never_wait_are_perfect(tmp_path: Path) -> None:
-    run = computing(tmp_path, 100, 100, 100, 100, elapsed=100, outside_ns=100)
+    run = computing(tmp_path, 100, 100, 100, 100, elapsed=100, user_ns=100)
     assert_is(run, 1, 1)
     assert run.notes == ()
 
@@ -104,13 +104,11 @@ def test_files_and_cpu_time_are_told_apart(tmp_path: Path) -> None:
     first, second = (MadeRecord(tmp_path, rank, 2) for rank in range(2))
     first.call("MPI_File_write_all", 0, 40)
     second.call("MPI_Barrier", 0, 10, sequence=1)
-    first.finish(100, outside_ns=30, user_ns=50)
-    second.finish(100, outside_ns=90, user_ns=50)
+    first.finish(100, user_ns=50)
+    second.finish(100, user_ns=80, system_ns=10)
     run = found(tmp_path)
     assert run.io == pytest.approx(40e-9)
-    assert run.processor is not None
-    assert run.processor.share == pytest.approx(120 / 150)
-    assert run.processor.balance == pytest.approx(60 / 90)
+    assert run.cpu == pytest.approx(140 / 200)
 
 
 def made(ranks: int, outside: tuple[float, ...], elapsed: float) -> Run:

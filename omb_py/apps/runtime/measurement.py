@@ -363,6 +363,8 @@ class ApplicationMeasurement:
 
 def solve(kernel: Kernel[Any], team: Team) -> Solved:
     """Solve a problem once; collective over the team."""
+    from mpi4py import MPI
+
     phases = team.phases
     phases.clear()
     team.comm.Barrier()
@@ -376,19 +378,9 @@ def solve(kernel: Kernel[Any], team: Team) -> Solved:
     phases.seconds[Phase.DISTRIBUTE] += distributed - begin
     tallies = tuple(replace(tally) for tally in phases.tallies.values() if tally.calls)
     return Solved(
-        longest(own, team),
+        team.comm.allreduce(own, MPI.MAX),
         own,
         dict(phases.seconds),
         tallies,
         tuple(kernel.parts()),
     )
-
-
-def longest(seconds: float, team: Team) -> float:
-    """Return the maximum of the ranks' seconds, on all of them; collective."""
-    from mpi4py import MPI
-
-    found = array("d", [0.0])
-    mine = array("d", [seconds])
-    team.comm.Allreduce([mine, 1, MPI.DOUBLE], [found, 1, MPI.DOUBLE], MPI.MAX)
-    return found[0]

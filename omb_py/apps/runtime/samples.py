@@ -19,11 +19,6 @@ class Samples:
     dtype: str = option("float32", "Element type.", choices=("float32", "float64"))
     seed: int = option(1, "Of the generated samples.", minimum=0)
 
-    @property
-    def apart(self) -> int:
-        """Samples that are drawn too, for another purpose."""
-        return 0
-
 
 P = TypeVar("P", bound=Samples)
 
@@ -33,15 +28,15 @@ def weak_scaled(problem: P, ranks: int) -> P:
     return replace(problem, samples=problem.samples * ranks)
 
 
-def draw(problem: Samples) -> tuple[Any, Any]:
-    """Return the samples, a row each, and their classes (int32), on the host.
+def draw(problem: Samples, more: int = 0) -> tuple[Any, Any]:
+    """Return the samples and so many ``more``, a row each, and their classes (int32), on the host.
 
     They are normally distributed around centers, and overlap. Their mean is at the origin:
     distances calculated as |a|^2 - 2 a.b + |b|^2 lose digits far from it.
     """
     import numpy as np
 
-    count = problem.samples + problem.apart
+    count = problem.samples + more
     random = np.random.default_rng(problem.seed)
     centers = random.uniform(-1, 1, (problem.clusters, problem.features))
     classes = random.integers(0, problem.clusters, count)

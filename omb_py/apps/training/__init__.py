@@ -85,6 +85,3 @@ class Training:
         choices=("gpipe", "1f1b"),
     )
     stages: int = option(2, "Ranks of each pipeline.", minimum=1)
-    partition: str = option(
-        "", "Layers in each stage; else their work is balanced.", metavar="N,N,..."
-    )

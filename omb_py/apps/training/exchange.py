@@ -7,7 +7,7 @@ buckets, packed into a buffer if there are several in one, and are summed in one
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
@@ -97,19 +97,6 @@ class GradientExchange:
             self._sent += 1
 
 
-def room(sizes: Sequence[int], training: Training) -> int:
-    """Return the bytes of the buffer that packs gradients of these sizes; 0 without packing.
-
-    That is enough for the largest bucket, or for all of them if many are under way.
-    """
-    if training.fusion == 0:
-        return 0
-    if training.overlap:
-        return sum(sizes)
-    buckets = [sizes[slice(*bucket)] for bucket in plan_of(training, sizes)]
-    return max((sum(bucket) for bucket in buckets if len(bucket) > 1), default=0)
-
-
 def check(training: Training) -> None:
     """Raise `UsageError` for options of an exchange that exclude each other."""
     if training.allreduce != LIBRARY and training.overlap:
@@ -142,18 +129,14 @@ def horovod(sizes: Sequence[int], threshold: int) -> Plan:
     A larger one gets a bucket of its own. (From ``Controller::FuseResponses``; that it looks past
     gradients of another type makes no difference if all have one type.)
     """
-    return list(_horovod(sizes, threshold))
-
-
-def _horovod(sizes: Sequence[int], threshold: int) -> Iterator[tuple[int, int]]:
+    found: Plan = []
     begin = fused = 0
     for place, size in enumerate(sizes):
         if place > begin and fused + size > threshold:
-            yield begin, place
+            found.append((begin, place))
             begin, fused = place, 0
         fused += size
-    if sizes:
-        yield begin, len(sizes)
+    return [*found, (begin, len(sizes))] if sizes else []
 
 
 def ddp(sizes: Sequence[int], limit: int, first: int = FIRST_BUCKET) -> Plan:
@@ -162,18 +145,24 @@ def ddp(sizes: Sequence[int], limit: int, first: int = FIRST_BUCKET) -> Plan:
     So its last gradient may take it beyond. The first one is closed at ``first``. (From
     ``compute_bucket_assignment_by_size``, in DDP's order after its first step.)
     """
-    return list(_ddp(sizes, limit, first))
-
-
-def _ddp(sizes: Sequence[int], limit: int, first: int) -> Iterator[tuple[int, int]]:
+    found: Plan = []
     begin = held = 0
     for end, size in enumerate(sizes, start=1):
         held += size
         if held >= (first if begin == 0 else limit):
-            yield begin, end
+            found.append((begin, end))
             begin, held = end, 0
-    if begin < len(sizes):
-        yield begin, len(sizes)
+    return [*found, (begin, len(sizes))] if begin < len(sizes) else found
+
+
+def room(sizes: Sequence[int], plan: Plan, training: Training) -> int:
+    """Return the size of the buffer that packs gradients of these sizes; 0 without packing.
+
+    That is enough for the largest bucket, or for all of them if many are under way.
+    """
+    if training.overlap:
+        return sum(sizes) if training.fusion else 0
+    return max((sum(sizes[begin:end]) for begin, end in plan if end - begin > 1), default=0)
 
 
 Sum = tuple[BoundCall, BoundCall]
@@ -259,7 +248,7 @@ def buckets_of(
     way at a time, and each gradient has a place of its own there.
     """
     counts = [gradient.data.size for gradient in gradients]
-    packed = room([FLOAT_BYTES * count for count in counts], training) // FLOAT_BYTES
+    packed = room(counts, plan, training)
     buffer = team.array(packed) if packed else None
     bind = summing(team, training, max(packed, *counts))
     divide, copy, ranks = team.xp.divide, team.xp.copyto, team.ranks

@@ -65,7 +65,7 @@ class TrainingKernel(Kernel[Training]):
         """Return this rank's layers."""
         team, training = self.team, self.problem
         whole = network(training.model)
-        self._stages = whole.stages(self.depth, partition(training, self.depth))
+        self._stages = whole.stages(self.depth)
         unit = training.sample_time * MILLISECOND / whole.work
         return Stage(team, self.replicas, training, self._stages[self.position], unit)
 
@@ -191,22 +191,6 @@ def depth(training: Training, ranks: int) -> int:
     if ranks == 1 or training.strategy == "data":
         return 1
     return training.stages if training.strategy == "hybrid" else ranks
-
-
-def partition(training: Training, stages: int) -> list[int]:
-    """Return the layers of each stage, if they are given; raise `UsageError` for other words."""
-    if stages == 1:
-        return []
-    try:
-        found = [int(word) for word in training.partition.split(",") if training.partition]
-    except ValueError:
-        found = [0]
-    if any(number < 1 for number in found):
-        raise UsageError(
-            f"--partition {training.partition}: give numbers of layers, one for each stage, such "
-            "as 10,12,12"
-        )
-    return found
 
 
 def check(training: Training, ranks: int, binding: str) -> None:

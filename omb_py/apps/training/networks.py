@@ -87,25 +87,19 @@ class NeuralNetwork:
         """The numbers of all tensors together."""
         return sum(prod(shape) for _, shape in self.shapes)
 
-    def stages(self, count: int, partition: Sequence[int] = ()) -> list[NeuralNetwork]:
+    def stages(self, count: int) -> list[NeuralNetwork]:
         """Cut into so many networks, one after the other.
 
-        Their work differs as little as can be, unless ``partition`` gives how many layers each has.
-        Each has at least one. Raises `UsageError` if there are not enough.
+        Their work differs as little as can be, and each has one layer at least. Raises `UsageError`
+        if there are not enough.
         """
         layers = len(self.layers)
-        if partition and (len(partition) != count or sum(partition) != layers):
-            raise UsageError(
-                f"--partition {','.join(map(str, partition))} divides {sum(partition)} layers into "
-                f"{len(partition)} stages: give {count} numbers whose sum is {layers}"
-            )
         if count > layers:
             raise UsageError(
                 f"the network can be cut into {layers} stages, not {count}: use fewer ranks in a "
                 "pipeline, or a deeper --model, such as resnet1001"
             )
-        work = [layer.work for layer in self.layers]
-        ends = tuple(accumulate(partition)) or balance(work, count)
+        ends = balance([layer.work for layer in self.layers], count)
         before = [self.given, *(layer.passes for layer in self.layers)]
         return [
             NeuralNetwork(self.layers[start:stop], before[start])

@@ -43,8 +43,7 @@ class RankProfile:
 
     Seconds: ``elapsed_s`` from beginning to end, ``communication_s`` in MPI without MPI-IO and
     ``io_s`` in MPI-IO (with the call in which a rank without an end is), ``user_s`` and
-    ``system_s`` of all threads' CPU time, ``thread_s`` that of the thread that called MPI,
-    ``outside_s`` the part of it outside MPI. ``memory_bytes`` is the largest resident set,
+    ``system_s`` of all threads' CPU time. ``memory_bytes`` is the largest resident set,
     ``switches`` are involuntary. ``complete`` is false for a rank that did not come to its end.
     ``cells`` are None for a rank whose calls are unknown.
     """
@@ -57,8 +56,6 @@ class RankProfile:
     io_s: float | None = None
     user_s: float | None = None
     system_s: float | None = None
-    thread_s: float | None = None
-    outside_s: float | None = None
     memory_bytes: float | None = None
     switches: int | None = None
     cells: tuple[CallStats, ...] | None = None
@@ -134,8 +131,4 @@ def spread_of(values: list[Extreme]) -> tuple[Extreme, Extreme, Extreme] | None:
 
 def _most(values: list[Extreme]) -> Extreme | None:
     """Return the maximum, of the lowest rank that has it."""
-    return min((one for one in values if one.value == values[-1].value), default=None, key=_rank)
-
-
-def _rank(one: Extreme) -> int:
-    return one.rank
+    return max(values, default=None, key=lambda one: one.value)

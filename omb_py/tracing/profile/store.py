@@ -27,8 +27,8 @@ from omb_py.tracing.records import layout
 from omb_py.tracing.records.reading import NS, RankRecord, read
 from omb_py.tracing.records.run import RecordedRun, open_run, run_of
 
-OF_RANKS = """rank host complete elapsed_s communication_s io_s user_s system_s thread_s outside_s
-    memory_bytes switches counted"""
+OF_RANKS = """rank host complete elapsed_s communication_s io_s user_s system_s memory_bytes
+    switches counted"""
 OF_CALLS = """routine communicator communicator_size communicator_label peer bin site calls nbytes
     seconds least_s greatest_s"""
 COLUMNS = ("row", *OF_RANKS.split(), *OF_CALLS.split())
@@ -184,7 +184,6 @@ def _member(record: RankRecord) -> RankProfile:
         else:
             communication += inside
     heard = header["updated"] > 0
-    outside = header["outside_ns"]
     return RankProfile(
         rank=record.rank,
         host=record.host or None,
@@ -194,8 +193,6 @@ def _member(record: RankRecord) -> RankProfile:
         io_s=in_files,
         user_s=header["user_ns"] * NS if heard else None,
         system_s=header["system_ns"] * NS if heard else None,
-        thread_s=header["thread_ns"] * NS if heard and header["thread_ns"] else None,
-        outside_s=outside * NS if heard and outside >= 0 else None,
         memory_bytes=header["memory_bytes"] or None,
         switches=header["switches"] if heard else None,
         cells=cells,

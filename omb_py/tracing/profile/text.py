@@ -23,9 +23,6 @@ from omb_py.tracing.profile.tables import Sums
 MAX_ROWS = 100
 """Rows of a table that may have very many; the CSV has all of them."""
 
-HAVING_A_CORE = 0.9
-"""A part of the time outside MPI: ranks that computed less had no core, slept, or read files."""
-
 LONGEST = 60
 """Letters of an MPI library's version."""
 
@@ -53,7 +50,6 @@ def sheets(profile: Profile) -> list[Sheet]:
         _sites(members),
         _communicators(members),
         _peers(members),
-        _processors(members),
         _ranks(profile.members),
     ]
     first = Sheet(_title(profile), (), (), above="\n".join(_origin(profile, members)))
@@ -217,36 +213,6 @@ def _peers(members: Sequence[RankProfile]) -> Sheet:
 def _others(number: int, kind: str) -> tuple[str, ...]:
     text = f"These are the {MAX_ROWS} {kind}; profile.csv has all {number}."
     return (text,) if number > MAX_ROWS else ()
-
-
-def _processors(members: Sequence[RankProfile]) -> Sheet:
-    """Return the CPU time of a rank's thread within its time outside MPI."""
-    known = [
-        (str(member.rank), outside, member.outside_s or 0.0)
-        for member in members
-        if (outside := _outside(member)) is not None
-    ]
-    wall, cpu = sum(one[1] for one in known), sum(one[2] for one in known)
-    shown = known if len(known) <= MAX_ROWS else []
-    shown += [("all", wall, cpu)] if len(known) > 1 else []
-    rows = tuple(
-        (rank, f"{outside:.3f}", f"{busy:.3f}", f"{100 * busy / outside:.1f}" if outside else "-")
-        for rank, outside, busy in shown
-    )
-    remark = (
-        "For the rest of that time they had no core: more ranks or threads than cores, sleep, "
-        "or files."
-    )
-    remarks = (remark,) if wall and cpu < HAVING_A_CORE * wall else ()
-    title = "Time outside MPI, by the wall clock and by the CPU"
-    return Sheet(title, ("rank", "wall (s)", "CPU (s)", "part (%)"), rows, remarks, left=0)
-
-
-def _outside(member: RankProfile) -> float | None:
-    """Return seconds outside MPI, where it is known how many of them the thread computed."""
-    if member.elapsed_s is None or member.communication_s is None or member.outside_s is None:
-        return None
-    return max(0.0, member.elapsed_s - member.communication_s - (member.io_s or 0.0))
 
 
 def _ranks(members: Sequence[RankProfile]) -> Sheet:

@@ -11,36 +11,22 @@ import ctypes
 import os
 import sys
 
-from omb_py.core.dataclass import dataclass
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.tracing.recorder.library import cached_library
 from omb_py.tracing.recorder.record_file import RecordFile
 from omb_py.tracing.records.layout import EVENT_FORMAT
 
 
-@dataclass(frozen=True)
-class Settings:
-    """Settings of a recording, and its folder.
-
-    ``events`` is the room for a timeline, 0 for none; ``sites`` records lines of the program,
-    ``cpu_time`` the CPU time outside MPI.
-    """
-
-    folder: str
-    events: int = 0
-    sites: bool = False
-    cpu_time: bool = False
-
-
 class Recorder:
     """The library in this process: `load` it before MPI's, `open` a record once MPI was started."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, sites: bool) -> None:
         """Find the library, compiled if it is not there yet; on every rank.
 
-        Raises `UsageError` if there is no compiler, or it belongs to another MPI library.
+        ``sites`` records lines of the program. Raises `UsageError` if there is no compiler, or it
+        belongs to another MPI library.
         """
-        self._settings = settings
+        self._sites = sites
         self._path = cached_library()
         self._numbers = {"": 0}
 
@@ -60,8 +46,6 @@ class Recorder:
         self._name.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
         self._event = library.omb_py_event
         self._event.argtypes = [ctypes.c_char_p]
-        self._inside_ns = library.omb_py_inside_ns
-        self._inside_ns.restype = ctypes.c_int64
 
     def open(self, file: RecordFile) -> None:
         """Record into a file from now on: names, cells and events are no longer Python's to write.
@@ -73,20 +57,14 @@ class Recorder:
                 "calls cannot be intercepted: mpi4py does not call MPI through our library; was "
                 "it built with MPI linked into it?"
             )
-        if self._settings.sites and not self._library.omb_py_sites():
+        if self._sites and not self._library.omb_py_sites():
             raise OmbError(
                 "--call-sites needs Python's stable ABI of 3.10 or later, which this process has "
                 "not: leave it out"
             )
-        if self._settings.cpu_time:
-            self._library.omb_py_cpu_time()
         error = self._library.omb_py_open(os.fsencode(file.path))
         if error:
             raise OmbError(f"cannot map {file.path}: {os.strerror(error)}")
-
-    def inside_ns(self) -> int:
-        """Return the CPU time of the thread that opened the record, within MPI."""
-        return int(self._inside_ns())
 
     def pause(self) -> None:
         """Record nothing until `resume`."""

@@ -48,8 +48,7 @@ class RecordFile:
         self.memory = memoryview(self._map)
         magic = int.from_bytes(layout.MAGIC, sys.byteorder)
         values |= {"magic": magic, "version": layout.VERSION, "rank": rank, "ranks": ranks}
-        values |= {"pid": os.getpid(), "outside_ns": -1}
-        values |= {"began": time.monotonic_ns(), "began_epoch": time.time_ns()}
+        values |= {"pid": os.getpid(), "began": time.monotonic_ns(), "began_epoch": time.time_ns()}
         for name, value in values.items():
             self.set(name, value)
         self.set("host", os.uname().nodename)

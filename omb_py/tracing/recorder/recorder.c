@@ -44,6 +44,13 @@ static int64_t *find(const struct table *table, uint64_t a, uint64_t b)
     }
 }
 
+/* A pointer that stands in a table, NULL without one. */
+static void *pointer_in(const struct table *table, uint64_t handle)
+{
+    int64_t *found = find(table, handle, 0);
+    return found ? (void *)(intptr_t)*found : NULL;
+}
+
 static void put(struct table *table, uint64_t a, uint64_t b, int64_t value)
 {
     size_t i = mixed(a, b);

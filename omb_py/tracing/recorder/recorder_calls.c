@@ -22,32 +22,7 @@ struct call {
     bool own_status;
     struct half half, second;
     int64_t request, began, ended;
-    int64_t cpu_began; /* 0: not measured */
 };
-
-static bool with_cpu_time;
-static pthread_t recorder; /* the thread whose CPU time is measured */
-static int64_t inside_cpu; /* ns of it within MPI */
-
-static inline int64_t cpu_now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
-}
-
-/* Measure the CPU time of this thread within MPI from now on. */
-void omb_py_cpu_time(void)
-{
-    recorder = pthread_self();
-    inside_cpu = 0;
-    with_cpu_time = true;
-}
-
-int64_t omb_py_inside_ns(void)
-{
-    return inside_cpu;
-}
 
 static struct table sequences = {.most = 1 << 18};
 static unsigned sequences_of; /* generation */
@@ -311,7 +286,6 @@ static inline void call_starts(struct call *call)
 {
     struct header *seen = header;
     int number = number_of_routine(call->routine);
-    call->cpu_began = with_cpu_time && pthread_equal(pthread_self(), recorder) ? cpu_now() : 0;
     call->began = now();
     if (seen) {
         seen->now_communicator = call->communicator;
@@ -325,8 +299,6 @@ static inline void call_starts(struct call *call)
 static inline void call_returns(struct call *call)
 {
     call->ended = now();
-    if (call->cpu_began)
-        inside_cpu += cpu_now() - call->cpu_began;
 }
 
 static void write_call(const struct call *call)

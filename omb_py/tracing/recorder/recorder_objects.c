@@ -131,9 +131,7 @@ static struct communicator *described(MPI_Comm comm)
 static void keep(struct communicator *communicator)
 {
     uint64_t handle = KEY_OF(communicator->comm);
-    int64_t *old = find(&communicators, handle, 0);
-    if (old)
-        release((struct communicator *)(intptr_t)*old);
+    release(pointer_in(&communicators, handle));
     if (!communicator->key[0])
         give_key(communicator);
     communicator->references += !add(&communicators, handle, 0, (intptr_t)communicator);
@@ -161,20 +159,18 @@ static struct communicator *known(MPI_Comm comm)
     if (comm == MPI_COMM_NULL)
         return NULL;
     lock();
-    int64_t *found = find(&communicators, KEY_OF(comm), 0);
-    struct communicator *communicator = found ? (struct communicator *)(intptr_t)*found : NULL;
+    struct communicator *communicator = pointer_in(&communicators, KEY_OF(comm));
     unlock();
     if (!communicator) {
         struct communicator *made = described(comm);
         if (!made)
             return NULL;
         lock();
-        found = find(&communicators, KEY_OF(comm), 0);
-        communicator = found ? (struct communicator *)(intptr_t)*found : made;
-        if (found) /* another thread was faster */
+        communicator = pointer_in(&communicators, KEY_OF(comm));
+        if (communicator) /* another thread was faster */
             release(made);
         else
-            keep(made);
+            keep(communicator = made);
         unlock();
     }
     mine.handle = KEY_OF(comm);
@@ -186,9 +182,8 @@ static struct communicator *known(MPI_Comm comm)
 static void forget_communicator(uint64_t handle)
 {
     lock();
-    int64_t *found = find(&communicators, handle, 0);
-    if (found) {
-        struct communicator *old = (struct communicator *)(intptr_t)*found;
+    struct communicator *old = pointer_in(&communicators, handle);
+    if (old) {
         take_out(&communicators, handle, 0);
         old->comm = MPI_COMM_NULL; /* windows and files of it may go on */
         release(old);
@@ -260,9 +255,7 @@ static void made_of(struct table *table, uint64_t handle, MPI_Comm comm)
     if (!communicator)
         return;
     lock();
-    int64_t *old = find(table, handle, 0);
-    if (old)
-        release((struct communicator *)(intptr_t)*old);
+    release(pointer_in(table, handle));
     communicator->references += add(table, handle, 0, (intptr_t)communicator);
     unlock();
 }
@@ -270,8 +263,7 @@ static void made_of(struct table *table, uint64_t handle, MPI_Comm comm)
 static struct communicator *behind(struct table *table, uint64_t handle)
 {
     lock();
-    int64_t *found = find(table, handle, 0);
-    struct communicator *communicator = found ? (struct communicator *)(intptr_t)*found : NULL;
+    struct communicator *communicator = pointer_in(table, handle);
     unlock();
     return communicator;
 }
@@ -279,12 +271,9 @@ static struct communicator *behind(struct table *table, uint64_t handle)
 static void forget_object(struct table *table, uint64_t handle)
 {
     lock();
-    int64_t *found = find(table, handle, 0);
-    if (found) {
-        struct communicator *communicator = (struct communicator *)(intptr_t)*found;
-        take_out(table, handle, 0);
-        release(communicator);
-    }
+    struct communicator *communicator = pointer_in(table, handle);
+    take_out(table, handle, 0);
+    release(communicator);
     unlock();
 }
 

@@ -1,6 +1,6 @@
 /* Wrappers written by hand: the start and the end of MPI, MPI_Pcontrol, completions of requests,
- * starts of persistent ones, matched messages, and what frees objects. All others are generated,
- * and stand behind this text.
+ * starts of persistent ones, and what frees objects. All others are generated, and stand behind
+ * this text.
  */
 
 #include "recorder_requests.c"
@@ -49,27 +49,39 @@ int MPI_Pcontrol(const int level, ...)
     return PMPI_Pcontrol(level);
 }
 
-/* What frees objects. */
-
-#define FREEING(Routine, Type, Frees, Notes)                                                       \
-    int MPI_##Routine(Type *object)                                                                \
+/* A wrapper: `Before` the call, `Starts` while it is recorded, just before MPI's own, and `After` it,
+ * with its `result`. */
+#define WRAPPER(Routine, Parameters, Arguments, Before, Starts, After)                             \
+    int MPI_##Routine Parameters                                                                   \
     {                                                                                              \
         struct call call;                                                                          \
         bool recorded = call_begins(&call, ROUTINE_##Routine);                                     \
-        Type old = *object;                                                                        \
+        Before;                                                                                    \
         if (recorded) {                                                                            \
-            Notes;                                                                                 \
             call_starts(&call);                                                                    \
+            Starts;                                                                                \
         }                                                                                          \
-        int result = PMPI_##Routine(object);                                                       \
+        int result = PMPI_##Routine Arguments;                                                     \
         if (recorded)                                                                              \
             call_returns(&call);                                                                   \
-        if (result == MPI_SUCCESS)                                                                 \
-            Frees;                                                                                 \
+        After;                                                                                     \
         if (recorded)                                                                              \
             call_ends(&call);                                                                      \
         return result;                                                                             \
     }
+
+#define NOTHING (void)0
+
+/* What frees objects. */
+
+#define FREEING(Routine, Type, Frees, Notes)                                                       \
+    WRAPPER(                                                                                       \
+        Routine, (Type * object), (object), Type old = *object;                                    \
+        if (recorded)                                                                              \
+            Notes,                                                                                 \
+        NOTHING,                                                                                   \
+        if (result == MPI_SUCCESS)                                                                 \
+            Frees)
 
 /* A communicator that did nothing else needs no name for its end. */
 static void on_named_communicator(struct call *call, MPI_Comm comm)
@@ -84,7 +96,7 @@ FREEING(Comm_disconnect, MPI_Comm, forget_communicator(KEY_OF(old)),
         on_named_communicator(&call, old))
 FREEING(Win_free, MPI_Win, forget_object(&windows, KEY_OF(old)), on_window(&call, old, NOBODY))
 FREEING(File_close, MPI_File, forget_object(&files, KEY_OF(old)), on_file(&call, old))
-FREEING(Request_free, MPI_Request, forget_request(KEY_OF(old)), (void)0)
+FREEING(Request_free, MPI_Request, forget_request(KEY_OF(old)), NOTHING)
 
 int MPI_Cancel(MPI_Request *request)
 {
@@ -103,45 +115,23 @@ static int64_t ended_at(bool recorded, const struct call *call)
 
 /* Completions. While no operation is known nothing is looked at. */
 
-int MPI_Wait(MPI_Request *request, MPI_Status *status)
-{
-    struct call call;
-    MPI_Status own;
-    bool recorded = call_begins(&call, ROUTINE_Wait), watched = requests.used > 0;
-    uint64_t handle = KEY_OF(*request);
-    if (watched && status == MPI_STATUS_IGNORE)
-        status = &own;
-    if (recorded)
-        call_starts(&call);
-    int result = PMPI_Wait(request, status);
-    if (recorded)
-        call_returns(&call);
-    if (watched)
-        complete(handle, result == MPI_SUCCESS ? status : NULL, ended_at(recorded, &call));
-    if (recorded)
-        call_ends(&call);
-    return result;
-}
+#define WATCHING_ONE                                                                               \
+    MPI_Status own;                                                                                \
+    bool watched = requests.used > 0;                                                              \
+    uint64_t handle = KEY_OF(*request);                                                            \
+    if (watched && status == MPI_STATUS_IGNORE)                                                    \
+        status = &own
 
-int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status)
-{
-    struct call call;
-    MPI_Status own;
-    bool recorded = call_begins(&call, ROUTINE_Test), watched = requests.used > 0;
-    uint64_t handle = KEY_OF(*request);
-    if (watched && status == MPI_STATUS_IGNORE)
-        status = &own;
-    if (recorded)
-        call_starts(&call);
-    int result = PMPI_Test(request, flag, status);
-    if (recorded)
-        call_returns(&call);
+WRAPPER(
+    Wait, (MPI_Request * request, MPI_Status *status), (request, status), WATCHING_ONE, NOTHING,
+    if (watched)
+        complete(handle, result == MPI_SUCCESS ? status : NULL, ended_at(recorded, &call)))
+
+WRAPPER(
+    Test, (MPI_Request * request, int *flag, MPI_Status *status), (request, flag, status),
+    WATCHING_ONE, NOTHING,
     if (watched && result == MPI_SUCCESS && *flag)
-        complete(handle, status, ended_at(recorded, &call));
-    if (recorded)
-        call_ends(&call);
-    return result;
-}
+        complete(handle, status, ended_at(recorded, &call)))
 
 enum { FEW = 32 };
 
@@ -191,110 +181,51 @@ static void watch_ends(struct watch *watch)
         free(watch->own);
 }
 
-int MPI_Waitall(int count, MPI_Request array[], MPI_Status statuses[])
-{
-    struct call call;
-    struct watch watch;
-    bool recorded = call_begins(&call, ROUTINE_Waitall);
-    watch_begins(&watch, count, array, &statuses);
-    if (recorded)
-        call_starts(&call);
-    int result = PMPI_Waitall(count, array, statuses);
-    if (recorded)
-        call_returns(&call);
+#define WATCHING(Statuses)                                                                         \
+    struct watch watch;                                                                            \
+    watch_begins(&watch, count, array, Statuses)
+
+WRAPPER(
+    Waitall, (int count, MPI_Request array[], MPI_Status statuses[]), (count, array, statuses),
+    WATCHING(&statuses), NOTHING,
     for (int i = 0; watch.on && i < count; i++)
         if (result == MPI_SUCCESS || array[i] == MPI_REQUEST_NULL)
             complete(watch.handles[i], result == MPI_SUCCESS ? status_of(statuses, i) : NULL,
                      ended_at(recorded, &call));
-    watch_ends(&watch);
-    if (recorded)
-        call_ends(&call);
-    return result;
-}
+    watch_ends(&watch))
 
-int MPI_Testall(int count, MPI_Request array[], int *flag, MPI_Status statuses[])
-{
-    struct call call;
-    struct watch watch;
-    bool recorded = call_begins(&call, ROUTINE_Testall);
-    watch_begins(&watch, count, array, &statuses);
-    if (recorded)
-        call_starts(&call);
-    int result = PMPI_Testall(count, array, flag, statuses);
-    if (recorded)
-        call_returns(&call);
+WRAPPER(
+    Testall, (int count, MPI_Request array[], int *flag, MPI_Status statuses[]),
+    (count, array, flag, statuses), WATCHING(&statuses), NOTHING,
     for (int i = 0; watch.on && result == MPI_SUCCESS && *flag && i < count; i++)
         complete(watch.handles[i], status_of(statuses, i), ended_at(recorded, &call));
-    watch_ends(&watch);
-    if (recorded)
-        call_ends(&call);
-    return result;
-}
+    watch_ends(&watch))
 
-int MPI_Waitany(int count, MPI_Request array[], int *index, MPI_Status *status)
-{
-    struct call call;
-    struct watch watch;
-    bool recorded = call_begins(&call, ROUTINE_Waitany);
-    watch_begins(&watch, count, array, NULL);
-    if (watch.on && status == MPI_STATUS_IGNORE)
-        status = watch.own;
-    if (recorded)
-        call_starts(&call);
-    int result = PMPI_Waitany(count, array, index, status);
-    if (recorded)
-        call_returns(&call);
-    if (watch.on && result == MPI_SUCCESS && *index >= 0 && *index < count)
-        complete(watch.handles[*index], status, ended_at(recorded, &call));
-    watch_ends(&watch);
-    if (recorded)
-        call_ends(&call);
-    return result;
-}
+#define COMPLETING_ANY(Routine, Parameters, Arguments, Found)                                      \
+    WRAPPER(                                                                                       \
+        Routine, Parameters, Arguments, WATCHING(NULL);                                            \
+        if (watch.on && status == MPI_STATUS_IGNORE)                                               \
+            status = watch.own,                                                                    \
+        NOTHING,                                                                                   \
+        if (watch.on && result == MPI_SUCCESS && Found && *index >= 0 && *index < count)           \
+            complete(watch.handles[*index], status, ended_at(recorded, &call));                    \
+        watch_ends(&watch))
 
-int MPI_Testany(int count, MPI_Request array[], int *index, int *flag, MPI_Status *status)
-{
-    struct call call;
-    struct watch watch;
-    bool recorded = call_begins(&call, ROUTINE_Testany);
-    watch_begins(&watch, count, array, NULL);
-    if (watch.on && status == MPI_STATUS_IGNORE)
-        status = watch.own;
-    if (recorded)
-        call_starts(&call);
-    int result = PMPI_Testany(count, array, index, flag, status);
-    if (recorded)
-        call_returns(&call);
-    if (watch.on && result == MPI_SUCCESS && *flag && *index >= 0 && *index < count)
-        complete(watch.handles[*index], status, ended_at(recorded, &call));
-    watch_ends(&watch);
-    if (recorded)
-        call_ends(&call);
-    return result;
-}
+COMPLETING_ANY(Waitany, (int count, MPI_Request array[], int *index, MPI_Status *status),
+               (count, array, index, status), true)
+COMPLETING_ANY(Testany, (int count, MPI_Request array[], int *index, int *flag, MPI_Status *status),
+               (count, array, index, flag, status), *flag)
 
 #define COMPLETING_SOME(Routine)                                                                   \
-    int MPI_##Routine(int count, MPI_Request array[], int *found, int indices[],                   \
-                      MPI_Status statuses[])                                                       \
-    {                                                                                              \
-        struct call call;                                                                          \
-        struct watch watch;                                                                        \
-        bool recorded = call_begins(&call, ROUTINE_##Routine);                                     \
-        watch_begins(&watch, count, array, &statuses);                                             \
-        if (recorded)                                                                              \
-            call_starts(&call);                                                                    \
-        int result = PMPI_##Routine(count, array, found, indices, statuses);                       \
-        if (recorded)                                                                              \
-            call_returns(&call);                                                                   \
+    WRAPPER(                                                                                       \
+        Routine,                                                                                   \
+        (int count, MPI_Request array[], int *found, int indices[], MPI_Status statuses[]),        \
+        (count, array, found, indices, statuses), WATCHING(&statuses), NOTHING,                    \
         if (watch.on && result == MPI_SUCCESS && *found != MPI_UNDEFINED)                          \
             for (int i = 0; i < *found; i++)                                                       \
                 complete(watch.handles[indices[i]], status_of(statuses, i),                        \
                          ended_at(recorded, &call));                                               \
-        watch_ends(&watch);                                                                        \
-        if (recorded)                                                                              \
-            call_ends(&call);                                                                      \
-        return result;                                                                             \
-    }
+        watch_ends(&watch))
 
 COMPLETING_SOME(Waitsome)
 COMPLETING_SOME(Testsome)
@@ -335,37 +266,10 @@ static void start_requests(struct call *call, int count, const MPI_Request *arra
     }
 }
 
-int MPI_Start(MPI_Request *request)
-{
-    struct call call;
-    bool recorded = call_begins(&call, ROUTINE_Start);
-    if (recorded) {
-        call_starts(&call);
-        start_requests(&call, 1, request);
-    }
-    int result = PMPI_Start(request);
-    if (recorded) {
-        call_returns(&call);
-        call_ends(&call);
-    }
-    return result;
-}
-
-int MPI_Startall(int count, MPI_Request array[])
-{
-    struct call call;
-    bool recorded = call_begins(&call, ROUTINE_Startall);
-    if (recorded) {
-        call_starts(&call);
-        start_requests(&call, count, array);
-    }
-    int result = PMPI_Startall(count, array);
-    if (recorded) {
-        call_returns(&call);
-        call_ends(&call);
-    }
-    return result;
-}
+WRAPPER(Start, (MPI_Request * request), (request), NOTHING, start_requests(&call, 1, request),
+        NOTHING)
+WRAPPER(Startall, (int count, MPI_Request array[]), (count, array), NOTHING,
+        start_requests(&call, count, array), NOTHING)
 
 /* Messages that a probe has matched: what the probe knew of them. */
 
@@ -392,55 +296,10 @@ static void match(struct call *call, MPI_Message message, const MPI_Status *stat
     if (timeline)
         half->sequence = counted_message(true, call->communicator, half->peer, half->tag);
     lock();
-    int64_t *old = find(&messages, KEY_OF(message), 0);
-    if (old)
-        free((struct matched *)(intptr_t)*old);
+    free(pointer_in(&messages, KEY_OF(message)));
     if (!add(&messages, KEY_OF(message), 0, (intptr_t)matched))
         free(matched);
     unlock();
-}
-
-int MPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message *message, MPI_Status *status)
-{
-    struct call call;
-    MPI_Status own;
-    bool recorded = call_begins(&call, ROUTINE_Mprobe);
-    if (recorded) {
-        on_communicator(&call, comm);
-        if (status == MPI_STATUS_IGNORE)
-            status = &own;
-        call_starts(&call);
-    }
-    int result = PMPI_Mprobe(source, tag, comm, message, status);
-    if (recorded) {
-        call_returns(&call);
-        if (result == MPI_SUCCESS)
-            match(&call, *message, status);
-        call_ends(&call);
-    }
-    return result;
-}
-
-int MPI_Improbe(int source, int tag, MPI_Comm comm, int *flag, MPI_Message *message,
-                MPI_Status *status)
-{
-    struct call call;
-    MPI_Status own;
-    bool recorded = call_begins(&call, ROUTINE_Improbe);
-    if (recorded) {
-        on_communicator(&call, comm);
-        if (status == MPI_STATUS_IGNORE)
-            status = &own;
-        call_starts(&call);
-    }
-    int result = PMPI_Improbe(source, tag, comm, flag, message, status);
-    if (recorded) {
-        call_returns(&call);
-        if (result == MPI_SUCCESS && *flag)
-            match(&call, *message, status);
-        call_ends(&call);
-    }
-    return result;
 }
 
 /* The receive of a matched message takes what is known of it. */
@@ -448,10 +307,8 @@ static void receives_matched(struct call *call, MPI_Message message)
 {
     call->receives = true;
     lock();
-    int64_t *found = find(&messages, KEY_OF(message), 0);
-    struct matched *matched = found ? (struct matched *)(intptr_t)*found : NULL;
-    if (matched)
-        take_out(&messages, KEY_OF(message), 0);
+    struct matched *matched = pointer_in(&messages, KEY_OF(message));
+    take_out(&messages, KEY_OF(message), 0);
     unlock();
     if (!matched)
         return;

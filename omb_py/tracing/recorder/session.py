@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from omb_py.core.errors import OmbError, sentence
 from omb_py.core.mpi import granted_level, launcher
 from omb_py.tracing.recorder import annotation
-from omb_py.tracing.recorder.interception import Recorder, Settings
+from omb_py.tracing.recorder.interception import Recorder
 from omb_py.tracing.recorder.record_file import RecordFile
 from omb_py.tracing.records.layout import NS_PER_SECOND, path_in
 
@@ -81,13 +81,23 @@ class Session:
     """
 
     def __init__(
-        self, settings: Settings, about: dict[str, Any], traffic: TrafficCollector | None = None
+        self,
+        folder: str,
+        about: dict[str, Any],
+        events: int = 0,
+        sites: bool = False,
+        traffic: TrafficCollector | None = None,
     ) -> None:
-        """Raise `UsageError` if calls cannot be intercepted."""
-        self._settings = settings
+        """Raise `UsageError` if calls cannot be intercepted.
+
+        ``folder`` is that of the record, ``events`` the room for a timeline, 0 for none; ``sites``
+        records lines of the program.
+        """
+        self.folder = folder
         self._about = about
+        self._events = events
         self._traffic = traffic
-        self._recorder = Recorder(settings)
+        self._recorder = Recorder(sites)
         self._world: Any = None
         self._file: RecordFile | None = None
         self._publisher: Publisher | None = None
@@ -102,11 +112,6 @@ class Session:
     def begun(self) -> bool:
         """Return whether MPI was started."""
         return self._file is not None
-
-    @property
-    def folder(self) -> str:
-        """The folder of the record."""
-        return self._settings.folder
 
     @property
     def replaced(self) -> bool:
@@ -180,23 +185,23 @@ class Session:
         return pcontrol
 
     def _begin(self, module: ModuleType) -> None:
-        world, settings = self._world, self._settings
+        world = self._world
         self.rank, self.ranks = rank, ranks = world.Get_rank(), world.Get_size()
         try:
             if rank > 0:
                 world.Barrier()  # rank 0's record keeps other jobs out of the folder
             self._file = file = RecordFile(
-                path_in(settings.folder, rank),
+                path_in(self.folder, rank),
                 rank,
                 ranks,
-                settings.events,
+                self._events,
                 self._about | self._library(module),
             )
             if rank == 0:
                 world.Barrier()
             self._compare_clocks("first")
             if self._traffic is not None:
-                self._traffic.begin(world, settings.folder)
+                self._traffic.begin(world, self.folder)
         except (OmbError, OSError) as error:
             self._fail(rank, error)
         self._publisher = Publisher(file)
@@ -207,7 +212,7 @@ class Session:
         except OmbError as error:
             self._fail(rank, error)
         annotation.attach(self._recorder)
-        self._publisher.start(self._recorder.inside_ns if settings.cpu_time else None)
+        self._publisher.start()
 
     def _library(self, module: ModuleType) -> dict[str, Any]:
         import mpi4py
@@ -286,15 +291,12 @@ class Publisher:
 
     def __init__(self, file: RecordFile) -> None:
         self._file = file
-        self._thread_clock = time.pthread_getcpuclockid(threading.get_ident())
         self._first = self._usage()
         self._stopped = threading.Event()
-        self._inside: Callable[[], int] | None = None
         self._thread = threading.Thread(target=self._run, name="omb-py record", daemon=True)
 
-    def start(self, inside: Callable[[], int] | None = None) -> None:
-        """Begin; ``inside`` returns the thread's CPU ns within MPI, if they are measured."""
-        self._inside = inside
+    def start(self) -> None:
+        """Begin."""
         self._thread.start()
 
     def stop(self) -> None:
@@ -313,11 +315,9 @@ class Publisher:
     def publish(self) -> None:
         """Write everything now."""
         file, first, usage = self._file, self._first, self._usage()
-        for name in ("user_ns", "system_ns", "thread_ns", "switches"):
+        for name in ("user_ns", "system_ns", "switches"):
             file.set(name, usage[name] - first[name])
         file.set("memory_bytes", usage["memory_bytes"])
-        if self._inside is not None:
-            file.set("outside_ns", usage["thread_ns"] - first["thread_ns"] - self._inside())
         file.set("updated", time.monotonic_ns())
 
     def _usage(self) -> dict[str, int]:
@@ -325,7 +325,6 @@ class Publisher:
         return {
             "user_ns": round(used.ru_utime * NS_PER_SECOND),
             "system_ns": round(used.ru_stime * NS_PER_SECOND),
-            "thread_ns": time.clock_gettime_ns(self._thread_clock),
             "memory_bytes": used.ru_maxrss * KIBIBYTE,
             "switches": used.ru_nivcsw,
         }

@@ -1,7 +1,7 @@
 """The routines that are recorded in C: their parameters, and the bytes of their messages.
 
 Not there are calls that only ask (Comm_rank, Type_size, Get_count): they cost less than being
-recorded. Bytes are expressions in C of the parameters, counted as `observe.message_sizes` counts.
+recorded. Bytes are expressions in C of the parameters, counted as in mpitrace.
 """
 
 from __future__ import annotations
@@ -222,11 +222,8 @@ COMMUNICATORS = {
 }
 """Routines that create communicators: the new one is ``made``."""
 
-MANAGEMENT = {
-    "Parrived": "request partition flag",
-}
-
 OTHERS = {
     "Probe": "source tag comm status",
     "Iprobe": "source tag comm flag status",
+    "Parrived": "request partition flag",
 }

@@ -16,7 +16,6 @@ from omb_py.tracing.recorder.wrapped_routines import (
     COLLECTIVES,
     COMMUNICATORS,
     FILES,
-    MANAGEMENT,
     NONBLOCKING_FILES,
     ONE_SIDED,
     OTHERS,
@@ -29,7 +28,7 @@ from omb_py.tracing.recorder.wrapped_routines import (
 
 HAND_WRITTEN = (
     "Comm_free Comm_disconnect Win_free File_close Request_free Wait Test Waitall Testall Waitany "
-    "Testany Waitsome Testsome Start Startall Mprobe Improbe"
+    "Testany Waitsome Testsome Start Startall"
 ).split()
 """Recorded by wrappers that stand in ``recorder_wrappers.c``; all versions of MPI have them."""
 
@@ -152,6 +151,10 @@ def _receives() -> Iterator[Wrapper]:
         yield _made(f"I{routine}", f"{parameters} comm request", both, after + later + BEGUN)
     matched = "receives_matched(&call, *message);"
     own = "if (status == MPI_STATUS_IGNORE) status = &own;"
+    probes = "on_communicator(&call, comm);" + own
+    match = "match(&call, *message, status);"
+    yield _made("Mprobe", "source tag comm message status", probes, match)
+    yield _made("Improbe", "source tag comm flag message status", probes, f"if (*flag) {match}")
     posted = "bytes_of(count, datatype)"
     yield _made(
         "Mrecv",
@@ -227,8 +230,6 @@ def _communicators() -> Iterator[Wrapper]:
         else:
             always = "made_communicator(*made);"
         yield _made(name, parameters, before, "", always)
-    for name, parameters in MANAGEMENT.items():
-        yield _made(name, parameters)
 
 
 def declared_wrappers(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MAGIC = b"OMBPYREC"
-VERSION = 3
+VERSION = 4
 SUFFIX = ".record"
 BEGINS = "rank-"
 PATTERN = f"{BEGINS}*{SUFFIX}"
@@ -62,8 +62,6 @@ HEADER = (
     ("updated", "q"),  # when cells and what follows here were written last
     ("user_ns", "q"),  # CPU time of the process since the beginning
     ("system_ns", "q"),
-    ("thread_ns", "q"),  # CPU time of the thread that recorded since the beginning
-    ("outside_ns", "q"),  # of it, outside MPI; -1: not measured
     ("memory_bytes", "q"),  # largest resident set
     ("switches", "q"),  # involuntary context switches since the beginning
     ("now_name", "q"),  # the routine that a rank is in, 0: none

@@ -17,6 +17,8 @@ from omb_py.tracing.records.routines import Role, nonblocking, role
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from omb_py.tracing.records.reading import RankRecord
+
 SIDE = np.dtype(
     [
         ("communicator", np.int64),
@@ -47,18 +49,13 @@ class Sides:
     unnumbered: int
 
 
-def sides_of(
-    index: int,
-    rank: int,
-    events: NDArray[Any],
-    names: list[str],
-    communicators: Mapping[int, Communicator],
-    keys: dict[str, int],
-) -> Sides:
+def sides_of(index: int, record: RankRecord, events: NDArray[Any], keys: dict[str, int]) -> Sides:
     """Return the sides of messages in the events of a rank, which is the one with this ``index``.
 
-    ``keys`` numbers the keys of communicators; it is the same for all ranks, and grows.
+    ``events`` are those of the ``record`` that can be read. ``keys`` numbers the keys of
+    communicators; it is the same for all ranks, and grows.
     """
+    rank, names, communicators = record.rank, record.names, record.communicators
     begins = _of_names(names, events["name"], nonblocking)
     sends, receives = _masks(names, events, begins)
     sent = _numbered(index, rank, np.flatnonzero(sends), True, events, communicators, keys)

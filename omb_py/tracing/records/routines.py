@@ -106,11 +106,6 @@ ROLES = {
 }
 
 
-def started(routine: str) -> str:
-    """Return the name of the operation of ``MPI_Send_init``'s requests: ``MPI_Send (started)``."""
-    return f"{routine.removesuffix('_init')}{STARTED}"
-
-
 def base(routine: str) -> str:
     """``allreduce`` of ``MPI_Iallreduce`` or ``MPI_Allreduce_init``."""
     name = routine.removesuffix(STARTED).removeprefix("MPI_").lower()

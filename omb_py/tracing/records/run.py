@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import pairwise
 from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from omb_py.core.errors import UsageError
 from omb_py.core.text.words import other_ranks, some_ranks
@@ -117,13 +117,8 @@ def _missing(ordered: Sequence[RankRecord], size: int) -> Iterator[str]:
         yield f"then {who} had been in {routine} since {since:.3f} s or later"
 
 
-@dataclass(frozen=True)
-class Clock:
-    """A host's clock. Its ``number`` (0: unknown) distinguishes it from others of that host
-    only."""
-
-    host: str
-    number: int
+Clock: TypeAlias = tuple[str, int]
+"""A host, and the number of its clock among those of that host; 0: unknown."""
 
 
 @dataclass(frozen=True)
@@ -159,16 +154,17 @@ def alignment(
 ) -> Alignment:
     """Return the alignment of one record, with the comparisons of each clock."""
     clock = clock_of(record)
-    if record is first or (first is not None and clock.number and clock == clock_of(first)):
+    _, number = clock
+    if record is first or (first is not None and number and clock == clock_of(first)):
         return Alignment(compared(record, ()), 0.0)
-    made = best.get(clock, ()) if clock.number else sound(record)
+    made = best.get(clock, ()) if number else sound(record)
     errors = [comparison.error for comparison in made]
     return Alignment(compared(record, made), max(errors) if errors else None)
 
 
 def clock_of(record: RankRecord) -> Clock:
     """Return the clock that a rank reads."""
-    return Clock(record.host, int(record.header["clock"]))
+    return record.host, int(record.header["clock"])
 
 
 def drift(made: Sequence[ClockComparison]) -> float:

@@ -16,7 +16,7 @@ import numpy as np
 
 from omb_py.core.errors import UsageError
 from omb_py.core.text.words import count, some_ranks
-from omb_py.tracing.records.layout import Communicator, EventKind
+from omb_py.tracing.records.layout import EventKind
 from omb_py.tracing.records.messages import partners, sides_of, unique
 from omb_py.tracing.records.reading import NS, RankRecord
 from omb_py.tracing.records.run import Alignment, RecordedRun, open_run
@@ -65,8 +65,6 @@ class RankTimeline:
 
     alignment: Alignment
     events: NDArray[Any]
-    names: list[str]
-    communicators: dict[int, Communicator]
     lanes: tuple[str, ...]
     slices: NDArray[Any]
     began: int
@@ -75,14 +73,14 @@ class RankTimeline:
     pending: int
 
     @property
-    def rank(self) -> int:
-        """In MPI_COMM_WORLD."""
-        return self.alignment.record.rank
+    def record(self) -> RankRecord:
+        """The rank's record."""
+        return self.alignment.record
 
     @property
-    def host(self) -> str:
-        """Name of the host it ran on."""
-        return self.alignment.record.host
+    def rank(self) -> int:
+        """In MPI_COMM_WORLD."""
+        return self.record.rank
 
 
 @dataclass(frozen=True)
@@ -129,11 +127,7 @@ def read(folder: str | Path) -> Timeline:
 
     Raises `UsageError` if there are none, if one cannot be read, and if none has events.
     """
-    return of(open_run(folder))
-
-
-def of(run: RecordedRun) -> Timeline:
-    """Return the timeline of a run; raises `UsageError` when no rank recorded events."""
+    run = open_run(folder)
     if all(record.header["events_capacity"] <= 0 for record in run.records):
         raise UsageError(
             "these records have tallies but no events: run omb-py profile with --events N"
@@ -356,8 +350,6 @@ def assemble(alignment: Alignment) -> RankTimeline:
     return RankTimeline(
         alignment,
         events,
-        record.names,
-        record.communicators,
         tuple(made),
         in_order(np.concatenate(parts)),
         began,
@@ -451,10 +443,7 @@ def match(ranks: Sequence[RankTimeline], slices: Sequence[NDArray[Any]]) -> Mess
     A message leaves with the call that sends, and arrives at the end of the slice that received it.
     """
     keys: dict[str, int] = {}
-    sides = [
-        sides_of(index, rank.rank, rank.events, rank.names, rank.communicators, keys)
-        for index, rank in enumerate(ranks)
-    ]
+    sides = [sides_of(index, rank.record, rank.events, keys) for index, rank in enumerate(ranks)]
     sends = unique(np.concatenate([one.sends for one in sides]))
     receives = unique(np.concatenate([one.receives for one in sides]))
     second = partners(sends, receives)
@@ -536,12 +525,12 @@ def notes(timeline: Timeline) -> list[str]:
 def _lacking(timeline: Timeline) -> Iterator[str]:
     ranks = timeline.ranks
     yield from timeline.run.notes
-    silent = [rank for rank in ranks if rank.alignment.record.header["events_capacity"] <= 0]
+    silent = [rank for rank in ranks if rank.record.header["events_capacity"] <= 0]
     if silent:
         yield f"{some_ranks(r.rank for r in silent)} recorded no events"
-    lossy = [rank for rank in ranks if rank.alignment.record.lost_events > 0]
+    lossy = [rank for rank in ranks if rank.record.lost_events > 0]
     if lossy:
-        lost = sum(rank.alignment.record.lost_events for rank in lossy)
+        lost = sum(rank.record.lost_events for rank in lossy)
         since = (max(rank.complete_from for rank in lossy) - timeline.start) * NS
         yield (
             f"{were(lost, 'event')} written over by later ones on "
@@ -549,7 +538,7 @@ def _lacking(timeline: Timeline) -> Iterator[str]:
             "(omb-py profile --events keeps more)"
         )
     unreadable = sum(rank.unreadable for rank in ranks)
-    unnamed = sum(int(rank.alignment.record.header["names_lost"]) for rank in ranks)
+    unnamed = sum(int(rank.record.header["names_lost"]) for rank in ranks)
     for number, what in (
         (unreadable, "left out that made no sense: half written, or the file is damaged"),
         (unnamed, "not given a name, for want of room in the record"),

@@ -9,20 +9,19 @@ from __future__ import annotations
 import gzip
 import io
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 from math import isfinite
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from omb_py.core import VERSION
 from omb_py.core.errors import UsageError
 from omb_py.core.text import files
-from omb_py.core.text.files import make_folder
 from omb_py.tracing.records.layout import EventKind
 from omb_py.tracing.records.reading import NS
 from omb_py.tracing.records.routines import Role, role
@@ -75,7 +74,8 @@ class Describer:
     """A source of descriptions of a rank's slices."""
 
     def __init__(self, rank: RankTimeline) -> None:
-        self._rank = rank
+        self._record = rank.record
+        self._communicators = rank.record.communicators
         self._known: dict[tuple[int, ...], Description] = {}
         columns = (rank.events[name].tolist() for name in FIELDS)
         self._common = list(zip(*columns, strict=True))
@@ -124,7 +124,7 @@ class Describer:
             said["root" if what is Role.COLLECTIVE else "peer"] = peer
         if what in PEERED and tag >= 0:
             said["tag"] = tag
-        known = self._rank.communicators.get(communicator)
+        known = self._communicators.get(communicator)
         if known is not None:
             said |= {"communicator": known.label, "communicator_size": known.size}
         collective = known.key if known is not None and what is Role.COLLECTIVE else ""
@@ -142,7 +142,7 @@ class Describer:
         return said
 
     def _name(self, number: int) -> str:
-        return self._rank.alignment.record.name(number) or UNNAMED
+        return self._record.name(number) or UNNAMED
 
 
 @dataclass(frozen=True)
@@ -154,47 +154,34 @@ class TrackPlace:
     name: str
 
 
-@dataclass(frozen=True)
-class Places:
-    """The name of each rank's process, and the place of each lane in which anything lies.
-
-    Viewers sort processes by their names, threads by their numbers, except that a thread with the
-    number of its process is the main one and stands first.
-    """
-
-    processes: tuple[str, ...]
-    lanes: tuple[dict[int, TrackPlace], ...]
+Places: TypeAlias = Sequence[dict[int, TrackPlace]]
+"""For each rank the place of each lane in which anything lies."""
 
 
 def places_of(timeline: Timeline) -> Places:
     """Return the places of a timeline's lanes.
 
     Numbers of processes begin at 1, as trace processors take 0 for the kernel's idle thread, and no
-    thread has the number of another one, as they treat those as the same.
+    thread has the number of another one, as they treat those as the same. Viewers sort threads by
+    their numbers, except that a thread with the number of its process is the main one and stands
+    first.
     """
     thread = max([timeline.run.size, *(rank.rank + 1 for rank in timeline.ranks)])
     lanes: list[dict[int, TrackPlace]] = []
     for rank in timeline.ranks:
         process, found = rank.rank + 1, {}
-        for lane in used_lanes(rank):
+        for lane in np.unique(rank.slices["lane"]).tolist():
             thread += 1
             number = process if lane == 0 else thread
             found[lane] = TrackPlace(process, number, rank.lanes[lane])
         lanes.append(found)
-    names = (process_name(rank, timeline.run.size) for rank in timeline.ranks)
-    return Places(tuple(names), tuple(lanes))
+    return lanes
 
 
 def process_name(rank: RankTimeline, size: int) -> str:
-    """Return the name of a rank, chosen so that names sorted as text are in the order of ranks."""
+    """Return the name of a rank. Viewers sort names as text: that is the order of ranks."""
     digits = max(4, len(str(size - 1)), len(str(rank.rank)))
-    return f"rank {rank.rank:0{digits}d} @{rank.host}"
-
-
-def used_lanes(rank: RankTimeline) -> list[int]:
-    """Return the lanes in which anything lies."""
-    used: list[int] = np.unique(rank.slices["lane"]).tolist()
-    return used
+    return f"rank {rank.rank:0{digits}d} @{rank.record.host}"
 
 
 FLOW = "message"
@@ -254,8 +241,8 @@ def plain(value: Any) -> Any:
 def events(timeline: Timeline) -> Iterator[str]:
     """Yield all events, each as JSON. Arrows come last, after the slices that they bind to."""
     places = places_of(timeline)
-    for rank, lanes, name in zip(timeline.ranks, places.lanes, places.processes, strict=True):
-        process = rank.rank + 1
+    for rank, lanes in zip(timeline.ranks, places, strict=True):
+        process, name = rank.rank + 1, process_name(rank, timeline.run.size)
         yield metadata(process, process, "process_name", {"name": name})
         yield metadata(process, process, "process_sort_index", {"sort_index": rank.rank})
         yield from names(lanes.values())
@@ -314,7 +301,7 @@ def arrows(timeline: Timeline, places: Places) -> Iterator[str]:
         for number, (send, receive) in enumerate(zip(sends, receives, strict=True), first + 1):
             sender, out, began, ended = send
             receiver, into, _, arrived = receive
-            source, target = places.lanes[sender][out], places.lanes[receiver][into]
+            source, target = places[sender][out], places[receiver][into]
             at = arrived - 1
             said = as_json({"source": timeline.ranks[sender].rank})
             mark = f'"s":"t","name":"{ARRIVAL}","cat":"{ARRIVAL}","args":{said}'
@@ -397,7 +384,7 @@ def write(timeline: Timeline, path: Path, force: bool = False) -> int:
     """
     check(path, force)
     with files.failing("write", path):
-        make_folder(path.parent)
+        files.make_folder(path.parent)
         with files.replacing(path) as file:
             _write(timeline, file, path.name)
         return path.stat().st_size

@@ -52,18 +52,20 @@ def test_options_as_they_are_mean_something() -> None:
 @given(SIZES, st.integers(0, 300))
 def test_every_planned_bucket_has_room(sizes: list[int], fusion: int) -> None:
     training = Training(fusion=fusion)
-    for begin, end in plan_of(training, sizes):
+    plan = plan_of(training, sizes)
+    for begin, end in plan:
         if end - begin > 1:
-            assert sum(sizes[begin:end]) <= room(sizes, training)
+            assert sum(sizes[begin:end]) <= room(sizes, plan, training)
 
 
 def test_single_gradients_are_not_packed() -> None:
-    assert room([4, 8], Training(fusion=0)) == 0
-    assert room([4, 8], Training(fusion=4)) == 0
+    for training in (Training(fusion=0), Training(fusion=0, overlap=True), Training(fusion=4)):
+        assert room([4, 8], plan_of(training, [4, 8]), training) == 0
 
 
 def test_concurrent_gradients_have_their_own_places() -> None:
-    assert room([4, 8, 16], Training(fusion=12, overlap=True)) == 28
+    training = Training(fusion=12, overlap=True)
+    assert room([4, 8, 16], plan_of(training, [4, 8, 16]), training) == 28
 
 
 BUCKET_SIZES = st.lists(st.integers(1, 100), max_size=60)

@@ -10,7 +10,6 @@ from omb_py.apps.training.kernel import (
     check,
     depth,
     epoch_parts,
-    partition,
 )
 from omb_py.core.errors import UsageError
 from tests.helpers.refusals import refuses
@@ -49,13 +48,6 @@ def test_neighbours_that_send_to_each_other_are_not_for_nccl() -> None:
     check(training, 1, "nccl")
     with refuses(UsageError, "use --schedule gpipe"):
         check(training, 2, "nccl")
-
-
-def test_a_partition_has_a_number_for_each_stage() -> None:
-    assert partition(Training(partition="3,4"), 2) == [3, 4]
-    assert partition(Training(partition="3,4"), 1) == []
-    with refuses(UsageError, "such as 10,12,12"):
-        partition(Training(partition="3,0"), 2)
 
 
 def parts(found: list[Detail]) -> dict[str, Detail]:

@@ -33,14 +33,6 @@ def test_too_many_stages_refused() -> None:
         net.stages(50)
 
 
-def test_partition_gives_layers_of_each_stage() -> None:
-    net = network(RESNET)
-    rest = len(net.layers) - 4
-    assert [len(stage.layers) for stage in net.stages(3, (1, 3, rest))] == [1, 3, rest]
-    with refuses(UsageError, f"3 numbers sum {len(net.layers)}"):
-        net.stages(3, (1, 3, 3))
-
-
 @examples(50)
 @given(st.lists(st.integers(0, 20), min_size=1, max_size=8), st.data())
 def test_no_other_cut_has_a_smaller_greatest_stage(work: list[int], data: st.DataObject) -> None:

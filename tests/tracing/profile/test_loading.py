@@ -44,7 +44,6 @@ def test_a_rank_has_what_its_record_says(tmp_path: Path) -> None:
     member = load([str(made_run(tmp_path))]).members[2]
     assert (member.rank, member.host, member.switches) == (2, "node1", 2)
     assert (member.elapsed_s, member.user_s, member.system_s) == pytest.approx((0.1, 0.06, 0.005))
-    assert (member.thread_s, member.outside_s) == pytest.approx((0.05, 0.01))
     assert member.memory_bytes == 3 << 20
     assert member.cells is not None
     (sent,) = (cell for cell in member.cells if cell.routine == "MPI_Isend")
@@ -85,8 +84,8 @@ def test_a_rank_that_never_spoke_of_its_time_has_none(tmp_path: Path) -> None:
     made.call("MPI_Barrier", 0, MS)
     made.finish(None, updated=0)
     (member,) = load([str(tmp_path)]).members
-    assert (member.user_s, member.system_s, member.thread_s) == (None, None, None)
-    assert (member.memory_bytes, member.switches, member.outside_s) == (None, None, None)
+    assert (member.user_s, member.system_s) == (None, None)
+    assert (member.memory_bytes, member.switches) == (None, None)
     assert not missing("CPU time memory rank 0 not known", load([str(tmp_path)]).notes)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -141,16 +140,6 @@ def test_communicators_are_told_apart_by_their_size(tmp_path: Path) -> None:
     found = section(shown, "Calls by the size of their communicator")
     assert "2 1 MPI_Barrier 4 0.0 0.004".split() in found
     assert "1 MPI_Allreduce 16 1006.0 0.070".split() in found
-
-
-def test_time_outside_of_mpi_without_a_core_is_pointed_out(tmp_path: Path) -> None:
-    profile = load([str(made_run(tmp_path))])
-    shown = text_of(profile)
-    wall = 0.1 - 0.023 - 0.005
-    assert f"2 {wall:.3f} 0.010 {100 * 0.01 / wall:.1f}".split() in rows(shown)
-    assert "they had no core" in shown
-    busy = [replace(member, outside_s=0.07) for member in profile.members]
-    assert "they had no core" not in text_of(replace(profile, members=tuple(busy)))
 
 
 def test_points_of_call_are_ordered_by_time() -> None:

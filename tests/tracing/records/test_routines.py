@@ -11,7 +11,6 @@ from omb_py.tracing.records.routines import (
     dependence,
     nonblocking,
     role,
-    started,
 )
 
 
@@ -38,10 +37,6 @@ from omb_py.tracing.records.routines import (
 )
 def test_name_tells_the_role(routine: str, name: str, what: Role, begins: bool) -> None:
     assert (base(routine), role(routine), nonblocking(routine)) == (name, what, begins)
-
-
-def test_persistent_request_has_its_maker_s_name() -> None:
-    assert started("MPI_Ssend_init") == "MPI_Ssend (started)"
 
 
 def test_a_collective_says_whom_its_ranks_wait_for() -> None:
