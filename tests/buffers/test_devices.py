@@ -51,8 +51,8 @@ def opened(runtime: tuple[type[Cuda], Path]) -> Iterator[Buffer]:
         patch.setattr(sys, "path", [*sys.path, str(PLUGIN)])
         from omb_test_device import RAW, Raw
 
-        patch.setattr(Raw, "__init__", lambda self, device: None)
-        patch.setattr(Raw, "_driver", ctypes.CDLL(str(runtime[1])), raising=False)
+        patch.setattr(Raw, "start", lambda self, number: None)
+        patch.setattr(Raw, "_library", ctypes.CDLL(str(runtime[1])), raising=False)
         yield RAW.prepare(local_rank=0)
 
 

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from omb_py.buffers import PAGE, Buffer
-from omb_py.buffers.device import NOT_ON_DEVICES, GpuBuffer, Library
+from omb_py.buffers.device import NOT_ON_DEVICES, DeviceBuffer
 from omb_py.buffers.device.cuda import Cuda
 from omb_py.buffers.device.hip import Hip
 from omb_py.buffers.numpy import NumpyMemory
@@ -26,17 +26,30 @@ def package_folders(name: str) -> Sequence[str]:
     return () if spec is None else spec.submodule_search_locations or ()
 
 
-class Torch(Library):
+class OwnHip(Hip):
+    """HIP as a wheel of PyTorch brings it: a second copy would not know its memory."""
+
+    libraries = (
+        *(f"{folder}/lib/libamdhip64.so" for folder in package_folders("torch")),
+        *Hip.libraries,
+    )
+
+
+class Torch(DeviceBuffer):
     """Tensors of ``torch.empty`` on a device."""
 
+    name = "torch"
+    packages = ("torch",)
+    extra = "torch"
+    drivers = (Cuda, OwnHip)
     lacks = LACKS
 
-    def __init__(self, device: int) -> None:
+    def start(self, number: int) -> None:
         import torch
 
         self._torch: Any = torch
-        self._device = f"cuda:{device}"
-        torch.cuda.set_device(device)
+        self._device = f"cuda:{number}"
+        torch.cuda.set_device(number)
         torch.cuda.init()
 
     def empty(self, nbytes: int) -> Any:
@@ -62,15 +75,6 @@ class Torch(Library):
         }
         found = {name: version for name, version in runtimes.items() if version}
         return {"torch": self._torch.__version__, **found}
-
-
-class OwnHip(Hip):
-    """HIP as a wheel of PyTorch brings it: a second copy would not know its memory."""
-
-    libraries = (
-        *(f"{folder}/lib/libamdhip64.so" for folder in package_folders("torch")),
-        *Hip.libraries,
-    )
 
 
 class TensorMemory(NumpyMemory):
@@ -124,5 +128,5 @@ class HostTensors(Buffer):
         return {"torch": torch.__version__}
 
 
-CUDA = GpuBuffer("torch", ("torch",), "torch", Torch, (Cuda, OwnHip))
+CUDA = Torch()
 CPU = HostTensors()
