@@ -15,16 +15,16 @@ from omb_py.algorithms.patterns import (
     Send,
     Sends,
     added,
-    all_data,
     backwards,
     exchanges,
     halved,
-    no_data,
+    nothing,
     on,
     power_within,
     powers_below,
     renamed,
     together,
+    whole,
 )
 from omb_py.core.dataclass import replace
 
@@ -88,10 +88,10 @@ def signal(source: int, target: int) -> Pattern:
     return lambda shape: iter([Round([(source, target, 0.0)])])
 
 
-recursive_doubling = fold(added(exchanges(all_data)), added(lower_to_upper), upper_to_lower)
+recursive_doubling = fold(added(exchanges(whole)), added(lower_to_upper), upper_to_lower)
 """Allreduce: all data in each round [TRG]."""
 
-doubling_barrier = fold(exchanges(no_data), signal(0, 1), signal(1, 0))
+doubling_barrier = fold(exchanges(nothing), signal(0, 1), signal(1, 0))
 """Barrier by the same exchanges."""
 
 
@@ -100,7 +100,7 @@ def doubling_barrier_above(shape: CollectiveShape) -> Iterator[Round]:
     left = power_within(shape.ranks)
     above = range(left, shape.ranks)
     yield Round([(rank, rank - left, 0.0) for rank in above])
-    yield from exchanges(no_data)(on(left, shape))
+    yield from exchanges(nothing)(on(left, shape))
     yield Round([(rank - left, rank, 0.0) for rank in above])
 
 
