@@ -307,10 +307,8 @@ class PinnedMemory(NumpyMemory, StagedMemory):
         self._driver = driver
 
     def download(self, start: int, nbytes: int) -> Local:
-        return self._copy(self._address + start, self._device.address + start, nbytes)
+        there, here = self._device.address + start, self._address + start
+        return self._driver.copying(here, there, nbytes)
 
     def upload(self) -> Local:
-        return self._copy(self._device.address, self._address, self.nbytes)
-
-    def _copy(self, target: int, source: int, nbytes: int) -> Local:
-        return self._driver.copying(target, source, nbytes)
+        return self._driver.copying(self._device.address, self._address, self.nbytes)
