@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from omb_py.buffers.device import NOT_ON_DEVICES, NVIDIA_OR_AMD, DeviceBuffer
+from omb_py.buffers import LONG_DOUBLES
+from omb_py.buffers.device import NVIDIA_OR_AMD, DeviceBuffer
 
 
 class Cupy(DeviceBuffer):
@@ -14,7 +15,7 @@ class Cupy(DeviceBuffer):
     packages = ("cupy",)
     extra = "cu{cuda}"
     drivers = NVIDIA_OR_AMD
-    lacks = frozenset(NOT_ON_DEVICES)
+    lacks = LONG_DOUBLES
 
     def start(self, number: int) -> None:
         import cupy

@@ -10,9 +10,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from omb_py.buffers import PAGE, Device
-from omb_py.buffers.device import NOT_ON_DEVICES, DeviceBuffer
-from omb_py.buffers.device.driver import Driver
+from omb_py.buffers import LONG_DOUBLES, PAGE, Device
+from omb_py.buffers.device import DeviceBuffer
+from omb_py.buffers.device.drivers import Driver
 from omb_py.core.errors import MissingError, OmbError, OutOfMemoryError, UnsupportedError
 from omb_py.core.memory import Local
 
@@ -163,7 +163,7 @@ class Dpnp(DeviceBuffer):
         self._queue = queue_of(number)
         aspects = self._queue.sycl_device
         lacking = (types for name, types in LACKING.items() if not getattr(aspects, name))
-        self.lacks = frozenset(NOT_ON_DEVICES).union(*lacking)
+        self.lacks = LONG_DOUBLES.union(*lacking)
 
     def empty(self, nbytes: int) -> Any:
         return self._dpnp.empty(nbytes, dtype="u1", sycl_queue=self._queue)

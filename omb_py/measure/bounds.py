@@ -20,7 +20,7 @@ from omb_py.core.errors import UnsupportedError
 from omb_py.measure.conditions import content
 
 if TYPE_CHECKING:
-    from omb_py.buffers.device.cuda import Cuda
+    from omb_py.buffers.device.drivers import Cuda
 
 SYS = Path("/sys")
 
@@ -222,7 +222,7 @@ def device_copies() -> dict[str, dict[str, float]]:
     By number and name; none without a driver. A copy within a GPU counts each byte once.
     """
     from omb_py.buffers.device import NVIDIA_OR_AMD
-    from omb_py.buffers.device.driver import load
+    from omb_py.buffers.device.drivers import load
 
     try:
         driver = load(NVIDIA_OR_AMD)

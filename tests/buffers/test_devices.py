@@ -11,9 +11,7 @@ from hypothesis import strategies as st
 
 from omb_py.benchmarks import all_benchmarks, find_benchmark
 from omb_py.buffers import Buffer
-from omb_py.buffers.device.cuda import Cuda
-from omb_py.buffers.device.driver import load
-from omb_py.buffers.device.hip import Hip
+from omb_py.buffers.device.drivers import Cuda, Hip, load
 from omb_py.core.datatypes import find_types
 from omb_py.core.errors import OutOfMemoryError, UnsupportedError
 from omb_py.core.job import Node

@@ -17,10 +17,8 @@ from weakref import finalize
 
 import numpy as np
 
-from omb_py.buffers import PAGE, TIMES_CACHE, Buffer, Device
-from omb_py.buffers.device.cuda import Cuda
-from omb_py.buffers.device.driver import Driver, load
-from omb_py.buffers.device.hip import Hip
+from omb_py.buffers import LONG_DOUBLES, PAGE, TIMES_CACHE, Buffer, Device
+from omb_py.buffers.device.drivers import Cuda, Driver, Hip, load
 from omb_py.buffers.numpy import BUFFER as NUMPY
 from omb_py.buffers.numpy import NumpyMemory
 from omb_py.core.dataclass import replace
@@ -42,9 +40,6 @@ NVIDIA_OR_AMD = (Cuda, Hip)
 CHECKED_AT_ONCE = 16 << 20
 """Bytes that are copied to the host at a time to be checked."""
 
-NOT_ON_DEVICES = ("longdouble", "clongdouble")
-"""NumPy's types that no device computes with."""
-
 
 class DeviceBuffer(Buffer):
     """An array library with arrays of bytes on a device, and the device once `prepare` chose it.
@@ -52,15 +47,13 @@ class DeviceBuffer(Buffer):
     A library derives a class, whose instance serves as the buffer. ``packages`` are what has to be
     installed, ``extra`` the extra that brings it; in that, ``{cuda}`` stands for the major version
     of CUDA that the driver can run. Its device is one of the first of ``drivers`` that works here.
-    ``lacks`` are NumPy's types that the library has no elements of; ``like_numpy`` is False if its
-    functions are not enough like NumPy's for applications. ``context`` was current before the
-    device was chosen; a program that measures returns to it.
+    ``like_numpy`` is False if its functions are not enough like NumPy's for applications.
+    ``context`` was current before the device was chosen; a program that measures returns to it.
     """
 
     packages: tuple[str, ...]
     extra: str
     drivers: tuple[type[Driver], ...] = (Cuda,)
-    lacks: frozenset[str] = frozenset()
     like_numpy = True
     uses_device = True
     place = Place.DEVICE
@@ -160,7 +153,7 @@ class DeviceBuffer(Buffer):
         return moved
 
     def allocate(self, nbytes: int, datatype: Datatype) -> DeviceMemory:
-        self.check_elements(datatype, self.lacks)
+        self.check_elements(datatype)
         make = self.empty if self.place is Place.DEVICE else self.managed
         try:
             raw = make(nbytes + PAGE)
@@ -283,7 +276,7 @@ class DeviceMemory(Memory):
     def add(self, other: Memory) -> tuple[Local, ...] | None:
         if not self.on_device:
             return None
-        if self._dtype in NOT_ON_DEVICES:
+        if self._dtype in LONG_DOUBLES:
             raise UnsupportedError(
                 f"no device adds {self._dtype}: choose another -T, or --p2p-algorithm library"
             )

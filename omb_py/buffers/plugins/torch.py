@@ -9,15 +9,12 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Any
 
-from omb_py.buffers import PAGE, Buffer
-from omb_py.buffers.device import NOT_ON_DEVICES, DeviceBuffer
-from omb_py.buffers.device.cuda import Cuda
-from omb_py.buffers.device.hip import Hip
+from omb_py.buffers import LONG_DOUBLES, PAGE, Buffer
+from omb_py.buffers.device import DeviceBuffer
+from omb_py.buffers.device.drivers import Cuda, Hip
 from omb_py.buffers.numpy import NumpyMemory
 from omb_py.core.datatypes import Datatype
 from omb_py.core.errors import MissingPackageError, OutOfMemoryError, installing
-
-LACKS = frozenset(NOT_ON_DEVICES)
 
 
 def package_folders(name: str) -> Sequence[str]:
@@ -42,7 +39,7 @@ class Torch(DeviceBuffer):
     packages = ("torch",)
     extra = "torch"
     drivers = (Cuda, OwnHip)
-    lacks = LACKS
+    lacks = LONG_DOUBLES
 
     def start(self, number: int) -> None:
         import torch
@@ -100,6 +97,7 @@ class HostTensors(Buffer):
     """Tensors of ``torch.empty`` on the host."""
 
     name = "torch_cpu"
+    lacks = LONG_DOUBLES
 
     def prepare(self, local_rank: int, devices: Sequence[int] = ()) -> Buffer:
         if find_spec("torch") is None:
@@ -114,7 +112,7 @@ class HostTensors(Buffer):
     def allocate(self, nbytes: int, datatype: Datatype) -> TensorMemory:
         import torch
 
-        self.check_elements(datatype, LACKS)
+        self.check_elements(datatype)
         try:
             raw = torch.empty(nbytes + PAGE, dtype=torch.uint8)
         except RuntimeError as error:
