@@ -247,10 +247,9 @@ class Job(ABC):
     def expect(self, ranks: int | None) -> None:
         """Raise `SharedError` when it is not these ranks that MPI has, if a number is given."""
         if ranks not in (None, self.ranks) and not self.is_spawned:
-            library = " ".join(mpi.version().split())
             raise SharedError(
                 f"{ranks} ranks were started and MPI has {self.ranks}: the launcher is not that of "
-                f"the MPI library that mpi4py found ({library})"
+                f"the MPI library that mpi4py found ({mpi.version()})"
             )
 
     def agree(self, error: OmbError | None) -> None:
