@@ -19,7 +19,6 @@ from omb_py.algorithms.patterns import (
     exchanges,
     halved,
     nothing,
-    on,
     power_within,
     powers_below,
     renamed,
@@ -40,7 +39,7 @@ def fold(
     def rounds(shape: CollectiveShape) -> Iterator[Round]:
         real = staying(shape.ranks, keep)
         yield from pairs(before, shape)
-        yield from renamed(inner(on(len(real), shape)), real)
+        yield from renamed(inner(replace(shape, ranks=len(real))), real)
         yield from pairs(after, shape)
 
     return rounds
@@ -62,7 +61,7 @@ def pairs(pattern: Pattern | None, shape: CollectiveShape) -> Iterator[Round]:
             for source, target, nbytes in of_two.sends:
                 yield 2 * pair + source, 2 * pair + target, nbytes
 
-    for one in pattern(on(2, shape)) if pattern and extra else ():
+    for one in pattern(replace(shape, ranks=2)) if pattern and extra else ():
         yield replace(one, sends=Sends(sends, one))
 
 
@@ -100,7 +99,7 @@ def doubling_barrier_above(shape: CollectiveShape) -> Iterator[Round]:
     left = power_within(shape.ranks)
     above = range(left, shape.ranks)
     yield Round([(rank, rank - left, 0.0) for rank in above])
-    yield from exchanges(nothing)(on(left, shape))
+    yield from exchanges(nothing)(replace(shape, ranks=left))
     yield Round([(rank - left, rank, 0.0) for rank in above])
 
 

@@ -93,7 +93,7 @@ TABLE: dict[str, tuple[Algorithm, ...]] = {
         Algorithm(
             "pipelined_binary",
             "pipelined_tree",
-            by_segments(heap, CHUNK, overlapping=True),
+            by_segments(heap, CHUNK),
             settings=BINARY | {"TREE_PIPELINE_CHUNK_SIZE": str(CHUNK)},
         ),
         Algorithm(

@@ -162,8 +162,8 @@ def cut(pattern: Pattern, segment: int) -> Pattern:
     return rounds
 
 
-def by_segments(pattern: Pattern, segment: int, overlapping: bool = False) -> Pattern:
-    """Return the pattern for a first segment, then for the next one."""
+def by_segments(pattern: Pattern, segment: int) -> Pattern:
+    """Return the pattern for a first segment, then for the next one, with overlapping sends."""
 
     def rounds(shape: CollectiveShape) -> Iterator[Round]:
         all_rounds = list(pattern(shape))
@@ -171,7 +171,7 @@ def by_segments(pattern: Pattern, segment: int, overlapping: bool = False) -> Pa
         for _ in range(pieces):
             for one in all_rounds:
                 sends = Sends(divided, one.sends, pieces)
-                yield replace(one, sends=sends, overlapping=overlapping)
+                yield replace(one, sends=sends, overlapping=True)
 
     return rounds
 
@@ -235,15 +235,10 @@ def around(part: Part, times: Callable[[int], int] = lambda ranks: ranks - 1) ->
     return rounds
 
 
-def token(part: Part, times: int) -> Pattern:
-    """Send a message from rank to rank and back to the first, ``times`` in a row."""
-
-    def rounds(shape: CollectiveShape) -> Iterator[Round]:
-        for _ in range(times):
-            for rank in range(shape.ranks):
-                yield Round([(rank, (rank + 1) % shape.ranks, part(shape))])
-
-    return rounds
+def double_ring(shape: CollectiveShape) -> Iterator[Round]:
+    """Pass a message without data from rank to rank and back to the first, twice."""
+    for rank in (*range(shape.ranks), *range(shape.ranks)):
+        yield Round([(rank, (rank + 1) % shape.ranks, 0.0)])
 
 
 def along(shape: CollectiveShape) -> Iterator[Round]:
@@ -444,8 +439,3 @@ bruck_allgather = dissemination(bruck_blocks, direction=-1)
 bruck_alltoall = dissemination(bruck_digits)
 doubling_scan = added(exchanges(whole))
 doubling_reduce_scatter = on_powers_of_two(added(exchanges(all_but_done)))
-
-
-def on(ranks: int, shape: CollectiveShape) -> CollectiveShape:
-    """Return the messages of a call on other ranks."""
-    return replace(shape, ranks=ranks)
