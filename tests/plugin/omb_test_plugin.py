@@ -58,6 +58,9 @@ class InterfaceMemory(BytearrayMemory):
     def read(self, start: int, nbytes: int) -> bytes:
         return self.host.read(start, nbytes)
 
+    def view(self) -> memoryview:
+        return self.host.view()
+
 
 class InterfaceBuffer(MappedBuffer):
     name = "interface"
