@@ -15,16 +15,15 @@ from omb_py.algorithms.patterns import (
     Send,
     Sends,
     added,
-    all_data,
     backwards,
     exchanges,
     halved,
-    no_data,
-    on,
+    nothing,
     power_within,
     powers_below,
     renamed,
     together,
+    whole,
 )
 from omb_py.core.dataclass import replace
 
@@ -40,7 +39,7 @@ def fold(
     def rounds(shape: CollectiveShape) -> Iterator[Round]:
         real = staying(shape.ranks, keep)
         yield from pairs(before, shape)
-        yield from renamed(inner(on(len(real), shape)), real)
+        yield from renamed(inner(replace(shape, ranks=len(real))), real)
         yield from pairs(after, shape)
 
     return rounds
@@ -62,7 +61,7 @@ def pairs(pattern: Pattern | None, shape: CollectiveShape) -> Iterator[Round]:
             for source, target, nbytes in of_two.sends:
                 yield 2 * pair + source, 2 * pair + target, nbytes
 
-    for one in pattern(on(2, shape)) if pattern and extra else ():
+    for one in pattern(replace(shape, ranks=2)) if pattern and extra else ():
         yield replace(one, sends=Sends(sends, one))
 
 
@@ -88,10 +87,10 @@ def signal(source: int, target: int) -> Pattern:
     return lambda shape: iter([Round([(source, target, 0.0)])])
 
 
-recursive_doubling = fold(added(exchanges(all_data)), added(lower_to_upper), upper_to_lower)
+recursive_doubling = fold(added(exchanges(whole)), added(lower_to_upper), upper_to_lower)
 """Allreduce: all data in each round [TRG]."""
 
-doubling_barrier = fold(exchanges(no_data), signal(0, 1), signal(1, 0))
+doubling_barrier = fold(exchanges(nothing), signal(0, 1), signal(1, 0))
 """Barrier by the same exchanges."""
 
 
@@ -100,7 +99,7 @@ def doubling_barrier_above(shape: CollectiveShape) -> Iterator[Round]:
     left = power_within(shape.ranks)
     above = range(left, shape.ranks)
     yield Round([(rank, rank - left, 0.0) for rank in above])
-    yield from exchanges(no_data)(on(left, shape))
+    yield from exchanges(nothing)(replace(shape, ranks=left))
     yield Round([(rank - left, rank, 0.0) for rank in above])
 
 

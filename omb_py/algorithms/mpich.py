@@ -21,7 +21,7 @@ from omb_py.algorithms.patterns import (
     doubling_scan,
     everyone,
     exchanges,
-    no_data,
+    nothing,
     on_powers_of_two,
     opposite,
     pairwise_exchange,
@@ -55,8 +55,14 @@ def variables(function: str, algorithm: Algorithm) -> dict[str, str]:
     }
 
 
-heap = trees.down(trees.complete(2), at_once=True)
+heap = trees.down(trees.heap, at_once=True)
 linear = everyone(whole, at_once=AT_ONCE)
+
+REDUCE_SCATTER = (
+    Algorithm("pairwise", "pairwise", added(pairwise_exchange(share))),
+    Algorithm("recursive_doubling", "recursive_doubling", doubling_reduce_scatter),
+    Algorithm("recursive_halving", "recursive_halving", folding.recursive_halving),
+)
 
 TABLE: dict[str, tuple[Algorithm, ...]] = {
     "allreduce": (
@@ -87,7 +93,7 @@ TABLE: dict[str, tuple[Algorithm, ...]] = {
         Algorithm(
             "pipelined_binary",
             "pipelined_tree",
-            by_segments(heap, CHUNK, overlapping=True),
+            by_segments(heap, CHUNK),
             settings=BINARY | {"TREE_PIPELINE_CHUNK_SIZE": str(CHUNK)},
         ),
         Algorithm(
@@ -128,7 +134,7 @@ TABLE: dict[str, tuple[Algorithm, ...]] = {
         Algorithm(
             "dissemination",
             "k_dissemination",
-            dissemination(no_data),
+            dissemination(nothing),
             settings={"DISSEM_KVAL": "2"},
         ),
         Algorithm(
@@ -140,16 +146,8 @@ TABLE: dict[str, tuple[Algorithm, ...]] = {
     ),
     "gather": (Algorithm("binomial", "binomial", backwards(trees.scatter_of_blocks)),),
     "scatter": (Algorithm("binomial", "binomial", trees.scatter_of_blocks),),
-    "reduce_scatter": (
-        Algorithm("pairwise", "pairwise", added(pairwise_exchange(share))),
-        Algorithm("recursive_doubling", "recursive_doubling", doubling_reduce_scatter),
-        Algorithm("recursive_halving", "recursive_halving", folding.recursive_halving),
-    ),
-    "reduce_scatter_block": (
-        Algorithm("pairwise", "pairwise", added(pairwise_exchange(share))),
-        Algorithm("recursive_doubling", "recursive_doubling", doubling_reduce_scatter),
-        Algorithm("recursive_halving", "recursive_halving", folding.recursive_halving),
-    ),
+    "reduce_scatter": REDUCE_SCATTER,
+    "reduce_scatter_block": REDUCE_SCATTER,
     "scan": (Algorithm("recursive_doubling", "recursive_doubling", doubling_scan),),
     "exscan": (Algorithm("recursive_doubling", "recursive_doubling", doubling_scan),),
 }

@@ -22,6 +22,7 @@ from omb_py.algorithms.patterns import (
     bruck_allgather,
     bruck_alltoall,
     dissemination,
+    double_ring,
     doubled,
     doubling_reduce_scatter,
     doubling_scan,
@@ -30,7 +31,6 @@ from omb_py.algorithms.patterns import (
     from_root,
     from_root_in_turn,
     neighbor_exchange,
-    no_data,
     nothing,
     on_powers_of_two,
     pairwise_exchange,
@@ -42,10 +42,10 @@ from omb_py.algorithms.patterns import (
     swapped_digits,
     to_root_in_turn,
     together,
-    token,
     up_and_down,
     whole,
 )
+from omb_py.core.dataclass import replace
 
 SEGMENT = 64 << 10
 """Bytes of a segment if an algorithm lives by them: Open MPI's own 0 means that none is cut."""
@@ -94,9 +94,7 @@ def element_for_each(shape: CollectiveShape) -> str | None:
 
 def element_for_each_of_power(shape: CollectiveShape) -> str | None:
     """Require as many elements as the maximum power of two within the ranks."""
-    return element_for_each(
-        CollectiveShape(power_within(shape.ranks), shape.nbytes, shape.itemsize)
-    )
+    return element_for_each(replace(shape, ranks=power_within(shape.ranks)))
 
 
 def segment_for_each(shape: CollectiveShape) -> str | None:
@@ -137,7 +135,10 @@ def synchronized_gather(shape: CollectiveShape) -> Iterator[Round]:
 chain = trees.down(trees.chains(4), at_once=True)
 pipeline = pipelined(trees.down(trees.chains(1)), SEGMENT)
 barrier_tree = trees.down(trees.binomial_by_lowest, nothing, trees.largest_first())
-linear_scan = added(along)
+SCAN = (
+    Algorithm("linear", "1", added(along)),
+    Algorithm("recursive_doubling", "2", doubling_scan),
+)
 
 TABLE: dict[str, tuple[Algorithm, ...]] = {
     "allreduce": (
@@ -222,9 +223,9 @@ TABLE: dict[str, tuple[Algorithm, ...]] = {
     ),
     "barrier": (
         Algorithm("linear", "1", up_and_down(from_root(nothing))),
-        Algorithm("double_ring", "2", token(nothing, 2)),
+        Algorithm("double_ring", "2", double_ring),
         Algorithm("recursive_doubling", "3", folding.doubling_barrier_above),
-        Algorithm("dissemination", "4", dissemination(no_data)),
+        Algorithm("dissemination", "4", dissemination(nothing)),
         Algorithm("two_ranks", "5", everyone(nothing), (two_ranks,)),
         Algorithm("tree", "6", up_and_down(barrier_tree)),
     ),
@@ -248,14 +249,8 @@ TABLE: dict[str, tuple[Algorithm, ...]] = {
         Algorithm("recursive_halving", "3", folding.recursive_halving),
         Algorithm("butterfly", "4", on_powers_of_two(folding.halving)),
     ),
-    "scan": (
-        Algorithm("linear", "1", linear_scan),
-        Algorithm("recursive_doubling", "2", doubling_scan),
-    ),
-    "exscan": (
-        Algorithm("linear", "1", linear_scan),
-        Algorithm("recursive_doubling", "2", doubling_scan),
-    ),
+    "scan": SCAN,
+    "exscan": SCAN,
 }
 
 LIBRARY = AlgorithmLibrary(

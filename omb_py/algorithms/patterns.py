@@ -81,6 +81,9 @@ Pattern: TypeAlias = Callable[[CollectiveShape], Iterator[Round]]
 Part: TypeAlias = Callable[[CollectiveShape], float]
 """Bytes of a message."""
 
+PartAt: TypeAlias = Callable[[CollectiveShape, int], float]
+"""Bytes of a message to a rank at a distance."""
+
 
 def messages(pattern: Pattern, shape: CollectiveShape) -> Iterator[Send]:
     """Yield all messages of one call, round after round."""
@@ -89,7 +92,8 @@ def messages(pattern: Pattern, shape: CollectiveShape) -> Iterator[Send]:
             yield from one.sends
 
 
-def whole(shape: CollectiveShape) -> float:
+def whole(shape: CollectiveShape, distance: int = 0) -> float:
+    """Return the bytes of a whole message, at any distance."""
     return shape.nbytes
 
 
@@ -98,7 +102,7 @@ def share(shape: CollectiveShape) -> float:
     return shape.nbytes / shape.ranks
 
 
-def nothing(shape: CollectiveShape) -> float:
+def nothing(shape: CollectiveShape, distance: int = 0) -> float:
     """Return the bytes of a message without data, as those of a barrier."""
     return 0.0
 
@@ -158,8 +162,8 @@ def cut(pattern: Pattern, segment: int) -> Pattern:
     return rounds
 
 
-def by_segments(pattern: Pattern, segment: int, overlapping: bool = False) -> Pattern:
-    """Return the pattern for a first segment, then for the next one."""
+def by_segments(pattern: Pattern, segment: int) -> Pattern:
+    """Return the pattern for a first segment, then for the next one, with overlapping sends."""
 
     def rounds(shape: CollectiveShape) -> Iterator[Round]:
         all_rounds = list(pattern(shape))
@@ -167,7 +171,7 @@ def by_segments(pattern: Pattern, segment: int, overlapping: bool = False) -> Pa
         for _ in range(pieces):
             for one in all_rounds:
                 sends = Sends(divided, one.sends, pieces)
-                yield replace(one, sends=sends, overlapping=overlapping)
+                yield replace(one, sends=sends, overlapping=True)
 
     return rounds
 
@@ -231,15 +235,10 @@ def around(part: Part, times: Callable[[int], int] = lambda ranks: ranks - 1) ->
     return rounds
 
 
-def token(part: Part, times: int) -> Pattern:
-    """Send a message from rank to rank and back to the first, ``times`` in a row."""
-
-    def rounds(shape: CollectiveShape) -> Iterator[Round]:
-        for _ in range(times):
-            for rank in range(shape.ranks):
-                yield Round([(rank, (rank + 1) % shape.ranks, part(shape))])
-
-    return rounds
+def double_ring(shape: CollectiveShape) -> Iterator[Round]:
+    """Pass a message without data from rank to rank and back to the first, twice."""
+    for rank in (*range(shape.ranks), *range(shape.ranks)):
+        yield Round([(rank, (rank + 1) % shape.ranks, 0.0)])
 
 
 def along(shape: CollectiveShape) -> Iterator[Round]:
@@ -322,7 +321,7 @@ def power_within(ranks: int) -> int:
     return 1 << (ranks.bit_length() - 1)
 
 
-def exchanges(part: Callable[[CollectiveShape, int], float]) -> Pattern:
+def exchanges(part: PartAt) -> Pattern:
     """Let ranks r and r XOR d exchange, for d = 1, 2, 4 …; ``part`` gives the bytes at distance d.
 
     Recursive doubling and halving [TRG]; a rank without a partner in a round rests.
@@ -338,16 +337,6 @@ def exchanges(part: Callable[[CollectiveShape, int], float]) -> Pattern:
             yield Round(Sends(sends, shape.ranks, distance, part(shape, distance)))
 
     return rounds
-
-
-def all_data(shape: CollectiveShape, distance: int) -> float:
-    """Return the bytes at a distance if everything is exchanged in every round."""
-    return shape.nbytes
-
-
-def no_data(shape: CollectiveShape, distance: int) -> float:
-    """Return the bytes at a distance of a barrier."""
-    return 0.0
 
 
 def halved(shape: CollectiveShape, distance: int) -> float:
@@ -370,7 +359,7 @@ def all_but_done(shape: CollectiveShape, distance: int) -> float:
     return shape.nbytes - share(shape) * distance
 
 
-def dissemination(part: Callable[[CollectiveShape, int], float], direction: int = 1) -> Pattern:
+def dissemination(part: PartAt, direction: int = 1) -> Pattern:
     """Send from rank r to rank r + d, d = 1, 2, 4 … [HFM for barriers, BHKUW for alltoall].
 
     Direction -1 is to rank r - d, as in Bruck's allgather.
@@ -448,10 +437,5 @@ def on_powers_of_two(pattern: Pattern) -> Pattern:
 # Of several libraries.
 bruck_allgather = dissemination(bruck_blocks, direction=-1)
 bruck_alltoall = dissemination(bruck_digits)
-doubling_scan = added(exchanges(all_data))
+doubling_scan = added(exchanges(whole))
 doubling_reduce_scatter = on_powers_of_two(added(exchanges(all_but_done)))
-
-
-def on(ranks: int, shape: CollectiveShape) -> CollectiveShape:
-    """Return the messages of a call on other ranks."""
-    return replace(shape, ranks=ranks)

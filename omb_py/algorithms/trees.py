@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from omb_py.algorithms.patterns import (
     CollectiveShape,
+    Part,
     Pattern,
     Round,
     around,
@@ -67,13 +68,9 @@ def knomial(radix: int) -> Parent:
     return parent
 
 
-def complete(fanout: int) -> Parent:
-    """Return the tree of ranks in the order of a heap, each with ``fanout`` children."""
-
-    def parent(rank: int, ranks: int) -> int:
-        return (rank - 1) // fanout
-
-    return parent
+def heap(rank: int, ranks: int) -> int:
+    """Make a binary tree of ranks in the order of a heap."""
+    return (rank - 1) // 2
 
 
 def by_levels(rank: int, ranks: int) -> int:
@@ -126,7 +123,7 @@ def farthest_first(distance: int) -> int:
 
 def down(
     parent: Parent,
-    part: Callable[[CollectiveShape], float] = whole,
+    part: Part = whole,
     order: Order = nearest_first,
     at_once: bool = False,
 ) -> Pattern:
@@ -140,9 +137,7 @@ def down(
     return rounds
 
 
-def scattered(
-    parent: Parent, part: Callable[[CollectiveShape], float], order: Order = nearest_first
-) -> Pattern:
+def scattered(parent: Parent, part: Part, order: Order = nearest_first) -> Pattern:
     """Send a block of its own to each rank, together with those of all ranks below it."""
 
     def rounds(shape: CollectiveShape) -> Iterator[Round]:

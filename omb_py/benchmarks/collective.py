@@ -12,6 +12,7 @@ from typing import Literal
 
 from omb_py.benchmarks import Benchmark, Case, CheckedIteration, Content, Defaults, Plan
 from omb_py.core.calls import IN_PLACE, Call, Form, Message, Operand
+from omb_py.core.calls.skew import Skew
 from omb_py.core.dataclass import dataclass
 from omb_py.core.errors import UsageError
 from omb_py.core.options import Options
@@ -51,20 +52,19 @@ class Collective:
     native: bool = True
     own: bool = False
 
-    @property
-    def unequal(self) -> bool:
-        """True if blocks may have different lengths (`Options.skew`).
+    def skew(self, options: Options) -> Skew | None:
+        """Return how the lengths of blocks differ; None for equal ones.
 
         A congestor has the options of the benchmark that it disturbs, and may have equal ones.
         """
-        return self.form == "v"
+        return options.skew if self.form == "v" else None
 
     def memory(self, options: Options, size: int, ranks: int) -> int:
         """Return the bytes that one process needs for a message size, the root if it needs most."""
         blocks = {NOTHING: 0, ONE: 1, EACH: 1 if self.divided else ranks}
         messages = size * (blocks[self.send] + blocks[self.recv])
-        if options.skew is not None and self.unequal:
-            messages = int(messages * options.skew.largest(ranks)) + ranks
+        if (skew := self.skew(options)) is not None:
+            messages = int(messages * skew.largest(ranks)) + ranks
         if options.own_algorithm is None:
             return messages
         from omb_py.benchmarks.algorithms import further_memory
@@ -81,19 +81,18 @@ class Collective:
         doc/PERFORMANCE.md of nccl-tests; scans, which it lacks, are ours).
         """
         others = (ranks - 1) / ranks
-        if options.skew is not None and self.unequal:
-            others = self.busiest(options, ranks)
+        if (skew := self.skew(options)) is not None:
+            others = self.busiest(skew, options.root, ranks)
         if EACH in (self.send, self.recv):
             return size if self.divided else size * ranks, others
         return size, 2 * others if self.adds == "all" and not self.rooted else 1.0
 
-    def busiest(self, options: Options, ranks: int) -> float:
+    def busiest(self, skew: Skew, root: int | None, ranks: int) -> float:
         """Return the part of all ranks' unequal blocks that passes the busiest rank's link."""
-        assert options.skew is not None
         if self.send is self.recv:
-            return options.skew.busiest(ranks) / ranks
-        shares = options.skew.shares(ranks)
-        own = shares[options.root or 0] if self.rooted else min(shares)
+            return skew.busiest(ranks) / ranks
+        shares = skew.shares(ranks)
+        own = shares[root or 0] if self.rooted else min(shares)
         return (ranks - own) / ranks
 
     def parts(self, elements: int, ranks: int) -> tuple[int, ...]:
@@ -106,8 +105,8 @@ class Collective:
 
     def blocks(self, case: Case) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return the elements of each block that this rank sends, and of each that it receives."""
-        skew = case.options.skew
-        if skew is None or not self.unequal:
+        skew = self.skew(case.options)
+        if skew is None:
             parts = self.parts(case.elements, case.ranks)
             return parts, parts
         if self.send is self.recv:
@@ -139,7 +138,7 @@ class Collective:
             "root": self.rooted in ("send", "recv"),
             "in_place": has_data and self.rooted != "both",
             "layout": has_data and not self.adds,
-            "skew": self.unequal,
+            "skew": self.form == "v",
         }
         return Benchmark(
             name=self.name,
@@ -191,7 +190,7 @@ def by_own(plan: Plan, row: Collective, case: Case) -> Plan:
 def side(row: Collective, kind: BufferSide, case: Case, parts: tuple[int, ...]) -> Message:
     """Return the message of one side, in memory of its own."""
     if kind is ONE:
-        own = row.divided or (row.unequal and case.options.skew is not None)
+        own = row.divided or row.skew(case.options) is not None
         return case.message((parts[case.rank],) if own else None)
     if row.divided == "any":
         return case.message((sum(parts),))

@@ -73,11 +73,9 @@ def count_threads(options: Options, ranks: int) -> tuple[str, ...]:
 
 def count_processes(options: Options, ranks: int) -> tuple[str, ...]:
     """Return native OMB's lines on the number of processes that each side has forked."""
+    senders, receivers = options.threads
     words = "# Number of forked processes in"
-    return tuple(
-        f"{words} {side}: {number}"
-        for side, number in zip(("sender", "receiver"), options.threads, strict=True)
-    )
+    return f"{words} sender: {senders}", f"{words} receiver: {receivers}"
 
 
 NAME_OF_RING = "sendrecv_mt"

@@ -8,7 +8,6 @@ from omb_py.benchmarks import Benchmark, Case, CheckedIteration, Content, Metric
 from omb_py.benchmarks.pt2pt import ACKNOWLEDGE_TAG, BANDWIDTH, WINDOWED, post, window_memory
 from omb_py.core.calls import Call, Step, Window
 from omb_py.core.datatypes import CONTIGUOUS
-from omb_py.core.options import Options
 
 
 def plan(inward: bool, case: Case) -> Plan:
@@ -52,9 +51,6 @@ def peers_of(case: Case) -> tuple[int, ...]:
 
 
 def benchmark(name: str, inward: bool, summary: str) -> Benchmark:
-    def memory(options: Options, size: int, ranks: int) -> int:
-        return window_memory(options, size, directions=max(1, ranks - 1))
-
     return Benchmark(
         name=name,
         title="Bandwidth",
@@ -63,7 +59,7 @@ def benchmark(name: str, inward: bool, summary: str) -> Benchmark:
         plan=partial(plan, inward),
         ranks=Ranks.SEVERAL,
         metric=Metric.BANDWIDTH,
-        memory=memory,
+        memory=lambda options, size, ranks: window_memory(options, size, max(1, ranks - 1)),
         defaults=BANDWIDTH,
         options=WINDOWED | {"nodes"},
     )

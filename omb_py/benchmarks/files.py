@@ -6,6 +6,7 @@ from functools import partial
 
 from omb_py.benchmarks import Benchmark, Case, CheckedIteration, Content, Defaults, Metric, Plan
 from omb_py.core.calls import Call, Step
+from omb_py.core.dataclass import replace
 from omb_py.core.options import Options
 
 SYNC = "# Sync: MPI_File_sync in every iteration"
@@ -93,32 +94,33 @@ def benchmark(name: str, summary: str) -> Benchmark:
     )
 
 
-def checkpoint_benchmark(name: str, summary: str, writes: bool) -> Benchmark:
-    return Benchmark(
-        name=name,
-        title=f"{name.capitalize()} Bandwidth",
-        family="file",
-        summary=summary,
-        plan=partial(checkpoint, writes),
-        metric=Metric.BANDWIDTH,
-        defaults=Defaults(10, 1, 10, 1, smallest=1 << 20, largest=64 << 20),
-        options=frozenset({"file", "method"} | ({"file_sync"} if writes else set())),
-        memory=lambda options, size, ranks: size,
-        heading=partial(method_lines, writes),
-        slowest=True,
-        native=False,
-    )
-
+WRITE = benchmark("file_write", "write to one file, each by itself")
+READ = benchmark("file_read", "read one file, each by itself")
+CHECKPOINT = Defaults(10, 1, 10, 1, smallest=1 << 20, largest=64 << 20)
 
 BENCHMARKS = (
-    benchmark("file_write", "write to one file, each by itself"),
-    benchmark("file_read", "read one file, each by itself"),
+    WRITE,
+    READ,
     benchmark("file_write_all", "write to one file together"),
     benchmark("file_read_all", "read one file together"),
-    checkpoint_benchmark(
-        "checkpoint_write", "Data per second of a checkpoint of all ranks, step by step.", True
+    replace(
+        WRITE,
+        name="checkpoint_write",
+        title="Checkpoint_write Bandwidth",
+        summary="Data per second of a checkpoint of all ranks, step by step.",
+        plan=partial(checkpoint, True),
+        defaults=CHECKPOINT,
+        options=WRITE.options | {"method"},
+        heading=partial(method_lines, True),
     ),
-    checkpoint_benchmark(
-        "checkpoint_read", "Data per second of a restart: ranks read others' data.", False
+    replace(
+        READ,
+        name="checkpoint_read",
+        title="Checkpoint_read Bandwidth",
+        summary="Data per second of a restart: ranks read others' data.",
+        plan=partial(checkpoint, False),
+        defaults=CHECKPOINT,
+        options=READ.options | {"method"},
+        heading=partial(method_lines, False),
     ),
 )

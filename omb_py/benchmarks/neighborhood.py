@@ -2,40 +2,37 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from omb_py.benchmarks import Benchmark, Case, CheckedIteration, Content, Defaults, Plan
 from omb_py.benchmarks.variants import nonblocking_form, persistent_form
 from omb_py.core.calls import Call, Form
-from omb_py.core.dataclass import dataclass
 from omb_py.core.options import Options
 
-
-@dataclass(frozen=True)
-class Neighborhood:
-    """A row: whether each neighbour gets a block of its own, and the form of the call."""
-
-    name: str
-    title: str
-    personalized: bool
-    form: Form = ""
-
-
-TABLE = (
-    Neighborhood("neighbor_allgather", "Allgather", personalized=False),
-    Neighborhood("neighbor_allgatherv", "Allgatherv", personalized=False, form="v"),
-    Neighborhood("neighbor_alltoall", "Alltoall", personalized=True),
-    Neighborhood("neighbor_alltoallv", "Alltoallv", personalized=True, form="v"),
-    Neighborhood("neighbor_alltoallw", "Alltoallw", personalized=True, form="w"),
-)
+FORMS: dict[str, Form] = {
+    "allgather": "",
+    "allgatherv": "v",
+    "alltoall": "",
+    "alltoallv": "v",
+    "alltoallw": "w",
+}
+"""The form of the call, by the function's name after ``neighbor_``."""
 
 
-def plan(row: Neighborhood, case: Case) -> Plan:
+def is_personalized(function: str) -> bool:
+    """Return whether each neighbour gets a block of its own."""
+    return function.startswith("alltoall")
+
+
+def plan(function: str, case: Case) -> Plan:
     """Return a plan with blocks from every source to this rank, and to every destination."""
+    form, personalized = FORMS[function], is_personalized(function)
     topology = case.options.topology
     sources, destinations = topology.neighbors(case.rank, case.ranks)
     graph = case.resources.graph(sources, destinations)
-    received = case.message((case.elements,) * len(sources), row.form)
-    if row.personalized:
-        sent = case.message((case.elements,) * len(destinations), row.form)
+    received = case.message((case.elements,) * len(sources), form)
+    if personalized:
+        sent = case.message((case.elements,) * len(destinations), form)
         inputs = tuple(
             Content.of(case.rank, block, index) for index, block in enumerate(sent.blocks())
         )
@@ -45,36 +42,36 @@ def plan(row: Neighborhood, case: Case) -> Plan:
     outputs = []
     for source, block in zip(sources, received.blocks(), strict=True):
         place = 0
-        if row.personalized:
+        if personalized:
             place = topology.neighbors(source, case.ranks)[1].index(case.rank)
         outputs.append(Content.of(source, block, place))
-    call = Call(row.name, (sent, received), on=graph)
+    call = Call(f"neighbor_{function}", (sent, received), on=graph)
     exchange = CheckedIteration((call,), inputs=inputs, outputs=tuple(outputs))
     return Plan((exchange,), case.payload)
 
 
-def memory(row: Neighborhood, options: Options, size: int, ranks: int) -> int:
+def memory(function: str, options: Options, size: int, ranks: int) -> int:
     """Return the bytes that one process needs, whose neighbours are as many as the first rank's."""
     sources, destinations = options.topology.neighbors(0, ranks)
-    return size * (len(sources) + (len(destinations) if row.personalized else 1))
+    return size * (len(sources) + (len(destinations) if is_personalized(function) else 1))
 
 
-def benchmark(row: Neighborhood) -> Benchmark:
-    """Return the benchmark of a row's blocking function."""
+def benchmark(function: str) -> Benchmark:
+    """Return the benchmark of a blocking function."""
     return Benchmark(
-        name=row.name,
-        title=f"Neighborhood {row.title} Latency",
+        name=f"neighbor_{function}",
+        title=f"Neighborhood {function.capitalize()} Latency",
         family="neighborhood collective",
         collective=True,
-        summary=f"Time of one MPI_{row.name.capitalize()}, mean over the ranks.",
-        plan=lambda case: plan(row, case),
+        summary=f"Time of one MPI_Neighbor_{function}, mean over the ranks.",
+        plan=partial(plan, function),
         defaults=Defaults(1_000, 100, 100, 10, smallest=1, largest=1 << 20),
         options=frozenset({"full", "sync", "layout", "topology", "split"}),
-        memory=lambda options, size, ranks: memory(row, options, size, ranks),
+        memory=partial(memory, function),
     )
 
 
-PLAIN = tuple(map(benchmark, TABLE))
+PLAIN = tuple(map(benchmark, FORMS))
 BENCHMARKS = (
     *PLAIN,
     *map(nonblocking_form, PLAIN),

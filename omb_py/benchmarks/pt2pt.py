@@ -202,33 +202,31 @@ PING_PONG = Benchmark(
 )
 """The plainest ping-pong; others say what they do otherwise."""
 
+ONE_WAY = Benchmark(
+    name="bw",
+    title="Bandwidth",
+    family="point-to-point",
+    summary="Data per second from one rank to another, a window of messages at a time.",
+    plan=one_way,
+    ranks=Ranks.TWO,
+    metric=Metric.BANDWIDTH,
+    memory=lambda options, size, ranks: window_memory(options, size, directions=1),
+    paced=False,
+    defaults=BANDWIDTH,
+    options=WINDOWED | {"send_mode", "split"},
+    heading=mode_line,
+)
+
 BENCHMARKS = (
     PING_PONG,
-    Benchmark(
-        name="bw",
-        title="Bandwidth",
-        family="point-to-point",
-        summary="Data per second from one rank to another, a window of messages at a time.",
-        plan=one_way,
-        ranks=Ranks.TWO,
-        metric=Metric.BANDWIDTH,
-        memory=lambda options, size, ranks: window_memory(options, size, directions=1),
-        paced=False,
-        defaults=BANDWIDTH,
-        options=WINDOWED | {"send_mode", "split"},
-        heading=mode_line,
-    ),
-    Benchmark(
+    ONE_WAY,
+    replace(
+        ONE_WAY,
         name="bibw",
         title="Bi-Directional Bandwidth",
-        family="point-to-point",
         summary="Data per second when two ranks send to each other at once.",
         plan=both_ways,
-        ranks=Ranks.TWO,
-        metric=Metric.BANDWIDTH,
         memory=lambda options, size, ranks: window_memory(options, size, directions=2),
-        paced=False,
-        defaults=BANDWIDTH,
         options=WINDOWED | {"split"},
     ),
     replace(
@@ -241,16 +239,15 @@ BENCHMARKS = (
         defaults=replace(LATENCY, smallest=1),
         options=COMMON | {"buffer_num", "sync"},
     ),
-    Benchmark(
+    replace(
+        ONE_WAY,
         name="mbw_mr",
         title="Multiple Bandwidth / Message Rate",
-        family="point-to-point",
         summary="Data and messages per second of many pairs of ranks together.",
-        plan=one_way,
         ranks=Ranks.EVEN,
         metric=Metric.MESSAGE_RATE,
         leading_blank=False,
-        memory=lambda options, size, ranks: window_memory(options, size, directions=1),
+        paced=True,
         defaults=MESSAGE_RATE,
         options=WINDOWED | {"vary_window", "print_rate", "pairs", "sync"},
         heading=lambda options, ranks: (pairs_line(options, ranks),),

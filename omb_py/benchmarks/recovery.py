@@ -2,81 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from omb_py.benchmarks import Benchmark, Defaults, Ranks, Recovery, no_plan
-from omb_py.core.options import FAILURE_TIMEOUT, OPERATIONS, Options
+from omb_py.core.dataclass import replace
+from omb_py.core.options import FAILURE_TIMEOUT, OPERATIONS
 
 AROUND_FAILURE = ("before", "first after", "stable after")
 REVOKED = ("allreduce before", "revoke", "interrupted allreduce", "allreduce after")
 REPLACED = ("shrink", "spawn", "merge", "reorder", "total")
 
 
-def recovery(
-    name: str,
-    title: str,
-    summary: str,
-    measured: Recovery,
-    options: set[str],
-    part_names: Callable[[Options], tuple[str, ...]],
-) -> Benchmark:
-    """Return a benchmark of jobs whose ranks fail."""
-    return Benchmark(
-        name=name,
-        title=title,
-        family="fault tolerance",
-        summary=summary,
-        plan=no_plan,
-        defaults=Defaults(100, 10, 100, 10, smallest=0, largest=0),
-        ranks=Ranks.SEVERAL,
-        options=frozenset(options),
-        preset={"timeout": FAILURE_TIMEOUT},
-        sized=False,
-        recovery=measured,
-        part_names=part_names,
-        native=False,
-    )
-
+DETECTION = Benchmark(
+    name="ft_detect",
+    title="Failure Detection",
+    family="fault tolerance",
+    summary="Time until operations report a failed rank.",
+    plan=no_plan,
+    defaults=Defaults(100, 10, 100, 10, smallest=0, largest=0),
+    ranks=Ranks.SEVERAL,
+    options=frozenset({"victims", "operations"}),
+    preset={"timeout": FAILURE_TIMEOUT},
+    sized=False,
+    recovery=Recovery.DETECT,
+    part_names=lambda options: options.operations or OPERATIONS,
+    native=False,
+)
+SHRINKING = replace(
+    DETECTION,
+    name="ft_shrink",
+    title="Comm_shrink",
+    summary="MPI_Comm_shrink before, first after and again after a failure.",
+    options=frozenset({"victims", "repeated"}),
+    recovery=Recovery.SHRINK,
+    part_names=lambda options: AROUND_FAILURE,
+)
 
 BENCHMARKS = (
-    recovery(
-        "ft_detect",
-        "Failure Detection",
-        "Time until operations report a failed rank.",
-        Recovery.DETECT,
-        {"victims", "operations"},
-        lambda options: options.operations or OPERATIONS,
+    DETECTION,
+    replace(
+        DETECTION,
+        name="ft_revoke",
+        title="Comm_revoke",
+        summary="Time until an operation on a revoked communicator ends.",
+        options=frozenset({"repeated"}),
+        recovery=Recovery.REVOKE,
+        part_names=lambda options: REVOKED,
     ),
-    recovery(
-        "ft_revoke",
-        "Comm_revoke",
-        "Time until an operation on a revoked communicator ends.",
-        Recovery.REVOKE,
-        {"repeated"},
-        lambda options: REVOKED,
+    SHRINKING,
+    replace(
+        SHRINKING,
+        name="ft_agree",
+        title="Comm_agree",
+        summary="MPI_Comm_agree before, first after and again after a failure.",
+        recovery=Recovery.AGREE,
     ),
-    recovery(
-        "ft_shrink",
-        "Comm_shrink",
-        "MPI_Comm_shrink before, first after and again after a failure.",
-        Recovery.SHRINK,
-        {"victims", "repeated"},
-        lambda options: AROUND_FAILURE,
-    ),
-    recovery(
-        "ft_agree",
-        "Comm_agree",
-        "MPI_Comm_agree before, first after and again after a failure.",
-        Recovery.AGREE,
-        {"victims", "repeated"},
-        lambda options: AROUND_FAILURE,
-    ),
-    recovery(
-        "ft_respawn",
-        "Rank Replacement",
-        "Time to replace failed ranks: shrink, spawn, merge, reorder.",
-        Recovery.RESPAWN,
-        {"victims"},
-        lambda options: REPLACED,
+    replace(
+        DETECTION,
+        name="ft_respawn",
+        title="Rank Replacement",
+        summary="Time to replace failed ranks: shrink, spawn, merge, reorder.",
+        options=frozenset({"victims"}),
+        recovery=Recovery.RESPAWN,
+        part_names=lambda options: REPLACED,
     ),
 )

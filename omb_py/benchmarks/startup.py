@@ -3,44 +3,38 @@
 from __future__ import annotations
 
 from omb_py.benchmarks import Benchmark, Defaults, StartUp, no_plan
+from omb_py.core.dataclass import replace
 from omb_py.core.mpi.startup_timer import INIT, SESSION, TOTAL
-from omb_py.core.options import Options
 
-
-def start_up(
-    name: str, title: str, summary: str, measured: StartUp, native: bool = True
-) -> Benchmark:
-    return Benchmark(
-        name=name,
-        title=title,
-        family="start-up",
-        summary=summary,
-        plan=no_plan,
-        defaults=Defaults(1, 0, 1, 0, smallest=0, largest=0),
-        sized=False,
-        start_up=measured,
-        part_names=init_part if measured is StartUp.INIT else lambda options: (TOTAL,),
-        native=native,
-    )
-
-
-def init_part(options: Options) -> tuple[str, ...]:
-    return (SESSION if options.session else INIT,)
-
+OF_MPI = Benchmark(
+    name="init",
+    title="Init",
+    family="start-up",
+    summary="Time of MPI_Init.",
+    plan=no_plan,
+    defaults=Defaults(1, 0, 1, 0, smallest=0, largest=0),
+    sized=False,
+    start_up=StartUp.INIT,
+    part_names=lambda options: (SESSION if options.session else INIT,),
+)
+OF_JOB = replace(
+    OF_MPI,
+    name="hello",
+    title="Hello World",
+    summary="Starts a job; in tables, the time until MPI is ready.",
+    start_up=StartUp.HELLO,
+    part_names=lambda options: (TOTAL,),
+)
 
 BENCHMARKS = (
-    start_up("init", "Init", "Time of MPI_Init.", StartUp.INIT),
-    start_up(
-        "hello",
-        "Hello World",
-        "Starts a job; in tables, the time until MPI is ready.",
-        StartUp.HELLO,
-    ),
-    start_up(
-        "import_time",
-        "Import Time",
-        "Time from the start of Python until MPI is ready, part by part.",
-        StartUp.PARTS,
+    OF_MPI,
+    OF_JOB,
+    replace(
+        OF_JOB,
+        name="import_time",
+        title="Import Time",
+        summary="Time from the start of Python until MPI is ready, part by part.",
+        start_up=StartUp.PARTS,
         native=False,
     ),
 )

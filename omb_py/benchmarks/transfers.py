@@ -129,23 +129,17 @@ def count_parts(options: Options, ranks: int) -> tuple[str, ...]:
 RING = Defaults(1_000, 100, 100, 10, smallest=0, largest=4 << 20)
 
 
-def ring(
-    name: str, title: str, summary: str, plan: Callable[[Case], Plan], sides: int
-) -> Benchmark:
-    """Return a benchmark in which all ranks do the same at once."""
-    return Benchmark(
-        name=name,
-        title=title,
-        family="point-to-point",
-        summary=summary,
-        plan=plan,
-        defaults=RING,
-        options=frozenset({"full", "sync", "layout"}),
-        memory=lambda options, size, ranks: sides * size,
-        native=False,
-    )
-
-
+SENDRECV = Benchmark(
+    name="sendrecv",
+    title="Sendrecv Latency",
+    family="point-to-point",
+    summary="Time of MPI_Sendrecv along a ring of all ranks, mean over the ranks.",
+    plan=sendrecv,
+    defaults=RING,
+    options=frozenset({"full", "sync", "layout"}),
+    memory=lambda options, size, ranks: 2 * size,
+    native=False,
+)
 PROBED = replace(
     PING_PONG,
     name="probe",
@@ -169,19 +163,14 @@ PARTITIONED = replace(
 )
 
 BENCHMARKS = (
-    ring(
-        "sendrecv",
-        "Sendrecv Latency",
-        "Time of MPI_Sendrecv along a ring of all ranks, mean over the ranks.",
-        sendrecv,
-        sides=2,
-    ),
-    ring(
-        "exchange",
-        "Exchange Latency",
-        "Time to exchange messages with both neighbours in a ring, mean over the ranks.",
-        exchange,
-        sides=3,
+    SENDRECV,
+    replace(
+        SENDRECV,
+        name="exchange",
+        title="Exchange Latency",
+        summary="Time to exchange messages with both neighbours in a ring, mean over the ranks.",
+        plan=exchange,
+        memory=lambda options, size, ranks: 3 * size,
     ),
     PROBED,
     replace(

@@ -63,9 +63,6 @@ def in_form(
     return formed
 
 
-NONBLOCKING = tuple(map(nonblocking_form, collective.BENCHMARKS))
-
-
 POINT_TO_POINT = ("latency", "bw", "bibw")
 
 
@@ -74,7 +71,8 @@ def carries_data(call: Call) -> bool:
     return call.tag != pt2pt.ACKNOWLEDGE_TAG
 
 
-PERSISTENT = (
+BENCHMARKS = (
+    *map(nonblocking_form, collective.BENCHMARKS),
     *(
         persistent_form(plain, applies=carries_data)
         for plain in pt2pt.BENCHMARKS
@@ -85,5 +83,3 @@ PERSISTENT = (
         for plain in collective.BENCHMARKS
     ),
 )
-
-BENCHMARKS = NONBLOCKING + PERSISTENT

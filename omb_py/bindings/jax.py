@@ -20,7 +20,8 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from omb_py.bindings import BoundCall, Start, StartedBinding
-from omb_py.buffers.jax import LACKS, choose_processor
+from omb_py.buffers import LONG_DOUBLES
+from omb_py.buffers.jax import choose_processor
 from omb_py.core.calls import Call, Message, Step
 from omb_py.core.errors import MissingError, UnsupportedError
 from omb_py.core.job import Job
@@ -78,7 +79,7 @@ class CompiledBinding(StartedBinding):
     """Makes each step by a compiled program of JAX."""
 
     passes_addresses = False
-    cannot_add = LACKS
+    cannot_add = LONG_DOUBLES
 
     def __init__(self, comm: Any, options: Options) -> None:
         super().__init__(comm, options)

@@ -14,7 +14,8 @@ import mpi4jax
 from mpi4py import MPI
 
 from omb_py.bindings.jax import CompiledBinding, Program
-from omb_py.buffers.jax import LACKS, choose_processor
+from omb_py.buffers import LONG_DOUBLES
+from omb_py.buffers.jax import choose_processor
 from omb_py.core.calls import IN_PLACE, Call, Message
 from omb_py.core.dataclass import replace
 from omb_py.core.errors import UnsupportedError
@@ -57,7 +58,7 @@ class Mpi4jaxBinding(CompiledBinding):
     """Calls such as ``jax.jit(lambda x: mpi4jax.allreduce(x, MPI.SUM, comm=comm))(array)``."""
 
     name = "mpi4jax"
-    cannot_add = LACKS | {"float16"}
+    cannot_add = LONG_DOUBLES | {"float16"}
 
     def __init__(self, comm: MPI.Intracomm, options: Options) -> None:
         super().__init__(comm, options)

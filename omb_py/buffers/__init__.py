@@ -20,6 +20,9 @@ TIMES_CACHE = 2
 """Size of what a flush reads, in sizes of the largest cache: caches do not replace the
 oldest line exactly."""
 
+LONG_DOUBLES = frozenset({"longdouble", "clongdouble"})
+"""NumPy's types that no device computes with, and that several libraries lack."""
+
 PAGE = 4096
 """Alignment of every allocation in bytes, as in native OMB."""
 
@@ -49,6 +52,8 @@ class Buffer(ABC):
     device: Device | None = None
     uses_device = False
     """True if messages lie on a device, which `prepare` chooses."""
+    lacks: frozenset[str] = frozenset()
+    """NumPy's types that the library has no elements of."""
 
     def prepare(self, local_rank: int, devices: Sequence[int] = ()) -> Buffer:
         """Return this buffer with its device chosen and current; called before MPI is started.
@@ -93,9 +98,9 @@ class Buffer(ABC):
             f"buffer {self.name} cannot use memory that MPI allocates: use -w create or -w dynamic"
         )
 
-    def check_elements(self, datatype: Datatype, lacks: frozenset[str]) -> None:
+    def check_elements(self, datatype: Datatype) -> None:
         """Raise `UnsupportedError` for a type that is one of NumPy's that the library lacks."""
-        if datatype.dtype in lacks:
+        if datatype.dtype in self.lacks:
             raise UnsupportedError(
                 f"buffer {self.name} has no elements of type {datatype.name}: choose another -T"
             )

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from omb_py.buffers.device import NOT_ON_DEVICES, NVIDIA_OR_AMD, GpuBuffer, Library
+from omb_py.buffers import LONG_DOUBLES
+from omb_py.buffers.device import NVIDIA_OR_AMD, DeviceBuffer
 
 
-class Cupy(Library):
+class Cupy(DeviceBuffer):
     """Arrays of ``cupy.empty``, in memory of CuPy's pool."""
 
-    lacks = frozenset(NOT_ON_DEVICES)
+    name = "cupy"
+    packages = ("cupy",)
+    extra = "cu{cuda}"
+    drivers = NVIDIA_OR_AMD
+    lacks = LONG_DOUBLES
 
-    def __init__(self, device: int) -> None:
+    def start(self, number: int) -> None:
         import cupy
 
         self._cupy: Any = cupy
-        cupy.cuda.Device(device).use()
+        cupy.cuda.Device(number).use()
 
     def empty(self, nbytes: int) -> Any:
         return self._cupy.empty(nbytes, self._cupy.uint8)
@@ -41,4 +46,4 @@ class Cupy(Library):
         return found
 
 
-BUFFER = GpuBuffer("cupy", ("cupy",), "cu{cuda}", Cupy, NVIDIA_OR_AMD)
+BUFFER = Cupy()

@@ -10,9 +10,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from omb_py.buffers import PAGE, Device
-from omb_py.buffers.device import NOT_ON_DEVICES, GpuBuffer, Library
-from omb_py.buffers.device.driver import Driver
+from omb_py.buffers import LONG_DOUBLES, PAGE, Device
+from omb_py.buffers.device import DeviceBuffer
+from omb_py.buffers.device.drivers import Driver
 from omb_py.core.errors import MissingError, OmbError, OutOfMemoryError, UnsupportedError
 from omb_py.core.memory import Local
 
@@ -147,19 +147,23 @@ class Exported:
         return self.array.__dlpack__(**keywords)
 
 
-class Dpnp(Library):
+class Dpnp(DeviceBuffer):
     """Arrays of ``dpnp.empty``, in device memory or shared memory of SYCL."""
 
+    name = "dpnp"
+    packages = ("dpnp",)
+    extra = "sycl"
+    drivers = (Sycl,)
     like_numpy = False
 
-    def __init__(self, device: int) -> None:
+    def start(self, number: int) -> None:
         import dpnp
 
         self._dpnp: Any = dpnp
-        self._queue = queue_of(device)
+        self._queue = queue_of(number)
         aspects = self._queue.sycl_device
         lacking = (types for name, types in LACKING.items() if not getattr(aspects, name))
-        self.lacks = frozenset(NOT_ON_DEVICES).union(*lacking)
+        self.lacks = LONG_DOUBLES.union(*lacking)
 
     def empty(self, nbytes: int) -> Any:
         return self._dpnp.empty(nbytes, dtype="u1", sycl_queue=self._queue)
@@ -189,11 +193,11 @@ class Dpnp(Library):
     def payload(self, array: Any) -> Any:
         raise UnsupportedError("dpnp's arrays cannot be pickled: use --binding buffer")
 
-    def array_module(self) -> Any:
+    def module(self) -> Any:
         return self._dpnp
 
     def computed(self, array: Any, address: int, dtype: str) -> Any:
         return self.typed(array, dtype)
 
 
-BUFFER = GpuBuffer("dpnp", ("dpnp",), "sycl", Dpnp, (Sycl,))
+BUFFER = Dpnp()

@@ -11,16 +11,13 @@ from typing import Any
 
 import jax
 
-from omb_py.buffers import Buffer
-from omb_py.buffers.device import NOT_ON_DEVICES
+from omb_py.buffers import LONG_DOUBLES, Buffer
 from omb_py.buffers.numpy import NumpyBuffer, NumpyMemory
 from omb_py.core.datatypes import Datatype
 from omb_py.core.errors import UnsupportedError
 
 ALIGNMENT = 64
 """Bytes that divide the address of each array that XLA shares instead of copying it."""
-
-LACKS = frozenset(NOT_ON_DEVICES)
 
 
 def choose_processor() -> None:
@@ -54,6 +51,7 @@ class JaxBuffer(NumpyBuffer):
 
     name = "jax"
     memory = JaxMemory
+    lacks = LONG_DOUBLES
 
     def prepare(self, local_rank: int, devices: Sequence[int] = ()) -> Buffer:
         choose_processor()
@@ -65,7 +63,7 @@ class JaxBuffer(NumpyBuffer):
         return self
 
     def allocate(self, nbytes: int, datatype: Datatype) -> NumpyMemory:
-        self.check_elements(datatype, LACKS)
+        self.check_elements(datatype)
         return super().allocate(nbytes, datatype)
 
     def describe(self) -> dict[str, str]:

@@ -7,20 +7,24 @@ from typing import Any
 
 import numpy as np
 
-from omb_py.buffers.device import GpuBuffer, Library
+from omb_py.buffers.device import DeviceBuffer
 from omb_py.core.errors import UnsupportedError
 
 OUT_OF_MEMORY = 2
 
 
-class Numba(Library):
+class Numba(DeviceBuffer):
     """Arrays of ``numba.cuda.device_array``."""
 
-    def __init__(self, device: int) -> None:
+    name = "numba"
+    packages = ("numba", "numba_cuda")
+    extra = "cu{cuda}"
+
+    def start(self, number: int) -> None:
         from numba import cuda
 
         self._cuda: Any = cuda
-        self._cuda.select_device(device)
+        self._cuda.select_device(number)
 
     def empty(self, nbytes: int) -> Any:
         return self._cuda.device_array(nbytes, np.uint8)
@@ -51,4 +55,4 @@ class Numba(Library):
         )
 
 
-BUFFER = GpuBuffer("numba", ("numba", "numba_cuda"), "cu{cuda}", Numba)
+BUFFER = Numba()

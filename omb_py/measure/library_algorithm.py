@@ -10,7 +10,7 @@ from omb_py.benchmarks import Case, Plan
 from omb_py.bindings import Binding
 from omb_py.core import mpi
 from omb_py.core.errors import LeftOutError, OmbError, UnsupportedError, UsageError
-from omb_py.core.mpi.tool_interface import ToolInterface
+from omb_py.core.mpi.tool_interface import ControlVariable
 
 STARTED_WITH: set[str] = set()
 """Variables that `request` set: MPI has read them, and the next request looks for them."""
@@ -68,9 +68,8 @@ class LibraryAlgorithm:
         self.library = library
         self.algorithm = algorithm
         self._function = function_of(benchmark)
-        self._tools = ToolInterface()
         for name, value in library.in_effect(self._function, algorithm).items():
-            found = self._tools.control(name).read()
+            found = ControlVariable(name).read()
             if found != value:
                 raise OmbError(
                     f"{library.name} has {name}={found} in spite of --coll-algorithm "
@@ -79,7 +78,7 @@ class LibraryAlgorithm:
                 )
         self._fallback = None
         if library.refuses_by_error:
-            self._fallback = self._tools.control(FALLBACK)
+            self._fallback = ControlVariable(FALLBACK)
 
     def check(self, binding: Binding, plan: Plan, case: Case) -> None:
         """Make each call of the plan once, if the library would say that it falls back.

@@ -11,9 +11,7 @@ from hypothesis import strategies as st
 
 from omb_py.benchmarks import all_benchmarks, find_benchmark
 from omb_py.buffers import Buffer
-from omb_py.buffers.device.cuda import Cuda
-from omb_py.buffers.device.driver import load
-from omb_py.buffers.device.hip import Hip
+from omb_py.buffers.device.drivers import Cuda, Hip, load
 from omb_py.core.datatypes import find_types
 from omb_py.core.errors import OutOfMemoryError, UnsupportedError
 from omb_py.core.job import Node
@@ -51,8 +49,8 @@ def opened(runtime: tuple[type[Cuda], Path]) -> Iterator[Buffer]:
         patch.setattr(sys, "path", [*sys.path, str(PLUGIN)])
         from omb_test_device import RAW, Raw
 
-        patch.setattr(Raw, "__init__", lambda self, device: None)
-        patch.setattr(Raw, "_driver", ctypes.CDLL(str(runtime[1])), raising=False)
+        patch.setattr(Raw, "start", lambda self, number: None)
+        patch.setattr(Raw, "_library", ctypes.CDLL(str(runtime[1])), raising=False)
         yield RAW.prepare(local_rank=0)
 
 

@@ -115,7 +115,7 @@ def test_arrays_are_added_by_dpnp(opened: Buffer) -> None:
     first.fill(one)
     second.fill(two)
     total, addend = (memory.ndarray("float32") for memory in (first, second))
-    opened.library.array_module().add(total, addend, total)  # type: ignore[attr-defined]
+    opened.module().add(total, addend, total)  # type: ignore[attr-defined]
     assert first.read(0, 4) == FLOAT.pack([3])
 
 

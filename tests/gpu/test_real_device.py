@@ -12,7 +12,7 @@ import pytest
 
 from omb_py.buffers import BUFFERS, Buffer
 from omb_py.buffers.device import NVIDIA_OR_AMD
-from omb_py.buffers.device.driver import load
+from omb_py.buffers.device.drivers import load
 from omb_py.core.datatypes import TYPES, Datatype, find_types
 from omb_py.core.errors import OmbError, UnsupportedError
 from omb_py.core.memory import Place

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from omb_py.buffers.device import NVIDIA_OR_AMD, GpuBuffer, Library
+from omb_py.buffers.device import NVIDIA_OR_AMD, DeviceBuffer
 from omb_py.buffers.numba import Numba
 
 OUT_OF_MEMORY = 2
@@ -57,14 +57,19 @@ class Array:
         return Array(self.allocation, self.start, self.nbytes, dtype)
 
 
-class Raw(Library):
+class Raw(DeviceBuffer):
     """Arrays as thin as they can be."""
 
-    def __init__(self, device: int) -> None:
-        self._driver = ctypes.CDLL("libcuda.so.1")
+    name = "raw"
+    packages = ("numpy",)
+    extra = "none"
+    drivers = NVIDIA_OR_AMD
+
+    def start(self, number: int) -> None:
+        self._library = ctypes.CDLL("libcuda.so.1")
 
     def empty(self, nbytes: int) -> Array:
-        return Array(Allocation(self._driver, nbytes), 0, nbytes, np.uint8)
+        return Array(Allocation(self._library, nbytes), 0, nbytes, np.uint8)
 
     def managed(self, nbytes: int) -> Any:
         return np.empty(nbytes, np.uint8)
@@ -79,9 +84,11 @@ class Raw(Library):
 class Simulated(Numba):
     """Numba's simulator (NUMBA_ENABLE_CUDASIM=1), whose arrays are on the host."""
 
+    name = "simulated"
+
     def versions(self) -> dict[str, str]:
         return {"simulator": "numba"}
 
 
-RAW = GpuBuffer("raw", ("numpy",), "none", Raw, NVIDIA_OR_AMD)
-SIMULATED = GpuBuffer("simulated", ("numba_cuda",), "cu{cuda}", Simulated)
+RAW = Raw()
+SIMULATED = Simulated()

@@ -7,22 +7,21 @@ is checked on the host, outside of the time.
 from __future__ import annotations
 
 import ctypes
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from abc import abstractmethod
+from collections.abc import Sequence
+from copy import copy
 from functools import partial
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Self
 from weakref import finalize
 
 import numpy as np
 
-from omb_py.buffers import PAGE, TIMES_CACHE, Buffer, Device
-from omb_py.buffers.device.cuda import Cuda
-from omb_py.buffers.device.driver import Driver, load
-from omb_py.buffers.device.hip import Hip
+from omb_py.buffers import LONG_DOUBLES, PAGE, TIMES_CACHE, Buffer, Device
+from omb_py.buffers.device.drivers import Cuda, Driver, Hip, load
 from omb_py.buffers.numpy import BUFFER as NUMPY
 from omb_py.buffers.numpy import NumpyMemory
-from omb_py.core.dataclass import dataclass, replace
+from omb_py.core.dataclass import replace
 from omb_py.core.datatypes import TYPES, Datatype
 from omb_py.core.errors import (
     MissingError,
@@ -41,20 +40,30 @@ NVIDIA_OR_AMD = (Cuda, Hip)
 CHECKED_AT_ONCE = 16 << 20
 """Bytes that are copied to the host at a time to be checked."""
 
-NOT_ON_DEVICES = ("longdouble", "clongdouble")
-"""NumPy's types that no device computes with."""
 
+class DeviceBuffer(Buffer):
+    """An array library with arrays of bytes on a device, and the device once `prepare` chose it.
 
-class Library(ABC):
-    """An array library with arrays of bytes on the device that is current.
-
-    Made from the number of that device; it works in the device's primary context. ``lacks`` are
-    NumPy's types that the library has no elements of; ``like_numpy`` is False if its functions are
-    not enough like NumPy's for applications.
+    A library derives a class, whose instance serves as the buffer. ``packages`` are what has to be
+    installed, ``extra`` the extra that brings it; in that, ``{cuda}`` stands for the major version
+    of CUDA that the driver can run. Its device is one of the first of ``drivers`` that works here.
+    ``like_numpy`` is False if its functions are not enough like NumPy's for applications.
+    ``context`` was current before the device was chosen; a program that measures returns to it.
     """
 
-    lacks: frozenset[str] = frozenset()
+    packages: tuple[str, ...]
+    extra: str
+    drivers: tuple[type[Driver], ...] = (Cuda,)
     like_numpy = True
+    uses_device = True
+    place = Place.DEVICE
+    driver: Driver
+    device: Device
+    context: int | None = None
+
+    @abstractmethod
+    def start(self, number: int) -> None:
+        """Import the library and have it work on a device, in the device's primary context."""
 
     @abstractmethod
     def empty(self, nbytes: int) -> Any:
@@ -90,23 +99,111 @@ class Library(ABC):
         """Return an object that holds an array and can be pickled."""
         return array
 
-    def array_module(self) -> Any:
-        """Return the module that computes with arrays; raises `ModuleNotFoundError` without."""
-        import cupy
-
+    def module(self) -> Any:
+        """Return the module that computes with arrays; raises `MissingPackageError` without."""
+        try:
+            import cupy
+        except ModuleNotFoundError as error:
+            what = f"computing with buffer {self.name}"
+            raise MissingPackageError(what, "cupy", installing_cuda()) from error
         return cupy
 
     def computed(self, array: Any, address: int, dtype: str) -> Any:
-        """Return an array of bytes at ``address`` as one of `array_module`, not copied."""
-        cupy, nbytes = self.array_module(), array.shape[0]
+        """Return an array of bytes at ``address`` as one of `module`, not copied."""
+        cupy, nbytes = self.module(), array.shape[0]
         if nbytes == 0:
             return cupy.empty(0, dtype)
         owned = cupy.cuda.UnownedMemory(address, nbytes, array)
         pointer = cupy.cuda.MemoryPointer(owned, 0)
         return cupy.ndarray(nbytes // np.dtype(dtype).itemsize, dtype, memptr=pointer)
 
-    def close(self) -> None:  # noqa: B027 - most let the process's end do it
-        """Leave the context, after the end of MPI."""
+    def prepare(self, local_rank: int, devices: Sequence[int] = ()) -> Self:
+        missing = next((name for name in self.packages if find_spec(name) is None), None)
+        if missing is not None:
+            raise MissingPackageError(f"buffer {self.name}", missing, self._how_to_install())
+        driver = load(self.drivers)
+        visible = driver.devices()
+        chosen = devices or range(visible)
+        number = chosen[local_rank % len(chosen)]
+        if number >= visible:
+            raise MissingError(
+                f"--device: there is no device {number}; the last of {visible} that are visible "
+                f"is {visible - 1}"
+            )
+        opened = copy(self)
+        opened.driver, opened.context = driver, driver.context()
+        opened.device = driver.activate(number)
+        opened.start(number)
+        return opened
+
+    def _how_to_install(self) -> str:
+        if "{cuda}" not in self.extra:
+            return installing(self.extra)
+        return installing_cuda(self.extra) + (", '[rocm]' for AMD" if Hip in self.drivers else "")
+
+    def enter(self) -> None:
+        self.driver.enter()
+
+    def at(self, place: Place) -> Buffer:
+        return NUMPY if place is Place.HOST else self._in(place)
+
+    def _in(self, place: Place) -> Self:
+        moved = copy(self)
+        moved.place = place
+        return moved
+
+    def allocate(self, nbytes: int, datatype: Datatype) -> DeviceMemory:
+        self.check_elements(datatype)
+        make = self.empty if self.place is Place.DEVICE else self.managed
+        try:
+            raw = make(nbytes + PAGE)
+        except Exception as error:
+            if isinstance(error, OmbError) or not self.out_of_memory(error):
+                raise
+            raise OutOfMemoryError(
+                f"{self.name} cannot allocate {nbytes} bytes on device {self.device.number}: "
+                "lower -m"
+            ) from None
+        start = -self.address(raw) % PAGE
+        address = self.address(raw) + start
+        return DeviceMemory(self, raw[start : start + nbytes], address, datatype.dtype)
+
+    def settle(self, address: int, nbytes: int) -> None:
+        """Move pages of managed memory to where they shall stay, if that is somewhere."""
+        if self.place is Place.MANAGED_DEVICE:
+            self.driver.settle(address, nbytes, self.device.number)
+        elif self.place is Place.MANAGED_HOST:
+            self.driver.settle(address, nbytes, None)
+
+    def describe(self) -> dict[str, str]:
+        device = self.device
+        memory = f"{device.memory / (1 << 30):.1f} GiB"
+        found = {"device": f"{device.number}: {device.name}, {memory}"}
+        return found | self.driver.versions() | self.versions()
+
+    def wait(self) -> Local:
+        return self.driver.wait()
+
+    def flush(self) -> tuple[Local, ...]:
+        size = TIMES_CACHE * self.driver.cache_size(self.device.number)
+        block = self._in(Place.DEVICE).allocate(size, TYPES[0])
+        write = replace(self.driver.filling(block.address, size), kept=block)
+        return write, self.wait()
+
+    def compute(self, times: int) -> tuple[Local, Local]:
+        return self.driver.compute(times)
+
+    def array_module(self) -> Any:
+        if not self.like_numpy:
+            raise UnsupportedError(
+                f"applications do not compute with buffer {self.name}, whose functions are not "
+                "NumPy's: use --buffer numpy, or cupy"
+            )
+        return self.module()
+
+    def close(self) -> None:
+        if self.context is not None:
+            self.driver.return_to(self.context)
 
 
 class DeviceMemory(Memory):
@@ -118,7 +215,7 @@ class DeviceMemory(Memory):
         self._bytes = array
         self._dtype = dtype
         self.address = address
-        self.array = opened.library.for_mpi(opened.library.typed(array, dtype))
+        self.array = opened.for_mpi(opened.typed(array, dtype))
         self.nbytes = array.shape[0]
         self.kind = opened.device.kind if opened.place is Place.DEVICE else ""
 
@@ -160,7 +257,7 @@ class DeviceMemory(Memory):
         try:
             values = bytes(memoryview(data).cast("B"))
         except TypeError:  # an array on a device
-            length, address = data.nbytes, self._opened.library.address(data)
+            length, address = data.nbytes, self._opened.address(data)
         else:
             source = ctypes.create_string_buffer(values, max(1, len(values)))
             length, address = len(values), ctypes.addressof(source)
@@ -170,16 +267,16 @@ class DeviceMemory(Memory):
         driver.synchronize()
 
     def payload(self) -> Any:
-        return self._opened.library.payload(self.array)
+        return self._opened.payload(self.array)
 
     def ndarray(self, dtype: str) -> Any:
         self._opened.module()
-        return self._opened.library.computed(self._bytes, self.address, dtype)
+        return self._opened.computed(self._bytes, self.address, dtype)
 
     def add(self, other: Memory) -> tuple[Local, ...] | None:
         if not self.on_device:
             return None
-        if self._dtype in NOT_ON_DEVICES:
+        if self._dtype in LONG_DOUBLES:
             raise UnsupportedError(
                 f"no device adds {self._dtype}: choose another -T, or --p2p-algorithm library"
             )
@@ -203,138 +300,8 @@ class PinnedMemory(NumpyMemory, StagedMemory):
         self._driver = driver
 
     def download(self, start: int, nbytes: int) -> Local:
-        return self._copy(self._address + start, self._device.address + start, nbytes)
+        there, here = self._device.address + start, self._address + start
+        return self._driver.copying(here, there, nbytes)
 
     def upload(self) -> Local:
-        return self._copy(self._device.address, self._address, self.nbytes)
-
-    def _copy(self, target: int, source: int, nbytes: int) -> Local:
-        return self._driver.copying(target, source, nbytes)
-
-
-@dataclass(frozen=True)
-class DeviceBuffer(Buffer):
-    """A library whose device is chosen, with messages in one place.
-
-    ``context`` was current before; a program that measures returns to it.
-    """
-
-    name: str
-    driver: Driver
-    library: Library
-    device: Device
-    place: Place = Place.DEVICE
-    context: int | None = None
-
-    def enter(self) -> None:
-        self.driver.enter()
-
-    def at(self, place: Place) -> Buffer:
-        if place is Place.HOST:
-            return NUMPY
-        return replace(self, place=place)
-
-    def allocate(self, nbytes: int, datatype: Datatype) -> DeviceMemory:
-        self.check_elements(datatype, self.library.lacks)
-        make = self.library.empty if self.place is Place.DEVICE else self.library.managed
-        try:
-            raw = make(nbytes + PAGE)
-        except Exception as error:
-            if isinstance(error, OmbError) or not self.library.out_of_memory(error):
-                raise
-            raise OutOfMemoryError(
-                f"{self.name} cannot allocate {nbytes} bytes on device {self.device.number}: "
-                "lower -m"
-            ) from None
-        start = -self.library.address(raw) % PAGE
-        address = self.library.address(raw) + start
-        return DeviceMemory(self, raw[start : start + nbytes], address, datatype.dtype)
-
-    def settle(self, address: int, nbytes: int) -> None:
-        """Move pages of managed memory to where they shall stay, if that is somewhere."""
-        if self.place is Place.MANAGED_DEVICE:
-            self.driver.settle(address, nbytes, self.device.number)
-        elif self.place is Place.MANAGED_HOST:
-            self.driver.settle(address, nbytes, None)
-
-    def describe(self) -> dict[str, str]:
-        device = self.device
-        memory = f"{device.memory / (1 << 30):.1f} GiB"
-        found = {"device": f"{device.number}: {device.name}, {memory}"}
-        return found | self.driver.versions() | self.library.versions()
-
-    def wait(self) -> Local:
-        return self.driver.wait()
-
-    def flush(self) -> tuple[Local, ...]:
-        size = TIMES_CACHE * self.driver.cache_size(self.device.number)
-        block = replace(self, place=Place.DEVICE).allocate(size, TYPES[0])
-        write = replace(self.driver.filling(block.address, size), kept=block)
-        return write, self.wait()
-
-    def compute(self, times: int) -> tuple[Local, Local]:
-        return self.driver.compute(times)
-
-    def array_module(self) -> Any:
-        if not self.library.like_numpy:
-            raise UnsupportedError(
-                f"applications do not compute with buffer {self.name}, whose functions are not "
-                "NumPy's: use --buffer numpy, or cupy"
-            )
-        return self.module()
-
-    def module(self) -> Any:
-        """Return the library's `Library.array_module`; raises `MissingPackageError` without."""
-        try:
-            return self.library.array_module()
-        except ModuleNotFoundError as error:
-            what = f"computing with buffer {self.name}"
-            raise MissingPackageError(what, "cupy", installing_cuda()) from error
-
-    def close(self) -> None:
-        self.library.close()
-        if self.context is not None:
-            self.driver.return_to(self.context)
-
-
-@dataclass(frozen=True)
-class GpuBuffer(Buffer):
-    """A library before its device is chosen.
-
-    ``packages`` are what has to be installed, ``extra`` the extra that brings it; in that,
-    ``{cuda}`` stands for the major version of CUDA that the driver can run. Its device is one of
-    the first of ``drivers`` that works here.
-    """
-
-    name: str
-    packages: tuple[str, ...]
-    extra: str
-    library: Callable[[int], Library]
-    drivers: tuple[type[Driver], ...] = (Cuda,)
-    uses_device = True
-
-    def prepare(self, local_rank: int, devices: Sequence[int] = ()) -> DeviceBuffer:
-        missing = next((name for name in self.packages if find_spec(name) is None), None)
-        if missing is not None:
-            raise MissingPackageError(f"buffer {self.name}", missing, self._how_to_install())
-        driver = load(self.drivers)
-        visible = driver.devices()
-        chosen = devices or range(visible)
-        number = chosen[local_rank % len(chosen)]
-        if number >= visible:
-            raise MissingError(
-                f"--device: there is no device {number}; the last of {visible} that are visible "
-                f"is {visible - 1}"
-            )
-        context = driver.context()
-        device = driver.activate(number)
-        library = self.library(number)
-        return DeviceBuffer(self.name, driver, library, device, context=context)
-
-    def allocate(self, nbytes: int, datatype: Datatype) -> Memory:
-        raise RuntimeError("a device is chosen by prepare first")
-
-    def _how_to_install(self) -> str:
-        if "{cuda}" not in self.extra:
-            return installing(self.extra)
-        return installing_cuda(self.extra) + (", '[rocm]' for AMD" if Hip in self.drivers else "")
+        return self._driver.copying(self._device.address, self._address, self.nbytes)

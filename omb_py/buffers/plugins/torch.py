@@ -9,15 +9,12 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Any
 
-from omb_py.buffers import PAGE, Buffer
-from omb_py.buffers.device import NOT_ON_DEVICES, GpuBuffer, Library
-from omb_py.buffers.device.cuda import Cuda
-from omb_py.buffers.device.hip import Hip
+from omb_py.buffers import LONG_DOUBLES, PAGE, Buffer
+from omb_py.buffers.device import DeviceBuffer
+from omb_py.buffers.device.drivers import Cuda, Hip
 from omb_py.buffers.numpy import NumpyMemory
 from omb_py.core.datatypes import Datatype
 from omb_py.core.errors import MissingPackageError, OutOfMemoryError, installing
-
-LACKS = frozenset(NOT_ON_DEVICES)
 
 
 def package_folders(name: str) -> Sequence[str]:
@@ -26,17 +23,30 @@ def package_folders(name: str) -> Sequence[str]:
     return () if spec is None else spec.submodule_search_locations or ()
 
 
-class Torch(Library):
+class OwnHip(Hip):
+    """HIP as a wheel of PyTorch brings it: a second copy would not know its memory."""
+
+    libraries = (
+        *(f"{folder}/lib/libamdhip64.so" for folder in package_folders("torch")),
+        *Hip.libraries,
+    )
+
+
+class Torch(DeviceBuffer):
     """Tensors of ``torch.empty`` on a device."""
 
-    lacks = LACKS
+    name = "torch"
+    packages = ("torch",)
+    extra = "torch"
+    drivers = (Cuda, OwnHip)
+    lacks = LONG_DOUBLES
 
-    def __init__(self, device: int) -> None:
+    def start(self, number: int) -> None:
         import torch
 
         self._torch: Any = torch
-        self._device = f"cuda:{device}"
-        torch.cuda.set_device(device)
+        self._device = f"cuda:{number}"
+        torch.cuda.set_device(number)
         torch.cuda.init()
 
     def empty(self, nbytes: int) -> Any:
@@ -64,15 +74,6 @@ class Torch(Library):
         return {"torch": self._torch.__version__, **found}
 
 
-class OwnHip(Hip):
-    """HIP as a wheel of PyTorch brings it: a second copy would not know its memory."""
-
-    libraries = (
-        *(f"{folder}/lib/libamdhip64.so" for folder in package_folders("torch")),
-        *Hip.libraries,
-    )
-
-
 class TensorMemory(NumpyMemory):
     """A tensor on the host, filled and checked through the NumPy array that shares its bytes."""
 
@@ -96,6 +97,7 @@ class HostTensors(Buffer):
     """Tensors of ``torch.empty`` on the host."""
 
     name = "torch_cpu"
+    lacks = LONG_DOUBLES
 
     def prepare(self, local_rank: int, devices: Sequence[int] = ()) -> Buffer:
         if find_spec("torch") is None:
@@ -110,7 +112,7 @@ class HostTensors(Buffer):
     def allocate(self, nbytes: int, datatype: Datatype) -> TensorMemory:
         import torch
 
-        self.check_elements(datatype, LACKS)
+        self.check_elements(datatype)
         try:
             raw = torch.empty(nbytes + PAGE, dtype=torch.uint8)
         except RuntimeError as error:
@@ -124,5 +126,5 @@ class HostTensors(Buffer):
         return {"torch": torch.__version__}
 
 
-CUDA = GpuBuffer("torch", ("torch",), "torch", Torch, (Cuda, OwnHip))
+CUDA = Torch()
 CPU = HostTensors()

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from omb_py.core.mpi.clock import CommonStart
 
 Calls: TypeAlias = tuple[Callable[[], Any], ...]
+Timer: TypeAlias = Callable[[Iterable[Calls], "array[float]"], None]
 
 MILLISECOND = 1e-3
 
@@ -83,10 +84,13 @@ class PythonLoop(Loop):
         self._around = [*around] if any(map(any, around)) else []
         self._start = start
         self._barrier = barrier
+        self.queued_seconds = array("d")
         lengths = {len(calls) for calls in exchanges}
-        self._time = {1: _time_single, 2: _time_pairs}.get(
-            lengths.pop() if len(lengths) == 1 else 0, _time_any
-        )
+        self._time = self._timer(lengths.pop() if len(lengths) == 1 else 0)
+
+    def _timer(self, length: int) -> Timer:
+        """Return what times iterations of so many calls each; of 0 if they differ."""
+        return {1: _time_single, 2: _time_pairs}.get(length, _time_any)
 
     def run(self, first: int, seconds: array[float]) -> None:
         skipped = first % len(self._exchanges)
@@ -124,16 +128,8 @@ class StartedLoop(PythonLoop):
     A step's callable returns objects with a method ``wait``, or None.
     """
 
-    def __init__(
-        self,
-        exchanges: Sequence[Calls],
-        barrier: Callable[[], Any] | None = None,
-        start: Callable[[], Any] | None = None,
-        around: Sequence[tuple[Calls, Calls]] = (),
-    ) -> None:
-        super().__init__(exchanges, barrier, start, around)
-        self.queued_seconds = array("d")
-        self._time = self._time_started
+    def _timer(self, length: int) -> Timer:
+        return self._time_started
 
     def _time_started(self, sequence: Iterable[Calls], seconds: array[float]) -> None:
         clock, queued_seconds = perf_counter, self.queued_seconds

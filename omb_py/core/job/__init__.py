@@ -247,10 +247,9 @@ class Job(ABC):
     def expect(self, ranks: int | None) -> None:
         """Raise `SharedError` when it is not these ranks that MPI has, if a number is given."""
         if ranks not in (None, self.ranks) and not self.is_spawned:
-            library = " ".join(mpi.version().split())
             raise SharedError(
                 f"{ranks} ranks were started and MPI has {self.ranks}: the launcher is not that of "
-                f"the MPI library that mpi4py found ({library})"
+                f"the MPI library that mpi4py found ({mpi.version()})"
             )
 
     def agree(self, error: OmbError | None) -> None:
@@ -321,8 +320,7 @@ class Job(ABC):
         return array("d", (value / self.ranks for value in summed))
 
     def rank_of_greatest(self, value: float) -> int:
-        """Return the lowest rank whose ``value`` is the maximum of all, on all ranks;
-        collective."""
+        """Return the lowest rank whose ``value`` is the maximum of all, on all ranks."""
         return self.first_of(value == self._over_ranks(value, "max"))
 
     def bcast_from_root(self, value: float) -> float:
@@ -348,8 +346,7 @@ class Job(ABC):
         return found
 
     def oversubscription(self, nodes: list[Node], threads: int = 0) -> str | None:
-        """Return a sentence for the first of ``nodes`` with more ranks than this one's cores, if
-        any.
+        """Return a sentence for the first of ``nodes`` with more ranks than this one has cores.
 
         ``threads`` are those of all ranks together, if they have several.
         """

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
-import sys
 from importlib.util import find_spec
 
 NEEDED = b"\0libmpi_abi."
@@ -38,10 +37,9 @@ def is_standard() -> bool:
 
     ``mpi4py.MPI`` need not have been imported; false if it cannot be imported.
     """
-    loaded = sys.modules.get("mpi4py.MPI")
     try:
-        spec = find_spec("mpi4py.MPI") if loaded is None else loaded.__spec__
-    except (ImportError, RuntimeError):
+        spec = find_spec("mpi4py.MPI")
+    except (ImportError, RuntimeError, ValueError):
         return False
     return spec is not None and spec.origin is not None and is_linked(spec.origin)
 

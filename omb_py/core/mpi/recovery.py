@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from omb_py.core.errors import OmbError, UnsupportedError, UsageError
-from omb_py.core.mpi.tool_interface import ToolInterface
+from omb_py.core.mpi.tool_interface import ControlVariable
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -39,13 +39,10 @@ def check() -> None:
             f"every job of {library} ends when a rank fails: use Open MPI 5, and start the job "
             "with 'mpirun --with-ft ulfm'"
         )
-    tools = ToolInterface()
     try:
-        enabled = bool(tools.control("mpi_ft_enable").read())
+        enabled = bool(ControlVariable("mpi_ft_enable").read())
     except OmbError:
         enabled = False
-    finally:
-        tools.close()
     if not enabled:
         raise UnsupportedError(
             "this job would end when a rank fails: start it with 'mpirun --with-ft ulfm' of Open "

@@ -5,10 +5,10 @@ from __future__ import annotations
 from array import array
 
 from omb_py.core import mpi
-from omb_py.core.mpi.tool_interface import ToolInterface
+from omb_py.core.mpi.tool_interface import ControlVariable
 
 MPI = mpi.load()
-fallback = ToolInterface().control("MPIR_CVAR_COLLECTIVE_FALLBACK")
+fallback = ControlVariable("MPIR_CVAR_COLLECTIVE_FALLBACK")
 mpi.initialize("single")
 world = MPI.COMM_WORLD
 data, result = array("i", bytes(400)), array("i", bytes(400))

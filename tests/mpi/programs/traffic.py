@@ -30,7 +30,7 @@ from omb_py.buffers import BUFFERS
 from omb_py.core import mpi
 from omb_py.core.datatypes import find_types
 from omb_py.core.errors import OmbError
-from omb_py.core.mpi.tool_interface import ToolInterface
+from omb_py.core.mpi.tool_interface import ControlVariable, call, opened
 from omb_py.core.options import Options
 
 WITHOUT_RULES = "without_rules"
@@ -43,7 +43,7 @@ IN_PLACE = "in-place" in sys.argv
 REFUSES = "User set collective algorithm"
 
 MPI = mpi.load()
-tools = ToolInterface()
+opened()
 mpi.initialize("single")
 world = MPI.COMM_WORLD
 
@@ -52,7 +52,7 @@ class Counter:
     """Numbers that the library counts (a performance variable), one for each rank."""
 
     def __init__(self, name: str) -> None:
-        self._call = call = tools._call
+        self._call = call
         index, count = ctypes.c_int(), ctypes.c_int()
         for number in PERFORMANCE_CLASSES:
             try:
@@ -143,7 +143,7 @@ class Shim:
 
 def numbers(name: str) -> dict[str, int]:
     """The words that a control variable of MPICH takes, with their numbers."""
-    call, index, length = tools._call, ctypes.c_int(), ctypes.c_int(1 << 14)
+    index, length = ctypes.c_int(), ctypes.c_int(1 << 14)
     call("cvar_get_index", name.encode(), ctypes.byref(index))
     text = ctypes.create_string_buffer(length.value)
     ignored = [ctypes.byref(ctypes.c_int()) for _ in range(4)]
@@ -175,7 +175,7 @@ def write(variables: dict[str, str]) -> bool:
         if "hcoll" in name or "ucc" in name or name.endswith(DEFAULTS):
             continue
         value = int(text) if text.isdigit() else numbers(name)[text]
-        control = tools.control(name)
+        control = ControlVariable(name)
         if control.read() != value:
             try:
                 control.write(value)
@@ -189,7 +189,7 @@ def unset(variables: dict[str, str]) -> None:
     for variable in variables:
         if "_algorithm" in variable.lower():
             with suppress(OmbError):
-                tools.control(variable.removeprefix("OMPI_MCA_")).write(0)
+                ControlVariable(variable.removeprefix("OMPI_MCA_")).write(0)
 
 
 def measured(function: str, size: int, comm: Any, counter: Any) -> dict[str, Any]:
@@ -251,7 +251,7 @@ def main() -> None:
     found = library(MPI.get_vendor()[0])
     is_mpich = found.refuses_by_error
     counter = Shim() if hasattr(ctypes.CDLL(None), "omb_py_traffic") else Monitoring()
-    fallback = tools.control("MPIR_CVAR_COLLECTIVE_FALLBACK") if is_mpich else None
+    fallback = ControlVariable("MPIR_CVAR_COLLECTIVE_FALLBACK") if is_mpich else None
     results = []
     for function in found.table:
         if only and function not in only:

@@ -1,24 +1,119 @@
-"""The CUDA driver of NVIDIA's devices.
+"""Drivers of devices, as far as memory on them needs it: one way for every array library.
 
-It is called by ctypes, so that no package is needed and a rank's context exists before any library
-is imported, and before MPI is started.
+CUDA's driver and HIP's runtime are called by ctypes, so that no package is needed and a rank's
+context exists before any library is imported, and before MPI is started.
 """
 
 from __future__ import annotations
 
 import ctypes
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from omb_py.buffers import Device
-from omb_py.buffers.device.driver import Driver
 from omb_py.core.dataclass import replace
-from omb_py.core.errors import MissingError, OmbError, OutOfMemoryError
+from omb_py.core.errors import MissingError, OmbError, OutOfMemoryError, UnsupportedError
 from omb_py.core.memory import Local
 
-VERSION_FILE = Path("/proc/driver/nvidia/version")
+NVIDIA_VERSION_FILE = Path("/proc/driver/nvidia/version")
+AMD_VERSION_FILE = Path("/sys/module/amdgpu/version")
+
+
+class Driver(ABC):
+    """A driver of this process, and the device that is current."""
+
+    @classmethod
+    @abstractmethod
+    def load(cls) -> Self:
+        """Return the driver, started; raises `MissingError` without one, or without a device."""
+
+    @abstractmethod
+    def devices(self) -> int:
+        """Return the number of devices that this process sees; 0 if the driver reports an error."""
+
+    @abstractmethod
+    def activate(self, number: int) -> Device:
+        """Make a device current, and tell what it is."""
+
+    def enter(self) -> None:  # noqa: B027 - not every driver has a current device
+        """Make the device of `activate` current in this thread."""
+
+    def context(self) -> int | None:
+        """Return what is current in this thread, for `return_to`; None without."""
+        return None
+
+    def return_to(self, context: int) -> None:  # noqa: B027
+        """Make current what was so before `activate`."""
+
+    @abstractmethod
+    def cache_size(self, number: int) -> int:
+        """Return the bytes of the last cache of a device."""
+
+    @abstractmethod
+    def versions(self) -> dict[str, str]:
+        """Return the versions of the driver and of its runtime."""
+
+    @abstractmethod
+    def copying(self, target: int, source: int, nbytes: int) -> Local:
+        """Return a copy of bytes between any two addresses, on a device or not."""
+
+    def copy(self, target: int, source: int, nbytes: int) -> None:
+        """Copy bytes between any two addresses, on a device or not."""
+        if nbytes:
+            self.copying(target, source, nbytes).run()
+
+    @abstractmethod
+    def filling(self, address: int, nbytes: int) -> Local:
+        """Return a step that writes every byte of device memory."""
+
+    @abstractmethod
+    def synchronize(self) -> None:
+        """Wait until the device has done all that this process asked of it."""
+
+    @abstractmethod
+    def wait(self) -> Local:
+        """Return a wait for the stream or queue that array libraries use by default."""
+
+    @abstractmethod
+    def pinned(self, nbytes: int) -> int:
+        """Return the address of new page-aligned host memory, which devices can copy directly.
+
+        Raises `OutOfMemoryError`. It is given back with `free_pinned`.
+        """
+
+    @abstractmethod
+    def free_pinned(self, address: int) -> None:
+        """Give back memory of `pinned`."""
+
+    @abstractmethod
+    def settle(self, address: int, nbytes: int, number: int | None) -> None:
+        """Have pages of managed memory stay on a device, or for None on the host, and go there."""
+
+    def compute(self, times: int) -> tuple[Local, Local]:
+        """Return a chain of ``times`` steps of work: its launch, and the wait for its end.
+
+        Raises `UnsupportedError` if there is no such work for the device.
+        """
+        raise UnsupportedError("-r gpu and -r both compute on NVIDIA devices only: use -r cpu")
+
+
+Loaded = TypeVar("Loaded", bound=Driver)
+
+
+def load(drivers: Sequence[type[Loaded]]) -> Loaded:
+    """Return the first driver that works here; raises `MissingError` if none does."""
+    reasons = []
+    for one in drivers:
+        try:
+            return one.load()
+        except MissingError as error:
+            reasons.append(str(error))
+    raise MissingError(f"{', '.join(reasons)}: run on a node with a GPU, or use --buffer numpy")
+
 
 OUT_OF_MEMORY = 2
 WITHOUT_DEVICE = (0, 100, 101)
@@ -71,7 +166,7 @@ The store never happens; without it the driver's compiler would leave the chain 
 
 
 class Cuda(Driver):
-    """The driver of this process, and the device whose primary context is current."""
+    """CUDA's driver, and the device whose primary context is current."""
 
     what = "CUDA driver"
     kind = "cuda"
@@ -143,8 +238,8 @@ class Cuda(Driver):
         cuda = ctypes.c_int()
         self._call("cuDriverGetVersion", ctypes.byref(cuda))
         found = {"cuda_driver": f"{cuda.value // 1000}.{cuda.value % 1000 // 10}"}
-        if VERSION_FILE.is_file():
-            words = VERSION_FILE.read_text(errors="replace").split()
+        if NVIDIA_VERSION_FILE.is_file():
+            words = NVIDIA_VERSION_FILE.read_text(errors="replace").split()
             found["nvidia_driver"] = next((w for w in words if w[:1].isdigit()), "unknown")
         return found
 
@@ -230,3 +325,67 @@ class Cuda(Driver):
             raise OmbError(
                 f"{name} failed: {self.explain(code)}; look at {look}, or use --buffer numpy"
             )
+
+
+MEMCPY_DEFAULT = 4
+"""hipMemcpyDefault: addresses tell the direction."""
+
+NAMES = {
+    "cuDeviceGetCount": "hipGetDeviceCount",
+    "cuCtxSynchronize": "hipDeviceSynchronize",
+    "cuMemHostAlloc": "hipHostMalloc",
+    "cuMemFreeHost": "hipHostFree",
+    "cuMemAlloc_v2": "hipMalloc",
+    "cuMemFree_v2": "hipFree",
+}
+"""HIP's names of functions that differ from CUDA's by more than the prefix and the version."""
+
+
+class Hip(Cuda):
+    """HIP, the runtime of AMD's devices: functions like CUDA's, by other names.
+
+    Source: HIP API reference.
+    """
+
+    what = "HIP runtime"
+    kind = "rocm"
+    libraries: tuple[str, ...] = ("libamdhip64.so", "libamdhip64.so.7", "libamdhip64.so.6")
+    look_at = "rocm-smi and ROCR_VISIBLE_DEVICES"
+    l2_cache = 19
+    compute = Driver.compute
+
+    def name_of(self, function: str) -> str:
+        return NAMES.get(function, f"hip{function[2:].removesuffix('_v2')}")
+
+    def _retain(self, device: ctypes.c_int) -> None:
+        self._device = device
+
+    def enter(self) -> None:
+        self._call("cuSetDevice", self._device)
+
+    def context(self) -> int:
+        device = ctypes.c_int()
+        self._call("cuGetDevice", ctypes.byref(device))
+        return device.value
+
+    def return_to(self, context: int) -> None:
+        self._call("cuSetDevice", ctypes.c_int(context))
+
+    def versions(self) -> dict[str, str]:
+        """Return HIP's version and, if the system has it, that of the kernel's driver."""
+        hip = ctypes.c_int()
+        self._call("cuRuntimeGetVersion", ctypes.byref(hip))
+        major, rest = divmod(hip.value, 10_000_000)
+        found = {"hip_runtime": f"{major}.{rest // 100_000}.{rest % 100_000}"}
+        if AMD_VERSION_FILE.is_file():
+            found["amdgpu_driver"] = AMD_VERSION_FILE.read_text(errors="replace").strip()
+        return found
+
+    def copying(self, target: int, source: int, nbytes: int) -> Local:
+        return self._local("cuMemcpy", target, source, nbytes, MEMCPY_DEFAULT)
+
+    def explain(self, code: int) -> str:
+        describe = self._library.hipGetErrorString
+        describe.restype = ctypes.c_char_p
+        text: bytes = describe(ctypes.c_int(code)) or b"unknown error"
+        return f"{text.decode(errors='replace')} (HIP error {code})"
