@@ -53,7 +53,6 @@ class PyOmbPython(PythonPackage, CudaPackage):
         # Spack has no py-numba-cuda, so +cuda brings the buffer library CuPy alone.
         with when("+cuda"):
             depends_on("py-cupy@13.6:")
-            depends_on("py-nvidia-ml-py@12:")
             for _arch in CudaPackage.cuda_arch_values:
                 depends_on(f"py-cupy +cuda cuda_arch={_arch}", when=f"cuda_arch={_arch}")
 
