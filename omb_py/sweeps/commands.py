@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,6 @@ from omb_py.core.mpi.launcher import EXPECTED_RANKS
 from omb_py.core.text import files
 from omb_py.core.text.words import count
 from omb_py.results.metadata import TELLING_PREFIXES
-from omb_py.sweeps.files import write_atomically
 from omb_py.sweeps.launchers import LAUNCHERS, Placement
 from omb_py.sweeps.machine import Machine
 from omb_py.sweeps.points import ODD, SweepPoint, selectable
@@ -89,37 +88,19 @@ def nodes_here(machine: Machine) -> int | None:
     return int(said) if said.isdecimal() and int(said) > 0 else None
 
 
-def host_lines(
-    point: SweepPoint, machine: Machine, launcher: str, silent: Collection[str] = ()
-) -> list[str] | None:
+def host_lines(point: SweepPoint, machine: Machine, launcher: str) -> list[str] | None:
     """Return the lines of a file of the nodes that a point runs on; None as for `hosts`.
 
-    Those that are ``silent`` are not among them. Raises `OmbError` when there are fewer nodes, or
-    as `hosts` does.
+    Raises `OmbError` when there are fewer nodes, or as `hosts` does.
     """
     names = hosts(machine)
     if names is None:
         return None
-    names = [name for name in names if name not in silent]
     if len(names) < point.nodes:
         have = count(len(names), "node")
         raise OmbError(f"{point.describe()} needs more than the {have} of this job")
     place = placement(point, machine)
     return [LAUNCHERS[launcher].host_line(name, place) for name in names[: point.nodes]]
-
-
-def question(name: str, machine: Machine, launcher: str, file: Path) -> list[str]:
-    """Return the words that start a program, which ends at once, on the host of a ``file``."""
-    place = Placement(
-        1,
-        1,
-        host_file=str(file),
-        oversubscribe=machine.oversubscribe,
-        options=machine.launcher_options,
-    )
-    row = LAUNCHERS[launcher]
-    write_atomically(file, f"{row.host_line(name, place)}\n")
-    return [*row.command(place), "true"]
 
 
 @dataclass(frozen=True)

@@ -56,11 +56,6 @@ def run_sweep(
         )
         runner.clear()
         added = runner.run(points)
-        unanswered = [point for point in points if runner.needs_silent(point)]
-        if unanswered:
-            larger += unanswered
-            alone = f"{', '.join(runner.silent)} did not answer"
-            short = f"{short}; {alone}" if short else alone
         code = end(reporter, job, folder, stop, added, larger, short, runner.elsewhere)
         show_table(job, reporter)
         return code

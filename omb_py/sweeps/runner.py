@@ -29,7 +29,6 @@ from omb_py.core.errors import (
 )
 from omb_py.core.mpi.recovery import HUNG as FINALIZE_HUNG
 from omb_py.core.text.units import duration
-from omb_py.core.text.words import count
 from omb_py.measure.suite import UNDER_WAY, WAITING
 from omb_py.sweeps import commands, processes
 from omb_py.sweeps import folder as outcomes
@@ -47,9 +46,6 @@ SAME_CAUSE = 3
 """Points that fail in the same words before the first row: the cause is not in the points."""
 
 LOOK_SECONDS = 0.5
-ASK_SECONDS = 30.0
-"""Seconds that a launcher has to start a program on each host that it checks."""
-
 END_SECONDS = 20.0
 """Seconds that a launcher has after the last row of a job whose ranks failed: some never end."""
 
@@ -155,9 +151,6 @@ class Runner:
     stop: Stop = field(default_factory=Stop)
     elsewhere: list[SweepPoint] = field(default_factory=list)
     """Points that another process was measuring."""
-    silent: list[str] = field(default_factory=list)
-    """Hosts on which the launcher starts no program."""
-    asked: list[str] = field(default_factory=list)
     launch_each: bool = False
     """True if each point has its own launch."""
     broken: list[SweepPoint] = field(default_factory=list)
@@ -174,7 +167,7 @@ class Runner:
         before, causes = self.reporter.there, list[str]()
         while (waiting or alone) and not self.stop:
             together = self._next(waiting) if waiting else (alone.pop(0),)
-            if not self.folder.missing(together[0]) or self.needs_silent(together[0]):
+            if not self.folder.missing(together[0]):
                 together = together[:1]
                 begun: list[SweepPoint] = []
             else:
@@ -244,10 +237,6 @@ class Runner:
             attempt = self._attempt(point, missing, retry=again or number > 0)
             if attempt.outcome not in outcomes.FAILURES:
                 break
-            if point.nodes > 1 and not self.stop:
-                self._ask()
-            if self.needs_silent(point):
-                break
 
     def _together(self, points: Sequence[SweepPoint]) -> list[SweepPoint]:
         """Measure points in one launch; those that it came to."""
@@ -263,8 +252,6 @@ class Runner:
                 with writing(log):
                     shutil.copyfile(log, self.folder.log(broken))
             self._note(broken, shared.rows(broken), shared.since, code, ended, last_words(log))
-            if broken.nodes > 1 and not self.stop and self._failed(broken):
-                self._ask()
         return shared.begun or [points[0]]
 
     def _settle(self, shared: SharedLaunch) -> None:
@@ -347,39 +334,6 @@ class Runner:
             raise OmbError(f"nothing can be measured here: {excuse}")  # nor any other point
         return attempt
 
-    def needs_silent(self, point: SweepPoint) -> bool:
-        """Return whether a point needs more hosts than those that answer."""
-        return bool(self.silent) and point.nodes > len(self.asked) - len(self.silent)
-
-    def _ask(self) -> None:
-        """Ask each host once whether the launcher can start a program there; name the silent."""
-        names = commands.hosts(self.machine)
-        if names is None or self.asked:
-            return
-        self.asked.extend(names)
-        scratch = self.folder.root / "scratch" / f"hosts-{os.getpid()}"
-        scratch.mkdir(parents=True, exist_ok=True)
-        asked = []
-        with (scratch / "output").open("ab") as output:
-            for number, name in enumerate(names):
-                file = scratch / f"{number}.hosts"
-                command = commands.question(name, self.machine, self.launcher, file.resolve())
-                mark = self._mark(f"{scratch.name}-{number}")
-                started = processes.start(command, dict(os.environ), mark, scratch, output)
-                asked.append((name, mark, started))
-            limit = time.monotonic() + ASK_SECONDS
-            for name, mark, process in asked:
-                ended = processes.wait(process, max(0.1, limit - time.monotonic()))
-                if not ended or process.returncode != 0:
-                    self.silent.append(name)
-                processes.end(process, mark)
-        shutil.rmtree(scratch, ignore_errors=True)
-        if self.silent:
-            self.reporter.say(
-                f"the launcher starts nothing on {', '.join(self.silent)}: points that need more "
-                f"than the other {count(len(names) - len(self.silent), 'node')} are left out"
-            )
-
     def _launch(
         self,
         points: Sequence[SweepPoint],
@@ -431,7 +385,7 @@ class Runner:
 
         Open MPI would contact all nodes of the machine's file.
         """
-        lines = commands.host_lines(point, self.machine, self.launcher, self.silent)
+        lines = commands.host_lines(point, self.machine, self.launcher)
         if lines is None:
             return None
         path = self.folder.scratch(point).with_suffix(".hosts").resolve()
