@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from contextlib import suppress
 
@@ -32,8 +31,8 @@ def run_sweep(
     software = software_here(machine.environment) if points else Software()
     folder.prepare(job.sweep, machine, software, mix)
     there = sum(map(folder.there, plan.points))
-    reporter = Reporter(folder.root / "logs" / "sweep.output", sys.stdout, plan.rows, there)
-    with Stop(deadline).watching() as stop, reporter:
+    reporter = Reporter(folder.root / "logs" / "sweep.output", plan.rows, there)
+    with Stop(deadline).watching() as stop:
         larger, short = list[SweepPoint](), ""
         if points:
             here = nodes_here(machine)

@@ -108,7 +108,6 @@ class SharedLaunch:
 
     def __init__(self, folder: Folder, points: Sequence[SweepPoint]) -> None:
         self.summary = folder.summary(points[0])
-        self.planned = {point: len(folder.missing(point)) for point in points}
         self.since = Since()
         """The beginning of the point under way."""
         self.begun: list[SweepPoint] = []
@@ -167,11 +166,7 @@ class Runner:
         before, causes = self.reporter.there, list[str]()
         while (waiting or alone) and not self.stop:
             together = self._next(waiting) if waiting else (alone.pop(0),)
-            if not self.folder.missing(together[0]):
-                together = together[:1]
-                begun: list[SweepPoint] = []
-            else:
-                begun = self.measure(together)
+            begun = self.measure(together)
             if len(together) > 1:
                 self.broken.extend(filter(self._failed, begun))
                 alone += filter(self._failed, begun)
@@ -180,7 +175,7 @@ class Runner:
                 causes.append(last.said if last and last.outcome == outcomes.FAILED else "")
             if not self.reporter.there and len(causes) >= SAME_CAUSE:
                 stop_if_same(causes)
-            waiting = [point for point in waiting if point not in (begun or together)]
+            waiting = [point for point in waiting if point not in begun]
         return self.reporter.there > before
 
     def _failed(self, point: SweepPoint) -> bool:
@@ -230,12 +225,10 @@ class Runner:
         A point that has broken a shared launch is tried at least once.
         """
         again = point in self.broken
-        for number in range(max(1, self.retries) if again else 1 + self.retries):
-            missing = self.folder.missing(point)
-            if not missing or self.stop:
+        for _ in range(max(1, self.retries) if again else 1 + self.retries):
+            if self.stop or not self.folder.missing(point):
                 break
-            attempt = self._attempt(point, missing, retry=again or number > 0)
-            if attempt.outcome not in outcomes.FAILURES:
+            if self._attempt(point).outcome not in outcomes.FAILURES:
                 break
 
     def _together(self, points: Sequence[SweepPoint]) -> list[SweepPoint]:
@@ -258,7 +251,6 @@ class Runner:
         """Note the outcomes of the points that are over, and the point under way."""
         for point, line in shared.look():
             if line["outcome"] == UNDER_WAY:
-                self.reporter.started(point, self.folder.missing(point), retry=False)
                 continue
             excuse = line["reason"] or None
             since = Since(line["seconds"])
@@ -267,27 +259,19 @@ class Runner:
     def _wait_for_all(self, process: subprocess.Popen[bytes], shared: SharedLaunch) -> str | None:
         """Wait for the launcher's end, each point within its limit; return why it was ended, if it
         was."""
-        limit, known = time.monotonic() + self.time_limit, 0
+        limit = time.monotonic() + self.time_limit
         while not processes.wait(process, LOOK_SECONDS):
             begun = len(shared.begun)
             self._settle(shared)
             if len(shared.begun) > begun:
                 limit = time.monotonic() + self.time_limit
-            point = shared.under_way
-            if point is not None and self.reporter.is_live:
-                nbytes = bytes_of(self.folder.csv(point))
-                if nbytes != known:
-                    known = nbytes
-                    rows = shared.planned[point]
-                    self.reporter.row_added(point, self.folder.missing(point), rows)
             if self.stop:
                 return outcomes.STOPPED
             if time.monotonic() > limit:
                 return outcomes.TIMED_OUT
         return self._ended_by_us(process.returncode)
 
-    def _attempt(self, point: SweepPoint, missing: tuple[int, ...], retry: bool) -> Attempt:
-        self.reporter.started(point, missing, retry)
+    def _attempt(self, point: SweepPoint) -> Attempt:
         since, before = Since(), len(self.folder.measured(point))
         code, ended = self._launch([point], lambda process: self._wait(process, point))
         rows = len(self.folder.measured(point)) - before
@@ -395,12 +379,7 @@ class Runner:
     def _wait(self, process: subprocess.Popen[bytes], point: SweepPoint) -> str | None:
         """Wait for the launcher's end; return why it was ended, if it was."""
         limit = time.monotonic() + self.time_limit
-        missing, csv = self.folder.missing(point), self.folder.csv(point)
-        known = bytes_of(csv)
         while not processes.wait(process, LOOK_SECONDS):
-            if self.reporter.is_live and (nbytes := bytes_of(csv)) != known:
-                known = nbytes
-                self.reporter.row_added(point, self.folder.missing(point), len(missing))
             if self.stop:
                 return outcomes.STOPPED
             complete = point.loses_ranks and not self.folder.missing(point)
@@ -427,14 +406,6 @@ def stop_if_same(causes: Sequence[str]) -> None:
         raise OmbError(
             f"the first {len(causes)} points failed alike, so no other one is started: {causes[0]}"
         )
-
-
-def bytes_of(path: Path) -> int:
-    """Return the size of a file; 0 if it does not exist."""
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
 
 
 def share_mode(log: Path, written: Iterable[Path]) -> None:
