@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 from omb_py.core.text.units import duration
 from omb_py.core.text.words import count
-from omb_py.sweeps.files import writing
+from omb_py.sweeps.files import moment, writing
 from omb_py.sweeps.folder import Attempt
 from omb_py.sweeps.points import SweepPoint
 
@@ -19,7 +18,7 @@ class Reporter:
         self._log = log
         self.rows = rows
         self.there = there
-        self.since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        self.since = moment()
 
     def say(self, text: str) -> None:
         """Print one line, for people and for the log.
@@ -29,7 +28,7 @@ class Reporter:
         with writing(self._log):
             self._log.parent.mkdir(parents=True, exist_ok=True)
             with self._log.open("a", encoding="utf-8") as file:
-                file.write(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {text}\n")
+                file.write(f"{moment()} {text}\n")
         print(text, flush=True)
 
     def ended(self, point: SweepPoint, attempt: Attempt) -> None:

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,7 +32,7 @@ from omb_py.core.text.units import duration
 from omb_py.measure.suite import UNDER_WAY, WAITING
 from omb_py.sweeps import commands, processes
 from omb_py.sweeps import folder as outcomes
-from omb_py.sweeps.files import locked, write_atomically, writing
+from omb_py.sweeps.files import locked, moment, write_atomically, writing
 from omb_py.sweeps.folder import RECORDS, Attempt, Folder, PointState
 from omb_py.sweeps.machine import Machine
 from omb_py.sweeps.points import SweepPoint, launched_together
@@ -95,20 +95,12 @@ class Stop:
                 signal.signal(number, signal.SIG_IGN)
 
 
-class Since:
-    """The beginning of something: now, or ``ago`` seconds before."""
-
-    def __init__(self, ago: float = 0.0) -> None:
-        self.date = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - ago))
-        self.clock = time.monotonic() - ago
-
-
 class SharedLaunch:
     """Points that are measured in one launch, with outcomes from its summary."""
 
     def __init__(self, folder: Folder, points: Sequence[SweepPoint]) -> None:
         self.summary = folder.summary(points[0])
-        self.since = Since()
+        self.since = time.monotonic()
         """The beginning of the point under way."""
         self.begun: list[SweepPoint] = []
         self.under_way: SweepPoint | None = None
@@ -121,7 +113,7 @@ class SharedLaunch:
         return len(self._folder.measured(point)) - self._before[point]
 
     def look(self) -> Iterator[tuple[SweepPoint, dict[str, Any]]]:
-        """Yield the points whose outcome has changed, with their lines of the summary, in order."""
+        """Yield the points that are over since the last look, with their lines of the summary."""
         try:
             lines = json.loads(self.summary.read_bytes())["entries"]
         except FileNotFoundError:
@@ -133,8 +125,9 @@ class SharedLaunch:
                 self.begun.append(point)
             self._outcomes[point] = line["outcome"]
             self.under_way = point if line["outcome"] == UNDER_WAY else None
-            yield point, line
-            self.since = Since()
+            if self.under_way is None:
+                yield point, line
+            self.since = time.monotonic()
 
 
 @dataclass(frozen=True)
@@ -236,7 +229,7 @@ class Runner:
         shared = SharedLaunch(self.folder, points)
         with writing(shared.summary):
             shared.summary.unlink(missing_ok=True)
-        code, ended = self._launch(points, lambda process: self._wait_for_all(process, shared))
+        code, ended = self._launch(points, shared)
         self._settle(shared)
         broken = shared.under_way if shared.begun else points[0]
         if broken is not None:
@@ -244,49 +237,35 @@ class Runner:
             if broken != points[0]:
                 with writing(log):
                     shutil.copyfile(log, self.folder.log(broken))
-            self._note(broken, shared.rows(broken), shared.since, code, ended, last_words(log))
+            seconds = time.monotonic() - shared.since
+            self._note(broken, shared.rows(broken), seconds, code, ended, last_words(log))
         return shared.begun or [points[0]]
 
     def _settle(self, shared: SharedLaunch) -> None:
-        """Note the outcomes of the points that are over, and the point under way."""
+        """Note the outcomes of the points that are over."""
         for point, line in shared.look():
-            if line["outcome"] == UNDER_WAY:
-                continue
-            excuse = line["reason"] or None
-            since = Since(line["seconds"])
-            self._note(point, shared.rows(point), since, line["exit_code"], None, (excuse, ""))
-
-    def _wait_for_all(self, process: subprocess.Popen[bytes], shared: SharedLaunch) -> str | None:
-        """Wait for the launcher's end, each point within its limit; return why it was ended, if it
-        was."""
-        limit = time.monotonic() + self.time_limit
-        while not processes.wait(process, LOOK_SECONDS):
-            begun = len(shared.begun)
-            self._settle(shared)
-            if len(shared.begun) > begun:
-                limit = time.monotonic() + self.time_limit
-            if self.stop:
-                return outcomes.STOPPED
-            if time.monotonic() > limit:
-                return outcomes.TIMED_OUT
-        return self._ended_by_us(process.returncode)
+            words = line["reason"] or None, ""
+            rows = shared.rows(point)
+            self._note(point, rows, line["seconds"], line["exit_code"], None, words)
 
     def _attempt(self, point: SweepPoint) -> Attempt:
-        since, before = Since(), len(self.folder.measured(point))
-        code, ended = self._launch([point], lambda process: self._wait(process, point))
-        rows = len(self.folder.measured(point)) - before
-        return self._note(point, rows, since, code, ended, last_words(self.folder.log(point)))
+        began, before = time.monotonic(), len(self.folder.measured(point))
+        code, ended = self._launch([point])
+        seconds, rows = time.monotonic() - began, len(self.folder.measured(point)) - before
+        return self._note(point, rows, seconds, code, ended, last_words(self.folder.log(point)))
 
     def _note(
         self,
         point: SweepPoint,
         rows: int,
-        since: Since,
+        seconds: float,
         code: int | None,
         ended: str | None,
         words: tuple[str | None, str],
     ) -> Attempt:
-        """Keep how an attempt at a point went; ``words`` are as `last_words` gives them.
+        """Keep how an attempt at a point went, which took ``seconds`` and is over now.
+
+        ``words`` are as `last_words` gives them.
 
         Raises `OmbError` if there is no MPI library.
         """
@@ -299,8 +278,8 @@ class Runner:
         if outcome == outcomes.TIMED_OUT:
             said = f"not at its end after {duration(self.time_limit)} (time_limit)"
         attempt = Attempt(
-            started=since.date,
-            seconds=round(time.monotonic() - since.clock, 3),
+            started=moment(time.time() - seconds),
+            seconds=round(seconds, 3),
             exit_code=code,
             outcome=outcome,
             rows=rows,
@@ -319,20 +298,17 @@ class Runner:
         return attempt
 
     def _launch(
-        self,
-        points: Sequence[SweepPoint],
-        wait: Callable[[subprocess.Popen[bytes]], str | None],
+        self, points: Sequence[SweepPoint], shared: SharedLaunch | None = None
     ) -> tuple[int | None, str | None]:
         """Run the launcher of points to its end; return its exit code, or how it was ended.
 
-        ``wait`` waits for its end. It is logged, and runs, in the folders of the first point.
+        It is logged, and runs, in the folders of the first point. Several points are ``shared``.
         """
         point = points[0]
         scratch = self.folder.scratch(point)
-        where = commands.Where(self.machine, self.launcher, self._host_file(point))
-        parts = [(one, self.folder.missing(one), self.folder.csv(one)) for one in points]
-        csvs = [csv for _, _, csv in parts]
-        command = commands.command(parts, where, self.folder.summary(point))
+        hosts = self._host_file(point)
+        command = commands.command(points, self.folder, self.machine, self.launcher, hosts)
+        csvs = [self.folder.csv(one) for one in points]
         log = self.folder.log(point)
         records = scratch / RECORDS
         with writing(log):
@@ -351,7 +327,7 @@ class Runner:
                 mark = self._mark(point.name)
                 process = processes.start(command, environment, mark, scratch, file)
                 try:
-                    ended = wait(process)
+                    ended = self._wait(process, point, shared)
                 finally:
                     processes.end(process, mark)
                     share_mode(log, csvs)
@@ -376,10 +352,18 @@ class Runner:
         write_atomically(path, "".join(f"{line}\n" for line in lines))
         return path
 
-    def _wait(self, process: subprocess.Popen[bytes], point: SweepPoint) -> str | None:
-        """Wait for the launcher's end; return why it was ended, if it was."""
+    def _wait(
+        self, process: subprocess.Popen[bytes], point: SweepPoint, shared: SharedLaunch | None
+    ) -> str | None:
+        """Wait for the launcher's end, each point within its limit; return why it was ended, if it
+        was."""
         limit = time.monotonic() + self.time_limit
         while not processes.wait(process, LOOK_SECONDS):
+            if shared is not None:
+                begun = len(shared.begun)
+                self._settle(shared)
+                if len(shared.begun) > begun:
+                    limit = time.monotonic() + self.time_limit
             if self.stop:
                 return outcomes.STOPPED
             complete = point.loses_ranks and not self.folder.missing(point)
@@ -387,14 +371,9 @@ class Runner:
                 limit = min(limit, time.monotonic() + END_SECONDS)
             if time.monotonic() > limit:
                 return outcomes.HUNG if complete else outcomes.TIMED_OUT
-        return self._ended_by_us(process.returncode)
-
-    def _ended_by_us(self, code: int) -> str | None:
-        """Return `STOPPED` if a scheduler's signal ended ranks and this process: they did not
-        fail."""
-        if code != 0:
+        if process.returncode != 0:  # a scheduler may signal ranks and this process: none failed
             time.sleep(SAME_TIME_SECONDS)
-        return outcomes.STOPPED if code != 0 and self.stop else None
+        return outcomes.STOPPED if process.returncode != 0 and self.stop else None
 
     def _mark(self, name: str) -> str:
         return f"{self.folder.root.resolve()}:{name}"
