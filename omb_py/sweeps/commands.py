@@ -13,7 +13,6 @@ from omb_py.buffers import on_device
 from omb_py.core.errors import OmbError
 from omb_py.core.mpi.launcher import EXPECTED_RANKS
 from omb_py.core.text import files
-from omb_py.core.text.words import count
 from omb_py.results.metadata import TELLING_PREFIXES
 from omb_py.sweeps.folder import Folder
 from omb_py.sweeps.launchers import LAUNCHERS, Placement
@@ -86,21 +85,6 @@ def nodes_here(machine: Machine) -> int | None:
         with suppress(OmbError, OSError):
             said = ask(scheduler.in_job, scheduler.node_count_command).stdout.strip()
     return int(said) if said.isdecimal() and int(said) > 0 else None
-
-
-def host_lines(point: SweepPoint, machine: Machine, launcher: str) -> list[str] | None:
-    """Return the lines of a file of the nodes that a point runs on; None as for `hosts`.
-
-    Raises `OmbError` when there are fewer nodes, or as `hosts` does.
-    """
-    names = hosts(machine)
-    if names is None:
-        return None
-    if len(names) < point.nodes:
-        have = count(len(names), "node")
-        raise OmbError(f"{point.describe()} needs more than the {have} of this job")
-    place = placement(point, machine)
-    return [LAUNCHERS[launcher].host_line(name, place) for name in names[: point.nodes]]
 
 
 def command(

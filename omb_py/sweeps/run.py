@@ -7,13 +7,17 @@ from contextlib import suppress
 
 from omb_py.core.errors import OmbError, UsageError, needing
 from omb_py.core.text.words import count
-from omb_py.sweeps import launchers, reasons
+from omb_py.sweeps import launchers
 from omb_py.sweeps.batch import BatchJob, with_settings
 from omb_py.sweeps.commands import nodes_here
 from omb_py.sweeps.folder import FAILURES, MISSING, Folder, Software, software_here
 from omb_py.sweeps.points import SweepPoint, in_order, plan, split
+from omb_py.sweeps.reasons import reasons
 from omb_py.sweeps.reporter import Reporter
 from omb_py.sweeps.runner import Runner, Stop, exit_code
+
+MAX_LISTED = 10
+"""Reasons that are printed; of the others only their number."""
 
 
 def run_sweep(
@@ -43,16 +47,7 @@ def run_sweep(
                 reporter.say(f"left out {count(len(larger), 'point')}: {short}")
         for name in orphaned(job, folder):
             reporter.say(f"note: {folder.root}/points/{name} is of no point in this plan")
-        runner = Runner(
-            folder=folder,
-            machine=machine,
-            launcher=launcher,
-            time_limit=job.sweep.time_limit,
-            retries=job.sweep.retries,
-            reporter=reporter,
-            stop=stop,
-            launch_each=launch_each,
-        )
+        runner = Runner(job, folder, launcher, reporter, stop, launch_each=launch_each)
         runner.clear()
         added = runner.run(points)
         code = end(reporter, job, folder, stop, added, larger, short, runner.elsewhere)
@@ -152,6 +147,12 @@ def end(
 def list_points(
     reporter: Reporter, folder: Folder, points: Sequence[SweepPoint], what: str
 ) -> None:
-    """Print points, grouped by their reasons."""
-    for line in reasons.lines(folder, points, what, reporter.since):
-        reporter.say(line)
+    """Print points, grouped by their reasons; nothing for no points."""
+    if not points:
+        return
+    reporter.say(f"{count(len(points), 'point')} {what}:")
+    found = list(reasons(folder, points, reporter.since))
+    for reason in found[:MAX_LISTED]:
+        reporter.say(f"  {reason}")
+    if len(found) > MAX_LISTED:
+        reporter.say(f"  and {len(found) - MAX_LISTED} other reasons, in {folder.root}/state")

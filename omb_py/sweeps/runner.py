@@ -29,12 +29,14 @@ from omb_py.core.errors import (
 )
 from omb_py.core.mpi.recovery import HUNG as FINALIZE_HUNG
 from omb_py.core.text.units import duration
+from omb_py.core.text.words import count
 from omb_py.measure.suite import UNDER_WAY, WAITING
 from omb_py.sweeps import commands, processes
 from omb_py.sweeps import folder as outcomes
+from omb_py.sweeps.batch import BatchJob
 from omb_py.sweeps.files import locked, moment, write_atomically, writing
 from omb_py.sweeps.folder import RECORDS, Attempt, Folder, PointState
-from omb_py.sweeps.machine import Machine
+from omb_py.sweeps.launchers import LAUNCHERS
 from omb_py.sweeps.points import SweepPoint, launched_together
 from omb_py.sweeps.reasons import last_words
 from omb_py.sweeps.reporter import Reporter
@@ -67,11 +69,8 @@ class Stop:
     signal: int | None = None
 
     def __bool__(self) -> bool:
-        return self.signal is not None or self.left() <= 0
-
-    def left(self) -> float:
-        """Return the seconds until the deadline; infinite without one."""
-        return float("inf") if self.deadline is None else self.deadline - time.monotonic()
+        over = self.deadline is not None and time.monotonic() >= self.deadline
+        return over or self.signal is not None
 
     @contextmanager
     def watching(self) -> Iterator[Stop]:
@@ -132,15 +131,13 @@ class SharedLaunch:
 
 @dataclass(frozen=True)
 class Runner:
-    """The settings to run points: folder, machine, launcher, limits and retries."""
+    """What it takes to run the points of a job: its folder, launcher and limits."""
 
+    job: BatchJob
     folder: Folder
-    machine: Machine
     launcher: str
-    time_limit: float
-    retries: int
     reporter: Reporter
-    stop: Stop = field(default_factory=Stop)
+    stop: Stop
     elsewhere: list[SweepPoint] = field(default_factory=list)
     """Points that another process was measuring."""
     launch_each: bool = False
@@ -218,7 +215,8 @@ class Runner:
         A point that has broken a shared launch is tried at least once.
         """
         again = point in self.broken
-        for _ in range(max(1, self.retries) if again else 1 + self.retries):
+        retries = self.job.sweep.retries
+        for _ in range(max(1, retries) if again else 1 + retries):
             if self.stop or not self.folder.missing(point):
                 break
             if self._attempt(point).outcome not in outcomes.FAILURES:
@@ -276,7 +274,7 @@ class Runner:
         said = "" if well else excuse or others or silent_end(code)
         hung = ended == outcomes.HUNG or FINALIZE_HUNG in (excuse or "")
         if outcome == outcomes.TIMED_OUT:
-            said = f"not at its end after {duration(self.time_limit)} (time_limit)"
+            said = f"not at its end after {duration(self.job.sweep.time_limit)} (time_limit)"
         attempt = Attempt(
             started=moment(time.time() - seconds),
             seconds=round(seconds, 3),
@@ -307,7 +305,7 @@ class Runner:
         point = points[0]
         scratch = self.folder.scratch(point)
         hosts = self._host_file(point)
-        command = commands.command(points, self.folder, self.machine, self.launcher, hosts)
+        command = commands.command(points, self.folder, self.job.machine, self.launcher, hosts)
         csvs = [self.folder.csv(one) for one in points]
         log = self.folder.log(point)
         records = scratch / RECORDS
@@ -322,7 +320,7 @@ class Runner:
             ):
                 file.write(f"$ {shlex.join(command)}\n".encode())
                 file.flush()
-                wanted = commands.environment(point, self.machine, self.launcher, scratch)
+                wanted = commands.environment(point, self.job.machine, self.launcher, scratch)
                 environment = {**os.environ, **wanted, **temporary, **telling}
                 mark = self._mark(point.name)
                 process = processes.start(command, environment, mark, scratch, file)
@@ -343,13 +341,19 @@ class Runner:
     def _host_file(self, point: SweepPoint) -> Path | None:
         """Return a file of the nodes that this point runs on, if the launcher needs one.
 
-        Open MPI would contact all nodes of the machine's file.
+        Open MPI would contact all nodes of the machine's file. Raises `OmbError` when there are
+        fewer nodes, or as `commands.hosts` does.
         """
-        lines = commands.host_lines(point, self.machine, self.launcher)
-        if lines is None:
+        names = commands.hosts(self.job.machine)
+        if names is None:
             return None
+        if len(names) < point.nodes:
+            have = count(len(names), "node")
+            raise OmbError(f"{point.describe()} needs more than the {have} of this job")
+        place = commands.placement(point, self.job.machine)
+        line = LAUNCHERS[self.launcher].host_line
         path = self.folder.scratch(point).with_suffix(".hosts").resolve()
-        write_atomically(path, "".join(f"{line}\n" for line in lines))
+        write_atomically(path, "".join(f"{line(name, place)}\n" for name in names[: point.nodes]))
         return path
 
     def _wait(
@@ -357,13 +361,13 @@ class Runner:
     ) -> str | None:
         """Wait for the launcher's end, each point within its limit; return why it was ended, if it
         was."""
-        limit = time.monotonic() + self.time_limit
+        limit = time.monotonic() + self.job.sweep.time_limit
         while not processes.wait(process, LOOK_SECONDS):
             if shared is not None:
                 begun = len(shared.begun)
                 self._settle(shared)
                 if len(shared.begun) > begun:
-                    limit = time.monotonic() + self.time_limit
+                    limit = time.monotonic() + self.job.sweep.time_limit
             if self.stop:
                 return outcomes.STOPPED
             complete = point.loses_ranks and not self.folder.missing(point)
