@@ -199,7 +199,7 @@ class Runner:
                 if held.enter_context(locked(self.folder.lock(point.name))):
                     processes.clear(self._mark(point.name))
                     ours.append(point)
-                else:
+                elif self.folder.missing(point):
                     self.reporter.elsewhere(point)
                     self.elsewhere.append(point)
             taken = [point for point in points if point not in ours]
