@@ -21,11 +21,11 @@ from omb_py.core.dataclass import replace
 from omb_py.core.memory import Local
 from omb_py.core.options import Options
 
-POINT_TO_POINT = ("send", "ssend", "recv")
-COLLECTIVES = (
-    "allgather allgatherv allreduce alltoall alltoallv alltoallw barrier bcast exscan gather "
-    "gatherv reduce reduce_scatter reduce_scatter_block scan scatter scatterv".split()
+BLOCKING = (
+    "send ssend recv allgather allgatherv allreduce alltoall alltoallv alltoallw barrier bcast "
+    "exscan gather gatherv reduce reduce_scatter reduce_scatter_block scan scatter scatterv".split()
 )
+"""Functions that are called in their non-blocking form, whose request is awaited."""
 
 
 async def completed(requests: Sequence[MPI.Request]) -> None:
@@ -57,16 +57,14 @@ class CoroutineBinding(AsyncBinding):
         if function == "sendrecv":
             starts = [self._buffer.start((call,)) for call in parts_of_sendrecv(step)]
             return partial(_window, starts)
-        if step.slot is None and function in (*POINT_TO_POINT, *COLLECTIVES):
+        if step.slot is None and function in BLOCKING:
             start = self._buffer.bind_call(replace(step, function=f"i{function}"))
             return partial(_one, start)
         return partial(call_at_once, self._buffer.bind_call(step))
 
     def functions(self, iteration: Iteration) -> tuple[str, ...]:
-        blocking = (*POINT_TO_POINT, *COLLECTIVES)
-        return tuple(
-            f"i{name}" if name in blocking else name for name in super().functions(iteration)
-        )
+        names = super().functions(iteration)
+        return tuple(f"i{name}" if name in BLOCKING else name for name in names)
 
     def release(self) -> None:
         super().release()

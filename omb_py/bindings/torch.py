@@ -18,7 +18,7 @@ import torch.distributed as dist
 
 from omb_py.bindings import BoundCall, Start, StartedBinding, calls_of, complete, waited_for
 from omb_py.buffers import on_device
-from omb_py.core.calls import IN_PLACE, Call, Message, Operand, Step, parts_of_sendrecv
+from omb_py.core.calls import IN_PLACE, Call, Message, Step, parts_of_sendrecv
 from omb_py.core.calls.loop import Stream, StreamLoop
 from omb_py.core.errors import LeftOutError, MissingError, UnsupportedError
 from omb_py.core.job import Job
@@ -98,8 +98,6 @@ class TorchBinding(StartedBinding):
             return partial(self.held(call).__getitem__, waited_for(call))
         if call.slot is not None and name == "test":
             return partial(_test, self.held(call), call.index)
-        if name == "barrier" and call.slot is None and not call.operands:
-            return self._collective(dist.barrier)
         if name in ("send", "recv", "isend", "irecv"):
             start: Start = partial(_start_one, *self._transfer(call), group=self._group)
         elif name == "sendrecv":
@@ -122,10 +120,10 @@ class TorchBinding(StartedBinding):
             "alltoallv": self._alltoall,
             "barrier": lambda call: self._collective(dist.barrier),
             "bcast": self._bcast,
-            "gather": self._gather,
+            "gather": self._rooted,
             "reduce_scatter": self._reduce_scatter,
             "reduce_scatter_block": self._reduce_scatter,
-            "scatter": self._scatter,
+            "scatter": self._rooted,
         }
         if plain not in make:
             raise UnsupportedError(
@@ -208,18 +206,11 @@ class TorchBinding(StartedBinding):
         (message,) = call.messages
         return self._collective(dist.broadcast, self._tensor(message), self._ranks[call.root])
 
-    def _gather(self, call: Call) -> Start:
-        source, received = call.operands
-        return self._rooted(dist.gather, call, source, received)
-
-    def _scatter(self, call: Call) -> Start:
-        source, received = call.operands
-        return self._rooted(dist.scatter, call, received, source)
-
-    def _rooted(
-        self, function: Callable[..., Any], call: Call, mine: Operand, everybody: Operand
-    ) -> Start:
+    def _rooted(self, call: Call) -> Start:
         """Return a call in which the root has a part of each rank; in place its own is there."""
+        function, (mine, everybody) = dist.gather, call.operands
+        if call.function.endswith("scatter"):
+            function, mine, everybody = dist.scatter, everybody, mine
         assert call.root is not None
         parts = self._parts(everybody) if isinstance(everybody, Message) else None
         own = self._tensor(mine) if isinstance(mine, Message) else None

@@ -50,24 +50,6 @@ def tags_of(job: Job) -> list[int]:
     return [int.from_bytes(one[:TAG_BYTES], "little") for one in marks]
 
 
-def not_connected(error: Exception) -> UnsupportedError:
-    """Return the error if there is no endpoint from one rank to another."""
-    return UnsupportedError(
-        f"UCX cannot connect the ranks ({error}): choose other transports by UCX_TLS, or "
-        "--interface"
-    )
-
-
-def versions() -> dict[str, str]:
-    """Return the versions and settings of UCX that the metadata of results contain."""
-    return {
-        "ucxx": ucxx.__version__,
-        "ucx": ".".join(map(str, ucxx.get_ucx_version())),
-        "ucx_tls": str(libucxx.get_current_options().get("TLS", "")),
-        "ucx_net_devices": os.environ.get("UCX_NET_DEVICES", "all"),
-    }
-
-
 class UcxTransport(Transport):
     """A UCX endpoint to each rank, by the address of its worker; a message's tag is its sender.
 
@@ -94,7 +76,10 @@ class UcxTransport(Transport):
                 for address in addresses
             ]
         except libucxx.UCXError as error:
-            raise not_connected(error) from error
+            raise UnsupportedError(
+                f"UCX cannot connect the ranks ({error}): choose other transports by UCX_TLS, or "
+                "--interface"
+            ) from error
         self._sends = [endpoint.tag_send for endpoint in self._endpoints]
         self._receives = [endpoint.tag_recv for endpoint in self._endpoints]
 
@@ -119,7 +104,12 @@ class UcxTransport(Transport):
             self._finish(request)
 
     def describe(self) -> dict[str, str]:
-        return versions()
+        return {
+            "ucxx": ucxx.__version__,
+            "ucx": ".".join(map(str, ucxx.get_ucx_version())),
+            "ucx_tls": str(libucxx.get_current_options().get("TLS", "")),
+            "ucx_net_devices": os.environ.get("UCX_NET_DEVICES", "all"),
+        }
 
     def _bound(self, starts: Sequence[BoundCall]) -> BoundCall:
         finish = self._finish

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from omb_py.cli.analysis_options import options
 from omb_py.core.errors import UsageError
 from omb_py.core.mpi import launcher as launchers
 from omb_py.core.text.files import make_folder
@@ -22,44 +23,38 @@ if TYPE_CHECKING:
     from omb_py.analysis.guard import Failure
     from omb_py.sweeps.again import Confirmed
 
-Command = TypeVar("Command", bound=Callable[..., Any])
-
-
-def confirm_options(command: Command) -> Command:
-    """Add the options of measuring again, and those of every job that a command starts."""
-    for option in (
-        click.option(
-            "--keep",
-            metavar="DIR",
-            type=click.Path(),
-            help="Keep the output of all runs in this folder.",
-        ),
-        click.option(
-            "--timeout",
-            type=Seconds(min=0, min_open=True),
-            default=600.0,
-            show_default=True,
-            metavar="SECONDS",
-            help="Time limit of a single run.",
-        ),
-        click.option(
-            "--launcher", metavar="COMMAND", help="By default the mpiexec beside this Python."
-        ),
-        click.option(
-            "--again",
-            metavar="COMMAND",
-            help="Command of --confirm, as in 'mpiexec -n {ranks} osu_{benchmark} -m {min}:{max}'; "
-            "{sizes} is a list. By default the command of the results.",
-        ),
-        click.option(
-            "--confirm",
-            type=WholeNumber(min=1),
-            metavar="N",
-            help="Measure again N times what fails, and judge the median.",
-        ),
-    ):
-        command = option(command)
-    return command
+confirm_options = options(
+    click.option(
+        "--confirm",
+        type=WholeNumber(min=1),
+        metavar="N",
+        help="Measure again N times what fails, and judge the median.",
+    ),
+    click.option(
+        "--again",
+        metavar="COMMAND",
+        help="Command of --confirm, as in 'mpiexec -n {ranks} osu_{benchmark} -m {min}:{max}'; "
+        "{sizes} is a list. By default the command of the results.",
+    ),
+    click.option(
+        "--launcher", metavar="COMMAND", help="By default the mpiexec beside this Python."
+    ),
+    click.option(
+        "--timeout",
+        type=Seconds(min=0, min_open=True),
+        default=600.0,
+        show_default=True,
+        metavar="SECONDS",
+        help="Time limit of a single run.",
+    ),
+    click.option(
+        "--keep",
+        metavar="DIR",
+        type=click.Path(),
+        help="Keep the output of all runs in this folder.",
+    ),
+)
+"""The options of measuring again, and those of every job that a command starts."""
 
 
 def confirmed(

@@ -26,7 +26,7 @@ def seconds_of(text: str) -> float:
 @machine_option(default="local", show_default=True)
 @click.option("--queue", help="Queue of the machine, whose limits on nodes apply.")
 @FOLDER
-@click.option("--dry-run", is_flag=True, help="Show the plan, and how long the rest may take.")
+@click.option("--dry-run", is_flag=True, help="Show the plan.")
 @click.option("--commands", is_flag=True, help="With --dry-run, also the command lines.")
 @click.option("--nodes", type=WholeNumber(min=1), help="Only points on this number of nodes.")
 @click.option(

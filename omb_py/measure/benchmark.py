@@ -49,12 +49,12 @@ class BenchmarkMeasurement(Measurement):
 
     def run(self) -> None:
         if self.options.validation_log is not None:
-            with self.agreement():
+            with self.group.agreement():
                 check_log(self.options.validation_log, self.job.rank)
         if self.options.library_algorithm is not None:
             from omb_py.measure.library_algorithm import requested_algorithm
 
-            with self.agreement():
+            with self.group.agreement():
                 self._library_algorithm = requested_algorithm(
                     self.benchmark.name, self.options.library_algorithm
                 )
@@ -93,7 +93,7 @@ class BenchmarkMeasurement(Measurement):
         plan, check = self.plan(case)
         self._report_topology(case, plan, writers)
         if self._library_algorithm is not None:
-            with self.agreement():
+            with self.group.agreement():
                 self._library_algorithm.check(self.binding, plan, case)
         checked = options.validate and self._has_outputs(plan)
         loop = self.loop(self.binding, plan, pace)
@@ -121,7 +121,7 @@ class BenchmarkMeasurement(Measurement):
         passed = job.total(len(faults)) == 0 if checked else None
         overlap = self._overlap(plan, sampled) if "overlap" in self.benchmark.options else None
         row = None
-        with self.agreement():
+        with self.group.agreement():
             if combined is not None:
                 outcome = Outcome(
                     combined, plan, sampled.warmup, passed, starts, on_device, overlap, queued, cpu
@@ -131,7 +131,7 @@ class BenchmarkMeasurement(Measurement):
                     writer.row(row)
         for name, step_seconds in plan.parts.items():
             part = self._part(step_seconds, len(sampled.seconds), plan.timed)
-            with self.agreement():
+            with self.group.agreement():
                 if row is not None and part is not None:
                     for writer in writers:
                         writer.row(make_step_row(row, name, part))
@@ -180,7 +180,7 @@ class BenchmarkMeasurement(Measurement):
         if seconds is None:
             return
         combined = self.group.combine(array("d", [seconds]), timed=True)
-        with self.agreement():
+        with self.group.agreement():
             if combined is not None:
                 what = (self.run_name, self.benchmark, case, plan)
                 row = make_part_row(*what, "topology creation", combined)
@@ -190,24 +190,27 @@ class BenchmarkMeasurement(Measurement):
     def _overlap(self, plan: Plan, sampled: Sampled) -> Overlap | None:
         """Return what computing meanwhile hides; collective."""
         if self._worker is None:
-            with self.agreement():
+            with self.group.agreement():
                 worker = self.worker
             if not worker.lap:
                 self.job.note(
                     "NumPy computes, in pieces of some 0.5 us: for work that is precise to "
                     "nanoseconds, install a C compiler (gcc) and omb-py again"
                 )
-        from omb_py.measure.overlap import OverlapMeasure
+        from omb_py.measure.overlap import measure_overlap
 
-        made = OverlapMeasure(
+        self.binding.release()
+        make_loop, tests = partial(self.loop, self.binding), self.options.test_calls
+        return measure_overlap(
             self.group,
             self.worker,
-            partial(self.loop, self.binding),
-            self.options.test_calls,
+            make_loop,
+            tests,
             self.report,
+            plan,
+            sampled.seconds,
+            sampled.warmup,
         )
-        self.binding.release()
-        return made.measure(plan, sampled.seconds, len(sampled.seconds), sampled.warmup)
 
     def _goal(self, case: Case) -> PrecisionGoal:
         options = self.options
@@ -291,7 +294,7 @@ class BenchmarkMeasurement(Measurement):
 
     def _report(self, faults: list[str], where: str) -> None:
         """Log this rank's faults if asked to, and end the run with the lowest rank's first."""
-        with self.agreement():
+        with self.group.agreement():
             if faults and self.options.validation_log is not None:
                 write_log(self.options.validation_log, self.job.rank, where, faults)
         first = ValidationError(f"wrong data in {where}: {faults[0]}") if faults else None

@@ -18,6 +18,8 @@ from omb_py.core.job import Job
 SYS = "/sys"
 CPU = "devices/system/cpu"
 NUMA = "devices/system/node"
+NETWORKS = ("infiniband", "cxi", "hfi1")
+"""Classes of network devices below /sys/class: InfiniBand and RoCE, Slingshot, Omni-Path."""
 GPUS = "/proc/driver/nvidia/gpus"
 """A folder for each GPU, named by its PCI address; its file `information` has the GPU's UUID."""
 
@@ -187,7 +189,7 @@ def nodes_of_devices(
     The keys are ``network`` and ``GPU``; devices whose node the kernel does not know are left out.
     """
     found: dict[str, dict[str, int]] = {"network": {}, "GPU": {}}
-    for kind in ("infiniband", "cxi", "hfi1"):
+    for kind in NETWORKS:
         for device in sorted(Path(root, "class", kind).glob("*")):
             found["network"][device.name] = number(content(device / "device/numa_node"))
     wanted = {*identities} - {""}

@@ -120,7 +120,7 @@ class CongestionMeasurement(GroupsMeasurement):
         wait = self._mine.wait_for_all
         both = take_turns([loop, loop], self._rounds, block, wait, self.report, wait)
         alone, beside = (self.group.combine(one, plan.timed) for one in both)
-        with self.agreement():
+        with self.group.agreement():
             if alone is not None and beside is not None:
                 for row in self._rows(case, plan, warmup, alone, beside, block):
                     for writer in writers:

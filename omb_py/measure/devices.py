@@ -8,8 +8,10 @@ from omb_py.benchmarks import Case, Plan
 from omb_py.bindings import Binding, calls_of
 from omb_py.buffers import Device
 from omb_py.core.calls import Iteration, Step
+from omb_py.core.dataclass import replace
 from omb_py.core.errors import UnsupportedError, UsageError
 from omb_py.core.job import Node
+from omb_py.core.memory import Local
 from omb_py.core.options import Options
 
 
@@ -32,11 +34,13 @@ def arranged(plan: Plan, case: Case) -> Plan:
 
         plan = staged(plan, case.rank)
     wait = case.buffer.wait() if case.options.stream_sync else None
-    if wait is not None:
-        from omb_py.measure.staging import waiting
+    return plan if wait is None else begun_by(plan, (wait,))
 
-        plan = waiting(plan, wait)
-    return plan
+
+def begun_by(plan: Plan, steps: Sequence[Local]) -> Plan:
+    """Return the plan with steps of this rank before the calls of each iteration, in its time."""
+    exchanges = (replace(one, steps=(*steps, *one.steps)) for one in plan.exchanges)
+    return replace(plan, exchanges=tuple(exchanges))
 
 
 def check(binding: Binding, iterations: Sequence[Iteration], options: Options) -> None:

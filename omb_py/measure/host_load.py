@@ -15,7 +15,7 @@ from collections.abc import Mapping
 
 from omb_py.core.dataclass import dataclass
 from omb_py.core.job import Job
-from omb_py.measure.conditions import cores_on_host
+from omb_py.measure.conditions import content, cores_on_host
 
 PROC = "/proc"
 TICKS_PER_SECOND = 100
@@ -96,20 +96,14 @@ def read(whole: bool) -> LoadReading | None:
     None if the system does not have them.
     """
     try:
-        waited = waited_seconds(content("self/schedstat"))
-        stat = content("stat") if whole else ""
+        waited = waited_seconds(content(f"{PROC}/self/schedstat"))
+        stat = content(f"{PROC}/stat") if whole else ""
         launcher = launcher_seconds() if whole else 0.0
         ended = os.times()
-    except (OSError, ValueError, IndexError):
+    except (ValueError, IndexError):
         return None
     own = time.process_time() + ended.children_user + ended.children_system
     return LoadReading(time.perf_counter(), core_seconds(stat), own, launcher, waited)
-
-
-def content(name: str) -> str:
-    """Return a file of `PROC`; raise `OSError` if it is missing."""
-    with open(f"{PROC}/{name}", errors="replace") as file:
-        return file.read()
 
 
 def core_seconds(stat: str) -> dict[int, tuple[float, float]]:
@@ -137,11 +131,11 @@ def launcher_seconds() -> float:
 
     The one is what started the ranks on this host, the other the launcher, or their shell.
     """
-    parent, _, _ = process_seconds(content("self/stat"))
-    launcher, own, ended = process_seconds(content(f"{parent}/stat"))
+    parent, _, _ = process_seconds(content(f"{PROC}/self/stat"))
+    launcher, own, ended = process_seconds(content(f"{PROC}/{parent}/stat"))
     try:
-        return own + ended + process_seconds(content(f"{launcher}/stat"))[1]
-    except OSError:
+        return own + ended + process_seconds(content(f"{PROC}/{launcher}/stat"))[1]
+    except ValueError:
         return own + ended  # the parent is the first process of its namespace
 
 

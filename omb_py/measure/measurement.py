@@ -6,7 +6,7 @@ import ctypes
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -222,7 +222,7 @@ class Measurement(ABC):
             for writer in writers:
                 writer.section(datatype if self.benchmark.sized else None)
             try:
-                with self.agreement():
+                with self.group.agreement():
                     if self.benchmark.reduces:
                         for binding in self.bindings:
                             binding.check_sum(datatype)
@@ -248,13 +248,13 @@ class Measurement(ABC):
         Collective; raises `SharedError` when any rank cannot do it.
         """
         check = DataCheck(case.rank, case.ranks, case.size, case.datatype)
-        with self.agreement():
+        with self.group.agreement():
             plan = (benchmark or self.benchmark).plan(case)
             for exchange in plan.exchanges:
                 check.fill(exchange, iteration=0)
             plan = devices.arranged(plan, case)
             if case.options.target_busy is not None and not plan.timed:
-                plan = self.busy(plan, case.options.target_busy)
+                plan = devices.begun_by(plan, self.worker.work(case.options.target_busy / 1e6))
             if case.options.cold:
                 self._flush = self._flush or case.buffer.flush() or host_flush()
                 plan = flushed(plan, self._flush)
@@ -269,15 +269,9 @@ class Measurement(ABC):
             self._worker = find_worker(self.options, self._context.buffer)
         return self._worker
 
-    def busy(self, plan: Plan, microseconds: float) -> Plan:
-        """Return the plan with computing before the calls of each iteration."""
-        work = self.worker.work(microseconds / 1e6)
-        exchanges = (replace(one, steps=(*work, *one.steps)) for one in plan.exchanges)
-        return replace(plan, exchanges=tuple(exchanges))
-
     def loop(self, binding: Binding, plan: Plan, pace: Pace) -> Loop:
         """Return the loop that makes the plan's calls; collective, raises like `plan`."""
-        with self.agreement():
+        with self.group.agreement():
             devices.check(binding, plan.exchanges, self.options)
             if plan.chained and not binding.passes_addresses:
                 raise UnsupportedError(
@@ -329,10 +323,6 @@ class Measurement(ABC):
         elif self._tick and combined.samples:
             self._medians.append((case.size, percentile(sorted(combined.samples), 50)))
 
-    def agreement(self) -> AbstractContextManager[None]:
-        """Make a failure of any rank inside the block a failure of all at its end."""
-        return self.group.agreement()
-
     def _measure_one(self, case: Case, writers: list[Writer[Any]]) -> None:
         if self._context.watchdog is not None:
             self._context.watchdog.progress(f"measuring {self.where(case)}")
@@ -353,7 +343,7 @@ class Measurement(ABC):
     def _place(self) -> None:
         """Choose where this rank's messages lie; collective, raises where that cannot be."""
         job, options = self.group, self.options
-        with self.agreement():
+        with self.group.agreement():
             place = options.place_of(job.rank, job.ranks)
             if place is not None:
                 self._buffer = self._context.buffer.at(place)

@@ -94,7 +94,7 @@ class OverheadMeasurement(Measurement):
             for binding, found in zip(self.bindings, combined, strict=True)
             if found is not None
         }
-        with self.agreement():
+        with self.group.agreement():
             for row in self._rows(case, medians, block * self._rounds) if writers else ():
                 for writer in writers:
                     writer.row(row)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from time import perf_counter_ns
 from typing import TypeAlias
@@ -154,97 +154,78 @@ OTHER, START, COMPUTE, TEST, WAIT = range(KINDS)
 """Kinds of laps: what lies between two iterations, and the parts of one."""
 
 
-@dataclass(frozen=True)
-class OverlapMeasure:
-    """Measures one plan of non-blocking calls through one binding.
+MakeLoop: TypeAlias = Callable[[Plan, Pace], Loop]
+"""Makes the loop of a plan; collective, and raises on all ranks alike."""
 
-    ``make_loop`` is collective and raises on all ranks alike.
+
+def measure_overlap(
+    job: Job,
+    worker: Worker,
+    make_loop: MakeLoop,
+    tests: int,
+    report: Report | None,
+    plan: Plan,
+    pure: array[float],
+    warmup: int,
+) -> Overlap | None:
+    """Return what happens when each rank computes as long as its ``pure`` communication takes.
+
+    ``plan`` has non-blocking calls; computing is interrupted by so many ``tests``. The overlap on
+    rank 0, None elsewhere; collective.
     """
+    iterations = len(pure)
+    laps = Laps(KINDS, worker.lap)
+    work = worker.work(percentile(sorted(pure), 50) / (tests + 1))
 
-    job: Job
-    worker: Worker
-    make_loop: Callable[[Plan, Pace], Loop]
-    test_calls: int
-    report: Report | None
-
-    def measure(
-        self, plan: Plan, pure: array[float], iterations: int, warmup: int
-    ) -> Overlap | None:
-        """Return what happens when each rank computes as long as its ``pure`` communication takes.
-
-        The overlap on rank 0, None elsewhere; collective.
-        """
-        target = percentile(sorted(pure), 50)
-        work = self.worker.work(target / (self.test_calls + 1))
-        laps = Laps(KINDS, self.worker.lap)
-        counts = (iterations, warmup)
-        nothing = self._run(replace(plan, exchanges=(CheckedIteration(),)), Pace(), counts)
-        alone = CheckedIteration(work * (self.test_calls + 1))
-        compute = self._run(replace(plan, exchanges=(alone,)), Pace(), counts)
-        pace = Pace(barrier=True)
-        overall = self._run(self._overlapped(plan, work, None), pace, counts)
-        self._run(self._overlapped(plan, work, laps), pace, counts, laps)
-        parts = [laps.seconds(kind) / iterations for kind in range(KINDS)]
-        return self._combined(nothing, pure, compute, overall, parts)
-
-    def _overlapped(self, plan: Plan, work: tuple[Local, ...], laps: Laps | None) -> Plan:
-        """Return the plan with computing, and tests in it, between each start and its wait."""
-
-        def lap(kind: int) -> tuple[Step, ...]:
-            return () if laps is None else (laps.lap(kind),)
-
-        exchanges = []
-        for exchange in plan.exchanges:
-            steps: list[Step] = [*lap(OTHER)]
-            for step in exchange.steps:
-                if not isinstance(step, Call) or step.function != "wait":
-                    steps += [step, *lap(START)]
-                    continue
-                steps += [*work, *lap(COMPUTE)]
-                for _ in range(self.test_calls):
-                    test = replace(step, function="test")
-                    steps += [test, *lap(TEST), *work, *lap(COMPUTE)]
-                steps += [step, *lap(WAIT)]
-            exchanges.append(replace(exchange, steps=tuple(steps)))
-        return replace(plan, exchanges=tuple(exchanges))
-
-    def _run(
-        self, plan: Plan, pace: Pace, counts: tuple[int, int], laps: Laps | None = None
-    ) -> array[float]:
+    def run(exchanges: Sequence[CheckedIteration], pace: Pace, clear: bool = False) -> array[float]:
         """Return the seconds of the timed iterations."""
-        iterations, warmup = counts
-        loop = self.make_loop(plan, pace)
-        self.job.barrier()
-        run_counted(loop, 0, warmup, 0, self.report)
-        if laps is not None:
+        loop = make_loop(replace(plan, exchanges=tuple(exchanges)), pace)
+        job.barrier()
+        run_counted(loop, 0, warmup, 0, report)
+        if clear:
             laps.clear()
-        return run_counted(loop, warmup, 0, iterations, self.report)
+        return run_counted(loop, warmup, 0, iterations, report)
 
-    def _combined(
-        self,
-        nothing: array[float],
-        pure: array[float],
-        compute: array[float],
-        overall: array[float],
-        parts: list[float],
-    ) -> Overlap | None:
-        found = [
-            self.job.combine(seconds, timed=True) for seconds in (nothing, pure, compute, overall)
-        ]
-        means = self.job.mean(array("d", parts))
-        if found[0] is None:
-            return None
-        scaled = [
-            summarize([seconds * MICROSECONDS for seconds in one.samples]) for one in found if one
-        ]
-        clock, pure_, compute_, overall_ = (summary.percentile(50) for summary in scaled)
-        communication = max(pure_ - clock, 1e-9)
-        hidden = communication + (compute_ - clock) - (overall_ - clock)
-        return Overlap(
-            overall=scaled[3],
-            compute=scaled[2],
-            start=means[START] * MICROSECONDS,
-            test=means[TEST] * MICROSECONDS,
-            wait=means[WAIT] * MICROSECONDS,
-            percent=min(100.0, max(0.0, 100 * hidden / communication)),
-        )
+    nothing = run([CheckedIteration()], Pace())
+    compute = run([CheckedIteration(work * (tests + 1))], Pace())
+    pace = Pace(barrier=True)
+    overall = run([overlapped(one, work, tests, None) for one in plan.exchanges], pace)
+    run([overlapped(one, work, tests, laps) for one in plan.exchanges], pace, clear=True)
+    means = job.mean(array("d", [laps.seconds(kind) / iterations for kind in range(KINDS)]))
+    found = [job.combine(seconds, timed=True) for seconds in (nothing, pure, compute, overall)]
+    if found[0] is None:
+        return None
+    scaled = [
+        summarize([seconds * MICROSECONDS for seconds in one.samples]) for one in found if one
+    ]
+    clock, pure_, compute_, overall_ = (summary.percentile(50) for summary in scaled)
+    communication = max(pure_ - clock, 1e-9)
+    hidden = communication + (compute_ - clock) - (overall_ - clock)
+    return Overlap(
+        overall=scaled[3],
+        compute=scaled[2],
+        start=means[START] * MICROSECONDS,
+        test=means[TEST] * MICROSECONDS,
+        wait=means[WAIT] * MICROSECONDS,
+        percent=min(100.0, max(0.0, 100 * hidden / communication)),
+    )
+
+
+def overlapped(
+    exchange: CheckedIteration, work: tuple[Local, ...], tests: int, laps: Laps | None
+) -> CheckedIteration:
+    """Return an iteration with computing, and tests in it, between each start and its wait."""
+
+    def lap(kind: int) -> tuple[Step, ...]:
+        return () if laps is None else (laps.lap(kind),)
+
+    steps: list[Step] = [*lap(OTHER)]
+    for step in exchange.steps:
+        if not isinstance(step, Call) or step.function != "wait":
+            steps += [step, *lap(START)]
+            continue
+        steps += [*work, *lap(COMPUTE)]
+        test = replace(step, function="test")
+        steps += tests * [test, *lap(TEST), *work, *lap(COMPUTE)]
+        steps += [step, *lap(WAIT)]
+    return replace(exchange, steps=tuple(steps))

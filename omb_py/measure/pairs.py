@@ -171,7 +171,7 @@ class PairsMeasurement(Measurement):
                 found.setdefault((int(sent[0]), int(sent[1])), []).append(sent[2:])
             if self.report is not None:
                 self.report(done, repeats * len(self._rounds))
-        with self.agreement():
+        with self.group.agreement():
             rows = [self._row(case, pair, times, plans[0]) for pair, times in found.items()]
             for writer in writers:
                 writer.together(rows)
@@ -186,7 +186,7 @@ class PairsMeasurement(Measurement):
         job = self.job
         mine = self._part(pairs)
         loop = None
-        with self.agreement():
+        with self.group.agreement():
             if mine is not None:
                 end, both = mine
                 exchanges = [to_ranks(exchange, both) for exchange in plans[end].exchanges]

@@ -22,12 +22,6 @@ def staged(plan: Plan, rank: int) -> Plan:
     return replace(plan, exchanges=exchanges)
 
 
-def waiting(plan: Plan, wait: Local) -> Plan:
-    """Return the plan with a wait before the calls of each iteration."""
-    exchanges = (replace(item, steps=(wait, *item.steps)) for item in plan.exchanges)
-    return replace(plan, exchanges=tuple(exchanges))
-
-
 class Staging:
     """Makes the host memory of each message once."""
 

@@ -15,20 +15,17 @@ from contextlib import suppress
 from pathlib import Path
 
 from omb_py.core.job import Job
-from omb_py.measure.conditions import content
+from omb_py.measure.conditions import NETWORKS, content
 from omb_py.results.metadata import NOT_OPENED, TCP
 
 METADATA = "transport"
 """The key of the transport in metadata."""
 
 FABRICS = re.compile(r"/dev/(?:infiniband/uverbs\d+|cxi\d+|hfi1_\d+|xpmem|knem)")
-"""Devices by which messages leave a process: InfiniBand and RoCE, Slingshot, Omni-Path, memory."""
+"""Devices by which messages leave a process: those of `NETWORKS`, and memory of others."""
 
 WITHIN_HOST = ("xpmem", "knem")
 """Devices by which messages stay on a host."""
-
-CLASSES = ("infiniband", "cxi", "cxi_user", "hfi1")
-"""Classes of the network devices of a host, below /sys/class, that are faster than its sockets."""
 
 COMPONENT_BYTES = 148
 TYPE_AT, NAME_AT = 40, 84
@@ -103,7 +100,7 @@ def connected_beyond(root: Path) -> set[str]:
 def network_devices(root: Path = Path("/")) -> list[str]:
     """Return the devices of this host that are faster than its sockets, and have a link."""
     found = set()
-    for kind in CLASSES:
+    for kind in (*NETWORKS, "cxi_user"):
         for device in (root / "sys/class" / kind).glob("*"):
             states = [content(one) for one in device.glob("ports/*/state")]
             if not states or any("ACTIVE" in state for state in states):

@@ -5,18 +5,16 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from omb_py.buffers import on_device
 from omb_py.core.errors import OmbError
 from omb_py.core.mpi.launcher import EXPECTED_RANKS
 from omb_py.core.text import files
-from omb_py.core.text.words import count
 from omb_py.results.metadata import TELLING_PREFIXES
-from omb_py.sweeps.files import write_atomically
+from omb_py.sweeps.folder import Folder
 from omb_py.sweeps.launchers import LAUNCHERS, Placement
 from omb_py.sweeps.machine import Machine
 from omb_py.sweeps.points import ODD, SweepPoint, selectable
@@ -89,88 +87,45 @@ def nodes_here(machine: Machine) -> int | None:
     return int(said) if said.isdecimal() and int(said) > 0 else None
 
 
-def host_lines(
-    point: SweepPoint, machine: Machine, launcher: str, silent: Collection[str] = ()
-) -> list[str] | None:
-    """Return the lines of a file of the nodes that a point runs on; None as for `hosts`.
+def command(
+    points: Sequence[SweepPoint],
+    folder: Folder,
+    machine: Machine,
+    launcher: str,
+    hosts: Path | None = None,
+    installed: bool = True,
+) -> list[str]:
+    """Return the words that measure the missing rows of points in one launch.
 
-    Those that are ``silent`` are not among them. Raises `OmbError` when there are fewer nodes, or
-    as `hosts` does.
+    ``hosts`` is a file of the nodes if one is needed. Of several points the folder's summary gets
+    the outcomes. Raises `OmbError` when the launcher is not there, unless it need not be
+    ``installed`` for a command line that is only shown.
     """
-    names = hosts(machine)
-    if names is None:
-        return None
-    names = [name for name in names if name not in silent]
-    if len(names) < point.nodes:
-        have = count(len(names), "node")
-        raise OmbError(f"{point.describe()} needs more than the {have} of this job")
-    place = placement(point, machine)
-    return [LAUNCHERS[launcher].host_line(name, place) for name in names[: point.nodes]]
-
-
-def question(name: str, machine: Machine, launcher: str, file: Path) -> list[str]:
-    """Return the words that start a program, which ends at once, on the host of a ``file``."""
-    place = Placement(
-        1,
-        1,
-        host_file=str(file),
-        oversubscribe=machine.oversubscribe,
-        options=machine.launcher_options,
-    )
-    row = LAUNCHERS[launcher]
-    write_atomically(file, f"{row.host_line(name, place)}\n")
-    return [*row.command(place), "true"]
-
-
-@dataclass(frozen=True)
-class Where:
-    """A place to run a point: the machine, its launcher, and a file of the nodes if one is needed.
-
-    A command line is only shown if the launcher is not ``installed``.
-    """
-
-    machine: Machine
-    launcher: str
-    hosts: Path | None
-    installed: bool = True
-
-
-LaunchPart = tuple[SweepPoint, tuple[int, ...], Path]
-"""A point, its sizes to measure, and the file that their rows are added to."""
-
-
-def command(parts: Sequence[LaunchPart], where: Where, summary: Path) -> list[str]:
-    """Return the words that measure points in one launch.
-
-    The file ``summary`` gets the outcome of each if there are several. Raises `OmbError` when the
-    launcher is not there.
-    """
-    (first, sizes, output), *others = parts
-    if first.part or others:
-        outcomes = ["--summary", str(summary.resolve())] if others else []
-        arguments = [*of_launch(first), *outcomes]
-        for one, its_sizes, its_output in parts:
-            entry = [*one.arguments(its_sizes), *file_words(one, its_output)]
+    first = points[0]
+    if first.part or len(points) > 1:
+        summary = str(folder.summary(first).resolve())
+        arguments = [*of_launch(first), *(["--summary", summary] if len(points) > 1 else [])]
+        for point in points:
+            entry = [*point.arguments(folder.missing(point)), *file_words(point, folder)]
             arguments.append(shlex.join(entry))
     else:
-        arguments = [*first.arguments(sizes), "--quiet", *file_words(first, output)]
-    library = where.machine.preload
-    place = placement(first, where.machine, where.hosts)
-    launcher = LAUNCHERS[where.launcher]
+        arguments = [*first.arguments(folder.missing(first)), "--quiet", *file_words(first, folder)]
+    library = machine.preload
+    row = LAUNCHERS[launcher]
     return [
-        *launcher.command(place, where.installed),
-        *(launcher.outliving_ranks if first.loses_ranks else ()),
+        *row.command(placement(first, machine, hosts), installed),
+        *(row.outliving_ranks if first.loses_ranks else ()),
         *(["env", f"LD_PRELOAD={library}"] if library is not None else []),
         *(sys.executable, "-m", "omb_py"),
         *arguments,
     ]
 
 
-def file_words(point: SweepPoint, output: Path) -> list[str]:
+def file_words(point: SweepPoint, folder: Folder) -> list[str]:
     """Return the words that add a point's rows to a file; one without sizes has all rows anew."""
     return [
         "--output",
-        str(output.resolve()),
+        str(folder.csv(point).resolve()),
         *([] if selectable(point.benchmark) else ["--force"]),
     ]
 

@@ -61,18 +61,14 @@ def sizes(text: str) -> str:
 
 def algorithm(word: str) -> str:
     """Check a word that some library knows an algorithm by, or ``default``."""
-    return known(word, sorted(all_words()), "algorithm")
+    words = {one for name in ALGORITHMS for one in words_of(name)} | {DEFAULT}
+    return known(word, sorted(words), "algorithm")
 
 
 def words_of(name: str, function: str | None = None) -> set[str]:
     """Return the words that a library has for a function's algorithms, or for those of all."""
     found = library(name)
     return {word for each in found.table if function in (None, each) for word in found.words(each)}
-
-
-def all_words() -> set[str]:
-    """Return all words for ``coll_algorithms``, of every MPI library."""
-    return {word for found in ALGORITHMS for word in words_of(found)} | {DEFAULT}
 
 
 BenchmarkName = Annotated[str, AfterValidator(benchmark)]

@@ -79,12 +79,10 @@ def show_commands(job: BatchJob, launch_each: bool = False) -> None:
         installed = False
     waiting = in_order(job.missing, job.sweep)
     while waiting:
-        point, *others = waiting[:1] if launch_each else launched_together(waiting)
-        waiting = [one for one in waiting if one not in (point, *others)]
-        values = commands.environment(point, machine, launcher)
-        where = commands.Where(machine, launcher, None, installed)
-        parts = [(one, folder.missing(one), folder.csv(one)) for one in (point, *others)]
-        words = commands.command(parts, where, folder.summary(point))
+        together = waiting[:1] if launch_each else launched_together(waiting)
+        waiting = [one for one in waiting if one not in together]
+        values = commands.environment(together[0], machine, launcher)
+        words = commands.command(together, folder, machine, launcher, installed=installed)
         assigned = [f"{name}={value}" for name, value in values.items()]
         print(shlex.join([*(["env"] if values else []), *assigned, *words]))
 

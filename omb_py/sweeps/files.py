@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -12,6 +13,11 @@ from pathlib import Path
 from omb_py.core.text import files
 
 AGAIN = "; once that is mended, run the same command again: it goes on where this one stopped"
+
+
+def moment(seconds: float | None = None) -> str:
+    """Return seconds since the epoch, by default now, as state, record and log have them."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
 
 
 def write_atomically(path: Path, text: str) -> None:

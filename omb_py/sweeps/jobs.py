@@ -6,7 +6,6 @@ SCRIPT``, with the number of the job that submitted it where one did.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -17,7 +16,7 @@ from omb_py.core.text.words import count
 from omb_py.sweeps import render
 from omb_py.sweeps.batch import BatchJob
 from omb_py.sweeps.commands import nodes_here
-from omb_py.sweeps.files import locked, write_atomically, writing
+from omb_py.sweeps.files import locked, moment, write_atomically, writing
 from omb_py.sweeps.folder import Folder
 from omb_py.sweeps.points import split
 from omb_py.sweeps.runner import UNFINISHED
@@ -61,11 +60,10 @@ def append(folder: Path, number: str, script: str, *before: str) -> None:
     Raises `OmbError` when it cannot be written.
     """
     path = folder / "jobs" / "record"
-    moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("ab", buffering=0) as file:
-            file.write(f"{' '.join([moment, number, script, *before])}\n".encode())
+            file.write(f"{' '.join([moment(), number, script, *before])}\n".encode())
 
 
 # Submitting.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from itertools import product
 from typing import NamedTuple
@@ -59,25 +59,14 @@ class Setting(NamedTuple):
         return [f"--{self.name}" if self.value is True else f"--{self.name}={self.value}"]
 
 
-@dataclass(frozen=True)
-class Combination:
-    """One choice from each list, and in words those from lists of more than one."""
-
-    chosen: tuple[Setting, ...]
-    words: str
-
-
 def combinations(
     axes: Mapping[str, tuple[bool | int | float | str, ...]],
-) -> list[Combination]:
+) -> list[tuple[Setting, ...]]:
     """Return every choice of one value from each list; one empty choice if there is no list."""
     names = sorted(axes)
-    found = []
-    for values in product(*(axes[name] for name in names)):
-        chosen = tuple(Setting(name, value) for name, value in zip(names, values, strict=True))
-        varied = [item for item, name in zip(chosen, names, strict=True) if len(axes[name]) > 1]
-        found.append(Combination(chosen, " ".join(f"{item.name}={item.value}" for item in varied)))
-    return found
+    return [
+        tuple(map(Setting, names, values)) for values in product(*(axes[name] for name in names))
+    ]
 
 
 @cache

@@ -228,6 +228,7 @@ def possible(sweep: Sweep, machine: Machine) -> SweepPlan:
     found: dict[str, SweepPoint] = {}
     gone: dict[tuple[str, str], list[tuple[str, int]]] = {}
     for index, experiment in enumerate(sweep.experiments):
+        varied = {name for name, axis in experiment.environment.items() if len(axis) > 1}
         options = {name.replace("_", "-"): axis for name, axis in experiment.options.items()}
         axes = product(
             select_benchmarks(experiment),
@@ -240,6 +241,7 @@ def possible(sweep: Sweep, machine: Machine) -> SweepPlan:
         )
         for benchmark, buffer, binding, (place, part), algorithm, environment, settings in axes:
             nodes, ranks = place
+            words = [f"{one.name}={one.value}" for one in environment if one.name in varied]
             try:
                 point = SweepPoint(
                     benchmark=benchmark.name,
@@ -248,10 +250,10 @@ def possible(sweep: Sweep, machine: Machine) -> SweepPlan:
                     nodes=nodes,
                     ranks_per_node=share_out(ranks, nodes, machine),
                     sizes=(),
-                    settings=(*settings.chosen, *devices(buffer, machine)),
-                    environment=tuple((item.name, str(item.value)) for item in environment.chosen),
+                    settings=(*settings, *devices(buffer, machine)),
+                    environment=tuple((item.name, str(item.value)) for item in environment),
                     library_algorithm=None if algorithm == DEFAULT else algorithm,
-                    variant=environment.words or None,
+                    variant=" ".join(words) or None,
                     part=part_of(part, ranks),
                 )
                 point, why = sized(point, benchmark, experiment, machine)

@@ -17,17 +17,6 @@ class Safe(str):
     """Text that has passed a filter, or that no filter needs."""
 
 
-def one_line(value: object) -> str:
-    """Return the text if it is one printable line, which a quoted value may not leave.
-
-    Raises `UsageError`.
-    """
-    text = str(value)
-    if not text.isprintable():  # neither are line breaks
-        raise UsageError(f"{text!r} has a line break or another character that no script may have")
-    return text
-
-
 def shell(value: object) -> Safe:
     """Return one word of a shell's command, quoted; a leading ``~/`` is the home folder.
 
@@ -38,15 +27,21 @@ def shell(value: object) -> Safe:
     """
     if isinstance(value, Safe):
         return value
-    text = one_line(value)
+    text = comment(value)
     if text.startswith("~/"):
         return Safe(f'"$HOME"/{shlex.quote(text[2:])}')
     return Safe(shlex.quote(text))
 
 
 def comment(value: object) -> Safe:
-    """Return the text of a comment, which ends with its line."""
-    return Safe(one_line(value))
+    """Return the text of a comment, which ends with its line.
+
+    Raises `UsageError` if it is not one printable line, which a quoted value may not leave either.
+    """
+    text = str(value)
+    if not text.isprintable():  # neither are line breaks
+        raise UsageError(f"{text!r} has a line break or another character that no script may have")
+    return Safe(text)
 
 
 def directive(value: object) -> Safe:

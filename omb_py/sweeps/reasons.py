@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from itertools import dropwhile
 from pathlib import Path
 
-from omb_py.core.text.words import count
 from omb_py.sweeps.folder import Folder
 from omb_py.sweeps.points import SweepPoint
 
@@ -99,9 +98,6 @@ def shorten(text: str) -> str:
     return f"{text[:LONGEST].rsplit(maxsplit=1)[0]} …"
 
 
-MAX_LISTED = 10
-
-
 PROCESS = re.compile(r"\bpid[ :=#]*\d+|(?<=-)\d+(?=@)|(?<=\w:)\d+(?=\])", re.IGNORECASE)
 """The number of a process: ``PID 12``, ``[prterun-n1-12@1,0]``, ``[n1:12]``."""
 
@@ -123,16 +119,3 @@ def reasons(folder: Folder, points: Sequence[SweepPoint], since: str = "") -> It
         more = f" and {len(same) - 1} more" if len(same) > 1 else ""
         when = "in an earlier job: " if earlier else ""
         yield f"{example.describe()}{more}: {when}{said} ({folder.log(example)})"
-
-
-def lines(
-    folder: Folder, points: Sequence[SweepPoint], what: str, since: str = ""
-) -> Iterator[str]:
-    """Name points, gathered by their messages as `reasons` are; nothing for no points."""
-    if not points:
-        return
-    yield f"{count(len(points), 'point')} {what}:"
-    found = list(reasons(folder, points, since))
-    yield from (f"  {reason}" for reason in found[:MAX_LISTED])
-    if len(found) > MAX_LISTED:
-        yield f"  and {len(found) - MAX_LISTED} other reasons, in {folder.root}/state"

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from contextlib import suppress
 
 from omb_py.core.errors import OmbError, UsageError, needing
 from omb_py.core.text.words import count
-from omb_py.sweeps import launchers, reasons
+from omb_py.sweeps import launchers
 from omb_py.sweeps.batch import BatchJob, with_settings
 from omb_py.sweeps.commands import nodes_here
 from omb_py.sweeps.folder import FAILURES, MISSING, Folder, Software, software_here
 from omb_py.sweeps.points import SweepPoint, in_order, plan, split
+from omb_py.sweeps.reasons import reasons
 from omb_py.sweeps.reporter import Reporter
 from omb_py.sweeps.runner import Runner, Stop, exit_code
+
+MAX_LISTED = 10
+"""Reasons that are printed; of the others only their number."""
 
 
 def run_sweep(
@@ -32,8 +35,8 @@ def run_sweep(
     software = software_here(machine.environment) if points else Software()
     folder.prepare(job.sweep, machine, software, mix)
     there = sum(map(folder.there, plan.points))
-    reporter = Reporter(folder.root / "logs" / "sweep.output", sys.stdout, plan.rows, there)
-    with Stop(deadline).watching() as stop, reporter:
+    reporter = Reporter(folder.root / "logs" / "sweep.output", plan.rows, there)
+    with Stop(deadline).watching() as stop:
         larger, short = list[SweepPoint](), ""
         if points:
             here = nodes_here(machine)
@@ -44,23 +47,9 @@ def run_sweep(
                 reporter.say(f"left out {count(len(larger), 'point')}: {short}")
         for name in orphaned(job, folder):
             reporter.say(f"note: {folder.root}/points/{name} is of no point in this plan")
-        runner = Runner(
-            folder=folder,
-            machine=machine,
-            launcher=launcher,
-            time_limit=job.sweep.time_limit,
-            retries=job.sweep.retries,
-            reporter=reporter,
-            stop=stop,
-            launch_each=launch_each,
-        )
+        runner = Runner(job, folder, launcher, reporter, stop, launch_each=launch_each)
         runner.clear()
         added = runner.run(points)
-        unanswered = [point for point in points if runner.needs_silent(point)]
-        if unanswered:
-            larger += unanswered
-            alone = f"{', '.join(runner.silent)} did not answer"
-            short = f"{short}; {alone}" if short else alone
         code = end(reporter, job, folder, stop, added, larger, short, runner.elsewhere)
         show_table(job, reporter)
         return code
@@ -158,6 +147,12 @@ def end(
 def list_points(
     reporter: Reporter, folder: Folder, points: Sequence[SweepPoint], what: str
 ) -> None:
-    """Print points, grouped by their reasons."""
-    for line in reasons.lines(folder, points, what, reporter.since):
-        reporter.say(line)
+    """Print points, grouped by their reasons; nothing for no points."""
+    if not points:
+        return
+    reporter.say(f"{count(len(points), 'point')} {what}:")
+    found = list(reasons(folder, points, reporter.since))
+    for reason in found[:MAX_LISTED]:
+        reporter.say(f"  {reason}")
+    if len(found) > MAX_LISTED:
+        reporter.say(f"  and {len(found) - MAX_LISTED} other reasons, in {folder.root}/state")

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,9 +33,10 @@ from omb_py.core.text.words import count
 from omb_py.measure.suite import UNDER_WAY, WAITING
 from omb_py.sweeps import commands, processes
 from omb_py.sweeps import folder as outcomes
-from omb_py.sweeps.files import locked, write_atomically, writing
+from omb_py.sweeps.batch import BatchJob
+from omb_py.sweeps.files import locked, moment, write_atomically, writing
 from omb_py.sweeps.folder import RECORDS, Attempt, Folder, PointState
-from omb_py.sweeps.machine import Machine
+from omb_py.sweeps.launchers import LAUNCHERS
 from omb_py.sweeps.points import SweepPoint, launched_together
 from omb_py.sweeps.reasons import last_words
 from omb_py.sweeps.reporter import Reporter
@@ -47,9 +48,6 @@ SAME_CAUSE = 3
 """Points that fail in the same words before the first row: the cause is not in the points."""
 
 LOOK_SECONDS = 0.5
-ASK_SECONDS = 30.0
-"""Seconds that a launcher has to start a program on each host that it checks."""
-
 END_SECONDS = 20.0
 """Seconds that a launcher has after the last row of a job whose ranks failed: some never end."""
 
@@ -71,11 +69,8 @@ class Stop:
     signal: int | None = None
 
     def __bool__(self) -> bool:
-        return self.signal is not None or self.left() <= 0
-
-    def left(self) -> float:
-        """Return the seconds until the deadline; infinite without one."""
-        return float("inf") if self.deadline is None else self.deadline - time.monotonic()
+        over = self.deadline is not None and time.monotonic() >= self.deadline
+        return over or self.signal is not None
 
     @contextmanager
     def watching(self) -> Iterator[Stop]:
@@ -99,21 +94,12 @@ class Stop:
                 signal.signal(number, signal.SIG_IGN)
 
 
-class Since:
-    """The beginning of something: now, or ``ago`` seconds before."""
-
-    def __init__(self, ago: float = 0.0) -> None:
-        self.date = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - ago))
-        self.clock = time.monotonic() - ago
-
-
 class SharedLaunch:
     """Points that are measured in one launch, with outcomes from its summary."""
 
     def __init__(self, folder: Folder, points: Sequence[SweepPoint]) -> None:
         self.summary = folder.summary(points[0])
-        self.planned = {point: len(folder.missing(point)) for point in points}
-        self.since = Since()
+        self.since = time.monotonic()
         """The beginning of the point under way."""
         self.begun: list[SweepPoint] = []
         self.under_way: SweepPoint | None = None
@@ -126,7 +112,7 @@ class SharedLaunch:
         return len(self._folder.measured(point)) - self._before[point]
 
     def look(self) -> Iterator[tuple[SweepPoint, dict[str, Any]]]:
-        """Yield the points whose outcome has changed, with their lines of the summary, in order."""
+        """Yield the points that are over since the last look, with their lines of the summary."""
         try:
             lines = json.loads(self.summary.read_bytes())["entries"]
         except FileNotFoundError:
@@ -138,26 +124,22 @@ class SharedLaunch:
                 self.begun.append(point)
             self._outcomes[point] = line["outcome"]
             self.under_way = point if line["outcome"] == UNDER_WAY else None
-            yield point, line
-            self.since = Since()
+            if self.under_way is None:
+                yield point, line
+            self.since = time.monotonic()
 
 
 @dataclass(frozen=True)
 class Runner:
-    """The settings to run points: folder, machine, launcher, limits and retries."""
+    """What it takes to run the points of a job: its folder, launcher and limits."""
 
+    job: BatchJob
     folder: Folder
-    machine: Machine
     launcher: str
-    time_limit: float
-    retries: int
     reporter: Reporter
-    stop: Stop = field(default_factory=Stop)
+    stop: Stop
     elsewhere: list[SweepPoint] = field(default_factory=list)
     """Points that another process was measuring."""
-    silent: list[str] = field(default_factory=list)
-    """Hosts on which the launcher starts no program."""
-    asked: list[str] = field(default_factory=list)
     launch_each: bool = False
     """True if each point has its own launch."""
     broken: list[SweepPoint] = field(default_factory=list)
@@ -174,11 +156,7 @@ class Runner:
         before, causes = self.reporter.there, list[str]()
         while (waiting or alone) and not self.stop:
             together = self._next(waiting) if waiting else (alone.pop(0),)
-            if not self.folder.missing(together[0]) or self.needs_silent(together[0]):
-                together = together[:1]
-                begun: list[SweepPoint] = []
-            else:
-                begun = self.measure(together)
+            begun = self.measure(together)
             if len(together) > 1:
                 self.broken.extend(filter(self._failed, begun))
                 alone += filter(self._failed, begun)
@@ -187,7 +165,7 @@ class Runner:
                 causes.append(last.said if last and last.outcome == outcomes.FAILED else "")
             if not self.reporter.there and len(causes) >= SAME_CAUSE:
                 stop_if_same(causes)
-            waiting = [point for point in waiting if point not in (begun or together)]
+            waiting = [point for point in waiting if point not in begun]
         return self.reporter.there > before
 
     def _failed(self, point: SweepPoint) -> bool:
@@ -221,7 +199,7 @@ class Runner:
                 if held.enter_context(locked(self.folder.lock(point.name))):
                     processes.clear(self._mark(point.name))
                     ours.append(point)
-                else:
+                elif self.folder.missing(point):
                     self.reporter.elsewhere(point)
                     self.elsewhere.append(point)
             taken = [point for point in points if point not in ours]
@@ -237,16 +215,11 @@ class Runner:
         A point that has broken a shared launch is tried at least once.
         """
         again = point in self.broken
-        for number in range(max(1, self.retries) if again else 1 + self.retries):
-            missing = self.folder.missing(point)
-            if not missing or self.stop:
+        retries = self.job.sweep.retries
+        for _ in range(max(1, retries) if again else 1 + retries):
+            if self.stop or not self.folder.missing(point):
                 break
-            attempt = self._attempt(point, missing, retry=again or number > 0)
-            if attempt.outcome not in outcomes.FAILURES:
-                break
-            if point.nodes > 1 and not self.stop:
-                self._ask()
-            if self.needs_silent(point):
+            if self._attempt(point).outcome not in outcomes.FAILURES:
                 break
 
     def _together(self, points: Sequence[SweepPoint]) -> list[SweepPoint]:
@@ -254,7 +227,7 @@ class Runner:
         shared = SharedLaunch(self.folder, points)
         with writing(shared.summary):
             shared.summary.unlink(missing_ok=True)
-        code, ended = self._launch(points, lambda process: self._wait_for_all(process, shared))
+        code, ended = self._launch(points, shared)
         self._settle(shared)
         broken = shared.under_way if shared.begun else points[0]
         if broken is not None:
@@ -262,60 +235,35 @@ class Runner:
             if broken != points[0]:
                 with writing(log):
                     shutil.copyfile(log, self.folder.log(broken))
-            self._note(broken, shared.rows(broken), shared.since, code, ended, last_words(log))
-            if broken.nodes > 1 and not self.stop and self._failed(broken):
-                self._ask()
+            seconds = time.monotonic() - shared.since
+            self._note(broken, shared.rows(broken), seconds, code, ended, last_words(log))
         return shared.begun or [points[0]]
 
     def _settle(self, shared: SharedLaunch) -> None:
-        """Note the outcomes of the points that are over, and the point under way."""
+        """Note the outcomes of the points that are over."""
         for point, line in shared.look():
-            if line["outcome"] == UNDER_WAY:
-                self.reporter.started(point, self.folder.missing(point), retry=False)
-                continue
-            excuse = line["reason"] or None
-            since = Since(line["seconds"])
-            self._note(point, shared.rows(point), since, line["exit_code"], None, (excuse, ""))
+            words = line["reason"] or None, ""
+            rows = shared.rows(point)
+            self._note(point, rows, line["seconds"], line["exit_code"], None, words)
 
-    def _wait_for_all(self, process: subprocess.Popen[bytes], shared: SharedLaunch) -> str | None:
-        """Wait for the launcher's end, each point within its limit; return why it was ended, if it
-        was."""
-        limit, known = time.monotonic() + self.time_limit, 0
-        while not processes.wait(process, LOOK_SECONDS):
-            begun = len(shared.begun)
-            self._settle(shared)
-            if len(shared.begun) > begun:
-                limit = time.monotonic() + self.time_limit
-            point = shared.under_way
-            if point is not None and self.reporter.is_live:
-                nbytes = bytes_of(self.folder.csv(point))
-                if nbytes != known:
-                    known = nbytes
-                    rows = shared.planned[point]
-                    self.reporter.row_added(point, self.folder.missing(point), rows)
-            if self.stop:
-                return outcomes.STOPPED
-            if time.monotonic() > limit:
-                return outcomes.TIMED_OUT
-        return self._ended_by_us(process.returncode)
-
-    def _attempt(self, point: SweepPoint, missing: tuple[int, ...], retry: bool) -> Attempt:
-        self.reporter.started(point, missing, retry)
-        since, before = Since(), len(self.folder.measured(point))
-        code, ended = self._launch([point], lambda process: self._wait(process, point))
-        rows = len(self.folder.measured(point)) - before
-        return self._note(point, rows, since, code, ended, last_words(self.folder.log(point)))
+    def _attempt(self, point: SweepPoint) -> Attempt:
+        began, before = time.monotonic(), len(self.folder.measured(point))
+        code, ended = self._launch([point])
+        seconds, rows = time.monotonic() - began, len(self.folder.measured(point)) - before
+        return self._note(point, rows, seconds, code, ended, last_words(self.folder.log(point)))
 
     def _note(
         self,
         point: SweepPoint,
         rows: int,
-        since: Since,
+        seconds: float,
         code: int | None,
         ended: str | None,
         words: tuple[str | None, str],
     ) -> Attempt:
-        """Keep how an attempt at a point went; ``words`` are as `last_words` gives them.
+        """Keep how an attempt at a point went, which took ``seconds`` and is over now.
+
+        ``words`` are as `last_words` gives them.
 
         Raises `OmbError` if there is no MPI library.
         """
@@ -326,10 +274,10 @@ class Runner:
         said = "" if well else excuse or others or silent_end(code)
         hung = ended == outcomes.HUNG or FINALIZE_HUNG in (excuse or "")
         if outcome == outcomes.TIMED_OUT:
-            said = f"not at its end after {duration(self.time_limit)} (time_limit)"
+            said = f"not at its end after {duration(self.job.sweep.time_limit)} (time_limit)"
         attempt = Attempt(
-            started=since.date,
-            seconds=round(time.monotonic() - since.clock, 3),
+            started=moment(time.time() - seconds),
+            seconds=round(seconds, 3),
             exit_code=code,
             outcome=outcome,
             rows=rows,
@@ -347,54 +295,18 @@ class Runner:
             raise OmbError(f"nothing can be measured here: {excuse}")  # nor any other point
         return attempt
 
-    def needs_silent(self, point: SweepPoint) -> bool:
-        """Return whether a point needs more hosts than those that answer."""
-        return bool(self.silent) and point.nodes > len(self.asked) - len(self.silent)
-
-    def _ask(self) -> None:
-        """Ask each host once whether the launcher can start a program there; name the silent."""
-        names = commands.hosts(self.machine)
-        if names is None or self.asked:
-            return
-        self.asked.extend(names)
-        scratch = self.folder.root / "scratch" / f"hosts-{os.getpid()}"
-        scratch.mkdir(parents=True, exist_ok=True)
-        asked = []
-        with (scratch / "output").open("ab") as output:
-            for number, name in enumerate(names):
-                file = scratch / f"{number}.hosts"
-                command = commands.question(name, self.machine, self.launcher, file.resolve())
-                mark = self._mark(f"{scratch.name}-{number}")
-                started = processes.start(command, dict(os.environ), mark, scratch, output)
-                asked.append((name, mark, started))
-            limit = time.monotonic() + ASK_SECONDS
-            for name, mark, process in asked:
-                ended = processes.wait(process, max(0.1, limit - time.monotonic()))
-                if not ended or process.returncode != 0:
-                    self.silent.append(name)
-                processes.end(process, mark)
-        shutil.rmtree(scratch, ignore_errors=True)
-        if self.silent:
-            self.reporter.say(
-                f"the launcher starts nothing on {', '.join(self.silent)}: points that need more "
-                f"than the other {count(len(names) - len(self.silent), 'node')} are left out"
-            )
-
     def _launch(
-        self,
-        points: Sequence[SweepPoint],
-        wait: Callable[[subprocess.Popen[bytes]], str | None],
+        self, points: Sequence[SweepPoint], shared: SharedLaunch | None = None
     ) -> tuple[int | None, str | None]:
         """Run the launcher of points to its end; return its exit code, or how it was ended.
 
-        ``wait`` waits for its end. It is logged, and runs, in the folders of the first point.
+        It is logged, and runs, in the folders of the first point. Several points are ``shared``.
         """
         point = points[0]
         scratch = self.folder.scratch(point)
-        where = commands.Where(self.machine, self.launcher, self._host_file(point))
-        parts = [(one, self.folder.missing(one), self.folder.csv(one)) for one in points]
-        csvs = [csv for _, _, csv in parts]
-        command = commands.command(parts, where, self.folder.summary(point))
+        hosts = self._host_file(point)
+        command = commands.command(points, self.folder, self.job.machine, self.launcher, hosts)
+        csvs = [self.folder.csv(one) for one in points]
         log = self.folder.log(point)
         records = scratch / RECORDS
         with writing(log):
@@ -408,12 +320,12 @@ class Runner:
             ):
                 file.write(f"$ {shlex.join(command)}\n".encode())
                 file.flush()
-                wanted = commands.environment(point, self.machine, self.launcher, scratch)
+                wanted = commands.environment(point, self.job.machine, self.launcher, scratch)
                 environment = {**os.environ, **wanted, **temporary, **telling}
                 mark = self._mark(point.name)
                 process = processes.start(command, environment, mark, scratch, file)
                 try:
-                    ended = wait(process)
+                    ended = self._wait(process, point, shared)
                 finally:
                     processes.end(process, mark)
                     share_mode(log, csvs)
@@ -429,24 +341,33 @@ class Runner:
     def _host_file(self, point: SweepPoint) -> Path | None:
         """Return a file of the nodes that this point runs on, if the launcher needs one.
 
-        Open MPI would contact all nodes of the machine's file.
+        Open MPI would contact all nodes of the machine's file. Raises `OmbError` when there are
+        fewer nodes, or as `commands.hosts` does.
         """
-        lines = commands.host_lines(point, self.machine, self.launcher, self.silent)
-        if lines is None:
+        names = commands.hosts(self.job.machine)
+        if names is None:
             return None
+        if len(names) < point.nodes:
+            have = count(len(names), "node")
+            raise OmbError(f"{point.describe()} needs more than the {have} of this job")
+        place = commands.placement(point, self.job.machine)
+        line = LAUNCHERS[self.launcher].host_line
         path = self.folder.scratch(point).with_suffix(".hosts").resolve()
-        write_atomically(path, "".join(f"{line}\n" for line in lines))
+        write_atomically(path, "".join(f"{line(name, place)}\n" for name in names[: point.nodes]))
         return path
 
-    def _wait(self, process: subprocess.Popen[bytes], point: SweepPoint) -> str | None:
-        """Wait for the launcher's end; return why it was ended, if it was."""
-        limit = time.monotonic() + self.time_limit
-        missing, csv = self.folder.missing(point), self.folder.csv(point)
-        known = bytes_of(csv)
+    def _wait(
+        self, process: subprocess.Popen[bytes], point: SweepPoint, shared: SharedLaunch | None
+    ) -> str | None:
+        """Wait for the launcher's end, each point within its limit; return why it was ended, if it
+        was."""
+        limit = time.monotonic() + self.job.sweep.time_limit
         while not processes.wait(process, LOOK_SECONDS):
-            if self.reporter.is_live and (nbytes := bytes_of(csv)) != known:
-                known = nbytes
-                self.reporter.row_added(point, self.folder.missing(point), len(missing))
+            if shared is not None:
+                begun = len(shared.begun)
+                self._settle(shared)
+                if len(shared.begun) > begun:
+                    limit = time.monotonic() + self.job.sweep.time_limit
             if self.stop:
                 return outcomes.STOPPED
             complete = point.loses_ranks and not self.folder.missing(point)
@@ -454,14 +375,9 @@ class Runner:
                 limit = min(limit, time.monotonic() + END_SECONDS)
             if time.monotonic() > limit:
                 return outcomes.HUNG if complete else outcomes.TIMED_OUT
-        return self._ended_by_us(process.returncode)
-
-    def _ended_by_us(self, code: int) -> str | None:
-        """Return `STOPPED` if a scheduler's signal ended ranks and this process: they did not
-        fail."""
-        if code != 0:
+        if process.returncode != 0:  # a scheduler may signal ranks and this process: none failed
             time.sleep(SAME_TIME_SECONDS)
-        return outcomes.STOPPED if code != 0 and self.stop else None
+        return outcomes.STOPPED if process.returncode != 0 and self.stop else None
 
     def _mark(self, name: str) -> str:
         return f"{self.folder.root.resolve()}:{name}"
@@ -473,14 +389,6 @@ def stop_if_same(causes: Sequence[str]) -> None:
         raise OmbError(
             f"the first {len(causes)} points failed alike, so no other one is started: {causes[0]}"
         )
-
-
-def bytes_of(path: Path) -> int:
-    """Return the size of a file; 0 if it does not exist."""
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
 
 
 def share_mode(log: Path, written: Iterable[Path]) -> None:

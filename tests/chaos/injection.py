@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from omb_py.sweeps.runner import ASK_SECONDS
 from tests.chaos import clock, processes
 from tests.chaos.faults import Fault, Kind
 from tests.chaos.programs import Program, broken, is_json, program, rows_in
@@ -190,7 +189,7 @@ def observe(fault: Fault, place: Place) -> Outcome:
 def patience(fault: Fault, one: Program) -> float:
     """Seconds within which a run ends after a fault, by what it says of its limits."""
     if fault.kind is Kind.NETWORK_LOST and one.sweeps:
-        return 2 * one.limit + ASK_SECONDS + SLACK  # of two points, and a look for silent hosts
+        return 4 * one.limit + SLACK  # of two points, in one launch and each by itself
     endless = one.limit == float("inf")
     return (0 if endless else one.limit) + SLACK
 

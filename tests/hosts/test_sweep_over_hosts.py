@@ -165,19 +165,17 @@ def kill(entered: subprocess.Popen[bytes], words: str) -> None:
 
 
 @pytest.mark.usefixtures("mpi", "can_make_hosts", "long_time")
-def test_a_host_that_does_not_answer_is_named_and_left_out(tmp_path: Path) -> None:
+def test_points_on_a_host_that_does_not_answer_fail_and_are_named(tmp_path: Path) -> None:
     with virtual_hosts(2) as hosts:
         sweep = over(hosts, tmp_path, 20, "allreduce")
-        text = 'order = "as written"\ntime_limit = "15s"\n' + (tmp_path / "mine.toml").read_text()
+        text = 'order = "as written"\ntime_limit = "8s"\n' + (tmp_path / "mine.toml").read_text()
         (tmp_path / "mine.toml").write_text(text)
         network.in_network(hosts.hosts[1].process, f"ip link set {network.CARD} down")
         done = sweep.run(timeout=240)
         network.in_network(hosts.hosts[1].process, f"ip link set {network.CARD} up")
-        assert done.code == 75, done.out
-        assert "the launcher starts nothing on node2" in done.out
-        assert "node2 did not answer" in done.out.splitlines()[-1]
+        assert done.code == 1, done.out
+        assert "3 points failed:" in done.out
         assert set(sweep.found()) == {("latency", "1x2", size) for size in ("8", "16", "32", "64")}
-        assert not list(sweep.place.glob("logs/allreduce*"))
         again = sweep.run(timeout=240)
         assert (again.code, again.err) == (0, ""), again.out
         assert sweep.found() == sweep.planned

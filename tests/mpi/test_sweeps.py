@@ -21,9 +21,8 @@ import pytest
 import omb_py
 from omb_py.core.text.units import duration
 from omb_py.sweeps import launchers
-from tests.conftest import OMB_PY, own_temporary_folder, rows_of, succeeded
+from tests.conftest import OMB_PY, rows_of, run, succeeded
 from tests.helpers.refusals import assert_names, assert_refused, missing
-from tests.helpers.terminals import on_terminal
 from tests.helpers.waiting import wait_for
 from tests.mpi.sweeping import MACHINE, SmallSweep, experiment, kill
 
@@ -571,7 +570,7 @@ def test_algorithms_of_the_library_are_measured(tmp_path: Path) -> None:
         assert measured["segmented_ring"] == 0
 
 
-ON_TERMINAL = """
+ONE = """
 name = "one"
 description = "one point"
 time_limit = "1m"
@@ -585,16 +584,17 @@ sizes = "8:16"
 
 
 @pytest.mark.long
-def test_a_sweep_shows_its_rows_and_what_it_measures(mpi: str, tmp_path: Path) -> None:
-    (tmp_path / "one.toml").write_text(ON_TERMINAL)
-    with own_temporary_folder() as environment:
-        environment["PATH"] = f"{Path(mpi).parent}:{environment['PATH']}"
-        command = [OMB_PY, "sweep", "./one.toml"]
-        code, written = on_terminal(command, environment, tmp_path)
-    assert code == 0, written
-    plain = re.sub(r"\x1b\[[\d;?]*[a-zA-Z]", "", written)
-    assert re.search(r"0 of 2 rows \S+ +bcast .* 2 ranks on 1 node: 8 B", plain)
-    assert "complete: omb-py report sweeps/one-local" in plain
+def test_a_sweep_without_a_machine_is_measured_here_with_a_line_for_each_point(
+    mpi: str, tmp_path: Path
+) -> None:
+    (tmp_path / "one.toml").write_text(ONE)
+    environment = {"PATH": f"{Path(mpi).parent}:{os.environ['PATH']}"}
+    done = run([OMB_PY, "sweep", "./one.toml"], environment, tmp_path, timeout=60)
+    assert (done.code, done.err) == (0, "")
+    begin, point, end = done.out.splitlines()
+    assert begin.startswith("sweep one on local: 1 point, 2 rows, 0 of them there; ")
+    assert re.fullmatch(r"\[2/2\] bcast numpy buffer 2 ranks on 1 node, 2 rows in .* s", point)
+    assert end == "complete: omb-py report sweeps/one-local"
 
 
 TRACE = """

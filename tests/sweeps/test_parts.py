@@ -10,16 +10,15 @@ from typing import Any
 import pytest
 
 from omb_py.sweeps.batch import BatchJob
-from omb_py.sweeps.commands import Where, command
+from omb_py.sweeps.commands import command
 from omb_py.sweeps.folder import Folder
 from omb_py.sweeps.points import SweepPoint, launched_together, plan
 from omb_py.sweeps.table import NAME, write
 from tests.helpers.refusals import missing
 from tests.sweeps.configs import machine, sweep
 
-OUTPUT, SUMMARY = Path("/results/point.csv"), Path("/results/summary.json")
+FOLDER = Folder(Path("/results"))
 THREE = {"nodes": 3, "nics_per_node": 2}
-WHERE = Where(machine(**THREE), "mpich", None, installed=False)
 
 
 def points(experiment: dict[str, Any]) -> tuple[SweepPoint, ...]:
@@ -27,9 +26,9 @@ def points(experiment: dict[str, Any]) -> tuple[SweepPoint, ...]:
     return plan(sweep(experiment), machine(**THREE)).points
 
 
-def words(point: SweepPoint) -> list[str]:
-    """The words that measure a point, after the launcher's."""
-    return command([(point, point.sizes, OUTPUT)], WHERE, SUMMARY)
+def words(*found: SweepPoint) -> list[str]:
+    """The words that measure points in one launch."""
+    return command(found, FOLDER, machine(**THREE), "mpich", installed=False)
 
 
 @pytest.mark.parametrize(
@@ -46,7 +45,7 @@ def test_part_of_a_launch_measures_and_all_are_started(
     (point,) = points({"ranks_per_node": 1, "nodes": "all", "sizes": 8} | experiment)
     assert (point.ranks, point.launched) == (ranks, 3 * point.ranks_per_node)
     text = shlex.join(words(point))
-    assert not missing(f"-n {point.launched} run {options} --sizes 8 {OUTPUT}", text)
+    assert not missing(f"-n {point.launched} run {options} --sizes 8 {FOLDER.csv(point)}", text)
     assert point.part in point.describe()
 
 
@@ -74,9 +73,8 @@ def test_points_of_one_part_share_a_launch() -> None:
     experiment = {"benchmarks": ["latency", "bw"], "ranks_per_node": 1, "nodes": 3, "part": "far"}
     found = points(experiment)
     assert launched_together(found) == found
-    planned = [(point, point.sizes, OUTPUT) for point in found]
-    text = shlex.join(command(planned, WHERE, SUMMARY))
-    assert not missing(f"--pair far --summary {SUMMARY}", text)
+    text = shlex.join(words(*found))
+    assert not missing(f"--pair far --summary {FOLDER.summary(found[0])}", text)
 
 
 @pytest.mark.parametrize(

@@ -38,16 +38,13 @@ class AsyncBinding(Binding):
         iterations = [self.arranged(iteration) for iteration in iterations]
         for iteration in iterations:
             self.set_up(iteration)
-        around = [
-            tuple(
-                tuple(map(self.awaitable, steps)) for steps in (iteration.before, iteration.after)
-            )
-            for iteration in iterations
+        parts = [
+            tuple(tuple(map(self.awaitable, steps)) for steps in (one.before, one.steps, one.after))
+            for one in iterations
         ]
         return AsyncLoop(
             self.event_loop,
-            [tuple(map(self.awaitable, iteration.steps)) for iteration in iterations],
-            [(before, after) for before, after in around],
+            parts,
             self.barrier if pace.barrier else None,
             pace.start.wait if pace.start else None,
         )
@@ -66,15 +63,13 @@ class AsyncLoop(Loop):
     def __init__(
         self,
         event_loop: asyncio.AbstractEventLoop,
-        exchanges: Sequence[AsyncCalls],
-        around: Sequence[tuple[AsyncCalls, AsyncCalls]],
+        parts: Sequence[Sequence[AsyncCalls]],
         barrier: BoundCall | None,
         start: BoundCall | None,
     ) -> None:
+        """``parts`` are the calls before the timed ones of an iteration, these, and those after."""
         self._event_loop = event_loop
-        self._parts = [
-            (before, calls, after) for calls, (before, after) in zip(exchanges, around, strict=True)
-        ]
+        self._parts = parts
         self._barrier = barrier
         self._start = start
 
@@ -86,9 +81,7 @@ class AsyncLoop(Loop):
             self._event_loop.run_until_complete(self._time(parts, seconds))
         self.count_cpu(process_time() - begin, len(seconds))
 
-    async def _time(
-        self, parts: Iterator[tuple[AsyncCalls, AsyncCalls, AsyncCalls]], seconds: array[float]
-    ) -> None:
+    async def _time(self, parts: Iterator[Sequence[AsyncCalls]], seconds: array[float]) -> None:
         clock, start, barrier = perf_counter, self._start, self._barrier
         for index, (before, calls, after) in enumerate(parts):
             for call in before:

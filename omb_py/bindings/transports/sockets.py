@@ -55,37 +55,28 @@ class Connection:
         self.receives: deque[SocketTransfer] = deque()
         self._peer = peer
 
-    def push(self, transfer: SocketTransfer) -> bool:
-        """Send some bytes; whether any could be."""
-        try:
-            rest = transfer.data[transfer.done :]
-            transfer.done += self.stream.send(rest, socket.MSG_DONTWAIT)
-        except BlockingIOError:
-            return False
-        except OSError as error:
-            raise self.lost(error) from error
-        return True
-
-    def pull(self, transfer: SocketTransfer) -> bool:
-        """Receive some bytes; whether there were any."""
-        try:
-            count = self.stream.recv_into(transfer.data[transfer.done :], 0, socket.MSG_DONTWAIT)
-        except BlockingIOError:
-            return False
-        except OSError as error:
-            raise self.lost(error) from error
-        if count == 0:
-            raise self.lost(None)
-        transfer.done += count
-        return True
-
     def advance(self) -> bool:
         """Send and receive what is possible now; whether anything was."""
         moved = False
-        for waiting, move in ((self.sends, self.push), (self.receives, self.pull)):
-            while waiting and move(waiting[0]):
+        for waiting, sends in ((self.sends, True), (self.receives, False)):
+            while waiting:
+                transfer = waiting[0]
+                rest, at_once = transfer.data[transfer.done :], socket.MSG_DONTWAIT
+                try:
+                    count = (
+                        self.stream.send(rest, at_once)
+                        if sends
+                        else self.stream.recv_into(rest, 0, at_once)
+                    )
+                except BlockingIOError:
+                    break
+                except OSError as error:
+                    raise self.lost(error) from error
+                if count == 0:
+                    raise self.lost(None)
                 moved = True
-                if waiting[0].done == waiting[0].total:
+                transfer.done += count
+                if transfer.done == transfer.total:
                     waiting.popleft()
         return moved
 

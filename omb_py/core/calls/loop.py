@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from omb_py.core.mpi.clock import CommonStart
 
 Calls: TypeAlias = tuple[Callable[[], Any], ...]
-Timer: TypeAlias = Callable[[Iterable[Calls], "array[float]"], None]
 
 MILLISECOND = 1e-3
 
@@ -84,13 +83,7 @@ class PythonLoop(Loop):
         self._around = [*around] if any(map(any, around)) else []
         self._start = start
         self._barrier = barrier
-        self.queued_seconds = array("d")
-        lengths = {len(calls) for calls in exchanges}
-        self._time = self._timer(lengths.pop() if len(lengths) == 1 else 0)
-
-    def _timer(self, length: int) -> Timer:
-        """Return what times iterations of so many calls each; of 0 if they differ."""
-        return {1: _time_single, 2: _time_pairs}.get(length, _time_any)
+        self.device_seconds, self.queued_seconds = array("d"), array("d")
 
     def run(self, first: int, seconds: array[float]) -> None:
         skipped = first % len(self._exchanges)
@@ -104,6 +97,12 @@ class PythonLoop(Loop):
         with no_garbage_collection():
             self._time(sequence, seconds)
         self.count_cpu(process_time() - begin, len(seconds))
+
+    def _time(self, sequence: Iterable[Calls], seconds: array[float]) -> None:
+        """Store the seconds of the calls of each iteration."""
+        lengths = {len(calls) for calls in self._exchanges}
+        length = lengths.pop() if len(lengths) == 1 else 0
+        {1: _time_single, 2: _time_pairs}.get(length, _time_any)(sequence, seconds)
 
     def _paced(
         self, sequence: Iterable[Calls], around: Iterable[tuple[Calls, Calls]]
@@ -128,10 +127,7 @@ class StartedLoop(PythonLoop):
     A step's callable returns objects with a method ``wait``, or None.
     """
 
-    def _timer(self, length: int) -> Timer:
-        return self._time_started
-
-    def _time_started(self, sequence: Iterable[Calls], seconds: array[float]) -> None:
+    def _time(self, sequence: Iterable[Calls], seconds: array[float]) -> None:
         clock, queued_seconds = perf_counter, self.queued_seconds
         for index, starts in enumerate(sequence):
             queued = 0.0
@@ -167,21 +163,12 @@ class StreamLoop(PythonLoop):
     The host's clock spans both; an event before and one after the work give the device's time.
     """
 
-    def __init__(
-        self,
-        stream: Stream,
-        exchanges: Sequence[Calls],
-        barrier: Callable[[], Any] | None = None,
-        start: Callable[[], Any] | None = None,
-        around: Sequence[tuple[Calls, Calls]] = (),
-    ) -> None:
-        super().__init__(exchanges, barrier, start, around)
-        self.device_seconds = array("d")
-        self.queued_seconds = array("d")
+    def __init__(self, stream: Stream, exchanges: Sequence[Calls], *paced: Any) -> None:
+        """``paced`` are the further arguments of `PythonLoop`."""
+        super().__init__(exchanges, *paced)
         self._stream = stream
-        self._time = self._time_on_stream
 
-    def _time_on_stream(self, sequence: Iterable[Calls], seconds: array[float]) -> None:
+    def _time(self, sequence: Iterable[Calls], seconds: array[float]) -> None:
         record_begin, record_end = self._stream.begin, self._stream.end
         wait, clock = self._stream.wait, perf_counter
         for index, calls in enumerate(sequence):
