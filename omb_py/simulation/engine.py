@@ -87,12 +87,6 @@ class SimulatedOutcome:
 Run: TypeAlias = Callable[[Program], SimulatedOutcome]
 """Runs a program."""
 
-Progress: TypeAlias = Callable[[int], None]
-
-
-def nobody(messages: int) -> None:
-    """Ignore the progress."""
-
 
 class _Request:
     """A message that a rank has started to send or to receive.
@@ -230,16 +224,16 @@ class Engine:
         self.nodes = nodes
         self.hosts = hosts_of(simgrid, network, nodes)
 
-    def run(self, script: Callable[[Run], None], progress: Progress = nobody) -> None:
+    def run(self, script: Callable[[Run], None]) -> None:
         """Run a script, whose argument runs one program after the other.
 
-        ``progress`` gets the number of a program's messages so far, now and then. Raises the
-        script's exceptions, and `OmbError` if ranks wait for messages that no rank sends.
+        Raises the script's exceptions, and `OmbError` if ranks wait for messages that no rank
+        sends.
         """
         failures: list[BaseException] = []
 
         def run(program: Program) -> SimulatedOutcome:
-            return _Run(self, program, progress).run()
+            return _Run(self, program).run()
 
         def drive() -> None:
             try:
@@ -280,10 +274,9 @@ class Engine:
 class _Run:
     """The state of one simulated program: its ranks, and their waits."""
 
-    def __init__(self, engine: Engine, program: Program, progress: Progress) -> None:
+    def __init__(self, engine: Engine, program: Program) -> None:
         self.engine = engine
         self.program = program
-        self.progress = progress
         self.start = self.now = engine.clock
         self.pending: list[Any] = []
         self.actions: list[_Message] = []
@@ -291,7 +284,7 @@ class _Run:
         self.dates: list[int] = []
         self.channels: dict[tuple[int, int, int], Channel] = {}
         self.connections: dict[int, dict[int, float]] = {}
-        self.sent = self.messages = 0
+        self.messages = 0
         self.latencies = self.transfers = self.alone = 0.0
         self.starts = [self.start] * program.ranks
         self.counts = [not program.timed] * program.ranks
@@ -409,9 +402,6 @@ class _Run:
         request = _Request()
         message = _Message(source, target, nbytes, path, request)
         messages, receives = self.channel(source, target, operation.tag)
-        self.sent += 1
-        if not self.sent & 0xFFF:
-            self.progress(self.sent)
         message.counted = self.counts[source]
         self.messages += message.counted
         eager = nbytes <= path.eager

@@ -60,10 +60,6 @@ class TestOnSimGrid:
         for name in ("torus:2x2, packed", "star, scattered"):
             assert name in head
 
-    def test_long_simulation_is_refused_until_asked_for(self, tmp_path: Path) -> None:
-        words = ("allreduce", "--ranks", "4096", "--sizes", "1M", "--p2p-algorithm", "ring")
-        assert_refused(simulate(tmp_path, *words), 2, "--long")
-
     def test_node_aware_algorithm_gets_placed_nodes(self, tmp_path: Path) -> None:
         words = ("allreduce", "--ranks", "16", "--ranks-per-node", "4", "--sizes", "64K")
         done = succeeded(simulate(tmp_path, *words, "--p2p-algorithm", "hierarchical,ring"))
