@@ -13,7 +13,6 @@ import click
 from omb_py.cli import debug_option
 from omb_py.core.errors import needing
 from omb_py.core.text.words import count
-from omb_py.options.types import PRECISION
 
 if TYPE_CHECKING:
     from omb_py.analysis.table import Results
@@ -31,14 +30,6 @@ def options(*chosen: Callable[[Any], Any]) -> Callable[[Any], Any]:
         return function
 
     return decorate
-
-
-launch_spread_option = click.option(
-    "--launch-spread",
-    type=PRECISION,
-    help="Relative standard deviation between launches on this machine, for points with too few "
-    "runs to estimate it.",
-)
 
 
 name_option = click.option(
