@@ -11,11 +11,11 @@ A process runs one engine, as SimGrid has it; `workers` starts processes.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Any, TypeAlias
 
-from omb_py.core.dataclass import dataclass
 from omb_py.core.errors import MissingError, OmbError
 from omb_py.core.text.words import first_of
 from omb_py.simulation.network import Network
@@ -88,6 +88,7 @@ Run: TypeAlias = Callable[[Program], SimulatedOutcome]
 """Runs a program."""
 
 
+@dataclass(slots=True, eq=False)
 class _Request:
     """A message that a rank has started to send or to receive.
 
@@ -95,55 +96,43 @@ class _Request:
     is still to spend on it. ``waiter`` waits for it.
     """
 
-    __slots__ = ("complete", "overhead", "waiter")
-
-    def __init__(self) -> None:
-        self.complete = False
-        self.overhead = 0.0
-        self.waiter: _Rank | None = None
+    complete: bool = False
+    overhead: float = 0.0
+    waiter: _Rank | None = None
 
 
+@dataclass(slots=True, eq=False)
 class _Message:
     """A message between two ranks, and the state of each side."""
 
-    __slots__ = (
-        *("arrived", "began", "counted", "nbytes", "overhead"),
-        *("path", "received", "sent", "source", "target"),
-    )
-
-    def __init__(
-        self, source: int, target: int, nbytes: float, path: NetworkPath, sent: _Request
-    ) -> None:
-        self.source = source
-        self.target = target
-        self.nbytes = nbytes
-        self.path = path
-        self.sent = sent
-        self.received: _Request | None = None
-        self.arrived = False
-        self.counted = True
-        self.overhead = 0.0
-        self.began = 0.0
+    source: int
+    target: int
+    nbytes: float
+    path: NetworkPath
+    sent: _Request
+    counted: bool
+    received: _Request | None = None
+    arrived: bool = False
+    overhead: float = 0.0
+    began: float = 0.0
 
 
 Channel: TypeAlias = tuple[deque[_Message], deque[_Request]]
 """Messages without a receive, and receives without a message: one of them is empty."""
 
 
+@dataclass(slots=True, eq=False)
 class _Rank:
     """A rank and its place in its program.
 
     ``busy`` seconds pass before other ranks see the next operation.
     """
 
-    __slots__ = ("busy", "number", "operations", "requests", "waiting")
-
-    def __init__(self, number: int, operations: Iterable[Operation]) -> None:
-        self.number = number
-        self.operations = iter(operations)
-        self.requests: dict[int, _Request] = {}
-        self.waiting: list[_Request] = []
-        self.busy = 0.0
+    number: int
+    operations: Iterator[Operation]
+    requests: dict[int, _Request] = field(default_factory=dict)
+    waiting: list[_Request] = field(default_factory=list)
+    busy: float = 0.0
 
 
 Then: TypeAlias = Callable[[Any], None]
@@ -400,9 +389,8 @@ class _Run:
         source, target, nbytes = rank.number, operation.peer, operation.nbytes
         path = self.path(source, target)
         request = _Request()
-        message = _Message(source, target, nbytes, path, request)
+        message = _Message(source, target, nbytes, path, request, self.counts[source])
         messages, receives = self.channel(source, target, operation.tag)
-        message.counted = self.counts[source]
         self.messages += message.counted
         eager = nbytes <= path.eager
         if receives:
