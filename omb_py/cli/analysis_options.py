@@ -75,11 +75,8 @@ input_options = options(
 """The same, and the choice of the statistic of a row that counts."""
 
 
-def output_options(*formats: str, added: Sequence[str] = ()) -> Callable[[Any], Any]:
-    """``--format``, one of ``formats``, ``--output`` and ``--force``: the parameter ``to``.
-
-    In the formats of ``added``, rows are added to a file, as by a benchmark.
-    """
+def output_options(*formats: str) -> Callable[[Any], Any]:
+    """``--format``, one of ``formats``, ``--output`` and ``--force``: the parameter ``to``."""
 
     def add(command: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(command)
@@ -88,7 +85,7 @@ def output_options(*formats: str, added: Sequence[str] = ()) -> Callable[[Any], 
         ) -> Any:
             from omb_py.core.text.tables import target
 
-            return command(*args, to=target(output, kind, force, formats, added), **values)
+            return command(*args, to=target(output, kind, force, formats), **values)
 
         return with_target
 

@@ -15,6 +15,7 @@ import click
 from omb_py.algorithms import MODULES
 from omb_py.cli import debug_option
 from omb_py.cli.analysis_options import listed, note, output_options, read
+from omb_py.cli.show import DATA, write_results
 from omb_py.core.errors import UsageError, needing
 from omb_py.core.text.units import parse_whole, size_text
 from omb_py.core.text.words import count
@@ -22,8 +23,6 @@ from omb_py.options.types import SIZE_LIST, TextType, WholeNumber
 
 if TYPE_CHECKING:
     from omb_py.core.options import Options
-    from omb_py.core.text.tables import Sheet
-    from omb_py.results.columns import Row
     from omb_py.simulation.engine import SimulatedOutcome
     from omb_py.simulation.network import Network
     from omb_py.simulation.points import SimulatedPoint
@@ -134,7 +133,7 @@ class Scenario:
     "--processes", type=WholeNumber(min=1), help="Simulations at a time.  [default: one a core]"
 )
 @debug_option
-@output_options("text", "markdown", "csv", "json", added=("csv", "json"))
+@output_options("text", "markdown", *DATA)
 def command(target: str | None, **values: Any) -> None:
     """Simulate benchmarks on more ranks, on SimGrid.
 
@@ -245,6 +244,8 @@ def words(given: tuple[str, ...] | None, known: Sequence[str]) -> tuple[str, ...
 
 def simulate_benchmark(target: str, values: dict[str, Any]) -> None:
     """Simulate every size by every algorithm in every scenario, on every number of ranks."""
+    from omb_py.analysis.table import of_rows
+    from omb_py.core.text import tables
     from omb_py.measure.measurement import knows_nodes
     from omb_py.results.columns import new_run
     from omb_py.results.metadata import process_metadata
@@ -274,21 +275,19 @@ def simulate_benchmark(target: str, values: dict[str, Any]) -> None:
     outcomes = simulated(
         [(one.network, one.nodes(point.ranks), point) for _, one, point in points], values
     )
-    metadata = process_metadata(new_run())
+    run = new_run()
     results = [
-        report.Result(
-            name, point.row(outcome, metadata["run"], scenario.name or None), outcome.regime
-        )
+        report.Result(name, point.row(outcome, run, scenario.name or None), outcome.regime)
         for (name, scenario, point), outcome in zip(points, outcomes, strict=True)
     ]
     remarks = checking.remarks([one.network for one in scenarios], benchmark.name)
-    write(
-        list(report.sheets(results, remarks)),
-        [one.row for one in results],
-        metadata | checking.metadata(),
-        remarks,
-        values,
-    )
+    if values["to"].format not in DATA:
+        tables.write(values["to"], report.sheets(results, remarks))
+        return
+    metadata = process_metadata(run) | {"mpi_library": "SimGrid 3, simulated"}
+    write_results(of_rows([vars(one.row) for one in results], {run: metadata}), values["to"])
+    for remark in remarks:
+        note(remark)
 
 
 def simulated(
@@ -313,7 +312,6 @@ def check(target: str | None, values: dict[str, Any]) -> None:
     """
     from omb_py.core.text import tables
     from omb_py.simulation import checking, network
-    from omb_py.simulation.report import Result
 
     if len(values["networks"]) != 1 or not Path(values["networks"][0]).is_file():
         raise UsageError("--check is about one network: name its file with --network")
@@ -327,39 +325,7 @@ def check(target: str | None, values: dict[str, Any]) -> None:
     if not measured:
         raise UsageError("nothing that was measured can be simulated")
     outcomes = simulated([(checked, one.nodes, one.point) for one in measured], values)
-    compared = [
-        checking.Comparison(one, Result(one.point.title, one.point.row(found, ""), found.regime))
-        for one, found in zip(measured, outcomes, strict=True)
-    ]
+    compared = checking.compared(measured, outcomes)
     errors = tuple(checking.summaries(compared))
-    tables.write(values["to"], checking.sheets(compared, errors))
+    tables.write(values["to"], checking.sheets(compared, errors), compared)
     network.write_checked(Path(path), errors)
-
-
-def write(
-    sheets: list[Sheet],
-    rows: Sequence[Row],
-    metadata: dict[str, str],
-    remarks: Sequence[str],
-    values: dict[str, Any],
-) -> None:
-    """Write tables for people, or rows for programs; a file keeps the rows that it has."""
-    from omb_py.core.text import tables
-    from omb_py.results.columns import Row
-    from omb_py.results.output import file_writer, standard_output
-
-    to = values["to"]
-    if to.format in ("csv", "json"):
-        writer = (
-            file_writer(to.path, Row, to.force)
-            if to.path
-            else standard_output(Row, None, to.format)
-        )
-        writer.start(metadata)
-        for row in rows:
-            writer.row(row)
-        writer.finish()
-        for remark in remarks:
-            note(remark)
-        return
-    tables.write(to, sheets)

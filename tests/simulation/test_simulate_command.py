@@ -38,8 +38,7 @@ class TestOnSimGrid:
     @pytest.mark.long
     def test_rows_are_read_as_those_of_a_benchmark(self, tmp_path: Path) -> None:
         words = ("allreduce", "--ranks", "4", "--sizes", "8,1024", "--output", "simulated.csv")
-        for algorithm in ("ring", "recursive_doubling"):
-            done = succeeded(simulate(tmp_path, *words, "--coll-algorithm", algorithm))
+        succeeded(simulate(tmp_path, *words, "--coll-algorithm", "ring,recursive_doubling"))
         rows = omb_py.load(tmp_path / "simulated.csv").rows
         assert rows["binding"].unique().tolist() == ["simulated"]
         assert sorted(rows["library_algorithm"]) == ["recursive_doubling"] * 2 + ["ring"] * 2
@@ -97,6 +96,10 @@ class TestOnSimGrid:
         measured = ("--check", "measured0.csv", "--check", "measured1.csv")
         done = succeeded(simulate(tmp_path, *measured, "--network", "small.toml"))
         assert "-9%" in done.out
+        done = succeeded(
+            simulate(tmp_path, *measured, "--network", "small.toml", "--format", "csv")
+        )
+        assert len(done.out.splitlines()) == 1 + 4
         checked = network.read(path).checked
         assert sum(one.points for one in checked) == 4
         assert all(one.worst_error == pytest.approx(0.0909, abs=2e-3) for one in checked)
