@@ -10,7 +10,7 @@ A process runs one engine, as SimGrid has it; `workers` starts processes.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
@@ -119,6 +119,11 @@ class _Message:
 
 Channel: TypeAlias = tuple[deque[_Message], deque[_Request]]
 """Messages without a receive, and receives without a message: one of them is empty."""
+
+
+def channel() -> Channel:
+    """Return the state of a channel that nothing was sent on."""
+    return deque(), deque()
 
 
 @dataclass(slots=True, eq=False)
@@ -269,10 +274,10 @@ class _Run:
         self.start = self.now = engine.clock
         self.pending: list[Any] = []
         self.actions: list[_Message] = []
-        self.busy: dict[int, list[tuple[Then, Any]]] = {}
+        self.busy: defaultdict[int, list[tuple[Then, Any]]] = defaultdict(list)
         self.dates: list[int] = []
-        self.channels: dict[tuple[int, int, int], Channel] = {}
-        self.connections: dict[int, dict[int, float]] = {}
+        self.channels: defaultdict[tuple[int, int, int], Channel] = defaultdict(channel)
+        self.connections: defaultdict[int, dict[int, float]] = defaultdict(dict)
         self.messages = 0
         self.latencies = self.transfers = self.alone = 0.0
         self.starts = [self.start] * program.ranks
@@ -331,11 +336,9 @@ class _Run:
     def delay(self, seconds: float, action: Then, argument: Any) -> None:
         """Call ``action`` later; actions due at the same time are called together."""
         date = round((self.now + seconds - self.start) * RESOLUTION)
-        found = self.busy.get(date)
-        if found is None:
-            found = self.busy[date] = []
+        if date not in self.busy:
             heappush(self.dates, date)
-        found.append((action, argument))
+        self.busy[date].append((action, argument))
 
     def when_free(self, rank: _Rank, action: Then, argument: Any, more: float = 0.0) -> None:
         """Do something once a rank is not busy any more, and ``more`` seconds after that."""
@@ -390,7 +393,7 @@ class _Run:
         path = self.path(source, target)
         request = _Request()
         message = _Message(source, target, nbytes, path, request, self.counts[source])
-        messages, receives = self.channel(source, target, operation.tag)
+        messages, receives = self.channels[source, target, operation.tag]
         self.messages += message.counted
         eager = nbytes <= path.eager
         if receives:
@@ -405,8 +408,8 @@ class _Run:
         if operation.request is not None:
             rank.requests[operation.request] = request
             self.proceed(rank)
-        elif self.block(rank, [request]):
-            self.proceed(rank)
+        else:
+            self.begin_wait((rank, [request]))
 
     def transfer(self, message: _Message) -> None:
         """Start a message, after the delay of its protocol."""
@@ -419,7 +422,7 @@ class _Run:
     def start_transfer(self, message: _Message) -> None:
         """Start a message after the ones before it between the two ranks, as on a connection."""
         seconds = message.nbytes / (message.path.bandwidth_MBps * MEGA)
-        free = self.connections.setdefault(message.source, {})
+        free = self.connections[message.source]
         begin = max(self.now, free.get(message.target, 0.0))
         if len(free) > MAX_CONNECTIONS:
             for target in [target for target, until in free.items() if until <= self.now]:
@@ -459,7 +462,7 @@ class _Run:
     def receive(self, rank: _Rank, operation: Receive) -> _Request:
         """Ask for the next message from a rank."""
         request = _Request()
-        messages, receives = self.channel(operation.peer, rank.number, operation.tag)
+        messages, receives = self.channels[operation.peer, rank.number, operation.tag]
         if not messages:
             receives.append(request)
             return request
@@ -490,7 +493,7 @@ class _Run:
         return self.block(rank, requests)
 
     def begin_wait(self, argument: tuple[_Rank, list[_Request]]) -> None:
-        """Wait, now that the rank is not busy any more."""
+        """Wait for requests of a rank that is not busy, and go on if all are there."""
         if self.block(*argument):
             self.proceed(argument[0])
 
@@ -539,11 +542,3 @@ class _Run:
     def path(self, source: int, target: int) -> NetworkPath:
         """Return the path of messages between two ranks."""
         return self.within if self.nodes[source] == self.nodes[target] else self.between
-
-    def channel(self, source: int, target: int, tag: int) -> Channel:
-        """Return the state of the messages from one rank to another."""
-        key = (source, target, tag)
-        found = self.channels.get(key)
-        if found is None:
-            found = self.channels[key] = (deque(), deque())
-        return found
