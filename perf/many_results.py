@@ -168,7 +168,7 @@ def steps(folder: Path) -> None:
     new = timed("load", lambda: load(folder / "new"))
     print(f"         {len(new.rows)} rows each")
     timed("compare", lambda: compare(base.rows, new.rows))
-    page = timed("report", lambda: report(new, base=base))
+    page = timed("report", lambda: report(new))
     (folder / "report.html").write_text(page, encoding="utf-8")
     print(f"         {len(page) / 1e6:.1f} MB of HTML")
 

@@ -120,11 +120,10 @@ def cells(frame: pd.DataFrame) -> list[Cells]:
     return [{name: cell for name, cell in row if cell is not None} for row in rows]
 
 
-def along(rows: pd.DataFrame, axis: str) -> tuple[str, ...]:
-    """Return ``axis`` with the columns that only grow along it: hosts with ranks, say."""
-    growing = GROWING if axis == "ranks" else ()
-    known = group_ids([rows[axis]])
-    return (axis, *(n for n in growing if is_determined_by(group_ids([rows[n]]), known)))
+def along_ranks(rows: pd.DataFrame) -> tuple[str, ...]:
+    """Return ``ranks`` with the columns that only grow along it: hosts, say."""
+    known = group_ids([rows["ranks"]])
+    return ("ranks", *(n for n in GROWING if is_determined_by(group_ids([rows[n]]), known)))
 
 
 def distinctions(rows: pd.DataFrame, columns: Iterable[str] = TELLING) -> list[str]:

@@ -1,6 +1,6 @@
 """Verdicts: whether one result is slower than another by more than noise, and by how much.
 
-Every command with verdicts uses these: compare, show --across, report, guidelines.
+Every command with verdicts uses these: compare, show --across, guidelines.
 """
 
 from __future__ import annotations

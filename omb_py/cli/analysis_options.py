@@ -13,7 +13,6 @@ import click
 from omb_py.cli import debug_option
 from omb_py.core.errors import needing
 from omb_py.core.text.words import count
-from omb_py.options.types import PRECISION
 
 if TYPE_CHECKING:
     from omb_py.analysis.table import Results
@@ -31,14 +30,6 @@ def options(*chosen: Callable[[Any], Any]) -> Callable[[Any], Any]:
         return function
 
     return decorate
-
-
-launch_spread_option = click.option(
-    "--launch-spread",
-    type=PRECISION,
-    help="Relative standard deviation between launches on this machine, for points with too few "
-    "runs to estimate it.",
-)
 
 
 name_option = click.option(
@@ -84,11 +75,8 @@ input_options = options(
 """The same, and the choice of the statistic of a row that counts."""
 
 
-def output_options(*formats: str, added: Sequence[str] = ()) -> Callable[[Any], Any]:
-    """``--format``, one of ``formats``, ``--output`` and ``--force``: the parameter ``to``.
-
-    In the formats of ``added``, rows are added to a file, as by a benchmark.
-    """
+def output_options(*formats: str) -> Callable[[Any], Any]:
+    """``--format``, one of ``formats``, ``--output`` and ``--force``: the parameter ``to``."""
 
     def add(command: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(command)
@@ -97,7 +85,7 @@ def output_options(*formats: str, added: Sequence[str] = ()) -> Callable[[Any], 
         ) -> Any:
             from omb_py.core.text.tables import target
 
-            return command(*args, to=target(output, kind, force, formats, added), **values)
+            return command(*args, to=target(output, kind, force, formats), **values)
 
         return with_target
 

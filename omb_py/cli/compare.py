@@ -13,7 +13,6 @@ import click
 
 from omb_py.cli.analysis_options import (
     input_options,
-    launch_spread_option,
     name_option,
     note_doubts,
     note_others,
@@ -64,7 +63,12 @@ class CompareCommand(click.Command):
     "more than 5% or 1.05x beyond the noise, or if points of BASE are missing; with code 7 if the "
     "noise cannot exclude that.",
 )
-@launch_spread_option
+@click.option(
+    "--launch-spread",
+    type=PRECISION,
+    help="Relative standard deviation between launches on this machine, for points with too few "
+    "runs to estimate it.",
+)
 @click.option(
     "--equal-within",
     type=PRECISION,

@@ -8,7 +8,6 @@ import click
 
 from omb_py.cli.analysis_options import (
     input_options,
-    launch_spread_option,
     name_option,
     read,
 )
@@ -26,8 +25,6 @@ from omb_py.core.text import files
     help="The page, an HTML file; by default report.html, in FILE if that is a folder.",
 )
 @click.option("--force", is_flag=True, help="Overwrite the page of --output.")
-@click.option("--base", type=click.Path(), help="File or folder of results to compare with.")
-@launch_spread_option
 @expected_option
 @click.option("--title", help="The page's heading.")
 @name_option
@@ -36,8 +33,6 @@ def command(
     paths: tuple[str, ...],
     output: Path | None,
     force: bool,
-    base: str | None,
-    launch_spread: float | None,
     expected: str | None,
     title: str | None,
     names: tuple[str, ...],
@@ -48,7 +43,7 @@ def command(
     """Write one HTML page with plots, tables and detected anomalies.
 
     The page needs no network and no other file. FILE may be a folder. Several FILEs that
-    measured the same are side by side, or with --base repeated runs of one another.
+    measured the same are side by side.
     """
     if output is None:
         output = (Path(paths[0]) if Path(paths[0]).is_dir() else Path()) / "report.html"
@@ -58,16 +53,6 @@ def command(
         from omb_py.analysis.report.page import report
 
     known = None if expected is None else (Path(expected).stem, references.load(expected))
-    # next to a base several files are repeated runs, unless they have names
-    results = read(paths, where, assume, None if base is not None and not names else names)
-    # no name for the base's rows here, so that they can be forgotten once they are compared
-    page = report(
-        results,
-        None if base is None else read([base], where, assume),
-        title,
-        statistic,
-        launch_spread,
-        known,
-    )
+    page = report(read(paths, where, assume, names), title, statistic, known)
     files.write(output, page, "; name another file with --output")
     click.echo(f"{output}: {len(page.encode()) / 1e6:.1f} MB, open it in a browser", err=True)

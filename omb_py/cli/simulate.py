@@ -15,29 +15,20 @@ import click
 from omb_py.algorithms import MODULES
 from omb_py.cli import debug_option
 from omb_py.cli.analysis_options import listed, note, output_options, read
-from omb_py.cli.confirm import progress
-from omb_py.core.errors import OmbError, UsageError, needing
-from omb_py.core.text.units import duration, parse_whole, size_text
+from omb_py.cli.show import DATA, write_results
+from omb_py.core.errors import UsageError, needing
+from omb_py.core.text.units import parse_whole, size_text
 from omb_py.core.text.words import count
 from omb_py.options.types import SIZE_LIST, TextType, WholeNumber
 
 if TYPE_CHECKING:
     from omb_py.core.options import Options
-    from omb_py.core.text.tables import Sheet
-    from omb_py.results.columns import Row
     from omb_py.simulation.engine import SimulatedOutcome
     from omb_py.simulation.network import Network
     from omb_py.simulation.points import SimulatedPoint
-    from omb_py.simulation.workers import Task
 
 EVERY = "all"
 LIBRARIES = {name.lower().replace(" ", ""): name for name in MODULES}
-SECONDS_PER_MESSAGE = 2.5e-4
-"""About how long a message takes to simulate."""
-
-LONG_SECONDS = 3600
-"""Seconds that simulations may take without ``--long``."""
-
 DEFAULT_SIZES = (8, 1024, 16384, 262144, 1048576)
 
 
@@ -55,17 +46,6 @@ class Scenario:
         from omb_py.simulation.topologies import placed
 
         return placed(self.placement, ranks, self.ranks_per_node, self.network.nodes)
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """A simulation to run: its title, and its approximate number of messages."""
-
-    network: Network
-    nodes: tuple[int, ...]
-    task: Task
-    title: str
-    messages: float
 
 
 @click.command("simulate")
@@ -152,9 +132,8 @@ class Wanted:
 @click.option(
     "--processes", type=WholeNumber(min=1), help="Simulations at a time.  [default: one a core]"
 )
-@click.option("--long", is_flag=True, help="Start simulations that take more than an hour.")
 @debug_option
-@output_options("text", "markdown", "csv", "json", added=("csv", "json"))
+@output_options("text", "markdown", *DATA)
 def command(target: str | None, **values: Any) -> None:
     """Simulate benchmarks on more ranks, on SimGrid.
 
@@ -265,6 +244,8 @@ def words(given: tuple[str, ...] | None, known: Sequence[str]) -> tuple[str, ...
 
 def simulate_benchmark(target: str, values: dict[str, Any]) -> None:
     """Simulate every size by every algorithm in every scenario, on every number of ranks."""
+    from omb_py.analysis.table import of_rows
+    from omb_py.core.text import tables
     from omb_py.measure.measurement import knows_nodes
     from omb_py.results.columns import new_run
     from omb_py.results.metadata import process_metadata
@@ -292,91 +273,36 @@ def simulate_benchmark(target: str, values: dict[str, Any]) -> None:
     for sentence in refused:
         note(f"left out: {sentence}")
     outcomes = simulated(
-        [wanted(one.network, one.nodes(point.ranks), point) for _, one, point in points], values
+        [(one.network, one.nodes(point.ranks), point) for _, one, point in points], values
     )
-    metadata = process_metadata(new_run())
+    run = new_run()
     results = [
-        report.Result(
-            name, point.row(outcome, metadata["run"], scenario.name or None), outcome.regime
-        )
+        report.Result(name, point.row(outcome, run, scenario.name or None), outcome.regime)
         for (name, scenario, point), outcome in zip(points, outcomes, strict=True)
     ]
     remarks = checking.remarks([one.network for one in scenarios], benchmark.name)
-    write(
-        list(report.sheets(results, remarks)),
-        [one.row for one in results],
-        metadata | checking.metadata(),
-        remarks,
-        values,
-    )
+    if values["to"].format not in DATA:
+        tables.write(values["to"], report.sheets(results, remarks))
+        return
+    metadata = process_metadata(run) | {"mpi_library": "SimGrid 3, simulated"}
+    write_results(of_rows([vars(one.row) for one in results], {run: metadata}), values["to"])
+    for remark in remarks:
+        note(remark)
 
 
-def wanted(network: Network, nodes: tuple[int, ...], point: SimulatedPoint) -> Wanted:
-    """Return a point on a network, with the node of each rank."""
-    size = f" {size_text(point.size)}" if point.benchmark.sized else ""
-    title = f"{point.title}{size}, {point.ranks} ranks"
-    return Wanted(network, nodes, partial(point.simulate, nodes), title, point.messages)
-
-
-def simulated(wanted: Sequence[Wanted], values: dict[str, Any]) -> list[SimulatedOutcome]:
-    """Return the results of the simulations, with progress shown."""
-    from rich.markup import escape
-
-    from omb_py.simulation.workers import SimulationJob, run_jobs
+def simulated(
+    wanted: Sequence[tuple[Network, tuple[int, ...], SimulatedPoint]], values: dict[str, Any]
+) -> list[SimulatedOutcome]:
+    """Return the results of points, each on a network and with the node of each rank."""
+    from omb_py.simulation.workers import Simulation, run_all
 
     processes = values["processes"] or len(sched_getaffinity(0))
-    groups: dict[tuple[Network, tuple[int, ...]], list[int]] = {}
-    for place, one in enumerate(wanted):
-        groups.setdefault((one.network, one.nodes), []).append(place)
-    jobs: list[SimulationJob] = []
-    members: list[list[int]] = []
-    for (network, nodes), places in sorted(groups.items(), key=lambda group: -len(group[0][1])):
-        for first in range(min(processes, len(places))):
-            members.append(places[first::processes])
-            tasks = tuple(wanted[place].task for place in members[-1])
-            jobs.append(SimulationJob(len(jobs), network, nodes, tasks))
-    at_once = min(processes, len(jobs))
-    seconds = sum(one.messages for one in wanted) * SECONDS_PER_MESSAGE / at_once
-    memory = max(job.memory for job in jobs)
-    check_memory(memory * at_once)
-    if seconds > LONG_SECONDS and not values["long"]:
-        raise UsageError(
-            f"the simulations take about {duration(seconds)}: take fewer ranks, sizes or "
-            "algorithms, or start them with --long"
-        )
-    note(
-        f"{count(len(wanted), 'simulation')}"
-        + (f", about {duration(seconds)}" if seconds > 1 else "")
-        + f", at most {at_once} at a time, of up to {memory / 1e6:.0f} MB each"
-    )
-    found: dict[int, SimulatedOutcome] = {}
-    with progress() as show:
-
-        def line(job: int, task: int, more: str) -> None:
-            title = wanted[members[job][task]].title
-            show(escape(f"{len(found)} of {len(wanted)} simulated; {title}{more}"))
-
-        def done(job: int, task: int, outcome: SimulatedOutcome) -> None:
-            found[members[job][task]] = outcome
-            line(job, task, "")
-
-        def under_way(job: int, task: int, messages: int) -> None:
-            line(job, task, f": {messages:,} messages")
-
-        run_jobs(jobs, processes, done, under_way)
-    return [found[place] for place in range(len(wanted))]
-
-
-def check_memory(needed: int) -> None:
-    """Raise `OmbError` if there is less memory."""
-    for line in Path("/proc/meminfo").read_text().splitlines():
-        name, _, size = line.partition(":")
-        if name == "MemAvailable" and int(size.split()[0]) * 1024 < needed:
-            raise OmbError(
-                f"the simulations need about {needed / 1e9:.1f} GB of memory, and "
-                f"{int(size.split()[0]) * 1024 / 1e9:.1f} GB are free: take fewer ranks, or "
-                "--processes 1"
-            )
+    note(f"{count(len(wanted), 'simulation')}, at most {processes} at a time")
+    simulations = [
+        Simulation(network, nodes, partial(point.simulate, nodes))
+        for network, nodes, point in wanted
+    ]
+    return run_all(simulations, processes)
 
 
 def check(target: str | None, values: dict[str, Any]) -> None:
@@ -386,7 +312,6 @@ def check(target: str | None, values: dict[str, Any]) -> None:
     """
     from omb_py.core.text import tables
     from omb_py.simulation import checking, network
-    from omb_py.simulation.report import Result
 
     if len(values["networks"]) != 1 or not Path(values["networks"][0]).is_file():
         raise UsageError("--check is about one network: name its file with --network")
@@ -399,40 +324,8 @@ def check(target: str | None, values: dict[str, Any]) -> None:
         note(f"left out: {reason}")
     if not measured:
         raise UsageError("nothing that was measured can be simulated")
-    outcomes = simulated([wanted(checked, one.nodes, one.point) for one in measured], values)
-    compared = [
-        checking.Comparison(one, Result(one.point.title, one.point.row(found, ""), found.regime))
-        for one, found in zip(measured, outcomes, strict=True)
-    ]
+    outcomes = simulated([(checked, one.nodes, one.point) for one in measured], values)
+    compared = checking.compared(measured, outcomes)
     errors = tuple(checking.summaries(compared))
-    tables.write(values["to"], checking.sheets(compared, errors))
+    tables.write(values["to"], checking.sheets(compared, errors), compared)
     network.write_checked(Path(path), errors)
-
-
-def write(
-    sheets: list[Sheet],
-    rows: Sequence[Row],
-    metadata: dict[str, str],
-    remarks: Sequence[str],
-    values: dict[str, Any],
-) -> None:
-    """Write tables for people, or rows for programs; a file keeps the rows that it has."""
-    from omb_py.core.text import tables
-    from omb_py.results.columns import Row
-    from omb_py.results.output import file_writer, standard_output
-
-    to = values["to"]
-    if to.format in ("csv", "json"):
-        writer = (
-            file_writer(to.path, Row, to.force)
-            if to.path
-            else standard_output(Row, None, to.format)
-        )
-        writer.start(metadata)
-        for row in rows:
-            writer.row(row)
-        writer.finish()
-        for remark in remarks:
-            note(remark)
-        return
-    tables.write(to, sheets)

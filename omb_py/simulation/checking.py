@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
@@ -18,11 +18,10 @@ from omb_py.core.text.tables import Sheet
 from omb_py.core.text.units import size_text, value_text
 from omb_py.core.text.words import first_of
 from omb_py.measure.measurement import knows_nodes
+from omb_py.simulation.engine import SimulatedOutcome
 from omb_py.simulation.network import Checked, Network
 from omb_py.simulation.points import SimulatedPoint
-
-if TYPE_CHECKING:
-    from omb_py.simulation.report import Result
+from omb_py.simulation.report import Result
 
 SIMULATED = "simulated"
 """The binding of rows that no machine was measured for."""
@@ -36,20 +35,6 @@ class MeasuredPoint:
     nodes: tuple[int, ...]
     value: float
     unit: str
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """A measured value next to the simulated one, which ``result`` has."""
-
-    measured: MeasuredPoint
-    result: Result
-
-    @property
-    def error(self) -> float:
-        """The error of the simulation, positive if it is slower than measured: 0.1 for 10 %."""
-        ratio = self.result.value / self.measured.value
-        return (ratio if self.measured.unit == "us" else 1 / ratio) - 1
 
 
 def points(
@@ -122,37 +107,59 @@ def nodes_of(run: Mapping[str, str], ranks: int) -> tuple[int, ...]:
     return tuple(node for node, number in enumerate(counts) for _ in range(number))
 
 
-def summaries(compared: Iterable[Comparison]) -> Iterator[Checked]:
-    """Yield the errors of each benchmark and regime."""
-    groups: dict[tuple[str, str], list[Comparison]] = {}
-    for one in compared:
-        groups.setdefault((one.measured.point.name, one.result.regime), []).append(one)
-    for (benchmark, regime), members in sorted(groups.items()):
-        errors = [abs(one.error) for one in members]
-        numbers = [one.measured.point.ranks for one in members]
-        yield Checked(
-            benchmark, regime, min(numbers), max(numbers), len(errors), median(errors), max(errors)
+def compared(
+    measured: Sequence[MeasuredPoint], outcomes: Sequence[SimulatedOutcome]
+) -> pd.DataFrame:
+    """Return measured values next to simulated ones, in ``unit``: a row for each point.
+
+    ``error`` is that of the simulation, positive if it is slower than measured: 0.1 for 10 %.
+    """
+    rows = []
+    for one, outcome in zip(measured, outcomes, strict=True):
+        point = one.point
+        simulated = Result(point.title, point.row(outcome, ""), outcome.regime).value
+        slowdown = simulated / one.value if one.unit == "us" else one.value / simulated
+        rows.append(
+            {
+                "benchmark": point.name,
+                "algorithm": point.algorithm,
+                "ranks": point.ranks,
+                "bytes": point.size if point.benchmark.sized else None,
+                "regime": outcome.regime,
+                "unit": one.unit,
+                "measured": one.value,
+                "simulated": simulated,
+                "error": slowdown - 1,
+            }
         )
+    return pd.DataFrame(rows)
 
 
-def sheets(compared: Sequence[Comparison], checked: Sequence[Checked]) -> Iterator[Sheet]:
+def summaries(found: pd.DataFrame) -> Iterator[Checked]:
+    """Yield the errors of each benchmark and regime, of rows of `compared`."""
+    for (benchmark, regime), rows in found.groupby(["benchmark", "regime"]):
+        errors, ranks = rows["error"].abs(), rows["ranks"]
+        ends = int(ranks.min()), int(ranks.max())
+        worst = float(errors.median()), float(errors.max())
+        yield Checked(benchmark, regime, *ends, len(rows), *worst)
+
+
+def sheets(found: pd.DataFrame, checked: Sequence[Checked]) -> Iterator[Sheet]:
     """Yield the table of every point, and that of the errors of each regime."""
-    lines = []
-    for one in compared:
-        point, unit = one.measured.point, one.measured.unit
-        lines.append(
-            (
-                point.title,
-                str(point.ranks),
-                size_text(point.size) if point.benchmark.sized else "",
-                one.result.regime,
-                value_text(one.measured.value, unit),
-                value_text(one.result.value, unit),
-                f"{one.error:+.0%}",
-            )
+    lines = tuple(
+        (
+            f"{row['benchmark']} {row['algorithm']}".rstrip(),
+            str(row["ranks"]),
+            "" if pd.isna(row["bytes"]) else size_text(row["bytes"]),
+            row["regime"],
+            value_text(row["measured"], row["unit"]),
+            value_text(row["simulated"], row["unit"]),
+            f"{row['error']:+.0%}",
         )
+        for row in found.to_dict("records")
+    )
     columns = ("benchmark", "ranks", "size", "limited by", "measured", "simulated", "error")
-    yield Sheet("Simulated and measured", columns, tuple(lines))
+    yield Sheet("Simulated and measured", columns, lines)
     rows = tuple(
         (
             one.benchmark,
@@ -166,11 +173,6 @@ def sheets(compared: Sequence[Comparison], checked: Sequence[Checked]) -> Iterat
     )
     names = ("benchmark", "limited by", "ranks", "points", "median error", "worst error")
     yield Sheet("Errors", names, rows, (), 2)
-
-
-def metadata() -> dict[str, str]:
-    """Return the metadata of simulated rows."""
-    return {"mpi_library": "SimGrid 3, simulated"}
 
 
 def remarks(networks: Iterable[Network], benchmark: str) -> list[str]:

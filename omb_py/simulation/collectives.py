@@ -1,6 +1,6 @@
 """Collectives as programs: a library's algorithm from its rounds, ours from their own steps.
 
-Steps are a rank's calls of two ranks and additions: `operations` translates them.
+Steps are a rank's calls of two ranks and additions: `_Steps` translates them.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def program(
     if "library_algorithm" not in benchmark.options:
         return Program(
             first.ranks,
-            lambda rank: operations(benchmark.plan(case(rank)).exchanges[0].steps, rank),
+            lambda rank: _Steps(rank).operations(benchmark.plan(case(rank)).exchanges[0].steps),
             benchmark.name,
         )
     if word in (None, DEFAULT):
@@ -195,7 +195,7 @@ def of_ours(benchmark: Benchmark, case: Callable[[int], Case]) -> Program:
         assert isinstance(call, Call)
         members = Members(everyone, rank, mine.nodes)
         steps = steps_of(algorithm, call, members, lambda count: mine.message((count,)), segment)
-        return operations(steps, rank)
+        return _Steps(rank).operations(steps)
 
     return Program(first.ranks, of_rank, algorithm.word)
 
@@ -257,22 +257,16 @@ SENDS = frozenset(f"{mode}send" for mode in MODES)
 BEGUN_SENDS = frozenset(f"i{name}" for name in SENDS)
 
 
-def operations(steps: Iterable[Step], rank: int) -> Iterator[Operation]:
-    """The operations of a rank for some steps, which are made as they are needed.
-
-    A rank's message to itself is a copy, which costs nothing. Raises `UnsupportedError` for calls
-    that are no messages between two ranks.
-    """
-    return _Steps(rank).operations(steps)
-
-
 def nbytes_of(message: Message) -> int:
     """Bytes of a message that travel."""
     return message.layout.transmitted(message.elements) * message.datatype.itemsize
 
 
 class _Steps:
-    """The requests of a rank, from the calls that begin them to those that wait for them."""
+    """The requests of a rank, from the calls that begin them to those that wait for them.
+
+    A rank's message to itself is a copy, which costs nothing.
+    """
 
     def __init__(self, rank: int) -> None:
         self._rank = rank
@@ -280,6 +274,10 @@ class _Steps:
         self._begun: dict[Slot, dict[int, int]] = {}
 
     def operations(self, steps: Iterable[Step]) -> Iterator[Operation]:
+        """Yield the operations for some steps, which are made as they are needed.
+
+        Raises `UnsupportedError` for calls that are no messages between two ranks.
+        """
         for step in steps:
             if isinstance(step, Window):
                 yield from self._window(step)

@@ -10,12 +10,12 @@ A process runs one engine, as SimGrid has it; `workers` starts processes.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Any, TypeAlias
 
-from omb_py.core.dataclass import dataclass
 from omb_py.core.errors import MissingError, OmbError
 from omb_py.core.text.words import first_of
 from omb_py.simulation.network import Network
@@ -87,13 +87,8 @@ class SimulatedOutcome:
 Run: TypeAlias = Callable[[Program], SimulatedOutcome]
 """Runs a program."""
 
-Progress: TypeAlias = Callable[[int], None]
 
-
-def nobody(messages: int) -> None:
-    """Ignore the progress."""
-
-
+@dataclass(slots=True, eq=False)
 class _Request:
     """A message that a rank has started to send or to receive.
 
@@ -101,55 +96,48 @@ class _Request:
     is still to spend on it. ``waiter`` waits for it.
     """
 
-    __slots__ = ("complete", "overhead", "waiter")
-
-    def __init__(self) -> None:
-        self.complete = False
-        self.overhead = 0.0
-        self.waiter: _Rank | None = None
+    complete: bool = False
+    overhead: float = 0.0
+    waiter: _Rank | None = None
 
 
+@dataclass(slots=True, eq=False)
 class _Message:
     """A message between two ranks, and the state of each side."""
 
-    __slots__ = (
-        *("arrived", "began", "counted", "nbytes", "overhead"),
-        *("path", "received", "sent", "source", "target"),
-    )
-
-    def __init__(
-        self, source: int, target: int, nbytes: float, path: NetworkPath, sent: _Request
-    ) -> None:
-        self.source = source
-        self.target = target
-        self.nbytes = nbytes
-        self.path = path
-        self.sent = sent
-        self.received: _Request | None = None
-        self.arrived = False
-        self.counted = True
-        self.overhead = 0.0
-        self.began = 0.0
+    source: int
+    target: int
+    nbytes: float
+    path: NetworkPath
+    sent: _Request
+    counted: bool
+    received: _Request | None = None
+    arrived: bool = False
+    overhead: float = 0.0
+    began: float = 0.0
 
 
 Channel: TypeAlias = tuple[deque[_Message], deque[_Request]]
 """Messages without a receive, and receives without a message: one of them is empty."""
 
 
+def channel() -> Channel:
+    """Return the state of a channel that nothing was sent on."""
+    return deque(), deque()
+
+
+@dataclass(slots=True, eq=False)
 class _Rank:
     """A rank and its place in its program.
 
     ``busy`` seconds pass before other ranks see the next operation.
     """
 
-    __slots__ = ("busy", "number", "operations", "requests", "waiting")
-
-    def __init__(self, number: int, operations: Iterable[Operation]) -> None:
-        self.number = number
-        self.operations = iter(operations)
-        self.requests: dict[int, _Request] = {}
-        self.waiting: list[_Request] = []
-        self.busy = 0.0
+    number: int
+    operations: Iterator[Operation]
+    requests: dict[int, _Request] = field(default_factory=dict)
+    waiting: list[_Request] = field(default_factory=list)
+    busy: float = 0.0
 
 
 Then: TypeAlias = Callable[[Any], None]
@@ -230,16 +218,16 @@ class Engine:
         self.nodes = nodes
         self.hosts = hosts_of(simgrid, network, nodes)
 
-    def run(self, script: Callable[[Run], None], progress: Progress = nobody) -> None:
+    def run(self, script: Callable[[Run], None]) -> None:
         """Run a script, whose argument runs one program after the other.
 
-        ``progress`` gets the number of a program's messages so far, now and then. Raises the
-        script's exceptions, and `OmbError` if ranks wait for messages that no rank sends.
+        Raises the script's exceptions, and `OmbError` if ranks wait for messages that no rank
+        sends.
         """
         failures: list[BaseException] = []
 
         def run(program: Program) -> SimulatedOutcome:
-            return _Run(self, program, progress).run()
+            return _Run(self, program).run()
 
         def drive() -> None:
             try:
@@ -280,18 +268,17 @@ class Engine:
 class _Run:
     """The state of one simulated program: its ranks, and their waits."""
 
-    def __init__(self, engine: Engine, program: Program, progress: Progress) -> None:
+    def __init__(self, engine: Engine, program: Program) -> None:
         self.engine = engine
         self.program = program
-        self.progress = progress
         self.start = self.now = engine.clock
         self.pending: list[Any] = []
         self.actions: list[_Message] = []
-        self.busy: dict[int, list[tuple[Then, Any]]] = {}
+        self.busy: defaultdict[int, list[tuple[Then, Any]]] = defaultdict(list)
         self.dates: list[int] = []
-        self.channels: dict[tuple[int, int, int], Channel] = {}
-        self.connections: dict[int, dict[int, float]] = {}
-        self.sent = self.messages = 0
+        self.channels: defaultdict[tuple[int, int, int], Channel] = defaultdict(channel)
+        self.connections: defaultdict[int, dict[int, float]] = defaultdict(dict)
+        self.messages = 0
         self.latencies = self.transfers = self.alone = 0.0
         self.starts = [self.start] * program.ranks
         self.counts = [not program.timed] * program.ranks
@@ -349,11 +336,9 @@ class _Run:
     def delay(self, seconds: float, action: Then, argument: Any) -> None:
         """Call ``action`` later; actions due at the same time are called together."""
         date = round((self.now + seconds - self.start) * RESOLUTION)
-        found = self.busy.get(date)
-        if found is None:
-            found = self.busy[date] = []
+        if date not in self.busy:
             heappush(self.dates, date)
-        found.append((action, argument))
+        self.busy[date].append((action, argument))
 
     def when_free(self, rank: _Rank, action: Then, argument: Any, more: float = 0.0) -> None:
         """Do something once a rank is not busy any more, and ``more`` seconds after that."""
@@ -407,12 +392,8 @@ class _Run:
         source, target, nbytes = rank.number, operation.peer, operation.nbytes
         path = self.path(source, target)
         request = _Request()
-        message = _Message(source, target, nbytes, path, request)
-        messages, receives = self.channel(source, target, operation.tag)
-        self.sent += 1
-        if not self.sent & 0xFFF:
-            self.progress(self.sent)
-        message.counted = self.counts[source]
+        message = _Message(source, target, nbytes, path, request, self.counts[source])
+        messages, receives = self.channels[source, target, operation.tag]
         self.messages += message.counted
         eager = nbytes <= path.eager
         if receives:
@@ -427,8 +408,8 @@ class _Run:
         if operation.request is not None:
             rank.requests[operation.request] = request
             self.proceed(rank)
-        elif self.block(rank, [request]):
-            self.proceed(rank)
+        else:
+            self.begin_wait((rank, [request]))
 
     def transfer(self, message: _Message) -> None:
         """Start a message, after the delay of its protocol."""
@@ -441,7 +422,7 @@ class _Run:
     def start_transfer(self, message: _Message) -> None:
         """Start a message after the ones before it between the two ranks, as on a connection."""
         seconds = message.nbytes / (message.path.bandwidth_MBps * MEGA)
-        free = self.connections.setdefault(message.source, {})
+        free = self.connections[message.source]
         begin = max(self.now, free.get(message.target, 0.0))
         if len(free) > MAX_CONNECTIONS:
             for target in [target for target, until in free.items() if until <= self.now]:
@@ -481,7 +462,7 @@ class _Run:
     def receive(self, rank: _Rank, operation: Receive) -> _Request:
         """Ask for the next message from a rank."""
         request = _Request()
-        messages, receives = self.channel(operation.peer, rank.number, operation.tag)
+        messages, receives = self.channels[operation.peer, rank.number, operation.tag]
         if not messages:
             receives.append(request)
             return request
@@ -512,7 +493,7 @@ class _Run:
         return self.block(rank, requests)
 
     def begin_wait(self, argument: tuple[_Rank, list[_Request]]) -> None:
-        """Wait, now that the rank is not busy any more."""
+        """Wait for requests of a rank that is not busy, and go on if all are there."""
         if self.block(*argument):
             self.proceed(argument[0])
 
@@ -561,11 +542,3 @@ class _Run:
     def path(self, source: int, target: int) -> NetworkPath:
         """Return the path of messages between two ranks."""
         return self.within if self.nodes[source] == self.nodes[target] else self.between
-
-    def channel(self, source: int, target: int, tag: int) -> Channel:
-        """Return the state of the messages from one rank to another."""
-        key = (source, target, tag)
-        found = self.channels.get(key)
-        if found is None:
-            found = self.channels[key] = (deque(), deque())
-        return found

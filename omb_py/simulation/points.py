@@ -26,7 +26,7 @@ from omb_py.measure.sizes import message_sizes
 from omb_py.results.columns import Row
 from omb_py.simulation import collectives
 from omb_py.simulation.engine import Run, SimulatedOutcome
-from omb_py.simulation.program import Operation, Program, Send, StartTiming
+from omb_py.simulation.program import Operation, Program, StartTiming
 
 BARRIER = "barrier"
 """Word of ``--sync``: iterations begin as ranks leave a barrier, not all at the same time."""
@@ -137,17 +137,6 @@ class SimulatedPoint:
             self.ranks, case.payload, self.datatype.itemsize, self.options.in_place
         )
         return collectives.repetitions(algorithm, shape)
-
-    @property
-    def messages(self) -> int:
-        """About how many messages are simulated: as many on each rank as on the middle one."""
-        longer = {times for times in self.repetitions() if times > LONG}
-        usual = dict.fromkeys(longer, LONG)
-        sent = 0
-        for limits in (usual, *(usual | {times: SHORT} for times in longer)):
-            operations = self.program(limits).operations(self.ranks // 2)
-            sent += sum(isinstance(one, Send) for one in operations)
-        return sent * self.ranks * (1 if self.options.sync != BARRIER else 2)
 
     def simulate(self, nodes: Sequence[int], run: Run) -> SimulatedOutcome:
         """Return the result of one iteration; ``nodes`` has the node of each rank.

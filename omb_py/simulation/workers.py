@@ -2,48 +2,33 @@
 
 from __future__ import annotations
 
+import atexit
 import os
-import tempfile
-from collections import deque
+import signal
 from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from importlib.util import find_spec
+from itertools import chain
 from multiprocessing import get_context
-from multiprocessing.connection import Connection, wait
-from signal import SIGKILL
-from typing import IO, Any, TypeAlias
+from typing import Any
 
-from omb_py.core.errors import MissingPackageError, OmbError, SharedError, sentence
+from omb_py.core.errors import MissingPackageError, OmbError
 from omb_py.simulation.engine import Engine, Run
 from omb_py.simulation.network import Network
-from omb_py.simulation.topologies import ANY
-
-Task: TypeAlias = Callable[[Run], Any]
-"""A simulation: a function that can be pickled, whose argument runs a program."""
-
-BASE_BYTES = 60_000_000
-BYTES_PER_RANK = 95_000
-BYTES_PER_HOST = 8_000
-"""Memory of a process: before it simulates, for each rank, and for each node that exists."""
 
 
 @dataclass(frozen=True)
-class SimulationJob:
-    """Tasks for one process, on a network and with the node of each rank.
+class Simulation:
+    """A simulation on a network and with the node of each rank.
 
-    ``number`` is the job's, for whoever gets its results.
+    ``task`` is a function that can be pickled, whose argument runs a program.
     """
 
-    number: int
     network: Network
     nodes: tuple[int, ...]
-    tasks: tuple[Task, ...]
-
-    @property
-    def memory(self) -> int:
-        """About how many bytes its process takes."""
-        hosts = len(set(self.nodes)) if self.network.nodes == ANY else self.network.nodes
-        return BASE_BYTES + BYTES_PER_RANK * len(self.nodes) + BYTES_PER_HOST * hosts
+    task: Callable[[Run], Any]
 
 
 def check_installed() -> None:
@@ -57,86 +42,45 @@ def check_installed() -> None:
         )
 
 
-def run_jobs(
-    jobs: Sequence[SimulationJob],
-    processes: int,
-    done: Callable[[int, int, Any], None],
-    progress: Callable[[int, int, int], None] = lambda job, task, messages: None,
-) -> None:
-    """Run jobs, at most ``processes`` at a time.
+def run_all(simulations: Sequence[Simulation], processes: int) -> list[Any]:
+    """Return the results of simulations, with at most ``processes`` at a time.
 
-    ``done`` gets the number of a job, the place of one of its tasks and the task's result;
-    ``progress`` the same and the messages so far. Raises `OmbError` if a task fails, after ending
-    the other processes.
+    Those with the same nodes of a network share an engine in each process. Raises a task's
+    exception, and `OmbError` if a process ends.
     """
-    receiver: Any
+    alike: dict[tuple[Network, tuple[int, ...]], list[int]] = {}
+    for place, one in enumerate(simulations):
+        alike.setdefault((one.network, one.nodes), []).append(place)
+    largest_first = sorted(alike.items(), key=lambda item: -len(item[0][1]))
+    shares = [
+        places[first::processes]
+        for _, places in largest_first
+        for first in range(min(processes, len(places)))
+    ]
+    jobs = [[simulations[place] for place in places] for places in shares]
     context = get_context("spawn")
-    left = deque(jobs)
-    running: dict[Any, tuple[Any, SimulationJob, Any, list[bool]]] = {}
-    try:
-        while left or running:
-            while left and len(running) < processes:
-                job = left.popleft()
-                receiver, sender = context.Pipe(duplex=False)
-                errors = tempfile.NamedTemporaryFile()  # noqa: SIM115 - as long as the process
-                process = context.Process(target=work, args=(job, sender, errors.name), daemon=True)
-                process.start()
-                sender.close()
-                running[receiver] = (process, job, errors, [])
-            for receiver in wait(list(running)):
-                process, job, errors, over = running[receiver]
-                try:
-                    kind, place, value = receiver.recv()
-                except EOFError:
-                    del running[receiver]
-                    process.join()
-                    if not over:
-                        raise OmbError(crash(process.exitcode, errors)) from None
-                    continue
-                if kind == "error":
-                    raise SharedError(*value)
-                if kind == "over":
-                    over.append(True)
-                elif kind == "done":
-                    done(job.number, place, value)
-                else:
-                    progress(job.number, place, value)
-    finally:
-        for process, *_ in running.values():
-            process.terminate()
-        for process, *_ in running.values():
-            process.join()
+    at_once = min(processes, len(jobs))
+    with ProcessPoolExecutor(at_once, context, begin, max_tasks_per_child=1) as pool:
+        try:
+            results = list(pool.map(work, jobs))
+        except BrokenProcessPool:
+            why = "the process of a simulation was ended: is there enough memory?"
+            raise OmbError(why) from None
+    order = chain.from_iterable(shares)
+    found = dict(zip(order, chain.from_iterable(results), strict=True))
+    return [found[place] for place in range(len(simulations))]
 
 
-def work(job: SimulationJob, sender: Connection, errors: str) -> None:
-    """Simulate a job in this process, and send its results."""
-    file = os.open(errors, os.O_WRONLY)
-    os.dup2(file, 2)  # SimGrid's messages, its last one among them
-    try:
-        place = 0
-
-        def script(run: Run) -> None:
-            nonlocal place
-            for place, task in enumerate(job.tasks):
-                sender.send(("done", place, task(run)))
-
-        engine = Engine(job.network, job.nodes)
-        engine.run(script, lambda messages: sender.send(("progress", place, messages)))
-        sender.send(("over", 0, None))
-    except Exception as error:
-        code = error.exit_code if isinstance(error, OmbError) else OmbError.exit_code
-        sender.send(("error", 0, (sentence(error), code)))
-    sender.close()
-    os._exit(0)  # SimGrid's own end takes as long as its network is large
+def begin() -> None:
+    """Make this process end at Ctrl-C, which SimGrid does not notice, and without its messages."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
 
 
-def crash(code: int | None, errors: IO[bytes]) -> str:
-    """Return a sentence on a process that has ended."""
-    errors.seek(0)
-    lines = errors.read().decode(errors="replace").splitlines()
-    said = [line for line in lines if "CRITICAL" in line or "rror" in line]
-    why = f": {said[0]}" if said else ""
-    if code is not None and code < 0:
-        memory = "; is there enough memory?" if -code == SIGKILL else ""
-        return f"the simulation was ended by signal {-code}{why}{memory}"
-    return f"the simulation ended with exit code {code}{why}"
+def work(simulations: Sequence[Simulation]) -> list[Any]:
+    """Return the results of simulations with the same nodes of a network, run in this process."""
+    atexit.register(os._exit, 0)  # SimGrid's own end takes as long as its network is large
+    results: list[Any] = []
+    engine = Engine(simulations[0].network, simulations[0].nodes)
+    engine.run(lambda run: results.extend(one.task(run) for one in simulations))
+    return results

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import pytest
 
@@ -13,7 +12,7 @@ from omb_py.core.errors import OmbError
 from omb_py.simulation.engine import BANDWIDTH, CONTENTION, LATENCY, Run, SimulatedOutcome
 from omb_py.simulation.network import Network, Path, Protocol
 from omb_py.simulation.program import Add, Operation, Program, Receive, Send, Wait
-from omb_py.simulation.workers import SimulationJob, run_jobs
+from omb_py.simulation.workers import Simulation, run_all
 from tests.helpers.refusals import refuses
 
 pytestmark = pytest.mark.usefixtures("simgrid")
@@ -38,14 +37,8 @@ def outcomes(
     *programs: Operations, nodes: tuple[int, ...] = (0, 1), network: Network = NETWORK
 ) -> list[SimulatedOutcome]:
     """What comes of programs, one after the other in one process."""
-    tasks = tuple(partial(task, one, len(nodes)) for one in programs)
-    found: dict[int, SimulatedOutcome] = {}
-
-    def done(job: int, place: int, outcome: Any) -> None:
-        found[place] = outcome
-
-    run_jobs([SimulationJob(0, network, nodes, tasks)], 1, done)
-    return [found[place] for place in range(len(programs))]
+    tasks = [partial(task, one, len(nodes)) for one in programs]
+    return run_all([Simulation(network, nodes, one) for one in tasks], 1)
 
 
 def microseconds(outcome: SimulatedOutcome) -> list[float]:
@@ -161,7 +154,7 @@ def killed(rank: int) -> Iterator[Operation]:
 
 @pytest.mark.parametrize(
     ("program", "words"),
-    [(nobody_sends, "rank 1 waits message"), (killed, "ended by signal 9")],
+    [(nobody_sends, "rank 1 waits message"), (killed, "process simulation ended memory")],
 )
 def test_simulation_without_an_end_refused(program: Operations, words: str) -> None:
     with refuses(OmbError, words):

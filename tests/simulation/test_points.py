@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 import pytest
 
@@ -13,7 +12,7 @@ from omb_py.simulation import points
 from omb_py.simulation.engine import Run, SimulatedOutcome
 from omb_py.simulation.network import ROUND_FIGURES
 from omb_py.simulation.points import SimulatedPoint
-from omb_py.simulation.workers import SimulationJob, run_jobs
+from omb_py.simulation.workers import Simulation, run_all
 from tests.helpers.refusals import assert_names
 
 RANKS = 40
@@ -27,16 +26,10 @@ def whole(point: SimulatedPoint, nodes: tuple[int, ...], run: Run) -> SimulatedO
 
 def simulated(*points: SimulatedPoint, full: bool = False) -> list[SimulatedOutcome]:
     nodes = tuple(range(points[0].ranks))
-    tasks = tuple(
+    tasks = [
         partial(whole, point, nodes) if full else partial(point.simulate, nodes) for point in points
-    )
-    found: dict[int, SimulatedOutcome] = {}
-
-    def done(job: int, place: int, outcome: Any) -> None:
-        found[place] = outcome
-
-    run_jobs([SimulationJob(0, ROUND_FIGURES, nodes, tasks)], 1, done)
-    return [found[place] for place in range(len(points))]
+    ]
+    return run_all([Simulation(ROUND_FIGURES, nodes, one) for one in tasks], 1)
 
 
 def by_library(name: str, word: str, size: int, library: str = "MPICH") -> SimulatedPoint:

@@ -38,8 +38,7 @@ class TestOnSimGrid:
     @pytest.mark.long
     def test_rows_are_read_as_those_of_a_benchmark(self, tmp_path: Path) -> None:
         words = ("allreduce", "--ranks", "4", "--sizes", "8,1024", "--output", "simulated.csv")
-        for algorithm in ("ring", "recursive_doubling"):
-            done = succeeded(simulate(tmp_path, *words, "--coll-algorithm", algorithm))
+        succeeded(simulate(tmp_path, *words, "--coll-algorithm", "ring,recursive_doubling"))
         rows = omb_py.load(tmp_path / "simulated.csv").rows
         assert rows["binding"].unique().tolist() == ["simulated"]
         assert sorted(rows["library_algorithm"]) == ["recursive_doubling"] * 2 + ["ring"] * 2
@@ -59,10 +58,6 @@ class TestOnSimGrid:
         head = next(line for line in done.out.splitlines() if line.startswith("size"))
         for name in ("torus:2x2, packed", "star, scattered"):
             assert name in head
-
-    def test_long_simulation_is_refused_until_asked_for(self, tmp_path: Path) -> None:
-        words = ("allreduce", "--ranks", "4096", "--sizes", "1M", "--p2p-algorithm", "ring")
-        assert_refused(simulate(tmp_path, *words), 2, "--long")
 
     def test_node_aware_algorithm_gets_placed_nodes(self, tmp_path: Path) -> None:
         words = ("allreduce", "--ranks", "16", "--ranks-per-node", "4", "--sizes", "64K")
@@ -101,6 +96,10 @@ class TestOnSimGrid:
         measured = ("--check", "measured0.csv", "--check", "measured1.csv")
         done = succeeded(simulate(tmp_path, *measured, "--network", "small.toml"))
         assert "-9%" in done.out
+        done = succeeded(
+            simulate(tmp_path, *measured, "--network", "small.toml", "--format", "csv")
+        )
+        assert len(done.out.splitlines()) == 1 + 4
         checked = network.read(path).checked
         assert sum(one.points for one in checked) == 4
         assert all(one.worst_error == pytest.approx(0.0909, abs=2e-3) for one in checked)

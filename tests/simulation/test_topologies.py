@@ -14,7 +14,7 @@ from omb_py.simulation import topologies
 from omb_py.simulation.engine import Run, SimulatedOutcome
 from omb_py.simulation.network import Network, Path
 from omb_py.simulation.program import Operation, Program, Receive, Send
-from omb_py.simulation.workers import SimulationJob, run_jobs
+from omb_py.simulation.workers import Simulation, run_all
 from tests.helpers.properties import examples
 from tests.helpers.refusals import refuses
 
@@ -103,14 +103,9 @@ def lone(source: int, target: int, ranks: int, run: Run) -> SimulatedOutcome:
 def times(text: str, nodes: int, *targets: int) -> list[float]:
     """What it takes from node 0 to others, in us: 100 us for its bytes, and its latency."""
     network = Network(text, Path(10.0, 100.0, 1e9), Path(1.0, 1000.0))
-    tasks = tuple(partial(lone, 0, target, nodes) for target in targets)
-    found: dict[int, float] = {}
-
-    def done(job: int, place: int, outcome: SimulatedOutcome) -> None:
-        found[place] = max(outcome.ends) * 1e6
-
-    run_jobs([SimulationJob(0, network, tuple(range(nodes)), tasks)], 1, done)
-    return [found[place] for place in range(len(targets))]
+    tasks = [partial(lone, 0, target, nodes) for target in targets]
+    outcomes = run_all([Simulation(network, tuple(range(nodes)), one) for one in tasks], 1)
+    return [max(outcome.ends) * 1e6 for outcome in outcomes]
 
 
 @pytest.mark.usefixtures("simgrid")

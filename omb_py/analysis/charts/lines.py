@@ -33,7 +33,7 @@ from omb_py.analysis.charts.spec import (
     together,
     value_axis,
 )
-from omb_py.analysis.points import along, by
+from omb_py.analysis.points import along_ranks, by
 from omb_py.analysis.values import ENDS
 
 CHOSEN_SIZES = 5
@@ -66,7 +66,7 @@ def rank_charts(rows: pd.DataFrame, request: Request) -> Iterator[Chart]:
     """
     counted = rows[rows["ranks"].notna() & rows["part"].isna()]
     for _, part in benchmarks(counted, (), request.lines):
-        axes = along(part, "ranks")
+        axes = along_ranks(part)
         if part["ranks"].nunique() < 2:
             continue
         sized = ["bytes"] * bool(part["bytes"].notna().any())

@@ -23,13 +23,10 @@ from omb_py.analysis import anomalies, listing, references
 from omb_py.analysis.charts.figures import charts
 from omb_py.analysis.charts.groups import Request
 from omb_py.analysis.charts.spec import STYLE, Chart
-from omb_py.analysis.compare.side_by_side import compare
-from omb_py.analysis.compare.summary import line, remarks, sentences, titles
 from omb_py.analysis.points import SERIES, distinctions, group_ids, label, points_of
 from omb_py.analysis.report.runs import origin, places
 from omb_py.analysis.table import Results
 from omb_py.analysis.values import ENDS, measured, value_column
-from omb_py.analysis.verdict import FASTER, SLOWER
 from omb_py.core import VERSION
 from omb_py.core.errors import OmbError
 from omb_py.core.text.tables import Sheet
@@ -43,9 +40,6 @@ namespaces do not match, because no browser opens them."""
 
 MAX_ROWS = 3000
 """Rows in all tables of a page; `omb-py show` prints the others."""
-
-MAX_CHANGES = 100
-"""Points that changed which the page lists; `omb-py compare` prints all."""
 
 POLICY = (
     "default-src 'none'; script-src {scripts} 'unsafe-eval'; style-src 'unsafe-inline'; "
@@ -74,51 +68,33 @@ class Section:
 
 def report(
     results: Results,
-    base: Results | None = None,
     title: str | None = None,
     statistic: str = "auto",
-    launch_spread: float | None = None,
     expected: tuple[str, pd.DataFrame] | None = None,
 ) -> str:
-    """Return the HTML page about results, compared with ``base`` if that is given.
+    """Return the HTML page about results.
 
-    ``statistic`` is the number of a row, as in `value_column`; ``launch_spread`` is the spread of
-    launches, as in `compare`; ``expected`` is a system's name and its references
-    (`references.load`).
-
-    Raises `OmbError` if no row has a number, `UsageError` if the pairs to compare are ambiguous.
+    ``statistic`` is the number of a row, as in `value_column`; ``expected`` is a system's name and
+    its references (`references.load`). Raises `OmbError` if no row has a number.
     """
-    compared = None
-    if base is not None:
-        options: Any = {"statistic": statistic, "launch_spread": launch_spread}
-        called = ("the base", "Compared with the base")
-        compared = compare(base.rows, results.rows, names=called, **options)
-    base = None  # its rows may be many, and nothing more is needed of them
     values = value_column(results.rows, statistic)
     if values.empty and results.overhead.empty and results.pairs.empty:
         raise OmbError("there is no row with a number: measure something first")
-    request = Request(statistic=statistic)
-    drawn = list(charts(results, request).values())
+    drawn = list(charts(results, Request(statistic=statistic)).values())
     rows = pd.concat([table[NAMES] for table in (results.rows, results.overhead, results.pairs)])
     odd = anomalies.anomalies(values, results.runs, results.rows)
-    verdicts = [] if compared is None else list(sentences(compared).values())
-    checked = None
-    if expected is not None:
-        name, known = expected
-        checked = references.check(results.rows, known, name, statistic=statistic)
+    trust = anomalies.trust(odd, values, results.runs, results.rows)
+    lead = [trust]
     parts = []
     if len(values):
         words = "A longer bar is better: a lower latency, a higher bandwidth or rate."
         parts.append(Section("Key numbers", words, cards=key_numbers(values)))
-    if compared is not None:
-        words = ". ".join([*verdicts, *remarks(compared)])
-        changed = changes(compared)
-        parts.append(Section("Comparison", f"{words}.", [changed] if changed.rows else []))
-    if checked is not None:
+    if expected is not None:
+        name, known = expected
+        checked = references.check(results.rows, known, name, statistic=statistic)
         words = ". ".join([checked.summary, *checked.remarks])
         parts.append(Section("Expected values", f"{words}.", [references.sheet(checked)]))
-        verdicts.append(checked.summary)
-    trust = anomalies.trust(odd, values, results.runs, results.rows)
+        lead.insert(0, checked.summary)
     found = list(anomalies.sheets(odd, values))
     parts.append(Section("Findings", trust, found, folded=True))
     parts += [Section("Figures")] * bool(drawn)
@@ -132,7 +108,7 @@ def report(
         drawn,
         title=title or "MPI performance from Python",
         failed=sum(one.severity == "error" for one in odd),
-        lead=". ".join([*verdicts, trust]),
+        lead=". ".join(lead),
         origin=origin(rows, results.runs),
     )
 
@@ -157,21 +133,6 @@ def rendered(sections: Sequence[Section], drawn: Sequence[Chart], **values: Any)
         scripts=scripts,
         data=packed({"figures": figures, "dark": dict(zip(*colors, strict=True))}),
         **values,
-    )
-
-
-def changes(compared: pd.DataFrame) -> Sheet:
-    """Return the points that became slower or faster, the largest change first, as `compare` has
-    them."""
-    rows = compared[compared["verdict"].isin([SLOWER, FASTER])]
-    rows = rows.sort_values("slowdown", key=lambda factor: -np.log(factor).abs(), kind="stable")
-    names = titles(compared)
-    listed = [line(row, names[row["pair"]]) for row in rows.to_dict("records")[:MAX_CHANGES]]
-    return Sheet(
-        "Points that changed",
-        ("point", "size", "base", "now", "ratio", "95 % interval", "verdict"),
-        tuple(listed),
-        (f"and {len(rows) - MAX_CHANGES:,} more",) * (len(rows) > MAX_CHANGES),
     )
 
 

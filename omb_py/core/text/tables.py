@@ -67,13 +67,11 @@ def target(
     format_: str | None,
     force: bool,
     formats: Sequence[str],
-    added: Sequence[str] = (),
 ) -> Target:
     """Return the target that ``-o``, ``--format`` and ``--force`` ask for.
 
-    Rows of a format of ``added`` are added to those of a file. Raises `UsageError` for another file
-    that exists already, unless ``force``. Without a given format, it also raises it for a name that
-    does not end in one of the command's ``formats``.
+    Raises `UsageError` for a file that exists already, unless ``force``. Without a given format, it
+    also raises it for a name that does not end in one of the command's ``formats``.
     """
     if path is None:
         if format_ == "parquet":
@@ -83,7 +81,7 @@ def target(
     if found is None or found not in formats:
         known = ", ".join(suffix for suffix, kind in SUFFIXES.items() if kind in formats)
         raise UsageError(f"--output {path}: end its name in one of {known}, or add --format")
-    files.refuse_existing([path], force or found in added)
+    files.refuse_existing([path], force)
     return Target(found, path, force)
 
 

@@ -99,29 +99,6 @@ def test_where_nothing_could_be_looked_at_that_is_said(tmp_path: Path) -> None:
     assert not missing("numbers no evidence", visible(report(load(text))))
 
 
-@pytest.mark.long
-def test_one_sentence_says_how_results_compare_with_their_base(tmp_path: Path) -> None:
-    for name in ("base", "new"):
-        (tmp_path / name).mkdir()
-    base = read(tmp_path / "base", curve())
-
-    def beside(factor: float, sizes: tuple[int, ...], spread: float | None = 0.03) -> str:
-        times = {size: (2 + size / 1000) * factor for size in sizes}
-        return visible(report(read(tmp_path / "new", curve(times)), base, launch_spread=spread))
-
-    slower, faster = beside(1.5, (64, 128)), beside(0.5, (8,))
-    assert "of 16 points 2 slower, 0 faster, 14 within noise" in slower
-    assert re.search(
-        r"allreduce, 4 ranks 64 B 2.06 µs 3.10 µs 1.500 [\d.]+ to [\d.]+ slower", slower
-    )
-    assert "of 16 points 0 slower, 1 faster, 15 within noise" in faster
-    assert "Compared with the base: no difference" in beside(1, ())
-    assert "Compared with the base: equal within 5 %" in beside(1, (), 0.001)
-    unclear = beside(1, (), None)
-    assert "Compared with the base: unclear" in unclear
-    assert "one run a side" in unclear
-
-
 @pytest.mark.slow
 def test_failed_validation_is_loud(tmp_path: Path) -> None:
     page = report(read(tmp_path, [row(8), row(16, validation="Fail")]))
@@ -231,15 +208,13 @@ NAMED = ("--name", "old", "--name", "new")
     [
         ((), ("after/results.csv", "before/results.csv"), 4, "best of 4"),
         (NAMED, ("old", "new"), 4, "old, buffer"),
-        (("--base", "FILE"), ("buffer", "native"), 2, "Comparison"),
     ],
-    ids=["files", "names", "repeated runs beside a base"],
+    ids=["files", "names"],
 )
 def test_files_that_measured_the_same_are_side_by_side(
     tmp_path: Path, two_files: list[str], options: Any, names: Any, count: int, words: str
 ) -> None:
-    given = [two_files[0] if option == "FILE" else option for option in options]
-    text, lines = made(tmp_path / "report.html", *two_files, *given)
+    text, lines = made(tmp_path / "report.html", *two_files, *options)
     assert len(lines) == count
     assert all(any(name in line for line in lines) for name in names)
     assert words in text
