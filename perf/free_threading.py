@@ -22,7 +22,11 @@ from statistics import median
 from perf.jobs import ENVIRONMENT, parsed
 
 SECONDS = 300.0
-BINDINGS = ("native", "buffer", "pickle")
+
+ITERATIONS = {"native": 400_000, "buffer": 100_000, "pickle": 20_000}
+"""Of each binding: so many that threads run side by side for much longer than they start."""
+
+WINDOWS = 2_000
 SIZES = "8,65536"
 INTERPRETER = """
 import json, platform, sys
@@ -46,17 +50,18 @@ class Line:
         bin = venv / "bin"
         words = f"{self.benchmark} --binding {self.binding} -t {self.threads} --sizes {SIZES}"
         launch = [bin / "mpiexec", "-n", self.ranks, bin / "omb-py", *words.split()]
-        own = ["--thread-comm", self.comm, "-i", 5000, "-x", 200, "--format", "csv"]
+        iterations = WINDOWS if self.benchmark == "mbw_mr_mt" else ITERATIONS[self.binding]
+        own = ["--thread-comm", self.comm, "-i", iterations, "-x", 200, "--format", "csv"]
         return [str(word) for word in (*launch, *own)]
 
 
 def lines() -> Iterator[Line]:
     """Yield what is measured: calls without waiting on one rank, then pairs of ranks."""
-    for binding in BINDINGS:
+    for binding in ITERATIONS:
         yield Line(1, "sendrecv_mt", 1, "one", binding)
         yield Line(1, "sendrecv_mt", 2, "one", binding)
         yield Line(1, "sendrecv_mt", 2, "each", binding)
-    for binding in BINDINGS:
+    for binding in ITERATIONS:
         yield Line(2, "latency_mt", 1, "one", binding)
         yield Line(2, "mbw_mr_mt", 1, "one", binding)
 
