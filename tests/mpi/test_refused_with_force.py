@@ -58,7 +58,6 @@ def test_force_of_a_refused_command_leaves_samples(mpiexec: Run, tmp_path: Path)
 @pytest.mark.parametrize(
     ("words", "way_out"),
     [
-        ("latency --samples new.npy", "--samples needs MPI"),
         ("allreduce --sync clock", "or leave out --sync clock"),
         ("latency -D vect:4:2", "leave out -D"),
         ("get_latency", "start them with mpiexec"),
