@@ -10,8 +10,8 @@ from enum import Enum
 LAUNCHED = ("latency", "allreduce", "bw", "matmul", "checkpoint_write")
 """Programs that a launcher starts: benchmarks, an application and checkpoints."""
 
-SWEEPS = ("sweep", "profiled")
-"""Sweeps, of benchmarks and of an application under the recorder."""
+SWEEPS = ("sweep", "application")
+"""Sweeps, of benchmarks and of an application."""
 
 WITH_TIMEOUT = LAUNCHED
 ROW_BY_ROW = {"latency": 16, "allreduce": 16, "bw": 16, "sweep": 8}

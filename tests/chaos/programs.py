@@ -139,11 +139,10 @@ def launched(name: str, folder: Path, hosts: Hosts | None) -> Program:
 
 
 def sweep(name: str, folder: Path, hosts: Hosts | None) -> Program:
-    """A sweep of two points: one row after another, or of an application under the recorder."""
+    """A sweep of two points: one row after another, or of an application."""
     head = f'name = "mine"\nretries = {0 if hosts else 1}\ntime_limit = "{TIME_LIMIT}s"\n'
-    machine, more = MACHINE, list[str]()
-    if name == "profiled":
-        more = ["--profile"]
+    machine = MACHINE
+    if name == "application":
         text = experiment(benchmarks="matmul", ranks=[1, 2], options=MATRICES)
         text = text.replace('sizes = "8:64"\n', "").replace('"native"', '"buffer"')
     else:
@@ -156,4 +155,4 @@ def sweep(name: str, folder: Path, hosts: Hosts | None) -> Program:
         machine += f'nodes = 2\nhost_file = "{folder}/hosts"\n'
     small = SmallSweep(folder, head + text, machine)
     planned = ROW_BY_ROW.get(name, 2)
-    return Program(small.command(*more), folder, planned, TIME_LIMIT, sweeps=True)
+    return Program(small.command(), folder, planned, TIME_LIMIT, sweeps=True)

@@ -67,7 +67,7 @@ omb-py list                           what there is
 mpiexec -n 4 omb-py profile --events 1000 omb-py train
 for n in 1 2; do mpiexec -n $n omb-py halo \\
     --steps 9; done
-omb-py sweep … --profile
+omb-py sweep … --dry-run
 omb-py: note: no command
 ```
 """
