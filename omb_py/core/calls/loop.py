@@ -84,6 +84,8 @@ class PythonLoop(Loop):
         self._start = start
         self._barrier = barrier
         self.device_seconds, self.queued_seconds = array("d"), array("d")
+        lengths = {len(calls) for calls in exchanges}
+        self._timer = TIMERS.get(lengths.pop(), _time_any) if len(lengths) == 1 else _time_any
 
     def run(self, first: int, seconds: array[float]) -> None:
         skipped = first % len(self._exchanges)
@@ -100,9 +102,7 @@ class PythonLoop(Loop):
 
     def _time(self, sequence: Iterable[Calls], seconds: array[float]) -> None:
         """Store the seconds of the calls of each iteration."""
-        lengths = {len(calls) for calls in self._exchanges}
-        length = lengths.pop() if len(lengths) == 1 else 0
-        {1: _time_single, 2: _time_pairs}.get(length, _time_any)(sequence, seconds)
+        self._timer(sequence, seconds)
 
     def _paced(
         self, sequence: Iterable[Calls], around: Iterable[tuple[Calls, Calls]]
@@ -233,3 +233,7 @@ def _time_any(sequence: Iterable[Calls], seconds: array[float]) -> None:
             call()
         end = clock()
         seconds[index] = end - begin
+
+
+TIMERS = {1: _time_single, 2: _time_pairs}
+"""Timers of iterations of so few calls that they need no loop, by that number."""
