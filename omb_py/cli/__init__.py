@@ -146,6 +146,9 @@ def info_command() -> None:
     click.echo("\n".join(info_lines()))
 
 
+COMPLETION = "_OMB_PY_COMPLETE"
+"""The environment variable by which click's scripts ask for completions."""
+
 PROGRAM = "osu_"
 """The prefix of the names of native OMB's programs."""
 
@@ -177,7 +180,7 @@ def main() -> NoReturn:
     """Run the command line; every failure is one sentence from rank 0 and an exit code."""
     if launcher.rank() != 0:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - to the end
-    if "_OMB_PY_COMPLETE" in os.environ:  # a shell asks, in the middle of a line
+    if COMPLETION in os.environ:  # a shell asks, in the middle of a line
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - to the end
     program = os.path.basename(sys.argv[0])
     if program.startswith(PROGRAM):

@@ -5,10 +5,7 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
-from omb_py.cli import debug_option
-
-VARIABLE = "_OMB_PY_COMPLETE"
-"""The environment variable by which click's scripts ask for completions."""
+from omb_py.cli import COMPLETION, debug_option
 
 
 @click.command("completion")
@@ -26,4 +23,4 @@ def command(shell: str) -> None:
     kind = get_completion_class(shell)
     assert kind is not None, "click has had these three since version 8"
     group = click.Group("omb-py")
-    click.echo(kind(group, {}, "omb-py", VARIABLE).source())
+    click.echo(kind(group, {}, "omb-py", COMPLETION).source())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -17,12 +18,13 @@ from omb_py.core.text.words import count, first_of
 from omb_py.results.columns import CONFIGURATION, EXPERIMENT
 from omb_py.results.metadata import crowded_hosts
 
-COLLECTIVES = frozenset(
-    one.name
-    for one in all_benchmarks()
-    if one.family.endswith("collective") and "neighbor" not in one.name
-)
-"""Benchmarks that communicate nothing on one rank."""
+
+@cache
+def collectives() -> frozenset[str]:
+    """Return the benchmarks that communicate nothing on one rank."""
+    return frozenset(
+        one.name for one in all_benchmarks() if one.collective and "topology" not in one.options
+    )
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,7 @@ def curve_of(group: pd.DataFrame, name: str) -> Curve | None:
     """
     benchmark, ranks = str(group["benchmark"].iloc[0]), int(group["ranks"].iloc[0])
     group = group[group["bytes"].notna()]
-    if group["bytes"].nunique() < 2 or (ranks == 1 and benchmark in COLLECTIVES):
+    if group["bytes"].nunique() < 2 or (ranks == 1 and benchmark in collectives()):
         return None
     points = Points(
         group["bytes"].to_numpy(float),
@@ -152,7 +154,7 @@ def notes(
             f"Values of {first_of(means)} are means: one preemption of a rank can make one many "
             "times too long."
         )
-    if (rows["ranks"].eq(1) & rows["benchmark"].isin(COLLECTIVES)).any():
+    if (rows["ranks"].eq(1) & rows["benchmark"].isin(collectives())).any():
         yield "A collective of one rank communicates nothing: such rows are left out."
     if wrong:
         are = "is" if wrong == 1 else "are"
