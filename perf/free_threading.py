@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -28,11 +27,7 @@ ITERATIONS = {"native": 400_000, "buffer": 100_000, "pickle": 20_000}
 
 WINDOWS = 2_000
 SIZES = "8,65536"
-INTERPRETER = """
-import json, platform, sys
-lock = getattr(sys, "_is_gil_enabled", lambda: True)()
-print(json.dumps(platform.python_version() + ("" if lock else " without GIL")))
-"""
+INTERPRETER = "from omb_py.results.metadata import interpreter; print(interpreter())"
 
 
 @dataclass(frozen=True)
@@ -84,7 +79,7 @@ def name_of(venv: Path) -> str:
     """Return Python's version in an environment, and whether it has its lock."""
     command = [str(venv / "bin" / "python"), "-c", INTERPRETER]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    return str(json.loads(done.stdout))
+    return done.stdout.strip()
 
 
 def main() -> None:
