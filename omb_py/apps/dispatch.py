@@ -108,7 +108,7 @@ class Dispatch(Kernel[Routing]):
             self._exchanges = [self._exchange(there, guests), self._exchange(guests, back)]
 
     def _exchange(self, sent: Divided, received: Divided) -> BoundCall:
-        """Return the exchange of blocks of so many tokens with every rank."""
+        """Return the exchange of each rank's block with every rank, as ``--exchange`` says."""
         team = self.team
         if self.problem.exchange == EXCHANGES[0]:
             hidden = self.problem.hidden
@@ -161,7 +161,7 @@ class Dispatch(Kernel[Routing]):
 
 
 def blocks(array: Array, counts: Iterable[int]) -> list[Array]:
-    """Return the block of each rank, of so many rows."""
+    """Return the block of each rank; ``counts`` has the rows of each."""
     ends = [0, *accumulate(map(int, counts))]
     return [array.rows(*bounds) for bounds in pairwise(ends)]
 

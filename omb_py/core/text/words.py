@@ -59,7 +59,6 @@ def shared_words(first: str, second: str) -> set[str]:
 MAX_RANGES = 8
 """Ranges of ranks that are named; of more the others are counted."""
 
-
 Range = tuple[int, int]
 """The first and the last rank of some that follow each other."""
 
