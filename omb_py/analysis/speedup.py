@@ -82,8 +82,8 @@ def load(paths: Paths, where: Iterable[str] = ()) -> tuple[pd.DataFrame, list[Pr
 
 
 def are_right(rows: pd.DataFrame) -> pd.Series:
-    """Return whether the numbers that each run needs are above 0, and its scaling is known."""
-    right = rows["scaling"].isin(["strong", "weak"])
+    """Return whether the numbers that each run needs are above 0, its scaling and problem known."""
+    right = rows["scaling"].isin(["strong", "weak"]) & rows["problem"].notna()
     for name in POSITIVE:
         right &= rows[name].gt(0).fillna(False).astype(bool)
     for end in ENDS:

@@ -166,6 +166,7 @@ def test_where_there_is_nothing_one_sentence_says_so(tmp_path: Path, name: str) 
         ({"ranks": "two"}, "not what its column holds"),
         ({"speedup": float("inf")}, "not what its column holds"),
         ({"scaling": "sideways"}, "not what its column holds"),
+        ({"problem": ""}, "not what its column holds"),
     ],
 )
 def test_wrong_row_is_left_out_and_named(tmp_path: Path, wrong: dict[str, Any], words: str) -> None:
