@@ -22,7 +22,7 @@ machine_option = partial(
     click.option,
     "--machine",
     metavar="MACHINE",
-    help="Machine to run on: one of omb-py machine list, or a .toml file (see omb-py machine new).",
+    help="Machine to run on: one of omb-py machine list, or a .toml file (omb-py machine show).",
 )
 MACHINE = machine_option()
 FOLDER = click.option(

@@ -1,23 +1,20 @@
-"""``omb-py machine``: machine files: those that come with omb-py, and one for your machine."""
+"""``omb-py machine``: the machine files that come with omb-py, and a check of any."""
 
 from __future__ import annotations
 
-import shlex
 import sys
-from pathlib import Path
 
 import click
 
 from omb_py.cli.analysis_options import note
-from omb_py.core.errors import UsageError, needing
-from omb_py.core.text import files
+from omb_py.core.errors import needing
 
 
 @click.group("machine")
 def command() -> None:
     """Describe machines: nodes, launcher, scheduler and queues.
 
-    omb-py machine new mycluster --like generic-slurm    writes a file to be edited
+    omb-py machine show generic-slurm > mycluster.toml    a file to be edited
     """
 
 
@@ -45,12 +42,14 @@ def list_command() -> None:
 def show_command(name: str) -> None:
     """Print the file of machine NAME, to be copied and edited.
 
-    omb-py machine show polaris > mine.toml
+    omb-py machine show generic-slurm > mycluster.toml
+
+    Edit the lines that end in "# yours", then: omb-py machine check ./mycluster.toml
     """
     with needing("sweep"):
         from omb_py.sweeps import catalog
 
-    click.echo(catalog.machine_text(name), nl=False)
+    click.echo(catalog.find("machines", name).read_text(encoding="utf-8"), nl=False)
 
 
 @command.command("check")
@@ -80,29 +79,3 @@ def check_command(machine: str, queue: str | None) -> None:
         where.check_walltime(where.max_nodes)
         job = batch.BatchJob(sweep, where, "quick", machine)
         click.echo("\n".join(render.directives(job)))
-
-
-@command.command("new")
-@click.argument("name")
-@click.option("--like", metavar="MACHINE", required=True, help="The machine to begin with.")
-@click.option("--force", is_flag=True, help="Overwrite the file if it is there.")
-def new_command(name: str, like: str, force: bool) -> None:
-    """Write NAME.toml, a machine file to be edited.
-
-    omb-py machine new mycluster --like generic-slurm
-    """
-    with needing("sweep"):
-        from pydantic import TypeAdapter, ValidationError
-
-        from omb_py.sweeps import catalog
-        from omb_py.sweeps.field_types import NAME, PERMITTED, Name
-
-    try:
-        TypeAdapter(Name).validate_python(name)
-    except ValidationError as error:
-        raise UsageError(f"no machine is called {name!r}: use {PERMITTED[NAME][1]}") from error
-    path = Path(f"{name}.toml")
-    files.refuse_existing([path], force)
-    files.write(path, catalog.machine_text(like, name))
-    click.echo(path)
-    click.echo(f"next: edit it, then omb-py machine check {shlex.quote(f'./{path}')}", err=True)

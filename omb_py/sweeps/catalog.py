@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from omb_py.core.errors import UsageError
 
 KINDS = {"sweeps": "sweep", "machines": "machine"}
-
-NAME = re.compile(r"^name\s*=.*")
-"""The line of a machine file that names the machine."""
 
 
 def find(kind: str, name: str) -> Path:
@@ -41,14 +37,3 @@ def folder() -> Path:
     package = Path(__file__).parents[1]
     inside = package / "configs"
     return inside if inside.is_dir() else package.parent / "configs"
-
-
-def machine_text(name: str, renamed: str | None = None) -> str:
-    """Return the text of a machine file, under another name if one is given.
-
-    Raises `UsageError` if the machine does not exist.
-    """
-    lines = find("machines", name).read_text(encoding="utf-8").splitlines()
-    if renamed is not None:
-        lines = [NAME.sub(f'name = "{renamed}"', one) for one in lines]
-    return "\n".join(lines) + "\n"
