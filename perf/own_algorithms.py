@@ -32,36 +32,28 @@ SHARED = {"PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe", "OMPI_MCA_o
 
 @dataclass(frozen=True)
 class Contender:
-    """An algorithm, with a segment where it cuts; ``nodes`` are ranks of each pretended node."""
+    """An algorithm; ``nodes`` are ranks of each pretended node."""
 
     algorithm: str
-    segment: str | None = None
     nodes: int | None = None
 
     @property
     def name(self) -> str:
         """What the table calls it."""
-        return self.algorithm.replace("_", " ") + (f" {self.segment}" if self.segment else "")
+        return self.algorithm.replace("_", " ")
 
     def options(self) -> dict[str, object]:
         """Options of a run."""
-        found = {"p2p_algorithm": self.algorithm, "segment": self.segment, "node_map": self.nodes}
+        found = {"p2p_algorithm": self.algorithm, "node_map": self.nodes}
         return {name: value for name, value in found.items() if value is not None}
 
 
 def contenders(benchmark: str, ranks: int) -> list[Contender]:
     """Who is to be compared on so many ranks; the library comes first."""
-    words: tuple[str, ...]
     if benchmark == "bcast":
-        cut = [Contender("pipelined_chain", segment) for segment in ("8K", "64K", "512K")]
-        words = ("chain", "binomial", "scatter_allgather", "scatter_ring")
-    else:
-        cut = [Contender("segmented_ring", segment) for segment in ("8K", "64K")]
-        cut += [Contender("tree", segment) for segment in ("64K", "4M")]
-        words = ("ring", "recursive_doubling", "rabenseifner")
-        if ranks >= 4:
-            cut.append(Contender("hierarchical", nodes=ranks // 2))
-    return [Contender(LIBRARY), *map(Contender, words), *cut]
+        return [*map(Contender, (LIBRARY, "binomial", "scatter_allgather"))]
+    words = (LIBRARY, "ring", "recursive_doubling", "rabenseifner")
+    return [*map(Contender, words), *[Contender("hierarchical", ranks // 2)] * (ranks >= 4)]
 
 
 def measure(ranks: str, rounds: str, binding: str) -> None:

@@ -25,8 +25,8 @@ LINKS = {"fast": Link(delay=2e-3, rate=40e6), "slow": Link(delay=2e-3, rate=8e6)
 """With a latency beside which it does not matter that the hosts share two cores."""
 
 COLLECTIVES = {
-    "allreduce": ("ring", "recursive_doubling", "rabenseifner", "tree"),
-    "bcast": ("binomial", "chain", "scatter_ring"),
+    "allreduce": ("ring", "recursive_doubling", "rabenseifner"),
+    "bcast": ("binomial", "scatter_allgather"),
     "allgather": ("ring",),
     "alltoall": ("pairwise",),
     "gather": ("linear",),

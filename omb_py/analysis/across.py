@@ -25,7 +25,7 @@ BINDING = ("binding",)
 MPI = "buffer"
 """The default base of comparisons: MPI as most programs call it."""
 
-ALGORITHMS = ("library_algorithm", "algorithm", "segment")
+ALGORITHMS = ("library_algorithm", "algorithm")
 """Columns whose configuration without any value has a name."""
 
 

@@ -47,7 +47,7 @@ class Options:
     or how many ranks a node has; ``threads`` are those (or the processes) of the sending and of the
     receiving side; ``thread_comm`` is whether they share one communicator. ``library_algorithm`` is
     the name in `omb_py.algorithms` of the MPI library's algorithm; ``algorithm`` is `LIBRARY` or
-    the name of an algorithm of ours, ``segment`` the bytes of its segments. ``split`` is how ranks
+    the name of an algorithm of ours. ``split`` is how ranks
     are divided into groups (`omb_py.core.job.groups`); ``method`` is how checkpoints are written;
     ``congestor`` is the benchmark, and its message size, that the ranks outside the first group run
     while that one measures, in ``rounds`` turns. ``variant`` is the label of settings outside
@@ -125,7 +125,6 @@ class Options:
     graph: tuple[str, ...] = ()
     library_algorithm: str | None = None
     algorithm: str | None = None
-    segment: int | None = None
     variant: str | None = None
     timeout: float | None = None
     interface: str | None = None

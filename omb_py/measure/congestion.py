@@ -81,9 +81,7 @@ class CongestionMeasurement(GroupsMeasurement):
 
     def _own_options(self) -> Options:
         """Return a congestor's options: those of the victim's calls are not for it."""
-        return replace(
-            self.options, algorithm=None, segment=None, in_place=False, root=0, node_map=None
-        )
+        return replace(self.options, algorithm=None, in_place=False, root=0, node_map=None)
 
     def open_writers(self) -> list[Writer[Row]]:
         from omb_py.results.text import CONGESTION, TableWriter

@@ -227,7 +227,6 @@ def _choices(benchmark: Benchmark, case: Case) -> dict[str, Any]:
         "cold": options.cold or None,
         "library_algorithm": options.library_algorithm,
         "algorithm": options.algorithm,
-        "segment": _segment(benchmark, options),
         "variant": options.variant,
         "split": options.split,
         "nodes": len(set(case.nodes)) or None,
@@ -259,15 +258,6 @@ def _choices(benchmark: Benchmark, case: Case) -> dict[str, Any]:
     if benchmark.ranks in PAIRED:
         found["pairs"] = options.pairs_in(case.ranks)
     return found
-
-
-def _segment(benchmark: Benchmark, options: Options) -> int | None:
-    """Return the bytes of a segment of an own algorithm that cuts messages."""
-    if options.own_algorithm is None:
-        return None
-    from omb_py.benchmarks.algorithms import segment_of
-
-    return segment_of(benchmark.name, options)
 
 
 def placement(case: Case) -> str:

@@ -128,7 +128,7 @@ def make_options(values: Mapping[str, Any]) -> Options:
         options = replace(options, split=INTERLEAVED)
     if sentence := contradiction(options):
         raise UsageError(sentence)
-    if (options.algorithm, options.segment) != (None, None):
+    if options.algorithm is not None:
         from omb_py.benchmarks.algorithms import check
 
         check(options)

@@ -267,9 +267,6 @@ TABLE: dict[str, tuple[Row, ...]] = {
         Row("--rounds", count(1), None, "split single",
             "Turns of --congestor, each alone and congested; at least 6 for an interval.",
             show_default="10"),
-        Row("--segment", BYTES, None, "algorithm single",
-            "Segment size for segmented algorithms selected with --p2p-algorithm.",
-            show_default="64K"),
         Row("-I --session", bool, None, "", "Initialize MPI through an MPI-4 session."),
     ),
 }
@@ -303,7 +300,7 @@ def parameters(benchmark: Benchmark, overhead: bool = False) -> list[click.Param
 
 OF_ONE_BENCHMARK = frozenset(
     {
-        *("library_algorithm", "algorithm", "segment", "split", "congestor"),
+        *("library_algorithm", "algorithm", "split", "congestor"),
         *("rounds", "samples", "node_map"),
         *("file", "operations", "victims", "failures", "threads", "test_calls", "window_sync"),
     }

@@ -363,11 +363,7 @@ def banner(benchmark: Benchmark, options: Options, metadata: Mapping[str, str]) 
     ours += [" ".join(place.value for place in options.placement)] if options.placement else []
     ours += [f"algorithm {options.library_algorithm}"] if options.library_algorithm else []
     if options.own_algorithm is not None:
-        from omb_py.benchmarks.algorithms import segment_of
-
-        segment = segment_of(benchmark.name, options)
         ours += [f"own algorithm {options.own_algorithm}"]
-        ours += [] if segment is None else [f"segments of {segment} bytes"]
     ours += [f"target busy {options.target_busy:g} us"] if options.target_busy else []
     ours += [f"offset {options.offset}"] if options.offset else []
     ours += [f"skew {options.skew.text}"] if options.skew is not None else []

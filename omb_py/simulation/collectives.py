@@ -174,7 +174,7 @@ def of_ours(benchmark: Benchmark, case: Callable[[int], Case]) -> Program:
 
     A rotating root is replaced by the first one. Raises `UsageError` for an unknown name.
     """
-    from omb_py.benchmarks.algorithms import segment_of, select, steps_of
+    from omb_py.benchmarks.algorithms import select, steps_of
     from omb_py.benchmarks.algorithms.members import Members
 
     first = case(0)
@@ -185,7 +185,6 @@ def of_ours(benchmark: Benchmark, case: Callable[[int], Case]) -> Program:
         raise UsageError(
             f"--p2p-algorithm {algorithm.word} has to know the node of each rank: add --node-map"
         )
-    segment = segment_of(benchmark.name, options) or 0
     everyone = tuple(range(first.ranks))
     calls = replace(options, algorithm=None)
 
@@ -194,7 +193,7 @@ def of_ours(benchmark: Benchmark, case: Callable[[int], Case]) -> Program:
         (call,) = benchmark.plan(mine).exchanges[0].steps
         assert isinstance(call, Call)
         members = Members(everyone, rank, mine.nodes)
-        steps = steps_of(algorithm, call, members, lambda count: mine.message((count,)), segment)
+        steps = steps_of(algorithm, call, members, lambda count: mine.message((count,)))
         return _Steps(rank).operations(steps)
 
     return Program(first.ranks, of_rank, algorithm.word)

@@ -15,17 +15,13 @@ from omb_py.algorithms.patterns import (
     CollectiveShape,
     Pattern,
     added,
-    along,
     around,
-    by_segments,
-    cut,
     dissemination,
     doubled_shares,
     exchanges,
     from_root_in_turn,
     on_powers_of_two,
     pairwise_exchange,
-    pipelined,
     reduction,
     share,
     to_root_in_turn,
@@ -34,7 +30,7 @@ from omb_py.algorithms.patterns import (
 )
 from omb_py.benchmarks import Case, Plan, Resources, all_benchmarks, find_benchmark
 from omb_py.benchmarks.algorithms import TABLE, check, for_point_to_point, further_memory, words
-from omb_py.benchmarks.algorithms.members import pieces, shares
+from omb_py.benchmarks.algorithms.members import shares
 from omb_py.bindings import calls_of
 from omb_py.buffers.numpy import BUFFER
 from omb_py.core.calls import Call, Message
@@ -101,11 +97,7 @@ def simulate(
 @pytest.mark.parametrize("ranks", range(1, 18))
 def test_every_rank_gets_the_result(name: str, word: str, ranks: int) -> None:
     for elements in (0, 1, ranks - 1, ranks, 200):
-        for segment in (4, 100, None):
-            if segment and word not in ("pipelined_chain", "segmented_ring", "tree"):
-                continue
-            options = Options(algorithm=word, segment=segment)
-            simulate(name, options, ranks, elements, seed=elements)
+        simulate(name, Options(algorithm=word), ranks, elements, seed=elements)
 
 
 @each_algorithm
@@ -113,19 +105,17 @@ def test_every_rank_gets_the_result(name: str, word: str, ranks: int) -> None:
 @given(
     ranks=st.integers(1, 17),
     elements=st.integers(0, 200),
-    segment=st.integers(1, 300),
     datatype=st.sampled_from(TYPES),
     in_place=st.booleans(),
     root=st.none() | st.integers(0, 16),
     nodes=st.integers(1, 17),
     seed=st.integers(0, 1 << 30),
 )
-def test_whatever_the_ranks_lengths_types_roots_and_segments(
+def test_whatever_the_ranks_lengths_types_and_roots(
     name: str,
     word: str,
     ranks: int,
     elements: int,
-    segment: int,
     datatype: Datatype,
     in_place: bool,
     root: int | None,
@@ -134,7 +124,6 @@ def test_whatever_the_ranks_lengths_types_roots_and_segments(
 ) -> None:
     options = Options(
         algorithm=word,
-        segment=segment,
         in_place=in_place and name == "allreduce",
         root=root if root is None else root % ranks,
     )
@@ -169,26 +158,18 @@ def test_a_rank_that_waits_for_itself_or_is_left_alone_is_found() -> None:
         Simulation([[alone], []]).run()
 
 
-SEGMENT = 1024
 ROOTED = ("bcast", "gather", "gatherv", "reduce", "scatter", "scatterv")
 binomial = trees.down(trees.binomial_by_lowest, order=trees.largest_first())
 scattered = trees.scattered(trees.binomial_by_lowest, share, trees.largest_first())
 DEFINITIONS: dict[tuple[str, str], Pattern] = {
-    ("bcast", "chain"): along,
-    ("bcast", "pipelined_chain"): pipelined(along, SEGMENT),
     ("bcast", "binomial"): binomial,
-    ("bcast", "scatter_ring"): together(scattered, around(share)),
     ("bcast", "scatter_allgather"): on_powers_of_two(
         together(scattered, exchanges(doubled_shares))
     ),
     ("allreduce", "ring"): together(added(around(share)), around(share)),
-    ("allreduce", "segmented_ring"): together(added(cut(around(share), SEGMENT)), around(share)),
     ("allreduce", "recursive_doubling"): folding.recursive_doubling,
     ("allreduce", "rabenseifner"): folding.fold(
         folding.halving_and_doubling, added(folding.lower_to_upper), folding.upper_to_lower
-    ),
-    ("allreduce", "tree"): together(
-        by_segments(reduction(binomial), SEGMENT), by_segments(binomial, SEGMENT)
     ),
     ("allreduce", "parameter_server"): together(added(to_root_in_turn), from_root_in_turn),
     **{(name, "ring"): around(whole) for name in ("allgather", "allgatherv")},
@@ -239,8 +220,8 @@ def test_ranks_that_can_only_send_have_an_algorithm_for_each() -> None:
 @pytest.mark.parametrize("root", [0, 2])
 def test_the_messages_are_those_of_the_definition(name: str, word: str, root: int) -> None:
     for ranks in range(3, 18):
-        elements = 256 * ranks * 2  # whole segments in every part
-        options = Options(algorithm=word, segment=SEGMENT, root=root)
+        elements = 256 * ranks
+        options = Options(algorithm=word, root=root)
         (done,) = simulate(name, options, ranks, elements)
         sent = [[[0, 0] for _ in range(ranks)] for _ in range(ranks)]
         for source, target, nbytes in done.sent:
@@ -259,7 +240,7 @@ def test_the_messages_are_those_of_the_definition(name: str, word: str, root: in
 def test_nothing_is_copied_that_need_not_be() -> None:
     """What a rank gives is added to what arrives; it is not written to, nor copied first."""
     for word in words("allreduce")[1:]:
-        for plan in plans("allreduce", Options(algorithm=word, segment=64), 6, 100, INT, 2):
+        for plan in plans("allreduce", Options(algorithm=word), 6, 100, INT, 2):
             (given,) = {id(content.memory) for content in plan.exchanges[0].inputs}
             written = [
                 call.written(0) for step in plan.exchanges[0].steps for call in calls_of(step)
@@ -283,15 +264,14 @@ def test_the_librarys_own_is_one_call() -> None:
             assert not plan.chained
 
 
-@given(elements=st.integers(0, 10_000), number=st.integers(1, 100), longest=st.integers(1, 500))
-def test_parts_of_a_vector_follow_each_other(elements: int, number: int, longest: int) -> None:
-    for parts in (shares(range(elements), number), pieces(range(elements), longest)):
-        assert [index for part in parts for index in part] == list(range(elements))
-    lengths = [len(part) for part in shares(range(elements), number)]
+@given(elements=st.integers(0, 10_000), number=st.integers(1, 100))
+def test_parts_of_a_vector_follow_each_other(elements: int, number: int) -> None:
+    parts = shares(range(elements), number)
+    assert [index for part in parts for index in part] == list(range(elements))
+    lengths = [len(part) for part in parts]
     assert len(lengths) == number
     assert max(lengths) - min(lengths) <= 1
     assert lengths == sorted(lengths, reverse=True)
-    assert all(len(part) == longest for part in pieces(range(elements), longest)[:-1])
 
 
 @each_algorithm
@@ -310,7 +290,7 @@ def test_further_memory_is_what_is_allocated(
     monkeypatch.setattr(type(BUFFER), "allocate", count)
     benchmark, size = find_benchmark(name), elements * INT.itemsize
     needed, promised = [], []
-    for options in (Options(), Options(algorithm=word, segment=64)):
+    for options in (Options(), Options(algorithm=word)):
         allocated.clear()
         case = Case(0, ranks, size, INT, 64, BUFFER, options, cast("Resources", None), (0,) * ranks)
         benchmark.plan(case)
@@ -331,13 +311,11 @@ def test_only_blocking_collectives_have_own_algorithms() -> None:
 
 
 def test_the_command_line_knows_the_words_of_each() -> None:
-    assert parsed("bcast", "--p2p-algorithm", "chain").own_algorithm == "chain"
+    assert parsed("bcast", "--p2p-algorithm", "binomial").own_algorithm == "binomial"
     assert parsed("bcast", "--p2p-algorithm", "library").own_algorithm is None
     assert parsed("bcast").algorithm is None
-    options = parsed("allreduce", "--p2p-algorithm", "tree", "--segment", "4K")
-    assert (options.algorithm, options.segment) == ("tree", 4096)
     assert parsed("allreduce", "--p2p-algorithm", "hierarchical", "--node-map", "2").node_map == 2
-    with refuses(Exception, "'ring' library, chain, pipelined_chain"):
+    with refuses(Exception, "'ring' library, binomial, scatter_allgather"):
         parsed("bcast", "--p2p-algorithm", "ring")
 
 
@@ -345,11 +323,8 @@ def test_the_command_line_knows_the_words_of_each() -> None:
     ("values", "sentence"),
     [
         ({"algorithm": "ring", "library_algorithm": "ring"}, "--coll-algorithm"),
-        ({"algorithm": "chain", "staging": True}, "--staging one call"),
-        ({"algorithm": "chain", "layout": parse_layout("vect:2:1")}, "-D one call"),
-        ({"algorithm": "ring", "segment": 64}, "--p2p-algorithm pipelined_chain, segmented_r"),
-        ({"segment": 64}, "--segment algorithms"),
-        ({"algorithm": "tree", "segment": 0}, "at least 1 byte"),
+        ({"algorithm": "binomial", "staging": True}, "--staging one call"),
+        ({"algorithm": "binomial", "layout": parse_layout("vect:2:1")}, "-D one call"),
     ],
 )
 def test_options_that_exclude_each_other_refused(values: dict[str, Any], sentence: str) -> None:
@@ -369,18 +344,15 @@ def test_the_librarys_own_may_be_told_which() -> None:
     check(Options(algorithm=LIBRARY, library_algorithm="ring"))
 
 
-def test_the_banner_names_algorithm_and_segment() -> None:
+def test_the_banner_names_the_algorithm() -> None:
     bcast = find_benchmark("bcast")
-    said = banner(bcast, Options(algorithm="pipelined_chain"), {"ranks": "2"})
-    assert "own algorithm pipelined_chain, segments of 65536 bytes)" in said
+    said = banner(bcast, Options(algorithm="binomial"), {"ranks": "2"})
+    assert "own algorithm binomial)" in said
     assert said.count("algorithm") == 1
-    assert "own algorithm chain)" in banner(bcast, Options(algorithm="chain"), {"ranks": "2"})
     assert "algorithm" not in banner(bcast, Options(algorithm=LIBRARY), {"ranks": "2"})
 
 
 def test_a_ring_needs_no_more_than_a_part() -> None:
     options = Options(algorithm="ring")
     assert further_memory("allreduce", options, 1000, 3) == ceil(1000 / 3)
-    assert further_memory("bcast", Options(algorithm="chain"), 1000, 3) == 0
-    cut_small = Options(algorithm="segmented_ring", segment=16)
-    assert further_memory("allreduce", cut_small, 1000, 3) == 32
+    assert further_memory("bcast", Options(algorithm="binomial"), 1000, 3) == 0

@@ -11,7 +11,7 @@ NODES = {2: "1", 3: "0,1,1", 4: "2", 5: "0,0,1,0,2", 8: "4"}
 """What hierarchical is given for nodes; one rank is on one node, and has no use for it."""
 
 SIZES = "--sizes 4,24,1000,20000"
-"""Fewer elements than ranks, unequal parts, and many segments."""
+"""Fewer elements than ranks, and unequal parts."""
 
 SIZES_OF = {"reduce_scatter_block": "--sizes 32,96,1000,20000"}
 """Of what wants an element for each rank."""
@@ -23,13 +23,12 @@ FEWER = 5
 
 
 def own_lines(options: str, ranks: tuple[int, ...] = RANKS) -> list[Line]:
-    """A line for every own algorithm, segments short where there are some."""
+    """A line for every own algorithm."""
     found = []
     for name, known in TABLE.items():
         if name == "barrier":  # which carries nothing that could be checked
             continue
         for algorithm in known.algorithms:
-            more = " --segment 512" if algorithm.cuts else ""
             for count in ranks:
                 if (count == 4 and name not in MOST) or count > MOST.get(name, FEWER):
                     continue
@@ -39,7 +38,7 @@ def own_lines(options: str, ranks: tuple[int, ...] = RANKS) -> list[Line]:
                         continue
                     nodes = f" --node-map {NODES[count]}"
                 sizes = SIZES_OF.get(name, SIZES)
-                words = f"{name} --p2p-algorithm {algorithm.word}{more}{nodes} {sizes} {options}"
+                words = f"{name} --p2p-algorithm {algorithm.word}{nodes} {sizes} {options}"
                 found.append(line(count, words))
     return found
 

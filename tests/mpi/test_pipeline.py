@@ -37,7 +37,7 @@ LINES = [
         train(4, f"--strategy hybrid --schedule 1f1b {exchange}")
         for exchange in (
             "--overlap --fusion 1K",
-            "--allreduce ring --broadcast pipelined_chain",
+            "--allreduce ring --broadcast scatter_allgather",
             "--fusion 10K",
         )
     ),

@@ -19,7 +19,7 @@ from omb_py.simulation import collectives
 from omb_py.simulation.points import BUFFER, RESOURCES
 from omb_py.simulation.program import Add, Operation, Program, Receive, Send, Wait
 from tests.algorithms.test_patterns import EVERY, IDS
-from tests.benchmarks.test_own_algorithms import DEFINITIONS, INT, SEGMENT
+from tests.benchmarks.test_own_algorithms import DEFINITIONS, INT
 from tests.helpers.refusals import refuses
 from tests.helpers.sent_messages import Sent, difference
 
@@ -130,8 +130,8 @@ ORDERED = [
 def test_ours_send_in_the_order_of_the_definition(name: str, word: str, root: int) -> None:
     """Steps that were checked with data, beside rounds: rank by rank, message by message."""
     for ranks in range(3, 10):
-        shape = CollectiveShape(ranks, SEGMENT * ranks * 2, INT.itemsize)
-        options = Options(algorithm=word, segment=SEGMENT, root=root)
+        shape = CollectiveShape(ranks, 1024 * ranks, INT.itemsize)
+        options = Options(algorithm=word, root=root)
         ours = made(name, ranks, shape.nbytes, options)
         definition = Algorithm(word, "", DEFINITIONS[name, word])
         try:

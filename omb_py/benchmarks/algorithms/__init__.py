@@ -19,22 +19,19 @@ from omb_py.core.dataclass import dataclass, replace
 from omb_py.core.errors import UnsupportedError, UsageError
 from omb_py.core.options import LIBRARY, Options
 
-SEGMENT = 64 << 10
-"""Default of ``--segment``, the bytes of a segment."""
-
 D = TypeVar("D", Message, Sum, Exchange)
 
-Scratch = Callable[[int, int, int], int]
-"""From the length of a message, the number of ranks and the length of a segment to that of the
-further memory that a rank needs, in the same unit, rounded up."""
+Scratch = Callable[[int, int], int]
+"""From the length of a message and the number of ranks to the length of the further memory that a
+rank needs, in the same unit, rounded up."""
 
 
-def whole(length: int, ranks: int, segment: int) -> int:
+def whole(length: int, ranks: int) -> int:
     """Return the length of scratch memory that holds a whole message."""
     return length
 
 
-def share(length: int, ranks: int, segment: int) -> int:
+def share(length: int, ranks: int) -> int:
     """Return the length of one rank's part of a message, rounded up."""
     return -(-length // ranks)
 
@@ -43,15 +40,14 @@ def share(length: int, ranks: int, segment: int) -> int:
 class OwnAlgorithm(Generic[D]):
     """One row of the table.
 
-    ``steps`` gives a member's steps from what it works on and the elements of a segment. ``cuts``
-    means that ``--segment`` matters, ``by_nodes`` that it has to know the node of each rank.
+    ``steps`` gives a member's steps from what it works on. ``by_nodes`` means that it has to know
+    the node of each rank.
     """
 
     word: str
-    steps: Callable[[Members, D, int], Iterator[Step]]
+    steps: Callable[[Members, D], Iterator[Step]]
     source: str
-    scratch: Scratch = lambda length, ranks, segment: 0
-    cuts: bool = False
+    scratch: Scratch = lambda length, ranks: 0
     by_nodes: bool = False
 
 
@@ -63,28 +59,15 @@ LI = "Li et al.: Scaling distributed machine learning with the parameter server.
 PG = "Pjesivac-Grbovic et al.: Performance analysis of MPI collective operations. 2007"
 
 BCAST: tuple[OwnAlgorithm[Message], ...] = (
-    OwnAlgorithm("chain", spreading.chain, PG),
-    OwnAlgorithm("pipelined_chain", spreading.pipelined_chain, PG, cuts=True),
     OwnAlgorithm("binomial", spreading.binomial, CHPG),
     OwnAlgorithm("scatter_allgather", spreading.scatter_allgather, TRG),
-    OwnAlgorithm("scatter_ring", spreading.scatter_ring, CHPG),
     OwnAlgorithm("by_size", spreading.by_size, TRG),
 )
 
 ALLREDUCE: tuple[OwnAlgorithm[Sum], ...] = (
     OwnAlgorithm("ring", reducing.ring, PY, share),
-    OwnAlgorithm(
-        "segmented_ring",
-        reducing.segmented_ring,
-        PY,
-        lambda length, ranks, segment: 2 * min(segment, share(length, ranks, segment)),
-        cuts=True,
-    ),
     OwnAlgorithm("recursive_doubling", reducing.recursive_doubling, TRG, whole),
     OwnAlgorithm("rabenseifner", reducing.rabenseifner, TRG, whole),
-    OwnAlgorithm(
-        "tree", reducing.tree, CHPG, lambda length, _, segment: min(length, segment), True
-    ),
     OwnAlgorithm("hierarchical", reducing.hierarchical, "MPICH's smp", whole, by_nodes=True),
     OwnAlgorithm("by_size", reducing.by_size, TRG, whole),
     OwnAlgorithm("parameter_server", reducing.parameter_server, LI, whole),
@@ -96,30 +79,30 @@ NewMessage = Callable[[int], Message]
 
 
 def broadcast(
-    algorithm: OwnAlgorithm[Message], call: Call, everyone: Members, longest: int, new: NewMessage
+    algorithm: OwnAlgorithm[Message], call: Call, everyone: Members, new: NewMessage
 ) -> Iterator[Step]:
     """Return the steps of a broadcast: members are in the order of the ranks, from the root on."""
     assert call.root is not None
     (message,) = call.messages
     number = everyone.number
     members = everyone.chosen([(call.root + place) % number for place in range(number)])
-    return algorithm.steps(members, message, longest)
+    return algorithm.steps(members, message)
 
 
 def reduction(
-    algorithm: OwnAlgorithm[Sum], call: Call, everyone: Members, longest: int, new: NewMessage
+    algorithm: OwnAlgorithm[Sum], call: Call, everyone: Members, new: NewMessage
 ) -> Iterator[Step]:
     """Return the steps of an allreduce, which has two messages unless it is in place."""
     *given, result = call.messages
-    further = algorithm.scratch(result.elements, everyone.number, longest)
+    further = algorithm.scratch(result.elements, everyone.number)
     data = Sum(range(result.elements), given[0] if given else None, result, new(further))
     if everyone.number == 1 and given:
         return everyone.exchange(0, data.current, 0, data.total)
-    return algorithm.steps(everyone, data, longest)
+    return algorithm.steps(everyone, data)
 
 
 def exchange(
-    algorithm: OwnAlgorithm[Exchange], call: Call, everyone: Members, longest: int, new: NewMessage
+    algorithm: OwnAlgorithm[Exchange], call: Call, everyone: Members, new: NewMessage
 ) -> Iterator[Step]:
     """Return the steps of a call with separate buffers for its two sides.
 
@@ -134,8 +117,8 @@ def exchange(
     longer = max((side.elements for side in (given, got) if side is not None), default=0)
     if call.counts is not None and given is not None:
         given = replace(given, counts=call.counts)
-    further = new(algorithm.scratch(longer, everyone.number, longest))
-    return algorithm.steps(everyone, Exchange(given, got, call.root, further), longest)
+    further = new(algorithm.scratch(longer, everyone.number))
+    return algorithm.steps(everyone, Exchange(given, got, call.root, further))
 
 
 @dataclass(frozen=True)
@@ -146,7 +129,7 @@ class Own:
     """
 
     algorithms: tuple[OwnAlgorithm[Any], ...]
-    steps: Callable[[OwnAlgorithm[Any], Call, Members, int, NewMessage], Iterator[Step]]
+    steps: Callable[[OwnAlgorithm[Any], Call, Members, NewMessage], Iterator[Step]]
     default: str
 
 
@@ -214,20 +197,10 @@ def select(benchmark: str, options: Options) -> OwnAlgorithm[Any] | None:
     )
 
 
-def segment_of(benchmark: str, options: Options) -> int | None:
-    """Return the bytes of a segment; None if the algorithm that was asked for has no segments."""
-    algorithm = select(benchmark, options)
-    if algorithm is None or not algorithm.cuts:
-        return None
-    return SEGMENT if options.segment is None else options.segment
-
-
 def further_memory(benchmark: str, options: Options, size: int, ranks: int) -> int:
     """Return the bytes that a rank needs in addition to its messages of ``size`` bytes."""
     algorithm = select(benchmark, options)
-    if algorithm is None:
-        return 0
-    return algorithm.scratch(size, ranks, segment_of(benchmark, options) or 0)
+    return 0 if algorithm is None else algorithm.scratch(size, ranks)
 
 
 def own(plan: Plan, case: Case, benchmark: str) -> Plan:
@@ -235,13 +208,12 @@ def own(plan: Plan, case: Case, benchmark: str) -> Plan:
     algorithm = select(benchmark, case.options)
     if algorithm is None:
         return plan
-    segment = segment_of(benchmark, case.options) or 0
     everyone = Members(tuple(range(case.ranks)), case.rank, case.nodes)
     exchanges = []
     for exchange in plan.exchanges:
         (call,) = exchange.steps
         assert isinstance(call, Call)
-        made = steps_of(algorithm, call, everyone, lambda count: case.message((count,)), segment)
+        made = steps_of(algorithm, call, everyone, lambda count: case.message((count,)))
         exchanges.append(replace(exchange, steps=tuple(made)))
     return replace(plan, exchanges=tuple(exchanges), chained=True)
 
@@ -251,32 +223,17 @@ def steps_of(
     call: Call,
     everyone: Members,
     new: NewMessage,
-    segment: int = SEGMENT,
 ) -> Iterator[Step]:
     """Return an algorithm's steps for a call of its collective, on the rank of ``everyone``.
 
-    Steps are made as they are needed. ``new`` makes the further memory. ``segment`` is in bytes.
+    Steps are made as they are needed. ``new`` makes the further memory.
     """
-    itemsize = call.messages[-1].datatype.itemsize if call.messages else 1
-    longest = max(1, segment // itemsize)
-    return TABLE[call.function].steps(algorithm, call, everyone, longest, new)
+    return TABLE[call.function].steps(algorithm, call, everyone, new)
 
 
 def check(options: Options) -> None:
-    """Raise `UsageError` for options that do not go with own algorithms, or only with others."""
+    """Raise `UsageError` for options that do not go with own algorithms."""
     word = options.own_algorithm
-    cutting = (
-        [word for name in TABLE for word, found in algorithms(name).items() if found.cuts]
-        if options.segment is not None
-        else []
-    )
-    if options.segment is not None and word not in cutting:
-        raise UsageError(
-            f"--segment is for algorithms that cut messages: choose --p2p-algorithm "
-            f"{', '.join(cutting[:-1])} or {cutting[-1]}, or leave it out"
-        )
-    if options.segment == 0:
-        raise UsageError("--segment: a segment of 0 bytes carries nothing; name at least 1 byte")
     asked = {
         "--coll-algorithm": options.library_algorithm is not None,
         "--staging": options.staging,

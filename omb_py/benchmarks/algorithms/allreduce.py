@@ -1,77 +1,38 @@
 """Allreduces made of messages between two ranks and additions.
 
-Each function gives the steps of one member. ``longest`` is the elements of a segment, if an
-algorithm cuts. `omb_py.algorithms.patterns` has the sources behind the letters, and
-`omb_py.benchmarks.algorithms` those of whole algorithms.
+Each function gives the steps of one member. `omb_py.algorithms.patterns` has the sources behind the
+letters, and `omb_py.benchmarks.algorithms` those of whole algorithms.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from typing import TypeAlias
 
 from omb_py.algorithms.folding import staying
 from omb_py.algorithms.patterns import power_within, powers_below
 from omb_py.algorithms.trees import binomial_by_lowest
 from omb_py.benchmarks.algorithms.bcast import binomial, children, gather_around
-from omb_py.benchmarks.algorithms.members import Members, Sum, part, pieces, shares, span
-from omb_py.core.calls import Message, Step
-from omb_py.core.dataclass import replace
+from omb_py.benchmarks.algorithms.members import Members, Sum, part, shares, span
+from omb_py.core.calls import Step
 
 Inner: TypeAlias = Callable[[Members, Sum], Iterator[Step]]
 """An algorithm for powers of two of members."""
 
 
-def ring(members: Members, data: Sum, longest: int) -> Iterator[Step]:
+def ring(members: Members, data: Sum) -> Iterator[Step]:
     """Send parts of the vector around a ring, where they grow, then once more around it."""
     after, before = members.around(1)
     blocks = shares(data.elements, members.number)
-    for outgoing, growing in transfers(members, data, [(block,) for block in blocks]):
+    for step in range(members.number - 1):
+        leaving, growing = (
+            data.within(blocks[(members.place - step - behind) % members.number])
+            for behind in (0, 1)
+        )
+        outgoing = (leaving.grown if step else leaving).current
         yield from members.exchange(after, outgoing, before, growing.arrival)
         yield from growing.addition()
     yield from gather_around(members, data.result, blocks, members.place + 1)
-
-
-def segmented_ring(members: Members, data: Sum, longest: int) -> Iterator[Step]:
-    """Run a ring whose parts are cut: the next segment is under way while one is added up."""
-    after, before = members.around(1)
-    blocks = shares(data.elements, members.number)
-    longest = max(1, min(longest, len(blocks[0])))
-    cut = [pieces(block, longest) for block in blocks]
-    begun: list[list[Step]] = []
-    ended: list[list[Step]] = []  # with the addition of what has come
-    for number, (outgoing, segment) in enumerate(transfers(members, data, cut)):
-        growing = replace(segment, slot=number % 2 * longest)
-        begin, end = members.under_way(after, outgoing, before, growing.arrival)
-        begun.append(begin)
-        ended.append([*end, *growing.addition()])
-    # a segment is sent on when it was added up, which is one transfer back where nothing is cut
-    ahead = max(map(len, cut)) > 1
-    for begin, end in zip([*begun, []], [[], *ended], strict=True):
-        yield from (*begin, *end) if ahead else (*end, *begin)
-    yield from gather_around(members, data.result, blocks, members.place + 1)
-
-
-def transfers(
-    members: Members, data: Sum, blocks: Sequence[tuple[range, ...]]
-) -> Iterator[tuple[Message, Sum]]:
-    """Yield what a member sends and adds in each step, until it has the sum of one block.
-
-    The block is the one after its place. Each item is a message to send and the elements to receive
-    and add. Blocks are in pieces, which follow each other; a block with fewer pieces has empty ones
-    at its end.
-    """
-    number = members.number
-    most = max(map(len, blocks))
-
-    def piece(step: int, index: int) -> range:
-        block = blocks[(members.place - step) % number]
-        return block[index] if index < len(block) else range(0)
-
-    for step in range(number - 1):
-        for index in range(most):
-            leaving = data.within(piece(step, index))
-            yield (leaving.grown if step else leaving).current, data.within(piece(step + 1, index))
 
 
 def folded(inner: Inner, members: Members, data: Sum) -> Iterator[Step]:
@@ -94,7 +55,7 @@ def folded(inner: Inner, members: Members, data: Sum) -> Iterator[Step]:
         yield from members.send(place - 1, data.total)
 
 
-def recursive_doubling(members: Members, data: Sum, longest: int) -> Iterator[Step]:
+def recursive_doubling(members: Members, data: Sum) -> Iterator[Step]:
     """Exchange all data at distances 1, 2, 4 … [TRG]."""
     return folded(doubling, members, data)
 
@@ -106,7 +67,7 @@ def doubling(members: Members, data: Sum) -> Iterator[Step]:
         data = data.grown
 
 
-def rabenseifner(members: Members, data: Sum, longest: int) -> Iterator[Step]:
+def rabenseifner(members: Members, data: Sum) -> Iterator[Step]:
     """Exchange half of the vector, then a quarter …, and the way back [TRG]."""
     return folded(halving_and_doubling, members, data)
 
@@ -137,20 +98,11 @@ SHORT = 2048
 """Bytes up to which the number of messages counts more than their length [TRG]."""
 
 
-def by_size(members: Members, data: Sum, longest: int) -> Iterator[Step]:
+def by_size(members: Members, data: Sum) -> Iterator[Step]:
     """Use recursive doubling for short vectors, Rabenseifner's for long ones [TRG]."""
     nbytes = data.result.elements * data.result.datatype.itemsize
     chosen = recursive_doubling if nbytes <= SHORT else rabenseifner
-    return chosen(members, data, longest)
-
-
-def tree(members: Members, data: Sum, longest: int) -> Iterator[Step]:
-    """Go up a binomial tree and down again, segment by segment [CHPG]."""
-    segments = pieces(data.elements, longest)
-    for segment in segments:
-        yield from up(members, data.within(segment))
-    for segment in segments:
-        yield from binomial(members, part(data.result, segment), longest)
+    return chosen(members, data)
 
 
 def up(members: Members, data: Sum) -> Generator[Step, None, Sum]:
@@ -164,7 +116,7 @@ def up(members: Members, data: Sum) -> Generator[Step, None, Sum]:
     return data
 
 
-def parameter_server(members: Members, data: Sum, longest: int) -> Iterator[Step]:
+def parameter_server(members: Members, data: Sum) -> Iterator[Step]:
     """Let the first member add up the others' data, one after the other, and answer each [LI]."""
     others = range(1, members.number)
     if members.place:
@@ -178,7 +130,7 @@ def parameter_server(members: Members, data: Sum, longest: int) -> Iterator[Step
         yield from members.send(other, data.total)
 
 
-def hierarchical(members: Members, data: Sum, longest: int) -> Iterator[Step]:
+def hierarchical(members: Members, data: Sum) -> Iterator[Step]:
     """Add up on each node, exchange sums among first ranks, and share the result on each node."""
     nodes = members.nodes
     family = [place for place, node in enumerate(nodes) if node == nodes[members.place]]
@@ -186,5 +138,5 @@ def hierarchical(members: Members, data: Sum, longest: int) -> Iterator[Step]:
     here = members.chosen(family)
     data = yield from up(here, data)
     if members.place in leaders:
-        yield from recursive_doubling(members.chosen(leaders), data, longest)
-    yield from binomial(here, data.total, longest)
+        yield from recursive_doubling(members.chosen(leaders), data)
+    yield from binomial(here, data.total)

@@ -1,7 +1,7 @@
 """Broadcasts made of messages between two ranks; the first of the members is the root.
 
-Each function gives the steps of one member. ``longest`` is the elements of a segment, if an
-algorithm cuts. `omb_py.algorithms.patterns` has the sources behind the letters.
+Each function gives the steps of one member. `omb_py.algorithms.patterns` has the sources behind the
+letters.
 """
 
 from __future__ import annotations
@@ -10,30 +10,11 @@ from collections.abc import Iterator, Sequence
 
 from omb_py.algorithms.patterns import powers_below
 from omb_py.algorithms.trees import binomial_by_lowest
-from omb_py.benchmarks.algorithms.members import Members, part, pieces, shares, span
+from omb_py.benchmarks.algorithms.members import Members, part, shares, span
 from omb_py.core.calls import Message, Step
 
 
-def chain(members: Members, message: Message, longest: int) -> Iterator[Step]:
-    """Receive all from the member before, then send it to the next."""
-    return pipelined_chain(members, message, max(1, message.elements))
-
-
-def pipelined_chain(members: Members, message: Message, longest: int) -> Iterator[Step]:
-    """Run a chain of segments: each passes on the last one while it receives the next."""
-    nothing = part(message, range(0))
-    segments = [part(message, piece) for piece in pieces(range(message.elements), longest)]
-    first, last = members.place == 0, members.place == members.number - 1
-    for arriving, leaving in zip([*segments, nothing], [nothing, *segments], strict=True):
-        yield from members.exchange(
-            members.place + 1,
-            nothing if last else (arriving if first else leaving),
-            members.place - 1,
-            nothing if first else arriving,
-        )
-
-
-def binomial(members: Members, message: Message, longest: int) -> Iterator[Step]:
+def binomial(members: Members, message: Message) -> Iterator[Step]:
     """Let each member with the message send it to one without: doubled in each round [CHPG]."""
     if members.place:
         yield from members.receive(binomial_by_lowest(members.place, members.number), message)
@@ -46,21 +27,14 @@ FEW = 8
 """Limits in bytes and in ranks: below either, whole messages are sent rather than parts [TRG]."""
 
 
-def by_size(members: Members, message: Message, longest: int) -> Iterator[Step]:
+def by_size(members: Members, message: Message) -> Iterator[Step]:
     """Use a binomial tree for short messages or few ranks, else scatter and allgather [TRG]."""
     nbytes = message.elements * message.datatype.itemsize
     whole = nbytes < SHORT or members.number < FEW
-    return (binomial if whole else scatter_allgather)(members, message, longest)
+    return (binomial if whole else scatter_allgather)(members, message)
 
 
-def scatter_ring(members: Members, message: Message, longest: int) -> Iterator[Step]:
-    """Send a part to each by a binomial tree, then all parts around a ring [CHPG]."""
-    blocks = shares(range(message.elements), members.number)
-    yield from scatter(members, message, blocks)
-    yield from gather_around(members, message, blocks, members.place)
-
-
-def scatter_allgather(members: Members, message: Message, longest: int) -> Iterator[Step]:
+def scatter_allgather(members: Members, message: Message) -> Iterator[Step]:
     """Send a part to each by a binomial tree, then exchange 1, 2, 4 … parts [TRG]."""
     blocks = shares(range(message.elements), members.number)
     yield from scatter(members, message, blocks)

@@ -38,7 +38,7 @@ def blocks_of(message: Message) -> tuple[Message, ...]:
     return tuple(part(whole, range(start, start + count)) for start, count in starts)
 
 
-def ring_allgather(members: Members, data: Exchange, longest: int) -> Iterator[Step]:
+def ring_allgather(members: Members, data: Exchange) -> Iterator[Step]:
     """Pass on the block that was received last [CHPG]."""
     assert data.got is not None
     blocks = blocks_of(data.got)
@@ -49,7 +49,7 @@ def ring_allgather(members: Members, data: Exchange, longest: int) -> Iterator[S
     yield from gather_around(members, replace(data.got, form=""), ranges, members.place)
 
 
-def pairwise(members: Members, data: Exchange, longest: int) -> Iterator[Step]:
+def pairwise(members: Members, data: Exchange) -> Iterator[Step]:
     """In round i, send to the rank i after this one and receive from the rank i before it [TRG]."""
     assert data.given is not None
     assert data.got is not None
@@ -59,7 +59,7 @@ def pairwise(members: Members, data: Exchange, longest: int) -> Iterator[Step]:
         yield from members.exchange(after, leaving[after], before, arriving[before])
 
 
-def linear_gather(members: Members, data: Exchange, longest: int) -> Iterator[Step]:
+def linear_gather(members: Members, data: Exchange) -> Iterator[Step]:
     """Let the root receive from each rank in turn."""
     assert data.root is not None
     if members.place != data.root:
@@ -74,7 +74,7 @@ def linear_gather(members: Members, data: Exchange, longest: int) -> Iterator[St
             yield from members.exchange(place, data.given, place, block)
 
 
-def linear_scatter(members: Members, data: Exchange, longest: int) -> Iterator[Step]:
+def linear_scatter(members: Members, data: Exchange) -> Iterator[Step]:
     """Let the root send to each rank in turn."""
     assert data.root is not None
     if members.place != data.root:
@@ -89,7 +89,7 @@ def linear_scatter(members: Members, data: Exchange, longest: int) -> Iterator[S
             yield from members.exchange(place, block, place, data.got)
 
 
-def binomial_reduce(members: Members, data: Exchange, longest: int) -> Iterator[Step]:
+def binomial_reduce(members: Members, data: Exchange) -> Iterator[Step]:
     """Send a sum up a binomial tree to the root [CHPG]."""
     assert data.root is not None
     vector = data.got or data.given
@@ -106,7 +106,7 @@ def binomial_reduce(members: Members, data: Exchange, longest: int) -> Iterator[
     yield from up(around, Sum(elements, data.given, result, arrival))
 
 
-def pairwise_reduce_scatter(members: Members, data: Exchange, longest: int) -> Iterator[Step]:
+def pairwise_reduce_scatter(members: Members, data: Exchange) -> Iterator[Step]:
     """Send every other rank its part, and add the parts that arrive [TRG]."""
     assert data.given is not None
     assert data.got is not None
@@ -123,7 +123,7 @@ def pairwise_reduce_scatter(members: Members, data: Exchange, longest: int) -> I
         total = total.grown
 
 
-def dissemination(members: Members, data: Exchange, longest: int) -> Iterator[Step]:
+def dissemination(members: Members, data: Exchange) -> Iterator[Step]:
     """In rounds 1, 2, 4 …, signal the rank so far after this one (Hensgen, Finkel, Manber 1988)."""
     leaving, arriving = (part(data.further, range(i, i + 1)) for i in range(2))
     for distance in powers_below(members.number):

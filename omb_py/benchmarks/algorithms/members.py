@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from omb_py.core.calls import Call, Message, Slot, Step
+from omb_py.core.calls import Call, Message, Step
 from omb_py.core.dataclass import dataclass, replace
 
 TAG = 1
@@ -65,19 +65,6 @@ class Members:
             yield from self.send(to, outgoing)
             yield from self.receive(source, incoming)
 
-    def under_way(
-        self, to: int, outgoing: Message, source: int, incoming: Message
-    ) -> tuple[list[Step], list[Step]]:
-        """Return an exchange in two parts: its beginning, and the wait for its end."""
-        begun = []
-        if incoming.elements:
-            begun.append(Call("irecv", (incoming,), self.ranks[source], TAG))
-        if outgoing.elements:
-            begun.append(Call("isend", (outgoing,), self.ranks[to], TAG))
-        slot = Slot(len(begun))
-        steps = [replace(call, slot=slot, index=index) for index, call in enumerate(begun)]
-        return list(steps), [Call("waitall", slot=slot)] if begun else []
-
 
 def part(message: Message, elements: range) -> Message:
     """Return some elements of a message of one block, at their place."""
@@ -94,14 +81,6 @@ def shares(elements: range, number: int) -> tuple[range, ...]:
     return tuple(map(range, starts, starts[1:]))
 
 
-def pieces(elements: range, longest: int) -> tuple[range, ...]:
-    """Divide elements into pieces of ``longest``; the last one may be shorter."""
-    return tuple(
-        range(start, min(start + longest, elements.stop))
-        for start in range(elements.start, elements.stop, longest)
-    )
-
-
 def span(blocks: Sequence[range], first: int, end: int) -> range:
     """Return the elements of neighbouring blocks from ``first`` to before ``end``."""
     if first >= end:
@@ -115,14 +94,13 @@ class Sum:
 
     ``given`` is the rank's contribution, None if that is in ``result``. Data is copied only when
     needed: before the first addition (``begun``), a contribution arrives in ``result`` itself and
-    ``given`` is added to it; later ones arrive in ``scratch``, from element ``slot`` on.
+    ``given`` is added to it; later ones arrive in ``scratch``.
     """
 
     elements: range
     given: Message | None
     result: Message
     scratch: Message
-    slot: int = 0
     begun: bool = False
 
     @property
@@ -142,7 +120,7 @@ class Sum:
     def arrival(self) -> Message:
         """The memory that receives another rank's elements: scratch once the result is in use."""
         if self.begun or self.given is None:
-            return part(self.scratch, range(self.slot, self.slot + len(self.elements)))
+            return part(self.scratch, range(len(self.elements)))
         return self.total
 
     def within(self, elements: range) -> Sum:

@@ -25,7 +25,7 @@ KEY_BYTES = 32
 
 AGREED = (
     *("binding", "types", "smallest", "largest", "sizes", "iterations", "warmup"),
-    *("window", "vary_window", "pairs", "in_place", "root", "algorithm", "segment", "validate"),
+    *("window", "vary_window", "pairs", "in_place", "root", "algorithm", "validate"),
     *("auto_warmup", "precision", "max_time", "max_iterations", "sync", "rounds"),
 )
 """Options that all ranks must share, because messages do not contain their length."""

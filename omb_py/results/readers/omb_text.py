@@ -121,7 +121,6 @@ PROGRAMS = {
 
 BANNER = (
     re.compile(r"ranks (?P<ranks>\d{1,9})"),
-    re.compile(r"segments of (?P<segment>\d{1,18}) bytes"),
     re.compile(r"(?P<placement>M?[HD](?: M?[HD])?)"),
     re.compile(r"buffer (?P<buffer>.*)|binding (?P<binding>.*)|benchmark (?P<benchmark>.*)"),
     re.compile(r"target busy (?P<target_busy_us>[\d.e+-]+) us"),

@@ -21,7 +21,7 @@ from omb_py.core.options import Options
 RANKS = 8
 COUNTS = (2, 3, 5, 8)
 SIZES = (24, 4400)
-"""Bytes: fewer elements than ranks, and parts that are unequal and cut."""
+"""Bytes: fewer elements than ranks, and parts that are unequal."""
 
 PAIRS = ("latency", "bw", "bibw", "multi_lat")
 (DATATYPE,) = find_types(["mpi_int"])
@@ -44,7 +44,7 @@ class Made:
     @property
     def options(self) -> Options:
         """What is asked for."""
-        return Options(algorithm=self.word, segment=512, node_map=2, root=1)
+        return Options(algorithm=self.word, node_map=2, root=1)
 
     def case(self, rank: int, buffer: Any, resources: Any) -> Case:
         """A rank's case, two ranks on a node."""

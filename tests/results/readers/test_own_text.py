@@ -58,7 +58,7 @@ CHOICES = (
     ),
     *(["-w", "create"], ["-s", "fence"], ["-W", "16"], ["-p", "1"], ["--partitions", "2"]),
     *(["--coll-algorithm", "ring"], ["--p2p-algorithm", "ring"], ["--p2p-algorithm", "pipeline"]),
-    *(["--segment", "4K"], ["--label", "UCX_TLS=tcp,self"], ["--label", "a (b), c: D"]),
+    *(["--label", "UCX_TLS=tcp,self"], ["--label", "a (b), c: D"]),
     *(["--send-mode", "ready"], ["--binding", "native"], ["--buffer", "cupy"], ["D", "H"]),
     *(["--staging"], ["--stream-sync"], ["-r", "both"], ["-k", "rotate"], ["-N", "cart:2:1"]),
 )
@@ -68,7 +68,7 @@ THOUSANDTHS = ("algbw_", "busbw_", "sample_m", "sample_s", "median_", "slowest_"
 """How columns begin that are printed with three decimals; medians may come from ``-z``, too."""
 
 IDENTITY = (
-    *("benchmark", "bytes", "mpi_type", "part", "buffer", "binding", "variant", "segment"),
+    *("benchmark", "bytes", "mpi_type", "part", "buffer", "binding", "variant"),
     *("algorithm", "library_algorithm", "ranks"),
 )
 """Columns that text tells wherever the CSV has them."""
@@ -323,9 +323,8 @@ def test_examples_are_right(module: Any) -> None:
 def test_words_of_a_banner_that_are_not_known_are_a_variant() -> None:
     said = omb.options_of_banner
     assert said("tag 3") == {"variant": "tag 3"}
-    assert said("ranks 3, segments of 64 bytes, staged, with stream sync, session, MD H") == {
+    assert said("ranks 3, staged, with stream sync, session, MD H") == {
         "ranks": 3,
-        "segment": 64,
         "staged": True,
         "stream_sync": True,
         "placement": "MD H",
