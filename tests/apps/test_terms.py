@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 import pytest
@@ -14,6 +14,7 @@ from omb_py.apps import (
     APPLICATIONS,
     Application,
     ApplicationRequest,
+    Preset,
     RunSettings,
     option,
     share,
@@ -121,7 +122,7 @@ def test_options_have_the_types_of_their_defaults() -> None:
         ("--word c", "--word 'c' one of"),
         ("--some-bytes much", "--some-bytes 'much' bytes"),
         ("--rows 3", "No such option --rows"),
-        ("--preset dask-cuda", "No such option --preset"),
+        ("--preset deepseek-v3", "No such option --preset"),
         ("-i 3", "-i --iterations --repeats for every"),
         ("--iterations=3", "-i --iterations --repeats for every"),
         ("-x0", "-x --warmup --warmup-repeats for every"),
@@ -152,7 +153,7 @@ def test_options_mean_the_same_in_all_applications(
     ("name", "arguments", "words"),
     [
         ("kmeans", ("--iterations", "3"), "--repeats --lloyd-iterations kmeans"),
-        ("merge", ("--preset", "dusk"), "--preset 'dusk' 'dask-cuda'"),
+        ("dispatch", ("--preset", "deepsea"), "--preset 'deepsea' 'deepseek-v3'"),
     ],
 )
 def test_other_application_value_refused(name: str, arguments: tuple[str, ...], words: str) -> None:
@@ -160,29 +161,30 @@ def test_other_application_value_refused(name: str, arguments: tuple[str, ...], 
         parse_application(APPLICATIONS.load(name), list(arguments))
 
 
+WEAK = Preset("a test", {"tokens": 100, "experts": 128, "scaling": "weak", "repeats": 3})
+"""It sets options of the measurement, too."""
+
+
 @pytest.mark.parametrize(
     ("name", "values"),
     [
-        ("transpose_sum", {"size": 10_000, "repeats": 3}),
-        (
-            "merge",
-            {"rows_left": 1_000_000, "matching": 0.3, "repeats": 3, "scaling": "weak"},
-        ),
+        ("deepseek-v3", {"tokens": 4096, "hidden": 7168, "dtype": "float8"}),
+        ("weak", WEAK.values),
     ],
 )
 def test_a_preset_gives_all_that_is_not_given_beside_it(name: str, values: dict[str, Any]) -> None:
-    application = APPLICATIONS.load(name)
+    shipped = APPLICATIONS.load("dispatch")
+    application = replace(shipped, presets={**shipped.presets, "weak": WEAK})
 
     def asked(*words: str) -> dict[str, Any]:
         found = parse_application(application, words)
         return asdict(found.problem) | asdict(found.settings)
 
-    plain, preset = asked(), asked("--preset", "dask-cuda")
+    plain, preset = asked(), asked("--preset", name)
     assert {key: preset[key] for key in values} == values
-    assert preset == plain | application.presets["dask-cuda"].values
-    one = next(iter(values))
-    beside = asked("--repeats", "7", f"--{one.replace('_', '-')}=400000", "--preset=dask-cuda")
-    assert beside == preset | {"repeats": 7, one: 400_000}
+    assert preset == plain | application.presets[name].values
+    beside = asked("--repeats", "7", "--tokens=400000", f"--preset={name}")
+    assert beside == preset | {"repeats": 7, "tokens": 400_000}
 
 
 @pytest.mark.parametrize("application", ALL, ids=lambda one: one.name)

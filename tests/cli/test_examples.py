@@ -38,7 +38,6 @@ IN_PLACE = {
 
 QUICKLY = {
     "pairs ": " -m 8:8 -i 10",
-    "dask-cuda": " --size 200",
     "overhead ": " --rounds 2 -i 10",
     "--native": " -i 10 --rounds 2",
     "sweep guidelines": " --dry-run",

@@ -28,13 +28,8 @@ SMALL = {
     ),
     "knn": ("--samples 480 --queries 48 --features 4",),
     "matmul": ("--rows 48 --inner 32 --columns 40",),
-    "merge": (
-        "--rows-left 400 --rows-right 300 --keys 100",
-        "--rows-left 400 --rows-right 300 --keys 0 --matching 0.3",
-    ),
     "replay": (f"{PROFILE} --scale 0.001",),
     "train": ("--model resnet20 --samples 40 --batch 10 --epochs 2",),
-    "transpose_sum": ("--size 48", "--size 72 --dtype float32"),
 }
 """For each application problems that are solved at once; rows that every number of ranks divides,
 since objects cannot be divided unevenly."""

@@ -1,4 +1,4 @@
-"""Transposes, joins and halos on real ranks: sizes that do not divide, calls made, refusals."""
+"""Tokens to experts and halos on real ranks: uneven sizes, calls made, refusals."""
 
 from __future__ import annotations
 
@@ -13,22 +13,25 @@ UNEVEN = (
     "halo --rows 101 --columns 37 --steps 5",
     "halo --rows 101 --columns 37 --steps 6 --overlap",
     "halo --rows 8 --columns 2 --steps 3 --overlap",
-    "merge --rows-left 1001 --rows-right 777 --keys 100",
-    "transpose_sum --size 100",
-    "transpose_sum --size 37 --dtype float32",
+    "dispatch --tokens 1001 --hidden 7 --experts 13 --top-k 3 --popularity 4",
+    "dispatch --tokens 101 --hidden 6 --experts 9 --dtype float32",
+    "dispatch --tokens 101 --hidden 6 --experts 9 --dtype float8 --exchange pairs",
 )
-SCARCE = (
-    "merge --rows-left 0 --rows-right 0 --keys 5",
-    "merge --rows-left 3 --rows-right 0 --keys 5",
-    "merge --rows-left 40 --rows-right 50 --keys 1",
-    "merge --rows-left 5 --rows-right 2 --keys 1000000",
+SCARCE = tuple(
+    f"{problem} --exchange {exchange}"
+    for problem in (
+        "dispatch --tokens 1 --hidden 1 --experts 8 --top-k 1",
+        "dispatch --tokens 3 --hidden 5 --experts 1000 --top-k 1",
+        "dispatch --tokens 50 --hidden 5 --experts 8 --top-k 1 --popularity 8",
+    )
+    for exchange in ("alltoallv", "pairs")
 )
-"""Tables so small, or with keys so few, that ranks have nothing to send, or one has everything."""
+"""Tokens so few, or an expert so popular, that ranks have nothing to send, or one has all."""
 
 EVEN = (
     "halo --rows 31 --columns 17 --steps 7",
     "halo --rows 31 --columns 17 --steps 7 --overlap",
-    "transpose_sum --size 48",
+    "dispatch --tokens 48 --hidden 4 --experts 12 --top-k 3 --exchange pairs",
 )
 ALL = (*UNEVEN, *SCARCE)
 
@@ -49,8 +52,7 @@ def test_results_are_right_whatever_the_division(battery: Battery, line: Line) -
 
 GROWN: dict[str, dict[int, float]] = {
     "halo --rows 31 --columns 17 --steps 7": {2: 2 * 3689e-6, 3: 3 * 3689e-6},
-    "merge --rows-left 100 --rows-right 70 --keys 20": {2: 2 * 170, 3: 3 * 170},
-    "transpose_sum --size 48": {2: 68**2 * 8e-9, 3: 84**2 * 8e-9},
+    "dispatch --tokens 70 --hidden 4": {2: 2 * 70, 3: 3 * 70},
 }
 """What so many ranks do, in the metric's unit times seconds."""
 
@@ -68,20 +70,23 @@ def test_problems_grow_with_the_ranks(battery: Battery, line: Line) -> None:
 
 
 CALLS = {
-    "transpose_sum --size 48": {("MPI_Alltoall", 1, 48 * 16 * 8 / 3), ("MPI_Reduce", 1, 8)},
-    "transpose_sum --size 50": {("MPI_Alltoallv", 1, 50 * 17 * 8 / 3), ("MPI_Reduce", 1, 8)},
+    "dispatch --tokens 48 --hidden 4 --experts 3 --top-k 3": {("MPI_Alltoallv", 2, 48 * 8 / 3)},
+    "dispatch --tokens 50 --hidden 4 --experts 4 --top-k 4": {
+        ("MPI_Alltoallv", 1, 17 * 4 * 8 / 3),
+        ("MPI_Alltoallv", 1, 50 * 2 * 8 / 3),
+    },
+    "dispatch --tokens 48 --hidden 4 --experts 3 --top-k 3 --exchange pairs": {
+        ("MPI_Irecv", 4, 16 * 8),
+        ("MPI_Isend", 4, 16 * 8),
+        ("MPI_Waitall", 2, 0),
+    },
     "halo --rows 31 --columns 17 --steps 7": {
         ("MPI_Irecv", 7, 17 * 8),
         ("MPI_Isend", 7, 17 * 8),
         ("MPI_Waitall", 7, 0),
     },
-    "merge --rows-left 300 --rows-right 210 --keys 50": {
-        ("MPI_Alltoall", 1, 2 * 8),
-        ("MPI_Alltoallv", 1, 100 * 16 / 3),
-        ("MPI_Alltoallv", 1, 70 * 16 / 3),
-    },
 }
-"""What rank 0 of three calls, how often and with how many bytes."""
+"""What rank 0 of three calls, how often and with how many bytes; all tokens go to all experts."""
 
 
 @each_line(line(3, f"{problem} {QUICK}") for problem in CALLS)
@@ -115,11 +120,10 @@ def test_residual_is_the_same_on_any_ranks(battery: Battery, one_rank: Record, l
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        (line(4, f"transpose_sum --size 3 {QUICK}"), "--size 3 4"),
+        (line(4, f"dispatch --experts 3 --top-k 1 {QUICK}"), "--experts 3 4 ranks"),
         (line(3, f"halo --rows 2 {QUICK}"), "3 ranks 3 x 1 --rows 2"),
         (line(4, f"halo --columns 1 {QUICK}"), "--columns 2 or more"),
-        (line(3, f"transpose_sum --size 100 {QUICK} --binding pickle"), "pickle alltoallv"),
-        (line(2, f"merge --keys 10 {QUICK} --binding pickle"), "pickle alltoallv"),
+        (line(3, f"dispatch --tokens 100 {QUICK} --binding pickle"), "pickle alltoallv"),
         (line(2, f"halo --rows 9 --columns 9 {QUICK} --binding pkl5"), "pkl5 irecv"),
     ],
     ids=str,
