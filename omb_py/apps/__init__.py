@@ -9,7 +9,7 @@ binding that has these calls.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -111,17 +111,6 @@ class Sequential:
 
 
 @dataclass(frozen=True)
-class Preset:
-    """Values of an application's options that belong together, by the names of their fields.
-
-    ``source`` is where they are from.
-    """
-
-    source: str
-    values: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
 class Application(Generic[P]):
     """An application, described for the rest of the suite.
 
@@ -131,7 +120,7 @@ class Application(Generic[P]):
     ``sequential`` prepares the program to compare with, on the host, or is None; ``compare`` checks
     a kernel's result against that program's, or is None. ``applies`` returns whether an option
     means anything in a problem. ``settings`` leaves out the `RunSettings` that have no meaning for
-    a problem. ``presets`` are by the names that ``--preset`` has for them.
+    a problem.
     """
 
     name: str
@@ -146,7 +135,6 @@ class Application(Generic[P]):
     weak_scaled: Callable[[P, int], P] | None = None
     settings: Callable[[P, RunSettings], RunSettings] = lambda problem, settings: settings
     applies: Callable[[P, str], bool] = lambda problem, name: True
-    presets: Mapping[str, Preset] = field(default_factory=dict, hash=False)
     details: str = ""
 
 

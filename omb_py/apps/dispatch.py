@@ -17,7 +17,6 @@ from omb_py.apps import (
     CheckedResult,
     Detail,
     Kernel,
-    Preset,
     Sequential,
     option,
     share,
@@ -233,11 +232,6 @@ APPLICATION = Application(
     compare=compare,
     sequential=sequential,
     weak_scaled=lambda problem, ranks: replace(problem, tokens=problem.tokens * ranks),
-    presets={
-        "deepseek-v3": Preset(
-            "arXiv 2412.19437: 256 experts, 8 of them for each token of 7168 numbers in FP8",
-            {"tokens": 4096, "hidden": 7168, "experts": 256, "top_k": 8, "dtype": "float8"},
-        )
-    },
-    details="Tokens per second go to their experts and back.",
+    details="Tokens per second go to their experts and back. The sizes of DeepSeek-V3 (arXiv "
+    "2412.19437): --hidden 7168 --experts 256 --top-k 8 --dtype float8.",
 )

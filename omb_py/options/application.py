@@ -14,7 +14,6 @@ from omb_py.apps import (
     WARMUP_REPEATS,
     Application,
     ApplicationRequest,
-    Preset,
     RunSettings,
 )
 from omb_py.core.errors import UsageError
@@ -72,7 +71,6 @@ SHARED = frozenset(
 def application_parameters(application: Application[Any]) -> list[click.Parameter]:
     """Return the click parameters of an application."""
     return [
-        *([preset_option(application.presets)] if application.presets else ()),
         *map(problem_parameter, fields(application.problem)),
         *(choice.option(MEASURING) for choice in CHOICES),
         *shared_options(SHARED),
@@ -103,28 +101,6 @@ def make_request(application: Application[Any], values: Mapping[str, Any]) -> Ap
     options = Options(**values)
     check_output(options.output, options.force)
     return ApplicationRequest(application, problem, run_settings, options)
-
-
-def preset_option(presets: Mapping[str, Preset]) -> Option:
-    """Return the option that gives other options, unless they are given, the values of a preset."""
-
-    def apply(ctx: click.Context, parameter: click.Parameter, name: str | None) -> None:
-        if name is not None:
-            ctx.default_map = {**(ctx.default_map or {}), **presets[name].values}
-
-    told = []
-    for name, preset in presets.items():
-        words = (f"--{key.replace('_', '-')} {value}" for key, value in preset.values.items())
-        told.append(f"{name} ({preset.source}): {' '.join(words)}.")
-    return Option(
-        ["--preset"],
-        type=click.Choice(list(presets)),
-        is_eager=True,
-        expose_value=False,
-        callback=apply,
-        group=PROBLEM,
-        help=" ".join(["Options of a published benchmark; other given options win.", *told]),
-    )
 
 
 def problem_parameter(one: Field[Any]) -> click.Parameter:

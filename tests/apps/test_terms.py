@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any
 
 import pytest
@@ -14,7 +14,6 @@ from omb_py.apps import (
     APPLICATIONS,
     Application,
     ApplicationRequest,
-    Preset,
     RunSettings,
     option,
     share,
@@ -122,7 +121,6 @@ def test_options_have_the_types_of_their_defaults() -> None:
         ("--word c", "--word 'c' one of"),
         ("--some-bytes much", "--some-bytes 'much' bytes"),
         ("--rows 3", "No such option --rows"),
-        ("--preset deepseek-v3", "No such option --preset"),
         ("-i 3", "-i --iterations --repeats for every"),
         ("--iterations=3", "-i --iterations --repeats for every"),
         ("-x0", "-x --warmup --warmup-repeats for every"),
@@ -153,49 +151,9 @@ def test_options_mean_the_same_in_all_applications(
     ("name", "arguments", "words"),
     [
         ("kmeans", ("--iterations", "3"), "--repeats --lloyd-iterations kmeans"),
-        ("dispatch", ("--preset", "deepsea"), "--preset 'deepsea' 'deepseek-v3'"),
+        ("dispatch", ("--exchange", "nowhere"), "--exchange 'nowhere' one of"),
     ],
 )
 def test_other_application_value_refused(name: str, arguments: tuple[str, ...], words: str) -> None:
     with refuses(UsageError, words):
         parse_application(APPLICATIONS.load(name), list(arguments))
-
-
-WEAK = Preset("a test", {"tokens": 100, "experts": 128, "scaling": "weak", "repeats": 3})
-"""It sets options of the measurement, too."""
-
-
-@pytest.mark.parametrize(
-    ("name", "values"),
-    [
-        ("deepseek-v3", {"tokens": 4096, "hidden": 7168, "dtype": "float8"}),
-        ("weak", WEAK.values),
-    ],
-)
-def test_a_preset_gives_all_that_is_not_given_beside_it(name: str, values: dict[str, Any]) -> None:
-    shipped = APPLICATIONS.load("dispatch")
-    application = replace(shipped, presets={**shipped.presets, "weak": WEAK})
-
-    def asked(*words: str) -> dict[str, Any]:
-        found = parse_application(application, words)
-        return asdict(found.problem) | asdict(found.settings)
-
-    plain, preset = asked(), asked("--preset", name)
-    assert {key: preset[key] for key in values} == values
-    assert preset == plain | application.presets[name].values
-    beside = asked("--repeats", "7", "--tokens=400000", f"--preset={name}")
-    assert beside == preset | {"repeats": 7, "tokens": 400_000}
-
-
-@pytest.mark.parametrize("application", ALL, ids=lambda one: one.name)
-def test_presets_name_known_options_and_are_in_the_help(
-    application: Application[Any],
-) -> None:
-    options = {one.name: one for one in application_parameters(application)}
-    assert ("preset" in options) == bool(application.presets)
-    for name, preset in application.presets.items():
-        told = getattr(options["preset"], "help", "")
-        assert set(preset.values) <= set(options)
-        assert f"{name} ({preset.source}): --" in told
-        for field, value in preset.values.items():
-            assert f"--{field.replace('_', '-')} {value}" in told
