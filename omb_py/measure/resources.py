@@ -8,7 +8,7 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from omb_py.benchmarks import Exposed, Stored
+from omb_py.benchmarks import Exposed
 from omb_py.buffers import Buffer
 from omb_py.core.datatypes import Datatype
 from omb_py.core.errors import UnsupportedError, UsageError
@@ -105,13 +105,6 @@ class MpiResources:
             ) from error
         self._held.append(file.Close)
         return file, FileMemory(path, self._comm.rank * nbytes, nbytes)
-
-    def checkpoint(self, memory: Memory, writes: bool) -> Stored:
-        from omb_py.measure import checkpoints
-
-        found, remove = checkpoints.stored(self._job, self._options, memory, writes)
-        self._held.append(remove)
-        return found
 
     def group(self, rank: int) -> Any:
         everyone = self._comm.Get_group()
