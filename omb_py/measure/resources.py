@@ -15,7 +15,7 @@ from omb_py.core.errors import UnsupportedError, UsageError
 from omb_py.core.job import Job
 from omb_py.core.memory import Memory
 from omb_py.core.options import Options
-from omb_py.measure.files import FileMemory, check_folder
+from omb_py.measure.files import FileMemory, check_place
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -93,7 +93,7 @@ class MpiResources:
 
         mpi.check(["file_open"])
         path = self._options.file or ""
-        check_folder(self._job, path)
+        check_place(self._job, path)
         mode = MPI.MODE_CREATE | MPI.MODE_EXCL | MPI.MODE_RDWR | MPI.MODE_DELETE_ON_CLOSE
         try:
             file = MPI.File.Open(comm, path, mode)
