@@ -7,7 +7,6 @@ into a `Plan`: which calls one iteration makes, and what data they should move.
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 from typing import Any, Protocol
@@ -17,7 +16,7 @@ from omb_py.core.calls import Form, Iteration, Message, Step
 from omb_py.core.dataclass import dataclass, field
 from omb_py.core.datatypes import Datatype, Layout
 from omb_py.core.errors import BenchmarkError, UsageError
-from omb_py.core.memory import Local, Memory
+from omb_py.core.memory import Memory
 from omb_py.core.options import Options
 from omb_py.core.registry import Registry
 
@@ -90,22 +89,6 @@ class Exposed:
     bases: tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class Stored:
-    """A checkpoint: the steps that write it, or read it, and what comes before and after them.
-
-    ``file`` is the part of the file in which this rank's data lies, ``source`` the rank whose data
-    it reads; ``seconds`` has how long each call of a step took, by the step's name.
-    """
-
-    steps: tuple[Local, ...]
-    before: tuple[Local, ...]
-    after: tuple[Local, ...]
-    file: Memory
-    source: int
-    seconds: Mapping[str, array[float]]
-
-
 class Resources(Protocol):
     """Makes the MPI objects that a plan's calls need; the first four methods are collective.
 
@@ -124,9 +107,6 @@ class Resources(Protocol):
 
     def file(self, nbytes: int) -> tuple[Any, Memory]:
         """Return the file asked for, opened by all ranks, and this rank's part, in rank order."""
-
-    def checkpoint(self, memory: Memory, writes: bool) -> Stored:
-        """Return a checkpoint that writes this rank's memory, or reads another rank's data."""
 
     def group(self, rank: int) -> Any:
         """Return an ``MPI.Group`` that contains only ``rank``."""
@@ -225,8 +205,7 @@ class Plan:
     counts, ``payload`` is the number of bytes of a message that really travel and ``messages`` the
     number of messages that one iteration moves over the whole job. With several ``threads``,
     iteration ``i`` is made by thread ``i % threads``. ``chained`` means that a call sends what an
-    earlier one received. ``parts`` has the seconds of each call of a step, if steps have rows of
-    their own.
+    earlier one received.
     """
 
     exchanges: tuple[CheckedIteration, ...]
@@ -235,7 +214,6 @@ class Plan:
     messages: int = 1
     threads: int = 1
     chained: bool = False
-    parts: Mapping[str, array[float]] = field(default_factory=dict, hash=False)
 
 
 FEATURES = {
@@ -249,7 +227,6 @@ FEATURES = {
     "in_place": "MPI_IN_PLACE",
     "layout": "gaps between elements",
     "library_algorithm": "algorithms of the MPI library",
-    "method": "how checkpoints are written and read",
     "node_map": "the node of each rank, for algorithms of omb-py's own",
     "nodes": "the node of each rank, as `Case.nodes`",
     "operations": "what reports a failed rank",

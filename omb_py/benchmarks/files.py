@@ -1,4 +1,4 @@
-"""Files: every rank writes or reads its own part of one, by MPI-IO, or a checkpoint."""
+"""Files: every rank writes or reads its own part of one, by MPI-IO."""
 
 from __future__ import annotations
 
@@ -6,14 +6,11 @@ from functools import partial
 
 from omb_py.benchmarks import Benchmark, Case, CheckedIteration, Content, Defaults, Metric, Plan
 from omb_py.core.calls import Call, Step
-from omb_py.core.dataclass import replace
 from omb_py.core.options import Options
 
 SYNC = "# Sync: MPI_File_sync in every iteration"
 NO_SYNC = "# Sync: none, so that data may be in the page cache and not on the disk"
 CACHED = "# Page cache: holds what is read, which was written just before"
-DROPPED = "# Page cache: the kernel is asked to drop what is read, which was written just before"
-CHECKPOINT_SYNC = "# Sync: fsync or MPI_File_sync in every iteration"
 
 
 def plan(function: str, case: Case) -> Plan:
@@ -41,35 +38,9 @@ def plan(function: str, case: Case) -> Plan:
     return Plan((exchange,), case.payload, messages=case.ranks)
 
 
-def checkpoint(writes: bool, case: Case) -> Plan:
-    """Return all steps from opening to closing, and a barrier until the last rank has closed.
-
-    Source: IOR, whose times of a phase end with its last rank, and which lets ranks read another
-    node's data (its option -C).
-    """
-    memory = case.message().memory
-    stored = case.resources.checkpoint(memory, writes)
-    source, target = (memory, stored.file) if writes else (stored.file, memory)
-    exchange = CheckedIteration(
-        (*stored.steps, Call("barrier")),
-        before=(*stored.before, Call("barrier")),
-        after=stored.after,
-        inputs=(Content.of(case.rank, source),),
-        outputs=(Content.of(case.rank if writes else stored.source, target),),
-        settle=(Call("barrier"),),
-    )
-    return Plan((exchange,), case.payload, messages=case.ranks, parts=stored.seconds)
-
-
 def sync_line(options: Options, ranks: int) -> tuple[str, ...]:
     """Return the table's line on the disk."""
     return (SYNC if options.file_sync else NO_SYNC,)
-
-
-def method_lines(writes: bool, options: Options, ranks: int) -> tuple[str, ...]:
-    """Return the lines of a checkpoint's table on the method and on the disk."""
-    sync = CHECKPOINT_SYNC if options.file_sync else NO_SYNC
-    return (f"# Method: {options.method}", sync if writes else DROPPED)
 
 
 def benchmark(name: str, summary: str) -> Benchmark:
@@ -94,33 +65,9 @@ def benchmark(name: str, summary: str) -> Benchmark:
     )
 
 
-WRITE = benchmark("file_write", "write to one file, each by itself")
-READ = benchmark("file_read", "read one file, each by itself")
-CHECKPOINT = Defaults(10, 1, 10, 1, smallest=1 << 20, largest=64 << 20)
-
 BENCHMARKS = (
-    WRITE,
-    READ,
+    benchmark("file_write", "write to one file, each by itself"),
+    benchmark("file_read", "read one file, each by itself"),
     benchmark("file_write_all", "write to one file together"),
     benchmark("file_read_all", "read one file together"),
-    replace(
-        WRITE,
-        name="checkpoint_write",
-        title="Checkpoint_write Bandwidth",
-        summary="Data per second of a checkpoint of all ranks, step by step.",
-        plan=partial(checkpoint, True),
-        defaults=CHECKPOINT,
-        options=WRITE.options | {"method"},
-        heading=partial(method_lines, True),
-    ),
-    replace(
-        READ,
-        name="checkpoint_read",
-        title="Checkpoint_read Bandwidth",
-        summary="Data per second of a restart: ranks read others' data.",
-        plan=partial(checkpoint, False),
-        defaults=CHECKPOINT,
-        options=READ.options | {"method"},
-        heading=partial(method_lines, False),
-    ),
 )

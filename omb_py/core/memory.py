@@ -22,7 +22,7 @@ class Place(Enum):
 
 @dataclass(frozen=True)
 class Local:
-    """A step of a rank outside MPI: a copy, a wait for its device, a step of a checkpoint.
+    """A step of a rank outside MPI: a copy, a wait for its device.
 
     ``run`` does it from Python. ``function`` is the address of the C function that does the same
     when it is given ``arguments``, each a word of 64 bits; it returns 0 or an error code. It is 0

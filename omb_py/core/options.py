@@ -47,14 +47,13 @@ class Options:
     or how many ranks a node has; ``threads`` are those (or the processes) of the sending and of the
     receiving side; ``thread_comm`` is whether they share one communicator. ``library_algorithm`` is
     the name in `omb_py.algorithms` of the MPI library's algorithm; ``algorithm`` is `LIBRARY` or
-    the name of an algorithm of ours. ``split`` is how ranks
-    are divided into groups (`omb_py.core.job.groups`); ``method`` is how checkpoints are written;
-    ``congestor`` is the benchmark, and its message size, that the ranks outside the first group run
-    while that one measures, in ``rounds`` turns. ``variant`` is the label of settings outside
-    omb-py. ``interface`` is the network interface by which bindings over sockets connect hosts,
-    ``backend`` is torch's. ``victims`` are the ranks that are killed at once, or ``node`` for those
-    of the last node, and ``failures`` how often; ``operations`` report it. ``debug`` shows
-    tracebacks.
+    the name of an algorithm of ours. ``split`` is how ranks are divided into groups
+    (`omb_py.core.job.groups`); ``congestor`` is the benchmark, and its message size, that the ranks
+    outside the first group run while that one measures, in ``rounds`` turns. ``variant`` is the
+    label of settings outside omb-py. ``interface`` is the network interface by which bindings over
+    sockets connect hosts, ``backend`` is torch's. ``victims`` are the ranks that are killed at once,
+    or ``node`` for those of the last node, and ``failures`` how often; ``operations`` report it.
+    ``debug`` shows tracebacks.
     """
 
     buffer: str = "numpy"
@@ -113,7 +112,6 @@ class Options:
     rounds: int | None = None
     file: str | None = None
     file_sync: bool = False
-    method: str = "file_per_rank"
     spawned: int = 1
     session: bool = False
     thread_level: str = "single"

@@ -17,14 +17,7 @@ from omb_py.core.errors import BenchmarkError, SharedError, ValidationError
 from omb_py.core.job import Combined, Job
 from omb_py.core.options import MAX_ITERATIONS
 from omb_py.measure.measurement import Measurement, RunContext
-from omb_py.measure.rows import (
-    Outcome,
-    Overlap,
-    Starts,
-    make_part_row,
-    make_row,
-    make_step_row,
-)
+from omb_py.measure.rows import Outcome, Overlap, Starts, make_part_row, make_row
 from omb_py.measure.sampling import PrecisionGoal, Sampled, sample
 from omb_py.measure.validation import DataCheck, check_log, write_log
 from omb_py.results.columns import Row
@@ -129,12 +122,6 @@ class BenchmarkMeasurement(Measurement):
                 row = make_row(self.run_name, self.benchmark, case, outcome)
                 for writer in writers:
                     writer.row(row)
-        for name, step_seconds in plan.parts.items():
-            part = self._part(step_seconds, len(sampled.seconds), plan.timed)
-            with self.group.agreement():
-                if row is not None and part is not None:
-                    for writer in writers:
-                        writer.row(make_step_row(row, name, part))
         if self._samples is not None:
             round_trips = self.benchmark.round_trips(options)
             self._samples.keep(row, sampled.seconds, plan.timed, round_trips)

@@ -9,12 +9,15 @@ from typing import Any
 from omb_py.core.errors import UsageError
 from omb_py.core.job import Job
 from omb_py.core.memory import Memory
+from omb_py.core.text.files import failing
 
 
-def check_folder(job: Job, file: str) -> None:
-    """Raise `UsageError` on all ranks unless each sees a file that rank 0 makes next to ``file``.
+def check_place(job: Job, file: str) -> None:
+    """Raise `UsageError` on all ranks if ``file`` exists, or they do not share its folder.
 
-    Collective. If rank 0 cannot make it, the error comes from MPI later.
+    They share it if each sees a file that rank 0 makes next to it. Collective. If rank 0 cannot
+    make that one, the error comes from MPI later. An existing file is not left to MPI: Open MPI
+    5.0.11 deletes it when opening fails, with MODE_EXCL and MODE_DELETE_ON_CLOSE.
     """
     from tempfile import mkstemp
 
@@ -35,6 +38,8 @@ def check_folder(job: Job, file: str) -> None:
             f"--file {file}: rank {first} on {host} does not see what rank 0 writes beside it: "
             "name a file in a folder that all hosts share"
         )
+    if job.first_of(job.rank == 0 and os.path.lexists(file)) < job.ranks:
+        raise UsageError(f"--file {file} exists: name a file that does not")
 
 
 CHUNK = 1 << 20
@@ -53,7 +58,9 @@ class FileMemory(Memory):
         return FileMemory(self._path, self._start + start, nbytes)
 
     def fill(self, tile: bytes) -> None:
-        with open(self._path, "r+b") as file:
+        """Raise `OmbError` if the file cannot be written, such as on a full disk."""
+        advice = "; see whether there is room, or name another --file"
+        with failing("write", self._path, advice=advice), open(self._path, "r+b") as file:
             file.seek(self._start)
             for start in range(0, self.nbytes, CHUNK):
                 file.write(part_of(tile, start, min(CHUNK, self.nbytes - start)))

@@ -8,14 +8,14 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from omb_py.benchmarks import Exposed, Stored
+from omb_py.benchmarks import Exposed
 from omb_py.buffers import Buffer
 from omb_py.core.datatypes import Datatype
 from omb_py.core.errors import UnsupportedError, UsageError
 from omb_py.core.job import Job
 from omb_py.core.memory import Memory
 from omb_py.core.options import Options
-from omb_py.measure.files import FileMemory, check_folder
+from omb_py.measure.files import FileMemory, check_place
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -93,7 +93,7 @@ class MpiResources:
 
         mpi.check(["file_open"])
         path = self._options.file or ""
-        check_folder(self._job, path)
+        check_place(self._job, path)
         mode = MPI.MODE_CREATE | MPI.MODE_EXCL | MPI.MODE_RDWR | MPI.MODE_DELETE_ON_CLOSE
         try:
             file = MPI.File.Open(comm, path, mode)
@@ -105,13 +105,6 @@ class MpiResources:
             ) from error
         self._held.append(file.Close)
         return file, FileMemory(path, self._comm.rank * nbytes, nbytes)
-
-    def checkpoint(self, memory: Memory, writes: bool) -> Stored:
-        from omb_py.measure import checkpoints
-
-        found, remove = checkpoints.stored(self._job, self._options, memory, writes)
-        self._held.append(remove)
-        return found
 
     def group(self, rank: int) -> Any:
         everyone = self._comm.Get_group()

@@ -214,12 +214,6 @@ def make_part_row(
     return row.replace(part=part, bytes=None, payload_bytes=None, percentiles=None)
 
 
-def make_step_row(row: Row, part: str, combined: Combined) -> Row:
-    """Return the row of a step of what ``row`` is of: its time, apart from others."""
-    whole = dict.fromkeys(("bandwidth_MBps", "messages_per_s", "cpu_us", "percentiles"))
-    return row.replace(part=part, **whole, **times_of(combined))
-
-
 def _choices(benchmark: Benchmark, case: Case) -> dict[str, Any]:
     """Return the columns that say what was chosen, if that is a choice."""
     options, has = case.options, benchmark.options
@@ -231,7 +225,7 @@ def _choices(benchmark: Benchmark, case: Case) -> dict[str, Any]:
         "split": options.split,
         "nodes": len(set(case.nodes)) or None,
     }
-    for name in ("in_place", "window_kind", "send_mode", "partitions", "file_sync", "method"):
+    for name in ("in_place", "window_kind", "send_mode", "partitions", "file_sync"):
         if name in has:
             found[name] = getattr(options, name)
     for name in ("layout", "topology"):

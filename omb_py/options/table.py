@@ -49,7 +49,6 @@ PASSIVE = ("lock", "flush", "flush_local", "lock_all")
 ACTIVE = ("pscw", "fence")
 SEND_MODES = ("standard", "synchronous", "buffered", "ready")
 COMPUTE_TARGETS = ("cpu", "gpu", "both")
-METHODS = ("file_per_rank", "shared", "collective", "numpy")
 FORMATS = ("text", "csv", "json")
 
 INSTEAD_OF_ACCELERATORS = {
@@ -153,9 +152,6 @@ TABLE: dict[str, tuple[Row, ...]] = {
             "The file, on the file system to be measured; it must not exist.", required=True),
         Row("--file-sync/--no-file-sync", bool, True, "file_sync",
             "Flush the data to disk in every iteration, or leave it to the page cache."),
-        Row("--method", METHODS, METHODS[0], "method",
-            "How a checkpoint is stored: a file for each rank (FILE.RANK), one file by MPI-IO "
-            "(each rank by itself, or all together), numpy.save."),
         Row("--spawn-count spawned", count(1), 1, "spawned", "Processes to spawn."),
         node_map("nodes"),
         Row("--split", SPLIT, None, "split single",

@@ -40,9 +40,8 @@ TABLE = (
     ("benchmark", "bop", "str", "", "experiment", "name, as in `omb-py list`"),
     ("bytes", "bop", "int", "B", "size", "message size; empty for a barrier"),
     ("part", "b", "str", "", "experiment",
-     "the part that the row measures: `topology creation`, or a part of the start, of a "
-     "[failure](checkpoint.md#when-ranks-die) or of a [checkpoint](checkpoint.md); "
-     "empty for the whole"),
+     "the part that the row measures: `topology creation`, or a part of the start or of a "
+     "[failure](failures.md); empty for the whole"),
     ("payload_bytes", "b", "int", "B", "detail",
      "bytes of a message that travel: fewer than `bytes` with gaps in the layout or unequal parts"),
     ("ranks", "bop", "int", "", "experiment",
@@ -71,7 +70,7 @@ TABLE = (
     ("compute_target", "b", "str", "", "experiment", "`-r` of non-blocking collectives"),
     ("partitions", "b", "int", "", "experiment", "parts of a partitioned message"),
     ("failed", "b", "int", "", "experiment",
-     "ranks that were killed, of [`ft_*`](checkpoint.md#when-ranks-die)"),
+     "ranks that were killed, of [`ft_*`](failures.md)"),
     ("threads", "b", "str", "", "experiment",
      "threads (or forked processes) of the sending and of the receiving side, as `1:2`"),
     ("nodes", "b", "int", "", "experiment",
@@ -101,8 +100,6 @@ TABLE = (
     ("thread_comm", "b", "str", "", "configuration",
      "`--thread-comm`: `one` communicator for all threads, or one for `each`; empty without "
      "threads"),
-    ("method", "b", "str", "", "configuration",
-     "`--method` of [checkpoints](checkpoint.md); empty for other benchmarks"),
     ("sync", "b", "str", "", "configuration",
      "how ranks keep together between iterations, `barrier` or `clock`; empty if they do not"),
     ("cold", "b", "bool", "", "configuration",

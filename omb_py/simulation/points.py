@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 from omb_py.algorithms import function_of, library
 from omb_py.algorithms.patterns import CollectiveShape
-from omb_py.benchmarks import Benchmark, Case, Exposed, Stored, find_benchmark
+from omb_py.benchmarks import Benchmark, Case, Exposed, find_benchmark
 from omb_py.buffers import Buffer
 from omb_py.core.datatypes import Datatype, find_types
 from omb_py.core.errors import OmbError, UnsupportedError, UsageError
@@ -234,9 +234,6 @@ class NoResources:
 
     def file(self, nbytes: int) -> tuple[Any, Memory]:
         raise UnsupportedError("files are not simulated, only messages")
-
-    def checkpoint(self, memory: Memory, writes: bool) -> Stored:
-        raise UnsupportedError("checkpoints are not simulated, only messages")
 
     def group(self, rank: int) -> Any:
         raise UnsupportedError("groups of ranks are not simulated, only messages")

@@ -7,14 +7,14 @@ import signal
 from dataclasses import dataclass
 from enum import Enum
 
-LAUNCHED = ("latency", "allreduce", "bw", "matmul", "checkpoint_write")
-"""Programs that a launcher starts: benchmarks, an application and checkpoints."""
+LAUNCHED = ("latency", "allreduce", "bw", "matmul", "file_write")
+"""Programs that a launcher starts: benchmarks, one of them of files, and an application."""
 
 SWEEPS = ("sweep", "application")
 """Sweeps, of benchmarks and of an application."""
 
 WITH_TIMEOUT = LAUNCHED
-ROW_BY_ROW = {"latency": 16, "allreduce": 16, "bw": 16, "sweep": 8}
+ROW_BY_ROW = {"latency": 16, "allreduce": 16, "bw": 16, "file_write": 16, "sweep": 8}
 """Programs whose rows are added one after another, and how many those are."""
 
 
@@ -59,7 +59,7 @@ SIGNALS: dict[Kind, tuple[signal.Signals, ...]] = {
     Kind.LAUNCHER_FROZEN: (signal.SIGSTOP,),
 }
 
-LATEST = {"matmul": 0.6, "checkpoint_write": 0.4}
+LATEST = {"matmul": 0.6}
 USUAL_LATEST = 1.0
 """Seconds after the start within which a fault comes that waits for no row: while it runs."""
 

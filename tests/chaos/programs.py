@@ -1,4 +1,4 @@
-"""What faults happen to: a benchmark, an application, checkpoints, sweeps; and their rows."""
+"""What faults happen to: benchmarks, an application, sweeps; and their rows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ PACE = {"iterations": 1_000_000_000, "max_time": 0.1}
 
 SIZES = ",".join(str(2**power) for power in range(2, 18))
 MATRICES = {"rows": 512, "inner": 512, "columns": 512, "repeats": 30}
-CHECKPOINT_ROWS = 25
 RESULTS = "out"
 """The folder of results, in the folder of the run."""
 
@@ -123,18 +122,16 @@ def launched(name: str, folder: Path, hosts: Hosts | None) -> Program:
     start = [MPIEXEC, "-n", "2"] if hosts is None else launcher(2, 1, ("PYTHONPATH",))
     output = ["--output", f"{RESULTS}/rows.{'json' if name == 'allreduce' else 'csv'}"]
     limit = ["--timeout", str(TIMEOUT)]
-    if name == "checkpoint_write":
-        words = f"-m 64K:1M -i 5 --method numpy --file {RESULTS}/data".split()
-        words, planned = [*words, *limit, *output, "-q"], CHECKPOINT_ROWS
-    elif name == "matmul":
+    if name == "matmul":
         words = [word for option in MATRICES.items() for word in (f"--{option[0]}", f"{option[1]}")]
         words, planned = [*words, *limit, *output, "-q"], 1
     else:
         words = f"--sizes {SIZES} -i {PACE['iterations']} --max-time 0.06".split()
         words, planned = [*words, *limit, *output, "-q"], ROW_BY_ROW[name]
     command = [*start, OMB_PY, name, *words]
-    if name == "checkpoint_write":  # files of a job that was killed stay, and the next one says so
-        command = ["sh", "-c", f'rm -f {RESULTS}/data.*; exec "$@"', "-", *command]
+    if name == "file_write":  # the file of a job that was killed stays, and the next one says so
+        command += ["--file", f"{RESULTS}/data"]
+        command = ["sh", "-c", f'rm -f {RESULTS}/data; exec "$@"', "-", *command]
     return Program(command, folder, planned, TIMEOUT, sweeps=False)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from omb_py.benchmarks import Benchmark, Case, Exposed, Plan, Ranks, Stored
+from omb_py.benchmarks import Benchmark, Case, Exposed, Plan, Ranks
 from omb_py.bindings import calls_of
 from omb_py.buffers.numpy import BUFFER
 from omb_py.core.calls import Call
@@ -28,10 +28,6 @@ class MemoryAlone:
 
     def file(self, nbytes: int) -> tuple[Any, Memory]:
         return object(), BUFFER.allocate(nbytes, find_types(["mpi_char"])[0])
-
-    def checkpoint(self, memory: Memory, writes: bool) -> Stored:
-        file = BUFFER.allocate(memory.nbytes, find_types(["mpi_char"])[0])
-        return Stored((), (), (), file, 0, {})
 
     def group(self, rank: int) -> Any:
         return object()

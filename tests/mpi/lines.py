@@ -8,9 +8,7 @@ from omb_py.benchmarks import Benchmark, all_benchmarks
 from tests.helpers.battery import FILE, Line, line
 
 MEASURED = [benchmark for benchmark in all_benchmarks() if benchmark.planned]
-WITH_DATA = [one for one in MEASURED if one.sized and "method" not in one.options]
-"""Checkpoints, which Python writes, have tests of their own (`test_checkpoint`)."""
-
+WITH_DATA = [benchmark for benchmark in MEASURED if benchmark.sized]
 WITHOUT_DATA = [benchmark for benchmark in MEASURED if not benchmark.sized]
 ONE_SIDED = [benchmark for benchmark in WITH_DATA if benchmark.family == "one-sided"]
 TWO_SIDED = [benchmark for benchmark in WITH_DATA if benchmark.family != "one-sided"]

@@ -1,13 +1,16 @@
-"""Bandwidths of files: whether the disk is in them, and the time that all ranks take together."""
+"""Files: whether the disk is in bandwidths, the time of all ranks together; what is refused."""
 
 from __future__ import annotations
 
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from omb_py.analysis.table import load
-from tests.conftest import Run, rows_of, succeeded
+from tests.conftest import OMB_PY, Run, rows_of, run, succeeded
+from tests.helpers.refusals import assert_refused
 
 ONE = ("--sizes", "1048576", "-i", "4", "-x", "1", "--file", "data")
 LATE_SECONDS = 0.02
@@ -40,6 +43,52 @@ def test_the_table_and_its_rows_say_whether_the_disk_is_in_them(
     assert job.out.splitlines()[2].startswith(says)
     (row,) = rows_of(tmp_path / "rows.csv")
     assert row["file_sync"] == kept
+    bandwidth = 2 * 1048576 / float(row["sample_mean_us"])
+    assert float(row["bandwidth_MBps"]) == pytest.approx(bandwidth, rel=1e-3)
     (tmp_path / "table.txt").write_text(job.out)
     from_text = load(tmp_path / "table.txt").rows.file_sync.astype(object)
     assert [str(value) for value in from_text] == [kept or "nan"]
+
+
+FULL = "cannot write data: File too large see whether there is room, or name another --file"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        ("file_write --buffer limited", 1, FULL),
+        pytest.param("file_write_all --buffer limited", 1, FULL, marks=pytest.mark.long),
+        pytest.param("file_read --buffer limited", 1, FULL, marks=pytest.mark.long),
+        pytest.param(
+            "file_write --buffer limited --binding native", 1, FULL, marks=pytest.mark.long
+        ),
+        ("file_write --file /proc/data", 2, "--file /proc/data cannot make this file"),
+        ("file_read_all --file missing/data", 2, "--file missing/data cannot make this file"),
+    ],
+)
+def test_a_refused_command_leaves_no_file(
+    mpiexec: Run, tmp_path: Path, words: str, code: int, says: str
+) -> None:
+    name, *more = words.split()
+    assert_refused(mpiexec(2, name, *ONE, *more), code, says)
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("name", ["file_write", "file_read_all"])
+def test_a_file_that_is_there_is_kept(mpiexec: Run, tmp_path: Path, name: str) -> None:
+    (tmp_path / "data").write_text("mine")
+    assert_refused(mpiexec(2, name, *ONE), 2, "--file data exists: name a file that does not")
+    assert (tmp_path / "data").read_text() == "mine"
+
+
+def test_a_folder_that_nodes_do_not_share_is_named(mpi: str, tmp_path: Path) -> None:
+    (tmp_path / "storage").mkdir()
+    apart = ["unshare", "--mount", "--map-root-user", "bash", "-c"]
+    hide = 'mount -t tmpfs none storage && exec "$@"'
+    able = subprocess.run([*apart, hide, "-", "true"], cwd=tmp_path, capture_output=True)
+    if able.returncode:
+        pytest.skip("no mount namespaces")
+    command = [OMB_PY, "file_write", *ONE[:-1], "storage/data"]
+    hidden = ["-n", "1", *apart, hide, "-", *command]
+    job = run([mpi, "-n", "1", *command, ":", *hidden], {}, tmp_path, 120)
+    assert_refused(job, 2, "rank 1 all hosts share")

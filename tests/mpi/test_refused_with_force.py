@@ -39,7 +39,7 @@ def refused(start: Callable[[], Finished], path: Path) -> Finished:
         "pairs latency --binding tcp -D vect:4:2",
         "pairs allreduce",
         "kmeans --binding tcp --backend nccl",
-        "checkpoint_write --file none/none",
+        "file_write --file none/none",
     ],
 )
 def test_refused_force_leaves_a_file(mpiexec: Run, tmp_path: Path, words: str, suffix: str) -> None:

@@ -86,20 +86,6 @@ class BlindBuffer(MappedBuffer):
         return BlindMemory(super().allocate(nbytes, datatype).array)
 
 
-class ApartMemory(BytearrayMemory):
-    """Memory whose view is of other bytes: what is written there does not arrive."""
-
-    def view(self) -> memoryview:
-        return memoryview(mmap.mmap(-1, max(1, self.nbytes)))[: self.nbytes]
-
-
-class ApartBuffer(MappedBuffer):
-    name = "apart"
-
-    def allocate(self, nbytes: int, datatype: Datatype) -> ApartMemory:
-        return ApartMemory(super().allocate(nbytes, datatype).array)
-
-
 class LimitedBuffer(MappedBuffer):
     """One after whose first allocation no file of this process may grow beyond 1000 bytes."""
 
@@ -127,7 +113,6 @@ class ShiftedBuffer(MappedBuffer):
 
 MAPPED = MappedBuffer()
 BLIND = BlindBuffer()
-APART = ApartBuffer()
 LIMITED = LimitedBuffer()
 SHIFTED = ShiftedBuffer()
 INTERFACE = InterfaceBuffer()
