@@ -51,9 +51,9 @@ class Options:
     (`omb_py.core.job.groups`); ``congestor`` is the benchmark, and its message size, that the ranks
     outside the first group run while that one measures, in ``rounds`` turns. ``variant`` is the
     label of settings outside omb-py. ``interface`` is the network interface by which bindings over
-    sockets connect hosts, ``backend`` is torch's. ``victims`` are the ranks that are killed at once,
-    or ``node`` for those of the last node, and ``failures`` how often; ``operations`` report it.
-    ``debug`` shows tracebacks.
+    sockets connect hosts, ``backend`` is torch's. ``victims`` are the ranks that are killed at
+    once, or ``node`` for those of the last node, and ``failures`` how often; ``operations`` report
+    it. ``debug`` shows tracebacks.
     """
 
     buffer: str = "numpy"
