@@ -14,18 +14,19 @@ from tests.helpers.refusals import assert_refused
 
 ONE = ("--sizes", "1048576", "-i", "4", "-x", "1", "--file", "data")
 LATE_SECONDS = 0.02
+"""By which one rank begins later; the other may begin late too, on a busy machine by half of it."""
 
 
 def test_ranks_that_take_turns_are_not_added_up_as_if_at_once(mpiexec: Run, tmp_path: Path) -> None:
-    """One rank begins when the other is done: two messages in 20 ms are no more than 105 MB/s."""
+    """One rank begins when the other is done; a write alone takes less than a millisecond."""
     job = mpiexec(
         *(2, "file_write", *ONE, "--no-file-sync", "--binding", "late", "--output", "rows.csv"),
         OMB_TEST_RANK="1",
     )
     assert job.code == 0, job.err
     (row,) = rows_of(tmp_path / "rows.csv")
-    assert 0 < float(row["bandwidth_MBps"]) <= 2 * 1.048576 / LATE_SECONDS
-    assert float(row["sample_min_us"]) >= 1e6 * LATE_SECONDS
+    assert 0 < float(row["bandwidth_MBps"]) <= 2 * 1.048576 / (LATE_SECONDS / 2)
+    assert float(row["sample_p50_us"]) >= 1e6 * LATE_SECONDS / 2
 
 
 @pytest.mark.parametrize(
