@@ -1,6 +1,6 @@
 """What several threads cost on a Python without its lock (PEP 703), and on one with it.
 
-    python -m perf.free_threading VENV VENV... [--rounds 7] [--output results/free-threading.csv]
+    python -m perf.free_threading VENV VENV... [--rounds 7] [--output FILE.csv]
 
 omb-py is installed in each VENV. Every line of LINES runs in each of them by turns, ROUNDS times;
 the order turns round with every round. A row of the output has the median of the rounds, the lowest
@@ -21,6 +21,9 @@ from statistics import median
 from perf.jobs import ENVIRONMENT, parsed
 
 SECONDS = 300.0
+
+UNBOUND = {"PRTE_MCA_hwloc_default_binding_policy": "none"}
+"""Open MPI binds each of two ranks to a core, where its threads would take turns."""
 
 ITERATIONS = {"native": 400_000, "buffer": 100_000, "pickle": 20_000}
 """Of each binding: so many that threads run side by side for much longer than they start."""
@@ -68,7 +71,12 @@ def measured(line: Line, venv: Path) -> dict[int, float]:
     """
     command = line.command(venv)
     done = subprocess.run(
-        command, env=ENVIRONMENT, check=True, timeout=SECONDS, stdout=subprocess.PIPE, text=True
+        command,
+        env=ENVIRONMENT | UNBOUND,
+        check=True,
+        timeout=SECONDS,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     rows = parsed(done.stdout.splitlines())
     value = "messages_per_s" if line.benchmark == "mbw_mr_mt" else "latency_us"

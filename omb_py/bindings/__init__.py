@@ -158,8 +158,11 @@ class Binding(ABC):
             return partial(incoming.__setitem__, slice(None), outgoing)
         return self.barrier if call.function == "barrier" else None
 
-    def check_sum(self, datatype: Datatype) -> None:
-        """Raise `UnsupportedError` for elements that reductions of this binding cannot add."""
+    def check_sum(self, datatype: Datatype, algorithms: Sequence[str] = ()) -> None:
+        """Raise `UnsupportedError` for elements that reductions of this binding cannot add.
+
+        ``algorithms`` are own ones of the benchmark, which may add by NumPy.
+        """
         if datatype.moved_as or datatype.dtype in self.cannot_add:
             raise UnsupportedError(
                 f"binding {self.name} cannot add {datatype.name}: choose another -T"

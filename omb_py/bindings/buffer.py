@@ -106,9 +106,12 @@ class BufferBinding(MethodBinding):
     def wait_all(self, requests: Sequence[MPI.Request]) -> None:
         MPI.Request.Waitall(requests)
 
-    def check_sum(self, datatype: Datatype) -> None:
-        if not (self.options.own_algorithm and datatype.code == BRAIN):
-            check_sum(datatype, "choose another -T, or for bfloat16 add --p2p-algorithm ring")
+    def check_sum(self, datatype: Datatype, algorithms: Sequence[str] = ()) -> None:
+        if datatype.code != BRAIN:
+            algorithms = ()
+        elif self.options.own_algorithm:
+            return
+        check_sum(datatype, algorithms)
 
     def release(self) -> None:
         super().release()

@@ -56,7 +56,7 @@ class NativeBinding(Binding):
             self.set_up(iteration)
         return self._loop(iterations, pace)
 
-    def check_sum(self, datatype: Datatype) -> None:
+    def check_sum(self, datatype: Datatype, algorithms: Sequence[str] = ()) -> None:
         check_sum(datatype)
 
     def release(self) -> None:

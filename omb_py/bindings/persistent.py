@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from omb_py.bindings.buffer import BufferBinding
 from omb_py.bindings.machine.prototypes import PROTOTYPES
 from omb_py.core.calls import Call, Iteration
 from omb_py.core.calls.forms import persistent, setup_of
+from omb_py.core.datatypes import Datatype
 from omb_py.core.errors import UnsupportedError
 
 
@@ -13,6 +16,9 @@ class PersistentBinding(BufferBinding):
     """``request = comm.Send_init(...)`` once, then ``request.Start(); request.Wait()``."""
 
     name = "persistent"
+
+    def check_sum(self, datatype: Datatype, algorithms: Sequence[str] = ()) -> None:
+        super().check_sum(datatype)  # most algorithms need a sendrecv
 
     def arranged(self, iteration: Iteration) -> Iteration:
         for step in iteration.steps:

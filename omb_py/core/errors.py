@@ -126,7 +126,7 @@ def sentence(error: BaseException) -> str:
     if isinstance(error, OmbError):
         return text
     if isinstance(error, MemoryError):
-        return "not enough memory: lower -i (each iteration needs some 100 bytes) or message sizes"
+        return "not enough memory: choose smaller messages, a smaller problem or fewer iterations"
     if isinstance(error, KeyboardInterrupt):
         return "interrupted"
     if isinstance(error, OSError) and error.filename is None and error.errno in FULL:

@@ -113,8 +113,12 @@ def placement(
     masks: Sequence[frozenset[int]],
     cores: int,
     root: str = SYS,
+    threads: Sequence[int] = (),
 ) -> Condition:
-    """Return the placement of ``ranks``, each on the cores of its mask, on a host of ``cores``."""
+    """Return the placement of ``ranks``, each on the cores of its mask, on a host of ``cores``.
+
+    ``threads`` is how many each of them has that call MPI.
+    """
     if not all(masks):
         return Condition()
     every = frozenset().union(*masks)
@@ -132,18 +136,25 @@ def placement(
     words += (
         f" core{'s' * (counts[-1] > 1)}" if counts[0] == counts[-1] else f" to {counts[-1]} cores"
     )
-    threads = {
+    for rank, mask, number in zip(ranks, masks, threads, strict=False):
+        if number > len(mask):
+            return Condition(
+                words,
+                f"{number} threads of rank {rank} take turns on {len(mask)} of {cores} cores of "
+                f"{host}, to which it is bound: bind ranks to more, as with --bind-to none",
+            )
+    siblings = {
         core: cores_of(content(f"{root}/{CPU}/cpu{core}/topology/thread_siblings_list"))
         or frozenset({core})
         for core in every
     }
-    of_a_core = max(map(len, threads.values()))
+    of_a_core = max(map(len, siblings.values()))
     for number, what, parts in (
         (cores, "core", masks),
         (
             cores // of_a_core,
             "the physical core of core",
-            [frozenset(min(threads[core]) for core in mask) for mask in masks],
+            [frozenset(min(siblings[core]) for core in mask) for mask in masks],
         ),
     ):
         users: dict[frozenset[int], list[int]] = {}
@@ -254,22 +265,24 @@ def share(cores: int, variables: Mapping[str, str] = os.environ) -> Condition:
     return Condition(f"the job has {part} {cores} cores of the node")
 
 
-def examine(job: Job, identity: str = "") -> tuple[dict[str, str], list[str]]:
+def examine(job: Job, identity: str = "", threads: int = 1) -> tuple[dict[str, str], list[str]]:
     """Return metadata on the conditions of the worst host, and sentences to print; collective.
 
-    Both are the same on all ranks. ``identity`` is the UUID of the rank's GPU.
+    Both are the same on all ranks. ``identity`` is the UUID of the rank's GPU, ``threads`` how many
+    of its threads call MPI.
     """
     name, cores = os.uname().nodename, os.cpu_count() or 1
     host = job.on_host()
-    masks, ranks = cores_on_host(host), host.gather(b"%d" % job.rank)
+    masks, numbers = cores_on_host(host), host.gather(b"%d %d" % (job.rank, threads))
     identities = [one.decode() for one in host.gather(identity.encode())]
     host.free()
     told, score = "", 0.0
     if masks:
+        ranks, of_each = zip(*(map(int, one.split()) for one in numbers), strict=True)
         found = (
             clocks(name, sorted(frozenset().union(*masks))),
-            placement(name, list(map(int, ranks)), masks, cores),
-            distances(name, list(map(int, ranks)), masks, identities),
+            placement(name, ranks, masks, cores, threads=of_each),
+            distances(name, ranks, masks, identities),
             share(cores),
         )
         said = [one.note for one in reversed(found) if one.note]

@@ -125,9 +125,10 @@ class Measurement(ABC):
         sizes = sizes_by_type(self.benchmark, options, datatypes, self.largest_group)
         nodes = job.nodes(devices.word(self._context.buffer.device))
         notes = [note for found in sizes.values() for note in found.notes]
-        threads = 0
+        threads, own_threads = 0, 1
         if "threads" in self.benchmark.options:
             threads = options.threads[0] + options.threads[1] * (job.ranks - 1)
+            own_threads = options.threads[min(job.rank, 1)]
         oversubscription = job.oversubscription(nodes, threads)
         unused = None
         if options.validate and options.sync == "clock":
@@ -137,7 +138,7 @@ class Measurement(ABC):
                 job.note(note)
         self._tick = tick()
         device = self._context.buffer.device
-        conditions, warnings = examine(job, device.identity if device else "")
+        conditions, warnings = examine(job, device.identity if device else "", own_threads)
         if self._context.command is not None:
             conditions["command"] = self._context.command
         if self._tick:
@@ -225,7 +226,7 @@ class Measurement(ABC):
                 with self.group.agreement():
                     if self.benchmark.reduces:
                         for binding in self.bindings:
-                            binding.check_sum(datatype)
+                            binding.check_sum(datatype, own_algorithms(self.benchmark, datatype))
                 for size in found.sizes:
                     for window in windows:
                         self._measure_one(self._case(datatype, size, window), writers)
@@ -372,6 +373,15 @@ class Measurement(ABC):
             self.resources,
             self._nodes,
         )
+
+
+def own_algorithms(benchmark: Benchmark, datatype: Datatype) -> Sequence[str]:
+    """Return own algorithms of a benchmark; none for types that every library adds."""
+    if not datatype.moved_as or "algorithm" not in benchmark.options:
+        return ()
+    from omb_py.benchmarks.algorithms import algorithms
+
+    return tuple(algorithms(benchmark.name))
 
 
 def knows_nodes(benchmark: Benchmark, options: Options) -> bool:

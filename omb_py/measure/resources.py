@@ -94,11 +94,13 @@ class MpiResources:
         mpi.check(["file_open"])
         path = self._options.file or ""
         check_place(self._job, path)
+        # without what MPICH takes for the name of a file system, as in ufs:data
+        path = os.path.abspath(path)
         mode = MPI.MODE_CREATE | MPI.MODE_EXCL | MPI.MODE_RDWR | MPI.MODE_DELETE_ON_CLOSE
         try:
             file = MPI.File.Open(comm, path, mode)
         except MPI.Exception as error:
-            why = error.Get_error_string()
+            why = MPI.Get_error_string(error.Get_error_class())
             raise UsageError(
                 f"--file {path}: MPI cannot make this file ({why}): name one that does not exist, "
                 "in a folder that every rank can write"

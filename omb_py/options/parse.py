@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from omb_py.benchmarks import Benchmark
+from omb_py.buffers import PAGE
 from omb_py.core.dataclass import replace
 from omb_py.core.errors import UsageError
 from omb_py.core.memory import Place
@@ -46,7 +47,10 @@ def contradiction(o: Options) -> str | None:
         (o.validate and limited,
          "-c and --precision or --max-time exclude each other: leave out one"),
         (o.target_busy is not None and o.window_sync in ("pscw", "fence"),
-         "--target-busy is for targets that need not call MPI: choose -s flush, lock or lock_all"),
+         "--target-busy is for targets that need not call MPI: choose -s flush, flush_local, "
+         "lock or lock_all"),
+        (o.file == "", "--file is empty: name a file that does not exist"),
+        (o.offset >= PAGE, f"--offset is a place within a page: choose less than {PAGE}"),
         (o.skew is not None and not o.layout.contiguous,
          "-D lays out blocks of one length: leave out --skew and --matrix"),
         (o.skew is not None and o.own_algorithm is not None,

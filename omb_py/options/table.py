@@ -196,7 +196,7 @@ TABLE: dict[str, tuple[Row, ...]] = {
             callback=refuse_accelerator, expose_value=False, hidden=True),
     ),
     "How MPI is called": (
-        Row("--target-busy", Number(min=0, min_open=True), None, "target_busy single",
+        Row("--target-busy", Number(min=0, min_open=True, max=1e8), None, "target_busy single",
             "The other rank computes for US microseconds in each iteration before it calls MPI.",
             metavar="US"),
         Row("--send-mode", SEND_MODES, "standard", "send_mode",

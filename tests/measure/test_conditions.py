@@ -123,6 +123,13 @@ def test_ranks_sharing_a_physical_core_noted(tmp_path: Path, bound: list[frozens
     assert placement("n1", list(range(8)), every, 8, str(tmp_path)).note is None
 
 
+def test_threads_on_fewer_cores_than_they_are_take_turns(tmp_path: Path) -> None:
+    bound, several = masks({0}, {1, 2}), (1, 2)
+    assert placement("n1", [4, 5], bound, 8, str(tmp_path), threads=several).note is None
+    note = placement("n1", [4, 5], bound, 8, str(tmp_path), threads=(1, 3)).note
+    assert_names(note, "3 threads of rank 5 2 of 8 cores of n1 --bind-to none")
+
+
 def test_ranks_on_the_same_few_cores_are_bound(tmp_path: Path) -> None:
     found = placement("n1", [0, 1], masks({0, 1}, {0, 1}), 128, str(tmp_path))
     assert (found.words, found.note) == ("each rank bound to 2 cores", None)

@@ -130,7 +130,7 @@ def test_more_iterations_than_ranks_can_agree_on_are_refused(name: str, option: 
 
 
 def test_too_little_memory_is_a_sentence() -> None:
-    assert sentence(MemoryError()).startswith("not enough memory: lower -i")
+    assert sentence(MemoryError()).startswith("not enough memory: choose smaller messages")
 
 
 class Alone(Loop):

@@ -75,6 +75,13 @@ def test_a_refused_command_leaves_no_file(
     assert os.listdir(tmp_path) == []
 
 
+def test_a_name_like_that_of_a_file_system_is_a_name(mpiexec: Run, tmp_path: Path) -> None:
+    """MPICH takes ``ufs:`` off a name that begins with it."""
+    job = succeeded(mpiexec(2, "file_write", *ONE[:-1], "ufs:data", "-c"))
+    assert "Pass" in job.out
+    assert os.listdir(tmp_path) == []
+
+
 @pytest.mark.parametrize("name", ["file_write", "file_read_all"])
 def test_a_file_that_is_there_is_kept(mpiexec: Run, tmp_path: Path, name: str) -> None:
     (tmp_path / "data").write_text("mine")

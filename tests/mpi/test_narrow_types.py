@@ -38,7 +38,7 @@ def test_own_algorithm_adds_bfloat16(mpiexec: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("-T", "bfloat16"), "MPI_BFLOAT16_T --p2p-algorithm"),
+        (("-T", "bfloat16"), "MPI_BFLOAT16_T --p2p-algorithm ring"),
         (("-T", "bfloat16", "--binding", "native"), "MPI_BFLOAT16_T -T"),
         (("-T", "bfloat16", "--binding", "pickle"), "pickle bfloat16 -T"),
         (("-T", "float8", "--p2p-algorithm", "ring"), "MPI_FLOAT8_T -T"),
@@ -48,6 +48,23 @@ def test_sum_that_no_call_can_make_is_refused(
     mpiexec: Run, words: tuple[str, ...], sentence: str
 ) -> None:
     assert_refused(mpiexec(2, "allreduce", *words, *QUICK), 5, sentence)
+
+
+@pytest.mark.parametrize(
+    ("line", "instead"),
+    [
+        ("reduce", "choose another -T, or add --p2p-algorithm binomial"),
+        ("reduce_scatter", "choose another -T, or add --p2p-algorithm pairwise"),
+        ("scan", "choose another -T"),
+        ("allreduce --binding persistent", "choose another -T"),
+    ],
+)
+def test_bfloat16_refusal_names_an_algorithm_that_is_there(
+    mpiexec: Run, line: str, instead: str
+) -> None:
+    job = mpiexec(2, *line.split(), "-T", "bfloat16", *QUICK)
+    assert_refused(job, 5, "bfloat16")
+    assert job.err.rstrip().endswith(instead)
 
 
 @pytest.mark.parametrize("buffer", ["numpy", "bytearray"])

@@ -176,6 +176,9 @@ LACKING = (
         ("allreduce -c log:faults", "-c -clog:faults without a blank"),
         ("allreduce -fcz", "'z' is not log"),
         ("put_bibw -s lock", "'lock' 'pscw', 'fence'"),
+        ("latency --target-busy 1e9", "'--target-busy' not in the range"),
+        ("latency --offset 4096", "--offset within a page 4096"),
+        ("file_write --file=", "--file is empty"),
     ],
 )
 def test_wrong_option_or_value_refused(line: str, words: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from typing import Any
 
 from mpi4py import MPI
@@ -93,13 +94,17 @@ def _derive(basic: MPI.Datatype, layout: Layout, elements: int, itemsize: int) -
     return resized.Commit()
 
 
-def check_sum(datatype: Datatype, instead: str = "choose another -T") -> None:
-    """Raise `UnsupportedError` for elements that the MPI library can move, but not add."""
+def check_sum(datatype: Datatype, algorithms: Sequence[str] = ()) -> None:
+    """Raise `UnsupportedError` for elements that the MPI library can move, but not add.
+
+    ``algorithms`` of our own can.
+    """
     lacking = getattr(MPI, datatype.mpi, MPI.DATATYPE_NULL) == MPI.DATATYPE_NULL
     if datatype.moved_as and lacking:
+        instead = f", or add --p2p-algorithm {algorithms[0]}" if algorithms else ""
         raise UnsupportedError(
             f"this MPI library has no MPI_{datatype.mpi}, so that it cannot add {datatype.name}: "
-            f"{instead}"
+            f"choose another -T{instead}"
         )
 
 

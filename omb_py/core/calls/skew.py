@@ -149,12 +149,13 @@ def read_matrix(path: str) -> Skew:
             try:
                 rows.append(tuple(map(parse_whole, words)))
             except ValueError as error:
-                raise UsageError(f"--matrix: {path}, line {number}: {error}") from error
-    if not rows or any(len(row) != len(rows) for row in rows) or not any(map(any, rows)):
+                raise UsageError(f"{path}, line {number}: {error}") from error
+    if not rows or any(len(row) != len(rows) for row in rows):
         raise UsageError(
-            f"--matrix: {path} is no square of bytes: write a line for each rank, with a number "
-            "for each rank"
+            f"{path} is no square of bytes: write a line for each rank, with a number for each rank"
         )
     if min(map(min, rows)) < 0:
-        raise UsageError(f"--matrix: {path} has a number below 0")
+        raise UsageError(f"{path} has a number below 0")
+    if not any(map(any, rows)):
+        raise UsageError(f"in {path} no rank sends a byte: write a number above 0")
     return Skew(basename(path), matrix=tuple(rows))

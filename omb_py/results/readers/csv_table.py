@@ -70,7 +70,7 @@ def are_columns(
         notes.add(index, "not a whole line of column names")
         return False
     if unknown := [name for name in names if name not in known]:
-        text = f"unknown columns {', '.join(unknown)} are left out: a newer omb-py wrote them?"
+        text = f"unknown columns {', '.join(unknown)} are left out: another omb-py wrote them?"
         notes.add(index, text)
     return True
 

@@ -12,6 +12,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -28,8 +29,8 @@ MARK = b'"inspector_output_format_version"'
 MARK_WITHIN = 4096
 """Bytes of a file in which the mark of its first object is."""
 
-CUT = (ValueError, LookupError, TypeError)
-"""Errors that objects raise which a killed job left in part."""
+DAMAGED = (ValueError, LookupError, TypeError, AttributeError, OverflowError)
+"""Errors that objects raise which a killed job left in part, or something else changed."""
 
 
 class Operation(NamedTuple):
@@ -77,23 +78,23 @@ def head(path: Path) -> bytes:
 
 
 def load(paths: Iterable[Path]) -> Inspected:
-    """Return the operations in files of the inspector.
+    """Return the operations in files of the inspector, each rank's part of one once.
 
     Raises `OmbError` for a file that cannot be read, `UsageError` if none has a whole object.
     """
-    operations: dict[Operation, list[Share]] = defaultdict(list)
+    operations: dict[Operation, dict[int, Share]] = defaultdict(dict)
     damaged = 0
     for path in paths:
         for item in objects(files.read(path).decode(errors="replace")):
             try:
                 operation, share = parsed(item)
-            except CUT:
+            except DAMAGED:
                 damaged += 1
             else:
-                operations[operation].append(share)
+                operations[operation][share.rank] = share
     if not operations:
         raise UsageError("no file of NCCL's inspector has a whole object: name the folder of a run")
-    return Inspected(dict(operations), damaged)
+    return Inspected({one: [*shares.values()] for one, shares in operations.items()}, damaged)
 
 
 def objects(text: str) -> Iterator[Any]:
@@ -111,11 +112,8 @@ def objects(text: str) -> Iterator[Any]:
 
 
 def parsed(item: Any) -> tuple[Operation, Share]:
-    """Return an object as a rank's share in an operation; raises one of `CUT` for others."""
+    """Return an object as a rank's share in an operation; raises one of `DAMAGED` for others."""
     header, performance = item["header"], item["coll_perf"]
-    took = float(performance["coll_exec_time_us"])
-    if took <= 0:
-        raise ValueError("an operation takes time")
     operation = Operation(
         str(header["id"]),
         str(performance["coll"]),
@@ -124,8 +122,13 @@ def parsed(item: Any) -> tuple[Operation, Share]:
         int(header["n_ranks"]),
     )
     host = str(item.get("metadata", {}).get("hostname", ""))
-    bandwidth = float(performance["coll_busbw_gbs"])
-    return operation, Share(int(header["rank"]), host, took, bandwidth)
+    took, busbw = (float(performance[name]) for name in ("coll_exec_time_us", "coll_busbw_gbs"))
+    share = Share(int(header["rank"]), host, took, busbw)
+    if not (0 < took < inf and 0 <= busbw < inf and 0 <= share.rank < operation.ranks):
+        raise ValueError("a rank's part takes time, and is of a rank of the communicator")
+    if operation.nbytes < 0 or not f"{operation.name}{host}".isprintable():
+        raise ValueError("sizes are not below 0, and names are text")
+    return operation, share
 
 
 def sheets(inspected: Inspected) -> Iterator[Sheet]:

@@ -79,7 +79,7 @@ def test_bytes_of_a_matrix_are_sent_as_they_are(tmp_path: Path) -> None:
     [
         ("1,2\n3\n", "no square"),
         ("", "no square"),
-        ("0,0\n0,0\n", "no square"),
+        ("0,0\n0,0\n", "no rank sends"),
         ("1,x\n1,1\n", "line 1"),
         ("1,-1\n1,1\n", "below 0"),
     ],

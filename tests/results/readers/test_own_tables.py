@@ -65,7 +65,7 @@ def test_columns_that_are_not_known_are_named() -> None:
     told = found(HEADER.replace("latency_us", "speed,taste") + "x,latency,8,2,1,2\n")
     assert told.tables[0].columns[-2:] == ("speed", "taste")
     (problem,) = told.problems
-    assert_names(problem, "job.log:1: unknown columns speed, taste left out: newer omb-py")
+    assert_names(problem, "job.log:1: unknown columns speed, taste left out: another omb-py")
 
 
 def test_comments_belong_to_the_run_before_them() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from tests.conftest import OMB_PY, run
 from tests.helpers.refusals import missing, refuses
 
 RANKS, LATE, MIB = 8, 5, 1 << 20
+MARK = "inspector_output_format_version"
 
 
 def item(rank: int, number: int, nbytes: int, microseconds: float) -> dict[str, object]:
@@ -83,6 +85,44 @@ def test_object_that_a_killed_job_cut_is_left_out(tmp_path: Path) -> None:
     assert collectives.rows[0][3] == "10"
     assert not missing("1 operation 1 object damaged", collectives.remarks)
     assert "of 9" in late.rows[0][2]
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "value"),
+    [
+        ("metadata", "", None),
+        ("metadata", "", ["gpu0"]),
+        ("metadata", "hostname", "gpu0\n\x1b[31m"),
+        ("coll_perf", "coll_sn", float("inf")),
+        ("coll_perf", "coll_msg_size_bytes", float("inf")),
+        ("coll_perf", "coll_msg_size_bytes", -5),
+        ("coll_perf", "coll_exec_time_us", float("inf")),
+        ("coll_perf", "coll_exec_time_us", float("nan")),
+        ("coll_perf", "coll_busbw_gbs", float("nan")),
+        ("coll_perf", "coll_busbw_gbs", -1.0),
+        ("coll_perf", "coll", "All\nReduce"),
+        ("header", "n_ranks", 0),
+        ("header", "rank", RANKS),
+    ],
+)
+def test_object_with_an_impossible_value_is_left_out(
+    tmp_path: Path, part: str, name: str, value: object
+) -> None:
+    folder = folder_of(tmp_path)
+    wrong: dict[str, Any] = item(0, 3, MIB, 400.0)
+    wrong[part] = {**wrong[part], name: value} if name else value
+    (folder / "wrong.log").write_text(json.dumps({"note": MARK, **wrong}))
+    collectives, late = sheets(load(inspector_files(folder)))
+    assert collectives.rows[0][3] == "10"
+    assert collectives.remarks == ("1 object damaged, left out",)
+    assert late.rows[0] == ("gpu1", "5", "8 of 10", "2.40 ms", "300 µs")
+
+
+def test_copies_of_a_file_count_once(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path)
+    (folder / "copy.log").write_text((folder / "gpu1-pid1005.log").read_text())
+    _, late = sheets(load(inspector_files(folder)))
+    assert late.rows[0] == ("gpu1", "5", "8 of 10", "2.40 ms", "300 µs")
 
 
 def test_files_without_an_object_are_refused(tmp_path: Path) -> None:
