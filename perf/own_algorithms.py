@@ -51,7 +51,7 @@ class Contender:
 def contenders(benchmark: str, ranks: int) -> list[Contender]:
     """Who is to be compared on so many ranks; the library comes first."""
     if benchmark == "bcast":
-        return [*map(Contender, (LIBRARY, "binomial", "scatter_allgather"))]
+        return [*map(Contender, (LIBRARY, "binomial", "scatter_ring"))]
     words = (LIBRARY, "ring", "recursive_doubling", "rabenseifner")
     return [*map(Contender, words), *[Contender("hierarchical", ranks // 2)] * (ranks >= 4)]
 

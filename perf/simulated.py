@@ -26,7 +26,7 @@ LINKS = {"fast": Link(delay=2e-3, rate=40e6), "slow": Link(delay=2e-3, rate=8e6)
 
 COLLECTIVES = {
     "allreduce": ("ring", "recursive_doubling", "rabenseifner"),
-    "bcast": ("binomial", "scatter_allgather"),
+    "bcast": ("binomial", "scatter_ring"),
     "allgather": ("ring",),
     "alltoall": ("pairwise",),
     "gather": ("linear",),

@@ -17,10 +17,7 @@ from omb_py.algorithms.patterns import (
     added,
     around,
     dissemination,
-    doubled_shares,
-    exchanges,
     from_root_in_turn,
-    on_powers_of_two,
     pairwise_exchange,
     reduction,
     share,
@@ -163,9 +160,7 @@ binomial = trees.down(trees.binomial_by_lowest, order=trees.largest_first())
 scattered = trees.scattered(trees.binomial_by_lowest, share, trees.largest_first())
 DEFINITIONS: dict[tuple[str, str], Pattern] = {
     ("bcast", "binomial"): binomial,
-    ("bcast", "scatter_allgather"): on_powers_of_two(
-        together(scattered, exchanges(doubled_shares))
-    ),
+    ("bcast", "scatter_ring"): together(scattered, around(share)),
     ("allreduce", "ring"): together(added(around(share)), around(share)),
     ("allreduce", "recursive_doubling"): folding.recursive_doubling,
     ("allreduce", "rabenseifner"): folding.fold(
@@ -197,7 +192,7 @@ def test_every_algorithm_on_one_level_has_a_definition() -> None:
         ("allreduce", 5, 2049, "rabenseifner"),
         ("bcast", 7, 100_000, "binomial"),
         ("bcast", 9, 12287, "binomial"),
-        ("bcast", 9, 12288, "scatter_allgather"),
+        ("bcast", 9, 12288, "scatter_ring"),
     ],
 )
 def test_length_decides_the_algorithm(name: str, ranks: int, elements: int, word: str) -> None:
@@ -315,7 +310,7 @@ def test_the_command_line_knows_the_words_of_each() -> None:
     assert parsed("bcast", "--p2p-algorithm", "library").own_algorithm is None
     assert parsed("bcast").algorithm is None
     assert parsed("allreduce", "--p2p-algorithm", "hierarchical", "--node-map", "2").node_map == 2
-    with refuses(Exception, "'ring' library, binomial, scatter_allgather"):
+    with refuses(Exception, "'ring' library, binomial, scatter_ring"):
         parsed("bcast", "--p2p-algorithm", "ring")
 
 

@@ -37,7 +37,7 @@ LINES = [
         train(4, f"--strategy hybrid --schedule 1f1b {exchange}")
         for exchange in (
             "--overlap --fusion 1K",
-            "--allreduce ring --broadcast scatter_allgather",
+            "--allreduce ring --broadcast scatter_ring",
             "--fusion 10K",
         )
     ),

@@ -26,7 +26,7 @@ WAYS = (
     "--buckets ddp",
     "--overlap",
     "--overlap --fusion 0",
-    "--allreduce ring --broadcast scatter_allgather",
+    "--allreduce ring --broadcast scatter_ring",
     "--allreduce rabenseifner",
     "--allreduce hierarchical --ranks-per-node 2",
 )

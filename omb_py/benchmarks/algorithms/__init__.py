@@ -60,7 +60,7 @@ PG = "Pjesivac-Grbovic et al.: Performance analysis of MPI collective operations
 
 BCAST: tuple[OwnAlgorithm[Message], ...] = (
     OwnAlgorithm("binomial", spreading.binomial, CHPG),
-    OwnAlgorithm("scatter_allgather", spreading.scatter_allgather, TRG),
+    OwnAlgorithm("scatter_ring", spreading.scatter_ring, CHPG),
     OwnAlgorithm("by_size", spreading.by_size, TRG),
 )
 

@@ -28,17 +28,17 @@ FEW = 8
 
 
 def by_size(members: Members, message: Message) -> Iterator[Step]:
-    """Use a binomial tree for short messages or few ranks, else scatter and allgather [TRG]."""
+    """Use a binomial tree for short messages or few ranks, else a scatter and a ring [TRG]."""
     nbytes = message.elements * message.datatype.itemsize
     whole = nbytes < SHORT or members.number < FEW
-    return (binomial if whole else scatter_allgather)(members, message)
+    return (binomial if whole else scatter_ring)(members, message)
 
 
-def scatter_allgather(members: Members, message: Message) -> Iterator[Step]:
-    """Send a part to each by a binomial tree, then exchange 1, 2, 4 … parts [TRG]."""
+def scatter_ring(members: Members, message: Message) -> Iterator[Step]:
+    """Send a part to each by a binomial tree, then all parts around a ring [CHPG]."""
     blocks = shares(range(message.elements), members.number)
     yield from scatter(members, message, blocks)
-    yield from gather_by_doubling(members, message, blocks)
+    yield from gather_around(members, message, blocks, members.place)
 
 
 def children(members: Members) -> list[int]:
@@ -75,34 +75,3 @@ def gather_around(
     for step in range(number - 1):
         outgoing, incoming = (blocks[(mine - step - behind) % number] for behind in (0, 1))
         yield from members.exchange(after, part(message, outgoing), before, part(message, incoming))
-
-
-def gather_by_doubling(
-    members: Members, message: Message, blocks: Sequence[range]
-) -> Iterator[Step]:
-    """Gather all blocks on all members, each of which has one: twice as many in each round [TRG].
-
-    Groups of places exchange all their blocks. If the last group is not full, its members also
-    serve, in turn, those of the other group without a partner.
-    """
-    place, number = members.place, members.number
-
-    def known(group: int, size: int) -> Message:
-        return part(message, span(blocks, group, group + size))
-
-    for size in powers_below(number):
-        mine = place - place % size
-        theirs = mine ^ size
-        if theirs >= number:
-            continue
-        ours, others = known(mine, size), known(theirs, size)
-        present = min(size, number - max(mine, theirs))
-        within = place - mine
-        if within < present:
-            yield from members.exchange(theirs + within, ours, theirs + within, others)
-        else:
-            yield from members.receive(theirs + within % present, others)
-        if mine > theirs:
-            for alone in range(present, size):
-                if alone % present == within:
-                    yield from members.send(theirs + alone, ours)
