@@ -30,7 +30,7 @@ FOLLOWS = {"placement": "buffer", "hosts": "ranks", "pairs": "ranks", "nodes": "
 COUNTED = ("ranks", "hosts", "pairs", "partitions", "nodes", "failed")
 
 WITH_COLUMN = (
-    *("window", "sync", "threads", "thread_comm", "root", "send_mode", "split", "group"),
+    *("window", "sync", "threads", "thread_comm", "root", "split", "group"),
     *("congestor", "test_calls", "cold"),
 )
 """Columns whose values need the column's name to be understood."""
@@ -43,7 +43,6 @@ BINDINGS = (
 
 USUAL = {
     ("layout", "cont"),
-    ("send_mode", "standard"),
     ("thread_comm", "one"),
     ("pairs", 1),
     ("test_calls", 0),

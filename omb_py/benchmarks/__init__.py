@@ -111,9 +111,6 @@ class Resources(Protocol):
     def group(self, rank: int) -> Any:
         """Return an ``MPI.Group`` that contains only ``rank``."""
 
-    def attach(self, messages: int, nbytes: int) -> None:
-        """Give MPI memory for buffered ``messages`` of ``nbytes`` each."""
-
     def fork(self, processes: int) -> None:
         """Fork processes that sleep until the case is over."""
 
@@ -238,7 +235,6 @@ FEATURES = {
     "processes": "forked processes",
     "repeated": "iterations of parts",
     "root": "the root, fixed or another in each iteration",
-    "send_mode": "synchronous, buffered and ready sends",
     "skew": "unequal blocks",
     "spawned": "processes that MPI_Comm_spawn starts",
     "split": "groups of ranks at the same time",

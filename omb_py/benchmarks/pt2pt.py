@@ -14,19 +14,13 @@ from omb_py.benchmarks import (
     Plan,
     Ranks,
 )
-from omb_py.core.calls import Call, Message, Slot, Step, Window
+from omb_py.core.calls import Call, Message, Step, Window
 from omb_py.core.dataclass import replace
 from omb_py.core.datatypes import CONTIGUOUS
 from omb_py.core.options import VARIED_WINDOWS, Options
 
 DATA_TAG = 100
 ACKNOWLEDGE_TAG = DATA_TAG + 1
-
-BUFFERED_WINDOWS = 2
-"""Windows of buffered messages that there is room for: one under way while the next is sent."""
-
-MODES = {"standard": "", "synchronous": "s", "buffered": "b", "ready": "r"}
-"""The prefix of a send mode before the word send in MPI's names."""
 
 
 def ping_pong(case: Case, tag: int = DATA_TAG, on: Any = None) -> Plan:
@@ -38,28 +32,10 @@ def ping_pong(case: Case, tag: int = DATA_TAG, on: Any = None) -> Plan:
     if peer is None:
         return idle(case)
     outgoing, incoming = case.message(), case.message()
-    mode = case.options.send_mode
-    send = Call(f"{MODES[mode]}send", (outgoing,), peer=peer, tag=tag, on=on)
+    send = Call("send", (outgoing,), peer=peer, tag=tag, on=on)
     receive = Call("recv", (incoming,), peer=peer, tag=tag, on=on)
-    first = case.rank < peer
-    plan = plan_of(case, (send, receive) if first else (receive, send), [outgoing], [incoming])
-    if mode == "buffered":
-        case.resources.attach(BUFFERED_WINDOWS, case.size)
-    return ready_first(plan, receive) if mode == "ready" else plan
-
-
-def ready_first(plan: Plan, receive: Call) -> Plan:
-    """Return a ping-pong whose receives are posted before the sends, as ready mode requires.
-
-    The second of a pair posts it, and both pass a barrier, before the time begins.
-    """
-    (exchange,) = plan.exchanges
-    slot = Slot()
-    post, wait = replace(receive, function="irecv", slot=slot), Call("wait", slot=slot)
-    (send,) = (step for step in exchange.steps if step is not receive)
-    steps: tuple[Step, ...] = (post, send, wait) if plan.timed else (wait, send)
-    before = (Call("barrier"),) if plan.timed else (post, Call("barrier"))
-    return replace(plan, exchanges=(replace(exchange, steps=steps, before=before),))
+    steps = (send, receive) if case.rank < peer else (receive, send)
+    return plan_of(case, steps, [outgoing], [incoming])
 
 
 def one_way(case: Case, tag: int = DATA_TAG, on: Any = None) -> Plan:
@@ -71,29 +47,12 @@ def one_way(case: Case, tag: int = DATA_TAG, on: Any = None) -> Plan:
     if peer is None:
         return idle(case)
     answer = case.message((1,), layout=CONTIGUOUS)
-    first, mode = case.rank < peer, case.options.send_mode
-    window, messages = post(f"i{MODES[mode]}send" if first else "irecv", case, peer, tag, on)
+    first = case.rank < peer
+    window, messages = post("isend" if first else "irecv", case, peer, tag, on)
     reply = Call("recv" if first else "send", (answer,), peer, tag + 1, on=on)
     sides = (messages, [answer]) if first else ([answer], messages)
     plan = plan_of(case, (window, reply), *sides)
-    if mode == "buffered" and first:
-        case.resources.attach(BUFFERED_WINDOWS * case.window, case.size)
-    if mode == "ready":
-        plan = posted_first(plan, window)
     return replace(plan, messages=case.window * case.options.pairs_in(case.ranks))
-
-
-def posted_first(plan: Plan, window: Window) -> Plan:
-    """Return a window whose receives are posted, and a barrier passed, before the time begins."""
-    (exchange,) = plan.exchanges
-    before: tuple[Step, ...] = (Call("barrier"),)
-    if not plan.timed:
-        calls = window.groups[0]
-        slot = Slot(len(calls))
-        posted = (replace(call, slot=slot, index=index) for index, call in enumerate(calls))
-        before = (*posted, *before)
-        exchange = replace(exchange, steps=(Call("waitall", slot=slot), *exchange.steps[1:]))
-    return replace(plan, exchanges=(replace(exchange, before=before),))
 
 
 def both_ways(case: Case) -> Plan:
@@ -169,12 +128,6 @@ def pairs_line(options: Options, ranks: int) -> str:
     return f"# [ pairs: {options.pairs_in(ranks)} ] [ window size: {window} ]"
 
 
-def mode_line(options: Options, ranks: int) -> tuple[str, ...]:
-    """Return a line on the mode of sending, if it is not the standard one."""
-    mode = options.send_mode
-    return () if mode == "standard" else (f"# Send mode: {mode}",)
-
-
 def idle(case: Case) -> Plan:
     """Return the plan of a rank without a partner: it only takes part in the barriers."""
     return Plan((CheckedIteration(),), case.payload, timed=False)
@@ -197,8 +150,7 @@ PING_PONG = Benchmark(
     memory=lambda options, size, ranks: 2 * size,
     paced=False,
     defaults=LATENCY,
-    options=COMMON | {"buffer_num", "send_mode", "split", "target_busy"},
-    heading=mode_line,
+    options=COMMON | {"buffer_num", "split", "target_busy"},
 )
 """The plainest ping-pong; others say what they do otherwise."""
 
@@ -213,8 +165,7 @@ ONE_WAY = Benchmark(
     memory=lambda options, size, ranks: window_memory(options, size, directions=1),
     paced=False,
     defaults=BANDWIDTH,
-    options=WINDOWED | {"send_mode", "split"},
-    heading=mode_line,
+    options=WINDOWED | {"split"},
 )
 
 BENCHMARKS = (

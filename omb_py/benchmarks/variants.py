@@ -46,7 +46,7 @@ def persistent_form(
         family=f"persistent {plain.family}",
         summary=f"{plain.summary.removesuffix('.')}, by persistent requests.",
         plan=in_form(plain, lambda exchange: persistent(exchange, applies)),
-        options=plain.options - {"send_mode", *OF_BLOCKING_CALLS},
+        options=plain.options - OF_BLOCKING_CALLS,
         native=native and plain.native,
     )
 

@@ -102,7 +102,6 @@ class Options:
     target_busy: float | None = None
     window_kind: str | None = None
     window_sync: str = "flush"
-    send_mode: str = "standard"
     partitions: int = 8
     threads: tuple[int, int] = (1, 1)
     thread_comm: str = "one"

@@ -46,7 +46,7 @@ LATENCY = Defaults(200, 20, 50, 5, smallest=8, largest=4096)
 BANDWIDTH = Defaults(10, 2, 5, 1, smallest=65536, largest=1 << 20)
 """Iterations by default, and the two message sizes: few, since there are many pairs."""
 
-LEFT_OUT = frozenset({"placement", "send_mode", "test_calls", "threads", "processes"})
+LEFT_OUT = frozenset({"placement", "test_calls", "threads", "processes"})
 """Options of benchmarks of two ranks that pairs of many have no use for."""
 
 PACKAGE = f"{SYS}/{CPU}/cpu{{}}/topology/physical_package_id"

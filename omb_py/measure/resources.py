@@ -115,15 +115,6 @@ class MpiResources:
         self._held.append(group.Free)
         return group
 
-    def attach(self, messages: int, nbytes: int) -> None:
-        from mpi4py import MPI
-
-        from omb_py.bindings.pickle import PICKLE_OVERHEAD  # a message may be pickled
-
-        room = nbytes + PICKLE_OVERHEAD + MPI.BSEND_OVERHEAD
-        MPI.Attach_buffer(bytearray(messages * room))
-        self._held.append(MPI.Detach_buffer)
-
     def fork(self, processes: int) -> None:
         import signal
 

@@ -225,7 +225,7 @@ def _choices(benchmark: Benchmark, case: Case) -> dict[str, Any]:
         "split": options.split,
         "nodes": len(set(case.nodes)) or None,
     }
-    for name in ("in_place", "window_kind", "send_mode", "partitions", "file_sync"):
+    for name in ("in_place", "window_kind", "partitions", "file_sync"):
         if name in has:
             found[name] = getattr(options, name)
     for name in ("layout", "topology"):

@@ -47,7 +47,6 @@ HIGHEST_PROTOCOL = 5
 WINDOW_KINDS = ("create", "allocate", "dynamic", "shared")
 PASSIVE = ("lock", "flush", "flush_local", "lock_all")
 ACTIVE = ("pscw", "fence")
-SEND_MODES = ("standard", "synchronous", "buffered", "ready")
 COMPUTE_TARGETS = ("cpu", "gpu", "both")
 FORMATS = ("text", "csv", "json")
 
@@ -199,8 +198,6 @@ TABLE: dict[str, tuple[Row, ...]] = {
         Row("--target-busy", Number(min=0, min_open=True, max=1e8), None, "target_busy single",
             "The other rank computes for US microseconds in each iteration before it calls MPI.",
             metavar="US"),
-        Row("--send-mode", SEND_MODES, "standard", "send_mode",
-            "MPI's send mode: MPI_Send, Ssend, Bsend or Rsend."),
         Row("-w --win-options window_kind", WINDOW_KINDS, None, "window_kind",
             "How the RMA window is created.", show_default="allocate; on a device create"),
         Row("-s --sync-option window_sync", PASSIVE + ACTIVE, "flush", "window_sync",

@@ -96,7 +96,6 @@ TABLE = (
      "message is on a device"),
     ("stream_sync", "b", "bool", "", "configuration",
      "whether each iteration waited for the device's stream, inside the time; empty likewise"),
-    ("send_mode", "b", "str", "", "configuration", "`--send-mode`"),
     ("thread_comm", "b", "str", "", "configuration",
      "`--thread-comm`: `one` communicator for all threads, or one for `each`; empty without "
      "threads"),

@@ -249,13 +249,6 @@ def barrier(nodes: Sequence[int]) -> Program:
     return Program(len(nodes), operations, "barrier")
 
 
-MODES = ("", "s", "b", "r")
-"""Prefixes of the word send for a mode. All are simulated as the standard one."""
-
-SENDS = frozenset(f"{mode}send" for mode in MODES)
-BEGUN_SENDS = frozenset(f"i{name}" for name in SENDS)
-
-
 def nbytes_of(message: Message) -> int:
     """Bytes of a message that travel."""
     return message.layout.transmitted(message.elements) * message.datatype.itemsize
@@ -296,10 +289,10 @@ class _Steps:
 
     def _call(self, call: Call) -> Iterator[Operation]:
         name = call.function
-        if name in SENDS or name == "recv":
+        if name in ("send", "recv"):
             if call.peer != self._rank:
                 yield self._started(call, None)
-        elif name in BEGUN_SENDS or name == "irecv":
+        elif name in ("isend", "irecv"):
             assert call.slot is not None
             if call.peer != self._rank:
                 number = next(self._numbers)

@@ -238,9 +238,6 @@ class NoResources:
     def group(self, rank: int) -> Any:
         raise UnsupportedError("groups of ranks are not simulated, only messages")
 
-    def attach(self, messages: int, nbytes: int) -> None:
-        """Attach no buffer: simulated buffered sends always have room."""
-
     def fork(self, processes: int) -> None:
         raise UnsupportedError("forked processes are not simulated, only messages")
 

@@ -32,9 +32,6 @@ class MemoryAlone:
     def group(self, rank: int) -> Any:
         return object()
 
-    def attach(self, messages: int, nbytes: int) -> None:
-        pass
-
     def fork(self, processes: int) -> None:
         pass
 

@@ -189,7 +189,6 @@ def test_objects_carry_the_same_data_where_mpi4py_takes_them(battery: Battery, l
     lines(named("put_latency"), f"{QUICK} -w heap"),
     lines(named("put_bibw"), f"{QUICK} -s flush"),
     lines(named("put_latency"), QUICK, ranks=3),
-    lines(named("latency"), f"{QUICK} --send-mode eager"),
     lines(named("iallreduce"), f"{QUICK} -t -1"),
 )
 def test_what_cannot_be_done_is_one_sentence(battery: Battery, line: Line) -> None:

@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from omb_py.options.table import ACTIVE, PASSIVE, SEND_MODES, WINDOW_KINDS
+from omb_py.options.table import ACTIVE, PASSIVE, WINDOW_KINDS
 from tests import ROOT
 from tests.helpers.battery import Battery, Line, completed, each_line, passes
 from tests.mpi.lines import CHECKED, MEASURED, QUICK, WITH_DATA, lines, named
@@ -43,21 +43,6 @@ def test_every_window_with_every_synchronization(battery: Battery, line: Line) -
     words = line.arguments
     assert {row["window_kind"] for row in record.rows} == {words[words.index("-w") + 1]}
     assert {row["window_sync"] for row in record.rows} == {words[words.index("-s") + 1]}
-
-
-@pytest.mark.product
-@each_line(
-    combined("latency bw", "--send-mode {}", SEND_MODES),
-    lines(named("latency bw"), f"{CHECKED} --binding array --send-mode synchronous"),
-    (
-        line
-        for mode in SEND_MODES[:3]
-        for line in lines(named("latency bw"), f"{CHECKED} --binding pickle --send-mode {mode}")
-    ),
-)
-def test_every_mode_of_sending(battery: Battery, line: Line) -> None:
-    record = passes(battery(line))
-    assert {row["send_mode"] for row in record.rows} == {line.arguments[-1]}
 
 
 @each_line(lines(named("alltoallv gatherv"), f"{CHECKED} --binding array --skew 2", ranks=3))

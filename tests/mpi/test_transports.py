@@ -132,7 +132,6 @@ def test_a_missing_package_is_one_sentence_of_all_ranks(mpiexec: Run, words: str
         ("allreduce --binding tcp --p2p-algorithm library", "binding tcp no allreduce"),
         ("scan --binding tcp", "binding tcp no scan send"),
         ("bcast --binding asyncio -D vect:4:2", "leave out -D"),
-        ("latency --binding tcp --send-mode synchronous", "binding tcp no ssend"),
         ("latency --binding tcp --backend gloo", "--backend binding tcp"),
         ("latency --binding buffer --interface lo", "--interface binding buffer"),
         ("kmeans --binding tcp --backend nccl", "--backend binding tcp"),

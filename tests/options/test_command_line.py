@@ -146,7 +146,7 @@ def test_no_option_costs_the_search_for_similar_ones() -> None:
 LACKING = (
     *("latency -f 1", "allreduce -W 1", "bcast -k 1", "barrier -m 1", "bw -p 1", "init -i 1"),
     *("init -x 1", "hello --precision 1", "import_time --binding 1", "hello --validation 1"),
-    *("import_time --staging 1", "allreduce -t 5", "latency -w create", "bibw --send-mode ready"),
+    *("import_time --staging 1", "allreduce -t 5", "latency -w create"),
     *("allreduce -N cart:1:1", "fop_latency -m 8", "cas_latency --sizes 8"),
     "file_read --file data --file-sync",
 )

@@ -66,7 +66,6 @@ def test_letters_mean_what_they_mean_in_native_omb() -> None:
     assert parsed("iallreduce", "-t", "100", "-r", "cpu").test_calls == 100
     assert parsed("latency_mt", "-t", "4").threads == (4, 4)
     assert parsed("ineighbor_alltoall", "-N", "cart:2:1").topology.dimensions == 2
-    assert parsed("latency", "--send-mode", "ready").send_mode == "ready"
     assert parsed("bw_fan_in", "--node-map", "2").node_map == 2
 
 

@@ -256,11 +256,6 @@ class TestTwoRanks:
             Wait((0, 1)),
         ]
 
-    @pytest.mark.parametrize("mode", ["synchronous", "buffered"])
-    def test_modes_are_the_standard_one(self, mode: str) -> None:
-        program = made("latency", 2, 64, Options(send_mode=mode))
-        assert messages(program.operations(0)) == [("to", 1, 64), ("from", 1, 0)]
-
     def test_pairs_and_those_without_one(self) -> None:
         program = made("multi_lat", 6, 64, Options(pairs=2))
         assert messages(program.operations(0)) == [("to", 3, 64), ("from", 3, 0)]

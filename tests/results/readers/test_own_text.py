@@ -59,7 +59,7 @@ CHOICES = (
     *(["-w", "create"], ["-s", "fence"], ["-W", "16"], ["-p", "1"], ["--partitions", "2"]),
     *(["--coll-algorithm", "ring"], ["--p2p-algorithm", "ring"], ["--p2p-algorithm", "pipeline"]),
     *(["--label", "UCX_TLS=tcp,self"], ["--label", "a (b), c: D"]),
-    *(["--send-mode", "ready"], ["--binding", "native"], ["--buffer", "cupy"], ["D", "H"]),
+    *(["--binding", "native"], ["--buffer", "cupy"], ["D", "H"]),
     *(["--staging"], ["--stream-sync"], ["-r", "both"], ["-k", "rotate"], ["-N", "cart:2:1"]),
 )
 PERCENTILES = ("50", "90", "95", "99", "99.9", "99.99", "99.99999", "100", "0", "0.00001", "12.5")
