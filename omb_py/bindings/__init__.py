@@ -161,7 +161,7 @@ class Binding(ABC):
     def check_sum(self, datatype: Datatype, algorithms: Sequence[str] = ()) -> None:
         """Raise `UnsupportedError` for elements that reductions of this binding cannot add.
 
-        ``algorithms`` are own ones of the benchmark, which may add by NumPy.
+        ``algorithms`` are own ones of the benchmark that can add them by NumPy.
         """
         if datatype.moved_as or datatype.dtype in self.cannot_add:
             raise UnsupportedError(

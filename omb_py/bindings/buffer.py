@@ -107,11 +107,8 @@ class BufferBinding(MethodBinding):
         MPI.Request.Waitall(requests)
 
     def check_sum(self, datatype: Datatype, algorithms: Sequence[str] = ()) -> None:
-        if datatype.code != BRAIN:
-            algorithms = ()
-        elif self.options.own_algorithm:
-            return
-        check_sum(datatype, algorithms)
+        if not (self.options.own_algorithm and datatype.code == BRAIN):
+            check_sum(datatype, algorithms)
 
     def release(self) -> None:
         super().release()

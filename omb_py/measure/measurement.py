@@ -17,7 +17,7 @@ from omb_py.core import BEGAN
 from omb_py.core.calls import Call, Step
 from omb_py.core.calls.loop import Loop, Pace
 from omb_py.core.dataclass import dataclass, field, replace
-from omb_py.core.datatypes import Datatype
+from omb_py.core.datatypes import BRAIN, Datatype
 from omb_py.core.errors import (
     LeftOutError,
     MissingError,
@@ -376,8 +376,8 @@ class Measurement(ABC):
 
 
 def own_algorithms(benchmark: Benchmark, datatype: Datatype) -> Sequence[str]:
-    """Return own algorithms of a benchmark; none for types that every library adds."""
-    if not datatype.moved_as or "algorithm" not in benchmark.options:
+    """Return own algorithms of a benchmark that add a type that libraries may lack."""
+    if datatype.code != BRAIN or "algorithm" not in benchmark.options:
         return ()
     from omb_py.benchmarks.algorithms import algorithms
 

@@ -97,7 +97,7 @@ def _derive(basic: MPI.Datatype, layout: Layout, elements: int, itemsize: int) -
 def check_sum(datatype: Datatype, algorithms: Sequence[str] = ()) -> None:
     """Raise `UnsupportedError` for elements that the MPI library can move, but not add.
 
-    ``algorithms`` of our own can.
+    ``algorithms`` are own ones that can.
     """
     lacking = getattr(MPI, datatype.mpi, MPI.DATATYPE_NULL) == MPI.DATATYPE_NULL
     if datatype.moved_as and lacking:
