@@ -41,6 +41,14 @@ CHOOSES_ITS_LIBRARY = len(list(Path(mpi4py.__file__).parent.glob("MPI.*.so"))) >
 
 PLUGIN = Path(__file__).parent / "plugin"
 COVERING = [Path(__file__).parent / "covering"] if "COVERAGE_PROCESS_CONFIG" in os.environ else []
+
+
+def python_path(*folders: str | Path) -> str:
+    """A PYTHONPATH of some folders, then those of this process, as of a checkout under test."""
+    inherited = os.environ.get("PYTHONPATH", "")
+    return os.pathsep.join([*map(str, folders), *([inherited] if inherited else [])])
+
+
 ENVIRONMENT = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
@@ -51,7 +59,7 @@ ENVIRONMENT = {
     "MPIR_CVAR_CH4_PROGRESS_THROTTLE": "1",
     "MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT": "16",
     "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
-    "PYTHONPATH": os.pathsep.join(map(str, [PLUGIN, *COVERING])),
+    "PYTHONPATH": python_path(PLUGIN, *COVERING),
 }
 
 
@@ -108,7 +116,12 @@ def own_temporary_folder() -> Iterator[dict[str, str]]:
 
 
 def run(command: list[str], environment: dict[str, str], cwd: Path, timeout: float) -> Finished:
-    """Run a command to its end; it fails the test when it takes longer than ``timeout``."""
+    """Run a command to its end; it fails the test when it takes longer than ``timeout``.
+
+    An empty PYTHONPATH in ``environment`` stays empty; another one is followed by this process's.
+    """
+    if environment.get("PYTHONPATH"):
+        environment = environment | {"PYTHONPATH": python_path(environment["PYTHONPATH"])}
     start = time.monotonic()
     with own_temporary_folder() as own:
         done = subprocess.run(
