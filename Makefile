@@ -166,7 +166,7 @@ docs-outputs: $(call venv,mpich)/.tested-with
 
 speed: $(VENV)/.installed
 	$(VENV)/bin/python -m perf.speed
-	$(VENV)/bin/python -m perf.native
+	$(VENV)/bin/python -m perf.c_loops
 	$(VENV)/bin/python -m perf.windows
 	$(VENV)/bin/python -m perf.window_parts
 	$(VENV)/bin/python -m perf.thread_level

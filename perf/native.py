@@ -1,25 +1,199 @@
-"""Binding native beside the same loops in C: one job, one process, by turns.
+"""Every program of native OMB beside omb-py's, alternately: do both print the same number?
 
-Usage: python -m perf.native [ROUNDS]   (compiles perf/reference.c with the MPI's own mpicc -O2)
+Usage: python -m perf.native DIR [--sizes 8,16K,512K,4M] [--rounds 3] [--only NAMES] [--output FILE]
 
-Prints, for latency, windowed bandwidth and allreduce on two ranks, the medians of C and of binding
-native, their difference and their ratio, with 95 % intervals over the rounds.
+DIR has native OMB 7.4, built with this environment's MPI. In each round a program of native OMB
+runs, then omb-py's through the bindings native and buffer, then native OMB's once more, or the
+reverse. A row has, for a column that both print, the medians over the rounds; ``ratio`` is omb-py's
+(binding native) over native OMB's, ``ratio_buffer`` that of binding buffer, and ``c_over_c`` that
+of native OMB's second runs over its first ones. ``low`` and ``high`` are native OMB's extreme runs
+over its median: ``beyond`` is yes if the ratio lies outside of 0.9 to 1.1 and of these.
+
+Two ranks, but three for neighbourhoods. Programs that need two hosts are left out and named.
 """
 
 from __future__ import annotations
 
+import argparse
+import csv
+import os
+import statistics
 import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-from perf.contenders import compare
+import pandas as pd
 
-SIZES = tuple(1 << power for power in range(23))
+from omb_py.benchmarks import Benchmark, own_benchmarks
+from omb_py.core.errors import OmbError
+from omb_py.core.text.units import parse_bytes
+from omb_py.sweeps import native
+from perf.jobs import ENVIRONMENT
+
+FEW_CORES = {"PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe", "OMPI_MCA_osc": "^ucx"}
+COLUMNS = {
+    "latency_us": "mean",
+    "bandwidth_MBps": "MB/s",
+    "overall_us": "overall",
+    "compute_us": "compute",
+}
+"""Columns that both suites print, and their names in the table; medians are from ``-z50``."""
+
+THREADS = {"latency_mt": ("-t", "1:1"), "latency_mp": ("-t", "2:2")}
+"""Native OMB's default has one thread to send and two to receive: more than two cores have."""
+
+BINDINGS = ("native", "buffer")
+FIELDS = (
+    "benchmark bytes column native_omb binding_native ratio c_over_c low high beyond ratio_buffer"
+).split()
+
+
+@dataclass(frozen=True)
+class Series:
+    """The values of one column at one size: native OMB's in pairs of a round, ours by binding."""
+
+    first: list[float]
+    second: list[float]
+    ours: dict[str, list[float]]
+
+    def row(self) -> dict[str, str]:
+        """Return the cells of the table."""
+        both = [*self.first, *self.second]
+        base = statistics.median(both)
+        own = statistics.median(self.ours["native"])
+        low, high = min(both) / base, max(both) / base
+        ratio = own / base
+        cells = {
+            "native_omb": base,
+            "binding_native": own,
+            "ratio": ratio,
+            "c_over_c": statistics.median(self.second) / statistics.median(self.first),
+            "low": low,
+            "high": high,
+        }
+        buffer = self.ours.get("buffer")
+        return {
+            **{name: f"{value:.2f}" for name, value in cells.items()},
+            "beyond": "" if min(0.9, low) <= ratio <= max(1.1, high) else "yes",
+            "ratio_buffer": f"{statistics.median(buffer) / base:.2f}" if buffer else "",
+        }
+
+
+def values(rows: pd.DataFrame) -> dict[str, float]:
+    """Return what a run of one size printed, by the names of the table."""
+    row = rows.iloc[-1]
+    found = {
+        name: float(row[column])
+        for column, name in COLUMNS.items()
+        if column in rows and pd.notna(row[column])
+    }
+    if "percentiles" in rows and str(row["percentiles"]).startswith("p50="):
+        found["p50"] = float(str(row["percentiles"]).removeprefix("p50="))
+    return found
+
+
+def alternate(
+    turns: native.Turns, rounds: int, folder: Path
+) -> tuple[list[dict[str, float]], list[dict[str, float]], dict[str, list[dict[str, float]]]]:
+    """Return what native OMB printed first and last in each round, and what ours printed."""
+    turns = native.first_turn(turns, folder)
+    programs = {
+        name: command if name == turns.native or not turns.medians else (*command, native.MEDIANS)
+        for name, command in turns.programs().items()
+    }
+    ours = [name for name in programs if name != turns.native]
+    launches = [ours] if turns.share_launch else [[name] for name in ours]
+    first: list[dict[str, float]] = []
+    last: list[dict[str, float]] = []
+    mine: dict[str, list[dict[str, float]]] = {name: [] for name in ours}
+    for number in range(1, rounds + 1):
+        places = ((2 * number, first), (2 * number + 1, last))
+        for turn, kept in places if number % 2 else places[::-1]:
+            native.run(turns, [turns.native], programs, folder, turn)
+            kept.append(values(native.rows_of(turns, turns.native, folder, turn)))
+            if len(first) + len(last) == 2 * number - 1:
+                for names in launches:
+                    native.run(turns, names, programs, folder, number)
+                for name in ours:
+                    mine[name].append(values(native.rows_of(turns, name, folder, number)))
+    return first, last, mine
+
+
+def compared(turns: native.Turns, rounds: int) -> Iterator[tuple[str, Series]]:
+    """Yield the series of each column that all print."""
+    with tempfile.TemporaryDirectory() as folder:
+        first, last, ours = alternate(turns, rounds, Path(folder))
+    everything = [*first, *last, *(one for runs in ours.values() for one in runs)]
+    for name in [*COLUMNS.values(), "p50"]:
+        if all(one.get(name) for one in everything):
+            yield (
+                name,
+                Series(
+                    [one[name] for one in first],
+                    [one[name] for one in last],
+                    {binding: [one[name] for one in runs] for binding, runs in ours.items()},
+                ),
+            )
+
+
+def turns_of(benchmark: Benchmark, place: Path, size: int | None, ranks: int) -> native.Turns:
+    """Return the programs of a benchmark at one size; reductions of both add MPI_INT."""
+    options: tuple[str, ...] = () if size is None else ("-m", f"{size}:{size}")
+    if benchmark.reduces:
+        options += ("-T", "mpi_int")
+    return native.Turns(
+        native.find_binary(place, benchmark.name),
+        benchmark.name,
+        (*options, *THREADS.get(benchmark.name, ())),
+        BINDINGS,
+        ranks,
+        (*native.find_launcher(None),),
+        timeout=300,
+    )
+
+
+def chosen(names: str, sizes: Sequence[int]) -> Iterator[tuple[Benchmark, int | None]]:
+    """Yield each benchmark that native OMB has and that prints times, with each of its sizes.
+
+    Of ``names``, separated by commas, if there are any; the size is None if a benchmark has one.
+    """
+    for benchmark in own_benchmarks():
+        wanted = not names or benchmark.name in names.split(",")
+        if wanted and benchmark.native and benchmark.planned:
+            alone = not benchmark.sized or benchmark.elements
+            for size in [None] if alone else sizes:
+                yield benchmark, size
 
 
 def main() -> None:
-    """A table for each benchmark; an allreduce has at least one integer."""
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 40
-    for benchmark, sizes in {"latency": SIZES, "bw": SIZES, "allreduce": SIZES[2:]}.items():
-        compare(benchmark, sizes, ["C", "native"], rounds)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("place", type=Path, metavar="DIR")
+    parser.add_argument("--sizes", default="8,16K,512K,4M")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--output", type=Path)
+    given = parser.parse_args()
+    os.environ.update(ENVIRONMENT | FEW_CORES)
+    sizes = [parse_bytes(text) for text in given.sizes.split(",")]
+    with (given.output or Path(os.devnull)).open("w", newline="") as file:
+        writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
+        writer.writeheader()
+        for benchmark, size in chosen(given.only, sizes):
+            ranks = 3 if "topology" in benchmark.options else 2
+            cells: dict[str, Any] = {"benchmark": benchmark.name, "bytes": size or ""}
+            try:
+                turns = turns_of(benchmark, given.place, size, ranks)
+                for column, series in compared(turns, given.rounds):
+                    cells |= {"column": column, **series.row()}
+                    writer.writerow(cells)
+                    file.flush()
+                    print(*(cells[field] or "-" for field in FIELDS), sep="  ", flush=True)
+            except OmbError as error:
+                what = f"{benchmark.name} {cells['bytes']}".strip()
+                print(f"{what}: left out: {error}", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

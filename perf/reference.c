@@ -1,7 +1,7 @@
 /* What native OMB does, in plain C: the yardstick of binding native and of the suite.
  *
  * As a program: reference latency BYTES ITERATIONS prints the mean and the median in microseconds.
- * As a library: perf/native.py calls the loops in turn with those of omb-py, in one process.
+ * As a library: perf/c_loops.py calls the loops in turn with those of omb-py, in one process.
  * Every loop stores the seconds of each iteration; buffers belong to the caller. */
 #include <mpi.h>
 #include <stdio.h>

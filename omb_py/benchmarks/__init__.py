@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from omb_py.buffers import Buffer
 from omb_py.core.calls import Form, Iteration, Message, Step
 from omb_py.core.dataclass import dataclass, field
-from omb_py.core.datatypes import Datatype, Layout
+from omb_py.core.datatypes import CONTIGUOUS, Datatype, Layout
 from omb_py.core.errors import BenchmarkError, UsageError
 from omb_py.core.memory import Memory
 from omb_py.core.options import Options
@@ -160,6 +160,12 @@ class Case:
         if offset:
             memory = memory.slice(offset, nbytes)
         return Message(memory, self.datatype, counts, form, layout)
+
+    def messages(self, count: int) -> tuple[Message, ...]:
+        """Return messages of the size measured, one after another in one new memory."""
+        each = (self.elements,)
+        places = self.message(each * count, layout=CONTIGUOUS).blocks()
+        return tuple(Message(place, self.datatype, each) for place in places)
 
 
 @dataclass(frozen=True)

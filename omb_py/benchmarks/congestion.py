@@ -5,38 +5,56 @@ from __future__ import annotations
 from functools import partial
 
 from omb_py.benchmarks import Benchmark, Case, CheckedIteration, Content, Metric, Plan, Ranks
-from omb_py.benchmarks.pt2pt import ACKNOWLEDGE_TAG, BANDWIDTH, WINDOWED, post, window_memory
-from omb_py.core.calls import Call, Step, Window
+from omb_py.benchmarks.pt2pt import (
+    ACKNOWLEDGE_TAG,
+    BANDWIDTH,
+    DATA_TAG,
+    WINDOWED,
+    window_contents,
+    window_memory,
+    window_messages,
+)
+from omb_py.core.calls import Call, Window
 from omb_py.core.datatypes import CONTIGUOUS
 
 
 def plan(inward: bool, case: Case) -> Plan:
-    """Exchange a window with this rank's peers, then a short answer; other nodes' clocks count.
+    """Exchange a window with each of this rank's peers, then a short answer; the senders time.
 
     Native OMB's first node is the parent; the ranks of all others are children, which send when the
-    traffic is ``inward`` and else receive.
+    traffic is ``inward`` and else receive. A window's messages go to all peers in turn, from one
+    memory for all, and one Waitall completes them: osu_bw_fan_in.c:227-324, osu_bw_fan_out.c:222.
     """
     parent = case.nodes[case.rank] == 0
     peers = peers_of(case)
     sends = parent is not inward
-    groups: list[tuple[Call, ...]] = []
-    steps: list[Step] = []
-    inputs: list[Content] = []
-    outputs: list[Content] = []
-    for peer in peers:
-        window, messages = post("isend" if sends else "irecv", case, peer)
-        answer = case.message((1,), layout=CONTIGUOUS)
-        groups += window.groups
-        steps.append(Call("recv" if sends else "send", (answer,), peer, ACKNOWLEDGE_TAG))
-        sender, receiver = (case.rank, peer) if sends else (peer, case.rank)
-        data = [Content.of(sender, message.memory) for message in messages]
-        reply = Content.of(receiver, answer.memory)
-        inputs += data if sends else [reply]
-        outputs += [reply] if sends else data
-    everything: tuple[Step, ...] = (Window(tuple(groups)), *steps)
-    exchange = CheckedIteration(everything, inputs=tuple(inputs), outputs=tuple(outputs))
+    function = "isend" if sends else "irecv"
+    checked = case.options.validate and not sends
+    shared = window_messages(case, function)
+    memories = {peer: window_messages(case, function) if checked else shared for peer in peers}
+    window = Window(
+        (
+            tuple(
+                Call(function, (memories[peer][index % len(shared)],), peer, DATA_TAG)
+                for index in range(case.window)
+                for peer in peers
+            ),
+        )
+    )
+    answers = {peer: case.message((1,), layout=CONTIGUOUS) for peer in peers}
+    replies = (
+        Call("recv" if sends else "send", (answer,), peer, ACKNOWLEDGE_TAG)
+        for peer, answer in answers.items()
+    )
+    data = window_contents(case, shared, case.rank) if sends else []
+    answered = [Content.of(peer if sends else case.rank, answers[peer].memory) for peer in peers]
+    if not sends:
+        for peer in peers:
+            data += window_contents(case, memories[peer], peer)
+    inputs, outputs = (data, answered) if sends else (answered, data)
+    exchange = CheckedIteration((window, *replies), inputs=tuple(inputs), outputs=tuple(outputs))
     children = sum(node > 0 for node in case.nodes)
-    return Plan((exchange,), case.payload, not parent, messages=case.window * children)
+    return Plan((exchange,), case.payload, timed=sends, messages=case.window * children)
 
 
 def peers_of(case: Case) -> tuple[int, ...]:
@@ -60,6 +78,7 @@ def benchmark(name: str, inward: bool, summary: str) -> Benchmark:
         ranks=Ranks.SEVERAL,
         metric=Metric.BANDWIDTH,
         memory=lambda options, size, ranks: window_memory(options, size, max(1, ranks - 1)),
+        paced=False,
         defaults=BANDWIDTH,
         options=WINDOWED | {"nodes"},
     )

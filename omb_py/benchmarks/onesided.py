@@ -17,7 +17,7 @@ from omb_py.benchmarks import (
     Plan,
     Ranks,
 )
-from omb_py.benchmarks.pt2pt import BANDWIDTH, pairs_line, partner, window_memory
+from omb_py.benchmarks.pt2pt import BANDWIDTH, pairs_line, partner
 from omb_py.core.calls import Call, Slot, Step
 from omb_py.core.dataclass import dataclass, replace
 from omb_py.core.errors import UnsupportedError
@@ -44,6 +44,7 @@ class Access:
     ``messages`` are those of the origin: its data, what to compare with, room for the result.
     ``keeps`` and ``writes`` tell whether the target's memory then holds what it held, what the
     origin sent, or the sum of both; ``fetches`` whether what it held arrives at the origin.
+    ``exclusive`` are the synchronizations whose lock is MPI_LOCK_EXCLUSIVE, as in native OMB.
     """
 
     function: str
@@ -52,6 +53,7 @@ class Access:
     fetches: bool
     messages: int = 1
     makes_request: bool = False
+    exclusive: tuple[str, ...] = ()
 
     @property
     def adds(self) -> bool:
@@ -64,9 +66,19 @@ GET = Access("get", keeps=True, writes=False, fetches=True)
 RPUT = replace(PUT, function="rput", makes_request=True)
 RGET = replace(GET, function="rget", makes_request=True)
 ACCUMULATE = Access("accumulate", keeps=True, writes=True, fetches=False)
-GET_ACCUMULATE = Access("get_accumulate", keeps=True, writes=True, fetches=True, messages=2)
-FETCH_AND_OP = replace(GET_ACCUMULATE, function="fetch_and_op")
-COMPARE_AND_SWAP = Access("compare_and_swap", keeps=False, writes=True, fetches=True, messages=3)
+# osu_get_acc_latency.c:174, 255 and 425, osu_fop_latency.c:546, osu_cas_latency.c:571
+GET_ACCUMULATE = Access(
+    "get_accumulate",
+    keeps=True,
+    writes=True,
+    fetches=True,
+    messages=2,
+    exclusive=("lock", "flush", "flush_local"),
+)
+FETCH_AND_OP = replace(GET_ACCUMULATE, function="fetch_and_op", exclusive=("lock",))
+COMPARE_AND_SWAP = Access(
+    "compare_and_swap", keeps=False, writes=True, fetches=True, messages=3, exclusive=("lock",)
+)
 
 
 def plan(access: Access, case: Case, windowed: bool = False, both: bool = False) -> Plan:
@@ -85,8 +97,8 @@ def plan(access: Access, case: Case, windowed: bool = False, both: bool = False)
     peer = partner(case)
     if peer is None:
         steps = fence_epoch(exposed, (), first=False, turns=False) if sync == "fence" else ()
-        exchange = CheckedIteration(steps, settle=(Call("barrier"),))
-        return Plan((exchange,), case.payload, timed=False)
+        barriers = (Call("barrier"),) * (1 if sync in ACTIVE else 2)
+        return Plan((CheckedIteration(steps, settle=barriers),), case.payload, timed=False)
     first = case.rank < peer
     turns = sync in ACTIVE and not windowed
     exchange = CheckedIteration(settle=(Call("barrier"),))
@@ -95,7 +107,8 @@ def plan(access: Access, case: Case, windowed: bool = False, both: bool = False)
     if not first or turns or both:
         exchange = target_side(access, case, exposed, peer, count, exchange)
     if sync not in ACTIVE:
-        exchange = passive(sync, exposed, peer if first else case.rank, exchange, first)
+        lock = "LOCK_EXCLUSIVE" if sync in access.exclusive else "LOCK_SHARED"
+        exchange = passive(sync, exposed, peer if first else case.rank, lock, exchange, first)
     elif sync == "fence":
         exchange = replace(exchange, steps=fence_epoch(exposed, exchange.steps, first, turns))
     else:
@@ -113,14 +126,16 @@ def plan(access: Access, case: Case, windowed: bool = False, both: bool = False)
 def origin_side(
     access: Access, case: Case, exposed: Exposed, peer: int, count: int, exchange: CheckedIteration
 ) -> CheckedIteration:
-    """Return the calls of the origin, each at a place of its own, and the data on its side."""
-    sides = count if case.options.validate or case.options.buffer_per_message else 1
-    messages = [[case.message() for _ in range(access.messages)] for _ in range(sides)]
+    """Return the calls of the origin, and the data on its side.
+
+    Each call has a place of its own at both ends, one after another: osu_put_bw.c:225.
+    """
+    messages = list(zip(*(case.messages(count) for _ in range(access.messages)), strict=True))
     slot = Slot(count) if access.makes_request else None
     steps: list[Step] = [
         Call(
             access.function,
-            tuple(messages[index % sides]),
+            own,
             peer,
             on=exposed.win,
             at=exposed.bases[peer] + index * case.size,
@@ -128,19 +143,19 @@ def origin_side(
             slot=slot,
             index=index,
         )
-        for index in range(count)
+        for index, own in enumerate(messages)
     ]
     if slot is not None:
         steps.append(Call("waitall" if count > 1 else "wait", slot=slot))
     inputs: list[Content] = []
     outputs: list[Content] = []
-    for own in messages:
+    for index, own in enumerate(messages):
         if access.writes:
-            inputs.append(Content.of(case.rank, own[0].memory, added=access.adds))
+            inputs.append(Content.of(case.rank, own[0].memory, index, added=access.adds))
         if access.messages == 3:
-            inputs.append(Content.of(peer, own[1].memory))
+            inputs.append(Content.of(peer, own[1].memory, index))
         if access.fetches:
-            outputs.append(Content.of(peer, own[-1].memory, added=access.adds))
+            outputs.append(Content.of(peer, own[-1].memory, index, added=access.adds))
     return replace(exchange, steps=tuple(steps), inputs=tuple(inputs), outputs=tuple(outputs))
 
 
@@ -153,36 +168,38 @@ def target_side(
     inputs, outputs = list(exchange.inputs), list(exchange.outputs)
     for index in range(count):
         part = exposed.memory.slice(index * case.size, case.size)
-        inputs.append(Content.of(case.rank, part, added=access.adds))
-        left = Content.of(case.rank if access.keeps else peer, part)
-        outputs.append(Content(part, both, added=True) if access.adds else left)
+        inputs.append(Content.of(case.rank, part, index, added=access.adds))
+        left = Content.of(case.rank if access.keeps else peer, part, index)
+        outputs.append(Content(part, both, index, added=True) if access.adds else left)
     return replace(exchange, inputs=tuple(inputs), outputs=tuple(outputs))
 
 
 def passive(
-    sync: str, exposed: Exposed, locked: int, exchange: CheckedIteration, first: bool
+    sync: str, exposed: Exposed, locked: int, kind: str, exchange: CheckedIteration, first: bool
 ) -> CheckedIteration:
     """Return an iteration without the target's part: it is locked once, or every time.
 
-    Before data is checked the origin completes its calls and the target locks its own window, which
-    makes them visible there.
+    ``kind`` is MPI's name of the lock. Before data is checked the origin completes its calls and
+    the target locks its own window, which makes them visible there. The origin gives up a lock that
+    it has had since before the first iteration until the target is done, as it may be exclusive.
     """
     win = exposed.win
-    lock = Call("win_lock", on=win, values=("LOCK_SHARED", locked, 0))
+    lock = Call("win_lock", on=win, values=(kind, locked, 0))
     unlock = Call("win_unlock", on=win, values=(locked,))
+    barrier = Call("barrier")
     if not first:
-        return replace(exchange, settle=(*exchange.settle, lock, unlock))
+        return replace(exchange, settle=(barrier, lock, unlock, barrier))
     if sync == "lock":
-        return replace(exchange, steps=(lock, *exchange.steps, unlock))
+        return replace(exchange, steps=(lock, *exchange.steps, unlock), settle=(barrier, barrier))
     if sync == "lock_all":
         lock, unlock = Call("win_lock_all", on=win, values=(0,)), Call("win_unlock_all", on=win)
-        return replace(exchange, steps=(lock, *exchange.steps, unlock))
+        return replace(exchange, steps=(lock, *exchange.steps, unlock), settle=(barrier, barrier))
     return replace(
         exchange,
         steps=(*exchange.steps, Call(f"win_{sync}", on=win, values=(locked,))),
         setup=(lock,),
         teardown=(unlock,),
-        settle=(Call("win_flush", on=win, values=(locked,)), *exchange.settle),
+        settle=(unlock, barrier, barrier, lock),
     )
 
 
@@ -247,7 +264,6 @@ def bandwidth(
     access: Access, name: str, title: str, both: bool = False, rate: bool = False
 ) -> Benchmark:
     """Return a benchmark of the data per second of a window of accesses."""
-    directions = 2 if both else 1
     summary = f"Data per second by a window of MPI_{access.function.capitalize()}"
     return Benchmark(
         name=name,
@@ -258,13 +274,11 @@ def bandwidth(
         plan=partial(plan, access, windowed=True, both=both),
         ranks=Ranks.EVEN if rate else Ranks.TWO,
         metric=Metric.MESSAGE_RATE if rate else Metric.BANDWIDTH,
-        memory=lambda options, size, ranks: (
-            options.window * size + window_memory(options, size, directions)
-        ),
+        memory=lambda options, size, ranks: 2 * options.window * size,
         paced=rate,
         defaults=BANDWIDTH,
         preset={"window_sync": "pscw"} if both else {},
-        options=frozenset({"window_kind", "window", "buffer_num"})
+        options=frozenset({"window_kind", "window"})
         | ({"active_sync"} if both else {"window_sync"})
         | ({"print_rate", "pairs", "sync"} if rate else set()),
         heading=lambda options, ranks: (

@@ -78,16 +78,32 @@ def partner(case: Case) -> int | None:
 def post(
     function: str, case: Case, peer: int, tag: int = DATA_TAG, on: Any = None
 ) -> tuple[Window, list[Message]]:
-    """Return a window of one non-blocking call, and its messages: one for all, or one for each.
+    """Return a window of one non-blocking call, and its messages."""
+    messages = window_messages(case, function)
+    calls = [Call(function, (message,), peer, tag, on=on) for message in messages]
+    return Window((tuple(calls * (case.window // len(calls))),)), messages
+
+
+def window_messages(case: Case, function: str) -> list[Message]:
+    """Return the messages of a window of one call: one for all, or one for each.
 
     Every message received is checked when data is validated, so each then has its own memory.
     """
     checked = case.options.validate and function == "irecv"
-    messages = [case.message()]
-    if case.options.buffer_per_message or checked:
-        messages += [case.message() for _ in range(case.window - 1)]
-    calls = [Call(function, (message,), peer, tag, on=on) for message in messages]
-    return Window((tuple(calls * (case.window // len(calls))),)), messages
+    each = case.options.buffer_per_message or checked
+    return [case.message() for _ in range(case.window if each else 1)]
+
+
+def window_contents(case: Case, messages: list[Message], source: int) -> list[Content]:
+    """Return the data of rank ``source`` in a window's messages, before or after they arrive.
+
+    With memory per message, message ``i`` of a window is block ``i`` of its sender's data.
+    """
+    distinct = case.options.buffer_per_message
+    return [
+        Content.of(source, message.memory, index if distinct else 0)
+        for index, message in enumerate(messages)
+    ]
 
 
 def plan_of(
@@ -96,21 +112,13 @@ def plan_of(
     sent: list[Message],
     received: list[Message],
 ) -> Plan:
-    """Return a plan that sends this rank's data and expects its partner's; the first rank times.
-
-    With memory per message, message ``i`` of a window is block ``i`` of its sender's data.
-    """
+    """Return a plan that sends this rank's data and expects its partner's; the first rank times."""
     peer = partner(case)
     assert peer is not None
-    distinct = case.options.buffer_per_message
-
-    def contents(messages: list[Message], source: int) -> tuple[Content, ...]:
-        return tuple(
-            Content.of(source, message.memory, index if distinct else 0)
-            for index, message in enumerate(messages)
-        )
-
-    inputs, outputs = contents(sent, case.rank), contents(received, peer)
+    inputs, outputs = (
+        tuple(window_contents(case, messages, source))
+        for messages, source in ((sent, case.rank), (received, peer))
+    )
     exchange = CheckedIteration(steps, inputs=inputs, outputs=outputs)
     return Plan((exchange,), case.payload, timed=case.rank < peer)
 

@@ -29,7 +29,6 @@ def nonblocking_form(blocking: Benchmark) -> Benchmark:
         plan=in_form(blocking, nonblocking),
         options=blocking.options - {"sync", "bus", *OF_BLOCKING_CALLS} | {"overlap"},
         traffic=None,
-        paced=True,
         heading=lambda options, ranks: LEGEND,
     )
 

@@ -23,7 +23,7 @@ from omb_py.core.errors import MissingError
 from omb_py.core.job import Job
 from omb_py.core.memory import Local
 from omb_py.core.options import Options
-from omb_py.core.statistics import percentile, summarize
+from omb_py.core.statistics import summarize
 from omb_py.measure.rows import MICROSECONDS, Overlap
 from omb_py.measure.sampling import Report, run_counted
 
@@ -165,67 +165,81 @@ def measure_overlap(
     tests: int,
     report: Report | None,
     plan: Plan,
+    pace: Pace,
     pure: array[float],
     warmup: int,
 ) -> Overlap | None:
     """Return what happens when each rank computes as long as its ``pure`` communication takes.
 
-    ``plan`` has non-blocking calls; computing is interrupted by so many ``tests``. The overlap on
-    rank 0, None elsewhere; collective.
+    ``plan`` has non-blocking calls, which ``pace`` keeps together; each of so many ``tests`` comes
+    after a part of the computing. The overlap on rank 0, None elsewhere; collective.
+
+    The time to compute is the mean of pass 1, and one pass has both the whole and its parts, as in
+    osu_iallreduce.c:186-233; the length of each part is that of osu_util_mpi.c:3417-3424.
     """
     iterations = len(pure)
     laps = Laps(KINDS, worker.lap)
-    work = worker.work(percentile(sorted(pure), 50) / (tests + 1))
+    parts = max(tests, 1)
+    work = worker.work(sum(pure) / iterations / parts)
 
-    def run(exchanges: Sequence[CheckedIteration], pace: Pace, clear: bool = False) -> array[float]:
+    def run(exchanges: Sequence[CheckedIteration], pace: Pace) -> array[float]:
         """Return the seconds of the timed iterations."""
         loop = make_loop(replace(plan, exchanges=tuple(exchanges)), pace)
         job.barrier()
         run_counted(loop, 0, warmup, 0, report)
-        if clear:
-            laps.clear()
+        laps.clear()
         return run_counted(loop, warmup, 0, iterations, report)
 
-    nothing = run([CheckedIteration()], Pace())
-    compute = run([CheckedIteration(work * (tests + 1))], Pace())
-    pace = Pace(barrier=True)
-    overall = run([overlapped(one, work, tests, None) for one in plan.exchanges], pace)
-    run([overlapped(one, work, tests, laps) for one in plan.exchanges], pace, clear=True)
+    clock = run([CheckedIteration()], Pace())
+    clocks = run([only_laps(overlapped(one, (), tests, laps)) for one in plan.exchanges], Pace())
+    compute = run([CheckedIteration(work * parts)], Pace())
+    overall = run([overlapped(one, work, tests, laps) for one in plan.exchanges], pace)
     means = job.mean(array("d", [laps.seconds(kind) / iterations for kind in range(KINDS)]))
-    found = [job.combine(seconds, timed=True) for seconds in (nothing, pure, compute, overall)]
-    if found[0] is None:
+    passes = (clock, clocks, pure, compute, overall)
+    combined = [one for one in (job.combine(seconds, timed=True) for seconds in passes) if one]
+    if not combined:
         return None
-    scaled = [
-        summarize([seconds * MICROSECONDS for seconds in one.samples]) for one in found if one
-    ]
-    clock, pure_, compute_, overall_ = (summary.percentile(50) for summary in scaled)
-    communication = max(pure_ - clock, 1e-9)
-    hidden = communication + (compute_ - clock) - (overall_ - clock)
+    summaries = [summarize([seconds * MICROSECONDS for seconds in one.samples]) for one in combined]
+    clock_, clocks_, pure_, compute_, overall_ = (summary.percentile(50) for summary in summaries)
     return Overlap(
-        overall=scaled[3],
-        compute=scaled[2],
+        overall=summaries[4],
+        compute=summaries[3],
         start=means[START] * MICROSECONDS,
         test=means[TEST] * MICROSECONDS,
         wait=means[WAIT] * MICROSECONDS,
-        percent=min(100.0, max(0.0, 100 * hidden / communication)),
+        percent=hidden(pure_ - clock_, compute_ - clock_, overall_ - clocks_),
     )
 
 
+def hidden(communication: float, compute: float, overall: float) -> float:
+    """Return the part of the communication that computing hides, in percent.
+
+    Each is the time of an iteration, less that of the clock's readings in it.
+
+    >>> hidden(communication=10.0, compute=10.0, overall=14.0)
+    60.0
+    """
+    communication = max(communication, 1e-9)
+    return min(100.0, max(0.0, 100 * (communication + compute - overall) / communication))
+
+
 def overlapped(
-    exchange: CheckedIteration, work: tuple[Local, ...], tests: int, laps: Laps | None
+    exchange: CheckedIteration, work: tuple[Local, ...], tests: int, laps: Laps
 ) -> CheckedIteration:
-    """Return an iteration with computing, and tests in it, between each start and its wait."""
+    """Return an iteration with computing, a test after each part of it, between start and wait."""
 
-    def lap(kind: int) -> tuple[Step, ...]:
-        return () if laps is None else (laps.lap(kind),)
-
-    steps: list[Step] = [*lap(OTHER)]
+    steps: list[Step] = [laps.lap(OTHER)]
     for step in exchange.steps:
         if not isinstance(step, Call) or step.function != "wait":
-            steps += [step, *lap(START)]
+            steps += [step, laps.lap(START)]
             continue
-        steps += [*work, *lap(COMPUTE)]
+        part = [*work, laps.lap(COMPUTE)]
         test = replace(step, function="test")
-        steps += tests * [test, *lap(TEST), *work, *lap(COMPUTE)]
-        steps += [step, *lap(WAIT)]
+        steps += tests * [*part, test, laps.lap(TEST)] or part
+        steps += [step, laps.lap(WAIT)]
     return replace(exchange, steps=tuple(steps))
+
+
+def only_laps(exchange: CheckedIteration) -> CheckedIteration:
+    """Return an iteration that reads the clock as often, and does nothing else."""
+    return CheckedIteration(tuple(step for step in exchange.steps if isinstance(step, Local)))
