@@ -9,7 +9,8 @@ reverse. A row has, for a column that both print, the medians over the rounds; `
 of native OMB's second runs over its first ones. ``low`` and ``high`` are native OMB's extreme runs
 over its median: ``beyond`` is yes if the ratio lies outside of 0.9 to 1.1 and of these.
 
-Two ranks, but three for neighbourhoods. Programs that need two hosts are left out and named.
+Two ranks, but three for neighbourhoods. For bw_fan_in and bw_fan_out each rank is a node of its own
+(the name of its processor is given by a preloaded function, omb-py has --node-map 1).
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from omb_py.benchmarks import Benchmark, own_benchmarks
 from omb_py.core.errors import OmbError
 from omb_py.core.text.units import parse_bytes
 from omb_py.sweeps import native
-from perf.jobs import ENVIRONMENT
+from perf.jobs import ENVIRONMENT, compile_c
 
 FEW_CORES = {"PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe", "OMPI_MCA_osc": "^ucx"}
 COLUMNS = {
@@ -49,6 +50,30 @@ BINDINGS = ("native", "buffer")
 FIELDS = (
     "benchmark bytes column native_omb binding_native ratio c_over_c low high beyond ratio_buffer"
 ).split()
+
+
+OF_NODES = ("--node-map", "1")
+
+NODES = """#include <mpi.h>
+#include <stdio.h>
+int MPI_Get_processor_name(char *name, int *length)
+{
+    int rank;
+    PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    *length = sprintf(name, "node%03d", rank);
+    return MPI_SUCCESS;
+}
+"""
+"""C of the names of nodes: each rank has one of its own."""
+
+ON_NODES = """#!/bin/sh
+for word; do
+    shift
+    case $word in --node-map|1) ;; *) set -- "$@" "$word" ;; esac
+done
+LD_PRELOAD={library} exec {program} "$@"
+"""
+"""Starts a program with these names, without an option that only omb-py has."""
 
 
 @dataclass(frozen=True)
@@ -122,10 +147,9 @@ def alternate(
     return first, last, mine
 
 
-def compared(turns: native.Turns, rounds: int) -> Iterator[tuple[str, Series]]:
+def compared(turns: native.Turns, rounds: int, folder: Path) -> Iterator[tuple[str, Series]]:
     """Yield the series of each column that all print."""
-    with tempfile.TemporaryDirectory() as folder:
-        first, last, ours = alternate(turns, rounds, Path(folder))
+    first, last, ours = alternate(turns, rounds, folder)
     everything = [*first, *last, *(one for runs in ours.values() for one in runs)]
     for name in [*COLUMNS.values(), "p50"]:
         if all(one.get(name) for one in everything):
@@ -139,17 +163,35 @@ def compared(turns: native.Turns, rounds: int) -> Iterator[tuple[str, Series]]:
             )
 
 
-def turns_of(benchmark: Benchmark, place: Path, size: int | None, ranks: int) -> native.Turns:
+def ranks_of(benchmark: Benchmark) -> int:
+    """Return how many ranks a benchmark gets."""
+    return 3 if "topology" in benchmark.options else 2
+
+
+def on_nodes(program: Path, folder: Path) -> Path:
+    """Return a program of the same name whose ranks are nodes of their own."""
+    source, library, script = folder / "nodes.c", folder / "nodes.so", folder / program.name
+    source.write_text(NODES)
+    compile_c(str(source), str(library), "-shared", "-fPIC")
+    script.write_text(ON_NODES.format(library=library, program=program))
+    script.chmod(0o755)
+    return script
+
+
+def turns_of(benchmark: Benchmark, place: Path, size: int | None, folder: Path) -> native.Turns:
     """Return the programs of a benchmark at one size; reductions of both add MPI_INT."""
     options: tuple[str, ...] = () if size is None else ("-m", f"{size}:{size}")
     if benchmark.reduces:
         options += ("-T", "mpi_int")
+    program = native.find_binary(place, benchmark.name)
+    if "nodes" in benchmark.options:
+        program, options = on_nodes(program, folder), (*options, *OF_NODES)
     return native.Turns(
-        native.find_binary(place, benchmark.name),
+        program,
         benchmark.name,
         (*options, *THREADS.get(benchmark.name, ())),
         BINDINGS,
-        ranks,
+        ranks_of(benchmark),
         (*native.find_launcher(None),),
         timeout=300,
     )
@@ -182,15 +224,16 @@ def main() -> None:
         writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
         writer.writeheader()
         for benchmark, size in chosen(given.only, sizes):
-            ranks = 3 if "topology" in benchmark.options else 2
             cells: dict[str, Any] = {"benchmark": benchmark.name, "bytes": size or ""}
             try:
-                turns = turns_of(benchmark, given.place, size, ranks)
-                for column, series in compared(turns, given.rounds):
-                    cells |= {"column": column, **series.row()}
-                    writer.writerow(cells)
-                    file.flush()
-                    print(*(cells[field] or "-" for field in FIELDS), sep="  ", flush=True)
+                with tempfile.TemporaryDirectory() as name:
+                    folder = Path(name)
+                    turns = turns_of(benchmark, given.place.resolve(), size, folder)
+                    for column, series in compared(turns, given.rounds, folder):
+                        cells |= {"column": column, **series.row()}
+                        writer.writerow(cells)
+                        file.flush()
+                        print(*(cells[field] or "-" for field in FIELDS), sep="  ", flush=True)
             except OmbError as error:
                 what = f"{benchmark.name} {cells['bytes']}".strip()
                 print(f"{what}: left out: {error}", file=sys.stderr, flush=True)

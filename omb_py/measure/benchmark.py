@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from omb_py.benchmarks import Case, Plan
 from omb_py.bindings import Binding, BoundCall
-from omb_py.core.calls.loop import Calls, Loop, Pace, time_once
+from omb_py.core.calls.loop import Calls, Loop, time_once
 from omb_py.core.errors import BenchmarkError, SharedError, ValidationError
 from omb_py.core.job import Combined, Job
 from omb_py.core.options import MAX_ITERATIONS
@@ -112,9 +112,7 @@ class BenchmarkMeasurement(Measurement):
         queued = self._part(loop.queued_seconds, len(sampled.seconds), plan.timed)
         cpu = self._cpu(loop)
         passed = job.total(len(faults)) == 0 if checked else None
-        overlap = None
-        if "overlap" in self.benchmark.options:
-            overlap = self._overlap(plan, pace, sampled)
+        overlap = self._overlap(plan, sampled) if "overlap" in self.benchmark.options else None
         row = None
         with self.group.agreement():
             if combined is not None:
@@ -176,7 +174,7 @@ class BenchmarkMeasurement(Measurement):
                 for writer in writers:
                     writer.row(row)
 
-    def _overlap(self, plan: Plan, pace: Pace, sampled: Sampled) -> Overlap | None:
+    def _overlap(self, plan: Plan, sampled: Sampled) -> Overlap | None:
         """Return what computing meanwhile hides; collective."""
         if self._worker is None:
             with self.group.agreement():
@@ -197,7 +195,6 @@ class BenchmarkMeasurement(Measurement):
             tests,
             self.report,
             plan,
-            pace,
             sampled.seconds,
             sampled.warmup,
         )

@@ -165,14 +165,13 @@ def measure_overlap(
     tests: int,
     report: Report | None,
     plan: Plan,
-    pace: Pace,
     pure: array[float],
     warmup: int,
 ) -> Overlap | None:
     """Return what happens when each rank computes as long as its ``pure`` communication takes.
 
-    ``plan`` has non-blocking calls, which ``pace`` keeps together; each of so many ``tests`` comes
-    after a part of the computing. The overlap on rank 0, None elsewhere; collective.
+    ``plan`` has non-blocking calls; each of so many ``tests`` comes after a part of the computing.
+    The overlap on rank 0, None elsewhere; collective.
 
     The time to compute is the mean of pass 1, and one pass has both the whole and its parts, as in
     osu_iallreduce.c:186-233; the length of each part is that of osu_util_mpi.c:3417-3424.
@@ -193,6 +192,7 @@ def measure_overlap(
     clock = run([CheckedIteration()], Pace())
     clocks = run([only_laps(overlapped(one, (), tests, laps)) for one in plan.exchanges], Pace())
     compute = run([CheckedIteration(work * parts)], Pace())
+    pace = Pace(barrier=True)
     overall = run([overlapped(one, work, tests, laps) for one in plan.exchanges], pace)
     means = job.mean(array("d", [laps.seconds(kind) / iterations for kind in range(KINDS)]))
     passes = (clock, clocks, pure, compute, overall)
@@ -227,13 +227,12 @@ def overlapped(
     exchange: CheckedIteration, work: tuple[Local, ...], tests: int, laps: Laps
 ) -> CheckedIteration:
     """Return an iteration with computing, a test after each part of it, between start and wait."""
-
     steps: list[Step] = [laps.lap(OTHER)]
     for step in exchange.steps:
         if not isinstance(step, Call) or step.function != "wait":
             steps += [step, laps.lap(START)]
             continue
-        part = [*work, laps.lap(COMPUTE)]
+        part: list[Step] = [*work, laps.lap(COMPUTE)]
         test = replace(step, function="test")
         steps += tests * [*part, test, laps.lap(TEST)] or part
         steps += [step, laps.lap(WAIT)]
