@@ -151,7 +151,7 @@ def test_unlike_rows_are_never_compared() -> None:
 @pytest.mark.parametrize("column", ["library_algorithm", "algorithm"])
 def test_another_algorithm_is_not_judged_as_the_library(column: str) -> None:
     rows = results(("gather", "allgather"), {("gather", 64): 4.0})
-    ring = results(("gather",), launches=30, time=lambda *_: 1000.0, **{column: "ring"})
+    ring = results(("gather",), launches=30, time=lambda *_: 1000.0).assign(**{column: "ring"})
     points = check(pd.concat([rows, ring]), only=("emulation",))
     assert violated(points) == {"gather <= allgather": [64]}
     assert any("--coll-algorithm" in remark for remark in checking.remarks(points))
@@ -161,7 +161,7 @@ def test_another_algorithm_is_not_judged_as_the_library(column: str) -> None:
     ("column", "label"), [("library_algorithm", "default"), ("algorithm", "library")]
 )
 def test_rows_labelled_as_the_library_choice_are_judged(column: str, label: str) -> None:
-    rows = results(("gather", "allgather"), {("gather", 64): 4.0}, **{column: label})
+    rows = results(("gather", "allgather"), {("gather", 64): 4.0}).assign(**{column: label})
     assert violated(check(rows, only=("emulation",))) == {"gather <= allgather": [64]}
 
 
