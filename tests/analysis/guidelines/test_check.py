@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import re
 from typing import Any
 
@@ -226,7 +225,3 @@ def test_guidelines_are_chosen_by_kind_and_benchmark() -> None:
     assert {rule.kind for rule in chosen(("monotony", "bcast"))} == {"monotony"}
     with refuses(UsageError, "--only bcst: choose from"):
         chosen(("bcst",))
-
-
-def test_examples_in_docstrings() -> None:
-    assert doctest.testmod(rules).failed == 0
