@@ -22,8 +22,8 @@ def shell(value: object) -> Safe:
 
     A text that has passed a filter before is returned unchanged.
 
-    >>> shell("it's")
-    "'it'\\"'\\"'s'"
+    >>> print(shell("it's"))
+    'it'"'"'s'
     """
     if isinstance(value, Safe):
         return value

@@ -9,6 +9,7 @@ import pytest
 from docs.generate import algorithm_table
 from omb_py.algorithms import MODULES, Algorithm, library
 from omb_py.algorithms.patterns import CollectiveShape, messages
+from omb_py.algorithms.trees import by_levels
 from omb_py.core.errors import UsageError
 from tests import ROOT
 from tests.helpers.refusals import refuses
@@ -27,6 +28,24 @@ IDS = [f"{name}-{function}-{algorithm.word}" for name, function, algorithm in EV
 
 def shape_of(function: str, ranks: int) -> CollectiveShape:
     return CollectiveShape(ranks, 0 if function == "barrier" else 64 * 1024 * 840, 4)
+
+
+def test_tree_by_levels_has_the_children_of_open_mpi() -> None:
+    """Rank r of level l, of 2^l ranks, has the children r + 2^l and r + 2 * 2^l."""
+    for rank in range(127):
+        level = 1 << ((rank + 1).bit_length() - 1)
+        assert [by_levels(rank + turn * level, 300) for turn in (1, 2)] == [rank, rank]
+
+
+@pytest.mark.parametrize("function", library("Open MPI").table)
+def test_algorithms_of_open_mpi_have_a_word_and_a_number_each(function: str) -> None:
+    algorithms = library("Open MPI").table[function]
+    numbers = [int(algorithm.value) for algorithm in algorithms]
+    assert numbers == sorted(set(numbers))
+    assert numbers[0] > 0
+    words = [algorithm.word for algorithm in algorithms]
+    assert len(set(words)) == len(words)
+    assert all(word.isidentifier() for word in words)
 
 
 @pytest.mark.slow

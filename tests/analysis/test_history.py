@@ -11,12 +11,14 @@ import pytest
 pytest.importorskip("otava", reason="the extra history is not installed")
 
 from omb_py.analysis.history import (
+    MAX_LISTED,
     History,
     date_of,
     differences,
     guard,
     history,
     outliers_of,
+    sheets,
     starts_of,
     summary,
 )
@@ -136,6 +138,31 @@ def test_guard_passes_if_a_slower_segment_is_over() -> None:
     found = made(steps * noise(90, seed=2))
     assert list(found.rows["verdict"]) == ["faster", "slower"]
     assert guard(found, 1.05).exit_code == 0
+
+
+def changed_series(number: int) -> History:
+    """The history of so many series, each with one change of 10 %."""
+    values = np.where(np.arange(40) < 20, 1, 1.1) * noise(40)
+    rows = [
+        {"run": run_name(day), "benchmark": "latency", "bytes": 8 << series, "latency_us": value}
+        for series in range(number)
+        for day, value in enumerate(values)
+    ]
+    return history(of_rows([{**row, "file": "a.csv", "line": 1} for row in rows], {}))
+
+
+@pytest.mark.parametrize(
+    ("series", "remarks"),
+    [(0, ("none",)), (MAX_LISTED, ()), (MAX_LISTED + 2, ("and 2 more",))],
+)
+def test_table_of_changes_counts_those_beyond_its_end(
+    series: int, remarks: tuple[str, ...]
+) -> None:
+    found = changed_series(series) if series else made(noise(40))
+    changes, outliers = sheets(found)
+    assert (changes.title, outliers.title) == ("Changes", "Single outliers")
+    assert (len(changes.rows), changes.remarks) == (min(series, MAX_LISTED), remarks)
+    assert outliers.remarks == ("none",)
 
 
 @pytest.mark.parametrize(

@@ -36,12 +36,23 @@ GH200 = {1: 3.37, MIB: 2.84, 2 * MIB: 2.85, 4 * MIB: 8.94}
 @pytest.mark.parametrize(
     ("rows", "size", "word"),
     [
-        (line(GH200, buffer="cupy", placement="D D"), 2 * MIB, "736 GB/s"),
+        (
+            line(GH200, buffer="cupy", placement="D D"),
+            2 * MIB,
+            "2.85 µs is the time of 1 MiB, too, and would be 736 GB/s; the bytes beyond it have "
+            "344 GB/s",
+        ),
+        (
+            line({MIB: 2.84, 2 * MIB: 2.85, 4 * MIB: 7.9}, placement="D"),
+            2 * MIB,
+            "2.85 µs is the time of 1 MiB, too, and would be 736 GB/s; the bytes beyond it have "
+            "415 GB/s",
+        ),
         (line({MIB: 5.0}), MIB, "one core copies at most 200 GB/s"),
         (line({MIB: 1.0}, placement="D"), MIB, "device carry at most 900 GB/s"),
         (line({8: 3.0}, latency_min_us=1.0, latency_max_us=2.0), 8, "above the slowest rank's"),
         (line({8: 3.0}, latency_min_us=4.0, latency_max_us=5.0), 8, "below the fastest rank's"),
-        (line({8: 300.0, KIB: 2.0}), 8, "150 times"),
+        (line({8: 300.0, KIB: 2.0}), 8, "150 times the time of a larger message"),
         (
             line({MIB: 100.0}, benchmark="alltoall", ranks=256, hosts=2),
             MIB,
@@ -53,7 +64,7 @@ GH200 = {1: 3.37, MIB: 2.84, 2 * MIB: 2.85, 4 * MIB: 8.94}
             "loses a third",
         ),
     ],
-    ids="flat core device above below slow network falling".split(),
+    ids="flat alone core device above below slow network falling".split(),
 )
 def test_impossible_number_is_found_once(rows: list[dict[str, Any]], size: int, word: str) -> None:
     ((at, sentence),) = found(rows)

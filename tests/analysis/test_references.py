@@ -69,6 +69,8 @@ def test_shipped_alps_has_the_acceptance_limits_of_cscs() -> None:
         ({"high": 0.6}, 3.21, "high", 4),
         ({"low": -0.1, "high": 0.1}, 1.7, "low", 0),
         ({"low": -0.1}, 20.0, "pass", 0),
+        ({"low": -0.5, "high": 0.5}, 1.0, "pass", 0),
+        ({"low": -0.5, "high": 0.5}, 3.0, "pass", 0),
     ],
 )
 def test_latency_outside_its_tolerance_has_a_verdict_and_a_code(
@@ -91,6 +93,12 @@ def test_bandwidth_below_its_tolerance_is_low_and_fails(
     for rate, verdict, code in ((20000.0, "low", 4), (20401.0, "pass", 0), (40000.0, "pass", 0)):
         found = against(tmp_path, reference, row | {"bandwidth_MBps": rate})
         assert (found.lines["verdict"].tolist(), found.exit_code) == ([verdict], code)
+
+
+def test_bandwidth_at_its_lower_limit_passes(tmp_path: Path) -> None:
+    reference = {"benchmark": "bw", "value": 24000.0, "unit": "MB/s", "low": -0.25}
+    found = against(tmp_path, reference, {"benchmark": "bw", "bandwidth_MBps": 18000.0})
+    assert (found.lines["verdict"].tolist(), found.exit_code) == (["pass"], 0)
 
 
 def test_reference_without_a_point_is_not_measured(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from omb_py.benchmarks import Benchmark, Case, Exposed, Plan, Ranks
 from omb_py.bindings import calls_of
+from omb_py.buffers import Buffer
 from omb_py.buffers.numpy import BUFFER
 from omb_py.core.calls import Call
 from omb_py.core.datatypes import Datatype, find_types
@@ -17,6 +18,9 @@ from omb_py.options.parse import parse
 class MemoryAlone:
     """Gives plans memory where MPI would give them windows and files."""
 
+    def __init__(self, buffer: Buffer = BUFFER) -> None:
+        self._buffer = buffer
+
     def graph(self, sources: tuple[int, ...], destinations: tuple[int, ...]) -> Any:
         return object()
 
@@ -24,7 +28,7 @@ class MemoryAlone:
         return [object() for _ in range(count)]
 
     def window(self, nbytes: int, datatype: Datatype) -> Exposed:
-        return Exposed(object(), BUFFER.allocate(nbytes, datatype), (0,) * 8)
+        return Exposed(object(), self._buffer.allocate(nbytes, datatype), (0,) * 8)
 
     def file(self, nbytes: int) -> tuple[Any, Memory]:
         return object(), BUFFER.allocate(nbytes, find_types(["mpi_char"])[0])
@@ -36,20 +40,27 @@ class MemoryAlone:
         pass
 
 
-def plans(benchmark: Benchmark) -> list[Plan]:
-    """The plan of every rank for 256 bytes, or the size that the benchmark has, under ``-c``."""
+def cases(benchmark: Benchmark, buffer: Buffer = BUFFER) -> list[Case]:
+    """The case of every rank for 256 bytes, or the size that the benchmark has, under ``-c``."""
     words = ["--file", "data"] if "file" in benchmark.options else []
     words += ["--sizes", "256"] if benchmark.family == "file" else []
+    words += ["-W", "4"] if "window" in benchmark.options else []
     options = parse(benchmark, ["-c", *words])
     (datatype,) = find_types(["mpi_int" if benchmark.reduces else "mpi_char"])
     ranks = 2 if benchmark.ranks is Ranks.TWO else 4
     size = 256 if benchmark.elements is None else benchmark.elements * datatype.itemsize
     assert benchmark.elements or size in message_sizes(benchmark, options, datatype, ranks).sizes
     nodes = tuple(rank // 2 for rank in range(ranks))
+    resources = MemoryAlone(buffer)
     return [
-        benchmark.plan(Case(rank, ranks, size, datatype, 4, BUFFER, options, MemoryAlone(), nodes))
+        Case(rank, ranks, size, datatype, 4, buffer, options, resources, nodes)
         for rank in range(ranks)
     ]
+
+
+def plans(benchmark: Benchmark) -> list[Plan]:
+    """The plan of every rank, as `cases` has them."""
+    return [benchmark.plan(case) for case in cases(benchmark)]
 
 
 def functions(benchmark: Benchmark) -> set[str]:

@@ -63,6 +63,30 @@ def test_any_byte_is_found(
         assert f"rank 1, offset {offset} of {memory.nbytes} bytes of block 0 of rank 3" in faults[0]
 
 
+PADDED = [datatype for datatype in TYPES if datatype.padded]
+
+
+@pytest.mark.skipif(not PADDED, reason="no type has padding on this machine")
+@pytest.mark.parametrize("name", BUFFER_NAMES)
+@pytest.mark.parametrize("datatype", PADDED, ids=lambda datatype: datatype.name)
+def test_only_bytes_without_a_value_may_differ(name: str, datatype: Datatype) -> None:
+    content = content_of(BUFFERS.load(name), datatype, 3, range(3, 4))
+    check = DataCheck(rank=1, ranks=4, size=content.memory.nbytes, datatype=datatype)
+    exchange = CheckedIteration((), inputs=(content,), outputs=(content,))
+    check.fill(exchange, iteration=5)
+    whole = content.memory.read(0, content.memory.nbytes)
+    carries = datatype.without_padding(b"\xff" * len(whole))
+    found = []
+    for offset in range(len(whole)):
+        changed = bytearray(whole)
+        changed[offset] ^= 0xFF
+        content.memory.write(changed if name == "bytearray" else memoryview(changed))
+        found.append(bool(check.faults(exchange, iteration=5)))
+    assert found == [byte != 0 for byte in carries]
+    assert True in found
+    assert False in found
+
+
 def memory_before(check: DataCheck, content: Content) -> bytes:
     pattern = tile(content, check.datatype, check.ranks, check.size, 5)
     return (pattern * (content.memory.nbytes // len(pattern) + 1))[: content.memory.nbytes]

@@ -287,10 +287,12 @@ def remarks(points: pd.DataFrame) -> Iterator[str]:
             "repeat them 10 times alternately, as omb-py sweep guidelines does"
         )
     if len(tested):
-        launches = tested[["runs_left", "runs_right"]].min(axis=1).max()
-        if chance(int(launches), int(launches))[0] / 2 * len(tested) > LEVEL:
+        sides = set(zip(tested["runs_left"], tested["runs_right"], strict=True))
+        left, right = min(sides, key=lambda each: (chance(*each)[0], each))
+        if chance(left, right)[0] / 2 * len(tested) > LEVEL:
+            launches = "a side" if left == right else f"against {right}"
             yield (
-                f"with {launches:.0f} launches a side, a single violation among {len(tested)} "
+                f"with {left} launches {launches}, a single violation among {len(tested)} "
                 "checks cannot be told from chance: measure more, or fewer guidelines (--only)"
             )
     if (points["verdict"] == VIOLATED).any():

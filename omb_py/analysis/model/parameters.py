@@ -115,7 +115,11 @@ def costs(row: dict[str, Any]) -> tuple[str, str, str, str]:
 
 
 def between(first: float, last: float) -> str:
-    """Return a range of sizes as text."""
+    """Return a range of sizes as text.
+
+    >>> between(64, 65536), between(64, 64)
+    ('64 B to 64 KiB', '64 B')
+    """
     return size_text(first) if first == last else f"{size_text(first)} to {size_text(last)}"
 
 

@@ -113,6 +113,11 @@ def duration(seconds: float) -> str:
 
 
 def share_text(share: float | None) -> str:
+    """Return a share in percent; empty if it is not known.
+
+    >>> share_text(0.256), share_text(None)
+    ('26 %', '')
+    """
     return "" if share is None else f"{100 * share:.0f} %"
 
 

@@ -363,7 +363,7 @@ class NcclReading(NcclTables):
     def finish(self, index: int | None) -> None:
         """Finish at another program's output, or at the end of the file."""
         super().finish(index)
-        self.run = NcclRun(f"{self.source.path}:{(index or 0) + 1}", self.run.suite)
+        self.run = NcclRun(f"{self.source.path}:{(index or 0) + 1}")
         self.stage = -1
 
     def start_table(self, header: re.Match[str], index: int) -> None:

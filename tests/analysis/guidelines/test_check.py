@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import re
 from typing import Any
 
@@ -148,12 +147,41 @@ def test_unlike_rows_are_never_compared() -> None:
     assert not violated(points)
 
 
-def test_only_the_library_s_own_choice_is_judged() -> None:
+@pytest.mark.parametrize("column", ["library_algorithm", "algorithm"])
+def test_another_algorithm_is_not_judged_as_the_library(column: str) -> None:
     rows = results(("gather", "allgather"), {("gather", 64): 4.0})
-    ring = results(("gather",), library_algorithm="ring", time=lambda *_: 1000.0)
+    ring = results(("gather",), launches=30, time=lambda *_: 1000.0).assign(**{column: "ring"})
     points = check(pd.concat([rows, ring]), only=("emulation",))
     assert violated(points) == {"gather <= allgather": [64]}
     assert any("--coll-algorithm" in remark for remark in checking.remarks(points))
+
+
+@pytest.mark.parametrize(
+    ("column", "label"), [("library_algorithm", "default"), ("algorithm", "library")]
+)
+def test_rows_labelled_as_the_library_choice_are_judged(column: str, label: str) -> None:
+    rows = results(("gather", "allgather"), {("gather", 64): 4.0}).assign(**{column: label})
+    assert violated(check(rows, only=("emulation",))) == {"gather <= allgather": [64]}
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "launches"),
+    [
+        (4, 4, ["4 launches a side"]),
+        (4, 5, ["4 launches against 5"]),
+        (5, 4, ["5 launches against 4"]),
+        (4, 12, []),
+        (12, 4, []),
+    ],
+)
+def test_remark_on_chance_fits_the_launches_of_both_sides(
+    left: int, right: int, launches: list[str]
+) -> None:
+    rows = [results(("gather",), launches=left), results(("allgather", "reduce"), launches=right)]
+    points = check(pd.concat(rows), only=("gather",))
+    points = points[points["guideline"].isin(["gather <= allgather", "gather <= reduce"])]
+    remarks = [text.partition(" checks ")[0] for text in checking.remarks(points)]
+    assert remarks == [f"with {each}, a single violation among 9" for each in launches]
 
 
 def test_violations_at_neighbouring_sizes_are_one_line() -> None:
@@ -197,7 +225,3 @@ def test_guidelines_are_chosen_by_kind_and_benchmark() -> None:
     assert {rule.kind for rule in chosen(("monotony", "bcast"))} == {"monotony"}
     with refuses(UsageError, "--only bcst: choose from"):
         chosen(("bcst",))
-
-
-def test_examples_in_docstrings() -> None:
-    assert doctest.testmod(rules).failed == 0

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.analysis.model.lines import Fit, Points, lines, ranges
+from omb_py.analysis.model.lines import MIN_SIZES, Fit, Points, critical, lines, ranges
 from tests.helpers.properties import examples
 
 SIZES = np.r_[0, 2.0 ** np.arange(23)]
@@ -68,6 +68,44 @@ def test_no_switch_is_invented_on_a_straight_line(noise: float) -> None:
     """In at most 5 % of 200 noisy lines (at most 3 % with these seeds)."""
     invented = sum(switches(noisy(straight(SIZES), noise, seed)) > 0 for seed in range(200))
     assert invented <= 10
+
+
+ONE_PLACE = 2 * MIN_SIZES - 1
+"""Sizes, two ranges of which can meet at one place only."""
+
+
+@pytest.mark.parametrize(
+    ("more", "points", "places", "extra", "degrees", "limit"),
+    [
+        (2, 24, ONE_PLACE, 2, 20, 3.493),
+        (3, 24, ONE_PLACE, 4, 18, 2.928),
+        (2, 10, ONE_PLACE, 2, 6, 5.143),
+        (2, 24, ONE_PLACE + 9, 2, 20, 6.986),
+    ],
+    ids="one-switch two-switches few-points 0.5%-for-10-places".split(),
+)
+def test_critical_quotient_is_that_of_tables_of_f(
+    more: int, points: int, places: int, extra: int, degrees: int, limit: float
+) -> None:
+    """F for ``extra`` and ``degrees`` of freedom at 5 %, divided by the places of a switch."""
+    quotient = 1 + limit * extra / degrees
+    assert critical(1, more, points, places) == pytest.approx(quotient, rel=1e-4)
+
+
+def test_curve_without_degrees_of_freedom_has_no_switch() -> None:
+    assert critical(1, 2, 4, ONE_PLACE) == np.inf
+    assert np.isfinite(critical(1, 2, 5, ONE_PLACE))
+
+
+def test_chance_exceeds_the_critical_quotient_in_5_percent() -> None:
+    """Of 4000 straight lines of 12 points, a switch at a given place: 4 to 6 %."""
+    sizes = np.arange(12.0)
+    both = np.stack([np.ones(12), sizes], axis=1)
+    halves = np.where(np.arange(4) // 2 == (sizes[:, None] >= 6), np.tile(both, 2), 0.0)
+    errors = np.random.default_rng(0).standard_normal((12, 4000))
+    costs = [np.linalg.lstsq(terms, errors, rcond=None)[1] for terms in (both, halves)]
+    exceeded = costs[0] / costs[1] > critical(1, 2, 12, ONE_PLACE)
+    assert 0.04 <= exceeded.mean() <= 0.06
 
 
 def test_a_switch_that_is_there_is_found_in_noise() -> None:

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from omb_py.analysis.model.fit import Model, model
-from omb_py.analysis.model.parameters import parameters
+from omb_py.analysis.model.parameters import parameters, sheet
 from omb_py.analysis.table import load, of_rows
 from omb_py.cli.model import command
 from omb_py.core.errors import OmbError
@@ -169,6 +169,12 @@ def test_the_command_prints_a_table_and_notes() -> None:
     for title in ("Costs over message sizes", "one host"):
         assert title in shown
     assert "nan" not in shown
+
+
+def test_range_of_sizes_is_printed_with_both_ends() -> None:
+    fitted = model(frame(rows("latency", 2, line())))
+    (cells,) = sheet(parameters(fitted)).rows
+    assert cells[:2] == ("latency, 2 ranks", "1 B to 1 MiB")
 
 
 def test_the_command_writes_what_the_suffix_says(tmp_path: Path) -> None:

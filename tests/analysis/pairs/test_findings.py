@@ -90,6 +90,11 @@ def subjects_of(matrix: Matrix) -> list[str]:
             made(4, 4, *all_of(5, 16, 1.5), *both(range(5, 6), range(4, 8), 1.5)),
             ["all pairs with rank 5 on its host", "all pairs with rank 5"],
         ),
+        (
+            made(2, 4, *both(range(1, 2), range(4), 1.5)),
+            ["all pairs with rank 1 on its host"],
+        ),
+        (made(1, 8, *all_of(1, 8, 1.5)), ["all pairs with rank 1"]),
         (made(4, 4, *CARD), ["all pairs with host n2"]),
         (
             made(4, 4, *CARD, (range(4, 8), range(4, 8), 2.0)),

@@ -55,6 +55,27 @@ def test_who_measured_where_and_with_what() -> None:
     assert (library_version(2708), library_version(23004)) == ("2.7.8", "2.30.4")
 
 
+@pytest.mark.parametrize(
+    ("key", "column"),
+    [
+        ("iterations", "iterations"),
+        ("warmup_iters", "warmup"),
+        ("aggregated_iterations", None),
+        ("graph", "part"),
+    ],
+)
+def test_config_without_a_setting_keeps_all_other_facts(key: str, column: str | None) -> None:
+    text = (DATA / "reduce_scatter_v1.json").read_text()
+    lacking, removed = re.subn(rf'"{key}":\d+,', "", text)
+    assert removed == 1
+    whole, part = found(text), found(lacking)
+    assert part.problems == []
+    assert part.runs == whole.runs
+    for row, other in zip(part.rows, whole.rows, strict=True):
+        changed = {name for name in row.keys() | other.keys() if row.get(name) != other.get(name)}
+        assert changed == ({column} if column else set())
+
+
 def test_devices_of_amd_are_those_of_rccl() -> None:
     part = found(EACH.replace("NVIDIA H100 80GB HBM3", "AMD Instinct MI300X")).rows[0]
     assert (part["suite"], part["binding"], part["buffer"]) == ("rccl-tests", "rccl", "hip")

@@ -13,6 +13,7 @@ from omb_py.core.options import Options
 from omb_py.results.readers import source_of
 from omb_py.results.readers.nccl_tests import READER, ROW
 from tests import ROOT
+from tests.helpers.damage import without_place
 from tests.helpers.reading import read_by
 from tests.helpers.refusals import missing
 
@@ -61,6 +62,16 @@ def test_bus_bandwidth_is_what_our_own_formula_gives(path: Path) -> None:
         size, factor = traffic(Options(), row["bytes"], row["ranks"])
         bus = size / row["latency_us"] / 1e3 * factor
         assert row["busbw_GBps"] == pytest.approx(bus, rel=0.01, abs=0.006)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_log_after_another_has_the_same_rows_in_a_run_of_its_own(path: Path) -> None:
+    alone = found(path.read_text())
+    for before in FILES:
+        other = found(before.read_text())
+        both = found(before.read_text() + path.read_text())
+        assert without_place(both.rows) == without_place(other.rows + alone.rows)
+        assert len(both.runs) == len(other.runs) + len(alone.runs)
 
 
 def test_sizes_are_blocks_where_ours_are_blocks() -> None:
@@ -222,3 +233,14 @@ def test_a_count_of_nothing_is_no_part_of_a_size() -> None:
     told = found(wrong, "all_gather_2.13.txt")
     assert len(told.rows) == len(rows("all_gather_2.13.txt")) - 2
     assert any("of the elements" in problem.text for problem in told.problems)
+
+
+def test_count_of_nothing_on_unknown_ranks_is_left_out() -> None:
+    text = (DATA / "all_gather_2.13.txt").read_text()
+    row = next(line for line in text.splitlines() if line.startswith("         512            16 "))
+    heading = text[text.index("#                ") : text.index("           0             0 ")]
+    told = found(heading + row.replace(" 16 ", "  0 ") + "\n", "all_gather.log")
+    assert told.rows == []
+    assert [problem.text for problem in told.problems] == [
+        "a size that is not that of the elements, left out"
+    ]

@@ -105,6 +105,14 @@ def test_cell_of_json_has_its_column_type(name: str, right: list[Any], wrong: li
     assert_names(problem.text, f"{name} column left out")
 
 
+@pytest.mark.parametrize("name", ["run", "benchmark"])
+@pytest.mark.parametrize("value", [None, 1, ["x"]], ids=str)
+def test_object_of_json_without_benchmark_or_run_is_no_row(name: str, value: object) -> None:
+    lacking = {key: cell for key, cell in OBJECT.items() if key != name}
+    lines = (OBJECT, lacking, OBJECT | {name: value})
+    assert found("\n".join(map(json.dumps, lines)) + "\n").rows == [OBJECT | {"line": 1}]
+
+
 def test_objects_of_json_are_rows_or_begin_a_run() -> None:
     lines = [
         {"metadata": {"run": "x", "ranks": 2}},

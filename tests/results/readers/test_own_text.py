@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import io
 import random
 from array import array
@@ -20,7 +19,6 @@ from hypothesis import strategies as st
 
 from omb_py.analysis.table import load
 from omb_py.benchmarks import Benchmark, Case, Plan, Ranks, StartUp, all_benchmarks, find_benchmark
-from omb_py.cli import compare
 from omb_py.core.datatypes import find_types
 from omb_py.core.errors import UsageError
 from omb_py.core.job import Combined
@@ -39,7 +37,6 @@ from omb_py.measure.rows import (
 )
 from omb_py.options.parse import parse
 from omb_py.options.table import parameters
-from omb_py.results import columns
 from omb_py.results.columns import KINDS, Row
 from omb_py.results.files import CsvWriter
 from omb_py.results.output import text_writer
@@ -311,13 +308,6 @@ def test_text_of_every_benchmark_is_read_back(choices: list[list[str]], tmp_path
         assert_same(text, table, find_benchmark(name))
         checked += 1
     assert checked == len(list(all_benchmarks()))
-
-
-@pytest.mark.parametrize("module", [omb, columns, compare])
-def test_examples_are_right(module: Any) -> None:
-    found = doctest.testmod(module)
-    assert found.attempted > 0
-    assert found.failed == 0
 
 
 def test_words_of_a_banner_that_are_not_known_are_a_variant() -> None:
