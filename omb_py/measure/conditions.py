@@ -10,7 +10,6 @@ import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from pathlib import Path
 
 from omb_py.core.dataclass import dataclass
 from omb_py.core.job import Job
@@ -56,6 +55,14 @@ def content(path: str | os.PathLike[str]) -> str:
             return file.read().strip()
     except OSError:
         return ""
+
+
+def names_in(folder: str) -> list[str]:
+    """Return the sorted names in a folder of the kernel's; none for a missing folder."""
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
 
 
 def cores_of(text: str) -> frozenset[int]:
@@ -178,9 +185,10 @@ def largest_cache(root: str = SYS) -> int | None:
     import re
 
     sizes = []
-    for folder in Path(root, CPU, "cpu0", "cache").glob("index*"):
-        number = re.fullmatch(r"(\d+)([KMG]?)", content(folder / "size"))
-        if number and content(folder / "type") != "Instruction":
+    caches = f"{root}/{CPU}/cpu0/cache"
+    for name in names_in(caches):
+        number = re.fullmatch(r"(\d+)([KMG]?)", content(f"{caches}/{name}/size"))
+        if number and content(f"{caches}/{name}/type") != "Instruction":
             sizes.append(int(number[1]) << {"": 0, "K": 10, "M": 20, "G": 30}[number[2]])
     return max(sizes, default=None)
 
@@ -201,14 +209,15 @@ def nodes_of_devices(
     """
     found: dict[str, dict[str, int]] = {"network": {}, "GPU": {}}
     for kind in NETWORKS:
-        for device in sorted(Path(root, "class", kind).glob("*")):
-            found["network"][device.name] = number(content(device / "device/numa_node"))
+        folder = f"{root}/class/{kind}"
+        for device in names_in(folder):
+            found["network"][device] = number(content(f"{folder}/{device}/device/numa_node"))
     wanted = {*identities} - {""}
-    for gpu in sorted(Path(gpus).glob("*")) if wanted else ():
-        words = content(gpu / "information").replace("-", "").lower()
+    for gpu in names_in(gpus) if wanted else ():
+        words = content(f"{gpus}/{gpu}/information").replace("-", "").lower()
         identity = next((one for one in wanted if one in words), None)
         if identity is not None:
-            where = f"{root}/bus/pci/devices/{gpu.name.lower()}/numa_node"
+            where = f"{root}/bus/pci/devices/{gpu.lower()}/numa_node"
             found["GPU"][identity] = number(content(where))
     return {
         kind: {name: node for name, node in nodes.items() if node >= 0}

@@ -37,7 +37,7 @@ from omb_py.measure.host_load import HostLoad
 from omb_py.measure.sampling import Report, check_counts
 from omb_py.measure.sizes import Sizes, sizes_by_type
 from omb_py.measure.validation import DataCheck, prove
-from omb_py.measure.writers import finish_writers, start_writers
+from omb_py.measure.writers import finish_writers, start_writers, takes_metadata
 from omb_py.results.columns import new_run
 from omb_py.results.writer import Writer
 
@@ -166,11 +166,11 @@ class Measurement(ABC):
             self.resources.close()
             raise
         is_own = not job.guest and self._context.command is None
-        costs = durations(self.iterating_seconds, is_own)
+        costs = durations(self.iterating_seconds, is_own) if job.rank == 0 else {}
         metadata, note = host_load.finish() if host_load else ({}, None)
         from omb_py.measure import transport  # loaded by each rank, and not before it is timed
 
-        transported, surprise = transport.used(job)
+        transported, surprise = transport.used(job, takes_metadata(options))
         self.resources.close()
         finish_writers(job, writers, self.run_name, metadata | costs | transported)
         for text in (note, surprise):
