@@ -279,9 +279,7 @@ def choose_device_again(options: Options, job: Job) -> Buffer:
         "the launcher sets no local ranks, so devices are chosen after the start of MPI, which "
         "can cost Open MPI its direct copies: set OMB_PY_LOCAL_RANK for each rank"
     )
-    host = job.on_host()
-    host.free()
-    again, failure = prepare_buffer(options, host.rank)
+    again, failure = prepare_buffer(options, job.on_host().rank)
     job.agree(failure)
     assert again is not None
     return again

@@ -155,9 +155,7 @@ class MpiResources:
         awareness(self._options.gpu_aware, self._comm, kind).check(("win_create",))
 
     def _check_one_host(self) -> None:
-        host = self._job.on_host()
-        host.free()
-        if host.ranks != self._job.ranks:
+        if self._job.on_host().ranks != self._job.ranks:
             raise UnsupportedError(
                 "-w shared needs all ranks on one host: start them there, or choose -w allocate"
             )
