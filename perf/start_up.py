@@ -1,6 +1,10 @@
 """What starting costs: modules, files and seconds beyond the libraries that are needed.
 
-Usage: python -m perf.start_up [ROUNDS]   (one rank; interleaved; files are counted with strace)
+Usage: python -m perf.start_up [ROUNDS]   (interleaved)
+
+First one and two ranks beside a program that only imports mpi4py, NumPy and click: time and CPU
+time, of all ranks with their launcher. Then one rank of several commands, whose files are counted
+with strace.
 """
 
 from __future__ import annotations
@@ -15,8 +19,10 @@ from pathlib import Path
 from statistics import median
 from time import perf_counter
 
-OMB_PY = str(Path(sys.executable).parent / "omb-py")
-ALLREDUCE = [OMB_PY, *"allreduce -m 8 -i 1 -x 0".split()]
+from perf.jobs import BIN, ENVIRONMENT
+
+OMB_PY = str(BIN / "omb-py")
+ALLREDUCE = [OMB_PY, *"allreduce -m 8:8 -i 1 -x 0".split()]
 NATIVE = [*ALLREDUCE, "--binding", "native"]
 PROGRAM = "program.py"
 PROFILE = [OMB_PY, *"profile --quiet --force --folder profile".split(), PROGRAM]
@@ -27,10 +33,11 @@ def importing(modules: str) -> list[str]:
     return [sys.executable, "-c", f"from mpi4py import MPI; import {modules}"]
 
 
+BARE, OURS = "mpi4py, numpy and click", "omb-py allreduce"
 COMMANDS: dict[str, tuple[list[str], str]] = {
-    "mpi4py, numpy and click": (importing("numpy, click"), ""),
-    "omb-py allreduce": (ALLREDUCE, "mpi4py, numpy and click"),
-    "the same, --binding native": (NATIVE, "omb-py allreduce"),
+    BARE: (importing("numpy, click"), ""),
+    OURS: (ALLREDUCE, BARE),
+    "the same, --binding native": (NATIVE, OURS),
     "mpi4py and click": (importing("click"), ""),
     "the same, --buffer bytearray": ([*ALLREDUCE, "--buffer", "bytearray"], "mpi4py and click"),
     "click": ([sys.executable, "-c", "import click"], ""),
@@ -39,6 +46,49 @@ COMMANDS: dict[str, tuple[list[str], str]] = {
     "omb-py profile": (PROFILE, "a program with mpi4py"),
 }
 """Each with what it is compared with."""
+
+
+ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
+"""NumPy's idle threads spin: their CPU time grows with any program's duration."""
+
+
+def cost(command: list[str]) -> tuple[float, float]:
+    """Return the seconds and the CPU seconds of a command and of all that it starts."""
+    start = perf_counter()
+    process = subprocess.Popen(
+        command,
+        env=ENVIRONMENT | ONE_THREAD,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    _, status, used = os.wait4(process.pid, 0)
+    elapsed = perf_counter() - start
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        sys.exit(f"{' '.join(command)} failed")
+    return elapsed, used.ru_utime + used.ru_stime
+
+
+def beside_bare(rounds: int) -> None:
+    """Measure ranks of omb-py and bare ones alternately, and print medians and differences."""
+    print(
+        f"{'median ms':<30}{'ranks':>6}{'elapsed':>9}{'more':>8}{'CPU':>9}{'more':>8}{'a rank':>8}"
+    )
+    for ranks in (1, 2):
+        launcher = [str(BIN / "mpiexec"), "-n", str(ranks)] if ranks > 1 else []
+        costs: dict[str, list[tuple[float, float]]] = {BARE: [], OURS: []}
+        for turn in range(rounds + 1):
+            for name in (BARE, OURS) if turn % 2 else (OURS, BARE):
+                costs[name].append(cost([*launcher, *COMMANDS[name][0]]))
+        medians = {
+            name: [median(column) * 1e3 for column in zip(*found[1:], strict=True)]
+            for name, found in costs.items()
+        }
+        for name, (elapsed, cpu) in medians.items():
+            more, more_cpu = elapsed - medians[BARE][0], cpu - medians[BARE][1]
+            print(f"{name:<30}{ranks:6d}{elapsed:9.1f}{more:+8.1f}{cpu:9.1f}", end="")
+            print(f"{more_cpu:+8.1f}{more_cpu / ranks:+8.1f}")
+    print()
 
 
 def modules(command: list[str]) -> int:
@@ -69,9 +119,11 @@ def seconds(command: list[str]) -> float:
 
 def main() -> None:
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 15
+    for variables in (os.environ, ENVIRONMENT):
+        variables.pop("PYTHONDONTWRITEBYTECODE", None)  # what is compiled is kept, as for users
+    beside_bare(rounds)
     if shutil.which("strace") is None:
         sys.exit("strace counts the files: install it")
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # what is compiled is kept, as for users
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         report(rounds)

@@ -81,6 +81,7 @@ class BenchmarkMeasurement(Measurement):
 
     def measure_case(self, case: Case, writers: list[Writer[Any]]) -> None:
         job, options = self.group, self.options
+        # all ranks make all of these calls, in this order; only the row is rank 0's
         pace = self.pace()
         goal = self._goal(case)
         plan, check = self.plan(case)

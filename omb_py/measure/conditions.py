@@ -10,10 +10,9 @@ import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from pathlib import Path
 
 from omb_py.core.dataclass import dataclass
-from omb_py.core.job import Job
+from omb_py.core.job import Job, Node, node_line, node_of
 
 SYS = "/sys"
 CPU = "devices/system/cpu"
@@ -34,6 +33,9 @@ SAVING = ("powersave", "conservative", "ondemand", "schedutil")
 
 ACTIVE_DRIVERS = {"intel_pstate", "amd-pstate-epp"}
 """Drivers whose hardware chooses the frequency: ``powersave`` is no slow clock there."""
+
+SEPARATOR = "\t"
+"""Between the facts that each rank tells the first one of its host."""
 
 CLOCK_READINGS = 500
 
@@ -58,6 +60,14 @@ def content(path: str | os.PathLike[str]) -> str:
         return ""
 
 
+def names_in(folder: str) -> list[str]:
+    """Return the sorted names in a folder of the kernel's; none for a missing folder."""
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
+
+
 def cores_of(text: str) -> frozenset[int]:
     """Return the numbers of a list of the kernel's, as in ``0-3,8``; an empty set for other text.
 
@@ -73,10 +83,9 @@ def cores_of(text: str) -> frozenset[int]:
     return frozenset(found)
 
 
-def cores_on_host(host: Job) -> list[frozenset[int]]:
-    """Return the cores of each of a host's ranks, on the first of them; collective."""
-    own = ",".join(map(str, os.sched_getaffinity(0)))
-    return [cores_of(one.decode()) for one in host.gather(own.encode())]
+def own_cores() -> str:
+    """Return the cores that this process may run on, as `cores_of` reads them."""
+    return ",".join(map(str, os.sched_getaffinity(0)))
 
 
 def clocks(host: str, cores: Iterable[int], root: str = SYS) -> Condition:
@@ -178,9 +187,10 @@ def largest_cache(root: str = SYS) -> int | None:
     import re
 
     sizes = []
-    for folder in Path(root, CPU, "cpu0", "cache").glob("index*"):
-        number = re.fullmatch(r"(\d+)([KMG]?)", content(folder / "size"))
-        if number and content(folder / "type") != "Instruction":
+    caches = f"{root}/{CPU}/cpu0/cache"
+    for name in names_in(caches):
+        number = re.fullmatch(r"(\d+)([KMG]?)", content(f"{caches}/{name}/size"))
+        if number and content(f"{caches}/{name}/type") != "Instruction":
             sizes.append(int(number[1]) << {"": 0, "K": 10, "M": 20, "G": 30}[number[2]])
     return max(sizes, default=None)
 
@@ -201,14 +211,15 @@ def nodes_of_devices(
     """
     found: dict[str, dict[str, int]] = {"network": {}, "GPU": {}}
     for kind in NETWORKS:
-        for device in sorted(Path(root, "class", kind).glob("*")):
-            found["network"][device.name] = number(content(device / "device/numa_node"))
+        folder = f"{root}/class/{kind}"
+        for device in names_in(folder):
+            found["network"][device] = number(content(f"{folder}/{device}/device/numa_node"))
     wanted = {*identities} - {""}
-    for gpu in sorted(Path(gpus).glob("*")) if wanted else ():
-        words = content(gpu / "information").replace("-", "").lower()
+    for gpu in names_in(gpus) if wanted else ():
+        words = content(f"{gpus}/{gpu}/information").replace("-", "").lower()
         identity = next((one for one in wanted if one in words), None)
         if identity is not None:
-            where = f"{root}/bus/pci/devices/{gpu.name.lower()}/numa_node"
+            where = f"{root}/bus/pci/devices/{gpu.lower()}/numa_node"
             found["GPU"][identity] = number(content(where))
     return {
         kind: {name: node for name, node in nodes.items() if node >= 0}
@@ -265,32 +276,48 @@ def share(cores: int, variables: Mapping[str, str] = os.environ) -> Condition:
     return Condition(f"the job has {part} {cores} cores of the node")
 
 
-def examine(job: Job, identity: str = "", threads: int = 1) -> tuple[dict[str, str], list[str]]:
-    """Return metadata on the conditions of the worst host, and sentences to print; collective.
+@dataclass(frozen=True)
+class Examined:
+    """The nodes of a job, metadata on the conditions of the worst host, and sentences to print."""
 
-    Both are the same on all ranks. ``identity`` is the UUID of the rank's GPU, ``threads`` how many
-    of its threads call MPI.
+    nodes: list[Node]
+    metadata: dict[str, str]
+    notes: list[str]
+
+
+def examine(job: Job, device: str = "-", identity: str = "", threads: int = 1) -> Examined:
+    """Return the nodes and their conditions, on rank 0; nothing elsewhere; collective.
+
+    ``device`` is the rank's word on its node, ``identity`` the UUID of its GPU, ``threads`` how
+    many of its threads call MPI.
+    """
+    own = [device, str(job.rank), str(threads), own_cores(), identity]
+    texts = [text.split("\n") for text in job.from_hosts(SEPARATOR.join(own), of_host)]
+    nodes = [node_of(line) for line, *_ in texts]
+    # the host with most to say; the first of them
+    _, words, *notes = max(texts, key=len, default=["", ""])
+    return Examined(nodes, {METADATA: words} if words else {}, notes)
+
+
+def of_host(ranks: Sequence[str]) -> str:
+    """Return a line on this host as a node, its conditions in words, and sentences, a line each.
+
+    ``ranks`` has what `examine` knows of each rank here.
     """
     name, cores = os.uname().nodename, os.cpu_count() or 1
-    host = job.on_host()
-    masks, numbers = cores_on_host(host), host.gather(b"%d %d" % (job.rank, threads))
-    identities = [one.decode() for one in host.gather(identity.encode())]
-    host.free()
-    told, score = "", 0.0
-    if masks:
-        ranks, of_each = zip(*(map(int, one.split()) for one in numbers), strict=True)
-        found = (
-            clocks(name, sorted(frozenset().union(*masks))),
-            placement(name, ranks, masks, cores, threads=of_each),
-            distances(name, ranks, masks, identities),
-            share(cores),
-        )
-        said = [one.note for one in reversed(found) if one.note]
-        score = 1.0 + len(said)
-        told = "\n".join([", ".join(one.words for one in found if one.words), *said])
-    worst = job.rank_of_greatest(score)
-    words, *said = job.text_of(told, worst).split("\n")
-    return ({METADATA: words} if words else {}), said
+    devices, numbers, threads, usable, identities = zip(
+        *(one.split(SEPARATOR) for one in ranks), strict=True
+    )
+    masks, members = [*map(cores_of, usable)], [*map(int, numbers)]
+    found = (
+        clocks(name, sorted(frozenset().union(*masks))),
+        placement(name, members, masks, cores, threads=[*map(int, threads)]),
+        distances(name, members, masks, identities),
+        share(cores),
+    )
+    words = ", ".join(one.words for one in found if one.words)
+    notes = [one.note for one in reversed(found) if one.note]
+    return "\n".join([node_line(devices), words, *notes])
 
 
 def clock_tick(readings: Sequence[float]) -> float:

@@ -15,14 +15,19 @@ from omb_py.core.memory import Local
 from omb_py.core.options import Options
 
 
-def check_host_only(options: Options, device: Device | None) -> None:
-    """Raise `UsageError` for options without sense if no rank's messages are on a device."""
+def option_for_devices(options: Options, device: Device | None) -> str | None:
+    """Return an option that is given and has no sense if no rank's messages are on a device."""
     asked = {
         "--staging": options.staging,
         "--stream-sync": options.stream_sync,
         "--device": options.devices and device is None,
     }
-    name = next((name for name, wanted in asked.items() if wanted), None)
+    return next((name for name, wanted in asked.items() if wanted), None)
+
+
+def check_host_only(options: Options, device: Device | None) -> None:
+    """Raise `UsageError` for options without sense if no rank's messages are on a device."""
+    name = option_for_devices(options, device)
     if name is not None:
         raise UsageError(f"{name} is for messages on a device: choose one, as in --buffer cupy")
 

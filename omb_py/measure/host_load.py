@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import os
 import time
-from array import array
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 
 from omb_py.core.dataclass import dataclass
 from omb_py.core.job import Job
-from omb_py.measure.conditions import content, cores_on_host
+from omb_py.measure.conditions import content, cores_of, own_cores
 
 PROC = "/proc"
 TICKS_PER_SECOND = 100
@@ -32,6 +32,9 @@ SHORTEST = 1 / (BUSY * TICKS_PER_SECOND)
 """Seconds from which shares are known: in less, one tick of a core is more than `BUSY`."""
 
 METADATA = "other_processes"
+
+UNKNOWN = "-"
+"""The text of a host that does not report its load, or was measured for too short a time."""
 
 
 @dataclass(frozen=True)
@@ -180,38 +183,49 @@ class HostLoad:
     """The load of all hosts of a job from the making of this object to `finish`."""
 
     def __init__(self, job: Job, threads: int = 0) -> None:
-        """Read the counters; ``threads`` are those of all ranks together, if they have several."""
+        """Read the counters; ``threads`` are those of all ranks together, if they have several.
+
+        Collective if it is the job's first question about hosts.
+        """
         self._job = job
         self._threads = threads
-        self._before = read(job.leads_host)
+        self._leads = job.on_host().rank == 0
+        self._before = read(self._leads)
 
     def finish(self) -> tuple[dict[str, str], str | None]:
         """Return metadata of the host that others used most, and a note if it was much; collective.
 
-        Both are the same on all ranks, and empty if no host reports its load.
+        On rank 0; both are empty elsewhere, and if no host reports its load.
         """
-        after = read(self._job.leads_host)
-        found = self._of_host(after)
-        host = os.uname().nodename
-        score = -1.0 if found is None else found.worst
-        worst = self._job.rank_of_greatest(score)
-        told = "" if found is None else f"{found.describe(host)}\n{found.note(host) or ''}"
-        metadata, _, note = self._job.text_of(told, worst).partition("\n")
-        return ({METADATA: metadata} if metadata else {}), note or None
-
-    def _of_host(self, after: LoadReading | None) -> Load | None:
-        """Return the load of this host, on its first rank; None elsewhere; collective."""
-        before = self._before
+        before, after = self._before, read(self._leads)
         own = waited = 0.0
         if before is not None and after is not None:
             own, waited = after.own - before.own, after.waited - before.waited
-        host = self._job.on_host()
-        all_sums = host.reduce(array("d", [own, float(before is None or after is None)]), "sum")
-        longest = host.reduce(array("d", [waited]), "max")
-        cores = frozenset().union(*cores_on_host(host))
-        ranks, leads = host.ranks, host.rank == 0
-        host.free()
-        if not leads or before is None or after is None or all_sums[1]:
-            return None
+        known = before is not None and after is not None
+        word = f"{int(known)} {own!r} {waited!r} {own_cores()}"
+        hosts = self._job.from_hosts(word, partial(self._of_host, before, after))
+        shares = [one.split("\n") for one in hosts if one != UNKNOWN]
+        if not shares:
+            return {}, None
+        _, words, note = max(shares, key=lambda found: float(found[0]))
+        return {METADATA: words}, note or None
+
+    def _of_host(
+        self, before: LoadReading | None, after: LoadReading | None, words: Sequence[str]
+    ) -> str:
+        """Return the worst share of this host, its load in words, and a note, a line each.
+
+        ``words`` has what `finish` knows of each rank here.
+        """
+        known, own, waited, cores = zip(*(one.split() for one in words), strict=True)
+        if before is None or after is None or "0" in known:
+            return UNKNOWN
+        ranks = len(words)
         running = max(ranks, self._threads * ranks // self._job.ranks)
-        return load(before, after, cores, all_sums[0], longest[0], running)
+        usable = frozenset().union(*map(cores_of, cores))
+        seconds, longest = sum(map(float, own)), max(map(float, waited))
+        found = load(before, after, usable, seconds, longest, running)
+        if found is None:
+            return UNKNOWN
+        host = os.uname().nodename
+        return f"{found.worst!r}\n{found.describe(host)}\n{found.note(host) or ''}"

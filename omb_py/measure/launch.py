@@ -7,6 +7,7 @@ Inside a user's program, `measure_in_program` leaves MPI started, and the progra
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
@@ -93,6 +94,10 @@ def start_job(
                 job.note(
                     f"requested thread level {options.thread_level}, MPI grants {job.thread_level}"
                 )
+            if not in_program:
+                # what was imported stays to the end: no collection has to go through it, least of
+                # all that at the interpreter's end, which takes 10 ms and more
+                gc.freeze()
             yield StartedJob(job, buffer, watchdog, device_first)
             if watchdog is not None and not in_program:
                 watchdog.end()
@@ -279,9 +284,7 @@ def choose_device_again(options: Options, job: Job) -> Buffer:
         "the launcher sets no local ranks, so devices are chosen after the start of MPI, which "
         "can cost Open MPI its direct copies: set OMB_PY_LOCAL_RANK for each rank"
     )
-    host = job.on_host()
-    host.free()
-    again, failure = prepare_buffer(options, host.rank)
+    again, failure = prepare_buffer(options, job.on_host().rank)
     job.agree(failure)
     assert again is not None
     return again

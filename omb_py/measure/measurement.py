@@ -34,10 +34,11 @@ from omb_py.core.statistics import percentile
 from omb_py.measure import devices
 from omb_py.measure.conditions import SYS, coarse, examine, largest_cache, tick
 from omb_py.measure.host_load import HostLoad
+from omb_py.measure.resources import MpiResources
 from omb_py.measure.sampling import Report, check_counts
 from omb_py.measure.sizes import Sizes, sizes_by_type
 from omb_py.measure.validation import DataCheck, prove
-from omb_py.measure.writers import finish_writers, start_writers
+from omb_py.measure.writers import finish_writers, start_writers, takes_metadata
 from omb_py.results.columns import new_run
 from omb_py.results.writer import Writer
 
@@ -98,8 +99,6 @@ class Measurement(ABC):
         watchdog = context.watchdog
         self.report: Report | None = None if watchdog is None else watchdog.alive
         self.iterating_seconds = 0.0
-        from omb_py.measure.resources import MpiResources
-
         self.resources = MpiResources(self.group, self.options)
 
     @abstractmethod
@@ -120,33 +119,35 @@ class Measurement(ABC):
         before stay.
         """
         job, options = self.job, self.options
+        # all ranks call what is given the job or a group, in this order; notes and metadata are
+        # rank 0's
         self.get_ready()
         datatypes = self._context.datatypes
         sizes = sizes_by_type(self.benchmark, options, datatypes, self.largest_group)
-        nodes = job.nodes(devices.word(self._context.buffer.device))
         notes = [note for found in sizes.values() for note in found.notes]
         threads, own_threads = 0, 1
         if "threads" in self.benchmark.options:
             threads = options.threads[0] + options.threads[1] * (job.ranks - 1)
             own_threads = options.threads[min(job.rank, 1)]
-        oversubscription = job.oversubscription(nodes, threads)
+        device = self._context.buffer.device
+        host = examine(job, devices.word(device), device.identity if device else "", own_threads)
+        oversubscription = job.oversubscription(host.nodes, threads)
         unused = None
         if options.validate and options.sync == "clock":
             unused = "--sync clock has no effect with -c, which keeps ranks together by barriers"
-        for note in [*dict.fromkeys(notes), unused, oversubscription, devices.sharing(nodes)]:
+        said = [*dict.fromkeys(notes), unused, oversubscription, devices.sharing(host.nodes)]
+        for note in (*said, *host.notes):
             if note is not None:
                 job.note(note)
-        self._tick = tick()
-        device = self._context.buffer.device
-        conditions, warnings = examine(job, device.identity if device else "", own_threads)
+        conditions = dict(host.metadata)
         if self._context.command is not None:
             conditions["command"] = self._context.command
+        if self.group.rank == 0:  # which has the samples of all ranks, to compare it with
+            self._tick = tick()
         if self._tick:
             conditions["clock_tick_ns"] = f"{self._tick * 1e9:.0f}"
-        for warning in warnings:
-            job.note(warning)
         writers = start_writers(
-            *(self._context, self.run_name, nodes, self.open_writers, self.bindings),
+            *(self._context, self.run_name, host.nodes, self.open_writers, self.bindings),
             conditions | self.more_metadata(),
             self._context.part,
         )
@@ -166,11 +167,11 @@ class Measurement(ABC):
             self.resources.close()
             raise
         is_own = not job.guest and self._context.command is None
-        costs = durations(self.iterating_seconds, is_own)
+        costs = durations(self.iterating_seconds, is_own) if job.rank == 0 else {}
         metadata, note = host_load.finish() if host_load else ({}, None)
         from omb_py.measure import transport  # loaded by each rank, and not before it is timed
 
-        transported, surprise = transport.used(job)
+        transported, surprise = transport.used(job, takes_metadata(options))
         self.resources.close()
         finish_writers(job, writers, self.run_name, metadata | costs | transported)
         for text in (note, surprise):
@@ -223,8 +224,8 @@ class Measurement(ABC):
             for writer in writers:
                 writer.section(datatype if self.benchmark.sized else None)
             try:
-                with self.group.agreement():
-                    if self.benchmark.reduces:
+                if self.benchmark.reduces:
+                    with self.group.agreement():
                         for binding in self.bindings:
                             binding.check_sum(datatype, own_algorithms(self.benchmark, datatype))
                 for size in found.sizes:
@@ -343,16 +344,18 @@ class Measurement(ABC):
 
     def _place(self) -> None:
         """Choose where this rank's messages lie; collective, raises where that cannot be."""
-        job, options = self.group, self.options
-        with self.group.agreement():
-            place = options.place_of(job.rank, job.ranks)
-            if place is not None:
-                self._buffer = self._context.buffer.at(place)
-            for datatype in self._context.datatypes if options.validate else ():
-                with suppress(UnsupportedError):  # left out when its turn comes
-                    prove(self._buffer, datatype)
-        if job.total(int(self._buffer.place is Place.DEVICE)) == 0:
-            devices.check_host_only(options, self._context.buffer.device)
+        job, options, device = self.group, self.options, self._context.buffer.device
+        if options.placement or options.managed or options.validate:  # else nothing can fail
+            with job.agreement():
+                place = options.place_of(job.rank, job.ranks)
+                if place is not None:
+                    self._buffer = self._context.buffer.at(place)
+                for datatype in self._context.datatypes if options.validate else ():
+                    with suppress(UnsupportedError):  # left out when its turn comes
+                        prove(self._buffer, datatype)
+        on_device = int(self._buffer.place is Place.DEVICE)
+        if devices.option_for_devices(options, device) and job.total(on_device) == 0:
+            devices.check_host_only(options, device)
         self.resources.buffer = self._buffer
         alike = "nodes" in self.benchmark.options
         if alike or knows_nodes(self.benchmark, options):

@@ -94,6 +94,7 @@ class RecoveryMeasurement:
             replaced = self._measured is Recovery.RESPAWN
             self._failures = victims_of_failures(options.victims, nodes, times, replaced)
         nodes_of_job = job.nodes(devices.word(None))
+        job.free_host()  # while all its ranks are alive
         note = job.oversubscription(nodes_of_job)
         if note is not None:
             job.note(note)

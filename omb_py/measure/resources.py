@@ -15,7 +15,6 @@ from omb_py.core.errors import UnsupportedError, UsageError
 from omb_py.core.job import Job
 from omb_py.core.memory import Memory
 from omb_py.core.options import Options
-from omb_py.measure.files import FileMemory, check_place
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -90,6 +89,7 @@ class MpiResources:
         from mpi4py import MPI
 
         from omb_py.core import mpi
+        from omb_py.measure.files import FileMemory, check_place  # few benchmarks have files
 
         mpi.check(["file_open"])
         path = self._options.file or ""
@@ -155,9 +155,7 @@ class MpiResources:
         awareness(self._options.gpu_aware, self._comm, kind).check(("win_create",))
 
     def _check_one_host(self) -> None:
-        host = self._job.on_host()
-        host.free()
-        if host.ranks != self._job.ranks:
+        if self._job.on_host().ranks != self._job.ranks:
             raise UnsupportedError(
                 "-w shared needs all ranks on one host: start them there, or choose -w allocate"
             )

@@ -11,11 +11,9 @@ import ctypes
 import os
 import re
 from collections.abc import Iterable
-from contextlib import suppress
-from pathlib import Path
 
 from omb_py.core.job import Job
-from omb_py.measure.conditions import NETWORKS, content
+from omb_py.measure.conditions import NETWORKS, content, names_in
 from omb_py.results.metadata import NOT_OPENED, TCP
 
 METADATA = "transport"
@@ -30,9 +28,6 @@ WITHIN_HOST = ("xpmem", "knem")
 COMPONENT_BYTES = 148
 TYPE_AT, NAME_AT = 40, 84
 """Offsets of two texts in Open MPI's `mca_base_component_t` (opal/mca/mca.h of 4.0 to 5.0)."""
-
-ESTABLISHED = "01"
-"""A connection's state in /proc/net/tcp (include/net/tcp_states.h)."""
 
 
 def of_library() -> str:
@@ -62,60 +57,70 @@ def pml(library: ctypes.CDLL) -> str:
     return f"pml {name.decode(errors='replace')}" if kind == b"pml" else ""
 
 
-def opened_by_process(root: Path = Path("/")) -> list[str]:
-    """Return the network devices that this process has open, and whether it has TCP to others."""
-    folder = root / "proc/self/fd"
-    targets = []
-    with suppress(OSError):
-        for name in os.listdir(folder):
-            with suppress(OSError):  # the descriptor of this listing is closed
-                targets.append(os.readlink(folder / name))
-    devices = {device_name(one, root) for one in targets if FABRICS.fullmatch(one)}
-    sockets = {one[8:-1] for one in targets if one.startswith("socket:[")}
-    return sorted(devices) + ([TCP] if sockets & connected_beyond(root) else [])
+def opened_by_process(root: str = "") -> list[str]:
+    """Return the network devices that this process has open, and whether it has TCP to others.
+
+    ``root`` is before the names of the system's folders.
+    """
+    folder = f"{root}/proc/self/fd"
+    found, sockets = set(), []
+    for name in names_in(folder):
+        try:
+            target = os.readlink(f"{folder}/{name}")
+        except OSError:  # the descriptor of this listing is closed
+            continue
+        if FABRICS.fullmatch(target):
+            found.add(device_name(target, root))
+        elif target.startswith("socket:"):
+            sockets.append(int(name))
+    return sorted(found) + ([TCP] if any(map(leads_elsewhere, sockets)) else [])
 
 
-def device_name(path: str, root: Path) -> str:
+def device_name(path: str, root: str) -> str:
     """Return a device's usual name: ``mlx5_0`` for ``/dev/infiniband/uverbs0``."""
     name = path.rpartition("/")[2]
-    return content(root / "sys/class/infiniband_verbs" / name / "ibdev") or name
+    return content(f"{root}/sys/class/infiniband_verbs/{name}/ibdev") or name
 
 
-def connected_beyond(root: Path) -> set[str]:
-    """Return the inodes of established TCP connections whose ends have different addresses."""
-    found = set()
-    for table in ("tcp", "tcp6"):
-        try:
-            lines = (root / "proc/self/net" / table).read_text().splitlines()[1:]
-        except OSError:
-            continue
-        for line in lines:
-            words = line.split()
-            ends = [end.partition(":")[0] for end in words[1:3]]
-            if words[3] == ESTABLISHED and ends[0] != ends[1]:
-                found.add(words[9])
-    return found
+def leads_elsewhere(descriptor: int) -> bool:
+    """Return whether a socket is a TCP connection whose ends have different addresses."""
+    # /proc/net/tcp has all sockets of the host, and takes milliseconds to read
+    import socket
+
+    try:
+        with socket.socket(fileno=os.dup(descriptor)) as one:
+            if one.family not in (socket.AF_INET, socket.AF_INET6):
+                return False
+            ends = one.getsockname()[0], one.getpeername()[0]
+            return one.type == socket.SOCK_STREAM and ends[0] != ends[1]
+    except OSError:  # it is not connected
+        return False
 
 
-def network_devices(root: Path = Path("/")) -> list[str]:
+def network_devices(root: str = "") -> list[str]:
     """Return the devices of this host that are faster than its sockets, and have a link."""
     found = set()
     for kind in (*NETWORKS, "cxi_user"):
-        for device in (root / "sys/class" / kind).glob("*"):
-            states = [content(one) for one in device.glob("ports/*/state")]
-            if not states or any("ACTIVE" in state for state in states):
-                found.add(device.name)
+        folder = f"{root}/sys/class/{kind}"
+        for device in names_in(folder):
+            ports = f"{folder}/{device}/ports"
+            states = [content(f"{ports}/{port}/state") for port in names_in(ports)]
+            if not any(states) or any("ACTIVE" in state for state in states):
+                found.add(device)
     return sorted(found)
 
 
-def used(job: Job) -> tuple[dict[str, str], str | None]:
+def used(job: Job, asked: bool) -> tuple[dict[str, str], str | None]:
     """Return the transport of a job's messages as metadata, and a sentence if it surprises.
 
-    Collective, after the last message; on ranks other than 0 both are empty.
+    Both are empty on ranks other than 0, and if no host has a network device, unless it is
+    ``asked`` for on rank 0. Collective, after the last message.
     """
-    library = of_library() if "mpi_library" in job.describe() else ""
-    idle = ",".join(network_devices())
-    told = job.gather("\n".join([library, idle, *opened_by_process()]).encode())
+    devices = network_devices()
+    if job.total(int(bool(devices) or (asked and job.rank == 0))) == 0:
+        return {}, None
+    library = of_library() if job.rank == 0 and "mpi_library" in job.describe() else ""
+    told = job.gather("\n".join([library, ",".join(devices), *opened_by_process()]).encode())
     return judged(text.decode() for text in told) if job.rank == 0 else ({}, None)
 
 

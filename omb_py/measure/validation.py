@@ -11,7 +11,6 @@ from omb_py.core.dataclass import dataclass
 from omb_py.core.datatypes import Datatype
 from omb_py.core.errors import OmbError
 from omb_py.core.memory import Memory
-from omb_py.core.text.files import make_folder
 
 # The data that messages carry: a function of rank, block, element, size and iteration.
 #
@@ -183,6 +182,8 @@ def write_log(directory: str, rank: int, where: str, faults: list[str]) -> str:
 
     Raises `OmbError` when the file cannot be written.
     """
+    from omb_py.core.text.files import make_folder  # pathlib is slow to import, few runs have logs
+
     path = log_path(directory, rank)
     try:
         make_folder(directory)

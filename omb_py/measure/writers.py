@@ -50,16 +50,22 @@ def start_writers(
     device = setting.buffer.device
     if device is not None:
         metadata["accelerator"] = "MANAGED" if options.managed else device.accelerator
-    if options.output is not None or options.format != "text" or options.graph:
-        metadata = {**_metadata(setting, run, nodes, bindings), **(conditions or {}), **metadata}
     with job.agreement():
         if job.rank == 0:
+            if takes_metadata(options):
+                facts = _metadata(setting, run, nodes, bindings)
+                metadata = {**facts, **(conditions or {}), **metadata}
             writers = [*opened(), *setting.more_writers()]
             if part is not None:
                 writers = part.naming(writers)
             for writer in writers:
                 writer.start(metadata)
     return writers
+
+
+def takes_metadata(options: Options) -> bool:
+    """Return whether any place that results go to has room for all metadata."""
+    return options.output is not None or options.format != "text" or bool(options.graph)
 
 
 def finish_writers(

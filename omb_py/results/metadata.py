@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import os
-import platform
 import re
-import shlex
 import sys
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 
 from omb_py.core import VERSION
 from omb_py.core.job import Node
@@ -38,6 +35,9 @@ alone."""
 
 def process_metadata(run: str) -> dict[str, str]:
     """Return facts known without MPI: versions, machine, command, environment, profiler."""
+    import platform  # here and below: ranks load this module for its words, and few need these
+    import shlex
+
     return {
         "run": run,
         "omb_py": VERSION,
@@ -61,6 +61,8 @@ def interpreter() -> str:
 
     An extension module that does not say that it needs no lock switches it on (PEP 703).
     """
+    import platform
+
     text = f"{platform.python_implementation()} {platform.python_version()}"
     if "t" not in sys.abiflags:
         return text
@@ -70,14 +72,16 @@ def interpreter() -> str:
 
 def processor() -> str:
     """Return the processor's name and its number of logical cores."""
-    name = platform.processor() or platform.machine()
+    import platform
+
+    found = None
     try:
-        found = re.search(
-            r"(?m)^model name[^:]*: *(.*\S)", Path("/proc/cpuinfo").read_text("utf-8")
-        )
-        name = found[1] if found else name
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            found = re.search(r"(?m)^model name[^:]*: *(.*\S)", file.read())
     except OSError:
         pass
+    # platform starts a program to find it
+    name = found[1] if found else platform.processor() or platform.machine()
     return f"{name}, {os.cpu_count()} logical cores"
 
 

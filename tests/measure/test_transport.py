@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import socket
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -17,46 +19,58 @@ from omb_py.measure.transport import (
 from omb_py.results.metadata import TCP
 from tests.helpers.refusals import assert_names
 
-HEAD = (
-    "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt uid timeout inode"
-)
-BEYOND = "   0: 0100000A:1F90 0200000A:D431 01 00000000:00000000 00:00000000 00000000 0 0 77 1"
-WITHIN = "   1: 0100007F:1F90 0100007F:D431 01 00000000:00000000 00:00000000 00000000 0 0 78 1"
-LISTENING = "   2: 0100000A:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 79 1"
+LOOPBACK, SECOND = "127.0.0.1", "127.0.0.2"
 
 
-def process(root: Path, *opened: str) -> Path:
+def process(root: Path, opened: Mapping[int, str]) -> str:
     """The files of a process with these targets of its descriptors."""
     (root / "proc/self/fd").mkdir(parents=True)
-    (root / "proc/self/net").mkdir(parents=True)
-    (root / "proc/self/net/tcp").write_text("\n".join([HEAD, BEYOND, WITHIN, LISTENING]) + "\n")
-    for number, target in enumerate(opened):
+    for number, target in opened.items():
         (root / f"proc/self/fd/{number}").symlink_to(target)
-    return root
+    return str(root)
 
 
 @pytest.mark.parametrize(
     ("opened", "found"),
     [
-        (("/dev/null", "socket:[1]"), []),
-        (("socket:[77]",), [TCP]),
-        (("socket:[78]", "socket:[79]"), []),
+        (("/dev/null", "pipe:[1]"), []),
         (("/dev/infiniband/uverbs0", "/dev/infiniband/rdma_cm"), ["mlx5_3"]),
         (("/dev/cxi1", "/dev/xpmem"), ["cxi1", "xpmem"]),
     ],
 )
-def test_opened_devices_and_connections_are_named(
+def test_opened_devices_are_named(
     tmp_path: Path, opened: tuple[str, ...], found: list[str]
 ) -> None:
     device = tmp_path / "sys/class/infiniband_verbs/uverbs0"
     device.mkdir(parents=True)
     (device / "ibdev").write_text("mlx5_3\n")
-    assert opened_by_process(process(tmp_path, *opened)) == found
+    assert opened_by_process(process(tmp_path, dict(enumerate(opened)))) == found
+
+
+@pytest.mark.parametrize(
+    ("address", "found"), [(LOOPBACK, []), (SECOND, [TCP])], ids=["same host", "other address"]
+)
+def test_opened_tcp_connection_is_named_by_its_ends(
+    tmp_path: Path, address: str, found: list[str]
+) -> None:
+    with (
+        socket.create_server((address, 0)) as listening,
+        socket.create_connection(listening.getsockname(), 5, (LOOPBACK, 0)) as connected,
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams,
+    ):
+        datagrams.connect((SECOND, 9))
+        others = [one.fileno() for one in (listening, datagrams, *socket.socketpair())]
+        links = {number: f"socket:[{number}]" for number in (*others, 10**6)}
+        root = process(tmp_path / "others", links)
+        assert opened_by_process(root) == []
+        with_connection = links | {connected.fileno(): "socket:[1]"}
+        assert opened_by_process(process(tmp_path / "all", with_connection)) == found
+        connected.getpeername()  # it is open still
 
 
 def test_system_without_these_files_tells_nothing(tmp_path: Path) -> None:
-    assert opened_by_process(tmp_path) == []
-    assert network_devices(tmp_path) == []
+    assert opened_by_process(str(tmp_path)) == []
+    assert network_devices(str(tmp_path)) == []
 
 
 def test_network_devices_have_a_link(tmp_path: Path) -> None:
@@ -65,7 +79,7 @@ def test_network_devices_have_a_link(tmp_path: Path) -> None:
         port.mkdir(parents=True)
         (port / "state").write_text(f"{state}\n")
     (tmp_path / "sys/class/cxi/cxi0").mkdir(parents=True)
-    assert network_devices(tmp_path) == ["cxi0", "mlx5_0"]
+    assert network_devices(str(tmp_path)) == ["cxi0", "mlx5_0"]
 
 
 @pytest.mark.parametrize(

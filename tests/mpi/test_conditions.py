@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,17 @@ import omb_py
 from tests.conftest import ENVIRONMENT, MPIEXEC, OMB_PY, Run, run, succeeded
 from tests.hosts.jobs import OPEN_MPI
 
+HOST_LOAD = """
+import time
+from omb_py.core.job.by_mpi import world
+from omb_py.measure.host_load import HostLoad
+with world("single", session=False) as job:
+    load = HostLoad(job)
+    time.sleep(0.3)
+    metadata, _ = load.finish()
+    if job.rank == 0:
+        print(*metadata.values(), job.on_host() is job.on_host())
+"""
 QUICK = ("latency", "-m", "8:8", "-i", "10", "-x", "1")
 
 
@@ -19,6 +32,13 @@ def test_conditions_are_metadata(mpiexec: Run, tmp_path: Path) -> None:
     succeeded(mpiexec(2, *QUICK, "--output", str(tmp_path / "c.csv")))
     (of_run,) = omb_py.load(tmp_path / "c.csv").runs.values()
     assert "bound" in of_run["conditions"]
+
+
+@pytest.mark.every_library
+def test_load_needs_no_earlier_question_about_hosts(mpi: str, tmp_path: Path) -> None:
+    command = [mpi, "-n", "2", sys.executable, "-c", HOST_LOAD]
+    job = succeeded(run(command, ENVIRONMENT, tmp_path, 60))
+    assert re.match(r"\d+\.\d% of \d+ cores of .* True$", job.out)
 
 
 @pytest.mark.every_library

@@ -209,7 +209,10 @@ def nodes_of(team: Team, pretended: int) -> tuple[int, ...]:
         from mpi4py import MPI
 
         return tuple(team.comm.allgather(MPI.COMM_WORLD.rank // pretended))
-    return first_ranks(job_of(team.comm))
+    job = job_of(team.comm)
+    nodes = first_ranks(job)
+    job.free_host()  # nothing ends this job, which would free it
+    return nodes
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import sys
 import time
 from abc import ABC, abstractmethod
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from math import fsum, inf
 from types import TracebackType
@@ -84,9 +84,8 @@ class Job(ABC):
         """``comm`` is MPI's communicator of the ranks, if there is MPI."""
         self.rank = rank
         self.ranks = ranks
-        self.leads_host = False
-        """True on the first rank of each host; known once `nodes` was called."""
         self._comm = comm
+        self._host: Job | None = None
         self._at_end = ExitStack()
         self._lost_ranks = False
         self.noted: set[str] | None = None
@@ -117,8 +116,8 @@ class Job(ABC):
         """Combine the values of all ranks element by element, on all ranks."""
 
     @abstractmethod
-    def on_host(self) -> Job:
-        """Return the ranks on this rank's host, in the same order; `free` gives them back."""
+    def _split_by_host(self) -> Job:
+        """Return a new job of the ranks on this rank's host, in the same order."""
 
     @abstractmethod
     def abort(self, exit_code: int) -> NoReturn:
@@ -132,8 +131,23 @@ class Job(ABC):
         """Return the job of all ranks, which contains these."""
         return self
 
+    def on_host(self) -> Job:
+        """Return the ranks on this rank's host, in the same order.
+
+        Only the first call is collective: this job keeps the result, and frees it at its own end.
+        """
+        if self._host is None:
+            self._host = self._split_by_host()
+        return self._host
+
+    def free_host(self) -> None:
+        """Free the job that `on_host` keeps, if there is one; collective."""
+        host, self._host = self._host, None
+        if host is not None:
+            host.free()
+
     def free(self) -> None:  # noqa: B027 - some have nothing to give back
-        """Free the communicator of a job that `on_host` or a split made; collective."""
+        """Free the communicator of a job that a split made, and that of its host; collective."""
 
     def close(self) -> None:  # noqa: B027
         """End what keeps the ranks together; no collective method may follow."""
@@ -179,6 +193,7 @@ class Job(ABC):
         shared = isinstance(error, OmbError) and error.shared
         if error is None or isinstance(error, SystemExit) or shared:
             self._at_end.close()
+            self.free_host()
         if self.guest and error is not None:
             return
         if error is None or isinstance(error, SystemExit):
@@ -332,18 +347,21 @@ class Job(ABC):
         found = self.gather(os.uname().nodename.encode())
         return [host.decode(errors="replace") for host in found]
 
+    def from_hosts(self, word: str, told: Callable[[list[str]], str]) -> list[str]:
+        """Return a text of each host, on rank 0; empty elsewhere; collective.
+
+        The first rank of a host makes it, by ``told``, from the ``word`` of each rank there. It is
+        not empty.
+        """
+        host = self.on_host()
+        words = [one.decode(errors=ESCAPED) for one in host.gather(word.encode(errors=ESCAPED))]
+        text = told(words) if words else ""
+        texts = self.gather(text.encode(errors=ESCAPED))
+        return [one.decode(errors="replace") for one in texts if one]
+
     def nodes(self, word: str = "-") -> list[Node]:
         """Return the nodes and their ranks' words, on rank 0; empty elsewhere; collective."""
-        host = self.on_host()
-        self.leads_host = host.rank == 0
-        words = host.gather(word.encode())
-        host.free()
-        line = b" ".join([os.uname().nodename.encode(), *words]) if self.leads_host else b""
-        found = []
-        for text in filter(None, self.gather(line)):
-            name, *said = text.decode(errors="replace").split()
-            found.append(Node(name, tuple(said)))
-        return found
+        return [node_of(text) for text in self.from_hosts(word, node_line)]
 
     def oversubscription(self, nodes: list[Node], threads: int = 0) -> str | None:
         """Return a sentence for the first of ``nodes`` with more ranks than this one has cores.
@@ -377,6 +395,17 @@ class Job(ABC):
             )
 
 
+def node_line(words: Iterable[str]) -> str:
+    """Return a line on this host with the words of its ranks, for `node_of`."""
+    return " ".join([os.uname().nodename, *words])
+
+
+def node_of(line: str) -> Node:
+    """Return the node of a line of `node_line`."""
+    name, *words = line.split()
+    return Node(name, tuple(words))
+
+
 def node_of_each_rank(
     wish: tuple[int, ...] | int | None, job: Job, alike: bool = True
 ) -> tuple[int, ...]:
@@ -405,7 +434,5 @@ def node_of_each_rank(
 
 def first_ranks(job: Job) -> tuple[int, ...]:
     """Return the first rank on each rank's node; collective."""
-    host = job.on_host()
-    first = host.bcast(str(job.rank).encode())
-    host.free()
+    first = job.on_host().bcast(str(job.rank).encode())
     return tuple(map(int, job.allgather(first)))

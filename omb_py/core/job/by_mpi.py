@@ -81,11 +81,12 @@ class MPIJob(Job):
     def world(self) -> Job:
         return MPIJob(self._mpi.COMM_WORLD) if self._mpi.Is_initialized() else self
 
-    def on_host(self) -> Job:
+    def _split_by_host(self) -> Job:
         comm: Any = self.comm.Split_type(self._mpi.COMM_TYPE_SHARED)
         return MPIJob(comm)
 
     def free(self) -> None:
+        self.free_host()
         self.comm.Free()
 
     def describe(self) -> dict[str, str]:

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 from omb_py.core.errors import OneRankError, UnsupportedError, needing
 from omb_py.core.job import Job, Op
-from omb_py.core.job.network import interface_of, own_address
+from omb_py.core.job.network import host_identity, interface_of, own_address
 from omb_py.core.mpi import launcher
 
 with needing("torch"):
@@ -41,7 +41,6 @@ class TorchJob(Job):
         """
         super().__init__(rank, ranks)
         self.store = store
-        self._host: TorchJob | None = None
         try:
             own = dist.PrefixStore(name, store)
             self._gloo = dist.ProcessGroupGloo(own, rank, ranks, timeout=PATIENCE)
@@ -84,22 +83,21 @@ class TorchJob(Job):
         self._finish(self._gloo.allreduce, tensor, how)
         return result
 
-    def on_host(self) -> Job:
-        if self._host is None:
-            hosts = self.allgather(_host().encode())
-            same = [rank for rank, host in enumerate(hosts) if host == hosts[self.rank]]
-            name = f"omb-py host {same[0]}"
-            self._host = TorchJob(self.store, same.index(self.rank), len(same), name)
-        return self._host
+    def _split_by_host(self) -> Job:
+        hosts = self.allgather(host_identity().encode())
+        same = [rank for rank, host in enumerate(hosts) if host == hosts[self.rank]]
+        name = f"omb-py host {same[0]}"
+        return TorchJob(self.store, same.index(self.rank), len(same), name)
+
+    def free(self) -> None:
+        self.barrier()
+        self._gloo = None  # joins its threads, which must not outlive Python
 
     def abort(self, exit_code: int) -> NoReturn:
         os._exit(exit_code)
 
     def close(self) -> None:
-        self.barrier()
-        if self._host is not None:
-            self._host._gloo = None
-        self._gloo = None  # joins its threads, which must not outlive Python
+        self.free()
 
     def describe(self) -> dict[str, str]:
         return {"started_by": "torchrun"}
@@ -141,13 +139,3 @@ def world(interface: str | None) -> TorchJob:
 
 def _brief(error: Exception) -> str:
     return " ".join(str(error).split())[:200]
-
-
-def _host() -> str:
-    """Return a text that identifies this host, even if several hosts have one name."""
-    try:
-        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-            identity = file.read().strip()
-    except OSError:
-        identity = ""
-    return f"{os.uname().nodename} {identity}"

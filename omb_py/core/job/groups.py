@@ -209,8 +209,8 @@ class GroupJob(MPIJob):
         self._agreed: OmbError | None = None
 
     def free(self) -> None:
-        """Free the group's communicator and the one of all ranks; collective over all ranks."""
-        self.comm.Free()
+        """Free the group's communicators and the one of all ranks; collective over all ranks."""
+        super().free()
         self._everyone.Free()
 
     def check_launcher(self) -> None:

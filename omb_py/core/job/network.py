@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import struct
 from contextlib import suppress
@@ -18,9 +19,19 @@ SOMEWHERE = ("192.0.2.1", 9)
 
 def address_of(job: Job, interface: str | None) -> str:
     """Return this rank's address, as `own_address` chooses it; collective."""
-    host = job.on_host()
-    host.free()
-    return own_address(host.ranks == job.ranks, interface)
+    # not by on_host: a binding's job is made of a communicator, and nobody frees what it keeps
+    elsewhere = job.text_of(host_identity(), 0) != host_identity()
+    return own_address(job.total(int(elsewhere)) == 0, interface)
+
+
+def host_identity() -> str:
+    """Return a text that identifies this host, even if several hosts have one name."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            identity = file.read().strip()
+    except OSError:
+        identity = ""
+    return f"{os.uname().nodename} {identity}"
 
 
 def own_address(one_host: bool, interface: str | None) -> str:
