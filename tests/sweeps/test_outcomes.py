@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import time
-from pathlib import Path
-
 import pytest
 
 from omb_py.sweeps.folder import DONE, FAILED, MISSING, SHORT, STOPPED, TIMED_OUT, UNSUPPORTED
-from omb_py.sweeps.batch import BatchJob
-from omb_py.sweeps.folder import Folder
-from omb_py.sweeps.points import plan
-from omb_py.sweeps.reporter import Reporter
-from omb_py.sweeps.runner import Runner, Stop, exit_code, judge, silent_end
+from omb_py.sweeps.runner import Stop, exit_code, judge, silent_end
 from tests.helpers.refusals import missing
-from tests.sweeps.configs import machine, sweep
 
 
 @pytest.mark.parametrize(
@@ -66,17 +56,3 @@ def test_exit_codes() -> None:
 def test_silent_launcher_is_known_by_its_exit_code(code: int | None, words: str) -> None:
     assert not missing(words, silent_end(code))
     assert bool(silent_end(code)) == bool(words)
-
-
-class StopsAfterALook(Stop):
-    """A reason to stop that comes while a launcher runs."""
-
-    def __bool__(self) -> bool:
-        return self.signal is not None
-
-    def come(self) -> None:
-        self.signal = signal.SIGTERM
-
-
-def attempts(root: Path, stop: Stop, launcher: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    return []
