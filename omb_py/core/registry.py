@@ -67,7 +67,7 @@ class Registry:
 
     def _load(self, name: str) -> Any:
         module = f"{self.package}.{name}"
-        if name.isidentifier() and not name.startswith("_"):
+        if name in self.builtin():  # other modules and folders of the package are no members
             try:
                 return getattr(import_module(module), self.attribute)
             except ModuleNotFoundError as error:

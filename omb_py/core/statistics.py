@@ -18,6 +18,9 @@ that millions of samples take no longer than some hundred lags."""
 BUSY = 0.1
 """Relative spread of repeated measurements above which a note calls the machine busy."""
 
+PARTS = 10**9
+"""Parts of a percent in which percentages are counted: nine decimals are exact."""
+
 NORMAL = 1.4826
 """Standard deviation of normal values over their median deviation from the median."""
 
@@ -29,7 +32,8 @@ def percentile(ordered: Sequence[float], percent: float) -> float:
     ``floor(n * percent / 100) - 1`` is the same wherever that product is whole, and is out of
     range at 0 %.
     """
-    rank = ceil(len(ordered) * percent / 100)
+    # in integers: 16.1 % of 1000 are 161.00000000000003 in floats, and the rank would be 162
+    rank = -(-len(ordered) * round(percent * PARTS) // (100 * PARTS))
     return ordered[min(max(rank, 1), len(ordered)) - 1]
 
 

@@ -139,8 +139,9 @@ def sample(
     if goal.warmup:
         run_counted(loop, 0, warmup, 0, report)
     stretch = min(FIRST_STRETCH, goal.iterations)
-    if goal.max_time is not None and warmup:
-        affordable = int(goal.max_time / (perf_counter() - begin) * warmup)
+    if goal.max_time is not None:
+        # without a warm-up nothing is known of how long an iteration takes
+        affordable = int(goal.max_time / (perf_counter() - begin) * warmup) if warmup else 1
         stretch = int(job.bcast_from_root(min(stretch, max(1, affordable))))
     seconds = array("d")
     taken = array("d")

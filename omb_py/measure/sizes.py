@@ -49,10 +49,11 @@ def message_sizes(benchmark: Benchmark, options: Options, datatype: Datatype, ra
     fitting = [
         size for size in usable if benchmark.memory(options, size, ranks) <= options.memory_limit
     ]
-    if len(fitting) < len(usable):
+    larger = [size for size in usable if size not in fitting]
+    if larger:
         too_large = (
-            f"{_list(usable[len(fitting) :])} bytes on {ranks} ranks need more than the memory "
-            f"limit of {options.memory_limit} bytes per process"
+            f"{_list(larger)} bytes on {ranks} ranks need more than the memory limit of "
+            f"{options.memory_limit} bytes per process"
         )
         if options.largest is not None or options.sizes is not None or not fitting:
             raise UsageError(f"{too_large}: raise -M or measure smaller messages")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Sequence
 from functools import partial
+from queue import SimpleQueue
 from threading import Thread
 from typing import Any
 
@@ -41,23 +42,24 @@ class ThreadLoop(Loop):
 def together(tasks: Sequence[Callable[[], Any]], enter: Callable[[], None]) -> list[Any]:
     """Do each task in a thread of its own, after ``enter``, and return the results.
 
-    Raises the first thread's error.
+    Raises the first error of a thread at once: the other threads may wait in MPI for messages that
+    never come.
     """
     results: list[Any] = [None] * len(tasks)
-    errors: list[BaseException] = []
+    ended: SimpleQueue[BaseException | None] = SimpleQueue()
 
     def do(number: int) -> None:
         try:
             enter()
             results[number] = tasks[number]()
         except BaseException as error:
-            errors.append(error)
+            ended.put(error)
+        else:
+            ended.put(None)
 
-    threads = [Thread(target=do, args=(number,), daemon=True) for number in range(len(tasks))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
+    for number in range(len(tasks)):
+        Thread(target=do, args=(number,), daemon=True).start()
+    for _ in tasks:
+        if (error := ended.get()) is not None:
+            raise error
     return results

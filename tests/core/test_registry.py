@@ -40,6 +40,15 @@ def test_a_name_is_nothing_but_a_name(name: str) -> None:
         BUFFERS.load(name)
 
 
+@pytest.mark.parametrize(
+    ("axis", "name"),
+    [(BUFFERS, "device"), (BUFFERS, "plugins"), (BINDINGS, "machine"), (BINDINGS, "transports")],
+)
+def test_a_folder_of_the_package_is_no_member(axis: Registry, name: str) -> None:
+    with pytest.raises(UsageError, match=f"unknown {axis.kind} '{name}': choose from"):
+        axis.load(name)
+
+
 def test_benchmarks_have_names_of_their_own() -> None:
     names = [benchmark.name for benchmark in all_benchmarks()]
     assert len(set(names)) == len(names)

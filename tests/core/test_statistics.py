@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import statistics
-from math import comb
+from fractions import Fraction
+from math import ceil, comb
 
 import numpy as np
 import pytest
@@ -46,6 +47,16 @@ def test_a_percentile_is_the_nearest_rank(samples: list[float], percent: float) 
 def test_percentiles_are_native_ombs_where_those_are_defined(percent: float) -> None:
     samples = sorted(float(value) for value in np.random.default_rng(1).random(1000))
     assert percentile(samples, percent) == samples[int(1000 * percent / 100 + 1e-9) - 1]
+
+
+@given(st.integers(1, 200_000), st.integers(0, 1000))
+def test_a_percentile_in_tenths_has_its_exact_rank(count: int, tenths: int) -> None:
+    rank = max(1, ceil(Fraction(count * tenths, 1000)))
+    assert percentile(range(1, count + 1), tenths / 10) == rank
+
+
+def test_a_percentile_s_rank_is_not_rounded_up_by_floats() -> None:
+    assert percentile(range(1, 1001), 16.1) == 161
 
 
 def test_the_ends() -> None:

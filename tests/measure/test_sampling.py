@@ -257,11 +257,18 @@ def test_a_time_limit_alone_is_no_precision_that_was_missed(alone: Callable[...,
     assert 0.49 <= job.now - begin <= 0.52
 
 
-@pytest.mark.parametrize(("warmup", "first"), [(0, FIRST_STRETCH), (5, 20), (200, FIRST_STRETCH)])
+@pytest.mark.parametrize(("warmup", "first"), [(0, 1), (5, 20), (200, FIRST_STRETCH)])
 def test_time_limit_counts_the_warm_up(alone: Callable[..., Any], warmup: int, first: int) -> None:
     job = alone(lambda number: 1.0)
     sampled(job, PrecisionGoal(10**6, warmup, max_time=max(20.0, float(warmup))))
-    assert job.runs[1 if warmup else 0] == (0, SETTLING + first)
+    assert job.runs[1 if warmup else 0] == (0, min(SETTLING, first) + first)
+
+
+def test_slow_iterations_without_a_warm_up_end_at_the_time_limit(alone: Callable[..., Any]) -> None:
+    job = alone(lambda number: 0.2)
+    begin = job.now
+    sampled(job, PrecisionGoal(10_000, 0, max_time=0.2))
+    assert job.now - begin < 0.5
 
 
 def test_a_stretch_is_an_iteration_at_least(alone: Callable[..., Any]) -> None:

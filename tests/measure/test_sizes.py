@@ -81,6 +81,17 @@ def test_the_memory_limit_refuses_sizes_that_were_asked_for(asked: dict[str, Any
         sizes_of("alltoall", ranks=1024, **asked)
 
 
+def test_sizes_out_of_order_blame_those_that_do_not_fit() -> None:
+    with refuses(UsageError, "1073741824 bytes on 2 ranks need more"):
+        sizes_of("latency", sizes=(8, 1 << 30, 64))
+
+
+def test_memory_of_a_one_sided_window_counts_both_sides() -> None:
+    assert sizes_of("put_bw", largest=4 << 20).sizes[-1] == 4 << 20
+    with refuses(UsageError, "8388608 bytes memory"):
+        sizes_of("put_bw", largest=8 << 20)
+
+
 def test_memory_of_a_window_counts_each_message() -> None:
     assert sizes_of("bibw", buffer_per_message=True).sizes[-1] == 4 << 20
     with pytest.raises(UsageError):

@@ -6,6 +6,7 @@ import threading
 from array import array
 from functools import partial
 from itertools import cycle, islice
+from time import monotonic
 
 import pytest
 from hypothesis import given
@@ -74,3 +75,15 @@ def test_each_thread_enters_before_its_task() -> None:
     here = threading.local()
     entered = together([lambda: here.device] * 3, lambda: setattr(here, "device", 7))
     assert entered == [7, 7, 7]
+
+
+def test_the_first_error_of_a_thread_is_raised_while_others_wait() -> None:
+    wait = partial(threading.Event().wait, 20)
+    began = monotonic()
+
+    def fails() -> None:
+        raise ValueError("lost")
+
+    with pytest.raises(ValueError, match="lost"):
+        together([wait, fails, wait], nothing)
+    assert monotonic() - began < 10
