@@ -186,20 +186,20 @@ def passive(
     win = exposed.win
     lock = Call("win_lock", on=win, values=(kind, locked, 0))
     unlock = Call("win_unlock", on=win, values=(locked,))
-    barrier = Call("barrier")
+    begin, end = Call("barrier"), Call("barrier")
     if not first:
-        return replace(exchange, settle=(barrier, lock, unlock, barrier))
+        return replace(exchange, settle=(begin, lock, unlock, end))
     if sync == "lock":
-        return replace(exchange, steps=(lock, *exchange.steps, unlock), settle=(barrier, barrier))
+        return replace(exchange, steps=(lock, *exchange.steps, unlock), settle=(begin, end))
     if sync == "lock_all":
         lock, unlock = Call("win_lock_all", on=win, values=(0,)), Call("win_unlock_all", on=win)
-        return replace(exchange, steps=(lock, *exchange.steps, unlock), settle=(barrier, barrier))
+        return replace(exchange, steps=(lock, *exchange.steps, unlock), settle=(begin, end))
     return replace(
         exchange,
         steps=(*exchange.steps, Call(f"win_{sync}", on=win, values=(locked,))),
         setup=(lock,),
         teardown=(unlock,),
-        settle=(unlock, barrier, barrier, lock),
+        settle=(replace(unlock), begin, end, replace(lock)),
     )
 
 
