@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import time
+from array import array
 from functools import partial
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from omb_py.benchmarks import CheckedIteration, Plan
+from omb_py.core.calls import Call, Slot
+from omb_py.core.calls.loop import Loop
+from omb_py.core.job import Combined
 from omb_py.core.memory import Local
 from omb_py.measure import overlap
-from omb_py.measure.overlap import Laps, Work, by_numpy, calibrated
+from omb_py.measure.overlap import KINDS, Laps, Work, Worker, by_numpy, calibrated, overlapped
 
 
 class FakeWork:
@@ -89,3 +95,97 @@ def test_laps_add_up_by_kind_from_the_end_of_the_last(monkeypatch: pytest.Monkey
     assert (laps.seconds(1), laps.seconds(2)) == (6, 12)
     laps.clear()
     assert laps.seconds(1) == 0
+
+
+@pytest.mark.parametrize(
+    ("communication", "compute", "overall", "percent"),
+    [(10, 10, 20, 0), (10, 10, 10, 100), (10, 10, 14, 60), (10, 30, 36, 40), (10, 10, 25, 0)],
+)
+def test_overlap_is_the_part_of_the_communication_that_computing_hides(
+    communication: float, compute: float, overall: float, percent: float
+) -> None:
+    assert overlap.hidden(communication, compute, overall) == pytest.approx(percent)
+
+
+def steps_of(tests: int) -> list[str]:
+    """The steps of an iteration that overlaps, by name; laps are those of the clock."""
+    slot = Slot()
+    exchange = CheckedIteration((Call("iallreduce", slot=slot), Call("wait", slot=slot)))
+    work = (Local("work", lambda: None),)
+    steps = overlapped(exchange, work, tests, Laps(KINDS)).steps
+    named = [step for step in steps if isinstance(step, Call | Local)]
+    return [step.function if isinstance(step, Call) else step.name for step in named]
+
+
+def test_computing_lies_between_start_and_wait_with_a_test_after_each_part() -> None:
+    assert steps_of(0) == "lap iallreduce lap work lap wait lap".split()
+    parts = "work lap test lap work lap test lap"
+    assert steps_of(2) == f"lap iallreduce lap {parts} wait lap".split()
+
+
+class ManualClock:
+    """A clock that moves when it is told."""
+
+    now = 1_000_000
+
+    def pass_by(self, nanoseconds: int) -> None:
+        self.now += nanoseconds
+
+
+class Steps(Loop):
+    """Iterations on the clock of the test, on which each step takes a known time."""
+
+    def __init__(self, clock: ManualClock, plan: Plan) -> None:
+        self._clock, self._plan = clock, plan
+
+    def run(self, first: int, seconds: array[float]) -> None:
+        for index in range(len(seconds)):
+            began, progress = self._clock.now, 0.0
+            for step in self._plan.exchanges[0].steps:
+                if isinstance(step, Local):
+                    before = self._clock.now
+                    step.run()
+                    progress += self._clock.now - before
+                elif isinstance(step, Call):
+                    takes = {"iallreduce": 3000, "test": 500, "wait": max(0, 7000 - progress)}
+                    self._clock.now += int(takes[step.function])
+            seconds[index] = (self._clock.now - began) * 1e-9
+
+
+class OneRank:
+    """A job of one rank."""
+
+    def barrier(self) -> None:
+        """One rank waits for none."""
+
+    def mean(self, values: array[float]) -> array[float]:
+        return values
+
+    def combine(self, seconds: array[float], timed: bool) -> Combined:
+        return Combined(seconds, 0.0, 0.0)
+
+
+@pytest.mark.parametrize(("tests", "percent", "wait"), [(0, 70.0, 0.0), (2, 60.0, 0.0)])
+def test_parts_of_an_overlap_follow_from_the_times_of_its_calls(
+    monkeypatch: pytest.MonkeyPatch, tests: int, percent: float, wait: float
+) -> None:
+    clock = ManualClock()
+    monkeypatch.setattr(overlap, "perf_counter_ns", lambda: clock.now)
+
+    def work(seconds: float) -> tuple[Local, ...]:
+        return (Local("work", partial(clock.pass_by, round(seconds * 1e9))),)
+
+    slot = Slot()
+    plan = Plan((CheckedIteration((Call("iallreduce", slot=slot), Call("wait", slot=slot))),), 8)
+    pure = array("d", [10e-6] * 4)
+    job: Any = OneRank()
+    found = overlap.measure_overlap(
+        job, Worker(work), lambda plan, pace: Steps(clock, plan), tests, None, plan, pure, 1
+    )
+    assert found is not None
+    assert found.compute.mean == pytest.approx(10.0)
+    assert found.start == pytest.approx(3.0)
+    assert found.test == pytest.approx(0.5 * tests)
+    assert found.wait == pytest.approx(wait)
+    assert found.overall.mean == pytest.approx(13.0 + 0.5 * tests)
+    assert found.percent == pytest.approx(percent)

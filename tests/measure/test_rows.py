@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import pytest
 
 from omb_py.benchmarks import Benchmark, all_benchmarks, find_benchmark
 from omb_py.core.dataclass import replace
-from omb_py.core.job import Combined
+from omb_py.core.job import Combined, Job
 from omb_py.measure.rows import Outcome, make_row
 from omb_py.options.parse import parse
 from omb_py.results.columns import Row
@@ -68,3 +70,92 @@ def test_column_has_the_choice_or_is_empty(words: str, column: str, value: objec
 def test_root_of_every_rooted_benchmark_is_named(benchmark_: Benchmark) -> None:
     assert row_of(benchmark_).root == "0"
     assert row_of(benchmark_, "-k rotate").root == "rotate"
+
+
+HALVED = (
+    "latency multi_lat latency_persistent latency_mt latency_mp probe mprobe partitioned_latency"
+).split()
+"""Benchmarks that report half of an iteration."""
+
+BANDWIDTHS = {
+    1: ["partitioned_bw"],
+    4: "bw bw_persistent put_bw get_bw rput_bw rget_bw".split(),
+    8: (
+        "bibw bibw_persistent put_bibw mbw_mr put_mr get_mr bw_fan_in bw_fan_out".split()
+        # two pairs, two directions or two children, each with a window of 4
+    ),
+}
+"""Messages that an iteration moves, by the rows of docs/definitions.md: window 4, 4 ranks."""
+
+
+@pytest.mark.parametrize(
+    "name", [one.name for one in all_benchmarks() if one.planned and one.sized]
+)
+def test_value_is_that_of_the_definition(name: str) -> None:
+    row = row_of(find_benchmark(name))
+    moved = next((count for count, names in BANDWIDTHS.items() if name in names), None)
+    if moved is not None:
+        assert row.bandwidth_MBps == pytest.approx(moved * 256 / 2)
+        assert row.messages_per_s == pytest.approx(moved / 2e-6)
+    elif row.bandwidth_MBps is None:
+        assert row.latency_us == pytest.approx(1.0 if name in HALVED else 2.0)
+    else:
+        assert name in FURTHER_BANDWIDTHS
+
+
+FURTHER_BANDWIDTHS = ("file_write", "file_read", "file_write_all", "file_read_all", "mbw_mr_mt")
+"""Bandwidths whose data depends on more than a window."""
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "factor"),
+    [
+        ("allreduce", 256, 2 * 3 / 4),
+        ("reduce", 256, 1),
+        ("bcast", 256, 1),
+        ("reduce_scatter", 256, 3 / 4),
+        ("reduce_scatter_block", 256, 3 / 4),
+        ("allgather", 4 * 256, 3 / 4),
+        ("allgatherv", 4 * 256, 3 / 4),
+        ("alltoall", 4 * 256, 3 / 4),
+        ("alltoallv", 4 * 256, 3 / 4),
+        ("gather", 4 * 256, 3 / 4),
+        ("scatter", 4 * 256, 3 / 4),
+        ("scan", 256, 1),
+    ],
+)
+def test_bus_bandwidth_is_that_of_the_definition(name: str, size: int, factor: float) -> None:
+    row = row_of(find_benchmark(name))
+    assert row.algbw_GBps == pytest.approx(size / 2e-6 / 1e9)
+    assert row.busbw_GBps == pytest.approx(size / 2e-6 / 1e9 * factor)
+
+
+class Unequal:
+    """Rank 0 of a job whose other ranks contributed known times."""
+
+    rank = 0
+
+    def __init__(self, others: list[list[float]]) -> None:
+        self._others = others
+        self.ranks = 1 + len(others)
+
+    def total(self, value: int) -> int:
+        return value * self.ranks
+
+    def reduce(self, values: array[float], op: str) -> array[float]:
+        known: dict[str, Callable[[Iterable[float]], float]] = {"sum": sum, "max": max, "min": min}
+        over = known[op]
+        return array("d", (over(each) for each in zip(values, *self._others, strict=True)))
+
+    def _over_ranks(self, value: float, op: str) -> float:
+        means = [value, *(sum(times) / len(times) for times in self._others)]
+        return {"max": max, "min": min}[op](means)
+
+
+def test_ranks_are_combined_to_their_mean_and_the_slowest_is_kept() -> None:
+    job: Any = Unequal([[3e-6, 5e-6], [8e-6, 6e-6]])
+    combined = Job.combine(job, array("d", [1e-6, 1e-6]), timed=True)
+    assert combined is not None
+    assert list(combined.samples) == pytest.approx([4e-6, 4e-6])
+    assert list(combined.slowest or ()) == [8e-6, 6e-6]
+    assert (combined.lowest, combined.highest) == pytest.approx((1e-6, 7e-6))
