@@ -16,7 +16,7 @@ from omb_py.options.parse import parse
 from omb_py.results.columns import Row
 from tests.helpers.plans import cases
 
-SAMPLES = array("d", [1e-6, 2e-6, 3e-6])
+SAMPLES = array("d", [1e-6, 1e-6, 4e-6])
 
 
 def row_of(benchmark: Benchmark, words: str = "") -> Row:
@@ -101,6 +101,11 @@ def test_value_is_that_of_the_definition(name: str) -> None:
         assert row.latency_us == pytest.approx(1.0 if name in HALVED else 2.0)
     else:
         assert name in FURTHER_BANDWIDTHS
+
+
+def test_median_is_told_from_the_mean() -> None:
+    row = row_of(find_benchmark("allreduce"))
+    assert (row.sample_p50_us, row.sample_mean_us) == pytest.approx((1.0, 2.0))
 
 
 FURTHER_BANDWIDTHS = ("file_write", "file_read", "file_write_all", "file_read_all", "mbw_mr_mt")
