@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from omb_py.bindings import waited_for
 from omb_py.bindings.tcp import connected
-from omb_py.bindings.transports import Connections, check_agreed
+from omb_py.bindings.transports import Connections
 from omb_py.bindings.transports.coroutines import AsyncBinding, AsyncCall, call_at_once
 from omb_py.bindings.transports.sockets import filled
 from omb_py.core.calls import Call, Step, Window, parts_of_sendrecv
@@ -88,7 +88,6 @@ class AsyncioBinding(AsyncBinding):
     def __init__(self, comm: Any, options: Options) -> None:
         super().__init__(comm, options)
         job = job_of(comm)
-        check_agreed(job, options)
         self.rank = job.rank
         self.transport = StreamTransport(job, options, self.event_loop)
         self._last: dict[Link, asyncio.Task[None]] = {}

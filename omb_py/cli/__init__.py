@@ -5,13 +5,17 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from typing import NoReturn
+import time
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
 from omb_py.core import VERSION
-from omb_py.core.errors import INTERRUPTED, OmbError, UsageError, sentence
+from omb_py.core.errors import INTERRUPTED, OwnError, SharedError, UsageError, sentence
 from omb_py.core.mpi import launcher
+
+if TYPE_CHECKING:
+    from omb_py.core.job import Job
 
 COMMANDS = {
     "Measure more": {
@@ -49,6 +53,9 @@ LAZY_COMMANDS = (
     "completion",
 )
 """Commands that are ``command`` of the module of their name, imported when used."""
+
+STARTING_MPI = ("run", "overhead", "pairs", "profile")
+"""Commands whose ranks start MPI, as those of benchmarks and applications do."""
 
 WITHOUT_COMMAND: tuple[type[click.ClickException], ...] = tuple(
     found for found in [getattr(click.exceptions, "NoArgsIsHelpError", None)] if found
@@ -185,9 +192,11 @@ def main() -> NoReturn:
     program = os.path.basename(sys.argv[0])
     if program.startswith(PROGRAM):
         sys.argv[1:1] = [program]
+    waiting, code = others_wait(sys.argv[1:]), None
     try:
         arguments = sys.argv[1:] or ["--help"]
         code = command.main(arguments, prog_name="omb-py", standalone_mode=False)
+        waiting = False
         if sys.stdout is not None:
             sys.stdout.flush()  # while what goes wrong can still be said
     except click.ClickException as error:
@@ -197,7 +206,7 @@ def main() -> NoReturn:
             error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else None
         )
         hint = f"; '{where} --help' shows the options" if where else ""
-        leave(f"{error.format_message().rstrip('.')}{hint}", UsageError.exit_code)
+        leave(f"{error.format_message().rstrip('.')}{hint}", UsageError.exit_code, waiting)
     except click.Abort:
         leave("interrupted", INTERRUPTED)
     except BrokenPipeError:
@@ -208,8 +217,7 @@ def main() -> NoReturn:
             from traceback import print_exception
 
             print_exception(error)
-        alone = isinstance(error, OmbError) and not error.shared
-        leave(sentence(error), getattr(error, "exit_code", 1), alone)
+        leave(sentence(error), getattr(error, "exit_code", 1), waiting)
     sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -221,10 +229,19 @@ def show_commands(error: click.ClickException) -> NoReturn:
     sys.exit(error.exit_code)
 
 
-def leave(text: str, exit_code: int, alone: bool = False) -> NoReturn:
-    """Print ``text``, on rank 0 for all ranks that fail alike, and end this process and the job.
+def others_wait(arguments: list[str]) -> bool:
+    """Return whether other ranks may wait in MPI for this one, and no launcher would end them."""
+    if launcher.is_alone() or launcher.by_torchrun() or launcher.ends_with_first():
+        return False
+    word = next((one for one in arguments if not one.startswith("-")), "list")
+    known = {"list", "info", *LAZY_COMMANDS}.difference(STARTING_MPI)
+    return word not in known and arguments[:2] != ["profile", "show"]
 
-    If ``alone``, the other ranks have not failed, and may be waiting in MPI_Init.
+
+def leave(text: str, exit_code: int, waiting: bool = False) -> NoReturn:
+    """Print ``text``, on one rank if all fail alike, and end this process and the job.
+
+    ``waiting`` is true if other ranks may wait for this one in MPI.
     """
     rank, text = launcher.rank(), " ".join(text.split())
     if rank == 0:
@@ -234,26 +251,50 @@ def leave(text: str, exit_code: int, alone: bool = False) -> NoReturn:
                 sys.stdout.flush()
         except OSError:
             discard_output()  # Python would try once more at its end, and say so in its own words
-    else:
+    if waiting:
+        leave_together(text, exit_code)
+    if rank > 0:
         launcher.stagger(rank)
-        if launcher.by_torchrun() or launcher.ends_with_first():  # so rank 0 has not failed
-            print(f"omb-py: rank {rank}: {text}", file=sys.stderr, flush=True)
+        print(f"omb-py: rank {rank}: {text}", file=sys.stderr, flush=True)
     launcher.end_job(exit_code)
-    others_wait = launcher.ranks() > 1 and not launcher.by_torchrun()
-    if alone and others_wait and not launcher.ends_with_first():
-        abort(exit_code)
     sys.exit(exit_code)
 
 
-def abort(exit_code: int) -> None:
-    """End a job that no other means ends: start MPI, if it can be started, and abort it."""
-    from omb_py.core import mpi
+def leave_together(text: str, exit_code: int) -> None:
+    """Start MPI, and leave it with the ranks that failed alike or that learn of it there.
 
-    with contextlib.suppress(Exception):
-        module = mpi.load()
-        if not module.Is_finalized():
-            mpi.initialize("single")
-            module.COMM_WORLD.Abort(exit_code)
+    Aborts the job if others do something else, or MPI has started. Returns if MPI does not bring
+    ranks together, so that none waits.
+    """
+    from omb_py.core import mpi
+    from omb_py.core.job import MEETING_SECONDS, by_mpi
+
+    try:
+        library = mpi.load()
+        if library.Is_finalized():
+            return
+        if library.Is_initialized():
+            abort(by_mpi.MPIJob(library.COMM_WORLD), text, exit_code)
+        job = by_mpi.world("single", bool({"-I", "--session"} & set(sys.argv)))
+    except Exception:
+        return
+    if job.ranks == 1:
+        job.close()
+        return
+    with contextlib.suppress(SharedError):
+        named = f"rank {job.rank}: {text}" if job.rank else text
+        job.start_together(OwnError(named, exit_code), None, MEETING_SECONDS)
+        abort(job, text, exit_code)
+    job.leave(exit_code)
+
+
+def abort(job: Job, text: str, exit_code: int) -> NoReturn:
+    """Print ``text``, which rank 0 has printed, and end all ranks from one that fails alone."""
+    if job.rank > 0:
+        launcher.stagger(job.rank)
+        launcher.say(f"rank {job.rank}: {text}")
+    time.sleep(launcher.SECONDS_TO_BE_HEARD)
+    job.abort(exit_code)
 
 
 def discard_output() -> None:

@@ -71,7 +71,9 @@ def application_command(application: Application[Any]) -> click.Command:
         request = make_request(application, values)
         request = replace(request, options=labelled(request.options))
         math_threads.request_threads(request.settings.threads)
-        with start_job(application.name, request.options) as found:
+        chosen = vars(request.problem) | vars(request.settings)
+        more = {f"--{name.replace('_', '-')}": value for name, value in chosen.items()}
+        with start_job(application.name, request.options, more=more) as found:
             from omb_py.apps.runtime.measurement import ApplicationSetting, measure
 
             with found.job.agreement():

@@ -56,7 +56,13 @@ def overhead_command(benchmark: Benchmark) -> click.Command:
         load_before_mpi(names)
         if launcher.by_torchrun() and not any(BINDINGS.load(name).needs_mpi for name in names):
             options = replace(options, binding=names[0])
-        with launch(benchmark, options, more_writers=partial(graph_writers, options)) as context:
+        writers = partial(graph_writers, options)
+        compared = {
+            "benchmark": f"overhead {benchmark.name}",
+            "--bindings": names,
+            "--rounds": rounds,
+        }
+        with launch(benchmark, options, more_writers=writers, more=compared) as context:
             from omb_py.measure.overhead import OverheadMeasurement
 
             members = load(names, context.job, options, optional)

@@ -103,7 +103,14 @@ def pairs_command(benchmark: Benchmark) -> click.Command:
         if (options.sizes, options.smallest, options.largest) == (None, None, None):
             options = replace(options, sizes=usual)
         writers = partial(writers_of, benchmark.title, options, worst)
-        with launch(changed, options, more_writers=writers) as context:
+        chosen = {
+            "benchmark": f"pairs {changed.name}",
+            "--by": by,
+            "--alone": alone,
+            "--rounds": rounds,
+            "--repeats": repeats,
+        }
+        with launch(changed, options, more_writers=writers, more=chosen) as context:
             from omb_py.measure.pairs import PairsMeasurement
 
             check_binding_options(options, (options.binding,))

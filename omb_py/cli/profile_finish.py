@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import time
 
-from omb_py.core.errors import OneRankError, UsageError
+from omb_py.core.errors import UsageError
 from omb_py.core.mpi import launcher
 from omb_py.core.text.files import failing, make_folder
 from omb_py.core.text.words import count, some_ranks
@@ -23,14 +23,14 @@ PAUSE = 0.02
 def prepare(folder: str, force: bool) -> None:
     """Make room for a new run's records in a folder, and see that files can be written there.
 
-    Raises `OneRankError` if a name cannot be that of a file or others' records are in the way,
+    Raises `UsageError` if a name cannot be that of a file or others' records are in the way,
     and `OmbError` where something cannot be written.
     """
     if os.path.exists(folder) and not os.path.isdir(folder):
-        raise OneRankError(f"--folder {folder} is a file: name a folder")
+        raise UsageError(f"--folder {folder} is a file: name a folder")
     earlier = record_names(folder)
     if earlier and not force:
-        raise OneRankError(
+        raise UsageError(
             f"{folder} holds the profile of another run: name another folder with --folder, or "
             "replace it with --force"
         )

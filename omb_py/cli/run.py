@@ -17,6 +17,7 @@ from omb_py.cli.benchmark import CONTEXT, graph_writers
 from omb_py.cli.help import GroupedCommand
 from omb_py.core.dataclass import dataclass, replace
 from omb_py.core.errors import UsageError
+from omb_py.core.options import alike
 from omb_py.core.text import files
 from omb_py.measure.launch import start_job
 from omb_py.measure.suite import (
@@ -220,7 +221,7 @@ def command(context: click.Context, /, **values: Any) -> int:
     options = make_options(values)
     path = own["summary"] or beside(options.output)
     load_before_mpi([options.binding, *(entry.options.binding for entry in entries)])
-    with start_job("run", options) as started:
+    with start_job("run", options, more=launched(entries, own)) as started:
         job = started.job
         if own["odd"]:
             entries = [on_odd(entry, job.ranks) for entry in entries]
@@ -231,6 +232,15 @@ def command(context: click.Context, /, **values: Any) -> int:
         if job.rank == 0 and options.format == "text" and not options.quiet:
             click.echo("\n".join(summary_lines(summary)))
     return summary.exit_code
+
+
+def launched(entries: Sequence[Entry], own: Mapping[str, Any]) -> dict[str, object]:
+    """Return the values of a launch that all ranks must have alike, by their names."""
+    return {
+        "BENCHMARK": own["entries"],
+        "options of a BENCHMARK": tuple(alike(entry.options) for entry in entries),
+        **{f"--{name}": own[name] for name in ("pair", "odd", "scale")},
+    }
 
 
 def beside(output: str | None) -> str | None:

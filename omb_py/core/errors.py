@@ -20,26 +20,22 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 class OmbError(Exception):
     """A failure whose text is one clear sentence that names the fix.
 
-    ``exit_code`` is the process's exit code. ``shared`` is true when every rank of the job raises
-    the same error at the same point: then only rank 0 reports it and all ranks leave in order.
-    Otherwise the rank that failed reports it and ends the job.
+    ``exit_code`` is the process's exit code. Only a `SharedError` is known to be that of all ranks:
+    rank 0 reports it and all ranks leave in order. The rank that raises another error in a job
+    reports it and ends the job (`omb_py.core.job.Job`).
     """
 
     exit_code = 1
-    shared = False
 
 
 class UsageError(OmbError):
-    """The command line asks for something that does not exist or cannot be."""
+    """The command line asks for something that does not exist or cannot be.
+
+    Most often all ranks raise it, but not always: files, variables of the environment, memory and
+    packages differ between hosts.
+    """
 
     exit_code = 2
-    shared = True
-
-
-class OneRankError(UsageError):
-    """A wrong command line that one rank finds for all."""
-
-    shared = False
 
 
 class UnsupportedError(OmbError):
@@ -52,7 +48,6 @@ class NoLibraryError(OmbError):
     """An error: mpi4py can load no MPI library, so nothing can be measured on this host."""
 
     exit_code = 6
-    shared = True
 
 
 class MissingError(UnsupportedError):
@@ -81,10 +76,16 @@ class OutOfMemoryError(LeftOutError):
     """A buffer could not be allocated; other sizes may do."""
 
 
+class OwnError(OmbError):
+    """A failure of this rank alone, of which the others know nothing."""
+
+    def __init__(self, text: str, exit_code: int) -> None:
+        super().__init__(text)
+        self.exit_code = exit_code
+
+
 class SharedError(OmbError):
     """A failure of any rank, made known to all of them (`Job.agree`)."""
-
-    shared = True
 
     def __init__(self, text: str, exit_code: int = 1) -> None:
         super().__init__(text)

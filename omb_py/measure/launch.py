@@ -9,7 +9,7 @@ from __future__ import annotations
 import atexit
 import gc
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,7 @@ from omb_py.core.job import Job
 from omb_py.core.memory import Place
 from omb_py.core.mpi import THREAD_LEVELS, launcher
 from omb_py.core.mpi.startup_timer import BUFFER, NUMPY, Stages
-from omb_py.core.options import Options
+from omb_py.core.options import Options, alike
 
 if TYPE_CHECKING:
     from omb_py.core.mpi.watchdog import Watchdog
@@ -51,12 +51,16 @@ def start_job(
     stages: Stages | None = None,
     in_program: bool = False,
     numpy_apart: bool = False,
+    more: Mapping[str, object] | None = None,
 ) -> Iterator[StartedJob]:
     """Start the job in which ``name`` runs, with its buffer, and end it.
 
+    All ranks must have the same options, and ``more`` values by the names of what sets them.
     ``numpy_apart`` times the import of NumPy as a stage of its own. A GPU context that comes after
     MPI_Init costs Open MPI 5 its direct copies between GPUs.
     """
+    launched = {"benchmark": (name,), **alike(options)}
+    launched |= {key: (value,) for key, value in (more or {}).items()}
     stages = Stages() if stages is None else stages
     watchdog = None
     if options.timeout is not None:
@@ -73,18 +77,27 @@ def start_job(
             buffer, failure = prepare_buffer(options, local_rank or 0)
         if buffer is not None:
             after_mpi.callback(buffer.close)
-        if options.library_algorithm is not None:
+        if options.library_algorithm is not None and failure is None:
             from omb_py.measure.library_algorithm import request
 
-            request(name, options.library_algorithm)
-        with _job(options, stages, in_program) as job:
+            try:
+                request(name, options.library_algorithm)
+            except OmbError as error:
+                failure = error
+        if isinstance(failure, UsageError) and launcher.is_alone():
+            raise failure  # also where MPI cannot be started
+        try:
+            started = _job(options, stages, in_program)
+        except OmbError as error:
+            raise failure or error from error
+        with started as job:
             job.debug = options.debug
             if (records := os.environ.get(launcher.SHARED_FILES)) is not None:
                 from omb_py.core import shared_memory
 
                 shared_memory.record(records)
             job.expect(None if in_program else launcher.expected_ranks())
-            job.agree(failure)
+            job.start_together(failure, launched)
             assert buffer is not None
             device_first = local_rank is not None or job.ranks == 1
             if buffer.device is not None and not device_first:
@@ -144,17 +157,18 @@ def launch(
     options: Options,
     in_program: bool = False,
     more_writers: Callable[[], Sequence[Writer[Any]]] = tuple,
+    more: Mapping[str, object] | None = None,
 ) -> Iterator[RunContext]:
     """Start a job in which ``benchmark`` can be measured; it ends when the block is left.
 
     The device, if any, is chosen before MPI is started. With ``in_program``, within a user's
     program, MPI and the process go on, and errors are raised. ``more_writers`` makes, on rank 0,
-    further writers in addition to those that the options name.
+    further writers in addition to those that the options name. ``more`` is as in `start_job`.
     """
     stages = Stages()
     datatypes = find_types(options.types or (benchmark.usual_type,))
     numpy_apart = benchmark.start_up is StartUp.PARTS
-    with start_job(benchmark.name, options, stages, in_program, numpy_apart) as started:
+    with start_job(benchmark.name, options, stages, in_program, numpy_apart, more) as started:
         from omb_py.measure.measurement import RunContext
 
         yield RunContext(
@@ -272,8 +286,6 @@ def prepare_buffer(options: Options, local_rank: int) -> tuple[Buffer | None, Om
     try:
         buffer: Buffer = BUFFERS.load(options.buffer)
         return buffer.prepare(local_rank, options.devices), None
-    except UsageError:
-        raise
     except OmbError as error:
         return None, error
 

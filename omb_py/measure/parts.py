@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from omb_py.core.datatypes import Datatype
-from omb_py.core.errors import OmbError
+from omb_py.core.errors import SharedError
 from omb_py.core.job import Job
 from omb_py.core.job.by_mpi import MPIJob
 from omb_py.core.job.groups import ranks_text
@@ -66,9 +66,7 @@ def on_part(
         try:
             with part.scope():
                 work(part)
-        except OmbError as error:
-            if not error.shared:
-                raise
+        except SharedError as error:
             failure = error
         part.free()
     everyone = whole.comm.Ibarrier()

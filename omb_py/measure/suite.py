@@ -19,6 +19,7 @@ from omb_py.core.errors import (
     LeftOutError,
     MissingError,
     OmbError,
+    SharedError,
     UnsupportedError,
     UsageError,
 )
@@ -167,9 +168,7 @@ def run_entries(
         try:
             with job.scope():
                 measure_entry(started, entry, ranks, partial(counted, more_writers, entry, counter))
-        except OmbError as error:
-            if not error.shared:
-                raise
+        except SharedError as error:
             outcome, code = outcome_of(error, entry)
             reason = str(error)
             if job.rank == 0 and code:

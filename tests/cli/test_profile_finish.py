@@ -32,7 +32,6 @@ def test_places_that_cannot_be_written_are_refused(
     with pytest.raises(OmbError) as raised:
         prepare(folder, force=False)
     assert_names(raised.value, words)
-    assert not raised.value.shared
     assert record.exists()
 
 

@@ -153,6 +153,131 @@ def test_failing_rank_leaves_its_rows(
     assert left_behind(str(output)) == []
 
 
+UNHEARD = """
+export PMI_JOBID=1.0 RANK_HERE=${OMPI_COMM_WORLD_RANK-$PMI_RANK}
+unset OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_SIZE OMPI_COMM_WORLD_LOCAL_RANK
+exec sh -c "$*"
+"""
+"""A rank whose launcher is one that leaves the others waiting if a rank ends, as Slurm's is."""
+
+
+@pytest.fixture
+def unheard(mpi: str, tmp_path: Path) -> Callable[[int, str], Finished]:
+    """Runs a command of the shell on ranks that no launcher ends; $RANK_HERE is the rank."""
+
+    def start(ranks: int, command: str) -> Finished:
+        return run([mpi, "-n", f"{ranks}", "sh", "-c", UNHEARD, "-", command], {}, tmp_path, 60)
+
+    return start
+
+
+@pytest.mark.parametrize("rank", [0, 1, 2])
+def test_file_missing_on_one_rank_ends_the_job(
+    unheard: Callable[[int, str], Finished], tmp_path: Path, rank: int
+) -> None:
+    for other in {0, 1, 2} - {rank}:
+        (tmp_path / f"blocks-{other}").write_text("0,1\n")
+    job = unheard(3, f"{OMB_PY} multi_lat -D indx:blocks-$RANK_HERE")
+    assert_refused(job, 2, f"{f'rank {rank}: ' * (rank > 0)}cannot read blocks-{rank}")
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        ("latency -D indx:none", "cannot read none"),
+        ("latency --matrix none", "--matrix"),
+        ("latency --no-such-option", "--no-such-option"),
+        ("alreduce", "unknown benchmark 'alreduce'"),
+        ("run latency alreduce", "unknown benchmark 'alreduce'"),
+        ("latency --buffer numpi", "unknown buffer 'numpi'"),
+        ("allreduce --coll-algorithm nosuch", "nosuch"),
+        ("profile none.py", "there is no program none.py"),
+    ],
+)
+def test_error_of_all_ranks_is_printed_once(
+    unheard: Callable[[int, str], Finished], words: str, named: str
+) -> None:
+    assert_refused(unheard(3, f"{OMB_PY} {words}"), 2, named)
+
+
+def test_error_of_one_rank_beside_a_program_ends_the_job(
+    unheard: Callable[[int, str], Finished], tmp_path: Path
+) -> None:
+    (tmp_path / "program.py").write_text(
+        "import time\nfrom mpi4py import MPI\nMPI.COMM_WORLD.Ibarrier()\ntime.sleep(100)\n"
+    )
+    program = f"{BIN / 'python'} program.py"
+    job = unheard(2, f"test $RANK_HERE = 1 && exec {OMB_PY} profile none.py || exec {program}")
+    assert_refused(job, ENDED, "rank 1: there is no program none.py")
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [{"SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "2"}, {"PALS_RANKID": "1"}],
+    ids=["Slurm", "PALS"],
+)
+def test_error_of_a_rank_outside_of_the_job_is_printed(
+    omb_py: Run, variables: dict[str, str]
+) -> None:
+    job = omb_py("latency", "-D", "indx:/no/such", **variables)
+    assert_refused(job, 2, "rank 1: cannot read /no/such")
+
+
+@pytest.mark.parametrize(("rank", "named"), [("0", ""), ("1", "rank 1: "), ("all", "")])
+@pytest.mark.parametrize(
+    "words", ["latency --binding refusing", "run latency 'latency --binding refusing' bw"]
+)
+def test_usage_error_inside_the_job_ends_it(
+    unheard: Callable[[int, str], Finished], words: str, rank: str, named: str
+) -> None:
+    """That of all ranks ends its benchmark alone."""
+    job = unheard(2, f"OMB_TEST_RANK={rank} {OMB_PY} {words} {' '.join(QUICK)}")
+    assert_refused(job, 2 if rank == "all" else ENDED, f"{named}there is no file here")
+    assert (" bw" in job.out) == (rank == "all" and words.startswith("run"))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "named"),
+    [
+        ("latency", "bw", "benchmark (bw, not latency)"),
+        ("run latency", "latency", "benchmark (latency, not run)"),
+        ("run latency", "run bw", "BENCHMARK (bw, not latency)"),
+        ("overhead latency", "latency", "benchmark (latency, not overhead latency)"),
+        ("overhead latency --bindings native,buffer", "overhead latency", "--bindings (native"),
+        ("pairs --repeats 1", "pairs", "--repeats (3, not 1)"),
+        ("kmeans --samples 80", "kmeans --samples 90", "--samples (90, not 80)"),
+        ("bw -D indx:one/blocks", "bw -D indx:two/blocks", "--ddt (indx:two/blocks, not"),
+    ],
+)
+def test_ranks_started_otherwise_are_refused(
+    mpi: str, tmp_path: Path, first: str, second: str, named: str
+) -> None:
+    for folder, content in (("one", "0,1\n"), ("two", "0,2\n")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "blocks").write_text(content)
+    both = ([OMB_PY, *words.split()] for words in (first, second))
+    launch = [mpi, "-n", "1", *next(both), ":", "-n", "1", *next(both)]
+    job = run(launch, {}, tmp_path, timeout=60)
+    assert_refused(job, 2, f"rank 1 was started with another {named} rank 0")
+
+
+def test_file_of_other_contents_on_a_rank_is_named(
+    unheard: Callable[[int, str], Finished], tmp_path: Path
+) -> None:
+    for folder, content in (("0", "0,1\n"), ("1", "0,2\n")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "blocks").write_text(content)
+    job = unheard(2, f"cd $RANK_HERE && exec {OMB_PY} bw -D indx:blocks")
+    assert_refused(job, 2, "rank 1 --ddt (indx:blocks, of other contents)")
+
+
+def test_options_of_one_rank_may_differ(mpi: str, tmp_path: Path) -> None:
+    first = [OMB_PY, "latency", *QUICK, "--output", "rows.csv"]
+    second = [OMB_PY, "latency", *QUICK, "--quiet", "--format", "csv", "--timeout", "60"]
+    job = run([mpi, "-n", "1", *first, ":", "-n", "1", *second], {}, tmp_path, timeout=60)
+    assert [row["bytes"] for row in rows_of(tmp_path / "rows.csv")] == ["8"], job.err
+
+
 def test_debug_shows_the_traceback(mpiexec: Run) -> None:
     job = mpiexec(2, "latency", *QUICK, "--binding", "raising", "--debug", OMB_TEST_RANK="0")
     assert "Traceback" in job.err

@@ -93,11 +93,16 @@ def test_label_of_results_is_the_backend_unless_there_is_one(
 @pytest.mark.parametrize(
     ("binding", "words", "named"),
     [
-        ("tcp", "-m 8:8", "smallest, largest"),
-        ("asyncio", "--sizes 4,8", "smallest, largest, sizes"),
-        ("tcp", "-m 4:4 -i 7", "iterations"),
-        pytest.param("grpc", "-m 4:4 -x 7", "warmup", marks=needs_grpc),
-        ("tcp", "-m 4:4 --binding asyncio", "binding"),
+        ("tcp", "-m 8:8", "--message-size (8:8, not 4:4)"),
+        ("asyncio", "--sizes 4,8", "--message-size (the default) and --sizes (4,8, not"),
+        ("tcp", "-m 4:4 -i 7", "--iterations (7, not the default)"),
+        ("tcp", "-m 4:4 -c -u 6", "--validation (on, not off) and --validation-warmup (6, not 5)"),
+        ("tcp", "-m 4:4:x4", "factor of --message-size (4.0, not 2.0)"),
+        pytest.param("grpc", "-m 4:4 -x 7", "--warmup (7, not", marks=needs_grpc),
+        ("tcp", "-m 4:4 --binding asyncio", "--binding (asyncio, not tcp)"),
+        ("buffer", "-m 4:4:x4", "factor of --message-size (4.0, not 2.0)"),
+        ("buffer", "-m 4:4 -T mpi_int", "--type (mpi_int, not none)"),
+        ("buffer", "-m 4:4 --buffer bytearray", "--buffer (bytearray, not numpy)"),
     ],
 )
 def test_other_options_end_soon(

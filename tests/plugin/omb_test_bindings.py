@@ -17,6 +17,7 @@ from omb_py.bindings import BoundCall, BoundIteration, calls_of
 from omb_py.bindings.buffer import BufferBinding
 from omb_py.core.calls import Call, Iteration, Message, Slot, Step
 from omb_py.core.calls.loop import Loop, Pace
+from omb_py.core.errors import UsageError
 from omb_py.core.memory import Memory
 from omb_py.core.mpi.watchdog import descendants
 from omb_py.core.options import Options
@@ -107,6 +108,17 @@ class HangingBinding(FailingLater):
 
     def fault(self) -> None:
         time.sleep(60)
+
+
+class RefusingBinding(BufferBinding):
+    """Refuses its options, as if a file were not there, on one rank, or on ``all``."""
+
+    name = "refusing"
+
+    def __init__(self, comm: MPI.Intracomm, options: Options) -> None:
+        super().__init__(comm, options)
+        if os.environ["OMB_TEST_RANK"] == "all" or here(self):
+            raise UsageError("there is no file here: make one")
 
 
 class UnwatchedBinding(FailingLater):

@@ -14,7 +14,7 @@ from typing import Any
 
 from omb_py.bindings import Binding, BoundCall
 from omb_py.core.calls import Call, Message, Step, Window
-from omb_py.core.errors import SharedError, UnsupportedError, UsageError
+from omb_py.core.errors import UnsupportedError
 from omb_py.core.job import Job
 from omb_py.core.job.by_mpi import job_of
 from omb_py.core.memory import Local, Memory
@@ -23,32 +23,10 @@ from omb_py.core.options import Options
 KEY_BYTES = 32
 """Bytes of the secret by which the ranks of a job know each other."""
 
-AGREED = (
-    *("binding", "types", "smallest", "largest", "sizes", "iterations", "warmup"),
-    *("window", "vary_window", "pairs", "in_place", "root", "algorithm", "validate"),
-    *("auto_warmup", "precision", "max_time", "max_iterations", "sync", "rounds"),
-)
-"""Options that all ranks must share, because messages do not contain their length."""
-
 
 def mark(key: bytes, nonce: bytes, sender: int, receiver: int) -> bytes:
     """Return a proof, from one rank to another, that only a rank with the job's key can make."""
     return hmac.digest(key, b"%s %d %d" % (nonce, sender, receiver), "sha256")
-
-
-def check_agreed(job: Job, options: Options) -> None:
-    """Raise `SharedError` on all ranks if they have different options; collective."""
-    mine = [repr(getattr(options, name)) for name in AGREED]
-    those = job.text_of("\n".join(mine), 0).split("\n")
-    differing = [name for name, a, b in zip(AGREED, mine, those, strict=True) if a != b]
-    first = job.first_of(bool(differing))
-    if first < job.ranks:
-        names = job.text_of(", ".join(differing), first).replace("_", "-")
-        raise SharedError(
-            f"rank {first} was started with another {names} than rank 0: start all ranks with the "
-            "same options",
-            UsageError.exit_code,
-        )
 
 
 class Connections(ABC):
@@ -127,7 +105,6 @@ class TransportBinding(Binding):
     def __init__(self, comm: Any, options: Options) -> None:
         super().__init__(comm, options)
         job = job_of(comm)
-        check_agreed(job, options)
         self.rank = job.rank
         self.transport = type(self).connect(job, options)
 

@@ -11,15 +11,15 @@ import sys
 import time
 from abc import ABC, abstractmethod
 from array import array
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from math import fsum, inf
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias
 
 from omb_py.core import mpi
 from omb_py.core.dataclass import dataclass
-from omb_py.core.errors import INTERRUPTED, OmbError, SharedError, UsageError, sentence
+from omb_py.core.errors import INTERRUPTED, OmbError, OwnError, SharedError, UsageError, sentence
 from omb_py.core.mpi import launcher
 
 if TYPE_CHECKING:
@@ -36,6 +36,12 @@ THROTTLE = {
     "MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT": "16",
 }
 """MPICH's variables that let a rank that waits sleep: without them it spins on its core."""
+
+MEETING_SECONDS = 5.0
+"""Time that ranks with the same error get to come to its end: a rank that waits longer is alone."""
+
+PRIME = (1 << 53) - 111
+"""The largest prime number among those that a float holds exactly."""
 
 
 @dataclass(frozen=True)
@@ -115,6 +121,13 @@ class Job(ABC):
     def allreduce(self, values: array[float], op: Op) -> array[float]:
         """Combine the values of all ranks element by element, on all ranks."""
 
+    def meet(self, values: array[float], seconds: float | None = None) -> array[float] | None:
+        """Return the minima over all ranks, or None if one does not call this in ``seconds``.
+
+        After None, the only call that is left is `abort`. torchrun ends ranks that wait in vain.
+        """
+        return self.allreduce(values, "min")
+
     @abstractmethod
     def _split_by_host(self) -> Job:
         """Return a new job of the ranks on this rank's host, in the same order."""
@@ -190,7 +203,7 @@ class Job(ABC):
         traceback: TracebackType | None,
     ) -> None:
         """Leave in order when every rank does; otherwise say why and abort the job."""
-        shared = isinstance(error, OmbError) and error.shared
+        shared = self._is_shared(error)
         if error is None or isinstance(error, SystemExit) or shared:
             self._at_end.close()
             self.free_host()
@@ -204,17 +217,31 @@ class Job(ABC):
         if shared:
             if self.rank == 0 and (self.ranks > 1 or launcher.rank() == 0):
                 self._say(sentence(error), error)
-            if self._lost_ranks:  # MPI_Finalize may hang, and the launcher reports success
-                time.sleep(launcher.SECONDS_TO_BE_HEARD)
-                self.barrier()
-                self.abort(code)
-            self.barrier()  # the launcher ends the job when the first rank leaves
-            self.close()
-            sys.exit(code)
+            self.leave(code)
         launcher.stagger(self.rank)
         self._say(f"rank {self.rank}: {sentence(error)}", error)
         time.sleep(launcher.SECONDS_TO_BE_HEARD)
         self.abort(code)
+
+    def leave(self, exit_code: int) -> NoReturn:
+        """End this process in order, as all others do; collective."""
+        if self._lost_ranks:  # MPI_Finalize may hang, and the launcher reports success
+            time.sleep(launcher.SECONDS_TO_BE_HEARD)
+            self.barrier()
+            self.abort(exit_code)
+        self.barrier()  # the launcher ends the job when the first rank leaves
+        self.close()
+        sys.exit(exit_code)
+
+    def _is_shared(self, error: BaseException | None) -> bool:
+        """Return whether all ranks raise this error here; collective if it may be so.
+
+        All ranks find the same fault in the same options and numbers. A `UsageError` can also come
+        from what only one rank sees: then the others do not come.
+        """
+        if isinstance(error, UsageError):
+            return self.meet(array("d", [0.0]), MEETING_SECONDS) is not None
+        return isinstance(error, SharedError)
 
     def continue_on(self, comm: MPI.Intracomm) -> None:
         """Go on with the ranks of ``comm``, since others have failed; its rank 0 is this job's."""
@@ -231,14 +258,21 @@ class Job(ABC):
 
     @contextmanager
     def scope(self) -> Iterator[None]:
-        """Give back at the block's end what was made inside; collective, errors pass through."""
+        """Give back at the block's end what was made inside; collective, errors pass through.
+
+        A `UsageError` of all ranks becomes a `SharedError`, that of one rank an `OmbError`.
+        """
         outer, self._at_end = self._at_end, ExitStack()
         try:
             yield
         except OmbError as error:
-            if error.shared:
+            shared = self._is_shared(error)
+            if shared:
                 self._at_end.close()
-            raise
+            if not isinstance(error, UsageError):
+                raise
+            kind = SharedError if shared else OwnError
+            raise kind(str(error), error.exit_code) from error
         else:
             self._at_end.close()
         finally:
@@ -266,6 +300,33 @@ class Job(ABC):
                 f"{ranks} ranks were started and MPI has {self.ranks}: the launcher is not that of "
                 f"the MPI library that mpi4py found ({mpi.version()})"
             )
+
+    def start_together(
+        self,
+        error: OmbError | None,
+        launched: Mapping[str, tuple[Any, ...]] | None,
+        seconds: float | None = None,
+    ) -> bool:
+        """Raise `SharedError` on all ranks if one has failed before, or was started otherwise.
+
+        ``launched`` are the values that all ranks must have alike, by the names of options; None
+        where an ``error`` came before they were known. This is the first that ranks do together:
+        those that fail before, and those that do not, meet here. Return False if a rank does not
+        come in ``seconds``.
+        """
+        failing = self.ranks if error is None else self.rank
+        mark = fingerprint(repr(launched))
+        met = self.meet(array("d", [failing, mark, -mark]), seconds)
+        if met is None:
+            return False
+        if met[0] < self.ranks:
+            self.fail(int(met[0]), error)
+        if met[1] != -met[2]:
+            from omb_py.core.job.differences import difference
+
+            assert launched is not None
+            raise SharedError(difference(self, launched), UsageError.exit_code)
+        return True
 
     def agree(self, error: OmbError | None) -> None:
         """Raise the lowest failing rank's error, as a `SharedError`, on all ranks.
@@ -404,6 +465,11 @@ def node_of(line: str) -> Node:
     """Return the node of a line of `node_line`."""
     name, *words = line.split()
     return Node(name, tuple(words))
+
+
+def fingerprint(text: str) -> int:
+    """Return a number that a float holds, the same for the same text on all hosts."""
+    return int.from_bytes(text.encode(errors=ESCAPED), "big") % PRIME
 
 
 def node_of_each_rank(

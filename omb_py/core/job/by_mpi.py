@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from array import array
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -13,6 +14,9 @@ from omb_py.core.mpi.startup_timer import INIT, MPI4PY, SESSION, Stages
 
 if TYPE_CHECKING:
     from mpi4py import MPI
+
+LOOK_SECONDS = 0.001
+"""Time between two looks of a rank that waits for others with the same error."""
 
 # No comm.allreduce or comm.bcast here: collectives of objects need MPI_COMM_SELF, which a
 # session may lack.
@@ -76,6 +80,20 @@ class MPIJob(Job):
         result, double = array("d", bytes(8 * len(values))), self._mpi.DOUBLE
         both = [values, len(values), double], [result, len(values), double]
         call(*both, getattr(self._mpi, op.upper()))
+        return result
+
+    def meet(self, values: array[float], seconds: float | None = None) -> array[float] | None:
+        result, double = array("d", bytes(8 * len(values))), self._mpi.DOUBLE
+        both = [values, len(values), double], [result, len(values), double]
+        request = self.comm.Iallreduce(*both, op=self._mpi.MIN)
+        if seconds is None:
+            request.Wait()
+            return result
+        until = time.monotonic() + seconds
+        while not request.Test():
+            if time.monotonic() > until:
+                return None
+            time.sleep(LOOK_SECONDS)
         return result
 
     def world(self) -> Job:

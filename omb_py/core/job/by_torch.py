@@ -13,7 +13,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, NoReturn
 
-from omb_py.core.errors import OneRankError, UnsupportedError, needing
+from omb_py.core.errors import UnsupportedError, UsageError, needing
 from omb_py.core.job import Job, Op
 from omb_py.core.job.network import host_identity, interface_of, own_address
 from omb_py.core.mpi import launcher
@@ -120,7 +120,7 @@ def world(interface: str | None) -> TorchJob:
     """Return the job of all ranks of torchrun, over ``interface`` if one is named; collective.
 
     gloo listens only there: on loopback if torchrun started ranks on one host. Raises
-    `OneRankError` if the ranks do not find each other.
+    `UsageError` if the ranks do not find each other.
     """
     one_host = os.environ.get("LOCAL_WORLD_SIZE") == os.environ.get("WORLD_SIZE")
     known = interface_of(own_address(one_host, interface))
@@ -130,7 +130,7 @@ def world(interface: str | None) -> TorchJob:
         found = rendezvous("env://", timeout=timedelta(seconds=CONNECT_SECONDS))
         store, rank, ranks = next(found)
     except (RuntimeError, ValueError) as error:
-        raise OneRankError(
+        raise UsageError(
             f"torchrun's store cannot be reached ({_brief(error)}): start the ranks anew, and name "
             "a host and port that all of them reach by torchrun's --rdzv_endpoint"
         ) from error

@@ -7,7 +7,7 @@ import socket
 import struct
 from contextlib import suppress
 
-from omb_py.core.errors import OneRankError
+from omb_py.core.errors import UsageError
 from omb_py.core.job import Job
 
 GET_ADDRESS = 0x8915
@@ -38,7 +38,7 @@ def own_address(one_host: bool, interface: str | None) -> str:
     """Return this process's address, on ``interface`` if one is named.
 
     It is loopback if all ranks are on one host, otherwise the address by which the host reaches
-    others. Raises `OneRankError` if there is none.
+    others. Raises `UsageError` if there is none.
     """
     if interface is not None:
         return _of_interface(interface)
@@ -51,7 +51,7 @@ def own_address(one_host: bool, interface: str | None) -> str:
         try:
             return socket.gethostbyname(socket.gethostname())
         except OSError as error:
-            raise OneRankError(
+            raise UsageError(
                 f"{socket.gethostname()} has no default route, and its name has no address "
                 f"({error.strerror}): choose a network by --interface"
             ) from error
@@ -60,7 +60,7 @@ def own_address(one_host: bool, interface: str | None) -> str:
 def interface_of(address: str) -> str | None:
     """Return the interface that has an IPv4 address."""
     for _, name in socket.if_nameindex():
-        with suppress(OneRankError):
+        with suppress(UsageError):
             if _of_interface(name) == address:
                 return name
     return None
@@ -74,7 +74,7 @@ def _of_interface(name: str) -> str:
             found = ioctl(probe, GET_ADDRESS, struct.pack("256s", name.encode()[:15]))
         except OSError as error:
             names = ", ".join(known for _, known in socket.if_nameindex())
-            raise OneRankError(
+            raise UsageError(
                 f"--interface: {name} has no IPv4 address here ({error.strerror}): choose from "
                 f"{names}"
             ) from error

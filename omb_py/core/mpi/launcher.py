@@ -84,6 +84,17 @@ def ranks() -> int:
     return _find(("WORLD_SIZE",) if by_torchrun() else SIZE_VARIABLES) or 1
 
 
+def is_alone() -> bool:
+    """Return whether no known launcher started this process, or one that started a single rank.
+
+    Slurm also sets the rank of a batch script; PALS and PMIx set no number of ranks.
+    """
+    number = _find(("WORLD_SIZE",) if by_torchrun() else SIZE_VARIABLES)
+    if number is not None:
+        return number < 2
+    return not any(name in os.environ for name in ("PALS_RANKID", "PMIX_RANK"))
+
+
 def expected_ranks() -> int | None:
     """Return the number of ranks in `EXPECTED_RANKS`; None if it is not set."""
     return _find((EXPECTED_RANKS,))
