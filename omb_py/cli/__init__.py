@@ -281,10 +281,17 @@ def leave_together(text: str, exit_code: int) -> None:
     if job.ranks == 1:
         job.close()
         return
+    # another program's collective calls can pass for the meeting, and the next call then waits
+    from threading import Timer
+
+    last = Timer(2 * MEETING_SECONDS, abort, (job, text, exit_code))
+    last.daemon = True
+    last.start()
     with contextlib.suppress(SharedError):
         named = f"rank {job.rank}: {text}" if job.rank else text
         job.start_together(OwnError(named, exit_code), None, MEETING_SECONDS)
         abort(job, text, exit_code)
+    last.cancel()
     job.leave(exit_code)
 
 

@@ -18,7 +18,7 @@ PROGRAM = Path(__file__).parent / "programs" / "collectives.py"
 
 HOSTS = {"Split_type examine": 1, "Gather examine": 2, "Gatherv examine": 2}
 BEFORE = HOSTS | {
-    "Allreduce start_job": 1,
+    "Iallreduce start_job": 1,
     "Allreduce adapted": 1,
     "Allreduce start_writers": 1,
     "Allreduce plan": 1,
