@@ -111,6 +111,21 @@ def test_failure_ends_only_its_benchmark(mpiexec: Run, tmp_path: Path) -> None:
     assert [row["validation"] for row in rows_of(results)] == ["Fail", "", ""]
 
 
+def test_failure_on_a_part_ends_only_its_benchmark(mpiexec: Run, tmp_path: Path) -> None:
+    results = tmp_path / "s.csv"
+    words = ["latency -c --binding corrupting", "bw", "--pair", "near", "--timeout", "20"]
+    job = mpiexec(3, "run", *words, *QUICK, "-o", str(results), **CORRUPTING)
+    assert job.code == 1
+    assert outcomes(tmp_path / "s.summary.json") == [
+        ("latency", "failed", 1),
+        ("bw", "measured", 2),
+    ]
+    assert "Traceback" not in job.err
+    assert "wrong data in latency" in job.err
+    found = [(row["benchmark"], row["group"]) for row in rows_of(results)]
+    assert found == [("latency", "0-1"), *[("bw", "0-1")] * 2]
+
+
 @pytest.mark.long
 def test_a_suite_leaves_out_what_this_launch_cannot_do(mpiexec: Run, tmp_path: Path) -> None:
     summary = tmp_path / "x.json"

@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 
-from omb_py.sweeps.folder import DONE, FAILED, MISSING, SHORT, STOPPED, TIMED_OUT, UNSUPPORTED
+from omb_py.sweeps import runner
+from omb_py.sweeps.batch import BatchJob
+from omb_py.sweeps.folder import (
+    DONE,
+    FAILED,
+    MISSING,
+    SHORT,
+    STOPPED,
+    TIMED_OUT,
+    UNSUPPORTED,
+    Folder,
+)
+from omb_py.sweeps.points import plan
+from omb_py.sweeps.reporter import Reporter
 from omb_py.sweeps.runner import Stop, exit_code, judge, silent_end
 from tests.helpers.refusals import missing
+from tests.sweeps.configs import machine, sweep
 
 
 @pytest.mark.parametrize(
@@ -56,3 +73,47 @@ def test_exit_codes() -> None:
 def test_silent_launcher_is_known_by_its_exit_code(code: int | None, words: str) -> None:
     assert not missing(words, silent_end(code))
     assert bool(silent_end(code)) == bool(words)
+
+
+class StopAfter(Stop):
+    """A reason to stop that comes as soon as a launcher has made a file."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.path = path
+
+    def __bool__(self) -> bool:
+        return self.path.exists()
+
+
+@pytest.mark.parametrize(
+    ("script", "outcome", "exit_code"),
+    [
+        ("touch {}; exec sleep 60", STOPPED, None),
+        ("touch {}; exit 143", STOPPED, None),  # a scheduler's signal came to it, too
+        ("exit 143", FAILED, 143),
+    ],
+    ids=["running", "signalled", "failed"],
+)
+def test_point_that_a_signal_interrupts_is_stopped_and_has_not_failed(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    script: str,
+    outcome: str,
+    exit_code: int | None,
+) -> None:
+    launcher, begun = tmp_path / "bin" / "srun", tmp_path / "begun"
+    launcher.parent.mkdir()
+    launcher.write_text(f"#!/bin/sh\n{script.format(begun)}\n")
+    launcher.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{launcher.parent}:{os.environ['PATH']}")
+    monkeypatch.setattr(runner, "LOOK_SECONDS", 0.02)
+    what, where = sweep(retries=0), machine(launcher="srun")
+    job = BatchJob(what, where, "mine", "here", plan=plan(what, where), folder=tmp_path / "mine")
+    folder = Folder(job.root)
+    reporter = Reporter(tmp_path / "log", job.plan.rows, 0)
+    running = runner.Runner(job, folder, "srun", reporter, StopAfter(begun))
+    assert running.run(job.plan.points) is False
+    (point,) = job.plan.points
+    (attempt,) = folder.state(point).attempts
+    assert (attempt.outcome, attempt.exit_code) == (outcome, exit_code)
