@@ -13,7 +13,7 @@
 # make test-abi          tests of what calls MPI, with an mpi4py built for the MPI standard's ABI
 # make coverage          the lines and branches that make test reaches, ranks included, in per cent;
 #                        of other tests with COVERED="a pytest marker expression"
-# make mutation          what no test notices when statistics, data checks and readers are changed,
+# make mutation          what no test notices when statistics, data checks, rows and readers are changed,
 #                        thousands of times; MUTANTS='omb_py.measure.statistics*' for some of them
 # make speed             what the suite adds to mpi4py and to C (needs a C compiler)
 # make abi-cost          what the MPI standard's ABI costs: the table and the figure of docs/overhead.md
