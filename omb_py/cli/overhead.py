@@ -103,7 +103,8 @@ def load(names: tuple[str, ...], job: Job, options: Options, optional: bool) -> 
         try:
             with job.agreement():
                 made = BINDINGS.load(name)
-            binding: Binding = made(job.communicator, options)
+            with job.agreement():
+                binding: Binding = made(job.communicator, options)
         except OmbError as error:
             if not optional:
                 raise

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from math import isnan, nan
 from operator import add, sub
-from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from omb_py.benchmarks import Case, Plan
@@ -94,17 +93,15 @@ class BenchmarkMeasurement(Measurement):
         faults: list[str] = []
         starts = None
         job.wait_for_all()
-        before = perf_counter()
-        if options.validate:
-            self.binding.release()
-            seconds, faults = self._time_and_check(plan, check, goal.iterations)
-            sampled = Sampled(seconds, options.validation_warmup)
-        else:
-            sampled = sample(job, loop, pace.start, plan.timed, goal, self.report)
-            starts = self._starts(pace.start, sampled.seconds, plan.threads)
-        self.iterating_seconds += perf_counter() - before
-        if not options.validate:
-            self.keep_busy(loop, sampled.seconds)
+        with self.iterating():
+            if options.validate:
+                self.binding.release()
+                seconds, faults = self._time_and_check(plan, check, goal.iterations)
+                sampled = Sampled(seconds, options.validation_warmup)
+            else:
+                sampled = sample(job, loop, pace.start, plan.timed, goal, self.report)
+                starts = self._starts(pace.start, sampled.seconds, plan.threads)
+                self.keep_busy(loop, sampled.seconds)
         if not sampled.precise:
             self._imprecise.append(case.size)
         combined = job.combine(sampled.seconds, plan.timed)
@@ -198,6 +195,7 @@ class BenchmarkMeasurement(Measurement):
             plan,
             sampled.seconds,
             sampled.warmup,
+            self.iterating,
         )
 
     def _goal(self, case: Case) -> PrecisionGoal:

@@ -114,9 +114,10 @@ class CongestionMeasurement(GroupsMeasurement):
         loop = self.loop(self.binding, plan, self.pace())
         iterations, warmup = self.benchmark.counts(self.options, case.size)
         block = ceil(iterations / self._rounds)
-        run_counted(loop, 0, warmup, 0, self.report)
         wait = self._mine.wait_for_all
-        both = take_turns([loop, loop], self._rounds, block, wait, self.report, wait)
+        with self.iterating():
+            run_counted(loop, 0, warmup, 0, self.report)
+            both = take_turns([loop, loop], self._rounds, block, wait, self.report, wait)
         alone, beside = (self.group.combine(one, plan.timed) for one in both)
         with self.group.agreement():
             if alone is not None and beside is not None:
@@ -132,17 +133,18 @@ class CongestionMeasurement(GroupsMeasurement):
         own = replace(case, size=size, datatype=datatype, options=self._own_options(), nodes=())
         plan, _ = self.plan(own, benchmark)
         loop = self.loop(self.binding, plan, Pace(barrier=False))
-        seconds = run_counted(loop, 0, FIRST_ITERATIONS, FIRST_ITERATIONS)
         self._made = self._idle_turns = 0
-        for _, congested in turns(self._rounds, 2):
-            running, over = self._mine.begin_agreement(), self._mine.begin_agreement()
-            if congested:
-                made = self.iterate_until(over, loop, seconds)
-                self._made += made
-                self._idle_turns += made == 0
-            over.sleep_until_there(self.report)
-            self._mine.end_agreement(running)
-            self._mine.end_agreement(over)
+        with self.iterating():
+            seconds = run_counted(loop, 0, FIRST_ITERATIONS, FIRST_ITERATIONS)
+            for _, congested in turns(self._rounds, 2):
+                running, over = self._mine.begin_agreement(), self._mine.begin_agreement()
+                if congested:
+                    made = self.iterate_until(over, loop, seconds)
+                    self._made += made
+                    self._idle_turns += made == 0
+                over.sleep_until_there(self.report)
+                self._mine.end_agreement(running)
+                self._mine.end_agreement(over)
 
     def _rows(
         self,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ctypes
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -224,10 +224,7 @@ class Measurement(ABC):
             for writer in writers:
                 writer.section(datatype if self.benchmark.sized else None)
             try:
-                if self.benchmark.reduces:
-                    with self.group.agreement():
-                        for binding in self.bindings:
-                            binding.check_sum(datatype, own_algorithms(self.benchmark, datatype))
+                self.begin_type(datatype)
                 for size in found.sizes:
                     for window in windows:
                         self._measure_one(self._case(datatype, size, window), writers)
@@ -238,6 +235,20 @@ class Measurement(ABC):
                 if len(self._skipped_types) == len(measurable):
                     raise SharedError(self._skipped_types[0][1], error.exit_code) from error
                 self._release()
+
+    def begin_type(self, datatype: Datatype) -> None:
+        """Raise `SharedError` if a binding cannot send an element type; collective."""
+        if self.benchmark.reduces:
+            with self.group.agreement():
+                for binding in self.bindings:
+                    binding.check_sum(datatype, own_algorithms(self.benchmark, datatype))
+
+    @contextmanager
+    def iterating(self) -> Iterator[None]:
+        """Count the time of the block as that of iterations."""
+        before = time.perf_counter()
+        yield
+        self.iterating_seconds += time.perf_counter() - before
 
     def where(self, case: Case) -> str:
         """Return a case in words, for messages."""

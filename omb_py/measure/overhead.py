@@ -12,10 +12,11 @@ from omb_py.benchmarks.algorithms import for_point_to_point
 from omb_py.bindings import Binding
 from omb_py.core.calls.loop import Loop
 from omb_py.core.dataclass import dataclass, replace
-from omb_py.core.errors import OmbError, UsageError
+from omb_py.core.datatypes import Datatype
+from omb_py.core.errors import LeftOutError, SharedError, UnsupportedError
 from omb_py.core.statistics import percentile, relative_spread
 from omb_py.core.text.words import count
-from omb_py.measure.measurement import Measurement, RunContext
+from omb_py.measure.measurement import Measurement, RunContext, own_algorithms
 from omb_py.measure.rows import MICROSECONDS, on_device, placement
 from omb_py.measure.sampling import run_counted, warm_up
 from omb_py.measure.turns import block_percentiles, busy, take_turns, with_interval
@@ -57,6 +58,8 @@ class OverheadMeasurement(Measurement):
         super().__init__(context, bindings)
         self._rounds = rounds
         self._optional = optional
+        self._unable: set[str] = set()
+        """The bindings that cannot send the element type, or its calls."""
         self._spreads: list[float] = []
 
     def run(self) -> None:
@@ -78,20 +81,22 @@ class OverheadMeasurement(Measurement):
         plan, loops = self._loops(case)
         iterations, warmup = self.benchmark.counts(self.options, case.size)
         block = max(1, ceil(iterations / self._rounds))
-        for loop in loops:
-            job.barrier()
-            if self.options.auto_warmup:
-                warm_up(job, loop, plan.timed)
-            else:
-                run_counted(loop, 0, warmup, 0, self.report)
-        seconds = take_turns(loops, self._rounds, block, job.barrier, self.report)
+        members = list(loops.values())
+        with self.iterating():
+            for loop in members:
+                job.barrier()
+                if self.options.auto_warmup:
+                    warm_up(job, loop, plan.timed)
+                else:
+                    run_counted(loop, 0, warmup, 0, self.report)
+            seconds = take_turns(members, self._rounds, block, job.barrier, self.report)
         combined = [job.combine(measured, plan.timed) for measured in seconds]
         for found in combined:
             self.look_for_steps(case, found)
         scale = MICROSECONDS / self._divisor(case)
         medians = {
-            binding.name: [one * scale for one in block_percentiles(found.samples, block, 50)]
-            for binding, found in zip(self.bindings, combined, strict=True)
+            name: [one * scale for one in block_percentiles(found.samples, block, 50)]
+            for name, found in zip(loops, combined, strict=True)
             if found is not None
         }
         with self.group.agreement():
@@ -99,35 +104,62 @@ class OverheadMeasurement(Measurement):
                 for writer in writers:
                     writer.row(row)
 
-    def _loops(self, case: Case) -> tuple[Plan, list[Loop]]:
-        """Return the plan and the loops of the bindings, those left out that cannot do it.
+    def begin_type(self, datatype: Datatype) -> None:
+        self._unable.clear()
+        if not self._optional:
+            super().begin_type(datatype)
+            return
+        for binding in self.bindings if self.benchmark.reduces else ():
+            try:
+                with self.group.agreement():
+                    binding.check_sum(datatype, own_algorithms(self.benchmark, datatype))
+            except SharedError as error:
+                self._leave_out(binding, error)
+
+    def _loops(self, case: Case) -> tuple[Plan, dict[str, Loop]]:
+        """Return the plan and the bindings' loops by name; those that cannot do it are left out.
 
         Bindings share a plan and its memory, unless it is set up: then each has one of its own.
         Those that only send from rank to rank share one by an own algorithm.
         """
-        loops: list[Loop] = []
+        loops: dict[str, Loop] = {}
         pace = self.pace()
         plan, _ = self.plan(case)
         plans: dict[str | None, Plan] = {None: plan}
         is_set_up = self.job.total(sum(len(exchange.setup) for exchange in plan.exchanges)) > 0
-        for binding in list(self.bindings):
+        only_here = False
+        for binding in self.bindings:
+            if binding.name in self._unable:
+                continue
             algorithm = self._algorithm(binding)
-            if algorithm not in plans or (loops and is_set_up):
-                options = replace(case.options, algorithm=algorithm)
-                plans[algorithm], _ = self.plan(replace(case, options=options))
             try:
-                loops.append(self.loop(binding, plans[algorithm], pace))
-            except OmbError as error:
+                if algorithm not in plans or (loops and is_set_up):
+                    options = replace(case.options, algorithm=algorithm)
+                    plans[algorithm], _ = self.plan(replace(case, options=options))
+                loops[binding.name] = self.loop(binding, plans[algorithm], pace)
+            except SharedError as error:
                 if not self._optional:
                     raise
-                self.job.note(f"left out: {error}")
-                self.bindings.remove(binding)
+                only_here |= error.exit_code == LeftOutError.exit_code
+                self._leave_out(binding, error, case)
                 binding.release()
         if len(loops) < 2:
-            raise UsageError(
-                f"fewer than two bindings can do {self.benchmark.name}: name others with --bindings"
+            few = f"fewer than two bindings can do {self.where(case)}: name others with --bindings"
+            raise SharedError(
+                few, LeftOutError.exit_code if only_here else UnsupportedError.exit_code
             )
         return plan, loops
+
+    def _leave_out(self, binding: Binding, error: SharedError, case: Case | None = None) -> None:
+        """Note that a binding cannot do a case, or all others of the element type as little."""
+        text = str(error)
+        if error.exit_code == LeftOutError.exit_code and case is not None:
+            text = f"binding {binding.name} at {case.size} bytes: {text}"
+        else:
+            self._unable.add(binding.name)
+            if f"binding {binding.name}" not in text:
+                text = f"binding {binding.name}: {text}"
+        self.job.note(f"left out: {text}")
 
     def _algorithm(self, binding: Binding) -> str | None:
         """Return our algorithm by which a binding makes the collective; None for the library's."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 from array import array
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from time import perf_counter_ns
 from typing import TypeAlias
@@ -167,11 +168,12 @@ def measure_overlap(
     plan: Plan,
     pure: array[float],
     warmup: int,
+    iterating: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> Overlap | None:
     """Return what happens when each rank computes as long as its ``pure`` communication takes.
 
     ``plan`` has non-blocking calls; each of so many ``tests`` comes after a part of the computing.
-    The overlap on rank 0, None elsewhere; collective.
+    The overlap on rank 0, None elsewhere; collective. All iterations are made in ``iterating``.
 
     The time to compute is the mean of pass 1, and one pass has both the whole and its parts, as in
     osu_iallreduce.c:186-233; the length of each part is that of osu_util_mpi.c:3417-3424.
@@ -185,9 +187,10 @@ def measure_overlap(
         """Return the seconds of the timed iterations."""
         loop = make_loop(replace(plan, exchanges=tuple(exchanges)), pace)
         job.barrier()
-        run_counted(loop, 0, warmup, 0, report)
-        laps.clear()
-        return run_counted(loop, warmup, 0, iterations, report)
+        with iterating():
+            run_counted(loop, 0, warmup, 0, report)
+            laps.clear()
+            return run_counted(loop, warmup, 0, iterations, report)
 
     clock = run([CheckedIteration()], Pace())
     clocks = run([only_laps(overlapped(one, (), tests, laps)) for one in plan.exchanges], Pace())

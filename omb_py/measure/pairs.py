@@ -194,13 +194,14 @@ class PairsMeasurement(Measurement):
                 loop = self._binding.loop(exchanges, Pace(barrier=False))
         job.barrier()
         sent = array("d")
-        if loop is not None and mine is not None:
-            seconds = sorted(run_counted(loop, 0, warmup, iterations))
-            end, both = mine
-            if plans[end].timed:
-                middle, tail = (percentile(seconds, percent) for percent in (50, 99))
-                sent = array("d", [*both, middle, seconds[0], tail])
-        received = job.gather(sent.tobytes())
+        with self.iterating():
+            if loop is not None and mine is not None:
+                seconds = sorted(run_counted(loop, 0, warmup, iterations))
+                end, both = mine
+                if plans[end].timed:
+                    middle, tail = (percentile(seconds, percent) for percent in (50, 99))
+                    sent = array("d", [*both, middle, seconds[0], tail])
+            received = job.gather(sent.tobytes())  # a rank that rests waits here
         self._binding.release()
         return (array("d", data) for data in received if data)
 

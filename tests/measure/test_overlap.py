@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from array import array
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -179,10 +181,29 @@ def test_parts_of_an_overlap_follow_from_the_times_of_its_calls(
     plan = Plan((CheckedIteration((Call("iallreduce", slot=slot), Call("wait", slot=slot))),), 8)
     pure = array("d", [10e-6] * 4)
     job: Any = OneRank()
+    iterating = []
+
+    @contextmanager
+    def counted() -> Iterator[None]:
+        before = clock.now
+        yield
+        iterating.append(clock.now - before)
+
+    begin = clock.now
     found = overlap.measure_overlap(
-        job, Worker(work), lambda plan, pace: Steps(clock, plan), tests, None, plan, pure, 1
+        job,
+        Worker(work),
+        lambda plan, pace: Steps(clock, plan),
+        tests,
+        None,
+        plan,
+        pure,
+        1,
+        counted,
     )
     assert found is not None
+    assert len(iterating) == 4
+    assert sum(iterating) == clock.now - begin > 0
     assert found.compute.mean == pytest.approx(10.0)
     assert found.start == pytest.approx(3.0)
     assert found.test == pytest.approx(0.5 * tests)

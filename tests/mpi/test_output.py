@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from omb_py.results.columns import Row
-from tests.conftest import OMB_PY, Finished, Run, own_temporary_folder
+from tests.conftest import OMB_PY, Finished, Run, own_temporary_folder, rows_of, succeeded
 from tests.helpers.reading import objects
 from tests.helpers.refusals import ANY_CODE, assert_refused
 
@@ -103,6 +103,38 @@ def test_standard_output_in_other_formats(mpiexec: Run, layout: str) -> None:
         launch, iterating = (float(end["metadata"][name]) for name in sorted(costs, reverse=True))
         assert launch > 0.05
         assert 0 < iterating < launch
+
+
+@pytest.mark.any_library
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("overhead", "latency", "--sizes", "8", "--rounds", "6"),
+        ("pairs", "--sizes", "8"),
+        ("allreduce", "--sizes", "8", "--congestor", "alltoall"),
+    ],
+    ids=lambda words: " ".join(words[:2]),
+)
+def test_seconds_of_iterations_are_kept_for_every_kind_of_run(
+    mpiexec: Run, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    succeeded(mpiexec(4 if "--congestor" in words else 2, *words, *QUICK, "--output", "rows.csv"))
+    lines = [line.split() for line in (tmp_path / "rows.csv").read_text().splitlines()]
+    found = {line[1]: float(line[2]) for line in lines if "_seconds:" in " ".join(line[1:2])}
+    assert 0 < found["iterating_seconds:"] < found["launch_seconds:"]
+
+
+@pytest.mark.any_library
+def test_seconds_of_iterations_contain_all_passes_of_an_overlap(
+    mpiexec: Run, tmp_path: Path
+) -> None:
+    words = ("--sizes", "1048576", "-i", "50", "-x", "0", "--output", "rows.csv")
+    succeeded(mpiexec(2, "iallreduce", *words))
+    text = (tmp_path / "rows.csv").read_text()
+    (iterating,) = (float(one.split()[-1]) for one in text.splitlines() if "iterating_s" in one)
+    (row,) = rows_of(tmp_path / "rows.csv")
+    each = sum(float(row[name]) for name in ("latency_us", "compute_us", "overall_us"))
+    assert iterating > 0.8 * 50 * each / 1e6
 
 
 @pytest.mark.usefixtures("long_time")

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
 
 from omb_py.results.columns import OverheadRow
-from tests.conftest import Run, succeeded
+from tests.conftest import Finished, Run, rows_of, run, succeeded
 from tests.helpers.reading import objects
 from tests.helpers.refusals import assert_names, assert_refused
 
+PROGRAMS = Path(__file__).parent / "programs"
 QUICK = ("-i", "60", "-x", "2", "--rounds", "12")
 
 
@@ -75,6 +79,65 @@ def test_what_does_not_apply_is_left_out_with_a_note(mpiexec: Run) -> None:
     notes = [text for text in job.sentences if "busy" not in text]
     assert len(notes) == 1
     assert_names(notes[0], "left out: binding pickle alltoallv")
+
+
+@pytest.fixture
+def choosy(mpi: str, tmp_path: Path) -> Callable[..., tuple[Finished, list[tuple[str, str]]]]:
+    """Compares bindings of which some refuse a size or a type; returns type or bytes, and binding,
+    of each comparison."""
+
+    def start(bindings: str, about: str, *words: str) -> tuple[Finished, list[tuple[str, str]]]:
+        program = [sys.executable, str(PROGRAMS / "choosy.py"), "overhead", "bcast", *QUICK]
+        command = [mpi, "-n", "2", *program, *words, "--output", "o.csv"]
+        job = run(command, {"CHOOSY": bindings, "CHOOSY_ABOUT": about}, tmp_path, 60)
+        rows = [row for row in rows_of(tmp_path / "o.csv") if not row["split"]]
+        key = "bytes" if about == "size" else "mpi_type"
+        return job, [(row[key], row["binding"]) for row in rows]
+
+    return start
+
+
+def notes_of(job: Finished) -> list[str]:
+    """What the job said, but for how busy the machine was."""
+    return [text for text in job.sentences if "busy" not in text]
+
+
+def test_binding_that_cannot_do_a_size_is_left_out_there(choosy: Any) -> None:
+    job, found = choosy("pickle", "size", "--sizes", "8,16,32")
+    succeeded(job)
+    three = ("native", "buffer", "pickle")
+    assert found == [
+        *(("8", name) for name in three),
+        *(("16", name) for name in three[:2]),
+        *(("32", name) for name in three),
+    ]
+    (note,) = notes_of(job)
+    assert_names(note, "note: left out: binding pickle at 16 bytes: 16 is not liked")
+
+
+def test_size_that_one_binding_can_do_is_left_out(choosy: Any) -> None:
+    job, found = choosy("buffer,pickle", "size", "--sizes", "8,16,32")
+    assert [size for size, _ in found] == ["8"] * 3 + ["32"] * 3
+    assert job.code == 3
+    assert_names(notes_of(job)[-1], "left out messages of 16 bytes: fewer than two bindings")
+
+
+def test_binding_that_cannot_do_a_type_is_left_out_there(choosy: Any) -> None:
+    types = ("-T", "float32", "-T", "mpi_int")
+    job, found = choosy("pickle", "type", "--sizes", "8,16", *types)
+    succeeded(job)
+    assert [name for kind, name in found if kind == "MPI_FLOAT"] == ["native", "buffer"] * 2
+    assert [name for kind, name in found if kind == "MPI_INT"] == ["native", "buffer", "pickle"] * 2
+    (note,) = notes_of(job)
+    assert_names(note, "note: left out: binding pickle: floats are not liked")
+
+
+def test_type_that_one_binding_can_do_is_left_out(choosy: Any) -> None:
+    types = ("-T", "float32", "-T", "mpi_int")
+    job, found = choosy("buffer,pickle", "type", "--sizes", "8", *types)
+    assert {kind for kind, _ in found} == {"MPI_INT"}
+    assert job.code == 3
+    assert_names(notes_of(job)[-1], "left out type float32: fewer than two bindings")
 
 
 def test_what_was_asked_for_and_cannot_be_is_an_error(mpiexec: Run) -> None:
