@@ -43,7 +43,7 @@ AFTER = {
 @pytest.mark.every_library
 @pytest.mark.parametrize(
     ("benchmark", "before"),
-    [("bcast", BEFORE), ("allreduce", BEFORE | {"Allreduce _measure_types": 1})],
+    [("bcast", BEFORE), ("allreduce", BEFORE | {"Allreduce begin_type": 1})],
 )
 def test_collectives_beside_a_run_are_these(
     mpi: str, tmp_path: Path, benchmark: str, before: dict[str, int]
