@@ -172,11 +172,11 @@ def measure_overlap(
 ) -> Overlap | None:
     """Return what happens when each rank computes as long as its ``pure`` communication takes.
 
-    ``plan`` has non-blocking calls; each of so many ``tests`` comes after a part of the computing.
+    ``plan`` has non-blocking calls. ``tests`` divide the computing, an MPI_Test after each part.
     The overlap on rank 0, None elsewhere; collective. All iterations are made in ``iterating``.
 
     The time to compute is the mean of pass 1, and one pass has both the whole and its parts, as in
-    osu_iallreduce.c:186-233; the length of each part is that of osu_util_mpi.c:3417-3424.
+    osu_iallreduce.c:202-243; the length of each part is that of osu_util_mpi.c:3322-3330.
     """
     iterations = len(pure)
     laps = Laps(KINDS, worker.lap)
