@@ -14,7 +14,7 @@ from omb_py.benchmarks.pt2pt import (
     window_memory,
     window_messages,
 )
-from omb_py.core.calls import Call, Window
+from omb_py.core.calls import Call, Step, Window
 from omb_py.core.datatypes import CONTIGUOUS
 
 
@@ -23,36 +23,35 @@ def plan(inward: bool, case: Case) -> Plan:
 
     Native OMB's first node is the parent; the ranks of all others are children, which send when the
     traffic is ``inward`` and else receive. A window's messages go to all peers in turn, from one
-    memory for all, and one Waitall completes them: osu_bw_fan_in.c:227-324, osu_bw_fan_out.c:222.
+    memory for all, and one Waitall completes them: osu_bw_fan_in.c:231-324, osu_bw_fan_out.c:228.
     """
     parent = case.nodes[case.rank] == 0
     peers = peers_of(case)
     sends = parent is not inward
     function = "isend" if sends else "irecv"
-    checked = case.options.validate and not sends
-    shared = window_messages(case, function)
-    memories = {peer: window_messages(case, function) if checked else shared for peer in peers}
-    window = Window(
-        (
-            tuple(
-                Call(function, (memories[peer][index % len(shared)],), peer, DATA_TAG)
-                for index in range(case.window)
-                for peer in peers
-            ),
-        )
+    if case.options.validate and not sends:  # each peer's data is checked
+        memories = {peer: window_messages(case, function) for peer in peers}
+    else:
+        memories = dict.fromkeys(peers, window_messages(case, function))
+    calls = (
+        Call(function, (messages[index % len(messages)],), peer, DATA_TAG)
+        for index in range(case.window)
+        for peer, messages in memories.items()
     )
     answers = {peer: case.message((1,), layout=CONTIGUOUS) for peer in peers}
     replies = (
         Call("recv" if sends else "send", (answer,), peer, ACKNOWLEDGE_TAG)
         for peer, answer in answers.items()
     )
-    data = window_contents(case, shared, case.rank) if sends else []
+    data = [
+        content
+        for peer in (peers[:1] if sends else peers)  # what is sent is the same memory for all
+        for content in window_contents(case, memories[peer], case.rank if sends else peer)
+    ]
     answered = [Content.of(peer if sends else case.rank, answers[peer].memory) for peer in peers]
-    if not sends:
-        for peer in peers:
-            data += window_contents(case, memories[peer], peer)
     inputs, outputs = (data, answered) if sends else (answered, data)
-    exchange = CheckedIteration((window, *replies), inputs=tuple(inputs), outputs=tuple(outputs))
+    steps: tuple[Step, ...] = (Window((tuple(calls),)), *replies)
+    exchange = CheckedIteration(steps, inputs=tuple(inputs), outputs=tuple(outputs))
     children = sum(node > 0 for node in case.nodes)
     return Plan((exchange,), case.payload, timed=sends, messages=case.window * children)
 

@@ -189,10 +189,9 @@ def passive(
     begin, end = Call("barrier"), Call("barrier")
     if not first:
         return replace(exchange, settle=(begin, lock, unlock, end))
-    if sync == "lock":
-        return replace(exchange, steps=(lock, *exchange.steps, unlock), settle=(begin, end))
     if sync == "lock_all":
         lock, unlock = Call("win_lock_all", on=win, values=(0,)), Call("win_unlock_all", on=win)
+    if sync in ("lock", "lock_all"):
         return replace(exchange, steps=(lock, *exchange.steps, unlock), settle=(begin, end))
     return replace(
         exchange,
