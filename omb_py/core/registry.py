@@ -67,12 +67,15 @@ class Registry:
 
     def _load(self, name: str) -> Any:
         module = f"{self.package}.{name}"
-        if name in self.builtin():  # other modules and folders of the package are no members
+        if name.isidentifier() and not name.startswith("_"):
             try:
-                return getattr(import_module(module), self.attribute)
+                member = getattr(import_module(module), self.attribute, None)
             except ModuleNotFoundError as error:
                 if error.name != module:
                     raise
+            else:
+                if member is not None:  # folders of the package that serve members have none
+                    return member
         entry_point = _points(self.group).get(name)
         if entry_point is None:
             raise UsageError(f"unknown {self.kind} {name!r}: choose from {', '.join(self.names())}")
