@@ -266,6 +266,8 @@ def leave_together(text: str, exit_code: int) -> None:
     Aborts the job if others do something else, or MPI has started. Returns if MPI does not bring
     ranks together, so that none waits.
     """
+    from threading import Timer
+
     from omb_py.core import mpi
     from omb_py.core.job import MEETING_SECONDS, by_mpi
 
@@ -282,8 +284,6 @@ def leave_together(text: str, exit_code: int) -> None:
         job.close()
         return
     # another program's collective calls can pass for the meeting, and the next call then waits
-    from threading import Timer
-
     last = Timer(2 * MEETING_SECONDS, abort, (job, text, exit_code))
     last.daemon = True
     last.start()

@@ -103,6 +103,7 @@ def load(names: tuple[str, ...], job: Job, options: Options, optional: bool) -> 
         try:
             with job.agreement():
                 made = BINDINGS.load(name)
+            # apart: making a binding can be collective, so that none begins unless all can
             with job.agreement():
                 binding: Binding = made(job.communicator, options)
         except OmbError as error:

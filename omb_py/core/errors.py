@@ -77,7 +77,7 @@ class OutOfMemoryError(LeftOutError):
 
 
 class OwnError(OmbError):
-    """A failure of this rank alone, of which the others know nothing."""
+    """A failure of this rank alone; the other ranks do not know it."""
 
     def __init__(self, text: str, exit_code: int) -> None:
         super().__init__(text)

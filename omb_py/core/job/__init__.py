@@ -306,19 +306,19 @@ class Job(ABC):
         error: OmbError | None,
         launched: Mapping[str, tuple[Any, ...]] | None,
         seconds: float | None = None,
-    ) -> bool:
+    ) -> None:
         """Raise `SharedError` on all ranks if one has failed before, or was started otherwise.
 
         ``launched`` are the values that all ranks must have alike, by the names of options; None
         where an ``error`` came before they were known. This is the first that ranks do together:
-        those that fail before, and those that do not, meet here. Return False if a rank does not
-        come in ``seconds``.
+        those that fail before, and those that do not, meet here. It returns if a rank does not come
+        in ``seconds``.
         """
         failing = self.ranks if error is None else self.rank
         mark = fingerprint(repr(launched))
         met = self.meet(array("d", [failing, mark, -mark]), seconds)
         if met is None:
-            return False
+            return
         if met[0] < self.ranks:
             self.fail(int(met[0]), error)
         if met[1] != -met[2]:
@@ -326,7 +326,6 @@ class Job(ABC):
 
             assert launched is not None
             raise SharedError(difference(self, launched), UsageError.exit_code)
-        return True
 
     def agree(self, error: OmbError | None) -> None:
         """Raise the lowest failing rank's error, as a `SharedError`, on all ranks.

@@ -19,7 +19,7 @@ SOMEWHERE = ("192.0.2.1", 9)
 
 def address_of(job: Job, interface: str | None) -> str:
     """Return this rank's address, as `own_address` chooses it; collective."""
-    # not by on_host: a binding's job is made of a communicator, and nobody frees what it keeps
+    # not by on_host: this job of a binding has no end, which would free what on_host keeps
     elsewhere = job.text_of(host_identity(), 0) != host_identity()
     return own_address(job.total(int(elsewhere)) == 0, interface)
 
