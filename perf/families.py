@@ -21,7 +21,7 @@ from pathlib import Path
 
 from omb_py.benchmarks import Benchmark, all_benchmarks
 from omb_py.core.job import THROTTLE
-from perf.jobs import BIN, ENVIRONMENT, OMB_PY, parsed
+from perf.jobs import BIN, ENVIRONMENT, OMB_PY, OVERSUBSCRIBED, parsed
 
 ROOT = Path(__file__).parent.parent
 SUPPORT = ROOT / "docs" / "support.csv"
@@ -34,10 +34,7 @@ CROWDED = "latency_mt"
 
 BINDINGS = ("buffer", "native", "pickle")
 SECONDS = 120
-FEW_CORES = THROTTLE | {
-    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
-    "OMPI_MCA_osc": "^ucx",
-}
+FEW_CORES = THROTTLE | OVERSUBSCRIBED
 REPLACING = {"OMPI_MCA_btl": "self,sm,tcp"}
 """How processes that replace failed ranks reach the others."""
 

@@ -18,6 +18,12 @@ ENVIRONMENT = os.environ | {
     "OMPI_MCA_btl": "self,sm",
 }
 
+OVERSUBSCRIBED = {
+    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+    "OMPI_MCA_osc": "^ucx",
+}
+"""Lets Open MPI start more ranks than there are cores, without a line for each window."""
+
 
 def compile_reference(output: str, *options: str) -> None:
     """Compile ``reference.c`` with the MPI's own compiler."""

@@ -32,9 +32,8 @@ from omb_py.benchmarks import Benchmark, own_benchmarks
 from omb_py.core.errors import OmbError
 from omb_py.core.text.units import parse_bytes
 from omb_py.sweeps import native
-from perf.jobs import ENVIRONMENT, compile_c
+from perf.jobs import ENVIRONMENT, OVERSUBSCRIBED, compile_c
 
-FEW_CORES = {"PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe", "OMPI_MCA_osc": "^ucx"}
 COLUMNS = {
     "latency_us": "mean",
     "bandwidth_MBps": "MB/s",
@@ -218,7 +217,7 @@ def main() -> None:
     parser.add_argument("--only", default="")
     parser.add_argument("--output", type=Path)
     given = parser.parse_args()
-    os.environ.update(ENVIRONMENT | FEW_CORES)
+    os.environ.update(ENVIRONMENT | OVERSUBSCRIBED)
     sizes = [parse_bytes(text) for text in given.sizes.split(",")]
     with (given.output or Path(os.devnull)).open("w", newline="") as file:
         writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
