@@ -6,7 +6,8 @@ DIR has native OMB 7.4, built with this environment's MPI. In each round a progr
 runs, then omb-py's through the bindings native and buffer, then native OMB's once more, or the
 reverse. A row has, for a column that both print, the medians over the rounds; ``ratio`` is omb-py's
 (binding native) over native OMB's, ``ratio_buffer`` that of binding buffer, and ``c_over_c`` that
-of native OMB's second runs over its first ones. ``low`` and ``high`` are native OMB's extreme runs
+of native OMB's second runs over its first ones. "overall - compute" is what a non-blocking
+collective adds to the computing, for native OMB computes longer (docs/programs.md). ``low`` and ``high`` are native OMB's extreme runs
 over its median: ``beyond`` is yes if the ratio lies outside of 0.9 to 1.1 and of these.
 
 Two ranks, but three for neighbourhoods. For bw_fan_in and bw_fan_out each rank is a node of its own
@@ -114,6 +115,8 @@ def values(rows: pd.DataFrame) -> dict[str, float]:
         for column, name in COLUMNS.items()
         if column in rows and pd.notna(row[column])
     }
+    if {"overall", "compute"} <= found.keys():
+        found["overall - compute"] = found["overall"] - found["compute"]
     if "percentiles" in rows and str(row["percentiles"]).startswith("p50="):
         found["p50"] = float(str(row["percentiles"]).removeprefix("p50="))
     return found
@@ -150,7 +153,7 @@ def compared(turns: native.Turns, rounds: int, folder: Path) -> Iterator[tuple[s
     """Yield the series of each column that all print."""
     first, last, ours = alternate(turns, rounds, folder)
     everything = [*first, *last, *(one for runs in ours.values() for one in runs)]
-    for name in [*COLUMNS.values(), "p50"]:
+    for name in [*COLUMNS.values(), "overall - compute", "p50"]:
         if all(one.get(name) for one in everything):
             yield (
                 name,

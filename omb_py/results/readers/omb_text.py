@@ -14,7 +14,15 @@ from omb_py.benchmarks.onesided import WINDOW_CALLS
 from omb_py.core.mpi.startup_timer import INIT, SESSION
 from omb_py.core.options import Options
 from omb_py.results.readers import BLANKS, LIKE, Reader, Reading, Source, form_of, typed
-from omb_py.results.text import FAILURES, HEADINGS, PARTS, THOUSANDTHS, Cell, values_of
+from omb_py.results.text import (
+    FAILURES,
+    HEADINGS,
+    PARTS,
+    THOUSANDTHS,
+    TITLED_AS_BW,
+    Cell,
+    values_of,
+)
 
 TITLE = re.compile(
     r"# (?P<who>OSU|OMB Python|OMB-Py) (?P<old>(?:MPI )?One Sided )?(?P<api>MPI|NCCL|RCCL)"
@@ -235,10 +243,21 @@ class OmbReading(Reading):
             self.add(index, self.table | typed(match.groupdict()))
         elif VARIED.fullmatch(text):
             self.form = form_below(text)
-        elif form := form_below(text, self.table["benchmark"] == "multi_lat"):
+        elif form := form_below(self.headings(text), self.table["benchmark"] == "multi_lat"):
             self.heading(form, text, index)
         elif text.startswith(HEADINGS_BEGIN):
             self.lose("headings that are not known", text)
+
+    def headings(self, text: str) -> str:
+        """Return headings as what they stand for.
+
+        Native OMB prints the fans' bandwidths under headings of latencies: osu_bw_fan_in.c:152
+        calls a function that knows no family of theirs (osu_util_mpi.c:584).
+        """
+        if self.table["benchmark"] in TITLED_AS_BW:
+            text = text.replace("Avg Latency(us)", "Bandwidth (MB/s)")
+            text = text.replace("Tail Lat(us)", "Tail BW(MB/s)")
+        return text
 
     def heading(self, form: re.Pattern[str], text: str, index: int) -> None:
         """Read headings, which may be of another benchmark whose title is missing."""

@@ -85,6 +85,21 @@ def test_ambiguous_title_is_resolved_by_command_or_file() -> None:
     assert rows("srun -n 2 ./osu_latency\n" + table)[0]["benchmark"] == "bw"
 
 
+def test_bandwidths_of_a_fan_stand_under_headings_of_latencies() -> None:
+    table = """
+# OSU MPI Bandwidth Test v7.4
+# Datatype: MPI_CHAR.
+# Size       Avg Latency(us)  P50 Tail Lat(us)  P99 Tail Lat(us)
+1                       0.73              2.01              2.06
+2                       3.49              3.46              3.66
+"""
+    found = rows(table, "osu_bw_fan_in.txt")
+    assert [row["bandwidth_MBps"] for row in found] == [0.73, 3.49]
+    assert found[0]["percentiles"] == "p50=2.01 p99=2.06"
+    assert not {"latency_us", "sample_p50_us"} & found[0].keys()
+    assert not rows(table)  # of bw, which has no latencies
+
+
 @pytest.mark.parametrize(
     ("command", "ranks"),
     [

@@ -1,0 +1,118 @@
+"""A binding whose calls only take a known time, on a clock that they move: nothing is sent."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import count
+from typing import Any
+
+from omb_py.bindings import Binding, BoundCall
+from omb_py.core.calls import Step, Window
+from omb_py.core.calls import loop as timing
+from omb_py.core.memory import Local
+from omb_py.core.options import Options
+from omb_py.measure import overlap
+
+MICROSECOND = 1000
+COST = {
+    "send": 1,
+    "recv": 2,
+    "sendrecv": 3,
+    "isend": 4,
+    "irecv": 5,
+    "waitall": 7,
+    "wait": 300,
+    "test": 11,
+    "start": 13,
+    "startall": 17,
+    "pready": 19,
+    "probe": 23,
+    "mprobe": 29,
+    "mrecv": 31,
+    "put": 37,
+    "get": 41,
+    "rput": 43,
+    "rget": 47,
+    "win_flush": 53,
+    "win_lock": 59,
+    "win_unlock": 61,
+    "win_post": 67,
+    "win_start": 71,
+    "win_complete": 73,
+    "win_wait": 79,
+    "file_sync": 83,
+}
+"""Microseconds of the first timed call on rank 0; `OTHERS` of every function not listed."""
+
+OTHERS = 100
+AT_LEAST = 7
+"""Microseconds that a wait takes if all the rest was done while the rank computed."""
+
+LOCAL = threading.local()
+
+
+def now() -> int:
+    """Return the nanoseconds on the clock of this thread."""
+    return getattr(LOCAL, "now", 0)
+
+
+def advance(nanoseconds: int) -> None:
+    """Move the clock of this thread."""
+    LOCAL.now = now() + nanoseconds
+
+
+def computing() -> overlap.Repeat:
+    """Return work that takes as many nanoseconds as it is repeated."""
+    return lambda times: (Local("compute", partial(compute, times)),)
+
+
+def compute(nanoseconds: int) -> None:
+    """Compute, while messages go on at half their speed."""
+    advance(nanoseconds)
+    LOCAL.computed = getattr(LOCAL, "computed", 0) + nanoseconds
+
+
+class ClockBinding(Binding):
+    """Call number ``k`` (from 0) of rank ``r`` takes ``k * (1 + r)`` times the cost of its function.
+
+    So one warm-up iteration takes no time. A wait is shorter by half of the computing before it.
+    """
+
+    name = "clock"
+
+    def __init__(self, comm: Any, options: Options) -> None:
+        super().__init__(comm, options)
+        vars(timing)["perf_counter"] = lambda: now() * 1e-9
+        vars(overlap).update(perf_counter_ns=now, by_machine=computing)
+
+    def bind(self, step: Step) -> BoundCall:
+        if isinstance(step, Local):
+            return step.run
+        if isinstance(step, Window):
+            starts = [call.function for group in step.groups for call in group]
+            return self.taking([*starts, *["waitall"] * len(step.groups)])
+        return self.taking([step.function])
+
+    def taking(self, functions: Sequence[str]) -> BoundCall:
+        """Return a call that takes as long as these functions."""
+        each = MICROSECOND * (1 + self.comm.rank)
+        costs = [each * COST.get(function, OTHERS) for function in functions]
+        if functions == ["wait"]:
+            return partial(wait, costs[0], each * AT_LEAST, count().__next__)
+        return partial(take, sum(costs), count().__next__)
+
+
+def take(cost: int, calls: Callable[[], int]) -> None:
+    advance(calls() * cost)
+
+
+def wait(cost: int, least: int, calls: Callable[[], int]) -> None:
+    """Take the rest of what is under way."""
+    number = calls()
+    advance(max(number * least, number * cost - getattr(LOCAL, "computed", 0) // 2))
+    LOCAL.computed = 0
+
+
+BINDING = ClockBinding
