@@ -259,6 +259,10 @@ def expected_data(
     return (Content.of(root, target.memory, block),)
 
 
+# The timed part of native OMB's programs: osu_allgather.c:159, osu_allgatherv.c:178,
+# osu_allreduce.c:163, osu_alltoall.c:169, osu_alltoallv.c:199, osu_alltoallw.c:214,
+# osu_barrier.c:97, osu_bcast.c:146, osu_gather.c:159, osu_gatherv.c:178, osu_reduce.c:165,
+# osu_reduce_scatter.c:188, osu_reduce_scatter_block.c:181, osu_scatter.c:170, osu_scatterv.c:189.
 TABLE = (
     Collective("allgather", "Allgather", ONE, EACH, own=True),
     Collective("allgatherv", "Allgatherv", ONE, EACH, form="v", own=True),

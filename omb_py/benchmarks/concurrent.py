@@ -28,9 +28,10 @@ TAGS = 2
 def with_threads(exchange: Callable[..., Plan], case: Case) -> Plan:
     """Give iterations tags of their own, so that each answer finds the thread that waits for it.
 
-    Sender ``i % S`` and receiver ``i % R`` make iteration ``i``; tags, and communicators if threads
-    do not share one, repeat only after both sides have come round. ``exchange`` returns the plan of
-    one thread, given the case, a tag and a communicator.
+    A thread's iteration is that of osu_latency_mt.c:445. Sender ``i % S`` and receiver ``i % R``
+    make iteration ``i``; tags, and communicators if threads do not share one, repeat only after
+    both sides have come round. ``exchange`` returns the plan of one thread, given the case, a tag
+    and a communicator.
     """
     options = case.options
     count = lcm(*options.threads)
@@ -59,7 +60,10 @@ def around_ring(case: Case) -> Plan:
 
 
 def with_processes(case: Case) -> Plan:
-    """Return a ping-pong while forked processes, which share the ranks' memory, sleep."""
+    """Return a ping-pong while forked processes, which share the ranks' memory, sleep.
+
+    As osu_latency_mp.c:230; native OMB's receiver forks none.
+    """
     plan = ping_pong(case)
     case.resources.fork(case.options.threads[case.rank])
     return plan

@@ -71,6 +71,12 @@ def benchmark(function: str) -> Benchmark:
     )
 
 
+# The timed part of native OMB's programs: osu_neighbor_allgather.c:165,
+# osu_neighbor_allgatherv.c:183, osu_neighbor_alltoall.c:164, osu_neighbor_alltoallv.c:195,
+# osu_neighbor_alltoallw.c:208. The pass without computing, and that with it:
+# osu_ineighbor_allgather.c:177, 229, osu_ineighbor_allgatherv.c:193, 251,
+# osu_ineighbor_alltoall.c:176, 228, osu_ineighbor_alltoallv.c:204, 256,
+# osu_ineighbor_alltoallw.c:219, 270.
 PLAIN = tuple(map(benchmark, FORMS))
 BENCHMARKS = (
     *PLAIN,

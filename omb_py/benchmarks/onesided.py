@@ -288,6 +288,10 @@ def bandwidth(
     )
 
 
+# The timed part of native OMB's programs, with their default synchronization:
+# osu_put_latency.c:294, osu_get_latency.c:212, osu_acc_latency.c:261, osu_get_acc_latency.c:420,
+# osu_fop_latency.c:351, osu_cas_latency.c:245, osu_put_bw.c:308, osu_get_bw.c:306,
+# osu_put_bibw.c:320.
 LOCKED = {"window_kind": "create", "window_sync": "lock"}
 
 BENCHMARKS = (

@@ -26,7 +26,8 @@ ACKNOWLEDGE_TAG = DATA_TAG + 1
 def ping_pong(case: Case, tag: int = DATA_TAG, on: Any = None) -> Plan:
     """Let the first of each pair send and wait for the answer of the second.
 
-    ``on`` is the communicator, by default the binding's.
+    As osu_latency.c:190 and, after a barrier, osu_multi_lat.c:208. ``on`` is the communicator, by
+    default the binding's.
     """
     peer = partner(case)
     if peer is None:
@@ -41,7 +42,8 @@ def ping_pong(case: Case, tag: int = DATA_TAG, on: Any = None) -> Plan:
 def one_way(case: Case, tag: int = DATA_TAG, on: Any = None) -> Plan:
     """Send a window of messages from the first of each pair to the second, then a short answer.
 
-    The answer has the next tag. ``on`` is the communicator, by default the binding's.
+    As osu_bw.c:226 and, after a barrier, osu_mbw_mr.c:514, where native OMB has two. The answer has
+    the next tag. ``on`` is the communicator, by default the binding's.
     """
     peer = partner(case)
     if peer is None:
@@ -56,7 +58,10 @@ def one_way(case: Case, tag: int = DATA_TAG, on: Any = None) -> Plan:
 
 
 def both_ways(case: Case) -> Plan:
-    """Send a window of messages in each direction at once: receives posted first, sends after."""
+    """Send a window of messages in each direction at once: receives posted first, sends after.
+
+    The sends are waited for before the receives, as in osu_bibw.c:226-275.
+    """
     peer = 1 - case.rank
     receives, received = post("irecv", case, peer)
     sends, sent = post("isend", case, peer)

@@ -6,6 +6,7 @@ from omb_py.benchmarks import Benchmark, Defaults, StartUp, no_plan
 from omb_py.core.dataclass import replace
 from omb_py.core.mpi.startup_timer import INIT, SESSION, TOTAL
 
+# osu_init.c:36-41, which rounds to milliseconds; osu_hello.c:22
 OF_MPI = Benchmark(
     name="init",
     title="Init",

@@ -70,6 +70,19 @@ def carries_data(call: Call) -> bool:
     return call.tag != pt2pt.ACKNOWLEDGE_TAG
 
 
+# Native OMB's pass without computing, and that with it: osu_iallgather.c:174, 229,
+# osu_iallgatherv.c:194, 264, osu_iallreduce.c:175, 230, osu_ialltoall.c:185, 242,
+# osu_ialltoallv.c:214, 278, osu_ialltoallw.c:227, 290, osu_ibarrier.c:109, 139,
+# osu_ibcast.c:162, 214, osu_igather.c:171, 247, osu_igatherv.c:192, 275, osu_ireduce.c:174, 243,
+# osu_ireduce_scatter.c:187, 234, osu_ireduce_scatter_block.c:181, 228, osu_iscatter.c:180, 246,
+# osu_iscatterv.c:199, 279.
+#
+# The timed part of persistent ones: osu_latency_persistent.c:203, osu_bw_persistent.c:251,
+# osu_bibw_persistent.c:263, osu_allgather_persistent.c:164, osu_allgatherv_persistent.c:182,
+# osu_allreduce_persistent.c:164, osu_alltoall_persistent.c:181, osu_alltoallv_persistent.c:210,
+# osu_alltoallw_persistent.c:230, osu_barrier_persistent.c:100, osu_bcast_persistent.c:150,
+# osu_gather_persistent.c:160, osu_gatherv_persistent.c:180, osu_reduce_persistent.c:167,
+# osu_reduce_scatter_persistent.c:200, osu_scatter_persistent.c:179, osu_scatterv_persistent.c:199.
 BENCHMARKS = (
     *map(nonblocking_form, collective.BENCHMARKS),
     *(

@@ -1,9 +1,12 @@
 """What a benchmark may say of itself is checked when it is loaded, not when it runs."""
 
 import dataclasses
+import re
+from pathlib import Path
 
 import pytest
 
+from omb_py import benchmarks
 from omb_py.benchmarks import FEATURES, all_benchmarks, find_benchmark
 from omb_py.core.calls import Call
 from omb_py.core.errors import BenchmarkError
@@ -33,3 +36,10 @@ def test_unknown_option_names_the_nearest() -> None:
 def test_call_without_its_peer_or_root_refused(function: str, lacks: str) -> None:
     with refuses(BenchmarkError, f"{function} {lacks}"):
         Call(function)
+
+
+def test_every_benchmark_of_native_omb_names_the_line_of_its_source() -> None:
+    folder = Path(next(iter(benchmarks.__path__)))
+    text = " ".join(path.read_text() for path in folder.glob("*.py"))
+    named = set(re.findall(r"osu_(\w+)\.c:\d+", text))
+    assert named == {one.name for one in all_benchmarks() if one.native}
