@@ -7,8 +7,9 @@ runs, then omb-py's through the bindings native and buffer, then native OMB's on
 reverse. A row has, for a column that both print, the medians over the rounds; ``ratio`` is omb-py's
 (binding native) over native OMB's, ``ratio_buffer`` that of binding buffer, and ``c_over_c`` that
 of native OMB's second runs over its first ones. "overall - compute" is what a non-blocking
-collective adds to the computing, for native OMB computes longer (docs/programs.md). ``low`` and ``high`` are native OMB's extreme runs
-over its median: ``beyond`` is yes if the ratio lies outside of 0.9 to 1.1 and of these.
+collective adds to the computing, for native OMB computes longer (docs/programs.md). ``low`` and
+``high`` are native OMB's extreme runs over its median: ``beyond`` is yes if the ratio lies outside
+of 0.9 to 1.1 and of these.
 
 Two ranks, but three for neighbourhoods. For bw_fan_in and bw_fan_out each rank is a node of its own
 (the name of its processor is given by a preloaded function, omb-py has --node-map 1).

@@ -1,4 +1,4 @@
-"""Rows on a clock that the test sets follow from `docs/definitions.md` by hand, for every benchmark.
+"""Rows on a clock that the test sets: `docs/definitions.md` by hand, for every benchmark.
 
 On binding `clock` (`tests/plugin`), nothing is sent: call number ``k`` of rank ``r`` takes
 ``k * (1 + r)`` times the cost of its function. One warm-up iteration (``k = 0``) takes no time, and
@@ -108,8 +108,8 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
     for ranks in (2, 4):
         folder = tmp_path_factory.mktemp("clock")
         names = [one.name for one in PLANNED if ranks_of(one) == ranks]
-        command = [MPIEXEC, "-n", str(ranks), sys.executable, str(PROGRAM), str(folder / "rows"), *names]
-        succeeded(run(command, {}, folder, timeout=240))
+        words = [sys.executable, str(PROGRAM), str(folder / "rows"), *names]
+        succeeded(run([MPIEXEC, "-n", str(ranks), *words], {}, folder, timeout=240))
         found |= json.loads((folder / "rows").read_text())
     return found
 
