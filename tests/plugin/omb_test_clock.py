@@ -77,7 +77,8 @@ def compute(nanoseconds: int) -> None:
 class ClockBinding(Binding):
     """Its call number ``k`` of rank ``r`` takes ``k * (1 + r)`` times the cost of its function.
 
-    Both count from 0: one warm-up iteration takes no time. A wait is shorter by half of the computing before it.
+    Both count from 0: one warm-up iteration takes no time. A wait is shorter by half of the
+    computing before it.
     """
 
     name = "clock"
