@@ -9,10 +9,11 @@ reverse. A row has, for a column that both print, the medians over the rounds; `
 of native OMB's second runs over its first ones. "overall - compute" is what a non-blocking
 collective adds to the computing, for native OMB computes longer (docs/programs.md). ``low`` and
 ``high`` are native OMB's extreme runs over its median: ``beyond`` is yes if the ratio lies outside
-of 0.9 to 1.1 and of these.
+of 0.9 to 1.1 and of these. Rows of FILE that are not measured anew stay.
 
-Two ranks, but three for neighbourhoods. For bw_fan_in and bw_fan_out each rank is a node of its own
-(the name of its processor is given by a preloaded function, omb-py has --node-map 1).
+Two ranks, but three for neighbourhoods, which give up their cores while they wait. For bw_fan_in
+and bw_fan_out each rank is a node of its own (the name of its processor is given by a preloaded
+function, omb-py has --node-map 1).
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
 from omb_py.benchmarks import Benchmark, own_benchmarks
 from omb_py.core.errors import OmbError
+from omb_py.core.job import THROTTLE
 from omb_py.core.text.units import parse_bytes
 from omb_py.sweeps import native
 from perf.jobs import ENVIRONMENT, OVERSUBSCRIBED, compile_c
@@ -49,10 +50,12 @@ THREADS = {"latency_mt": ("-t", "1:1"), "latency_mp": ("-t", "2:2")}
 
 BINDINGS = ("native", "buffer")
 FIELDS = (
-    "benchmark bytes column native_omb binding_native ratio c_over_c low high beyond ratio_buffer"
+    "benchmark bytes column rounds native_omb binding_native ratio c_over_c low high beyond "
+    "ratio_buffer"
 ).split()
 
 
+CORES = len(os.sched_getaffinity(0))
 OF_NODES = ("--node-map", "1")
 
 NODES = """#include <mpi.h>
@@ -102,6 +105,7 @@ class Series:
         }
         buffer = self.ours.get("buffer")
         return {
+            "rounds": str(len(self.first)),
             **{name: f"{value:.2f}" for name, value in cells.items()},
             "beyond": "" if min(0.9, low) <= ratio <= max(1.1, high) else "yes",
             "ratio_buffer": f"{statistics.median(buffer) / base:.2f}" if buffer else "",
@@ -213,6 +217,28 @@ def chosen(names: str, sizes: Sequence[int]) -> Iterator[tuple[Benchmark, int | 
                 yield benchmark, size
 
 
+class Table:
+    """The rows of a file, by benchmark, size and column."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._rows: dict[tuple[str, str, str], dict[str, str]] = {}
+        if path is not None and path.exists():
+            with path.open(newline="") as file:
+                for row in csv.DictReader(file):
+                    self._rows[row["benchmark"], row["bytes"], row["column"]] = row
+
+    def add(self, row: dict[str, str]) -> None:
+        """Put a row in the place of that with its benchmark, size and column."""
+        self._rows[row["benchmark"], row["bytes"], row["column"]] = row
+        print(*(row[field] or "-" for field in FIELDS), sep="  ", flush=True)
+        if self._path is not None:
+            with self._path.open("w", newline="") as file:
+                writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
+                writer.writeheader()
+                writer.writerows(self._rows.values())
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("place", type=Path, metavar="DIR")
@@ -223,23 +249,22 @@ def main() -> None:
     given = parser.parse_args()
     os.environ.update(ENVIRONMENT | OVERSUBSCRIBED)
     sizes = [parse_bytes(text) for text in given.sizes.split(",")]
-    with (given.output or Path(os.devnull)).open("w", newline="") as file:
-        writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
-        writer.writeheader()
-        for benchmark, size in chosen(given.only, sizes):
-            cells: dict[str, Any] = {"benchmark": benchmark.name, "bytes": size or ""}
-            try:
-                with tempfile.TemporaryDirectory() as name:
-                    folder = Path(name)
-                    turns = turns_of(benchmark, given.place.resolve(), size, folder)
-                    for column, series in compared(turns, given.rounds, folder):
-                        cells |= {"column": column, **series.row()}
-                        writer.writerow(cells)
-                        file.flush()
-                        print(*(cells[field] or "-" for field in FIELDS), sep="  ", flush=True)
-            except OmbError as error:
-                what = f"{benchmark.name} {cells['bytes']}".strip()
-                print(f"{what}: left out: {error}", file=sys.stderr, flush=True)
+    table = Table(given.output)
+    for benchmark, size in chosen(given.only, sizes):
+        cells = {"benchmark": benchmark.name, "bytes": str(size or "")}
+        if ranks_of(benchmark) > CORES:
+            os.environ.update(THROTTLE)
+        try:
+            with tempfile.TemporaryDirectory() as name:
+                folder = Path(name)
+                turns = turns_of(benchmark, given.place.resolve(), size, folder)
+                for column, series in compared(turns, given.rounds, folder):
+                    table.add(cells | {"column": column, **series.row()})
+        except OmbError as error:
+            what = f"{benchmark.name} {cells['bytes']}".strip()
+            print(f"{what}: left out: {error}", file=sys.stderr, flush=True)
+        for variable in THROTTLE:
+            os.environ.pop(variable, None)
 
 
 if __name__ == "__main__":
