@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import mmap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from omb_py.buffers import PAGE, Buffer
+from omb_py.buffers import Buffer
 from omb_py.core.datatypes import Datatype
 from omb_py.core.errors import OutOfMemoryError
 from omb_py.core.memory import Memory
@@ -62,18 +63,22 @@ class NumpyMemory(Memory):
 
 
 class NumpyBuffer(Buffer):
-    """Arrays of NumPy that begin at a page, as native OMB's buffers do."""
+    """Arrays of NumPy that begin at a page, as native OMB's buffers do.
+
+    NumPy itself asks the kernel for huge pages from 4 MiB on, which native OMB does not: a message
+    of 4 MiB within a host then takes 0.4 to 0.6 of the time. Mapped memory has ordinary ones.
+    """
 
     name = "numpy"
     memory = NumpyMemory
 
     def allocate(self, nbytes: int, datatype: Datatype) -> NumpyMemory:
         try:
-            raw = np.empty(nbytes + PAGE, np.uint8)
-        except (MemoryError, ValueError) as error:
+            # private, as memory of malloc: forked processes do not share it
+            pages = mmap.mmap(-1, max(nbytes, 1), mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        except (OSError, OverflowError) as error:
             raise OutOfMemoryError(f"numpy cannot allocate {nbytes} bytes: lower -m") from error
-        start = -raw.__array_interface__["data"][0] % PAGE
-        return self.memory(raw[start : start + nbytes].view(datatype.dtype))
+        return self.memory(np.frombuffer(pages, np.uint8, nbytes).view(datatype.dtype))
 
     def wrap(self, view: Any, datatype: Datatype) -> NumpyMemory:
         return self.memory(np.frombuffer(view, datatype.dtype))

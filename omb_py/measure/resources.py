@@ -56,11 +56,13 @@ class MpiResources:
         kind = self._options.window_kind
         memory: Memory
         base = 0
-        try:
-            if kind in ("create", "dynamic"):
+        if kind in ("create", "dynamic"):
+            # making a window is collective: a rank that cannot would leave the others waiting
+            with self._job.agreement():
                 memory = self.buffer.allocate(nbytes, datatype)
                 if memory.on_device:
                     self._check_device(memory.kind)
+        try:
             if kind == "create":
                 win = MPI.Win.Create(memory.array, 1, comm=comm)
             elif kind == "dynamic":

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import BIN, OMB_PY, Finished, Run, rows_of, run, succeeded
+from omb_py.benchmarks import all_benchmarks
+from tests.conftest import BIN, MPIEXEC, OMB_PY, Finished, Run, rows_of, run, succeeded
 from tests.helpers.battery import Battery, Line, each_line, line, refused
 from tests.helpers.refusals import ANY_CODE, ENDED, assert_names, assert_refused, missing
 
@@ -96,6 +99,25 @@ def test_what_cannot_be_done_is_said(mpiexec: Run, line: Line) -> None:
     job = mpiexec(line.ranks, *line.arguments)
     assert_refused(job, ANY_CODE, (FOUND_BY | WRONG)[line])
     assert job.rows == []
+
+
+MEMORYLESS = ("barrier", "ibarrier", "barrier_persistent", "comm_dup", "comm_split", "spawn")
+"""Benchmarks without messages."""
+
+
+def test_all_ranks_leave_out_what_one_has_no_memory_for(mpi: str, tmp_path: Path) -> None:
+    names = [
+        one.name
+        for one in all_benchmarks()
+        if one.planned and "topology" not in one.options and one.name not in MEMORYLESS
+    ]
+    program, found = Path(__file__).parent / "programs" / "scarce_memory.py", tmp_path / "found"
+    words = [sys.executable, str(program), str(found), *names]
+    succeeded(run([MPIEXEC, "-n", "2", *words], {}, tmp_path, timeout=60))
+    first, second = json.loads(found.read_text())
+    assert first == second
+    unsaid = [name for name in names if "bytes here: lower m" not in first.get(name, "")]
+    assert not unsaid
 
 
 def ended_by_timeout(job: Callable[[int], Finished], stage: str) -> tuple[Finished, int]:

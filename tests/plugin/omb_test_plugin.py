@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from omb_py.buffers import Buffer
 from omb_py.buffers.bytearray import BytearrayMemory
 from omb_py.core.datatypes import Datatype
+from omb_py.core.errors import OutOfMemoryError
 
 
 class MappedBuffer(Buffer):
@@ -97,7 +98,15 @@ class LimitedBuffer(MappedBuffer):
         return super().allocate(nbytes, datatype)
 
 
-class ShiftedBuffer(MappedBuffer):
+class RankedBuffer(MappedBuffer):
+    """One that knows its rank."""
+
+    def prepare(self, local_rank: int, devices: Sequence[int] = ()) -> Buffer:
+        self._rank = local_rank
+        return self
+
+
+class ShiftedBuffer(RankedBuffer):
     """Memory that begins 7 bytes after a page, on rank 1 only."""
 
     name = "shifted"
@@ -106,13 +115,21 @@ class ShiftedBuffer(MappedBuffer):
         shift = 7 * self._rank
         return super().allocate(nbytes + shift, datatype).slice(shift, nbytes)
 
-    def prepare(self, local_rank: int, devices: Sequence[int] = ()) -> Buffer:
-        self._rank = local_rank
-        return self
+
+class ScarceBuffer(RankedBuffer):
+    """No memory on rank 1."""
+
+    name = "scarce"
+
+    def allocate(self, nbytes: int, datatype: Datatype) -> BytearrayMemory:
+        if self._rank == 1:
+            raise OutOfMemoryError(f"there are no {nbytes} bytes here: lower -m")
+        return super().allocate(nbytes, datatype)
 
 
 MAPPED = MappedBuffer()
 BLIND = BlindBuffer()
 LIMITED = LimitedBuffer()
 SHIFTED = ShiftedBuffer()
+SCARCE = ScarceBuffer()
 INTERFACE = InterfaceBuffer()
