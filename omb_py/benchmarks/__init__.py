@@ -92,8 +92,9 @@ class Exposed:
 class Resources(Protocol):
     """Makes the MPI objects that a plan's calls need; the first four methods are collective.
 
-    What it returns can be given to `Call.on` or `Call.values`. It takes everything back after the
-    case, the graph after the run.
+    A plan calls these before it allocates messages: a rank without memory for its messages would
+    leave the others waiting. What they return can be given to `Call.on` or `Call.values`. All is
+    taken back after the case, the graph after the run.
     """
 
     def graph(self, sources: tuple[int, ...], destinations: tuple[int, ...]) -> Any:

@@ -20,8 +20,8 @@ def plan(function: str, case: Case) -> Plan:
     until the last rank is done: the longest time of a rank is then that from the first start to the
     last end, also if ranks take turns.
     """
-    message = case.message()
     file, part = case.resources.file(case.size)
+    message = case.message()
     writes = function.startswith("file_write")
     at = case.rank * case.size
     steps: tuple[Step, ...] = (Call(function, (message,), on=file, at=at),)

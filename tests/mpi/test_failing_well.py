@@ -116,7 +116,7 @@ def test_all_ranks_leave_out_what_one_has_no_memory_for(mpi: str, tmp_path: Path
     succeeded(run([MPIEXEC, "-n", "2", *words], {}, tmp_path, timeout=60))
     first, second = json.loads(found.read_text())
     assert first == second
-    unsaid = [name for name in names if "bytes here: lower m" not in first.get(name, "")]
+    unsaid = [name for name in names if "bytes here: lower -m" not in first.get(name, "")]
     assert not unsaid
 
 
