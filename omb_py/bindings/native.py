@@ -94,7 +94,7 @@ class NativeLoop(Loop):
     ) -> None:
         """``known`` is where the program finds what there is to know of the common start."""
         self._run = compiled().omb_py_run
-        self._program = program
+        self._program = program  # which keeps alive what the rows have addresses of
         self._rows = array("q", program.words)
         self._bounds = array("q", bounds)
         self._known = known

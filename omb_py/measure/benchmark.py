@@ -95,7 +95,7 @@ class BenchmarkMeasurement(Measurement):
         job.wait_for_all()
         with self.iterating():
             if options.validate:
-                self.binding.release()
+                self.binding.release()  # the loop's requests: each iteration is set up anew
                 seconds, faults = self._time_and_check(plan, check, goal.iterations)
                 sampled = Sampled(seconds, options.validation_warmup)
             else:
@@ -184,7 +184,7 @@ class BenchmarkMeasurement(Measurement):
                 )
         from omb_py.measure.overlap import measure_overlap
 
-        self.binding.release()
+        self.binding.release()  # the requests of pass 1: each pass sets up its own
         make_loop, tests = partial(self.loop, self.binding), self.options.test_calls
         return measure_overlap(
             self.group,

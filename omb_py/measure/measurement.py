@@ -162,6 +162,7 @@ class Measurement(ABC):
         try:
             self._measure_types(sizes, writers)
         except SharedError:
+            # all ranks have it, so that they free together what MPI made
             for binding in self.bindings:
                 binding.release()
             self.resources.close()

@@ -36,7 +36,7 @@ class MpiResources:
         return self._job.comm
 
     def graph(self, sources: tuple[int, ...], destinations: tuple[int, ...]) -> Any:
-        if self._graph is None:
+        if self._graph is None:  # all sizes have the same neighbours, and its time is one row
             self._comm.Barrier()
             begin = perf_counter()
             self._graph = self._comm.Create_dist_graph_adjacent(sources, destinations)
@@ -81,7 +81,7 @@ class MpiResources:
             ) from error
         if kind in ("allocate", "shared"):
             memory = self.buffer.wrap(win.tomemory(), datatype)
-        self._held.insert(0, win.Free)
+        self._held.insert(0, win.Free)  # taken back last: memory is detached before
         bases = array("q", bytes(8 * comm.size))
         comm.Allgather([array("q", [base]), 1, MPI.INT64_T], [bases, 1, MPI.INT64_T])
         return Exposed(win, memory, tuple(bases))
@@ -124,6 +124,7 @@ class MpiResources:
 
         def end() -> None:
             for child in children:
+                # at once: a copy of this rank must not run what MPI does at a process's end
                 os.kill(child, signal.SIGKILL)
                 os.waitpid(child, 0)
 

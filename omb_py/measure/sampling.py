@@ -149,7 +149,7 @@ def sample(
     begin = perf_counter()
     while stretch:
         uncounted = min(SETTLING, stretch)
-        job.barrier()
+        job.barrier()  # the decision reached the ranks one after another
         part = run_counted(loop, done, uncounted, stretch, report)
         if start is not None:
             del start.lateness[-(uncounted + stretch) : -stretch]

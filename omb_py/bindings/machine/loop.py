@@ -21,6 +21,7 @@ def compiled() -> ctypes.CDLL:
     Raises `MissingError` if omb-py was installed without a C compiler.
     """
     try:
+        # CDLL gives up Python's lock during a call, so that a rank's threads run at once
         found = ctypes.CDLL(FILE)
     except OSError as error:
         raise MissingError(
