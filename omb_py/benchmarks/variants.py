@@ -20,6 +20,10 @@ LEGEND = ("# Overall = Coll. Init + Compute + MPI_Test + MPI_Wait", "")
 def nonblocking_form(blocking: Benchmark) -> Benchmark:
     """Return the benchmark of the non-blocking function, with computing meanwhile."""
     words = blocking.title.removesuffix(" Latency").replace(" Personalized Exchange", "")
+    defaults = blocking.defaults
+    if not blocking.sized:  # native OMB takes the counts of large messages: osu_ibarrier.c:93
+        counts = defaults.large_iterations, defaults.large_warmup
+        defaults = replace(defaults, iterations=counts[0], warmup=counts[1])
     return replace(
         blocking,
         name=f"i{blocking.name}",
@@ -27,6 +31,7 @@ def nonblocking_form(blocking: Benchmark) -> Benchmark:
         family=f"non-blocking {blocking.family}",
         summary=f"Time of one MPI_I{blocking.name}, and how much of it computing hides.",
         plan=in_form(blocking, nonblocking),
+        defaults=defaults,
         options=blocking.options - {"sync", "bus", *OF_BLOCKING_CALLS} | {"overlap"},
         traffic=None,
         heading=lambda options, ranks: LEGEND,
