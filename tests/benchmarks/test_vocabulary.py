@@ -10,7 +10,6 @@ from omb_py import benchmarks
 from omb_py.benchmarks import FEATURES, all_benchmarks, find_benchmark
 from omb_py.core.calls import Call
 from omb_py.core.errors import BenchmarkError
-from omb_py.options.parse import parse
 from omb_py.options.table import TABLE
 from tests.helpers.refusals import refuses
 
@@ -44,20 +43,3 @@ def test_every_benchmark_of_native_omb_names_the_line_of_its_source() -> None:
     text = " ".join(path.read_text() for path in folder.glob("*.py"))
     named = set(re.findall(r"osu_(\w+)\.c:\d+", text))
     assert named == {one.name for one in all_benchmarks() if one.native}
-
-
-@pytest.mark.parametrize(
-    ("name", "size", "counts"),
-    [
-        ("latency", 8192, (10_000, 100)),
-        ("latency", 8193, (1_000, 10)),
-        ("mbw_mr", 8193, (100, 10)),
-        ("allreduce", 8, (1_000, 100)),
-        ("barrier", 0, (1_000, 100)),
-        ("ibarrier", 0, (100, 10)),  # osu_ibarrier.c:93
-        ("iallreduce", 8, (1_000, 100)),
-    ],
-)
-def test_default_counts_are_native_omb_s(name: str, size: int, counts: tuple[int, int]) -> None:
-    benchmark = find_benchmark(name)
-    assert benchmark.counts(parse(benchmark, []), size) == counts

@@ -42,6 +42,7 @@ def test_without_options_everything_is_native_ombs() -> None:
     assert find_benchmark("bw").counts(Options(), 1 << 20) == (20, 2)
     assert find_benchmark("mbw_mr").counts(Options(), 1 << 20) == (100, 10)
     assert find_benchmark("allreduce").counts(Options(), 1 << 20) == (100, 10)
+    assert find_benchmark("ibarrier").counts(Options(), 0) == (100, 10)  # osu_ibarrier.c:93
 
 
 def test_native_letters_and_long_names() -> None:
