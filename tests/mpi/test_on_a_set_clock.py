@@ -16,12 +16,42 @@ import pytest
 
 from omb_py.benchmarks import Benchmark, Metric, Ranks, all_benchmarks, find_benchmark
 from tests.conftest import MPIEXEC, run, succeeded
-from tests.plugin.omb_test_clock import COST, OTHERS
 
 PROGRAM = Path(__file__).parent / "programs" / "on_a_set_clock.py"
 PLANNED = [one for one in all_benchmarks() if one.planned]
 BYTES, MEAN = 1024, 2.5
 """The size of a message, and the mean of the numbers of the timed iterations."""
+
+COST = {
+    "": 100,
+    "send": 1,
+    "recv": 2,
+    "sendrecv": 3,
+    "isend": 4,
+    "irecv": 5,
+    "waitall": 7,
+    "wait": 300,
+    "test": 11,
+    "start": 13,
+    "startall": 17,
+    "pready": 19,
+    "probe": 23,
+    "mprobe": 29,
+    "mrecv": 31,
+    "put": 37,
+    "get": 41,
+    "rput": 43,
+    "rget": 47,
+    "win_flush": 53,
+    "win_lock": 59,
+    "win_unlock": 61,
+    "win_post": 67,
+    "win_start": 71,
+    "win_complete": 73,
+    "win_wait": 79,
+    "file_sync": 83,
+}
+"""Microseconds of a function, the first time on rank 0; 100 if it is not listed."""
 
 HALVED = {
     "latency": "send recv",
@@ -105,11 +135,12 @@ def ranks_of(benchmark: Benchmark) -> int:
 def rows(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
     """The row of every benchmark, from one launch of two ranks and one of four."""
     found: dict[str, dict[str, Any]] = {}
+    costs = {"OMB_TEST_COST": json.dumps(COST)}
     for ranks in (2, 4):
         folder = tmp_path_factory.mktemp("clock")
         names = [one.name for one in PLANNED if ranks_of(one) == ranks]
         words = [sys.executable, str(PROGRAM), str(folder / "rows"), *names]
-        succeeded(run([MPIEXEC, "-n", str(ranks), *words], {}, folder, timeout=240))
+        succeeded(run([MPIEXEC, "-n", str(ranks), *words], costs, folder, timeout=240))
         found |= json.loads((folder / "rows").read_text())
     return found
 
@@ -117,7 +148,7 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
 def microseconds(calls: str) -> float:
     """The time of calls on rank 0, the first time."""
     counted = [call.rpartition("*") for call in calls.split()]
-    return float(sum(int(count or 1) * COST.get(name, OTHERS) for count, _, name in counted))
+    return float(sum(int(count or 1) * COST.get(name, COST[""]) for count, _, name in counted))
 
 
 def time_of(name: str) -> float:
