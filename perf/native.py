@@ -27,6 +27,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from unittest.mock import patch
 
 import pandas as pd
 
@@ -252,10 +253,9 @@ def main() -> None:
     table = Table(given.output)
     for benchmark, size in chosen(given.only, sizes):
         cells = {"benchmark": benchmark.name, "bytes": str(size or "")}
-        if ranks_of(benchmark) > CORES:
-            os.environ.update(THROTTLE)
+        throttled = patch.dict(os.environ, THROTTLE if ranks_of(benchmark) > CORES else {})
         try:
-            with tempfile.TemporaryDirectory() as name:
+            with throttled, tempfile.TemporaryDirectory() as name:
                 folder = Path(name)
                 turns = turns_of(benchmark, given.place.resolve(), size, folder)
                 for column, series in compared(turns, given.rounds, folder):
@@ -263,8 +263,6 @@ def main() -> None:
         except OmbError as error:
             what = f"{benchmark.name} {cells['bytes']}".strip()
             print(f"{what}: left out: {error}", file=sys.stderr, flush=True)
-        for variable in THROTTLE:
-            os.environ.pop(variable, None)
 
 
 if __name__ == "__main__":

@@ -88,6 +88,3 @@ def wait(cost: int, least: int, calls: Callable[[], int]) -> None:
     number = calls()
     advance(max(number * least, number * cost - getattr(LOCAL, "computed", 0) // 2))
     LOCAL.computed = 0
-
-
-BINDING = ClockBinding

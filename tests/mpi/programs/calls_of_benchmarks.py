@@ -9,13 +9,13 @@ import json
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import mpi4py
 
 mpi4py.rc.thread_level = "multiple"
 
 from mpi4py import MPI  # noqa: E402
+from omb_test_required import required  # noqa: E402
 
 import omb_py  # noqa: E402
 from omb_py.benchmarks import find_benchmark  # noqa: E402
@@ -43,15 +43,11 @@ def recorded() -> Counter[str]:
 def measured(name: str, iterations: int) -> Counter[str]:
     """The calls of this rank in one measurement of so many iterations."""
     benchmark = find_benchmark(name)
-    more: dict[str, Any] = {"iterations": iterations, "warmup": 0}
-    if benchmark.sized and not benchmark.elements:
-        more["sizes"] = [64]
-    if "nodes" in benchmark.options:
-        more["node_map"] = "1"
+    more = required(benchmark, 64)
     if "threads" in benchmark.options:
         more["num_threads"] = "1:1"
     before = recorded()
-    omb_py.run(name, **more)
+    omb_py.run(name, iterations=iterations, warmup=0, **more)
     return recorded() - before
 
 

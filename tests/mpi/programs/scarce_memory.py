@@ -8,13 +8,13 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
 import mpi4py
 
 mpi4py.rc.thread_level = "multiple"
 
 from mpi4py import MPI  # noqa: E402
+from omb_test_required import required  # noqa: E402
 
 import omb_py  # noqa: E402
 from omb_py.benchmarks import find_benchmark  # noqa: E402
@@ -23,17 +23,11 @@ output, *names = sys.argv[1:]
 errors = {}
 for name in names:
     benchmark = find_benchmark(name)
-    more: dict[str, Any] = {"buffer": "scarce", "iterations": 1, "warmup": 0}
-    if benchmark.sized and not benchmark.elements:
-        more["sizes"] = [64]
+    more = required(benchmark, 64, f"{output}.data")
     if "window_kind" in benchmark.options:
         more["w"] = "create"
-    if "file" in benchmark.options:
-        more["file"] = f"{output}.data"
-    if "nodes" in benchmark.options:
-        more["node_map"] = "1"
     try:
-        omb_py.run(name, **more)
+        omb_py.run(name, buffer="scarce", iterations=1, warmup=0, **more)
     except omb_py.OmbError as error:
         errors[name] = str(error)
 found = MPI.COMM_WORLD.gather(errors)
