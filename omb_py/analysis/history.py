@@ -20,7 +20,8 @@ import pandas as pd
 from otava.analysis import TTestSignificanceTester, compute_change_points, merge
 from scipy.stats import median_abs_deviation
 
-from omb_py.analysis.guard import Failure, Guard
+from omb_py.analysis.conclusion import Conclusion, conclude, within
+from omb_py.analysis.failures import Failure
 from omb_py.analysis.points import TELLING, distinctions, group_ids, label
 from omb_py.analysis.report.runs import FIRST, described
 from omb_py.analysis.table import Results
@@ -357,17 +358,18 @@ def summary(found: History) -> str:
     return text + (f"; {found.short} had fewer than {ENOUGH} runs" if found.short else "")
 
 
-def guard(found: History, allowed: float) -> Guard:
-    """Guard against newest segments that are slower than those before by more than allowed.
-
-    A history without any series that is long enough is undecided.
-    """
+def conclusion(found: History, allowed: float) -> Conclusion:
+    """Conclude on newest segments: they fail if slower than those before by more than allowed."""
     rows = found.rows
     slow = (rows["kind"] == "change") & rows["newest"].eq(True) & (rows["slowdown"] > allowed)
-    reasons = [
-        f"{row['point']}: {cell_of(row, 'after')} against {cell_of(row, 'before')} since "
-        f"{row['date']}, {factor(row['slowdown'])} slower, allowed is {factor(allowed)}"
+    failed = [
+        Failure(
+            f"{row['point']}: {cell_of(row, 'after')} against {cell_of(row, 'before')} since "
+            f"{row['date']}, {factor(row['slowdown'])} slower, allowed is {factor(allowed)}"
+        )
         for row in rows[slow].to_dict("records")
     ]
-    short = ("too few runs",) * found.short if not found.series else ()
-    return Guard(allowed, tuple(map(Failure, reasons)), short, len(found.series) + found.short)
+    short = ["too few runs"] * found.short
+    return conclude(
+        len(found.series), failed, short, (), what="one of series", held=within(allowed)
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from importlib import resources
@@ -16,7 +16,9 @@ import numpy as np
 import pandas as pd
 
 from omb_py.analysis.compare.side_by_side import SIZE_CLASSES, launch_spreads
-from omb_py.analysis.guard import FAILED, UNDECIDED, Beyond, Failure, same_ends
+from omb_py.analysis.conclusion import Conclusion, conclude
+from omb_py.analysis.failures import RESULTS_OF, Beyond, Failure
+from omb_py.analysis.judging import rows_to_judge
 from omb_py.analysis.points import (
     TELLING,
     Cells,
@@ -29,7 +31,7 @@ from omb_py.analysis.points import (
 )
 from omb_py.analysis.select import convert, no_column
 from omb_py.analysis.table import convert_types
-from omb_py.analysis.values import BUS, value_column, with_unit
+from omb_py.analysis.values import BUS, SERIES, same_ends, value_column, with_unit
 from omb_py.analysis.verdict import variance_of_median
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.core.text import files
@@ -63,14 +65,17 @@ REQUIRED = ("benchmark", "value", "unit")
 MAX_SOURCES = 5
 """Sources of references that a table names."""
 
+MAX_PASSING = 40
+"""Values that pass, of several hosts or files, that a table for people has."""
+
 LIMITS = ("value", "low", "high")
 ABOUT = ("system", "software", "source", "date")
 READ = (*ABOUT[:2], *POINT, "value", "unit", "low", "high", *ABOUT[2:])
 """Columns of a file of references."""
 
 COLUMNS = (
-    *(*ABOUT[:2], *POINT, "unit", "expected", "low", "high"),
-    *("value", "runs", "ratio", "verdict", "fails", *ABOUT[2:]),
+    *(RESULTS_OF, *ABOUT[:2], *POINT, "unit", "expected", "low", "high"),
+    *("value", "statistic", "runs", "ratio", "verdict", "fails", *ABOUT[2:]),
 )
 """Columns of what `check` finds."""
 
@@ -81,64 +86,69 @@ class Checked:
 
     ``lines`` has a row for each reference and point of it, with `COLUMNS`: ``low`` and ``high`` are
     the ends of what is allowed, in ``unit``; ``fails`` tells whether a value is worse than that.
-    ``others`` counts points without a reference, ``remarks`` are sentences, ``statistics``
-    are those of the benchmarks' values.
+    Points of several hosts, or of files that are kept apart, have a row each. ``others`` counts
+    points without a reference, ``remarks`` are sentences, ``wrong`` failures of data that was
+    wrong.
     """
 
     name: str
     lines: pd.DataFrame
     others: int
     remarks: tuple[str, ...]
-    statistics: Mapping[str, str]
+    wrong: tuple[Failure, ...]
+
+    @property
+    def measured(self) -> pd.DataFrame:
+        """The lines whose value was compared with a reference."""
+        return self.lines[self.lines["verdict"] != NOT_MEASURED]
 
     @property
     def failures(self) -> list[Failure]:
         """A sentence for each value that is worse than allowed, and its point."""
-        names = [*telling(self.lines), "bytes"]
-        rows = self.lines[self.lines["fails"]].to_dict("records")
-        points = cells(self.lines.loc[self.lines["fails"], list(POINT)])
+        failing = self.lines[self.lines["fails"]]
+        points = cells(failing[[*POINT, RESULTS_OF]])
         return [
             Failure(
-                f"{label([row[name] for name in names], names)}: "
-                f"{with_unit(row['value'], row['unit'])}, allowed is {allowed(row)}",
+                f"{self.label(row)}: {with_unit(row['value'], row['unit'])}, allowed is "
+                f"{allowed(row)}",
                 (
                     Beyond(
                         point,
                         row["high" if row["unit"] == "us" else "low"],
                         row["unit"],
-                        "busbw_GBps" if row["unit"] == BUS else self.statistics[row["benchmark"]],
+                        "busbw_GBps" if row["unit"] == BUS else row["statistic"],
                     ),
                 ),
             )
-            for row, point in zip(rows, points, strict=True)
+            for row, point in zip(failing.to_dict("records"), points, strict=True)
         ]
 
     @property
     def points(self) -> list[Cells]:
         """What the rows of each value that was compared with a reference have in common."""
-        return cells(self.lines.loc[self.lines["verdict"] != NOT_MEASURED, list(POINT)])
+        return cells(self.measured[[*POINT, RESULTS_OF]])
+
+    def label(self, row: Mapping[Any, Any]) -> str:
+        """Return the name of a line: its benchmark, what tells it from others, and its size."""
+        names = [*telling(self.lines), "bytes"]
+        return label([row[name] for name in names], names)
 
     @property
-    def judged(self) -> int:
-        """How many values were compared with a reference."""
-        return int((self.lines["verdict"] != NOT_MEASURED).sum())
+    def conclusion(self) -> Conclusion:
+        """The conclusion with all `failures`."""
+        return self.conclude(self.failures)
 
-    @property
-    def exit_code(self) -> int:
-        """`FAILED` if a value is worse than allowed, `UNDECIDED` if none was judged, else 0."""
-        return FAILED if self.lines["fails"].any() else 0 if self.judged else UNDECIDED
-
-    @property
-    def summary(self) -> str:
-        """How many values pass, how many references were not measured, in one sentence."""
-        words = {FAILED: "FAIL", UNDECIDED: "CANNOT TELL", 0: "PASS"}[self.exit_code]
-        passed = self.judged - int(self.lines["fails"].sum())
-        said = [f"{passed} of {count(self.judged, 'value')} as expected from {self.name}"]
-        if missing := len(self.lines) - self.judged:
-            said.append(f"{count(missing, 'reference')} not measured")
-        if self.others:
-            said.append(f"{count(self.others, 'measured point')} without a reference")
-        return f"{words}: {', '.join(said)}"
+    def conclude(self, failed: Sequence[Failure]) -> Conclusion:
+        """Conclude with the failures that stand, those of `failures` or what is left of them."""
+        missing = self.lines[self.lines["verdict"] == NOT_MEASURED].to_dict("records")
+        return conclude(
+            len(self.measured),
+            [*failed, *self.wrong],
+            (),
+            [self.label(row) for row in missing],
+            what="value",
+            held=f"as expected from {self.name}",
+        )
 
 
 def shipped() -> list[str]:
@@ -260,24 +270,58 @@ def check(
 
     A value is `LOW` or `HIGH` outside of what its reference allows, else `PASS`. It fails if that
     is the worse side: above for a latency, below for a bandwidth or rate. A reference without a
-    tolerance allows ``tolerance`` on the worse side. ``statistic`` is that of `value_column`;
-    repeated runs count by their median.
+    tolerance allows ``tolerance`` on the worse side. ``statistic`` is that of `value_column`,
+    chosen for each series; repeated runs count by their median. If rows are of several hosts, or of
+    files that are kept apart, each of them is judged (`told_apart`). Rows whose data was wrong are
+    not judged, and fail.
     """
-    values = value_column(rows, statistic)
-    columns = [*POINT, "unit"]
+    right, wrong = rows_to_judge(told_apart(rows))
+    values = value_column(right, statistic, (RESULTS_OF, *SERIES))
+    columns = [*POINT, RESULTS_OF, "statistic", "unit"]
     values["placement"] = values["placement"].map(same_ends, na_action="ignore")
     points = points_of(values, columns)
     points["bus"] = points_of(values.assign(value=values["busbw_GBps"]), columns)["value"]
     known, there = cells(references), cells(points)
     pairs, remarks = matched(known, there)
     lines = [judged(known[place], there[at], tolerance) for place, at in pairs]
-    missing = sorted({*range(len(known))} - {place for place, _ in pairs})
-    lines += [judged(known[place], None, tolerance) for place in missing]
+    lines += [
+        judged(known[place], None, tolerance) | ({} if of is None else {RESULTS_OF: of})
+        for place, of in not_measured(len(known), there, pairs)
+    ]
     frame = pd.DataFrame(lines, columns=list(COLUMNS))
     frame = frame.assign(**{column: convert_types(frame[column], column) for column in POINT})
     others = len(there) - len({at for _, at in pairs})
-    statistics = dict(zip(values["benchmark"], values["statistic"], strict=True))
-    return Checked(name, frame, others, tuple(remarks), statistics)
+    if others:
+        remarks.append(f"{count(others, 'measured point')} without a reference")
+    return Checked(name, frame, others, tuple(remarks), tuple(wrong))
+
+
+def not_measured(
+    references: int, points: Sequence[Cells], pairs: Sequence[tuple[int, int]]
+) -> Iterator[tuple[int, str | None]]:
+    """Yield the place of each reference with what lacks a point of it: hosts, or a file; None for
+    all."""
+    every = dict.fromkeys(point.get(RESULTS_OF) for point in points)
+    having: dict[int, set[str | None]] = {}
+    for place, at in pairs:
+        having.setdefault(place, set()).add(points[at].get(RESULTS_OF))
+    for place in range(references):
+        if place not in having:
+            yield place, None
+        else:
+            yield from ((place, of) for of in every if of not in having[place])
+
+
+def told_apart(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return rows with the column `RESULTS_OF`, by which a check tells apart what it judges.
+
+    It has the names of a row's hosts if the rows are of several sets of hosts, and the file of rows
+    that are kept apart by file (`label_sources`); else it is missing.
+    """
+    hosts = rows["host_names"]
+    several = hosts.nunique(dropna=False) > 1
+    of = hosts.where(hosts.notna() & several, rows["source"])
+    return rows.assign(**{RESULTS_OF: of.astype(object).where(of.notna(), None)})
 
 
 def matched(
@@ -353,8 +397,9 @@ def judged(reference: Cells, point: Cells | None, tolerance: float) -> Cells:
     value = point["bus"] if reference["unit"] == BUS else point["value"]
     too_low = line["low"] is not None and value < line["low"]
     too_high = line["high"] is not None and value > line["high"]
-    line |= {name: point[name] for name in POINT if name in point}
-    line |= {"value": value, "runs": point["runs"], "ratio": value / expected}
+    line |= {name: point[name] for name in (*POINT, RESULTS_OF) if name in point}
+    line |= {name: point[name] for name in ("statistic", "runs")}
+    line |= {"value": value, "ratio": value / expected}
     line["verdict"] = LOW if too_low else HIGH if too_high else PASS
     return line | {"fails": too_high if less_is_better else too_low}
 
@@ -362,8 +407,13 @@ def judged(reference: Cells, point: Cells | None, tolerance: float) -> Cells:
 def sheet(checked: Checked) -> Sheet:
     """Return what was checked as a table for people."""
     lines = checked.lines
-    there = lines[lines["verdict"] != NOT_MEASURED].drop(columns="source")
+    there = checked.measured.drop(columns="source")
     names = telling(lines)
+    passing = lines["verdict"] == PASS
+    shown = lines
+    if lines[RESULTS_OF].nunique() > 1 and passing.sum() > MAX_PASSING:
+        shown = lines[~passing]
+    hidden = len(lines) - len(shown)
     rows = [
         (
             label([row[name] for name in names], names),
@@ -374,7 +424,7 @@ def sheet(checked: Checked) -> Sheet:
             "-" if pd.isna(row["ratio"]) else f"{row['ratio']:.3f}",
             str(row["verdict"]),
         )
-        for row in lines.to_dict("records")
+        for row in shown.to_dict("records")
     ]
     abouts = lines[list(ABOUT[1:])].drop_duplicates().to_numpy().tolist()
     said = [", ".join(str(one) for one in about if not pd.isna(one)) for about in abouts]
@@ -382,7 +432,10 @@ def sheet(checked: Checked) -> Sheet:
         f"Against {checked.name}",
         ("", "size", "expected", "allowed", "measured", "ratio", "verdict"),
         tuple(rows),
-        tuple(f"Reference: {one}" for one in said[:MAX_SOURCES] if one),
+        (
+            *(f"Reference: {one}" for one in said[:MAX_SOURCES] if one),
+            *[f"and {count(hidden, 'value')} that pass: -o FILE.csv has them"] * (hidden > 0),
+        ),
         above=", ".join(common(there, names)) if len(there) else "",
     )
 
@@ -391,7 +444,8 @@ def telling(lines: pd.DataFrame) -> list[str]:
     """Return the benchmark and the columns in which lines differ, but for their size."""
     differ = [name for name in distinctions(lines, POINT) if lines[name].nunique() > 1]
     named = (name for name in TELLING if name in differ)
-    return list(dict.fromkeys(["benchmark", *named]))
+    of = [RESULTS_OF] * (lines[RESULTS_OF].nunique() > 0)
+    return list(dict.fromkeys([*of, "benchmark", *named]))
 
 
 def allowed(row: Mapping[Any, Any]) -> str:
@@ -415,7 +469,7 @@ def from_runs(rows: pd.DataFrame, system: str, statistic: str = "auto") -> pd.Da
     A reference states the experiment, buffer, binding and placement, and of the other columns
     those that differ. Raises `UsageError` if no point was measured twice.
     """
-    values = value_column(rows, statistic)
+    values = value_column(rows_to_judge(rows)[0], statistic, SERIES)
     apart = distinctions(values, CONFIGURATION)
     usual = {*EXPERIMENT, "bytes", "buffer", "binding", "placement"}
     keys = [name for name in POINT if name in usual or values[name].nunique(dropna=False) > 1]

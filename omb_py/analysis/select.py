@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from omb_py.analysis.table import kind_of
+from omb_py.analysis.values import same_ends
 from omb_py.core.errors import UsageError
 from omb_py.core.text.units import parse_bytes, parse_decimal
 from omb_py.core.text.words import nearest
@@ -36,7 +37,11 @@ def where(
         kind = KIND_OF_VALUES.get(pd.api.types.infer_dtype(frame[name], skipna=True))
         whole = [",".join(values)] if kind == "str" else []  # a text may have a comma
         wanted = [convert(name, value, kind) for value in (*values, *whole)]
-        chosen = frame[frame[name].isin(wanted)]
+        cells = frame[name]
+        if name == "placement":  # D D is D
+            cells = cells.map(same_ends, na_action="ignore")
+            wanted = [same_ends(str(value)) for value in wanted]
+        chosen = frame[cells.isin(wanted)]
         if chosen.empty and not frame.empty:
             there = ", ".join(sorted({str(value) for value in frame[name].dropna()})[:12])
             asked = ",".join(values)

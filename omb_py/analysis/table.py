@@ -14,6 +14,7 @@ import pandas as pd
 import pyarrow as pa
 from pyarrow import csv
 
+from omb_py.analysis.judging import wrong_data
 from omb_py.analysis.sources import label_sources, without_copies
 from omb_py.analysis.values import WORDS, own_number, with_values
 from omb_py.core.errors import OmbError, UsageError
@@ -104,6 +105,8 @@ def load(paths: Paths, assume: Mapping[str, Any] | None = None) -> Results:
             raise OmbError(f"{file}: {OF_APPLICATIONS}")
         problems.append(Problem(file, None, OF_APPLICATIONS))
     problems += not_above_zero(benchmarks)
+    for file, line, text in wrong_data(benchmarks):
+        problems.append(Problem(file, line, f"{text}: no figure, ratio or verdict has them"))
     benchmarks, notes = label_sources(benchmarks)
     return Results(benchmarks, overhead, runs, tuple(problems), tuple(notes), pairs)
 
@@ -116,8 +119,9 @@ def tables_of(
     problems: list[Problem] = []
     tables: dict[tuple[str, ...], list[Table]] = {}
     rows: dict[type[Any], list[dict[str, Any]]] = {record: [] for record in RECORDS}
+    known: dict[Path, Path] = {}
     for path in dict.fromkeys(map(Path, paths)):
-        for file, found in contents(path, problems, assume):
+        for file, found in contents(path, problems, assume, known):
             runs.update(found.runs)
             problems.extend(found.problems)
             for table in found.tables:
@@ -167,13 +171,24 @@ def assumed(assume: Mapping[str, Any], name: str, file: Path) -> Any:
 
 
 def contents(
-    path: Path, problems: list[Problem], assume: Mapping[str, Any]
+    path: Path, problems: list[Problem], assume: Mapping[str, Any], known: dict[Path, Path]
 ) -> Iterator[tuple[Path, Found]]:
     """Yield the contents of a file or of a folder's files; files without results become problems.
 
-    Raises `OmbError` if the file, or every file of the folder, is without results.
+    ``known`` has the files that were read, by their real paths: a file is read once, by whatever
+    names, for its rows would be repeated launches of each other. Raises `OmbError` if the file, or
+    every file of the folder, is without results.
     """
+
+    def is_new(file: Path) -> bool:
+        first = known.setdefault(file.resolve(), file)
+        if first is not file:
+            problems.append(Problem(str(file), None, f"is {first}, which was read: counted once"))
+        return first is file
+
     if not path.is_dir():
+        if not is_new(path):
+            return
         if is_samples(path):
             raise UsageError(f"{path} holds samples, not rows: numpy.load reads them")
         benchmark = assumed(assume, "benchmark", path)
@@ -182,6 +197,9 @@ def contents(
     unusable: list[Problem] = []
     usable = 0
     for file in sorted(found_in(path, unusable)):
+        if not is_new(file):
+            usable += 1
+            continue
         try:
             benchmark = assumed(assume, "benchmark", file)
             yield from ((file, found) for found in parts_of_file(file, benchmark))
@@ -287,7 +305,7 @@ def complete(
     empty = pd.Series(np.nan, whole.index)
     frame = pd.DataFrame({n: convert_types(whole.get(n, empty), n, record) for n in names})
     facts = {run: from_metadata(data) for run, data in runs.items()}
-    for place, name in enumerate(("suite", "mpi", "hosts")):
+    for place, name in enumerate(("suite", "mpi", "hosts", "host_names")):
         of_runs = {run: values[place] for run, values in facts.items()}
         frame[name] = fill(frame[name], convert_types(frame["run"].map(of_runs), name))
     frame["run"] = fill(frame["run"], frame["file"])
@@ -323,11 +341,14 @@ def fill(values: pd.Series, others: Any) -> pd.Series:
     return values.where(values.notna(), others)
 
 
-def from_metadata(data: Mapping[str, str]) -> tuple[str | None, str | None, int | None]:
-    """Return suite, MPI library and number of hosts of a run of ours."""
+def from_metadata(
+    data: Mapping[str, str],
+) -> tuple[str | None, str | None, int | None, str | None]:
+    """Return suite, MPI library, number and names of the hosts of a run of ours."""
     suite = f"omb-py {data['omb_py']}" if "omb_py" in data else None
-    hosts = len(data["hosts"].split()) if data.get("hosts") else None
-    return suite, library(data.get("mpi_library", "")), hosts
+    names = [host.rpartition(":")[0] or host for host in data.get("hosts", "").split()]
+    hosts = (len(names), " ".join(sorted(names))) if names else (None, None)
+    return suite, library(data.get("mpi_library", "")), *hosts
 
 
 def library(text: str) -> str | None:

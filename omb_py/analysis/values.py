@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +12,7 @@ import pandas as pd
 from omb_py.benchmarks.startup import BENCHMARKS as START_UP
 from omb_py.core.errors import UsageError
 from omb_py.core.text.units import value_text
+from omb_py.results.columns import IDENTITY
 
 MEASURED = (
     *("latency_us", "latency_min_us", "latency_max_us", "bandwidth_MBps", "messages_per_s"),
@@ -21,7 +23,7 @@ MEASURED = (
 NUMBERS = (
     *("latency_us", "bandwidth_MBps", "messages_per_s", "sample_mean_us", "sample_p50_us"),
     *("median_low_us", "median_high_us", "sample_min_us", "sample_p95_us", "payload_bytes"),
-    "percentiles",
+    *("percentiles", "validation"),
 )
 """The columns that a row's own number and its intervals come from."""
 
@@ -41,6 +43,9 @@ ENDS = ("low", "high", "spread_low", "spread_high")
 BUS = "GB/s busbw"
 """The unit of references that are bus bandwidths, column ``busbw_GBps`` of results."""
 
+SERIES = IDENTITY
+"""Columns in which the rows of one series agree: all sizes of one experiment, measured one way."""
+
 HALF_DIGIT = 0.005
 
 MEDIAN = r"(?:^| )p50=(\S+)"
@@ -53,24 +58,43 @@ PLACE = re.compile(r":\d+\Z")
 """The end of a run's name that is the place of a table in a text."""
 
 
-def value_column(rows: pd.DataFrame, statistic: str = "auto") -> pd.DataFrame:
+BENCHMARK = ("benchmark",)
+"""The columns of what stands side by side in a figure or a table, in one statistic."""
+
+
+def value_column(
+    rows: pd.DataFrame, statistic: str = "auto", alike: Sequence[str] = BENCHMARK
+) -> pd.DataFrame:
     """Return a copy of benchmark rows with columns about each row's own number.
 
     ``value`` in ``unit`` (``us``, ``MB/s`` or ``msg/s``), ``lower_is_better``; ``low`` and
     ``high``, the 95 % interval of the median, and ``spread_low`` and ``spread_high``, the minimum
     and 95th percentile (for a bandwidth the corresponding ones), each missing without samples, the
-    spread also if a mean is outside it; and ``statistic``, median or mean. ``auto`` takes a
-    benchmark's medians if all its rows have one, else its means, so that like is compared with
-    like. A bandwidth's median is its value times mean over median of its samples' times, for it is
-    inversely proportional to them. Rows without a number, or with one that is not above 0, are left
-    out.
+    spread also if a mean is outside it; and ``statistic``, median or mean. ``auto`` takes medians
+    if all rows that agree in ``alike`` have one, else means, so that like is compared with like:
+    all rows of a benchmark, or those of a series where each is judged by itself (`SERIES`). A
+    bandwidth's median is its value times mean over median of its samples' times, for it is
+    inversely proportional to them. Rows without a number, with one that is not above 0, or whose
+    data was wrong, are left out.
     """
-    frame = with_values(rows, statistic)
+    frame = with_values(rows, statistic, alike)
     return frame[frame["value"] > 0]
 
 
-def with_values(rows: pd.DataFrame, statistic: str = "auto") -> pd.DataFrame:
-    """Return all rows as `value_column`'s; a number that is not above 0 is a missing ``value``."""
+def data_wrong(rows: pd.DataFrame) -> pd.Series:
+    """Return whether the data of each row was checked and wrong."""
+    if "validation" not in rows:
+        return pd.Series(False, rows.index)
+    return rows["validation"].eq("Fail").fillna(False).astype(bool)
+
+
+def with_values(
+    rows: pd.DataFrame, statistic: str = "auto", alike: Sequence[str] = BENCHMARK
+) -> pd.DataFrame:
+    """Return all rows as `value_column`'s.
+
+    ``value`` is missing for a number that is not above 0, and for one whose data was wrong.
+    """
     frame = rows.copy()
     if "placement" in frame:
         known = frame["placement"].groupby(frame["benchmark"], dropna=False)
@@ -84,12 +108,13 @@ def with_values(rows: pd.DataFrame, statistic: str = "auto") -> pd.DataFrame:
     frame.loc[bandwidth, "unit"] = "MB/s"
     frame.loc[rate, "unit"] = "msg/s"
     frame["lower_is_better"] = latency
-    usable = (latency | bandwidth | rate) & (mean > 0)
+    usable = (latency | bandwidth | rate) & (mean > 0) & ~data_wrong(frame)
     sampled = frame["sample_p50_us"].notna() & (latency | frame["sample_mean_us"].notna())
     printed = printed_medians(frame).where(bandwidth & ~sampled)
     median = sampled | printed.notna()
     if statistic == "auto":
-        all_have = (median | ~usable).groupby(frame["benchmark"], dropna=False).transform("all")
+        keys = [frame[name] for name in alike if name in frame]
+        all_have = (median | ~usable).groupby(keys, dropna=False).transform("all")
         use_median = median & all_have.astype(bool)
     else:
         use_median = median & (statistic == "median")
@@ -133,6 +158,16 @@ def with_host(placement: pd.Series) -> pd.Series:
     Else rows of a file without the column would be a line of their own.
     """
     return placement.fillna(HOST) if set(placement.dropna()) == {HOST} else placement
+
+
+def same_ends(placement: str) -> str:
+    """Return the placement of both ends as one if they are alike.
+
+    >>> same_ends("D D"), same_ends("D H")
+    ('D', 'D H')
+    """
+    ends = placement.split()
+    return ends[0] if len(set(ends)) == 1 else placement
 
 
 def printed_medians(rows: pd.DataFrame) -> pd.Series:
@@ -239,6 +274,7 @@ def measured(rows: pd.DataFrame, value: str = "auto", statistic: str = "auto") -
     if value not in QUANTITIES:
         raise UsageError(f"there is no value {value!r}: choose from {', '.join(QUANTITIES)}")
     quantity = QUANTITIES[value]
+    rows = rows[~data_wrong(rows)]
     if not quantity.column:
         found = value_column(rows, statistic)
         found["words"] = found["unit"].map(WORDS)

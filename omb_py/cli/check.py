@@ -80,8 +80,9 @@ def command(
     with needing("analysis"):
         import pandas as pd
 
-        from omb_py.analysis import references
-        from omb_py.analysis.guard import failure_lines, only_first
+        from omb_py.analysis import references, select
+        from omb_py.analysis.conclusion import facts as facts_of
+        from omb_py.analysis.failures import only_first
         from omb_py.core.text import tables
 
     if (expected is None) == (update is None):
@@ -94,6 +95,8 @@ def command(
         written = tables.target(update, None, ctx.params["force"], ("csv", "json"))
     known = None if expected is None else references.load(expected, system)
     results = read(paths, where, assume)
+    if known is not None:
+        known = select.where(known, where)
     note_others(results, "check")
     note_doubts(results)
     name = system or Path(expected or update or "").stem
@@ -110,22 +113,22 @@ def command(
     judge = partial(
         references.check, references=known, name=name, tolerance=tolerance, statistic=statistic
     )
-    checked = judge(results.rows)
-    first = only_first("", results.rows, results.runs, checked.failures, checked.points)
-    failures, passed, new = confirmed(values, checked.failures, {"": results.rows}, results.runs)
+    rows = references.told_apart(results.rows)
+    checked = judge(rows)
+    first = only_first("", rows, results.runs, checked.failures, checked.points)
+    failed, passed, new = confirmed(values, checked.failures, {"": rows}, results.runs)
+    conclusion = checked.conclude(failed)
     if new:
-        checked = judge(pd.concat([results.rows, *new]).drop_duplicates(["file", "line"]))
-    reasons = [one.reason for one in failures]
+        checked = judge(pd.concat([rows, *new], ignore_index=True))
     remarks = [*checked.remarks, *first]
     facts = {
         "expected": name,
-        "summary": checked.summary,
         "tolerance": tolerance,
-        "failures": reasons,
+        **facts_of(conclusion),
         "remarks": remarks,
         "not_confirmed": passed,
     }
     tables.write(to, [references.sheet(checked)], checked.lines, remarks, facts)
-    said = [*failure_lines(reasons), *(f"NOT CONFIRMED: {one}" for one in passed), checked.summary]
+    said = [*(f"NOT CONFIRMED: {one}" for one in passed), *conclusion.lines()]
     click.echo("\n".join(said), err=to.is_for_program)
-    ctx.exit(checked.exit_code)
+    ctx.exit(conclusion.exit_code)

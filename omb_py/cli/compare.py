@@ -129,7 +129,10 @@ def command(ctx: click.Context, /, **values: Any) -> None:
     with needing("analysis"):
         from omb_py.analysis.compare import summary
         from omb_py.analysis.compare.side_by_side import compare
-        from omb_py.analysis.guard import limit, only_first
+        from omb_py.analysis.conclusion import facts as facts_of
+        from omb_py.analysis.conclusion import limit
+        from omb_py.analysis.failures import only_first
+        from omb_py.analysis.judging import rows_to_judge
         from omb_py.core.text import tables
 
     allowed = limit(values["fail_above"]) if values["fail_above"] else None
@@ -148,23 +151,26 @@ def command(ctx: click.Context, /, **values: Any) -> None:
         points = judge(*rows, names=names)
     else:
         points, names, note = from_turns(values, judge)
-    guard = None if allowed is None else summary.guard(points, allowed)
+    conclusion = None
     remarks = summary.remarks(points)
     passed: list[str] = []
-    if guard is not None and values["native"] is None:
+    if allowed is not None:
+        tables_read = [] if values["native"] else rows
+        wrong = [one for table in tables_read for one in rows_to_judge(table)[1]]
+        conclusion = summary.conclusion(points, allowed, wrong)
+    if conclusion is not None and values["native"] is None:
         tables_of = dict(zip(names, rows, strict=True))
         for name, members in points.groupby("other", sort=False):
             judged = summary.cells_of(members[members["slowdown"].notna()])
-            remarks += only_first(name, tables_of[name], runs, guard.failures, judged)
-        failures, passed, _ = confirmed(values, guard.failures, tables_of, runs)
-        guard = replace(guard, failures=tuple(failures))
+            remarks += only_first(name, tables_of[name], runs, conclusion.failed, judged)
+        failures, passed, _ = confirmed(values, conclusion.failed, tables_of, runs)
+        conclusion = replace(conclusion, failed=tuple(failures))
     to = values["to"]
     facts: dict[str, Any] = {
         "base": names[0],
         "verdicts": summary.sentences(points),
         "summary": tables.records(summary.summary(points)),
-        "failures": [] if guard is None else guard.reasons,
-        "undecided": [] if guard is None else guard.undecided,
+        **facts_of(conclusion),
         "remarks": remarks,
         "not_confirmed": passed,
     }
@@ -172,10 +178,10 @@ def command(ctx: click.Context, /, **values: Any) -> None:
         made = summary.sheets(points, names[0])
         tables.write(to, made, points, summary.endings(points, names[0]), facts)
     said = ["", *facts["verdicts"].values(), *(f"Note: {one}" for one in facts["remarks"])]
-    said += [] if guard is None else guard.lines()
     said += [f"NOT CONFIRMED: {one}" for one in passed]
+    said += [] if conclusion is None else conclusion.lines()
     click.echo("\n".join([*said, *filter(None, [note])]), err=to.is_for_program)
-    ctx.exit(0 if guard is None else guard.exit_code)
+    ctx.exit(0 if conclusion is None else conclusion.exit_code)
 
 
 def from_files(

@@ -20,7 +20,7 @@ from omb_py.options.types import Seconds, WholeNumber
 if TYPE_CHECKING:
     import pandas as pd
 
-    from omb_py.analysis.guard import Failure
+    from omb_py.analysis.failures import Failure
     from omb_py.sweeps.again import Confirmed
 
 confirm_options = options(

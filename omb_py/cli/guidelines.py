@@ -64,8 +64,10 @@ def command(
     small message not slower than a large one; verdicts need several launches of each benchmark.
     """
     with needing("analysis"):
-        from omb_py.analysis.guard import limit
+        from omb_py.analysis.conclusion import facts as facts_of
+        from omb_py.analysis.conclusion import limit
         from omb_py.analysis.guidelines import check, rules
+        from omb_py.analysis.judging import rows_to_judge
         from omb_py.analysis.verdict import MARGIN
         from omb_py.core.text import tables
 
@@ -74,20 +76,24 @@ def command(
     allowed = limit(fail_above) if fail_above else None
     results = read(paths, where, assume)
     note_others(results, "guidelines")
-    points = check.check(results.rows, tolerance, only)
-    missing = check.not_measured(results.rows, points, only)
-    guard = None if allowed is None else check.guard(points, allowed)
-    said = check.summary(points, missing)
+    rows, wrong = rows_to_judge(results.rows)
+    points = check.check(rows, tolerance, only)
+    missing = check.not_measured(rows, points, only)
+    said = [check.summary(points, missing)]
     remarks = list(check.remarks(points))
+    found = (
+        None
+        if allowed is None
+        else check.conclusion(points, check.not_checked(rows, points, only), wrong, allowed)
+    )
     facts = {
-        "summary": said,
+        "summary": said[0],
         "tolerance": tolerance,
         "not_measured": missing,
-        "failures": [] if guard is None else guard.reasons,
-        "undecided": [] if guard is None else guard.undecided,
+        **facts_of(found),
         "remarks": remarks,
     }
     tables.write(to, check.sheets(points), points, remarks, facts)
-    verdict = [] if guard is None else guard.lines()
-    click.echo("\n".join([said, *verdict]), err=to.is_for_program)
-    ctx.exit(0 if guard is None else guard.exit_code)
+    said += [] if found is None else found.lines()
+    click.echo("\n".join(said), err=to.is_for_program)
+    ctx.exit(0 if found is None else found.exit_code)

@@ -53,7 +53,8 @@ def command(
     """
     with needing("history"):
         from omb_py.analysis import history, select, table
-        from omb_py.analysis.guard import limit
+        from omb_py.analysis.conclusion import facts as facts_of
+        from omb_py.analysis.conclusion import limit
         from omb_py.analysis.history_page import page
         from omb_py.core.text import tables
 
@@ -72,12 +73,12 @@ def command(
     if not found.runs:
         raise OmbError("no row has a date and a number: there is no history")
     said = history.summary(found)
-    guard = None if allowed is None else history.guard(found, allowed)
-    facts = {"summary": said, "failures": [] if guard is None else guard.reasons}
+    conclusion = None if allowed is None else history.conclusion(found, allowed)
+    facts = {"summary": said, **facts_of(conclusion)}
     if to.format == "html":
         tables.write_content(to, page(found, replace(results, rows=rows)))
     else:
         tables.write(to, history.sheets(found), found.rows, (), facts)
-    lines = [said, *([] if guard is None else guard.lines())]
+    lines = [said, *([] if conclusion is None else conclusion.lines())]
     click.echo("\n".join(lines), err=to.path is None and to.format not in ("text", "markdown"))
-    ctx.exit(0 if guard is None else guard.exit_code)
+    ctx.exit(0 if conclusion is None else conclusion.exit_code)

@@ -203,6 +203,7 @@ TABLE = (
      "bound of the error of the clocks' comparison, maximum of any rank; 0 if all share one"),
     ("validation", "b", "str", "", "effort",
      "`Pass` or `Fail` with `-c`; empty without, and if no data arrives that could be checked"),
+    ("host_names", "l", "str", "", "run", "names of the hosts of the ranks, in order"),
     ("file", "l", "str", "", "run", "file of the row"),
     ("line", "l", "int", "", "run", "line of the row in the file"),
 )

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from omb_py.analysis.guard import Beyond, Failure, rows_at
+from omb_py.analysis.failures import RESULTS_OF, Beyond, Failure, rows_at
 from omb_py.analysis.points import Cells
 from omb_py.analysis.table import load
 from omb_py.analysis.values import with_unit
@@ -87,7 +87,8 @@ def confirm(
         new = [rows for rows in again if isinstance(rows, pd.DataFrame)]
         if not new or len(new) < len(again):
             why = [f"; not measured again: {text}" for text in again if isinstance(text, str)]
-            result.failures.append(Failure("".join([failure.reason, *why[:1]]), failure.points))
+            reason = "".join([failure.reason, *why[:1]])
+            result.failures.append(failure._replace(reason=reason))
             continue
         values = [
             point.values(pd.concat([first[id(point)], rows]))
@@ -101,7 +102,7 @@ def confirm(
             words = f"{', '.join(texts)}, median {median}"
         if excess > 1:
             reason = f"{failure.reason}; confirmed: {words}"
-            result.failures.append(Failure(reason, failure.points))
+            result.failures.append(failure._replace(reason=reason))
         else:
             result.passed.append(f"{failure.reason}; measured again: {words}")
         result.rows.extend(new)
@@ -147,7 +148,8 @@ def last_row(point: Beyond, rows: pd.DataFrame, first: pd.DataFrame) -> pd.DataF
     """
     there = rows_at(rows, point.cells).tail(1)
     if point.values(there):
-        return there.assign(**{name: first[name].iloc[-1] for name in IDENTITY if name in first})
+        same = [name for name in (*IDENTITY, RESULTS_OF) if name in first]
+        return there.assign(**{name: first[name].iloc[-1] for name in same})
     rows = rows[rows["benchmark"] == point.cells["benchmark"]]
     for name in ("bytes", *IDENTITY):
         values = list(rows[name].dropna().unique())
@@ -162,6 +164,8 @@ def start_of(cells: Cells, first: pd.DataFrame, runs: Runs, way: Way) -> tuple[S
     Raises `OmbError` if its rows do not report how they were measured.
     """
     name, size = cells["benchmark"], str(cells.get("bytes", ""))
+    if RESULTS_OF in cells and first["host_names"].notna().any():
+        raise OmbError(f"it is of {cells[RESULTS_OF]}, one of several hosts: measure it there")
     if way.command is not None:
         return ((name, *map(str, first["ranks"].dropna().tail(1))), "", ""), size
     data = runs.get(first["run"].iloc[-1], {})

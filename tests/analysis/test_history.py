@@ -13,9 +13,9 @@ pytest.importorskip("otava", reason="the extra history is not installed")
 from omb_py.analysis.history import (
     MAX_LISTED,
     History,
+    conclusion,
     date_of,
     differences,
-    guard,
     history,
     outliers_of,
     sheets,
@@ -92,7 +92,7 @@ def test_a_change_has_its_date_its_size_and_its_direction() -> None:
 def test_a_higher_bandwidth_is_faster() -> None:
     found = made(np.where(np.arange(60) < 40, 1, 1.1) * noise(60), "bandwidth_MBps")
     assert list(found.rows["verdict"]) == ["faster"]
-    assert guard(found, 1.05).exit_code == 0
+    assert conclusion(found, 1.05).exit_code == 0
 
 
 def test_a_change_names_the_metadata_that_changed_with_it() -> None:
@@ -125,19 +125,19 @@ def test_a_series_of_fewer_than_10_runs_is_counted_as_short() -> None:
     found = made(noise(9))
     assert (found.series, found.short) == ((), 1)
     assert "1 had fewer than 10 runs" in summary(found)
-    assert guard(found, 1.05).exit_code == 7
+    assert conclusion(found, 1.05).exit_code == 7
 
 
 def test_guard_fails_if_the_newest_change_is_slower_by_more() -> None:
     found = made(np.where(np.arange(60) < 40, 1, 1.1) * noise(60))
-    assert (guard(found, 1.05).exit_code, guard(found, 1.2).exit_code) == (4, 0)
+    assert (conclusion(found, 1.05).exit_code, conclusion(found, 1.2).exit_code) == (4, 0)
 
 
 def test_guard_passes_if_a_slower_segment_is_over() -> None:
     steps = np.select([np.arange(90) < 30, np.arange(90) < 60], [1, 1.2], 1.0)
     found = made(steps * noise(90, seed=2))
     assert list(found.rows["verdict"]) == ["faster", "slower"]
-    assert guard(found, 1.05).exit_code == 0
+    assert conclusion(found, 1.05).exit_code == 0
 
 
 def changed_series(number: int) -> History:

@@ -78,7 +78,7 @@ def test_latency_outside_its_tolerance_has_a_verdict_and_a_code(
 ) -> None:
     found = against(tmp_path, reference, RANKS | {"latency_us": measured})
     assert found.lines["verdict"].tolist() == [verdict]
-    assert found.exit_code == code
+    assert found.conclusion.exit_code == code
     assert len(found.failures) == (code != 0)
 
 
@@ -92,20 +92,29 @@ def test_bandwidth_below_its_tolerance_is_low_and_fails(
     row = {"benchmark": "bw", "bytes": 4 << 20}
     for rate, verdict, code in ((20000.0, "low", 4), (20401.0, "pass", 0), (40000.0, "pass", 0)):
         found = against(tmp_path, reference, row | {"bandwidth_MBps": rate})
-        assert (found.lines["verdict"].tolist(), found.exit_code) == ([verdict], code)
+        assert (found.lines["verdict"].tolist(), found.conclusion.exit_code) == (
+            [verdict],
+            code,
+        )
 
 
 def test_bandwidth_at_its_lower_limit_passes(tmp_path: Path) -> None:
     reference = {"benchmark": "bw", "value": 24000.0, "unit": "MB/s", "low": -0.25}
     found = against(tmp_path, reference, {"benchmark": "bw", "bandwidth_MBps": 18000.0})
-    assert (found.lines["verdict"].tolist(), found.exit_code) == (["pass"], 0)
+    assert (found.lines["verdict"].tolist(), found.conclusion.exit_code) == (
+        ["pass"],
+        0,
+    )
 
 
 def test_reference_without_a_point_is_not_measured(tmp_path: Path) -> None:
     found = against(tmp_path, {"bytes": 64}, RANKS | {"latency_us": 2.0})
     assert found.lines["verdict"].tolist() == ["not measured"]
-    assert (found.others, found.exit_code) == (1, 7)
-    assert not missing("CANNOT TELL 1 reference not measured, 1 measured point", found.summary)
+    assert (found.others, found.conclusion.exit_code) == (1, 7)
+    assert not missing(
+        "CANNOT TELL: 0 of 1 value 1 not measured (latency, 64 B)", found.conclusion.sentence
+    )
+    assert "1 measured point without a reference" in found.remarks
 
 
 def test_reference_without_a_column_is_of_every_point(tmp_path: Path) -> None:
@@ -126,24 +135,24 @@ def test_point_counts_for_the_reference_that_states_most(tmp_path: Path) -> None
 
 def test_placement_of_both_ends_is_that_of_one_letter(tmp_path: Path) -> None:
     row = {"latency_us": 2.0, "placement": "D D"}
-    assert against(tmp_path, {"placement": "D"}, row).judged == 1
-    assert against(tmp_path, {"placement": "D D"}, row | {"placement": "D"}).judged == 1
-    assert against(tmp_path, {"placement": "D"}, row | {"placement": "D H"}).judged == 0
+    assert against(tmp_path, {"placement": "D"}, row).conclusion.judged == 1
+    assert against(tmp_path, {"placement": "D D"}, row | {"placement": "D"}).conclusion.judged == 1
+    assert against(tmp_path, {"placement": "D"}, row | {"placement": "D H"}).conclusion.judged == 0
 
 
 def test_missing_column_is_taken_from_the_only_reference(tmp_path: Path) -> None:
     found = against(tmp_path, {"hosts": 2}, {"latency_us": 2.0})
-    assert found.exit_code == 0
+    assert found.conclusion.exit_code == 0
     assert found.remarks == ("results without hosts: taken as the references have them",)
 
 
 def test_missing_column_in_which_references_differ_is_not_judged() -> None:
     rows = table({"latency_us": 0.74, "bytes": 0})
     found = check(rows, references.load("juwels-booster"), "juwels-booster")
-    assert found.exit_code == 7
+    assert found.conclusion.exit_code == 7
     assert not missing("--assume hosts=VALUE", " ".join(found.remarks))
     found = check(rows.assign(hosts=1), references.load("juwels-booster"), "juwels-booster")
-    assert found.exit_code == 0
+    assert found.measured["verdict"].tolist() == ["pass"]
 
 
 def test_repeated_runs_are_judged_by_their_median(tmp_path: Path) -> None:
@@ -236,9 +245,9 @@ def test_own_references_pass_again_and_fail_30_percent_slower(
     references.save(references.from_runs(launches(spread), "site"), Target(format_, path))
     found = references.load(path)
     again = check(launches(spread), found, "site")
-    assert (again.exit_code, again.judged, again.others) == (0, 4, 0)
+    assert (again.conclusion.exit_code, len(again.measured), again.others) == (0, 4, 0)
     slower = check(launches(spread, factor=1.3), found, "site")
-    assert (slower.exit_code, len(slower.failures)) == (4, 4)
+    assert (slower.conclusion.exit_code, len(slower.failures)) == (4, 4)
 
 
 def test_tolerance_of_own_references_is_three_deviations() -> None:
@@ -261,7 +270,7 @@ def test_false_alarms_of_own_references_are_rare() -> None:
         times = np.exp(random.normal(0, 0.04, 8))
         rows = [RANKS | {"run": str(n), "latency_us": float(t)} for n, t in enumerate(times)]
         own = references.from_runs(table(*rows[:7]), "site")
-        alarms += check(table(rows[7]), own, "site").exit_code == 4
+        alarms += check(table(rows[7]), own, "site").conclusion.exit_code == 4
     assert alarms <= 2
 
 

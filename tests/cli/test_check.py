@@ -17,6 +17,7 @@ from tests.conftest import Finished
 from tests.helpers.refusals import missing
 
 Start = Callable[..., Finished]
+OF_LATENCY = ("--where", "benchmark=latency", "--where", "placement=D")
 RESULTS = str(ROOT / "results" / "families-mpich.csv")
 
 TEXT = """
@@ -61,11 +62,20 @@ def copies(folder: Path, factors: tuple[float, ...]) -> str:
 
 
 def test_results_within_the_limits_pass(in_process: Start, alps: Callable[[float], str]) -> None:
-    done = in_process("check", alps(4.1), "--expected", "alps-gh200")
+    done = in_process("check", alps(4.1), "--expected", "alps-gh200", *OF_LATENCY)
     assert (done.code, done.err) == (0, "")
     assert "up to 4.31 µs" in done.out
     assert not missing("cscs-reframe-tests Note hosts", done.out)
-    assert not missing("PASS: 2 of 2 values 8 references not measured, 1 measured point", done.out)
+    assert not missing("PASS: 2 of 2 values as expected from alps-gh200", done.out)
+
+
+def test_reference_that_was_not_measured_cannot_pass(
+    in_process: Start, alps: Callable[[float], str]
+) -> None:
+    done = in_process("check", alps(4.1), "--expected", "alps-gh200")
+    assert done.code == 7
+    said = "CANNOT TELL: 2 of 10 values 8 not measured (latency, 2 ranks, H, 256 B;"
+    assert not missing(said, done.out)
 
 
 def test_results_beyond_a_limit_exit_with_4(
@@ -73,28 +83,29 @@ def test_results_beyond_a_limit_exit_with_4(
 ) -> None:
     done = in_process("check", alps(4.9), "--expected", "alps-gh200")
     assert done.code == 4
-    assert not missing("FAIL: 256 B 4.90 4.31 1 of 2 values", done.out)
+    assert not missing("FAIL: 256 B 4.90 4.31 FAIL: 1 of 10 values 8 not measured", done.out)
 
 
 def test_results_without_a_reference_exit_with_7(in_process: Start) -> None:
     done = in_process("check", RESULTS, "--expected", "coreweave-gb200")
     assert done.code == 7
-    assert not missing("CANNOT TELL 3 references not measured", done.out)
+    assert not missing("CANNOT TELL: 0 of 3 values 3 not measured", done.out)
 
 
 def test_tolerance_is_of_references_that_state_none(
     in_process: Start, alps: Callable[[float], str]
 ) -> None:
-    words = ("check", alps(4.9), "--expected", "olivia-openmpi")
+    words = ("check", alps(4.9), "--expected", "olivia-openmpi", *OF_LATENCY)
     assert in_process(*words).code == 4
-    assert in_process(*words, "--tolerance", "20%").code == 0
+    within = in_process(*words, "--tolerance", "20%")
+    assert "CANNOT TELL: 3 of 4 values" in within.out
 
 
 def test_documents_have_every_reference(in_process: Start, alps: Callable[[float], str]) -> None:
     words = ("check", alps(4.9), "--expected", "alps-gh200", "--format")
     done = in_process(*words, "csv")
     assert tuple(pd.read_csv(io.StringIO(done.out)).columns) == COLUMNS
-    assert done.err.endswith("1 measured point without a reference\n")
+    assert "FAIL: 1 of 10 values as expected from alps-gh200" in done.err
     document = json.loads(in_process(*words, "json").out)
     verdicts = [row["verdict"] for row in document["rows"]]
     assert verdicts == ["high", "pass", *["not measured"] * 8]
@@ -146,7 +157,7 @@ def again(folder: Path, *values: float) -> tuple[str, ...]:
 def test_failure_that_does_not_come_again_passes(
     in_process: Start, alps: Callable[[float], str], tmp_path: Path
 ) -> None:
-    words = ("check", alps(40.9), "--expected", "alps-gh200")
+    words = ("check", alps(40.9), "--expected", "alps-gh200", *OF_LATENCY)
     done = in_process(*words, *again(tmp_path, 3.9, 4.1))
     assert done.code == 0, done.err
     said = "NOT CONFIRMED: 256 B 40.9 µs, 3.90 µs, 4.10 µs, median 4.10 µs PASS: 2 of 2"
@@ -217,4 +228,4 @@ def test_report_has_the_same_table(
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "Expected values" in page
     assert "up to 4.31 µs" in page
-    assert "FAIL: 1 of 2 values as expected from alps-gh200" in page
+    assert "FAIL: 1 of 10 values as expected from alps-gh200" in page

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from omb_py.analysis import guard
+from omb_py.analysis import conclusion
 from omb_py.core import errors
 from omb_py.core.errors import OmbError
 from omb_py.sweeps import jobs
@@ -13,7 +13,7 @@ from tests.docs.pages import DOCS
 
 ROW = re.compile(r"^\| (\d+) \|.*\|([^|]*)\|$", re.MULTILINE)
 WITHOUT_ERROR = {
-    *(0, guard.FAILED, guard.UNDECIDED, errors.INTERRUPTED, jobs.ChainEndError.exit_code),
+    *(0, conclusion.FAILED, conclusion.UNDECIDED, errors.INTERRUPTED, jobs.ChainEndError.exit_code),
 }
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from omb_py.analysis.guard import Beyond, Failure
+from omb_py.analysis.failures import Beyond, Failure
 from omb_py.analysis.points import cells
 from omb_py.analysis.table import load
 from omb_py.benchmarks import find_benchmark

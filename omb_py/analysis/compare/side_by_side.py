@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from omb_py.analysis.compare.pairing import pair
+from omb_py.analysis.judging import WrongDataError, rows_to_judge
 from omb_py.analysis.sources import short_names
 from omb_py.analysis.table import load
 from omb_py.analysis.values import (
@@ -121,12 +122,14 @@ def compare(
       most), ``equal`` (else, if the whole interval of the slowdown is between 1 / (1 +
       ``equal_within``) and 1 + ``equal_within``), ``within noise`` (neither can be told),
       ``unclear`` (no interval), ``only in base``, ``only in other``, and ``no value in base`` or
-      ``no value in other`` where that side has numbers that are not above 0;
+      ``no value in other`` where that side has only numbers that are not above 0 or whose data
+      was wrong;
     - ``rounding``: numbers printed with two decimals leave the ratio between ratio / (1 + rounding)
       and ratio * (1 + rounding), which intervals take in; 0 where files have all digits;
     - ``base_…`` and ``other_…``: how each was measured.
 
-    Raises `UsageError` if the pairs of rows are ambiguous, or there are none.
+    Raises `UsageError` if the pairs of rows are ambiguous, or there are none, `WrongDataError` if
+    there are none because their data was wrong.
     """
     if launch_spread is not None and not 0 < launch_spread < 1:
         raise UsageError(f"launch_spread is {launch_spread:g}: choose from 0 to 1, as 0.03 for 3 %")
@@ -135,15 +138,16 @@ def compare(
     if not others:
         raise UsageError("nothing to compare with: name a base and at least one other")
     called = names_of((base, *others), names)
-    sides = [
-        measured(rows_of(one), name) for one, name in zip((base, *others), called, strict=True)
-    ]
+    tables = [rows_of(one) for one in (base, *others)]
+    sides = [measured(table, name) for table, name in zip(tables, called, strict=True)]
     parts: list[pd.DataFrame] = []
     for side, name in zip(sides[1:], called[1:], strict=True):
         pairs = pair(sides[0].kinds, side.kinds, (called[0], name))
         judged = partial(against, sides[0], side, pairs, launch_spread, equal_within)
         part = judged(statistic)
         if not part["ratio"].notna().any():
+            if wrong := [one for table in tables for one in rows_to_judge(table)[1]]:
+                raise WrongDataError(f"nothing to compare: {wrong[0].reason}")
             raise UsageError(
                 f"nothing to compare: no message size of {called[0]} has a number above 0 in "
                 f"{name}, too"
@@ -210,6 +214,8 @@ def measured(rows: pd.DataFrame, name: str) -> ComparedSide:
     medians = with_values(numbers, "median")[["value", "statistic", "low", "high"]]
     means = with_values(numbers, "mean")
     if means["value"].isna().all():
+        if wrong := rows_to_judge(rows)[1]:
+            raise WrongDataError(f"nothing to compare: {wrong[0].reason}")
         raise UsageError(f"{name} has no row of a benchmark with a number to compare")
     runs = means[["run"]].assign(
         bytes=means["bytes"].astype("Float64").fillna(-1.0).astype(float),

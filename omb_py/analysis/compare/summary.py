@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from math import isnan, nan
 from typing import Any
 
@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 
 from omb_py.analysis.compare.side_by_side import NO_BASE, NO_OTHER, ONLY_BASE, ONLY_OTHER
-from omb_py.analysis.guard import Beyond, Failure, Guard
+from omb_py.analysis.conclusion import Conclusion, conclude, within
+from omb_py.analysis.failures import Beyond, Failure
 from omb_py.analysis.points import Cells, cells, label
 from omb_py.analysis.values import TAIL
 from omb_py.analysis.verdict import EQUAL, FASTER, SLOWER, UNCLEAR, WITHIN, factor, percent, times
@@ -286,8 +287,8 @@ def remarks(points: pd.DataFrame) -> list[str]:
     return found
 
 
-def guard(points: pd.DataFrame, allowed: float) -> Guard:
-    """Judge a comparison by a limit.
+def conclusion(points: pd.DataFrame, allowed: float, wrong: Sequence[Failure] = ()) -> Conclusion:
+    """Conclude on a comparison by a limit, and the rows whose data was ``wrong`` on either side.
 
     A point fails where it is slower and its slowdown's whole interval is above ``allowed``; a pair
     of several points where the lower end of its mean's interval (`totals`) is; and points
@@ -305,6 +306,7 @@ def guard(points: pd.DataFrame, allowed: float) -> Guard:
             f"{row.other}: {named[row.pair]}: {times(row.slowdown, row.rounding)} on average, "
             f"{limit}",
             beyond(points[(points["pair"] == row.pair) & points["slowdown"].notna()], allowed),
+            on_top=True,
         )
         for row in means.itertuples()
     ]
@@ -319,9 +321,9 @@ def guard(points: pd.DataFrame, allowed: float) -> Guard:
         failures.append(Failure(reason, beyond(points.loc[[row.Index]], allowed)))
     missing = points[points["verdict"].isin(MISSING)]
     for (number, why), members in missing.groupby(["pair", "verdict"], sort=False):
-        what = "not measured" if why == ONLY_BASE else "no number above 0"
+        what = "not measured" if why == ONLY_BASE else "no number above 0, or wrong data"
         where = f"{members['other'].iloc[0]}: {named[number]}"
-        failures.append(Failure(f"{where}: {what}{sizes_text(members['bytes'])}"))
+        failures.append(Failure(f"{where}: {what}{sizes_text(members['bytes'])}", on_top=True))
     there = points["slowdown"].notna()
     undecided = []
     for row in points[there & ~slow & ~(points["slowdown_high"] <= allowed)].itertuples():
@@ -329,7 +331,8 @@ def guard(points: pd.DataFrame, allowed: float) -> Guard:
         if not pd.isna(row.slowdown_high):
             how = f"95 % interval to {factor(row.slowdown_high, row.rounding)}"
         undecided.append(f"{row.other}: {named[row.pair]}{at(row.bytes)}: {how}")
-    return Guard(allowed, tuple(failures), tuple(undecided), int(there.sum()))
+    judged = int(there.sum()) - len(undecided)
+    return conclude(judged, [*failures, *wrong], undecided, (), held=within(allowed))
 
 
 def beyond(points: pd.DataFrame, allowed: float) -> tuple[Beyond, ...]:

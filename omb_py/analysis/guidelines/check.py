@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 
 from omb_py.algorithms import DEFAULT
-from omb_py.analysis.guard import Failure, Guard
+from omb_py.analysis.conclusion import Conclusion, conclude, within
+from omb_py.analysis.failures import Failure
 from omb_py.analysis.guidelines.rules import (
     PADDING,
     SMALLEST,
@@ -21,6 +22,7 @@ from omb_py.analysis.guidelines.rules import (
     size_beside,
 )
 from omb_py.analysis.points import distinctions, label
+from omb_py.analysis.values import data_wrong
 from omb_py.analysis.verdict import LEVEL, MARGIN, adjusted, by_runs, chance, enough, factor
 from omb_py.benchmarks.collective import TABLE
 from omb_py.core.options import LIBRARY
@@ -101,6 +103,22 @@ def not_measured(rows: pd.DataFrame, points: pd.DataFrame, only: Sequence[str] |
     there = set(rows["benchmark"].dropna())
     checked = set(points["guideline"])
     return [one.name for one in chosen(only) if one.left in there and one.name not in checked]
+
+
+def not_checked(rows: pd.DataFrame, points: pd.DataFrame, only: Sequence[str] | None) -> list[str]:
+    """Return names of the guidelines that were checked at no size though ``rows`` have all of
+    their benchmarks: these were asked for."""
+    there = set(rows["benchmark"].dropna())
+    unchecked = not_measured(rows, points, only)
+    return [
+        one.name
+        for one in chosen(only)
+        if one.name in unchecked and one.kind not in OF_SIZES and there.issuperset(one.right)
+    ]
+
+
+OF_SIZES = ("monotony", "splitting")
+"""Kinds of guidelines that are about two sizes of one benchmark: one size asks for none."""
 
 
 @dataclass(frozen=True)
@@ -187,13 +205,13 @@ def groups(rows: pd.DataFrame) -> Iterator[tuple[Mapping[str, Any], Mapping[str,
 
     Only with the library's own choice of algorithms.
     """
-    needed = ("benchmark", "part", "bytes", "run", "library_algorithm", "algorithm")
+    needed = ("benchmark", "part", "bytes", "run", "library_algorithm", "algorithm", "validation")
     frame = rows.reindex(columns=[*needed, *ALIKE, *OPEN, *TIMES.values()])
     known = {name for rule in guidelines() for name in (rule.left, *rule.right)}
     own = frame["algorithm"].isna() | (frame["algorithm"] == LIBRARY)
     own &= frame["library_algorithm"].isna() | (frame["library_algorithm"] == DEFAULT)
     sized = frame["bytes"].isna() | (frame["bytes"] > 0)
-    timed = (frame["latency_us"] > 0) & frame["ranks"].notna()
+    timed = (frame["latency_us"] > 0) & frame["ranks"].notna() & ~data_wrong(frame)
     frame = frame[own & sized & timed & frame["part"].isna() & frame["benchmark"].isin(known)]
     frame = frame.sort_values("run", kind="stable", ignore_index=True)
     frame["mpi_type"] = frame["mpi_type"].where(frame["benchmark"].isin(REDUCTIONS))
@@ -302,22 +320,28 @@ def remarks(points: pd.DataFrame) -> Iterator[str]:
         )
 
 
-def guard(points: pd.DataFrame, allowed: float) -> Guard:
-    """Judge checks by a limit on slowdowns.
+def conclusion(
+    points: pd.DataFrame, missing: Sequence[str], wrong: Sequence[Failure], allowed: float
+) -> Conclusion:
+    """Conclude on checks by a limit on slowdowns.
 
     Violations fail whose whole interval is above ``allowed``. Others are undecided that have no
-    interval, or one that reaches beyond it.
+    interval, or one that reaches beyond it. ``missing`` are guidelines that were asked for and
+    checked at no size (`not_checked`), ``wrong`` failures of data that was wrong.
     """
     fail = (points["verdict"] == VIOLATED) & (points["ratio_low"] > allowed)
     undecided = points[~fail & ~(points["ratio_high"] <= allowed)]
-    return Guard(
-        allowed,
-        tuple(
-            Failure(f"{sentence(row)}, allowed is {factor(allowed)}")
-            for row in points[fail].to_dict("records")
-        ),
-        tuple(map(named, undecided.to_dict("records"))),
-        len(points),
+    failed = [
+        Failure(f"{sentence(row)}, allowed is {factor(allowed)}")
+        for row in points[fail].to_dict("records")
+    ]
+    return conclude(
+        len(points) - len(undecided),
+        [*failed, *wrong],
+        list(map(named, undecided.to_dict("records"))),
+        missing,
+        what="check",
+        held=within(allowed),
     )
 
 

@@ -26,7 +26,7 @@ from omb_py.analysis.charts.spec import STYLE, Chart
 from omb_py.analysis.points import SERIES, distinctions, group_ids, label, points_of
 from omb_py.analysis.report.runs import origin, places
 from omb_py.analysis.table import Results
-from omb_py.analysis.values import ENDS, measured, value_column
+from omb_py.analysis.values import ENDS, data_wrong, measured, value_column
 from omb_py.core import VERSION
 from omb_py.core.errors import OmbError
 from omb_py.core.text.tables import Sheet
@@ -78,9 +78,10 @@ def report(
     its references (`references.load`). Raises `OmbError` if no row has a number.
     """
     values = value_column(results.rows, statistic)
-    if values.empty and results.overhead.empty and results.pairs.empty:
+    numbers = bool(len(values) or len(results.overhead) or len(results.pairs))
+    if not numbers and not data_wrong(results.rows).any():
         raise OmbError("there is no row with a number: measure something first")
-    drawn = list(charts(results, Request(statistic=statistic)).values())
+    drawn = list(charts(results, Request(statistic=statistic)).values()) if numbers else []
     rows = pd.concat([table[NAMES] for table in (results.rows, results.overhead, results.pairs)])
     odd = anomalies.anomalies(values, results.runs, results.rows)
     trust = anomalies.trust(odd, values, results.runs, results.rows)
@@ -92,9 +93,10 @@ def report(
     if expected is not None:
         name, known = expected
         checked = references.check(results.rows, known, name, statistic=statistic)
-        words = ". ".join([checked.summary, *checked.remarks])
+        said = checked.conclusion.sentence
+        words = ". ".join([said, *checked.remarks])
         parts.append(Section("Expected values", f"{words}.", [references.sheet(checked)]))
-        lead.insert(0, checked.summary)
+        lead.insert(0, said)
     found = list(anomalies.sheets(odd, values))
     parts.append(Section("Findings", trust, found, folded=True))
     parts += [Section("Figures")] * bool(drawn)

@@ -15,8 +15,8 @@ from omb_py.analysis import verdict
 from omb_py.analysis.compare import side_by_side as comparing
 from omb_py.analysis.compare import summary as summarizing
 from omb_py.analysis.compare.side_by_side import COLUMNS, compare, names_of
-from omb_py.analysis.compare.summary import guard, summary
-from omb_py.analysis.guard import limit
+from omb_py.analysis.compare.summary import conclusion, summary
+from omb_py.analysis.conclusion import limit
 from omb_py.analysis.table import of_rows
 from omb_py.core.errors import UsageError
 from omb_py.results.columns import Row
@@ -476,7 +476,7 @@ class TestManySizes:
             assert points["verdict"][3] == expected
             assert points["slowdown_low"][3] > 1, "its own interval is as it was"
             assert compare(base, other)["p_value"][3] <= 0.05
-            assert len(guard(points, 1.05).reasons) == (expected == "slower")
+            assert len(conclusion(points, 1.05).reasons) == (expected == "slower")
 
 
 class TestEqual:
@@ -536,7 +536,7 @@ class TestTail:
         assert list(said) == ["other", "other, 99th percentiles"]
         assert "1.985x slower" in said["other, 99th percentiles"]
         assert "other against base, 99th percentiles" in comparison_text(points, "base")
-        (reason, *_) = guard(points, 1.05).reasons
+        (reason, *_) = conclusion(points, 1.05).reasons
         assert "latency, 2 ranks, 99th percentile, 8 B" in reason
 
     def test_a_bandwidths_99th_percentile_is_its_slow_one(self) -> None:
@@ -588,7 +588,7 @@ def test_sizes_fail_together_or_one_by_one_but_not_by_noise(
         table(*(sampled(n, n - noise, n + noise, bytes=size) for size, n in enumerate(numbers)))
         for numbers in ([1.0] * 20, values)
     )
-    found = guard(compare(base, after, launch_spread=0.001), 1.05).reasons
+    found = conclusion(compare(base, after, launch_spread=0.001), 1.05).reasons
     assert len(found) == reasons
     assert not missing(words, found[:1])
 
@@ -596,12 +596,12 @@ def test_sizes_fail_together_or_one_by_one_but_not_by_noise(
 @pytest.mark.slow
 def test_point_without_an_interval_is_undecided() -> None:
     points = compare(runs([1.0]), runs([3.0]))
-    assert guard(points, 1.05).reasons == ()
-    said = guard(points, 1.05).cannot_tell
-    assert_names(said, "1 of 1 point 1.050x slower (other: latency, 2 ranks")
+    assert conclusion(points, 1.05).reasons == ()
+    said = conclusion(points, 1.05).sentence
+    assert_names(said, "CANNOT TELL: 0 of 1 point 1.050x slower (other: latency, 2 ranks")
     assert "no interval" in said
     judged = compare(runs([1.0]), runs([3.0]), launch_spread=0.03)
-    assert guard(judged, 1.05).cannot_tell == ""
+    assert conclusion(judged, 1.05).undecided == ()
 
 
 @pytest.mark.slow
@@ -611,8 +611,8 @@ def test_point_without_an_interval_is_undecided() -> None:
 )
 def test_interval_across_the_limit_is_undecided(value: float, spread: float, decided: bool) -> None:
     points = compare(runs([1.0]), runs([value]), launch_spread=spread)
-    assert (guard(points, 1.05).undecided == ()) == decided
-    assert bool(guard(points, 1.05).reasons) == (decided and value > 1.05)
+    assert (conclusion(points, 1.05).undecided == ()) == decided
+    assert bool(conclusion(points, 1.05).reasons) == (decided and value > 1.05)
 
 
 @pytest.mark.slow
@@ -653,9 +653,9 @@ def test_remarks_name_what_limits_verdicts() -> None:
 
 def test_points_that_are_missing_fail() -> None:
     base = table(latency(1.0, 8), latency(1.0, 16), latency(1.0, 1024))
-    (reason,) = guard(compare(base, table(latency(1.0, 8))), 1.05).reasons
+    (reason,) = conclusion(compare(base, table(latency(1.0, 8))), 1.05).reasons
     assert reason.endswith("not measured at 16 B, 1 KiB")
-    assert guard(compare(table(latency(1.0, 8)), base), 1.05).reasons == ()
+    assert conclusion(compare(table(latency(1.0, 8)), base), 1.05).reasons == ()
 
 
 def test_a_summary_counts_every_point_once() -> None:

@@ -197,7 +197,7 @@ def test_violations_at_neighbouring_sizes_are_one_line() -> None:
         checking.summary(points, [])
         == "5 checks of 1 guideline: 3 violated, 2 hold, 0 cannot be told"
     )
-    assert len(checking.guard(points, 2.2).reasons) == 2
+    assert len(checking.conclusion(points, [], [], 2.2).reasons) == 2
 
 
 @examples(30)

@@ -1,51 +1,23 @@
-"""Limits on results: what is beyond them, in words and exit codes."""
+"""Failures: points beyond their limits, the rows that they are of, and which to measure again."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from omb_py.analysis.points import Cells, label, plain_values
-from omb_py.analysis.values import TAIL, tails, value_column, with_values
-from omb_py.analysis.verdict import factor
-from omb_py.core.errors import UsageError
-from omb_py.core.text.words import count, first_of
+from omb_py.analysis.values import TAIL, same_ends, tails, value_column, with_values
+from omb_py.core.text.words import first_of
 from omb_py.results.columns import IDENTITY
 
-FAILED = 4
-"""Exit code of a comparison that found more of a slowdown than was allowed."""
+RESULTS_OF = "results_of"
+"""The column of what is judged by itself: hosts by their names, or a file."""
 
-UNDECIDED = 7
-"""Exit code of a comparison whose slowdown may or may not be above the limit."""
-
-MOST_UNDECIDED = 3
-"""Points that cannot be judged that a sentence names."""
-
-MAX_REASONS = 20
-"""Reasons to fail that are printed; of the others only their number."""
-
-
-def limit(text: str) -> float:
-    """Return the slowdown that ``5%`` or ``1.05x`` allows.
-
-    Raises `UsageError` for anything else.
-
-    >>> limit("5%"), limit("1.05x")
-    (1.05, 1.05)
-    """
-    match = re.fullmatch(r"(\d+\.?\d*|\.\d+)([%x])", text, re.ASCII)
-    if match is None:
-        raise UsageError(f"--fail-above {text}: write 5% or 1.05x, which mean the same")
-    number = float(match[1])
-    found = 1 + number / 100 if match[2] == "%" else number
-    if found < 1:
-        raise UsageError(f"--fail-above {text}: a slowdown is 1x or more, as in 1.05x")
-    return found
+APART = ("source", RESULTS_OF)
+"""Columns by which rows are told apart only if a point has them."""
 
 
 class Beyond(NamedTuple):
@@ -81,11 +53,13 @@ class Beyond(NamedTuple):
 class Failure(NamedTuple):
     """A reason to fail, and the points that it is about, if they can be measured again.
 
-    Of several points it is their geometric mean that is beyond the limit.
+    Of several points it is their geometric mean that is beyond the limit. ``on_top`` is true for a
+    reason that is not one of the things that were judged, such as that mean.
     """
 
     reason: str
     points: tuple[Beyond, ...] = ()
+    on_top: bool = False
 
     def excess(self, medians: Sequence[float]) -> float:
         """Return how many times the points' medians are worse than the limit, on average."""
@@ -96,11 +70,11 @@ class Failure(NamedTuple):
 def rows_at(rows: pd.DataFrame, cells: Cells) -> pd.DataFrame:
     """Return the rows of a point: a value that a row lacks agrees with any.
 
-    A point without ``source`` may be of several.
+    A point without one of `APART` may be of several.
     """
     places = np.arange(len(rows))
-    for name in ("bytes", *IDENTITY):
-        if name in rows and (name != "source" or name in cells):
+    for name in ("bytes", *IDENTITY, RESULTS_OF):
+        if name in rows and (name not in APART or name in cells):
             column = rows[name].iloc[places]  # few after the first ones
             value = cells.get(name)
             if name == "placement" and value is not None:
@@ -142,62 +116,3 @@ def only_first(
             of_what = "benchmark in its launch" if together else "launch"
             found.append(f"only the first points of the {of_what} fail: {first_of(texts, 5)}")
     return found
-
-
-def same_ends(placement: str) -> str:
-    """Return the placement of both ends as one if they are alike.
-
-    >>> same_ends("D D"), same_ends("D H")
-    ('D', 'D H')
-    """
-    ends = placement.split()
-    return ends[0] if len(set(ends)) == 1 else placement
-
-
-def failure_lines(reasons: Sequence[str]) -> Iterator[str]:
-    """Yield the first `MAX_REASONS` reasons to fail, and how many more there are."""
-    yield from (f"FAIL: {reason}" for reason in reasons[:MAX_REASONS])
-    if len(reasons) > MAX_REASONS:
-        yield f"FAIL: and {len(reasons) - MAX_REASONS} more reasons"
-
-
-@dataclass(frozen=True)
-class Guard:
-    """A limit on slowdowns and its violations (``--fail-above``).
-
-    ``undecided`` points are sentences; ``points`` is the number of all points.
-    """
-
-    allowed: float
-    failures: tuple[Failure, ...]
-    undecided: tuple[str, ...]
-    points: int
-
-    @property
-    def reasons(self) -> tuple[str, ...]:
-        """A sentence for each violation."""
-        return tuple(one.reason for one in self.failures)
-
-    @property
-    def exit_code(self) -> int:
-        """`FAILED`, `UNDECIDED`, or 0 where it passes."""
-        return FAILED if self.failures else UNDECIDED if self.undecided else 0
-
-    @property
-    def cannot_tell(self) -> str:
-        """Return a sentence about the undecided points; empty without any."""
-        if not self.undecided:
-            return ""
-        return (
-            f"{len(self.undecided)} of {count(self.points, 'point')} may be more than "
-            f"{factor(self.allowed)} slower ({first_of(self.undecided, MOST_UNDECIDED)}): repeat "
-            "the runs"
-        )
-
-    def lines(self) -> Iterator[str]:
-        """Yield its verdict, with the first `MAX_REASONS`."""
-        if self.cannot_tell:
-            yield f"CANNOT TELL: {self.cannot_tell}"
-        elif not self.failures:
-            yield f"PASS: nothing is more than {factor(self.allowed)} slower"
-        yield from failure_lines(self.reasons)

@@ -9,7 +9,7 @@ import pytest
 
 from omb_py.analysis.compare import summary
 from omb_py.analysis.compare.side_by_side import compare
-from omb_py.analysis.guard import Beyond, Failure, failure_lines, only_first, rows_at
+from omb_py.analysis.failures import Beyond, Failure, only_first, rows_at
 from omb_py.analysis.points import cells
 from omb_py.analysis.table import load, of_rows
 from omb_py.analysis.values import TAIL
@@ -106,9 +106,3 @@ def test_mean_of_several_points_weighs_times_and_rates_alike() -> None:
     points = (Beyond({}, 10.0, "us", "mean"), Beyond({}, 100.0, "MB/s", "mean"))
     assert Failure("", points).excess([20.0, 100.0]) == pytest.approx(2**0.5)
     assert Failure("", points).excess([20.0, 400.0]) < 1
-
-
-def test_reasons_beyond_twenty_are_counted() -> None:
-    lines = list(failure_lines([str(number) for number in range(22)]))
-    assert lines[-1] == "FAIL: and 2 more reasons"
-    assert len(lines) == 21

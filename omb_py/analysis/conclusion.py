@@ -1,0 +1,146 @@
+"""The conclusion of a check: PASS, FAIL or CANNOT TELL, and the exit code that a script acts on.
+
+A site drains a node, or merges an upgrade, by this code. So a check passes only if everything that
+was asked was judged, and held.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from omb_py.analysis.failures import Failure
+from omb_py.analysis.verdict import factor
+from omb_py.core.errors import UsageError
+from omb_py.core.text.words import count
+
+PASSED = 0
+
+FAILED = 4
+"""Exit code of a check that found something worse than allowed, or data that was wrong."""
+
+UNDECIDED = 7
+"""Exit code of a check in which something could not be judged, and nothing failed."""
+
+WORDS = {PASSED: "PASS", FAILED: "FAIL", UNDECIDED: "CANNOT TELL"}
+
+MOST_NAMED = 3
+"""Points without a judgement that a sentence names."""
+
+MAX_REASONS = 20
+"""Reasons to fail that are printed; of the others only their number."""
+
+
+def first(names: Sequence[str]) -> str:
+    """Return the first of some names, which have commas, and how many more there are."""
+    more = len(names) - MOST_NAMED
+    return "; ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """What `conclude` was given, and what follows from it.
+
+    ``judged`` counts the things that held or failed, ``failed`` are the reasons to fail.
+    ``undecided`` names what was measured and could not be judged, ``missing`` what was asked for
+    and not measured. ``what`` is the noun of the things, ``held`` the words for those that held.
+    """
+
+    judged: int
+    failed: tuple[Failure, ...]
+    undecided: tuple[str, ...]
+    missing: tuple[str, ...]
+    what: str
+    held: str
+
+    @property
+    def exit_code(self) -> int:
+        """`PASSED`, `FAILED` or `UNDECIDED`."""
+        if self.failed:
+            return FAILED
+        everything = self.judged and not self.undecided and not self.missing
+        return PASSED if everything else UNDECIDED
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """A sentence for each failure."""
+        return tuple(one.reason for one in self.failed)
+
+    @property
+    def sentence(self) -> str:
+        """The conclusion in a sentence: how many of how many, and what was not judged."""
+        asked = self.judged + len(self.undecided) + len(self.missing)
+        if not asked:
+            return f"{WORDS[self.exit_code]}: there is no {self.what} to judge"
+        held = max(0, self.judged - sum(not one.on_top for one in self.failed))
+        parts = [f"{held} of {count(asked, self.what)} {self.held}"]
+        for names, why in ((self.undecided, "cannot be judged"), (self.missing, "not measured")):
+            if names:
+                parts.append(f"{len(names)} {why} ({first(names)})")
+        return f"{WORDS[self.exit_code]}: {', '.join(parts)}"
+
+    def lines(self) -> Iterator[str]:
+        """Yield the first `MAX_REASONS` reasons to fail, then the conclusion."""
+        yield from (f"FAIL: {reason}" for reason in self.reasons[:MAX_REASONS])
+        if len(self.failed) > MAX_REASONS:
+            yield f"FAIL: and {len(self.failed) - MAX_REASONS} more reasons"
+        yield self.sentence
+
+
+def facts(conclusion: Conclusion | None) -> dict[str, Any]:
+    """Return a conclusion for JSON, the same keys for every command; None if no limit was asked."""
+    if conclusion is None:
+        return {"conclusion": None, "failures": [], "undecided": [], "missing": []}
+    return {
+        "conclusion": conclusion.sentence,
+        "failures": list(conclusion.reasons),
+        "undecided": list(conclusion.undecided),
+        "missing": list(conclusion.missing),
+    }
+
+
+def conclude(
+    judged: int,
+    failed: Sequence[Failure],
+    undecided: Sequence[str],
+    missing: Sequence[str],
+    *,
+    what: str = "point",
+    held: str,
+) -> Conclusion:
+    """Return PASS only if everything that was asked was judged and held, else FAIL or CANNOT TELL.
+
+    ``judged`` is the number of things that held or failed. FAIL: there are ``failed`` ones.
+    CANNOT TELL: nothing failed, and there are ``undecided`` or ``missing`` ones, or nothing was
+    judged at all. This is the only place that decides that.
+    """
+    return Conclusion(judged, tuple(failed), tuple(undecided), tuple(missing), what, held)
+
+
+def limit(text: str) -> float:
+    """Return the slowdown that ``5%`` or ``1.05x`` allows.
+
+    Raises `UsageError` for anything else.
+
+    >>> limit("5%"), limit("1.05x")
+    (1.05, 1.05)
+    """
+    match = re.fullmatch(r"(\d+\.?\d*|\.\d+)([%x])", text, re.ASCII)
+    if match is None:
+        raise UsageError(f"--fail-above {text}: write 5% or 1.05x, which mean the same")
+    number = float(match[1])
+    found = 1 + number / 100 if match[2] == "%" else number
+    if found < 1:
+        raise UsageError(f"--fail-above {text}: a slowdown is 1x or more, as in 1.05x")
+    return found
+
+
+def within(allowed: float) -> str:
+    """Return the words for points that are not more than ``allowed`` times slower.
+
+    >>> within(1.05)
+    'at most 1.050x slower'
+    """
+    return f"at most {factor(allowed)} slower"

@@ -1,0 +1,50 @@
+"""The rows that may be judged: those whose data was right; the others fail, by name.
+
+The other parts of what may be judged are decided where rows are read and get their value: a file is
+read once (`table.load`), and its statistic is chosen for each series (`values.with_values`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pandas as pd
+
+from omb_py.analysis.conclusion import FAILED
+from omb_py.analysis.failures import Failure
+from omb_py.analysis.values import data_wrong
+from omb_py.core.errors import OmbError
+from omb_py.core.text.units import size_text
+from omb_py.core.text.words import count, first_of
+
+MOST_SIZES = 5
+"""Sizes with wrong data that a sentence names."""
+
+
+class WrongDataError(OmbError):
+    """An error: there is nothing to judge, because the data of the rows was wrong."""
+
+    exit_code = FAILED
+
+
+def rows_to_judge(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[Failure]]:
+    """Return the rows whose data was right, and a failure for each file and benchmark with others.
+
+    Data is wrong where its check failed: column ``validation`` is ``Fail``. A time of it is the
+    time of another operation, so it is compared with nothing, and no check passes over it.
+    """
+    wrong = data_wrong(rows)
+    found = [Failure(f"{where}: {what}", on_top=True) for where, _, what in wrong_data(rows)]
+    return rows[~wrong], found
+
+
+def wrong_data(rows: pd.DataFrame) -> Iterator[tuple[str, int | None, str]]:
+    """Yield file, first line and a sentence for the rows of each benchmark whose data was wrong."""
+    wrong = rows[data_wrong(rows)]
+    files = wrong["file"].astype(object).fillna("results")
+    for (file, name), members in wrong.groupby([files, "benchmark"], sort=False):
+        sizes = [size_text(size) for size in members["bytes"].dropna().unique()]
+        at = f" at {first_of(sizes, MOST_SIZES)}" if sizes else ""
+        line = members["line"].min()
+        text = f"{name}{at}: the data was wrong (validation Fail) in {count(len(members), 'row')}"
+        yield str(file), None if pd.isna(line) else int(float(line)), text
