@@ -9,13 +9,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from omb_py.algorithms import DEFAULT
 from omb_py.analysis.compare.side_by_side import compare
-from omb_py.analysis.points import TELLING, by, distinctions, label, line_name, without_implied
+from omb_py.analysis.hosts import several
+from omb_py.analysis.points import (
+    SERIES,
+    TELLING,
+    by,
+    distinctions,
+    group_ids,
+    label,
+    line_name,
+    without_implied,
+)
 from omb_py.analysis.select import no_column
-from omb_py.analysis.values import measured
+from omb_py.analysis.values import measured, value_column
 from omb_py.analysis.verdict import FASTER, SLOWER, UNCLEAR, WITHIN
 from omb_py.core.errors import UsageError
 from omb_py.core.text.tables import Sheet
@@ -24,6 +35,11 @@ from omb_py.core.text.units import digits, size_text, value_text
 BINDING = ("binding",)
 MPI = "buffer"
 """The default base of comparisons: MPI as most programs call it."""
+
+MOST_HOSTS = 8
+"""Hosts that have a column each; of more, the slowest ones beside all together."""
+
+ALL_HOSTS = "all hosts"
 
 ALGORITHMS = ("library_algorithm", "algorithm")
 """Columns whose configuration without any value has a name."""
@@ -44,6 +60,10 @@ def sheets(
     if unknown := [name for name in columns if name not in rows]:
         raise no_column(unknown[0], rows.columns)
     rows = rows[rows["part"].isna()]
+    if "hosts" in columns and several(rows):
+        columns = ["host_names" if name == "hosts" else name for name in columns]
+        if "host_names" in columns and rows["host_names"].nunique() > MOST_HOSTS:
+            rows, base = worst_hosts(rows, statistic), base or ALL_HOSTS
     known = [name_of(one, columns) for one, _ in by(rows, list(columns))]
     if base is not None and base not in known:
         raise UsageError(f"--base {base}: no configuration is called that: {', '.join(known)}")
@@ -59,6 +79,20 @@ def sheets(
             if len(named) > 1:
                 title = [str(members["benchmark"].iloc[0]), label(key[1:], others)]
                 yield sheet(", ".join(filter(None, title)), named, base, statistic)
+
+
+def worst_hosts(rows: pd.DataFrame, statistic: str) -> pd.DataFrame:
+    """Return the rows of all hosts as those of one called `ALL_HOSTS`, and of the slowest hosts.
+
+    The slowest are those whose numbers are worst beside the median host's, in the mean over points.
+    """
+    values = value_column(rows, statistic)
+    point = group_ids(values[name] for name in (*SERIES, "bytes") if name in values)
+    logs = np.log(values["value"]) * np.where(values["lower_is_better"], 1, -1)
+    excess = logs - logs.groupby(point).transform("median")
+    worst = excess.groupby(values["host_names"]).mean().nlargest(MOST_HOSTS - 1).index
+    alone = rows[rows["host_names"].isin(worst)]
+    return pd.concat([rows.assign(host_names=ALL_HOSTS), alone], ignore_index=True)
 
 
 def name_of(values: Sequence[Any], columns: Sequence[str]) -> str:

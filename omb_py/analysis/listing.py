@@ -10,6 +10,7 @@ import pandas as pd
 from omb_py.analysis.points import SERIES, label
 from omb_py.analysis.select import no_column
 from omb_py.analysis.table import Results, kind_of
+from omb_py.analysis.values import data_wrong
 from omb_py.core.text.tables import Sheet
 from omb_py.core.text.units import digits, size_text, value_text
 from omb_py.core.text.words import count, first_of
@@ -34,6 +35,7 @@ FACTS = (
 
 HEADINGS = {
     "bytes": "size",
+    "host_names": "hosts",
     "latency_min_us": "fastest rank",
     "latency_max_us": "slowest rank",
 }
@@ -81,10 +83,14 @@ def sheet(
             n for n in (*SERIES, "sender", "receiver", "bytes") if n in there and n not in same
         ]
         if not apart or rows.duplicated(apart).any():
+            apart[:0] = [name for name in ("host_names",) if name in there and name not in same]
+        if not apart or rows.duplicated(apart).any():
             apart[:0] = [name for name in ("run",) if name not in same]
         shown = [*apart, *[name for name in IMPORTANT if name in there][:MAX_NUMBERS]]
     texts = [n for n in shown if unit_of(n) is None and n != "bytes" and kind_of(n) != "float"]
     ordered = [*texts, *(name for name in shown if name not in texts)]
+    if columns is None and data_wrong(rows).any():
+        ordered.append("validation")
     limit = len(rows) if limit is None else limit
     facts = [name for name in FACTS if name in same and name not in shown]
     words = label([rows[name].iloc[0] for name in facts], facts)

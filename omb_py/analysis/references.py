@@ -65,6 +65,9 @@ REQUIRED = ("benchmark", "value", "unit")
 MAX_SOURCES = 5
 """Sources of references that a table names."""
 
+MAX_FAILING = 10
+"""Hosts or files that fail that a sentence names."""
+
 MAX_PASSING = 40
 """Values that pass, of several hosts or files, that a table for people has."""
 
@@ -293,6 +296,13 @@ def check(
     others = len(there) - len({at for _, at in pairs})
     if others:
         remarks.append(f"{count(others, 'measured point')} without a reference")
+    failing = frame.loc[frame["fails"], RESULTS_OF].dropna().unique()
+    if len(failing):
+        every = int(frame[RESULTS_OF].nunique())
+        of = "hosts" if rows["host_names"].nunique() > 1 else "files"
+        remarks.append(
+            f"{len(failing)} of {every} {of} failed: {first_of([*failing], MAX_FAILING)}"
+        )
     return Checked(name, frame, others, tuple(remarks), tuple(wrong))
 
 

@@ -83,6 +83,8 @@ def command(
         from omb_py.analysis import references, select
         from omb_py.analysis.conclusion import facts as facts_of
         from omb_py.analysis.failures import only_first
+        from omb_py.analysis.hosts import refuse_mixture
+        from omb_py.analysis.values import value_column
         from omb_py.core.text import tables
 
     if (expected is None) == (update is None):
@@ -101,6 +103,7 @@ def command(
     note_doubts(results)
     name = system or Path(expected or update or "").stem
     if known is None:
+        refuse_mixture(value_column(results.rows, statistic), results.runs)
         made = references.from_runs(results.rows, name, statistic)
         references.save(made, written)
         allowed = made[["low", "high"]].abs().stack()

@@ -71,8 +71,10 @@ def confirmed(
     from omb_py.sweeps import again
 
     times = values["confirm"]
-    if times is None and values["again"]:
+    if times is None and values["again"] is not None:
         raise UsageError("--again is the command of --confirm: name both")
+    if values["again"] is not None and not values["again"].strip():
+        raise UsageError("--again is empty: name the command that measures again, or leave it out")
     if times is not None and launchers.ranks() > 1:
         raise UsageError("--confirm starts jobs itself: run it without a launcher")
     if times is None or not failures:

@@ -99,12 +99,27 @@ class Summary:
 
     @property
     def exit_code(self) -> int:
-        """The worst of the entries' exit codes; what is not known is as bad as a failure."""
+        """The worst of the entries' exit codes; what is not known is as bad as a failure.
+
+        A member of a suite may be left out without harm, but not all that was asked for.
+        """
         codes = (
             line.exit_code if line.exit_code in SEVERITY else OmbError.exit_code
             for line in self.lines
         )
-        return max(codes, key=SEVERITY.index, default=0)
+        worst = max(codes, key=SEVERITY.index, default=0)
+        return UnsupportedError.exit_code if self.nothing and not worst else worst
+
+    @property
+    def nothing(self) -> str:
+        """A sentence if nothing was measured, with the first reason; empty else."""
+        if any(line.outcome == MEASURED for line in self.lines) or not self.lines:
+            return ""
+        first = self.lines[0]
+        return (
+            f"nothing was measured: {count(len(self.lines), 'benchmark')} left out or failed; the "
+            f"first, {first.benchmark}: {first.reason}"
+        )
 
 
 class RowCounter(Writer[Any]):
@@ -186,6 +201,8 @@ def run_entries(
                 seconds=seconds,
                 reason=reason,
             )
+    if job.rank == 0 and summary.nothing:
+        launcher.say(summary.nothing)
     return summary
 
 

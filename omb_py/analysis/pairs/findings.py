@@ -132,14 +132,22 @@ def judge(matrix: Matrix) -> Judgement:
 def excess_costs(costs: Numbers, alarms: float) -> tuple[Numbers, float]:
     """Return how far each pair is above the typical one, and above how much it is slow.
 
-    Both are logarithms of factors; ``costs`` are those of one kind, NaN for other pairs. The rate
-    of false ``alarms`` is divided by the number of directions (Bonferroni).
+    Both are logarithms of factors; ``costs`` are those of one kind, NaN for other pairs. ``alarms``
+    is the rate of false alarms.
     """
     excess = costs - typical(costs)
     noise = max(SMALLEST_NOISE, typical(np.abs(excess)) / MAD_OF_NORMAL)
-    directions = int(np.isfinite(costs).sum())
-    limit = NormalDist().inv_cdf(1 - alarms / directions) * (1 + FEW / directions)
-    return excess, float(max(limit * noise, np.log(FACTOR)))
+    return excess, slow_limit(noise, int(np.isfinite(costs).sum()), alarms)
+
+
+def slow_limit(noise: float, members: int, alarms: float) -> float:
+    """Return the logarithm of a factor above the typical member beyond which one is slow.
+
+    ``noise`` is the robust standard deviation of all members; the rate of false ``alarms`` among
+    all of them is divided by their number (Bonferroni). At least the logarithm of `FACTOR`.
+    """
+    deviations = NormalDist().inv_cdf(1 - alarms / members) * (1 + FEW / members)
+    return float(max(deviations * noise, np.log(FACTOR)))
 
 
 def typical(values: Numbers) -> float:

@@ -8,7 +8,7 @@ import hashlib
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from math import log2
@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 import vl_convert
 
-from omb_py.analysis import anomalies, listing, references
+from omb_py.analysis import anomalies, hosts, listing, references
 from omb_py.analysis.charts.figures import charts
 from omb_py.analysis.charts.groups import Request
 from omb_py.analysis.charts.spec import STYLE, Chart
@@ -78,6 +78,10 @@ def report(
     its references (`references.load`). Raises `OmbError` if no row has a number.
     """
     values = value_column(results.rows, statistic)
+    slow = hosts.slow_hosts(values)
+    if slow.slow:
+        results = replace(results, rows=hosts.apart(results.rows, slow.slow))
+        values = value_column(results.rows, statistic)
     numbers = bool(len(values) or len(results.overhead) or len(results.pairs))
     if not numbers and not data_wrong(results.rows).any():
         raise OmbError("there is no row with a number: measure something first")
@@ -97,6 +101,12 @@ def report(
         words = ". ".join([said, *checked.remarks])
         parts.append(Section("Expected values", f"{words}.", [references.sheet(checked)]))
         lead.insert(0, said)
+    if hosts.several(results.rows):
+        words = "".join(
+            f"{text}. " for text in (*(one.text for one in slow.slow), *slow.remarks)[:3]
+        )
+        parts.append(Section("Who is slow", words, list(hosts.sheets(slow))))
+        lead[:0] = [hosts.summary(slow)]
     found = list(anomalies.sheets(odd, values))
     parts.append(Section("Findings", trust, found, folded=True))
     parts += [Section("Figures")] * bool(drawn)
@@ -213,6 +223,7 @@ def best_lines(name: str, size: int | None, frame: pd.DataFrame) -> KeyNumber:
     unit = str(frame["unit"].iloc[0])
     lower = unit == "us"
     frame = at_nearest_size(frame[frame["unit"] == unit], size or (SMALL if lower else LARGE))
+    of_hosts = "host" if hosts.several(frame) else "run"
     frame = points_of(frame, [*(column for column in SERIES if column in frame), "bytes"])
     # no others than points of one experiment can be ranked: most lines, then most ranks
     groups = [part for _, part in frame.groupby(group_ids(frame[name] for name in EXPERIMENT))]
@@ -229,7 +240,7 @@ def best_lines(name: str, size: int | None, frame: pd.DataFrame) -> KeyNumber:
         Line(
             label(point[named], named),
             value_text(point["value"], unit),
-            spread(point),
+            spread(point, of_hosts),
             100 * min(best / point["value"], point["value"] / best),
         )
         for _, point in frame.head(MAX_LINES).iterrows()
@@ -247,14 +258,14 @@ def at_nearest_size(frame: pd.DataFrame, wanted: int) -> pd.DataFrame:
     return frame[sizes == sizes[distance.idxmin()]]
 
 
-def spread(point: pd.Series) -> str:
-    """Return the spread or the interval of a point's value in words."""
+def spread(point: pd.Series, of: str = "run") -> str:
+    """Return the spread or the interval of a point's value in words, over its runs or hosts."""
     several = point["runs"] > 1
     low, high = (point[name] for name in (ENDS[2:] if several else ENDS[:2]))
     if pd.isna(low):
         return "one run, no interval known"
-    of = f"{point['runs']} runs:" if several else "95 % interval"
+    words = f"{count(point['runs'], of)}:" if several else "95 % interval"
     ends = value_text(low, point["unit"]), value_text(high, point["unit"])
     if ends[0] == ends[1]:
-        return f"{of} within {max(0.1, 100 * (high / low - 1)):.1f} %"
-    return f"{of} {ends[0]} to {ends[1]}"
+        return f"{words} within {max(0.1, 100 * (high / low - 1)):.1f} %"
+    return f"{words} {ends[0]} to {ends[1]}"

@@ -1,0 +1,194 @@
+"""Slow hosts: those whose numbers are beyond the distribution of all other hosts.
+
+Hosts that one run spans are one unit, for their numbers cannot be told apart. A unit's number of a
+point is the median of its launches. It is slow if its logarithm is further above the median of all
+units than noise reaches, by the same rule as a slow pair of ranks (`pairs.findings`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from omb_py.analysis.pairs.findings import ALARMS, MAD_OF_NORMAL, SMALLEST_NOISE, slow_limit
+from omb_py.analysis.points import group_ids
+from omb_py.analysis.values import SERIES
+from omb_py.analysis.verdict import factor
+from omb_py.core.errors import UsageError
+from omb_py.core.text.tables import Sheet
+from omb_py.core.text.units import size_text
+from omb_py.core.text.words import count, first_of
+
+FEWEST = 3
+"""Hosts of which one can be told from the others."""
+
+MOST_NAMED = 30
+"""Slow hosts that a table has."""
+
+MACHINE = ("processor", "device")
+"""Metadata in which hosts of one machine agree."""
+
+
+@dataclass(frozen=True)
+class SlowHost:
+    """A slow host, or a set of hosts of one run.
+
+    ``worst`` is how many times slower than the median host it is at ``where``, the benchmark and
+    size at which that is most; ``slow`` of its ``points`` are beyond the limit.
+    """
+
+    name: str
+    worst: float
+    where: str
+    slow: int
+    points: int
+    benchmarks: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """Return the finding as a sentence without its end."""
+        return (
+            f"{self.name} takes {factor(self.worst)} as long as the median host at {self.where}, "
+            f"and is slow in {self.slow} of {count(self.points, 'point')}"
+        )
+
+
+@dataclass(frozen=True)
+class Hosts:
+    """The slow hosts of results, worst first, of how many ``hosts``; ``remarks`` are sentences."""
+
+    slow: tuple[SlowHost, ...]
+    hosts: int
+    remarks: tuple[str, ...]
+
+
+def several(rows: pd.DataFrame) -> bool:
+    """Return whether rows are of several hosts, or sets of hosts."""
+    return bool(rows["host_names"].nunique() > 1)
+
+
+def slow_hosts(values: pd.DataFrame) -> Hosts:
+    """Find the slow hosts of rows with values (`value_column`).
+
+    A false alarm is as rare as in a matrix of pairs (`ALARMS`), whatever the number of hosts and
+    points (Bonferroni). Points of fewer than `FEWEST` hosts are not judged.
+    """
+    known = values[values["host_names"].notna()]
+    names = known["host_names"].dropna().unique()
+    if len(names) < 2:
+        return Hosts((), len(names), ())
+    point = group_ids(known[name] for name in (*SERIES, "bytes", "unit") if name in known)
+    slowdown = np.log(known["value"]).where(known["lower_is_better"], -np.log(known["value"]))
+    medians = slowdown.groupby([point, known["host_names"].to_numpy()]).median().unstack()
+    judged = medians[medians.notna().sum(axis=1) >= FEWEST]
+    first = known.groupby(point).head(1).set_axis(pd.unique(point))
+    excess = judged.sub(judged.median(axis=1), axis=0)
+    noise = excess.abs().median(axis=1).div(MAD_OF_NORMAL).clip(lower=SMALLEST_NOISE)
+    counts = judged.notna().sum(axis=1)
+    limits = [
+        slow_limit(deviation, number, ALARMS / len(judged))
+        for deviation, number in zip(noise, counts, strict=True)
+    ]
+    beyond = excess.gt(pd.Series(limits, index=judged.index), axis=0)
+    slow = [
+        slow_host(str(name), excess[name], beyond[name], first)
+        for name in beyond.columns[beyond.any()]
+    ]
+    slow.sort(key=lambda one: -one.worst)
+    remarks = [*unjudged(medians, len(judged)), *incomplete(medians)]
+    if len(judged) and not slow:
+        needed = f"{factor(float(np.exp(max(limits))))} as long"
+        remarks.insert(0, f"no host is slow: one would have to take up to {needed}")
+    return Hosts(tuple(slow), len(names), tuple(remarks))
+
+
+def slow_host(name: str, excess: pd.Series, beyond: pd.Series, points: pd.DataFrame) -> SlowHost:
+    """Return a slow host by how far it is above the median host at each of ``points``."""
+    own = excess[beyond]
+    worst = points.loc[own.idxmax()]
+    size = "" if pd.isna(worst["bytes"]) else f", {size_text(worst['bytes'])}"
+    return SlowHost(
+        name,
+        float(np.exp(own.max())),
+        f"{worst['benchmark']}{size}",
+        len(own),
+        int(excess.notna().sum()),
+        tuple(dict.fromkeys(points.loc[own.index, "benchmark"])),
+    )
+
+
+def unjudged(medians: pd.DataFrame, judged: int) -> Iterator[str]:
+    """Yield a sentence if points are of too few hosts."""
+    if few := len(medians) - judged:
+        yield f"{count(few, 'point')} of fewer than {FEWEST} hosts: which is slow cannot be told"
+
+
+def incomplete(medians: pd.DataFrame) -> Iterator[str]:
+    """Yield a sentence about hosts that lack points that most hosts have."""
+    usual = medians.index[medians.notna().mean(axis=1) > 0.5]
+    lacking = medians.loc[usual].isna().sum()
+    hosts = [f"{name} ({number})" for name, number in lacking[lacking > 0].items()]
+    if hosts:
+        yield f"{count(len(hosts), 'host')} without points that most hosts have: {first_of(hosts)}"
+
+
+def apart(rows: pd.DataFrame, slow: Sequence[SlowHost]) -> pd.DataFrame:
+    """Return rows whose ``source`` is the slow host, so that it has lines and points of its own."""
+    names = {one.name: f"{one.name} (slow)" for one in slow}
+    of = rows["host_names"].astype(object).map(names)
+    return rows.assign(source=of.where(of.notna(), rows["source"].astype(object)))
+
+
+def sheets(found: Hosts) -> Iterator[Sheet]:
+    """Yield the table of slow hosts, if there are some."""
+    rows = [
+        (
+            one.name,
+            f"{factor(one.worst)}",
+            one.where,
+            f"{one.slow} of {one.points}",
+            first_of(one.benchmarks),
+        )
+        for one in found.slow[:MOST_NAMED]
+    ]
+    if rows:
+        more = len(found.slow) - len(rows)
+        yield Sheet(
+            "Slow hosts",
+            ("host", "slower", "worst at", "slow points", "benchmarks"),
+            tuple(rows),
+            (f"and {more} more",) * (more > 0),
+            left=1,
+            above=f"{len(found.slow)} of {count(found.hosts, 'host')}; slower than the median host",
+        )
+
+
+def summary(found: Hosts) -> str:
+    """Return how many hosts are slow, and the worst, in a sentence without its end."""
+    if not found.slow:
+        return f"{count(found.hosts, 'host')}, none of which is known to be slow"
+    others = f" and {len(found.slow) - 1} more" if len(found.slow) > 1 else ""
+    return f"{found.slow[0].name}{others} of {count(found.hosts, 'host')}: slow"
+
+
+def refuse_mixture(values: pd.DataFrame, runs: Mapping[str, Mapping[str, str]]) -> None:
+    """Raise `UsageError` if rows are of a mixture from which no limits can be learned.
+
+    That is a mixture of machines by their metadata (`MACHINE`), or of hosts of which some are slow.
+    """
+    for name in MACHINE:
+        present = (runs.get(str(run), {}).get(name) for run in values["run"].unique())
+        if len(kinds := list(dict.fromkeys(filter(None, present)))) > 1:
+            raise UsageError(
+                f"--update: these results are of several machines ({name}: {first_of(kinds, 3)}): "
+                "learn the limits of each from its own files"
+            )
+    if slow := slow_hosts(values).slow:
+        raise UsageError(
+            f"--update: {slow[0].text}"
+            + (f", and {len(slow) - 1} more hosts are" if len(slow) > 1 else "")
+            + ": learn limits from healthy hosts, and leave out the files of the others"
+        )

@@ -1,0 +1,149 @@
+"""Slow hosts: found among all others by name, and kept out of limits, checks and points."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from omb_py.analysis.hosts import slow_hosts
+from omb_py.analysis.table import load
+from omb_py.analysis.values import value_column
+from tests.conftest import Finished
+from tests.helpers.refusals import missing
+
+Start = Callable[..., Finished]
+
+HEAD = """# run: {run}
+# omb_py: 1.0.0
+# processor: {processor}
+# mpi_library: MPICH Version: 5.0.2
+# hosts: {host}:2
+# ranks: 2
+run,benchmark,bytes,ranks,buffer,binding,placement,dtype,mpi_type,latency_us,sample_p50_us
+"""
+SITE = "benchmark,bytes,value,unit\nlatency,8,1.0,us\nlatency,64,1.0,us\n"
+
+
+def fleet(
+    folder: Path,
+    hosts: int,
+    slow: dict[int, float] | None = None,
+    processor: str = "EPYC",
+    noise: float = 0.02,
+) -> Path:
+    """A folder with a file of each host; some hosts are slower by a factor."""
+    folder.mkdir(exist_ok=True)
+    random = np.random.default_rng(hosts)
+    for number in range(hosts):
+        run = f"20260101T000000Z-{len(processor)}{number:05x}"
+        head = HEAD.format(run=run, host=f"node{number:02}", processor=processor)
+        rows = ""
+        for size in (8, 64):
+            time = (slow or {}).get(number, 1.0) * np.exp(random.normal(0, noise))
+            rows += f"{run},latency,{size},2,numpy,native,H,int8,MPI_CHAR,{time:.6f},{time:.6f}\n"
+        (folder / f"{processor}-{number:02}.csv").write_text(head + rows)
+    return folder
+
+
+def test_slow_host_among_many_is_found_by_name(tmp_path: Path) -> None:
+    found = slow_hosts(value_column(load(fleet(tmp_path / "f", 40, {7: 3.0})).rows))
+    (one,) = found.slow
+    assert (one.name, one.slow, one.points, found.hosts) == ("node07", 2, 2, 40)
+    assert one.worst == pytest.approx(3.0, rel=0.1)
+
+
+@pytest.mark.parametrize("hosts", [3, 6, 40])
+def test_healthy_fleet_has_no_slow_host(tmp_path: Path, hosts: int) -> None:
+    found = slow_hosts(value_column(load(fleet(tmp_path / "f", hosts)).rows))
+    assert found.slow == ()
+    assert "no host is slow: one would have to take up to 1." in found.remarks[0]
+
+
+def test_which_of_two_hosts_is_slow_cannot_be_told(tmp_path: Path) -> None:
+    found = slow_hosts(value_column(load(fleet(tmp_path / "f", 2, {1: 3.0})).rows))
+    assert found.slow == ()
+    assert found.remarks == ("2 points of fewer than 3 hosts: which is slow cannot be told",)
+
+
+def test_host_that_lacks_points_of_others_is_named(tmp_path: Path) -> None:
+    folder = fleet(tmp_path / "f", 6)
+    path = folder / "EPYC-03.csv"
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[:-1]))
+    found = slow_hosts(value_column(load(folder).rows))
+    assert "1 host without points that most hosts have: node03 (1)" in found.remarks
+
+
+def test_check_judges_each_host_and_names_the_slow_one(in_process: Start, tmp_path: Path) -> None:
+    (tmp_path / "site.csv").write_text(SITE)
+    folder = str(fleet(tmp_path / "f", 30, {7: 3.0}))
+    done = in_process("check", folder, "--expected", "site.csv")
+    assert done.code == 4
+    assert not missing("1 of 30 hosts failed: node07 FAIL: 58 of 60 values", done.out)
+    assert "node07, latency, 8 B: " in done.out
+    assert "node06" not in done.out
+    healthy = in_process("check", str(fleet(tmp_path / "h", 30)), "--expected", "site.csv")
+    assert (healthy.code, "PASS: 60 of 60 values" in healthy.out) == (0, True)
+
+
+def test_check_names_the_host_on_which_a_reference_was_not_measured(
+    in_process: Start, tmp_path: Path
+) -> None:
+    (tmp_path / "site.csv").write_text(SITE)
+    path = fleet(tmp_path / "f", 4) / "EPYC-03.csv"
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[:-1]))
+    done = in_process("check", "f", "--expected", "site.csv")
+    assert done.code == 7
+    assert "7 of 8 values as expected from site, 1 not measured (node03, latency, 64 B)" in done.out
+
+
+def test_failure_of_one_host_is_not_measured_again_elsewhere(
+    in_process: Start, tmp_path: Path
+) -> None:
+    (tmp_path / "site.csv").write_text(SITE)
+    fleet(tmp_path / "f", 4, {2: 3.0})
+    done = in_process("check", "f", "--expected", "site.csv", "--confirm", "1", "--again", "true")
+    assert done.code == 4
+    assert "not measured again: it is of node02, one of several hosts: measure it there" in done.out
+
+
+def test_update_refuses_a_fleet_with_a_slow_host(in_process: Start, tmp_path: Path) -> None:
+    done = in_process("check", str(fleet(tmp_path / "f", 9, {7: 3.0})), "--update", "own.csv")
+    assert done.code == 2
+    assert not missing("node07 takes is slow leave out", done.err)
+    assert not (tmp_path / "own.csv").exists()
+
+
+def test_update_refuses_results_of_two_processors(in_process: Start, tmp_path: Path) -> None:
+    fleet(tmp_path / "f", 4)
+    fleet(tmp_path / "f", 4, processor="Grace")
+    done = in_process("check", "f", "--update", "own.csv")
+    assert done.code == 2
+    assert not missing("several machines processor EPYC Grace", done.err)
+
+
+def test_report_names_the_slow_host_and_draws_it_apart(in_process: Start, tmp_path: Path) -> None:
+    fleet(tmp_path / "f", 30, {7: 3.0})
+    assert in_process("report", "f", "-o", "page.html").code == 0
+    page = re.sub(r"<[^>]+>", " ", (tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert not missing("node07 of 30 hosts: slow", page)
+    assert not missing("Who is slow node07 slower slow points 2 of 2", page)
+    assert not missing("29 hosts: node07 (slow)", page)
+
+
+def test_show_across_hosts_has_a_column_for_each_name(in_process: Start, tmp_path: Path) -> None:
+    fleet(tmp_path / "f", 4, {2: 3.0})
+    done = in_process("show", "f", "--across", "hosts")
+    assert not missing("node00 node01 node02 node03 8 B", done.out)
+
+
+def test_show_across_many_hosts_has_the_slowest_beside_all(
+    in_process: Start, tmp_path: Path
+) -> None:
+    fleet(tmp_path / "f", 30, {22: 3.0})
+    heads = in_process("show", "f", "--across", "hosts").out.splitlines()[1]
+    assert not missing("all hosts node22 best", heads)
+    assert len(re.findall(r"node\d\d", heads)) == 7
