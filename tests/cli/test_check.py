@@ -31,6 +31,16 @@ TEXT = """
 """
 
 
+NCCL = """\
+$ mpirun -n 2 all_reduce_perf -b 1M -e 1M
+# nThread 1 nGpus 1 minBytes 1048576 maxBytes 1048576 step: 2(factor) warmup iters: 5 iters: 20
+#                                                    out-of-place                 in-place
+#    size    count  type redop root   time  algbw  busbw #wrong   time  algbw  busbw #wrong
+#     (B) (elements)                  (us) (GB/s) (GB/s)          (us) (GB/s) (GB/s)
+  1048576   262144 float   sum   -1  30.00  35.00  {bus}      0  20.00  52.00  52.00      0
+"""
+
+
 @pytest.fixture
 def alps(tmp_path: Path) -> Callable[[float], str]:
     """A text of native OMB with a latency of 256 bytes."""
@@ -185,6 +195,34 @@ def test_results_that_name_no_command_fail_and_say_so(
     done = in_process("check", alps(4.9), "--expected", "alps-gh200", "--confirm", "2")
     assert done.code == 4
     assert not missing("FAIL: 256 B not measured again command --again", done.out)
+
+
+def test_failure_out_of_place_fails_though_its_line_has_a_passing_row_in_place(
+    in_process: Start, tmp_path: Path
+) -> None:
+    (tmp_path / "site.csv").write_text(
+        "benchmark,bytes,in_place,value,unit\n"
+        "allreduce,1M,false,50,GB/s busbw\nallreduce,1M,true,50,GB/s busbw\n"
+    )
+    for name, bus in (("first.txt", 30.0), ("again.txt", 40.0)):
+        (tmp_path / name).write_text(NCCL.format(bus=bus))
+    words = ("check", "first.txt", "--expected", "site.csv", "--confirm", "1")
+    done = in_process(*words, "--again", "cat again.txt")
+    assert done.code == 4
+    assert not missing(
+        "FAIL: allreduce 1 MiB confirmed: 30.0 GB/s 40.0 GB/s bus, median 35.0", done.out
+    )
+    assert "FAIL: 1 of 2 values as expected from site" in done.out
+    assert "not measured" not in done.out
+
+
+def test_empty_command_of_a_confirmation_is_refused(
+    in_process: Start, alps: Callable[[float], str]
+) -> None:
+    words = ("check", alps(4.9), "--expected", "alps-gh200", "--confirm", "2", "--again", "")
+    done = in_process(*words)
+    assert (done.code, done.out) == (2, "")
+    assert "--again is empty" in done.err
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ import pytest
 from omb_py.cli.run import SUITES
 from tests import ROOT
 from tests.conftest import Run, rows_of, succeeded
-from tests.helpers.refusals import assert_refused
+from tests.helpers.refusals import assert_names, assert_refused
 
 pytestmark = pytest.mark.every_library
 
@@ -109,6 +109,20 @@ def test_failure_ends_only_its_benchmark(mpiexec: Run, tmp_path: Path) -> None:
     assert "Traceback" not in job.err
     assert "wrong data in bcast" in job.err
     assert [row["validation"] for row in rows_of(results)] == ["Fail", "", ""]
+
+
+@pytest.mark.parametrize(
+    ("ranks", "words", "why"),
+    [(1, (), "needs exactly 2 ranks"), (2, ("--binding", "pickle"), "binding pickle has no put")],
+)
+def test_suite_of_which_nothing_was_measured_fails_and_says_why(
+    mpiexec: Run, tmp_path: Path, ranks: int, words: tuple[str, ...], why: str
+) -> None:
+    results = tmp_path / "s.csv"
+    job = mpiexec(ranks, "run", "s:onesided", *words, *QUICK, "--quiet", "-o", str(results))
+    assert job.code == 5
+    assert_names(job.err, f"nothing was measured: benchmarks put_latency {why}")
+    assert not results.exists()
 
 
 def test_failure_on_a_part_ends_only_its_benchmark(mpiexec: Run, tmp_path: Path) -> None:

@@ -102,9 +102,7 @@ def report(
         parts.append(Section("Expected values", f"{words}.", [references.sheet(checked)]))
         lead.insert(0, said)
     if hosts.several(results.rows):
-        words = "".join(
-            f"{text}. " for text in (*(one.text for one in slow.slow), *slow.remarks)[:3]
-        )
+        words = "".join(f"{text}. " for text in slow.remarks)
         parts.append(Section("Who is slow", words, list(hosts.sheets(slow))))
         lead[:0] = [hosts.summary(slow)]
     found = list(anomalies.sheets(odd, values))
