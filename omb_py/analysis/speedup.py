@@ -7,12 +7,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from omb_py.analysis.points import distinctions, label
 from omb_py.analysis.select import no_column
 from omb_py.analysis.select import where as matching
 from omb_py.analysis.table import Paths, tables_of
+from omb_py.analysis.verdict import FASTER, SLOWER, UNCLEAR, by_runs, enough, verdicts
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.core.text.tables import Sheet
 from omb_py.core.text.units import digits, share_text, value_text
@@ -184,7 +186,8 @@ def cells_of(row: dict[Any, Any]) -> tuple[str, ...]:
 def across(runs: pd.DataFrame, names: Sequence[str], value: str) -> Iterator[Sheet]:
     """Yield the medians of a value by application: a row for the rest, columns for ``names``.
 
-    The last column names the best in a row. Raises `UsageError` for names that no run has.
+    The last column names the best in a row if repeated runs show that it is better than the second
+    (`best_of`). Raises `UsageError` for names that no run has.
     """
     known = names_of(runs)
     if unknown := [name for name in (*names, value) if name not in known]:
@@ -197,17 +200,37 @@ def across(runs: pd.DataFrame, names: Sequence[str], value: str) -> Iterator[She
         rows = [name for name in rest if part[name].nunique(dropna=False) > 1] or ["application"]
         there = part[part[value].notna()]
         keys = [there[key].astype(object).fillna("-") for key in (*rows, *names)]
-        medians = there[value].groupby(keys, sort=False).median()
-        table = medians.unstack(list(range(len(rows), len(keys))))
-        best = table.idxmin(axis=1) if value.endswith(LOWER_IS_BETTER) else table.idxmax(axis=1)
+        columns = list(range(len(rows), len(keys)))
+        table = there[value].groupby(keys, sort=False).median().unstack(columns)
+        runs = there[value].groupby(keys, sort=False).agg(list).unstack(columns)
+        best = [
+            best_of(row.dropna(), value.endswith(LOWER_IS_BETTER)) for _, row in runs.iterrows()
+        ]
         lines = zip(table.index.to_frame().to_numpy(), table.to_numpy().tolist(), best, strict=True)
         yield Sheet(
             f"{title}: {value} by {', '.join(names)}",
             (*rows, *map(words, table), "best"),
-            tuple((*map(words, key), *map(digits, line), words(one)) for key, line, one in lines),
-            (f"Medians of {len(there)} of {len(part)} runs.",),
+            tuple((*map(words, key), *map(digits, line), one) for key, line, one in lines),
+            (f"Medians of {len(there)} of {len(part)} runs; a best needs 4 runs of each.",),
             len(rows),
         )
+
+
+def best_of(runs: pd.Series, lower_is_better: bool) -> str:
+    """Return the best of columns by their values in all ``runs``, beside the second best.
+
+    `UNCLEAR` if there are too few runs for a rank test, "within noise" if that finds no difference.
+    """
+    if len(runs) < 2:
+        return " ".join(f"{words(name)} alone" for name in runs.index)
+    order = sorted(runs.index, key=lambda name: float(np.median(runs[name])))
+    best, second = order[:2] if lower_is_better else order[:-3:-1]
+    sides = [np.array([runs[name]], float) for name in (best, second)]
+    if not enough(*(side.shape[1] for side in sides)) or min(map(np.min, sides)) <= 0:
+        return UNCLEAR
+    found = by_runs(*sides)
+    (verdict,) = verdicts(found, found.p_value, np.nan)
+    return words(best) if verdict in (SLOWER, FASTER) else f"{words(best)}, {verdict}"
 
 
 def words(key: Any) -> str:

@@ -27,6 +27,10 @@ WITHIN, EQUAL, UNCLEAR = "within noise", "equal", "unclear"
 MARGIN = 0.05
 """The default slowdown up to which results are called equal."""
 
+WIDEST = 2.0
+"""The largest slowdown in the interval of a point within noise: noise in which a factor of two may
+hide says nothing of a difference."""
+
 EXACT_PAIRS = 2500
 """Pairs of runs up to which the rank test's distribution is exact; normal above."""
 
@@ -163,20 +167,23 @@ def verdicts(slowdown: Interval, p_adjusted: np.ndarray, margin: float = MARGIN)
 
     `SLOWER` or `FASTER`: the whole interval is, and ``p_adjusted`` is 5 % at most. Else `EQUAL`:
     the whole interval is between 1 / (1 + ``margin``) and 1 + ``margin``; never for a ``margin``
-    that is not a number. Else `WITHIN` noise. `UNCLEAR`: there is no interval.
+    that is not a number. Else `WITHIN` noise, if the interval reaches to `WIDEST` at most.
+    `UNCLEAR`: there is no interval, or one that says nothing.
     """
     significant = p_adjusted <= LEVEL
     with np.errstate(invalid="ignore"):
         equal = (slowdown.low >= 1 / (1 + margin)) & (slowdown.high <= 1 + margin)
+        known = (slowdown.low >= 1 / WIDEST) & (slowdown.high <= WIDEST)
     return np.select(
         [
             np.isnan(slowdown.low),
             (slowdown.low > 1) & significant,
             (slowdown.high < 1) & significant,
             equal,
+            known,
         ],
-        [UNCLEAR, SLOWER, FASTER, EQUAL],
-        WITHIN,
+        [UNCLEAR, SLOWER, FASTER, EQUAL, WITHIN],
+        UNCLEAR,
     )
 
 

@@ -213,15 +213,40 @@ def test_options_stand_side_by_side_with_the_best(trainings: Path) -> None:
     runs, _ = speedup.load(trainings)
     (sheet,) = speedup.across(runs, ["strategy"], "speedup")
     assert sheet.columns == ("ranks", "data", "model", "hybrid", "best")
-    assert sheet.rows == (("8", "2.00", "4.00", "-", "model"), ("16", "6.00", "-", "3.00", "data"))
-    (times,) = speedup.across(runs, ["strategy"], "time_s")
-    assert [line[-1] for line in times.rows] == ["model", "data"]
+    assert [line[:-1] for line in sheet.rows] == [
+        ("8", "2.00", "4.00", "-"),
+        ("16", "6.00", "-", "3.00"),
+    ]
+
+
+def test_single_runs_have_no_best(trainings: Path) -> None:
+    runs, _ = speedup.load(trainings)
+    for value in ("speedup", "time_s"):
+        (sheet,) = speedup.across(runs, ["strategy"], value)
+        assert [line[-1] for line in sheet.rows] == ["unclear", "unclear"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "best"), [((1.0, 2.0), "data"), ((2.0, 1.0), "model"), ((1.0, 1.001), "within")]
+)
+def test_best_of_repeated_runs_is_better_beyond_the_noise(
+    tmp_path: Path, seconds: tuple[float, float], best: str
+) -> None:
+    noise = (0.99, 1.0, 1.01, 1.02, 0.98)
+    rows = [
+        training(8, strategy, 1 / (time * one)).replace(run=f"{strategy}-{number}")
+        for strategy, time in zip(("data", "model"), seconds, strict=True)
+        for number, one in enumerate(noise)
+    ]
+    runs, _ = speedup.load(write(tmp_path / "table.csv", *rows))
+    (sheet,) = speedup.across(runs, ["strategy"], "speedup")
+    assert best in sheet.rows[0][-1]
 
 
 def test_only_some_runs_are_compared(trainings: Path) -> None:
     runs, _ = speedup.load(trainings, ["ranks=16", "strategy=data,hybrid"])
     (sheet,) = speedup.across(runs, ["strategy"], "speedup")
-    assert [line[-1] for line in sheet.rows] == ["data"]
+    assert sheet.columns == ("application", "data", "hybrid", "best")
     with refuses(UsageError, "no row has ranks=3: there are 16, 8"):
         speedup.load(trainings, ["ranks=3"])
 

@@ -121,9 +121,9 @@ def compare(
     - ``verdict``: ``slower`` or ``faster`` (the whole interval is, and ``p_adjusted`` is 5 % at
       most), ``equal`` (else, if the whole interval of the slowdown is between 1 / (1 +
       ``equal_within``) and 1 + ``equal_within``), ``within noise`` (neither can be told),
-      ``unclear`` (no interval), ``only in base``, ``only in other``, and ``no value in base`` or
-      ``no value in other`` where that side has only numbers that are not above 0 or whose data
-      was wrong;
+      ``unclear`` (no interval, or one that reaches beyond a factor of 2), ``only in base``,
+      ``only in other``, and ``no value in base`` or ``no value in other`` where that side has
+      only numbers that are not above 0 or whose data was wrong;
     - ``rounding``: numbers printed with two decimals leave the ratio between ratio / (1 + rounding)
       and ratio * (1 + rounding), which intervals take in; 0 where files have all digits;
     - ``base_…`` and ``other_…``: how each was measured.

@@ -14,7 +14,17 @@ from omb_py.analysis.conclusion import Conclusion, conclude, within
 from omb_py.analysis.failures import Beyond, Failure
 from omb_py.analysis.points import Cells, cells, label
 from omb_py.analysis.values import TAIL
-from omb_py.analysis.verdict import EQUAL, FASTER, SLOWER, UNCLEAR, WITHIN, factor, percent, times
+from omb_py.analysis.verdict import (
+    EQUAL,
+    FASTER,
+    SLOWER,
+    UNCLEAR,
+    WIDEST,
+    WITHIN,
+    factor,
+    percent,
+    times,
+)
 from omb_py.benchmarks import Metric, all_benchmarks
 from omb_py.core.statistics import BUSY
 from omb_py.core.text.tables import Sheet
@@ -266,7 +276,7 @@ def whole(row: Mapping[Any, Any], margin: float = nan, what: str = "sizes") -> s
         parts.append(f"range over {what} {text(row['minimum'])} to {text(row['maximum'])}")
     if changed:
         words = f"{mean} on average"
-    elif row.get(WITHIN, 0):
+    elif row.get(WITHIN, 0) and not row.get(UNCLEAR, 0):
         words = "no difference beyond the noise"
     elif row.get(EQUAL, 0) and not row.get(UNCLEAR, 0):
         words = words_of(EQUAL, margin)
@@ -278,6 +288,9 @@ def whole(row: Mapping[Any, Any], margin: float = nan, what: str = "sizes") -> s
 def remarks(points: pd.DataFrame) -> list[str]:
     """Sentences about how far the verdicts carry: few launches, or launches that differ much."""
     found = [text for noise, text in TOO_FEW.items() if (points["noise"] == noise).any()]
+    if wide := int(((points["verdict"] == UNCLEAR) & points["ratio_low"].notna()).sum()):
+        words = count(wide, "point")
+        found.append(f"the noise of {words} could hide a factor of {WIDEST:g}: repeat the runs")
     spread = points["launch_spread"].median()
     if spread == spread:
         much = ": the machine was busy, or has several states" if spread > BUSY else ""
