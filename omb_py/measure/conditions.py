@@ -28,6 +28,15 @@ CORES_OF_JOB = ("SLURM_CPUS_ON_NODE", "NCPUS")
 METADATA = "conditions"
 """The key of the host's conditions in metadata."""
 
+PACE = "pace"
+"""The key of the cores that ranks ran on, and of their speed, which differ from run to run."""
+
+MAX_CLOCKS = 8
+"""Cores of a host whose clocks are read: a reading may take milliseconds."""
+
+LOOP_TURNS = 10_000
+"""Turns of the empty loop whose time shows how fast a core is, where no file does."""
+
 SAVING = ("powersave", "conservative", "ondemand", "schedutil")
 """Governors that let a core that waits slow down."""
 
@@ -114,6 +123,35 @@ def clocks(host: str, cores: Iterable[int], root: str = SYS) -> Condition:
         f"governor {slow[0]} lets {which} of {host} slow down while they wait: choose "
         "performance, as with cpupower frequency-set -g performance",
     )
+
+
+def pace(cores: Iterable[int], root: str = SYS) -> str:
+    """Return the cores that ranks run on now, their clocks if known, and the time of a short loop.
+
+    A virtual machine reports no clocks, and a core that is shared with others none that helps: the
+    empty loop of `LOOP_TURNS` turns, the fastest of three, takes longer there.
+    """
+    from omb_py.core.text.words import some_ranks
+
+    used = sorted({*cores})
+    files = (f"{root}/{CPU}/cpu{core}/cpufreq/scaling_cur_freq" for core in used[:MAX_CLOCKS])
+    clocks_now = sorted(number(text) / 1e6 for text in map(content, files) if text.isdecimal())
+    ends = dict.fromkeys(f"{clock:.2f}" for clock in (*clocks_now[:1], *clocks_now[-1:]))
+    seconds = []
+    for _ in range(3):
+        began = time.perf_counter()
+        for _ in range(LOOP_TURNS):
+            pass
+        seconds.append(time.perf_counter() - began)
+    found = [some_ranks(used).replace("rank", "core")]
+    found += [f"{' to '.join(ends)} GHz"] * bool(ends)
+    return ", ".join([*filter(None, found), f"a loop takes {min(seconds) * 1e3:.2f} ms"])
+
+
+def core_now() -> int:
+    """Return the core on which this process last ran; -1 if the system does not report it."""
+    fields = content("/proc/self/stat").rpartition(")")[2].split()
+    return number(fields[36]) if len(fields) > 36 else -1
 
 
 def placement(
@@ -291,21 +329,23 @@ def examine(job: Job, device: str = "-", identity: str = "", threads: int = 1) -
     ``device`` is the rank's word on its node, ``identity`` the UUID of its GPU, ``threads`` how
     many of its threads call MPI.
     """
-    own = [device, str(job.rank), str(threads), own_cores(), identity]
+    own = [device, str(job.rank), str(threads), own_cores(), identity, str(core_now())]
     texts = [text.split("\n") for text in job.from_hosts(SEPARATOR.join(own), of_host)]
     nodes = [node_of(line) for line, *_ in texts]
     # the host with most to say; the first of them
-    _, words, *notes = max(texts, key=len, default=["", ""])
-    return Examined(nodes, {METADATA: words} if words else {}, notes)
+    _, words, speed, *notes = max(texts, key=len, default=["", "", ""])
+    known = {METADATA: words, PACE: speed}
+    return Examined(nodes, {name: text for name, text in known.items() if text}, notes)
 
 
 def of_host(ranks: Sequence[str]) -> str:
-    """Return a line on this host as a node, its conditions in words, and sentences, a line each.
+    """Return a line on this host as a node, its conditions in words, its pace, and sentences, a
+    line each.
 
     ``ranks`` has what `examine` knows of each rank here.
     """
     name, cores = os.uname().nodename, os.cpu_count() or 1
-    devices, numbers, threads, usable, identities = zip(
+    devices, numbers, threads, usable, identities, running = zip(
         *(one.split(SEPARATOR) for one in ranks), strict=True
     )
     masks, members = [*map(cores_of, usable)], [*map(int, numbers)]
@@ -317,7 +357,8 @@ def of_host(ranks: Sequence[str]) -> str:
     )
     words = ", ".join(one.words for one in found if one.words)
     notes = [one.note for one in reversed(found) if one.note]
-    return "\n".join([node_line(devices), words, *notes])
+    speed = pace({*map(int, running)} - {-1})
+    return "\n".join([node_line(devices), words, speed, *notes])
 
 
 def clock_tick(readings: Sequence[float]) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from pathlib import Path
 
 import pytest
@@ -13,8 +15,10 @@ from omb_py.measure.conditions import (
     clock_tick,
     clocks,
     coarse,
+    core_now,
     cores_of,
     distances,
+    pace,
     placement,
     share,
 )
@@ -69,6 +73,23 @@ def test_slowing_governor_is_noted(tmp_path: Path, governor: str, driver: str, s
     note = clocks("n1", [0], str(tmp_path)).note
     assert (note is not None) == slow
     assert note is None or not missing(f"governor {governor} cores of n1", note)
+
+
+def test_pace_names_cores_clocks_and_a_loop(tmp_path: Path) -> None:
+    files = {f"cpu{core}/cpufreq/scaling_cur_freq": f"{2400 + 100 * core}000" for core in range(4)}
+    write(tmp_path / CPU, files)
+    found = pace([3, 1, 2, 1], str(tmp_path))
+    assert found.startswith("cores 1-3, 2.50 to 2.70 GHz, a loop takes ")
+    assert pace([2], str(tmp_path)).startswith("core 2, 2.60 GHz, a loop takes ")
+
+
+def test_pace_without_clocks_has_the_loop(tmp_path: Path) -> None:
+    assert re.fullmatch(r"core 5, a loop takes \d+\.\d\d ms", pace([5], str(tmp_path)))
+    assert re.fullmatch(r"a loop takes \d+\.\d\d ms", pace([], str(tmp_path)))
+
+
+def test_core_of_this_process_is_known() -> None:
+    assert core_now() in range(os.cpu_count() or 1)
 
 
 @given(st.sets(st.integers(0, 300)))

@@ -15,7 +15,7 @@ from omb_py.core.text.words import count, first_of
 Runs = Mapping[str, Mapping[str, str]]
 """Metadata of runs by their names."""
 
-OWN = ("run", "command", "other_processes", "launch_seconds", "iterating_seconds")
+OWN = ("run", "command", "other_processes", "pace", "launch_seconds", "iterating_seconds")
 """Metadata that every run has of its own: it does not make a group."""
 
 FIRST = ("mpi", "hosts", "ranks", "thread_level", "processor", "conditions", "suite", "omb_py")
