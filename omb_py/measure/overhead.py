@@ -69,11 +69,13 @@ class OverheadMeasurement(Measurement):
             self.job.note(doubt)
 
     def open_writers(self) -> list[Writer[OverheadRow]]:
-        from omb_py.results.text import OVERHEAD, OverheadWriter
+        from omb_py.results.text import OverheadWriter
 
-        above = f"# {count(self._rounds, 'round')}, thread level {self.job.thread_level}: what "
-        above += "another one adds needs jobs of its own, with --thread-level"
-        text = OverheadWriter(sys.stdout, self.benchmark, self.options, OVERHEAD, [above])
+        level, above = self.job.thread_level, f"# {count(self._rounds, 'round')}"
+        if level != "multiple":
+            above += "; programs with mpi4py have thread level multiple unless they choose another:"
+            above += " --thread-level multiple"
+        text = OverheadWriter(sys.stdout, self.benchmark, self.options, level, [above])
         return writers_of(OverheadRow, text, self.options)
 
     def measure_case(self, case: Case, writers: list[Writer[Any]]) -> None:

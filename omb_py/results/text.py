@@ -194,14 +194,28 @@ class StartUpWriter(TableWriter):
 
 
 class OverheadWriter(TableWriter):
-    """`omb-py overhead`: for each size a line for each binding, then one for each named part."""
+    """`omb-py overhead`: for each size a line for each binding, then one for each named part.
+
+    Its heading begins with the thread level that MPI granted, on which a call's time depends.
+    """
+
+    def __init__(
+        self,
+        stream: TextIO,
+        benchmark: Benchmark,
+        options: Options,
+        thread_level: str,
+        above: Sequence[str] = (),
+    ) -> None:
+        super().__init__(stream, benchmark, options, OVERHEAD, above)
+        self._thread_level = thread_level
 
     def start(self, metadata: dict[str, str]) -> None:
         latency = self._benchmark.metric is Metric.LATENCY
         unit = "of a call" if latency else "of one message of a window"
         self._line(
             f"# OMB-Py Overhead of {self._benchmark.title} v{VERSION} "
-            f"(buffer {self._options.buffer}, time {unit})"
+            f"(thread level {self._thread_level}, buffer {self._options.buffer}, time {unit})"
         )
         self._line(
             "# Median: over the rounds. Added and Ratio: medians of the differences and ratios "
@@ -220,6 +234,11 @@ class OverheadWriter(TableWriter):
                 f"#   {row.binding}: the quotient of the medians is {quotient:.2f}: the speed of "
                 "the machine changed between rounds, which the ratio within rounds is free of"
             )
+
+    def finish(self) -> None:
+        self._line(
+            "# These intervals hold for this launch alone: --launches 8 gives those over launches"
+        )
 
 
 class TextWriter(TableWriter):

@@ -11,7 +11,7 @@ from omb_py.core.datatypes import find_types
 from omb_py.core.options import Options
 from omb_py.measure.turns import busy
 from omb_py.results.columns import OverheadRow, Row
-from omb_py.results.text import CONGESTION, OVERHEAD, GroupsWriter, OverheadWriter, TableWriter
+from omb_py.results.text import CONGESTION, GroupsWriter, OverheadWriter, TableWriter
 from tests.helpers.refusals import missing
 
 
@@ -25,7 +25,7 @@ def overhead(
     other = values | {"binding": "buffer", "median_us": median, "added_us": median - base}
     other |= {"ratio": ratio, "ratio_low": low, "ratio_high": high}
     stream = io.StringIO()
-    writer = OverheadWriter(stream, find_benchmark("latency"), Options(), OVERHEAD)
+    writer = OverheadWriter(stream, find_benchmark("latency"), Options(), "multiple")
     writer.start({"ranks": "2"})
     writer.section(None)
     for row in (native, other):
@@ -37,6 +37,19 @@ def overhead(
 def test_the_text_says_that_ratios_are_within_rounds() -> None:
     lines = overhead(0.466, 0.141, 3.31, 3.234, 3.317)
     assert not missing("Added and Ratio: medians differences ratios round", lines)
+
+
+def test_overhead_names_its_thread_level_first_and_its_launch_last() -> None:
+    lines = overhead(0.466, 0.141, 3.31, 3.234, 3.317).splitlines()
+    assert "(thread level multiple, " in lines[0]
+    assert not missing("# intervals this launch alone --launches 8", lines[-1])
+
+
+def test_overhead_added_stands_before_the_ratio() -> None:
+    (heads,) = [
+        line for line in overhead(0.5, 0.1, 5.0, 4.9, 5.1).splitlines() if "Binding" in line
+    ]
+    assert heads.index("Added(us)") < heads.index("Ratio")
 
 
 def test_a_row_whose_medians_have_another_quotient_says_so() -> None:
