@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from omb_py.analysis import overhead
 from omb_py.analysis.points import SERIES, label
 from omb_py.analysis.select import no_column
 from omb_py.analysis.table import Results, kind_of
@@ -58,6 +59,7 @@ def sheets(
 ) -> Iterator[Sheet]:
     """Yield a table for each benchmark, each comparison of bindings, and all pairs of a benchmark.
 
+    Comparisons of several launches have a table over these, too, unless columns are chosen.
     ``columns`` are those to show; by default those that distinguish rows and the first of
     `IMPORTANT` that have values. A table has the first ``limit`` rows, or all. Raises
     `UsageError` for an unknown column.
@@ -68,6 +70,8 @@ def sheets(
     for rows in (results.rows, results.overhead, results.pairs):
         for name, members in rows.groupby("benchmark", sort=False):
             yield sheet(str(name), members, columns, limit)
+            if columns is None and rows is results.overhead:
+                yield from overhead.sheets(members)
 
 
 def sheet(

@@ -367,9 +367,10 @@ def result_file(turns: Turns, name: str, folder: Path, number: int) -> Path:
 
 
 def has_rows(path: Path) -> bool:
-    """Return whether a file has results."""
+    """Return whether a file has results, of benchmarks or of overheads."""
     try:
-        return not load(path).rows.empty
+        found = load(path)
+        return not (found.rows.empty and found.overhead.empty)
     except OmbError:
         return False
 

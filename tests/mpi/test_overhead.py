@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from omb_py.results.columns import OverheadRow
 from tests.conftest import Finished, Run, rows_of, run, succeeded
 from tests.helpers.reading import objects
-from tests.helpers.refusals import assert_names, assert_refused
+from tests.helpers.refusals import assert_names, assert_refused, missing
 
 PROGRAMS = Path(__file__).parent / "programs"
 QUICK = ("-i", "60", "-x", "2", "--rounds", "12")
@@ -40,7 +41,79 @@ def test_each_binding_is_compared_with_native(mpiexec: Run, tmp_path: Path) -> N
     assert set(table.rounds) == {12}
     assert set(table.iterations) == {60}
     assert {row[1] for row in job.rows} == {"native", "buffer", "slow"}
-    assert "# 12 rounds, thread level single: " in job.out
+    assert "(thread level single, " in job.out.splitlines()[0]
+    assert not missing("# 12 rounds --thread-level multiple", job.out)
+    assert not missing("# intervals this launch alone --launches", job.out.splitlines()[-1])
+
+
+LAUNCHES = ("overhead", "allreduce", "--launches", "2", "-n", "2", "--sizes", "8", *QUICK)
+
+
+@pytest.mark.every_library
+def test_launches_give_a_table_over_them(mpi: str, omb_py: Run, tmp_path: Path) -> None:
+    words = ("--bindings", "native,buffer", "--thread-level", "multiple", "--output", "o.csv")
+    job = succeeded(omb_py(*LAUNCHES, *words))
+    assert not missing("Overhead of allreduce over 2 launches", job.out.splitlines()[0])
+    assert job.out.splitlines()[1].startswith("thread level multiple; ")
+    assert not missing("Added by buffer at 8 B: over 2 launches", job.out)
+    table = read(tmp_path / "o.csv")
+    table = table[table.split.isna()]
+    assert list(table.binding) == ["native", "buffer"] * 2
+    assert table.run.nunique() == 2
+    assert set(table.ranks) == {2}
+    assert "# pace: core" in (tmp_path / "o.csv").read_text()
+
+
+@pytest.mark.any_library
+def test_launches_added_to_a_file_are_combined_alone(mpi: str, omb_py: Run, tmp_path: Path) -> None:
+    words = ("--bindings", "native,buffer", "--output", "o.csv", "--format", "json")
+    for rows in (6, 12):
+        job = succeeded(omb_py(*LAUNCHES, *words))
+        assert {row["launches"] for row in json.loads(job.out)["rows"]} == {2}
+        assert len(read(tmp_path / "o.csv")) == rows
+    succeeded(omb_py(*LAUNCHES, *words, "--force"))
+    assert len(read(tmp_path / "o.csv")) == 6
+
+
+@pytest.mark.any_library
+def test_launch_that_fails_leaves_earlier_rows(mpi: str, omb_py: Run, tmp_path: Path) -> None:
+    script = tmp_path / "flaky"
+    script.write_text(
+        f'#!/bin/sh\nif [ -e there ]; then echo "node lost" >&2; exit 7; fi\n'
+        f'touch there\nexec {mpi} "$@"\n'
+    )
+    script.chmod(0o755)
+    words = ("--bindings", "native,buffer", "--output", "o.csv", "--launcher", str(script))
+    job = omb_py(*LAUNCHES, *words)
+    assert_refused(job, 1, "launch 2 of 2 failed exit code 7 node lost")
+    assert read(tmp_path / "o.csv").run.nunique() == 1
+
+
+@pytest.mark.any_library
+def test_launches_that_hang_are_ended(mpi: str, omb_py: Run, tmp_path: Path) -> None:
+    job = omb_py(*LAUNCHES, "--launcher", "sleep 50", "--timeout", "1")
+    assert job.code != 0
+    assert len(job.sentences) == 1
+
+
+def test_launches_under_a_launcher_are_refused(mpiexec: Run) -> None:
+    assert_refused(mpiexec(2, *LAUNCHES), 2, "--launches without a launcher -n RANKS")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("-n", "2"), "--ranks is for --launches mpiexec"),
+        (("--launcher", "mpiexec"), "--launcher is for --launches"),
+        (("--launches", "2", "--graph", "tty"), "--graph --output omb-py plot"),
+        (("--launches", "1"), "--launches"),
+        (("--launches", "2", "--launcher", "no-such-launcher"), "no launcher no-such-launcher"),
+    ],
+)
+def test_options_of_launches_that_cannot_be_are_refused(
+    in_process: Run, arguments: tuple[str, ...], words: str
+) -> None:
+    assert_refused(in_process("overhead", "latency", *arguments), 2, words)
 
 
 @pytest.mark.any_library

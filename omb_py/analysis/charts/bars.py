@@ -34,6 +34,7 @@ from omb_py.analysis.charts.spec import (
     widest,
     wrap,
 )
+from omb_py.analysis.overhead import FEWEST, over_launches
 from omb_py.analysis.points import (
     by,
     caption_part,
@@ -177,7 +178,11 @@ def overheads(rows: pd.DataFrame, request: Request) -> Iterator[Chart]:
     """
     names = {"binding": "line", "bytes": "x", "mpi": "title", "base_us": "base_time"}
     names |= {"added_us": "value", "added_low_us": "low", "added_high_us": "high"}
-    whole = rows[rows["split"].isna()].assign(spread_low=nan, spread_high=nan)
+    whole = over_launches(rows[rows["split"].isna()])
+    several = whole["launches"] > 1
+    for end, extreme in (("low", "min"), ("high", "max")):
+        ends = (whole[f"added_{one}_us"] for one in (end, extreme))
+        whole[f"spread_{end}"] = next(ends).fillna(next(ends).where(several))
     whole = whole.astype({"bytes": float})
     others = [name for name in DIFFER if whole[name].nunique(dropna=False) > 1]
     for (benchmark, *values), members in by(whole, ["benchmark", *others]):
@@ -185,15 +190,29 @@ def overheads(rows: pd.DataFrame, request: Request) -> Iterator[Chart]:
         facts = [" · ".join([*words, *common(members, {"binding"})])]
         rounds = " or ".join(str(number) for number in sorted(members["rounds"].unique()))
         facts.append(f"Medians of {rounds} rounds")
+        bands, launches = "95 % intervals of the difference", members["launches"]
+        if launches.max() > 1:
+            facts[-1] += f", and of {launches.max()} launches"
+            bands += " over the launches"
+        if launches.between(2, FEWEST - 1).any():
+            bands += f", of fewer than {FEWEST} the minimum to the maximum"
         name = stem(benchmark, "overhead", *words)
         members = members[[*names, "base", "ratio", *ENDS[2:]]].rename(columns=names)
-        yield overhead(name, str(benchmark), facts, members, request.sizes)
+        yield overhead(name, str(benchmark), facts, members, request.sizes, bands)
 
 
 def overhead(
-    name: str, title: str, facts: Sequence[str], rows: pd.DataFrame, sizes: Sequence[int]
+    name: str,
+    title: str,
+    facts: Sequence[str],
+    rows: pd.DataFrame,
+    sizes: Sequence[int],
+    bands: str,
 ) -> Chart:
-    """Return the figure of rows that differ only in MPI library, binding, size and run."""
+    """Return the figure of rows that differ only in MPI library, binding and size.
+
+    ``bands`` is what the bands of a row show.
+    """
     base = str(rows["base"].iloc[0])
     there = sorted(rows["x"].dropna().unique())
     shown = next((nbytes for nbytes in (*sizes[:1], BAR_SIZE, *there) if nbytes in there), nan)
@@ -217,7 +236,7 @@ def overhead(
     data = data.assign(low=nan, high=nan, band=True)
     data = data.sort_values(["panel", "style", "x"], kind="stable")
     caption = [f"What bindings add to {base}", *facts]
-    caption += run_facts(data["runs"], "difference", "Bands", "95 % intervals of the difference")
+    caption += run_facts(data["runs"], "difference", "Bands", bands)
     if len(there) > 1:
         caption.append(f"Grey: {base}")
         caption.append("Where a band holds 0 no difference is known, and none drawn")

@@ -218,6 +218,31 @@ class TestOverhead:
         assert [point["value"] for point in points_of(chart, "buffer")] == [-0.2, -0.2]
         assert "'symlog'" in str(chart.specification())
 
+    def test_launches_are_drawn_with_the_interval_over_them(self) -> None:
+        added = [0.4, 0.41, 0.42, 0.43, 0.44, 0.45, 0.46, 0.47, 1.9]  # the ends are ranks 2 and 8
+        rows = [
+            overhead(run=f"run{n}", bytes=size, added_us=one, added_low_us=one, added_high_us=one)
+            for size in (1, 2)
+            for n, one in enumerate(added)
+        ]
+        chart = only(of_rows(rows, RUN), "overhead")
+        for point in points_of(chart, "buffer"):
+            drawn = (point["value"], point["spread_low"], point["spread_high"])
+            assert drawn == (0.44, 0.41, 0.47)
+        assert "9 launches" in chart.words
+        assert "95 % intervals of the difference over the launches" in chart.words
+
+    def test_few_launches_are_drawn_with_their_range(self) -> None:
+        rows = [
+            overhead(run=f"run{n}", bytes=size, added_us=one, added_low_us=one)
+            for size in (1, 2)
+            for n, one in enumerate([0.4, 0.5, 0.6])
+        ]
+        chart = only(of_rows(rows, RUN), "overhead")
+        for point in points_of(chart, "buffer"):
+            assert (point["spread_low"], point["spread_high"]) == (0.4, 0.6)
+        assert "fewer than 6 the minimum to the maximum" in chart.words
+
     def test_sizes_choose_the_bars(self) -> None:
         found = only(load(RESULTS / "overhead-mpich.csv"), "overhead", (1024,))
         assert set(found.data[found.data["bar"]]["x"]) == {1024}
