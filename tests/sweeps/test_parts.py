@@ -7,11 +7,13 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
+from omb_py.results.application import ApplicationRow
 from omb_py.sweeps.batch import BatchJob
 from omb_py.sweeps.commands import command
-from omb_py.sweeps.folder import Folder
+from omb_py.sweeps.folder import Attempt, Folder, PointState
 from omb_py.sweeps.points import SweepPoint, launched_together, plan
 from omb_py.sweeps.table import NAME, write
 from tests.helpers.refusals import missing
@@ -115,3 +117,99 @@ def test_table_has_medians_of_launches_and_reasons_of_gaps(tmp_path: Path) -> No
     rows = list(csv.DictReader((tmp_path / NAME).read_text().splitlines()))
     found = [(row["bytes"], row["value"], row["runs"], row["missing"]) for row in rows]
     assert found == [("8", "2.0", "3", ""), ("64", "", "0", "not measured yet")]
+
+
+def fill(root: Path, point: SweepPoint, *rows: str) -> None:
+    """Write a point's file of results, as its launch would."""
+    path = Folder(root).csv(point)
+    path.parent.mkdir(exist_ok=True)
+    head = "run,benchmark,bytes,part,ranks,latency_us,validation"
+    path.write_text("\n".join([head, *(f"r{point.launch},{row}" for row in rows), ""]))
+
+
+def table_rows(job: BatchJob, root: Path) -> list[dict[str, str]]:
+    """The rows of the table that is written."""
+    assert write(job)
+    return list(csv.DictReader((root / NAME).read_text().splitlines()))
+
+
+def test_table_of_parts_has_the_total_and_never_their_median(tmp_path: Path) -> None:
+    job = job_of(tmp_path, {"title": "A", "benchmarks": "import_time"})
+    parts = {"interpreter": 54e3, "omb-py": 178e3, "numpy": 295e3, "buffer": 300, "total": 711e3}
+    for point in job.plan.points:
+        fill(tmp_path, point, *(f"import_time,,{name},2,{us}," for name, us in parts.items()))
+    (row,) = table_rows(job, tmp_path)
+    assert (row["value"], row["runs"], row["component"]) == ("711000.0", "3", "")
+
+
+def test_table_row_of_the_whole_wins_over_a_part_without_size(tmp_path: Path) -> None:
+    asked = {"title": "A", "benchmarks": "neighbor_allgather", "ranks": 3, "sizes": 8}
+    job = job_of(tmp_path, asked)
+    for point in job.plan.points:
+        part = "neighbor_allgather,,topology creation,3,184.0,"
+        fill(tmp_path, point, part, "neighbor_allgather,8,,3,5.0,")
+    (row,) = table_rows(job, tmp_path)
+    assert (row["bytes"], row["value"], row["runs"]) == ("8", "5.0", "3")
+
+
+def test_table_of_parts_without_a_total_has_a_row_for_each(tmp_path: Path) -> None:
+    job = job_of(tmp_path, {"title": "A", "benchmarks": "init"})
+    for point in job.plan.points:
+        fill(tmp_path, point, "init,,revoke,2,10.0,", "init,,allreduce after,2,30.0,")
+    rows = table_rows(job, tmp_path)
+    assert [(row["component"], row["value"]) for row in rows] == [
+        ("revoke", "10.0"),
+        ("allreduce after", "30.0"),
+    ]
+
+
+def test_table_tells_points_of_other_algorithms_and_options_apart(tmp_path: Path) -> None:
+    asked: dict[str, Any] = {"title": "A", "benchmarks": "allreduce", "sizes": 8}
+    asked |= {"options": {"warmup": [1, 2], "iterations": 9}}
+    job = job_of(tmp_path, asked | {"coll_algorithms": ["default", "ring"]})
+    for point in job.plan.points:
+        fill(tmp_path, point, "allreduce,8,,2,5.0,")
+    rows = table_rows(job, tmp_path)
+    assert len({row["options"] for row in rows}) == len(rows) == 4
+    lines = [line for line in write(job).splitlines() if "5.00" in line]
+    assert len(set(lines[1:])) == len(lines[1:]) == 3
+    assert not missing("algorithm=ring, warmup=2", "\n".join(lines))
+    assert "iterations" not in "\n".join(lines)  # the same in all rows
+
+
+def test_table_with_long_reasons_stays_narrow(tmp_path: Path) -> None:
+    job = job_of(tmp_path, {"title": "A", "sizes": [8, 64]})
+    (point, *_) = job.plan.points
+    reason = "the library has no such algorithm, and says so at great length: " * 3
+    attempt = Attempt(
+        started="now", seconds=1.0, exit_code=1, outcome="failed", rows=0, said=reason.strip()
+    )
+    Folder(tmp_path).note(point, PointState(attempts=(attempt,)))
+    text = write(job)
+    assert text.count(reason.strip()) == 1
+    assert max(len(line) for line in text.splitlines() if "latency" in line) < 100
+    assert [row["missing"] for row in table_rows(job, tmp_path)] == [reason.strip()] * 2
+
+
+def test_table_leaves_out_wrong_data_and_says_so(tmp_path: Path) -> None:
+    job = job_of(tmp_path, {"title": "A", "sizes": 8})
+    for point, result in zip(job.plan.points, ("Pass", "Fail", "Pass"), strict=True):
+        fill(tmp_path, point, f"latency,8,,2,{1.0 if result == 'Pass' else 9.0},{result}")
+    (row,) = table_rows(job, tmp_path)
+    assert (row["value"], row["runs"]) == ("1.0", "2")
+    assert not missing("data was wrong 1 launch", row["missing"])
+    assert "1.00 µs (1)" in write(job)
+
+
+def test_table_with_an_application_has_its_time(tmp_path: Path) -> None:
+    job = job_of(tmp_path, {"title": "A", "benchmarks": "kmeans"})
+    for point, check in zip(job.plan.points, ("Pass", "Pass", "Fail"), strict=True):
+        path = Folder(tmp_path).csv(point)
+        path.parent.mkdir(exist_ok=True)
+        rows = [
+            {"run": point.name, "application": "kmeans", "ranks": 2, "time_s": 0.5, "check": check},
+            {"run": point.name, "application": "kmeans", "part": "a", "rank": 0, "time_s": 0.1},
+        ]
+        pd.DataFrame(rows).reindex(columns=ApplicationRow.columns).to_csv(path, index=False)
+    (row,) = table_rows(job, tmp_path)
+    assert (row["value"], row["unit"], row["runs"]) == ("500000.0", "us", "2")
