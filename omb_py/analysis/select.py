@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 import pandas as pd
@@ -31,25 +31,42 @@ def where(
     Bytes may be written as ``64K``. Raises `UsageError` when a text is not of that form, names no
     ``known`` column or a value that such a column cannot have, or when no row is left.
     """
+    (found,) = where_of_kinds([frame], texts, known)
+    return found
+
+
+def where_of_kinds(
+    frames: Sequence[pd.DataFrame], texts: Iterable[str], known: Collection[str] = COLUMNS
+) -> list[pd.DataFrame]:
+    """Return the rows of several kinds that `where` chooses; it refuses if no kind has such a row.
+
+    A kind without a column has no row with its values.
+    """
     for name, values in pairs(texts, known).items():
-        if name not in frame.columns:
-            continue
-        kind = KIND_OF_VALUES.get(pd.api.types.infer_dtype(frame[name], skipna=True))
-        whole = [",".join(values)] if kind == "str" else []  # a text may have a comma
-        wanted = [convert(name, value, kind) for value in (*values, *whole)]
-        cells = frame[name]
-        if name == "placement":  # D D is D
-            cells = cells.map(same_ends, na_action="ignore")
-            wanted = [same_ends(str(value)) for value in wanted]
-        chosen = frame[cells.isin(wanted)]
-        if chosen.empty and not frame.empty:
-            there = ", ".join(sorted({str(value) for value in frame[name].dropna()})[:12])
+        chosen = [with_values(frame, name, values) for frame in frames]
+        if any(map(len, frames)) and not any(map(len, chosen)):
+            every = {str(value) for one in frames if name in one for value in one[name].dropna()}
+            there = ", ".join(sorted(every)[:12])
             asked = ",".join(values)
             raise UsageError(
                 f"no row has {name}={asked}: " + (f"there are {there}" if there else "none says it")
             )
-        frame = chosen
-    return frame
+        frames = chosen
+    return list(frames)
+
+
+def with_values(frame: pd.DataFrame, name: str, values: Sequence[str]) -> pd.DataFrame:
+    """Return the rows with one of a column's values; none if there is no such column."""
+    if name not in frame:
+        return frame.iloc[:0]
+    kind = KIND_OF_VALUES.get(pd.api.types.infer_dtype(frame[name], skipna=True))
+    whole = [",".join(values)] if kind == "str" else []  # a text may have a comma
+    wanted = [convert(name, value, kind) for value in (*values, *whole)]
+    cells = frame[name]
+    if name == "placement":  # D D is D
+        cells = cells.map(same_ends, na_action="ignore")
+        wanted = [same_ends(value) for value in wanted]
+    return frame[cells.isin(wanted)]
 
 
 def assumptions(texts: Iterable[str]) -> dict[str, Any]:

@@ -127,16 +127,12 @@ def read(
     results = table.load(paths, select.assumptions(assume))
     note_problems(results.problems)
     apart = paths if names is not None else ()
-    rows, notes = sources.label_sources(select.where(results.rows, where), apart, names or ())
+    kinds = (results.rows, results.overhead, results.pairs)
+    rows, overhead, pairs = select.where_of_kinds(kinds, where)
+    rows, notes = sources.label_sources(rows, apart, names or ())
     for sentence in notes:
         note(sentence)
-    return replace(
-        results,
-        rows=rows,
-        overhead=select.where(results.overhead, where),
-        pairs=select.where(results.pairs, where),
-        notes=tuple(notes),
-    )
+    return replace(results, rows=rows, overhead=overhead, pairs=pairs, notes=tuple(notes))
 
 
 def note_problems(problems: Sequence[object]) -> None:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.analysis.points import distinctions, label
-from omb_py.analysis.select import assumptions, where
+from omb_py.analysis.select import assumptions, where, where_of_kinds
 from omb_py.analysis.table import library, load
 from omb_py.analysis.values import value_column
 from omb_py.core.errors import OmbError, UsageError
@@ -186,6 +186,24 @@ def test_rows_are_chosen_by_the_values_of_columns() -> None:
     assert set(chosen["bytes"]) == {1 << 20}
     with refuses(UsageError, "no row binding=nccl: there are buffer, native"):
         where(rows, ["binding=nccl"])
+
+
+def test_rows_of_one_kind_are_chosen_where_another_kind_has_none() -> None:
+    found = load([RESULTS / "two-core-vm.csv", RESULTS / "overhead-mpich.csv"])
+    kinds = (found.rows, found.overhead, found.pairs)
+    rows, overhead, pairs = where_of_kinds(kinds, ["benchmark=bw"])
+    assert (set(rows["benchmark"]), len(overhead), len(pairs)) == ({"bw"}, 0, 0)
+    rows, overhead, _ = where_of_kinds(kinds, ["base=native"])  # benchmarks have no such column
+    assert (len(rows), set(overhead["base"])) == (0, {"native"})
+
+
+def test_value_that_no_kind_has_refused_with_those_of_all_kinds() -> None:
+    found = load([RESULTS / "two-core-vm.csv", RESULTS / "overhead-mpich.csv"])
+    of_rows, of_overhead = (set(one["binding"]) for one in (found.rows, found.overhead))
+    assert of_overhead - of_rows
+    every = ", ".join(sorted(of_rows | of_overhead))
+    with refuses(UsageError, f"no row binding=nccl: there are {every}"):
+        where_of_kinds((found.rows, found.overhead, found.pairs), ["binding=nccl"])
 
 
 @pytest.mark.parametrize(

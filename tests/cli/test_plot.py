@@ -140,6 +140,12 @@ def test_the_commands_of_pages_make_their_figures(plot: Run, tmp_path: Path, lin
     assert (ROOT / "docs" / name.removeprefix("docs/")).exists()
 
 
+def test_rows_without_a_kind_in_another_file_are_drawn(plot: Run) -> None:
+    overhead = str(RESULTS / "overhead-mpich.csv")
+    done = succeeded(plot(TABLE, overhead, "--where", "benchmark=bw", "--format", "text"))
+    assert "bw: Bandwidth" in done.out
+
+
 @pytest.mark.slow
 def test_benchmarks_and_rows_that_no_figure_shows_are_said(plot: Run) -> None:
     done = plot(
