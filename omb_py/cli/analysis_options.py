@@ -9,9 +9,10 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from omb_py.cli import debug_option
-from omb_py.core.errors import needing
+from omb_py.core.errors import UsageError, needing
 from omb_py.core.text.words import count
 
 if TYPE_CHECKING:
@@ -106,6 +107,19 @@ def output_options(*formats: str) -> Callable[[Any], Any]:
         click.option("--force", is_flag=True, help="Overwrite files that are there."),
         add,
     )
+
+
+def refuse_options(names: Iterable[str], why: str) -> None:
+    """Refuse options that the running command has, but does not use in its present mode.
+
+    ``names`` are those of parameters. Raises `UsageError` for the first one that was given; ``why``
+    completes the sentence.
+    """
+    context = click.get_current_context()
+    parameters = {one.name: one for one in context.command.params}
+    for name in names:
+        if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
+            raise UsageError(f"{max(parameters[name].opts, key=len)} {why}")
 
 
 def read(

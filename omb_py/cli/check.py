@@ -14,8 +14,9 @@ from omb_py.cli.analysis_options import (
     note_others,
     output_options,
     read,
+    refuse_options,
 )
-from omb_py.cli.confirm import confirm_options, confirmed
+from omb_py.cli.confirm import confirm_options, confirmed, refuse_without_jobs
 from omb_py.core.errors import UsageError, needing
 from omb_py.core.text.words import count
 from omb_py.options.types import PRECISION
@@ -92,9 +93,10 @@ def command(
     if update is not None:
         if to.path is not None:
             raise UsageError("--output is the table of --expected: leave it out with --update")
-        if values["confirm"]:
-            raise UsageError("--confirm is about --expected: leave it out with --update")
+        unused = ("confirm", "again", "launcher", "timeout", "keep", "tolerance", "kind")
+        refuse_options(unused, "is about --expected: leave it out with --update")
         written = tables.target(update, None, ctx.params["force"], ("csv", "json"))
+    refuse_without_jobs(values["confirm"] is not None)
     known = None if expected is None else references.load(expected, system)
     results = read(paths, where, assume)
     if known is not None:

@@ -19,8 +19,15 @@ from omb_py.cli.analysis_options import (
     note_transports,
     output_options,
     read,
+    refuse_options,
 )
-from omb_py.cli.confirm import confirm_options, confirmed, folder_for, progress
+from omb_py.cli.confirm import (
+    confirm_options,
+    confirmed,
+    folder_for,
+    progress,
+    refuse_without_jobs,
+)
 from omb_py.core.errors import UsageError, needing
 from omb_py.core.mpi import launcher as launchers
 from omb_py.core.text.units import parse_bytes
@@ -37,6 +44,9 @@ FORMATS = ("text", "markdown", "csv", "json", "parquet")
 
 USUAL_PRECISION, USUAL_SECONDS = 0.05, 300.0
 """The default limits of rounds with native OMB."""
+
+OF_NATIVE = ("bindings", "ranks", "precision", "max_time", "rounds")
+"""Parameters of rounds with native OMB."""
 
 
 class CompareCommand(click.Command):
@@ -146,10 +156,15 @@ def command(ctx: click.Context, /, **values: Any) -> None:
     note = ""
     if (allowed is None or values["native"]) and (values["confirm"] or values["again"]):
         raise UsageError("--confirm is for files with --fail-above: leave it out, or name both")
+    refuse_without_jobs(values["native"] is not None or values["confirm"] is not None)
+    if values["summary"] and values["to"].path is None:
+        refuse_options(["kind"], "is that of the tables: leave out --summary, or name --output")
     if values["native"] is None:
+        refuse_options(OF_NATIVE, "is for --native: leave it out with files")
         rows, names, runs = from_files(values)
         points = judge(*rows, names=names)
     else:
+        refuse_options(["assume"], "is for files: leave it out with --native")
         points, names, note = from_turns(values, judge)
     conclusion = None
     remarks = summary.remarks(points)

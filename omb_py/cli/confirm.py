@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from omb_py.cli.analysis_options import options
+from omb_py.cli.analysis_options import options, refuse_options
 from omb_py.core.errors import UsageError
 from omb_py.core.mpi import launcher as launchers
 from omb_py.core.text.files import make_folder
@@ -83,6 +83,13 @@ def confirmed(
         say(f"measuring {count(len(failures), 'failure')} again")
         way = again.Way(times, values["timeout"], values["again"], values["launcher"], folder)
         return again.confirm(failures, tables, runs, way)
+
+
+def refuse_without_jobs(starts: bool) -> None:
+    """Raise `UsageError` for options of jobs, unless the command ``starts`` some."""
+    if not starts:
+        unused = ("launcher", "timeout", "keep")
+        refuse_options(unused, "is for jobs, and none is started: add --confirm, or leave it out")
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from omb_py.cli.analysis_options import (
     note_others,
     output_options,
     read,
+    refuse_options,
 )
 from omb_py.core.errors import UsageError, needing
 from omb_py.core.text.files import write as write_file
@@ -61,6 +62,11 @@ def command(
     if topology is not None and network_file is None:
         raise UsageError("--topology is that of --network's file: name one")
     if network_file is not None:
+        if results.rows.empty:
+            refuse_options(
+                ("kind", "output"),
+                "is for models of benchmarks, and only pairs are there: leave it out",
+            )
         write_network(results, statistic, topology or "star", network_file)
         if results.rows.empty:
             return

@@ -11,6 +11,7 @@ from omb_py.cli.analysis_options import (
     note,
     note_problems,
     read,
+    refuse_options,
 )
 from omb_py.core.errors import OmbError, UsageError, needing
 from omb_py.core.text.words import first_of
@@ -20,6 +21,15 @@ TEXT = "text"
 FORMATS = ("png", "svg", "pdf", TEXT)
 KINDS = ("auto", "size", "ranks", "overhead", "parts", "pairs")
 OF_APPLICATIONS = ("speedup", "phases")
+
+OF_FILES = ("width", "theme", "force")
+"""Parameters about files of figures."""
+
+UNUSED = {
+    **dict.fromkeys(OF_APPLICATIONS, ("lines", "names", "sizes", "value", "assume", "statistic")),
+    **dict.fromkeys(("overhead", "pairs"), ("lines", "names", "value", "statistic")),
+}
+"""Parameters that do not change the figures of a kind."""
 
 
 @click.command("plot")
@@ -104,8 +114,11 @@ def command(
     FILE is a file or a folder of any suite that omb-py reads. Prints the names of the files that
     it writes.
     """
+    refuse_options(UNUSED.get(kind, ()), f"has no effect on --kind {kind}: leave it out")
     images = [word for word in dict.fromkeys(formats) if word != TEXT]
     in_terminal = TEXT in formats
+    if in_terminal and not images and output is None:
+        refuse_options(OF_FILES, "is for files: --format text alone writes none")
     with needing("analysis"):
         from omb_py.analysis.charts import figures, terminal
         from omb_py.analysis.charts.spec import Page

@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
 from omb_py.cli import debug_option
-from omb_py.core.errors import OmbError, UsageError, sentence
+from omb_py.core.errors import OmbError, sentence
 from omb_py.core.mpi import launcher
 from omb_py.options.types import WholeNumber
 
@@ -71,14 +70,11 @@ def command(words: tuple[str, ...], is_module: bool, **values: Any) -> None:
 
 def refuse_other_options() -> None:
     """Raise `UsageError` for options that only concern the run of a program."""
-    context = click.get_current_context()
-    for option in context.command.params:
-        name = option.name or ""
-        given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
-        if not isinstance(option, click.Option) or name == "debug" or not given:
-            continue
-        name = max(option.opts, key=len)
-        raise UsageError(f"{name} is for running a program: leave it out of profile show")
+    from omb_py.cli.analysis_options import refuse_options
+
+    options = [one for one in command.params if isinstance(one, click.Option)]
+    names = [str(one.name) for one in options if one.name != "debug"]
+    refuse_options(names, "is for running a program: leave it out of profile show")
 
 
 def profiled(

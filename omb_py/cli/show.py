@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import click
-from click.core import ParameterSource
 
 from omb_py.cli.analysis_options import (
     input_options,
@@ -16,6 +15,7 @@ from omb_py.cli.analysis_options import (
     note_problems,
     output_options,
     read,
+    refuse_options,
 )
 from omb_py.core.errors import UsageError, needing
 from omb_py.core.text.words import count
@@ -157,10 +157,7 @@ def show_speedup(
 @name_option
 @output_options("text", "markdown", *DATA)
 @input_options
-@click.pass_context
 def command(
-    ctx: click.Context,
-    /,
     paths: tuple[str, ...],
     columns: tuple[str, ...] | None,
     rows: int | None,
@@ -190,20 +187,26 @@ def command(
         from omb_py.core.text import tables
 
     if speedup:
+        unused = ("rows", "base", "names", "assume", "statistic")
+        refuse_options(unused, "has no effect with --speedup: leave it out")
+        if across is None:
+            refuse_options(["columns"], "of --speedup needs --across: name both, or leave it out")
         show_speedup(paths, columns, across, where, to)
         return
     if across is None and base is not None:
         raise UsageError("--base is for --across: say what to compare, as in --across binding")
     if to.format in DATA:
-        for name in ("columns", "rows", "across", "statistic"):
-            if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT:
-                option = next(one.opts[0] for one in ctx.command.params if one.name == name)
-                raise UsageError(
-                    f"{option} is for tables: a file of format {to.format} has all rows and "
-                    "columns as they were measured"
-                )
+        refuse_options(
+            ("columns", "rows", "across", "statistic"),
+            f"is for tables: a file of format {to.format} has all rows and columns as they were "
+            "measured",
+        )
         write_results(read(paths, where, assume, names or None), to)
         return
+    if across is None:
+        refuse_options(["statistic"], "is for --across: a table has each column as it was measured")
+    else:
+        refuse_options(("columns", "rows"), "has no effect with --across: leave it out")
     results = read(paths, where, assume, names or ())
     note_doubts(results)
     if across is not None:

@@ -14,7 +14,7 @@ import click
 
 from omb_py.algorithms import MODULES
 from omb_py.cli import debug_option
-from omb_py.cli.analysis_options import listed, note, output_options, read
+from omb_py.cli.analysis_options import listed, note, output_options, read, refuse_options
 from omb_py.cli.show import DATA, write_results
 from omb_py.core.errors import UsageError, needing
 from omb_py.core.text.units import parse_whole, size_text
@@ -29,6 +29,12 @@ if TYPE_CHECKING:
 
 EVERY = "all"
 LIBRARIES = {name.lower().replace(" ", ""): name for name in MODULES}
+CHOSEN = (
+    *("ranks", "ranks_per_node", "placements", "sizes", "library", "library_algorithms"),
+    *("own_algorithms", "root", "window", "sync"),
+)
+"""Parameters of what is simulated."""
+
 DEFAULT_SIZES = (8, 1024, 16384, 262144, 1048576)
 
 
@@ -145,6 +151,7 @@ def command(target: str | None, **values: Any) -> None:
     with needing("simulate"):
         from omb_py.simulation import workers
 
+    refuse_unused(target, bool(values["measured"]))
     workers.check_installed()
     if values["measured"]:
         check(target, values)
@@ -152,6 +159,21 @@ def command(target: str | None, **values: Any) -> None:
         raise UsageError("simulate needs a benchmark, or --check with results")
     else:
         simulate_benchmark(target, values)
+
+
+def refuse_unused(target: str | None, checks: bool) -> None:
+    """Raise `UsageError` for options that ``--check`` or the benchmark does not use."""
+    from omb_py.simulation.points import named
+
+    if checks:
+        refuse_options(CHOSEN, "is that of the measured rows with --check: leave it out")
+    elif target is not None:
+        benchmark = named(target)
+        if not benchmark.collective:
+            why = f"is about collectives, and {benchmark.name} is another benchmark: leave it out"
+            refuse_options(("library", "library_algorithms", "own_algorithms"), why)
+        if not benchmark.sized:
+            refuse_options(["sizes"], f"has no effect: {benchmark.name} has no message sizes")
 
 
 def ranks_of(text: str | None) -> tuple[int, ...]:

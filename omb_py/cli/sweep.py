@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from omb_py.cli import debug_option
-from omb_py.cli.analysis_options import note
+from omb_py.cli.analysis_options import note, refuse_options
 from omb_py.cli.job import FOLDER, machine_option
 from omb_py.core.errors import needing
 from omb_py.options.types import TextType, WholeNumber
@@ -63,6 +63,8 @@ def command(
     with needing("sweep"):
         from omb_py.sweeps import batch
 
+    if not dry_run:
+        refuse_options(["commands"], "is for --dry-run: add it")
     job = batch.find(config, machine, folder, scheduled=False, queue=queue)
     if job.machine.unknown_queue:
         note(job.machine.unknown_queue)
