@@ -15,8 +15,8 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from omb_py.analysis.charts.groups import Group, Request, groups, run_facts, stem
-from omb_py.analysis.charts.lines import INTERVAL, in_panels, lines
+from omb_py.analysis.charts.groups import Group, Request, conditions, groups, run_facts, stem
+from omb_py.analysis.charts.lines import INTERVAL, in_panels, in_pieces, lines
 from omb_py.analysis.charts.spec import (
     GAP,
     LABEL,
@@ -63,6 +63,8 @@ PICKLING = ("pickle", "pkl5")
 """Bindings so slow that the bars of others would be invisible next to theirs."""
 
 BAR_SIZE = 8
+
+TURNS = "More threads than cores, ranks took turns"
 
 SPEEDUP = Measure("Speed-up", "", "median")
 SHARE = Measure("Time of a rank", "%")
@@ -131,18 +133,25 @@ def bars(data: pd.DataFrame, measure: Measure, page: Page) -> ChartLayout:
 
 
 def bars_view(
-    data: pd.DataFrame, measure: Measure, width: float, labels: float, page: Page, title: str = ""
+    data: pd.DataFrame,
+    measure: Measure,
+    width: float,
+    labels: float,
+    page: Page,
+    title: str = "",
+    every: pd.DataFrame | None = None,
 ) -> Any:
     """Return a row for each bar, in axes ``width`` points wide, to the right of ``labels`` points.
 
     If one value is more than `APART` times another, bars from 0 would hide the smaller one: dots on
-    a logarithmic axis replace them.
+    a logarithmic axis replace them. ``every`` are the bars of all views that share the axis.
     """
-    ends = data[["start", "end", "low", "high"]].astype(float)
+    every = data if every is None else every
+    ends = every[["start", "end", "low", "high"]].astype(float)
     least, most = ends["end"].min(), ends["end"].max()
-    dots = data["line"].is_unique and most > APART * least > 0
+    dots = every["line"].is_unique and most > APART * least > 0
     numbers = [*ends.iloc[:, 1:].to_numpy().flat] if dots else [ends.max().max()]
-    axis = value_axis(numbers, measure, False, (8 + widest(data["text"])) / width)
+    axis = value_axis(numbers, measure, False, (8 + widest(every["text"])) / width)
     names = ["\n".join(wrap(name, LABEL, max(labels, 40))) for name in dict.fromkeys(data["line"])]
     rows = data.assign(
         row=pd.factorize(data["line"])[0],
@@ -196,6 +205,7 @@ def overheads(rows: pd.DataFrame, request: Request) -> Iterator[Chart]:
             bands += " over the launches"
         if launches.between(2, FEWEST - 1).any():
             bands += f", of fewer than {FEWEST} the minimum to the maximum"
+        facts += conditions(members)
         name = stem(benchmark, "overhead", *words)
         members = members[[*names, "base", "ratio", *ENDS[2:]]].rename(columns=names)
         yield overhead(name, str(benchmark), facts, members, request.sizes, bands)
@@ -227,16 +237,18 @@ def overhead(
     order = style_numbers([base, *(str(line) for (line,), _ in by(rows, ["line"]))])
     data["style"] = data["line"].map(order)
     data["text"] = [
-        f"{'+' if value >= 0 else '-'}{value_text(abs(value), 'us')}  "
-        f"\N{MULTIPLICATION SIGN} {ratio:.2f}"
+        f"{'+' if value >= 0 else '-'}{value_text(abs(value), 'us')} "
+        f"({ratio:.2f}\N{MULTIPLICATION SIGN})"
         for value, ratio in zip(data["value"], data["ratio"], strict=True)
     ]
     here = data["x"].isna() if np.isnan(shown) else data["x"] == shown
     data["bar"] = here & ~(data["line"].isin(PICKLING) & (data["ratio"] >= 5))
-    data = data.assign(low=nan, high=nan, band=True)
+    data = data.assign(low=nan, high=nan, band=True, crowded=False)
     data = data.sort_values(["panel", "style", "x"], kind="stable")
+    data = in_pieces(data, "bytes", (data["spread_low"] > 0) | (data["spread_high"] < 0))
     caption = [f"What bindings add to {base}", *facts]
-    caption += run_facts(data["runs"], "difference", "Bands", bands)
+    marks = "Bands" if data["spans"].any() else "Thin bars"
+    caption += run_facts(data["runs"], "difference", marks, bands)
     if len(there) > 1:
         caption.append(f"Grey: {base}")
         caption.append("Where a band holds 0 no difference is known, and none drawn")
@@ -260,12 +272,16 @@ def overhead_layout(data: pd.DataFrame, base: str, size: float, page: Page) -> C
         below = lines(certain, "bytes", measure, itself, page, labels)
     width = page.panel(columns, below.left, GAP + labels) + 8
     time = Measure("Time" if np.isnan(size) else f"Time of {size_text(size)}", "us", "median")
-    above = []
-    for _, part in data.groupby("panel"):
-        segments = pd.DataFrame(segments_of(part, base, size), columns=list(SEGMENT))
-        title = str(part["title"].iloc[0])
-        above.append(bars_view(segments, time, width, labels, page, title))
-    return ChartLayout([*above, *below.views], below.left, columns, below.legend)
+    panels = {
+        str(part["title"].iloc[0]): pd.DataFrame(segments_of(part, base, size), columns=[*SEGMENT])
+        for _, part in data.groupby("panel")
+    }
+    every = pd.concat(panels.values())
+    above = [
+        bars_view(segments, time, width, labels, page, title, every)
+        for title, segments in panels.items()
+    ]
+    return ChartLayout([*above, *below.views], below.left, columns, below.legend, below.mark)
 
 
 def segments_of(part: pd.DataFrame, base: str, size: float) -> Iterator[tuple[Any, ...]]:
@@ -290,7 +306,7 @@ def application_charts(found: pd.DataFrame, kind: str = "speedup") -> Iterator[C
         problems, scaling = rows["problem"].unique(), " and ".join(rows["scaling"].unique())
         facts = [*problems[: len(problems) == 1], f"{scaling[0].upper()}{scaling[1:]} scaling"]
         if rows["oversubscribed"].any():
-            facts.append("Where there are more threads than cores, ranks took turns")
+            facts.append(TURNS if kind == "phases" else f"Hollow marks: {TURNS.lower()}")
         name, title = stem(application, kind), str(application)
         known = rows[rows["speedup"].notna()]
         if kind == "phases":
@@ -298,9 +314,11 @@ def application_charts(found: pd.DataFrame, kind: str = "speedup") -> Iterator[C
             yield Chart(name, title, tuple(facts), data, partial(bars, data, SHARE))
         elif known["ranks"].nunique() > 1:
             names = {"ranks": "x", "speedup": "value", "speedup_low": "low", "speedup_high": "high"}
+            names["oversubscribed"] = "crowded"
             data = known.rename(columns=names)[["line", *names.values(), "runs"]]
             data = data.assign(title="", spread_low=nan, spread_high=nan)
             data = in_panels(data.assign(text=data["value"].map("{:.3g}".format)))
+            data = in_pieces(data, "ranks")
             ideal = pd.DataFrame({"x": sorted({1.0, *data["x"]})})
             ideal = ideal.assign(line="ideal", value=ideal["x"], style=-1)
             ideal = ideal.merge(data[["panel"]].drop_duplicates(), how="cross")

@@ -11,7 +11,7 @@ import pandas as pd
 from altair import VConcatChart
 
 from omb_py.analysis.charts.bars import bar_charts, overheads
-from omb_py.analysis.charts.groups import Request, plain
+from omb_py.analysis.charts.groups import Request, plain, with_conditions
 from omb_py.analysis.charts.lines import rank_charts, size_charts
 from omb_py.analysis.charts.maps import pair_maps
 from omb_py.analysis.charts.spec import FORMATS, Chart, Page
@@ -106,6 +106,7 @@ def every(results: Results, request: Request) -> Iterator[Chart]:
         rows = measured(rows, request.value, request.statistic)
     except UsageError:  # other kinds may have something to draw
         rows = rows.iloc[:0]
+    rows = with_conditions(rows, results.runs)
     if kind in ("auto", "size"):
         yield from size_charts(rows, request)
     if kind in ("auto", "ranks"):
@@ -116,7 +117,7 @@ def every(results: Results, request: Request) -> Iterator[Chart]:
     if kind in ("auto", "parts"):
         yield from bar_charts(rows, request)
     if kind in ("auto", "overhead"):
-        yield from overheads(results.overhead, request)
+        yield from overheads(with_conditions(results.overhead, results.runs), request)
     if kind in ("auto", "pairs"):
         yield from pair_maps(results.pairs, request)
 

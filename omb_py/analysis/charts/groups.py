@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from omb_py.analysis.anomalies import BUSY_PERCENT, busy_hosts
 from omb_py.analysis.charts.spec import Measure
 from omb_py.analysis.points import (
     GROWING,
@@ -15,13 +16,16 @@ from omb_py.analysis.points import (
     caption_part,
     common,
     distinctions,
+    group_ids,
     line_name,
     points_of,
     without_implied,
 )
 from omb_py.analysis.select import no_column
 from omb_py.analysis.sources import short_names
+from omb_py.core.text.words import count
 from omb_py.results.columns import CONFIGURATION, EXPERIMENT
+from omb_py.results.metadata import crowded_hosts
 
 COLUMNS = tuple(name for name in (*CONFIGURATION, *EXPERIMENT) if name != "benchmark")
 """Columns that may distinguish lines."""
@@ -74,10 +78,14 @@ class Group:
     ) -> pd.DataFrame:
         """Return its points (`points_of`) by ``columns``, which name the ``line``, and ``others``.
 
-        Columns ``apart`` name the ``title`` of a panel; ``text`` is the value with its unit.
+        Columns ``apart`` name the ``title`` of a panel; ``text`` is the value with its unit;
+        ``crowded`` is true if a run of the point was (`with_conditions`).
         """
         found = []
-        every = points_of(self.rows, [*apart, *columns, *others])
+        names = [*apart, *columns, *others]
+        every = points_of(self.rows, names)
+        at = group_ids(self.rows[name] for name in names)
+        every["crowded"] = self.rows["crowded"].groupby(at).any()
         for key, points in by(every, [*apart, *columns]):
             title = line_name(key[: len(apart)], apart) if apart else ""
             name = line_name(key[len(apart) :], columns) if columns else self.benchmark
@@ -98,7 +106,28 @@ class Group:
                 if name not in columns and rows[name].nunique() > 1:
                     pairs = (values for values, _ in by(rows, [file, name]))
                     found.append("; ".join(f"{at}: {caption_part(name, it)}" for at, it in pairs))
-        return [*found, *["MB are 1,000,000 bytes"] * (self.measure.unit == "MB/s")]
+        found += ["MB are 1,000,000 bytes"] * (self.measure.unit == "MB/s")
+        return [*found, *conditions(rows)]
+
+
+def with_conditions(rows: pd.DataFrame, runs: Mapping[str, Mapping[str, str]]) -> pd.DataFrame:
+    """Return rows that say whether their run was ``crowded`` or ``busy``, by its metadata.
+
+    A host of a crowded run had more ranks than logical cores; on one of a busy run, other programs
+    took `BUSY_PERCENT` of the cores.
+    """
+    crowded = [run for run, data in runs.items() if any(crowded_hosts(data))]
+    busy = [run for run, data in runs.items() if any(busy_hosts({run: data}))]
+    return rows.assign(crowded=rows["run"].isin(crowded), busy=rows["run"].isin(busy))
+
+
+def conditions(rows: pd.DataFrame) -> list[str]:
+    """Return sentences about crowded and busy runs, if some are (`with_conditions`)."""
+    of = count(rows["run"].nunique(), "run")
+    crowded, busy = (rows["run"][rows[name]].nunique() for name in ("crowded", "busy"))
+    found = [f"In {crowded} of {of}, ranks shared cores: times include waiting"] * (crowded > 0)
+    taken = f"In {busy} of {of}, other programs used {BUSY_PERCENT:g} % or more of the cores"
+    return [*found, *[taken] * (busy > 0)]
 
 
 def groups(rows: pd.DataFrame, axes: Sequence[str], request: Request) -> Iterator[Group]:

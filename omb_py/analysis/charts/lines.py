@@ -19,6 +19,7 @@ from omb_py.analysis.charts.spec import (
     TITLE_ROOM,
     Chart,
     ChartLayout,
+    Mark,
     Measure,
     Page,
     along_axis,
@@ -41,6 +42,10 @@ CHOSEN_SIZES = 5
 
 MAX_BANDS = 4
 """Lines of a panel whose spreads are bands; those of more would hide each other."""
+
+MIN_JOINED = 4
+"""Fewest message sizes that a line joins: fewer may be many octaves apart, and the values between
+them are unknown."""
 
 PANELS_FIRST = ("ranks", "mpi")
 """Columns whose values become panels before those of others, where lines are too many for one."""
@@ -96,7 +101,7 @@ def charts(
     points = points.assign(
         x=points[x], order=points.groupby(["title", "line"], sort=False).ngroup()
     )
-    every = in_panels(points.sort_values(["order", "x"]))
+    every = in_pieces(in_panels(points.sort_values(["order", "x"])), x)
     for first in range(0, int(every["panel"].max()) + 1, MAX_PANELS):
         data = every[every["panel"].between(first, first + MAX_PANELS - 1)]
         facts = (*group.facts(axes, columns), *marks(data, group.measure.statistic))
@@ -143,6 +148,34 @@ def in_panels(rows: pd.DataFrame) -> pd.DataFrame:
     return data
 
 
+def in_pieces(data: pd.DataFrame, x: str, known: pd.Series | None = None) -> pd.DataFrame:
+    """Return points of lines, which follow each other along ``x``, with their pieces.
+
+    A line joins the points of one ``piece``, a band those of one ``area``; ``spans`` is true in an
+    area of several points. Both end where a point is not ``known``, an area also where a spread is
+    missing. 0 bytes, and message sizes of a line that has fewer than `MIN_JOINED`, are pieces of
+    their own.
+    """
+    line = [data["panel"], data["line"]]
+    alone = pd.Series(False, data.index) if known is None else ~known
+    if x == "bytes":
+        sizes = data["x"].where(data["x"] > 0)
+        alone |= sizes.isna() | (sizes.groupby(line).transform("nunique") < MIN_JOINED)
+    piece = numbers(alone, *line)
+    area = numbers(alone | data["spread_low"].isna(), piece)
+    spans = data["band"] & (area.groupby(area).transform("size") > 1)
+    return data.assign(piece=piece, area=area, spans=spans)
+
+
+def numbers(alone: pd.Series, *columns: pd.Series) -> pd.Series:
+    """Return a number for each row, the same as the row before if neither is alone and ``columns``
+    are equal."""
+    begins = alone | alone.shift(fill_value=True)
+    for column in columns:
+        begins |= column != column.shift()
+    return begins.cumsum()
+
+
 def marks(data: pd.DataFrame, statistic: str) -> list[str]:
     """Return sentences that explain points, bars and bands, as far as the chart has them."""
     alone = data["runs"] == 1
@@ -152,13 +185,15 @@ def marks(data: pd.DataFrame, statistic: str) -> list[str]:
         *run_facts(
             data["runs"],
             statistic,
-            "Bands" if data["band"].any() else "Thin bars",
+            "Bands" if data["spans"].any() else "Thin bars",
             "the smallest sample to the 95th percentile" * bool(samples.any()),
         ),
         "No band if there are no samples, or a mean is outside it" * bool(none),
     ]
     if data["low"].notna().any():
         found.append(f"Bars: {INTERVAL}" + " of a single run" * (not alone.all()))
+    if data["crowded"].any():
+        found.append("Hollow marks: ranks shared cores")
     return [fact for fact in found if fact]
 
 
@@ -172,7 +207,8 @@ def lines(
 ) -> ChartLayout:
     """Lay out panels of lines that share their axes, under one legend if all share their styles.
 
-    ``beside`` are dotted lines; ``left`` is the width in points that other views need next to
+    Points have pieces (`in_pieces`); hollow ones are ``crowded``. ``beside`` are dotted lines, or
+    dots if no line is joined; ``left`` is the width in points that other views need next to
     panels.
     """
     parts = [part for _, part in data.groupby("panel")]
@@ -183,6 +219,8 @@ def lines(
     height = max(100.0, width * (0.62 if len(parts) == 1 and not page.is_wide else 0.46))
     every = styles_of(data, beside)
     shared = len(data[["line", "style"]].drop_duplicates()) == len(set(every.values()) - {-1})
+    joined = bool(data["piece"].duplicated().any())
+    mark: Mark = "line" if joined else "point"
     views = []
     for place, part in enumerate(parts):
         below = {} if place + columns >= len(parts) else {"labels": False, "title": None}
@@ -193,13 +231,13 @@ def lines(
         up = partial(alt.Y, scale=axis.scale, axis=side)
         others = beside[beside["panel"] == part["panel"].iloc[0]]
         title = heading(str(part["title"].iloc[0]), width)
-        layers = panel(part, across, up, others, page)
+        layers = panel(part, across, up, others, page, joined)
         view = layered(layers, width=width, height=height, **title)
         if not shared:
-            legend = legend_view(styles_of(part, others), page, room=width)
+            legend = legend_view(styles_of(part, others), page, room=width, mark=mark)
             view = together("vconcat", [legend, view], spacing=4)
         views.append(view)
-    return ChartLayout(views, left, columns, every if shared and len(every) > 1 else None)
+    return ChartLayout(views, left, columns, every if shared and len(every) > 1 else None, mark)
 
 
 def styles_of(*rows: pd.DataFrame) -> dict[str, int]:
@@ -211,31 +249,39 @@ def styles_of(*rows: pd.DataFrame) -> dict[str, int]:
     }
 
 
-def panel(data: pd.DataFrame, x: alt.X, y: Any, beside: pd.DataFrame, page: Page) -> list[Any]:
-    """Return layers of lines: bands of the spread or else bars, intervals, lines, and points."""
+def panel(
+    data: pd.DataFrame, x: alt.X, y: Any, beside: pd.DataFrame, page: Page, joined: bool = True
+) -> list[Any]:
+    """Return layers of lines: bands of the spread or else bars, intervals, lines, and points.
+
+    Lines ``beside`` are dots unless ``joined``.
+    """
     shown = styled(data, page)
-    shown["zero"] = shown["x"] == 0  # 0 bytes are no smaller message, but none: no line leads there
     color, dash = own(alt.Color, "color"), own(alt.StrokeDash, "dash")
-    base = alt.Chart(inline(shown)).encode(
-        x, y("value:Q"), color=color, detail=alt.Detail("zero:N")
-    )
+    base = alt.Chart(inline(shown)).encode(x, y("value:Q"), color=color)
     spread = base.transform_filter("isValid(datum.spread_low)")
     spread = spread.encode(y("spread_low:Q"), y2=alt.Y2("spread_high:Q"))
-    bars = spread.mark_rule(strokeWidth=0.6, opacity=0.6)
+    bars = spread.transform_filter("!datum.spans").mark_rule(strokeWidth=0.6, opacity=0.6)
     layers: list[Any] = [bars]
-    if data["band"].all():
-        layers = [bars.transform_filter("datum.zero"), spread.mark_area(opacity=0.15)]
+    if data["spans"].any():
+        area = spread.transform_filter("datum.spans").encode(detail=alt.Detail("area:N"))
+        layers.append(area.mark_area(opacity=0.15))
     known = base.transform_filter("isValid(datum.low)")
     layers.append(known.mark_rule(strokeWidth=0.8).encode(y("low:Q"), y2=alt.Y2("high:Q")))
     ends = known.mark_tick(size=3, thickness=0.6)
     layers += [ends.encode(y("low:Q")), ends.encode(y("high:Q"))]
-    layers.append(base.mark_line(strokeWidth=1.1).encode(strokeDash=dash))
+    if joined:
+        line = base.mark_line(strokeWidth=1.1)
+        layers.append(line.encode(strokeDash=dash, detail=alt.Detail("piece:N")))
     if len(beside):
-        dotted = alt.Chart(inline(styled(beside, page))).mark_line(strokeWidth=0.9)
-        one = alt.Detail("line:N")
-        layers.append(dotted.encode(x, y("value:Q"), color=color, strokeDash=dash, detail=one))
-    points = base.mark_point(filled=True, size=12, opacity=1)
-    points = points.encode(alt.StrokeValue(page.tint("paper")), alt.StrokeWidthValue(0.3))
-    shape = own(alt.Shape, "shape")
-    layers.append(points.encode(shape, tooltip=tips("line", "text", "runs")))
+        others = alt.Chart(inline(styled(beside, page))).encode(x, y("value:Q"), color=color)
+        dotted = others.mark_line(strokeWidth=0.9).encode(strokeDash=dash, detail="line:N")
+        layers.append(dotted if joined else others.mark_point(filled=True, size=5, opacity=1))
+    shape, about = own(alt.Shape, "shape"), tips("line", "text", "runs")
+    points = base.mark_point(filled=True, size=12, opacity=1).encode(shape, tooltip=about)
+    paper = page.tint("paper")
+    full = points.transform_filter("!datum.crowded")
+    layers.append(full.encode(alt.StrokeValue(paper), alt.StrokeWidthValue(0.3)))
+    hollow = base.transform_filter("datum.crowded").mark_point(size=14, opacity=1, strokeWidth=1)
+    layers.append(hollow.encode(shape, alt.FillValue(paper), tooltip=about))
     return layers

@@ -27,6 +27,9 @@ from omb_py.core.text.units import STEPS, digits, size_text, unit_of, value_text
 
 FORMATS = ("png", "svg", "pdf")
 
+Mark = Literal["line", "point", "square"]
+"""Marks next to the names of a legend."""
+
 STYLE = json.loads((resources.files("omb_py.analysis.charts") / "style.json").read_text("utf-8"))
 """Vega's ``config``, ``colors`` of each theme, and by number of a line's style the paths of
 ``markers`` and the ``dashes``. The last dashes are those of reference lines, the style -1."""
@@ -107,14 +110,14 @@ class ChartLayout:
     """Views next to each other in ``columns``, whose axes take ``left`` points, below a legend.
 
     ``legend`` has names with the numbers of their styles, None for no legend; ``mark`` is the mark
-    next to a name.
+    next to a name: a line with its marker, the marker alone, or a square.
     """
 
     views: Sequence[Any]
     left: float = 0.0
     columns: int = 1
     legend: Mapping[str, int] | None = None
-    mark: Literal["line", "square"] = "line"
+    mark: Mark = "line"
 
 
 @dataclass(frozen=True)
@@ -258,7 +261,7 @@ def legend_view(
     page: Page,
     left: float = 0.0,
     room: float | None = None,
-    mark: str = "line",
+    mark: Mark = "line",
 ) -> Any:
     """Return a legend in ``room`` points as a view of its own, so that it can hide nothing.
 
@@ -266,7 +269,7 @@ def legend_view(
     no line.
     """
     room = room or page.room
-    side = SQUARE if mark == "square" else HANDLE
+    side = HANDLE if mark == "line" else SQUARE
     names = [wrap(name, LABEL, room - side - 4) for name in legend]
     entry = widest(line for lines in names for line in lines) + side + 12
     columns = ceil(len(names) / ceil(len(names) / max(1, int((room + 8) / entry))))
@@ -281,14 +284,17 @@ def legend_view(
         tall += max(map(len, row))
     data = styled(pd.DataFrame(entries).assign(style=list(legend.values())), page)
     data = data.assign(end=data["x"] + side - 2, middle=data["x"] + side / 2 - 1)
+    if mark == "point":
+        data["shape"] = data["shape"].replace("", "circle")
     base = alt.Chart(inline(data)).encode(alt.Y("y:Q", scale=None, axis=None))
     x = partial(alt.X, scale=None, axis=None)
     text = base.mark_text(align="left", baseline="middle", dx=4, fontSize=LABEL, lineHeight=10.5)
     lines = base.mark_rule(strokeWidth=1.1).encode(x("x:Q"), alt.X2("end:Q"))
     points = base.transform_filter("datum.shape").mark_point(
-        filled=True, size=18 if mark == "line" else SQUARE**2, opacity=1
+        filled=True, size=SQUARE**2 if mark == "square" else 18, opacity=1
     )
-    shape = own(alt.Shape, "shape") if mark == "line" else alt.ShapeValue(STYLE["markers"][1])
+    square = mark == "square"
+    shape = alt.ShapeValue(STYLE["markers"][1]) if square else own(alt.Shape, "shape")
     layers = [
         lines.encode(own(alt.Color, "color"), own(alt.StrokeDash, "dash")),
         points.encode(x("middle:Q"), own(alt.Color, "color"), shape),

@@ -74,12 +74,13 @@ def plot(panel: pd.DataFrame, x: str, measure: Measure, size: tuple[int, int]) -
     def height(value: float) -> float:
         return log10(value) if axis.logarithmic else value
 
-    for (_, style), line in shown.groupby(["line", "style"], sort=False):
+    for (_, style, _), line in shown.groupby(["line", "style", "piece"], sort=False):
         color = COLORS[int(style)]
         marker = plotext.marker(MARKERS[int(style)], pixel="default" if color is None else color)
         at = [places[x] for x in line["x"]]
         signal = canvas.signal(at, [height(value) for value in line["value"]], marker=marker)
-        signal.lines()
+        if len(line) > 1:
+            signal.lines()
         canvas.draw(signal)
     ticks = ticks_along(x, every, size[0] / 8)
     canvas.ruler("x").ticks([places[at] for at in ticks], list(ticks.values()))

@@ -126,7 +126,7 @@ class TestRuns:
     @given(st.lists(st.floats(0.1, 100), min_size=2, max_size=7))
     @examples(10)
     def test_several_runs_are_a_median_with_a_band(self, latencies: list[float]) -> None:
-        rows = [row(bytes=n, latency_us=value) for value in latencies for n in (1, 2)]
+        rows = [row(bytes=n, latency_us=value) for value in latencies for n in (1, 2, 4, 8)]
         chart = only(results(*rows), "size")
         for point in chart.data.itertuples():
             assert point.value == pytest.approx(np.median(latencies))
@@ -179,6 +179,8 @@ class TestOverRanks:
         ]
         assert ideal == [(ranks, ranks) for ranks in (1, 2, 4, 8)]
         phases = by_name(application_charts(found, "phases"))["kmeans-phases"]
+        assert chart.data[chart.data["crowded"]]["x"].tolist() == [4, 8]
+        assert not missing("Hollow marks: more threads than cores", chart.words)
         bars = phases.data.groupby("line")["end"].max()
         assert bars.tolist() == [pytest.approx(100)] * 4
 
@@ -242,6 +244,24 @@ class TestOverhead:
         for point in points_of(chart, "buffer"):
             assert (point["spread_low"], point["spread_high"]) == (0.4, 0.6)
         assert "fewer than 6 the minimum to the maximum" in chart.words
+
+    def test_line_ends_where_no_difference_is_known(self) -> None:
+        rows = [
+            overhead(bytes=1 << power, added_us=1.0, added_low_us=0.9 if power != 3 else -0.1)
+            for power in range(7)
+        ]
+        shown = points_of(only(of_rows(rows, RUN), "overhead"), "buffer")
+        assert [point["x"] for point in shown] == [1, 2, 4, 16, 32, 64]
+        assert shown[2]["piece"] != shown[3]["piece"] == shown[4]["piece"]
+
+    def test_libraries_side_by_side_have_one_axis_of_times(self) -> None:
+        files = [RESULTS / f"overhead-{mpi}.csv" for mpi in ("openmpi", "mpich")]
+        found = only(load(files), "overhead")
+        assert "+325 ns (3.31\N{MULTIPLICATION SIGN})" in set(found.data["text"])
+        bars = [one for one in encodings(found.specification(), "x") if one["field"] == "start"]
+        axes = [(one["scale"]["domain"], one["axis"]["title"]) for one in bars]
+        assert len(axes) == 2
+        assert axes[0] == axes[1]
 
     def test_sizes_choose_the_bars(self) -> None:
         found = only(load(RESULTS / "overhead-mpich.csv"), "overhead", (1024,))

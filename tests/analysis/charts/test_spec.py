@@ -27,6 +27,7 @@ from omb_py.analysis.table import Results, load, of_rows
 from omb_py.core.errors import UsageError
 from tests import ROOT
 from tests.analysis.charts.test_figures import INTERVAL, RUN, SAMPLES, encodings, only, rate, row
+from tests.helpers.refusals import missing
 
 RESULTS = ROOT / "results"
 SIZES = (0, *(2**power for power in range(21)))
@@ -182,9 +183,81 @@ def test_axes_hold_all_that_is_drawn() -> None:
 
 def test_0_bytes_stand_apart_from_the_line() -> None:
     (chart,) = drawn(of_rows([row(bytes=n) for n in (0, 1, 2, 4)], RUN), kind="size")
+    assert pieces(chart, "piece") == [[0.0], [1.0], [2.0], [4.0]]
+    (chart,) = drawn(of_rows([row(bytes=n) for n in (0, 1, 2, 4, 8)], RUN), kind="size")
+    assert pieces(chart, "piece") == [[0.0], [1.0, 2.0, 4.0, 8.0]]
     found = chart.specification()
-    assert {one["field"] for one in encodings(found, "detail")} == {"zero"}
-    assert encodings(found, "x")[0]["scale"]["domain"] == [0, 1, 2, 4]
+    assert {one["field"] for one in encodings(found, "detail")} == {"piece"}
+    assert encodings(found, "x")[0]["scale"]["domain"] == [0, 1, 2, 4, 8]
+
+
+def pieces(chart: Chart, of: str) -> list[list[float]]:
+    """The sizes or ranks that a continuous mark joins, ``of`` a line (piece) or a band (area)."""
+    return [part["x"].tolist() for _, part in chart.data.groupby(of)]
+
+
+def shapes(view: Any) -> list[str]:
+    """The marks of a specification, without those of its legend."""
+    views = view["vconcat"][-1] if "vconcat" in view else view
+    found = re.findall(r"'mark': \{'type': '(\w+)'", str(views))
+    return [name for name in found if name not in ("rule", "tick", "text")]
+
+
+def test_band_ends_at_a_size_without_a_spread() -> None:
+    sizes = [2**power for power in range(6)]
+    of_mean = {"sample_p50_us": 2.0, "sample_min_us": 6.3, "sample_p95_us": 6.9}
+    rows = [row(bytes=n, **(SAMPLES | (of_mean if n == 8 else {}))) for n in sizes]
+    (chart,) = drawn(of_rows(rows, RUN), kind="size")
+    assert pieces(chart, "piece") == [sizes]
+    assert pieces(chart, "area") == [[1, 2, 4], [8], [16, 32]]
+    assert chart.data[~chart.data["spans"]]["x"].tolist() == [8]
+    areas = [one["field"] for one in encodings(chart.specification(), "detail")]
+    assert sorted(set(areas)) == ["area", "piece"]
+
+
+def test_spread_without_a_neighbour_is_a_bar() -> None:
+    sizes, of_mean = [2**power for power in range(5)], {"sample_p50_us": 1.0}
+    rows = [row(bytes=n, **(SAMPLES if n in (1, 2, 16) else of_mean)) for n in sizes]
+    (chart,) = drawn(of_rows(rows, RUN), kind="size")
+    assert chart.data[chart.data["spans"]]["x"].tolist() == [1, 2]
+
+
+def test_fewer_than_four_sizes_are_points_alone() -> None:
+    every = {"point", "line", "area"}
+    for sizes, marks, handle in (((8, 16, 1 << 20), {"point"}, False), ((1, 2, 4, 8), every, True)):
+        rows = [row(bytes=n, binding=b, **SAMPLES) for n in sizes for b in ("native", "buffer")]
+        (chart,) = drawn(of_rows(rows, RUN), kind="size")
+        assert set(shapes(chart.specification())) == marks
+        legend = chart.specification()["vconcat"][0]
+        assert ("'strokeDash'" in str(legend)) is handle
+        assert ("Thin bars" in chart.words) is not handle
+
+
+def test_few_numbers_of_ranks_are_joined() -> None:
+    (chart,) = drawn(lines(1, ranks=(2, 4), sizes=(8,)), kind="ranks")
+    assert "line" in shapes(chart.specification())
+
+
+def test_runs_with_more_ranks_than_cores_are_hollow() -> None:
+    host = {**RUN["run"], "processor": "Some, 4 logical cores"}
+    runs = {f"on {n}": {**host, "hosts": f"a:{n}"} for n in (2, 4, 8)}
+    rows = [row(run=f"on {n}", ranks=n, bytes=8) for n in (2, 4, 8)]
+    (chart,) = drawn(of_rows(rows, runs), kind="ranks")
+    assert chart.data[chart.data["crowded"]]["x"].tolist() == [8]
+    assert not missing("Hollow marks: 1 of 3 runs, ranks shared cores", chart.words)
+    bars = of_rows([one | {"bytes": None, "benchmark": "barrier"} for one in rows[2:]], runs)
+    assert not missing("1 of 1 run, ranks shared cores", drawn(bars, kind="parts")[0].words)
+    assert "cores" not in drawn(of_rows(rows[:2], runs), kind="ranks")[0].words
+
+
+def test_runs_beside_other_processes_are_in_the_caption() -> None:
+    runs = {
+        name: {**RUN["run"], "other_processes": f"{used}% of 4 cores of a, steal 0.0%"}
+        for name, used in (("busy", 30.0), ("quiet", 1.0))
+    }
+    rows = [row(run=name, bytes=n) for name in runs for n in (1, 2)]
+    (chart,) = drawn(of_rows(rows, runs), kind="size")
+    assert not missing("1 of 2 runs, other programs used 5 % cores", chart.words)
 
 
 @given(st.sets(st.integers(0, 40).map(lambda n: 2**n if n else 0), min_size=1))
