@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from importlib import resources
@@ -29,7 +29,8 @@ from omb_py.analysis.points import (
     label,
     points_of,
 )
-from omb_py.analysis.select import convert, no_column
+from omb_py.analysis.select import convert, no_column, with_values
+from omb_py.analysis.select import pairs as pairs_of
 from omb_py.analysis.table import convert_types
 from omb_py.analysis.values import BUS, SERIES, same_ends, value_column, with_unit
 from omb_py.analysis.verdict import variance_of_median
@@ -192,6 +193,21 @@ def load(named: str, system: str | None = None) -> pd.DataFrame:
         there = first_of(systems) or "none with a name"
         raise UsageError(f"--system {system}: {named} has {there}")
     return frame if system is None else frame[frame["system"] == system]
+
+
+def asked(references: pd.DataFrame, texts: Iterable[str]) -> pd.DataFrame:
+    """Return the references of the rows that ``--where`` chooses: those that state another value
+    are not asked for.
+
+    Raises `UsageError` if no reference is left.
+    """
+    for name, values in pairs_of(texts).items():
+        if name in references:
+            stated = references.index.isin(with_values(references, name, values).index)
+            references = references[stated | references[name].isna()]
+            if references.empty:
+                raise UsageError(f"--where {name}={','.join(values)}: no reference is of that")
+    return references
 
 
 def from_csv(text: str) -> list[dict[str, str]]:

@@ -81,7 +81,7 @@ def command(
     with needing("analysis"):
         import pandas as pd
 
-        from omb_py.analysis import references, select
+        from omb_py.analysis import references
         from omb_py.analysis.conclusion import facts as facts_of
         from omb_py.analysis.failures import only_first
         from omb_py.analysis.hosts import refuse_mixture
@@ -100,7 +100,7 @@ def command(
     known = None if expected is None else references.load(expected, system)
     results = read(paths, where, assume)
     if known is not None:
-        known = select.where(known, where)
+        known = references.asked(known, where)
     note_others(results, "check")
     note_doubts(results)
     name = system or Path(expected or update or "").stem

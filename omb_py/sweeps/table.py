@@ -10,7 +10,7 @@ import pandas as pd
 
 from omb_py.analysis.points import by, distinctions, label
 from omb_py.analysis.table import load, tables_of
-from omb_py.analysis.values import value_column
+from omb_py.analysis.values import data_wrong, with_values
 from omb_py.core.text.tables import Sheet, content_of, plain
 from omb_py.core.text.units import size_text, value_text
 from omb_py.core.text.words import count
@@ -171,5 +171,6 @@ def measured(folder: Folder, launches: Sequence[SweepPoint]) -> pd.DataFrame:
         own = {"value": 1e6 * rows["time_s"], "unit": "us", "validation": rows["check"]}
         whole = rows["part"].isna() & (rows["time_s"] > 0)
         return rows.assign(size=NO_SIZE, **own).reindex(columns=MEASURED)[whole]
-    rows = value_column(load(files).rows, "mean")
+    rows = with_values(load(files).rows, "mean")  # wrong data has no value, and is counted
+    rows = rows[(rows["value"] > 0) | data_wrong(rows)]
     return rows.assign(size=rows["bytes"].fillna(NO_SIZE))[[*MEASURED]]
