@@ -42,9 +42,13 @@ def wrong_data(rows: pd.DataFrame) -> Iterator[tuple[str, int | None, str]]:
     """Yield file, first line and a sentence for the rows of each benchmark whose data was wrong."""
     wrong = rows[data_wrong(rows)]
     files = wrong["file"].astype(object).fillna("results")
+    several = "host_names" in rows and rows["host_names"].nunique() > 1
     for (file, name), members in wrong.groupby([files, "benchmark"], sort=False):
         sizes = [size_text(size) for size in members["bytes"].dropna().unique()]
         at = f" at {first_of(sizes, MOST_SIZES)}" if sizes else ""
         line = members["line"].min()
-        text = f"{name}{at}: the data was wrong (validation Fail) in {count(len(members), 'row')}"
+        hosts = members["host_names"].dropna().unique() if several else []
+        on = f" on {first_of(list(hosts))}" if len(hosts) else ""
+        rows_text = count(len(members), "row")
+        text = f"{name}{at}{on}: the data was wrong (validation Fail) in {rows_text}"
         yield str(file), None if pd.isna(line) else int(float(line)), text

@@ -36,7 +36,6 @@ FACTS = (
 
 HEADINGS = {
     "bytes": "size",
-    "host_names": "hosts",
     "latency_min_us": "fastest rank",
     "latency_max_us": "slowest rank",
 }

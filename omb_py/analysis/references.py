@@ -27,6 +27,7 @@ from omb_py.analysis.points import (
     distinctions,
     group_ids,
     label,
+    plain_values,
     points_of,
 )
 from omb_py.analysis.select import convert, no_column, with_values
@@ -294,7 +295,8 @@ def check(
     files that are kept apart, each of them is judged (`told_apart`). Rows whose data was wrong are
     not judged, and fail.
     """
-    right, wrong = rows_to_judge(told_apart(rows))
+    rows = told_apart(rows)
+    right, wrong = rows_to_judge(rows)
     values = value_column(right, statistic, (RESULTS_OF, *SERIES))
     columns = [*POINT, RESULTS_OF, "statistic", "unit"]
     values["placement"] = values["placement"].map(same_ends, na_action="ignore")
@@ -305,7 +307,7 @@ def check(
     lines = [judged(known[place], there[at], tolerance) for place, at in pairs]
     lines += [
         judged(known[place], None, tolerance) | ({} if of is None else {RESULTS_OF: of})
-        for place, of in not_measured(len(known), there, pairs)
+        for place, of in not_measured(len(known), plain_values(rows[RESULTS_OF]), there, pairs)
     ]
     frame = pd.DataFrame(lines, columns=list(COLUMNS))
     frame = frame.assign(**{column: convert_types(frame[column], column) for column in POINT})
@@ -323,11 +325,14 @@ def check(
 
 
 def not_measured(
-    references: int, points: Sequence[Cells], pairs: Sequence[tuple[int, int]]
+    references: int,
+    results: Sequence[str | None],
+    points: Sequence[Cells],
+    pairs: Sequence[tuple[int, int]],
 ) -> Iterator[tuple[int, str | None]]:
-    """Yield the place of each reference with what lacks a point of it: hosts, or a file; None for
-    all."""
-    every = dict.fromkeys(point.get(RESULTS_OF) for point in points)
+    """Yield the place of each reference with what lacks a point of it: hosts, or a file, of all
+    ``results``; None if no point is of the reference."""
+    every = dict.fromkeys(results)
     having: dict[int, set[str | None]] = {}
     for place, at in pairs:
         having.setdefault(place, set()).add(points[at].get(RESULTS_OF))

@@ -100,6 +100,18 @@ def test_check_names_the_host_on_which_a_reference_was_not_measured(
     assert "7 of 8 values as expected from site, 1 not measured (node03, latency, 64 B)" in done.out
 
 
+def test_host_whose_data_was_wrong_is_named_and_fails(in_process: Start, tmp_path: Path) -> None:
+    (tmp_path / "site.csv").write_text(SITE)
+    path = fleet(tmp_path / "f", 4) / "EPYC-03.csv"
+    *head, columns, one, two = path.read_text().splitlines()
+    wrong = [f"{columns},validation", f"{one},Fail", f"{two},Fail"]
+    path.write_text("\n".join([*head, *wrong, ""]))
+    done = in_process("check", "f", "--expected", "site.csv", "--assume", "validation=Pass")
+    assert done.code == 4
+    assert not missing("FAIL: latency at 8 B, 64 B on node03: the data was wrong", done.out)
+    assert not missing("2 not measured (node03, latency, 8 B; node03", done.out)
+
+
 def test_failure_of_one_host_is_not_measured_again_elsewhere(
     in_process: Start, tmp_path: Path
 ) -> None:
