@@ -20,6 +20,10 @@ SEVERITIES = {"error": "are wrong", "warning": "may mislead"}
 """The effect of an anomaly on the numbers, by its severity."""
 
 
+FAILED = "failed validation"
+"""The kind of rows whose data was wrong."""
+
+
 @dataclass(frozen=True)
 class Anomaly:
     """One reason not to believe a number.
@@ -67,6 +71,7 @@ def anomalies(
     found = [
         *failed_validations(rows),
         *cannot_be(values),
+        *alone(values, runs),
         *oversubscribed(runs),
         *busy_hosts(runs),
         *by_sockets(runs),
@@ -86,6 +91,23 @@ def cannot_be(values: pd.DataFrame) -> Iterator[Anomaly]:
         at = "" if pd.isna(row["bytes"]) else f"At {size_text(row['bytes'])} "
         kind, severity = ("slow size", "warning") if one.possible else ("impossible", "error")
         yield Anomaly(kind, where_of(row), f"{at}{one.sentence}.", severity)
+
+
+def alone(values: pd.DataFrame, runs: Mapping[str, Mapping[str, str]]) -> Iterator[Anomaly]:
+    """Yield nccl-tests' tables of processes that ran alone, and tables of one rank.
+
+    Its reader knows how many processes were started. A bus bandwidth of 0 is one rank's.
+    """
+    for run in dict.fromkeys(values["run"]):
+        if reason := runs.get(run, {}).get("alone"):
+            yield Anomaly("ran alone", {"run": run}, f"{reason[0].upper()}{reason[1:]}.", "error")
+    certain = values["run"].map(lambda run: "alone" in runs.get(run, {})).astype(bool)
+    single = values["suite"].astype("string").str.contains("ccl-tests").fillna(False).astype(bool)
+    single &= ~certain & (values["busbw_GBps"] == 0) & (values["algbw_GBps"] >= 1)
+    for file, rows in values[single].groupby("file", sort=False):
+        tables = count(rows["run"].nunique(), "table")
+        text = f"{tables} of 1 rank in {file}: each process ran alone, and nothing was sent."
+        yield Anomaly("one rank", {"run": rows["run"].iloc[0]}, text)
 
 
 def by_line(
@@ -130,7 +152,7 @@ def failed_validations(rows: pd.DataFrame) -> Iterator[Anomaly]:
     for _, row in rows[rows["validation"] == "Fail"].iterrows():
         size = "" if pd.isna(row["bytes"]) else f" at {size_text(row['bytes'])}"
         text = f"Data that arrived{size} was not the data that was sent (run {row['run']})."
-        yield Anomaly("failed validation", where_of(row), text, "error")
+        yield Anomaly(FAILED, where_of(row), text, "error")
 
 
 def oversubscribed(runs: Mapping[str, Mapping[str, str]]) -> Iterator[Anomaly]:

@@ -15,6 +15,7 @@ from omb_py.analysis.values import value_column
 from omb_py.results.columns import Row
 from omb_py.results.files import cell, header_of
 from tests.helpers.refusals import assert_names, missing
+from tests.results.readers.test_nccl_tests import of_one_rank
 
 SIZES = tuple(1 << power for power in range(16))
 
@@ -83,9 +84,7 @@ def test_nothing_is_said_of_quiet_results(said: Any) -> None:
     rows = [
         *(member for run in range(6) for member in curve(run=f"20261121T09000{run}Z-00000{run}")),
         *curve(benchmark="bcast", latency_max_us=200.0),  # ranks of a tree differ by nature
-        *curve(
-            binding="native", iterations=20, late_starts=0, sample_p90_us=9.0, sample_mean_us=9.0
-        ),
+        *curve(binding="native", iterations=20, late_starts=0),
         row(None, benchmark="barrier"),
     ]
     assert said(rows, metadata) == []
@@ -126,3 +125,13 @@ def test_a_machine_that_others_used(said: Any) -> None:
     (found,) = said([row()], busy)
     assert (found.kind, found.where["hosts"]) == ("busy machine", "node1")
     assert not missing("Other programs 35 % cores 1 run", found.text)
+
+
+def test_processes_of_nccl_tests_that_ran_alone(tmp_path: Path) -> None:
+    def said(command: str, tables: int = 1) -> list[tuple[str, str]]:
+        (tmp_path / "all_reduce.txt").write_text(command + of_one_rank() * tables)
+        results = load(tmp_path / "all_reduce.txt")
+        return [(one.kind, one.severity) for one in said_of(results.rows, results.runs)]
+
+    assert said("$ mpirun -np 16 ./all_reduce_perf -g 1\n") == [("ran alone", "error")]
+    assert said("$ ./all_reduce_perf -g 1\n") == [("one rank", "warning")]

@@ -117,7 +117,8 @@ def report(
         parts,
         drawn,
         title=title or "MPI performance from Python",
-        failed=sum(one.severity == "error" for one in odd),
+        failed=sum(one.kind == anomalies.FAILED for one in odd),
+        wrong=sum(one.severity == "error" and one.kind != anomalies.FAILED for one in odd),
         lead=". ".join(lead),
         origin=origin(rows, results.runs),
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -19,6 +19,7 @@ from typing import Any
 from omb_py.core.errors import OmbError, needing
 from omb_py.core.registry import Registry
 from omb_py.core.text import files
+from omb_py.core.text.words import count
 from omb_py.results.columns import KINDS
 
 USAGE = re.compile(
@@ -26,6 +27,9 @@ USAGE = re.compile(
     rb"^[ \t]*Usage: (?:\S*/)?(?P<program>osu_\w+)\b"
 )
 """Native OMB's output instead of results, and a line before it with the reason."""
+
+TOO_FEW = re.compile(rb"This test requires (?:exactly|at least) two processes")
+"""Native OMB's output on the wrong number of processes; only rank 0 prints it."""
 
 STANDARD_INPUT = "-"
 
@@ -63,6 +67,11 @@ LONGEST_LINE = 4096
 """Characters beyond which a line is no line of a table."""
 
 LONGEST_REASON = 120
+
+LAUNCHERS = ("-n", "-np", "--np", "--ntasks", "-ntasks")
+"""Options of launchers for the number of processes."""
+
+NUMBER = re.compile(r"\d{1,9}")
 
 BLANKS = r"\s+"
 LIKE = re.compile(r"\s*\d+(?:\.\d+)?(?:\s+(?:[-\d.]|nan|inf)|\s*$)")
@@ -209,6 +218,23 @@ def form_of(
         text += rf"(?:{BLANKS if place else ''}(?P<{column}>{pattern}))"
         text += "?" if column in optional else ""
     return re.compile(text + rest)
+
+
+def processes_of(words: Sequence[str]) -> int | None:
+    """Return the number of processes that a launcher's words ask for.
+
+    >>> processes_of("mpirun -np 16 --bind-to none".split()), processes_of(["srun", "-n4"])
+    (16, 4)
+    """
+    found = None
+    for word, following in zip(words, [*words[1:], ""], strict=False):
+        option, equals, value = word.partition("=")
+        value = value if equals else following
+        if re.fullmatch(r"-n\d{1,9}", word):
+            option, value = "-n", word[2:]
+        if option in LAUNCHERS and NUMBER.fullmatch(value):
+            found = int(value)
+    return found
 
 
 def typed(cells: Mapping[str, str | None]) -> dict[str, Any]:
@@ -359,6 +385,13 @@ def parts_of_file(path: Path, benchmark: str | None = None) -> Iterator[Found]:
         why = (usage["why"] or b"").decode(errors="replace").strip()[:LONGEST_REASON]
         fault = f"{usage['program'].decode()} printed its usage message"
         fault += f" after {why!r}" if why else ""
+        raise OmbError(f"{path} holds no results, for the run failed: {fault}")
+    if refusals := TOO_FEW.findall(content):
+        fault = f"{refusals[0].decode()!r} is there {count(len(refusals), 'time')}"
+        if len(refusals) > 1:
+            fault += (
+                ": each process ran alone, so start them with the launcher of their MPI library"
+            )
         raise OmbError(f"{path} holds no results, for the run failed: {fault}")
     if unread:
         raise OmbError(f"{path}: {unread[0]}")

@@ -24,6 +24,9 @@ RESULTS = re.compile(r'"results"\s*:\s*\[')
 RESULT = re.compile(r'\{\s*"size"')
 REST = re.compile(r"\s*\]")
 PROGRAM = re.compile(rf"(?:[nr]ccl_)?({NAMES})_perf(?:_mpi)?(?:\.exe)?")
+SIZE = re.compile(r"^(?:OMPI_COMM_WORLD_SIZE|PMI_SIZE|SLURM_STEP_NUM_TASKS)=(\d{1,9})$", re.M)
+"""Launchers' variables for the number of processes."""
+
 DECODER = json.JSONDecoder(parse_float=str)
 """Numbers with decimals stay text, for their digits tell the number of ranks."""
 
@@ -96,6 +99,8 @@ def describe(run: NcclRun, document: dict[str, Any]) -> None:
     known = PROGRAM.fullmatch(program)
     run.program = known[1] if known else program if "_perf" in program else None
     run.said["command"] = " ".join(words)
+    started = SIZE.search("\n".join(map(str, document.get("env", []))))
+    run.launched = int(started[1]) if started else 0
     for option, value in pairwise(words):
         if option in ("-z", "--blocking") and value != "0":
             run.blocking = f"-z {value}"

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from math import ceil, floor
 from pathlib import PurePath
 from typing import Any
 
-from omb_py.results.readers import Reader, Reading, Source, form_of
+from omb_py.core.text.words import count
+from omb_py.results.readers import Reader, Reading, Source, form_of, processes_of
 
 PROGRAMS = {
     "all_reduce": "allreduce",
@@ -116,6 +117,11 @@ NAMES_OF_SETTINGS = {"warmup iters": "warmup", "iters": "iterations"}
 USUAL = {"agg iters": 1, "graph": 0, "unalign": 0}
 """Settings that rows mention only if they differ from these."""
 
+CONTINUED = "\\"
+"""End of a command's line that the next one continues."""
+
+ALONE = "each process ran alone, and nothing was sent between them: build nccl-tests with MPI=1"
+
 TELLING = 1.0
 """GB/s from which on a printed bandwidth has digits enough to tell numbers of ranks apart."""
 
@@ -125,6 +131,7 @@ class NcclRun:
     """The facts above a table: program, settings and devices of a run.
 
     ``devices`` are those of each process, ``ranks`` the host of each rank by its group and number.
+    ``launched`` is the number of processes that were started, 0 if it is not known.
     """
 
     name: str
@@ -132,6 +139,7 @@ class NcclRun:
     program: str | None = None
     settings: dict[str, int] = field(default_factory=dict)
     devices: int = 1
+    launched: int = 0
     blocking: str | None = None
     ranks: dict[tuple[int, int], str] = field(default_factory=dict)
     said: dict[str, str] = field(default_factory=dict)
@@ -189,6 +197,9 @@ class NcclTables(Reading):
         key = tuple(cells.get(name) for name in ("type", "redop", "root"))
         if size == 0:
             self.notes.add(index, "a size of no bytes, for fewer elements than ranks, left out")
+        elif is_alone(cells) and size <= self.sizes.get(key, -1):
+            self.run.said["alone"] = ALONE
+            self.notes.add(index, f"several processes print their tables here: {ALONE}")
         elif self.follows(index, size, key):
             self.add(index, cells, (key, size))
 
@@ -223,6 +234,11 @@ class NcclTables(Reading):
     ) -> Iterator[dict[str, Any]]:
         """Yield the results of a known program: of each row out of place, then in place."""
         ranks = self.run.size or ranks_of(program, rows, pairs)
+        together = len(self.run.ranks) or ranks
+        if rows and self.run.launched > 1 and together == self.run.devices:
+            started = f"{self.run.launched} processes were started, and the table has "
+            self.run.said["alone"] = f"{started}{count(together, 'rank')}: {ALONE}"
+            self.notes.add(self.top, self.run.said["alone"], rows=0)
         shared = self.run.describe(program) | ({"ranks": ranks} if ranks else {})
         # hypercube and some programs before 2.0.1 print the bus bandwidth twice; lower ones than
         # this may be equal when they are rounded
@@ -257,6 +273,14 @@ class NcclTables(Reading):
         return {"validation": "Pass" if float(wrong) == 0 else None if self.errors else "Fail"}
 
 
+def is_alone(row: Mapping[str, Any]) -> bool:
+    """Return whether a row is of one rank: what it has, and none of it goes over a link."""
+    ends = [end for end in IN_PLACE.values() if "time" + end in row]
+    return any(float(row["algbw" + end]) >= TELLING for end in ends) and all(
+        float(row["busbw" + end]) == 0 for end in ends
+    )
+
+
 def block_of(row: dict[str, Any]) -> int:
     """Return the bytes of the elements that are counted."""
     return int(row["count"]) * TYPES[row["type"]][0]
@@ -268,6 +292,8 @@ def ranks_of(program: str, rows: list[dict[str, Any]], pairs: list[tuple[str, st
     if program in OF_PARTS:
         several = {int(row["size"]) // block_of(row) for row in rows if block_of(row)}
         return several.pop() if len(several) == 1 else None
+    if any(map(is_alone, rows)):
+        return 1
     low, high = 0.0, 2.0
     for algorithm, bus in pairs if program == "all_reduce" else ():
         half = 0.5 * 10.0 ** -len(algorithm.partition(".")[2])  # of the last digit
@@ -302,12 +328,17 @@ class NcclReading(NcclTables):
     """The state of the reader; ``mentions`` are programs named since the last table.
 
     ``stage`` is the place in `ABOVE` of the last line of these, beyond them below a header.
+    ``command`` is the beginning of a command that the next line continues. The last one started
+    ``launched`` processes of the program ``started``, whose tables are not there yet.
     """
 
     def __init__(self, source: Source) -> None:
         super().__init__(source)
         self.mentions: set[str] = set()
         self.stage = -1
+        self.command = ""
+        self.launched = 0
+        self.started: str | None = None
 
     def line(self, line: str, index: int) -> None:
         """Take the next line: a header, a row, or what stands around a table."""
@@ -317,6 +348,25 @@ class NcclReading(NcclTables):
             self.take(index, cells)
         elif "#" in line or "_perf" in line or "ccl" in line or "CCL" in line:
             self.comment(line.lstrip(), index)
+        if line.endswith(CONTINUED):
+            self.command += f"{line.removesuffix(CONTINUED)} "
+        elif self.command or "_perf" in line:
+            self.launch(self.command + line)
+            self.command = ""
+
+    def launch(self, command: str) -> None:
+        """Take the number of processes from the command of a program, if it has one."""
+        program = MENTION.search(command)
+        if program and not command.startswith("#"):
+            self.launched = processes_of(command[: program.start()].split()) or 0
+            self.started = program[1] if self.launched > 1 else None
+
+    def end_table(self) -> None:
+        """End a table; if it has the ranks of all processes, the command has no other one."""
+        rows = bool(self.rows)
+        super().end_table()
+        if rows and "alone" not in self.run.said:
+            self.launched, self.started = 0, None
 
     def comment(self, line: str, index: int) -> None:
         """Read a line that is neither header nor row, for the facts of the run in it."""
@@ -352,6 +402,7 @@ class NcclReading(NcclTables):
             program = run.program or next(iter(self.mentions), None)
             name = f"{program}_perf" if program else "a program"
             self.begin(index, f"{name} of {run.suite or 'nccl-tests'}")
+            run.launched = self.launched
             run.devices = max(1, int(match["threads"]) * int(match["gpus"]))
             settings = [(NAMES_OF_SETTINGS.get(n, n), v) for n, v in SETTING.findall(match["rest"])]
             known_names = {*NAMES_OF_SETTINGS.values(), *USUAL}
@@ -376,7 +427,7 @@ class NcclReading(NcclTables):
             return
         assumed = (self.source.benchmark or "").replace("_", "").lower()
         mentioned = next(iter(self.mentions)) if len(self.mentions) == 1 else None
-        self.program = self.run.program or mentioned or WORDS.get(assumed)
+        self.program = self.run.program or mentioned or WORDS.get(assumed) or self.started
         if not self.mentions:
             self.program = self.program or program_of_file(self.source.path)
         self.mentions = set()

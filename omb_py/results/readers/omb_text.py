@@ -13,7 +13,17 @@ from omb_py.benchmarks import Benchmark, Ranks, all_benchmarks
 from omb_py.benchmarks.onesided import WINDOW_CALLS
 from omb_py.core.mpi.startup_timer import INIT, SESSION
 from omb_py.core.options import Options
-from omb_py.results.readers import BLANKS, LIKE, Reader, Reading, Source, form_of, typed
+from omb_py.results.readers import (
+    BLANKS,
+    LIKE,
+    NUMBER,
+    Reader,
+    Reading,
+    Source,
+    form_of,
+    processes_of,
+    typed,
+)
 from omb_py.results.text import (
     FAILURES,
     HEADINGS,
@@ -114,9 +124,6 @@ MESSAGE = re.compile(r"osu_\w+: \S")
 
 HASHES = re.compile(r"^#[# ]*(?=# )")
 LONGEST_TITLE = 60
-NUMBER = re.compile(r"\d{1,9}")
-
-LAUNCHERS = dict.fromkeys(("-n", "-np", "--np", "--ntasks", "-ntasks"), "ranks")
 PROGRAMS = {
     **dict.fromkeys(("-W", "--window-size"), "window"),
     **dict.fromkeys(("-l", "--in-place"), "in_place"),
@@ -124,7 +131,7 @@ PROGRAMS = {
     **dict.fromkeys(("-D", "--ddt"), "layout"),
     **dict.fromkeys(("-t", "--num-test-calls"), "test_calls"),
 }
-"""Options of launchers and of programs, and the columns that they tell."""
+"""Options of programs, and the columns that they tell."""
 
 BANNER = (
     re.compile(r"ranks (?P<ranks>\d{1,9})"),
@@ -435,14 +442,14 @@ def options_of_command(line: str) -> dict[str, Any]:
         words = shlex.split(text)
     except ValueError:
         return {}
-    found: dict[str, Any] = {}
-    options = LAUNCHERS
-    for word, following in zip(words, [*words[1:], ""], strict=True):
+    place = next((at for at, word in enumerate(words) if program_in(word)), len(words))
+    ranks = processes_of(words[:place])
+    found: dict[str, Any] = {} if ranks is None else {"ranks": ranks}
+    own = words[place + 1 :]
+    for word, following in zip(own, [*own[1:], ""], strict=False):
         option, equals, value = word.partition("=")
         value = value if equals else following
-        if program_in(word):
-            options = PROGRAMS
-        elif name := options.get(option):
+        if name := PROGRAMS.get(option):
             if name == "in_place":
                 found[name] = True
             elif name in ("root", "layout"):

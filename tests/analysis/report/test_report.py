@@ -95,7 +95,7 @@ def test_first_sentence_names_anomaly(tmp_path: Path, columns: dict[str, Any], w
 
 def test_where_nothing_could_be_looked_at_that_is_said(tmp_path: Path) -> None:
     text = tmp_path / "osu.txt"
-    text.write_text("# OSU MPI Latency Test v7.4\n# Size          Latency (us)\n8      1.53\n")
+    text.write_text("# OSU MPI Some Latency Test v7.4\n# Size          Latency (us)\n8      1.53\n")
     assert not missing("numbers no evidence", visible(report(load(text))))
 
 
@@ -104,6 +104,17 @@ def test_failed_validation_is_loud(tmp_path: Path) -> None:
     page = report(read(tmp_path, [row(8), row(16, validation="Fail")]))
     assert '<p class="alarm" role="alert"><strong>Data was wrong.</strong>' in page
     assert "Numbers that failed validation: 1." in visible(page)
+
+
+@pytest.mark.slow
+def test_impossible_number_is_no_failed_validation(tmp_path: Path) -> None:
+    impossible = row(16) | {"sample_p50_us": 500.0}
+    text = visible(report(read(tmp_path, [row(8), impossible])))
+    assert "Numbers are wrong. Impossible, or of processes that ran alone: 1." in text
+    assert "validation" not in text.partition("Findings")[0]
+    both = visible(report(read(tmp_path, [row(8, validation="Fail"), impossible])))
+    assert "Numbers that failed validation: 1." in both
+    assert "Impossible, or of processes that ran alone: 1." in both
 
 
 def test_metadata_is_said_once_and_differences_are_columns(tmp_path: Path) -> None:

@@ -244,3 +244,55 @@ def test_count_of_nothing_on_unknown_ranks_is_left_out() -> None:
     assert [problem.text for problem in told.problems] == [
         "a size that is not that of the elements, left out"
     ]
+
+
+ROWS = ((4194304, 12.67, 331.05, 13530.01), (536870912, 1274.7, 421.17, 1731844.23))
+COMMAND = "$ mpirun -np 16 -N 8 ./build/all_reduce_perf -b 4M -e 512M -g 1 -n 20\n"
+
+
+def of_one_rank(pid: int = 4000, copies: int = 1) -> str:
+    """A process's table: it has one rank, as without MPI. Several print their rows in turn."""
+    lines = ["# nThread 1 nGpus 1 minBytes 4194304 maxBytes 536870912 step: 128(factor)"]
+    lines += [f"#  Rank  0 Group  0 Pid {pid} on  node1 device  0 [0x1b] NVIDIA H100"]
+    lines += [" ".join(HEADINGS)]
+    for size, time, bandwidth, in_place in ROWS:
+        cells = f"{size} {size // 4} float sum -1 {time} {bandwidth:.2f} 0.00 0"
+        lines += [f"{cells} 0.31 {in_place:.2f} 0.00 0"] * copies
+    return "\n".join([*lines, "# Avg bus bandwidth    : 0", ""])
+
+
+@pytest.mark.parametrize(
+    ("text", "tables"),
+    [
+        (COMMAND + of_one_rank(), 1),
+        (COMMAND.replace("-np 16", "\\\n  -n 16") + of_one_rank(), 1),
+        (COMMAND.replace("mpirun -np", "srun -n") + of_one_rank() + of_one_rank(4001), 2),
+        (COMMAND + of_one_rank(copies=2), 1),
+    ],
+    ids="launched continued twice mixed".split(),
+)
+def test_processes_that_ran_alone_are_named(text: str, tables: int) -> None:
+    told = found(text.encode(), "job.out")
+    assert {row["ranks"] for row in told.rows} == {1}
+    alone = [data["alone"] for data in told.runs.values() if "alone" in data]
+    assert len(alone) == len(told.runs) == tables
+    words = "16 processes were started, and the table has 1 rank: each process ran alone"
+    assert all(reason.startswith(words) for reason in alone)
+    assert sum(words in problem.text for problem in told.problems) == tables
+
+
+@pytest.mark.parametrize(
+    "command",
+    [COMMAND.replace("-np 16", "-np 1"), "$ ./all_reduce_perf -g 1 -n 20\n", "$ srun -n 16 date\n"],
+)
+def test_one_rank_that_was_asked_for_is_no_problem(command: str) -> None:
+    told = found((command + of_one_rank()).encode(), "all_reduce.out")
+    assert not told.problems
+    assert all("alone" not in data for data in told.runs.values())
+
+
+def test_table_with_all_launched_ranks_is_no_problem() -> None:
+    lines = (DATA / "all_reduce_2.13.txt").read_text()
+    (hosts,) = {row["ranks"] for row in found(lines.encode(), "x.txt").rows}
+    told = found((COMMAND.replace("16", str(hosts)) + lines).encode(), "x.txt")
+    assert all("alone" not in data for data in told.runs.values())

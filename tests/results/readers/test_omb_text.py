@@ -10,7 +10,7 @@ import pytest
 
 from omb_py.benchmarks import all_benchmarks
 from omb_py.core.errors import OmbError
-from omb_py.results.readers import Found
+from omb_py.results.readers import Found, parts_of_file
 from tests import ROOT
 from tests.helpers.reading import read, read_file
 from tests.helpers.refusals import refuses
@@ -366,3 +366,9 @@ def test_problems_and_rows_keep_the_order_of_lines() -> None:
     assert [problem.line for problem in found.problems] == [8, 13]
     assert [number for table in found.tables for number, _ in table.lines()] == [12]
     assert found.runs == {"x": {"run": "x", "ranks": "2"}}
+
+
+def test_processes_that_ran_alone_printed_no_results(tmp_path: Path) -> None:
+    (tmp_path / "job.out").write_text("This test requires exactly two processes\n" * 2)
+    with pytest.raises(OmbError, match=r"is there 2 times: each process ran alone, so start"):
+        list(parts_of_file(tmp_path / "job.out"))
