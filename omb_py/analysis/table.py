@@ -119,7 +119,7 @@ def tables_of(
     problems: list[Problem] = []
     tables: dict[tuple[str, ...], list[Table]] = {}
     rows: dict[type[Any], list[dict[str, Any]]] = {record: [] for record in RECORDS}
-    known: dict[Path, Path] = {}
+    known: dict[str, Path] = {}
     for path in dict.fromkeys(map(Path, paths)):
         for file, found in contents(path, problems, assume, known):
             runs.update(found.runs)
@@ -171,7 +171,7 @@ def assumed(assume: Mapping[str, Any], name: str, file: Path) -> Any:
 
 
 def contents(
-    path: Path, problems: list[Problem], assume: Mapping[str, Any], known: dict[Path, Path]
+    path: Path, problems: list[Problem], assume: Mapping[str, Any], known: dict[str, Path]
 ) -> Iterator[tuple[Path, Found]]:
     """Yield the contents of a file or of a folder's files; files without results become problems.
 
@@ -181,7 +181,7 @@ def contents(
     """
 
     def is_new(file: Path) -> bool:
-        first = known.setdefault(file.resolve(), file)
+        first = known.setdefault(os.path.realpath(file), file)  # of a loop of links, too
         if first is not file:
             problems.append(Problem(str(file), None, f"is {first}, which was read: counted once"))
         return first is file
