@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 from bisect import bisect
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, field
+from datetime import datetime, time
 from typing import Any
 
 import numpy as np
@@ -20,13 +20,13 @@ import pandas as pd
 from otava.analysis import TTestSignificanceTester, compute_change_points, merge
 from scipy.stats import median_abs_deviation
 
-from omb_py.analysis.conclusion import Conclusion, conclude, within
-from omb_py.analysis.failures import Failure
+from omb_py.analysis.judging import rows_to_judge, wrong_data
 from omb_py.analysis.points import TELLING, distinctions, group_ids, label
 from omb_py.analysis.report.runs import FIRST, described
 from omb_py.analysis.table import Results
-from omb_py.analysis.values import value_column
-from omb_py.analysis.verdict import FASTER, SLOWER, factor
+from omb_py.analysis.values import with_values
+from omb_py.analysis.verdict import FASTER, SLOWER
+from omb_py.core.errors import UsageError
 from omb_py.core.text.tables import Sheet
 from omb_py.core.text.units import value_text
 from omb_py.core.text.words import count, first_of
@@ -112,62 +112,122 @@ class Series:
 
 @dataclass(frozen=True)
 class History:
-    """All series that are long enough; how many are ``short``, and of how many ``runs`` in all.
+    """All series that are long enough, the ``short`` ones, and the number of all ``runs``.
 
-    ``rows`` has their changes and outliers as `rows_of` makes them; ``undated`` are files without
-    a date.
+    ``rows`` has the changes and outliers as `rows_of` makes them; ``undated`` are files without a
+    date. ``wrong`` has a sentence for each series whose newest run has wrong data, by the name of
+    the series, ``wrong_before`` one for each file with older wrong data. ``since`` is the first
+    date that counts, ``left_out`` the number of runs before it, ``gone`` names the series that
+    have only those.
     """
 
     series: tuple[Series, ...]
+    short: tuple[Series, ...]
     rows: pd.DataFrame
-    short: int
     runs: int
-    undated: tuple[str, ...]
+    undated: tuple[str, ...] = ()
+    wrong: Mapping[str, str] = field(default_factory=dict)
+    wrong_before: tuple[str, ...] = ()
+    since: datetime | None = None
+    left_out: int = 0
+    gone: tuple[str, ...] = ()
 
 
-def history(results: Results, statistic: str = "auto") -> History:
-    """Return the changes of every point over the runs of results.
+def history(results: Results, statistic: str = "auto", since: datetime | None = None) -> History:
+    """Return the changes of every point over the runs of results, from ``since`` on.
 
-    ``statistic`` is the number of a row, as in `value_column`. A run's date is in its name, or else
-    in the name of its file or of a folder above it; without one, its rows are left out.
+    ``statistic`` is the number of a row, as in `value_column`; ``auto`` is decided for each series
+    by its runs that count, for a series is compared with itself only. A run's date is in its name,
+    or else in the name of its file or of a folder above it; without one, its rows are left out.
     """
-    values = value_column(results.rows, statistic)
-    files = values[["run", "file"]].drop_duplicates()
+    rows = results.rows
+    files = rows[["run", "file"]].drop_duplicates()
     dates = {run: date_of(run, file) for run, file in files.itertuples(index=False)}
-    values = values.assign(
-        date=values["run"].map(dates), program=values["suite"].astype("string").str.split().str[0]
+    machines = {run: machine_of(results.runs.get(run, {})) or None for run in dates}
+    rows = rows.assign(
+        date=pd.to_datetime(rows["run"].map(dates)),
+        program=rows["suite"].astype("string").str.split().str[0],
+        machine=rows["run"].map(machines),
     )
-    undated = tuple(map(str, values["file"][values["date"].isna()].unique()))
-    values = values[values["date"].notna()]
+    undated = tuple(map(str, rows["file"][rows["date"].isna()].unique()))
+    rows = rows[rows["date"].notna()]
+    values = numbered(rows, statistic)
+    gone: tuple[str, ...] = ()
+    left_out = 0
+    if since is not None:
+        late = values["date"] >= since
+        left_out = values["run"].nunique() - values["run"][late].nunique()
+        over = values[~values["series"].isin(values["series"][late])]
+        gone = tuple(names_of(over.drop_duplicates("series")).values())
+        values = numbered(rows[rows["date"] >= since], statistic)
+    heads = values.drop_duplicates("series").set_index("series")
+    names = names_of(heads)
     facts: dict[str, dict[str, Any]] = {}
     for row in values.drop_duplicates("run")[["run", "suite", "mpi"]].to_dict("records"):
         facts[row["run"]] = {**row, **results.runs.get(row["run"], {})}
-    machines = {run: machine_of(data) for run, data in facts.items()}
-    values = values.assign(machine=values["run"].map(machines))
-    values["series"] = group_ids(values[name] for name in POINT)
-    once = values.groupby(["series", "date", "run"], sort=True)["value"].median().reset_index()
-    once["runs"] = once.groupby("series")["run"].transform("size")
-    short = once["series"][once["runs"] < ENOUGH].nunique()
-    once = once[once["runs"] >= ENOUGH]
-    heads = values.drop_duplicates("series").set_index("series").loc[once["series"].unique()]
-    names = names_of(heads)
-    found = []
-    for number, rows in once.groupby("series", sort=False):
-        head, numbers = heads.loc[number], rows["value"].to_numpy()
-        starts = starts_of(numbers)
-        found.append(
-            Series(
-                names[number],
-                {name: head[name] for name in POINT},
-                bool(head["lower_is_better"]),
-                tuple(rows["run"]),
-                tuple(rows["date"]),
-                numbers,
-                starts,
-                tuple(outliers_of(numbers, starts)),
-            )
-        )
-    return History(tuple(found), rows_of(found, facts), short, len(facts), undated)
+    right, _ = rows_to_judge(values)
+    wrong = values.drop(right.index)
+    right = right[right["value"] > 0]
+    found = [
+        series_of(names[number], heads.loc[number], own)
+        for number, own in right.groupby("series", sort=True)
+    ]
+    newest = right.groupby("series")["date"].max().to_dict()
+    pairs = zip(wrong["series"], wrong["date"], strict=True)
+    late = np.array([date >= newest.get(number, date) for number, date in pairs], bool)
+    enough = [one for one in found if len(one.values) >= ENOUGH]
+    return History(
+        tuple(enough),
+        tuple(one for one in found if len(one.values) < ENOUGH),
+        rows_of(enough, facts),
+        len(facts),
+        undated,
+        {
+            names[row["series"]]: f"{names[row['series']]}: the data of the newest run was wrong "
+            f"(validation Fail), in {row['file']}"
+            for row in wrong[late].to_dict("records")
+        },
+        tuple(f"{file}: {words}" for file, _, words in wrong_data(wrong[~late])),
+        since,
+        left_out,
+        gone,
+    )
+
+
+def numbered(rows: pd.DataFrame, statistic: str) -> pd.DataFrame:
+    """Return the rows of `with_values`, with a number for each ``series``."""
+    values = with_values(rows, statistic, POINT).reset_index(drop=True)
+    return values.assign(series=group_ids(values[name] for name in POINT))
+
+
+def series_of(name: str, head: pd.Series, rows: pd.DataFrame) -> Series:
+    """Return the series of rows, with the median of each run; changes if there are `ENOUGH`."""
+    once = rows.groupby(["date", "run"], sort=True)["value"].median().reset_index()
+    values = once["value"].to_numpy()
+    starts = starts_of(values) if len(values) >= ENOUGH else (0,)
+    outliers = tuple(outliers_of(values, starts)) if len(values) >= ENOUGH else ()
+    return Series(
+        name,
+        {column: head[column] for column in POINT},
+        bool(head["lower_is_better"]),
+        tuple(once["run"]),
+        tuple(once["date"]),
+        values,
+        starts,
+        outliers,
+    )
+
+
+def since_of(text: str) -> datetime:
+    """Return the date that ``--since`` names, in UTC as the names of runs.
+
+    Raises `UsageError` if it is none.
+    """
+    match = DATE.fullmatch(text.strip())
+    found = date_of(text.strip(), "") if match else None
+    if found is None:
+        raise UsageError(f"--since {text}: write a date as in 2026-11-21")
+    return found
 
 
 def date_of(run: object, file: object) -> datetime | None:
@@ -193,14 +253,21 @@ def machine_of(data: Mapping[str, Any]) -> str:
 
 
 def names_of(heads: pd.DataFrame) -> dict[Any, str]:
-    """Return the name of each series, by what tells it from the others of its benchmark."""
+    """Return the name of each series, by what tells it from the others of its benchmark.
+
+    Two that round to the same words, such as sizes of 1,000,000 and 1,000,001 bytes, are numbered.
+    """
     telling = [name for name in TELLING if name not in MAY_CHANGE]
     names = {}
+    uses: dict[str, int] = {}
     for benchmark, members in heads.groupby("benchmark"):
-        columns = [*distinctions(members, (*telling, "program", "machine")), "bytes"]
+        apart = distinctions(members, (*telling, "program", "machine", "unit"))
+        columns = [*apart, "bytes"]
         for number, head in members.iterrows():
             words = label([head[name] for name in columns], columns)
-            names[number] = ", ".join(filter(None, (str(benchmark), words)))
+            name = ", ".join(filter(None, (str(benchmark), words)))
+            uses[name] = uses.get(name, 0) + 1
+            names[number] = name if uses[name] == 1 else f"{name} ({uses[name]})"
     return names
 
 
@@ -350,26 +417,18 @@ def cell_of(row: Mapping[Any, Any], name: str) -> str:
 def summary(found: History) -> str:
     """Return how many series and runs were judged, and the findings, in a sentence."""
     kinds = found.rows["kind"].value_counts()
+    of_which = (
+        f" since {day(found.since)} (of {found.runs + found.left_out})" if found.since else ""
+    )
     text = (
-        f"{len(found.series)} series of {count(found.runs, 'run')} were judged: "
+        f"{len(found.series)} series of {count(found.runs, 'run')}{of_which} were judged: "
         f"{count(int(kinds.get('change', 0)), 'change')}, "
         f"{count(int(kinds.get('outlier', 0)), 'outlier')}"
     )
-    return text + (f"; {found.short} had fewer than {ENOUGH} runs" if found.short else "")
+    text += f"; {len(found.short)} had fewer than {ENOUGH} runs" if found.short else ""
+    return text + (f"; not run since then: {first_of(found.gone, 3)}" if found.gone else "")
 
 
-def conclusion(found: History, allowed: float) -> Conclusion:
-    """Conclude on newest segments: they fail if slower than those before by more than allowed."""
-    rows = found.rows
-    slow = (rows["kind"] == "change") & rows["newest"].eq(True) & (rows["slowdown"] > allowed)
-    failed = [
-        Failure(
-            f"{row['point']}: {cell_of(row, 'after')} against {cell_of(row, 'before')} since "
-            f"{row['date']}, {factor(row['slowdown'])} slower, allowed is {factor(allowed)}"
-        )
-        for row in rows[slow].to_dict("records")
-    ]
-    short = ["too few runs"] * found.short
-    return conclude(
-        len(found.series), failed, short, (), what="one of series", held=within(allowed)
-    )
+def day(date: datetime) -> str:
+    """Return a date, with the time of day if it has one."""
+    return f"{date:%Y-%m-%d}" if date.time() == time() else f"{date:%Y-%m-%d %H:%M}"

@@ -10,6 +10,7 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
+from omb_py.analysis import history_gate
 from omb_py.analysis.charts.spec import (
     GAP,
     MAX_PANELS,
@@ -22,6 +23,7 @@ from omb_py.analysis.charts.spec import (
     layered,
     tips,
 )
+from omb_py.analysis.conclusion import Conclusion
 from omb_py.analysis.history import History, Series, sheets, summary
 from omb_py.analysis.report.page import Section, rendered
 from omb_py.analysis.report.runs import origin
@@ -38,8 +40,8 @@ LEFT, HEIGHT = 40.0, 48.0
 """Points next to and along the axis of values."""
 
 
-def page(found: History, results: Results) -> str:
-    """Return the HTML page of the history of results."""
+def page(found: History, results: Results, concluded: Conclusion | None = None) -> str:
+    """Return the HTML page of the history of results, with what a limit on slowdowns found."""
     order = sorted(found.series, key=newest_change, reverse=True)[:MAX_SERIES]
     changes, outliers = sheets(found)
     drawn = []
@@ -51,16 +53,19 @@ def page(found: History, results: Results) -> str:
         drawn.append(
             Chart("history", title, caption, pd.concat(data for _, data in members), layout)
         )
+    lead, judged = summary(found), []
+    if concluded is not None:
+        lead, judged = f"{concluded.sentence}. {lead}", [*history_gate.sheets(concluded)]
     return rendered(
         [
-            Section("Findings", tables=[changes]),
+            Section("Findings", tables=[*judged, changes]),
             *[Section("Figures")] * bool(drawn),
             Section(outliers.title, tables=[outliers]),
         ],
         drawn,
         title="History of MPI performance",
         failed=0,
-        lead=f"{summary(found)}.",
+        lead=f"{lead}.",
         origin=origin(results.rows, results.runs),
     )
 

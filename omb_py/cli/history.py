@@ -26,8 +26,13 @@ if TYPE_CHECKING:
 @click.option(
     "--fail-above",
     metavar="P%|Fx",
-    help="Exit with code 4 if the last change of a point made it slower by more than 5% or 1.05x; "
-    "with code 7 if no point has enough runs.",
+    help="Exit with code 4 if a point is now slower than at its best by more than 5% or 1.05x, or "
+    "its newest data was wrong; with code 7 if a point cannot be judged.",
+)
+@click.option(
+    "--since",
+    metavar="DATE",
+    help="Only runs from this date on, as in 2026-11-21: after a change that was accepted.",
 )
 @input_options
 @output_options("text", "markdown", "csv", "json", "parquet", "html")
@@ -37,6 +42,7 @@ def command(
     /,
     paths: tuple[str, ...],
     fail_above: str | None,
+    since: str | None,
     where: tuple[str, ...],
     assume: tuple[str, ...],
     statistic: str,
@@ -47,38 +53,46 @@ def command(
     \b
     omb-py history nightly/
     omb-py history nightly/ -o history.html
+    omb-py history nightly/ --fail-above 5% --since 2026-11-21
 
     FOLDER has results of many runs, in any format that omb-py reads. Text needs a date in the name
     of its file or folder, as in 2026-11-21.
     """
     with needing("history"):
-        from omb_py.analysis import history, select, table
+        from omb_py.analysis import history, history_gate, select, table
         from omb_py.analysis.conclusion import facts as facts_of
         from omb_py.analysis.conclusion import limit
         from omb_py.analysis.history_page import page
         from omb_py.core.text import tables
 
     allowed = limit(fail_above) if fail_above else None
+    first = history.since_of(since) if since else None
     results = table.load(paths, select.assumptions(assume))
     note_problems(results.problems)
     rows = select.where(results.rows, where)
     note_others(results, "history")
-    found = history.history(replace(results, rows=rows), statistic)
+    found = history.history(replace(results, rows=rows), statistic, first)
     if found.undated:
         note(
             f"{count(len(found.undated), 'file')} without a date left out: "
             f"{first_of(found.undated, 3)}; write the date into the name of the file or of its "
             "folder, as in 2026-11-21"
         )
+    note_problems([f"{words}: left out" for words in found.wrong_before])
     if not found.runs:
+        if found.left_out:
+            raise OmbError(f"--since {since}: all {found.left_out} runs are older")
         raise OmbError("no row has a date and a number: there is no history")
     said = history.summary(found)
-    conclusion = None if allowed is None else history.conclusion(found, allowed)
-    facts = {"summary": said, **facts_of(conclusion)}
+    conclusion = None if allowed is None else history_gate.conclusion(found, allowed)
+    if conclusion is None:
+        note_problems([*found.wrong.values()])
+    facts = {"summary": said, **history_gate.facts(found), **facts_of(conclusion)}
+    more = () if conclusion is None else history_gate.sheets(conclusion, to.path is not None)
     if to.format == "html":
-        tables.write_content(to, page(found, replace(results, rows=rows)))
+        tables.write_content(to, page(found, replace(results, rows=rows), conclusion))
     else:
-        tables.write(to, history.sheets(found), found.rows, (), facts)
+        tables.write(to, [*history.sheets(found), *more], found.rows, (), facts)
     lines = [said, *([] if conclusion is None else conclusion.lines())]
     click.echo("\n".join(lines), err=to.path is None and to.format not in ("text", "markdown"))
     ctx.exit(0 if conclusion is None else conclusion.exit_code)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -13,16 +14,20 @@ pytest.importorskip("otava", reason="the extra history is not installed")
 from omb_py.analysis.history import (
     MAX_LISTED,
     History,
-    conclusion,
     date_of,
     differences,
     history,
     outliers_of,
     sheets,
+    since_of,
     starts_of,
     summary,
 )
+from omb_py.analysis.history_gate import conclusion, ended, verdict
+from omb_py.analysis.history_gate import sheets as gate_sheets
 from omb_py.analysis.table import of_rows
+from omb_py.core.errors import UsageError
+from tests.helpers.refusals import missing
 
 START = datetime(2026, 1, 1)
 
@@ -123,7 +128,7 @@ def test_runs_are_in_the_order_of_their_dates() -> None:
 
 def test_a_series_of_fewer_than_10_runs_is_counted_as_short() -> None:
     found = made(noise(9))
-    assert (found.series, found.short) == ((), 1)
+    assert (len(found.series), len(found.short)) == (0, 1)
     assert "1 had fewer than 10 runs" in summary(found)
     assert conclusion(found, 1.05).exit_code == 7
 
@@ -138,6 +143,234 @@ def test_guard_passes_if_a_slower_segment_is_over() -> None:
     found = made(steps * noise(90, seed=2))
     assert list(found.rows["verdict"]) == ["faster", "slower"]
     assert conclusion(found, 1.05).exit_code == 0
+
+
+def said(values: np.ndarray, allowed: float = 1.05, column: str = "latency_us") -> tuple[int, str]:
+    """The exit code of the gate for one series, and its sentence with the reasons."""
+    found = conclusion(made(values, column), allowed)
+    return found.exit_code, "; ".join(found.lines())
+
+
+def with_newest(runs: int, newest: int, factor: float, seed: int = 1) -> np.ndarray:
+    return noise(runs, seed) * np.where(np.arange(runs) < runs - newest, 1, factor)
+
+
+@pytest.mark.parametrize(
+    ("values", "code", "words"),
+    [
+        (with_newest(60, 4, 3), 4, "2.9 slower since 2026-02-26"),
+        (with_newest(60, 3, 3), 4, "slower since 2026-02-27"),
+        (with_newest(60, 1, 10), 7, "the newest run of 2026-03-01 is slower too few to judge"),
+        (with_newest(60, 2, 1.5), 7, "the newest 2 runs since 2026-02-28 are 1.4 slower"),
+        (with_newest(16, 4, 2), 7, "the newest 4 runs since 2026-01-13 are slower"),
+        (with_newest(12, 5, 3), 4, "slower since 2026-01-08"),
+        (with_newest(60, 1, 0.1), 0, "PASS: 1 of 1 series"),
+        (with_newest(60, 3, 1.03), 0, "PASS: 1 of 1 series"),
+    ],
+    ids=lambda value: None if isinstance(value, np.ndarray) else str(value),
+)
+def test_newest_runs_outside_the_noise_never_pass_if_slower(
+    values: np.ndarray, code: int, words: str
+) -> None:
+    found, text = said(values)
+    assert (found, missing(words, text)) == (code, [])
+
+
+def test_newest_low_bandwidth_is_undecided() -> None:
+    assert said(with_newest(60, 1, 0.1), column="bandwidth_MBps")[0] == 7
+    assert said(with_newest(60, 1, 10), column="bandwidth_MBps")[0] == 0
+
+
+def test_an_outlier_before_the_newest_run_passes() -> None:
+    values = noise(60)
+    values[-2] *= 3
+    assert said(values)[0] == 0
+
+
+def test_level_is_held_against_the_best_earlier_one() -> None:
+    steps = np.select([np.arange(60) < 30, np.arange(60) < 45], [1, 1.5], 1.44)
+    code, text = said(steps * noise(60) / 10)
+    assert code == 4
+    assert not missing("1.4 µs against (2026-01-01 to 2026-01-30) slower since 2026-01-31", text)
+
+
+def test_creeping_slowdown_fails_although_each_step_is_small() -> None:
+    values = 10 * np.random.default_rng(1).lognormal(0, 0.005, 120) * np.linspace(1, 1.2, 120)
+    assert said(values)[0] == 4
+
+
+@pytest.mark.parametrize(("newest", "code"), [(0, 4), (1, 7), (2, 7), (4, 0)])
+def test_slow_level_that_is_over_passes_once_enough_runs_say_so(newest: int, code: int) -> None:
+    places = np.arange(80 + newest)
+    steps = np.where((places >= 40) & (places < 80), 1.5, 1)
+    assert said(steps * noise(80 + newest))[0] == code
+
+
+def test_slow_level_with_a_slower_newest_run_still_fails() -> None:
+    values = np.where(np.arange(60) < 30, 1, 1.5) * noise(60)
+    values[-1] *= 3
+    assert said(values)[0] == 4
+
+
+@pytest.mark.parametrize("deviation", [0.02, 0.1])
+def test_steady_noise_never_fails_and_is_seldom_undecided(deviation: float) -> None:
+    random = np.random.default_rng(5)
+    series = (made(10 * random.lognormal(0, deviation, 40)).series[0] for _ in range(100))
+    said = [verdict(one, 1.05)[0] for one in series]
+    assert said.count(False) == 0
+    assert said.count(None) <= 2
+
+
+def test_limit_below_the_smallest_change_is_refused() -> None:
+    with pytest.raises(UsageError, match="changes below 2% are not looked for"):
+        conclusion(made(noise(60)), 1.01)
+
+
+def of_days(days: Mapping[str, Sequence[float]]) -> dict[str, np.ndarray]:
+    """Seconds of the runs of each series, from days."""
+    return {name: np.array(own) * 86400 for name, own in days.items()}
+
+
+NIGHTS = np.arange(30)
+
+
+@pytest.mark.parametrize(
+    ("days", "names"),
+    [
+        pytest.param({"a": NIGHTS, "b": NIGHTS}, set(), id="same runs"),
+        pytest.param({"a": NIGHTS[:-1], "b": NIGHTS}, {"a"}, id="not in the newest run"),
+        pytest.param({"a": NIGHTS, "b": NIGHTS + 0.1}, set(), id="one after the other"),
+        pytest.param({"a": NIGHTS[:-1], "b": NIGHTS + 0.1}, {"a"}, id="the first is missing"),
+        pytest.param({"a": NIGHTS, "b": NIGHTS[:-1] + 0.1}, {"b"}, id="the second is missing"),
+        pytest.param({"a": NIGHTS[:28:7], "b": NIGHTS[:28]}, set(), id="weekly and nightly"),
+        pytest.param({"a": NIGHTS[::7] + 0.4, "b": NIGHTS[:29]}, set(), id="weekly is newest"),
+        pytest.param({"a": NIGHTS[::7] + 0.4, "b": NIGHTS[:27]}, {"b"}, id="only weekly goes on"),
+        pytest.param({"a": NIGHTS[:21:7], "b": NIGHTS}, {"a"}, id="a week is missing"),
+        pytest.param({"a": NIGHTS, "b": NIGHTS + 100}, {"a"}, id="another one instead"),
+        pytest.param({"a": NIGHTS[NIGHTS != 9], "b": NIGHTS}, set(), id="a gap that is over"),
+        pytest.param({"a": NIGHTS, "b": np.array([40.0])}, {"a"}, id="older than a single run"),
+    ],
+)
+def test_series_ended_if_others_ran_since_more_than_usual(
+    days: dict[str, Sequence[float]], names: set[str]
+) -> None:
+    assert ended(of_days(days)) == names
+
+
+def history_of(series: Mapping[int, np.ndarray], **options: Any) -> History:
+    """The history of series by their message sizes, a run a day; `nan` is no row, 0 wrong data."""
+    rows = [
+        {"run": run_name(day), "benchmark": "latency", "bytes": size, "ranks": 2}
+        | {"latency_us": value or 1.0, "validation": "Pass" if value else "Fail"}
+        | {"file": f"r{day}.csv", "line": 1}
+        for size, values in series.items()
+        for day, value in enumerate(values)
+        if not np.isnan(value)
+    ]
+    return history(of_rows(rows, {}), **options)
+
+
+def test_series_that_ended_is_missing_by_name() -> None:
+    broken = np.where(np.arange(40) < 38, noise(40), np.nan)
+    found = conclusion(history_of({8: noise(40), 64: broken}), 1.05)
+    assert (found.exit_code, found.missing) == (7, ("latency, 64 B: no run since 2026-02-07",))
+
+
+def test_short_series_are_undecided_each_by_name() -> None:
+    series = {8: noise(40)} | {size: np.append(np.full(32, np.nan), noise(8)) for size in (16, 64)}
+    found = conclusion(history_of(series), 1.05)
+    assert found.exit_code == 7
+    assert found.undecided == tuple(
+        f"latency, {size} B: 8 runs until 2026-02-09, 10 are needed" for size in (16, 64)
+    )
+    assert "PASS" not in found.sentence
+    assert "1 of 3 series" in found.sentence
+
+
+def test_series_with_sizes_that_read_alike_have_names_of_their_own() -> None:
+    found = history_of({1_000_000: noise(12), 1_000_001: noise(12)})
+    assert len({one.name for one in found.series}) == 2
+
+
+def test_wrong_data_in_the_newest_run_fails_older_is_named() -> None:
+    newest, older = noise(40), noise(40)
+    newest[-1] = older[20] = 0
+    found = history_of({8: newest, 64: older})
+    done = conclusion(found, 1.05)
+    assert done.reasons == (
+        "latency, 8 B: the data of the newest run was wrong (validation Fail), in r39.csv",
+    )
+    assert done.sentence == "FAIL: 1 of 2 series at most 1.050x slower"
+    assert found.wrong_before == (
+        "r20.csv: latency at 64 B: the data was wrong (validation Fail) in 1 row",
+    )
+
+
+def test_series_without_any_right_data_fails() -> None:
+    done = conclusion(history_of({8: noise(40), 64: np.zeros(40)}), 1.05)
+    assert (done.exit_code, len(done.failed)) == (4, 1)
+
+
+def test_runs_before_a_date_do_not_count() -> None:
+    values = np.where(np.arange(60) < 30, 1, 1.5) * noise(60)
+    assert conclusion(history_of({8: values}), 1.05).exit_code == 4
+    found = history_of({8: values}, since=since_of("2026-01-31"))
+    assert conclusion(found, 1.05).exit_code == 0
+    assert "1 series of 30 runs since 2026-01-31 (of 60) were judged" in summary(found)
+
+
+def test_series_with_older_runs_only_are_named() -> None:
+    old = np.where(np.arange(60) < 20, noise(60), np.nan)
+    found = history_of({8: noise(60), 64: old}, since=since_of("2026-01-31"))
+    assert found.gone == ("latency, 64 B",)
+    assert "not run since then: latency, 64 B" in summary(found)
+
+
+def test_few_runs_after_the_date_are_undecided() -> None:
+    found = history_of({8: noise(60)}, since=since_of("2026-02-25"))
+    assert conclusion(found, 1.05).undecided == (
+        "latency, 8 B: 5 runs until 2026-03-01, 10 are needed",
+    )
+
+
+@pytest.mark.parametrize("text", ["yesterday", "2026-13-01", "2026-11-21 and more", "", "20"])
+def test_since_is_a_date(text: str) -> None:
+    with pytest.raises(UsageError, match="write a date as in 2026-11-21"):
+        since_of(text)
+
+
+def test_statistic_is_chosen_for_each_series() -> None:
+    step = np.where(np.arange(40) < 20, 1, 1.3) * noise(40)
+    rows = [
+        {"run": run_name(day), "benchmark": "latency", "bytes": 8, "ranks": 2}
+        | {"suite": "omb-py 1.0.0", "latency_us": 10.0, "sample_p50_us": value}
+        for day, value in enumerate(step)
+    ]
+    rows.append(rows[-1] | {"suite": "OSU 7.4", "sample_p50_us": None, "run": run_name(40)})
+    found = history(of_rows([{**row, "file": "a.csv", "line": 1} for row in rows], {}))
+    assert [one.values.tolist() for one in found.series] == [step.tolist()]
+    assert [one.name for one in found.short] == ["latency, OSU, 8 B"]
+
+
+def test_file_without_a_date_is_undecided() -> None:
+    rows = [
+        {"run": run_name(day), "benchmark": "latency", "bytes": 8, "latency_us": value}
+        for day, value in enumerate(noise(40))
+    ]
+    rows.append({"run": "osu.txt:1", "benchmark": "latency", "bytes": 8, "latency_us": 10.0})
+    made = [{**row, "file": "osu.txt", "line": 1} for row in rows]
+    found = conclusion(history(of_rows(made, {})), 1.05)
+    assert (found.exit_code, found.undecided) == (7, ("osu.txt: no date",))
+
+
+def test_tables_name_all_that_was_not_judged_if_the_sentence_does_not() -> None:
+    few = {size: noise(9) for size in (8, 16, 32, 64)}
+    three = conclusion(history_of({size: few[size] for size in (8, 16, 32)}), 1.05)
+    four = conclusion(history_of(few), 1.05)
+    assert [*gate_sheets(three, complete=False)] == []
+    (sheet,) = gate_sheets(four, complete=False)
+    assert (sheet.title, len(sheet.rows)) == ("Not judged", 4)
+    assert [sheet.title for sheet in gate_sheets(three)] == ["Not judged"]
 
 
 def changed_series(number: int) -> History:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+UNCHANGED = ("series",)
+"""Nouns whose plural is the singular."""
+
 
 def count(number: int, noun: str) -> str:
     """Return a number of things.
 
-    >>> count(2, "rank")
-    '2 ranks'
+    >>> count(2, "rank"), count(2, "series")
+    ('2 ranks', '2 series')
     """
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    return f"{number} {noun}{'' if number == 1 or noun in UNCHANGED else 's'}"
 
 
 def first_of(things: Sequence[object], most: int = 12) -> str:
