@@ -1,9 +1,10 @@
 """How long `omb-py history` takes, and how often it finds changes that are there, and others.
 
-Usage: python -m perf.history [--runs 5000] [--points 50] [--series 200] [--skip-time]
+Usage: python -m perf.history [--runs 5000] [--points 50] [--series 200] [--skip-time | --gate]
 
 Writes a CSV file for each run as omb-py would have, one an hour, and prints the seconds of reading
 and of analysing. Then it judges made series with a noise of 2 %: steps, drifts, outliers and gaps.
+Last, or with --gate only, it prints what the gate says of flat series and of slow newest runs.
 """
 
 from __future__ import annotations
@@ -118,6 +119,68 @@ def rates(series: int) -> None:
         print(f"{name:14} {np.mean(found):.3f}, in {np.mean(np.array(found) > 0):.1%} of series")
 
 
+LIMIT = 1.05
+FAILS, PASSES, UNSURE = False, True, None
+
+
+def shares(made: Callable[[], np.ndarray], series: int) -> dict[bool | None, float]:
+    """Return the shares of made series that pass, fail, and of which the gate cannot tell."""
+    from omb_py.analysis.history import Series, outliers_of, starts_of
+    from omb_py.analysis.history_gate import verdict
+
+    said: list[bool | None] = []
+    for _ in range(series):
+        values = made()
+        dates = tuple(FIRST + timedelta(days=day) for day in range(len(values)))
+        starts = starts_of(values)
+        outliers = tuple(outliers_of(values, starts))
+        names = tuple(map(str, dates))
+        one = Series("made", {"unit": "us"}, True, names, dates, values, starts, outliers)
+        said.append(verdict(one, LIMIT)[0])
+    return {kind: said.count(kind) / series for kind in (FAILS, PASSES, UNSURE)}
+
+
+def gate(series: int) -> None:
+    """Print how often the gate fails, or cannot tell, for flat series and for slow newest runs."""
+    random = np.random.default_rng(3)
+
+    def flat(deviation: float, runs: int) -> np.ndarray:
+        return np.asarray(10 * random.lognormal(0, deviation, runs))
+
+    print(f"\ngate of {LIMIT - 1:.0%}, {series} flat series each: FAIL / CANNOT TELL, in percent")
+    lengths = (10, 16, 30, 60, 200)
+    print("noise    " + "".join(f"{runs:>8} runs" for runs in lengths))
+
+    def line(name: str, made: Callable[[int], np.ndarray]) -> None:
+        found = [shares(lambda runs=runs: made(runs), series) for runs in lengths]  # type: ignore[misc]
+        cells = (f"{100 * one[FAILS]:6.2f}/{100 * one[UNSURE]:5.2f} " for one in found)
+        print(f"{name:9}" + "".join(cells))
+
+    for deviation in (0.01, 0.02, 0.05, 0.1):
+        line(f"{deviation:.0%}", lambda runs, own=deviation: flat(own, runs))  # type: ignore[misc]
+    line("2%, odd", lambda runs: with_outliers(random, runs))
+    laplace = NOISE / 2**0.5
+    line("2%, wide", lambda runs: np.asarray(10 * np.exp(random.laplace(0, laplace, runs))))
+    print("odd: one run in fifty is 30 % slower; wide: Laplace's distribution")
+
+    print(f"\n60 runs, the newest ones slower, {series // 10} series each: FAIL / CANNOT TELL")
+    newest = (1, 2, 3, 4, 5, 8)
+    print("noise, slower    " + "".join(f"{runs:>4} newest" for runs in newest))
+    for deviation in (0.01, 0.02, 0.05, 0.1):
+        for slower in (1.1, 1.2, 1.5, 3.0):
+            found = [
+                shares(
+                    lambda own=deviation, by=slower, last=runs: (  # type: ignore[misc]
+                        flat(own, 60) * np.where(np.arange(60) < 60 - last, 1.0, by)
+                    ),
+                    series // 10,
+                )
+                for runs in newest
+            ]
+            cells = (f"{100 * one[FAILS]:5.0f}/{100 * one[UNSURE]:3.0f} " for one in found)
+            print(f"{deviation:5.0%}, {slower:4.2f}x     " + "".join(cells))
+
+
 def main() -> None:
     """Print seconds, then rates."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -125,10 +188,15 @@ def main() -> None:
     parser.add_argument("--points", type=int, default=50)
     parser.add_argument("--series", type=int, default=200)
     parser.add_argument("--skip-time", action="store_true", help="print rates alone")
+    parser.add_argument("--gate", action="store_true", help="print what the gate says alone")
     asked = parser.parse_args()
+    if asked.gate:
+        gate(asked.series)
+        return
     if not asked.skip_time:
         measure(asked.runs, asked.points)
     rates(asked.series)
+    gate(asked.series)
 
 
 if __name__ == "__main__":
