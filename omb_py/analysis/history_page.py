@@ -65,6 +65,7 @@ def page(found: History, results: Results, concluded: Conclusion | None = None) 
         drawn,
         title="History of MPI performance",
         failed=0,
+        wrong=0,
         lead=f"{lead}.",
         origin=origin(results.rows, results.runs),
     )

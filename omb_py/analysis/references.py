@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.stats import t as student
 
 from omb_py.analysis.compare.side_by_side import SIZE_CLASSES, launch_spreads
 from omb_py.analysis.conclusion import Conclusion, conclude
@@ -34,7 +35,13 @@ from omb_py.analysis.select import convert, no_column, with_values
 from omb_py.analysis.select import pairs as pairs_of
 from omb_py.analysis.table import convert_types
 from omb_py.analysis.values import BUS, SERIES, same_ends, value_column, with_unit
-from omb_py.analysis.verdict import variance_of_median
+from omb_py.analysis.verdict import (
+    MOST_LAUNCHES,
+    Numbers,
+    percent,
+    prediction,
+    variance_of_median,
+)
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.core.text import files
 from omb_py.core.text.tables import Sheet, Target, content_of, write_content
@@ -53,9 +60,14 @@ of its own (eth-cscs/cscs-reframe-tests, checks/microbenchmarks/mpi/osu/osu_run.
 SMALLEST = 0.05
 """The smallest tolerance that `from_runs` gives."""
 
-SIGMAS = 3.0
-"""Standard deviations between launches that a tolerance spans (W. A. Shewhart, *Economic Control
-of Quality of Manufactured Product*, 1931)."""
+WIDEST = 99.0
+"""The largest tolerance that `from_runs` gives: what takes 100 times as long always fails."""
+
+FOUND = 0.9
+"""The chance with which a slowdown must be found to be called so by `sensitivity`."""
+
+BLIND = 0.5
+"""A slowdown that is not found by limits of which `sensitivity` says that they are too wide."""
 
 UNITS = ("us", "MB/s", "GB/s", "msg/s", BUS)
 """Units of references; GB/s are MB/s once they are read."""
@@ -492,13 +504,14 @@ def allowed(row: Mapping[Any, Any]) -> str:
 def from_runs(rows: pd.DataFrame, system: str, statistic: str = "auto") -> pd.DataFrame:
     """Return references of a site's own from repeated launches of benchmarks.
 
-    A value is the median of a point's launches. Its tolerance, on the worse side, is `SIGMAS`
-    standard deviations of the difference between one more launch and that median, at least
-    `SMALLEST`. That deviation is the one between launches, of logarithms, pooled over the sizes of
-    a class (`launch_spreads`), times the root of 1 + `variance_of_median`. The tolerance is missing
-    for a class without repeated launches.
+    A value is the median of a point's launches. Its tolerance, on the worse side, is as far as one
+    more launch may be from it, at least `SMALLEST`: a healthy launch passes the check of all points
+    with a chance of 95 % (`verdict.prediction`). The deviation between launches, of logarithms, is
+    pooled over the sizes of a class (`launch_spreads`). The tolerance is missing if no launch of a
+    class was repeated.
     A reference states the experiment, buffer, binding and placement, and of the other columns
-    those that differ. Raises `UsageError` if no point was measured twice.
+    those that differ. ``spread``, ``degrees`` of freedom and ``runs``, for `sensitivity`, are not
+    columns of a file. Raises `UsageError` if no point was measured twice.
     """
     values = value_column(rows_to_judge(rows)[0], statistic, SERIES)
     apart = distinctions(values, CONFIGURATION)
@@ -510,7 +523,7 @@ def from_runs(rows: pd.DataFrame, system: str, statistic: str = "auto") -> pd.Da
     series = [values[name] for name in (*keys, "unit") if name != "bytes"]
     runs = pd.DataFrame({"pair": group_ids(series), "value": values["value"].to_numpy()})
     runs["bytes"] = values["bytes"].astype("Float64").fillna(-1.0).to_numpy(float)
-    spreads = launch_spreads([runs])["spread"]
+    spreads = launch_spreads([runs])
     if spreads.empty:
         raise UsageError(
             "--update needs repeated launches, and every point has one: measure 5 or more; if "
@@ -519,9 +532,9 @@ def from_runs(rows: pd.DataFrame, system: str, statistic: str = "auto") -> pd.Da
     pairs = group_ids([points[name] for name in (*keys, "unit") if name != "bytes"])
     sizes = points["bytes"].astype("Float64").fillna(-1.0).to_numpy(float)
     index = pd.MultiIndex.from_arrays([pairs, np.searchsorted(SIZE_CLASSES, sizes)])
-    spread = spreads.reindex(index).to_numpy(float)
-    variance = variance_of_median(points["runs"].to_numpy(float))
-    wide = SIGMAS * spread * np.sqrt(1 + variance)
+    spread, degrees = spreads.reindex(index)[["spread", "degrees"]].to_numpy(float).T
+    wide = prediction(spread, degrees, points["runs"].to_numpy(float), len(points))
+    wide = np.minimum(wide, np.log1p(WIDEST))
     time = points["unit"] == "us"
     ends = np.where(time, np.expm1(wide), -np.expm1(-wide))
     ends = np.where(np.isnan(ends), np.nan, np.maximum(ends, SMALLEST)).round(4)
@@ -534,10 +547,61 @@ def from_runs(rows: pd.DataFrame, system: str, statistic: str = "auto") -> pd.Da
         source=[f"median of {count(int(runs), 'run')}" for runs in points["runs"]],
         date=date.today().isoformat(),
     )
-    return found.reindex(columns=[name for name in READ if name in found])
+    found = found.reindex(columns=[name for name in READ if name in found])
+    return found.assign(spread=spread, degrees=degrees, runs=points["runs"])
+
+
+def sensitivity(made: pd.DataFrame) -> list[str]:
+    """Return sentences about what references of `from_runs` find, and about too few launches."""
+    known = made[made["spread"].notna()]
+    ends = np.log1p(known["high"].fillna(1 / (1 + known["low"]) - 1))
+    slowdowns = found_from(ends, known["spread"], known["degrees"], known["runs"].astype(float))
+    names = [*telling(known.assign(**{RESULTS_OF: None})), "bytes"]
+    places = dict.fromkeys([slowdowns.idxmin(), slowdowns.idxmax()])
+    parts = [
+        f"{percent(slowdowns[place])} slower at "
+        f"{label([known.loc[place].get(name) for name in names], names)}"
+        for place in places
+    ]
+    said = [f"A launch is found 9 times of 10 if it is {', '.join(parts)}"]
+    blind = slowdowns > BLIND
+    if blind.any():
+        spread = float(np.sqrt((known["spread"][blind] ** 2).mean()))
+        enough = launches_to_see(spread, len(made))
+        said.append(
+            f"{blind.sum()} of {count(len(made), 'reference')} cannot find a launch that is "
+            f"{percent(BLIND)} slower, since launches differ by {percent(np.expm1(spread))}: "
+            + (f"measure {enough}" if enough else f"not even {MOST_LAUNCHES} would do")
+        )
+    if (known["degrees"] == 1).any():
+        two, five = (prediction(1.0, n - 1.0, n, len(made)) for n in (2, 5))
+        said.append(f"Limits of 2 launches are {two / five:.0f} times as wide as those of 5")
+    return said
+
+
+def found_from(limit: Numbers, spread: Numbers, degrees: Numbers, runs: Numbers) -> Any:
+    """Return the slowdown at which a launch of the usual noise exceeds a limit with chance `FOUND`.
+
+    ``limit`` and ``spread`` are of logarithms. That of a rate is a longer time of each message.
+    """
+    once = spread * np.sqrt(1 + variance_of_median(runs))
+    return np.expm1(limit + student.ppf(FOUND, degrees) * once)
+
+
+def launches_to_see(spread: float, points: int) -> int | None:
+    """Return how many launches give limits that find `BLIND` at each of so many points.
+
+    ``spread`` is the deviation of a launch's logarithm. None for more than `MOST_LAUNCHES`.
+    """
+    for n in range(2, MOST_LAUNCHES + 1):
+        limit = prediction(spread, n - 1.0, n, points)
+        if found_from(limit, spread, n - 1.0, n) <= BLIND:
+            return n
+    return None
 
 
 def save(references: pd.DataFrame, to: Target) -> None:
     """Write references as CSV or, for ReFrame, as JSON; raises `OmbError` when that fails."""
     as_json = to.format == "json"
-    write_content(to, to_reframe(references) if as_json else content_of(references, "csv", {}))
+    table = references[[name for name in READ if name in references]]
+    write_content(to, to_reframe(table) if as_json else content_of(table, "csv", {}))

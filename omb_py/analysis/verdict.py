@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 from math import floor, log10
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
 from scipy.special import ndtr
-from scipy.stats import false_discovery_control, mannwhitneyu
+from scipy.stats import false_discovery_control, mannwhitneyu, norm
 from scipy.stats import t as student
 
 from omb_py.core.text.units import digits
@@ -47,8 +47,20 @@ side are in the same state and the sides in different ones with chance p^m q^n +
 """
 
 
+Numbers: TypeAlias = float | np.ndarray | pd.Series
+
+ONE_SIDED = 2 * LEVEL
+"""The level of an interval each end of which, taken alone, is a bound of level `LEVEL`."""
+
+RANK_EFFICIENCY = 3 / np.pi
+"""Variance of the mean of normal values over that of Hodges and Lehmann's estimate, for many."""
+
+MOST_LAUNCHES = 50
+"""Launches that are still advised."""
+
+
 class Interval(NamedTuple):
-    """Estimates of ratios, their 95 % intervals, and the chance of such data without a change."""
+    """Estimates of ratios, their intervals, and the chance of such data without a change."""
 
     ratio: np.ndarray
     low: np.ndarray
@@ -56,11 +68,11 @@ class Interval(NamedTuple):
     p_value: np.ndarray
 
 
-def by_runs(base: np.ndarray, other: np.ndarray) -> Interval:
+def by_runs(base: np.ndarray, other: np.ndarray, level: float = LEVEL) -> Interval:
     """Return ratio other / base of repeated runs, one pair of samples for each row.
 
     The ratio is the median of the quotients of all pairs of runs; its interval holds the ratios
-    that a two-sided rank test (Mann and Whitney, 1947) of level 5 % does not refute, which are the
+    that a two-sided rank test (Mann and Whitney, 1947) of this level does not refute, which are the
     quotients between the k-th smallest and the k-th largest (J. L. Hodges and E. L. Lehmann,
     *Estimates of location based on rank tests*, Annals of Mathematical Statistics 34, 1963, on
     logarithms). Equal runs count against a difference. The interval is missing if there are too few
@@ -69,7 +81,7 @@ def by_runs(base: np.ndarray, other: np.ndarray) -> Interval:
     points, m = base.shape
     n = other.shape[1]
     chances = chance(m, n)
-    k = int((chances[: m * n // 2 + 1] <= LEVEL).sum())
+    k = int((chances[: m * n // 2 + 1] <= level).sum())
     found = Interval(*(np.full(points, np.nan) for _ in range(4)))
     logs = np.log(base), np.log(other)
     step = max(1, BLOCK // (m * n))
@@ -129,7 +141,11 @@ def by_samples(base: Sequence[np.ndarray], other: Sequence[np.ndarray]) -> Inter
 
 
 def with_launches(
-    found: Interval, launches: Sequence[np.ndarray], spread: np.ndarray, degrees: np.ndarray
+    found: Interval,
+    launches: Sequence[np.ndarray],
+    spread: np.ndarray,
+    degrees: np.ndarray,
+    level: float = LEVEL,
 ) -> Interval:
     """Return intervals of `by_samples` widened by the noise between ``launches`` of both sides.
 
@@ -138,11 +154,12 @@ def with_launches(
     that is Student's interval of a difference of means with a pooled variance, added to the
     samples' as independent (MOVER). Repetition is needed at the level of launches: T. Kalibera and
     R. Jones, *Rigorous benchmarking in reasonable time*, ISMM 2013. The interval is missing if the
-    spread is. The chance is that of Student's test whose level is 5 % where the interval ends at 1.
+    spread is. The chance is that of Student's test whose level is ``level`` where the interval ends
+    at 1.
     """
     variance = sum(variance_of_median(count) for count in launches)
     degrees = np.where(degrees > 0, degrees, np.nan)
-    quantile = student.ppf(1 - LEVEL / 2, degrees)
+    quantile = student.ppf(1 - level / 2, degrees)
     between = quantile * spread * np.sqrt(variance)
     with np.errstate(divide="ignore"):
         within = np.log(found.ratio / found.low), np.log(found.high / found.ratio)
@@ -157,9 +174,47 @@ def with_launches(
     )
 
 
-def variance_of_median(count: np.ndarray) -> np.ndarray:
+def variance_of_median(count: Numbers) -> np.ndarray:
     """Return the variance of the median of ``count`` normal values, in theirs, or a little more."""
-    return np.asarray(np.where(count > 2, np.pi / 2, 1.0) / count)
+    return np.asarray(np.where(np.greater(count, 2), np.pi / 2, 1.0) / count)
+
+
+def prediction(spread: Numbers, degrees: Numbers, count: Numbers, points: int) -> np.ndarray:
+    """Return how far one more launch may be beyond the median of ``count`` launches, on logarithms.
+
+    With a chance of 95 %, no point of ``points`` is further off on one side. That is Student's
+    prediction limit with a ``spread`` that is known with ``degrees`` of freedom, at a level divided
+    by the number of points (G. J. Hahn and W. Q. Meeker, *Statistical Intervals*, Wiley 1991,
+    section 4.8, for the mean). It holds however the noise of the points depends on each other.
+    """
+    quantile = student.isf(LEVEL / points, degrees)
+    return np.asarray(quantile * spread * np.sqrt(1 + variance_of_median(count)))
+
+
+def launches_to_find(points: int) -> int:
+    """Return how many launches a side the rank test needs to find one slow point of so many.
+
+    >>> launches_to_find(1), launches_to_find(20), launches_to_find(160)
+    (4, 6, 8)
+    """
+    return next(n for n in range(1, MOST_LAUNCHES + 1) if chance(n, n)[0] * points <= LEVEL)
+
+
+def launches_to_pass(spread: float, allowed: float, points: int) -> int | None:
+    """Return how many launches a side bound the slowdown of so many equal points by ``allowed``.
+
+    All `by_runs` bounds of level 5 % are then below with a chance of some 95 %, if launches have a
+    normal noise of this relative ``spread``. None for more than `MOST_LAUNCHES`.
+
+    >>> [launches_to_pass(spread, 1.05, points=160) for spread in (0.01, 0.02, 0.05)]
+    [4, 10, None]
+    """
+    of_noise = norm.isf(LEVEL / points)
+    for n in range(launches_to_find(1), MOST_LAUNCHES + 1):
+        deviation = np.log1p(spread) * np.sqrt(2 / n / RANK_EFFICIENCY)
+        if (of_noise + student.isf(LEVEL, 2 * n - 2)) * deviation <= np.log(allowed):
+            return n
+    return None
 
 
 def verdicts(slowdown: Interval, p_adjusted: np.ndarray, margin: float = MARGIN) -> np.ndarray:

@@ -113,6 +113,7 @@ def command(
             f"{update}: {count(len(made), 'reference')}, tolerances {allowed.min():.1%} to "
             f"{allowed.max():.1%}"
         )
+        click.echo("\n".join(references.sensitivity(made)))
         return
     tolerance = references.TOLERANCE if tolerance is None else tolerance
     judge = partial(

@@ -173,6 +173,8 @@ def command(ctx: click.Context, /, **values: Any) -> None:
         tables_read = [] if values["native"] else rows
         wrong = [one for table in tables_read for one in rows_to_judge(table)[1]]
         conclusion = summary.conclusion(points, allowed, wrong)
+        if conclusion.undecided:
+            remarks += summary.advice(points, allowed)
     if conclusion is not None and values["native"] is None:
         tables_of = dict(zip(names, rows, strict=True))
         for name, members in points.groupby("other", sort=False):

@@ -27,7 +27,10 @@ from omb_py.analysis.values import (
 )
 from omb_py.analysis.verdict import (
     LAUNCHES_FOR_SPREAD,
+    LEVEL,
     MARGIN,
+    ONE_SIDED,
+    Interval,
     adjusted,
     by_runs,
     by_samples,
@@ -44,7 +47,8 @@ NO_BASE, NO_OTHER = "no value in base", "no value in other"
 COLUMNS = (
     *("other", "pair", *EXPERIMENT, "bytes"),
     *("base", "value", "unit", "difference", "ratio", "ratio_low", "ratio_high"),
-    *("slowdown", "slowdown_low", "slowdown_high", "p_value", "runs_base", "runs_other"),
+    *("slowdown", "slowdown_low", "slowdown_high", "slowdown_bound"),
+    *("p_value", "runs_base", "runs_other"),
     *("p_adjusted", "launch_spread", "statistic", "noise", "verdict"),
     *("equal_within", "rounding"),
     *(f"base_{name}" for name in CONFIGURATION),
@@ -110,12 +114,13 @@ def compare(
     - ``ratio``: value / base; ``ratio_low`` and ``ratio_high``: its 95 % interval, where the noise
       between launches is known;
     - ``slowdown``, ``slowdown_low``, ``slowdown_high``: the ratio for latencies, its inverse for
-      bandwidths and rates, so that above 1 the other is slower;
+      bandwidths and rates, so that above 1 the other is slower; ``slowdown_bound``: it is less
+      than this with 95 % confidence, a one-sided bound and so at most ``slowdown_high``;
     - ``noise``: where the interval is from, ``runs`` (`verdict.by_runs`) or ``spread``
       (`verdict.with_launches`), or why there is none, ``one run a side`` or ``too few runs``;
     - ``p_value``: of the rank test of repeated runs, or of Student's test with the ``spread``;
       ``runs_base``, ``runs_other``: how many runs;
-    - ``p_adjusted``: the same for the number of points of the pair (`verdict.adjusted`);
+    - ``p_adjusted``: the same for the number of points of the whole table (`verdict.adjusted`);
     - ``launch_spread``: relative standard deviation between launches, pooled over the repeated
       runs of both sides in the pair and size class; missing if nothing is repeated;
     - ``verdict``: ``slower`` or ``faster`` (the whole interval is, and ``p_adjusted`` is 5 % at
@@ -143,7 +148,7 @@ def compare(
     parts: list[pd.DataFrame] = []
     for side, name in zip(sides[1:], called[1:], strict=True):
         pairs = pair(sides[0].kinds, side.kinds, (called[0], name))
-        judged = partial(against, sides[0], side, pairs, launch_spread, equal_within)
+        judged = partial(against, sides[0], side, pairs, launch_spread)
         part = judged(statistic)
         if not part["ratio"].notna().any():
             if wrong := [one for table in tables for one in rows_to_judge(table)[1]]:
@@ -165,7 +170,9 @@ def compare(
         part["other"] = name
         part["pair"] += sum(int(earlier["pair"].nunique()) for earlier in parts)
         parts.append(part.reindex(columns=list(COLUMNS)))
-    return pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
+    table = pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
+    set_verdict(table, equal_within)
+    return table
 
 
 def rows_of(source: Source) -> pd.DataFrame:
@@ -240,10 +247,10 @@ def against(
     other: ComparedSide,
     pairs: pd.DataFrame,
     launch_spread: float | None,
-    equal_within: float | None,
     statistic: str,
 ) -> pd.DataFrame:
-    """Return a comparison's rows, without the other's name: all points of both."""
+    """Return a comparison's rows, all points of both: without the other's name, and with a verdict
+    only where one side has no value."""
     sides = dict(zip(ENDS, (base, other), strict=True))
     every = {
         end: side.runs.merge(pairs[["pair", f"kind_{end}"]], left_on="kind", right_on=f"kind_{end}")
@@ -269,7 +276,10 @@ def against(
     one, two = (points[f"rounding_{end}"] / points[f"value_{end}"] for end in ENDS)
     outer = np.maximum((1 + two) / (1 - one), (1 + one) / (1 - two)) - 1
     table["rounding"] = outer.fillna(0.0).astype("float64")
-    set_verdict(table, points, runs, launch_spread, equal_within)
+    set_intervals(table, points, runs, launch_spread)
+    table["verdict"] = pd.Series(None, table.index, dtype=object)
+    table.loc[points["runs_x"].isna(), "verdict"] = ONLY_OTHER
+    table.loc[points["runs_y"].isna(), "verdict"] = ONLY_BASE
     places = pd.MultiIndex.from_frame(points[["pair", "bytes"]])
     for verdict, alone, side in ((NO_BASE, ONLY_OTHER, "x"), (NO_OTHER, ONLY_BASE, "y")):
         without = every[side][every[side]["mean"].isna()]
@@ -348,15 +358,13 @@ def launch_spreads(runs: Sequence[pd.DataFrame]) -> pd.DataFrame:
     return found[found["degrees"] > 0]
 
 
-def set_verdict(
+def set_intervals(
     table: pd.DataFrame,
     points: pd.DataFrame,
     runs: Sequence[pd.DataFrame],
     launch_spread: float | None,
-    equal_within: float | None,
 ) -> None:
-    """Add ratios, their intervals, where these are from, and verdicts to ``table``."""
-    counts = [points["runs_x"].to_numpy(float), points["runs_y"].to_numpy(float)]
+    """Add ratios, their intervals, and where these are from to ``table``."""
     keys = pd.MultiIndex.from_arrays(
         [points["pair"], np.searchsorted(SIZE_CLASSES, points["bytes"])]
     )
@@ -368,48 +376,64 @@ def set_verdict(
             np.full(len(points), np.log1p(launch_spread)),
             np.full(len(points), np.inf),
         )
+    spread = np.where(degrees + 2 >= LAUNCHES_FOR_SPREAD, spread, np.nan)
+    rounding = table["rounding"].to_numpy()
+    found, noise = intervals(points, runs, spread, degrees, rounding, LEVEL)
+    ends, _ = intervals(points, runs, spread, degrees, rounding, ONE_SIDED)
+    table["ratio"], table["ratio_low"], table["ratio_high"], table["p_value"] = found
+    table["noise"] = pd.Series(noise).where(table["ratio"].notna(), None)
+    rate = (table["unit"] != "us").to_numpy()
+    table["slowdown"] = np.where(rate, 1 / found.ratio, found.ratio)
+    table["slowdown_low"] = np.where(rate, 1 / found.high, found.low)
+    table["slowdown_high"] = np.where(rate, 1 / found.low, found.high)
+    table["slowdown_bound"] = np.where(rate, 1 / ends.low, ends.high)
+
+
+def intervals(
+    points: pd.DataFrame,
+    runs: Sequence[pd.DataFrame],
+    spread: np.ndarray,
+    degrees: np.ndarray,
+    rounding: np.ndarray,
+    level: float,
+) -> tuple[Interval, np.ndarray]:
+    """Return the points' ratios with their intervals of a level, and where these are from."""
     found = with_launches(
         by_samples(
             *([points[f"{name}_{e}"].to_numpy() for name in ("value", "low", "high")] for e in ENDS)
         ),
-        counts,
-        np.where(degrees + 2 >= LAUNCHES_FOR_SPREAD, spread, np.nan),
+        [points[f"runs_{end}"].to_numpy(float) for end in ENDS],
+        spread,
         degrees,
+        level,
     )
     single = (points["runs_x"] == 1) & (points["runs_y"] == 1)
     noise = np.where(single, "one run a side", "too few runs").astype(object)
     noise[~np.isnan(found.low)] = "spread"
     repeated = points[(points["runs_x"] > 1) & (points["runs_y"] > 1)]
     for (m, n), members in repeated.groupby(["runs_x", "runs_y"]):
+        if not enough(int(m), int(n)):
+            continue
         values = [
             side["value"].to_numpy()[members[f"start_{end}"].to_numpy(int)[:, None] + np.arange(k)]
             for side, end, k in zip(runs, ENDS, (int(m), int(n)), strict=True)
         ]
         which = members.index.to_numpy()
-        if not enough(int(m), int(n)):
-            continue
-        tested = by_runs(*values)
+        tested = by_runs(values[0], values[1], level)
         # the quotient of the medians may lie outside of the interval of the median quotient
         found.low[which] = np.minimum(tested.low, found.ratio[which])
         found.high[which] = np.maximum(tested.high, found.ratio[which])
         found.p_value[which] = tested.p_value
         noise[which] = "runs"
-    found = found._replace(
-        low=found.low / (1 + table["rounding"].to_numpy()),
-        high=found.high * (1 + table["rounding"].to_numpy()),
-    )
-    table["ratio"], table["ratio_low"], table["ratio_high"], table["p_value"] = found
-    table["noise"] = pd.Series(noise).where(table["ratio"].notna(), None)
-    table["p_adjusted"] = adjusted(table["p_value"], table["pair"])
-    rate = (table["unit"] != "us").to_numpy()
-    slowdown = found._replace(
-        ratio=np.where(rate, 1 / found.ratio, found.ratio),
-        low=np.where(rate, 1 / found.high, found.low),
-        high=np.where(rate, 1 / found.low, found.high),
-    )
-    table["slowdown"], table["slowdown_low"], table["slowdown_high"], _ = slowdown
+    return found._replace(low=found.low / (1 + rounding), high=found.high * (1 + rounding)), noise
+
+
+def set_verdict(table: pd.DataFrame, equal_within: float | None) -> None:
+    """Add p-values adjusted for the number of points of the whole table, and verdicts to it."""
+    table["p_adjusted"] = adjusted(table["p_value"], pd.Series(0, table.index))
     margin = np.nan if equal_within is None else equal_within
     table["equal_within"] = margin
-    table["verdict"] = verdicts(slowdown, table["p_adjusted"].to_numpy(float), margin)
-    table.loc[points["runs_x"].isna(), "verdict"] = ONLY_OTHER
-    table.loc[points["runs_y"].isna(), "verdict"] = ONLY_BASE
+    names = ("slowdown", "slowdown_low", "slowdown_high", "p_value")
+    slowdown = Interval(*(table[name].to_numpy(float) for name in names))
+    told = verdicts(slowdown, table["p_adjusted"].to_numpy(float), margin)
+    table["verdict"] = table["verdict"].where(table["ratio"].isna(), told)

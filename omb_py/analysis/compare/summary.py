@@ -17,11 +17,14 @@ from omb_py.analysis.values import TAIL
 from omb_py.analysis.verdict import (
     EQUAL,
     FASTER,
+    MOST_LAUNCHES,
     SLOWER,
     UNCLEAR,
     WIDEST,
     WITHIN,
     factor,
+    launches_to_find,
+    launches_to_pass,
     percent,
     times,
 )
@@ -33,10 +36,10 @@ from omb_py.core.text.words import count, first_of
 from omb_py.results.columns import CONFIGURATION, EXPERIMENT
 
 TOO_FEW = {
-    "one run a side": "one run a side says nothing about launches: repeat 5 or more, by turns, or "
-    "state what launches differ by, as with --launch-spread 3%",
-    "too few runs": "too few runs to tell what launches differ by: repeat 5 or more, by turns, or "
-    "state it, as with --launch-spread 3%",
+    "one run a side": "one run a side says nothing about launches: repeat 5 or more (10 for many "
+    "sizes), by turns, or state what launches differ by, as with --launch-spread 3%",
+    "too few runs": "too few runs to tell what launches differ by: repeat 5 or more (10 for many "
+    "sizes), by turns, or state it, as with --launch-spread 3%",
 }
 """The advice for unclear points, by their ``noise``."""
 
@@ -304,16 +307,20 @@ def conclusion(points: pd.DataFrame, allowed: float, wrong: Sequence[Failure] = 
     """Conclude on a comparison by a limit, and the rows whose data was ``wrong`` on either side.
 
     A point fails where it is slower and its slowdown's whole interval is above ``allowed``; a pair
-    of several points where the lower end of its mean's interval (`totals`) is; and points
-    of the base that are missing do, since nothing guards them. A point of both sides that does not
-    fail is undecided where it has no interval, or one that reaches beyond ``allowed``.
+    of several points where the lower end of its mean's interval (`totals`) is, and one of them is
+    slower, which stood the correction for the whole table; and points of the base that are missing
+    do, since nothing guards them. A point of both sides that does not fail is undecided unless
+    ``slowdown_bound`` is at most ``allowed``. That claim about all points takes no correction: if
+    one is slower, its own bound has to miss (R. L. Berger, *Multiparameter hypothesis testing and
+    acceptance sampling*, Technometrics 24, 1982).
     """
     named = titles(points)
     limit = f"allowed is {factor(allowed)}"
-    lower = points["slowdown_low"]
-    several = lower.groupby(points["pair"], sort=False).count() > 1
-    means = summary(points[lower.notna()])
-    means = means[means["pair"].map(several).astype(bool) & (means["slowdown_low"] > allowed)]
+    slow, open_ = slower_than(points, allowed)
+    means = summary(points[points["slowdown_low"].notna()])
+    several = points["slowdown_low"].groupby(points["pair"], sort=False).count() > 1
+    several = means["pair"].map(several).astype(bool) & (means[SLOWER] > 0)
+    means = means[several & (means["slowdown_low"] > allowed)]
     failures = [
         Failure(
             f"{row.other}: {named[row.pair]}: {times(row.slowdown, row.rounding)} on average, "
@@ -323,7 +330,6 @@ def conclusion(points: pd.DataFrame, allowed: float, wrong: Sequence[Failure] = 
         )
         for row in means.itertuples()
     ]
-    slow = (lower > allowed) & (points["verdict"] == SLOWER)
     for row in points[slow].itertuples():
         values = f"{value_text(row.value, row.unit)} against {value_text(row.base, row.unit)}"
         ends = (factor(end, row.rounding) for end in (row.slowdown_low, row.slowdown_high))
@@ -337,15 +343,53 @@ def conclusion(points: pd.DataFrame, allowed: float, wrong: Sequence[Failure] = 
         what = "not measured" if why == ONLY_BASE else "no number above 0, or wrong data"
         where = f"{members['other'].iloc[0]}: {named[number]}"
         failures.append(Failure(f"{where}: {what}{sizes_text(members['bytes'])}", on_top=True))
-    there = points["slowdown"].notna()
     undecided = []
-    for row in points[there & ~slow & ~(points["slowdown_high"] <= allowed)].itertuples():
+    suspects_first = points[open_].sort_values("slowdown_low", ascending=False, kind="stable")
+    for row in suspects_first.itertuples():
         how = "no interval"
-        if not pd.isna(row.slowdown_high):
-            how = f"95 % interval to {factor(row.slowdown_high, row.rounding)}"
+        if not pd.isna(row.slowdown_bound):
+            how = f"up to {factor(row.slowdown_bound, row.rounding)} with 95 % confidence"
+        if row.slowdown_low > allowed:
+            ends = (factor(end, row.rounding) for end in (row.slowdown_low, row.slowdown_high))
+            how = f"95 % interval {' to '.join(ends)}, too few launches to exclude chance"
         undecided.append(f"{row.other}: {named[row.pair]}{at(row.bytes)}: {how}")
-    judged = int(there.sum()) - len(undecided)
+    judged = int(points["slowdown"].notna().sum()) - len(undecided)
     return conclude(judged, [*failures, *wrong], undecided, (), held=within(allowed))
+
+
+def slower_than(points: pd.DataFrame, allowed: float) -> tuple[pd.Series, pd.Series]:
+    """Return which points of both sides are slower than ``allowed``, and which may be."""
+    slow = (points["slowdown_low"] > allowed) & (points["verdict"] == SLOWER)
+    held = points["slowdown_bound"] <= allowed
+    return slow, points["slowdown"].notna() & ~slow & ~held
+
+
+def advice(points: pd.DataFrame, allowed: float) -> list[str]:
+    """Sentences about how many launches would decide what `conclusion` leaves open."""
+    _, open_ = slower_than(points, allowed)
+    spread = np.expm1(np.sqrt((np.log1p(points["launch_spread"]) ** 2).mean()))
+    if not open_.any() or spread != spread:
+        return []
+    found = []
+    judged = int(points["p_value"].notna().sum())
+    runs = points.loc[open_, ["runs_base", "runs_other"]].min(axis=1)
+    to_find = launches_to_find(judged)
+    if (runs[points["noise"] == "runs"] < to_find).any():
+        found.append(
+            f"one slow point among {judged} can be told from chance from {to_find} launches a side"
+        )
+    to_pass = launches_to_pass(spread, allowed, judged)
+    if to_pass is None:
+        found.append(
+            f"launches differ by {percent(spread)}, so not even {MOST_LAUNCHES} a side would show "
+            f"that {count(judged, 'point')} are {within(allowed)}: allow more, or find the reason"
+        )
+    elif to_pass > runs.min():
+        found.append(
+            f"launches differ by {percent(spread)}: if nothing is slower, about {to_pass} a side "
+            f"would show that {count(judged, 'point')} are {within(allowed)}"
+        )
+    return found
 
 
 def beyond(points: pd.DataFrame, allowed: float) -> tuple[Beyond, ...]:
