@@ -225,10 +225,10 @@ def best_of(runs: pd.Series, lower_is_better: bool) -> str:
         return " ".join(f"{words(name)} alone" for name in runs.index)
     order = sorted(runs.index, key=lambda name: float(np.median(runs[name])))
     best, second = order[:2] if lower_is_better else order[:-3:-1]
-    sides = [np.array([runs[name]], float) for name in (best, second)]
-    if not enough(*(side.shape[1] for side in sides)) or min(map(np.min, sides)) <= 0:
+    one, two = (np.array([runs[name]], float) for name in (best, second))
+    if not enough(one.shape[1], two.shape[1]) or min(one.min(), two.min()) <= 0:
         return UNCLEAR
-    found = by_runs(*sides)
+    found = by_runs(one, two)
     (verdict,) = verdicts(found, found.p_value, np.nan)
     return words(best) if verdict in (SLOWER, FASTER) else f"{words(best)}, {verdict}"
 
