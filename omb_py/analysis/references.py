@@ -506,7 +506,8 @@ def from_runs(rows: pd.DataFrame, system: str, statistic: str = "auto") -> pd.Da
 
     A value is the median of a point's launches. Its tolerance, on the worse side, is as far as one
     more launch may be from it, at least `SMALLEST`: a healthy launch passes the check of all points
-    with a chance of 95 % (`verdict.prediction`). The deviation between launches, of logarithms, is
+    with a chance of 95 % (`verdict.prediction`), or one launch of each host if rows are of several
+    hosts. The deviation between launches, of logarithms, is
     pooled over the sizes of a class (`launch_spreads`). The tolerance is missing if no launch of a
     class was repeated.
     A reference states the experiment, buffer, binding and placement, and of the other columns
@@ -533,7 +534,8 @@ def from_runs(rows: pd.DataFrame, system: str, statistic: str = "auto") -> pd.Da
     sizes = points["bytes"].astype("Float64").fillna(-1.0).to_numpy(float)
     index = pd.MultiIndex.from_arrays([pairs, np.searchsorted(SIZE_CLASSES, sizes)])
     spread, degrees = spreads.reindex(index)[["spread", "degrees"]].to_numpy(float).T
-    wide = prediction(spread, degrees, points["runs"].to_numpy(float), len(points))
+    together = len(points) * max(1, rows["host_names"].nunique())  # a fleet is checked as a whole
+    wide = prediction(spread, degrees, points["runs"].to_numpy(float), together)
     wide = np.minimum(wide, np.log1p(WIDEST))
     time = points["unit"] == "us"
     ends = np.where(time, np.expm1(wide), -np.expm1(-wide))

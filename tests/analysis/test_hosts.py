@@ -7,10 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from omb_py.analysis.hosts import slow_hosts
-from omb_py.analysis.table import load
+from omb_py.analysis.references import check, from_runs
+from omb_py.analysis.table import load, of_rows
 from omb_py.analysis.values import value_column
 from tests.conftest import Finished
 from tests.helpers.refusals import missing
@@ -120,6 +122,29 @@ def test_failure_of_one_host_is_not_measured_again_elsewhere(
     done = in_process("check", "f", "--expected", "site.csv", "--confirm", "1", "--again", "true")
     assert done.code == 4
     assert "not measured again: it is of node02, one of several hosts: measure it there" in done.out
+
+
+@pytest.mark.long
+def test_healthy_fleet_passes_the_limits_that_it_taught() -> None:
+    random = np.random.default_rng(5)
+
+    def launch() -> pd.DataFrame:
+        times = np.exp(random.normal(0, 0.04, (40, 2)))
+        return of_rows(
+            [
+                {"run": f"{host}", "benchmark": "latency", "bytes": size, "ranks": 2}
+                | {"latency_us": float(times[host, place]), "file": f"{host}.csv", "line": place}
+                for host in range(40)
+                for place, size in enumerate((8, 64))
+            ],
+            {f"{host}": {"hosts": f"node{host}:2"} for host in range(40)},
+        ).rows
+
+    failed = 0
+    for _ in range(40):
+        known = from_runs(launch(), "site").drop(columns=["spread", "degrees", "runs"])
+        failed += check(launch(), known, "site").conclusion.exit_code != 0
+    assert failed <= 5  # 5 % of 40 are 2
 
 
 def test_update_refuses_a_fleet_with_a_slow_host(in_process: Start, tmp_path: Path) -> None:
