@@ -23,6 +23,7 @@ from omb_py.analysis.judging import rows_to_judge
 from omb_py.analysis.points import (
     TELLING,
     Cells,
+    caption_part,
     cells,
     common,
     distinctions,
@@ -34,7 +35,7 @@ from omb_py.analysis.points import (
 from omb_py.analysis.select import convert, no_column, with_values
 from omb_py.analysis.select import pairs as pairs_of
 from omb_py.analysis.table import convert_types
-from omb_py.analysis.values import BUS, SERIES, same_ends, value_column, with_unit
+from omb_py.analysis.values import BUS, HOST, SERIES, same_ends, value_column, with_unit
 from omb_py.analysis.verdict import (
     MOST_LAUNCHES,
     Numbers,
@@ -51,11 +52,23 @@ from omb_py.results.columns import CONFIGURATION, EXPERIMENT
 
 SHIPPED = resources.files("omb_py") / "references"
 
-PASS, LOW, HIGH, NOT_MEASURED = "pass", "low", "high", "not measured"
+PASS, LOW, HIGH = JUDGED = "pass", "low", "high"
+NO_LIMIT = "no limit"
+"""The verdict of a value whose reference states no limits: only their ratio is shown."""
+
+NOT_MEASURED = "not measured"
+NOT_COMPARED = "not compared"
+"""The verdict if it is unknown whether a value was measured as its published reference was."""
+
+PUBLISHED = "published"
+"""The column of references that come with omb-py: figures of other machines."""
 
 TOLERANCE = 0.15
-"""By how much a value may be worse where its reference states no tolerance: what CSCS allows most
-of its own (eth-cscs/cscs-reframe-tests, checks/microbenchmarks/mpi/osu/osu_run.py)."""
+"""By how much a value may be worse where a site's own reference states no tolerance: what CSCS
+allows most of its own (eth-cscs/cscs-reframe-tests, checks/microbenchmarks/mpi/osu/osu_run.py)."""
+
+HOST_BUFFERS = ("numpy", "bytearray")
+"""Buffers that are always in host memory."""
 
 SMALLEST = 0.05
 """The smallest tolerance that `from_runs` gives."""
@@ -86,7 +99,9 @@ MAX_PASSING = 40
 """Values that pass, of several hosts or files, that a table for people has."""
 
 LIMITS = ("value", "low", "high")
-ABOUT = ("system", "software", "source", "date")
+ABOUT = ("system", "software", "source", "date", "conditions")
+"""``conditions`` are those that no column of results states, in words."""
+
 READ = (*ABOUT[:2], *POINT, "value", "unit", "low", "high", *ABOUT[2:])
 """Columns of a file of references."""
 
@@ -102,14 +117,16 @@ class Checked:
     """References beside what was measured.
 
     ``lines`` has a row for each reference and point of it, with `COLUMNS`: ``low`` and ``high`` are
-    the ends of what is allowed, in ``unit``; ``fails`` tells whether a value is worse than that.
-    Points of several hosts, or of files that are kept apart, have a row each. ``others`` counts
-    points without a reference, ``remarks`` are sentences, ``wrong`` failures of data that was
-    wrong.
+    the ends of what is allowed, in ``unit``, both missing if a reference states no limits;
+    ``fails`` tells whether a value is worse than that. Points of several hosts, or of files that
+    are kept apart, have a row each. ``tolerance`` is that of references without limits, None if
+    they are not judged. ``others`` counts points without a reference, ``remarks`` are sentences,
+    ``wrong`` failures of data that was wrong.
     """
 
     name: str
     lines: pd.DataFrame
+    tolerance: float | None
     others: int
     remarks: tuple[str, ...]
     wrong: tuple[Failure, ...]
@@ -117,7 +134,7 @@ class Checked:
     @property
     def measured(self) -> pd.DataFrame:
         """The lines whose value was compared with a reference."""
-        return self.lines[self.lines["verdict"] != NOT_MEASURED]
+        return self.lines[~self.lines["verdict"].isin([NOT_MEASURED, NOT_COMPARED])]
 
     @property
     def failures(self) -> list[Failure]:
@@ -127,7 +144,7 @@ class Checked:
         return [
             Failure(
                 f"{self.label(row)}: {with_unit(row['value'], row['unit'])}, allowed is "
-                f"{allowed(row)}",
+                f"{allowed(row)}{conditions_of(row)}",
                 (
                     Beyond(
                         point,
@@ -157,12 +174,16 @@ class Checked:
 
     def conclude(self, failed: Sequence[Failure]) -> Conclusion:
         """Conclude with the failures that stand, those of `failures` or what is left of them."""
-        missing = self.lines[self.lines["verdict"] == NOT_MEASURED].to_dict("records")
+        asked = self.lines[self.lines[["low", "high"]].notna().any(axis=1)]
+        labels = {
+            verdict: [self.label(row) for row in members.to_dict("records")]
+            for verdict, members in asked.groupby("verdict")
+        }
         return conclude(
-            len(self.measured),
+            int(asked["verdict"].isin(JUDGED).sum()),
             [*failed, *self.wrong],
-            (),
-            [self.label(row) for row in missing],
+            labels.get(NOT_COMPARED, []),
+            labels.get(NOT_MEASURED, []),
             what="value",
             held=f"as expected from {self.name}",
         )
@@ -174,14 +195,16 @@ def shipped() -> list[str]:
 
 
 def load(named: str, system: str | None = None) -> pd.DataFrame:
-    """Return the references of a file, or of a system that omb-py knows, with columns `READ`.
+    """Return the references of a file, or of a system that omb-py knows, with columns `READ` and
+    `PUBLISHED`.
 
     A file is CSV with some of `READ`, or JSON as ReFrame has references (`from_reframe`).
     ``system`` chooses one of several in a file. Raises `UsageError` for an unknown name or system,
     `OmbError` for a file that cannot be read or holds a wrong value.
     """
     path: Any = Path(named)
-    if not path.is_file():
+    published = not path.is_file()
+    if published:
         if named not in shipped():
             raise UsageError(
                 f"--expected {named}: no such file, and omb-py has no references of that name: "
@@ -197,7 +220,7 @@ def load(named: str, system: str | None = None) -> pd.DataFrame:
             raise ValueError("it has no row")
     except (ValueError, UsageError) as error:
         raise OmbError(f"{named} holds no references: {error}") from error
-    frame = frame.reindex(columns=list(READ))
+    frame = frame.reindex(columns=list(READ)).assign(**{PUBLISHED: published})
     frame = frame.assign(**{column: convert_types(frame[column], column) for column in POINT})
     systems = [str(name) for name in frame["system"].dropna().unique()]
     if system is None and len(systems) > 1:
@@ -295,34 +318,43 @@ def check(
     rows: pd.DataFrame,
     references: pd.DataFrame,
     name: str,
-    tolerance: float = TOLERANCE,
+    tolerance: float | None = None,
     statistic: str = "auto",
 ) -> Checked:
     """Compare the rows of benchmarks with the references of a system called ``name``.
 
     A value is `LOW` or `HIGH` outside of what its reference allows, else `PASS`. It fails if that
-    is the worse side: above for a latency, below for a bandwidth or rate. A reference without a
-    tolerance allows ``tolerance`` on the worse side. ``statistic`` is that of `value_column`,
+    is the worse side: above for a latency, below for a bandwidth or rate. A reference without
+    limits allows ``tolerance`` on the worse side; if that is None, `TOLERANCE` for a site's own,
+    while a published one is not judged (`NO_LIMIT`). ``statistic`` is that of `value_column`,
     chosen for each series; repeated runs count by their median. If rows are of several hosts, or of
     files that are kept apart, each of them is judged (`told_apart`). Rows whose data was wrong are
     not judged, and fail.
     """
+    published = PUBLISHED in references and bool(references[PUBLISHED].all())
+    held = TOLERANCE if tolerance is None and not published else tolerance
     rows = told_apart(rows)
     right, wrong = rows_to_judge(rows)
     values = value_column(right, statistic, (RESULTS_OF, *SERIES))
     columns = [*POINT, RESULTS_OF, "statistic", "unit"]
-    values["placement"] = values["placement"].map(same_ends, na_action="ignore")
+    places = values["placement"].map(same_ends, na_action="ignore").astype(object)
+    on_host = places.isna() & values["buffer"].isin(HOST_BUFFERS)
+    values["placement"] = places.mask(on_host, HOST)
     points = points_of(values, columns)
     points["bus"] = points_of(values.assign(value=values["busbw_GBps"]), columns)["value"]
     known, there = cells(references), cells(points)
     pairs, remarks = matched(known, there)
-    lines = [judged(known[place], there[at], tolerance) for place, at in pairs]
-    lines += [
-        judged(known[place], None, tolerance) | ({} if of is None else {RESULTS_OF: of})
-        for place, of in not_measured(len(known), plain_values(rows[RESULTS_OF]), there, pairs)
-    ]
+    unsure, why = not_compared(known, there)
+    remarks += why
+    lines = [judged(known[place], there[at], held) for place, at in pairs]
+    results = plain_values(rows[RESULTS_OF])
+    for place, of in not_measured(len(known), results, there, pairs):
+        unknown = any(at == place and of in (None, whose) for at, whose in unsure)
+        line = judged(known[place], None, held, NOT_COMPARED if unknown else NOT_MEASURED)
+        lines.append(line | ({} if of is None else {RESULTS_OF: of}))
     frame = pd.DataFrame(lines, columns=list(COLUMNS))
     frame = frame.assign(**{column: convert_types(frame[column], column) for column in POINT})
+    remarks += without_limits(references, tolerance, held)
     others = len(there) - len({at for _, at in pairs})
     if others:
         remarks.append(f"{count(others, 'measured point')} without a reference")
@@ -333,7 +365,20 @@ def check(
         remarks.append(
             f"{len(failing)} of {every} {of} failed: {first_of([*failing], MAX_FAILING)}"
         )
-    return Checked(name, frame, others, tuple(remarks), tuple(wrong))
+    return Checked(name, frame, held, others, tuple(remarks), tuple(wrong))
+
+
+def without_limits(
+    references: pd.DataFrame, asked: float | None, held: float | None
+) -> Iterator[str]:
+    """Yield a sentence about references that state no limits, unless a tolerance was ``asked``."""
+    number = int(references[["low", "high"]].isna().all(axis=1).sum())
+    if number and asked is None:
+        what = f"{count(number, 'reference')} without limits"
+        if held is None:
+            yield f"{what}: only the ratio is shown; --tolerance P% states a limit"
+        else:
+            yield f"{what}: judged with {held:.0%} on the worse side; --tolerance P% states another"
 
 
 def not_measured(
@@ -367,22 +412,29 @@ def told_apart(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(**{RESULTS_OF: of.astype(object).where(of.notna(), None)})
 
 
+def grouped(points: Sequence[Cells]) -> dict[tuple[str, Any], list[int]]:
+    """Return the places of points by their benchmark and size."""
+    groups: dict[tuple[str, Any], list[int]] = {}
+    for at, point in enumerate(points):
+        groups.setdefault((point["benchmark"], point.get("bytes")), []).append(at)
+    return groups
+
+
 def matched(
     references: Sequence[Cells], points: Sequence[Cells]
 ) -> tuple[list[tuple[int, int]], list[str]]:
     """Return places of references with the place of a point of each, and remarks.
 
-    A column that a reference states and a point does not have is taken as the reference has it. Of
-    several references of a point those count that state fewest of such columns, then those that
-    state most others. A point is left out if they still differ in a column that it does not have.
+    A column that a reference states and a point does not have is taken as the reference has it,
+    but never of a published one (`not_known`). Of several references of a point those count that
+    state fewest of such columns, then those that state most others. A point is left out if they
+    still differ in a column that it does not have.
     """
-    groups: dict[tuple[str, Any], list[int]] = {}
-    for at, point in enumerate(points):
-        groups.setdefault((point["benchmark"], point.get("bytes")), []).append(at)
+    groups = grouped(points)
     found: dict[int, list[int]] = {}
     for place, reference in enumerate(references):
         for at in groups.get((reference["benchmark"], reference.get("bytes")), ()):
-            if agree(reference, points[at]):
+            if agree(reference, points[at]) and not not_known(reference, points[at]):
                 found.setdefault(at, []).append(place)
     unclear: set[str] = set()
     assumed: set[str] = set()
@@ -412,38 +464,88 @@ def matched(
     return sorted(pairs), remarks
 
 
+def not_known(reference: Cells, point: Cells) -> list[str]:
+    """Return the columns that a published reference states and a point of it does not have."""
+    published = reference.get(PUBLISHED, False)
+    return [n for n in POINT[2:] if published and n in reference and n not in point]
+
+
+def not_compared(
+    references: Sequence[Cells], points: Sequence[Cells]
+) -> tuple[set[tuple[int, str | None]], list[str]]:
+    """Return what is not compared with published references, and remarks that say why.
+
+    That are places of references, each with the hosts, or the file, of points that may be of it,
+    but lack a column that it states.
+    """
+    groups = grouped(points)
+    found: set[tuple[int, str | None]] = set()
+    lacking: set[str] = set()
+    other: set[tuple[str, Any]] = set()
+    for place, reference in enumerate(references):
+        alike = groups.get((reference["benchmark"], reference.get("bytes")), [])
+        for at in alike:
+            if agree(reference, points[at]) and (columns := not_known(reference, points[at])):
+                found.add((place, points[at].get(RESULTS_OF)))
+                lacking.update(columns)
+        if reference.get(PUBLISHED):
+            differ = (differences(reference, points[at]) for at in alike)
+            other |= min(differ, key=len, default=set())
+    remarks = []
+    if lacking:
+        columns = sorted(lacking)
+        options = " ".join(f"--assume {name}=VALUE" for name in columns)
+        remarks.append(
+            f"points without {', '.join(columns)} were not compared, since references state "
+            f"{'it' if len(columns) == 1 else 'them'}: add {options}"
+        )
+    remarks += [
+        f"references of {caption_part(name, value)} were not compared: results have other {name}"
+        for name, value in sorted(other)
+    ]
+    return found, remarks
+
+
+def differences(reference: Cells, point: Cells) -> set[tuple[str, Any]]:
+    """Return the columns in which a point differs from a reference, with the reference's values."""
+    names = (n for n in POINT[2:] if n in reference and n in point)
+    return {(n, reference[n]) for n in names if point[n] != reference[n]}
+
+
 def agree(reference: Cells, point: Cells) -> bool:
     """Return whether a reference may be of a point of its benchmark and size."""
     if reference["unit"] == BUS and "bus" not in point:
         return False
     if reference["unit"] not in (BUS, point["unit"]):
         return False
-    return all(
-        point[column] == reference[column]
-        for column in POINT[2:]
-        if column in reference and column in point
-    )
+    return not differences(reference, point)
 
 
-def judged(reference: Cells, point: Cells | None, tolerance: float) -> Cells:
-    """Return a line of `check`: a reference, what was measured, and the verdict."""
+def judged(
+    reference: Cells, point: Cells | None, tolerance: float | None, absent: str = NOT_MEASURED
+) -> Cells:
+    """Return a line of `check`: a reference, what was measured, and the verdict.
+
+    Without a point the verdict is ``absent``.
+    """
     less_is_better, expected = reference["unit"] == "us", reference["value"]
     below, above = reference.get("low"), reference.get("high")
-    if below is None and above is None:
+    if below is None and above is None and tolerance is not None:
         below, above = (None, tolerance) if less_is_better else (-tolerance, None)
     line = {name: cell for name, cell in reference.items() if name not in LIMITS}
     line["expected"] = expected
     line["low"] = None if below is None else expected * (1 + below)
     line["high"] = None if above is None else expected * (1 + above)
     if point is None:
-        return line | {"runs": 0, "verdict": NOT_MEASURED, "fails": False}
+        return line | {"runs": 0, "verdict": absent, "fails": False}
     value = point["bus"] if reference["unit"] == BUS else point["value"]
     too_low = line["low"] is not None and value < line["low"]
     too_high = line["high"] is not None and value > line["high"]
     line |= {name: point[name] for name in (*POINT, RESULTS_OF) if name in point}
     line |= {name: point[name] for name in ("statistic", "runs")}
     line |= {"value": value, "ratio": value / expected}
-    line["verdict"] = LOW if too_low else HIGH if too_high else PASS
+    limited = line["low"] is not None or line["high"] is not None
+    line["verdict"] = LOW if too_low else HIGH if too_high else PASS if limited else NO_LIMIT
     return line | {"fails": too_high if less_is_better else too_low}
 
 
@@ -469,18 +571,28 @@ def sheet(checked: Checked) -> Sheet:
         )
         for row in shown.to_dict("records")
     ]
-    abouts = lines[list(ABOUT[1:])].drop_duplicates().to_numpy().tolist()
-    said = [", ".join(str(one) for one in about if not pd.isna(one)) for about in abouts]
+    said = list(sources(lines))
     return Sheet(
         f"Against {checked.name}",
         ("", "size", "expected", "allowed", "measured", "ratio", "verdict"),
         tuple(rows),
         (
-            *(f"Reference: {one}" for one in said[:MAX_SOURCES] if one),
+            *said[:MAX_SOURCES],
             *[f"and {count(hidden, 'value')} that pass: -o FILE.csv has them"] * (hidden > 0),
         ),
         above=", ".join(common(there, names)) if len(there) else "",
     )
+
+
+def sources(lines: pd.DataFrame) -> Iterator[str]:
+    """Yield a sentence for each source of references and its conditions, with its benchmarks if
+    there are several."""
+    abouts = lines.groupby(list(ABOUT[1:]), dropna=False, sort=False)
+    for about, members in abouts:
+        words = ", ".join(str(one) for one in about if not pd.isna(one))
+        of = f" of {', '.join(members['benchmark'].unique())}" if abouts.ngroups > 1 else ""
+        if words:
+            yield f"Reference{of}: {words}"
 
 
 def telling(lines: pd.DataFrame) -> list[str]:
@@ -494,11 +606,18 @@ def telling(lines: pd.DataFrame) -> list[str]:
 def allowed(row: Mapping[Any, Any]) -> str:
     """Return the values that a reference allows, in words."""
     low, high = row["low"], row["high"]
+    if pd.isna(low) and pd.isna(high):
+        return "-"
     if pd.isna(low):
         return f"up to {with_unit(high, row['unit'])}"
     if pd.isna(high):
         return f"from {with_unit(low, row['unit'])}"
     return f"{with_unit(low, row['unit'])} to {with_unit(high, row['unit'])}"
+
+
+def conditions_of(row: Mapping[Any, Any]) -> str:
+    """Return the conditions of a reference in brackets."""
+    return "" if pd.isna(row["conditions"]) else f" ({row['conditions']})"
 
 
 def from_runs(rows: pd.DataFrame, system: str, statistic: str = "auto") -> pd.DataFrame:

@@ -42,8 +42,8 @@ expected_option = click.option(
     "--tolerance",
     type=PRECISION,
     metavar="P%",
-    show_default="15%",
-    help="By how much a value may be worse if its reference states no tolerance.",
+    help="By how much a value may be worse if its reference states no limits.  [default: 15% for "
+    "references from a file; those of systems that omb-py knows are not judged]",
 )
 @click.option(
     "--update",
@@ -76,7 +76,7 @@ def command(
     omb-py check launches/ --update site.csv
     omb-py check results/ --expected site.csv
 
-    Exit code 4: a value is worse than allowed; 7: no reference was measured.
+    Exit code 4: a value is worse than allowed; 7: a limit could not be judged, or there is none.
     """
     with needing("analysis"):
         import pandas as pd
@@ -115,7 +115,6 @@ def command(
         )
         click.echo("\n".join(references.sensitivity(made)))
         return
-    tolerance = references.TOLERANCE if tolerance is None else tolerance
     judge = partial(
         references.check, references=known, name=name, tolerance=tolerance, statistic=statistic
     )
@@ -129,7 +128,7 @@ def command(
     remarks = [*checked.remarks, *first]
     facts = {
         "expected": name,
-        "tolerance": tolerance,
+        "tolerance": checked.tolerance,
         **facts_of(conclusion),
         "remarks": remarks,
         "not_confirmed": passed,

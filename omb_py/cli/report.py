@@ -12,7 +12,7 @@ from omb_py.cli.analysis_options import (
     read,
 )
 from omb_py.cli.check import expected_option
-from omb_py.core.errors import needing
+from omb_py.core.errors import UsageError, needing
 from omb_py.core.text import files
 
 
@@ -26,6 +26,7 @@ from omb_py.core.text import files
 )
 @click.option("--force", is_flag=True, help="Overwrite the page of --output.")
 @expected_option
+@click.option("--system", metavar="NAME", help="System of --expected, if its file has several.")
 @click.option("--title", help="The page's heading.")
 @name_option
 @input_options
@@ -34,6 +35,7 @@ def command(
     output: Path | None,
     force: bool,
     expected: str | None,
+    system: str | None,
     title: str | None,
     names: tuple[str, ...],
     where: tuple[str, ...],
@@ -52,7 +54,11 @@ def command(
         from omb_py.analysis import references
         from omb_py.analysis.report.page import report
 
-    known = None if expected is None else (Path(expected).stem, references.load(expected))
+    if expected is None and system is not None:
+        raise UsageError("--system chooses one of --expected: name both, or leave it out")
+    known = None
+    if expected is not None:
+        known = (system or Path(expected).stem, references.load(expected, system))
     page = report(read(paths, where, assume, names), title, statistic, known)
     files.write(output, page, "; name another file with --output")
     click.echo(f"{output}: {len(page.encode()) / 1e6:.1f} MB, open it in a browser", err=True)

@@ -49,6 +49,8 @@ def test_shipped_references_have_a_source_and_a_rate_or_time(name: str) -> None:
     assert set(found["system"]) == {name}
     assert found["source"].notna().all()
     assert found["software"].notna().all()
+    assert found["conditions"].notna().all()
+    assert (found["hosts"].notna() | found["conditions"].str.contains("hosts not stated")).all()
     assert not found.duplicated(["benchmark", "bytes", "placement", "ranks", "hosts"]).any()
     assert (found["unit"] == "us").eq(found["benchmark"].str.contains("latency")).all()
 
@@ -58,6 +60,36 @@ def test_shipped_alps_has_the_acceptance_limits_of_cscs() -> None:
     assert found.loc[("latency", 256, "D"), ["value", "high"]].tolist() == [3.75, 0.15]
     assert found.loc[("latency", 256, "H"), ["value", "high"]].tolist() == [2.3, 0.6]
     assert found.loc[("bw", 4194304, "D"), ["value", "low"]].tolist() == [24000.0, -0.15]
+
+
+@pytest.mark.parametrize(
+    ("name", "ranks", "allreduce", "sendrecv"),
+    [
+        ("alps-gh200", 8, (150.0, -0.1, 0.1), (24.0, -0.05, 0.05)),
+        ("alps-mi300", 8, (140.0, -0.05, 0.05), (24.0, -0.05, 0.05)),
+        ("alps-mi200", 16, (105.0, -0.05, 0.05), (13.5, -0.15, 0.15)),
+        ("alps-a100", 8, (66.0, -0.05, 0.05), (13.5, -0.15, 0.15)),
+    ],
+)
+def test_shipped_alps_has_the_limits_of_cscs_on_every_partition(
+    name: str, ranks: int, allreduce: tuple[float, ...], sendrecv: tuple[float, ...]
+) -> None:
+    found = references.load(name)
+    found = found[found["bytes"] == 1 << 30].set_index("benchmark")
+    columns = ["value", "low", "high"]
+    assert found.loc["allreduce", columns].tolist() == list(allreduce)
+    assert found.loc["sendrecv", columns].tolist() == list(sendrecv)
+    assert found["ranks"].tolist() == [ranks, ranks]
+    assert "NCCL_NCHANNELS_PER_NET_PEER=4" in found.loc["sendrecv", "conditions"]
+
+
+def test_shipped_references_outside_alps_state_no_limits() -> None:
+    limited = [
+        name
+        for name in references.shipped()
+        if references.load(name)[["low", "high"]].notna().any(axis=None)
+    ]
+    assert limited == [name for name in references.shipped() if name.startswith("alps-")]
 
 
 @pytest.mark.parametrize(
@@ -144,16 +176,41 @@ def test_placement_of_both_ends_is_that_of_one_letter(tmp_path: Path) -> None:
 def test_missing_column_is_taken_from_the_only_reference(tmp_path: Path) -> None:
     found = against(tmp_path, {"hosts": 2}, {"latency_us": 2.0})
     assert found.conclusion.exit_code == 0
-    assert found.remarks == ("results without hosts: taken as the references have them",)
+    assert found.remarks[0] == "results without hosts: taken as the references have them"
 
 
-def test_missing_column_in_which_references_differ_is_not_judged() -> None:
-    rows = table({"latency_us": 0.74, "bytes": 0})
-    found = check(rows, references.load("juwels-booster"), "juwels-booster")
+def test_missing_column_in_which_references_differ_is_not_judged(tmp_path: Path) -> None:
+    both = known(
+        tmp_path,
+        *({"benchmark": "latency", "value": 2.0, "unit": "us", "hosts": n} for n in (1, 2)),
+    )
+    found = check(table({"latency_us": 0.74, "bytes": None}), both, "here")
     assert found.conclusion.exit_code == 7
     assert not missing("--assume hosts=VALUE", " ".join(found.remarks))
-    found = check(rows.assign(hosts=1), references.load("juwels-booster"), "juwels-booster")
-    assert found.measured["verdict"].tolist() == ["pass"]
+
+
+def test_missing_column_of_a_published_reference_is_not_compared() -> None:
+    rows = table({"latency_us": 0.74, "bytes": 0, "placement": "D", "ranks": 2})
+    booster = references.load("juwels-booster")
+    found = check(rows, booster, "juwels-booster", tolerance=0.15)
+    assert found.lines["verdict"].tolist() == ["not compared"] * 2 + ["not measured"] * 4
+    assert len(found.conclusion.undecided) == 2
+    assert not missing("without hosts --assume hosts=VALUE", " ".join(found.remarks))
+    found = check(rows.assign(hosts=1), booster, "juwels-booster")
+    assert found.measured["verdict"].tolist() == ["no limit"]
+    assert found.measured["ratio"].tolist() == [1.0]
+
+
+def test_conditions_of_a_published_reference_stand_in_its_failure() -> None:
+    rows = table({"latency_us": 9.0, "bytes": 256, "placement": "D", "ranks": 2, "hosts": 2})
+    (failure,) = check(rows, references.load("alps-gh200"), "alps-gh200").failures
+    assert not missing("up to 4.31 MPICH_GPU_SUPPORT_ENABLED=1", failure.reason)
+
+
+def test_messages_of_numpy_are_in_host_memory() -> None:
+    row = {"latency_us": 9.0, "bytes": 256, "ranks": 2, "hosts": 2, "buffer": "numpy"}
+    found = check(table(row), references.load("alps-gh200"), "alps-gh200")
+    assert found.measured["placement"].tolist() == ["H"]
 
 
 def test_repeated_runs_are_judged_by_their_median(tmp_path: Path) -> None:

@@ -17,7 +17,8 @@ from tests.conftest import Finished
 from tests.helpers.refusals import missing
 
 Start = Callable[..., Finished]
-OF_LATENCY = ("--where", "benchmark=latency", "--where", "placement=D")
+HOSTS = ("--assume", "hosts=2")
+OF_LATENCY = (*HOSTS, "--where", "benchmark=latency", "--where", "placement=D")
 RESULTS = str(ROOT / "results" / "families-mpich.csv")
 
 TEXT = """
@@ -75,14 +76,72 @@ def test_results_within_the_limits_pass(in_process: Start, alps: Callable[[float
     done = in_process("check", alps(4.1), "--expected", "alps-gh200", *OF_LATENCY)
     assert (done.code, done.err) == (0, "")
     assert "up to 4.31 µs" in done.out
-    assert not missing("cscs-reframe-tests Note hosts", done.out)
+    assert not missing("cscs-reframe-tests CUDA_VISIBLE_DEVICES=0", done.out)
     assert not missing("PASS: 2 of 2 values as expected from alps-gh200", done.out)
+
+
+def test_results_that_state_no_hosts_are_not_compared(
+    in_process: Start, alps: Callable[[float], str]
+) -> None:
+    done = in_process("check", alps(9.9), "--expected", "alps-gh200", *OF_LATENCY[len(HOSTS) :])
+    assert done.code == 7
+    said = "not compared Note hosts --assume hosts=VALUE CANNOT TELL: 0 of 2 values 2 cannot be"
+    assert not missing(said, done.out)
+
+
+def test_figures_without_limits_are_shown_and_not_judged(
+    in_process: Start, alps: Callable[[float], str]
+) -> None:
+    words = ("check", alps(400.9), "--expected", "olivia-openmpi", *OF_LATENCY)
+    done = in_process(*words)
+    assert done.code == 7
+    said = "256 B 4.14 401 96.836 no limit --tolerance P% CANNOT TELL: there is no value to judge"
+    assert not missing(said, done.out)
+    assert "FAIL" not in done.out
+    document = json.loads(in_process(*words, "--format", "json").out)
+    assert (document["tolerance"], document["failures"], document["missing"]) == (None, [], [])
+    verdicts = {row["bytes"]: row["verdict"] for row in document["rows"]}
+    assert verdicts == {1: "not measured", **dict.fromkeys((256, 1 << 20, 4 << 20), "no limit")}
+
+
+def test_file_without_limits_is_judged_with_the_default_and_says_so(
+    in_process: Start, alps: Callable[[float], str], tmp_path: Path
+) -> None:
+    (tmp_path / "site.csv").write_text("benchmark,bytes,value,unit\nlatency,256,4,us\n")
+    for time, code, tolerance in ((4.5, 0, ()), (4.7, 4, ()), (4.7, 0, ("--tolerance", "20%"))):
+        done = in_process("check", alps(time), "--expected", "site.csv", *tolerance)
+        assert done.code == code
+        assert ("1 reference without limits: judged with 15%" in done.out) == (not tolerance)
+
+
+def test_machine_on_one_host_is_not_compared_with_figures_between_two(in_process: Start) -> None:
+    table = str(ROOT / "results" / "two-core-vm.csv")
+    words = ("check", table, "--where", "mpi=MPICH 5.0.2", "--expected", "fugaku")
+    for tolerance in ((), ("--tolerance", "99%")):
+        done = in_process(*words, *tolerance)
+        assert done.code == 7
+        assert not missing("references of 2 hosts were not compared: other hosts", done.out)
+
+
+@pytest.mark.parametrize(("bus", "code"), [(120.0, 4), (132.9, 4), (133.1, 0)])
+def test_limits_of_alps_are_those_of_cscs(
+    in_process: Start, tmp_path: Path, bus: float, code: int
+) -> None:
+    time = 1.75 * (1 << 30) / bus / 1e3
+    half = f"{time:.1f}  {bus / 1.75:.2f}  {bus:.2f}      0"
+    above = NCCL[: NCCL.index("  1048576")].replace("1048576", "1073741824")
+    row = f"  1073741824   268435456  float   sum   -1  {half}  {half}\n"
+    (tmp_path / "reduce.txt").write_text(above + row)
+    where = ("--assume", "ranks=8", *HOSTS, "--where", "benchmark=allreduce")
+    done = in_process("check", "reduce.txt", "--expected", "alps-mi300", *where)
+    assert done.code == code, done.out
+    assert "133 GB/s bus to 147 GB/s bus" in done.out
 
 
 def test_reference_that_was_not_measured_cannot_pass(
     in_process: Start, alps: Callable[[float], str]
 ) -> None:
-    done = in_process("check", alps(4.1), "--expected", "alps-gh200")
+    done = in_process("check", alps(4.1), "--expected", "alps-gh200", *HOSTS)
     assert done.code == 7
     said = "CANNOT TELL: 2 of 10 values 8 not measured (latency, 2 ranks, H, 256 B;"
     assert not missing(said, done.out)
@@ -91,7 +150,7 @@ def test_reference_that_was_not_measured_cannot_pass(
 def test_results_beyond_a_limit_exit_with_4(
     in_process: Start, alps: Callable[[float], str]
 ) -> None:
-    done = in_process("check", alps(4.9), "--expected", "alps-gh200")
+    done = in_process("check", alps(4.9), "--expected", "alps-gh200", *HOSTS)
     assert done.code == 4
     assert not missing("FAIL: 256 B 4.90 4.31 FAIL: 1 of 10 values 8 not measured", done.out)
 
@@ -99,20 +158,21 @@ def test_results_beyond_a_limit_exit_with_4(
 def test_results_without_a_reference_exit_with_7(in_process: Start) -> None:
     done = in_process("check", RESULTS, "--expected", "coreweave-gb200")
     assert done.code == 7
-    assert not missing("CANNOT TELL: 0 of 3 values 3 not measured", done.out)
+    assert not missing("3 references CANNOT TELL: there is no value to judge", done.out)
 
 
 def test_tolerance_is_of_references_that_state_none(
     in_process: Start, alps: Callable[[float], str]
 ) -> None:
     words = ("check", alps(4.9), "--expected", "olivia-openmpi", *OF_LATENCY)
-    assert in_process(*words).code == 4
+    assert in_process(*words).code == 7
+    assert in_process(*words, "--tolerance", "15%").code == 4
     within = in_process(*words, "--tolerance", "20%")
     assert "CANNOT TELL: 3 of 4 values" in within.out
 
 
 def test_documents_have_every_reference(in_process: Start, alps: Callable[[float], str]) -> None:
-    words = ("check", alps(4.9), "--expected", "alps-gh200", "--format")
+    words = ("check", alps(4.9), "--expected", "alps-gh200", *HOSTS, "--format")
     done = in_process(*words, "csv")
     assert tuple(pd.read_csv(io.StringIO(done.out)).columns) == COLUMNS
     assert "FAIL: 1 of 10 values as expected from alps-gh200" in done.err
@@ -183,7 +243,7 @@ def test_failure_that_does_not_come_again_passes(
 def test_failure_that_comes_again_exits_with_4(
     in_process: Start, alps: Callable[[float], str], tmp_path: Path
 ) -> None:
-    words = ("check", alps(4.9), "--expected", "alps-gh200")
+    words = ("check", alps(4.9), "--expected", "alps-gh200", *HOSTS)
     done = in_process(*words, *again(tmp_path, 5.0, 3.9))
     assert done.code == 4
     assert not missing("FAIL: 256 B confirmed: 4.90 µs, 5.00 µs, median", done.out)
@@ -192,7 +252,7 @@ def test_failure_that_comes_again_exits_with_4(
 def test_results_that_name_no_command_fail_and_say_so(
     in_process: Start, alps: Callable[[float], str]
 ) -> None:
-    done = in_process("check", alps(4.9), "--expected", "alps-gh200", "--confirm", "2")
+    done = in_process("check", alps(4.9), "--expected", "alps-gh200", *HOSTS, "--confirm", "2")
     assert done.code == 4
     assert not missing("FAIL: 256 B not measured again command --again", done.out)
 
@@ -257,11 +317,23 @@ def test_command_lines_that_mean_nothing_are_refused(
     assert not missing(said, done.err)
 
 
+def test_report_chooses_one_of_several_systems(in_process: Start, tmp_path: Path) -> None:
+    limits = {"latency": [9.0, None, 0.1, "us"]}
+    (tmp_path / "site.json").write_text(json.dumps({"a:cpu": limits, "a:gpu": limits}))
+    words = ("report", RESULTS, "--expected", "site.json", "-o", "page.html")
+    assert not missing("choose with --system a:cpu", in_process(*words).err)
+    assert in_process(*words, "--system", "a:gpu").code == 0
+    assert "as expected from a:gpu" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    done = in_process("report", RESULTS, "--system", "a:gpu")
+    assert (done.code, done.out) == (2, "")
+    assert not missing("--system --expected", done.err)
+
+
 @pytest.mark.slow
 def test_report_has_the_same_table(
     in_process: Start, tmp_path: Path, alps: Callable[[float], str]
 ) -> None:
-    done = in_process("report", alps(4.9), "--expected", "alps-gh200", "-o", "page.html")
+    done = in_process("report", alps(4.9), "--expected", "alps-gh200", *HOSTS, "-o", "page.html")
     assert done.code == 0, done.err
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "Expected values" in page
