@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     "strong",
     default=None,
     help="Whether the work of several runs was the same in total (strong) or per rank (weak)."
-    "  [default: by the time outside MPI]",
+    "  [default: strong if the time outside MPI of all ranks did not grow, else none]",
 )
 @output_options("text", "markdown", "csv", "json", "parquet")
 @debug_option
@@ -34,7 +34,7 @@ def command(
 
     RUN is a profile: the folder of omb-py profile, or files of mpitrace. Parallel efficiency is
     load balance times communication efficiency. Several runs are compared with the one on the
-    fewest ranks.
+    fewest ranks, by --strong or --weak scaling.
     """
     with needing("analysis"):
         import pandas as pd

@@ -168,8 +168,9 @@ def _polls(name: str) -> bool:
     return name.startswith("MPI_Test") or (role(name) is Role.PROBE and nonblocking(name))
 
 
-BETWEEN = 0.5
-"""Exponent of the growth of work over ranks: strong scaling has 0, weak scaling 1."""
+LITTLE_GROWTH = 0.25
+"""Exponent of the growth of computing time over ranks up to which the work did not grow: weak
+scaling has at least 1."""
 
 LITTLE_CPU = 0.9
 """Below this part of the time, ranks are taken to have waited for a core."""
@@ -181,21 +182,26 @@ WIDEST = 70
 
 @dataclass(frozen=True)
 class Series:
-    """Runs by their ranks, the first is the reference; ``why`` is the reason for the scaling."""
+    """Runs by their ranks, the first is the reference.
+
+    ``weak`` is None if the kind of scaling is not known; ``why`` is the reason for it.
+    """
 
     runs: tuple[Run, ...]
-    weak: bool
+    weak: bool | None
     why: str
 
     @property
-    def kind(self) -> str:
-        """The kind of scaling."""
-        return "weak" if self.weak else "strong"
+    def several(self) -> bool:
+        """Return whether runs are on several numbers of ranks."""
+        return len({run.ranks for run in self.runs}) > 1
 
     @property
-    def several(self) -> bool:
-        """Return whether there is something to compare."""
-        return len({run.ranks for run in self.runs}) > 1
+    def kind(self) -> str | None:
+        """The kind of scaling by which runs are compared; None if they are not."""
+        if self.weak is None or not self.several:
+            return None
+        return "weak" if self.weak else "strong"
 
     @property
     def labels(self) -> list[str]:
@@ -206,24 +212,33 @@ class Series:
 
 
 def series_of(runs: Sequence[Run], weak: bool | None = None) -> Series:
-    """Return runs, at least one, by their ranks; ``weak`` None: as their work suggests."""
+    """Return runs, at least one, by their ranks; ``weak`` None: as `suggested`."""
     ordered = tuple(sorted(runs, key=lambda run: run.ranks))
     why = "as was asked for"
     if weak is None:
-        weak, why = suggested(ordered[0], ordered[-1])
+        weak, why = suggested(ordered)
     return Series(ordered, weak, why)
 
 
-def suggested(first: Run, last: Run) -> tuple[bool, str]:
-    """Return whether scaling seems weak, by the time that all ranks computed, and the reason."""
+def suggested(runs: Sequence[Run]) -> tuple[bool | None, str]:
+    """Return False if the work of runs, by their ranks, was the same in total, and the reason.
+
+    Else None: the time that all ranks computed bounds their work from above. If it did not grow,
+    the work did not; if it grew, that may be work, or slower cores, caches and memory.
+    """
+    first, last = runs[0], runs[-1]
+    if any(run.cpu is not None and run.cpu < LITTLE_CPU for run in runs):
+        return None, "ranks shared cores, slept or waited, which looks like work"
     if first.ranks == last.ranks or first.total <= 0 or last.total <= 0:
-        return False, "nothing tells otherwise"
+        return None, "nothing shows it"
     work, ranks = last.total / first.total, last.ranks / first.ranks
-    weak = log(work) / log(ranks) > BETWEEN
-    return weak, (
-        f"assumed, since on {ranks:.3g} times the ranks all of them together spent {work:.3g} "
-        f"times as long outside MPI; --{'strong' if weak else 'weak'} if that is wrong"
+    grew = (
+        f"on {ranks:.3g} times the ranks all of them together spent {work:.3g} times as long "
+        "outside MPI"
     )
+    if log(work) / log(ranks) > LITTLE_GROWTH:
+        return None, f"{grew}, which is more work, or slower cores and memory"
+    return False, f"assumed, since {grew}; --weak if that is wrong"
 
 
 def percent(part: float | None) -> str:
@@ -252,10 +267,10 @@ class FactorLine:
 
 
 def compared(value: Callable[[Scaling], float]) -> Callable[[Run, Series], float | None]:
-    """Return the value of a run's scaling; None without runs on other numbers of ranks."""
+    """Return the value of a run's scaling; None if runs are not compared."""
 
     def found(run: Run, series: Series) -> float | None:
-        made = scaling(run, series.runs[0], series.weak) if series.several else None
+        made = scaling(run, series.runs[0], series.kind == "weak") if series.kind else None
         return None if made is None else value(made)
 
     return found
@@ -302,8 +317,8 @@ def row_of(run: Run, series: Series) -> dict[str, Any]:
         "run": run.name,
         "command": run.command,
         "ranks": run.ranks,
-        "scaling": series.kind if series.several else None,
-        "reference_ranks": series.runs[0].ranks if series.several else None,
+        "scaling": series.kind,
+        "reference_ranks": series.runs[0].ranks if series.kind else None,
         **{line.column: line.value(run, series) for line in LINES},
         "outside_mean_s": fmean(run.outside),
         "outside_max_s": max(run.outside),
@@ -324,17 +339,17 @@ def title(series: Series) -> str:
     commands = dict.fromkeys(run.command for run in series.runs if run.command)
     of = shorten(next(iter(commands)), WIDEST) if len(commands) == 1 else ""
     of = of or (series.runs[0].name if len(series.runs) == 1 else "")
-    kind = f"{series.kind} scaling" if series.several else ""
+    kind = f"{series.kind} scaling" if series.kind else ""
     return ": ".join(filter(None, ["Efficiency", ", ".join(filter(None, [of, kind]))]))
 
 
 def remarks(series: Series) -> Iterator[str]:
     """Yield sentences about the meaning of the table's lines."""
     text = "Parallel efficiency = load balance x communication efficiency"
-    if series.several:
+    if series.kind:
         text += "; global efficiency = parallel efficiency x computation scaling"
     yield f"{text}."
-    if series.several:
+    if series.kind:
         yield (
             f"Computation scaling and speed-up are relative to {series.labels[0]} "
             f"({count(series.runs[0].ranks, 'rank')})"
@@ -344,8 +359,13 @@ def remarks(series: Series) -> Iterator[str]:
 
 def notes(series: Series) -> Iterator[str]:
     """Yield caveats of the table; with the runs' names if there are several."""
-    if series.several:
+    if series.kind:
         yield f"{series.kind} scaling: {series.why}"
+    elif series.several:
+        yield (
+            "no scaling and no speed-up, since the kind of scaling is not clear: add --strong if "
+            f"the work was the same in total, --weak if it grew with the ranks ({series.why})"
+        )
     commands = (run.command.split() for run in series.runs)
     programs = {words[0] for words in commands if words}
     if len(programs) > 1:

@@ -131,18 +131,50 @@ def test_tables_go_to_files(efficiency: Command, runs: list[str], tmp_path: Path
     assert "--force" in efficiency(*runs, "-o", "factors.csv").err
 
 
-def test_weak_scaling_is_found_out_or_asked_for(tmp_path: Path) -> None:
-    found = load([str(made(tmp_path / str(ranks), ranks, weak=True)) for ranks in (1, 4)])
-    guessed = series_of(found)
-    assert guessed.weak
-    assert "--strong if that is wrong" in next(notes(guessed))
-    first, last_run = guessed.runs
-    last = scaling(last_run, first, guessed.weak)
-    asked = scaling(last_run, first, series_of(found, weak=False).weak)
+def test_weak_scaling_is_asked_for(efficiency: Command, tmp_path: Path) -> None:
+    """More time outside MPI may be more work or slower cores: only the user knows."""
+    names = [str(made(tmp_path / f"on-{ranks}", ranks, weak=True)) for ranks in (1, 4)]
+    done = efficiency(*names)
+    assert done.code == 0
+    assert line_of(done.out, "-- Load balance")[0] == "100.0"
+    for words in ("Global efficiency", "Speed-up", "Computation scaling", "weak scaling:"):
+        assert words not in done.out
+    assert not missing("add --strong --weak 4 times the ranks 4.08 times as long", done.out)
+    rows = json.loads(efficiency(*names, "--format", "json").out)["rows"]
+    assert [(row["scaling"], row["speedup"], row["reference_ranks"]) for row in rows] == [
+        (None, None, None)
+    ] * 2
+    found = load(names)
+    first, last_run = series_of(found).runs
+    last, asked = (scaling(last_run, first, weak) for weak in (True, False))
     assert last is not None
     assert asked is not None
     assert 0.9 < last.computation < 1
     assert asked.computation == pytest.approx(last.computation / 4)
+    assert "weak scaling: as was asked for" in efficiency(*names, "--weak").out
+
+
+def sharing(folder: Path, ranks: int, elapsed: int, outside: int, cpu: int) -> str:
+    """A run whose ranks computed for some time, and had a core for less of it."""
+    folder.mkdir()
+    for rank in range(ranks):
+        record = MadeRecord(folder, rank, ranks)
+        record.call("MPI_Barrier", outside * MS, elapsed * MS, sequence=1)
+        record.finish(elapsed * MS, user_ns=cpu * MS)
+        record.file.close()
+    return str(folder)
+
+
+@pytest.mark.parametrize(("outside", "cpu"), [(250, 140), (250, 290), (97, 140)])
+def test_run_that_took_longer_on_shared_cores_is_called_no_speed_up(
+    efficiency: Command, tmp_path: Path, outside: int, cpu: int
+) -> None:
+    one = sharing(tmp_path / "on-1", 1, 194, 190, 194)
+    two = sharing(tmp_path / "on-2", 2, 291, outside, cpu)
+    done = efficiency(one, two)
+    assert "Speed-up" not in done.out
+    assert "add --strong if the work was the same in total" in done.out
+    assert line_of(efficiency(one, two, "--strong").out, "Speed-up") == ["1.00", "0.667"]
 
 
 def test_ranks_that_share_a_core_are_pointed_out(efficiency: Command, tmp_path: Path) -> None:
