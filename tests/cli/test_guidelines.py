@@ -12,6 +12,7 @@ import pytest
 import omb_py as interface
 from omb_py.analysis.guidelines.check import COLUMNS
 from omb_py.results.columns import Row
+from tests import ROOT
 from tests.analysis.guidelines.synthetic import results
 from tests.conftest import Run, succeeded
 from tests.helpers.refusals import assert_refused, missing
@@ -80,3 +81,10 @@ def test_what_cannot_be_done_is_said(
 ) -> None:
     done = in_process("guidelines", *(str(slow_gather) if w == "FILE" else w for w in words))
     assert_refused(done, code, said)
+
+
+def test_results_without_one_check_cannot_tell(in_process: Run) -> None:
+    words = ("--where", "benchmark=bw", "--fail-above", "5%")
+    done = in_process("guidelines", str(ROOT / "results" / "families-mpich.csv"), *words)
+    assert done.code == 7
+    assert done.out.splitlines()[-1] == "CANNOT TELL: there is no check to judge"
