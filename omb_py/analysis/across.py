@@ -9,18 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from omb_py.algorithms import DEFAULT
 from omb_py.analysis.compare.side_by_side import compare
-from omb_py.analysis.hosts import several
+from omb_py.analysis.hosts import excesses, several
 from omb_py.analysis.points import (
-    SERIES,
     TELLING,
     by,
     distinctions,
-    group_ids,
     label,
     line_name,
     without_implied,
@@ -84,13 +81,10 @@ def sheets(
 def worst_hosts(rows: pd.DataFrame, statistic: str) -> pd.DataFrame:
     """Return the rows of all hosts as those of one called `ALL_HOSTS`, and of the slowest hosts.
 
-    The slowest are those whose numbers are worst beside the median host's, in the mean over points.
+    The slowest are furthest above the median host, in the mean over points (`excesses`).
     """
-    values = value_column(rows, statistic)
-    point = group_ids(values[name] for name in (*SERIES, "bytes") if name in values)
-    logs = np.log(values["value"]) * np.where(values["lower_is_better"], 1, -1)
-    excess = logs - logs.groupby(point).transform("median")
-    worst = excess.groupby(values["host_names"]).mean().nlargest(MOST_HOSTS - 1).index
+    excess, _ = excesses(value_column(rows[rows["host_names"].notna()], statistic))
+    worst = excess.mean().nlargest(MOST_HOSTS - 1).index
     alone = rows[rows["host_names"].isin(worst)]
     return pd.concat([rows.assign(host_names=ALL_HOSTS), alone], ignore_index=True)
 

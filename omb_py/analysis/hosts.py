@@ -15,12 +15,12 @@ import pandas as pd
 
 from omb_py.analysis.pairs.findings import ALARMS, MAD_OF_NORMAL, SMALLEST_NOISE, slow_limit
 from omb_py.analysis.points import group_ids
-from omb_py.analysis.values import SERIES
 from omb_py.analysis.verdict import factor
 from omb_py.core.errors import UsageError
 from omb_py.core.text.tables import Sheet
 from omb_py.core.text.units import size_text
 from omb_py.core.text.words import count, first_of
+from omb_py.results.columns import IDENTITY
 
 FEWEST = 3
 """Hosts of which one can be told from the others."""
@@ -80,29 +80,41 @@ def slow_hosts(values: pd.DataFrame) -> Hosts:
     names = known["host_names"].dropna().unique()
     if len(names) < 2:
         return Hosts((), len(names), ())
-    point = group_ids(known[name] for name in (*SERIES, "bytes", "unit") if name in known)
-    slowdown = np.log(known["value"]).where(known["lower_is_better"], -np.log(known["value"]))
-    medians = slowdown.groupby([point, known["host_names"].to_numpy()]).median().unstack()
-    judged = medians[medians.notna().sum(axis=1) >= FEWEST]
-    first = known.groupby(point).head(1).set_axis(pd.unique(point))
-    excess = judged.sub(judged.median(axis=1), axis=0)
-    noise = excess.abs().median(axis=1).div(MAD_OF_NORMAL).clip(lower=SMALLEST_NOISE)
-    counts = judged.notna().sum(axis=1)
+    every, first = excesses(known)
+    judged = every.notna().sum(axis=1) >= FEWEST
+    excess = every[judged]
+    noise = excess.abs().median(axis=1).div(MAD_OF_NORMAL)
+    # that of few hosts is often far too small by chance; the usual one of all points is not
+    noise = noise.clip(lower=max(SMALLEST_NOISE, noise.median()))
+    counts = excess.notna().sum(axis=1)
     limits = [
-        slow_limit(deviation, number, ALARMS / len(judged))
+        slow_limit(deviation, number, ALARMS / len(excess))
         for deviation, number in zip(noise, counts, strict=True)
     ]
-    beyond = excess.gt(pd.Series(limits, index=judged.index), axis=0)
+    beyond = excess.gt(pd.Series(limits, index=excess.index), axis=0)
     slow = [
         slow_host(str(name), excess[name], beyond[name], first)
         for name in beyond.columns[beyond.any()]
     ]
     slow.sort(key=lambda one: -one.worst)
-    remarks = [*unjudged(medians, len(judged)), *incomplete(medians)]
-    if len(judged) and not slow:
+    remarks = [*unjudged(every, len(excess)), *incomplete(every)]
+    if len(excess) and not slow:
         needed = f"{factor(float(np.exp(max(limits))))} as long"
         remarks.insert(0, f"no host is slow: one would have to take up to {needed}")
     return Hosts(tuple(slow), len(names), tuple(remarks))
+
+
+def excesses(values: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return how far each host is above the median host at each point, and a row of each point.
+
+    That is a logarithm of times, or of rates' inverses: a host's number is the median of its
+    launches.
+    """
+    point = group_ids(values[name] for name in (*IDENTITY, "bytes", "unit") if name in values)
+    slowdown = np.log(values["value"]).where(values["lower_is_better"], -np.log(values["value"]))
+    medians = slowdown.groupby([point, values["host_names"].to_numpy()]).median().unstack()
+    first = values.groupby(point).head(1).set_axis(pd.unique(point))
+    return medians.sub(medians.median(axis=1), axis=0), first
 
 
 def slow_host(name: str, excess: pd.Series, beyond: pd.Series, points: pd.DataFrame) -> SlowHost:
@@ -169,9 +181,9 @@ def sheets(found: Hosts) -> Iterator[Sheet]:
 def summary(found: Hosts) -> str:
     """Return how many hosts are slow, and the worst, in a sentence without its end."""
     if not found.slow:
-        return f"{count(found.hosts, 'host')}, none of which is known to be slow"
-    others = f" and {len(found.slow) - 1} more" if len(found.slow) > 1 else ""
-    return f"{found.slow[0].name}{others} of {count(found.hosts, 'host')}: slow"
+        return f"no slow host found among {found.hosts}"
+    names = first_of([one.name for one in found.slow], 1)
+    return f"{len(found.slow)} of {count(found.hosts, 'host')} slow: {names}"
 
 
 def refuse_mixture(values: pd.DataFrame, runs: Mapping[str, Mapping[str, str]]) -> None:
