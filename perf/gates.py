@@ -118,7 +118,7 @@ def check_made(
     new = noise(random, name, spread, trials, 1)[..., 0]
     known, degrees = spreads_of(logs)
     learned = prediction(known, degrees, float(launches), POINTS)
-    limits = np.clip(learned, np.log1p(references.SMALLEST), np.log1p(references.WIDEST))
+    limits = np.clip(learned, np.log1p(references.SMALLEST), np.log1p(references.LARGEST))
     needed = limits - (new - np.median(logs, axis=2))
     passed = (needed >= 0).all(axis=1)
     for trial in range(whole):

@@ -11,6 +11,7 @@ import pandas as pd
 
 from omb_py.analysis.impossible import impossible, judged
 from omb_py.analysis.points import SERIES, distinctions, group_ids, label
+from omb_py.analysis.values import data_wrong
 from omb_py.core.text.tables import Sheet
 from omb_py.core.text.units import digits, size_text, value_text
 from omb_py.core.text.words import count
@@ -149,7 +150,7 @@ def slow(row: pd.Series) -> str:
 
 def failed_validations(rows: pd.DataFrame) -> Iterator[Anomaly]:
     """Yield rows whose data was wrong, whether or not they have a number."""
-    for _, row in rows[rows["validation"] == "Fail"].iterrows():
+    for _, row in rows[data_wrong(rows)].iterrows():
         size = "" if pd.isna(row["bytes"]) else f" at {size_text(row['bytes'])}"
         text = f"Data that arrived{size} was not the data that was sent (run {row['run']})."
         yield Anomaly(FAILED, where_of(row), text, "error")

@@ -14,7 +14,7 @@ from typing import Any
 from omb_py.analysis.failures import Failure
 from omb_py.analysis.verdict import factor
 from omb_py.core.errors import UsageError
-from omb_py.core.text.words import count
+from omb_py.core.text.words import count, first_of
 
 PASSED = 0
 
@@ -33,15 +33,9 @@ MAX_REASONS = 20
 """Reasons to fail that are printed; of the others only their number."""
 
 
-def first(names: Sequence[str]) -> str:
-    """Return the first of some names, which have commas, and how many more there are."""
-    more = len(names) - MOST_NAMED
-    return "; ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
-
-
 @dataclass(frozen=True)
 class Conclusion:
-    """What `conclude` was given, and what follows from it.
+    """The outcome of a check, with its exit code and its sentence.
 
     ``judged`` counts the things that held or failed, ``failed`` are the reasons to fail.
     ``undecided`` names what was measured and could not be judged, ``missing`` what was asked for
@@ -77,8 +71,8 @@ class Conclusion:
         held = max(0, self.judged - sum(not one.on_top for one in self.failed))
         parts = [f"{held} of {count(asked, self.what)} {self.held}"]
         for names, why in ((self.undecided, "cannot be judged"), (self.missing, "not measured")):
-            if names:
-                parts.append(f"{len(names)} {why} ({first(names)})")
+            if names:  # which have commas
+                parts.append(f"{len(names)} {why} ({first_of(names, MOST_NAMED, '; ')})")
         return f"{WORDS[self.exit_code]}: {', '.join(parts)}"
 
     def lines(self) -> Iterator[str]:

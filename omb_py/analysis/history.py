@@ -20,7 +20,7 @@ import pandas as pd
 from otava.analysis import TTestSignificanceTester, compute_change_points, merge
 from scipy.stats import median_abs_deviation
 
-from omb_py.analysis.judging import rows_to_judge, wrong_data
+from omb_py.analysis.judging import rows_to_judge
 from omb_py.analysis.points import TELLING, distinctions, group_ids, label
 from omb_py.analysis.report.runs import FIRST, described
 from omb_py.analysis.table import Results
@@ -116,9 +116,8 @@ class History:
 
     ``rows`` has the changes and outliers as `rows_of` makes them; ``undated`` are files without a
     date. ``wrong`` has a sentence for each series whose newest run has wrong data, by the name of
-    the series, ``wrong_before`` one for each file with older wrong data. ``since`` is the first
-    date that counts, ``left_out`` the number of runs before it, ``gone`` names the series that
-    have only those.
+    the series. ``since`` is the first date that counts, ``left_out`` the number of runs before it,
+    ``gone`` names the series that have only those.
     """
 
     series: tuple[Series, ...]
@@ -127,7 +126,6 @@ class History:
     runs: int
     undated: tuple[str, ...] = ()
     wrong: Mapping[str, str] = field(default_factory=dict)
-    wrong_before: tuple[str, ...] = ()
     since: datetime | None = None
     left_out: int = 0
     gone: tuple[str, ...] = ()
@@ -187,7 +185,6 @@ def history(results: Results, statistic: str = "auto", since: datetime | None = 
             f"(validation Fail), in {row['file']}"
             for row in wrong[late].to_dict("records")
         },
-        tuple(f"{file}: {words}" for file, _, words in wrong_data(wrong[~late])),
         since,
         left_out,
         gone,

@@ -32,10 +32,10 @@ from omb_py.analysis.points import (
     plain_values,
     points_of,
 )
-from omb_py.analysis.select import convert, no_column, with_values
+from omb_py.analysis.select import convert, no_column, rows_with
 from omb_py.analysis.select import pairs as pairs_of
 from omb_py.analysis.table import convert_types
-from omb_py.analysis.values import BUS, HOST, SERIES, same_ends, value_column, with_unit
+from omb_py.analysis.values import BUS, HOST, same_ends, value_column, with_unit
 from omb_py.analysis.verdict import (
     MOST_LAUNCHES,
     Numbers,
@@ -48,7 +48,7 @@ from omb_py.core.text import files
 from omb_py.core.text.tables import Sheet, Target, content_of, write_content
 from omb_py.core.text.units import parse_decimal, size_text
 from omb_py.core.text.words import count, first_of
-from omb_py.results.columns import CONFIGURATION, EXPERIMENT
+from omb_py.results.columns import CONFIGURATION, EXPERIMENT, IDENTITY
 
 SHIPPED = resources.files("omb_py") / "references"
 
@@ -73,7 +73,7 @@ HOST_BUFFERS = ("numpy", "bytearray")
 SMALLEST = 0.05
 """The smallest tolerance that `from_runs` gives."""
 
-WIDEST = 99.0
+LARGEST = 99.0
 """The largest tolerance that `from_runs` gives: what takes 100 times as long always fails."""
 
 FOUND = 0.9
@@ -239,7 +239,7 @@ def asked(references: pd.DataFrame, texts: Iterable[str]) -> pd.DataFrame:
     """
     for name, values in pairs_of(texts).items():
         if name in references:
-            stated = references.index.isin(with_values(references, name, values).index)
+            stated = references.index.isin(rows_with(references, name, values).index)
             references = references[stated | references[name].isna()]
             if references.empty:
                 raise UsageError(f"--where {name}={','.join(values)}: no reference is of that")
@@ -335,7 +335,7 @@ def check(
     held = TOLERANCE if tolerance is None and not published else tolerance
     rows = told_apart(rows)
     right, wrong = rows_to_judge(rows)
-    values = value_column(right, statistic, (RESULTS_OF, *SERIES))
+    values = value_column(right, statistic, (RESULTS_OF, *IDENTITY))
     columns = [*POINT, RESULTS_OF, "statistic", "unit"]
     places = values["placement"].map(same_ends, na_action="ignore").astype(object)
     on_host = places.isna() & values["buffer"].isin(HOST_BUFFERS)
@@ -633,7 +633,7 @@ def from_runs(rows: pd.DataFrame, system: str, statistic: str = "auto") -> pd.Da
     those that differ. ``spread``, ``degrees`` of freedom and ``runs``, for `sensitivity`, are not
     columns of a file. Raises `UsageError` if no point was measured twice.
     """
-    values = value_column(rows_to_judge(rows)[0], statistic, SERIES)
+    values = value_column(rows_to_judge(rows)[0], statistic, IDENTITY)
     apart = distinctions(values, CONFIGURATION)
     usual = {*EXPERIMENT, "bytes", "buffer", "binding", "placement"}
     keys = [name for name in POINT if name in usual or values[name].nunique(dropna=False) > 1]
@@ -655,7 +655,7 @@ def from_runs(rows: pd.DataFrame, system: str, statistic: str = "auto") -> pd.Da
     spread, degrees = spreads.reindex(index)[["spread", "degrees"]].to_numpy(float).T
     together = len(points) * max(1, rows["host_names"].nunique())  # a fleet is checked as a whole
     wide = prediction(spread, degrees, points["runs"].to_numpy(float), together)
-    wide = np.minimum(wide, np.log1p(WIDEST))
+    wide = np.minimum(wide, np.log1p(LARGEST))
     time = points["unit"] == "us"
     ends = np.where(time, np.expm1(wide), -np.expm1(-wide))
     ends = np.where(np.isnan(ends), np.nan, np.maximum(ends, SMALLEST)).round(4)

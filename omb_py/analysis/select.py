@@ -43,7 +43,7 @@ def where_of_kinds(
     A kind without a column has no row with its values.
     """
     for name, values in pairs(texts, known).items():
-        chosen = [with_values(frame, name, values) for frame in frames]
+        chosen = [rows_with(frame, name, values) for frame in frames]
         if any(map(len, frames)) and not any(map(len, chosen)):
             every = {str(value) for one in frames if name in one for value in one[name].dropna()}
             there = ", ".join(sorted(every)[:12])
@@ -55,7 +55,7 @@ def where_of_kinds(
     return list(frames)
 
 
-def with_values(frame: pd.DataFrame, name: str, values: Sequence[str]) -> pd.DataFrame:
+def rows_with(frame: pd.DataFrame, name: str, values: Sequence[str]) -> pd.DataFrame:
     """Return the rows with one of a column's values; none if there is no such column."""
     if name not in frame:
         return frame.iloc[:0]

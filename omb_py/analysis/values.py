@@ -12,7 +12,6 @@ import pandas as pd
 from omb_py.benchmarks.startup import BENCHMARKS as START_UP
 from omb_py.core.errors import UsageError
 from omb_py.core.text.units import value_text
-from omb_py.results.columns import IDENTITY
 
 MEASURED = (
     *("latency_us", "latency_min_us", "latency_max_us", "bandwidth_MBps", "messages_per_s"),
@@ -43,9 +42,6 @@ ENDS = ("low", "high", "spread_low", "spread_high")
 BUS = "GB/s busbw"
 """The unit of references that are bus bandwidths, column ``busbw_GBps`` of results."""
 
-SERIES = IDENTITY
-"""Columns in which the rows of one series agree: all sizes of one experiment, measured one way."""
-
 HALF_DIGIT = 0.005
 
 MEDIAN = r"(?:^| )p50=(\S+)"
@@ -72,10 +68,10 @@ def value_column(
     and 95th percentile (for a bandwidth the corresponding ones), each missing without samples, the
     spread also if a mean is outside it; and ``statistic``, median or mean. ``auto`` takes medians
     if all rows that agree in ``alike`` have one, else means, so that like is compared with like:
-    all rows of a benchmark, or those of a series where each is judged by itself (`SERIES`). A
-    bandwidth's median is its value times mean over median of its samples' times, for it is
-    inversely proportional to them. Rows without a number, with one that is not above 0, or whose
-    data was wrong, are left out.
+    all rows of a benchmark, or those of a series where each is judged by itself
+    (`columns.IDENTITY`). A bandwidth's median is its value times mean over median of its samples'
+    times, for it is inversely proportional to them. Rows without a number, with one that is not
+    above 0, or whose data was wrong, are left out.
     """
     frame = with_values(rows, statistic, alike)
     return frame[frame["value"] > 0]

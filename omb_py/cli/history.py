@@ -78,7 +78,6 @@ def command(
             f"{first_of(found.undated, 3)}; write the date into the name of the file or of its "
             "folder, as in 2026-11-21"
         )
-    note_problems([f"{words}: left out" for words in found.wrong_before])
     if not found.runs:
         if found.left_out:
             raise OmbError(f"--since {since}: all {found.left_out} runs are older")

@@ -110,7 +110,7 @@ def rows_of(
             apart = [word for word in options_of(point) if not all(word in one for one in others)]
             for size in point.sizes or (NO_SIZE,):
                 for component, own in components(values, size):
-                    right = own[own["validation"] != "Fail"]
+                    right = own[~data_wrong(own)]
                     if len(right) < len(own):
                         why = f"its data was wrong in {count(len(own) - len(right), 'launch')}"
                     yield {

@@ -10,7 +10,8 @@ import pytest
 
 from omb_py.analysis.judging import rows_to_judge
 from omb_py.analysis.table import load
-from omb_py.analysis.values import SERIES, measured, value_column
+from omb_py.analysis.values import measured, value_column
+from omb_py.results.columns import IDENTITY
 from tests import ROOT
 from tests.conftest import Finished
 from tests.helpers.refusals import missing
@@ -121,7 +122,7 @@ def test_statistic_is_chosen_for_each_series(tmp_path: Path) -> None:
     head = "run,benchmark,bytes,ranks,buffer,binding,latency_us,sample_p50_us\n"
     rows = "20260101T000000Z-aaaaaa,allreduce,8,4,numpy,native,2.0,1.5\n"
     (tmp_path / "ours.csv").write_text(f"# run: 20260101T000000Z-aaaaaa\n{head}{rows}")
-    values = value_column(load(tmp_path).rows, "auto", SERIES)
+    values = value_column(load(tmp_path).rows, "auto", IDENTITY)
     found = values.set_index("binding")[["statistic", "value"]]
     assert found.loc["native"].tolist() == ["median", 1.5]
     assert set(found.loc["C", "statistic"]) == {"mean"}

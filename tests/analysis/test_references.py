@@ -361,7 +361,7 @@ def test_own_references_name_the_slowdown_at_the_narrowest_and_widest() -> None:
 
 def test_two_launches_make_own_references_that_say_what_they_find() -> None:
     made = references.from_runs(launches(0.2, count=2), "site")
-    assert made["high"].max() <= references.WIDEST
+    assert made["high"].max() <= references.LARGEST
     said = references.sensitivity(made)
     assert_names(said[-1], "Limits of 2 launches times as wide as those of 5")
     assert any("cannot find" in one for one in said)

@@ -365,7 +365,7 @@ def slower_than(points: pd.DataFrame, allowed: float) -> tuple[pd.Series, pd.Ser
 
 
 def advice(points: pd.DataFrame, allowed: float) -> list[str]:
-    """Sentences about how many launches would decide what `conclusion` leaves open."""
+    """Return sentences about how many launches would decide what `conclusion` leaves open."""
     _, open_ = slower_than(points, allowed)
     spread = np.expm1(np.sqrt((np.log1p(points["launch_spread"]) ** 2).mean()))
     if not open_.any() or spread != spread:

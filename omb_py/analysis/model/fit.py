@@ -11,7 +11,7 @@ import pandas as pd
 
 from omb_py.analysis.model.lines import MISFIT, NORMAL, Fit, Points, lines
 from omb_py.analysis.points import distinctions, label
-from omb_py.analysis.values import travelling, value_column
+from omb_py.analysis.values import data_wrong, travelling, value_column
 from omb_py.benchmarks import all_benchmarks
 from omb_py.core.errors import OmbError
 from omb_py.core.text.words import count, first_of
@@ -69,7 +69,7 @@ def model(
     medians, with ``statistic`` ``auto`` if all of a benchmark's rows have them. Raises
     `OmbError` when no curve has two sizes.
     """
-    right = rows[rows["validation"] != "Fail"]
+    right = rows[~data_wrong(rows)]
     frame = value_column(right, statistic).reset_index(drop=True)
     if frame.empty:
         raise OmbError("there is no row of a benchmark: overheads and empty tables have no model")

@@ -17,14 +17,14 @@ def count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 or noun in UNCHANGED else 's'}"
 
 
-def first_of(things: Sequence[object], most: int = 12) -> str:
-    """Return the first few things of a list, and how many more there are.
+def first_of(things: Sequence[object], most: int = 12, between: str = ", ") -> str:
+    """Return the first few things of a list, with a text ``between`` them, and how many more.
 
     >>> first_of(["a", "b", "c"], 2)
     'a, b and 1 more'
     """
     more = f" and {len(things) - most} more" if len(things) > most else ""
-    return ", ".join(map(str, things[:most])) + more
+    return between.join(map(str, things[:most])) + more
 
 
 SHORTEST_PART = 3
