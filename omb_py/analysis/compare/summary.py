@@ -354,7 +354,8 @@ def conclusion(points: pd.DataFrame, allowed: float, wrong: Sequence[Failure] = 
             how = f"95 % interval {' to '.join(ends)}, too few launches to exclude chance"
         undecided.append(f"{row.other}: {named[row.pair]}{at(row.bytes)}: {how}")
     judged = int(points["slowdown"].notna().sum()) - len(undecided)
-    return conclude(judged, [*failures, *wrong], undecided, (), held=within(allowed))
+    absent = [f"{row.other}: {named[row.pair]}{at(row.bytes)}" for row in missing.itertuples()]
+    return conclude(judged, [*failures, *wrong], undecided, absent, held=within(allowed))
 
 
 def slower_than(points: pd.DataFrame, allowed: float) -> tuple[pd.Series, pd.Series]:

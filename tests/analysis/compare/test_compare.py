@@ -748,8 +748,14 @@ def test_remarks_name_what_limits_verdicts() -> None:
 
 def test_points_that_are_missing_fail() -> None:
     base = table(latency(1.0, 8), latency(1.0, 16), latency(1.0, 1024))
-    (reason,) = conclusion(compare(base, table(latency(1.0, 8))), 1.05).reasons
+    found = conclusion(compare(base, table(latency(1.0, 8))), 1.05)
+    (reason,) = found.reasons
     assert reason.endswith("not measured at 16 B, 1 KiB")
+    assert "0 of 3 points" in found.sentence
+    assert (
+        "2 not measured (other: latency, 2 ranks, 16 B; other: latency, 2 ranks, 1 KiB)"
+        in found.sentence
+    )
     assert conclusion(compare(table(latency(1.0, 8)), base), 1.05).reasons == ()
 
 
