@@ -300,7 +300,7 @@ def test_wrong_data_in_the_newest_run_fails_older_does_not() -> None:
     assert done.reasons == (
         "latency, 8 B: the data of the newest run was wrong (validation Fail), in r39.csv",
     )
-    assert done.sentence == "FAIL: 1 of 2 series at most 1.050x slower"
+    assert done.sentence == "FAIL: 1 of 2 series without a slowdown above 1.050x"
 
 
 def test_series_without_any_right_data_fails() -> None:

@@ -15,7 +15,7 @@ from omb_py.analysis.values import data_wrong, travelling, value_column
 from omb_py.benchmarks import all_benchmarks
 from omb_py.core.errors import OmbError
 from omb_py.core.text.words import count, first_of
-from omb_py.results.columns import CONFIGURATION, EXPERIMENT
+from omb_py.results.columns import CONFIGURATION, EXPERIMENT, IDENTITY
 from omb_py.results.metadata import crowded_hosts
 
 
@@ -66,11 +66,11 @@ def model(
     """Fit costs to benchmark rows (`omb_py.analysis.table.Results.rows`, and its ``runs``).
 
     Rows without a time, without a number of ranks or whose data was wrong are left out. Values are
-    medians, with ``statistic`` ``auto`` if all of a benchmark's rows have them. Raises
+    medians, with ``statistic`` ``auto`` if all rows of a series have them. Raises
     `OmbError` when no curve has two sizes.
     """
     right = rows[~data_wrong(rows)]
-    frame = value_column(right, statistic).reset_index(drop=True)
+    frame = value_column(right, statistic, IDENTITY).reset_index(drop=True)
     if frame.empty:
         raise OmbError("there is no row of a benchmark: overheads and empty tables have no model")
     unknown = frame[frame["ranks"].isna()]
