@@ -31,15 +31,17 @@ from omb_py.core.text.tables import Sheet
 from omb_py.core.text.units import value_text
 from omb_py.core.text.words import count, first_of
 from omb_py.results.columns import CONFIGURATION, EXPERIMENT
+from omb_py.results.readers import Problem
 
 MAY_CHANGE = ("suite", "mpi", "source")
 """Columns in which runs of one series may differ: they are what may have changed."""
 
 POINT = (
     *(name for name in (*EXPERIMENT, *CONFIGURATION) if name not in MAY_CHANGE),
-    *("bytes", "unit", "program", "machine"),
+    *("bytes", "unit", "program", "machine", "host"),
 )
-"""Columns that runs of one series have in common; ``program`` is a suite without its version."""
+"""Columns that runs of one series have in common; ``program`` is a suite without its version,
+``host`` one of a fleet (`host_of`)."""
 
 WINDOW = 50
 """Runs in which Otava looks for a change at a time, its own default."""
@@ -117,7 +119,8 @@ class History:
     ``rows`` has the changes and outliers as `rows_of` makes them; ``undated`` are files without a
     date. ``wrong`` has a sentence for each series whose newest run has wrong data, by the name of
     the series. ``since`` is the first date that counts, ``left_out`` the number of runs before it,
-    ``gone`` names the series that have only those.
+    ``gone`` names the series that have only those. ``lost`` names what could not be read and may be
+    newer than the newest run.
     """
 
     series: tuple[Series, ...]
@@ -129,6 +132,7 @@ class History:
     since: datetime | None = None
     left_out: int = 0
     gone: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
 
 
 def history(results: Results, statistic: str = "auto", since: datetime | None = None) -> History:
@@ -147,8 +151,10 @@ def history(results: Results, statistic: str = "auto", since: datetime | None = 
         program=rows["suite"].astype("string").str.split().str[0],
         machine=rows["run"].map(machines),
     )
+    rows = rows.assign(host=host_of(rows))
     undated = tuple(map(str, rows["file"][rows["date"].isna()].unique()))
     rows = rows[rows["date"].notna()]
+    lost = tuple(lost_now(results.problems, rows))
     values = numbered(rows, statistic)
     gone: tuple[str, ...] = ()
     left_out = 0
@@ -188,7 +194,37 @@ def history(results: Results, statistic: str = "auto", since: datetime | None = 
         since,
         left_out,
         gone,
+        lost,
     )
+
+
+def host_of(rows: pd.DataFrame) -> pd.Series:
+    """Return the host of each row of a fleet, for each of its hosts has series of its own.
+
+    A fleet has runs of several hosts, one in each, on half of the days; else the nights of a job
+    that gets any host would be no series.
+    """
+    alone = rows["hosts"].eq(1).fillna(False).astype(bool) & rows["host_names"].notna()
+    days = rows["date"].dt.normalize()
+    hosts = rows[alone].groupby(days[alone])["host_names"].nunique()
+    return rows["host_names"].where(alone & (len(hosts) > 0 and hosts.median() > 1))
+
+
+def lost_now(problems: Sequence[Problem], rows: pd.DataFrame) -> Iterator[str]:
+    """Yield the problems that may have cost results of the newest day, or of an unknown one.
+
+    A line is of the day of the last row above it in its file.
+    """
+    newest = rows["date"].max()
+    for one in problems:
+        if one.lost:
+            date = date_of("", one.path)
+            own = rows[rows["file"] == one.path]
+            above = own["date"][own["line"] <= one.line] if one.line is not None else own["date"]
+            if len(above):
+                date = above.iloc[-1].to_pydatetime()
+            if date is None or pd.isna(newest) or date.date() >= newest.date():
+                yield str(one)
 
 
 def numbered(rows: pd.DataFrame, statistic: str) -> pd.DataFrame:
@@ -258,7 +294,7 @@ def names_of(heads: pd.DataFrame) -> dict[Any, str]:
     names = {}
     uses: dict[str, int] = {}
     for benchmark, members in heads.groupby("benchmark"):
-        apart = distinctions(members, (*telling, "program", "machine", "unit"))
+        apart = distinctions(members, (*telling, "program", "machine", "host", "unit"))
         columns = [*apart, "bytes"]
         for number, head in members.iterrows():
             words = label([head[name] for name in columns], columns)

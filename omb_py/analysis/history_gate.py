@@ -65,7 +65,8 @@ def conclusion(found: History, allowed: float) -> Conclusion:
     """Conclude on all series by a limit on how much slower they are now than at their best.
 
     A series fails by wrong data in its newest run, or by `verdict`. A series that ended is missing,
-    one of fewer than `ENOUGH` runs undecided, as is a file without a date: its place is unknown.
+    one of fewer than `ENOUGH` runs undecided, as is a file without a date: its place is unknown,
+    and one of the newest day that could not be read.
     Raises `UsageError` for a limit below the smallest change that is looked for.
     """
     if allowed < 1 + LEAST_CHANGE:
@@ -75,7 +76,7 @@ def conclusion(found: History, allowed: float) -> Conclusion:
         )
     failed = list(map(Failure, found.wrong.values()))
     others = [one for one in (*found.series, *found.short) if one.name not in found.wrong]
-    undecided, missing = [f"{file}: no date" for file in found.undated], []
+    undecided, missing = [*(f"{file}: no date" for file in found.undated), *found.lost], []
     held = 0
     last = {one.name: times_of(one.dates) for one in (*found.series, *found.short)}
     over = ended(last)

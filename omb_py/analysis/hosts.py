@@ -15,6 +15,7 @@ import pandas as pd
 
 from omb_py.analysis.pairs.findings import ALARMS, MAD_OF_NORMAL, SMALLEST_NOISE, slow_limit
 from omb_py.analysis.points import group_ids
+from omb_py.analysis.values import value_column
 from omb_py.analysis.verdict import factor
 from omb_py.core.errors import UsageError
 from omb_py.core.text.tables import Sheet
@@ -115,6 +116,20 @@ def excesses(values: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     medians = slowdown.groupby([point, values["host_names"].to_numpy()]).median().unstack()
     first = values.groupby(point).head(1).set_axis(pd.unique(point))
     return medians.sub(medians.median(axis=1), axis=0), first
+
+
+def newly_slow(base: pd.DataFrame, other: pd.DataFrame, allowed: float) -> list[str]:
+    """Return a sentence for each host that is slow among those of ``other``, unless it was in base.
+
+    A comparison takes hosts for launches, and their median hides one. A host counts if it is more
+    than ``allowed`` times slower than the median host, and than in ``base``.
+    """
+    before = {one.name: one.worst for one in slow_hosts(value_column(base)).slow}
+    return [
+        f"{one.text}: compare it with --where 'host_names={one.name}'"
+        for one in slow_hosts(value_column(other)).slow
+        if one.worst > allowed * before.get(one.name, 1.0)
+    ]
 
 
 def slow_host(name: str, excess: pd.Series, beyond: pd.Series, points: pd.DataFrame) -> SlowHost:

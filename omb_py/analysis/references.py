@@ -121,7 +121,8 @@ class Checked:
     ``fails`` tells whether a value is worse than that. Points of several hosts, or of files that
     are kept apart, have a row each. ``tolerance`` is that of references without limits, None if
     they are not judged. ``others`` counts points without a reference, ``remarks`` are sentences,
-    ``wrong`` failures of data that was wrong.
+    ``wrong`` failures of data that was wrong, ``unclear`` names points of which it is not known
+    which reference they have.
     """
 
     name: str
@@ -130,6 +131,7 @@ class Checked:
     others: int
     remarks: tuple[str, ...]
     wrong: tuple[Failure, ...]
+    unclear: tuple[str, ...] = ()
 
     @property
     def measured(self) -> pd.DataFrame:
@@ -172,8 +174,11 @@ class Checked:
         """The conclusion with all `failures`."""
         return self.conclude(self.failures)
 
-    def conclude(self, failed: Sequence[Failure]) -> Conclusion:
-        """Conclude with the failures that stand, those of `failures` or what is left of them."""
+    def conclude(self, failed: Sequence[Failure], lost: Sequence[str] = ()) -> Conclusion:
+        """Conclude with the failures that stand, those of `failures` or what is left of them.
+
+        ``lost`` names results that could not be read (`Results.lost`).
+        """
         asked = self.lines[self.lines[["low", "high"]].notna().any(axis=1)]
         labels = {
             verdict: [self.label(row) for row in members.to_dict("records")]
@@ -182,7 +187,7 @@ class Checked:
         return conclude(
             int(asked["verdict"].isin(JUDGED).sum()),
             [*failed, *self.wrong],
-            labels.get(NOT_COMPARED, []),
+            [*labels.get(NOT_COMPARED, []), *self.unclear, *lost],
             labels.get(NOT_MEASURED, []),
             what="value",
             held=f"as expected from {self.name}",
@@ -309,6 +314,11 @@ def typed(row: Mapping[str, str], place: int) -> Cells:
         raise ValueError(
             f"reference {place}: a value is above 0, low 0 or below (-0.15), high 0 or above"
         )
+    if found.get("low", 0) <= -1:
+        raise ValueError(
+            f"reference {place}: low {row['low']} allows any number: low is a part of the value, "
+            "above -1, as -0.15 for 15 %"
+        )
     if row["unit"] == "GB/s":
         found |= {"unit": "MB/s", "value": 1000 * found["value"]}
     return found
@@ -324,9 +334,9 @@ def check(
     """Compare the rows of benchmarks with the references of a system called ``name``.
 
     A value is `LOW` or `HIGH` outside of what its reference allows, else `PASS`. It fails if that
-    is the worse side: above for a latency, below for a bandwidth or rate. A reference without
-    limits allows ``tolerance`` on the worse side; if that is None, `TOLERANCE` for a site's own,
-    while a published one is not judged (`NO_LIMIT`). ``statistic`` is that of `value_column`,
+    is the worse side: above for a latency, below for a bandwidth or rate. A reference without a
+    limit on the worse side allows ``tolerance`` there; if that is None, `TOLERANCE` for a site's
+    own, while a published one is not judged (`NO_LIMIT`). ``statistic`` is that of `value_column`,
     chosen for each series; repeated runs count by their median. If rows are of several hosts, or of
     files that are kept apart, each of them is judged (`told_apart`). Rows whose data was wrong are
     not judged, and fail.
@@ -343,7 +353,7 @@ def check(
     points = points_of(values, columns)
     points["bus"] = points_of(values.assign(value=values["busbw_GBps"]), columns)["value"]
     known, there = cells(references), cells(points)
-    pairs, remarks = matched(known, there)
+    pairs, unclear, remarks = matched(known, there)
     unsure, why = not_compared(known, there)
     remarks += why
     lines = [judged(known[place], there[at], held) for place, at in pairs]
@@ -355,7 +365,7 @@ def check(
     frame = pd.DataFrame(lines, columns=list(COLUMNS))
     frame = frame.assign(**{column: convert_types(frame[column], column) for column in POINT})
     remarks += without_limits(references, tolerance, held)
-    others = len(there) - len({at for _, at in pairs})
+    others = len(there) - len({at for _, at in pairs} | set(unclear))
     if others:
         remarks.append(f"{count(others, 'measured point')} without a reference")
     failing = frame.loc[frame["fails"], RESULTS_OF].dropna().unique()
@@ -365,7 +375,9 @@ def check(
         remarks.append(
             f"{len(failing)} of {every} {of} failed: {first_of([*failing], MAX_FAILING)}"
         )
-    return Checked(name, frame, held, others, tuple(remarks), tuple(wrong))
+    names = [*telling(frame), "bytes"]
+    named = [label([there[at].get(name) for name in names], names) for at in unclear]
+    return Checked(name, frame, held, others, tuple(remarks), tuple(wrong), tuple(named))
 
 
 def without_limits(
@@ -422,12 +434,12 @@ def grouped(points: Sequence[Cells]) -> dict[tuple[str, Any], list[int]]:
 
 def matched(
     references: Sequence[Cells], points: Sequence[Cells]
-) -> tuple[list[tuple[int, int]], list[str]]:
-    """Return places of references with the place of a point of each, and remarks.
+) -> tuple[list[tuple[int, int]], list[int], list[str]]:
+    """Return places of references with the place of a point of each, unclear points, and remarks.
 
     A column that a reference states and a point does not have is taken as the reference has it,
     but never of a published one (`not_known`). Of several references of a point those count that
-    state fewest of such columns, then those that state most others. A point is left out if they
+    state fewest of such columns, then those that state most others. A point is unclear if they
     still differ in a column that it does not have.
     """
     groups = grouped(points)
@@ -436,7 +448,7 @@ def matched(
         for at in groups.get((reference["benchmark"], reference.get("bytes")), ()):
             if agree(reference, points[at]) and not not_known(reference, points[at]):
                 found.setdefault(at, []).append(place)
-    unclear: set[str] = set()
+    unclear: dict[int, set[str]] = {}
     assumed: set[str] = set()
     pairs = []
     for at, places in found.items():
@@ -449,19 +461,20 @@ def matched(
         best = min(map(rank, places))
         chosen = [references[place] for place in places if rank(place) == best]
         differ = {name for name in lacking if len({one.get(name) for one in chosen}) > 1}
-        unclear |= differ
-        if not differ:
+        if differ:
+            unclear[at] = differ
+        else:
             assumed |= {name for name in lacking if name in chosen[0]}
             pairs += [(place, at) for place in places if rank(place) == best]
     remarks = [
         f"points without {column} were not judged, since their references differ in it: add "
         f"--assume {column}=VALUE"
-        for column in sorted(unclear)
+        for column in sorted(set().union(*unclear.values()))
     ]
     if assumed:
         columns = ", ".join(sorted(assumed))
         remarks.append(f"results without {columns}: taken as the references have them")
-    return sorted(pairs), remarks
+    return sorted(pairs), list(unclear), remarks
 
 
 def not_known(reference: Cells, point: Cells) -> list[str]:
@@ -513,7 +526,12 @@ def differences(reference: Cells, point: Cells) -> set[tuple[str, Any]]:
 
 
 def agree(reference: Cells, point: Cells) -> bool:
-    """Return whether a reference may be of a point of its benchmark and size."""
+    """Return whether a reference may be of a point of its benchmark and size.
+
+    One without a ``part`` is of the whole.
+    """
+    if reference.get("part") != point.get("part"):
+        return False
     if reference["unit"] == BUS and "bus" not in point:
         return False
     if reference["unit"] not in (BUS, point["unit"]):
@@ -530,8 +548,10 @@ def judged(
     """
     less_is_better, expected = reference["unit"] == "us", reference["value"]
     below, above = reference.get("low"), reference.get("high")
-    if below is None and above is None and tolerance is not None:
-        below, above = (None, tolerance) if less_is_better else (-tolerance, None)
+    if tolerance is not None and less_is_better:
+        above = tolerance if above is None else above
+    elif tolerance is not None:
+        below = -tolerance if below is None else below
     line = {name: cell for name, cell in reference.items() if name not in LIMITS}
     line["expected"] = expected
     line["low"] = None if below is None else expected * (1 + below)

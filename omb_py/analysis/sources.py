@@ -145,18 +145,24 @@ def endings(parts: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
 def without_copies(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[Problem]]:
     """Return rows without second copies of a run, and the problems of the rows left out.
 
-    A run is there twice as the same rows in two files (a copy, or its CSV and its JSON), and as
-    omb-py's text next to the CSV that has all digits of its numbers.
+    A run is there twice as the same rows in two files (a copy, or its CSV and its JSON), as copies
+    of a text, and as omb-py's text next to the CSV that has all digits of its numbers.
     """
     if rows["file"].nunique() < 2:
         return rows, []
     copied = same_run(rows)
     texts = of_text(rows)
     if bool(texts.any()):
+        copied |= same_text(rows[texts])
         copied |= duplicates_of(rows[texts], rows[~texts & ~rows.index.isin(list(copied))])
     counts = Counter((rows.at[index, "file"], other) for index, other in copied.items())
     problems = [
-        Problem(file, None, f"{count(rows, 'row')} of a run that is in {other}, too: counted once")
+        Problem(
+            file,
+            None,
+            f"{count(rows, 'row')} of a run that is in {other}, too: counted once",
+            lost=False,
+        )
         for (file, other), rows in counts.items()
     ]
     return rows.drop(index=list(copied)).reset_index(drop=True) if copied else rows, problems
@@ -178,6 +184,28 @@ def same_run(rows: pd.DataFrame) -> dict[int, str]:
     first = rows["file"].groupby(groups).transform("first")
     other = rows["file"] != first
     return {int(index): str(first[index]) for index in rows.index[other]}
+
+
+def numbers_of(rows: pd.DataFrame) -> set[tuple[object, ...]]:
+    """Return the numbers of rows with their runs: two measurements have none in common."""
+    columns = (rows[name].astype(str) for name in ("run", "benchmark", "part", "bytes", "binding"))
+    return set(zip(*columns, own_number(rows).astype(str), strict=True))
+
+
+def same_text(texts: pd.DataFrame) -> dict[int, str]:
+    """Return the rows of texts that another file has number by number, with that file.
+
+    Texts of few numbers may be equal by chance, so they count as repeated runs.
+    """
+    first: dict[tuple[tuple[str, ...], ...], str] = {}
+    found: dict[int, str] = {}
+    keys = pd.Series(shown_of(texts), texts.index, dtype=object)
+    for file, own in keys.groupby(texts["file"], sort=False):
+        key = tuple(own)
+        other = first.setdefault(key, str(file))
+        if other != file and len({one[-1] for one in key}) >= ENOUGH_DIGITS:
+            found |= dict.fromkeys(map(int, own.index), other)
+    return found
 
 
 def duplicates_of(texts: pd.DataFrame, others: pd.DataFrame) -> dict[int, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import pyarrow as pa
 from pyarrow import csv
 
 from omb_py.analysis.judging import wrong_data
+from omb_py.analysis.points import group_ids
 from omb_py.analysis.sources import label_sources, without_copies
 from omb_py.analysis.values import WORDS, own_number, with_values
 from omb_py.core.errors import OmbError, UsageError
@@ -22,6 +23,7 @@ from omb_py.results import application
 from omb_py.results.application import ApplicationRow
 from omb_py.results.columns import (
     COLUMNS,
+    IDENTITY,
     LOADED,
     OverheadRow,
     PairRow,
@@ -30,6 +32,7 @@ from omb_py.results.columns import (
 from omb_py.results.readers import (
     COMPRESSED,
     Found,
+    NoResultsError,
     Problem,
     Table,
     has_marks,
@@ -39,6 +42,9 @@ from omb_py.results.samples import is_samples
 
 SUFFIXES = (".csv", ".json", ".jsonl", ".parquet", ".txt", ".log", ".out", ".dat")
 """Files of a folder that are looked into."""
+
+OF_PROGRAMS = (".txt", ".log", ".out", ".dat")
+"""Those that hold what a program printed, whatever came of it."""
 
 OF_RESULTS: tuple[type[Any], ...] = (Row, OverheadRow, PairRow)
 RECORDS = (*OF_RESULTS, ApplicationRow)
@@ -84,6 +90,11 @@ class Results:
     notes: tuple[str, ...]
     pairs: pd.DataFrame
 
+    @property
+    def lost(self) -> list[str]:
+        """The problems that may have cost results: no gate passes over them."""
+        return [str(one) for one in self.problems if one.lost]
+
 
 def load(paths: Paths, assume: Mapping[str, Any] | None = None) -> Results:
     """Read files, and folders with all files below them; applications are left out.
@@ -103,10 +114,11 @@ def load(paths: Paths, assume: Mapping[str, Any] | None = None) -> Results:
     for file in read[ApplicationRow]["file"].unique():
         if file not in useful and (not useful or file in map(str, map(Path, paths))):
             raise OmbError(f"{file}: {OF_APPLICATIONS}")
-        problems.append(Problem(file, None, OF_APPLICATIONS))
+        problems.append(Problem(file, None, OF_APPLICATIONS, lost=False))
     problems += not_above_zero(benchmarks)
-    for file, line, text in wrong_data(benchmarks):
-        problems.append(Problem(file, line, f"{text}: no figure, ratio or verdict has them"))
+    for file, line, text in wrong_data(benchmarks):  # which fail by themselves
+        text = f"{text}: no figure, ratio or verdict has them"
+        problems.append(Problem(file, line, text, lost=False))
     benchmarks, notes = label_sources(benchmarks)
     return Results(benchmarks, overhead, runs, tuple(problems), tuple(notes), pairs)
 
@@ -122,6 +134,7 @@ def tables_of(
     known: dict[str, Path] = {}
     for path in dict.fromkeys(map(Path, paths)):
         for file, found in contents(path, problems, assume, known):
+            problems.extend(mixed_up(file, found.runs, runs))
             runs.update(found.runs)
             problems.extend(found.problems)
             for table in found.tables:
@@ -138,19 +151,47 @@ def tables_of(
     return read, runs, problems
 
 
+def mixed_up(
+    file: Path, new: Mapping[str, Mapping[str, str]], known: Mapping[str, Mapping[str, str]]
+) -> Iterator[Problem]:
+    """Yield a problem for each run whose name another run on other hosts has, by chance or by hand.
+
+    Its rows would be of the hosts that were read last.
+    """
+    for run, data in new.items():
+        hosts, others = data.get("hosts"), known.get(run, {}).get("hosts")
+        if hosts and others and hosts != others:
+            text = f"run {run} is of {hosts} here, and of {others} in another file: rename one"
+            yield Problem(str(file), None, text)
+
+
 def not_above_zero(rows: pd.DataFrame) -> Iterator[Problem]:
-    """Yield problems of rows with unusable numbers: a clock that steps, or too few decimals."""
+    """Yield problems of rows with unusable numbers: a clock that steps, or too few decimals.
+
+    A result is lost by one if another launch of its point has a number. If all have none, commands
+    that ask for the point find it missing.
+    """
     own = own_number(rows)
     right = rows["latency_us"].isna() & (rows["bytes"] == 0)  # no bytes have no bandwidth
-    without = with_values(rows[(own <= 0) & ~right])
-    without = without[without["value"].isna()]
-    for row in without.itertuples():
-        line = None if pd.isna(row.line) else int(row.line)
-        text = (
-            f"a {WORDS[row.unit].lower()} of {own[row.Index]:g} {row.unit} is not above 0: no "
-            "figure or ratio has it"
-        )
-        yield Problem(str(row.file), line, text)
+    suspects = rows[~(own > 0) & ~right]
+    if suspects.empty:
+        return
+    point = group_ids(rows[name] for name in (*IDENTITY, "host_names", "bytes") if name in rows)
+    lost = (own > 0).groupby(point).transform("any")
+    empty = own[suspects.index].isna()
+    for row in with_values(suspects[~empty]).itertuples():
+        if pd.isna(row.value):
+            text = f"a {WORDS[row.unit].lower()} of {own[row.Index]:g} {row.unit} is not above 0"
+            text += ": no figure or ratio has it"
+            yield Problem(str(row.file), line_of(row.line), text, lost=bool(lost[row.Index]))
+    for row in suspects[empty & lost[suspects.index]].itertuples():
+        text = f"{row.benchmark}: a row has no number, and another launch has one: left out"
+        yield Problem(str(row.file), line_of(row.line), text)
+
+
+def line_of(value: Any) -> int | None:
+    """Return the number of a line, None if it is missing."""
+    return None if pd.isna(value) else int(value)
 
 
 def of_rows(rows: list[dict[str, Any]], runs: Mapping[str, Mapping[str, str]]) -> Results:
@@ -176,14 +217,17 @@ def contents(
     """Yield the contents of a file or of a folder's files; files without results become problems.
 
     ``known`` has the files that were read, by their real paths: a file is read once, by whatever
-    names, for its rows would be repeated launches of each other. Raises `OmbError` if the file, or
+    names, for its rows would be repeated launches of each other. A file of a folder that holds
+    something else may be a run that failed, so it is lost, if a text next to it with its suffix, or
+    a file of its name elsewhere in the folder, is of results. Raises `OmbError` if the file, or
     every file of the folder, is without results.
     """
 
     def is_new(file: Path) -> bool:
         first = known.setdefault(os.path.realpath(file), file)  # of a loop of links, too
         if first is not file:
-            problems.append(Problem(str(file), None, f"is {first}, which was read: counted once"))
+            text = f"is {first}, which was read: counted once"
+            problems.append(Problem(str(file), None, text, lost=False))
         return first is file
 
     if not path.is_dir():
@@ -195,17 +239,25 @@ def contents(
         yield from ((path, found) for found in parts_of_file(path, benchmark))
         return
     unusable: list[Problem] = []
-    usable = 0
+    others: list[tuple[Path, Problem]] = []
+    usable: list[Path] = []
     for file in sorted(found_in(path, unusable)):
         if not is_new(file):
-            usable += 1
+            usable.append(file)
             continue
         try:
             benchmark = assumed(assume, "benchmark", file)
             yield from ((file, found) for found in parts_of_file(file, benchmark))
-            usable += 1
+            usable.append(file)
+        except NoResultsError as error:
+            others.append((file, Problem(str(file), None, f"left out: {error}")))
         except OmbError as error:
             unusable.append(Problem(str(file), None, f"left out: {error}"))
+    texts = {(file.parent, file.suffix) for file in usable if file.suffix in OF_PROGRAMS}
+    names = {file.name for file in usable}
+    for file, problem in others:
+        lost = file.name in names or (file.parent, file.suffix) in texts or has_marks(file)
+        unusable.append(replace(problem, lost=lost))
     if not usable:
         why = ""
         for problem in unusable[:1]:
@@ -223,8 +275,8 @@ def found_in(folder: Path, problems: list[Problem]) -> Iterator[Path]:
     names end otherwise than in `SUFFIXES`. Hidden files and those of a profile are skipped.
     """
 
-    def left_out(path: str | Path, why: str) -> None:
-        problems.append(Problem(str(path), None, f"left out: {why}"))
+    def left_out(path: str | Path, why: str, lost: bool = True) -> None:
+        problems.append(Problem(str(path), None, f"left out: {why}", lost=lost))
 
     def unreadable(error: OSError) -> None:
         left_out(error.filename, error.strerror or str(error))
@@ -233,7 +285,8 @@ def found_in(folder: Path, problems: list[Problem]) -> Iterator[Path]:
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for path in [Path(where, name) for name in folders]:
             if path.is_symlink():
-                left_out(path, "a link to a folder is not followed, name the folder itself")
+                why = "a link to a folder is not followed, name the folder itself"
+                left_out(path, why, lost=not path.resolve().is_relative_to(folder.resolve()))
         if any(name.endswith(RECORD) for name in files):
             files[:] = [name for name in files if not OF_PROFILE.fullmatch(name)]
         files[:] = [name for name in files if not NO_RESULTS.fullmatch(name)]

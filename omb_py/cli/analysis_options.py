@@ -151,19 +151,24 @@ def read(
 
 def note_problems(problems: Sequence[object]) -> None:
     """Print the first problems with files, and how many more there are."""
+    problems = sorted(problems, key=lambda one: not getattr(one, "lost", True))
     for problem in problems[:MAX_NOTES]:
         note(str(problem))
     if len(problems) > MAX_NOTES:
         note(f"and {len(problems) - MAX_NOTES} more such lines")
 
 
-def note_doubts(results: Results) -> None:
-    """Report impossible numbers of benchmark rows, and messages over a slower transport."""
+def note_doubts(results: Results) -> list[str]:
+    """Report impossible numbers of benchmark rows, and messages over a slower transport.
+
+    Return the impossible numbers: no gate passes over them.
+    """
     from omb_py.analysis import anomalies, values
 
     found = anomalies.cannot_be(values.value_column(results.rows))
     wrong = [one for one in found if one.severity == "error"]
     note_problems([*wrong, *anomalies.by_sockets(results.runs)])
+    return list(map(str, wrong))
 
 
 def note_transports(runs: Mapping[str, Mapping[str, Mapping[str, str]]]) -> None:

@@ -102,7 +102,7 @@ def command(
     if known is not None:
         known = references.asked(known, where)
     note_others(results, "check")
-    note_doubts(results)
+    lost = [*results.lost, *note_doubts(results)]
     name = system or Path(expected or update or "").stem
     if known is None:
         refuse_mixture(value_column(results.rows, statistic), results.runs)
@@ -122,7 +122,7 @@ def command(
     checked = judge(rows)
     first = only_first("", rows, results.runs, checked.failures, checked.points)
     failed, passed, new = confirmed(values, checked.failures, {"": rows}, results.runs)
-    conclusion = checked.conclude(failed)
+    conclusion = checked.conclude(failed, lost)
     if new:
         checked = judge(pd.concat([rows, *new], ignore_index=True))
     remarks = [*checked.remarks, *first]

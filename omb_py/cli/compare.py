@@ -142,7 +142,9 @@ def command(ctx: click.Context, /, **values: Any) -> None:
         from omb_py.analysis.conclusion import facts as facts_of
         from omb_py.analysis.conclusion import limit
         from omb_py.analysis.failures import only_first
+        from omb_py.analysis.hosts import newly_slow
         from omb_py.analysis.judging import rows_to_judge
+        from omb_py.analysis.sources import numbers_of
         from omb_py.core.text import tables
 
     allowed = limit(values["fail_above"]) if values["fail_above"] else None
@@ -154,6 +156,7 @@ def command(ctx: click.Context, /, **values: Any) -> None:
         tail=values["tail"],
     )
     note = ""
+    lost: list[str] = []
     if (allowed is None or values["native"]) and (values["confirm"] or values["again"]):
         raise UsageError("--confirm is for files with --fail-above: leave it out, or name both")
     refuse_without_jobs(values["native"] is not None or values["confirm"] is not None)
@@ -161,7 +164,7 @@ def command(ctx: click.Context, /, **values: Any) -> None:
         refuse_options(["kind"], "is that of the tables: leave out --summary, or name --output")
     if values["native"] is None:
         refuse_options(OF_NATIVE, "is for --native: leave it out with files")
-        rows, names, runs = from_files(values)
+        rows, names, runs, lost = from_files(values)
         points = judge(*rows, names=names)
     else:
         refuse_options(["assume"], "is for files: leave it out with --native")
@@ -172,7 +175,13 @@ def command(ctx: click.Context, /, **values: Any) -> None:
     if allowed is not None:
         tables_read = [] if values["native"] else rows
         wrong = [one for table in tables_read for one in rows_to_judge(table)[1]]
-        conclusion = summary.conclusion(points, allowed, wrong)
+        for table, name in list(zip(tables_read, names, strict=False))[1:]:
+            lost += [f"{name}: {one}" for one in newly_slow(tables_read[0], table, allowed)]
+            own = points[points["other"] == name]
+            whole = not own["verdict"].isin(summary.MISSING).any()
+            if whole and numbers_of(table) <= numbers_of(tables_read[0]):
+                lost.append(f"{name}: all of its runs are in {names[0]}, too: nothing was compared")
+        conclusion = summary.conclusion(points, allowed, wrong, lost)
         if conclusion.undecided:
             remarks += summary.advice(points, allowed)
     if conclusion is not None and values["native"] is None:
@@ -203,8 +212,8 @@ def command(ctx: click.Context, /, **values: Any) -> None:
 
 def from_files(
     values: dict[str, Any],
-) -> tuple[list[pd.DataFrame], list[str], dict[str, Mapping[str, str]]]:
-    """The rows of each argument, its name, and the metadata of all runs."""
+) -> tuple[list[pd.DataFrame], list[str], dict[str, Mapping[str, str]], list[str]]:
+    """The rows of each argument, its name, the metadata of all runs, and what was lost."""
     from omb_py.analysis.compare.side_by_side import names_of
 
     paths = values["arguments"]
@@ -214,15 +223,16 @@ def from_files(
     tables = []
     runs: dict[str, Mapping[str, str]] = {}
     by_name = {}
+    lost: list[str] = []
     for path, name in zip(paths, names, strict=True):
         results = read([path], values["where"], values["assume"])
         note_others(results, "compare")
-        note_doubts(results)
+        lost += [*results.lost, *note_doubts(results)]
         tables.append(results.rows)
         runs |= results.runs
         by_name[name] = results.runs
     note_transports(by_name)
-    return tables, names, runs
+    return tables, names, runs, lost
 
 
 def from_turns(

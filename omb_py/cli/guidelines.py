@@ -84,7 +84,7 @@ def command(
     found = (
         None
         if allowed is None
-        else check.conclusion(points, check.not_checked(rows, points, only), wrong, allowed)
+        else check.conclusion(points, check.not_checked(rows, only), wrong, allowed, results.lost)
     )
     facts = {
         "summary": said[0],

@@ -101,7 +101,7 @@ def test_shipped_references_outside_alps_state_no_limits() -> None:
         ({"high": 0.6}, 3.19, "pass", 0),
         ({"high": 0.6}, 3.21, "high", 4),
         ({"low": -0.1, "high": 0.1}, 1.7, "low", 0),
-        ({"low": -0.1}, 20.0, "pass", 0),
+        ({"low": -0.1}, 20.0, "high", 4),
         ({"low": -0.5, "high": 0.5}, 1.0, "pass", 0),
         ({"low": -0.5, "high": 0.5}, 3.0, "pass", 0),
     ],

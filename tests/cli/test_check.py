@@ -66,7 +66,7 @@ def copies(folder: Path, factors: tuple[float, ...]) -> str:
         for name in frame:
             if name.endswith("_us"):
                 slower[name] = frame[name] * factor
-            elif name.endswith(("_MBps", "_per_s")):
+            elif name.endswith(("_MBps", "_GBps", "_per_s")):
                 slower[name] = frame[name] / factor
         slower.to_csv(folder / f"{number}.csv", index=False)
     return str(folder)

@@ -88,3 +88,18 @@ def test_results_without_one_check_cannot_tell(in_process: Run) -> None:
     done = in_process("guidelines", str(ROOT / "results" / "families-mpich.csv"), *words)
     assert done.code == 7
     assert done.out.splitlines()[-1] == "CANNOT TELL: there is no check to judge"
+
+
+def test_guideline_that_one_number_of_ranks_lacks_is_undecided(
+    in_process: Run, tmp_path: Path
+) -> None:
+    whole = results(("allreduce", "reduce", "bcast"))
+    part = results(("allreduce", "bcast"), {("allreduce", size): 9.0 for size in (64, 1024)})
+    rows = pd.concat([whole, part.assign(ranks=8, run=part["run"] + "-8")])
+    known = [name for name in Row.columns if name in rows]
+    path = tmp_path / "rows.csv"
+    rows[known].to_csv(path, index=False)
+    options = ("--fail-above", "50%", "--only", "emulation", "--tolerance", "50%")
+    done = in_process("guidelines", str(path), *options)
+    assert done.code == 7
+    assert "1 not measured (allreduce <= reduce + bcast (8 ranks))" in done.out

@@ -159,8 +159,8 @@ def compare(
             )
         if tail:
             tails = judged(TAIL)
-            tails = tails[tails["ratio"].notna()]
-            if tails.empty:
+            tails = tails[tails["ratio"].notna() | (tails["verdict"] == ONLY_BASE)]
+            if tails["ratio"].isna().all():
                 raise UsageError(
                     f"no 99th percentile of {TAIL_ITERATIONS} iterations or more is on both "
                     f"sides: measure with -i {TAIL_ITERATIONS}"

@@ -303,8 +303,15 @@ def remarks(points: pd.DataFrame) -> list[str]:
     return found
 
 
-def conclusion(points: pd.DataFrame, allowed: float, wrong: Sequence[Failure] = ()) -> Conclusion:
+def conclusion(
+    points: pd.DataFrame,
+    allowed: float,
+    wrong: Sequence[Failure] = (),
+    lost: Sequence[str] = (),
+) -> Conclusion:
     """Conclude on a comparison by a limit, and the rows whose data was ``wrong`` on either side.
+
+    ``lost`` names results that could not be read (`Results.lost`).
 
     A point fails where it is slower and its slowdown's whole interval is above ``allowed``; a pair
     of several points where the lower end of its mean's interval (`totals`) is, and one of them is
@@ -339,6 +346,12 @@ def conclusion(points: pd.DataFrame, allowed: float, wrong: Sequence[Failure] = 
         )
         failures.append(Failure(reason, beyond(points.loc[[row.Index]], allowed)))
     missing = points[points["verdict"].isin(MISSING)]
+    tails = missing["statistic"] == TAIL
+    no_tails = [
+        f"{row.other}: {named[row.pair]}{at(row.bytes)}: too few iterations"
+        for row in missing[tails].itertuples()
+    ]
+    missing = missing[~tails]
     for (number, why), members in missing.groupby(["pair", "verdict"], sort=False):
         what = "not measured" if why == ONLY_BASE else "no number above 0, or wrong data"
         where = f"{members['other'].iloc[0]}: {named[number]}"
@@ -355,6 +368,7 @@ def conclusion(points: pd.DataFrame, allowed: float, wrong: Sequence[Failure] = 
         undecided.append(f"{row.other}: {named[row.pair]}{at(row.bytes)}: {how}")
     judged = int(points["slowdown"].notna().sum()) - len(undecided)
     absent = [f"{row.other}: {named[row.pair]}{at(row.bytes)}" for row in missing.itertuples()]
+    undecided += [*no_tails, *lost]
     return conclude(judged, [*failures, *wrong], undecided, absent, held=within(allowed))
 
 

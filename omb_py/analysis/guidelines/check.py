@@ -105,16 +105,27 @@ def not_measured(rows: pd.DataFrame, points: pd.DataFrame, only: Sequence[str] |
     return [one.name for one in chosen(only) if one.left in there and one.name not in checked]
 
 
-def not_checked(rows: pd.DataFrame, points: pd.DataFrame, only: Sequence[str] | None) -> list[str]:
+def not_checked(rows: pd.DataFrame, only: Sequence[str] | None) -> list[str]:
     """Return names of the guidelines that were checked at no size though ``rows`` have all of
-    their benchmarks: these were asked for."""
+    their benchmarks: these were asked for, of each configuration (`ALIKE`) that has the left
+    side."""
     there = set(rows["benchmark"].dropna())
-    unchecked = not_measured(rows, points, only)
-    return [
-        one.name
-        for one in chosen(only)
-        if one.name in unchecked and one.kind not in OF_SIZES and there.issuperset(one.right)
+    asked = [
+        one for one in chosen(only) if one.kind not in OF_SIZES and there.issuperset(one.right)
     ]
+    every = list(groups(rows))
+    usable = {name for _, sides in every for name in sides}
+    telling = distinctions(pd.DataFrame([key for key, _ in every], columns=list(ALIKE)), ALIKE)
+    found = [one.name for one in asked if one.left in there - usable]
+    for key, sides in every:
+        checked = {rule.name for rule in asked if any(points_of(key, sides, rule, MARGIN))}
+        words = label([key[name] for name in telling], telling)
+        found += [
+            f"{rule.name} ({words})" if words else rule.name
+            for rule in asked
+            if rule.left in sides and rule.name not in checked
+        ]
+    return found
 
 
 OF_SIZES = ("monotony", "splitting")
@@ -321,13 +332,18 @@ def remarks(points: pd.DataFrame) -> Iterator[str]:
 
 
 def conclusion(
-    points: pd.DataFrame, missing: Sequence[str], wrong: Sequence[Failure], allowed: float
+    points: pd.DataFrame,
+    missing: Sequence[str],
+    wrong: Sequence[Failure],
+    allowed: float,
+    lost: Sequence[str] = (),
 ) -> Conclusion:
     """Conclude on checks by a limit on slowdowns.
 
     Violations fail whose whole interval is above ``allowed``. Others are undecided that have no
     interval, or one that reaches beyond it. ``missing`` are guidelines that were asked for and
-    checked at no size (`not_checked`), ``wrong`` failures of data that was wrong.
+    checked at no size (`not_checked`), ``wrong`` failures of data that was wrong, ``lost`` names
+    results that could not be read (`Results.lost`).
     """
     fail = (points["verdict"] == VIOLATED) & (points["ratio_low"] > allowed)
     undecided = points[~fail & ~(points["ratio_high"] <= allowed)]
@@ -338,7 +354,7 @@ def conclusion(
     return conclude(
         len(points) - len(undecided),
         [*failed, *wrong],
-        list(map(named, undecided.to_dict("records"))),
+        [*map(named, undecided.to_dict("records")), *lost],
         missing,
         what="check",
         held=within(allowed),

@@ -48,10 +48,15 @@ ROWS_AT_ONCE = 10_000
 BEGINNING = 1 << 16
 """Bytes that are looked at to tell whether a file is of results."""
 
-NOT_READ = {
+OF_OTHERS = {
     "applications' results in JSON are not read: write them as CSV": (b'", "application": "',),
     "nvbandwidth's output is not read, for it copies memory and sends no messages: "
     "pandas reads its JSON (option -j)": (b"nvbandwidth Version: ", b'"nvbandwidth"'),
+}
+"""Known results of no messages, with the command to use instead, and their marks."""
+
+NOT_READ = {
+    **OF_OTHERS,
     "the CSV and JSON of rccl-tests' option -x are not read: "
     "give omb-py the text that rccl-tests prints": (
         *(b'"inPlace":', b"collective,ranks,rankspernode,", b"collective,gpus,size,"),
@@ -86,7 +91,8 @@ TWICE = "two copies of a program print side by side, or two runs do"
 class Problem:
     """Something in a file that could not be used, and why; ``rows`` are how many it cost.
 
-    It is in ``line``, or from there to the line ``end``.
+    It is in ``line``, or from there to the line ``end``. ``lost`` is false if it cannot have cost a
+    result that was measured: no gate passes over another one.
     """
 
     path: str
@@ -94,10 +100,15 @@ class Problem:
     text: str
     rows: int = 1
     end: int | None = None
+    lost: bool = True
 
     def __str__(self) -> str:
         where = self.path if self.line is None else f"{self.path}:{self.line}"
         return f"{where}{f'-{self.end}' if self.end else ''}: {self.text}"
+
+
+class NoResultsError(OmbError):
+    """An error: a file is of something else than a benchmark."""
 
 
 @dataclass(frozen=True)
@@ -179,13 +190,13 @@ class Notes:
         """Number of problems, those that are only counted included."""
         return len(self.problems) + self.unnamed
 
-    def add(self, index: int, text: str, rows: int = 1) -> None:
+    def add(self, index: int, text: str, rows: int = 1, lost: bool = True) -> None:
         """Add a problem that cost ``rows``; adjacent lines with the same text are one."""
         last = self.problems[-1] if self.problems else None
         if last and last.line and (last.text, last.end or last.line) == (text, index):
             self.problems[-1] = replace(last, end=index + 1, rows=last.rows + rows)
         elif len(self.problems) < MAX_PROBLEMS:
-            self.problems.append(Problem(self.source.path, index + 1, text, rows))
+            self.problems.append(Problem(self.source.path, index + 1, text, rows, lost=lost))
         else:
             self.unnamed += 1
 
@@ -376,7 +387,9 @@ def parts_of_file(path: Path, benchmark: str | None = None) -> Iterator[Found]:
         yield found
     unread = [text for text, marks in NOT_READ.items() if any(mark in content for mark in marks)]
     if whole:
-        yield Found(problems=[Problem(str(path), None, text) for text in unread])
+        yield Found(
+            problems=[Problem(str(path), None, text, lost=text not in OF_OTHERS) for text in unread]
+        )
         return
     if problems:
         costly = max(problems, key=lambda problem: problem.rows)
@@ -394,9 +407,10 @@ def parts_of_file(path: Path, benchmark: str | None = None) -> Iterator[Found]:
             )
         raise OmbError(f"{path} holds no results, for the run failed: {fault}")
     if unread:
-        raise OmbError(f"{path}: {unread[0]}")
+        error = NoResultsError if unread[0] in OF_OTHERS else OmbError
+        raise error(f"{path}: {unread[0]}")
     formats = ", ".join(sorted(reader.name for reader in all_readers().values()))
-    raise OmbError(f"{path} holds no results in a format that omb-py reads: {formats}")
+    raise NoResultsError(f"{path} holds no results in a format that omb-py reads: {formats}")
 
 
 def content_of(path: Path) -> bytes:

@@ -71,7 +71,7 @@ def are_columns(
         return False
     if unknown := [name for name in names if name not in known]:
         text = f"unknown columns {', '.join(unknown)} are left out: another omb-py wrote them?"
-        notes.add(index, text)
+        notes.add(index, text, lost=False)
     return True
 
 

@@ -235,7 +235,8 @@ class ImbReading(Reading):
         elif line.startswith("#"):
             self.comment(line, index)
         elif self.form is not None and (match := REFUSED.match(line)):
-            self.notes.add(index, f"{match[1]} bytes: {match[2]}, not measured")
+            text = f"{match[1]} bytes: {match[2]}, not measured"
+            self.notes.add(index, text, lost=False)
         elif cells := self.cells(line, index):
             at = (cells.get("group"), int(cells.get("bytes", 0)))
             if self.any_order or self.follows(index, at[1], at[0]):

@@ -196,7 +196,8 @@ class NcclTables(Reading):
         size = int(cells["size"])
         key = tuple(cells.get(name) for name in ("type", "redop", "root"))
         if size == 0:
-            self.notes.add(index, "a size of no bytes, for fewer elements than ranks, left out")
+            text = "a size of no bytes, for fewer elements than ranks, left out"
+            self.notes.add(index, text, lost=False)
         elif is_alone(cells) and size <= self.sizes.get(key, -1):
             self.run.said["alone"] = ALONE
             self.notes.add(index, f"several processes print their tables here: {ALONE}")
