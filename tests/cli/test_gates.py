@@ -183,6 +183,22 @@ def test_results_compared_with_themselves_are_undecided(in_process: Run, tmp_pat
     assert undecided(done, "all of its runs are in b")
 
 
+def test_percentile_that_only_the_base_has_is_undecided(in_process: Run, tmp_path: Path) -> None:
+    head = COLUMNS.replace("iterations", "sample_p50_us,sample_p99_us,iterations")
+    for side, iterations in (("b", 10000), ("n", 500)):
+        (tmp_path / side).mkdir()
+        for launch in range(8):
+            run = f"2026110{launch + 1}T000000Z-{side}"
+            cells = f"2,numpy,buffer,1.{launch},,1.{launch},2.{launch}"
+            lines = [f"{run},latency,8,,{cells},10000", f"{run},latency,1024,,{cells},{iterations}"]
+            start = [f"# run: {run}", "# mpi_library: MPICH Version: 5.0.2", "# hosts: a:2", head]
+            (tmp_path / side / f"{launch}.csv").write_text("\n".join([*start, *lines]) + "\n")
+    sides = (str(tmp_path / "b"), str(tmp_path / "n"))
+    assert in_process("compare", *sides, "--fail-above", "50%").code == 0
+    done = in_process("compare", *sides, "--fail-above", "50%", "--tail")
+    assert undecided(done, "99th percentile, 1 KiB: too few iterations")
+
+
 def test_copies_of_a_text_are_one_launch(in_process: Run, tmp_path: Path) -> None:
     for number in range(2):
         content = native(1 + number / 10, "Allreduce", "Reduce", "Broadcast")
