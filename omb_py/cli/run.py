@@ -109,7 +109,7 @@ def entries_of(text: str, launch: Launch) -> Iterator[Entry]:
                 options_of(benchmark, words, launch),
                 name,
                 shlex.join(["omb-py", "run", *launch.words, name]),
-                of_suite=word.startswith(SUITE),
+                suite=word if word.startswith(SUITE) else "",
             )
         except UsageError as error:
             raise UsageError(f"{name}: {error}") from error

@@ -58,7 +58,7 @@ class Entry:
 
     ``text`` is the user's word for it, ``command`` the command line that launches only it.
     ``first_ranks`` is the number of ranks of the job that measure, None for as many as the
-    benchmark can use. ``of_suite`` is true if its suite was named, not it.
+    benchmark can use. ``suite`` is the word for its suite if that was named, not it.
     """
 
     benchmark: Benchmark
@@ -66,7 +66,7 @@ class Entry:
     text: str
     command: str = ""
     first_ranks: int | None = None
-    of_suite: bool = False
+    suite: str = ""
 
 
 @dataclass(frozen=True)
@@ -81,6 +81,7 @@ class Line:
     rows: int = 0
     seconds: float = 0.0
     reason: str = ""
+    suite: str = ""
 
 
 class Summary:
@@ -112,14 +113,16 @@ class Summary:
 
     @property
     def nothing(self) -> str:
-        """A sentence if nothing was measured, with the first reason; empty else."""
-        if any(line.outcome == MEASURED for line in self.lines) or not self.lines:
-            return ""
-        first = self.lines[0]
-        return (
-            f"nothing was measured: {count(len(self.lines), 'benchmark')} left out or failed; the "
-            f"first, {first.benchmark}: {first.reason}"
-        )
+        """A sentence about the first suite of which nothing was measured; empty else."""
+        for suite in dict.fromkeys(line.suite for line in self.lines if line.suite):
+            lines = [line for line in self.lines if line.suite == suite]
+            if not any(line.outcome == MEASURED for line in lines):
+                number = count(len(lines), "benchmark")
+                return (
+                    f"nothing of {suite} was measured: {number} left out or failed; the first, "
+                    f"{lines[0].benchmark}: {lines[0].reason}"
+                )
+        return ""
 
 
 class RowCounter(Writer[Any]):
@@ -171,7 +174,7 @@ def run_entries(
     job.noted = set()
     placed = [ranks_of(entry, job.ranks, pair) for entry in entries]
     lines = [
-        Line(entry.benchmark.name, entry.text, len(ranks))
+        Line(entry.benchmark.name, entry.text, len(ranks), suite=entry.suite)
         for entry, ranks in zip(entries, placed, strict=True)
     ]
     summary = Summary(lines, summary_path if job.rank == 0 else None)
@@ -261,7 +264,7 @@ def outcome_of(error: OmbError, entry: Entry) -> tuple[str, int]:
     """
     if error.exit_code not in LEAVING_OUT:
         return FAILED, error.exit_code
-    harmless = entry.of_suite and error.exit_code != LeftOutError.exit_code
+    harmless = bool(entry.suite) and error.exit_code != LeftOutError.exit_code
     return LEFT_OUT, 0 if harmless else error.exit_code
 
 

@@ -121,8 +121,10 @@ def test_suite_of_which_nothing_was_measured_fails_and_says_why(
     results = tmp_path / "s.csv"
     job = mpiexec(ranks, "run", "s:onesided", *words, *QUICK, "--quiet", "-o", str(results))
     assert job.code == 5
-    assert_names(job.err, f"nothing was measured: benchmarks put_latency {why}")
+    assert_names(job.err, f"nothing of s:onesided was measured: benchmarks put_latency {why}")
     assert not results.exists()
+    other = mpiexec(ranks, "run", "s:onesided", "barrier", *words, *QUICK, "--quiet")
+    assert other.code == 5
 
 
 def test_failure_on_a_part_ends_only_its_benchmark(mpiexec: Run, tmp_path: Path) -> None:
