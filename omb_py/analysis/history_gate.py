@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.stats import median_abs_deviation, norm
@@ -308,8 +308,3 @@ def sheets(found: Conclusion, complete: bool = True) -> Iterator[Sheet]:
     ):
         if len(names) > (0 if complete else printed):
             yield Sheet(title, ("series",), tuple((name,) for name in names))
-
-
-def facts(found: History) -> dict[str, Any]:
-    """Return what a document has about the runs that were judged."""
-    return {"since": found.since and day(found.since), "runs": found.runs}

@@ -98,7 +98,10 @@ def slow_hosts(values: pd.DataFrame) -> Hosts:
         for name in beyond.columns[beyond.any()]
     ]
     slow.sort(key=lambda one: -one.worst)
-    remarks = [*unjudged(every, len(excess)), *incomplete(every)]
+    remarks = list(incomplete(every))
+    if few := len(every) - len(excess):
+        text = f"{count(few, 'point')} of fewer than {FEWEST} hosts: which is slow cannot be told"
+        remarks.insert(0, text)
     if len(excess) and not slow:
         needed = f"{factor(float(np.exp(max(limits))))} as long"
         remarks.insert(0, f"no host is slow: one would have to take up to {needed}")
@@ -145,12 +148,6 @@ def slow_host(name: str, excess: pd.Series, beyond: pd.Series, points: pd.DataFr
         int(excess.notna().sum()),
         tuple(dict.fromkeys(points.loc[own.index, "benchmark"])),
     )
-
-
-def unjudged(medians: pd.DataFrame, judged: int) -> Iterator[str]:
-    """Yield a sentence if points are of too few hosts."""
-    if few := len(medians) - judged:
-        yield f"{count(few, 'point')} of fewer than {FEWEST} hosts: which is slow cannot be told"
 
 
 def incomplete(medians: pd.DataFrame) -> Iterator[str]:

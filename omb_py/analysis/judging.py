@@ -27,6 +27,12 @@ class WrongDataError(OmbError):
     exit_code = FAILED
 
 
+def refuse_wrong(*tables: pd.DataFrame) -> None:
+    """Raise `WrongDataError` for the first rows whose data was wrong, where no others are left."""
+    for reason in (one.reason for table in tables for one in rows_to_judge(table)[1]):
+        raise WrongDataError(f"nothing to compare: {reason}")
+
+
 def rows_to_judge(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[Failure]]:
     """Return the rows whose data was right, and a failure for each file and benchmark with others.
 

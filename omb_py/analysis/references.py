@@ -120,15 +120,13 @@ class Checked:
     the ends of what is allowed, in ``unit``, both missing if a reference states no limits;
     ``fails`` tells whether a value is worse than that. Points of several hosts, or of files that
     are kept apart, have a row each. ``tolerance`` is that of references without limits, None if
-    they are not judged. ``others`` counts points without a reference, ``remarks`` are sentences,
-    ``wrong`` failures of data that was wrong, ``unclear`` names points of which it is not known
-    which reference they have.
+    they are not judged. ``remarks`` are sentences, ``wrong`` failures of data that was wrong.
+    ``unclear`` names points that may have one of several references.
     """
 
     name: str
     lines: pd.DataFrame
     tolerance: float | None
-    others: int
     remarks: tuple[str, ...]
     wrong: tuple[Failure, ...]
     unclear: tuple[str, ...] = ()
@@ -365,8 +363,7 @@ def check(
     frame = pd.DataFrame(lines, columns=list(COLUMNS))
     frame = frame.assign(**{column: convert_types(frame[column], column) for column in POINT})
     remarks += without_limits(references, tolerance, held)
-    others = len(there) - len({at for _, at in pairs} | set(unclear))
-    if others:
+    if others := len(there) - len({at for _, at in pairs} | set(unclear)):
         remarks.append(f"{count(others, 'measured point')} without a reference")
     failing = frame.loc[frame["fails"], RESULTS_OF].dropna().unique()
     if len(failing):
@@ -377,7 +374,7 @@ def check(
         )
     names = [*telling(frame), "bytes"]
     named = [label([there[at].get(name) for name in names], names) for at in unclear]
-    return Checked(name, frame, held, others, tuple(remarks), tuple(wrong), tuple(named))
+    return Checked(name, frame, held, tuple(remarks), tuple(wrong), tuple(named))
 
 
 def without_limits(

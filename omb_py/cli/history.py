@@ -86,7 +86,8 @@ def command(
     conclusion = None if allowed is None else history_gate.conclusion(found, allowed)
     if conclusion is None:
         note_problems([*found.wrong.values()])
-    facts = {"summary": said, **history_gate.facts(found), **facts_of(conclusion)}
+    since_text = found.since and history.day(found.since)
+    facts = {"summary": said, "since": since_text, "runs": found.runs, **facts_of(conclusion)}
     more = () if conclusion is None else history_gate.sheets(conclusion, to.path is not None)
     if to.format == "html":
         tables.write_content(to, page(found, replace(results, rows=rows), conclusion))

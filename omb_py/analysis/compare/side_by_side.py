@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from omb_py.analysis.compare.pairing import pair
-from omb_py.analysis.judging import WrongDataError, rows_to_judge
+from omb_py.analysis.judging import refuse_wrong
 from omb_py.analysis.sources import short_names
 from omb_py.analysis.table import load
 from omb_py.analysis.values import (
@@ -151,8 +151,7 @@ def compare(
         judged = partial(against, sides[0], side, pairs, launch_spread)
         part = judged(statistic)
         if not part["ratio"].notna().any():
-            if wrong := [one for table in tables for one in rows_to_judge(table)[1]]:
-                raise WrongDataError(f"nothing to compare: {wrong[0].reason}")
+            refuse_wrong(*tables)
             raise UsageError(
                 f"nothing to compare: no message size of {called[0]} has a number above 0 in "
                 f"{name}, too"
@@ -221,8 +220,7 @@ def measured(rows: pd.DataFrame, name: str) -> ComparedSide:
     medians = with_values(numbers, "median")[["value", "statistic", "low", "high"]]
     means = with_values(numbers, "mean")
     if means["value"].isna().all():
-        if wrong := rows_to_judge(rows)[1]:
-            raise WrongDataError(f"nothing to compare: {wrong[0].reason}")
+        refuse_wrong(rows)
         raise UsageError(f"{name} has no row of a benchmark with a number to compare")
     runs = means[["run"]].assign(
         bytes=means["bytes"].astype("Float64").fillna(-1.0).astype(float),

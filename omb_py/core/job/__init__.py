@@ -394,10 +394,6 @@ class Job(ABC):
         summed = self.reduce(values, "sum")
         return array("d", (value / self.ranks for value in summed))
 
-    def rank_of_greatest(self, value: float) -> int:
-        """Return the lowest rank whose ``value`` is the maximum of all, on all ranks."""
-        return self.first_of(value == self._over_ranks(value, "max"))
-
     def bcast_from_root(self, value: float) -> float:
         """Return rank 0's ``value``, on all ranks; collective."""
         return array("d", self.bcast(array("d", [value]).tobytes()))[0]
