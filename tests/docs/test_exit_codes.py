@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from omb_py.analysis import conclusion
+from omb_py.analysis import conclusion, judging
 from omb_py.core import errors
 from omb_py.core.errors import OmbError
 from omb_py.sweeps import jobs
@@ -39,4 +39,5 @@ def test_errors_stand_beside_their_exit_code() -> None:
     known = {kind.__name__: kind.exit_code for kind in classes(OmbError)}
     named = {name: code for code, names in documented().items() for name in names}
     assert named.items() <= known.items()
+    assert named[judging.WrongDataError.__name__] == conclusion.FAILED
     assert set(named) >= {kind for kind in known if kind in vars(errors)}
