@@ -10,6 +10,7 @@ import csv
 import re
 import shutil
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -65,12 +66,15 @@ class SmallSweep:
 
 
 def rows_in(folder: Path) -> Counter[Row]:
-    """The rows in the folder of a sweep, and how often each is there."""
+    """The rows in the folder of a sweep, and how often each is there.
+
+    A running sweep may take a file away between its listing and its reading.
+    """
     found: Counter[Row] = Counter()
     for path in folder.glob("points/*.csv"):
         place = re.search(r"-(\d+x\d+)-", path.name)
         assert place is not None
-        with path.open() as file:
+        with suppress(FileNotFoundError), path.open() as file:
             table = csv.DictReader(line for line in file if not line.startswith("#"))
             found.update((place[1], row["bytes"]) for row in table)
     return found
