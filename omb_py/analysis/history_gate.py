@@ -155,7 +155,7 @@ def compared(
 
 
 def chance_of(shift: float, one: Series, newest: int, *runs: int) -> float:
-    """Return the two-sided chance that the medians of so many ``runs`` differ by a logarithm.
+    """Return the two-sided chance that medians of these numbers of ``runs`` differ by a logarithm.
 
     The deviation is that of all runs but the ``newest`` ones from the medians of their levels,
     since one level may have few. Runs beyond `OUTLIER` median absolute deviations count as much as
@@ -173,7 +173,7 @@ def chance_of(shift: float, one: Series, newest: int, *runs: int) -> float:
 
 
 def against(own: np.ndarray, others: np.ndarray) -> float:
-    """Return the two-sided rank test's chance that so many own times are on one side of others.
+    """Return the P-value of the two-sided rank test of own times against others.
 
     Of the newest `WINDOW` others: they are nearest, and the exact distribution is then known.
     """

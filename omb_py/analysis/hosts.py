@@ -24,7 +24,7 @@ from omb_py.core.text.words import count, first_of
 from omb_py.results.columns import IDENTITY
 
 FEWEST = 3
-"""Hosts of which one can be told from the others."""
+"""Fewest hosts among which a slow one can be found."""
 
 MOST_NAMED = 30
 """Slow hosts that a table has."""
@@ -201,7 +201,7 @@ def summary(found: Hosts) -> str:
 def refuse_mixture(values: pd.DataFrame, runs: Mapping[str, Mapping[str, str]]) -> None:
     """Raise `UsageError` if rows are of a mixture from which no limits can be learned.
 
-    That is a mixture of machines by their metadata (`MACHINE`), or of hosts of which some are slow.
+    A mixture has several machines by their metadata (`MACHINE`), or slow hosts.
     """
     for name in MACHINE:
         present = (runs.get(str(run), {}).get(name) for run in values["run"].unique())

@@ -19,6 +19,7 @@ from scipy.stats import t as student
 from omb_py.analysis.compare.side_by_side import SIZE_CLASSES, launch_spreads
 from omb_py.analysis.conclusion import Conclusion, conclude
 from omb_py.analysis.failures import RESULTS_OF, Beyond, Failure
+from omb_py.analysis.hosts import several
 from omb_py.analysis.judging import rows_to_judge
 from omb_py.analysis.points import (
     TELLING,
@@ -80,7 +81,7 @@ FOUND = 0.9
 """The chance with which a slowdown must be found to be called so by `sensitivity`."""
 
 BLIND = 0.5
-"""A slowdown that is not found by limits of which `sensitivity` says that they are too wide."""
+"""The slowdown that limits must find; `sensitivity` calls others too wide."""
 
 UNITS = ("us", "MB/s", "GB/s", "msg/s", BUS)
 """Units of references; GB/s are MB/s once they are read."""
@@ -341,7 +342,7 @@ def check(
     """
     published = PUBLISHED in references and bool(references[PUBLISHED].all())
     held = TOLERANCE if tolerance is None and not published else tolerance
-    rows = told_apart(rows)
+    rows = rows if RESULTS_OF in rows else told_apart(rows)
     right, wrong = rows_to_judge(rows)
     values = value_column(right, statistic, (RESULTS_OF, *IDENTITY))
     columns = [*POINT, RESULTS_OF, "statistic", "unit"]
@@ -368,7 +369,7 @@ def check(
     failing = frame.loc[frame["fails"], RESULTS_OF].dropna().unique()
     if len(failing):
         every = int(frame[RESULTS_OF].nunique())
-        of = "hosts" if rows["host_names"].nunique() > 1 else "files"
+        of = "hosts" if several(rows) else "files"
         remarks.append(
             f"{len(failing)} of {every} {of} failed: {first_of([*failing], MAX_FAILING)}"
         )
@@ -485,22 +486,23 @@ def not_compared(
 ) -> tuple[set[tuple[int, str | None]], list[str]]:
     """Return what is not compared with published references, and remarks that say why.
 
-    That are places of references, each with the hosts, or the file, of points that may be of it,
-    but lack a column that it states.
+    The first are places of references, each with the hosts, or the file, of points that lack a
+    column that the reference states.
     """
     groups = grouped(points)
     found: set[tuple[int, str | None]] = set()
     lacking: set[str] = set()
     other: set[tuple[str, Any]] = set()
     for place, reference in enumerate(references):
+        if not reference.get(PUBLISHED):
+            continue
         alike = groups.get((reference["benchmark"], reference.get("bytes")), [])
         for at in alike:
             if agree(reference, points[at]) and (columns := not_known(reference, points[at])):
                 found.add((place, points[at].get(RESULTS_OF)))
                 lacking.update(columns)
-        if reference.get(PUBLISHED):
-            differ = (differences(reference, points[at]) for at in alike)
-            other |= min(differ, key=len, default=set())
+        differ = (differences(reference, points[at]) for at in alike)
+        other |= min(differ, key=len, default=set())
     remarks = []
     if lacking:
         columns = sorted(lacking)
@@ -643,9 +645,8 @@ def from_runs(rows: pd.DataFrame, system: str, statistic: str = "auto") -> pd.Da
     A value is the median of a point's launches. Its tolerance, on the worse side, is as far as one
     more launch may be from it, at least `SMALLEST`: a healthy launch passes the check of all points
     with a chance of 95 % (`verdict.prediction`), or one launch of each host if rows are of several
-    hosts. The deviation between launches, of logarithms, is
-    pooled over the sizes of a class (`launch_spreads`). The tolerance is missing if no launch of a
-    class was repeated.
+    hosts. The deviation between launches, of logarithms, is pooled over the sizes of a class
+    (`launch_spreads`). The tolerance is missing if no launch of a class was repeated.
     A reference states the experiment, buffer, binding and placement, and of the other columns
     those that differ. ``spread``, ``degrees`` of freedom and ``runs``, for `sensitivity`, are not
     columns of a file. Raises `UsageError` if no point was measured twice.
@@ -727,7 +728,7 @@ def found_from(limit: Numbers, spread: Numbers, degrees: Numbers, runs: Numbers)
 
 
 def launches_to_see(spread: float, points: int) -> int | None:
-    """Return how many launches give limits that find `BLIND` at each of so many points.
+    """Return the number of launches whose limits find `BLIND` at each of so many points.
 
     ``spread`` is the deviation of a launch's logarithm. None for more than `MOST_LAUNCHES`.
     """

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from omb_py.analysis import references
 from omb_py.analysis.hosts import slow_hosts
 from omb_py.analysis.references import check, from_runs
 from omb_py.analysis.table import load, of_rows
@@ -117,6 +118,15 @@ def test_check_names_the_host_on_which_a_reference_was_not_measured(
     done = in_process("check", "f", "--expected", "site.csv")
     assert done.code == 7
     assert "7 of 8 values as expected from site, 1 not measured (node03, latency, 64 B)" in done.out
+
+
+def test_rows_measured_again_on_another_host_are_of_the_same_point(tmp_path: Path) -> None:
+    (tmp_path / "site.csv").write_text(SITE)
+    known = references.load(str(tmp_path / "site.csv"))
+    first = references.told_apart(load(fleet(tmp_path / "a", 1)).rows)
+    again = first.assign(host_names="elsewhere", run="again")
+    found = check(pd.concat([first, again], ignore_index=True), known, "site")
+    assert found.lines["runs"].tolist() == [2, 2]
 
 
 def test_host_whose_data_was_wrong_is_named_and_fails(in_process: Start, tmp_path: Path) -> None:
