@@ -13,7 +13,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
@@ -100,8 +100,24 @@ def succeeded(done: Finished) -> Finished:
 
 def rows_of(path: Path) -> list[dict[str, str]]:
     """The rows of a CSV file, without its comments."""
-    with path.open() as file:
-        return list(csv.DictReader(line for line in file if not line.startswith("#")))
+    return rows_in_text(path.read_text())
+
+
+def points_of(folder: Path) -> dict[str, str]:
+    """The text of each file of rows in the folder of a sweep.
+
+    A running sweep may take a file away between its listing and its reading.
+    """
+    texts = {}
+    for path in folder.glob("points/*.csv"):
+        with suppress(FileNotFoundError):
+            texts[path.name] = path.read_text()
+    return texts
+
+
+def rows_in_text(text: str) -> list[dict[str, str]]:
+    """The rows of a text of CSV, without its comments."""
+    return list(csv.DictReader(line for line in text.splitlines() if not line.startswith("#")))
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import os
 import signal
 import subprocess
@@ -12,7 +11,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.conftest import ENVIRONMENT, OMB_PY, Finished, own_temporary_folder, run
+from tests.conftest import (
+    ENVIRONMENT,
+    OMB_PY,
+    Finished,
+    own_temporary_folder,
+    points_of,
+    rows_in_text,
+    run,
+)
 
 MACHINE = """\
 name = "here"
@@ -99,8 +106,8 @@ class SmallSweep:
         """Every line of every table, whole."""
         return {
             line
-            for path in self.place.glob("points/*.csv")
-            for line in path.read_text().splitlines(keepends=True)
+            for text in points_of(self.place).values()
+            for line in text.splitlines(keepends=True)
             if line.endswith("\n")
         }
 
@@ -121,11 +128,9 @@ class SmallSweep:
 def rows_in(folder: Path) -> Counter[tuple[str, ...]]:
     """Which rows the tables of a sweep's folder hold, and how often each."""
     found: Counter[tuple[str, ...]] = Counter()
-    for path in folder.glob("points/*.csv"):
-        with path.open() as file:
-            for row in csv.DictReader(line for line in file if not line.startswith("#")):
-                names = ("benchmark", "binding", "ranks", "bytes", "variant")
-                found[tuple(row[name] for name in names)] += 1
+    names = ("benchmark", "binding", "ranks", "bytes", "variant")
+    for text in points_of(folder).values():
+        found.update(tuple(row[name] for name in names) for row in rows_in_text(text))
     return found
 
 

@@ -6,17 +6,15 @@ in which the package is ours and the configurations are too, but for that sweep.
 
 from __future__ import annotations
 
-import csv
 import re
 import shutil
 from collections import Counter
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
 from tests import ROOT
-from tests.conftest import PLUGIN
+from tests.conftest import PLUGIN, points_of, rows_in_text
 
 TEXT = """\
 name = "scaling"
@@ -66,24 +64,18 @@ class SmallSweep:
 
 
 def rows_in(folder: Path) -> Counter[Row]:
-    """The rows in the folder of a sweep, and how often each is there.
-
-    A running sweep may take a file away between its listing and its reading.
-    """
+    """The rows in the folder of a sweep, and how often each is there."""
     found: Counter[Row] = Counter()
-    for path in folder.glob("points/*.csv"):
-        place = re.search(r"-(\d+x\d+)-", path.name)
+    for name, text in points_of(folder).items():
+        place = re.search(r"-(\d+x\d+)-", name)
         assert place is not None
-        with suppress(FileNotFoundError), path.open() as file:
-            table = csv.DictReader(line for line in file if not line.startswith("#"))
-            found.update((place[1], row["bytes"]) for row in table)
+        found.update((place[1], row["bytes"]) for row in rows_in_text(text))
     return found
 
 
 def lines_in(folder: Path) -> dict[str, list[str]]:
     """The whole lines of each file of rows in the folder of a sweep."""
-    texts = {path.name: path.read_text() for path in folder.glob("points/*.csv")}
     return {
         name: [line for line in text.splitlines(keepends=True) if line.endswith("\n")]
-        for name, text in texts.items()
+        for name, text in points_of(folder).items()
     }

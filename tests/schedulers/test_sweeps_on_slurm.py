@@ -55,7 +55,9 @@ def test_script_measures_both_nodes(slurm: Slurm, tmp_path: Path, command: tuple
 
 @pytest.mark.usefixtures("long_time")
 def test_job_at_its_walltime_submits_its_successor(slurm: Slurm, tmp_path: Path) -> None:
-    variables = SCALING.install(tmp_path)
+    # Points enough that some are left when the sweep is stopped in its first ones.
+    sweep = SmallSweep(ranks=(2, 4), sizes=(8, 64, 512))
+    variables = sweep.install(tmp_path)
     folder = tmp_path / RESULTS[TORQUE]
     words = ["scaling", "--machine=generic-torque", "--one-job", "--walltime=80s"]
     slurm.run("omb-py", "job", "render", *words, "--output=job.sh", cwd=tmp_path, **variables)
@@ -70,7 +72,7 @@ def test_job_at_its_walltime_submits_its_successor(slurm: Slurm, tmp_path: Path)
 
     assert wait_for_end(slurm, job, 90) == "TIMEOUT"
     wait_for_all_from(slurm, tmp_path, 300)
-    assert before != rows_in(folder) == SCALING.planned, output(tmp_path, job)
+    assert before != rows_in(folder) == sweep.planned, output(tmp_path, job)
     following = read_record(folder)
     assert next(iter(following.values())) == job
     assert state(slurm, list(following)[-1]) == "COMPLETED"
