@@ -15,6 +15,7 @@ from omb_py.apps.runtime.samples import Samples, draw, weak_scaled, working_byte
 from omb_py.apps.runtime.team import Array, Team
 from omb_py.core.calls import Call
 from omb_py.core.errors import UsageError, needing
+from omb_py.core.text.words import first_ranges, ranges_of
 
 
 def add_up(team: Team, samples: Any, centers: Any, totals: Any) -> None:
@@ -174,7 +175,20 @@ def compare(
 
 
 def _listed(ks: Sequence[int]) -> str:
-    return ", ".join(map(str, ks))
+    return first_ranges(ranges_of(ks))
+
+
+def elbow(ks: Sequence[int], inertias: Sequence[float]) -> int | None:
+    """Return the k whose inertia is farthest below the line from the first k to the last one.
+
+    None if no k is below it. The k that the search chooses, as by V. Satopaa et al., Finding a
+    "Kneedle" in a Haystack, 2011, without its smoothing.
+    """
+    slope = (inertias[-1] - inertias[0]) / max(1, ks[-1] - ks[0])
+    below = [
+        inertias[0] + slope * (k - ks[0]) - inertia for k, inertia in zip(ks, inertias, strict=True)
+    ]
+    return ks[below.index(max(below))] if max(below) > 0 else None
 
 
 class Search(Kernel[Clusters]):
@@ -222,9 +236,11 @@ class Search(Kernel[Clusters]):
         return None if self._answer is None else self._read(self._answer)
 
     def parts(self) -> list[Detail]:
-        """Return the inertia of each k."""
+        """Return the inertia of each k, and the k of the elbow."""
         found = [] if self._answer is None else self._read(self._answer)
-        return [Detail(f"k {one.k}", value=one.inertia, unit="inertia") for one in found]
+        parts = [Detail(f"k {one.k}", value=one.inertia, unit="inertia") for one in found]
+        chosen = elbow(self.problem.ks, [one.inertia for one in found]) if found else None
+        return [*parts, Detail("elbow", value=chosen, unit="clusters")] if chosen else parts
 
     def _bind(self, summed: bool) -> None:
         """Bind the sums and counts of each k, added up over the ranks, and all results."""

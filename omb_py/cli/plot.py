@@ -26,7 +26,8 @@ OF_FILES = ("width", "theme", "force")
 """Parameters about files of figures."""
 
 UNUSED = {
-    **dict.fromkeys(OF_APPLICATIONS, ("lines", "names", "sizes", "value", "assume", "statistic")),
+    "phases": ("lines", "names", "sizes", "value", "assume", "statistic"),
+    "speedup": ("names", "sizes", "assume", "statistic"),
     **dict.fromkeys(("overhead", "pairs"), ("lines", "names", "value", "statistic")),
 }
 """Parameters that do not change the figures of a kind."""
@@ -59,7 +60,7 @@ UNUSED = {
     default="auto",
     metavar="NAME",
     help="Another number than the benchmark's own: latency, bandwidth, rate, algbw, busbw, slowest "
-    "(rank), event, overall, overlap, p99 or p999.",
+    "(rank), event, overall, overlap, p99 or p999; of --kind speedup sequential_speedup.",
 )
 @click.option(
     "-o",
@@ -133,7 +134,8 @@ def command(
         runs, problems = speedup.load(paths, where)
         note_problems(problems)
         found = speedup.speedups(runs, divides_work)
-        charts = figures.by_name(application_charts(found, kind))
+        quantity = "speedup" if value == "auto" else value
+        charts = figures.by_name(application_charts(found, kind, lines, quantity))
     else:
         results = read(paths, where, assume, names)
         charts = figures.charts(results, request)

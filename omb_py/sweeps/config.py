@@ -98,6 +98,9 @@ class Experiment(Strict):
     job."""
     ranks_per_node: Several[Positive | Literal["gpus", "cores", "nics"]] | None = None
     """Ranks on each node; `gpus`, `cores` and `nics` are the numbers of a node of the machine."""
+    oversubscribe: bool = True
+    """False: leave out points with more ranks on a node than cores, also where the machine allows
+    them."""
     part: Several[Literal["all", "near", "far", "odd"]] = ("all",)
     """Ranks that measure while the others of the launch sleep: all; the first two (`near`); the
     first and the last (`far`); without the last of an even number (`odd`)."""

@@ -248,7 +248,7 @@ def possible(sweep: Sweep, machine: Machine) -> SweepPlan:
                     buffer=buffer,
                     binding=binding if benchmark.planned else "-",
                     nodes=nodes,
-                    ranks_per_node=share_out(ranks, nodes, machine),
+                    ranks_per_node=share_out(ranks, nodes, machine, experiment.oversubscribe),
                     sizes=(),
                     settings=(*settings, *devices(buffer, machine)),
                     environment=tuple((item.name, str(item.value)) for item in environment),
@@ -372,8 +372,12 @@ def part_of(word: str, ranks: int) -> str:
     return "" if whole.get(word, True) else word
 
 
-def share_out(ranks: int, nodes: int, machine: Machine) -> int:
-    """Return the ranks of each node; raises `NotHereError` if the machine cannot have them."""
+def share_out(ranks: int, nodes: int, machine: Machine, oversubscribe: bool = True) -> int:
+    """Return the ranks of each node; raises `NotHereError` if the machine cannot have them.
+
+    ``oversubscribe`` is False if no node may have more ranks than cores, whatever the machine
+    allows.
+    """
     if not machine.min_nodes <= nodes <= machine.max_nodes:
         raise NotHereError(machine.describe_nodes())
     if ranks < 1:
@@ -382,10 +386,11 @@ def share_out(ranks: int, nodes: int, machine: Machine) -> int:
         raise NotHereError(
             f"{count(ranks, 'rank')} cannot be shared out evenly over {count(nodes, 'node')}"
         )
-    if ranks // nodes > machine.cores and not machine.oversubscribe:
+    if ranks // nodes > machine.cores and not (machine.oversubscribe and oversubscribe):
+        allow = " (oversubscribe = true allows it)" if oversubscribe else ""
         raise NotHereError(
             f"{count(ranks // nodes, 'rank')} a node wanted, a node of {machine.name} has "
-            f"{count(machine.cores, 'core')} (oversubscribe = true allows it)"
+            f"{count(machine.cores, 'core')}{allow}"
         )
     return ranks // nodes
 

@@ -17,6 +17,7 @@ from omb_py.apps.kmeans import (
     Clusters,
     compare,
     deal_out,
+    elbow,
     first_centers,
     sequential,
 )
@@ -80,6 +81,16 @@ def test_k_means_begins_with_different_samples() -> None:
     assert {one.tobytes() for one in first} <= {one.tobytes() for one in samples}
     with refuses(UsageError, "only 50 samples are different"):
         first_centers(replace(problem, k_to=51, k_from=51), samples)
+
+
+@pytest.mark.parametrize(
+    ("inertias", "k"),
+    [([100, 40, 10, 9, 8], 4), ([1, 0.4, 0.1, 0.09, 0.08], 4), ([4, 3, 2], None), ([7], None)],
+)
+def test_elbow_is_the_k_farthest_below_the_line_from_first_to_last(
+    inertias: list[float], k: int | None
+) -> None:
+    assert elbow([2, 3, 4, 5, 6][: len(inertias)], inertias) == k
 
 
 @given(st.lists(st.integers(1, 300), min_size=1, max_size=60, unique=True), st.integers(1, 20))

@@ -29,9 +29,7 @@ MODES = {
     f"show {TABLE} --across binding": ("--columns bytes", "--rows 1"),
     f"show {TABLE}": ("--statistic mean",),
     f"plot {APPLICATIONS} --kind speedup": (
-        "--lines nosuch",
         "--sizes 8",
-        "--value p99",
         "--statistic mean",
         "--name foo",
         "--assume ranks=3",

@@ -206,6 +206,12 @@ class TestPlaces:
         found = plan(sweep({"benchmarks": "bcast", "ranks": 64}), machine(oversubscribe=True))
         assert found.points[0].ranks == 64
 
+    def test_an_experiment_without_oversubscription_overrules_the_machine(self) -> None:
+        experiment = {"benchmarks": "bcast", "ranks": [8, 9], "oversubscribe": False}
+        found = plan(sweep(experiment), machine(oversubscribe=True))
+        assert [point.ranks for point in found.points] == [8]
+        assert_names(found.left_out[0].describe(), "9 ranks a node has 8 cores")
+
     def test_counts_of_nodes(self) -> None:
         experiment = {"benchmarks": "bcast", "ranks_per_node": 1, "nodes": [4, 1, 2, 64]}
         assert plan(sweep(experiment), machine(nodes=4)).node_counts == (1, 2, 4)

@@ -156,7 +156,7 @@ def test_script_for_another_queue_uses_its_limits(capsys: pytest.CaptureFixture[
     script, left_out = run(capsys, *words, "--queue", "prod")
     assert "#PBS -q prod\n" in script
     assert "\nsweep=(scaling --machine polaris --queue prod --nodes 16)\n" in script
-    points = "104 points (allreduce, bcast, alltoall, barrier on 1, 2, 4 and 8 nodes):"
+    points = "152 points (allreduce, bcast, alltoall, barrier on 1, 2, 4 and 8 nodes):"
     assert not missing(points, left_out)
     assert not missing("queue prod of polaris 10 to 496 (--queue: debug 1 to 2", left_out)
     out, _ = run(capsys, "sweep", "scaling", "--machine", "polaris", "--queue", "prod", "--dry-run")

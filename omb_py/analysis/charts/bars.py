@@ -43,8 +43,10 @@ from omb_py.analysis.points import (
     label,
     points_of,
 )
+from omb_py.analysis.select import no_column
 from omb_py.analysis.speedup import PHASES, SERIES
 from omb_py.analysis.values import ENDS
+from omb_py.core.errors import UsageError
 from omb_py.core.text.units import size_text, value_text
 from omb_py.core.text.words import count
 
@@ -66,7 +68,12 @@ BAR_SIZE = 8
 
 TURNS = "More threads than cores, ranks took turns"
 
-SPEEDUP = Measure("Speed-up", "", "median")
+SPEEDUPS = {
+    "speedup": Measure("Speed-up", "", "median"),
+    "sequential_speedup": Measure("Speed-up over the sequential program", "", "median"),
+}
+"""Columns of speed-ups, and what their axes say."""
+
 SHARE = Measure("Time of a rank", "%")
 
 SEGMENT = ("line", "part", "start", "end", "style", "text", "low", "high")
@@ -295,26 +302,47 @@ def segments_of(part: pd.DataFrame, base: str, size: float) -> Iterator[tuple[An
         yield row["line"], "", time, end, row["style"], row["text"], nan, nan
 
 
-def application_charts(found: pd.DataFrame, kind: str = "speedup") -> Iterator[Chart]:
+def application_charts(
+    found: pd.DataFrame,
+    kind: str = "speedup",
+    chosen: Sequence[str] | None = None,
+    value: str = "speedup",
+) -> Iterator[Chart]:
     """Yield a chart of each application of `omb_py.analysis.speedup.speedups`.
 
-    ``kind`` is ``speedup`` or ``phases``.
+    ``kind`` is ``speedup`` or ``phases``. Lines differ in the ``chosen`` columns, and in the
+    problem where an application has several; charts differ in the other columns of `SERIES`. By
+    default each application has a chart. ``value`` is a key of `SPEEDUPS`. Raises `UsageError` for
+    a column that is not one of `SERIES` and a value that is none of those.
     """
-    for application, rows in found.groupby("application", sort=False):
-        apart = distinctions(rows, SERIES) or ["application"]
+    if value not in SPEEDUPS:
+        raise UsageError(f"a speed-up has no value {value!r}: choose from {', '.join(SPEEDUPS)}")
+    if unknown := [name for name in chosen or () if name not in SERIES]:
+        raise no_column(unknown[0], SERIES)
+    separate = ["application"]
+    if chosen is not None:
+        separate = distinctions(found, [n for n in SERIES if n not in (*chosen, "problem")])
+    parts = found.groupby(separate, sort=False, dropna=False) if separate else [((), found)]
+    for key, rows in parts:
+        application = label(key, separate) or "applications"
+        columns = chosen or SERIES
+        if rows.groupby("application")["problem"].nunique().max() > 1:
+            columns = (*columns, "problem")
+        apart = distinctions(rows, columns) or ["application"]
         rows = rows.assign(line=[label(key, apart) for key in rows[apart].itertuples(index=False)])
         problems, scaling = rows["problem"].unique(), " and ".join(rows["scaling"].unique())
         facts = [*problems[: len(problems) == 1], f"{scaling[0].upper()}{scaling[1:]} scaling"]
         if rows["oversubscribed"].any():
             facts.append(TURNS if kind == "phases" else f"Hollow marks: {TURNS.lower()}")
         name, title = stem(application, kind), str(application)
-        known = rows[rows["speedup"].notna()]
+        known = rows[rows[value].notna()]
         if kind == "phases":
             data = pd.DataFrame(phases(rows), columns=list(SEGMENT))
             yield Chart(name, title, tuple(facts), data, partial(bars, data, SHARE))
         elif known["ranks"].nunique() > 1:
-            names = {"ranks": "x", "speedup": "value", "speedup_low": "low", "speedup_high": "high"}
-            names["oversubscribed"] = "crowded"
+            ends = {"": "value", "_low": "low", "_high": "high"}
+            names = {f"{value}{end}": name for end, name in ends.items()}
+            names |= {"ranks": "x", "oversubscribed": "crowded"}
             data = known.rename(columns=names)[["line", *names.values(), "runs"]]
             data = data.assign(title="", spread_low=nan, spread_high=nan)
             data = in_panels(data.assign(text=data["value"].map("{:.3g}".format)))
@@ -322,9 +350,9 @@ def application_charts(found: pd.DataFrame, kind: str = "speedup") -> Iterator[C
             ideal = pd.DataFrame({"x": sorted({1.0, *data["x"]})})
             ideal = ideal.assign(line="ideal", value=ideal["x"], style=-1)
             ideal = ideal.merge(data[["panel"]].drop_duplicates(), how="cross")
-            layout = partial(lines, data, "ranks", SPEEDUP, ideal)
+            layout = partial(lines, data, "ranks", SPEEDUPS[value], ideal)
             facts.append("Bars: the minimum and the maximum repeat")
-            yield Chart(name, title, tuple(facts), data, layout, ("ranks", SPEEDUP))
+            yield Chart(name, title, tuple(facts), data, layout, ("ranks", SPEEDUPS[value]))
 
 
 def phases(rows: pd.DataFrame) -> Iterator[tuple[object, ...]]:

@@ -60,10 +60,10 @@ def shared_words(first: str, second: str) -> set[str]:
 
 
 MAX_RANGES = 8
-"""Ranges of ranks that are named; of more the others are counted."""
+"""Ranges that are named; of more the others are counted."""
 
 Range = tuple[int, int]
-"""The first and the last rank of some that follow each other."""
+"""The first and the last number of some that follow each other."""
 
 
 def some_ranks(ranks: Iterable[int]) -> str:
@@ -72,13 +72,18 @@ def some_ranks(ranks: Iterable[int]) -> str:
     >>> some_ranks([3, 1, 2, 7])
     'ranks 1-3, 7'
     """
+    return in_words(ranges_of(ranks))
+
+
+def ranges_of(numbers: Iterable[int]) -> list[Range]:
+    """Return the ranges of numbers that follow each other, in order."""
     found: list[Range] = []
-    for rank in sorted(set(ranks)):
-        if found and found[-1][1] == rank - 1:
-            found[-1] = (found[-1][0], rank)
+    for number in sorted(set(numbers)):
+        if found and found[-1][1] == number - 1:
+            found[-1] = (found[-1][0], number)
         else:
-            found.append((rank, rank))
-    return in_words(found)
+            found.append((number, number))
+    return found
 
 
 def other_ranks(ranks: int, known: Iterable[int]) -> str:
@@ -99,10 +104,19 @@ def in_words(ranges: Sequence[Range]) -> str:
     """Return ranges of ranks in words; those beyond the first few are counted."""
     if not ranges:
         return ""
+    one = len(ranges) == 1 and ranges[0][0] == ranges[0][1]
+    return f"rank{'' if one else 's'} {first_ranges(ranges)}"
+
+
+def first_ranges(ranges: Sequence[Range]) -> str:
+    """Return ranges of numbers as text; those beyond the first few are counted.
+
+    >>> first_ranges([(1, 3), (7, 7)])
+    '1-3, 7'
+    """
     named = ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in ranges[:MAX_RANGES])
     others = sum(b - a + 1 for a, b in ranges[MAX_RANGES:])
-    one = len(ranges) == 1 and ranges[0][0] == ranges[0][1]
-    return f"rank{'' if one else 's'} {named}" + (f" and {others} more" if others else "")
+    return named + (f" and {others} more" if others else "")
 
 
 def one_line(text: str) -> str:

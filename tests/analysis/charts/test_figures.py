@@ -178,6 +178,14 @@ class TestOverRanks:
             (row["x"], row["value"]) for row in rows if row.get("line") == "ideal" and "x" in row
         ]
         assert ideal == [(ranks, ranks) for ranks in (1, 2, 4, 8)]
+        with refuses(UsageError, "no column 'nosuch' choose from application"):
+            list(application_charts(found, chosen=["nosuch"]))
+        with refuses(UsageError, "no value 'p99' choose from speedup, sequential_speedup"):
+            list(application_charts(found, value="p99"))
+        together = by_name(application_charts(found, "speedup", ["application"]))
+        assert together["applications-speedup"].data["line"].nunique() == 5
+        over = by_name(application_charts(found, value="sequential_speedup"))["kmeans-speedup"]
+        assert over.data["value"].tolist() == kmeans["sequential_speedup"].tolist()
         phases = by_name(application_charts(found, "phases"))["kmeans-phases"]
         assert chart.data[chart.data["crowded"]]["x"].tolist() == [4, 8]
         assert not missing("Hollow marks: more threads than cores", chart.words)
