@@ -29,7 +29,7 @@ from omb_py.benchmarks.algorithms.members import Members
 from omb_py.core.calls import Call, Message, Step
 compare = None
 """,
-    "model.md": "import omb_py\n",
+    "simulate.md": "import omb_py\n",
     "results.md": "import omb_py, pandas\n",
     "timeline.md": "from types import SimpleNamespace\nepochs, batch = 2, None\n"
     "network = lambda batch: SimpleNamespace(backward=lambda: None)\n",
