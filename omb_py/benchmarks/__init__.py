@@ -107,7 +107,7 @@ class Resources(Protocol):
         """Return a window of the kind asked for, with ``nbytes`` on each rank."""
 
     def file(self, nbytes: int) -> tuple[Any, Memory]:
-        """Return the file asked for, opened by all ranks, and this rank's part, in rank order."""
+        """Return the file asked for, and this rank's part of it: all of it if it is its own."""
 
     def group(self, rank: int) -> Any:
         """Return an ``MPI.Group`` that contains only ``rank``."""
@@ -237,6 +237,7 @@ FEATURES = {
     "overlap": "computing while calls are under way",
     "pairs": "pairs of ranks",
     "partitions": "parts of a message",
+    "per_rank": "a file for each rank",
     "placement": "where each end's messages lie",
     "print_rate": "the message rate",
     "processes": "forked processes",

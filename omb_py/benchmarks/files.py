@@ -1,4 +1,4 @@
-"""Files: every rank writes or reads its own part of one, by MPI-IO."""
+"""Files: every rank writes or reads its own part of one, or a file of its own, by MPI-IO."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from omb_py.core.options import Options
 SYNC = "# Sync: MPI_File_sync in every iteration"
 NO_SYNC = "# Sync: none, so that data may be in the page cache and not on the disk"
 CACHED = "# Page cache: holds what is read, which was written just before"
+PER_RANK = "# Files: one for each rank"
 
 
 def plan(function: str, case: Case) -> Plan:
     """Make one call on each rank, at a place of its own; all ranks' parts are consecutive.
 
-    As in IMB-IO's non-aggregate mode, each write is synchronised. The barrier at the end lasts
-    until the last rank is done: the longest time of a rank is then that from the first start to the
-    last end, also if ranks take turns.
+    As in IMB-IO's non-aggregate mode, each write is synchronised. No rank passes the barrier before
+    all clocks run: the longest time of a rank then has all from the first start to the last end,
+    also if ranks take turns.
     """
     file, part = case.resources.file(case.size)
     message = case.message()
     writes = function.startswith("file_write")
-    at = case.rank * case.size
-    steps: tuple[Step, ...] = (Call(function, (message,), on=file, at=at),)
+    at = 0 if case.options.per_rank else case.rank * case.size
+    steps: tuple[Step, ...] = (Call("barrier"), Call(function, (message,), on=file, at=at))
     if case.options.file_sync:
         steps += (Call("file_sync", on=file),)
-    steps += (Call("barrier"),)
     source, target = (message.memory, part) if writes else (part, message.memory)
     exchange = CheckedIteration(
         steps,
@@ -38,9 +38,10 @@ def plan(function: str, case: Case) -> Plan:
     return Plan((exchange,), case.payload, messages=case.ranks)
 
 
-def sync_line(options: Options, ranks: int) -> tuple[str, ...]:
-    """Return the table's line on the disk."""
-    return (SYNC if options.file_sync else NO_SYNC,)
+def heading(writes: bool, options: Options, ranks: int) -> tuple[str, ...]:
+    """Return the table's lines on the disk and on the files."""
+    first = CACHED if not writes else SYNC if options.file_sync else NO_SYNC
+    return (first, PER_RANK) if options.per_rank else (first,)
 
 
 def benchmark(name: str, summary: str) -> Benchmark:
@@ -48,6 +49,7 @@ def benchmark(name: str, summary: str) -> Benchmark:
     together = name.endswith("_all")
     function = f"{name.removesuffix('_all')}_at{'_all' if together else ''}"
     writes = name.startswith("file_write")
+    own = {"file", "full"} | ({"file_sync"} if writes else set())
     return Benchmark(
         name=name,
         title=f"{name.capitalize()} Bandwidth",
@@ -57,9 +59,9 @@ def benchmark(name: str, summary: str) -> Benchmark:
         plan=partial(plan, function),
         metric=Metric.BANDWIDTH,
         defaults=Defaults(100, 10, 20, 2, smallest=1, largest=4 << 20),
-        options=frozenset({"file"} | ({"file_sync"} if writes else set())),
+        options=frozenset(own if together else own | {"per_rank"}),
         memory=lambda options, size, ranks: size,
-        heading=sync_line if writes else lambda options, ranks: (CACHED,),
+        heading=partial(heading, writes),
         slowest=True,
         native=False,
     )

@@ -113,6 +113,7 @@ class Options:
     rounds: int | None = None
     file: str | None = None
     file_sync: bool = False
+    per_rank: bool = False
     spawned: int = 1
     session: bool = False
     thread_level: str = "single"

@@ -12,12 +12,24 @@ from omb_py.core.memory import Memory
 from omb_py.core.text.files import failing
 
 
-def check_place(job: Job, file: str) -> None:
-    """Raise `UsageError` on all ranks if ``file`` exists, or they do not share its folder.
+def check_place(job: Job, file: str, shared: bool = True) -> None:
+    """Raise `UsageError` on all ranks if a rank's ``file`` exists; collective.
 
-    They share it if each sees a file that rank 0 makes next to it. Collective. If rank 0 cannot
-    make that one, the error comes from MPI later. An existing file is not left to MPI: Open MPI
-    5.0.11 deletes it when opening fails, with MODE_EXCL and MODE_DELETE_ON_CLOSE.
+    Also if it is ``shared`` and they do not share its folder. An existing file is not left to MPI:
+    Open MPI 5.0.11 deletes it when opening fails, with MODE_EXCL and MODE_DELETE_ON_CLOSE.
+    """
+    if shared:
+        check_folder(job, file)
+    first = job.first_of(os.path.lexists(file) and (job.rank == 0 or not shared))
+    if first < job.ranks:
+        file = job.text_of(file, first)
+        raise UsageError(f"--file {file} exists: name a file that does not")
+
+
+def check_folder(job: Job, file: str) -> None:
+    """Raise `UsageError` on all ranks if one does not see what rank 0 makes next to ``file``.
+
+    Collective. If rank 0 cannot make it, the error comes from MPI later.
     """
     from tempfile import mkstemp
 
@@ -38,8 +50,6 @@ def check_place(job: Job, file: str) -> None:
             f"--file {file}: rank {first} on {host} does not see what rank 0 writes beside it: "
             "name a file in a folder that all hosts share"
         )
-    if job.first_of(job.rank == 0 and os.path.lexists(file)) < job.ranks:
-        raise UsageError(f"--file {file} exists: name a file that does not")
 
 
 CHUNK = 1 << 20

@@ -95,7 +95,9 @@ class MpiResources:
 
         mpi.check(["file_open"])
         path = self._options.file or ""
-        check_place(self._job, path)
+        if self._options.per_rank:
+            comm, path = MPI.COMM_SELF, f"{path}.{comm.rank}"
+        check_place(self._job, path, shared=comm is self._comm)
         # without what MPICH takes for the name of a file system, as in ufs:data
         path = os.path.abspath(path)
         mode = MPI.MODE_CREATE | MPI.MODE_EXCL | MPI.MODE_RDWR | MPI.MODE_DELETE_ON_CLOSE
@@ -108,7 +110,7 @@ class MpiResources:
                 "in a folder that every rank can write"
             ) from error
         self._held.append(file.Close)
-        return file, FileMemory(path, self._comm.rank * nbytes, nbytes)
+        return file, FileMemory(path, comm.rank * nbytes, nbytes)
 
     def group(self, rank: int) -> Any:
         everyone = self._comm.Get_group()

@@ -91,11 +91,12 @@ def make_row(run: str, benchmark: Benchmark, case: Case, outcome: Outcome) -> Ro
         **_samples(summary, combined.slowest, scale),
         **_starts(outcome.starts, scale),
     }
+    if benchmark.metric is Metric.LATENCY or benchmark.slowest:
+        found["latency_min_us"] = combined.lowest * scale
+        found["latency_max_us"] = combined.highest * scale
     moved = None
     if benchmark.metric is Metric.LATENCY:
         found["latency_us"] = summary.mean
-        found["latency_min_us"] = combined.lowest * scale
-        found["latency_max_us"] = combined.highest * scale
     else:
         messages = outcome.plan.messages
         moved = messages * payload
@@ -219,6 +220,7 @@ def _choices(benchmark: Benchmark, case: Case) -> dict[str, Any]:
     options, has = case.options, benchmark.options
     found: dict[str, Any] = {
         "cold": options.cold or None,
+        "per_rank": options.per_rank or None,
         "library_algorithm": options.library_algorithm,
         "algorithm": options.algorithm,
         "variant": options.variant,

@@ -151,6 +151,8 @@ TABLE: dict[str, tuple[Row, ...]] = {
             "The file, on the file system to be measured; it must not exist.", required=True),
         Row("--file-sync/--no-file-sync", bool, True, "file_sync",
             "Flush the data to disk in every iteration, or leave it to the page cache."),
+        Row("--per-rank", bool, None, "per_rank",
+            "A file for each rank, FILE.RANK, as checkpoints are written."),
         Row("--spawn-count spawned", count(1), 1, "spawned", "Processes to spawn."),
         node_map("nodes"),
         Row("--split", SPLIT, None, "split single",

@@ -51,6 +51,27 @@ def test_the_table_and_its_rows_say_whether_the_disk_is_in_them(
     assert [str(value) for value in from_text] == [kept or "nan"]
 
 
+@pytest.mark.parametrize("name", ["file_write", "file_read"])
+def test_each_rank_has_a_file_of_its_own(mpiexec: Run, tmp_path: Path, name: str) -> None:
+    (tmp_path / "data").write_text("mine")
+    own = (name, *ONE, "--per-rank", "-f", "-c")
+    job = succeeded(mpiexec(3, *own, "--output", "rows.csv"))
+    (row,) = rows_of(tmp_path / "rows.csv")
+    assert (row["per_rank"], row["validation"]) == ("True", "Pass")
+    least, most, slowest = (
+        float(row[f"{of}_us"]) for of in ("latency_min", "latency_max", "sample_mean")
+    )
+    assert least <= most <= slowest * 1.001
+    assert float(row["bandwidth_MBps"]) == pytest.approx(3 * 1048576 / slowest, rel=1e-3)
+    (tmp_path / "table.txt").write_text(job.out)
+    (from_text,) = load(tmp_path / "table.txt").rows.to_dict("records")
+    assert (from_text["per_rank"], from_text["ranks"]) == (True, 3)
+    assert from_text["latency_max_us"] == pytest.approx(most, abs=0.01)
+    (tmp_path / "data.2").write_text("mine")
+    assert_refused(mpiexec(3, *own), 2, "--file data.2 exists: name a file that does not")
+    assert sorted(os.listdir(tmp_path)) == ["data", "data.2", "rows.csv", "table.txt"]
+
+
 FULL = "cannot write data: File too large see whether there is room, or name another --file"
 
 
@@ -65,6 +86,7 @@ FULL = "cannot write data: File too large see whether there is room, or name ano
         ),
         ("file_write --file /proc/data", 2, "--file /proc/data cannot make this file"),
         ("file_read_all --file missing/data", 2, "--file missing/data cannot make this file"),
+        ("file_write --per-rank --file missing/data", 2, "missing/data.0 cannot make this file"),
     ],
 )
 def test_a_refused_command_leaves_no_file(

@@ -105,6 +105,7 @@ DETAIL = re.compile(
     r"|# Window creation: MPI_Win_(?P<window_kind>\w+)"
     r"|# Synchronization: MPI_Win_(?P<window_sync>[\w/]+)"
     r"|# Sync: (?P<file_sync>MPI_File_sync|none)\b"
+    r"|# Files: (?P<per_rank>one) for each rank"
     r"|# Partitions: (?P<partitions>\d{1,9})\b"
     r"|# Number of (?:Sender threads|forked processes in sender): (?P<sending>\d+)"
     r"|# Number of (?:Receiver threads|forked processes in receiver): (?P<receiving>\d+)"
@@ -365,6 +366,8 @@ def details(line: str, table: dict[str, Any]) -> bool:
             table[name] = OF_WINDOWS.get(found[name], found[name])
     if found["file_sync"]:
         table["file_sync"] = found["file_sync"] != "none"
+    if found["per_rank"]:
+        table["per_rank"] = True
     if found["from"]:
         table["placement"] = f"{found['from']} {found['to']}"
     if found["sending"]:
