@@ -50,10 +50,13 @@ class Buffer(ABC):
     name: str
     place = Place.HOST
     device: Device | None = None
-    uses_device = False
-    """True if messages lie on a device, which `prepare` chooses."""
     lacks: frozenset[str] = frozenset()
     """NumPy's types that the library has no elements of."""
+
+    @property
+    def accelerators(self) -> tuple[str, ...]:
+        """Native OMB's words for the devices on one of which messages lie; none on the host."""
+        return ()
 
     def prepare(self, local_rank: int, devices: Sequence[int] = ()) -> Buffer:
         """Return this buffer with its device chosen and current; called before MPI is started.
@@ -147,7 +150,13 @@ BUFFERS = Registry(
 
 def on_device(name: str) -> bool:
     """Return whether the messages of a buffer library lie on a device."""
+    return bool(accelerators(name))
+
+
+def accelerators(name: str) -> tuple[str, ...]:
+    """Return the kinds of devices that a buffer library can use, as `Buffer.accelerators`."""
     try:
-        return bool(BUFFERS.load(name).uses_device)
+        found: tuple[str, ...] = BUFFERS.load(name).accelerators
     except OmbError:
-        return False
+        return ()
+    return found

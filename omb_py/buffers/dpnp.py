@@ -51,6 +51,8 @@ class Sycl(Driver):
     Bare addresses are copied by dpctl's C library; its Python functions take objects only.
     """
 
+    kind = "sycl"
+
     def __init__(self) -> None:
         import dpctl.memory
 

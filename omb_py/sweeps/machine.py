@@ -134,7 +134,11 @@ class Machine(Strict):
     """Cores of a node; without it, those of the node on which `omb-py sweep` runs, and jobs of PBS,
     Torque, Slurm and LSF leave it to the site how many cores they get."""
     gpus_per_node: int = Field(default=0, ge=0, examples=[4])
-    """GPUs of a node for CUDA buffers; `ranks_per_node = "gpus"` of a sweep means this number."""
+    """GPUs of a node; `ranks_per_node = "gpus"` of a sweep means this number. Points whose buffer
+    needs a GPU are left out where it is 0."""
+    accelerator: Literal["cuda", "rocm", "sycl"] = Field(default="cuda", examples=["rocm"])
+    """The kind of the GPUs, as native OMB's `-d` names it. Points with buffers of other kinds are
+    left out."""
     nics_per_node: int = Field(default=1, ge=1, examples=[4])
     """Network cards of a node; `ranks_per_node = "nics"` of a sweep means this number."""
     devices: tuple[int, ...] = Field(default=(), examples=[[3, 2, 1, 0]])

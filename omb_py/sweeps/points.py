@@ -16,7 +16,7 @@ from itertools import islice, product
 
 from omb_py.algorithms import DEFAULT, MODULES, function_of
 from omb_py.benchmarks import Benchmark, Ranks
-from omb_py.buffers import on_device
+from omb_py.buffers import accelerators
 from omb_py.core.errors import UsageError
 from omb_py.core.text.words import count
 from omb_py.measure.suite import FAR, NEAR, odd_ranks
@@ -247,10 +247,10 @@ def possible(sweep: Sweep, machine: Machine) -> SweepPlan:
                     benchmark=benchmark.name,
                     buffer=buffer,
                     binding=binding if benchmark.planned else "-",
+                    settings=(*settings, *devices(buffer, machine)),
                     nodes=nodes,
                     ranks_per_node=share_out(ranks, nodes, machine, experiment.oversubscribe),
                     sizes=(),
-                    settings=(*settings, *devices(buffer, machine)),
                     environment=tuple((item.name, str(item.value)) for item in environment),
                     library_algorithm=None if algorithm == DEFAULT else algorithm,
                     variant=" ".join(words) or None,
@@ -396,8 +396,16 @@ def share_out(ranks: int, nodes: int, machine: Machine, oversubscribe: bool = Tr
 
 
 def devices(buffer: str, machine: Machine) -> tuple[Setting, ...]:
-    """Return the order of a node's devices for its ranks, if the buffer is on a device."""
-    if not machine.devices or not on_device(buffer):
+    """Return the order of a node's devices for its ranks, if the buffer is on a device.
+
+    Raises `NotHereError` if the machine has no device that the buffer can use.
+    """
+    kinds = accelerators(buffer)
+    if kinds and (not machine.gpus or machine.accelerator not in kinds):
+        has = f'accelerator = "{machine.accelerator}"' if machine.gpus else "gpus_per_node = 0"
+        names = " or ".join(map(str.upper, kinds))
+        raise NotHereError(f"machine {machine.name} has no {names} devices ({has})")
+    if not machine.devices or not kinds:
         return ()
     return (Setting("device", ",".join(str(number) for number in machine.devices)),)
 

@@ -16,7 +16,7 @@ FLIPPED = ("allreduce", *QUICK, "--binding", "corrupting")
 def works_here(name: str) -> bool:
     """Whether a buffer library is in host memory, and installed."""
     try:
-        return not BUFFERS.load(name).prepare(0).uses_device
+        return not BUFFERS.load(name).prepare(0).accelerators
     except OmbError:
         return False
 

@@ -353,8 +353,12 @@ def test_a_point_that_hangs_is_ended(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_what_cannot_be_measured_is_said_once_and_no_failure(tmp_path: Path) -> None:
     text = experiment(benchmarks="reduce_scatter", bindings=["pickle", "buffer"], ranks=2)
-    sweep = SmallSweep(tmp_path, NAME + text)
+    on_gpus = experiment(buffers=["cupy", "dpnp"], ranks=2)
+    sweep = SmallSweep(tmp_path, NAME + text + on_gpus)
+    left_out = "machine here has no CUDA or ROCM devices (gpus_per_node = 0)"
+    assert left_out in sweep.run("--dry-run").out
     done = succeeded(sweep.run())
+    assert left_out in done.out
     assert not missing("1 point could not be measured", done.out)
     assert not missing("complete, omb-py report out", done.out)
     again = succeeded(sweep.run())
@@ -502,7 +506,8 @@ def test_without_an_mpi_library_no_point_is_given_up(tmp_path: Path) -> None:
 @pytest.mark.long
 @pytest.mark.skipif(Path("/dev/nvidiactl").exists(), reason="a device is here")
 def test_what_is_missing_is_looked_for_again_by_the_next_start(tmp_path: Path) -> None:
-    sweep = SmallSweep(tmp_path, NAME + experiment(buffers="numba", bindings="buffer", ranks=2))
+    text = NAME + experiment(buffers="numba", bindings="buffer", ranks=2)
+    sweep = SmallSweep(tmp_path, text, f"{MACHINE}gpus_per_node = 1\n")
     for start in (1, 2):
         done = sweep.run()
         assert done.code == 1, done.out

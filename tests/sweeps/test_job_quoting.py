@@ -277,6 +277,7 @@ def test_hostile_values_are_tried_in_every_field() -> None:
         "cores_per_node",
         "gpus_per_node",
         "nics_per_node",
+        "accelerator",
         "devices",
         "binding",
         "oversubscribe",

@@ -228,11 +228,31 @@ class TestSettings:
 
     def test_flags_and_placement(self) -> None:
         options = {"stats": True, "validation": True, "placement": "D H"}
-        (point,) = plan(sweep({"options": options, "buffers": "cupy"}), machine()).points
+        (point,) = plan(
+            sweep({"options": options, "buffers": "cupy"}), machine(gpus_per_node=1)
+        ).points
         words = point.arguments(())
         assert words[-4:] == ["D", "H", "--stats", "--validation"]
         (point,) = plan(sweep({"options": {"stats": False}}), machine()).points
         assert "--stats" not in point.arguments(())
+
+    @pytest.mark.parametrize(
+        ("own", "planned", "reasons"),
+        [
+            ({}, "", {"CUDA", "CUDA or ROCM", "SYCL"}),
+            ({"gpus_per_node": 4}, "cupy numba pycuda", {"SYCL"}),
+            ({"gpus_per_node": 4, "accelerator": "rocm"}, "cupy", {"CUDA", "SYCL"}),
+            ({"gpus_per_node": 6, "accelerator": "sycl"}, "dpnp", {"CUDA", "CUDA or ROCM"}),
+        ],
+    )
+    def test_buffers_without_their_device_are_left_out(
+        self, own: dict[str, object], planned: str, reasons: set[str]
+    ) -> None:
+        buffers = ["numpy", "cupy", "numba", "pycuda", "dpnp"]
+        found = plan(sweep({"buffers": buffers}), machine(**own))
+        assert [point.buffer for point in found.points] == ["numpy", *planned.split()]
+        said = [one.reason.removeprefix("machine here has no ") for one in found.left_out]
+        assert {text.partition(" devices (")[0] for text in said} == reasons
 
     def test_variants_are_named_by_what_varies(self) -> None:
         environment = {"UCX_TLS": ["tcp", "sm,self"], "OMP_NUM_THREADS": "1"}

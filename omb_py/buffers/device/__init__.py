@@ -55,11 +55,14 @@ class DeviceBuffer(Buffer):
     extra: str
     drivers: tuple[type[Driver], ...] = (Cuda,)
     like_numpy = True
-    uses_device = True
     place = Place.DEVICE
     driver: Driver
     device: Device
     context: int | None = None
+
+    @property
+    def accelerators(self) -> tuple[str, ...]:
+        return tuple(driver.kind for driver in self.drivers)
 
     @abstractmethod
     def start(self, number: int) -> None:

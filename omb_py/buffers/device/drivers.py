@@ -24,7 +24,12 @@ AMD_VERSION_FILE = Path("/sys/module/amdgpu/version")
 
 
 class Driver(ABC):
-    """A driver of this process, and the device that is current."""
+    """A driver of this process, and the device that is current.
+
+    ``kind`` is native OMB's word for its devices, in lower case.
+    """
+
+    kind: str
 
     @classmethod
     @abstractmethod
