@@ -211,9 +211,11 @@ observing: $(VENV)/.installed
 start-up: $(VENV)/.installed
 	$(VENV)/bin/python -m perf.start_up
 
+# A first job takes few nodes: the largest points of thetagpu take the whole machine.
 jobs: $(VENV)/.installed
 	for machine in $(basename $(notdir $(wildcard jobs/*.sh))); do \
-		$(VENV)/bin/omb-py job render scaling --machine $$machine --one-job \
+		[ $$machine = thetagpu ] && part="--nodes 2" || part=--one-job; \
+		$(VENV)/bin/omb-py job render scaling --machine $$machine $$part \
 			--output jobs/$$machine.sh || exit; \
 	done
 

@@ -1,13 +1,13 @@
 #!/bin/bash
-#COBALT --jobname scaling
-#COBALT -n 24
+#COBALT --jobname scaling-2n
+#COBALT -n 2
 #COBALT -t 30
 #COBALT --attrs filesystems=home,eagle
 #COBALT -q full-node
 ##COBALT -A PROJECT
 #
-# Sweep scaling on thetagpu, 1 and 2 and 4 and 8 and 16 and 24 nodes in one job: collectives over the number of ranks and nodes
-# Made by: omb-py job render scaling --machine thetagpu --one-job  # 550eed7f
+# Sweep scaling on thetagpu, 2 nodes: collectives over the number of ranks and nodes
+# Made by: omb-py job render scaling --machine thetagpu --nodes 2  # 92c17aa7
 # Submit it from the folder in which sweeps/scaling-thetagpu is to be: qsub-gpu SCRIPT
 # Options on that command line hold for the first job only: for all, put them above.
 # Fill in the account above: the scheduler takes no job without one.
@@ -19,7 +19,7 @@ fail() {
 
 # Schedulers run a copy that is gone with its job: keep one beside the results, to go on from.
 jobs=sweeps/scaling-thetagpu/jobs
-script=$jobs/scaling.sh
+script=$jobs/scaling-2-nodes.sh
 mkdir -p "$jobs" ||
     fail "cannot make the folder $jobs in $PWD on $HOSTNAME: submit from one that jobs can write to"
 if [ -f "$0" ] && ! [ "$0" -ef "$script" ]; then
@@ -39,7 +39,7 @@ command -v omb-py > /dev/null ||
 
 # Measures what is missing, and stops in order before the walltime is over: the scheduler's where
 # it is shorter, less job.reserve.
-sweep=(scaling --machine thetagpu)
+sweep=(scaling --machine thetagpu --nodes 2)
 seconds=1740
 left=$((seconds - SECONDS))
 granted=$(

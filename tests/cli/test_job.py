@@ -68,7 +68,7 @@ def test_without_a_command_its_commands_are_shown() -> None:
 
 
 def test_shipped_configurations_are_known_by_name(job: Command) -> None:
-    lines = job("render", "scaling", "--machine", "thetagpu", "--one-job")
+    lines = job("render", "scaling", "--machine", "thetagpu", "--nodes", "2")
     assert lines == (ROOT / "jobs" / "thetagpu.sh").read_text().splitlines()
 
 

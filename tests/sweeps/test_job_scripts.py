@@ -57,7 +57,8 @@ def test_shellcheck_has_nothing_to_say(machine: str) -> None:
 
 @pytest.mark.parametrize("machine", IN_JOBS)
 def test_the_scripts_in_jobs_are_what_would_be_made_today(machine: str) -> None:
-    (job,) = batch.divide(shipped_job("scaling", machine), None, True)
+    few = 2 if machine == "thetagpu" else None  # its largest points take the whole machine
+    (job,) = batch.divide(shipped_job("scaling", machine), few, True)
     path = JOBS / f"{machine}.sh"
     assert path.read_text() == render.script(job), f"{path.name} is stale: make jobs"
     assert path.stat().st_mode & 0o111 == 0o111, f"{path.name}: Cobalt wants it executable"
