@@ -87,6 +87,10 @@ class Commands(click.Group):
             return self.commands[cmd_name]
         if cmd_name in LAZY_COMMANDS:
             return lazy_command(cmd_name)
+        if cmd_name == RUN:
+            from omb_py.cli.programs import run_command
+
+            return run_command
         from omb_py.benchmarks import find_benchmark, find_own
 
         benchmark = find_own(cmd_name)
@@ -159,6 +163,9 @@ COMPLETION = "_OMB_PY_COMPLETE"
 PROGRAM = "osu_"
 """The prefix of the names of native OMB's programs."""
 
+RUN = "run.py"
+"""The name of OMB-Py's program."""
+
 
 class OverheadCommands(click.Group):
     """Commands of ``omb-py overhead``, one for each benchmark that takes bindings."""
@@ -190,7 +197,7 @@ def main() -> NoReturn:
     if COMPLETION in os.environ:  # a shell asks, in the middle of a line
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - to the end
     program = os.path.basename(sys.argv[0])
-    if program.startswith(PROGRAM):
+    if program.startswith(PROGRAM) or program == RUN:
         sys.argv[1:1] = [program]
     waiting, code = others_wait(sys.argv[1:]), None
     try:

@@ -73,8 +73,10 @@ def test_programs_start_the_benchmark_of_their_name(in_process: Run, tmp_path: P
     done = in_process("programs", "osu")
     assert (done.code, done.err) == (0, "")
     files = sorted((tmp_path / "osu").iterdir())
-    assert [path.name for path in files] == sorted(f"osu_{one.name}" for one in PROGRAMS)
-    assert len(files) == 77 + len(SINCE_7_5)
+    assert [path.name for path in files] == sorted(
+        ["run.py", *(f"osu_{one.name}" for one in PROGRAMS)]
+    )
+    assert len(files) == 77 + len(SINCE_7_5) + 1
     assert all(path.stat().st_mode & stat.S_IXUSR for path in files)
     with own_temporary_folder() as environment:
         shown = subprocess.run(
@@ -153,6 +155,10 @@ def test_table_of_letters_has_a_row_for_each_letter() -> None:
         ("osu_allreduce -P PAPI_TOT_INS:out", 2, "-P: PAPI counters"),
         ("osu_latncy", 2, "unknown benchmark 'osu_latncy': did you mean latency"),
         ("latency -v", 2, "No such option -v"),
+        ("run.py --benchmark latency --device 0", 2, "No such option --device"),
+        ("run.py --benchmark async_lat", 2, "unknown benchmark async_lat"),
+        ("run.py --benchmark bw --buffer jaxx", 2, "unknown buffer jaxx numpy"),
+        ("run.py --buffer numpy", 2, "Missing option --benchmark"),
         ("latency -d cuda", 2, "-d --buffer cupy"),
     ],
 )

@@ -79,6 +79,33 @@ def test_programs_begin_at_native_size(mpi: str, tmp_path: Path, words: str, sma
     assert job.rows[0][0] == smallest
 
 
+OMB_PY_RUNS = [
+    ("--benchmark latency --buffer numpy --max 4", "MPI_CHAR numpy buffer", "0 1 2 4"),
+    ("--benchmark pt2pt/osu_bw --min 100 --max 300", "MPI_CHAR bytearray buffer", "64 128 256"),
+    ("--benchmark bibw --max 2 --pickle", "MPI_CHAR bytearray pickle", "1 2"),
+    ("--benchmark multi_lat --max 1 --iterations 9", "MPI_CHAR bytearray buffer", "0 1"),
+    ("--benchmark allreduce --max 8 --skip 2", "MPI_FLOAT numpy buffer", "4 8"),
+    ("--benchmark collective/allgatherv --max=2", "MPI_CHAR bytearray buffer", "1 2"),
+]
+"""Options of OMB-Py; element type, buffer and binding of the messages; sizes of the rows."""
+
+
+@pytest.mark.parametrize(("words", "how", "sizes"), OMB_PY_RUNS)
+def test_run_py_has_rows_of_omb_py(
+    mpi: str, tmp_path: Path, words: str, how: str, sizes: str
+) -> None:
+    link(tmp_path / "run.py", BIN / "omb-py")
+    command = [mpi, "-n", "2", str(BIN / "python"), "run.py", *words.split()]
+    job = succeeded(run(command, {}, tmp_path, timeout=120))
+    datatype, buffer, binding = how.split()
+    assert f"buffer {buffer}, binding {binding}" in job.out
+    assert f"Datatype: {datatype}." in job.out
+    rows = [line for line in job.out.splitlines() if not line.startswith("#")]
+    assert [row.split()[0] for row in rows] == sizes.split()
+    # OMB-Py prints '%-10d%18.2f'
+    assert all(re.fullmatch(r"(?=.{28}$)\d+ +\d+\.\d\d", row) for row in rows)
+
+
 def test_partitions_are_named_as_in_7_5(mpi: str, tmp_path: Path) -> None:
     link(tmp_path / "osu_partitioned_latency", BIN / "omb-py")
     command = [mpi, "-n", "2", str(tmp_path / "osu_partitioned_latency"), "-q", "4"]
