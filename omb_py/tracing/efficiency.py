@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log
 from pathlib import Path
 from statistics import fmean
@@ -21,7 +21,10 @@ from omb_py.core.text.units import digits, value_text
 from omb_py.core.text.words import count
 from omb_py.tracing.profile.profile import Profile, RankProfile
 from omb_py.tracing.profile.store import load as load_profile
+from omb_py.tracing.records.layout import record_paths
 from omb_py.tracing.records.routines import Role, nonblocking, role
+from omb_py.tracing.timeline.assembly import read as read_timeline
+from omb_py.tracing.timeline.ideal import elapsed as on_ideal_network
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,7 @@ class Run:
     the time that each rank spent outside MPI, ``elapsed`` is that from the first rank's start to
     the last one's end, ``io`` that of all ranks in MPI's files. ``cpu`` is the CPU time of whole
     processes, with all their threads, over their time from beginning to end, None if unknown.
+    ``serialisation`` and ``transfer`` are the factors of communication efficiency, if known.
     """
 
     name: str
@@ -43,6 +47,8 @@ class Run:
     io: float = 0.0
     cpu: float | None = None
     notes: tuple[str, ...] = ()
+    serialisation: float | None = None
+    transfer: float | None = None
 
     @property
     def total(self) -> float:
@@ -107,7 +113,22 @@ def load(paths: Sequence[str]) -> list[Run]:
     for path in dict.fromkeys(paths):
         one_of_many = None if Path(path).is_dir() else OF_A_RANK.fullmatch(path)
         groups.setdefault(one_of_many.group(1) if one_of_many else path, []).append(path)
-    return [run_of(load_profile(members), name) for name, members in groups.items()]
+    return [on_ideal(run_of(load_profile(members), name)) for name, members in groups.items()]
+
+
+def on_ideal(run: Run) -> Run:
+    """Return the run with the factors that an ideal network tells, or a note on what they need."""
+    try:
+        if not record_paths(run.name):
+            raise UsageError("they need the folder of omb-py profile --events N")
+        took, unknown = on_ideal_network(read_timeline(run.name))
+    except UsageError as error:
+        note = f"no serialisation and transfer efficiency: {error}"
+        return replace(run, notes=(*run.notes, note))
+    ideal = min(max(took, *run.outside), run.elapsed)
+    factors = max(run.outside) / ideal if ideal else None, ideal / run.elapsed
+    notes = (f"{count(unknown, 'wait')} of unknown cause count as transfer",) if unknown else ()
+    return replace(run, serialisation=factors[0], transfer=factors[1], notes=(*run.notes, *notes))
 
 
 def run_of(profile: Profile, name: str) -> Run:
@@ -284,6 +305,10 @@ LINES = (
     FactorLine(
         "-- Communication efficiency", "communication_efficiency", lambda run, _: run.communication
     ),
+    FactorLine(
+        "--- Serialisation efficiency", "serialisation_efficiency", lambda run, _: run.serialisation
+    ),
+    FactorLine("--- Transfer efficiency", "transfer_efficiency", lambda run, _: run.transfer),
     FactorLine("- Computation scaling", "computation_scaling", compared(lambda to: to.computation)),
     FactorLine("Speed-up", "speedup", compared(lambda to: to.speedup), plain),
     FactorLine("Elapsed", "elapsed_s", lambda run, _: run.elapsed, seconds),
@@ -346,6 +371,8 @@ def title(series: Series) -> str:
 def remarks(series: Series) -> Iterator[str]:
     """Yield sentences about the meaning of the table's lines."""
     text = "Parallel efficiency = load balance x communication efficiency"
+    if any(run.transfer for run in series.runs):
+        text += "; communication efficiency = serialisation x transfer efficiency"
     if series.kind:
         text += "; global efficiency = parallel efficiency x computation scaling"
     yield f"{text}."

@@ -27,12 +27,16 @@ def test_serial_work_is_lost_to_communication(
     mpiexec: Callable[..., Finished], tmp_path: Path
 ) -> None:
     (tmp_path / "program.py").write_text(CHAIN)
-    done = mpiexec(3, "profile", "--folder", "run", "program.py")
+    done = mpiexec(3, "profile", "--events", "1000", "--folder", "run", "program.py")
     assert done.code == 0, done.err
     (run,) = load([str(tmp_path / "run")])
     assert run.elapsed >= 0.3
     assert min(run.outside) >= 0.1
     assert run.parallel == pytest.approx(run.load_balance * run.communication, abs=1e-12)
     assert 0 < run.parallel <= run.communication <= 1
+    assert run.serialisation is not None
+    assert run.transfer is not None
+    assert run.serialisation * run.transfer == pytest.approx(run.communication)
+    assert max(run.outside) / run.serialisation >= 0.3, "on an ideal network, too, ranks take turns"
     assert run.cpu is not None
     assert run.cpu > 0
