@@ -221,7 +221,7 @@ def _calls_of_rank(record: RankRecord) -> Iterable[CallStats]:
             (names[routine] if 0 <= routine < number else "") or LOST_NAME,
             found.get(communicator),
             peer if peer >= 0 else None,
-            bin if bin >= 0 else None,
+            bin if 0 <= bin < 63 else None,  # one of sizes that C can count with
             names[site] or None if 0 <= site < number else None,
             calls,
             max(0, nbytes),

@@ -166,11 +166,6 @@ def communicators(members: Iterable[RankProfile]) -> dict[tuple[int, str], tuple
     return {one: (sums[one], len(keys[one])) for one in ordered}
 
 
-def distinct_communicators(members: Iterable[RankProfile]) -> int:
-    """Return the number of communicators with calls."""
-    return len({cell.communicator.key for cell in cells_of(members) if cell.communicator})
-
-
 def peers(members: Iterable[RankProfile]) -> dict[tuple[int, int], Sums]:
     """Return the data sent by rank and peer; for MPI_Sendrecv with the data received."""
     found = {}
@@ -179,11 +174,6 @@ def peers(members: Iterable[RankProfile]) -> dict[tuple[int, int], Sums]:
         sums = group(cells, lambda cell: cell.peer)
         found.update({(member.rank, peer): sums[peer] for peer in sorted(sums)})
     return found
-
-
-def both_ways(members: Iterable[RankProfile]) -> bool:
-    """Return whether there are calls that send and receive."""
-    return any(role(name) is Role.SENDRECV for name in {one.routine for one in cells_of(members)})
 
 
 @cache

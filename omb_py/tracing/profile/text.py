@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import PurePath
 
 from omb_py.core.text.tables import Sheet
-from omb_py.core.text.units import MEBIBYTE
+from omb_py.core.text.units import MEBIBYTE, size_text
 from omb_py.core.text.words import count, one_line, one_word, some_ranks
 from omb_py.tracing.profile import tables
 from omb_py.tracing.profile.profile import (
@@ -19,6 +19,8 @@ from omb_py.tracing.profile.profile import (
     spread_of,
 )
 from omb_py.tracing.profile.tables import Sums
+from omb_py.tracing.records.layout import largest_in
+from omb_py.tracing.records.routines import Role, role
 
 MAX_ROWS = 100
 """Rows of a table that may have very many; the CSV has all of them."""
@@ -143,9 +145,12 @@ def _totals(profile: Profile) -> Sheet:
 
 
 def _sizes(members: Sequence[RankProfile]) -> Sheet:
-    found = tables.sizes(members)
-    rows = tuple((one_line(name), *_numbers(line)) for (name, _), line in found.items())
-    return Sheet("Message sizes", ("", *NUMBERS), rows)
+    rows, so_far = [], dict[str, int]()
+    for (name, bin), line in tables.sizes(members).items():
+        so_far[name] = so_far.get(name, 0) + line.calls
+        upto = size_text(largest_in(bin)), f"{so_far[name]}"
+        rows.append((one_line(name), *upto, f"{line.nbytes:.0f}", *_numbers(line)))
+    return Sheet("Message sizes", ("", "up to", "calls so far", "bytes", *NUMBERS), tuple(rows))
 
 
 def _file_data(members: Sequence[RankProfile]) -> Sheet:
@@ -183,7 +188,8 @@ def _short(found: set[str]) -> dict[str, str]:
 
 def _communicators(members: Sequence[RankProfile]) -> Sheet:
     """Return calls by the size of their communicator, if there is more than one."""
-    found = tables.communicators(members) if tables.distinct_communicators(members) > 1 else {}
+    keys = {cell.communicator.key for cell in tables.cells_of(members) if cell.communicator}
+    found = tables.communicators(members) if len(keys) > 1 else {}
     rows = tuple(
         (f"{size}", f"{number}", one_line(routine), *_numbers(line))
         for (size, routine), (line, number) in found.items()
@@ -203,9 +209,8 @@ def _peers(members: Sequence[RankProfile]) -> Sheet:
         for (rank, peer), line in found
     )
     both = ("Bytes of MPI_Sendrecv are those sent and those received.",)
-    remarks = (both if tables.both_ways(members) else ()) + _others(
-        number, "pairs with the most bytes"
-    )
+    exchanges = Role.SENDRECV in map(role, {one.routine for one in tables.cells_of(members)})
+    remarks = (both if exchanges else ()) + _others(number, "pairs with the most bytes")
     columns = ("rank", "to", "calls", "bytes", *NUMBERS[1:])
     return Sheet("Who sends to whom (ranks of MPI_COMM_WORLD)", columns, rows, remarks, left=0)
 

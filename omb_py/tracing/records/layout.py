@@ -168,6 +168,11 @@ def size_bin(nbytes: int) -> int:
     return 1 if nbytes <= BIN_1_BYTES else (nbytes - 1).bit_length() - 1
 
 
+def largest_in(bin: int) -> int:
+    """Return the largest message size in a bin of `size_bin`."""
+    return 2 << bin if bin else 0
+
+
 @dataclass(frozen=True)
 class Communicator:
     """A communicator, known by the same ``key`` on all its ranks; ``label`` is for people."""

@@ -49,6 +49,18 @@ def test_a_file_of_mpitrace_is_shown_with_its_numbers(path: Path) -> None:
         assert any(one[-3:] == row for one in found), row
 
 
+@pytest.mark.parametrize(
+    ("path", "row"),
+    [
+        (DATA / "thetagpu-cpu-16ranks.txt", "1 KiB 7453 4968 9 552.0 0.004"),
+        (DATA / "thetagpu-gpu-8ranks.txt", "MPI_Allreduce 8 B 11658 93264 11658 8.0 5.440"),
+    ],
+)
+def test_sizes_count_the_calls_up_to_each_limit(path: Path, row: str) -> None:
+    """7,453 of the 8,161 allreduces on CPUs have at most 1 KiB, all of those on GPUs 8 bytes."""
+    assert row.split() in rows(text_of(load([str(path)])))
+
+
 def test_a_rank_of_records_has_its_routines_and_sizes(tmp_path: Path) -> None:
     made_run(tmp_path)
     shown = text_of(load([str(tmp_path / "rank-000001.record")]))
@@ -61,10 +73,10 @@ def test_a_rank_of_records_has_its_routines_and_sizes(tmp_path: Path) -> None:
     ]
     assert section(shown, "MPI-IO routines")[1:] == [["MPI_File_write_at", "1", "1000.0", "0.005"]]
     assert section(shown, "Message sizes")[1:] == [
-        ["MPI_Isend", "1", "101.0", "0.001"],
-        ["MPI_Allreduce", "3", "8.0", "0.006"],
-        ["1", "4000.0", "0.010"],
-        ["MPI_File_write_at", "1", "1000.0", "0.005"],
+        ["MPI_Isend", "128", "B", "1", "101", "1", "101.0", "0.001"],
+        ["MPI_Allreduce", "8", "B", "3", "24", "3", "8.0", "0.006"],
+        ["4", "KiB", "4", "4000", "1", "4000.0", "0.010"],
+        ["MPI_File_write_at", "1", "KiB", "1", "1000", "1", "1000.0", "0.005"],
     ]
     totals = [" ".join(row) for row in section(shown, "Totals")[1:]]
     for total, said in zip(
@@ -97,7 +109,7 @@ def test_totals_have_extremes_of_each_routine(tmp_path: Path) -> None:
     assert shown.startswith("Profile of all 4 ranks\n")
     allreduce = "MPI_Allreduce 16 1006.0 0.070 0.013 (0) 0.016 (1) 0.022 (3)"
     assert allreduce.split() in rows(shown)
-    assert "MPI_Allreduce 12 8.0 0.030".split() in rows(shown)
+    assert "MPI_Allreduce 8 B 12 96 12 8.0 0.030".split() in rows(shown)
     total = "communication time 4 0.086 s 0.017 s (0) 0.020 s (1) 0.026 s (3)"
     assert total.split() in rows(shown)
 
