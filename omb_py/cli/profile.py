@@ -192,20 +192,23 @@ class Ending:
 def show(paths: tuple[str, ...]) -> None:
     """Print profiles as text.
 
-    PROFILE is a folder or file of omb-py profile, a file of mpitrace (mpi_profile.*), or a folder
-    or file of NCCL's inspector plugin.
+    PROFILE is a folder or file of omb-py profile, a file of mpitrace (mpi_profile.*), a folder or
+    file of NCCL's inspector plugin, or a file of HOROVOD_TIMELINE.
     """
     from omb_py.core.text import tables
-    from omb_py.tracing.profile import nccl, text
+    from omb_py.tracing.profile import horovod, nccl, text
     from omb_py.tracing.profile.store import load
 
     inspected = {path: nccl.inspector_files(Path(path)) for path in paths}
-    own = [path for path in paths if not inspected[path]]
+    traced = [path for path in paths if horovod.is_timeline(Path(path))]
+    own = [path for path in paths if not inspected[path] and path not in traced]
     made: list[tables.Sheet] = []
     notes: list[str] = []
     if own:
         profile = load(own)
         made, notes = [*text.sheets(profile)], [*text.notes(profile)]
-    if len(own) < len(paths):
+    if any(inspected.values()):
         made += nccl.sheets(nccl.load(one for found in inspected.values() for one in found))
+    for path in traced:
+        made += filter(lambda one: one.rows, horovod.sheets(horovod.load(Path(path)), path))
     tables.write(tables.Target(), made, notes=notes)

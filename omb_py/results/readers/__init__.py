@@ -52,6 +52,10 @@ OF_OTHERS = {
     "applications' results in JSON are not read: write them as CSV": (b'", "application": "',),
     "nvbandwidth's output is not read, for it copies memory and sends no messages: "
     "pandas reads its JSON (option -j)": (b"nvbandwidth Version: ", b'"nvbandwidth"'),
+    "Horovod's timeline, the files of NCCL's inspector and those of mpitrace are no results: "
+    "omb-py profile show prints them": (
+        *(b'"name": "NEGOTIATE_', b'"inspector_output_format_version"', b"Data for MPI rank "),
+    ),
 }
 """Known results of no messages, with the command to use instead, and their marks."""
 

@@ -9,6 +9,7 @@ others take longer is the time that they waited for it.
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -28,6 +29,12 @@ MARK = b'"inspector_output_format_version"'
 
 MARK_WITHIN = 4096
 """Bytes of a file in which the mark of its first object is."""
+
+BLOCK = 1 << 20
+"""Characters that are read in one go; no object is as long."""
+
+FOLLOWING = re.compile(r"\n|,(?=\{)")
+"""The end of a damaged object."""
 
 DAMAGED = (ValueError, LookupError, TypeError, AttributeError, OverflowError)
 """Errors that objects raise which a killed job left in part, or something else changed."""
@@ -80,12 +87,12 @@ def head(path: Path) -> bytes:
 def load(paths: Iterable[Path]) -> Inspected:
     """Return the operations in files of the inspector, each rank's part of one once.
 
-    Raises `OmbError` for a file that cannot be read, `UsageError` if none has a whole object.
+    Raises `UsageError` for a file that cannot be read, and if none has a whole object.
     """
     operations: dict[Operation, dict[int, Share]] = defaultdict(dict)
     damaged = 0
     for path in paths:
-        for item in objects(files.read(path).decode(errors="replace")):
+        for item in objects(path):
             try:
                 operation, share = parsed(item)
             except DAMAGED:
@@ -97,18 +104,27 @@ def load(paths: Iterable[Path]) -> Inspected:
     return Inspected({one: [*shares.values()] for one, shares in operations.items()}, damaged)
 
 
-def objects(text: str) -> Iterator[Any]:
-    """Yield the objects of a text, one after the other; None for one that is damaged."""
-    decoder, place = json.JSONDecoder(), 0
-    while (place := text.find("{", place)) >= 0:
-        try:
-            item, place = decoder.raw_decode(text, place)
-        except (ValueError, RecursionError):
-            item, place = None, text.find("\n", place)
-            if place < 0:
-                yield None
-                return
-        yield item
+def objects(path: Path) -> Iterator[Any]:
+    """Yield the objects of a file one after the other; None for one that is damaged.
+
+    Raises `UsageError` if the file cannot be read.
+    """
+    decoder, rest, more = json.JSONDecoder(), "", True
+    files.check(path, UsageError, inf)
+    with files.failing("read", path, UsageError), path.open("r", -1, "utf-8", "replace") as file:
+        while more:
+            block = file.read(BLOCK)
+            text, place, more = rest + block, 0, bool(block)
+            while (begin := text.find("{", place)) >= 0:
+                try:
+                    item, place = decoder.raw_decode(text, begin)
+                except (ValueError, RecursionError):
+                    if more and len(text) - begin < BLOCK:
+                        break
+                    following = FOLLOWING.search(text, begin)
+                    item, place = None, following.end() if following else len(text)
+                yield item
+            rest = text[begin:] if begin >= 0 else ""
 
 
 def parsed(item: Any) -> tuple[Operation, Share]:

@@ -89,8 +89,8 @@ RECORD, TEXT = "a record", "a profile of mpitrace"
 FILES_OF_MPITRACE = "mpi_profile.*"
 PACKED_TIMELINE = ".json.gz"
 TIMELINE_BEGINS = b'{"displayTimeUnit"'
-WRITTEN_BEGINS = (b"row,rank,", b"{", b"Profile of ")
-"""Beginnings of the files that `write` writes, for people and other programs."""
+WRITTEN_BEGINS = (b"row,rank,", b"{", b"[", b"Profile of ")
+"""Beginnings of the files that `write` and other programs write, which have no records."""
 
 
 def load(paths: Sequence[str]) -> Profile:
@@ -130,7 +130,7 @@ def kind_of(path: Path) -> str:
     if start.startswith(WRITTEN_BEGINS):
         raise UsageError(
             f"{path} is written for people or other programs: name the run's folder, which has its "
-            "records"
+            "records (omb-py profile show prints files of Horovod and NCCL)"
         )
     return TEXT
 

@@ -59,7 +59,8 @@ def open_run(folder: str | Path) -> RecordedRun:
     """
     records, faults = read_records(folder)
     if not records:
-        raise UsageError(faults[0] if faults else f"{folder} holds no records of omb-py profile")
+        none = f"{folder} holds no records of omb-py profile: omb-py profile show prints others"
+        raise UsageError(faults[0] if faults else none)
     return run_of(records, faults)
 
 
