@@ -41,9 +41,7 @@ def elapsed(timeline: Timeline) -> tuple[float, int]:
     whole = len(ranks) == timeline.run.size and timeline.run.on_one_clock
     if not whole or not all(one.complete and not one.lost_events for one in records):
         most = max(one.header["events_written"] for one in records)
-        raise UsageError(
-            f"they need all ranks to their end, on one clock, with all events (--events {most})"
-        )
+        raise UsageError(f"they need each rank's end, one clock and all events (--events {most})")
     awaited, messages = messages_awaited(timeline), timeline.messages
     unknown = messages.received + messages.unnumbered + messages.backwards
     rows = [one.events[["name", "communicator", "peer", "sequence"]].tolist() for one in ranks]
