@@ -7,10 +7,8 @@ ranks busier than others: DeepSeek-V3 (arXiv 2412.19437, sections 2.1.2 and 3.4)
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from itertools import accumulate, pairwise
-from typing import Any, TypeAlias
+from typing import Any
 
 from omb_py.apps import (
     Application,
@@ -21,20 +19,13 @@ from omb_py.apps import (
     option,
     share,
 )
-from omb_py.apps.runtime.distribution import collect, random_numbers
-from omb_py.apps.runtime.team import Array, Team
-from omb_py.bindings import BoundCall
-from omb_py.core.calls import Call, Window
+from omb_py.apps.runtime.distribution import collect, exchange, exchange_option, random_numbers
+from omb_py.apps.runtime.team import Team
 from omb_py.core.calls.skew import Skew
 from omb_py.core.errors import UsageError
 
-Divided: TypeAlias = tuple[Array, Iterable[int]]
-"""An array with a row for each token, and how many of them are of each rank."""
-
 BYTES = {"bfloat16": 2, "float8": 1, "float32": 4}
 """Bytes of an element; only its bytes move, so that arrays are of whole numbers."""
-
-EXCHANGES = ("alltoallv", "pairs")
 
 MARKS = 251
 """Elements are whole numbers below it, a prime, so that neighbours and rows differ."""
@@ -54,9 +45,7 @@ class Routing:
     top_k: int = option(8, "Experts of each token.", minimum=1)
     popularity: float = option(1.0, "Popularity of the most popular expert, in means.", minimum=1)
     dtype: str = option("bfloat16", "Element type, moved as bytes.", choices=tuple(BYTES))
-    exchange: str = option(
-        EXCHANGES[0], "One call of all ranks, or isend and irecv with each.", choices=EXCHANGES
-    )
+    exchange: str = exchange_option()
     seed: int = option(1, "Of the routing table.", minimum=0)
 
     def __post_init__(self) -> None:
@@ -97,52 +86,20 @@ class Dispatch(Kernel[Routing]):
         self._packed, self._visiting = (team.array(size, kind) for size in sizes)
         self._back = team.array(sizes[0], kind)
         self._busiest = int(sent.sum(axis=0).max())
+        rows = (self._packed, leaving), (self._visiting, arriving), (self._back, leaving)
         there, guests, back = (
-            (self._packed, leaving),
-            (self._visiting, arriving),
-            (self._back, leaving),
+            array.message([problem.hidden * int(tokens) for tokens in counts], "v")
+            for array, counts in rows
         )
-        self._exchanges = []
-        if team.ranks > 1:
-            self._exchanges = [self._exchange(there, guests), self._exchange(guests, back)]
-
-    def _exchange(self, sent: Divided, received: Divided) -> BoundCall:
-        """Return the exchange of each rank's block with every rank, as ``--exchange`` says."""
-        team = self.team
-        if self.problem.exchange == EXCHANGES[0]:
-            hidden = self.problem.hidden
-            sides = [
-                array.message([hidden * int(tokens) for tokens in counts], "v")
-                for array, counts in (sent, received)
-            ]
-            return team.bind(Call("alltoallv", tuple(sides)))
-        to, of = blocks(*sent), blocks(*received)
-        others = [(team.rank + distance) % team.ranks for distance in range(1, team.ranks)]
-        calls = [
-            Call(function, (side[peer].message(),), peer)
-            for function, side in (("irecv", of), ("isend", to))
-            for peer in others
-            if side[peer].data.size
-        ]
-        exchange = team.bind(*([Window((tuple(calls),))] if calls else []))
-
-        def make() -> None:
-            with team.computing:
-                of[team.rank].data[...] = to[team.rank].data
-            exchange()
-
-        return make
+        pairs = (there, guests), (guests, back)
+        self._exchanges = [exchange(team, problem.exchange, *sides) for sides in pairs]
 
     def solve(self) -> None:
         team = self.team
         with team.computing:
             self._packed.data[...] = self._own.data[self._rows]
-        if not self._exchanges:
-            with team.computing:
-                self._visiting.data[...] = self._packed.data
-                self._back.data[...] = self._visiting.data
-        for exchange in self._exchanges:
-            exchange()
+        for move in self._exchanges:
+            move()
 
     def parts(self) -> list[Detail]:
         mean = self.problem.tokens * self.problem.top_k / self.team.ranks
@@ -157,12 +114,6 @@ class Dispatch(Kernel[Routing]):
             for array, tokens in ((self._visiting, self._guests), (self._back, self._tokens))
         ]
         return collect(self.team, self.team.xp.asarray(np.array(wrong, "int64")))
-
-
-def blocks(array: Array, counts: Iterable[int]) -> list[Array]:
-    """Return the block of each rank; ``counts`` has the rows of each."""
-    ends = [0, *accumulate(map(int, counts))]
-    return [array.rows(*bounds) for bounds in pairwise(ends)]
 
 
 def routed(problem: Routing, ranks: int, rank: int) -> tuple[Any, Any]:

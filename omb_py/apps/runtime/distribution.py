@@ -7,11 +7,19 @@ from functools import partial
 from math import prod
 from typing import Any
 
-from omb_py.apps import share, shares
+from omb_py.apps import option, share, shares
 from omb_py.apps.runtime.team import Array, Team
-from omb_py.core.calls import Call
+from omb_py.bindings import BoundCall
+from omb_py.core.calls import Call, Message, Window
 from omb_py.core.errors import UnsupportedError
 from omb_py.core.options import LIBRARY
+
+EXCHANGES = ("alltoallv", "pairs")
+
+exchange_option = partial(
+    option, EXCHANGES[0], "One call of all ranks, or isend and irecv with each.", choices=EXCHANGES
+)
+"""Return the field of a problem whose kernel calls `exchange`."""
 
 
 class BlockDistribution:
@@ -65,6 +73,37 @@ def broadcast(team: Team, array: Array, algorithm: str = LIBRARY) -> Callable[[]
     return team.bind(*team.own_steps(call, algorithm, new))
 
 
+def exchange(team: Team, how: str, sent: Message, received: Message) -> BoundCall:
+    """Return a call that moves each rank's block of ``sent`` into its place in ``received``.
+
+    ``how`` is one of `EXCHANGES`. Raises `UnsupportedError` if the binding lacks its functions.
+    """
+    from omb_py.benchmarks.algorithms.exchanges import blocks_of
+
+    if how == EXCHANGES[0] and team.ranks > 1:
+        try:
+            return team.bind(Call("alltoallv", (sent, received)))
+        except UnsupportedError as error:
+            raise UnsupportedError(f"{error}, or --exchange {EXCHANGES[1]}") from error
+    both = blocks_of(received), blocks_of(sent)
+    others = [(team.rank + distance) % team.ranks for distance in range(1, team.ranks)]
+    calls = [
+        Call(function, (blocks[peer],), peer)
+        for function, blocks in zip(("irecv", "isend"), both, strict=True)
+        for peer in others
+        if blocks[peer].elements
+    ]
+    messages = team.bind(*[Window((tuple(calls),))] * bool(calls))
+    there, own = (blocks[team.rank].memory.ndarray(sent.datatype.dtype) for blocks in both)
+
+    def make() -> None:
+        with team.computing:
+            there[...] = own
+        messages()
+
+    return make
+
+
 def random_numbers(seed: tuple[int, ...], begin: int, end: int) -> Any:
     """Return numbers ``begin`` to ``end`` of an endless random sequence, float64 from 0 to 1.
 
@@ -96,9 +135,14 @@ def collect(team: Team, data: Any) -> list[Any] | None:
     part = team.array(longest, dtype)
     part.data[: data.size] = data.reshape(-1)
     whole = team.array((team.ranks, longest), dtype) if team.rank == 0 else None
-    parts = None if whole is None else whole.message((longest,) * team.ranks)
-    team.bind(Call("gather", (part.message(), parts), root=0))()
-    if whole is None:
+    counts = (longest,) * team.ranks
+    sides = part.message(), whole.message(counts) if whole else None
+    try:
+        team.bind(Call("gather", sides, root=0))()
+    except UnsupportedError:  # NCCL has no gather
+        whole = whole or team.array((team.ranks, longest), dtype)
+        team.bind(Call("allgather", (part.message(), whole.message(counts))))()
+    if whole is None or team.rank > 0:
         return None
     rows = team.on_host(whole.data)
     return [row[:length] for row, length in zip(rows, lengths, strict=True)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, field
 from enum import Enum
 from time import perf_counter
@@ -33,14 +34,16 @@ class Tally:
 
 @dataclass
 class Phases:
-    """The seconds of each phase since the last `clear`, and the tallies of the calls made."""
+    """The seconds of phases and of a kernel's parts since the last `clear`, and calls' tallies."""
 
     seconds: dict[Phase, float] = field(default_factory=lambda: dict.fromkeys(Phase, 0.0))
+    parts: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     tallies: dict[tuple[str, float], Tally] = field(default_factory=dict)
 
     def clear(self) -> None:
         """Begin anew; tallies stay the same objects."""
         self.restart()
+        self.parts.clear()
         for tally in self.tallies.values():
             tally.calls, tally.seconds = 0, 0.0
 

@@ -90,9 +90,13 @@ class Team:
         self.computing: AbstractContextManager[None] = Timed(
             self.phases.seconds, Phase.COMPUTE, self._settle
         )
-        self._barrier = self.binding.bind(Call("barrier")) if self.ranks > 1 else None
+        self._barrier = self.binding.barrier if self.ranks > 1 else None
         self._staging: Any = None
         self._teams: list[Team] = []
+
+    def part(self, name: str) -> AbstractContextManager[None]:
+        """Return a context whose time counts as that of a part of the solution, too."""
+        return Timed(self.phases.parts, name)
 
     def array(self, shape: int | tuple[int, ...], dtype: str | Datatype = "float32") -> Array:
         """Return a new array of the buffer library; its elements are not set.

@@ -51,7 +51,7 @@ class NcclCommunicator:
         if identity != get_unique_id():
             raise TypeError("that is no identity")
         self._driver = ctypes.CDLL("libcuda.so.1")
-        self._comm = MPI.COMM_WORLD.Dup()
+        self._comm = (MPI.COMM_WORLD if ndev > 1 else MPI.COMM_SELF).Dup()
         assert (self._comm.size, self._comm.rank) == (ndev, rank)
 
     def allReduce(  # noqa: N802 - CuPy's name
