@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Finished, Run, rows_of, run, succeeded
-from tests.helpers.battery import Battery, Line, each_line, line, passes, refused
+from tests.helpers.battery import Battery, Line, completed, each_line, line, passes, refused
 from tests.helpers.devices import own_launcher, with_cupy, with_driver, with_nccl4py
 from tests.helpers.refusals import assert_refused
 
@@ -48,6 +48,15 @@ def test_nccl_moves_the_right_data(on_cupy: Battery, line: Line) -> None:
 )
 def test_nccl4py_moves_the_right_data(on_nccl4py: Battery, line: Line) -> None:
     passes(on_nccl4py(line), rows=2)
+
+
+@each_line(
+    line(3, f"{words} --exchange pairs --buffer cupy --binding nccl --repeats 1")
+    for words in ("transpose_sum --size 37", "merge --rows 900", "dispatch --tokens 99")
+)
+def test_applications_exchange_by_nccl(on_cupy: Battery, line: Line) -> None:
+    (whole,) = completed(on_cupy(line)).measured
+    assert whole["check"] == "Pass"
 
 
 @each_line(

@@ -49,7 +49,7 @@ def test_the_data_arrives(battery: Battery, line: Line) -> None:
 @pytest.mark.product
 @each_line(
     line(2, f"{name} --binding {way} --repeats 1")
-    for name in ("kmeans", "dispatch --hidden 64")
+    for name in ("kmeans", "dispatch --hidden 64", "merge --rows 9000", "transpose_sum --size 99")
     for way in ("tcp", "asyncio", "coroutine")
 )
 def test_applications_run_on_them(battery: Battery, line: Line) -> None:

@@ -15,8 +15,8 @@ import numpy as np
 from cupy.cuda import runtime
 
 NAMES = frozenset(
-    "abs add arange argpartition asarray copyto divide empty matmul maximum multiply square "
-    "take_along_axis where".split()
+    "abs add arange argpartition argsort asarray bincount copyto cumsum divide empty flatnonzero "
+    "matmul maximum multiply searchsorted square take_along_axis where zeros".split()
 )
 TAKES_HOST = frozenset({"asarray"})
 """Functions that copy an array of NumPy's to the device."""
