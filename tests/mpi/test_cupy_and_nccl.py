@@ -67,6 +67,17 @@ def test_any_rank_is_the_root(on_cupy: Battery, line: Line) -> None:
     passes(on_cupy(line), rows=2)
 
 
+TRAINED = "train --model resnet20 --samples 8 --batch 4 --epochs 2 --repeats 1 --no-references"
+
+
+@each_line(
+    line(2, f"{TRAINED} --binding nccl --buffer cupy"),
+)
+def test_training_over_nccl_is_right(on_cupy: Battery, line: Line) -> None:
+    record = completed(on_cupy(line))
+    assert record.measured[0]["check"] == "Pass"
+
+
 @each_line(line(2, f"allreduce --binding nccl {CHECKED} --sizes 64 -T {name}") for name in ADDED)
 def test_every_type_that_nccl_adds(on_cupy: Battery, line: Line) -> None:
     passes(on_cupy(line))
