@@ -8,7 +8,7 @@ from typing import Any
 
 from omb_py.apps import Application, CheckedResult, Kernel, RunSettings
 from omb_py.apps.runtime.team import Team
-from omb_py.apps.training import TRANSFORMERS, Training
+from omb_py.apps.training import RESIDUAL, TRANSFORMERS, Training
 from omb_py.core.errors import UsageError
 
 
@@ -22,6 +22,7 @@ class OptionRule:
 
 
 OPTION_RULES = (
+    OptionRule(("layers",), lambda one: one.model in RESIDUAL, f"--model {' or '.join(RESIDUAL)}"),
     OptionRule(
         ("fusion", "buckets", "allreduce", "broadcast", "overlap"),
         lambda training: training.strategy != "model",

@@ -29,6 +29,15 @@ CONVOLUTIONAL_MODELS = (
     "resnet110",
     "resnet1001",
 )
+RESIDUAL = {
+    "resnet20": ("resnet110", 6),
+    "resnet110": ("resnet110", 6),
+    "resnet1001": ("resnet1001", 9),
+}
+"""Networks of any depth: the published one of their kind, and how many layers three blocks have.
+
+He et al. 2016: 6n+2 layers, or with bottlenecks 9n+2, of n blocks in each of three groups."""
+
 TRANSFORMERS = ("bert-base", "bert-large", "gpt2", "gpt2-medium")
 """Their parameters are known, but not what their layers compute."""
 
@@ -44,6 +53,11 @@ class Training:
         "resnet110",
         "The network whose gradients are sent.",
         choices=CONVOLUTIONAL_MODELS + TRANSFORMERS,
+    )
+    layers: int = option(
+        0,
+        "Depth of the residual networks for 32 x 32, 6n+2 or 9n+2 (1001); 0: as the name says.",
+        minimum=0,
     )
     strategy: str = option(
         "data",

@@ -64,7 +64,7 @@ class TrainingKernel(Kernel[Training]):
     def _make_stage(self) -> Stage:
         """Return this rank's layers."""
         team, training = self.team, self.problem
-        whole = network(training.model)
+        whole = network(training.model, training.layers)
         self._stages = whole.stages(self.depth)
         unit = training.sample_time * MILLISECOND / whole.work
         return Stage(team, self.replicas, training, self._stages[self.position], unit)

@@ -12,8 +12,8 @@ Published networks are tables in the folder ``published``, made once from how th
   Models are Unsupervised Multitask Learners, 2019; both as Hugging Face builds them. Of these there
   are the tensors only, each with as much work as the others.
 - ResNet for CIFAR-10, as the example of Keras builds it: convolutions have a bias, and there is no
-  normalization around a block. 20 and 110 layers are version 1 (He et al., CVPR 2016, section 4.2),
-  1001 version 2, whose bottlenecks normalize before they convolve (He et al., Identity Mappings in
+  normalization around a block. 110 layers are version 1 (He et al., CVPR 2016, section 4.2), 1001
+  version 2, whose bottlenecks normalize before they convolve (He et al., Identity Mappings in
   Deep Residual Networks, ECCV 2016), with more channels.
 """
 
@@ -29,6 +29,7 @@ from math import prod
 from pathlib import Path
 from typing import TypeAlias
 
+from omb_py.apps.training import RESIDUAL
 from omb_py.core.errors import UsageError
 
 PUBLISHED = Path(__file__).parent / "published"
@@ -39,6 +40,7 @@ The first row is what the network is given. Rows of a block that is repeated hav
 last number of the blocks: ``layer1.[1-2].conv1``."""
 
 BLOCKS = re.compile(r"(.*)\[(\d+)-(\d+)\]")
+LAST = re.compile(r"\b\d\d+\b")
 
 Shape: TypeAlias = tuple[int, ...]
 
@@ -128,11 +130,39 @@ def balance(work: Sequence[int], parts: int) -> tuple[int, ...]:
     return (*reversed(filled(smallest)[:-1]), len(work))
 
 
-def network(model: str) -> NeuralNetwork:
-    """Return the network of a name that ``--model`` has."""
-    with (PUBLISHED / f"{model}.csv").open(newline="") as file:
-        given, *layers = layers_of(csv.DictReader(file))
-    return NeuralNetwork(layers, given.passes)
+def network(model: str, layers: int = 0) -> NeuralNetwork:
+    """Return the network of a name that ``--model`` has, with so many layers if not 0.
+
+    Raises `UsageError` for a depth that it cannot have.
+    """
+    published, more = model, 0
+    if model in RESIDUAL:
+        published, more = deepened(model, layers)
+    with (PUBLISHED / f"{published}.csv").open(newline="") as file:
+        # All groups have more than 10 blocks: numbers of two digits are those of the last blocks.
+        rows = (
+            row | {"layer": LAST.sub(lambda number: str(int(number[0]) + more), row["layer"])}
+            for row in csv.DictReader(file)
+        )
+        given, *found = layers_of(rows)
+    return NeuralNetwork(found, given.passes)
+
+
+def deepened(model: str, layers: int) -> tuple[str, int]:
+    """Return the published network with a model's blocks, and how many more a group has of them.
+
+    Raises `UsageError` for numbers of layers that no number of blocks has.
+    """
+    published, step = RESIDUAL[model]
+    layers = layers or int(model.removeprefix("resnet"))
+    least = 2 * step + 2  # the first and the last block of a group are not the same
+    nearest = max(least, 2 + step * round((layers - 2) / step))
+    if layers != nearest:
+        raise UsageError(
+            f"--layers {layers}: {model} has {step}n+2 layers, at least {least}: use --layers "
+            f"{nearest}"
+        )
+    return published, (layers - int(published.removeprefix("resnet"))) // step
 
 
 def layers_of(rows: Iterable[dict[str, str]]) -> Iterator[Layer]:

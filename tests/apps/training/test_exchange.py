@@ -38,6 +38,7 @@ def test_options_that_exclude_each_other(options: dict[str, Any], words: str) ->
         ({"strategy": "model", "overlap": True}, "--overlap --strategy data hybrid"),
         ({"strategy": "model", "allreduce": "ring"}, "--allreduce --strategy data"),
         ({"strategy": "model", "stages": 4}, "--stages --strategy hybrid"),
+        ({"model": "vgg16", "layers": 20}, "--layers --model resnet110"),
     ],
 )
 def test_option_without_its_other_refused(options: dict[str, Any], words: str) -> None:

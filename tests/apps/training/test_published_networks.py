@@ -9,7 +9,9 @@ import pytest
 from omb_py.apps.training import CONVOLUTIONAL_MODELS, TRANSFORMERS
 from omb_py.apps.training.exchange import ddp, horovod
 from omb_py.apps.training.networks import network
+from omb_py.core.errors import UsageError
 from omb_py.core.text.units import MEBIBYTE
+from tests.helpers.refusals import refuses
 
 PUBLISHED = {
     "resnet18": (62, 11_689_512),
@@ -103,12 +105,30 @@ def test_the_work_of_a_model_is_the_published_one(model: str) -> None:
     assert work == pytest.approx(MULTIPLICATIONS[model], rel=0.02)
 
 
-@pytest.mark.parametrize(("layers", "convolutions"), [(20, 19), (110, 109), (1001, 1000)])
-def test_a_residual_network_has_as_many_layers_as_it_says(layers: int, convolutions: int) -> None:
+@pytest.mark.parametrize(
+    ("model", "layers"),
+    [
+        *(("resnet20", 20), ("resnet110", 110), ("resnet1001", 1001)),
+        *(("resnet20", 14), ("resnet110", 5000), ("resnet1001", 20), ("resnet1001", 4997)),
+    ],
+)
+def test_a_residual_network_has_as_many_layers_as_it_says(model: str, layers: int) -> None:
     """Convolutions and the dense one, but for those around blocks."""
-    net = network(f"resnet{layers}")
+    net = network(model, layers)
     names = [one.name for one in net.layers if len(one.tensors[0][1]) == 4]
-    assert len([name for name in names if not name.endswith("shortcut")]) == convolutions
+    assert len([name for name in names if not name.endswith("shortcut")]) == layers - 1
+    assert len({one.name for one in net.layers}) == len(net.layers)
+
+
+@pytest.mark.parametrize(
+    ("model", "layers", "nearest"),
+    [("resnet110", 5001, 5000), ("resnet20", 5, 14), ("resnet1001", 5000, 4997)],
+)
+def test_impossible_depth_is_refused_with_the_nearest(
+    model: str, layers: int, nearest: int
+) -> None:
+    with refuses(UsageError, f"--layers {layers} {model} use --layers {nearest}"):
+        network(model, layers)
 
 
 def test_residual_block_passes_two_arrays() -> None:
