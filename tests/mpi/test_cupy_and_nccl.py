@@ -76,6 +76,8 @@ TRAINED = "train --model resnet20 --samples 8 --batch 4 --epochs 2 --repeats 1 -
 def test_training_over_nccl_is_right(on_cupy: Battery, line: Line) -> None:
     record = completed(on_cupy(line))
     assert record.measured[0]["check"] == "Pass"
+    started = [row for row in record.rows if row["part"] == "Epoch 1: communicator"]
+    assert [row["time_s"] > 0 for row in started] == [True]
 
 
 @each_line(line(2, f"allreduce --binding nccl {CHECKED} --sizes 64 -T {name}") for name in ADDED)

@@ -146,6 +146,19 @@ def test_each_bucket_is_one_allreduce(battery: Battery, line: Line, buckets: int
     assert total == 4 * 1_734_666 * STEPS
 
 
+EVALUATED = line(2, f"{REPLAY} --sample-time 1 --evaluation-time 2")
+
+
+@on(EVALUATED)
+def test_first_epoch_and_evaluation_are_parts(battery: Battery, line: Line) -> None:
+    record = battery(line)
+    calls(record)
+    parts = {row["part"]: row for row in record.rows}
+    assert parts["Epoch 1: communicator"]["time_s"] > 0
+    assert parts["Evaluation of each epoch"]["time_s"] >= 0.002
+    assert value(record, "Evaluation of each epoch") == 1 + 4 / 2
+
+
 RING = line(4, f"{REPLAY} --model resnet110 --fusion 1M --allreduce ring")
 
 

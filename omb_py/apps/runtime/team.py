@@ -61,7 +61,8 @@ class Team:
     """Ranks of a communicator with a buffer library and a binding.
 
     ``xp`` is the module to compute with: NumPy, or CuPy for memory on a device. ``computing`` is a
-    context whose time counts as computing. Bound calls time themselves.
+    context whose time counts as computing. Bound calls time themselves. ``connecting`` are the
+    seconds that making the communicators of this team and of its parts took.
     """
 
     def __init__(
@@ -85,7 +86,10 @@ class Team:
         self.xp = buffer.array_module()
         self.phases = Phases() if phases is None else phases
         self._split_wait = split_wait and self.ranks > 1
-        self.binding: Binding = BINDINGS.load(options.binding)(comm, options)
+        connect = BINDINGS.load(options.binding)
+        began = perf_counter()
+        self.binding: Binding = connect(comm, options)
+        self.connecting = perf_counter() - began
         self._settle = buffer.wait()
         self.computing: AbstractContextManager[None] = Timed(
             self.phases.seconds, Phase.COMPUTE, self._settle
@@ -175,8 +179,10 @@ class Team:
 
         Its time counts to this team's phases.
         """
+        began = perf_counter()
         comm: Any = self.comm.Split(color, key)
         team = Team(comm, self.buffer, self.options, self._split_wait, self.phases)
+        self.connecting += perf_counter() - began
         self._teams.append(team)
         return team
 

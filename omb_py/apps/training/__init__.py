@@ -92,6 +92,9 @@ class Training:
         0, "Pretend that a node has so many ranks; 0: as it is.", minimum=0
     )
     sample_time: float = option(1.0, "Milliseconds of computing for a sample.", minimum=0)
+    evaluation_time: float = option(
+        0.0, "Milliseconds in which rank 0 evaluates after each epoch; others wait.", minimum=0
+    )
     micro_batches: int = option(4, "Parts of a batch that pass a pipeline one by one.", minimum=1)
     schedule: str = option(
         "gpipe",

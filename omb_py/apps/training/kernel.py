@@ -14,7 +14,7 @@ from time import perf_counter
 from typing import Any
 
 from omb_py.apps import Detail, Kernel
-from omb_py.apps.runtime.phases import Phase
+from omb_py.apps.runtime.phases import Phase, Timed
 from omb_py.apps.runtime.team import Team
 from omb_py.apps.training import MILLISECOND, Training
 from omb_py.apps.training.exchange import FLOAT_BYTES, GradientExchange
@@ -59,7 +59,7 @@ class TrainingKernel(Kernel[Training]):
         ]
         self._before, self._after = self._boundaries()
         self._epochs: list[float] = []
-        self._waited = 0.0
+        self._waited = self._evaluating = 0.0
 
     def _make_stage(self) -> Stage:
         """Return this rank's layers."""
@@ -88,7 +88,7 @@ class TrainingKernel(Kernel[Training]):
 
     def solve(self) -> None:
         training, step = self.problem, 0
-        self._epochs, self._waited = [], 0.0
+        self._epochs, self._waited, self._evaluating = [], 0.0, 0.0
         for epoch in range(1, training.epochs + 1):
             began = perf_counter()
             with phase(f"epoch {epoch}"):
@@ -98,6 +98,18 @@ class TrainingKernel(Kernel[Training]):
                     self.exchange.finish()
                     step += 1
             self._epochs.append(perf_counter() - began)
+            if training.evaluation_time:
+                self._evaluate()
+
+    def _evaluate(self) -> None:
+        """Have rank 0 evaluate what was learnt, while all others wait for it."""
+        team, began = self.team, perf_counter()
+        with phase("evaluation"):
+            if team.rank == 0:
+                self.stage.evaluate(self.problem.evaluation_time * MILLISECOND)
+            with Timed(team.phases.seconds, Phase.WAIT):
+                team.binding.barrier()
+        self._evaluating += perf_counter() - began
 
     def _pass_batch(self, parts: list[Range]) -> None:
         """Pass a batch through this stage; gradients go to the exchange with the last part."""
@@ -156,13 +168,23 @@ class TrainingKernel(Kernel[Training]):
         return {"difference": difference, "lost": lost}
 
     def parts(self) -> list[Detail]:
-        """Return epochs, gradients, and the rows of a pipeline; collective."""
-        seconds = self.team.phases.seconds
+        """Return epochs, evaluation, gradients, and the rows of a pipeline; collective.
+
+        The communicator is made before the first epoch: frameworks make theirs within it.
+        """
+        training, seconds = self.problem, self.team.phases.seconds
         whole = sum(self._epochs)
-        communicating = sum(seconds[phase] for phase in COMMUNICATING) / whole
-        own = self._epochs, communicating, self._waited / whole
-        epochs, shares, waited = zip(*self.team.comm.allgather(own), strict=True)
-        found = epoch_parts(epochs, self.problem.samples)
+        spent = sum(seconds[phase] for phase in COMMUNICATING)
+        communicating = spent / (whole + self._evaluating)
+        own = self._epochs, communicating, self._waited / whole, self.team.connecting
+        epochs, shares, waited, connecting = zip(*self.team.comm.allgather(own), strict=True)
+        found = epoch_parts(epochs, training.samples)
+        found.insert(1, Detail("Epoch 1: communicator", seconds=max(connecting)))
+        if training.evaluation_time:
+            # Amdahl's law: of one rank's time only the rest shrinks.
+            bound = 1 + training.samples * training.sample_time / training.evaluation_time
+            each, unit = self._evaluating / training.epochs, "times one rank's speed at most"
+            found.append(Detail("Evaluation of each epoch", each, bound, unit))
         unit = "% of a rank's time, mean"
         found.append(Detail("Communicating and waiting", value=100 * mean(shares), unit=unit))
         if self.depth == 1:

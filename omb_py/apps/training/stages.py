@@ -135,6 +135,11 @@ class Stage:
                     self._new[tensor][...] = new
                     ready(tensor)
 
+    def evaluate(self, seconds: float) -> None:
+        """Compute for so long, outside of any step."""
+        self._delay.begin()
+        self._delay.spend(seconds)
+
     def write(self, target: Any) -> None:
         """Put values into the memory that they are sent from."""
         target.reshape(-1)[::STRIDE] = new_value(self._step)
