@@ -59,6 +59,9 @@ class Binding(ABC):
     cannot_add: frozenset[str] = frozenset()
     """NumPy's names of element types that its reductions lack."""
 
+    own_sums: frozenset[str] = frozenset()
+    """Codes of elements that MPI libraries may lack, and that own algorithms add by NumPy."""
+
     own_options: tuple[str, ...] = ()
     """Fields of `Options` that only this binding, and others that name them, use."""
 

@@ -14,7 +14,7 @@ from omb_py.bindings import BoundCall, MethodBinding
 from omb_py.bindings.machine.datatypes import Datatypes, check_count, check_sum, constant
 from omb_py.bindings.machine.prototypes import PROTOTYPES, no_row
 from omb_py.core.calls import IN_PLACE, Call, Message, Operand
-from omb_py.core.datatypes import BRAIN, Datatype
+from omb_py.core.datatypes import BRAIN, Datatype, narrow, widen
 from omb_py.core.options import Options
 
 METHODS: dict[str, Callable[..., Any]] = {
@@ -62,6 +62,7 @@ class BufferBinding(MethodBinding):
 
     name = "buffer"
     instead = "native"
+    own_sums = frozenset({BRAIN})
 
     def __init__(self, comm: MPI.Intracomm, options: Options) -> None:
         super().__init__(comm, options)
@@ -107,7 +108,7 @@ class BufferBinding(MethodBinding):
         MPI.Request.Waitall(requests)
 
     def check_sum(self, datatype: Datatype, algorithms: Sequence[str] = ()) -> None:
-        if not (self.options.own_algorithm and datatype.code == BRAIN):
+        if not (self.options.own_algorithm and datatype.code in self.own_sums):
             check_sum(datatype, algorithms)
 
     def release(self) -> None:
@@ -200,12 +201,8 @@ class BufferBinding(MethodBinding):
 
 
 def add_brain(addend: Any, total: Any) -> None:
-    """Add bfloat16 elements, each the first half of a float; round to the nearest, ties to even."""
-    import numpy as np
-
-    wide = [(one.astype(np.uint32) << 16).view(np.float32) for one in (addend, total)]
-    bits = (wide[0] + wide[1]).view(np.uint32)
-    total[...] = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
+    """Add bfloat16 elements."""
+    total[...] = narrow(widen(addend) + widen(total))
 
 
 def _repeat(method: Callable[..., Any], arguments: list[Any], times: int) -> list[Any]:

@@ -16,6 +16,7 @@ class PersistentBinding(BufferBinding):
     """``request = comm.Send_init(...)`` once, then ``request.Start(); request.Wait()``."""
 
     name = "persistent"
+    own_sums = frozenset()
 
     def check_sum(self, datatype: Datatype, algorithms: Sequence[str] = ()) -> None:
         super().check_sum(datatype)  # most algorithms need a sendrecv

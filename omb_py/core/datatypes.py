@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterable
+from typing import Any
 
 from omb_py.core.dataclass import dataclass
 from omb_py.core.errors import UsageError
@@ -101,6 +102,17 @@ class Datatype:
             if platform.machine() in ("x86_64", "AMD64", "i386", "i686"):
                 return X86_EXTENDED_BYTES
         return self._component_bytes
+
+
+def widen(brains: Any) -> Any:
+    """Return an array's bfloat16 elements, which it holds as uint16, as float32."""
+    return (brains.astype("uint32") << 16).view("float32")
+
+
+def narrow(floats: Any) -> Any:
+    """Return an array of float32 as bfloat16 elements; round to the nearest, ties to even."""
+    bits = floats.view("uint32")
+    return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
 
 
 TYPES = (

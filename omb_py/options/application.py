@@ -123,4 +123,5 @@ def problem_parameter(one: Field[Any]) -> click.Parameter:
     if said["kind"] == "argument":
         return click.Argument([one.name], **settings)
     settings |= {"default": default, "help": said["help"], "show_default": default != ""}
-    return Option([f"--{one.name.replace('_', '-')}", one.name], group=PROBLEM, **settings)
+    names = [*(["-T"] if one.name == "dtype" else []), f"--{one.name.replace('_', '-')}"]
+    return Option([*names, one.name], group=PROBLEM, **settings)

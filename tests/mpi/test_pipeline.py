@@ -50,6 +50,9 @@ LINES = [
         for schedule in ("gpipe", "1f1b")
     ),
     train(4, "--strategy hybrid --stages 1 --no-split-wait"),
+    train(4, "--strategy hybrid --schedule 1f1b --negotiate -T float16 --evaluation-time 1"),
+    train(4, "--strategy hybrid --negotiate -T bfloat16 --allreduce ring"),
+    *(train(3, f"--strategy model --layers 50 -T {half}") for half in ("float16", "bfloat16")),
     train(2, "--strategy model --buffer bytearray"),
 ]
 FEW = train(4, "--strategy hybrid --stages 2 --micro-batches 3 --batch 3 --samples 7")

@@ -30,12 +30,31 @@ WAYS = (
     "--allreduce rabenseifner",
     "--allreduce hierarchical --ranks-per-node 2",
 )
+NEW = (
+    "--negotiate",
+    "--negotiate --overlap -T float16",
+    "-T float16 --fusion 0 --evaluation-time 1",
+    "-T float16 --fusion 0 --overlap",
+    "-T float16 --allreduce parameter_server --negotiate",
+)
 EXCHANGES = [
     *(
         line(ranks, f"{SMALL} {way} --binding {binding}")
         for ranks in (1, 2, 3, 4)
-        for way in WAYS
+        for way in (*WAYS, *NEW)
         for binding in BINDINGS
+    ),
+    *(
+        line(3, f"{SMALL} -T bfloat16 --allreduce {algorithm} --negotiate --fusion {fusion}")
+        for algorithm, fusion in (
+            ("ring", "1K"),
+            ("rabenseifner", "0"),
+            ("parameter_server", "64M"),
+        )
+    ),
+    *(
+        line(2, f"{SMALL} --negotiate -T float16 --binding {binding}")
+        for binding in ("tcp", "pickle", "prebound")
     ),
     line(2, f"{SMALL} --model mobilenet --samples 6"),
 ] + [
@@ -146,7 +165,21 @@ def test_each_bucket_is_one_allreduce(battery: Battery, line: Line, buckets: int
     assert total == 4 * 1_734_666 * STEPS
 
 
+NEGOTIATED = line(8, f"{SMALL} --negotiate --overlap --samples 72 --batch 12 --sample-time 2")
 EVALUATED = line(2, f"{REPLAY} --sample-time 1 --evaluation-time 2")
+
+
+@on(NEGOTIATED)
+def test_ranks_negotiate_by_8_bytes_until_all_are_ready(battery: Battery, line: Line) -> None:
+    """Half of them have twice as many samples as the others."""
+    record = battery(line)
+    calls(record)
+    (row,) = [row for row in record.rows if row["part"] == "Negotiation, mean of the ranks"]
+    assert row["call_bytes"] == 8
+    assert row["calls"] > 2 * 6  # one for each step at least, and more while slow ranks compute
+    assert 0 < row["value"] <= 100
+    (whole,) = record.measured
+    assert 0 < row["time_s"] <= whole["wait_s"]
 
 
 @on(EVALUATED)
@@ -183,6 +216,10 @@ REFUSED = {
     line(2, "train --overlap --allreduce ring"): "leave out --overlap",
     line(2, "train --strategy model --allreduce ring"): "--allreduce is for --strategy data",
     line(2, "train --overlap --binding pickle"): "use --binding buffer",
+    line(2, "train --layers 5001"): "use --layers 5000",
+    line(2, "train -T bfloat16"): "cannot add bfloat16: choose another -T, or add --allreduce ring",
+    line(2, "train -T bfloat16 --allreduce ring --binding native"): "cannot add bfloat16",
+    line(2, "train -T bfloat16 --allreduce ring --binding tcp"): "binding tcp cannot add bfloat16",
 }
 
 
@@ -198,7 +235,7 @@ from omb_py.apps.training import exchange, kernel
 class Faulty(exchange.GradientExchange):
     def __init__(self, team, gradients, training):
         super().__init__(team, gradients, training)
-        self.last = gradients[-1].data.reshape(-1)
+        self.last = self.averages[-1].data.reshape(-1)
 
     def finish(self):
         super().finish()
@@ -210,13 +247,14 @@ main()
 
 
 @pytest.mark.any_library
+@pytest.mark.parametrize("options", ["", "-T float16"])
 @pytest.mark.parametrize("fault", ["self.last[0] *= 1.001", "self.last[1] = self.last[2]"])
 def test_gradients_that_are_exchanged_wrongly_are_found(
-    mpi: str, tmp_path: Path, fault: str
+    mpi: str, tmp_path: Path, fault: str, options: str
 ) -> None:
     program = tmp_path / "faulty.py"
     program.write_text(FAULTS.format(fault=fault))
-    command = [mpi, "-n", "2", sys.executable, str(program), *SMALL.split()]
+    command = [mpi, "-n", "2", sys.executable, str(program), *SMALL.split(), *options.split()]
     done = run(command, {}, tmp_path, 60)
     assert done.code != 0
     assert "averages differ from those expected" in done.sentences[-1]

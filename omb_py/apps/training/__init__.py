@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from omb_py.apps import option
 from omb_py.benchmarks.algorithms import words
+from omb_py.core.datatypes import Datatype, find_types
 from omb_py.core.options import LIBRARY
 from omb_py.core.text.units import MEBIBYTE
 
@@ -59,6 +60,11 @@ class Training:
         "Depth of the residual networks for 32 x 32, 6n+2 or 9n+2 (1001); 0: as the name says.",
         minimum=0,
     )
+    dtype: str = option(
+        "float32",
+        "Elements of gradients and activations in messages; weights and averages are float32.",
+        choices=("float32", "float16", "bfloat16"),
+    )
     strategy: str = option(
         "data",
         "Each rank some of the samples, some of the layers, or both.",
@@ -88,6 +94,9 @@ class Training:
         choices=words("bcast"),
     )
     overlap: bool = option(False, "Send gradients while earlier layers' are computed.")
+    negotiate: bool = option(
+        False, "Agree by allreduces of 8 bytes on the gradients that all ranks have, as Horovod."
+    )
     ranks_per_node: int = option(
         0, "Pretend that a node has so many ranks; 0: as it is.", minimum=0
     )
@@ -102,3 +111,13 @@ class Training:
         choices=("gpipe", "1f1b"),
     )
     stages: int = option(2, "Ranks of each pipeline.", minimum=1)
+
+    @property
+    def datatype(self) -> Datatype:
+        """The elements of messages but the first weights."""
+        return find_types((self.dtype,))[0]
+
+    @property
+    def half(self) -> bool:
+        """Return whether messages are in half precision, unlike what they are made from."""
+        return self.dtype != "float32"

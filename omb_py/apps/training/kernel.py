@@ -17,7 +17,7 @@ from omb_py.apps import Detail, Kernel
 from omb_py.apps.runtime.phases import Phase, Timed
 from omb_py.apps.runtime.team import Team
 from omb_py.apps.training import MILLISECOND, Training
-from omb_py.apps.training.exchange import FLOAT_BYTES, GradientExchange
+from omb_py.apps.training.exchange import GradientExchange, limit
 from omb_py.apps.training.networks import NeuralNetwork, network
 from omb_py.apps.training.pipeline import (
     SCHEDULES,
@@ -71,15 +71,15 @@ class TrainingKernel(Kernel[Training]):
 
     def _boundaries(self) -> tuple[Boundary | None, Boundary | None]:
         """Return the boundaries with the stages before and after this one, if there are any."""
-        team, before, after = self.team, None, None
+        team, before, after, dtype = self.team, None, None, self.problem.dtype
         if self.depth == 1:
             return None, None
         own = self._stages[self.position]
         stretches = dict.fromkeys(part for parts in self.shares for part in parts)
         if self.position > 0:
-            before = Boundary(team, team.rank - 1, own.given, stretches)
+            before = Boundary(team, team.rank - 1, own.given, stretches, dtype)
         if self.position < self.depth - 1:
-            after = Boundary(team, team.rank + 1, own.gives, stretches)
+            after = Boundary(team, team.rank + 1, own.gives, stretches, dtype)
         return before, after
 
     def distribute(self) -> None:
@@ -148,8 +148,8 @@ class TrainingKernel(Kernel[Training]):
 
     def result(self) -> dict[str, Any]:
         """Return ``difference`` of averages and first weights from the expected values, the maximum
-        of all ranks, None without averages; ``lost`` are ranks that received other data than their
-        neighbouring stages sent. Collective.
+        of all ranks, None without averages, and its ``limit``; ``lost`` are ranks that received
+        other data than their neighbouring stages sent. Collective.
         """
         steps = self.problem.epochs * len(self.shares)
         last = max((place for place, parts in enumerate(self.shares) if parts), default=0)
@@ -164,8 +164,10 @@ class TrainingKernel(Kernel[Training]):
             )
         )
         lost = [rank for rank, well in enumerate(fine) if not well]
-        difference = self.stage.difference() if self.replicas.ranks > 1 else None
-        return {"difference": difference, "lost": lost}
+        ranks, difference = self.replicas.ranks, None
+        if ranks > 1:
+            difference = self.stage.difference(self.exchange.averages)
+        return {"difference": difference, "limit": limit(self.problem, ranks), "lost": lost}
 
     def parts(self) -> list[Detail]:
         """Return epochs, evaluation, gradients, and the rows of a pipeline; collective.
@@ -204,7 +206,7 @@ class TrainingKernel(Kernel[Training]):
             yield Detail(f"Stage {number}", value=stage.elements, unit="parameters")
             yield Detail(f"Stage {number} layers", value=len(stage.layers))
         for number, stage in enumerate(self._stages[:-1]):
-            nbytes = FLOAT_BYTES * sum(stage.gives)
+            nbytes = self.problem.datatype.itemsize * sum(stage.gives)
             yield Detail(f"Boundary {number}-{number + 1}", value=nbytes, unit="bytes of a sample")
 
 

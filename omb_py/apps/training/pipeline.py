@@ -87,14 +87,19 @@ class Boundary:
     """
 
     def __init__(
-        self, team: Team, peer: int, sizes: Sequence[int], stretches: Iterable[Range]
+        self,
+        team: Team,
+        peer: int,
+        sizes: Sequence[int],
+        stretches: Iterable[Range],
+        dtype: str = "float32",
     ) -> None:
         """Prepare both ranks together; ``stretches`` are the first and last rows of
         micro-batches."""
         stretches = list(stretches)
         rows = max((stop for _, stop in stretches), default=1)
-        self._outgoing = [team.array((rows, size)) for size in sizes]
-        self._incoming = [team.array((rows, size)) for size in sizes]
+        self._outgoing = [team.array((rows, size), dtype) for size in sizes]
+        self._incoming = [team.array((rows, size), dtype) for size in sizes]
         self._sends: dict[Range, tuple[BoundCall, BoundCall]] = {}
         self._receives: dict[Range, BoundCall] = {}
         self._under_way: list[BoundCall] = []

@@ -5,7 +5,7 @@ A network in one piece is one stage.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from time import perf_counter, sleep
 from typing import Any
@@ -14,6 +14,7 @@ from omb_py.apps.runtime.distribution import broadcast
 from omb_py.apps.runtime.team import Array, Team
 from omb_py.apps.training import Training
 from omb_py.apps.training.networks import NeuralNetwork
+from omb_py.core.datatypes import BRAIN
 from omb_py.tracing.recorder.annotation import phase
 
 FORWARD = 1 / 3
@@ -86,6 +87,7 @@ class Stage:
             for layer, tensors in zip(layers.layers, layers.tensors, strict=True)
         ]
         self._delay = Delay(team.computing)
+        self._datatype = training.datatype
         for tensor, gradient in enumerate(self.gradients):
             gradient.data[...] = self._pattern(tensor, gradient, factor(replicas))
         self._new = [one.data.reshape(-1)[::STRIDE] for one in self.gradients]
@@ -142,18 +144,23 @@ class Stage:
 
     def write(self, target: Any) -> None:
         """Put values into the memory that they are sent from."""
-        target.reshape(-1)[::STRIDE] = new_value(self._step)
+        target.reshape(-1)[::STRIDE] = self._sent(self._step)
 
     def arrived(self, values: Any, step: int) -> bool:
         """Return whether the neighbouring stage wrote these in a step."""
-        return bool((values.reshape(-1)[::STRIDE] == new_value(step)).all())
+        return bool((values.reshape(-1)[::STRIDE] == self._sent(step)).all())
 
-    def difference(self) -> float:
+    def _sent(self, step: int) -> int:
+        """Return the new value of a step, as an element of messages between stages."""
+        value, brain = new_value(step), self._datatype.code == BRAIN
+        return int.from_bytes(self._datatype.pack((value,)), "little") if brain else value
+
+    def difference(self, averages: Sequence[Array]) -> float:
         """Return the maximum relative difference of averages and first weights, over all ranks.
 
         The difference is to the expected values. Collective.
         """
-        own = [self._difference(*one) for one in enumerate(self.gradients)]
+        own = [self._difference(*one) for one in enumerate(averages)]
         if self._weights is not None:
             last = self._weights.data[: self.gradients[-1].data.size]
             own.append(float(abs(last / FIRST_WEIGHT - 1).max()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import chain, pairwise
 from typing import Any
 
@@ -38,6 +39,7 @@ def test_options_that_exclude_each_other(options: dict[str, Any], words: str) ->
         ({"strategy": "model", "overlap": True}, "--overlap --strategy data hybrid"),
         ({"strategy": "model", "allreduce": "ring"}, "--allreduce --strategy data"),
         ({"strategy": "model", "stages": 4}, "--stages --strategy hybrid"),
+        ({"strategy": "model", "negotiate": True}, "--negotiate --strategy data"),
         ({"model": "vgg16", "layers": 20}, "--layers --model resnet110"),
     ],
 )
@@ -62,6 +64,8 @@ def test_every_planned_bucket_has_room(sizes: list[int], fusion: int) -> None:
 def test_single_gradients_are_not_packed() -> None:
     for training in (Training(fusion=0), Training(fusion=0, overlap=True), Training(fusion=4)):
         assert room([4, 8], plan_of(training, [4, 8]), training) == 0
+        half = replace(training, dtype="float16")
+        assert room([4, 8], plan_of(half, [4, 8]), half) == (12 if half.overlap else 8)
 
 
 def test_concurrent_gradients_have_their_own_places() -> None:
