@@ -38,7 +38,7 @@ MOST_HOSTS = 8
 
 ALL_HOSTS = "all hosts"
 
-ALGORITHMS = ("library_algorithm", "algorithm")
+ALGORITHMS = ("library_algorithm", "algorithm", "segment")
 """Columns whose configuration without any value has a name."""
 
 

@@ -213,8 +213,9 @@ def word(column: str, value: object) -> str:
     if column == "algorithm":
         text = str(value).replace("_", " ")
         return text if value == LIBRARY else f"own {text}"
-    if column == "bytes":
-        return size_text(float(str(value)))
+    if column in ("bytes", "segment"):
+        text = size_text(float(str(value)))
+        return text if column == "bytes" else f"segments of {text}"
     return str(value)
 
 

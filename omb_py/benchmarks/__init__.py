@@ -244,6 +244,7 @@ FEATURES = {
     "repeated": "iterations of parts",
     "root": "the root, fixed or another in each iteration",
     "skew": "unequal blocks",
+    "segment": "segments of algorithms of omb-py's own",
     "spawned": "processes that MPI_Comm_spawn starts",
     "split": "groups of ranks at the same time",
     "sync": "a barrier or a common start between iterations",

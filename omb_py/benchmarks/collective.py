@@ -134,6 +134,7 @@ class Collective:
             "library_algorithm": True,
             "algorithm": self.own,
             "node_map": self.name == "allreduce",
+            "segment": self.name == "bcast",
             "bus": has_data,
             "root": self.rooted in ("send", "recv"),
             "in_place": has_data and self.rooted != "both",

@@ -11,7 +11,7 @@ from omb_py.core.calls import Call
 from omb_py.core.calls.forms import nonblocking, persistent
 from omb_py.core.dataclass import replace
 
-OF_BLOCKING_CALLS = frozenset({"library_algorithm", "algorithm", "node_map"})
+OF_BLOCKING_CALLS = frozenset({"library_algorithm", "algorithm", "node_map", "segment"})
 """Features that only blocking collectives have."""
 
 LEGEND = ("# Overall = Coll. Init + Compute + MPI_Test + MPI_Wait", "")

@@ -17,6 +17,7 @@ from omb_py.cli import debug_option
 from omb_py.cli.analysis_options import listed, note, output_options, read, refuse_options
 from omb_py.cli.show import DATA, write_results
 from omb_py.core.errors import UsageError, needing
+from omb_py.core.options import PIPELINED
 from omb_py.core.text.units import parse_whole, size_text
 from omb_py.core.text.words import count
 from omb_py.options.types import SIZE_LIST, TextType, WholeNumber
@@ -31,7 +32,7 @@ EVERY = "all"
 LIBRARIES = {name.lower().replace(" ", ""): name for name in MODULES}
 CHOSEN = (
     *("ranks", "ranks_per_node", "placements", "sizes", "library", "library_algorithms"),
-    *("own_algorithms", "root", "window", "sync"),
+    *("own_algorithms", "segments", "root", "window", "sync"),
 )
 """Parameters of what is simulated."""
 
@@ -114,6 +115,13 @@ class Scenario:
     type=TextType("NAME[,...]|all", listed),
     help="Algorithms of omb-py's own.  [default: the textbook's choice by message size]",
 )
+@click.option(
+    "--segment",
+    "segments",
+    type=SIZE_LIST,
+    metavar="SIZE[,...]",
+    help=f"Segment sizes of --p2p-algorithm {PIPELINED}.  [default: 64K]",
+)
 @click.option("--root", type=WholeNumber(min=0), default=0, help="Root.  [default: 0]")
 @click.option(
     "--window", type=WholeNumber(min=1), default=64, show_default=True, help="Messages in flight."
@@ -171,7 +179,7 @@ def refuse_unused(target: str | None, checks: bool) -> None:
         benchmark = named(target)
         if not benchmark.collective:
             why = f"is about collectives, and {benchmark.name} is another benchmark: leave it out"
-            refuse_options(("library", "library_algorithms", "own_algorithms"), why)
+            refuse_options(("library", "library_algorithms", "own_algorithms", "segments"), why)
         if not benchmark.sized:
             refuse_options(["sizes"], f"has no effect: {benchmark.name} has no message sizes")
 
@@ -249,12 +257,17 @@ def algorithms_of(target: str, values: dict[str, Any]) -> Iterator[tuple[str, Op
                 f"--coll-algorithm ({', '.join(theirs.words(function)) or 'none is known'})"
             )
         own = (TABLE[benchmark.name].default,)
+    segments = values["segments"]
+    if segments and (0 in segments or PIPELINED not in words(own, known)):
+        raise UsageError(f"--segment has sizes above 0, for --p2p-algorithm {PIPELINED}")
     for word in words(own, known):
         if word not in known:
             raise UsageError(
                 f"--p2p-algorithm: {benchmark.name} has no {word!r}: choose from {', '.join(known)}"
             )
-        yield f"own {word}", replace(common, algorithm=word)
+        for segment in (segments or (None,)) if word == PIPELINED else (None,):
+            of_size = f", segments of {size_text(segment)}" if segment else ""
+            yield f"own {word}{of_size}", replace(common, algorithm=word, segment=segment)
 
 
 def words(given: tuple[str, ...] | None, known: Sequence[str]) -> tuple[str, ...]:

@@ -19,6 +19,12 @@ MAX_ITERATIONS = 1_000_000
 LIBRARY = "library"
 """The name for ``--p2p-algorithm`` of the library's own call."""
 
+PIPELINED = "pipelined_chain"
+"""The name of our own algorithm that sends segments."""
+
+SEGMENT = 64 << 10
+"""Default of ``--segment``: that of Open MPI's `pipeline` in `omb_py.algorithms.openmpi`."""
+
 VARIED_WINDOWS = (1, 2, 4, 8, 16, 32, 64, 128)
 """Window sizes of ``-V``."""
 
@@ -49,13 +55,13 @@ class Options:
     or how many ranks a node has; ``threads`` are those (or the processes) of the sending and of the
     receiving side; ``thread_comm`` is whether they share one communicator. ``library_algorithm`` is
     the name in `omb_py.algorithms` of the MPI library's algorithm; ``algorithm`` is `LIBRARY` or
-    the name of an algorithm of ours. ``split`` is how ranks are divided into groups
-    (`omb_py.core.job.groups`); ``congestor`` is the benchmark, and its message size, that the ranks
-    outside the first group run while that one measures, in ``rounds`` turns. ``variant`` is the
-    label of settings outside omb-py. ``interface`` is the network interface by which bindings over
-    sockets connect hosts, ``backend`` is torch's. ``victims`` are the ranks that are killed at
-    once, or ``node`` for those of the last node, and ``failures`` how often; ``operations`` report
-    it. ``debug`` shows tracebacks.
+    the name of an algorithm of ours, ``segment`` the bytes of its segments. ``split`` is how
+    ranks are divided into groups (`omb_py.core.job.groups`); ``congestor`` is the benchmark, and
+    its message size, that the ranks outside the first group run while that one measures, in
+    ``rounds`` turns. ``variant`` is the label of settings outside omb-py. ``interface`` is the
+    network interface by which bindings over sockets connect hosts, ``backend`` is torch's.
+    ``victims`` are the ranks that are killed at once, or ``node`` for those of the last node, and
+    ``failures`` how often; ``operations`` report it. ``debug`` shows tracebacks.
     """
 
     buffer: str = "numpy"
@@ -125,6 +131,7 @@ class Options:
     graph: tuple[str, ...] = ()
     library_algorithm: str | None = None
     algorithm: str | None = None
+    segment: int | None = None
     variant: str | None = None
     timeout: float | None = None
     interface: str | None = None
@@ -138,6 +145,11 @@ class Options:
     def own_algorithm(self) -> str | None:
         """The name of our own algorithm; None if the library's call is measured."""
         return None if self.algorithm == LIBRARY else self.algorithm
+
+    @property
+    def own_segment(self) -> int | None:
+        """The bytes of our own algorithm's segments; None if it has none."""
+        return (self.segment or SEGMENT) if self.algorithm == PIPELINED else None
 
     def place_of(self, rank: int, ranks: int) -> Place | None:
         """Return the place of a rank's messages; None leaves it to the buffer library."""

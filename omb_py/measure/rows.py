@@ -223,6 +223,7 @@ def _choices(benchmark: Benchmark, case: Case) -> dict[str, Any]:
         "per_rank": options.per_rank or None,
         "library_algorithm": options.library_algorithm,
         "algorithm": options.algorithm,
+        "segment": options.own_segment,
         "variant": options.variant,
         "split": options.split,
         "nodes": len(set(case.nodes)) or None,

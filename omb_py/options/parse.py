@@ -15,7 +15,7 @@ from omb_py.buffers import PAGE
 from omb_py.core.dataclass import replace
 from omb_py.core.errors import UsageError
 from omb_py.core.memory import Place
-from omb_py.core.options import DEFAULT_PERCENTILES, GROWTH, Options
+from omb_py.core.options import DEFAULT_PERCENTILES, GROWTH, PIPELINED, Options
 from omb_py.options.table import parameters
 from omb_py.results.output import check_output
 
@@ -55,6 +55,9 @@ def contradiction(o: Options) -> str | None:
          "-D lays out blocks of one length: leave out --skew and --matrix"),
         (o.skew is not None and o.own_algorithm is not None,
          "--p2p-algorithm sends equal blocks: leave out --skew and --matrix"),
+        (o.segment is not None and o.own_segment is None,
+         f"--segment is for --p2p-algorithm {PIPELINED}: choose that, or leave it out"),
+        (o.segment == 0, "--segment 0 sends nothing: choose 1 byte or more"),
         (o.split is not None and o.samples is not None,
          "--samples does not tell groups apart: leave out --split, or name a file by --output"),
         (o.rounds is not None and not congested,

@@ -213,6 +213,8 @@ TABLE: dict[str, tuple[Row, ...]] = {
         Row("--p2p-algorithm algorithm", OwnAlgorithmType(), None, "algorithm single",
             "Replace the collective call by this algorithm made of point-to-point messages: omb-py "
             "list --algorithms.", show_default="library"),
+        Row("--segment", BYTES, None, "segment single",
+            "Segment size of --p2p-algorithm pipelined_chain.", show_default="64K"),
         node_map("node_map single"),
         Row("--thread-level", THREAD_LEVELS, "single", "",
             "Thread support level to request from MPI; native OMB requests single."),
@@ -295,7 +297,7 @@ def parameters(benchmark: Benchmark, overhead: bool = False) -> list[click.Param
 
 OF_ONE_BENCHMARK = frozenset(
     {
-        *("library_algorithm", "algorithm", "split", "congestor"),
+        *("library_algorithm", "algorithm", "segment", "split", "congestor"),
         *("rounds", "samples", "node_map"),
         *("file", "operations", "victims", "failures", "threads", "test_calls", "window_sync"),
     }

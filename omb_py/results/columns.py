@@ -113,6 +113,8 @@ TABLE = (
      "`library` if the library's call was requested by name; empty without the option. Of "
      "`omb-py overhead`: also the algorithm with which a point-to-point binding makes the "
      "collective"),
+    ("segment", "b", "int", "B", "configuration",
+     "segment size of `--p2p-algorithm pipelined_chain`; empty for other algorithms"),
     ("group", "b", "str", "", "configuration",
      "the ranks in the job, as `0-3`, `0-6:2` (every second) or `0-1+4-5`, of a group of `--split` "
      "and of what `omb-py run` measures on some of its ranks ([one launch](run.md))"),

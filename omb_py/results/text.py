@@ -381,8 +381,8 @@ def banner(benchmark: Benchmark, options: Options, metadata: Mapping[str, str]) 
     ours += [f"ranks {metadata['ranks']}"]
     ours += [" ".join(place.value for place in options.placement)] if options.placement else []
     ours += [f"algorithm {options.library_algorithm}"] if options.library_algorithm else []
-    if options.own_algorithm is not None:
-        ours += [f"own algorithm {options.own_algorithm}"]
+    ours += [f"own algorithm {options.own_algorithm}"] if options.own_algorithm else []
+    ours += [f"segments of {options.own_segment} bytes"] if options.own_segment else []
     ours += [f"target busy {options.target_busy:g} us"] if options.target_busy else []
     ours += [f"offset {options.offset}"] if options.offset else []
     ours += [f"skew {options.skew.text}"] if options.skew is not None else []

@@ -76,6 +76,7 @@ def point_of(row: Mapping[str, Any], nodes: tuple[int, ...]) -> SimulatedPoint:
         binding=SIMULATED,
         library_algorithm=None if theirs == "default" else theirs,
         algorithm=own,
+        segment=None if pd.isna(row["segment"]) else int(row["segment"]),
         window=64 if pd.isna(window) else int(window),
         types=(text(row["mpi_type"]) or "mpi_char",),
     )

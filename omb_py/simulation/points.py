@@ -20,6 +20,7 @@ from omb_py.core.errors import OmbError, UnsupportedError, UsageError
 from omb_py.core.job import Combined
 from omb_py.core.memory import Memory
 from omb_py.core.options import Options
+from omb_py.core.text.units import size_text
 from omb_py.measure import rows
 from omb_py.measure.rows import make_row
 from omb_py.measure.sizes import message_sizes
@@ -62,7 +63,10 @@ class SimulatedPoint:
     def algorithm(self) -> str:
         """The algorithm that its options name."""
         own = self.options.own_algorithm
-        return self.options.library_algorithm or "" if own is None else f"own {own}"
+        if own is None:
+            return self.options.library_algorithm or ""
+        segment = self.options.own_segment
+        return f"own {own}" + (f", segments of {size_text(segment)}" if segment else "")
 
     @property
     def title(self) -> str:

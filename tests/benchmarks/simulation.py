@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from omb_py.core.calls import Call, Message, Slot, Step
+from omb_py.core.calls import Call, Message, Slot, Step, Window
 
 
 @dataclass(eq=False)
@@ -65,6 +65,10 @@ class Simulation:
         """Makes a rank's steps; gives what it has to wait for."""
         slots: dict[Slot, list[Side]] = defaultdict(list)
         for step in steps:
+            if isinstance(step, Window):
+                (calls,) = step.groups
+                yield [self._started(rank, call) for call in calls]
+                continue
             assert isinstance(step, Call)
             name, messages = step.function, step.messages
             if name == "reduce_local":
@@ -77,10 +81,9 @@ class Simulation:
                     self._post(False, rank, source, messages[1]),
                 ]
             elif name in ("isend", "irecv"):
-                assert step.peer is not None
                 assert step.slot is not None
                 assert step.index == len(slots[step.slot]) < step.slot.count
-                slots[step.slot].append(self._post(name == "isend", rank, step.peer, messages[0]))
+                slots[step.slot].append(self._started(rank, step))
             elif name == "waitall":
                 assert step.slot is not None
                 assert len(slots[step.slot]) == step.slot.count
@@ -90,6 +93,11 @@ class Simulation:
                 assert step.peer is not None
                 yield [self._post(name == "send", rank, step.peer, messages[0])]
         assert not slots, f"rank {rank} does not wait for {slots}"
+
+    def _started(self, rank: int, call: Call) -> Side:
+        assert call.function in ("isend", "irecv")
+        assert call.peer is not None
+        return self._post(call.function == "isend", rank, call.peer, call.messages[0])
 
     def _post(self, sends: bool, rank: int, peer: int, message: Message) -> Side:
         side = Side(sends, rank, peer, message)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from math import ceil
 from random import Random
 from typing import Any, cast
@@ -15,10 +16,12 @@ from omb_py.algorithms.patterns import (
     CollectiveShape,
     Pattern,
     added,
+    along,
     around,
     dissemination,
     from_root_in_turn,
     pairwise_exchange,
+    pipelined,
     reduction,
     share,
     to_root_in_turn,
@@ -32,8 +35,8 @@ from omb_py.bindings import calls_of
 from omb_py.buffers.numpy import BUFFER
 from omb_py.core.calls import Call, Message
 from omb_py.core.datatypes import TYPES, Datatype, find_types, parse_layout
-from omb_py.core.errors import UsageError
-from omb_py.core.options import LIBRARY, Options
+from omb_py.core.errors import LeftOutError, UsageError
+from omb_py.core.options import LIBRARY, PIPELINED, SEGMENT, Options
 from omb_py.measure.validation import DataCheck
 from omb_py.options.parse import make_options
 from omb_py.results.text import banner
@@ -160,6 +163,7 @@ binomial = trees.down(trees.binomial_by_lowest, order=trees.largest_first())
 scattered = trees.scattered(trees.binomial_by_lowest, share, trees.largest_first())
 DEFINITIONS: dict[tuple[str, str], Pattern] = {
     ("bcast", "binomial"): binomial,
+    ("bcast", "pipelined_chain"): pipelined(along, SEGMENT),
     ("bcast", "scatter_ring"): together(scattered, around(share)),
     ("allreduce", "ring"): together(added(around(share)), around(share)),
     ("allreduce", "recursive_doubling"): folding.recursive_doubling,
@@ -318,6 +322,8 @@ def test_the_command_line_knows_the_words_of_each() -> None:
     ("values", "sentence"),
     [
         ({"algorithm": "ring", "library_algorithm": "ring"}, "--coll-algorithm"),
+        ({"algorithm": "binomial", "segment": 4096}, "--segment --p2p-algorithm pipelined_chain"),
+        ({"segment": 4096}, "--segment --p2p-algorithm pipelined_chain"),
         ({"algorithm": "binomial", "staging": True}, "--staging one call"),
         ({"algorithm": "binomial", "layout": parse_layout("vect:2:1")}, "-D one call"),
     ],
@@ -325,6 +331,52 @@ def test_the_command_line_knows_the_words_of_each() -> None:
 def test_options_that_exclude_each_other_refused(values: dict[str, Any], sentence: str) -> None:
     with refuses(UsageError, sentence):
         make_options(values)
+
+
+def test_a_segment_has_a_byte_at_least() -> None:
+    assert parsed("bcast", "--p2p-algorithm", PIPELINED, "--segment", "4K").own_segment == 4096
+    assert parsed("bcast", "--p2p-algorithm", PIPELINED).own_segment == SEGMENT
+    with refuses(UsageError, "--segment 0 1 byte"):
+        parsed("bcast", "--p2p-algorithm", PIPELINED, "--segment", "0")
+
+
+@pytest.mark.parametrize(
+    ("elements", "segment", "lengths"),
+    [
+        (10, 12, [12, 12, 12, 4]),  # the last one is shorter
+        (10, 15, [12, 12, 12, 4]),  # no multiple of an element
+        (10, 3, [4] * 10),  # less than an element
+        (10, 40, [40]),
+        (10, 1 << 40, [40]),
+        (20_000, None, [SEGMENT, 80_000 - SEGMENT]),
+        (0, 12, []),
+    ],
+)
+@pytest.mark.parametrize("root", [0, 3])
+def test_a_segment_is_passed_on_while_the_next_arrives(
+    elements: int, segment: int | None, lengths: list[int], root: int
+) -> None:
+    options = Options(algorithm=PIPELINED, segment=segment, root=root)
+    (of_four_bytes,) = find_types(["mpi_int"])
+    (done,) = simulate("bcast", options, 4, elements, of_four_bytes)
+    chain = [(root + place) % 4 for place in range(4)]
+    for source, target in pairwise(chain):
+        assert [n for s, t, n in done.sent if (s, t) == (source, target)] == lengths
+    assert len(done.sent) == 3 * len(lengths)
+    second = plans("bcast", options, 4, elements, of_four_bytes, 2)[chain[1]].exchanges[0].steps
+    assert [
+        [(call.function, call.messages[0].elements * 4) for call in calls_of(step)]
+        for step in second
+    ] == [
+        *([("recv", nbytes)] for nbytes in lengths[:1]),
+        *([("irecv", later), ("isend", nbytes)] for nbytes, later in pairwise(lengths)),
+        *([("send", nbytes)] for nbytes in lengths[-1:]),
+    ]
+
+
+def test_too_many_segments_are_left_out() -> None:
+    with refuses(LeftOutError, "65537 segments --segment"):
+        plans("bcast", Options(algorithm=PIPELINED, segment=1), 2, 65537, INT, 2)
 
 
 def test_the_page_has_every_word() -> None:
@@ -344,6 +396,8 @@ def test_the_banner_names_the_algorithm() -> None:
     said = banner(bcast, Options(algorithm="binomial"), {"ranks": "2"})
     assert "own algorithm binomial)" in said
     assert said.count("algorithm") == 1
+    said = banner(bcast, Options(algorithm=PIPELINED), {"ranks": "2"})
+    assert "own algorithm pipelined_chain, segments of 65536 bytes)" in said
     assert "algorithm" not in banner(bcast, Options(algorithm=LIBRARY), {"ranks": "2"})
 
 

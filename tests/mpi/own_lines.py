@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from omb_py.benchmarks.algorithms import TABLE
-from omb_py.core.options import LIBRARY
+from omb_py.core.options import LIBRARY, PIPELINED
 from tests.helpers.battery import Line, line
 
 RANKS = (1, 2, 3, 4, 5, 8)
@@ -21,6 +21,9 @@ MOST = {"bcast": 8, "allreduce": 8}
 
 FEWER = 5
 
+SEGMENT = 900
+"""Bytes of a segment: one or two of the smaller sizes, and a shorter last one."""
+
 
 def own_lines(options: str, ranks: tuple[int, ...] = RANKS) -> list[Line]:
     """A line for every own algorithm."""
@@ -37,6 +40,8 @@ def own_lines(options: str, ranks: tuple[int, ...] = RANKS) -> list[Line]:
                     if count not in NODES:
                         continue
                     nodes = f" --node-map {NODES[count]}"
+                if algorithm.word == PIPELINED:
+                    nodes = f" --segment {SEGMENT}"
                 sizes = SIZES_OF.get(name, SIZES)
                 words = f"{name} --p2p-algorithm {algorithm.word}{nodes} {sizes} {options}"
                 found.append(line(count, words))

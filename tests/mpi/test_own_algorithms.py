@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.helpers.battery import Battery, Line, completed, each_line, line, passes, refused
-from tests.mpi.own_lines import in_place, own_lines
+from tests.mpi.own_lines import SEGMENT, in_place, own_lines
 
 CHECKED = "-i 2 -x 1 -u 1 -c"
 EVERY = own_lines(CHECKED) + own_lines(f"{CHECKED} --binding native")
@@ -31,6 +31,7 @@ def test_every_algorithm_moves_the_right_data(battery: Battery, line: Line) -> N
     words = line.arguments
     word = words[words.index("--p2p-algorithm") + 1]
     assert {row["algorithm"] for row in record.rows} == {word}
+    assert {row["segment"] for row in record.rows} == {SEGMENT if "--segment" in words else None}
     assert f"own algorithm {word}" in record.out
 
 
@@ -45,6 +46,15 @@ def test_times_come_as_for_any_collective(battery: Battery, line: Line) -> None:
     assert [row["bytes"] for row in record.rows] == [8, 4096]
     assert all(row["latency_us"] > 0 for row in record.rows)
     assert {row["iterations"] for row in record.rows} == {20}
+
+
+@each_line(
+    line(3, f"bcast --p2p-algorithm pipelined_chain {CHECKED} --sizes 200000 --binding {binding}")
+    for binding in ("persistent", "tcp", "coroutine")
+)
+def test_segments_without_an_option_have_64_kib(battery: Battery, line: Line) -> None:
+    (row,) = passes(battery(line)).rows
+    assert row["segment"] == 65536
 
 
 @each_line(line(4, f"bcast --p2p-algorithm library {CHECKED} --sizes 8"))
@@ -86,6 +96,7 @@ def test_bindings_that_return_objects_cannot_pass_data_on(battery: Battery, line
         ),
         (line(2, "allreduce --node-map 1"), "--node-map --p2p-algorithm hierarchical"),
         (line(2, "bcast --p2p-algorithm binomial --coll-algorithm binomial"), "leave out one"),
+        (line(2, "bcast --segment 4K"), "--segment --p2p-algorithm pipelined_chain"),
         (line(2, "bcast --p2p-algorithm binomial -M 1 --sizes 64"), "memory limit"),
     ],
     ids=str,

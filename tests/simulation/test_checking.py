@@ -23,6 +23,7 @@ def test_rows_with_algorithm_and_hosts_are_points() -> None:
             row(algorithm="ring"),
             row(algorithm="ring", latency_us=9.0),
             row(algorithm="ring", latency_us=7.0),
+            row(benchmark="bcast", algorithm="pipelined_chain", segment=4096),
             row(library_algorithm="recursive_doubling", mpi="Open MPI 5.0.11"),
             row(),
             row(algorithm="ring", run="b"),
@@ -33,6 +34,7 @@ def test_rows_with_algorithm_and_hosts_are_points() -> None:
     found, reasons = checking.points(made.rows, RUNS)
     assert [(one.point.title, one.nodes, one.value) for one in found] == [
         ("allreduce own ring", (0, 0, 1), 7.0),
+        ("bcast own pipelined_chain, segments of 4 KiB", (0, 0, 1), 5.0),
         ("allreduce recursive_doubling", (0, 0, 1), 5.0),
     ]
     assert ["algorithm" in reason for reason in reasons] == [True, False]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 from pathlib import Path
 
@@ -65,6 +66,12 @@ class TestOnSimGrid:
         assert "own hierarchical" in done.out
         assert "left out" not in done.err
 
+    def test_segments_are_compared(self, tmp_path: Path) -> None:
+        words = ("bcast", "--ranks", "4", "--sizes", "1M", "--p2p-algorithm", "pipelined_chain")
+        done = succeeded(simulate(tmp_path, *words, "--segment", "4K,1M", "--format", "csv"))
+        segments = [line["segment"] for line in csv.DictReader(done.out.splitlines())]
+        assert segments == ["4096", "1048576"]
+
     @pytest.mark.long
     def test_errors_against_results_are_written_into_the_network(self, tmp_path: Path) -> None:
         """Results that are the simulation itself, with 10 % more: that is what is found."""
@@ -117,6 +124,8 @@ class TestOnSimGrid:
             ("allreduce --ranks 32 --network torus:2x2", "32 nodes 4"),
             ("allreduce --ranks 4 --network nothing", "nothing no file no topology"),
             ("allreduce --ranks 4 --p2p-algorithm magic", "magic ring"),
+            ("bcast --ranks 4 --p2p-algorithm binomial --segment 4K", "--segment pipelined_chain"),
+            ("bcast --ranks 4 --p2p-algorithm pipelined_chain --segment 0", "--segment above 0"),
             ("allreduce --ranks 4 --coll-algorithm magic", "no algorithm 'magic'"),
             ("alltoallw --ranks 4", "--coll-algorithm (linear)"),
             ("nothing --ranks 4", "unknown benchmark 'nothing'"),

@@ -6,6 +6,7 @@ An algorithm is a function of a module in this folder, and a row here.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from omb_py.benchmarks import Case, Plan
@@ -17,7 +18,7 @@ from omb_py.benchmarks.algorithms.members import Members, Sum
 from omb_py.core.calls import IN_PLACE, Call, Message, Step
 from omb_py.core.dataclass import dataclass, replace
 from omb_py.core.errors import UnsupportedError, UsageError
-from omb_py.core.options import LIBRARY, Options
+from omb_py.core.options import LIBRARY, PIPELINED, Options
 
 D = TypeVar("D", Message, Sum, Exchange)
 
@@ -60,6 +61,7 @@ PG = "Pjesivac-Grbovic et al.: Performance analysis of MPI collective operations
 
 BCAST: tuple[OwnAlgorithm[Message], ...] = (
     OwnAlgorithm("binomial", spreading.binomial, CHPG),
+    OwnAlgorithm(PIPELINED, spreading.pipelined_chain, PG),
     OwnAlgorithm("scatter_ring", spreading.scatter_ring, CHPG),
     OwnAlgorithm("by_size", spreading.by_size, TRG),
 )
@@ -191,7 +193,9 @@ def select(benchmark: str, options: Options) -> OwnAlgorithm[Any] | None:
     if word is None:
         return None
     if (found := algorithms(benchmark).get(word)) is not None:
-        return found
+        if (segment := options.own_segment) is None:
+            return found
+        return replace(found, steps=partial(spreading.pipelined_chain, segment=segment))
     raise UsageError(
         f"--p2p-algorithm: {benchmark} has no {word!r}: choose from {', '.join(words(benchmark))}"
     )

@@ -7,11 +7,37 @@ letters.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 
 from omb_py.algorithms.patterns import powers_below
 from omb_py.algorithms.trees import binomial_by_lowest
-from omb_py.benchmarks.algorithms.members import Members, part, shares, span
+from omb_py.benchmarks.algorithms.members import Members, part, pieces, shares, span
 from omb_py.core.calls import Message, Step
+from omb_py.core.errors import LeftOutError
+from omb_py.core.options import SEGMENT
+
+MOST_SEGMENTS = 1 << 16
+"""Segments of a message at most, for the calls of all of them are made before the first one."""
+
+
+def pipelined_chain(members: Members, message: Message, segment: int = SEGMENT) -> Iterator[Step]:
+    """Send segments from member to member: each is passed on while the next one arrives [PG].
+
+    Segments have as many whole elements as fit into ``segment`` bytes, at least one. Raises
+    `LeftOutError` for more than `MOST_SEGMENTS`.
+    """
+    longest = max(1, segment // message.datatype.itemsize)
+    if (number := -(-message.elements // longest)) > MOST_SEGMENTS:
+        raise LeftOutError(
+            f"{number} segments are more than {MOST_SEGMENTS}: choose a larger --segment"
+        )
+    segments = [part(message, piece) for piece in pieces(message.elements, longest)]
+    nothing = part(message, range(0))
+    arriving = segments if members.place else []
+    leaving = segments if members.place < members.number - 1 else []
+    later = [nothing, *leaving] if arriving else leaving
+    for incoming, outgoing in zip_longest(arriving, later, fillvalue=nothing):
+        yield from members.overlap(members.place + 1, outgoing, members.place - 1, incoming)
 
 
 def binomial(members: Members, message: Message) -> Iterator[Step]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from omb_py.core.calls import Call, Message, Step
+from omb_py.core.calls import Call, Message, Step, Window
 from omb_py.core.dataclass import dataclass, replace
 
 TAG = 1
@@ -65,6 +65,14 @@ class Members:
             yield from self.send(to, outgoing)
             yield from self.receive(source, incoming)
 
+    def overlap(self, to: int, outgoing: Message, source: int, incoming: Message) -> Iterator[Step]:
+        """Do as `exchange` does, by calls that MPI has persistent forms of."""
+        if outgoing.elements and incoming.elements:
+            receive = Call("irecv", (incoming,), self.ranks[source], TAG)
+            yield Window(((receive, Call("isend", (outgoing,), self.ranks[to], TAG)),))
+        else:
+            yield from self.exchange(to, outgoing, source, incoming)
+
 
 def part(message: Message, elements: range) -> Message:
     """Return some elements of a message of one block, at their place."""
@@ -79,6 +87,12 @@ def shares(elements: range, number: int) -> tuple[range, ...]:
     minimum, longer = divmod(len(elements), number)
     starts = [elements.start + minimum * i + min(i, longer) for i in range(number + 1)]
     return tuple(map(range, starts, starts[1:]))
+
+
+def pieces(elements: int, longest: int) -> list[range]:
+    """Divide so many elements into pieces of ``longest``; the last one may be shorter."""
+    every = range(elements)
+    return [every[start : start + longest] for start in every[::longest]]
 
 
 def span(blocks: Sequence[range], first: int, end: int) -> range:

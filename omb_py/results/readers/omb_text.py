@@ -140,6 +140,7 @@ BANNER = (
     re.compile(r"buffer (?P<buffer>.*)|binding (?P<binding>.*)|benchmark (?P<benchmark>.*)"),
     re.compile(r"target busy (?P<target_busy_us>[\d.e+-]+) us"),
     re.compile(r"skew (?P<skew>.*)|offset (?P<offset>\d{1,18})"),
+    re.compile(r"segments of (?P<segment>\d{1,18}) bytes"),
     re.compile(r"own algorithm (?P<algorithm>.*)|algorithm (?P<library_algorithm>.*)"),
     re.compile(r"(?P<staged>staged)|with (?P<stream_sync>stream sync)|(?P<cold>cold)|session"),
     re.compile(r"(?P<variant>.*)"),  # which once had no name

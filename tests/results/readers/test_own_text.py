@@ -24,7 +24,7 @@ from omb_py.core.errors import UsageError
 from omb_py.core.job import Combined
 from omb_py.core.memory import Place
 from omb_py.core.mpi.startup_timer import INIT, SESSION, TOTAL
-from omb_py.core.options import VARIED_WINDOWS, Options
+from omb_py.core.options import PIPELINED, VARIED_WINDOWS, Options
 from omb_py.core.statistics import summarize
 from omb_py.measure.rows import (
     Outcome,
@@ -54,7 +54,7 @@ CHOICES = (
         ["-t", "2"],
     ),
     *(["-w", "create"], ["-s", "fence"], ["-W", "16"], ["-p", "1"], ["--partitions", "2"]),
-    *(["--coll-algorithm", "ring"], ["--p2p-algorithm", "ring"], ["--p2p-algorithm", "pipeline"]),
+    *(["--coll-algorithm", "ring"], ["--p2p-algorithm", "ring"], ["--p2p-algorithm", PIPELINED]),
     *(["--label", "UCX_TLS=tcp,self"], ["--label", "a (b), c: D"]),
     *(["--binding", "native"], ["--buffer", "cupy"], ["D", "H"]),
     *(["--staging"], ["--stream-sync"], ["-r", "both"], ["-k", "rotate"], ["-N", "cart:2:1"]),
@@ -66,7 +66,7 @@ THOUSANDTHS = ("algbw_", "busbw_", "sample_m", "sample_s", "median_", "slowest_"
 
 IDENTITY = (
     *("benchmark", "bytes", "mpi_type", "part", "buffer", "binding", "variant"),
-    *("algorithm", "library_algorithm", "ranks"),
+    *("algorithm", "segment", "library_algorithm", "ranks"),
 )
 """Columns that text tells wherever the CSV has them."""
 
