@@ -93,7 +93,7 @@ def name_of(values: Sequence[Any], columns: Sequence[str]) -> str:
     """Return a configuration's name; if no algorithm was chosen, that of the library's
     choice."""
     if set(columns) <= set(ALGORITHMS) and all(map(pd.isna, values)):
-        return DEFAULT
+        return "no segments" if list(columns) == ["segment"] else DEFAULT
     name = line_name(values, columns)
     return name.removesuffix(" algorithm") if list(columns) == ["library_algorithm"] else name
 
