@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import os
 from pathlib import Path
 
@@ -68,9 +67,9 @@ class TestOnSimGrid:
 
     def test_segments_are_compared(self, tmp_path: Path) -> None:
         words = ("bcast", "--ranks", "4", "--sizes", "1M", "--p2p-algorithm", "pipelined_chain")
-        done = succeeded(simulate(tmp_path, *words, "--segment", "4K,1M", "--format", "csv"))
-        segments = [line["segment"] for line in csv.DictReader(done.out.splitlines())]
-        assert segments == ["4096", "1048576"]
+        succeeded(simulate(tmp_path, *words, "--segment", "4K,1M", "-o", "simulated.csv"))
+        rows = omb_py.load(tmp_path / "simulated.csv").rows
+        assert rows["segment"].tolist() == [4096, 1048576]
 
     @pytest.mark.long
     def test_errors_against_results_are_written_into_the_network(self, tmp_path: Path) -> None:
