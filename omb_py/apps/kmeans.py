@@ -17,6 +17,10 @@ from omb_py.core.calls import Call
 from omb_py.core.errors import UsageError, needing
 from omb_py.core.text.words import first_ranges, ranges_of
 
+FEW = 32
+"""Centers up to which a product of matrices adds samples up faster than counting does: 0.4 to 0.7
+of the time with 16 features, on one core."""
+
 
 def add_up(team: Team, samples: Any, centers: Any, totals: Any) -> None:
     """Add up the samples nearest to each center; ``totals``, a row for each, is float64.
@@ -24,9 +28,15 @@ def add_up(team: Team, samples: Any, centers: Any, totals: Any) -> None:
     A row has the sums of the features, then the number of samples. A sample as far from two centers
     belongs to the first one.
     """
-    numbers = team.xp.arange(len(centers))[:, None]
+    xp, numbers = team.xp, team.xp.arange(len(centers))[:, None]
     totals[...] = 0
     for part, distances in compared(team, samples, centers):
+        if len(centers) > FEW:
+            nearest = distances.argmin(axis=0)
+            for feature, sums in enumerate(totals[:, :-1].T):
+                sums += xp.bincount(nearest, part[:, feature], len(centers))
+            totals[:, -1] += xp.bincount(nearest, minlength=len(centers))
+            continue
         marks = distances == distances.min(axis=0)
         if int(marks.sum()) != len(part):  # ties: slower
             marks = distances.argmin(axis=0) == numbers
@@ -48,11 +58,14 @@ def compared(team: Team, samples: Any, centers: Any) -> Iterator[tuple[Any, Any]
 
     They are less by the square of the sample, which is the same for all centers.
     """
-    squares = (centers * centers).sum(axis=1)[:, None]
+    squares, doubled = (centers * centers).sum(axis=1), -2 * centers
     rows = max(1, working_bytes(team) // (2 * len(centers) * centers.itemsize))
     for start in range(0, len(samples), rows):
         part = samples[start : start + rows]
-        yield part, squares - 2 * centers @ part.T
+        if len(centers) > FEW:  # the least of each row is faster where rows are long
+            yield part, (part @ doubled.T + squares).T
+        else:
+            yield part, doubled @ part.T + squares[:, None]
 
 
 LIMITS = {"float32": (1e-4, 5e-2), "float64": (1e-9, 1e-6)}
