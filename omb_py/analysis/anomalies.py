@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 
 from omb_py.analysis.impossible import impossible, judged
-from omb_py.analysis.points import SERIES, distinctions, group_ids, label
+from omb_py.analysis.points import SERIES, at_size, distinctions, group_ids, label
 from omb_py.analysis.values import data_wrong
 from omb_py.core.text.tables import Sheet
-from omb_py.core.text.units import digits, size_text, value_text
+from omb_py.core.text.units import digits, value_text
 from omb_py.core.text.words import count
 from omb_py.results.metadata import TCP, crowded_hosts, slow_transport
 
@@ -89,7 +89,7 @@ def cannot_be(values: pd.DataFrame) -> Iterator[Anomaly]:
     """Yield numbers that no machine has, and sizes that are slower than much larger ones."""
     for one in impossible(values):
         row = values.loc[one.row]
-        at = "" if pd.isna(row["bytes"]) else f"At {size_text(row['bytes'])} "
+        at = at_size(row["bytes"], "At ", " ")
         kind, severity = ("slow size", "warning") if one.possible else ("impossible", "error")
         yield Anomaly(kind, where_of(row), f"{at}{one.sentence}.", severity)
 
@@ -125,7 +125,7 @@ def by_line(
         others = rows["bytes"].nunique() - 1
         more = f" (and at {count(others, 'more size')})" if others > 0 else ""
         row = rows.iloc[0]
-        at = "" if pd.isna(row["bytes"]) else f"At {size_text(row['bytes'])} "
+        at = at_size(row["bytes"], "At ", " ")
         yield Anomaly(kind, where_of(row), f"{at}{sentence(row)}{more}.")
 
 
@@ -151,7 +151,7 @@ def slow(row: pd.Series) -> str:
 def failed_validations(rows: pd.DataFrame) -> Iterator[Anomaly]:
     """Yield rows whose data was wrong, whether or not they have a number."""
     for _, row in rows[data_wrong(rows)].iterrows():
-        size = "" if pd.isna(row["bytes"]) else f" at {size_text(row['bytes'])}"
+        size = at_size(row["bytes"])
         text = f"Data that arrived{size} was not the data that was sent (run {row['run']})."
         yield Anomaly(FAILED, where_of(row), text, "error")
 

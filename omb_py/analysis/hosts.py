@@ -14,12 +14,11 @@ import numpy as np
 import pandas as pd
 
 from omb_py.analysis.pairs.findings import ALARMS, MAD_OF_NORMAL, SMALLEST_NOISE, slow_limit
-from omb_py.analysis.points import group_ids
+from omb_py.analysis.points import at_size, group_ids
 from omb_py.analysis.values import value_column
 from omb_py.analysis.verdict import factor
 from omb_py.core.errors import UsageError
 from omb_py.core.text.tables import Sheet
-from omb_py.core.text.units import size_text
 from omb_py.core.text.words import count, first_of
 from omb_py.results.columns import IDENTITY
 
@@ -139,11 +138,10 @@ def slow_host(name: str, excess: pd.Series, beyond: pd.Series, points: pd.DataFr
     """Return a slow host by how far it is above the median host at each of ``points``."""
     own = excess[beyond]
     worst = points.loc[own.idxmax()]
-    size = "" if pd.isna(worst["bytes"]) else f", {size_text(worst['bytes'])}"
     return SlowHost(
         name,
         float(np.exp(own.max())),
-        f"{worst['benchmark']}{size}",
+        f"{worst['benchmark']}{at_size(worst['bytes'], ', ')}",
         len(own),
         int(excess.notna().sum()),
         tuple(dict.fromkeys(points.loc[own.index, "benchmark"])),

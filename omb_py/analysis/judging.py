@@ -12,13 +12,10 @@ import pandas as pd
 
 from omb_py.analysis.conclusion import FAILED
 from omb_py.analysis.failures import Failure
+from omb_py.analysis.points import at_sizes
 from omb_py.analysis.values import data_wrong
 from omb_py.core.errors import OmbError
-from omb_py.core.text.units import size_text
 from omb_py.core.text.words import count, first_of
-
-MOST_SIZES = 5
-"""Sizes with wrong data that a sentence names."""
 
 
 class WrongDataError(OmbError):
@@ -50,8 +47,7 @@ def wrong_data(rows: pd.DataFrame) -> Iterator[tuple[str, int | None, str]]:
     files = wrong["file"].astype(object).fillna("results")
     several = "host_names" in rows and rows["host_names"].nunique() > 1
     for (file, name), members in wrong.groupby([files, "benchmark"], sort=False):
-        sizes = [size_text(size) for size in members["bytes"].dropna().unique()]
-        at = f" at {first_of(sizes, MOST_SIZES)}" if sizes else ""
+        at = at_sizes(members["bytes"].dropna().unique())
         line = members["line"].min()
         hosts = members["host_names"].dropna().unique() if several else []
         on = f" on {first_of(list(hosts))}" if len(hosts) else ""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from omb_py.analysis.points import by, caption_part, common, group_ids
+from omb_py.analysis.points import at_size, by, caption_part, common, group_ids
 from omb_py.core.statistics import median_interval
 from omb_py.core.text.tables import Sheet
 from omb_py.core.text.units import size_text
@@ -117,11 +117,10 @@ def remarks(points: pd.DataFrame) -> Iterator[str]:
     """Yield a sentence for each binding at the smallest size, and one if launches are too few."""
     whole = points[points["split"].isna() & (points["binding"] != points["base"])]
     for point in whole.drop_duplicates("binding").to_dict("records"):
-        size = "" if pd.isna(point["bytes"]) else f" at {size_text(point['bytes'])}"
         own = point["added_own_us"]
         within = "" if pd.isna(own) else f" (one launch alone: {own:.3f} wide)"
         yield (
-            f"Added by {point['binding']}{size}: {point['added_us']:.3f} us, "
+            f"Added by {point['binding']}{at_size(point['bytes'])}: {point['added_us']:.3f} us, "
             f"{span(point, 'added', ENDS[1], 3)} over {point['launches']} launches{within}; "
             f"{span(point, 'ratio', ENDS[1], 2)} times {point['base']}"
         )

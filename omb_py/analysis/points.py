@@ -15,7 +15,7 @@ import pandas as pd
 from omb_py.analysis.values import ENDS
 from omb_py.core.options import LIBRARY
 from omb_py.core.text.units import size_text
-from omb_py.core.text.words import count
+from omb_py.core.text.words import count, first_of
 from omb_py.results.columns import CONFIGURATION, EXPERIMENT
 
 SERIES = (*EXPERIMENT, *CONFIGURATION, "base", "unit")
@@ -59,6 +59,8 @@ NAMING = ("suite", "mpi", "buffer", "binding")
 GROWING = ("hosts", "pairs", "nodes")
 """Columns that may grow with the ranks."""
 
+MOST_SIZES = 5
+"""Message sizes that a sentence names."""
 
 Cells = dict[str, Any]
 """What a row of a table holds, without empty cells."""
@@ -217,6 +219,17 @@ def word(column: str, value: object) -> str:
         text = size_text(float(str(value)))
         return text if column == "bytes" else f"segments of {text}"
     return str(value)
+
+
+def at_size(nbytes: object, before: str = " at ", after: str = "") -> str:
+    """Return a message size in a sentence, between two texts; empty for a missing size."""
+    return "" if pd.isna(nbytes) else f"{before}{size_text(float(str(nbytes)))}{after}"
+
+
+def at_sizes(sizes: Iterable[object]) -> str:
+    """Return several message sizes in a sentence; empty if there are none."""
+    texts = [size_text(float(str(size))) for size in sizes if not pd.isna(size)]
+    return f" at {first_of(texts, MOST_SIZES)}" if texts else ""
 
 
 def caption_part(column: str, value: object) -> str:

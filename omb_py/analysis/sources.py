@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import PurePath
 
 import pandas as pd
@@ -29,6 +29,9 @@ MAX_FILES = 6
 
 SIGNIFICANT = 6
 """Digits to which two formats write the same number."""
+
+SHARED = ("benchmark", "part", "bytes", "binding")
+"""Columns that two formats of a run share besides its numbers."""
 
 ENOUGH_DIGITS = 8
 """Digits that a table and a run have in common by chance hardly ever."""
@@ -186,10 +189,9 @@ def same_run(rows: pd.DataFrame) -> dict[int, str]:
     return {int(index): str(first[index]) for index in rows.index[other]}
 
 
-def numbers_of(rows: pd.DataFrame) -> set[tuple[object, ...]]:
+def numbers_of(rows: pd.DataFrame) -> set[tuple[str, ...]]:
     """Return the numbers of rows with their runs: two measurements have none in common."""
-    columns = (rows[name].astype(str) for name in ("run", "benchmark", "part", "bytes", "binding"))
-    return set(zip(*columns, own_number(rows).astype(str), strict=True))
+    return set(shown_of(rows, ("run", *SHARED), str))
 
 
 def same_text(texts: pd.DataFrame) -> dict[int, str]:
@@ -233,9 +235,12 @@ def duplicates_of(texts: pd.DataFrame, others: pd.DataFrame) -> dict[int, str]:
     return found
 
 
-def shown_of(rows: pd.DataFrame) -> list[tuple[str, ...]]:
-    """Return the columns that two formats of a run share: the row's own number with the digits of
-    text, and its identity."""
-    columns = [rows[name].astype(object) for name in ("benchmark", "part", "bytes", "binding")]
+def shown_of(
+    rows: pd.DataFrame,
+    names: Sequence[str] = SHARED,
+    written: Callable[[float], str] = "{:.2f}".format,
+) -> list[tuple[str, ...]]:
+    """Return columns as texts, then the row's own number, by default with the digits of text."""
+    columns = [rows[name].astype(object) for name in names]
     texts = [column.map(str).where(column.notna(), "") for column in columns]
-    return list(zip(*texts, own_number(rows).map("{:.2f}".format), strict=True))
+    return list(zip(*texts, own_number(rows).map(written), strict=True))

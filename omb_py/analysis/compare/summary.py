@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
 from math import isnan, nan
 from typing import Any
 
@@ -12,7 +12,7 @@ import pandas as pd
 from omb_py.analysis.compare.side_by_side import NO_BASE, NO_OTHER, ONLY_BASE, ONLY_OTHER
 from omb_py.analysis.conclusion import Conclusion, conclude, within
 from omb_py.analysis.failures import Beyond, Failure
-from omb_py.analysis.points import Cells, cells, label
+from omb_py.analysis.points import Cells, at_size, at_sizes, cells, label
 from omb_py.analysis.values import TAIL
 from omb_py.analysis.verdict import (
     EQUAL,
@@ -32,7 +32,7 @@ from omb_py.benchmarks import Metric, all_benchmarks
 from omb_py.core.statistics import BUSY
 from omb_py.core.text.tables import Sheet
 from omb_py.core.text.units import size_text, value_text
-from omb_py.core.text.words import count, first_of
+from omb_py.core.text.words import count
 from omb_py.results.columns import CONFIGURATION, EXPERIMENT
 
 TOO_FEW = {
@@ -225,7 +225,7 @@ def endings(points: pd.DataFrame, base: str) -> Iterator[str]:
         where = f"Only in {other if verdict == ONLY_OTHER else f'the base, not in {other}'}"
         if verdict in (NO_BASE, NO_OTHER):
             where = f"Without a number above 0 in {base if verdict == NO_BASE else other}"
-        yield f"{where}: {names[pair]}: {count(len(rows), 'point')}{sizes_text(rows['bytes'])}"
+        yield f"{where}: {names[pair]}: {count(len(rows), 'point')}{at_sizes(rows['bytes'])}"
 
 
 def sentences(points: pd.DataFrame) -> dict[str, str]:
@@ -323,6 +323,14 @@ def conclusion(
     """
     named = titles(points)
     limit = f"allowed is {factor(allowed)}"
+
+    def where(row: Any) -> str:
+        return f"{row.other}: {named[row.pair]}{at_size(row.bytes, ', ')}"
+
+    def interval_of(row: Any) -> str:
+        ends = (factor(end, row.rounding) for end in (row.slowdown_low, row.slowdown_high))
+        return f"95 % interval {' to '.join(ends)}"
+
     slow, open_ = slower_than(points, allowed)
     means = summary(points[points["slowdown_low"].notna()])
     several = points["slowdown_low"].groupby(points["pair"], sort=False).count() > 1
@@ -339,23 +347,17 @@ def conclusion(
     ]
     for row in points[slow].itertuples():
         values = f"{value_text(row.value, row.unit)} against {value_text(row.base, row.unit)}"
-        ends = (factor(end, row.rounding) for end in (row.slowdown_low, row.slowdown_high))
-        reason = (
-            f"{row.other}: {named[row.pair]}{at(row.bytes)}: {values}, "
-            f"{times(row.slowdown, row.rounding)} (95 % interval {' to '.join(ends)}), {limit}"
-        )
+        slower = times(row.slowdown, row.rounding)
+        reason = f"{where(row)}: {values}, {slower} ({interval_of(row)}), {limit}"
         failures.append(Failure(reason, beyond(points.loc[[row.Index]], allowed)))
     missing = points[points["verdict"].isin(MISSING)]
     tails = missing["statistic"] == TAIL
-    no_tails = [
-        f"{row.other}: {named[row.pair]}{at(row.bytes)}: too few iterations"
-        for row in missing[tails].itertuples()
-    ]
+    no_tails = [f"{where(row)}: too few iterations" for row in missing[tails].itertuples()]
     missing = missing[~tails]
     for (number, why), members in missing.groupby(["pair", "verdict"], sort=False):
         what = "not measured" if why == ONLY_BASE else "no number above 0, or wrong data"
-        where = f"{members['other'].iloc[0]}: {named[number]}"
-        failures.append(Failure(f"{where}: {what}{sizes_text(members['bytes'])}", on_top=True))
+        whose = f"{members['other'].iloc[0]}: {named[number]}"
+        failures.append(Failure(f"{whose}: {what}{at_sizes(members['bytes'])}", on_top=True))
     undecided = []
     suspects_first = points[open_].sort_values("slowdown_low", ascending=False, kind="stable")
     for row in suspects_first.itertuples():
@@ -363,11 +365,10 @@ def conclusion(
         if not pd.isna(row.slowdown_bound):
             how = f"up to {factor(row.slowdown_bound, row.rounding)} with 95 % confidence"
         if row.slowdown_low > allowed:
-            ends = (factor(end, row.rounding) for end in (row.slowdown_low, row.slowdown_high))
-            how = f"95 % interval {' to '.join(ends)}, too few launches to exclude chance"
-        undecided.append(f"{row.other}: {named[row.pair]}{at(row.bytes)}: {how}")
+            how = f"{interval_of(row)}, too few launches to exclude chance"
+        undecided.append(f"{where(row)}: {how}")
     judged = int(points["slowdown"].notna().sum()) - len(undecided)
-    absent = [f"{row.other}: {named[row.pair]}{at(row.bytes)}" for row in missing.itertuples()]
+    absent = [where(row) for row in missing.itertuples()]
     undecided += [*no_tails, *lost]
     return conclude(judged, [*failures, *wrong], undecided, absent, held=within(allowed))
 
@@ -427,14 +428,3 @@ def cells_of(points: pd.DataFrame) -> list[Cells]:
     names = {name: name for name in ("bytes", *EXPERIMENT)}
     names |= {f"other_{name}": name for name in CONFIGURATION}
     return cells(points[list(names)].rename(columns=names))
-
-
-def at(nbytes: object) -> str:
-    """Return a message size in a sentence; empty for a missing size."""
-    return "" if pd.isna(nbytes) else f", {size_text(float(str(nbytes)))}"
-
-
-def sizes_text(sizes: Iterable[object]) -> str:
-    """Several message sizes in a sentence."""
-    texts = [size_text(float(str(size))) for size in sizes if not pd.isna(size)]
-    return f" at {first_of(texts, 5)}" if texts else ""

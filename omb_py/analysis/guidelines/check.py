@@ -21,7 +21,7 @@ from omb_py.analysis.guidelines.rules import (
     guidelines,
     size_beside,
 )
-from omb_py.analysis.points import distinctions, label
+from omb_py.analysis.points import at_size, distinctions, label
 from omb_py.analysis.values import data_wrong
 from omb_py.analysis.verdict import LEVEL, MARGIN, adjusted, by_runs, chance, enough, factor
 from omb_py.benchmarks.collective import TABLE
@@ -285,7 +285,7 @@ def line(run: pd.DataFrame, worst: pd.Series) -> tuple[str, ...]:
         f"{sizes[0]} to {sizes[-1]}" if len(sizes) > 1 else "".join(sizes),
         factor(worst["ratio"]),
         f"{factor(worst['ratio_low'])} to {factor(worst['ratio_high'])}",
-        at(worst["bytes"]).removeprefix(" at "),
+        at_size(worst["bytes"], ""),
         value_text(worst["left_us"], "us"),
         value_text(worst["right_us"], "us"),
     )
@@ -372,9 +372,4 @@ def sentence(point: Mapping[Any, Any]) -> str:
 
 def named(point: Mapping[Any, Any] | pd.Series) -> str:
     """Name a guideline and the message size at which it was judged."""
-    return f"{point['guideline']}{at(point['bytes'])}"
-
-
-def at(size: object) -> str:
-    """Return a message size in a sentence; empty for a missing size."""
-    return "" if pd.isna(size) else f" at {size_text(float(str(size)))}"
+    return f"{point['guideline']}{at_size(point['bytes'])}"

@@ -23,14 +23,14 @@ from omb_py.analysis import anomalies, hosts, listing, references
 from omb_py.analysis.charts.figures import charts
 from omb_py.analysis.charts.groups import Request
 from omb_py.analysis.charts.spec import STYLE, Chart
-from omb_py.analysis.points import SERIES, distinctions, group_ids, label, points_of
+from omb_py.analysis.points import SERIES, at_size, distinctions, group_ids, label, points_of
 from omb_py.analysis.report.runs import origin, places
 from omb_py.analysis.table import Results
 from omb_py.analysis.values import ENDS, data_wrong, measured, value_column
 from omb_py.core import VERSION
 from omb_py.core.errors import OmbError
 from omb_py.core.text.tables import Sheet
-from omb_py.core.text.units import size_text, value_text
+from omb_py.core.text.units import value_text
 from omb_py.core.text.words import count
 from omb_py.results.columns import EXPERIMENT
 
@@ -229,9 +229,7 @@ def best_lines(name: str, size: int | None, frame: pd.DataFrame) -> KeyNumber:
     frame = max(groups, key=lambda part: (len(part), part["ranks"].fillna(0).max()))
     frame = frame.sort_values("value", ascending=lower, kind="stable")
     named = distinctions(frame) or ["binding", "buffer", "mpi"]
-    title = name
-    if not pd.isna(frame["bytes"].iloc[0]):
-        title += f" at {size_text(frame['bytes'].iloc[0])}"
+    title = f"{name}{at_size(frame['bytes'].iloc[0])}"
     if not pd.isna(frame["ranks"].iloc[0]):
         title += f", {count(int(frame['ranks'].iloc[0]), 'rank')}"
     best = frame["value"].iloc[0]
