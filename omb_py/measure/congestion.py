@@ -63,8 +63,8 @@ class CongestionMeasurement(GroupsMeasurement):
                 "more ranks, or choose another --split"
             )
         super().run()
-        if self._is_victim and (doubt := busy(self._spreads)) is not None:
-            self.group.note(doubt)
+        if self._is_victim:
+            self.group.note(busy(self._spreads))
 
     def check_group(self) -> None:
         benchmark, options = self.benchmark, self.options

@@ -135,10 +135,8 @@ class Measurement(ABC):
         unused = None
         if options.validate and options.sync == "clock":
             unused = "--sync clock has no effect with -c, which keeps ranks together by barriers"
-        said = [*dict.fromkeys(notes), unused, oversubscription, devices.sharing(host.nodes)]
-        for note in (*said, *host.notes):
-            if note is not None:
-                job.note(note)
+        job.note(*dict.fromkeys(notes), unused, oversubscription, devices.sharing(host.nodes))
+        job.note(*host.notes)
         conditions = dict(host.metadata)
         if self._context.command is not None:
             conditions["command"] = self._context.command
@@ -175,17 +173,14 @@ class Measurement(ABC):
         transported, surprise = transport.used(job, takes_metadata(options))
         self.resources.close()
         finish_writers(job, writers, self.run_name, metadata | costs | transported)
-        for text in (note, surprise):
-            if text is not None:
-                job.note(text)
+        job.note(note, surprise)
         if self._clock is not None:
             self._clock.free()
         if self._stepped:
             listed = ", ".join(map(str, dict.fromkeys(self._stepped)))
             place = f" at {listed} bytes" if self.benchmark.sized else ""
             self.group.note(f"the clock stepped back{place}: times are below zero; measure again")
-        if (doubt := coarse(self._tick, self._medians)) is not None:
-            self.group.note(doubt)
+        self.group.note(coarse(self._tick, self._medians))
         self._report_skipped()
 
     def get_ready(self) -> None:

@@ -17,7 +17,7 @@ from omb_py.core.errors import LeftOutError, SharedError, UnsupportedError
 from omb_py.core.statistics import percentile, relative_spread
 from omb_py.core.text.words import count
 from omb_py.measure.measurement import Measurement, RunContext, own_algorithms
-from omb_py.measure.rows import MICROSECONDS, on_device, placement
+from omb_py.measure.rows import MICROSECONDS, of_case, on_device
 from omb_py.measure.sampling import run_counted, warm_up
 from omb_py.measure.turns import block_percentiles, busy, take_turns, with_interval
 from omb_py.results.columns import OverheadRow
@@ -64,9 +64,7 @@ class OverheadMeasurement(Measurement):
 
     def run(self) -> None:
         super().run()
-        doubt = busy(self._spreads)
-        if doubt is not None:
-            self.job.note(doubt)
+        self.job.note(busy(self._spreads))
 
     def open_writers(self) -> list[Writer[OverheadRow]]:
         from omb_py.results.text import OverheadWriter
@@ -204,20 +202,13 @@ class OverheadMeasurement(Measurement):
             self._spreads.append(relative_spread(ratio))
         added_median, added_low, added_high = with_interval(added)
         ratio_median, ratio_low, ratio_high = with_interval(ratio)
-        sized = self.benchmark.sized
         return OverheadRow(
-            run=self.run_name,
-            benchmark=self.benchmark.name,
-            bytes=case.size if sized else None,
-            ranks=case.ranks,
-            buffer=self.options.buffer,
-            placement=placement(case),
+            **of_case(self.run_name, self.benchmark, case),
             staged=self.options.staging if on_device(case) else None,
             binding=split.binding,
             base=split.base,
             algorithm=algorithm,
             split=split.name or None,
-            mpi_type=f"MPI_{case.datatype.mpi}" if sized else None,
             thread_level=self.job.thread_level,
             median_us=percentile(sorted(ours), 50),
             base_us=percentile(sorted(theirs), 50),
@@ -229,6 +220,4 @@ class OverheadMeasurement(Measurement):
             ratio_high=ratio_high,
             rounds=self._rounds,
             iterations=iterations,
-            window=case.window if "window" in self.benchmark.options else None,
-            variant=self.options.variant,
         )

@@ -24,7 +24,7 @@ from omb_py.core.text.words import count
 from omb_py.measure import devices
 from omb_py.measure.conditions import CPU, SYS, content
 from omb_py.measure.measurement import Measurement, RunContext
-from omb_py.measure.rows import MEGABYTE, MICROSECONDS, placement
+from omb_py.measure.rows import MEGABYTE, MICROSECONDS, of_case
 from omb_py.measure.sampling import run_counted
 from omb_py.measure.turns import turns
 from omb_py.results.columns import PairRow
@@ -226,14 +226,8 @@ class PairsMeasurement(Measurement):
         iterations, warmup = benchmark.counts(options, case.size)
         moved = plan.messages * plan.payload / MEGABYTE
         return PairRow(
-            run=self.run_name,
-            benchmark=benchmark.name,
-            bytes=case.size,
-            ranks=self.job.ranks,
-            buffer=options.buffer,
-            placement=placement(case),
+            **of_case(self.run_name, benchmark, case),
             binding=options.binding,
-            mpi_type=f"MPI_{case.datatype.mpi}",
             sender=pair[0],
             receiver=pair[1],
             sender_host=self._hosts[pair[0]],
@@ -246,10 +240,8 @@ class PairsMeasurement(Measurement):
             iterations=iterations,
             warmup=warmup,
             repeats=len(times),
-            window=case.window if "window" in benchmark.options else None,
             by=self._request.by,
             alone=self._request.alone,
-            variant=options.variant,
         )
 
 

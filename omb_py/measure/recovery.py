@@ -95,9 +95,7 @@ class RecoveryMeasurement:
             self._failures = victims_of_failures(options.victims, nodes, times, replaced)
         nodes_of_job = job.nodes(devices.word(None))
         job.free_host()  # while all its ranks are alive
-        note = job.oversubscription(nodes_of_job)
-        if note is not None:
-            job.note(note)
+        job.note(job.oversubscription(nodes_of_job))
         opened = partial(benchmark_writers, benchmark, options)
         self._writers = start_writers(context, self._run, nodes_of_job, opened)
         with job.agreement():

@@ -75,13 +75,8 @@ def make_row(run: str, benchmark: Benchmark, case: Case, outcome: Outcome) -> Ro
         samples = combined.slowest
     summary = _summary(samples, scale)
     passed = outcome.passed
-    found: dict[str, Any] = {
-        "run": run,
-        "benchmark": benchmark.name,
-        "ranks": case.ranks,
-        "buffer": options.buffer,
+    found: dict[str, Any] = of_case(run, benchmark, case) | {
         "binding": options.binding,
-        "placement": placement(case),
         "iterations": len(combined.samples),
         "warmup": outcome.warmup,
         "sync": _sync(benchmark, options),
@@ -107,8 +102,7 @@ def make_row(run: str, benchmark: Benchmark, case: Case, outcome: Outcome) -> Ro
         found["algbw_GBps"] = algorithm = size / summary.mean * MICROSECONDS / GIGABYTE
         found["busbw_GBps"] = algorithm * factor
     if benchmark.sized:
-        found |= {"bytes": case.size, "payload_bytes": payload, "dtype": case.datatype.numbers}
-        found["mpi_type"] = f"MPI_{case.datatype.mpi}"
+        found |= {"payload_bytes": payload, "dtype": case.datatype.numbers}
     if on_device(case):
         found |= {"staged": options.staging, "stream_sync": options.stream_sync}
     for name, part in (("event", outcome.on_device), ("queued", outcome.queued)):
@@ -131,6 +125,22 @@ def make_row(run: str, benchmark: Benchmark, case: Case, outcome: Outcome) -> Ro
         each = ((percent, _tail(tails, percent, moved)) for percent in options.percentiles)
         found["percentiles"] = tuple(each)
     return Row(**found)
+
+
+def of_case(run: str, benchmark: Benchmark, case: Case) -> dict[str, Any]:
+    """Return the columns of a case that rows of all kinds have."""
+    options, sized = case.options, benchmark.sized
+    return {
+        "run": run,
+        "benchmark": benchmark.name,
+        "bytes": case.size if sized else None,
+        "ranks": case.ranks,
+        "buffer": options.buffer,
+        "placement": placement(case),
+        "mpi_type": f"MPI_{case.datatype.mpi}" if sized else None,
+        "window": case.window if "window" in benchmark.options else None,
+        "variant": options.variant,
+    }
 
 
 def make_unplanned_row(
@@ -224,7 +234,6 @@ def _choices(benchmark: Benchmark, case: Case) -> dict[str, Any]:
         "library_algorithm": options.library_algorithm,
         "algorithm": options.algorithm,
         "segment": options.own_segment,
-        "variant": options.variant,
         "split": options.split,
         "nodes": len(set(case.nodes)) or None,
     }
@@ -240,8 +249,6 @@ def _choices(benchmark: Benchmark, case: Case) -> dict[str, Any]:
         found["offset"] = options.offset
     if options.skew is not None:
         found["skew"] = options.skew.text
-    if "window" in has:
-        found["window"] = case.window
     if "root" in has:
         found["root"] = "rotate" if options.root is None else str(options.root)
     if "overlap" in has:

@@ -46,9 +46,7 @@ class StartUpMeasurement:
         mine = array("d", parts.values())
         spread = job.mean(mine), job.reduce(mine, "min"), job.reduce(mine, "max")
         nodes = job.nodes(devices.word(context.buffer.device))
-        for note in (job.oversubscription(nodes), _unknown(measured)):
-            if note is not None:
-                job.note(note)
+        job.note(job.oversubscription(nodes), _unknown(measured))
         run = new_run()
         opened = partial(benchmark_writers, context.benchmark, options)
         writers = start_writers(context, run, nodes, opened)

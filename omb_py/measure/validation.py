@@ -182,15 +182,11 @@ def write_log(directory: str, rank: int, where: str, faults: list[str]) -> str:
 
     Raises `OmbError` when the file cannot be written.
     """
-    from omb_py.core.text.files import make_folder  # pathlib is slow to import, few runs have logs
+    from omb_py.core.text import files  # pathlib is slow to import, few runs have logs
 
     path = log_path(directory, rank)
-    try:
-        make_folder(directory)
+    with files.failing("write", path, advice="; choose another directory for -clog"):
+        files.make_folder(directory)
         with open(path, "a", encoding="utf-8") as file:
             file.writelines(f"{where}: {fault}\n" for fault in faults)
-    except OSError as error:
-        raise OmbError(
-            f"cannot write {path}: {error.strerror}; choose another directory for -clog"
-        ) from error
     return path

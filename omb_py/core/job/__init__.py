@@ -285,13 +285,14 @@ class Job(ABC):
             print_exception(error)
         launcher.say(text)
 
-    def note(self, text: str) -> None:
-        """Tell the user something, from rank 0, that is no reason to stop."""
-        if self.noted is not None:
-            if text in self.noted:
-                return
-            self.noted.add(text)
-        launcher.note(text, self.rank)
+    def note(self, *texts: str | None) -> None:
+        """Tell the user what is no reason to stop, from rank 0; nothing of a text that is None."""
+        for text in texts:
+            if text is None or text in (self.noted or ()):
+                continue
+            if self.noted is not None:
+                self.noted.add(text)
+            launcher.note(text, self.rank)
 
     def expect(self, ranks: int | None) -> None:
         """Raise `SharedError` when it is not these ranks that MPI has, if a number is given."""

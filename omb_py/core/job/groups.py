@@ -216,8 +216,9 @@ class GroupJob(MPIJob):
     def check_launcher(self) -> None:
         self.whole.check_launcher()
 
-    def note(self, text: str) -> None:
-        launcher.note(f"group {self.name}: {text}", self.rank)
+    def note(self, *texts: str | None) -> None:
+        for text in filter(None, texts):
+            launcher.note(f"group {self.name}: {text}", self.rank)
 
     def begin_agreement(self, error: OmbError | None = None, finished: bool = False) -> Agreement:
         """Contribute to the next agreement of all ranks."""
