@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -15,10 +14,8 @@ from omb_py.analysis.hosts import slow_hosts
 from omb_py.analysis.references import check, from_runs
 from omb_py.analysis.table import load, of_rows
 from omb_py.analysis.values import value_column
-from tests.conftest import Finished
+from tests.conftest import Run
 from tests.helpers.refusals import missing
-
-Start = Callable[..., Finished]
 
 HEAD = """# run: {run}
 # omb_py: 1.0.0
@@ -97,7 +94,7 @@ def test_host_that_lacks_points_of_others_is_named(tmp_path: Path) -> None:
     assert "1 host without points that most hosts have: node03 (1)" in found.remarks
 
 
-def test_check_judges_each_host_and_names_the_slow_one(in_process: Start, tmp_path: Path) -> None:
+def test_check_judges_each_host_and_names_the_slow_one(in_process: Run, tmp_path: Path) -> None:
     (tmp_path / "site.csv").write_text(SITE)
     folder = str(fleet(tmp_path / "f", 30, {7: 3.0}))
     done = in_process("check", folder, "--expected", "site.csv")
@@ -110,7 +107,7 @@ def test_check_judges_each_host_and_names_the_slow_one(in_process: Start, tmp_pa
 
 
 def test_check_names_the_host_on_which_a_reference_was_not_measured(
-    in_process: Start, tmp_path: Path
+    in_process: Run, tmp_path: Path
 ) -> None:
     (tmp_path / "site.csv").write_text(SITE)
     path = fleet(tmp_path / "f", 4) / "EPYC-03.csv"
@@ -129,7 +126,7 @@ def test_rows_measured_again_on_another_host_are_of_the_same_point(tmp_path: Pat
     assert found.lines["runs"].tolist() == [2, 2]
 
 
-def test_host_whose_data_was_wrong_is_named_and_fails(in_process: Start, tmp_path: Path) -> None:
+def test_host_whose_data_was_wrong_is_named_and_fails(in_process: Run, tmp_path: Path) -> None:
     (tmp_path / "site.csv").write_text(SITE)
     path = fleet(tmp_path / "f", 4) / "EPYC-03.csv"
     *head, columns, one, two = path.read_text().splitlines()
@@ -142,7 +139,7 @@ def test_host_whose_data_was_wrong_is_named_and_fails(in_process: Start, tmp_pat
 
 
 def test_failure_of_one_host_is_not_measured_again_elsewhere(
-    in_process: Start, tmp_path: Path
+    in_process: Run, tmp_path: Path
 ) -> None:
     (tmp_path / "site.csv").write_text(SITE)
     fleet(tmp_path / "f", 4, {2: 3.0})
@@ -174,14 +171,14 @@ def test_healthy_fleet_passes_the_limits_that_it_taught() -> None:
     assert failed <= 5  # 5 % of 40 are 2
 
 
-def test_update_refuses_a_fleet_with_a_slow_host(in_process: Start, tmp_path: Path) -> None:
+def test_update_refuses_a_fleet_with_a_slow_host(in_process: Run, tmp_path: Path) -> None:
     done = in_process("check", str(fleet(tmp_path / "f", 9, {7: 3.0})), "--update", "own.csv")
     assert done.code == 2
     assert not missing("node07 takes is slow leave out", done.err)
     assert not (tmp_path / "own.csv").exists()
 
 
-def test_update_refuses_results_of_two_processors(in_process: Start, tmp_path: Path) -> None:
+def test_update_refuses_results_of_two_processors(in_process: Run, tmp_path: Path) -> None:
     fleet(tmp_path / "f", 4)
     fleet(tmp_path / "f", 4, processor="Grace")
     done = in_process("check", "f", "--update", "own.csv")
@@ -189,7 +186,7 @@ def test_update_refuses_results_of_two_processors(in_process: Start, tmp_path: P
     assert not missing("several machines processor EPYC Grace", done.err)
 
 
-def test_report_names_the_slow_host_and_draws_it_apart(in_process: Start, tmp_path: Path) -> None:
+def test_report_names_the_slow_host_and_draws_it_apart(in_process: Run, tmp_path: Path) -> None:
     fleet(tmp_path / "f", 30, {7: 3.0})
     assert in_process("report", "f", "-o", "page.html").code == 0
     page = re.sub(r"<[^>]+>", " ", (tmp_path / "page.html").read_text(encoding="utf-8"))
@@ -198,15 +195,13 @@ def test_report_names_the_slow_host_and_draws_it_apart(in_process: Start, tmp_pa
     assert not missing("29 hosts: node07 (slow)", page)
 
 
-def test_show_across_hosts_has_a_column_for_each_name(in_process: Start, tmp_path: Path) -> None:
+def test_show_across_hosts_has_a_column_for_each_name(in_process: Run, tmp_path: Path) -> None:
     fleet(tmp_path / "f", 4, {2: 3.0})
     done = in_process("show", "f", "--across", "hosts")
     assert not missing("node00 node01 node02 node03 8 B", done.out)
 
 
-def test_show_across_many_hosts_has_the_slowest_beside_all(
-    in_process: Start, tmp_path: Path
-) -> None:
+def test_show_across_many_hosts_has_the_slowest_beside_all(in_process: Run, tmp_path: Path) -> None:
     fleet(tmp_path / "f", 30, {22: 3.0})
     heads = in_process("show", "f", "--across", "hosts").out.splitlines()[1]
     assert not missing("all hosts node22 best", heads)

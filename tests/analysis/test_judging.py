@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,10 +12,9 @@ from omb_py.analysis.table import load
 from omb_py.analysis.values import measured, value_column
 from omb_py.results.columns import IDENTITY
 from tests import ROOT
-from tests.conftest import Finished
+from tests.conftest import Run
 from tests.helpers.refusals import missing
 
-Start = Callable[..., Finished]
 DATA = ROOT / "tests" / "data" / "wrong"
 FAILED_ROW = DATA / "failed-row.txt"
 
@@ -63,7 +61,7 @@ def test_wrong_data_has_no_value_in_figures(value: str) -> None:
     assert measured(load(FAILED_ROW).rows, value)["bytes"].tolist() == [4, 16]
 
 
-def test_show_has_the_row_with_its_check_and_a_note(in_process: Start) -> None:
+def test_show_has_the_row_with_its_check_and_a_note(in_process: Run) -> None:
     done = in_process("show", str(FAILED_ROW))
     assert [line.split() for line in done.out.strip().splitlines()[-3:]] == [
         ["4", "B", "1.08", "µs", "Pass"],
@@ -75,7 +73,7 @@ def test_show_has_the_row_with_its_check_and_a_note(in_process: Start) -> None:
 
 @pytest.mark.parametrize("others", [("Fail",) * 6, ("Pass",) * 5 + ("Fail",)])
 def test_check_fails_on_wrong_data(
-    in_process: Start, tmp_path: Path, others: tuple[str, ...]
+    in_process: Run, tmp_path: Path, others: tuple[str, ...]
 ) -> None:
     expected = site(tmp_path / "site.csv")
     right = in_process("check", folder(tmp_path / "b", *["Pass"] * 6), "--expected", expected)
@@ -89,7 +87,7 @@ def test_check_fails_on_wrong_data(
 @pytest.mark.parametrize("others", [("Fail",) * 6, ("Pass",) * 5 + ("Fail",)])
 @pytest.mark.parametrize("swapped", [False, True])
 def test_compare_fails_on_wrong_data_of_either_side(
-    in_process: Start, tmp_path: Path, others: tuple[str, ...], swapped: bool
+    in_process: Run, tmp_path: Path, others: tuple[str, ...], swapped: bool
 ) -> None:
     sides = [folder(tmp_path / "b", *["Pass"] * 6), folder(tmp_path / "n", *others)]
     words = (*(sides[::-1] if swapped else sides), "--fail-above", "50%", *ALIKE)
@@ -99,7 +97,7 @@ def test_compare_fails_on_wrong_data_of_either_side(
     assert "PASS" not in done.out
 
 
-def test_plot_draws_no_wrong_data_and_names_it(in_process: Start, tmp_path: Path) -> None:
+def test_plot_draws_no_wrong_data_and_names_it(in_process: Run, tmp_path: Path) -> None:
     done = in_process("plot", folder(tmp_path / "n", "Fail"))
     assert done.code == 1
     assert not missing("note: allreduce data wrong nothing to draw", done.err)

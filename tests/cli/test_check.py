@@ -13,10 +13,12 @@ import pytest
 
 from omb_py.analysis.references import COLUMNS, shipped
 from tests import ROOT
-from tests.conftest import Finished
+from tests.conftest import Run, succeeded
 from tests.helpers.refusals import missing
 
-Start = Callable[..., Finished]
+Alps = Callable[[float], str]
+"""Writes a text of native OMB with a latency of 256 bytes, and returns its path."""
+
 HOSTS = ("--assume", "hosts=2")
 OF_LATENCY = (*HOSTS, "--where", "benchmark=latency", "--where", "placement=D")
 RESULTS = str(ROOT / "results" / "families-mpich.csv")
@@ -43,7 +45,7 @@ $ mpirun -n 2 all_reduce_perf -b 1M -e 1M
 
 
 @pytest.fixture
-def alps(tmp_path: Path) -> Callable[[float], str]:
+def alps(tmp_path: Path) -> Alps:
     """A text of native OMB with a latency of 256 bytes."""
 
     def write(small: float) -> str:
@@ -72,7 +74,7 @@ def copies(folder: Path, factors: tuple[float, ...]) -> str:
     return str(folder)
 
 
-def test_results_within_the_limits_pass(in_process: Start, alps: Callable[[float], str]) -> None:
+def test_results_within_the_limits_pass(in_process: Run, alps: Alps) -> None:
     done = in_process("check", alps(4.1), "--expected", "alps-gh200", *OF_LATENCY)
     assert (done.code, done.err) == (0, "")
     assert "up to 4.31 µs" in done.out
@@ -80,18 +82,28 @@ def test_results_within_the_limits_pass(in_process: Start, alps: Callable[[float
     assert not missing("PASS: 2 of 2 values as expected from alps-gh200", done.out)
 
 
-def test_results_that_state_no_hosts_are_not_compared(
-    in_process: Start, alps: Callable[[float], str]
+@pytest.mark.parametrize(
+    ("time", "words", "code", "said"),
+    [
+        (
+            *(9.9, OF_LATENCY[len(HOSTS) :], 7),
+            "not compared Note hosts --assume hosts=VALUE CANNOT TELL: 0 of 2 values 2 cannot be",
+        ),
+        (4.1, HOSTS, 7, "CANNOT TELL: 2 of 10 values 8 not measured (latency, 2 ranks, H, 256 B;"),
+        (4.9, HOSTS, 4, "FAIL: 256 B 4.90 4.31 FAIL: 1 of 10 values 8 not measured"),
+        (4.9, (*HOSTS, "--confirm", "2"), 4, "FAIL: 256 B not measured again command --again"),
+    ],
+    ids=["no hosts stated", "reference not measured", "beyond a limit", "no command to repeat"],
+)
+def test_results_that_do_not_pass_have_a_code_and_a_reason(
+    in_process: Run, alps: Alps, time: float, words: tuple[str, ...], code: int, said: str
 ) -> None:
-    done = in_process("check", alps(9.9), "--expected", "alps-gh200", *OF_LATENCY[len(HOSTS) :])
-    assert done.code == 7
-    said = "not compared Note hosts --assume hosts=VALUE CANNOT TELL: 0 of 2 values 2 cannot be"
+    done = in_process("check", alps(time), "--expected", "alps-gh200", *words)
+    assert done.code == code
     assert not missing(said, done.out)
 
 
-def test_figures_without_limits_are_shown_and_not_judged(
-    in_process: Start, alps: Callable[[float], str]
-) -> None:
+def test_figures_without_limits_are_shown_and_not_judged(in_process: Run, alps: Alps) -> None:
     words = ("check", alps(400.9), "--expected", "olivia-openmpi", *OF_LATENCY)
     done = in_process(*words)
     assert done.code == 7
@@ -105,7 +117,7 @@ def test_figures_without_limits_are_shown_and_not_judged(
 
 
 def test_file_without_limits_is_judged_with_the_default_and_says_so(
-    in_process: Start, alps: Callable[[float], str], tmp_path: Path
+    in_process: Run, alps: Alps, tmp_path: Path
 ) -> None:
     (tmp_path / "site.csv").write_text("benchmark,bytes,value,unit\nlatency,256,4,us\n")
     for time, code, tolerance in ((4.5, 0, ()), (4.7, 4, ()), (4.7, 0, ("--tolerance", "20%"))):
@@ -114,7 +126,7 @@ def test_file_without_limits_is_judged_with_the_default_and_says_so(
         assert ("1 reference without limits: judged with 15%" in done.out) == (not tolerance)
 
 
-def test_machine_on_one_host_is_not_compared_with_figures_between_two(in_process: Start) -> None:
+def test_machine_on_one_host_is_not_compared_with_figures_between_two(in_process: Run) -> None:
     table = str(ROOT / "results" / "two-core-vm.csv")
     words = ("check", table, "--where", "mpi=MPICH 5.0.2", "--expected", "fugaku")
     for tolerance in ((), ("--tolerance", "99%")):
@@ -125,7 +137,7 @@ def test_machine_on_one_host_is_not_compared_with_figures_between_two(in_process
 
 @pytest.mark.parametrize(("bus", "code"), [(120.0, 4), (132.9, 4), (133.1, 0)])
 def test_limits_of_alps_are_those_of_cscs(
-    in_process: Start, tmp_path: Path, bus: float, code: int
+    in_process: Run, tmp_path: Path, bus: float, code: int
 ) -> None:
     time = 1.75 * (1 << 30) / bus / 1e3
     half = f"{time:.1f}  {bus / 1.75:.2f}  {bus:.2f}      0"
@@ -138,32 +150,13 @@ def test_limits_of_alps_are_those_of_cscs(
     assert "133 GB/s bus to 147 GB/s bus" in done.out
 
 
-def test_reference_that_was_not_measured_cannot_pass(
-    in_process: Start, alps: Callable[[float], str]
-) -> None:
-    done = in_process("check", alps(4.1), "--expected", "alps-gh200", *HOSTS)
-    assert done.code == 7
-    said = "CANNOT TELL: 2 of 10 values 8 not measured (latency, 2 ranks, H, 256 B;"
-    assert not missing(said, done.out)
-
-
-def test_results_beyond_a_limit_exit_with_4(
-    in_process: Start, alps: Callable[[float], str]
-) -> None:
-    done = in_process("check", alps(4.9), "--expected", "alps-gh200", *HOSTS)
-    assert done.code == 4
-    assert not missing("FAIL: 256 B 4.90 4.31 FAIL: 1 of 10 values 8 not measured", done.out)
-
-
-def test_results_without_a_reference_exit_with_7(in_process: Start) -> None:
+def test_results_without_a_reference_exit_with_7(in_process: Run) -> None:
     done = in_process("check", RESULTS, "--expected", "coreweave-gb200")
     assert done.code == 7
     assert not missing("3 references CANNOT TELL: there is no value to judge", done.out)
 
 
-def test_tolerance_is_of_references_that_state_none(
-    in_process: Start, alps: Callable[[float], str]
-) -> None:
+def test_tolerance_is_of_references_that_state_none(in_process: Run, alps: Alps) -> None:
     words = ("check", alps(4.9), "--expected", "olivia-openmpi", *OF_LATENCY)
     assert in_process(*words).code == 7
     assert in_process(*words, "--tolerance", "15%").code == 4
@@ -171,7 +164,7 @@ def test_tolerance_is_of_references_that_state_none(
     assert "CANNOT TELL: 3 of 4 values" in within.out
 
 
-def test_documents_have_every_reference(in_process: Start, alps: Callable[[float], str]) -> None:
+def test_documents_have_every_reference(in_process: Run, alps: Alps) -> None:
     words = ("check", alps(4.9), "--expected", "alps-gh200", *HOSTS, "--format")
     done = in_process(*words, "csv")
     assert tuple(pd.read_csv(io.StringIO(done.out)).columns) == COLUMNS
@@ -185,23 +178,21 @@ def test_documents_have_every_reference(in_process: Start, alps: Callable[[float
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["site.csv", "site.json"])
 def test_own_references_pass_and_fail_a_slower_copy(
-    in_process: Start, tmp_path: Path, name: str
+    in_process: Run, tmp_path: Path, name: str
 ) -> None:
     runs = copies(tmp_path / "runs", (0.98, 1.0, 1.01, 1.02, 0.99))
-    done = in_process("check", runs, "--update", name)
-    assert done.code == 0, done.err
+    done = succeeded(in_process("check", runs, "--update", name))
     assert not missing(f"{name} references tolerances", done.out)
     assert in_process("check", runs, "--update", name).code == 2
     assert in_process("check", runs, "--update", name, "--force").code == 0
-    again = in_process("check", runs, "--expected", name)
-    assert again.code == 0, again.out
+    again = succeeded(in_process("check", runs, "--expected", name))
     assert "not measured" not in again.out
     slower = in_process("check", copies(tmp_path / "slow", (1.3,)), "--expected", name)
     assert slower.code == 4
     assert " 0 of " in slower.out.splitlines()[-1]
 
 
-def test_update_of_a_partition_is_a_document_for_reframe(in_process: Start, tmp_path: Path) -> None:
+def test_update_of_a_partition_is_a_document_for_reframe(in_process: Run, tmp_path: Path) -> None:
     runs = copies(tmp_path / "runs", (0.98, 1.0, 1.02))
     words = ("--update", "references.json", "--system", "here:cpus")
     assert in_process("check", runs, *words).code == 0
@@ -225,11 +216,10 @@ def again(folder: Path, *values: float) -> tuple[str, ...]:
 
 @pytest.mark.slow
 def test_failure_that_does_not_come_again_passes(
-    in_process: Start, alps: Callable[[float], str], tmp_path: Path
+    in_process: Run, alps: Alps, tmp_path: Path
 ) -> None:
     words = ("check", alps(40.9), "--expected", "alps-gh200", *OF_LATENCY)
-    done = in_process(*words, *again(tmp_path, 3.9, 4.1))
-    assert done.code == 0, done.err
+    done = succeeded(in_process(*words, *again(tmp_path, 3.9, 4.1)))
     said = "NOT CONFIRMED: 256 B 40.9 µs, 3.90 µs, 4.10 µs, median 4.10 µs PASS: 2 of 2"
     assert not missing(said, done.out)
     assert "FAIL" not in done.out
@@ -240,25 +230,15 @@ def test_failure_that_does_not_come_again_passes(
 
 
 @pytest.mark.slow
-def test_failure_that_comes_again_exits_with_4(
-    in_process: Start, alps: Callable[[float], str], tmp_path: Path
-) -> None:
+def test_failure_that_comes_again_exits_with_4(in_process: Run, alps: Alps, tmp_path: Path) -> None:
     words = ("check", alps(4.9), "--expected", "alps-gh200", *HOSTS)
     done = in_process(*words, *again(tmp_path, 5.0, 3.9))
     assert done.code == 4
     assert not missing("FAIL: 256 B confirmed: 4.90 µs, 5.00 µs, median", done.out)
 
 
-def test_results_that_name_no_command_fail_and_say_so(
-    in_process: Start, alps: Callable[[float], str]
-) -> None:
-    done = in_process("check", alps(4.9), "--expected", "alps-gh200", *HOSTS, "--confirm", "2")
-    assert done.code == 4
-    assert not missing("FAIL: 256 B not measured again command --again", done.out)
-
-
 def test_failure_out_of_place_fails_though_its_line_has_a_passing_row_in_place(
-    in_process: Start, tmp_path: Path
+    in_process: Run, tmp_path: Path
 ) -> None:
     (tmp_path / "site.csv").write_text(
         "benchmark,bytes,in_place,value,unit\n"
@@ -276,19 +256,8 @@ def test_failure_out_of_place_fails_though_its_line_has_a_passing_row_in_place(
     assert "not measured" not in done.out
 
 
-def test_empty_command_of_a_confirmation_is_refused(
-    in_process: Start, alps: Callable[[float], str]
-) -> None:
-    words = ("check", alps(4.9), "--expected", "alps-gh200", "--confirm", "2", "--again", "")
-    done = in_process(*words)
-    assert (done.code, done.out) == (2, "")
-    assert "--again is empty" in done.err
-
-
 @pytest.mark.slow
-def test_confirmation_needs_no_launcher_around_it(
-    in_process: Start, alps: Callable[[float], str]
-) -> None:
+def test_confirmation_needs_no_launcher_around_it(in_process: Run, alps: Alps) -> None:
     words = ("check", alps(4.9), "--expected", "alps-gh200", "--confirm", "2")
     done = in_process(*words, OMPI_COMM_WORLD_SIZE="2")
     assert done.code == 2
@@ -307,17 +276,18 @@ def test_confirmation_needs_no_launcher_around_it(
         (("--update", "a.csv", "--confirm", "2"), "--confirm --update"),
         (("--expected", "alps-gh200", "--again", "osu_latency"), "--again --confirm"),
         (("--expected", "alps-gh200", "--confirm", "0"), "--confirm"),
+        (("--expected", "alps-gh200", "--confirm", "2", "--again", ""), "--again is empty"),
     ],
 )
 def test_command_lines_that_mean_nothing_are_refused(
-    in_process: Start, alps: Callable[[float], str], words: tuple[str, ...], said: str
+    in_process: Run, alps: Alps, words: tuple[str, ...], said: str
 ) -> None:
     done = in_process("check", alps(4.1), *words)
-    assert done.code == 2
+    assert (done.code, done.out) == (2, "")
     assert not missing(said, done.err)
 
 
-def test_report_chooses_one_of_several_systems(in_process: Start, tmp_path: Path) -> None:
+def test_report_chooses_one_of_several_systems(in_process: Run, tmp_path: Path) -> None:
     limits = {"latency": [9.0, None, 0.1, "us"]}
     (tmp_path / "site.json").write_text(json.dumps({"a:cpu": limits, "a:gpu": limits}))
     words = ("report", RESULTS, "--expected", "site.json", "-o", "page.html")
@@ -330,9 +300,7 @@ def test_report_chooses_one_of_several_systems(in_process: Start, tmp_path: Path
 
 
 @pytest.mark.slow
-def test_report_has_the_same_table(
-    in_process: Start, tmp_path: Path, alps: Callable[[float], str]
-) -> None:
+def test_report_has_the_same_table(in_process: Run, tmp_path: Path, alps: Alps) -> None:
     done = in_process("report", alps(4.9), "--expected", "alps-gh200", *HOSTS, "-o", "page.html")
     assert done.code == 0, done.err
     page = (tmp_path / "page.html").read_text(encoding="utf-8")

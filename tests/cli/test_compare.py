@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -19,7 +18,7 @@ from omb_py.cli import command
 from omb_py.cli.compare import with_plain_sizes
 from omb_py.core.errors import OmbError
 from tests import ROOT
-from tests.conftest import Finished
+from tests.conftest import Run, succeeded
 from tests.helpers.refusals import assert_names, assert_refused, missing, refuses
 from tests.helpers.tables import comparison_text
 
@@ -27,7 +26,6 @@ RESULTS = ROOT / "results"
 MPICH, OPEN_MPI = RESULTS / "families-mpich.csv", RESULTS / "families-openmpi.csv"
 LATENCY = ("--where", "benchmark=latency", "--where", "binding=native")
 SPREAD = ("--launch-spread", "3%")
-Start = Callable[..., Finished]
 
 NATIVE_TEXT = """
 # OSU MPI Latency Test v7.4
@@ -66,9 +64,8 @@ def slowed(factor: float, path: Path) -> Path:
     return path
 
 
-def test_two_files_are_a_table_and_a_verdict(in_process: Start) -> None:
-    done = in_process("compare", str(MPICH), str(OPEN_MPI), *LATENCY, *SPREAD)
-    assert done.code == 0, done.err
+def test_two_files_are_a_table_and_a_verdict(in_process: Run) -> None:
+    done = succeeded(in_process("compare", str(MPICH), str(OPEN_MPI), *LATENCY, *SPREAD))
     lines = done.out.splitlines()
     assert lines[0] == "families-openmpi against families-mpich, medians"
     assert not missing("above 1 slower bandwidth below", done.out)
@@ -86,7 +83,7 @@ def test_two_files_are_a_table_and_a_verdict(in_process: Start) -> None:
 
 @pytest.mark.slow
 def test_equal_results_are_said_to_be_equal_within_a_margin(
-    in_process: Start, tmp_path: Path
+    in_process: Run, tmp_path: Path
 ) -> None:
     same = str(slowed(1.0001, tmp_path / "same.csv"))
     words = ("compare", str(MPICH), same, *LATENCY, "--launch-spread", "0.1%", "--where", "bytes=8")
@@ -100,7 +97,7 @@ def test_equal_results_are_said_to_be_equal_within_a_margin(
 
 @pytest.mark.slow
 def test_99th_percentiles_are_compared_where_they_are_asked_for(
-    in_process: Start, tmp_path: Path
+    in_process: Run, tmp_path: Path
 ) -> None:
     slower = str(slowed(1.5, tmp_path / "slower.csv"))
     done = in_process("compare", str(MPICH), slower, *LATENCY, *SPREAD, "--tail")
@@ -110,7 +107,7 @@ def test_99th_percentiles_are_compared_where_they_are_asked_for(
     assert tails.startswith("slower, 99th percentiles: 1.500x slower on average")
 
 
-def test_verdicts_are_corrected_for_many_sizes(in_process: Start, tmp_path: Path) -> None:
+def test_verdicts_are_corrected_for_many_sizes(in_process: Run, tmp_path: Path) -> None:
     # 20 sizes, of which one is slower by more than its own interval
     head = "run,benchmark,bytes,ranks,latency_us\n"
     for name, value in (("base", 1.0), ("other", 1.1)):
@@ -123,14 +120,14 @@ def test_verdicts_are_corrected_for_many_sizes(in_process: Start, tmp_path: Path
 
 
 @pytest.mark.long
-def test_nothing_but_verdicts(omb_py: Start) -> None:
+def test_nothing_but_verdicts(omb_py: Run) -> None:
     done = omb_py("compare", str(MPICH), str(OPEN_MPI), *LATENCY, *SPREAD, "--summary")
     (verdict,) = done.out.split("\n", 1)[1].splitlines()
     assert verdict.startswith("families-openmpi: 1.572x faster on average")
 
 
 @pytest.mark.long
-def test_csv_has_every_point_and_column(in_process: Start, tmp_path: Path) -> None:
+def test_csv_has_every_point_and_column(in_process: Run, tmp_path: Path) -> None:
     done = in_process("compare", str(MPICH), str(OPEN_MPI), "--format", "csv")
     read = pd.read_csv(io.StringIO(done.out))
     assert tuple(read.columns) == COLUMNS
@@ -141,7 +138,7 @@ def test_csv_has_every_point_and_column(in_process: Start, tmp_path: Path) -> No
     assert (tmp_path / "deep" / "points.csv").read_text() == done.out
 
 
-def test_markdown_is_a_table_of_the_same_cells(in_process: Start, tmp_path: Path) -> None:
+def test_markdown_is_a_table_of_the_same_cells(in_process: Run, tmp_path: Path) -> None:
     done = in_process("compare", str(MPICH), str(OPEN_MPI), *LATENCY, *SPREAD, "-o", "table.md")
     assert done.code == 0, done.err
     lines = (tmp_path / "table.md").read_text().splitlines()
@@ -154,7 +151,7 @@ def test_markdown_is_a_table_of_the_same_cells(in_process: Start, tmp_path: Path
 
 
 @pytest.mark.long
-def test_a_guard_passes_and_fails_with_its_own_exit_code(in_process: Start, tmp_path: Path) -> None:
+def test_a_guard_passes_and_fails_with_its_own_exit_code(in_process: Run, tmp_path: Path) -> None:
     slower = str(slowed(1.2, tmp_path / "slower.csv"))
     for limit, code in (("40%", 0), ("1.4x", 0), ("5%", 4)):
         done = in_process("compare", str(MPICH), slower, *LATENCY, *SPREAD, "--fail-above", limit)
@@ -167,7 +164,7 @@ def test_a_guard_passes_and_fails_with_its_own_exit_code(in_process: Start, tmp_
     assert "8 B: 1.08 µs against 902 ns" in reasons[1]
 
 
-def test_guard_of_one_run_a_side_cannot_tell(in_process: Start, tmp_path: Path) -> None:
+def test_guard_of_one_run_a_side_cannot_tell(in_process: Run, tmp_path: Path) -> None:
     slower = str(slowed(30, tmp_path / "slower.csv"))
     done = in_process("compare", str(MPICH), slower, *LATENCY, "--fail-above", "5%")
     assert done.code == 7, done.err
@@ -176,7 +173,7 @@ def test_guard_of_one_run_a_side_cannot_tell(in_process: Start, tmp_path: Path) 
     assert "PASS" not in done.out
 
 
-def test_a_guard_that_compares_only_a_part_fails(in_process: Start, tmp_path: Path) -> None:
+def test_a_guard_that_compares_only_a_part_fails(in_process: Run, tmp_path: Path) -> None:
     part = tmp_path / "part.csv"
     part.write_text("".join(MPICH.read_text().splitlines(keepends=True)[:17]))
     done = in_process("compare", str(MPICH), str(part), *LATENCY, "--fail-above", "5%")
@@ -186,7 +183,7 @@ def test_a_guard_that_compares_only_a_part_fails(in_process: Start, tmp_path: Pa
     assert "1 cannot be judged" in said
 
 
-def test_native_text_is_compared_with_ours(in_process: Start, tmp_path: Path) -> None:
+def test_native_text_is_compared_with_ours(in_process: Run, tmp_path: Path) -> None:
     (tmp_path / "osu_latency.txt").write_text(NATIVE_TEXT)
     done = in_process("compare", "osu_latency.txt", str(MPICH), "--where", "benchmark=latency")
     assert done.code == 0, done.err
@@ -214,7 +211,7 @@ def test_a_table_tells_what_native_omb_times_besides(benchmark: str, base: str, 
 
 
 @pytest.mark.slow
-def test_several_results_stand_beside_each_other(in_process: Start) -> None:
+def test_several_results_stand_beside_each_other(in_process: Run) -> None:
     names = ("--name", "base", "--name", "same", "--name", "open")
     done = in_process("compare", *map(str, (MPICH, MPICH, OPEN_MPI)), *LATENCY, *names, *SPREAD)
     same, other = [cells(line) for line in done.out.splitlines() if " 8 B " in line]
@@ -223,7 +220,7 @@ def test_several_results_stand_beside_each_other(in_process: Start) -> None:
     assert not missing("same: no difference 1.000 95 % interval 0.", done.out)
 
 
-def test_points_of_one_side_only_are_named(in_process: Start) -> None:
+def test_points_of_one_side_only_are_named(in_process: Run) -> None:
     chosen = ("--where", "benchmark=latency,hello", "--where", "mpi=Open MPI 5.0.11")
     full = RESULTS / "two-core-vm.csv"
     done = in_process("compare", str(full), str(OPEN_MPI), *chosen, "--where", "binding=buffer")
@@ -266,7 +263,7 @@ def test_compare_impossible_request_refused(arguments: tuple[str, ...], words: s
 
 
 @pytest.mark.slow
-def test_compare_refusal_is_one_line_on_stderr(omb_py: Start) -> None:
+def test_compare_refusal_is_one_line_on_stderr(omb_py: Run) -> None:
     done = omb_py("compare", str(MPICH))
     assert_refused(done, 2, "BASE OTHER")
     assert done.sentences == [done.err.strip()]
@@ -298,7 +295,7 @@ def with_transport(path: Path, words: str) -> Path:
 
 
 @pytest.mark.slow
-def test_different_transports_are_named(in_process: Start, tmp_path: Path) -> None:
+def test_different_transports_are_named(in_process: Run, tmp_path: Path) -> None:
     one = with_transport(tmp_path / "one.csv", "pml ucx, mlx5_0")
     two = with_transport(tmp_path / "two.csv", "pml ob1, TCP to other hosts, not opened: mlx5_0")
     done = in_process("compare", str(one), str(two))
@@ -317,7 +314,7 @@ def test_different_transports_are_named(in_process: Start, tmp_path: Path) -> No
     ],
 )
 def test_confirmation_without_a_guard_of_files_is_refused(
-    in_process: Start, words: tuple[str, ...]
+    in_process: Run, words: tuple[str, ...]
 ) -> None:
     done = in_process("compare", str(MPICH), str(OPEN_MPI), *words)
     assert done.code == 2
@@ -327,7 +324,7 @@ def test_confirmation_without_a_guard_of_files_is_refused(
 @pytest.mark.slow
 @pytest.mark.parametrize(("again", "code"), [("1.01", 0), ("1.90", 4)])
 def test_slow_point_fails_if_it_is_slow_again(
-    in_process: Start, tmp_path: Path, again: str, code: int
+    in_process: Run, tmp_path: Path, again: str, code: int
 ) -> None:
     for name, value in (("base", "1.00"), ("new", "2.00"), ("again", again)):
         text = NATIVE_TEXT.replace("8                       1.00", f"8   {value}")

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from omb_py.tracing.recorder.library import compiler
 from perf.jobs import HERE
-from tests.conftest import Finished
+from tests.conftest import Run, succeeded
 from tests.helpers.refusals import missing
 
 pytestmark = pytest.mark.every_library
 
-Run = Callable[..., Finished]
 OPTIONS = ("-i", "10", "-x", "2", "--binding", "buffer", "-q")
 CALL_US = {"OMB_CALL_US": "3000"}
 SLOW = CALL_US | {"OMB_SLOW_CALLS": "12"}
@@ -36,8 +34,7 @@ def slow(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 def measured(mpiexec: Run, name: str, environment: dict[str, str], *words: str) -> None:
     """Measure 1 and 2 KiB on two ranks."""
     benchmark = words or ("allreduce", "--sizes", "1K,2K")
-    job = mpiexec(2, *benchmark, *OPTIONS, "-o", name, **environment)
-    assert job.code == 0, job.err
+    succeeded(mpiexec(2, *benchmark, *OPTIONS, "-o", name, **environment))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from omb_py.tracing.efficiency import load
-from tests.conftest import Finished
+from tests.conftest import Finished, succeeded
 
 CHAIN = """
 import time
@@ -27,8 +27,7 @@ def test_serial_work_is_lost_to_communication(
     mpiexec: Callable[..., Finished], tmp_path: Path
 ) -> None:
     (tmp_path / "program.py").write_text(CHAIN)
-    done = mpiexec(3, "profile", "--events", "1000", "--folder", "run", "program.py")
-    assert done.code == 0, done.err
+    succeeded(mpiexec(3, "profile", "--events", "1000", "--folder", "run", "program.py"))
     (run,) = load([str(tmp_path / "run")])
     assert run.elapsed >= 0.3
     assert min(run.outside) >= 0.1

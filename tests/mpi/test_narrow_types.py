@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import Finished, rows_of
+from tests.conftest import Run, rows_of, succeeded
 from tests.helpers.refusals import assert_refused
 
 pytestmark = pytest.mark.every_library
 
-Run = Callable[..., Finished]
 QUICK = ("--sizes", "64,4096", "-c", "-u", "1", "-i", "2", "-q")
 
 
@@ -21,8 +19,7 @@ QUICK = ("--sizes", "64,4096", "-c", "-u", "1", "-i", "2", "-q")
 def test_narrow_elements_arrive(mpiexec: Run, tmp_path: Path, name: str, binding: str) -> None:
     results = tmp_path / "r.csv"
     words = ("latency", "alltoall", "-T", name, "--binding", binding, "-o", str(results))
-    job = mpiexec(2, "run", *words, *QUICK)
-    assert job.code == 0, job.err
+    succeeded(mpiexec(2, "run", *words, *QUICK))
     found = [(row["dtype"], row["validation"]) for row in rows_of(results)]
     assert found == [(name, "Pass")] * 4
 
@@ -30,8 +27,7 @@ def test_narrow_elements_arrive(mpiexec: Run, tmp_path: Path, name: str, binding
 def test_own_algorithm_adds_bfloat16(mpiexec: Run, tmp_path: Path) -> None:
     results = tmp_path / "r.csv"
     words = ("-T", "bfloat16", "--p2p-algorithm", "ring", "-o", str(results))
-    job = mpiexec(3, "allreduce", *words, *QUICK)
-    assert job.code == 0, job.err
+    succeeded(mpiexec(3, "allreduce", *words, *QUICK))
     assert [row["validation"] for row in rows_of(results)] == ["Pass", "Pass"]
 
 
@@ -74,8 +70,7 @@ def test_messages_off_a_page_arrive(
 ) -> None:
     results = tmp_path / "r.csv"
     where = ("--offset", "3", "--buffer", buffer, "--binding", binding, "-o", str(results))
-    job = mpiexec(2, "run", "latency", "allreduce", "put_latency", *where, *QUICK)
-    assert job.code == 0, job.err
+    succeeded(mpiexec(2, "run", "latency", "allreduce", "put_latency", *where, *QUICK))
     found = {(row["offset"], row["validation"]) for row in rows_of(results)}
     assert found == {("3", "Pass")}
 

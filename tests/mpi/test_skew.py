@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import Finished, rows_of
+from tests.conftest import Run, rows_of
 from tests.helpers.refusals import assert_refused
 
-Run = Callable[..., Finished]
 NAMES = ("allgatherv", "alltoallv", "gatherv", "scatterv")
 MATRIX = "0,4096,0,0\n100,200,300,400\n1,2,3,4\n0,0,0,8192\n"
 

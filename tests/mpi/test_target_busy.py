@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import Finished, rows_of
+from tests.conftest import Run, rows_of, succeeded
 from tests.helpers.refusals import assert_refused
-
-Run = Callable[..., Finished]
 
 
 @pytest.mark.every_library
@@ -19,8 +16,7 @@ def test_data_reaches_a_busy_target(mpiexec: Run, tmp_path: Path, binding: str) 
     results = tmp_path / "r.csv"
     names = ("latency", "put_latency", "get_latency", "acc_latency")
     words = ("--target-busy", "50", "-c", "-u", "1", "-i", "2", "--sizes", "8,4096", "-q")
-    job = mpiexec(2, "run", *names, *words, "--binding", binding, "-o", str(results))
-    assert job.code == 0, job.err
+    succeeded(mpiexec(2, "run", *names, *words, "--binding", binding, "-o", str(results)))
     rows = rows_of(results)
     assert len(rows) == 8
     assert {(row["validation"], row["target_busy_us"]) for row in rows} == {("Pass", "50")}
@@ -31,8 +27,7 @@ def test_data_reaches_a_busy_target(mpiexec: Run, tmp_path: Path, binding: str) 
 def test_round_trip_contains_the_computing(mpiexec: Run, tmp_path: Path, binding: str) -> None:
     results = tmp_path / "r.csv"
     words = ("--target-busy", "20000", "--sizes", "8", "-i", "5", "-x", "1", "--binding", binding)
-    job = mpiexec(2, "latency", *words, "-q", "-o", str(results))
-    assert job.code == 0, job.err
+    succeeded(mpiexec(2, "latency", *words, "-q", "-o", str(results)))
     (row,) = rows_of(results)
     assert float(row["sample_p50_us"]) > 8000
 
