@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import Finished, Run, succeeded
+from tests.conftest import Finished, Run, rows_in_text, succeeded
 from tests.helpers import torchrun
 from tests.helpers.refusals import missing
 from tests.helpers.torchrun import needs_torchrun
@@ -55,9 +54,9 @@ def test_the_data_arrives(measure: Run, line: str) -> None:
 @pytest.mark.long
 def test_starting_a_call_is_told_apart_from_waiting_for_it(measure: Run, tmp_path: Path) -> None:
     succeeded(measure("allreduce -m 4:4 --output rows.csv"))
-    lines = (tmp_path / "rows.csv").read_text().splitlines()
-    assert "# backend: gloo" in lines
-    (row,) = csv.DictReader(line for line in lines if not line.startswith("#"))
+    text = (tmp_path / "rows.csv").read_text()
+    assert "# backend: gloo" in text.splitlines()
+    (row,) = rows_in_text(text)
     assert 0 < float(row["queued_mean_us"]) < float(row["sample_mean_us"])
 
 

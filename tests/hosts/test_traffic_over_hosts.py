@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.conftest import OMB_PY, run, succeeded
+from tests.conftest import OMB_PY, rows_in_text, run, succeeded
 from tests.hosts.jobs import job
 from tests.hosts.virtual_hosts import Hosts
 
@@ -46,9 +44,8 @@ def traffic(hosts: Hosts, ranks: int, per_host: int, folder: Path, **variables: 
     (folder / "program.py").write_text(PROGRAM)
     words = ("profile", "--traffic", "--folder", str(folder / "run"), str(folder / "program.py"))
     succeeded(job(hosts, ranks, per_host, *words, folder=folder, **variables))
-    shown = run([OMB_PY, "traffic", str(folder / "run"), "--format", "csv"], {}, folder, 60)
-    assert shown.code == 0, shown.err
-    return list(csv.DictReader(io.StringIO(shown.out)))
+    shown = ("traffic", str(folder / "run"), "--format", "csv")
+    return rows_in_text(succeeded(run([OMB_PY, *shown], {}, folder, 60)).out)
 
 
 def sent_by_card(rows: Rows, host: str) -> int:

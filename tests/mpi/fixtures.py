@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 
 from tests.conftest import OMB_PY, Finished, Run, run
-from tests.helpers.battery import Battery, lines_of
+from tests.helpers.battery import Battery, Start, lines_of, own_job
 from tests.helpers.devices import on_stand_ins, with_cupy, with_nccl4py, with_rocm
 
 START = ("--with-ft", "ulfm")
@@ -35,45 +37,46 @@ def outliving(mpi: str, tmp_path: Path) -> Run:
     return start
 
 
+Batteries: TypeAlias = Callable[..., Battery]
+
+
 @pytest.fixture(scope="session")
-def battery(
+def batteries(
     request: pytest.FixtureRequest, mpi: str, tmp_path_factory: pytest.TempPathFactory
-) -> Battery:
+) -> Batteries:
+    """``batteries(name, start)`` is the battery of the tests with a fixture, for that fixture."""
+
+    def made(name: str, start: Start = own_job) -> Battery:
+        return Battery(lines_of(request, name), tmp_path_factory.mktemp(name), start)
+
+    return made
+
+
+@pytest.fixture(scope="session")
+def battery(batteries: Batteries) -> Battery:
     """``battery(line)`` is what came of a command line, run with many others in one job."""
-    return Battery(lines_of(request, "battery"), tmp_path_factory.mktemp("battery"))
+    return batteries("battery")
 
 
 @pytest.fixture(scope="session")
-def staged(
-    request: pytest.FixtureRequest, mpi: str, driver: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Battery:
+def staged(batteries: Batteries, driver: Path) -> Battery:
     """The battery on the stand-in for the CUDA driver."""
-    lines, folder = lines_of(request, "staged"), tmp_path_factory.mktemp("staged")
-    return Battery(lines, folder, on_stand_ins(driver))
+    return batteries("staged", on_stand_ins(driver))
 
 
 @pytest.fixture(scope="session")
-def on_cupy(
-    request: pytest.FixtureRequest, mpi: str, driver: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Battery:
+def on_cupy(batteries: Batteries, driver: Path) -> Battery:
     """The battery on the stand-ins for the CUDA driver and for CuPy."""
-    lines, folder = lines_of(request, "on_cupy"), tmp_path_factory.mktemp("cupy")
-    return Battery(lines, folder, on_stand_ins(driver, None, **with_cupy()))
+    return batteries("on_cupy", on_stand_ins(driver, None, **with_cupy()))
 
 
 @pytest.fixture(scope="session")
-def on_rocm(
-    request: pytest.FixtureRequest, mpi: str, hip: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Battery:
+def on_rocm(batteries: Batteries, hip: Path) -> Battery:
     """The battery on the stand-ins for HIP and for a CuPy of ROCm; there is no CUDA driver."""
-    lines, folder = lines_of(request, "on_rocm"), tmp_path_factory.mktemp("rocm")
-    return Battery(lines, folder, on_stand_ins(hip, None, **with_rocm()))
+    return batteries("on_rocm", on_stand_ins(hip, None, **with_rocm()))
 
 
 @pytest.fixture(scope="session")
-def on_nccl4py(
-    request: pytest.FixtureRequest, mpi: str, driver: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Battery:
+def on_nccl4py(batteries: Batteries, driver: Path) -> Battery:
     """The battery on the stand-ins for the CUDA driver, CuPy and nccl4py."""
-    lines, folder = lines_of(request, "on_nccl4py"), tmp_path_factory.mktemp("nccl4py")
-    return Battery(lines, folder, on_stand_ins(driver, None, **with_nccl4py()))
+    return batteries("on_nccl4py", on_stand_ins(driver, None, **with_nccl4py()))

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import OMB_PY, Run, rows_of, run, succeeded
+from tests.conftest import OMB_PY, Run, rows_in_text, rows_of, run, succeeded
 from tests.helpers.battery import Battery, Line, line, refused
 from tests.helpers.reading import objects
 from tests.helpers.refusals import ANY_CODE, ENDED, assert_refused
@@ -113,8 +111,7 @@ def test_formats(mpiexec: Run, tmp_path: Path) -> None:
     assert printed["ranks"] == 2
     assert printed in kept
     done = mpiexec(1, "matmul", *SMALL, "--format", "csv")
-    table = csv.DictReader(line for line in io.StringIO(done.out) if not line.startswith("#"))
-    assert next(table)["speedup"] == "1"
+    assert rows_in_text(done.out)[0]["speedup"] == "1"
     assert mpiexec(1, "matmul", *SMALL, "-q").out == ""
 
 

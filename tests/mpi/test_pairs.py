@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from itertools import permutations
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import pytest
 
 import omb_py
 from omb_py.results.columns import PairRow
-from tests.conftest import Run, succeeded
+from tests.conftest import Run, rows_in_text, succeeded
 from tests.helpers.reading import objects
 from tests.helpers.refusals import ANY_CODE, assert_refused, missing
 
@@ -56,8 +55,7 @@ def test_bandwidths_are_of_a_window(mpiexec: Run, tmp_path: Path, benchmark: str
 @pytest.mark.any_library
 def test_latency_is_measured_where_no_benchmark_is_named(mpiexec: Run) -> None:
     job = succeeded(mpiexec(2, "pairs", *QUICK, "--format", "csv", "--sizes", "8"))
-    lines = [line for line in job.out.splitlines() if not line.startswith("#")]
-    assert [(row["benchmark"], row["sender"]) for row in csv.DictReader(lines)] == [
+    assert [(row["benchmark"], row["sender"]) for row in rows_in_text(job.out)] == [
         ("latency", "0"),
         ("latency", "1"),
     ]

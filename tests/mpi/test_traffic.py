@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -12,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Run, succeeded
+from tests.conftest import Run, rows_in_text, succeeded
 
 Rows = list[dict[str, str]]
 
@@ -80,7 +78,7 @@ def profiled(mpiexec: Run, omb_py: Run, tmp_path: Path) -> Callable[..., Rows]:
         done = succeeded(mpiexec(ranks, *words, **environment))
         assert done.out.count("done") == program.count("done") * ranks
         shown = succeeded(omb_py("traffic", "run", "--format", "csv"))
-        return list(csv.DictReader(io.StringIO(shown.out)))
+        return rows_in_text(shown.out)
 
     return start
 
