@@ -11,11 +11,8 @@ from omb_py.algorithms import MODULES, Algorithm, library
 from omb_py.algorithms.patterns import CollectiveShape, messages
 from omb_py.algorithms.trees import by_levels
 from omb_py.core.errors import UsageError
-from tests import ROOT
 from tests.helpers.refusals import refuses
 from tests.helpers.sent_messages import by_definition, difference
-
-DOCS = ROOT / "docs"
 
 EVERY = [
     (name, function, algorithm)

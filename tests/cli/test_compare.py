@@ -36,13 +36,6 @@ NATIVE_TEXT = """
 """
 
 
-class Terminal(io.StringIO):
-    """A terminal as wide as COLUMNS says."""
-
-    def isatty(self) -> bool:
-        return True
-
-
 def cells(line: str) -> list[str]:
     """The cells of a line of the text table, which are two spaces or more apart."""
     return [cell.strip() for cell in line.split("  ") if cell.strip()]

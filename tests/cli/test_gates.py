@@ -54,10 +54,15 @@ def native(times: float, *names: str) -> str:
 
 
 @pytest.fixture
-def references(tmp_path: Path) -> str:
+def checked(in_process: Run, tmp_path: Path) -> Run:
+    """``checked(results, references)`` checks results, by references of two sizes or others."""
     path = tmp_path / "site.csv"
-    path.write_text(REFERENCES)
-    return str(path)
+
+    def check(results: Path, references: str = REFERENCES) -> Finished:
+        path.write_text(references)
+        return in_process("check", str(results), "--expected", str(path))
+
+    return check
 
 
 def undecided(done: Finished, *names: str) -> bool:
@@ -68,12 +73,11 @@ def undecided(done: Finished, *names: str) -> bool:
 
 @pytest.mark.parametrize("text", ["nan", "inf", "-1", "0", "", "1e400"])
 def test_row_without_a_number_in_one_launch_is_undecided(
-    in_process: Run, tmp_path: Path, references: str, text: str
+    checked: Run, tmp_path: Path, text: str
 ) -> None:
     folder = launches(tmp_path / "runs")
     ours(folder / "again.csv", "20261102T000000Z-a", {8: 1.0, 1024: text}, "node1")
-    done = in_process("check", str(folder), "--expected", references)
-    assert undecided(done, "again.csv:7")
+    assert undecided(checked(folder), "again.csv:7")
 
 
 @pytest.mark.parametrize(
@@ -86,11 +90,11 @@ def test_row_without_a_number_in_one_launch_is_undecided(
     ],
 )
 def test_file_of_a_run_that_failed_is_undecided(
-    in_process: Run, tmp_path: Path, references: str, name: str, content: str
+    in_process: Run, checked: Run, tmp_path: Path, name: str, content: str
 ) -> None:
     folder = launches(tmp_path / "runs")
     (folder / name).write_text(content, encoding="latin-1")
-    assert undecided(in_process("check", str(folder), "--expected", references), name)
+    assert undecided(checked(folder), name)
     several = ("guidelines", str(folder), "--fail-above", "5%")
     assert in_process(*several).code == 7
     spread = ("--fail-above", "50%", "--launch-spread", "1%")
@@ -98,75 +102,62 @@ def test_file_of_a_run_that_failed_is_undecided(
 
 
 def test_text_without_results_next_to_texts_of_results_is_undecided(
-    in_process: Run, tmp_path: Path, references: str
+    checked: Run, tmp_path: Path
 ) -> None:
     folder = launches(tmp_path / "runs")
     (folder / "slurm-12.out").write_text("node1: all done\n")
-    assert in_process("check", str(folder), "--expected", references).code == 0
+    assert checked(folder).code == 0
     (folder / "node9.txt").write_text(
         "# OSU MPI Latency Test v7.5\n# Size  Latency (us)\n8  1.00\n"
     )
     (folder / "node7.txt").write_text("srun: error: node7: Killed\n")
-    done = in_process("check", str(folder), "--expected", references)
-    assert undecided(done, "node7.txt")
+    assert undecided(checked(folder), "node7.txt")
 
 
-def test_links_inside_the_folder_are_no_loss(
-    in_process: Run, tmp_path: Path, references: str
-) -> None:
+def test_links_inside_the_folder_are_no_loss(checked: Run, tmp_path: Path) -> None:
     folder = tmp_path / "nights"
     launches(folder / "2026-11-01")
     (folder / "latest").symlink_to("2026-11-01")
-    assert in_process("check", str(folder), "--expected", references).code == 0
+    assert checked(folder).code == 0
     launches(tmp_path / "elsewhere")
     (folder / "more").symlink_to(tmp_path / "elsewhere")
     (folder / "gone.csv").symlink_to("nothing")
-    done = in_process("check", str(folder), "--expected", references)
-    assert undecided(done, "more", "gone.csv")
+    assert undecided(checked(folder), "more", "gone.csv")
 
 
-def test_run_name_of_two_hosts_is_undecided(
-    in_process: Run, tmp_path: Path, references: str
-) -> None:
+def test_run_name_of_two_hosts_is_undecided(checked: Run, tmp_path: Path) -> None:
     for host in ("a", "b"):
         ours(tmp_path / "runs" / f"{host}.csv", "20261101T000000Z-aaaaaa", {8: 1, 1024: 1}, host)
-    done = in_process("check", str(tmp_path / "runs"), "--expected", references)
-    assert undecided(done, "b.csv: run 20261101T000000Z-aaaaaa")
+    assert undecided(checked(tmp_path / "runs"), "b.csv: run 20261101T000000Z-aaaaaa")
 
 
-def test_point_that_may_be_of_two_references_is_undecided(in_process: Run, tmp_path: Path) -> None:
-    path = tmp_path / "site.csv"
-    path.write_text("benchmark,bytes,ranks,value,unit\nlatency,8,2,1,us\nlatency,8,4,2,us\n")
+def test_point_that_may_be_of_two_references_is_undecided(checked: Run, tmp_path: Path) -> None:
+    references = "benchmark,bytes,ranks,value,unit\nlatency,8,2,1,us\nlatency,8,4,2,us\n"
     ours(tmp_path / "runs" / "two.csv", "a", {8: 1.0})
     ours(tmp_path / "runs" / "four.csv", "b", {8: 2.0}, ranks=4)
     ours(tmp_path / "runs" / "unsaid.csv", "c", {8: 90.0}, ranks="")
-    done = in_process("check", str(tmp_path / "runs"), "--expected", str(path))
-    assert undecided(done, "2 of 3", "latency, 8 B")
+    assert undecided(checked(tmp_path / "runs", references), "2 of 3", "latency, 8 B")
 
 
-def test_reference_of_the_whole_is_not_measured_by_a_part(in_process: Run, tmp_path: Path) -> None:
-    path = tmp_path / "site.csv"
-    path.write_text("benchmark,value,unit\ninit,700,us\n")
+def test_reference_of_the_whole_is_not_measured_by_a_part(checked: Run, tmp_path: Path) -> None:
+    references = "benchmark,value,unit\ninit,700,us\n"
     part = ours(tmp_path / "part.csv", "a", {"": 100}, benchmark="init", part="MPI_Init")
-    done = in_process("check", str(part), "--expected", str(path))
-    assert undecided(done, "0 of 1", "1 not measured")
+    assert undecided(checked(part, references), "0 of 1", "1 not measured")
 
 
 @pytest.mark.parametrize("low", ["-1", "-15"])
-def test_limit_that_allows_any_number_is_refused(in_process: Run, tmp_path: Path, low: str) -> None:
-    path = tmp_path / "site.csv"
-    path.write_text(f"benchmark,bytes,value,unit,low\nbw,8,1000,MB/s,{low}\n")
+def test_limit_that_allows_any_number_is_refused(checked: Run, tmp_path: Path, low: str) -> None:
+    references = f"benchmark,bytes,value,unit,low\nbw,8,1000,MB/s,{low}\n"
     run = ours(tmp_path / "a.csv", "a", {8: ""}, benchmark="bw", bandwidth_MBps=1.0)
-    done = in_process("check", str(run), "--expected", str(path))
+    done = checked(run, references)
     assert done.code == 1
     assert f"low {low} allows any number" in done.err
 
 
-def test_impossible_number_is_undecided(in_process: Run, tmp_path: Path) -> None:
-    path = tmp_path / "site.csv"
-    path.write_text("benchmark,bytes,value,unit\nbw,1048576,1000,MB/s\n")
+def test_impossible_number_is_undecided(checked: Run, tmp_path: Path) -> None:
+    references = "benchmark,bytes,value,unit\nbw,1048576,1000,MB/s\n"
     run = ours(tmp_path / "a.csv", "a", {1 << 20: ""}, benchmark="bw", bandwidth_MBps=8e9)
-    assert undecided(in_process("check", str(run), "--expected", str(path)), "impossible: bw")
+    assert undecided(checked(run, references), "impossible: bw")
 
 
 def test_slow_host_of_a_fleet_is_undecided_in_a_comparison(in_process: Run, tmp_path: Path) -> None:

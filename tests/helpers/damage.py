@@ -61,27 +61,3 @@ def damaged(draw: Callable[..., Any], content: bytes, most: int = 150) -> bytes:
         return content[: first + length] + content[first:]
     wrong = bytes(draw(st.lists(st.sampled_from(list(UNRELATED)), min_size=1, max_size=8)))
     return content[:first] + wrong + content[first + len(wrong) :]
-
-
-def words(line: str) -> tuple[str, ...]:
-    """What a line says, however it is spaced."""
-    return tuple(line.split())
-
-
-def joined_halves(line: str, lines: Iterable[str]) -> bool:
-    """Whether a line is the left of one line and the right of another, cut at the same column.
-
-    Nothing in such a line tells that it is wrong, unless its numbers contradict each other.
-    """
-    same = [other for other in lines if len(other) == len(line)]
-    left = max((shared(line, other) for other in same), default=0)
-    right = max((shared(line[::-1], other[::-1]) for other in same), default=0)
-    return left + right >= len(line)
-
-
-def shared(one: str, other: str) -> int:
-    """Characters that two texts begin with."""
-    return next(
-        (place for place, pair in enumerate(zip(one, other, strict=False)) if len(set(pair)) > 1),
-        min(len(one), len(other)),
-    )

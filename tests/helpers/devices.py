@@ -6,16 +6,18 @@ host's.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
-from perf.launchers import Launcher, aware_launchers, own_launcher
+from perf.launchers import OMB_PY, Launcher, aware_launchers, own_launcher
 from tests import ROOT
-from tests.conftest import PLUGIN
+from tests.conftest import PLUGIN, Finished, Run, run
 from tests.helpers.battery import Start
 
 __all__ = [
     "Launcher",
     "aware_launchers",
+    "jobs_on",
     "libraries",
     "on_stand_ins",
     "own_launcher",
@@ -59,6 +61,23 @@ def on_stand_ins(driver: Path, launcher: Launcher | None = None, **environment: 
         return found.run(ranks, program=program), with_driver(found, driver) | environment
 
     return start
+
+
+def jobs_on(
+    driver: Path,
+    folder: Path,
+    environment: Mapping[str, str],
+    program: tuple[str, ...] = OMB_PY,
+    last: tuple[str, ...] = (),
+) -> Run:
+    """``job(ranks, *words, **environment)`` runs a program on the stand-in for the driver."""
+    started = on_stand_ins(driver, None, **environment)
+
+    def job(ranks: int, *words: str, **more: str) -> Finished:
+        command, settings = started(ranks, (*program, *words, *last))
+        return run(command, settings | more, folder, timeout=60)
+
+    return job
 
 
 def libraries() -> list[str]:

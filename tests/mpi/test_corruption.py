@@ -58,35 +58,23 @@ def test_one_flipped_byte(battery: Battery, line: Line) -> None:
 
 
 def test_a_job_that_finds_a_flipped_byte_fails(mpiexec: Run) -> None:
-    job = mpiexec(
-        2,
-        *("allreduce", "--sizes", "64,128", "-i", "2", "-c", "--binding", "corrupting"),
-        OMB_TEST_RANK="1",
-        OMB_TEST_OFFSET="0",
-    )
+    words = "allreduce --sizes 64,128 -i 2 -c --binding corrupting"
+    job = mpiexec(2, *words.split())
     assert len(job.rows) == 1
     assert "Fail" in job.rows[0]
     assert_refused(job, 1, "allreduce 64 bytes")
 
 
 def test_every_fault_is_logged_on_request(mpiexec: Run, tmp_path: Path) -> None:
-    job = mpiexec(
-        2,
-        *("allreduce", "--sizes", "8", "-i", "3", "-clog:faults", "--binding", "corrupting"),
-        OMB_TEST_RANK="1",
-        OMB_TEST_OFFSET="0",
-    )
+    words = "allreduce --sizes 8 -i 3 -clog:faults --binding corrupting"
+    job = mpiexec(2, *words.split())
     assert job.code == 1
     assert [path.name for path in (tmp_path / "faults").iterdir()] == ["rank-1.log"]
     assert len((tmp_path / "faults" / "rank-1.log").read_text().splitlines()) == 3
 
 
 def test_a_corrupted_answer_of_a_window_is_found(mpiexec: Run) -> None:
-    job = mpiexec(
-        2,
-        *("bw", "--sizes", "64", "-i", "1", "-c", "-u", "0", "--binding", "corrupting"),
-        OMB_TEST_RANK="0",
-        OMB_TEST_OFFSET="0",
-    )
+    words = "bw --sizes 64 -i 1 -c -u 0 --binding corrupting"
+    job = mpiexec(2, *words.split(), OMB_TEST_RANK="0")
     assert job.code == 1
     assert "rank 0, offset 0 of 1 bytes" in job.sentences[0]

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Finished, Run, rows_of, run, succeeded
+from tests.conftest import Run, rows_of, run, succeeded
 from tests.helpers.battery import Battery, Line, completed, each_line, line, passes, refused
-from tests.helpers.devices import own_launcher, with_cupy, with_driver, with_nccl4py
+from tests.helpers.devices import jobs_on, own_launcher, with_cupy, with_driver, with_nccl4py
 from tests.helpers.refusals import assert_refused
 
 QUICK = ("-i", "4", "-x", "1", "-u", "1")
@@ -24,15 +24,7 @@ NCCL = (
 
 @pytest.fixture
 def job(mpi: str, driver: Path, tmp_path: Path) -> Run:
-    """``job(ranks, *arguments)`` runs the suite with the stand-ins for driver and CuPy."""
-
-    def start(ranks: int, *arguments: str, **environment: str) -> Finished:
-        own = own_launcher()
-        settings = with_driver(own, driver) | with_cupy() | environment
-        command = own.run(ranks, *arguments, "--buffer", "cupy")
-        return run(command, settings, tmp_path, timeout=60)
-
-    return start
+    return jobs_on(driver, tmp_path, with_cupy(), last=("--buffer", "cupy"))
 
 
 @pytest.mark.long

@@ -13,7 +13,7 @@ import pytest
 from perf.launchers import OMB_PY
 from tests.conftest import Finished, Run, rows_of, run, succeeded
 from tests.helpers.battery import Battery, Line, completed, each_line, line, passes, refused
-from tests.helpers.devices import libraries, own_launcher, with_driver
+from tests.helpers.devices import jobs_on, libraries, own_launcher, with_driver
 from tests.helpers.refusals import assert_refused
 from tests.mpi.lines import ONE_SIDED, TWO_SIDED, having, lines
 
@@ -26,14 +26,7 @@ SEVERAL = f"-b multiple -W 4 --sizes 1,4096 {CHECKED}"
 
 @pytest.fixture
 def job(mpi: str, driver: Path, tmp_path: Path) -> Run:
-    """``job(ranks, *arguments)`` runs the suite on the stand-in and this environment's MPI."""
-
-    def start(ranks: int, *arguments: str, **environment: str) -> Finished:
-        own = own_launcher()
-        settings = with_driver(own, driver) | environment
-        return run(own.run(ranks, *arguments), settings, tmp_path, timeout=60)
-
-    return start
+    return jobs_on(driver, tmp_path, {})
 
 
 def metadata(path: Path) -> dict[str, str]:

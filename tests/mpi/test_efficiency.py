@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from omb_py.tracing.efficiency import load
-from tests.conftest import Finished, succeeded
+from tests.conftest import Run, succeeded
 
 CHAIN = """
 import time
@@ -23,9 +22,7 @@ if comm.rank < comm.size - 1:
 """
 
 
-def test_serial_work_is_lost_to_communication(
-    mpiexec: Callable[..., Finished], tmp_path: Path
-) -> None:
+def test_serial_work_is_lost_to_communication(mpiexec: Run, tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(CHAIN)
     succeeded(mpiexec(3, "profile", "--events", "1000", "--folder", "run", "program.py"))
     (run,) = load([str(tmp_path / "run")])

@@ -130,37 +130,32 @@ def test_its_variables(
 
 
 @pytest.mark.parametrize(
-    ("kinds", "expected"),
+    ("kinds", "ended", "expected"),
     [
-        ("mpi,system,cuda", (True, "its memory kinds include cuda")),
-        ("mpi,system,cuda:device", (True, "its memory kinds include cuda")),
+        ("mpi,system,cuda", False, (True, "its memory kinds include cuda")),
+        ("mpi,system,cuda:device", False, (True, "its memory kinds include cuda")),
         (
             "mpi,system",
+            False,
             (False, "it has no function that tells, and of memory kinds only mpi, system"),
         ),
-        ("", (False, "it does not say that it does")),
+        ("", False, (False, "it does not say that it does")),
+        ("cuda", True, (False, "it does not say that it does")),
     ],
 )
 def test_its_memory_kinds_where_there_is_no_function(
-    asking: ModuleType, monkeypatch: pytest.MonkeyPatch, kinds: str, expected: tuple[bool, str]
+    asking: ModuleType,
+    monkeypatch: pytest.MonkeyPatch,
+    kinds: str,
+    ended: bool,
+    expected: tuple[bool, str],
 ) -> None:
+    """MPI that has ended is not asked: MPICH ends the process that does."""
     library = SimpleNamespace(
-        Get_library_version=lambda: "MPICH Version: 5.0.2", Is_finalized=lambda: False
+        Get_library_version=lambda: "MPICH Version: 5.0.2", Is_finalized=lambda: ended
     )
     monkeypatch.setattr(asking, "MPI", library)
     assert asking._ask(SimpleNamespace(), communicator(kinds), "cuda") == expected
-
-
-def test_ended_mpi_is_not_asked(asking: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    """MPICH ends the process that does."""
-    ended = SimpleNamespace(
-        Get_library_version=lambda: "MPICH Version: 5.0.2", Is_finalized=lambda: True
-    )
-    monkeypatch.setattr(asking, "MPI", ended)
-    assert asking._ask(SimpleNamespace(), communicator("cuda"), "cuda") == (
-        False,
-        "it does not say that it does",
-    )
 
 
 def test_a_yes_holds_but_for_what_crashes(asking: ModuleType) -> None:

@@ -76,12 +76,8 @@ def test_messages_off_a_page_arrive(
 
 
 def test_flipped_byte_off_a_page_is_found(mpiexec: Run) -> None:
-    job = mpiexec(
-        *(2, "latency", "--offset", "1", "--sizes", "64", "-i", "2", "-c"),
-        *("--binding", "corrupting"),
-        OMB_TEST_RANK="1",
-        OMB_TEST_OFFSET="0",
-    )
+    words = "latency --offset 1 --sizes 64 -i 2 -c --binding corrupting"
+    job = mpiexec(2, *words.split())
     assert_refused(job, 1, "wrong data latency rank 1, offset 0")
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import mpi4py
 import pytest
 
-from tests.conftest import BIN, Finished, Run, run, succeeded
+from tests.conftest import BIN, Run, run, succeeded
 from tests.helpers.battery import Battery, Line, each_line, line, passes, refused
-from tests.helpers.devices import own_launcher, with_driver, with_rocm
+from tests.helpers.devices import jobs_on, with_rocm
 from tests.helpers.refusals import assert_refused
 
 CHECKED = "-c -i 4 -x 1 -u 1"
@@ -20,14 +20,8 @@ STAGED = f"--buffer cupy --staging {CHECKED}"
 
 @pytest.fixture
 def job(mpi: str, hip: Path, tmp_path: Path) -> Run:
-    """``job(ranks, *words)`` runs a program on the stand-ins for HIP and CuPy."""
-
-    def start(ranks: int, *words: str, **environment: str) -> Finished:
-        own = own_launcher()
-        settings = with_driver(own, hip) | with_rocm() | environment
-        return run(own.run(ranks, program=words), settings, tmp_path, timeout=60)
-
-    return start
+    """``job(ranks, *words)`` runs a program, whichever the words begin with."""
+    return jobs_on(hip, tmp_path, with_rocm(), program=())
 
 
 @each_line(

@@ -99,6 +99,13 @@ class Waiting:
         until((folder / "0.pid").exists)
         self.root = int((folder / "0.pid").read_text())
 
+    def listeners(self, mpis_own: tuple[int, int]) -> list[int]:
+        """The first rank's ports on loopback, once it has some; it listens nowhere else."""
+        inside, outside = mpis_own
+        places: list[int] = until(lambda: more_than(inside, loopback_listeners(self.root)))
+        assert len(tcp_listeners(self.root)) - len(places) == outside
+        return places
+
     def go(self) -> Finished:
         """Let the second rank connect, and wait for the end."""
         began = time.monotonic()
@@ -136,8 +143,7 @@ def test_tcp_listener_with_strangers_refuses_them(
     mpi: str, tmp_path: Path, mpis_own: tuple[int, int], binding: str
 ) -> None:
     job = Waiting(mpi, tmp_path, binding)
-    places = until(lambda: more_than(mpis_own[0], loopback_listeners(job.root)))
-    assert len(tcp_listeners(job.root)) - len(places) == mpis_own[1]
+    places = job.listeners(mpis_own)
     strangers = [one for port in places for one in knock(socket.AF_INET, ("127.0.0.1", port))]
     ended_right(job.go())
     assert max(map(len, map(handed, strangers))) <= NONCE_BYTES
@@ -153,8 +159,7 @@ def test_grpc_server_with_strangers_refuses_them(
     from omb_py.bindings.grpc import MARK, METHOD
 
     job = Waiting(mpi, tmp_path, "grpc")
-    places = until(lambda: more_than(mpis_own[0], loopback_listeners(job.root)))
-    assert len(tcp_listeners(job.root)) - len(places) == mpis_own[1]
+    places = job.listeners(mpis_own)
     marks = ("1", "1 " + 64 * "0", "-1 ", "7 x")
     codes = []
     for port in places:
@@ -175,8 +180,7 @@ def test_ucx_worker_with_strangers_refuses_them(
     mpi: str, tmp_path: Path, mpis_own: tuple[int, int]
 ) -> None:
     job = Waiting(mpi, tmp_path, "ucxx")
-    places = until(lambda: more_than(mpis_own[0], loopback_listeners(job.root)))
-    assert len(tcp_listeners(job.root)) - len(places) == mpis_own[1]
+    places = job.listeners(mpis_own)
     for port in places:
         knock(socket.AF_INET, ("127.0.0.1", port))
     ended_right(job.go())

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 
@@ -17,6 +17,7 @@ from tests.conftest import MPIEXEC, OMB_PY, Run, own_temporary_folder
 pytestmark = pytest.mark.usefixtures("mpi")
 
 SECONDS = 60
+Finding: TypeAlias = Callable[..., dict[str, Any]]
 
 LATE = """
 import time
@@ -127,8 +128,15 @@ def job(folder: Path, program: str, ranks: int, *options: str) -> Iterator[subpr
                 started.communicate()
 
 
+def goes_on(started: subprocess.Popen[str], folder: Path) -> None:
+    """Let a job go on that waits for a file, and end well."""
+    (folder / "go").touch()
+    out, _ = started.communicate(timeout=SECONDS)
+    assert started.returncode == 0, out
+
+
 @pytest.fixture
-def finding(omb_py: Run) -> Callable[..., dict[str, Any]]:
+def finding(omb_py: Run) -> Finding:
     """``finding(concern, …)`` watches until there is a finding with all of these values.
 
     On a busy machine ranks come late, one after the other: the first finding may lack some.
@@ -151,58 +159,46 @@ def finding(omb_py: Run) -> Callable[..., dict[str, Any]]:
 
 @pytest.mark.long
 @pytest.mark.product(strength=0)
-def test_late_rank_is_named(
-    finding: Callable[..., dict[str, Any]], omb_py: Run, tmp_path: Path
-) -> None:
+def test_late_rank_is_named(finding: Finding, omb_py: Run, tmp_path: Path) -> None:
     with job(tmp_path, LATE, 4) as started:
         found = finding("waiting", ranks=[2], waiting=[0, 1, 3])
         assert "wait in MPI_Barrier" in found["text"]
         assert "for rank 2, which is outside MPI" in found["text"]
-        (tmp_path / "go").touch()
-        out, _ = started.communicate(timeout=SECONDS)
-        assert started.returncode == 0, out
+        goes_on(started, tmp_path)
     assert "4 ranks, all ended" in omb_py("watch", "--once").out
 
 
 @pytest.mark.long
 @pytest.mark.product(strength=0)
-def test_prepared_collective_is_not_begun(
-    finding: Callable[..., dict[str, Any]], tmp_path: Path
-) -> None:
+def test_prepared_collective_is_not_begun(finding: Finding, tmp_path: Path) -> None:
     with job(tmp_path, PREPARED, 3) as started:
         finding("waiting", ranks=[2], waiting=[0])
-        (tmp_path / "go").touch()
-        out, _ = started.communicate(timeout=SECONDS)
-        assert started.returncode == 0, out
+        goes_on(started, tmp_path)
 
 
 @pytest.mark.long
 @pytest.mark.any_library
-def test_chain_of_receives_is_shown(finding: Callable[..., dict[str, Any]], tmp_path: Path) -> None:
+def test_chain_of_receives_is_shown(finding: Finding, tmp_path: Path) -> None:
     with job(tmp_path, CHAIN, 3) as started:
         found = finding("waiting", ranks=[2], waiting=[0, 1])
         assert found["text"].endswith("0 for 1 for 2")
-        (tmp_path / "go").touch()
-        out, _ = started.communicate(timeout=SECONDS)
-        assert started.returncode == 0, out
+        goes_on(started, tmp_path)
 
 
 @pytest.mark.long
 @pytest.mark.any_library
-def test_a_deadlock_is_named(finding: Callable[..., dict[str, Any]], tmp_path: Path) -> None:
+def test_a_deadlock_is_named(finding: Finding, tmp_path: Path) -> None:
     with job(tmp_path, CIRCLE, 3):
         finding("deadlock", ranks=[0, 1, 2])
 
 
 @pytest.mark.long
 @pytest.mark.any_library
-def test_failed_rank_is_outside_mpi(finding: Callable[..., dict[str, Any]], tmp_path: Path) -> None:
+def test_failed_rank_is_outside_mpi(finding: Finding, tmp_path: Path) -> None:
     with job(tmp_path, FAILED, 2) as started:
         found = finding("waiting", ranks=[1], waiting=[0])
         assert "for rank 1, which is outside MPI" in found["text"]
-        (tmp_path / "go").touch()
-        out, _ = started.communicate(timeout=SECONDS)
-        assert started.returncode == 0, out
+        goes_on(started, tmp_path)
 
 
 @pytest.mark.long

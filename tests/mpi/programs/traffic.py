@@ -33,7 +33,6 @@ from omb_py.core.errors import OmbError
 from omb_py.core.mpi.tool_interface import ControlVariable, call, opened
 from omb_py.core.options import Options
 
-WITHOUT_RULES = "without_rules"
 PERFORMANCE_CLASSES = range(16)
 """MPI numbers the classes of performance variables, and no two libraries alike."""
 CALLS = ctypes.c_uint64 * 64

@@ -16,7 +16,6 @@ from tests.helpers.reading import read_by
 
 DATA = ROOT / "tests" / "data" / "imb"
 FILES = sorted(DATA.glob("*.txt"))
-SMALL = [path for path in FILES if path.stat().st_size < 5000]
 BANNER = "#    Intel(R) MPI Benchmarks 2021.11, MPI-1 part\n"
 FRAME = """\
 {banner}
