@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pandas as pd
 import pytest
@@ -24,12 +24,13 @@ from tests.helpers.damage import damaged
 from tests.helpers.properties import examples
 from tests.helpers.refusals import refuses
 
+Speedups: TypeAlias = Callable[..., pd.DataFrame]
 RESULTS = ROOT / "results" / "two-core-vm.csv"
 ROWS = [row(1, 1.0), row(2, 1.8, 0.1), row(4, 3.25, 0.1)]
 
 
 @pytest.fixture
-def found(tmp_path: Path) -> Callable[..., pd.DataFrame]:
+def found(tmp_path: Path) -> Speedups:
     def speedups(*rows: ApplicationRow) -> pd.DataFrame:
         named = [one.replace(run=f"run-{number}") for number, one in enumerate(rows)]
         runs, problems = speedup.load(write(tmp_path / "table.csv", *named))
@@ -44,7 +45,7 @@ def content(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return write(tmp_path_factory.mktemp("tables") / "table.csv", *ROWS).read_bytes()
 
 
-def test_points_come_in_the_order_of_their_ranks(found: Callable[..., pd.DataFrame]) -> None:
+def test_points_come_in_the_order_of_their_ranks(found: Speedups) -> None:
     points = found(row(4, 3.0), row(1, 1.0), row(2, 1.5))
     assert points["ranks"].tolist() == [1, 2, 4]
     assert points["efficiency"].tolist() == [1.0, 0.75, 0.75]
@@ -64,11 +65,11 @@ def test_points_come_in_the_order_of_their_ranks(found: Callable[..., pd.DataFra
     ],
     ids=str,
 )
-def test_values_differ_by_line(found: Callable[..., pd.DataFrame], other: dict[str, Any]) -> None:
+def test_values_differ_by_line(found: Speedups, other: dict[str, Any]) -> None:
     assert found(row(1, 1.0), row(2, 1.5), row(2, 1.5, **other))["line"].nunique() == 2
 
 
-def test_several_runs_are_their_median_and_extremes(found: Callable[..., pd.DataFrame]) -> None:
+def test_several_runs_are_their_median_and_extremes(found: Speedups) -> None:
     (point,) = found(row(2, 1.5, 0.1), row(2, 1.8, 0.2), row(2, 1.6)).to_dict("records")
     assert point["runs"] == 3
     ends = (point["speedup"], point["speedup_low"], point["speedup_high"])
@@ -76,7 +77,7 @@ def test_several_runs_are_their_median_and_extremes(found: Callable[..., pd.Data
     assert point["time_s"] == pytest.approx(8 / 1.6)
 
 
-def test_without_speedup_one_rank_is_the_base(found: Callable[..., pd.DataFrame]) -> None:
+def test_without_speedup_one_rank_is_the_base(found: Speedups) -> None:
     alone = row(1, None, time_s=8.0, time_low_s=7.0, time_high_s=9.0)
     both = row(2, None, time_s=5.0, time_low_s=4.0, time_high_s=6.0)
     points = found(alone, both)
@@ -90,19 +91,19 @@ def test_without_speedup_one_rank_is_the_base(found: Callable[..., pd.DataFrame]
     [({"scaling": "weak"}, 2.0), ({"application": "replay"}, None)],  # each rank does all of it
 )
 def test_one_rank_is_the_base_as_far_as_ranks_divide_its_work(
-    found: Callable[..., pd.DataFrame], other: dict[str, Any], speedup: float | None
+    found: Speedups, other: dict[str, Any], speedup: float | None
 ) -> None:
     last = found(*(row(n, None, **other) for n in (1, 2)))["speedup"][1]
     assert pd.isna(last) if speedup is None else last == speedup
 
 
-def test_the_sequential_program_is_another_base(found: Callable[..., pd.DataFrame]) -> None:
+def test_the_sequential_program_is_another_base(found: Speedups) -> None:
     ends = {"sequential_speedup_low": 1.0, "sequential_speedup_high": 4.0}
     points = found(row(1, 1.0, sequential_speedup=2.0, **ends), row(2, 2.0, sequential_s=6.0))
     assert points["sequential_speedup"].tolist() == [2.0, 1.5]
 
 
-def test_ranks_that_share_cores_are_marked(found: Callable[..., pd.DataFrame]) -> None:
+def test_ranks_that_share_cores_are_marked(found: Speedups) -> None:
     rows = [row(n, n / 2, host_cores=2, nodes=nodes) for n, nodes in ((2, 1), (4, 1), (8, 4))]
     points = found(*rows)
     assert points["oversubscribed"].tolist() == [False, True, False]
@@ -111,7 +112,7 @@ def test_ranks_that_share_cores_are_marked(found: Callable[..., pd.DataFrame]) -
     assert "ranks took turns" in sheet.remarks[-1]
 
 
-def test_phases_are_parts_of_a_rank_s_own_time(found: Callable[..., pd.DataFrame]) -> None:
+def test_phases_are_parts_of_a_rank_s_own_time(found: Speedups) -> None:
     phases = {"compute_s": 1.0, "communicate_s": 2.0, "wait_s": 4.0}
     points = found(row(2, 1.5, **phases, distribute_s=1.0))
     shares = points[list(speedup.PHASES)].iloc[0].tolist()

@@ -184,7 +184,7 @@ exec sh -c "$*"
 
 
 @pytest.fixture
-def unheard(mpi: str, tmp_path: Path) -> Callable[[int, str], Finished]:
+def unheard(mpi: str, tmp_path: Path) -> Run:
     """Runs a command of the shell on ranks that no launcher ends; $RANK_HERE is the rank."""
 
     def start(ranks: int, command: str) -> Finished:
@@ -194,9 +194,7 @@ def unheard(mpi: str, tmp_path: Path) -> Callable[[int, str], Finished]:
 
 
 @pytest.mark.parametrize("rank", [0, 1, 2])
-def test_file_missing_on_one_rank_ends_the_job(
-    unheard: Callable[[int, str], Finished], tmp_path: Path, rank: int
-) -> None:
+def test_file_missing_on_one_rank_ends_the_job(unheard: Run, tmp_path: Path, rank: int) -> None:
     for other in {0, 1, 2} - {rank}:
         (tmp_path / f"blocks-{other}").write_text("0,1\n")
     job = unheard(3, f"{OMB_PY} multi_lat -D indx:blocks-$RANK_HERE")
@@ -216,15 +214,11 @@ def test_file_missing_on_one_rank_ends_the_job(
         ("profile none.py", "there is no program none.py"),
     ],
 )
-def test_error_of_all_ranks_is_printed_once(
-    unheard: Callable[[int, str], Finished], words: str, named: str
-) -> None:
+def test_error_of_all_ranks_is_printed_once(unheard: Run, words: str, named: str) -> None:
     assert_refused(unheard(3, f"{OMB_PY} {words}"), 2, named)
 
 
-def test_error_of_one_rank_beside_a_program_ends_the_job(
-    unheard: Callable[[int, str], Finished], tmp_path: Path
-) -> None:
+def test_error_of_one_rank_beside_a_program_ends_the_job(unheard: Run, tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(
         "import time\nfrom mpi4py import MPI\nMPI.COMM_WORLD.Ibarrier()\ntime.sleep(100)\n"
     )
@@ -250,7 +244,7 @@ def test_error_of_a_rank_outside_of_the_job_is_printed(
     "words", ["latency --binding refusing", "run latency 'latency --binding refusing' bw"]
 )
 def test_usage_error_inside_the_job_ends_it(
-    unheard: Callable[[int, str], Finished], words: str, rank: str, named: str
+    unheard: Run, words: str, rank: str, named: str
 ) -> None:
     """That of all ranks ends its benchmark alone."""
     job = unheard(2, f"OMB_TEST_RANK={rank} {OMB_PY} {words} {' '.join(QUICK)}")
@@ -283,9 +277,7 @@ def test_ranks_started_otherwise_are_refused(
     assert_refused(job, 2, f"rank 1 was started with another {named} rank 0")
 
 
-def test_file_of_other_contents_on_a_rank_is_named(
-    unheard: Callable[[int, str], Finished], tmp_path: Path
-) -> None:
+def test_file_of_other_contents_on_a_rank_is_named(unheard: Run, tmp_path: Path) -> None:
     for folder, content in (("0", "0,1\n"), ("1", "0,2\n")):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "blocks").write_text(content)

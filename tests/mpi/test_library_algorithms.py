@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 
@@ -28,6 +28,7 @@ pytestmark = pytest.mark.xdist_group(MANY_RANKS)
 
 PROGRAMS = Path(__file__).parent / "programs"
 COUNTING = Path(__file__).parent / "counting" / "ucx.c"
+Traffic: TypeAlias = Callable[..., list[dict[str, Any]]]
 SIZES = (8, 64, 1000, 65536, 840000)
 """Less than an element for each rank, the same for each, unequal parts, segments."""
 
@@ -84,7 +85,7 @@ def ordering(vendor: str, before_ucx: dict[str, str]) -> dict[str, str]:
 @pytest.fixture(scope="session")
 def traffic(
     mpi: str, counting: dict[str, str], tmp_path_factory: pytest.TempPathFactory
-) -> Callable[..., list[dict[str, Any]]]:
+) -> Traffic:
     """``traffic(ranks, *arguments)``: what each rank sent in each call; asked again, known."""
 
     @cache
@@ -149,20 +150,20 @@ def differences(
     "ranks", [2, 3, 4, 6, *(pytest.param(n, marks=pytest.mark.exhaustive) for n in (5, 7, 8))]
 )
 def test_every_word_sends_what_its_algorithm_does(
-    traffic: Callable[..., list[dict[str, Any]]], vendor: str, ranks: int
+    traffic: Traffic, vendor: str, ranks: int
 ) -> None:
     """For fewer elements than ranks, for more, and for messages of several segments."""
     assert differences(library(vendor), traffic(ranks)) == []
 
 
 @pytest.mark.long
-def test_every_word_in_place(traffic: Callable[..., list[dict[str, Any]]], vendor: str) -> None:
+def test_every_word_in_place(traffic: Traffic, vendor: str) -> None:
     calls = traffic(5, "in-place", sizes=(64, 65536))
     assert differences(library(vendor), calls, in_place=True) == []
 
 
 @pytest.mark.long
-def test_each_word_is_compared(traffic: Callable[..., list[dict[str, Any]]], vendor: str) -> None:
+def test_each_word_is_compared(traffic: Traffic, vendor: str) -> None:
     found = library(vendor)
     calls = traffic(4) + traffic(2)
     seen = {(call["function"], call["word"]) for call in calls if not call.get("refused")}
@@ -174,7 +175,7 @@ def test_each_word_is_compared(traffic: Callable[..., list[dict[str, Any]]], ven
 @pytest.mark.long
 @pytest.mark.parametrize("ranks", [4, 5, 6])
 def test_open_mpi_allgatherv_is_chosen_before_the_start(
-    traffic: Callable[..., list[dict[str, Any]]], vendor: str, ranks: int
+    traffic: Traffic, vendor: str, ranks: int
 ) -> None:
     if vendor != "Open MPI":
         pytest.skip("MPICH's is among all others")
@@ -192,7 +193,7 @@ def test_open_mpi_allgatherv_is_chosen_before_the_start(
 
 
 @pytest.mark.long
-def test_patterns_are_distinct(traffic: Callable[..., list[dict[str, Any]]], vendor: str) -> None:
+def test_patterns_are_distinct(traffic: Traffic, vendor: str) -> None:
     """What one word sent is not what another sends; but for those that differ only in order."""
     found = library(vendor)
     same = {"linear", "pairwise", "linear_sync", "linear_nonblocking"}
@@ -214,7 +215,7 @@ def test_patterns_are_distinct(traffic: Callable[..., list[dict[str, Any]]], ven
 @pytest.mark.long
 @pytest.mark.parametrize("ranks", [4, 6, pytest.param(8, marks=pytest.mark.exhaustive)])
 def test_ranks_send_in_the_order_of_rounds(
-    traffic: Callable[..., list[dict[str, Any]]], vendor: str, ordering: dict[str, str], ranks: int
+    traffic: Traffic, vendor: str, ordering: dict[str, str], ranks: int
 ) -> None:
     """Messages of one round may come in any order."""
     compared = set()
@@ -239,9 +240,7 @@ def test_ranks_send_in_the_order_of_rounds(
 
 
 @pytest.mark.long
-def test_number_needs_dynamic_rules(
-    traffic: Callable[..., list[dict[str, Any]]], vendor: str
-) -> None:
+def test_number_needs_dynamic_rules(traffic: Traffic, vendor: str) -> None:
     """The trap that the option is made for."""
     if vendor != "Open MPI":
         pytest.skip("a trap of Open MPI")
