@@ -15,7 +15,7 @@ from omb_py.analysis.values import data_wrong
 from omb_py.core.text.tables import Sheet
 from omb_py.core.text.units import digits, value_text
 from omb_py.core.text.words import count
-from omb_py.results.metadata import TCP, crowded_hosts, slow_transport
+from omb_py.results.metadata import TCP, Runs, crowded_hosts, slow_transport
 
 SEVERITIES = {"error": "are wrong", "warning": "may mislead"}
 """The effect of an anomaly on the numbers, by its severity."""
@@ -62,9 +62,7 @@ MAX_OF_A_KIND = 30
 """Anomalies of one kind that a table lists."""
 
 
-def anomalies(
-    values: pd.DataFrame, runs: Mapping[str, Mapping[str, str]], rows: pd.DataFrame
-) -> list[Anomaly]:
+def anomalies(values: pd.DataFrame, runs: Runs, rows: pd.DataFrame) -> list[Anomaly]:
     """Return the anomalies of benchmark rows and of the metadata of their runs, worst first.
 
     ``values`` are the rows with their numbers (`value_column`).
@@ -94,7 +92,7 @@ def cannot_be(values: pd.DataFrame) -> Iterator[Anomaly]:
         yield Anomaly(kind, where_of(row), f"{at}{one.sentence}.", severity)
 
 
-def alone(values: pd.DataFrame, runs: Mapping[str, Mapping[str, str]]) -> Iterator[Anomaly]:
+def alone(values: pd.DataFrame, runs: Runs) -> Iterator[Anomaly]:
     """Yield nccl-tests' tables of processes that ran alone, and tables of one rank.
 
     Its reader knows how many processes were started. A bus bandwidth of 0 is one rank's.
@@ -156,7 +154,7 @@ def failed_validations(rows: pd.DataFrame) -> Iterator[Anomaly]:
         yield Anomaly(FAILED, where_of(row), text, "error")
 
 
-def oversubscribed(runs: Mapping[str, Mapping[str, str]]) -> Iterator[Anomaly]:
+def oversubscribed(runs: Runs) -> Iterator[Anomaly]:
     """Yield hosts with more ranks than logical cores, by the metadata; each host once."""
     hosts: dict[tuple[str, int, int], list[str]] = {}
     for run, data in runs.items():
@@ -170,7 +168,7 @@ def oversubscribed(runs: Mapping[str, Mapping[str, str]]) -> Iterator[Anomaly]:
         yield Anomaly("oversubscribed", {"run": members[0], "hosts": name}, text)
 
 
-def busy_hosts(runs: Mapping[str, Mapping[str, str]]) -> Iterator[Anomaly]:
+def busy_hosts(runs: Runs) -> Iterator[Anomaly]:
     """Find runs with other processes on the cores, by their metadata; name the worst."""
     found = []
     for run, data in runs.items():
@@ -186,7 +184,7 @@ def busy_hosts(runs: Mapping[str, Mapping[str, str]]) -> Iterator[Anomaly]:
         yield Anomaly("busy machine", {"run": run, "hosts": host}, text)
 
 
-def by_sockets(runs: Mapping[str, Mapping[str, str]]) -> Iterator[Anomaly]:
+def by_sockets(runs: Runs) -> Iterator[Anomaly]:
     """Yield network devices that runs left alone for TCP, by the metadata."""
     alike: dict[str, list[str]] = {}
     for run, data in runs.items():
@@ -221,12 +219,7 @@ def sheets(found: Sequence[Anomaly], values: pd.DataFrame) -> Iterator[Sheet]:
         )
 
 
-def trust(
-    found: Sequence[Anomaly],
-    values: pd.DataFrame,
-    runs: Mapping[str, Mapping[str, str]],
-    rows: pd.DataFrame,
-) -> str:
+def trust(found: Sequence[Anomaly], values: pd.DataFrame, runs: Runs, rows: pd.DataFrame) -> str:
     """Return the effect of anomalies on all numbers, or without any the checks and their row
     counts."""
     for severity, meaning in SEVERITIES.items():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +12,7 @@ from omb_py.analysis.points import Cells, label, plain_values
 from omb_py.analysis.values import TAIL, same_ends, tails, value_column, with_values
 from omb_py.core.text.words import first_of
 from omb_py.results.columns import IDENTITY
+from omb_py.results.metadata import Runs
 
 RESULTS_OF = "results_of"
 """The column of what is judged by itself: hosts by their names, or a file."""
@@ -85,11 +86,7 @@ def rows_at(rows: pd.DataFrame, cells: Cells) -> pd.DataFrame:
 
 
 def only_first(
-    side: str,
-    rows: pd.DataFrame,
-    runs: Mapping[str, Mapping[str, str]],
-    failures: Sequence[Failure],
-    judged: Sequence[Cells],
+    side: str, rows: pd.DataFrame, runs: Runs, failures: Sequence[Failure], judged: Sequence[Cells]
 ) -> list[str]:
     """Return a sentence for each run of a side of which only the first points fail.
 

@@ -7,7 +7,7 @@ units than noise reaches, by the same rule as a slow pair of ranks (`pairs.findi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +21,7 @@ from omb_py.core.errors import UsageError
 from omb_py.core.text.tables import Sheet
 from omb_py.core.text.words import count, first_of
 from omb_py.results.columns import IDENTITY
+from omb_py.results.metadata import Runs
 
 FEWEST = 3
 """Fewest hosts among which a slow one can be found."""
@@ -196,7 +197,7 @@ def summary(found: Hosts) -> str:
     return f"{len(found.slow)} of {count(found.hosts, 'host')} slow: {names}"
 
 
-def refuse_mixture(values: pd.DataFrame, runs: Mapping[str, Mapping[str, str]]) -> None:
+def refuse_mixture(values: pd.DataFrame, runs: Runs) -> None:
     """Raise `UsageError` if rows are of a mixture from which no limits can be learned.
 
     A mixture has several machines by their metadata (`MACHINE`), or slow hosts.

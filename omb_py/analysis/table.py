@@ -29,6 +29,7 @@ from omb_py.results.columns import (
     PairRow,
     Row,
 )
+from omb_py.results.metadata import Runs
 from omb_py.results.readers import (
     COMPRESSED,
     Found,
@@ -85,7 +86,7 @@ class Results:
 
     rows: pd.DataFrame
     overhead: pd.DataFrame
-    runs: Mapping[str, Mapping[str, str]]
+    runs: Runs
     problems: tuple[Problem, ...]
     notes: tuple[str, ...]
     pairs: pd.DataFrame
@@ -151,9 +152,7 @@ def tables_of(
     return read, runs, problems
 
 
-def mixed_up(
-    file: Path, new: Mapping[str, Mapping[str, str]], known: Mapping[str, Mapping[str, str]]
-) -> Iterator[Problem]:
+def mixed_up(file: Path, new: Runs, known: Runs) -> Iterator[Problem]:
     """Yield a problem for each run whose name another run on other hosts has, by chance or by hand.
 
     Its rows would be of the hosts that were read last.
@@ -194,7 +193,7 @@ def line_of(value: Any) -> int | None:
     return None if pd.isna(value) else int(value)
 
 
-def of_rows(rows: list[dict[str, Any]], runs: Mapping[str, Mapping[str, str]]) -> Results:
+def of_rows(rows: list[dict[str, Any]], runs: Runs) -> Results:
     """Return rows of one kind that were just measured, as if read from a file."""
     measured = {record_of(rows[0]): [pd.DataFrame(rows)]} if rows else {}
     benchmarks, overhead, pairs = (
@@ -347,10 +346,7 @@ def parse(names: tuple[str, ...], tables: Sequence[Table], problems: list[Proble
 
 
 def complete(
-    frames: Sequence[pd.DataFrame],
-    record: type[Any],
-    runs: Mapping[str, Mapping[str, str]],
-    assume: Mapping[str, Any],
+    frames: Sequence[pd.DataFrame], record: type[Any], runs: Runs, assume: Mapping[str, Any]
 ) -> pd.DataFrame:
     """Return one table with all columns of ``record``, typed, and with metadata filled in."""
     names = list(dict.fromkeys([*record.columns, *LOADED]))

@@ -14,6 +14,7 @@ from click.core import ParameterSource
 from omb_py.cli import debug_option
 from omb_py.core.errors import UsageError, needing
 from omb_py.core.text.words import count
+from omb_py.results.metadata import Runs
 
 if TYPE_CHECKING:
     from omb_py.analysis.table import Results
@@ -171,7 +172,7 @@ def note_doubts(results: Results) -> list[str]:
     return list(map(str, wrong))
 
 
-def note_transports(runs: Mapping[str, Mapping[str, Mapping[str, str]]]) -> None:
+def note_transports(runs: Mapping[str, Runs]) -> None:
     """Report that messages of results, by their names, went over different transports.
 
     ``runs`` has the metadata of each result's runs.

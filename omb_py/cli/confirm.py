@@ -16,6 +16,7 @@ from omb_py.core.mpi import launcher as launchers
 from omb_py.core.text.files import make_folder
 from omb_py.core.text.words import count
 from omb_py.options.types import Seconds, WholeNumber
+from omb_py.results.metadata import Runs
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,7 +62,7 @@ def confirmed(
     values: Mapping[str, Any],
     failures: Sequence[Failure],
     tables: Mapping[str, pd.DataFrame],
-    runs: Mapping[str, Mapping[str, str]],
+    runs: Runs,
 ) -> Confirmed:
     """Return the failures that stand, after measuring again if ``--confirm`` asks for it.
 

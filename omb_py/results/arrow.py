@@ -8,20 +8,19 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import pyarrow as pa
 from pyarrow import compute, csv, parquet
 
 from omb_py.results.files import comments, header_of, line_of
+from omb_py.results.metadata import Runs
 
 KEY = b"omb_py"
 """The key of the runs' metadata in a Parquet file."""
 
 BATCH = 10_000
 """Rows that are Python objects at a time."""
-
-Runs = Mapping[str, Mapping[str, str]]
 
 
 def to_parquet(table: pa.Table, runs: Runs) -> bytes:

@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Mapping
+from typing import TypeAlias
 
 from omb_py.core import VERSION
 from omb_py.core.job import Node
@@ -26,6 +27,8 @@ SET_BY_INTEL = tuple(
 )
 """Beginnings of those that Intel MPI's launcher sets, or its installation."""
 
+Runs: TypeAlias = Mapping[str, Mapping[str, str]]
+"""The metadata of runs by their names."""
 
 TCP = "TCP to other hosts"
 NOT_OPENED = "not opened: "

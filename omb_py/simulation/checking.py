@@ -18,6 +18,7 @@ from omb_py.core.text.tables import Sheet
 from omb_py.core.text.units import size_text, value_text
 from omb_py.core.text.words import first_of
 from omb_py.measure.measurement import knows_nodes
+from omb_py.results.metadata import Runs
 from omb_py.simulation.engine import SimulatedOutcome
 from omb_py.simulation.network import Checked, Network
 from omb_py.simulation.points import SimulatedPoint
@@ -37,9 +38,7 @@ class MeasuredPoint:
     unit: str
 
 
-def points(
-    rows: pd.DataFrame, runs: Mapping[str, Mapping[str, str]]
-) -> tuple[list[MeasuredPoint], list[str]]:
+def points(rows: pd.DataFrame, runs: Runs) -> tuple[list[MeasuredPoint], list[str]]:
     """Return the points of measured rows that can be simulated, and why others cannot.
 
     Of repeated runs the median counts.

@@ -25,7 +25,7 @@ from omb_py.analysis.select import no_column
 from omb_py.analysis.sources import short_names
 from omb_py.core.text.words import count
 from omb_py.results.columns import CONFIGURATION, EXPERIMENT
-from omb_py.results.metadata import crowded_hosts
+from omb_py.results.metadata import Runs, crowded_hosts
 
 COLUMNS = tuple(name for name in (*CONFIGURATION, *EXPERIMENT) if name != "benchmark")
 """Columns that may distinguish lines."""
@@ -110,7 +110,7 @@ class Group:
         return [*found, *conditions(rows)]
 
 
-def with_conditions(rows: pd.DataFrame, runs: Mapping[str, Mapping[str, str]]) -> pd.DataFrame:
+def with_conditions(rows: pd.DataFrame, runs: Runs) -> pd.DataFrame:
     """Return rows that say whether their run was ``crowded`` or ``busy``, by its metadata.
 
     A host of a crowded run had more ranks than logical cores; on one of a busy run, other programs

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
@@ -16,7 +16,7 @@ from omb_py.benchmarks import all_benchmarks
 from omb_py.core.errors import OmbError
 from omb_py.core.text.words import count, first_of
 from omb_py.results.columns import CONFIGURATION, EXPERIMENT, IDENTITY
-from omb_py.results.metadata import crowded_hosts
+from omb_py.results.metadata import Runs, crowded_hosts
 
 
 @cache
@@ -58,11 +58,7 @@ class Model:
     rows: pd.DataFrame
 
 
-def model(
-    rows: pd.DataFrame,
-    runs: Mapping[str, Mapping[str, str]] | None = None,
-    statistic: str = "auto",
-) -> Model:
+def model(rows: pd.DataFrame, runs: Runs | None = None, statistic: str = "auto") -> Model:
     """Fit costs to benchmark rows (`omb_py.analysis.table.Results.rows`, and its ``runs``).
 
     Rows without a time, without a number of ranks or whose data was wrong are left out. Values are
@@ -133,9 +129,7 @@ def curve_of(group: pd.DataFrame, name: str) -> Curve | None:
     )
 
 
-def notes(
-    rows: pd.DataFrame, runs: Mapping[str, Mapping[str, str]], wrong: int, unknown: pd.DataFrame
-) -> Iterator[str]:
+def notes(rows: pd.DataFrame, runs: Runs, wrong: int, unknown: pd.DataFrame) -> Iterator[str]:
     """Yield a sentence for each reason to distrust the fits, and for rows that are left out.
 
     ``wrong`` is the number of rows with wrong data; ``unknown`` are rows without a number of ranks.

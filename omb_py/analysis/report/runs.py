@@ -11,8 +11,8 @@ import pandas as pd
 from omb_py.analysis.table import library
 from omb_py.core.text.tables import Sheet
 from omb_py.core.text.words import count, first_of
+from omb_py.results.metadata import Runs
 
-Runs = Mapping[str, Mapping[str, str]]
 """Metadata of runs by their names."""
 
 OWN = ("run", "command", "other_processes", "pace", "launch_seconds", "iterating_seconds")
