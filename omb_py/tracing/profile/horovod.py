@@ -16,7 +16,7 @@ from typing import Any
 
 from omb_py.core.errors import UsageError
 from omb_py.core.text.tables import Sheet
-from omb_py.core.text.units import share_text, value_text
+from omb_py.core.text.units import LARGEST, share_text, value_text
 from omb_py.core.text.words import count, one_line
 from omb_py.tracing.profile.nccl import DAMAGED, head, objects
 
@@ -80,6 +80,8 @@ class HorovodTimeline:
             self.names[tensor] = one_line(str(name))
             return
         at, stack = int(event["ts"]), self.open[tensor]
+        if abs(at) > LARGEST:
+            raise OverflowError
         if phase == "B":
             stack.append((one_line(str(event["name"])), at))
             self.activities[tuple(name for name, _ in stack)].move(1, at)
@@ -91,9 +93,9 @@ class HorovodTimeline:
             if path[-1].startswith(NEGOTIATION):
                 self.negotiated[tensor].add(took)
                 ranks = self.ready.pop(tensor, {})
+                first, last = min(ranks.values(), default=0), max(ranks.values(), default=0)
                 for rank, ready in ranks.items() if len(ranks) > 1 else ():
-                    last = [tensor] if ready == max(ranks.values()) else []
-                    self.late[rank].add(ready - min(ranks.values()), *last)
+                    self.late[rank].add(ready - first, *([tensor] if ready == last else []))
         elif stack and stack[-1][0].startswith(NEGOTIATION):
             self.ready[tensor].setdefault(int(event["name"]), at)
         self.times = [*self.times[:1], at]
