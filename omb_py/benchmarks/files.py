@@ -11,6 +11,7 @@ from omb_py.core.options import Options
 SYNC = "# Sync: MPI_File_sync in every iteration"
 NO_SYNC = "# Sync: none, so that data may be in the page cache and not on the disk"
 CACHED = "# Page cache: holds what is read, which was written just before"
+SHARED = "# Files: one for all ranks"
 PER_RANK = "# Files: one for each rank"
 
 
@@ -41,7 +42,7 @@ def plan(function: str, case: Case) -> Plan:
 def heading(writes: bool, options: Options, ranks: int) -> tuple[str, ...]:
     """Return the table's lines on the disk and on the files."""
     first = CACHED if not writes else SYNC if options.file_sync else NO_SYNC
-    return (first, PER_RANK) if options.per_rank else (first,)
+    return first, PER_RANK if options.per_rank else SHARED
 
 
 def benchmark(name: str, summary: str) -> Benchmark:

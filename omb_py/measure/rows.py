@@ -230,7 +230,7 @@ def _choices(benchmark: Benchmark, case: Case) -> dict[str, Any]:
     options, has = case.options, benchmark.options
     found: dict[str, Any] = {
         "cold": options.cold or None,
-        "per_rank": options.per_rank or None,
+        "per_rank": options.per_rank if "file" in has else None,
         "library_algorithm": options.library_algorithm,
         "algorithm": options.algorithm,
         "segment": options.own_segment,

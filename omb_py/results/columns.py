@@ -82,7 +82,7 @@ TABLE = (
      "whether a sync follows each write to a file, inside the time "
      "([definition](definitions.md#files)); empty for other benchmarks"),
     ("per_rank", "b", "bool", "", "experiment",
-     "true if each rank had a file of its own (`--per-rank`); empty without"),
+     "whether each rank had a file of its own (`--per-rank`); empty for other benchmarks"),
     ("validated", "l", "bool", "", "experiment", "whether data was checked"),
     ("suite", "l", "str", "", "configuration",
      "the program that measured: `omb-py 0.1.0`, `OSU 7.4`, `IMB 2021.11`"),

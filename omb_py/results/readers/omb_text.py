@@ -105,7 +105,7 @@ DETAIL = re.compile(
     r"|# Window creation: MPI_Win_(?P<window_kind>\w+)"
     r"|# Synchronization: MPI_Win_(?P<window_sync>[\w/]+)"
     r"|# Sync: (?P<file_sync>MPI_File_sync|none)\b"
-    r"|# Files: (?P<per_rank>one) for each rank"
+    r"|# Files: one for (?P<per_rank>each rank|all ranks)"
     r"|# Partitions: (?P<partitions>\d{1,9})\b"
     r"|# Number of (?:Sender threads|forked processes in sender): (?P<sending>\d+)"
     r"|# Number of (?:Receiver threads|forked processes in receiver): (?P<receiving>\d+)"
@@ -368,7 +368,7 @@ def details(line: str, table: dict[str, Any]) -> bool:
     if found["file_sync"]:
         table["file_sync"] = found["file_sync"] != "none"
     if found["per_rank"]:
-        table["per_rank"] = True
+        table["per_rank"] = found["per_rank"] == "each rank"
     if found["from"]:
         table["placement"] = f"{found['from']} {found['to']}"
     if found["sending"]:
