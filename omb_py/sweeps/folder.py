@@ -34,7 +34,7 @@ FAILURES = (FAILED, TIMED_OUT)
 RECORDS = "shared"
 """The name, in the folder of the ranks, of records of the files that a killed job leaves."""
 
-HARMLESS = {"description", "job", "nodes", "virtual_environment", "scheduler"}
+HARMLESS = {"description", "accelerator", "job", "nodes", "virtual_environment", "scheduler"}
 """Settings of a machine that do not change the results."""
 
 SOFTWARE_FILE = "software.json"

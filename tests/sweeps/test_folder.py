@@ -117,7 +117,8 @@ def test_the_configuration_is_kept_and_can_be_used_again(tmp_path: Path) -> None
 def test_another_machine_is_refused_but_not_another_walltime(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     folder.prepare(sweep(), machine(), Software())
-    other = machine(job={"walltime": "2h"}, description="other", nodes=4)
+    own = {"walltime": "2h"}
+    other = machine(job=own, description="other", nodes=4, accelerator="rocm")
     folder.prepare(sweep(), other, Software())
     with refuses(UsageError, "another environment of the machine"):
         folder.prepare(sweep(), machine(environment={"A": "1"}), Software())
