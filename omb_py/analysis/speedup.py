@@ -111,7 +111,7 @@ def options_of(problem: str) -> dict[str, str]:
 def speedups(
     runs: pd.DataFrame, divides_work: Callable[[str], bool] = lambda application: True
 ) -> pd.DataFrame:
-    """Return one row for each line (`SERIES`) and number of ranks of the runs that `load` read.
+    """Return one row for each line (`series_of`) and number of ranks of the runs that `load` read.
 
     ``time_s`` is the median of the runs, ``time_low_s`` and ``time_high_s`` the minimum and maximum
     of all repeats. ``speedup`` with its ends is relative to one rank: the one measured alternately
@@ -133,7 +133,7 @@ def speedups(
     columns |= {name: (name, "mean") for name in PHASES}
     columns |= {"cores": ("cores", "max"), "host_cores": ("host_cores", "min")}
     columns |= {"runs": ("run", "size"), "sequential_s": ("sequential_s", "median")}
-    groups = frame.groupby([*SERIES, "ranks"], dropna=False, sort=False)
+    groups = frame.groupby([*SERIES, "nodes", "ranks"], dropna=False, sort=False)
     found = groups.agg(**columns).reset_index()
     found["oversubscribed"] = found["cores"] > found["host_cores"]
     total = found[list(PHASES)].sum(axis=1)
@@ -150,9 +150,18 @@ def speedups(
         ratio = work * one[f"time{end}_s"] / found[f"time{other}_s"]
         found[f"speedup{end}"] = found[f"speedup{end}"].where(~missing, ratio)
     found["efficiency"] = found["speedup"] / found["ranks"]
-    apart = distinctions(found, SERIES) or ["application"]
+    apart = distinctions(found, series_of(found)) or ["application"]
     found["line"] = [label(key, apart) for key in found[apart].itertuples(index=False)]
     return found.sort_values(["line", "ranks"], kind="stable", ignore_index=True)
+
+
+def series_of(found: pd.DataFrame) -> tuple[str, ...]:
+    """Return the columns in which the runs of one line agree: `SERIES`.
+
+    Of ranks that ran on several numbers of nodes, lines agree in these, too: medians of unlike
+    placements are none of either.
+    """
+    return (*SERIES, "nodes") if found.duplicated([*SERIES, "ranks"]).any() else SERIES
 
 
 def sheets(found: pd.DataFrame) -> Iterator[Sheet]:
@@ -160,7 +169,7 @@ def sheets(found: pd.DataFrame) -> Iterator[Sheet]:
     heads = ("ranks", "time", "low to high", "speed-up", "low to high", "over sequential")
     for _, rows in found.groupby("line", sort=False):
         first = rows.iloc[0]
-        names = ("scaling", "buffer", "binding", "threads", "mpi", "variant")
+        names = [name for name in series_of(found) if name not in ("application", "problem")]
         how = label([first[name] for name in names], names)
         title = f"{first['application']}: {first['problem']}; {how}"
         remarks = (REMARK, SHARED_CORES) if rows["oversubscribed"].any() else (REMARK,)

@@ -52,6 +52,12 @@ def test_points_come_in_the_order_of_their_ranks(found: Speedups) -> None:
     assert points["mpi"].tolist() == ["MPICH 5.0.2"] * 3
 
 
+def test_ranks_on_several_numbers_of_nodes_are_lines_of_their_own(found: Speedups) -> None:
+    points = found(row(1, 1.0), row(4, 3.0), row(4, 2.0, nodes=2))
+    assert points[points["nodes"] == 2]["speedup"].tolist() == [2.0]
+    assert list(points["line"].unique()) == ["1 node", "2 nodes"]
+
+
 @pytest.mark.parametrize(
     "other",
     [

@@ -44,7 +44,7 @@ from omb_py.analysis.points import (
     points_of,
 )
 from omb_py.analysis.select import no_column
-from omb_py.analysis.speedup import PHASES, SERIES
+from omb_py.analysis.speedup import PHASES, series_of
 from omb_py.analysis.values import ENDS
 from omb_py.core.errors import UsageError
 from omb_py.core.text.units import size_text, value_text
@@ -311,21 +311,22 @@ def application_charts(
     """Yield a chart of each application of `omb_py.analysis.speedup.speedups`.
 
     ``kind`` is ``speedup`` or ``phases``. Lines differ in the ``chosen`` columns, and in the
-    problem where an application has several; charts differ in the other columns of `SERIES`. By
+    problem where an application has several; charts differ in the other columns of `series_of`. By
     default each application has a chart. ``value`` is a key of `SPEEDUPS`. Raises `UsageError` for
-    a column that is not one of `SERIES` and a value that is none of those.
+    a column that is not one of those and a value that is none of those.
     """
     if value not in SPEEDUPS:
         raise UsageError(f"a speed-up has no value {value!r}: choose from {', '.join(SPEEDUPS)}")
-    if unknown := [name for name in chosen or () if name not in SERIES]:
-        raise no_column(unknown[0], SERIES)
+    series = series_of(found)
+    if unknown := [name for name in chosen or () if name not in series]:
+        raise no_column(unknown[0], series)
     separate = ["application"]
     if chosen is not None:
-        separate = distinctions(found, [n for n in SERIES if n not in (*chosen, "problem")])
+        separate = distinctions(found, [n for n in series if n not in (*chosen, "problem")])
     parts = found.groupby(separate, sort=False, dropna=False) if separate else [((), found)]
     for key, rows in parts:
         application = label(key, separate) or "applications"
-        columns = chosen or SERIES
+        columns = chosen or series
         if rows.groupby("application")["problem"].nunique().max() > 1:
             columns = (*columns, "problem")
         apart = distinctions(rows, columns) or ["application"]
