@@ -39,7 +39,7 @@ MOST_HOSTS = 8
 ALL_HOSTS = "all hosts"
 
 ALGORITHMS = ("library_algorithm", "algorithm", "segment")
-"""Columns whose configuration without any value has a name."""
+"""Columns whose configuration without any value is the library's choice."""
 
 
 def sheets(
@@ -92,8 +92,9 @@ def worst_hosts(rows: pd.DataFrame, statistic: str) -> pd.DataFrame:
 def name_of(values: Sequence[Any], columns: Sequence[str]) -> str:
     """Return a configuration's name; if no algorithm was chosen, that of the library's
     choice."""
-    if set(columns) <= set(ALGORITHMS) and all(map(pd.isna, values)):
-        return "no segments" if list(columns) == ["segment"] else DEFAULT
+    chosen = list(columns) != ["segment"] and set(columns) <= set(ALGORITHMS)
+    if chosen and all(map(pd.isna, values)):
+        return DEFAULT
     name = line_name(values, columns)
     return name.removesuffix(" algorithm") if list(columns) == ["library_algorithm"] else name
 

@@ -56,6 +56,9 @@ USUAL = {
 NAMING = ("suite", "mpi", "buffer", "binding")
 """Columns that name a line even if others have no value for them."""
 
+WITHOUT = {"cold": "not cold", "per_rank": "not per rank", "segment": "no segments"}
+"""What a missing value of columns means that are empty without their option."""
+
 GROWING = ("hosts", "pairs", "nodes")
 """Columns that may grow with the ranks."""
 
@@ -198,7 +201,8 @@ def label(values: Iterable[object], columns: Sequence[str]) -> str:
 
 def line_name(values: Sequence[object], columns: Sequence[str]) -> str:
     """Return the `label` of a line, or which columns its files lack."""
-    return label(values, columns) or "not said: " + ", ".join(columns)
+    lacking = ", ".join(columns)
+    return label(values, columns) or WITHOUT.get(lacking, f"not said: {lacking}")
 
 
 def word(column: str, value: object) -> str:

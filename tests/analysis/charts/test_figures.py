@@ -121,6 +121,19 @@ class TestOverSizes:
         assert sorted(values(chart)) == ["2 ranks", "not said: ranks"]
         assert set(chart.data["runs"]) == {1}
 
+    @pytest.mark.parametrize(
+        ("column", "value", "names"),
+        [
+            ("segment", 4096, ["no segments", "segments of 4 KiB"]),
+            ("per_rank", True, ["not per rank", "per rank"]),
+        ],
+    )
+    def test_a_line_without_the_option_says_so(
+        self, column: str, value: object, names: list[str]
+    ) -> None:
+        rows = [row(bytes=n) | {column: one} for n in (1, 2) for one in (value, None)]
+        assert sorted(values(only(results(*rows), "size"))) == names
+
 
 class TestRuns:
     @given(st.lists(st.floats(0.1, 100), min_size=2, max_size=7))
