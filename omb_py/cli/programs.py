@@ -57,7 +57,9 @@ NUMBER = WholeNumber(min=0)
 @click.option("--pickle", is_flag=True, help="Pickle the messages.")
 @click.option("--min", "smallest", type=NUMBER, help="Smallest message in bytes.")
 @click.option("--max", "largest", type=NUMBER, help="Largest message in bytes.")
-@click.option("--iterations", type=NUMBER, help="Iterations, a hundredth above 8192 bytes.")
+@click.option(
+    "--iterations", type=WholeNumber(min=1), help="Iterations, a hundredth above 8192 bytes."
+)
 @click.option("--skip", type=NUMBER, help="Iterations for warm-up, likewise.")
 @debug_option
 def run_command(
@@ -76,13 +78,15 @@ def run_command(
     found = find_benchmark(benchmark.rpartition("/")[2])
     windows, pairs = found.name in ("bw", "bibw"), found.name in ("latency", "multi_lat")
     first = 4 if found.reduces else 0 if pairs else 1
+    last = 1 << 22 if pairs or windows else 1 << 20
+    skips = (10, 3) if windows else (1_000, 10)
     defaults = Defaults(
         iterations or (100 if windows else 10_000),
-        skip or (10 if windows else 1_000),
+        skips[0] if skip is None else skip,
         iterations // 100 + 1 if iterations else 30 if windows else 100,
-        skip // 100 + 1 if skip else 3 if windows else 10,
+        skips[1] if skip is None else skip and skip // 100 + 1,
         1 << smallest.bit_length() - 1 if smallest else first,
-        largest or (1 << 22 if pairs or windows else 1 << 20),
+        last if largest is None else largest,
     )
     words = ["--binding", "pickle"] if pickle else []
     if found.reduces:

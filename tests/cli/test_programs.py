@@ -158,6 +158,7 @@ def test_table_of_letters_has_a_row_for_each_letter() -> None:
         ("run.py --benchmark latency --device 0", 2, "No such option --device"),
         ("run.py --benchmark async_lat", 2, "unknown benchmark async_lat"),
         ("run.py --benchmark bw --buffer jaxx", 2, "unknown buffer jaxx numpy"),
+        ("run.py --benchmark bw --iterations 0", 2, "--iterations 0 range"),
         ("run.py --buffer numpy", 2, "Missing option --benchmark"),
         ("latency -d cuda", 2, "-d --buffer cupy"),
     ],

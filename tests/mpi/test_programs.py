@@ -83,6 +83,7 @@ OMB_PY_RUNS = [
     ("--benchmark latency --buffer numpy --max 4", "MPI_CHAR numpy buffer", "0 1 2 4"),
     ("--benchmark pt2pt/osu_bw --min 100 --max 300", "MPI_CHAR bytearray buffer", "64 128 256"),
     ("--benchmark bibw --max 2 --pickle", "MPI_CHAR bytearray pickle", "1 2"),
+    ("--benchmark latency --max 0 --skip 0", "MPI_CHAR bytearray buffer", "0"),
     ("--benchmark multi_lat --max 1 --iterations 9", "MPI_CHAR bytearray buffer", "0 1"),
     ("--benchmark allreduce --max 8 --skip 2", "MPI_FLOAT numpy buffer", "4 8"),
     ("--benchmark collective/allgatherv --max=2", "MPI_CHAR bytearray buffer", "1 2"),
