@@ -18,7 +18,7 @@ from typing import Any
 from omb_py.core.errors import UsageError
 from omb_py.core.text.tables import Sheet
 from omb_py.core.text.units import digits, value_text
-from omb_py.core.text.words import count
+from omb_py.core.text.words import count, some_ranks
 from omb_py.tracing.profile.profile import Profile, RankProfile
 from omb_py.tracing.profile.store import load as load_profile
 from omb_py.tracing.records.layout import record_paths
@@ -177,6 +177,12 @@ def _notes_of(profile: Profile, told: Sequence[RankProfile]) -> Iterator[str]:
         excluded = len(profile.members) - len(told)
         yield f"no data for {excluded} of {profile.ranks} ranks; they are excluded"
     polls = sum(cell.calls for one in told for cell in one.cells or () if _polls(cell.routine))
+    more = [m.rank for m in told if (m.communication_s or 0) + (m.io_s or 0) > (m.elapsed_s or 0)]
+    if more:
+        yield (
+            f"calls of {some_ranks(more)} took longer than the run: those of several threads at a "
+            "time are added up, and the factors say little"
+        )
     if polls:
         yield (
             f"{count(polls, 'call')} tested or probed without waiting: the time between such calls "

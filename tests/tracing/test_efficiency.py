@@ -142,3 +142,20 @@ def test_a_run_that_took_no_time_is_an_error(tmp_path: Path) -> None:
     MadeRecord(tmp_path, 0, 1).finish(0)
     with refuses(UsageError, "took no time"):
         found(tmp_path)
+
+
+def test_calls_of_threads_at_a_time_are_said(tmp_path: Path) -> None:
+    record = MadeRecord(tmp_path, 0, 1)
+    record.call("MPI_Send", 10, 80)
+    record.call("MPI_Recv", 10, 80)
+    record.finish(100)
+    assert not missing("calls of rank 0 several threads added up", "\n".join(found(tmp_path).notes))
+
+
+def test_a_killed_rank_needs_no_more_events_for_factors(tmp_path: Path) -> None:
+    record = MadeRecord(tmp_path, 0, 1, events=9)
+    record.call("MPI_Barrier", 10, 20, sequence=1)
+    record.finish(None, updated=START + 30)
+    note = found(tmp_path).notes[-1]
+    assert not missing("no serialisation need each rank's end", note)
+    assert "--events" not in note

@@ -38,10 +38,11 @@ def elapsed(timeline: Timeline) -> tuple[float, int]:
     what it waits for. Raises `UsageError` if parts of the records are missing.
     """
     ranks, records = timeline.ranks, [rank.record for rank in timeline.ranks]
+    if most := max((one.header["events_written"] for one in records if one.lost_events), default=0):
+        raise UsageError(f"they need all events (--events {most})")
     whole = len(ranks) == timeline.run.size and timeline.run.on_one_clock
-    if not whole or not all(one.complete and not one.lost_events for one in records):
-        most = max(one.header["events_written"] for one in records)
-        raise UsageError(f"they need each rank's end, one clock and all events (--events {most})")
+    if not whole or not all(one.complete for one in records):
+        raise UsageError("they need all ranks, each rank's end, and one clock")
     awaited, messages = messages_awaited(timeline), timeline.messages
     unknown = messages.received + messages.unnumbered + messages.backwards
     rows = [one.events[["name", "communicator", "peer", "sequence"]].tolist() for one in ranks]

@@ -134,7 +134,7 @@ def test_turns_of_four_ranks_have_a_serialisation_of_a_quarter(tmp_path: Path) -
     ("ranks", "events", "words"),
     [
         (("Barrier 10 20 -1 1, 20",), 0, "run omb-py profile with --events N"),
-        (("Barrier 1 2 -1 1, Barrier 3 4 -1 2, 20",), 1, "all events --events 2"),
+        (("Barrier 1 2 -1 1, Barrier 3 4 -1 2, 20",), 1, "all events (--events 2)"),
         (("Win_lock 10 20, 30",), 9, "1 wait of unknown cause count as transfer"),
         (("Recv 10 20 0 1, 30",), 9, "1 wait of unknown cause count as transfer"),
     ],
