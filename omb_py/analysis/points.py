@@ -257,14 +257,17 @@ def caption_part(column: str, value: object) -> str:
 def common(rows: pd.DataFrame, besides: Container[str]) -> list[str]:
     """Return in words the values that all rows share; columns ``besides`` are left out.
 
-    Missing values are ignored; of several benchmarks, only columns that all rows have are included.
+    Missing values are ignored, unless they say that an option was left out; of several benchmarks,
+    only columns that all rows have are included.
     """
     words = []
     joint = rows["benchmark"].nunique() > 1
+    chosen = {*WITHOUT, "algorithm", "library_algorithm"}
     for column in dict.fromkeys(
         ("suite", "mpi", "ranks", "hosts", *CONFIGURATION, *EXPERIMENT[1:])
     ):
-        if column not in rows or (joint and rows[column].isna().any()):
+        whole = joint or column in chosen
+        if column not in rows or (whole and rows[column].isna().any()):
             continue
         values = rows[column].dropna().unique().tolist()
         if column not in besides and len(values) == 1 and (column, values[0]) not in USUAL:

@@ -134,6 +134,14 @@ class TestOverSizes:
         rows = [row(bytes=n) | {column: one} for n in (1, 2) for one in (value, None)]
         assert sorted(values(only(results(*rows), "size"))) == names
 
+    def test_a_caption_has_no_algorithm_that_some_lines_lack(self) -> None:
+        rows = [
+            row(bytes=n, latency_us=1) | {"algorithm": one, "segment": size}
+            for n in (1, 2)
+            for one, size in ((None, None), ("pipelined_chain", 8), ("pipelined_chain", 16))
+        ]
+        assert "chain" not in only(results(*rows), "size").caption
+
 
 class TestRuns:
     @given(st.lists(st.floats(0.1, 100), min_size=2, max_size=7))
