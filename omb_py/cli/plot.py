@@ -128,7 +128,7 @@ def command(
     request = figures.requested(sizes or (), **chosen)
     if kind in OF_APPLICATIONS:
         from omb_py.analysis import speedup
-        from omb_py.analysis.charts.bars import application_charts
+        from omb_py.analysis.charts.bars import application_charts, charted, scales
         from omb_py.apps import divides_work
 
         runs, problems = speedup.load(paths, where)
@@ -136,13 +136,20 @@ def command(
         found = speedup.speedups(runs, divides_work)
         quantity = "speedup" if value == "auto" else value
         charts = figures.by_name(application_charts(found, kind, lines, quantity))
+        if kind == "speedup":
+            alone = [name for name, rows in charted(found, lines) if not scales(rows, quantity)]
+            lacking = f"{quantity} of {first_of(alone)} is not known on two numbers of ranks"
+            hint = " (with --no-references never)" if quantity != "speedup" else ""
+            why = f"{lacking}{hint}: run it on others"
+            if not charts:
+                raise OmbError(why)
+            if alone:
+                note(why)
     else:
         results = read(paths, where, assume, names)
         charts = figures.charts(results, request)
         for sentence in figures.left_out(results, request, charts):
             note(sentence)
-    if not charts:
-        raise OmbError("no application ran on two numbers of ranks")
     if in_terminal:
         size, colored = terminal.terminal_size(), terminal.uses_color()
         if others := [name for name, chart in charts.items() if chart.along is None]:

@@ -158,3 +158,21 @@ def test_benchmarks_and_rows_that_no_figure_shows_are_said(plot: Run) -> None:
     )
     assert re.search(r"note: 4 of \d+ rows .* p99 \(sample_p99_us\)", done.err)
     assert "not drawn" not in done.err
+
+
+@pytest.mark.parametrize(
+    ("where", "options", "code", "named"),
+    [
+        ("application=kmeans,halo", "", 0, "note: speedup of halo two numbers of ranks"),
+        ("application=halo", "", 1, "speedup of halo two numbers of ranks"),
+        ("application=halo", "--value sequential_speedup", 1, "of halo --no-references"),
+    ],
+)
+def test_applications_without_a_speedup_are_named(
+    plot: Run, tmp_path: Path, where: str, options: str, code: int, named: str
+) -> None:
+    lines = (RESULTS / "applications-mpich.csv").read_text().splitlines(keepends=True)
+    kept = [one for one in lines if ",halo," not in one or one.split(",")[4] == "2"]  # ranks
+    (tmp_path / "some.csv").write_text("".join(kept))
+    done = plot("some.csv", "--kind", "speedup", "--where", where, *options.split())
+    assert (done.code, missing(named, done.err)) == (code, [])

@@ -320,12 +320,7 @@ def application_charts(
     series = series_of(found)
     if unknown := [name for name in chosen or () if name not in series]:
         raise no_column(unknown[0], series)
-    separate = ["application"]
-    if chosen is not None:
-        separate = distinctions(found, [n for n in series if n not in (*chosen, "problem")])
-    parts = found.groupby(separate, sort=False, dropna=False) if separate else [((), found)]
-    for key, rows in parts:
-        application = label(key, separate) or "applications"
+    for application, rows in charted(found, chosen):
         columns = chosen or series
         if rows.groupby("application")["problem"].nunique().max() > 1:
             columns = (*columns, "problem")
@@ -335,12 +330,12 @@ def application_charts(
         facts = [*problems[: len(problems) == 1], f"{scaling[0].upper()}{scaling[1:]} scaling"]
         if rows["oversubscribed"].any():
             facts.append(TURNS if kind == "phases" else f"Hollow marks: {TURNS.lower()}")
-        name, title = stem(application, kind), str(application)
+        name, title = stem(application, kind), application
         known = rows[rows[value].notna()]
         if kind == "phases":
             data = pd.DataFrame(phases(rows), columns=list(SEGMENT))
             yield Chart(name, title, tuple(facts), data, partial(bars, data, SHARE))
-        elif known["ranks"].nunique() > 1:
+        elif scales(rows, value):
             ends = {"": "value", "_low": "low", "_high": "high"}
             names = {f"{value}{end}": name for end, name in ends.items()}
             names |= {"ranks": "x", "oversubscribed": "crowded"}
@@ -354,6 +349,26 @@ def application_charts(
             layout = partial(lines, data, "ranks", SPEEDUPS[value], ideal)
             facts.append("Bars: the minimum and the maximum repeat")
             yield Chart(name, title, tuple(facts), data, layout, ("ranks", SPEEDUPS[value]))
+
+
+def charted(
+    found: pd.DataFrame, chosen: Sequence[str] | None
+) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Yield the name and the rows of each chart of `application_charts`."""
+    separate = ["application"]
+    if chosen is not None:
+        others = [name for name in series_of(found) if name not in (*chosen, "problem")]
+        separate = distinctions(found, others)
+    if not separate:
+        yield "applications", found
+        return
+    for key, rows in found.groupby(separate, sort=False, dropna=False):
+        yield label(key, separate) or "applications", rows
+
+
+def scales(rows: pd.DataFrame, value: str) -> bool:
+    """Return whether a speed-up is known on two numbers of ranks, which a chart needs."""
+    return bool(rows[rows[value].notna()]["ranks"].nunique() > 1)
 
 
 def phases(rows: pd.DataFrame) -> Iterator[tuple[object, ...]]:
