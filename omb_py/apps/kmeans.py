@@ -330,7 +330,7 @@ def _check_ranks(problem: Clusters, ranks: int) -> None:
         )
     if problem.divide == "k" and len(problem.ks) < ranks:
         raise UsageError(
-            f"{len(problem.ks)} values of k are too few for {ranks} ranks: choose a greater "
+            f"{ranks} ranks need as many values of k, not {len(problem.ks)}: choose a greater "
             "--k-to, a smaller --k-step or --divide samples"
         )
 

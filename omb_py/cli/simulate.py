@@ -258,8 +258,12 @@ def algorithms_of(target: str, values: dict[str, Any]) -> Iterator[tuple[str, Op
             )
         own = (TABLE[benchmark.name].default,)
     segments = values["segments"]
-    if segments and (0 in segments or PIPELINED not in words(own, known)):
-        raise UsageError(f"--segment has sizes above 0, for --p2p-algorithm {PIPELINED}")
+    if segments and PIPELINED not in words(own, known):
+        raise UsageError(
+            f"--segment is for --p2p-algorithm {PIPELINED}: choose that, or leave it out"
+        )
+    if segments and 0 in segments:
+        raise UsageError("--segment 0 sends nothing: choose 1 byte or more")
     for word in words(own, known):
         if word not in known:
             raise UsageError(

@@ -123,8 +123,14 @@ class TestOnSimGrid:
             ("allreduce --ranks 32 --network torus:2x2", "32 nodes 4"),
             ("allreduce --ranks 4 --network nothing", "nothing no file no topology"),
             ("allreduce --ranks 4 --p2p-algorithm magic", "magic ring"),
-            ("bcast --ranks 4 --p2p-algorithm binomial --segment 4K", "--segment pipelined_chain"),
-            ("bcast --ranks 4 --p2p-algorithm pipelined_chain --segment 0", "--segment above 0"),
+            (
+                "bcast --ranks 4 --p2p-algorithm binomial --segment 4K",
+                "--segment is for pipelined_chain choose",
+            ),
+            (
+                "bcast --ranks 4 --p2p-algorithm pipelined_chain --segment 0",
+                "--segment 0 1 byte or more",
+            ),
             ("allreduce --ranks 4 --coll-algorithm magic", "no algorithm 'magic'"),
             ("alltoallw --ranks 4", "--coll-algorithm (linear)"),
             ("nothing --ranks 4", "unknown benchmark 'nothing'"),

@@ -125,7 +125,8 @@ def kind_of(path: Path) -> str:
         return RECORD
     if path.name.endswith(PACKED_TIMELINE) or start.startswith(TIMELINE_BEGINS):
         raise UsageError(
-            f"{path} is a timeline: open it at https://ui.perfetto.dev, or name the run's folder"
+            f"{path} is a timeline: open it at https://ui.perfetto.dev, name the run's folder, or "
+            "unpack it if Horovod wrote it"
         )
     if start.startswith(WRITTEN_BEGINS):
         raise UsageError(
