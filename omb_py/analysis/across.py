@@ -15,6 +15,7 @@ from omb_py.algorithms import DEFAULT
 from omb_py.analysis.compare.side_by_side import compare
 from omb_py.analysis.hosts import excesses, several
 from omb_py.analysis.points import (
+    ALGORITHMS,
     TELLING,
     by,
     distinctions,
@@ -37,9 +38,6 @@ MOST_HOSTS = 8
 """Hosts that have a column each; of more, the slowest ones beside all together."""
 
 ALL_HOSTS = "all hosts"
-
-ALGORITHMS = ("library_algorithm", "algorithm", "segment")
-"""Columns whose configuration without any value is the library's choice."""
 
 
 def sheets(

@@ -59,6 +59,9 @@ NAMING = ("suite", "mpi", "buffer", "binding")
 WITHOUT = {"cold": "not cold", "per_rank": "not per rank", "segment": "no segments"}
 """What a missing value of columns means that are empty without their option."""
 
+ALGORITHMS = ("library_algorithm", "algorithm", "segment")
+"""Columns whose configuration without any value is the library's choice."""
+
 GROWING = ("hosts", "pairs", "nodes")
 """Columns that may grow with the ranks."""
 
@@ -262,12 +265,11 @@ def common(rows: pd.DataFrame, besides: Container[str]) -> list[str]:
     """
     words = []
     joint = rows["benchmark"].nunique() > 1
-    chosen = {*WITHOUT, "algorithm", "library_algorithm"}
     for column in dict.fromkeys(
         ("suite", "mpi", "ranks", "hosts", *CONFIGURATION, *EXPERIMENT[1:])
     ):
-        whole = joint or column in chosen
-        if column not in rows or (whole and rows[column].isna().any()):
+        of_all = joint or column in WITHOUT or column in ALGORITHMS
+        if column not in rows or (of_all and rows[column].isna().any()):
             continue
         values = rows[column].dropna().unique().tolist()
         if column not in besides and len(values) == 1 and (column, values[0]) not in USUAL:

@@ -167,9 +167,9 @@ def series_of(found: pd.DataFrame) -> tuple[str, ...]:
 def sheets(found: pd.DataFrame) -> Iterator[Sheet]:
     """Yield a table for each line of `speedups`."""
     heads = ("ranks", "time", "low to high", "speed-up", "low to high", "over sequential")
+    names = [name for name in series_of(found) if name not in ("application", "problem")]
     for _, rows in found.groupby("line", sort=False):
         first = rows.iloc[0]
-        names = [name for name in series_of(found) if name not in ("application", "problem")]
         how = label([first[name] for name in names], names)
         title = f"{first['application']}: {first['problem']}; {how}"
         remarks = (REMARK, SHARED_CORES) if rows["oversubscribed"].any() else (REMARK,)

@@ -28,7 +28,7 @@ def add_up(team: Team, samples: Any, centers: Any, totals: Any) -> None:
     A row has the sums of the features, then the number of samples. A sample as far from two centers
     belongs to the first one.
     """
-    xp, numbers = team.xp, team.xp.arange(len(centers))[:, None]
+    xp = team.xp
     totals[...] = 0
     for part, distances in compared(team, samples, centers):
         if len(centers) > FEW:
@@ -36,13 +36,13 @@ def add_up(team: Team, samples: Any, centers: Any, totals: Any) -> None:
             for feature, sums in enumerate(totals[:, :-1].T):
                 sums += xp.bincount(nearest, part[:, feature], len(centers))
             totals[:, -1] += xp.bincount(nearest, minlength=len(centers))
-            continue
-        marks = distances == distances.min(axis=0)
-        if int(marks.sum()) != len(part):  # ties: slower
-            marks = distances.argmin(axis=0) == numbers
-        marks = marks.astype(part.dtype)
-        totals[:, :-1] += marks @ part
-        totals[:, -1] += marks.sum(axis=1)
+        else:
+            marks = distances == distances.min(axis=0)
+            if int(marks.sum()) != len(part):  # ties: slower
+                marks = distances.argmin(axis=0) == xp.arange(len(centers))[:, None]
+            marks = marks.astype(part.dtype)
+            totals[:, :-1] += marks @ part
+            totals[:, -1] += marks.sum(axis=1)
 
 
 def inertia(team: Team, samples: Any, centers: Any) -> float:
@@ -330,7 +330,7 @@ def _check_ranks(problem: Clusters, ranks: int) -> None:
         )
     if problem.divide == "k" and len(problem.ks) < ranks:
         raise UsageError(
-            f"{ranks} ranks need as many values of k, not {len(problem.ks)}: choose a greater "
+            f"too few values of k, {len(problem.ks)}, for {ranks} ranks: choose a greater "
             "--k-to, a smaller --k-step or --divide samples"
         )
 

@@ -331,7 +331,6 @@ def application_charts(
         if rows["oversubscribed"].any():
             facts.append(TURNS if kind == "phases" else f"Hollow marks: {TURNS.lower()}")
         name, title = stem(application, kind), application
-        known = rows[rows[value].notna()]
         if kind == "phases":
             data = pd.DataFrame(phases(rows), columns=list(SEGMENT))
             yield Chart(name, title, tuple(facts), data, partial(bars, data, SHARE))
@@ -339,7 +338,9 @@ def application_charts(
             ends = {"": "value", "_low": "low", "_high": "high"}
             names = {f"{value}{end}": name for end, name in ends.items()}
             names |= {"ranks": "x", "oversubscribed": "crowded"}
-            data = known.rename(columns=names)[["line", *names.values(), "runs"]]
+            data = rows[rows[value].notna()].rename(columns=names)[
+                ["line", *names.values(), "runs"]
+            ]
             data = data.assign(title="", spread_low=nan, spread_high=nan)
             data = in_panels(data.assign(text=data["value"].map("{:.3g}".format)))
             data = in_pieces(data, "ranks")
