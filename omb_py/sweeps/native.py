@@ -338,14 +338,12 @@ def launch(
     mark = f"native-{os.getpid()}"
     err = out.with_suffix(".stderr")
     with out.open("wb") as stdout, err.open("wb") as stderr:
+        starting = processes.started([*command], environment, mark, Path.cwd(), stdout, stderr)
         try:
-            process = processes.start([*command], environment, mark, Path.cwd(), stdout, stderr)
+            with starting as process:
+                ended = processes.wait(process, timeout)
         except OSError as error:
             raise OmbError(f"cannot start {command[0]}: {error.strerror or error}") from error
-        try:
-            ended = processes.wait(process, timeout)
-        finally:
-            processes.end(process, mark)
     code = process.returncode
     if ended and (code == 0 or may_fail) and all(map(has_rows, files)):
         return

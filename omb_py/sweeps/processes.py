@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import select
 import shutil
@@ -87,34 +86,62 @@ MARK = "OMB_PY_SWEEP_POINT"
 GRACE_SECONDS = 5.0
 """Seconds that a launcher has to end its ranks."""
 
-DIES_WITH_PARENT = 1
-"""Linux's PR_SET_PDEATHSIG."""
 
-
-def start(
+@contextlib.contextmanager
+def started(
     command: list[str],
     environment: Mapping[str, str],
     mark: str,
     folder: Path,
     log: BinaryIO,
     errors: BinaryIO | int = subprocess.STDOUT,
-) -> subprocess.Popen[bytes]:
-    """Start a launcher in its own session; it gets SIGTERM when this process dies, even of SIGKILL.
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a launcher in its own session; it and its ranks end with the block.
 
-    ``log`` gets its standard error, too, unless ``errors`` does. Raises `OSError` when it cannot be
-    started.
+    ``log`` gets its standard error, too, unless ``errors`` does. If this process is killed, even by
+    SIGKILL, a guard ends what carries the mark. Raises `OSError` when it cannot be started.
     """
-    prctl = ctypes.CDLL(None).prctl
-    return subprocess.Popen(
-        command,
-        env={**environment, MARK: mark},
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        stdout=log,
-        stderr=errors,
-        start_new_session=True,
-        preexec_fn=lambda: prctl(DIES_WITH_PARENT, signal.SIGTERM),
-    )
+    with guarded(mark):
+        process = subprocess.Popen(
+            command,
+            env={**environment, MARK: mark},
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=errors,
+            start_new_session=True,
+        )
+        try:
+            yield process
+        finally:
+            end(process, mark)
+
+
+@contextlib.contextmanager
+def guarded(mark: str) -> Iterator[None]:
+    """Have a process that ends all with the mark if this one is killed within the block.
+
+    The death of a parent is one signal, which MPICH's launcher loses while it starts its ranks.
+    """
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.setsid()  # what kills this process's group leaves it
+            os.dup2(reader, 0)
+            os.closerange(1, os.sysconf("SC_OPEN_MAX"))
+            if not os.read(0, 1):
+                clear(mark)
+        finally:
+            os._exit(0)
+    os.close(reader)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(BrokenPipeError):
+            os.write(writer, b"+")
+        os.close(writer)
+        os.waitpid(pid, 0)
 
 
 def wait(process: subprocess.Popen[bytes], seconds: float) -> bool:

@@ -270,8 +270,11 @@ class Runner:
         left = self.folder.missing(point)
         excuse, others = words
         outcome = judge(code, ended, left, excuse)
-        well = outcome in (outcomes.DONE, outcomes.STOPPED)
-        said = "" if well else excuse or others or silent_end(code)
+        said = excuse or others or silent_end(code)
+        if outcome == outcomes.DONE and code and not point.loses_ranks:
+            said = f"exit code {code} after its last row: {said}"
+        elif outcome in (outcomes.DONE, outcomes.STOPPED):
+            said = ""
         hung = ended == outcomes.HUNG or FINALIZE_HUNG in (excuse or "")
         if outcome == outcomes.TIMED_OUT:
             said = f"not at its end after {duration(self.job.sweep.time_limit)} (time_limit)"
@@ -323,11 +326,10 @@ class Runner:
                 wanted = commands.environment(point, self.job.machine, self.launcher, scratch)
                 environment = {**os.environ, **wanted, **temporary, **telling}
                 mark = self._mark(point.name)
-                process = processes.start(command, environment, mark, scratch, file)
                 try:
-                    ended = self._wait(process, point, shared)
+                    with processes.started(command, environment, mark, scratch, file) as process:
+                        ended = self._wait(process, point, shared)
                 finally:
-                    processes.end(process, mark)
                     share_mode(log, csvs)
         if ended is None and process.returncode != 0:
             try:
