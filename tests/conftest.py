@@ -30,6 +30,7 @@ pytest_plugins = [
     *("tests.layers", "tests.helpers.properties"),
     # no conftest.py of those folders: pytest loses one between files of two folders by turns
     *("tests.mpi.fixtures", "tests.hosts.fixtures", "tests.schedulers.fixtures"),
+    "tests.tracing.fixtures",
 ]
 
 mpi4py.rc.initialize = False  # MPI starts once in a process, and this one runs many tests

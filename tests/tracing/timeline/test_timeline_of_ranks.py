@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from tests.conftest import OMB_PY, Run, run, succeeded
-from tests.mpi.programs.exchanges import MESSAGES_EACH, MESSAGES_TO_ROOT
+from tests.tracing.programs.exchanges import MESSAGES_EACH, MESSAGES_TO_ROOT
 from tests.tracing.timeline import viewers
 from tests.tracing.timeline.rules import Content, Slice, arguments_of, of_json
 
-PROGRAM = Path(__file__).parent / "programs" / "exchanges.py"
+PROGRAM = Path(__file__).parents[1] / "programs" / "exchanges.py"
 RANKS = 4
 MESSAGES = MESSAGES_EACH * RANKS + MESSAGES_TO_ROOT * (RANKS - 1)
 

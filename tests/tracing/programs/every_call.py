@@ -73,6 +73,15 @@ def every_message() -> None:
         assert world.recv(source=other, tag=2) == {"a": 1}
         expect("Mprobe")
         expect("Mrecv", len(MPI.pickle.dumps({"a": 1})))
+    assert world.Improbe(other, 17) is None
+    request = world.Isend(three, other, 11)
+    world.Mprobe(other, 11).Recv(three)
+    request.Wait()
+    expect("Improbe")
+    expect("Isend", 24)
+    expect("Mprobe")
+    expect("Mrecv", 24)
+    expect("Wait")
     persistent = [world.Send_init(three, other, 9), world.Recv_init(six, other, 9)]
     expect("Send_init", 24)
     expect("Recv_init", 48)
