@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 HEADER, LIBRARY = "generated.h", "library.c"
 FLAGS = ("-O2", "-fPIC", "-shared", "-w", "-pthread")
-SECONDS_TO_COMPILE = 120.0
+STEPS, SECONDS_OF_A_STEP = 4, 120.0
+"""Runs of the compiler with the check, and the time limit of each."""
+UNFINISHED = ".recorder-"  # begins the name of a folder in which a library is made
 LINES_OF_COMPILER = 3
 
 C_TYPES = {"i": "int32_t {}", "q": "int64_t {}", "d": "double {}", "64s": "char {}[64]"}
@@ -35,7 +37,7 @@ def compile_library(mpicc: str, path: str) -> str:
     try:
         beside = Path(path).parent
         beside.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=beside, prefix=".recorder-") as folder:
+        with tempfile.TemporaryDirectory(dir=beside, prefix=UNFINISHED) as folder:
             made = build(mpicc, Path(folder))
             check(made, mpicc)
             made.chmod(0o755)
@@ -149,7 +151,7 @@ def _run(command: list[str], mpicc: str) -> str:
             capture_output=True,
             text=True,
             errors="replace",
-            timeout=SECONDS_TO_COMPILE,
+            timeout=SECONDS_OF_A_STEP,
             stdin=subprocess.DEVNULL,
             check=False,
         )

@@ -10,7 +10,7 @@ import os
 import sys
 import time
 from contextlib import suppress
-from os.path import dirname, exists, join, realpath
+from os.path import abspath, dirname, exists, join, realpath
 
 from omb_py.core import BEGAN
 from omb_py.core.errors import UsageError
@@ -20,7 +20,8 @@ HERE = dirname(__file__)
 GENERATORS = ("compilation.py", "wrapped_routines.py", "wrappers.py")
 SHARED = ("layout", "routines")
 COMPILER_VARIABLES = ("CC", "OMPI_CC", "MPICH_CC", "I_MPI_CC")
-SECONDS_TO_WAIT = 60.0
+SECONDS_TO_BEGIN = 60.0
+"""Seconds after which rank 0 compiles, if this rank sees its folder."""
 SECONDS_BETWEEN_LOOKS = 0.05
 SECONDS_BETWEEN_RANKS = 1.0
 """Seconds by which other ranks may begin later than rank 0."""
@@ -38,14 +39,15 @@ def cached_library() -> str:
         return path
     if launcher.rank() == 0:
         return _compile_for_all(mpicc, path)
-    end = time.monotonic() + SECONDS_TO_WAIT
+    began = time.monotonic()
     while not _is_ours(path):
         _pass_on(_failure(path))
-        if time.monotonic() > end:
+        waited = time.monotonic() - began
+        if waited > SECONDS_TO_BEGIN and not _under_way(path, waited):
             if launcher.local_rank() == 0:  # of a node that does not see rank 0's folder
                 return _compiled(mpicc, path)
             raise UsageError(
-                f"rank 0 has not compiled {path} within {SECONDS_TO_WAIT:.0f} s: set "
+                f"rank 0 has not compiled {path} within {waited:.0f} s: set "
                 "OMB_PY_CACHE_DIR to a folder that all nodes see"
             )
         time.sleep(SECONDS_BETWEEN_LOOKS)
@@ -124,17 +126,32 @@ def _compile_for_all(mpicc: str, path: str) -> str:
         raise
 
 
+def _under_way(path: str, waited: float) -> bool:
+    """Return whether a library is being compiled beside a path, and may still be."""
+    from glob import escape, glob
+
+    from omb_py.tracing.recorder.compilation import SECONDS_OF_A_STEP, STEPS, UNFINISHED
+
+    most = SECONDS_TO_BEGIN + STEPS * SECONDS_OF_A_STEP
+    return waited < most and bool(glob(join(escape(dirname(path)), f"{UNFINISHED}*")))
+
+
 def _failure(path: str) -> str:
     return f"{path.removesuffix('.so')}.failed"
 
 
 def _pass_on(failure: str) -> None:
-    """Raise `UsageError` if rank 0 of this job, which began when we did, has failed."""
-    began = time.time() - (time.perf_counter() - BEGAN)
-    with suppress(OSError):
-        if os.stat(failure).st_mtime > began - SECONDS_BETWEEN_RANKS:
-            with open(failure, encoding="utf-8") as file:
-                raise UsageError(file.read())
+    """Raise `UsageError` if rank 0 of this job, which began when we did, has failed.
+
+    Both times are those of the file's server, whose clock may differ from this host's.
+    """
+    with suppress(OSError), open(failure, encoding="utf-8") as file:
+        from tempfile import TemporaryFile
+
+        with TemporaryFile(dir=dirname(failure)) as now:
+            ago = os.fstat(now.fileno()).st_mtime - os.fstat(file.fileno()).st_mtime
+        if ago < time.perf_counter() - BEGAN + SECONDS_BETWEEN_RANKS:
+            raise UsageError(file.read())
 
 
 def _is_ours(path: str) -> bool:
@@ -149,7 +166,7 @@ def cache_directory() -> str:
     """Return ``OMB_PY_CACHE_DIR``, or the user's folder for caches."""
     named = os.environ.get("OMB_PY_CACHE_DIR")
     if named:
-        return named
+        return abspath(named)
     caches = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     if caches.startswith("~"):  # no home
         import tempfile
