@@ -7,13 +7,14 @@ import os
 import sys
 import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from omb_py.cli import debug_option
-from omb_py.core.errors import OmbError, sentence
+from omb_py.core.errors import INTERRUPTED, OmbError, sentence
 from omb_py.core.mpi import launcher
 from omb_py.options.types import WholeNumber
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from omb_py.tracing.recorder.session import Session
 
 FOLDER = "omb-profile"
+
+AT_EXIT, FINALIZE = "", "Finalize"
 
 
 @click.command("profile", context_settings={"allow_interspersed_args": False})
@@ -96,35 +99,34 @@ def profiled(
         from omb_py.tracing.counters import TrafficCollector
 
         counters = TrafficCollector()
-    session = Session(
-        values["folder"], about, values["events"] or 0, values["call_sites"], counters
-    )
-    session.prepare()
+    folder = os.path.abspath(values["folder"])  # the program may go elsewhere
+    session = Session(folder, about, values["events"] or 0, values["call_sites"], counters)
     if sys.stdout is not sys.__stdout__ and sys.__stdout__ is not None:
+        sys.stdout.close()
         sys.stdout = sys.__stdout__
-    ending = Ending(session, values["quiet"])
+    ending = Ending(session, values["folder"], values["quiet"])
+    session.prepare(partial(ending.run, FINALIZE))
     atexit.register(ending.run)
-    try:
-        program.check_module(target)
-    except BaseException:
-        atexit.unregister(ending.run)
-        raise
     try:
         program.run(target)
     except SystemExit:
         raise
+    except program.NoProgramError:
+        atexit.unregister(ending.run)
+        raise
     except BaseException as error:
-        ending.failure = 130 if isinstance(error, KeyboardInterrupt) else 1
-        show_exception(error)
+        ending.failure = INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
+        show_exception(error, (__name__, program.__name__))
         sys.exit(ending.failure)
     sys.exit()
 
 
-def show_exception(error: BaseException) -> None:
-    """Show the exception that ended the program, without omb-py's frames, as Python does."""
+def show_exception(error: BaseException, ours: tuple[str, ...]) -> None:
+    """Show the exception that ended the program as Python does, from below our modules' frames."""
     shown = error.__traceback__
-    while shown is not None and "omb_py" in shown.tb_frame.f_code.co_filename:
+    while shown is not None and shown.tb_frame.f_globals["__name__"] in ours:
         shown = shown.tb_next
+    sys.last_type, sys.last_value, sys.last_traceback = type(error), error, shown
     sys.excepthook(type(error), error.with_traceback(shown), shown)
 
 
@@ -133,31 +135,49 @@ class Ending:
 
     Python joins the program's threads and runs its exit handlers before; mpi4py finalizes MPI
     afterwards, and Python keeps the program's exit code. ``failure`` is the exit code after an
-    exception, which ends the job.
+    exception. Calls that leave without exit handlers are intercepted.
     """
 
-    def __init__(self, session: Session, quiet: bool) -> None:
+    def __init__(self, session: Session, folder: str, quiet: bool) -> None:
+        from omb_py.tracing.recorder.session import surrounded
+
         self.failure = 0
         self._session = session
+        self._folder = folder  # as it was named, where the program was started
         self._quiet = quiet
         self._process = os.getpid()
+        self._done: set[str] = set()
+        self._so_far = f"the profile so far: omb-py profile show {folder}"
+        for name in ("_exit", "execv", "execve"):
+            setattr(os, name, surrounded(getattr(os, name), partial(self.run, name)))
 
-    def run(self) -> None:
-        """End the record; on rank 0 write the profile. Do nothing in a forked process."""
-        if os.getpid() != self._process:
+    def run(self, call: str = AT_EXIT) -> None:
+        """End the record; on rank 0 write the profile, or say that it is not written.
+
+        ``call`` is what comes next: MPI's `FINALIZE`, or a function of ``os`` after which no exit
+        handler runs. Do nothing in a forked process, nor a second time.
+        """
+        if os.getpid() != self._process or self._done & {AT_EXIT, FINALIZE, call}:
             return
-        session = self._session
-        with suppress(OSError, ValueError):  # closed, or Python reports it itself
-            sys.stdout.flush()
+        self._done.add(call)
+        orderly = call in (AT_EXIT, FINALIZE)
+        session, failed = self._session, orderly and bool(self.failure)
+        if call == AT_EXIT:
+            with suppress(OSError, ValueError):  # closed, or Python reports it itself
+                sys.stdout.flush()
         try:
-            session.end(together=not self.failure)
-            if self.failure and not session.finalized:
+            together = orderly and self.failure != INTERRUPTED
+            # exec may fail, and the program go on
+            whole = not call.startswith("exec") and session.end(together, failed)
+            if failed and not whole:
                 self._end_job()
-            elif session.begun:
-                self._report()
-            else:
+            elif not session.begun:
                 text = "the program has not started MPI: there is no profile"
                 launcher.note(text, launcher.rank())
+            elif orderly:
+                self._report()
+            else:
+                launcher.note(f"os.{call} came before MPI_Finalize; {self._so_far}", session.rank)
         except Exception as error:
             launcher.say(sentence(error))
             time.sleep(launcher.SECONDS_TO_BE_HEARD)
@@ -168,7 +188,7 @@ class Ending:
         if not session.begun:
             launcher.end_job(self.failure)
             return
-        launcher.say(f"the profile so far: omb-py profile show {session.folder}")
+        launcher.say(f"rank {session.rank} failed and ends the job; {self._so_far}")
         time.sleep(launcher.SECONDS_TO_BE_HEARD)
         session.abort(self.failure)
 
@@ -180,10 +200,10 @@ class Ending:
 
         if session.replaced:
             raise OmbError(
-                f"another job has replaced the profile in {session.folder}: name a folder for "
+                f"another job has replaced the profile in {self._folder}: name a folder for "
                 "each job with --folder"
             )
-        report(session.folder, session.ranks, self._quiet)
+        report(session.folder, session.ranks, self._folder, self._quiet)
 
 
 @click.command("show", context_settings={"help_option_names": ["-h", "--help"]})

@@ -45,10 +45,11 @@ def prepare(folder: str, force: bool) -> None:
             os.unlink(path)
 
 
-def report(folder: str, ranks: int, quiet: bool = False) -> None:
+def report(folder: str, ranks: int, named: str, quiet: bool = False) -> None:
     """Write the profile of a run of ``ranks`` ranks, and print its path unless ``quiet``.
 
-    Raises `OmbError` if a file cannot be written.
+    ``named`` is the folder as the user named it, where the program was started. Raises `OmbError`
+    if a file cannot be written.
     """
     late = wait_for(folder, ranks)
     if late:
@@ -61,7 +62,8 @@ def report(folder: str, ranks: int, quiet: bool = False) -> None:
 
     written = store.write(store.load([folder]), folder)
     if not quiet:
-        launcher.note(f"profile of {count(ranks, 'rank')}: {written[0]}", 0)
+        shown = os.path.join(named, os.path.basename(written[0]))
+        launcher.note(f"profile of {count(ranks, 'rank')}: {shown}", 0)
 
 
 def wait_for(folder: str, ranks: int) -> list[int]:

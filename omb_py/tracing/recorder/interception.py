@@ -67,12 +67,8 @@ class Recorder:
             raise OmbError(f"cannot map {file.path}: {os.strerror(error)}")
 
     def pause(self) -> None:
-        """Record nothing until `resume`."""
+        """Record nothing from now on."""
         self._library.omb_py_pause(1)
-
-    def resume(self) -> None:
-        """Go on."""
-        self._library.omb_py_pause(0)
 
     def name(self, text: str) -> int:
         """Return the number of a name, which is written when it is new; 0 when there is no room."""

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import builtins
 import os
 import sys
-import tokenize
+from importlib.machinery import BuiltinImporter, PathFinder, SourceFileLoader
 from types import ModuleType
+from typing import Any
 
 from omb_py.core.dataclass import dataclass
 from omb_py.core.errors import UsageError
+from omb_py.core.text.files import failing
+
+STDIN = "-"
+
+
+class NoProgramError(UsageError):
+    """An error: there is no program of this name, or Python cannot run it."""
 
 
 @dataclass(frozen=True)
 class ProfiledProgram:
-    """A script (a file, folder or archive with ``__main__``) or a module, and its arguments."""
+    """A script (file, `STDIN`, folder or archive with ``__main__``) or a module, and arguments."""
 
     path: str
     arguments: tuple[str, ...]
@@ -30,10 +39,8 @@ def find_program(name: str, arguments: tuple[str, ...], module: bool) -> Profile
 
     Raises `UsageError` if there is none, or it is not written in Python.
     """
-    if module:
+    if module or name == STDIN or os.path.exists(name):
         return ProfiledProgram(name, arguments, module)
-    if os.path.exists(name):
-        return ProfiledProgram(name, arguments)
     from shutil import which
 
     beside = os.path.dirname(sys.executable)
@@ -47,54 +54,59 @@ def find_program(name: str, arguments: tuple[str, ...], module: bool) -> Profile
     return ProfiledProgram(path, arguments)
 
 
-def check_module(program: ProfiledProgram) -> None:
-    """Raise `UsageError` if the module to run does not exist.
-
-    Packages around the module are imported, so that they must already be observed.
-    """
-    if not program.module:
-        return
-    from importlib.util import find_spec
-
-    sys.path.insert(0, "")
-    name = program.path
-    try:
-        spec = find_spec(name)
-        if spec is not None and spec.submodule_search_locations is not None:
-            name = f"{name}.__main__"
-            spec = find_spec(name)
-    except ModuleNotFoundError as error:
-        if not name.startswith(f"{error.name}."):
-            raise
-        spec = None
-    except ValueError:  # a relative name
-        spec = None
-    if spec is None:
-        raise UsageError(
-            f"there is no module {name} for Python {sys.executable}: name another after -m, or "
-            "install it there"
-        )
-
-
 def run(program: ProfiledProgram) -> None:
-    """Run it as ``__main__`` until it ends; exceptions, `SystemExit` among them, pass through."""
-    sys.argv[:] = [program.path, *program.arguments]
-    if program.module:
-        from runpy import run_module
+    """Run it as ``__main__`` until it ends; exceptions, `SystemExit` among them, pass through.
 
-        run_module(program.path, run_name="__main__", alter_sys=True)
+    Raises `NoProgramError` if there is no such module, or the file cannot be read.
+    """
+    name, file = program.path, os.path.join(os.getcwd(), program.path)
+    holds_main = not program.module and PathFinder.find_spec("__main__", [file]) is not None
+    beside = "" if name == STDIN else os.path.dirname(os.path.realpath(name))
+    first = file if holds_main else os.getcwd() if program.module else beside
+    safe = sys.flags.safe_path
+    # in place of omb-py's own folder, which is not there if it is safe
+    sys.path[: 0 if safe else 1] = [] if safe and not holds_main else [first]
+    words = ["-m", name] if program.module else [name]
+    sys.argv[:] = [words[0], *program.arguments]
+    sys.orig_argv[:] = [sys.orig_argv[0], *words, *program.arguments]
+    if program.module or holds_main:
+        _run_module(name if program.module else "__main__", program)
         return
-    if os.path.isdir(program.path) or program.path.endswith((".pyz", ".zip")):
-        from runpy import run_path
+    loader: Any = SourceFileLoader("__main__", file)
+    if name == STDIN:
+        file, loader, text = "<stdin>", BuiltinImporter, sys.stdin.buffer.read()
+    else:
+        with failing("read", name, NoProgramError, ": name a Python script, or -m and a module"):
+            text = loader.get_data(file)
+    main = _empty_main(loader, __file__=file, __cached__=None)
+    exec(compile(text, file, "exec", dont_inherit=True), main)
 
-        run_path(program.path, run_name="__main__")
-        return
-    sys.path[0] = os.path.dirname(os.path.realpath(program.path))
-    with tokenize.open(program.path) as file:
-        code = compile(file.read(), program.path, "exec")
-    main = ModuleType("__main__")
-    main.__file__ = program.path
-    main.__builtins__ = __builtins__  # type: ignore[attr-defined]
-    # it stays there, for functions that run at exit and for pickles
-    sys.modules["__main__"] = main
-    exec(code, main.__dict__)
+
+def _run_module(name: str, program: ProfiledProgram) -> None:
+    """Run a module, or ``__main__`` of a folder or archive, by the function that Python calls."""
+    from runpy import _run_module_as_main  # type: ignore[attr-defined]  # run_module takes it away
+
+    main = _empty_main(BuiltinImporter)
+    try:
+        _run_module_as_main(name, program.module)
+    except SystemExit as end:
+        ours, _, reason = str(end.code).partition(": ")
+        if main["__spec__"] is not None or ours != sys.executable:
+            raise
+        raise NoProgramError(
+            f"there is no module {program.path} for Python {sys.executable} ({reason}): name "
+            "another after -m, or install it there"
+        ) from None
+
+
+def _empty_main(loader: Any, **more: str | None) -> dict[str, Any]:
+    """Return the names of a new ``__main__``, those that this version of Python defines.
+
+    It stays there, for functions that run at exit and for pickles.
+    """
+    made, ours = ModuleType("__main__"), vars(sys.modules["__main__"])
+    made.__loader__ = loader
+    values: dict[str, Any] = {"__annotations__": {}, "__builtins__": builtins, **more}
+    vars(made).update((name, value) for name, value in values.items() if name in ours)
+    sys.modules["__main__"] = made
+    return vars(made)

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 import zlib
+from _thread import start_new_thread
 from collections.abc import Callable, Sequence
 from functools import partial, wraps
 from importlib.machinery import ModuleSpec
@@ -26,6 +27,29 @@ if TYPE_CHECKING:
 
 
 NAME = "mpi4py.MPI"
+
+SECONDS_BETWEEN_LOOKS, STUCK_SECONDS = 0.01, 10.0
+"""Seconds between two looks for the other ranks at the end, and those for which all of them stay
+in one call of MPI if they wait for a rank that has failed."""
+
+
+def surrounded(
+    call: Callable[..., Any],
+    before: Callable[[], object] | None = None,
+    after: Callable[[], object] | None = None,
+) -> Callable[..., Any]:
+    """Return a function that makes a call between two others."""
+
+    @wraps(call)
+    def made(*args: Any, **kwargs: Any) -> Any:
+        if before is not None:
+            before()
+        result = call(*args, **kwargs)
+        if after is not None:
+            after()
+        return result
+
+    return made
 
 
 class ImportHook:
@@ -100,8 +124,6 @@ class Session:
         self._recorder = Recorder(sites)
         self._world: Any = None
         self._file: RecordFile | None = None
-        self._publisher: Publisher | None = None
-        self._clock: Any = None
         self.rank = 0
         self.ranks = 1
         self.ended = False
@@ -129,116 +151,86 @@ class Session:
             self._world.Abort(code)
         os._exit(code)
 
-    def prepare(self) -> None:
-        """Wait for the program to import mpi4py.MPI."""
+    def prepare(self, finalizing: Callable[[], object]) -> None:
+        """Wait for the program to import mpi4py.MPI; ``finalizing`` comes before its Finalize."""
         import mpi4py  # noqa: F401 - its own finder, which must come after ours
 
-        hook = ImportHook(self._recorder.load, self._imported)
+        hook = ImportHook(self._recorder.load, partial(self._imported, finalizing))
         sys.meta_path.insert(0, hook)
 
-    def _imported(self, module: Any) -> None:
+    def _imported(self, finalizing: Callable[[], object], module: Any) -> None:
         self._module = module
         self._world = module.COMM_WORLD
         for name in ("Init", "Init_thread"):
-            setattr(module, name, self._starting(getattr(module, name)))
-        module.Finalize = self._before(module.Finalize, self.end)
-        leave = partial(self.end, together=False)
-        os._exit = self._before(os._exit, leave)
-        module._set_abort_status = self._before(module._set_abort_status, self._abort_at_exit)
-        module.Pcontrol = self._controlling(module.Pcontrol)
+            setattr(module, name, surrounded(getattr(module, name), after=self._begin))
+        module.Finalize = surrounded(module.Finalize, finalizing)
+        aborts = partial(setattr, self, "aborting", True)
+        module._set_abort_status = surrounded(module._set_abort_status, aborts)
         os.register_at_fork(after_in_child=self._forked)
         if module.Is_initialized():
-            self._begin(module)
+            self._begin()
 
-    def _starting(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        @wraps(original)
-        def start(*args: Any, **kwargs: Any) -> Any:
-            result = original(*args, **kwargs)
-            self._begin(self._module)
-            return result
-
-        return start
-
-    @staticmethod
-    def _before(original: Callable[..., Any], first: Callable[[], None]) -> Callable[..., Any]:
-        """Return a function that calls ``first``, then the original."""
-
-        @wraps(original)
-        def call(*args: Any, **kwargs: Any) -> Any:
-            first()
-            return original(*args, **kwargs)
-
-        return call
-
-    def _abort_at_exit(self) -> None:
-        self.aborting = True
-
-    def _controlling(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        @wraps(original)
-        def pcontrol(level: int) -> Any:
-            if level == 0:
-                self._recorder.pause()
-            else:
-                self._recorder.resume()
-            return original(level)
-
-        return pcontrol
-
-    def _begin(self, module: ModuleType) -> None:
-        world = self._world
-        self.rank, self.ranks = rank, ranks = world.Get_rank(), world.Get_size()
+    def _begin(self) -> None:
+        self.rank, self.ranks = self._world.Get_rank(), self._world.Get_size()
         try:
-            if rank > 0:
-                world.Barrier()  # rank 0's record keeps other jobs out of the folder
-            self._file = file = RecordFile(
-                path_in(self.folder, rank),
-                rank,
-                ranks,
-                self._events,
-                self._about | self._library(module),
-            )
-            if rank == 0:
-                world.Barrier()
-            self._compare_clocks("first")
-            if self._traffic is not None:
-                self._traffic.begin(world, self.folder)
+            self._create()
+            self._align()
+            self._open()
         except (OmbError, OSError) as error:
-            self._fail(rank, error)
-        self._publisher = Publisher(file)
-        file.set("began", time.monotonic_ns())
-        file.set("began_epoch", time.time_ns())
-        try:
-            self._recorder.open(file)
-        except OmbError as error:
-            self._fail(rank, error)
-        annotation.attach(self._recorder)
-        self._publisher.start()
+            self._fail(error)
 
-    def _library(self, module: ModuleType) -> dict[str, Any]:
+    def _create(self) -> None:
+        """Create the record: that of rank 0, the first, keeps other jobs out of the folder."""
+        self._apart = self._world.Dup()
+        if self.rank > 0:
+            self._apart.Barrier()
+        path, about = path_in(self.folder, self.rank), self._about | self._library()
+        self._file = RecordFile(path, self.rank, self.ranks, self._events, about)
+        if self.rank == 0:
+            self._apart.Barrier()
+
+    def _align(self) -> None:
+        from omb_py.core.mpi.clock import SharedClock
+
+        self._clock = SharedClock(self._apart)
+        self._compare_clocks("first")
+        if self._traffic is not None:
+            self._traffic.begin(self._world, self.folder)
+
+    def _open(self) -> None:
+        """Let the library record into the file, and publish from now on."""
+        assert self._file is not None
+        self._publisher = Publisher(self._file)
+        self._file.set("began", time.monotonic_ns())
+        self._file.set("began_epoch", time.time_ns())
+        self._recorder.open(self._file)
+        annotation.attach(self._recorder)
+        # threading does not list it: a program may join all the threads that it lists
+        start_new_thread(self._publisher.run, ())
+
+    def _library(self) -> dict[str, Any]:
         import mpi4py
 
-        version = " ".join(module.Get_library_version().replace("\0", " ").split())
+        version = " ".join(self._module.Get_library_version().replace("\0", " ").split())
         return {
             "mpi": version[:200],
             "mpi4py": mpi4py.__version__,
-            "standard": ".".join(map(str, module.Get_version())),
+            "standard": ".".join(map(str, self._module.Get_version())),
             "thread_level": granted_level(),
         }
 
-    def _fail(self, rank: int, error: BaseException) -> None:
+    def _fail(self, error: BaseException) -> None:
         self.ended = True
-        launcher.stagger(rank)
-        print(f"omb-py: rank {rank}: {sentence(error)}", file=sys.stderr, flush=True)
+        launcher.stagger(self.rank)
+        print(f"omb-py: rank {self.rank}: {sentence(error)}", file=sys.stderr, flush=True)
         time.sleep(launcher.SECONDS_TO_BE_HEARD)
         self._world.Abort(1)
         os._exit(1)
 
     def _compare_clocks(self, which: str) -> None:
-        from omb_py.core.mpi.clock import SharedClock, clock_key
+        from omb_py.core.mpi.clock import clock_key
 
         assert self._file is not None
-        if self._clock is None:
-            self._clock = SharedClock(self._world)
         offset = self._clock.align()
         file = self._file
         file.set(f"{which}_at", round(offset.reference * NS_PER_SECOND))
@@ -246,26 +238,54 @@ class Session:
         file.set(f"{which}_error", offset.error)
         file.set("clock", zlib.crc32(f"{os.uname().nodename} {clock_key()}".encode()) + 1)
 
-    def end(self, together: bool = True) -> None:
-        """Record the end; ``together``: all ranks come to it, so that clocks can be compared."""
+    def end(self, together: bool = True, failed: bool = False) -> bool:
+        """Record the end; return whether all ranks came to it.
+
+        ``together``: they do, as far as known, so that clocks can be compared; ``failed``: an
+        exception ended this rank.
+        """
         if self._file is None or self.ended:
-            return
+            return False
         self.ended = True
-        together = together and not self.aborting
-        comparing = together and not self.finalized
         ended = time.monotonic_ns()
         self._recorder.pause()
         annotation.detach()
-        assert self._publisher is not None
         self._publisher.stop()
+        together = together and not self.aborting and (self.finalized or self._meet(failed))
+        comparing = together and not self.finalized
         if self._traffic is not None:
             self._traffic.end(comparing)
         if comparing:
             self._compare_clocks("last")
             self._clock.free()
+            self._apart.Free()
         if together:
             self._file.set("ended", ended)
         self._recorder.close()
+        return together
+
+    def _meet(self, failed: bool) -> bool:
+        """Wait for all ranks, as MPI_Finalize would; return False if they wait for this one.
+
+        They do if it has ``failed``, and all of them stay in the same calls of MPI.
+        """
+        file = self._file
+        assert file is not None
+        file.set("now_began", time.monotonic_ns())
+        file.set("now_communicator", 0)
+        file.set("now_name", self._recorder.name("MPI_Finalize"))
+        arrived, due, before = self._apart.Ibarrier(), 0.0, None
+        while not arrived.Test():
+            file.set("updated", time.monotonic_ns())
+            if failed and time.monotonic() > due:
+                from omb_py.tracing.records.run import read_records
+
+                calls = [one.now for one in read_records(self.folder, events=False)[0]]
+                if calls == before and all(call.routine for call in calls):
+                    return False
+                due, before = time.monotonic() + STUCK_SECONDS, calls
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+        return True
 
     def _forked(self) -> None:
         """A child of this process records nothing: the file is its parent's."""
@@ -293,24 +313,22 @@ class Publisher:
         self._file = file
         self._first = self._usage()
         self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="omb-py record", daemon=True)
-
-    def start(self) -> None:
-        """Begin."""
-        self._thread.start()
+        self._done = threading.Event()
 
     def stop(self) -> None:
         """Publish a last time, and end."""
         self._stopped.set()
-        self._thread.join()
+        self._done.wait()
         self.publish()
 
-    def _run(self) -> None:
+    def run(self) -> None:
+        """Publish now and then until `stop`."""
         pause = PUBLISHING_SECONDS
         while not self._stopped.wait(pause):
             began = time.thread_time()
             self.publish()
             pause = max(PUBLISHING_SECONDS, (time.thread_time() - began) / PUBLISHING_SHARE)
+        self._done.set()
 
     def publish(self) -> None:
         """Write everything now."""

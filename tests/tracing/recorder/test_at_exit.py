@@ -170,7 +170,8 @@ def test_output_and_code_are_those_without_profile(tmp_path: Path, end: str) -> 
     at_end = 0 if "inalized" in end else 2
     assert calls(tmp_path)["MPI_Barrier"] == 2 + at_end
     complete = [record.complete for record in open_run(tmp_path / "omb-profile").records]
-    assert complete == [end not in ("exception", "_exit")] * 2
+    assert complete == [end != "_exit"] * 2
+    assert (tmp_path / "omb-profile" / "profile.txt").exists() == (end != "_exit")
 
 
 def test_calls_before_an_abort_are_counted(tmp_path: Path) -> None:
