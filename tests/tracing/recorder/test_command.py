@@ -112,7 +112,7 @@ MPI.COMM_WORLD.Barrier()
         (["nothing.py"], "there is no program nothing.py"),
         (["sh"], "sh no Python program"),
         (["--events", "0", "a.py"], "--events 0"),
-        (["--folder", "/proc/nowhere", "-m", "mpi4py.bench"], "/proc/nowhere"),
+        (["--folder", "/proc/nowhere", *HELLO], "/proc/nowhere"),
         (["--nonsense", "a.py"], "nonsense"),
     ],
 )
@@ -133,9 +133,9 @@ def test_a_profile_is_not_written_over(profiled: Profiled) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "sentence"),
     [
-        (["--folder", "there", "-m", "mpi4py.bench"], 2, "there profile of another run"),
+        (["--folder", "there", *HELLO], 2, "there profile of another run"),
         (
-            ["--folder", "there/rank-0.record/below", "-m", "mpi4py.bench"],
+            ["--folder", "there/rank-0.record/below", *HELLO],
             1,
             "Not a directory; another",
         ),
