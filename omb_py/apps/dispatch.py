@@ -113,7 +113,7 @@ class Dispatch(Kernel[Routing]):
             int((self.team.on_host(array.data) != elements(self.problem, tokens)).sum())
             for array, tokens in ((self._visiting, self._guests), (self._back, self._tokens))
         ]
-        return collect(self.team, self.team.xp.asarray(np.array(wrong, "int64")))
+        return collect(self.team, np.array(wrong))
 
 
 def routed(problem: Routing, ranks: int, rank: int) -> tuple[Any, Any]:

@@ -26,7 +26,7 @@ class Tables:
 class Merge(Kernel[Tables]):
     """Sort rows by rank, exchange counts, exchange rows, join; the result stays where it is.
 
-    Counts are the same in all repeats, so that buffers are bound once.
+    Counts are the same in all repeats, so that buffers are bound once, by counts from mpi4py.
     """
 
     def __init__(self, team: Team, problem: Tables) -> None:
@@ -36,16 +36,21 @@ class Merge(Kernel[Tables]):
         self._packed: list[Array] = []
         self._exchanges: list[Any] = []
         self._joined: Any = None
+        self._counts: list[tuple[Any, Any]] = []
         if team.ranks == 1:
             return
         self._packed = [team.array(table.shape, "int64") for table in rows]
+        import numpy as np
+
         self._leaving, arriving = (team.array((team.ranks, 2), "int64") for _ in range(2))
         sides = [array.message((2,) * team.ranks) for array in (self._leaving, arriving)]
         self._exchanges.append(team.bind(Call("alltoall", tuple(sides))))
         self._partition()
-        self._exchanges[0]()
+        leaving = team.on_host(self._leaving.data)
+        expected = np.array(team.comm.alltoall(list(leaving)))
+        self._counts.append((arriving.data, expected))
         width, self._parts = 1 + problem.payload, []
-        counts = [team.on_host(array.data).T * width for array in (self._leaving, arriving)]
+        counts = [rows.T * width for rows in (leaving, expected)]
         for packed, given, got in zip(self._packed, *map(list, counts), strict=True):
             received = team.array((int(got.sum()) // width, width), "int64")
             sides = [packed.message(given.tolist(), "v"), received.message(got.tolist(), "v")]
@@ -71,9 +76,13 @@ class Merge(Kernel[Tables]):
             self._joined = join(team.xp, *self._parts)
 
     def result(self) -> Any:
-        """Return the checksums of each rank's rows."""
-        sums = checksums(*map(self.team.on_host, self._joined))
-        return collect(self.team, self.team.xp.asarray(sums))
+        """Return the checksums of each rank's rows, and its wrong counts of rows."""
+        import numpy as np
+
+        host = self.team.on_host
+        wrong = sum(int((host(came) != expected).sum()) for came, expected in self._counts)
+        sums = checksums(*map(host, self._joined))
+        return collect(self.team, np.append(sums, np.uint64(wrong)))
 
 
 def join(xp: Any, left: Any, right: Any) -> tuple[Any, Any]:
@@ -125,8 +134,9 @@ def compare(problem: Tables, found: Any, reference: Any) -> CheckedResult:
         frames = [pd.DataFrame(generate(problem, side)).add_prefix(f"{side}_") for side in (0, 1)]
         both = frames[0].merge(frames[1], left_on="0_0", right_on="1_0").to_numpy()
         expected["pandas"] = checksums(*both.reshape(-1, 2, 1 + problem.payload).swapaxes(0, 1))
-    sums = sum(found[1:], found[0])
-    wrong = sum(int((sums != other).sum()) for other in expected.values())
+    total = sum(found[1:], found[0])
+    sums, wrong = total[:4], int(total[4:].sum())
+    wrong += sum(int((sums != other).sum()) for other in expected.values())
     text = f"{sums[0]} rows; {wrong} checksums differ from those of {' and '.join(expected)}"
     return CheckedResult(wrong == 0, text, float(wrong))
 

@@ -64,7 +64,7 @@ class TransposeSum(Kernel[Square]):
         team, rows, every = self.team, self._bounds, (0, self.problem.size)
         wrong = team.on_host(self._sums.data) != elements(rows, every) + elements(every, rows).T
         total = float(team.on_host(self._total.data)[0])
-        return total, collect(team, team.xp.asarray(wrong.sum(keepdims=True)))
+        return total, collect(team, wrong.sum())
 
 
 def elements(rows: tuple[int, int], columns: tuple[int, int]) -> Any:
