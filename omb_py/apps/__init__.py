@@ -120,7 +120,8 @@ class Application(Generic[P]):
     ``sequential`` prepares the program to compare with, on the host, or is None; ``compare`` checks
     a kernel's result against that program's, or is None. ``applies`` returns whether an option
     means anything in a problem. ``settings`` leaves out the `RunSettings` that have no meaning for
-    a problem.
+    a problem. ``split_wait`` is the default of that setting: False if the application stands for a
+    program that has no barrier before its calls.
     """
 
     name: str
@@ -135,6 +136,7 @@ class Application(Generic[P]):
     weak_scaled: Callable[[P, int], P] | None = None
     settings: Callable[[P, RunSettings], RunSettings] = lambda problem, settings: settings
     applies: Callable[[P, str], bool] = lambda problem, name: True
+    split_wait: bool = True
     details: str = ""
 
 

@@ -439,6 +439,7 @@ APPLICATION = Application(
     unit="calls/s",
     compare=compare,
     settings=lambda problem, settings: replace(settings, references=False, split_wait=False),
+    split_wait=False,
     details="""\
 PROFILE is the folder of omb-py profile, whose rank 0 is replayed, or one rank's file
 (rank-RANK.record in that folder, or mpitrace's mpi_profile.JOB.RANK). Its calls are made in its

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from omb_py.apps import Application, CheckedResult, Kernel, RunSettings
@@ -24,7 +24,7 @@ class OptionRule:
 OPTION_RULES = (
     OptionRule(("layers",), lambda one: one.model in RESIDUAL, f"--model {' or '.join(RESIDUAL)}"),
     OptionRule(
-        ("fusion", "buckets", "allreduce", "broadcast", "overlap", "negotiate"),
+        ("buckets", "fusion", "allreduce", "broadcast", "overlap", "negotiate"),
         lambda training: training.strategy != "model",
         "--strategy data and hybrid, which average gradients",
     ),
@@ -44,10 +44,10 @@ OPTION_RULES = (
 
 def check(training: Training) -> None:
     """Raise `UsageError` for an option that was changed without an effect."""
-    defaults = {one.name: one.default for one in fields(training)}
+    defaults = Training()
     for meaning in OPTION_RULES:
         for name in () if meaning.given(training) else meaning.options:
-            if getattr(training, name) != defaults[name]:
+            if getattr(training, name) != getattr(defaults, name):
                 option = name.replace("_", "-")
                 raise UsageError(f"--{option} is for {meaning.what}: leave it out, or choose that")
 
@@ -104,6 +104,7 @@ APPLICATION = Application(
     unit="samples/s",
     compare=compare,
     settings=settings,
+    split_wait=False,
     weak_scaled=weak_scaled,
     applies=applies,
     details=(

@@ -72,7 +72,7 @@ def application_parameters(application: Application[Any]) -> list[click.Paramete
     """Return the click parameters of an application."""
     return [
         *map(problem_parameter, fields(application.problem)),
-        *(choice.option(MEASURING) for choice in CHOICES),
+        *(choice.option(MEASURING, {"split_wait": application.split_wait}) for choice in CHOICES),
         *shared_options(SHARED),
     ]
 

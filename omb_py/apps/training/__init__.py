@@ -43,6 +43,10 @@ TRANSFORMERS = ("bert-base", "bert-large", "gpt2", "gpt2-medium")
 """Their parameters are known, but not what their layers compute."""
 
 
+FUSION = {"horovod": 64 * MEBIBYTE, "ddp": 25 * MEBIBYTE}
+"""Bytes of a bucket by default: ``HOROVOD_FUSION_THRESHOLD``, and DDP's ``bucket_cap_mb``."""
+
+
 @dataclass(frozen=True)
 class Training:
     """The network, its data, and the division of the work over the ranks.
@@ -74,14 +78,14 @@ class Training:
     batch: int = option(64, "Samples of a step, over all ranks.", minimum=1)
     epochs: int = option(3, "Passes over all samples; the first is reported separately.", minimum=1)
     fusion: int = option(
-        64 * MEBIBYTE,
-        "Gradients are fused up to so many bytes; 0 sends each by itself.",
+        None,
+        "Gradients are fused up to so many bytes: 64M, with --buckets ddp 25M; 0 sends each alone.",
         kind="bytes",
     )
     buckets: str = option(
         "horovod",
         "Who decides what is fused: ddp's first bucket has 1 MiB, and each its last gradient more.",
-        choices=("horovod", "ddp"),
+        choices=tuple(FUSION),
     )
     allreduce: str = option(
         LIBRARY,
@@ -111,6 +115,10 @@ class Training:
         choices=("gpipe", "1f1b"),
     )
     stages: int = option(2, "Ranks of each pipeline.", minimum=1)
+
+    def __post_init__(self) -> None:
+        if self.fusion is None:
+            object.__setattr__(self, "fusion", FUSION[self.buckets])
 
     @property
     def datatype(self) -> Datatype:

@@ -38,6 +38,8 @@ def test_options_that_exclude_each_other(options: dict[str, Any], words: str) ->
         ({"micro_batches": 2}, "--micro-batches --strategy"),
         ({"strategy": "model", "overlap": True}, "--overlap --strategy data hybrid"),
         ({"strategy": "model", "allreduce": "ring"}, "--allreduce --strategy data"),
+        ({"strategy": "model", "buckets": "ddp"}, "--buckets --strategy data"),
+        ({"strategy": "model", "fusion": 0}, "--fusion --strategy data"),
         ({"strategy": "model", "stages": 4}, "--stages --strategy hybrid"),
         ({"strategy": "model", "negotiate": True}, "--negotiate --strategy data"),
         ({"model": "vgg16", "layers": 20}, "--layers --model resnet110"),

@@ -6,8 +6,8 @@ from math import prod
 
 import pytest
 
-from omb_py.apps.training import CONVOLUTIONAL_MODELS, TRANSFORMERS
-from omb_py.apps.training.exchange import ddp, horovod
+from omb_py.apps.training import CONVOLUTIONAL_MODELS, TRANSFORMERS, Training
+from omb_py.apps.training.exchange import horovod, plan_of
 from omb_py.apps.training.networks import network
 from omb_py.core.errors import UsageError
 from omb_py.core.text.units import MEBIBYTE
@@ -55,7 +55,7 @@ BUCKETS = {
     "resnet1001": (6, 2, 1),
     "mobilenet": (2, 1, 1),
 }
-"""DDP's buckets of 1 and 25 MiB, Horovod's of 64 and of 128 MiB, by a program of its own."""
+"""DDP's buckets and Horovod's by default, and Horovod's of 128 MiB, by a program of its own."""
 
 
 MODELS = CONVOLUTIONAL_MODELS + TRANSFORMERS
@@ -81,8 +81,8 @@ def test_names_are_told_apart(model: str) -> None:
 def test_frameworks_fuse_them_into_the_known_buckets(model: str) -> None:
     sizes = [4 * prod(shape) for _, shape in reversed(network(model).shapes)]
     found = (
-        len(ddp(sizes, 25 * MEBIBYTE)),
-        len(horovod(sizes, 64 * MEBIBYTE)),
+        len(plan_of(Training(buckets="ddp"), sizes)),
+        len(plan_of(Training(), sizes)),
         len(horovod(sizes, 128 * MEBIBYTE)),
     )
     assert found == BUCKETS[model]
