@@ -175,6 +175,8 @@ def refuse_unused(target: str | None, checks: bool) -> None:
 
     if checks:
         refuse_options(CHOSEN, "is that of the measured rows with --check: leave it out")
+        why = "is not that of the file that --check writes into: change it in a copy of the file"
+        refuse_options(["topology"], why)
     elif target is not None:
         benchmark = named(target)
         if not benchmark.collective:
@@ -355,7 +357,7 @@ def check(target: str | None, values: dict[str, Any]) -> None:
     if len(values["networks"]) != 1 or not Path(values["networks"][0]).is_file():
         raise UsageError("--check is about one network: name its file with --network")
     (path,) = values["networks"]
-    checked = network.find(path, values["topology"])
+    checked = network.find(path)
     results = read(values["measured"])
     rows = results.rows if target is None else results.rows[results.rows["benchmark"] == target]
     measured, reasons = checking.points(rows, results.runs)

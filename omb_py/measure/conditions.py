@@ -358,7 +358,8 @@ def of_host(ranks: Sequence[str]) -> str:
     words = ", ".join(one.words for one in found if one.words)
     notes = [one.note for one in reversed(found) if one.note]
     speed = pace({*map(int, running)} - {-1})
-    return "\n".join([node_line(devices), words, speed, *notes])
+    line = node_line(map(":".join, zip(numbers, devices, strict=True)))
+    return "\n".join([line, words, speed, *notes])
 
 
 def clock_tick(readings: Sequence[float]) -> float:

@@ -85,7 +85,12 @@ def finish_writers(
 def _metadata(
     setting: Started, run: str, nodes: list[Node], bindings: Sequence[Binding]
 ) -> dict[str, str]:
-    from omb_py.results.metadata import describe_devices, describe_nodes, process_metadata
+    from omb_py.results.metadata import (
+        describe_devices,
+        describe_nodes,
+        describe_placement,
+        process_metadata,
+    )
 
     found = process_metadata(run) | setting.buffer.describe() | setting.job.describe()
     for binding in bindings:
@@ -93,6 +98,8 @@ def _metadata(
             if found.setdefault(key, text) != text:
                 found[f"{binding.name}_{key}"] = text
     found["hosts"] = describe_nodes(nodes)
+    if placement := describe_placement(nodes):
+        found["placement"] = placement
     if setting.buffer.device is not None:
         found["devices"] = describe_devices(nodes)
         found["device_chosen"] = f"{'before' if setting.device_first else 'after'} MPI"

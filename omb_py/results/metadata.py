@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from omb_py.core import VERSION
+from omb_py.core.errors import UsageError
 from omb_py.core.job import Node
 from omb_py.core.mpi.launcher import PROFILER
 
@@ -29,6 +30,9 @@ SET_BY_INTEL = tuple(
 
 Runs: TypeAlias = Mapping[str, Mapping[str, str]]
 """The metadata of runs by their names."""
+
+IN_BLOCKS = "in blocks"
+"""The ``placement`` of ranks that fill one host after the other."""
 
 TCP = "TCP to other hosts"
 NOT_OPENED = "not opened: "
@@ -91,6 +95,29 @@ def processor() -> str:
 def describe_nodes(nodes: Iterable[Node]) -> str:
     """Return hosts with their numbers of ranks: ``node1:8 node2:8``."""
     return " ".join(f"{node.host}:{node.ranks}" for node in nodes)
+
+
+def describe_placement(nodes: Sequence[Node]) -> str:
+    """Return where ranks are, if the numbers of `describe_nodes` do not tell: ``in blocks``, one
+    node filled after the other, or the place in that list of each rank's node: ``0,1,0,1``.
+    """
+    if max(node.ranks for node in nodes) == 1 or len(nodes) == 1:
+        return ""
+    places = {rank: place for place, node in enumerate(nodes) for rank in node.numbers}
+    of_ranks = [places[rank] for rank in range(len(places))]
+    return IN_BLOCKS if of_ranks == sorted(of_ranks) else ",".join(map(str, of_ranks))
+
+
+def placed_ranks(data: Mapping[str, str], ranks: int) -> tuple[int, ...]:
+    """Return the node of each rank of a run; raise `UsageError` if it does not report them."""
+    counts = [int(number) for number in re.findall(r"\S:(\d+)(?=\s|$)", data.get("hosts", ""))]
+    blocks = [node for node, number in enumerate(counts) for _ in range(number)]
+    known = IN_BLOCKS if len(counts) == 1 or set(counts) == {1} else ""
+    words = data.get("placement", known)
+    places = blocks if words == IN_BLOCKS else [int(one) for one in re.findall(r"\d+", words)]
+    if len(places) != ranks or sorted(places) != blocks:
+        raise UsageError("results that do not say which host each rank was on: measure again")
+    return tuple(places)
 
 
 def describe_devices(nodes: Iterable[Node]) -> str:

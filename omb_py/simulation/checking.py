@@ -18,7 +18,7 @@ from omb_py.core.text.tables import Sheet
 from omb_py.core.text.units import size_text, value_text
 from omb_py.core.text.words import first_of
 from omb_py.measure.measurement import knows_nodes
-from omb_py.results.metadata import Runs
+from omb_py.results.metadata import Runs, placed_ranks
 from omb_py.simulation.engine import SimulatedOutcome
 from omb_py.simulation.network import Checked, Network
 from omb_py.simulation.points import SimulatedPoint
@@ -48,7 +48,7 @@ def points(rows: pd.DataFrame, runs: Runs) -> tuple[list[MeasuredPoint], list[st
     reasons: list[str] = []
     for row in whole.to_dict("records"):
         try:
-            nodes = nodes_of(runs.get(row["run"], {}), int(row["ranks"]))
+            nodes = placed_ranks(runs.get(row["run"], {}), int(row["ranks"]))
             point = point_of(row, nodes)
             if (refusal := point.refusal) is not None:
                 raise UsageError(refusal)
@@ -96,15 +96,6 @@ def point_of(row: Mapping[str, Any], nodes: tuple[int, ...]) -> SimulatedPoint:
 def text(value: Any) -> str | None:
     """Return a cell as text; None for an empty one."""
     return None if pd.isna(value) else str(value)
-
-
-def nodes_of(run: Mapping[str, str], ranks: int) -> tuple[int, ...]:
-    """Return the node of each rank, from a run's list of hosts, which ranks fill one after the
-    other."""
-    counts = [int(number) for number in re.findall(r"\S:(\d+)(?=\s|$)", run.get("hosts", ""))]
-    if sum(counts) != ranks:
-        raise UsageError("results that do not say which host each rank was on")
-    return tuple(node for node, number in enumerate(counts) for _ in range(number))
 
 
 def compared(

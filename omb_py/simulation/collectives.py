@@ -17,7 +17,6 @@ from omb_py.benchmarks import Benchmark, Case
 from omb_py.core.calls import WITH_ROOT, Call, Message, Slot, Step, Window
 from omb_py.core.dataclass import replace
 from omb_py.core.errors import UnsupportedError, UsageError
-from omb_py.core.options import Options
 from omb_py.simulation.program import Add, Operation, Program, Receive, Send, Wait
 
 Peers: TypeAlias = list[tuple[int, float]]
@@ -197,21 +196,6 @@ def of_ours(benchmark: Benchmark, case: Callable[[int], Case]) -> Program:
         return _Steps(rank).operations(steps)
 
     return Program(first.ranks, of_rank, algorithm.word)
-
-
-def nodes_of(options: Options, ranks: int) -> tuple[int, ...]:
-    """Return the node of each rank, by ``--node-map``; none if it is not given.
-
-    Raises `UsageError` if it names another number of ranks.
-    """
-    wish = options.node_map
-    if wish is None:
-        return ()
-    if isinstance(wish, int):
-        return tuple(rank // wish for rank in range(ranks))
-    if len(wish) != ranks:
-        raise UsageError(f"--node-map names {len(wish)} ranks, and {ranks} are simulated")
-    return wish
 
 
 BARRIER_TAG = -1

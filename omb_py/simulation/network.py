@@ -136,15 +136,15 @@ ROUND_FIGURES = Network(
 def find(text: str, topology: str | None = None) -> Network:
     """Return the network of a file, or of a topology with round figures.
 
-    ``topology`` replaces the file's. Raises `UsageError` for an unknown name and if the file is not
-    a network, `OmbError` if it cannot be read.
+    ``topology`` replaces the file's, whose errors are then left out. Raises `UsageError` for an
+    unknown name and if the file is not a network, `OmbError` if it cannot be read.
     """
     if FilePath(text).is_file():
         found = read(FilePath(text))
         if topology is None:
             return found
         parse(topology)
-        return changed(found, topology=topology)
+        return changed(found, topology=topology, checked=())
     if topology is not None:
         raise UsageError(f"--topology replaces that of a network's file, not of {text!r}")
     parse(text)

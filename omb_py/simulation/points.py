@@ -17,7 +17,7 @@ from omb_py.benchmarks import Benchmark, Case, Exposed, find_benchmark
 from omb_py.buffers import Buffer
 from omb_py.core.datatypes import Datatype, find_types
 from omb_py.core.errors import OmbError, UnsupportedError, UsageError
-from omb_py.core.job import Combined
+from omb_py.core.job import Combined, mapped
 from omb_py.core.memory import Memory
 from omb_py.core.options import Options
 from omb_py.core.text.units import size_text
@@ -95,7 +95,7 @@ class SimulatedPoint:
 
     def case(self, rank: int) -> Case:
         """Return the case of the benchmark on a rank, with placeholder memory."""
-        nodes = collectives.nodes_of(self.options, self.ranks)
+        nodes = mapped(self.options.node_map, self.ranks, f"{self.ranks} are simulated")
         size = (rank, self.ranks, self.size, self.datatype)
         return Case(*size, self.options.window, BUFFER, self.options, RESOURCES, nodes)
 

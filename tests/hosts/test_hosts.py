@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from omb_py.results.metadata import placed_ranks
 from tests.conftest import Finished, rows_of, succeeded
 from tests.helpers.battery import Battery, Line, each_line, line, passes, refused
 from tests.helpers.refusals import ENDED, assert_refused
@@ -47,10 +48,11 @@ def comments(path: Path) -> dict[str, str]:
 @pytest.mark.long
 @pytest.mark.any_library
 def test_a_table_names_the_hosts_and_their_ranks(near: Hosts, tmp_path: Path) -> None:
-    for ranks, per_host, hosts in (
-        (6, 2, "node1:2 node2:2 node3:2"),
-        (2, 1, "node1:1 node2:1"),
-        (2, 2, "node1:2"),
+    for ranks, per_host, hosts, placement, nodes in (
+        (6, 2, "node1:2 node2:2 node3:2", "in blocks", (0, 0, 1, 1, 2, 2)),
+        (6, 1, "node1:2 node2:2 node3:2", "0,1,2,0,1,2", (0, 1, 2, 0, 1, 2)),
+        (2, 1, "node1:1 node2:1", None, (0, 1)),
+        (2, 2, "node1:2", None, (0, 0)),
     ):
         output = tmp_path / f"{ranks}x{per_host}.csv"
         done = job(
@@ -59,7 +61,9 @@ def test_a_table_names_the_hosts_and_their_ranks(near: Hosts, tmp_path: Path) ->
             folder=tmp_path,
         )
         assert done.code == 0, done.err
-        assert comments(output)["hosts"] == hosts
+        metadata = comments(output)
+        assert (metadata["hosts"], metadata.get("placement")) == (hosts, placement)
+        assert placed_ranks(metadata, ranks) == nodes
         assert comments(output)["ranks"] == str(ranks)
         assert [row["validation"] for row in rows_of(output)] == ["Pass"]
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 
 from omb_py.analysis.table import of_rows
+from omb_py.core.errors import UsageError
+from omb_py.results.metadata import placed_ranks
 from omb_py.simulation import checking
 from omb_py.simulation.network import Checked
-from tests.helpers.refusals import missing
+from tests.helpers.refusals import missing, refuses
 
-RUNS = {"a": {"hosts": "node1:2 node2:1"}, "b": {}}
+RUNS = {"a": {"hosts": "node1:2 node2:1", "placement": "in blocks"}, "b": {}}
 
 
 def row(**columns: object) -> dict[str, object]:
@@ -39,6 +41,28 @@ def test_rows_with_algorithm_and_hosts_are_points() -> None:
     ]
     assert ["algorithm" in reason for reason in reasons] == [True, False]
     assert ["host" in reason for reason in reasons] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("metadata", "nodes"),
+    [
+        ({"hosts": "a:2 b:2", "placement": "0,1,0,1"}, (0, 1, 0, 1)),
+        ({"hosts": "a:2 b:2", "placement": "in blocks"}, (0, 0, 1, 1)),
+        ({"hosts": "a:1 b:1 c:1 d:1"}, (0, 1, 2, 3)),
+        ({"hosts": "a:4"}, (0, 0, 0, 0)),
+        ({"hosts": "a:2 b:2"}, None),  # before omb-py wrote the placement
+        ({"hosts": "a:2 b:2", "placement": "0,1,0,0"}, None),
+        ({"hosts": "a:2", "placement": "in blocks"}, None),
+    ],
+)
+def test_placed_ranks_are_those_of_the_metadata(
+    metadata: dict[str, str], nodes: tuple[int, ...] | None
+) -> None:
+    if nodes is not None:
+        assert placed_ranks(metadata, 4) == nodes
+        return
+    with refuses(UsageError, "which host each rank was on: measure again"):
+        placed_ranks(metadata, 4)
 
 
 CHECKED = (

@@ -14,6 +14,7 @@ from omb_py.benchmarks import Case, find_benchmark
 from omb_py.benchmarks.algorithms import TABLE
 from omb_py.core.dataclass import replace
 from omb_py.core.errors import OmbError, UnsupportedError, UsageError
+from omb_py.core.job import mapped
 from omb_py.core.options import Options
 from omb_py.simulation import collectives
 from omb_py.simulation.points import BUFFER, RESOURCES
@@ -26,7 +27,7 @@ from tests.helpers.sent_messages import Sent, difference
 
 def cases(ranks: int, size: int, options: Options, window: int = 64) -> Callable[[int], Case]:
     """The case of each rank."""
-    nodes = collectives.nodes_of(options, ranks)
+    nodes = mapped(options.node_map, ranks, f"{ranks} are simulated")
     return lambda rank: Case(rank, ranks, size, INT, window, BUFFER, options, RESOURCES, nodes)
 
 
@@ -225,10 +226,10 @@ class TestWhatIsNoProgram:
             made("allgather", 5, 64, options, "Open MPI")
 
     def test_nodes_of_each_rank(self) -> None:
-        assert collectives.nodes_of(Options(), 3) == ()
-        assert collectives.nodes_of(Options(node_map=2), 3) == (0, 0, 1)
-        with pytest.raises(UsageError):
-            collectives.nodes_of(Options(node_map=(0, 1)), 3)
+        assert mapped(None, 3, "") == ()
+        assert mapped(2, 3, "") == (0, 0, 1)
+        with refuses(UsageError, "--node-map names 2 ranks, and 3 are simulated"):
+            mapped((0, 1), 3, "3 are simulated")
 
 
 class TestTwoRanks:

@@ -70,6 +70,7 @@ def test_errors_of_a_check_replace_the_last_ones(tmp_path: Path) -> None:
         network.write_checked(path, checked)
         assert network.read(path).checked == checked
         assert path.read_text().startswith(mine)
+        assert network.find(str(path), "torus:2x2").checked == ()
     assert path.read_text().count("[[checked]]") == 1
 
 

@@ -138,6 +138,7 @@ class TestOnSimGrid:
             ("init --ranks 4", "init no messages"),
             ("", "needs a benchmark"),
             ("--check . --network star", "--check name file --network"),
+            ("--check . --network one.toml --topology star", "--topology --check copy"),
         ],
     )
     def test_impossible_simulation_refused(self, tmp_path: Path, words: str, sentence: str) -> None:

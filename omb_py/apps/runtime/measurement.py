@@ -143,10 +143,10 @@ def measure(setting: ApplicationSetting) -> None:
 
     Raises `UsageError` or `SharedError` on all ranks when it cannot be done or a result is wrong.
     """
-    ApplicationMeasurement(setting, nodes_of(setting)).measure()
+    ApplicationMeasurement(setting, checked_nodes(setting)).measure()
 
 
-def nodes_of(setting: ApplicationSetting) -> list[Node]:
+def checked_nodes(setting: ApplicationSetting) -> list[Node]:
     """Return the job's nodes, on rank 0, after all checks without measuring; collective."""
     job, threads = setting.job, setting.request.settings.threads
     job.check_launcher()

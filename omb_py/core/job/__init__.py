@@ -46,10 +46,11 @@ PRIME = (1 << 53) - 111
 
 @dataclass(frozen=True)
 class Node:
-    """A host, and a word of each of the ranks that run on it."""
+    """A host, and a word and the number of each of the ranks that run on it."""
 
     host: str
     words: tuple[str, ...]
+    numbers: tuple[int, ...] = ()
 
     @property
     def ranks(self) -> int:
@@ -418,7 +419,7 @@ class Job(ABC):
 
     def nodes(self, word: str = "-") -> list[Node]:
         """Return the nodes and their ranks' words, on rank 0; empty elsewhere; collective."""
-        return [node_of(text) for text in self.from_hosts(word, node_line)]
+        return [node_of(text) for text in self.from_hosts(f"{self.rank}:{word}", node_line)]
 
     def oversubscription(self, nodes: list[Node], threads: int = 0) -> str | None:
         """Return a sentence for the first of ``nodes`` with more ranks than this one has cores.
@@ -453,14 +454,15 @@ class Job(ABC):
 
 
 def node_line(words: Iterable[str]) -> str:
-    """Return a line on this host with the words of its ranks, for `node_of`."""
+    """Return a line on this host with ``rank:word`` of each of its ranks, for `node_of`."""
     return " ".join([os.uname().nodename, *words])
 
 
 def node_of(line: str) -> Node:
     """Return the node of a line of `node_line`."""
-    name, *words = line.split()
-    return Node(name, tuple(words))
+    name, *ranks = line.split()
+    numbers, _, words = zip(*(one.partition(":") for one in ranks), strict=True)
+    return Node(name, words, tuple(map(int, numbers)))
 
 
 def fingerprint(text: str) -> int:
@@ -476,14 +478,8 @@ def node_of_each_rank(
     Raises `UsageError` unless there are several nodes, with the same number of ranks if they have
     to be ``alike``.
     """
-    if wish is None:
-        nodes = first_ranks(job)
-        said = f"this job's {job.ranks} ranks"
-    else:
-        nodes = tuple(rank // wish for rank in range(job.ranks)) if isinstance(wish, int) else wish
-        said = f"--node-map's {len(nodes)} ranks"
-        if len(nodes) != job.ranks:
-            raise UsageError(f"--node-map names {len(nodes)} ranks, and this job has {job.ranks}")
+    nodes = mapped(wish, job.ranks, f"this job has {job.ranks}") or first_ranks(job)
+    said = f"{'this job' if wish is None else '--node-map'}'s {job.ranks} ranks"
     names = list(dict.fromkeys(nodes))
     if len(names) < 2 or (alike and len({nodes.count(name) for name in names}) > 1):
         wanted = "several with the same number of ranks" if alike else "several"
@@ -492,6 +488,18 @@ def node_of_each_rank(
             "start it so, or name them with --node-map"
         )
     return tuple(names.index(node) for node in nodes)
+
+
+def mapped(wish: tuple[int, ...] | int | None, ranks: int, there: str) -> tuple[int, ...]:
+    """Return the node of each rank by ``--node-map``; none if it is not given.
+
+    Raises `UsageError` if it names another number of ranks than are ``there``.
+    """
+    if wish is None or isinstance(wish, int):
+        return tuple(rank // wish for rank in range(ranks)) if wish else ()
+    if len(wish) != ranks:
+        raise UsageError(f"--node-map names {len(wish)} ranks, and {there}")
+    return wish
 
 
 def first_ranks(job: Job) -> tuple[int, ...]:

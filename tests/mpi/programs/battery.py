@@ -77,11 +77,11 @@ def measure(
         from omb_py.apps.runtime.measurement import (
             ApplicationMeasurement,
             ApplicationSetting,
-            nodes_of,
+            checked_nodes,
         )
 
         setting = ApplicationSetting(benchmark, buffer, job, more_writers=lambda: [Kept(record)])
-        ApplicationMeasurement(setting, nodes_of(setting)).measure()
+        ApplicationMeasurement(setting, checked_nodes(setting)).measure()
         return
     from omb_py.measure.benchmark import BenchmarkMeasurement
     from omb_py.measure.measurement import RunContext
