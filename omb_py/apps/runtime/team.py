@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from math import prod
-from time import perf_counter, sleep
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from omb_py.apps.runtime.phases import Phase, Phases, Tally, Timed
@@ -19,6 +19,7 @@ from omb_py.core.datatypes import Datatype, find_types
 from omb_py.core.errors import OutOfMemoryError
 from omb_py.core.memory import Local, Memory
 from omb_py.core.options import Options
+from omb_py.core.waiting import poll
 from omb_py.measure import devices
 
 if TYPE_CHECKING:
@@ -302,6 +303,4 @@ def alone(action: Callable[[], Result], comm: MPI.Intracomm) -> Result | None:
     try:
         return action() if comm.rank == 0 else None
     finally:
-        request = comm.Ibarrier()
-        while not request.Test():
-            sleep(SLEEP_SECONDS)
+        poll(comm.Ibarrier().Test, SLEEP_SECONDS)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from array import array
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from omb_py.core import mpi
 from omb_py.core.job import Job, Op
 from omb_py.core.mpi.startup_timer import INIT, MPI4PY, SESSION, Stages
+from omb_py.core.waiting import poll
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -89,12 +89,7 @@ class MPIJob(Job):
         if seconds is None:
             request.Wait()
             return result
-        until = time.monotonic() + seconds
-        while not request.Test():
-            if time.monotonic() > until:
-                return None
-            time.sleep(LOOK_SECONDS)
-        return result
+        return result if poll(request.Test, LOOK_SECONDS, seconds) else None
 
     def world(self) -> Job:
         return MPIJob(self._mpi.COMM_WORLD) if self._mpi.Is_initialized() else self
