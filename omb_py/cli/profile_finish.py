@@ -6,12 +6,12 @@ It makes room for their records, then writes the text and the table of the profi
 from __future__ import annotations
 
 import os
-import time
 
 from omb_py.core.errors import UsageError
 from omb_py.core.mpi import launcher
 from omb_py.core.text.files import failing, make_folder
 from omb_py.core.text.words import count, some_ranks
+from omb_py.core.waiting import poll
 from omb_py.tracing.records.layout import path_in, record_names
 
 SECONDS = 20.0
@@ -68,13 +68,14 @@ def report(folder: str, ranks: int, named: str, quiet: bool = False) -> None:
 
 def wait_for(folder: str, ranks: int) -> list[int]:
     """Wait for the ends of records; return the ranks whose records have none."""
-    until = time.monotonic() + SECONDS
     waiting = list(range(ranks))
-    while True:
-        waiting = [rank for rank in waiting if not _ended(path_in(folder, rank))]
-        if not waiting or time.monotonic() > until:
-            return waiting
-        time.sleep(PAUSE)
+
+    def all_ended() -> bool:
+        waiting[:] = [rank for rank in waiting if not _ended(path_in(folder, rank))]
+        return not waiting
+
+    poll(all_ended, PAUSE, SECONDS)
+    return waiting
 
 
 def _ended(path: str) -> bool:
