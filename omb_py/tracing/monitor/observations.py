@@ -13,6 +13,7 @@ from omb_py.core.errors import UsageError
 from omb_py.core.text.tables import Sheet
 from omb_py.core.text.units import duration, scaled, share_text
 from omb_py.core.text.words import count
+from omb_py.core.waiting import poll
 from omb_py.tracing.monitor.findings import MonitorFinding, findings
 from omb_py.tracing.monitor.snapshots import (
     Change,
@@ -262,20 +263,16 @@ def wait_for_run(
 ) -> Observation:
     """Return the first thing to be seen, for which one waits; raises `UsageError` if nothing
     comes."""
-    end, told = time.monotonic() + wait_s, False
-    while True:
-        seen = watcher.observe()
-        if seen is not None:
-            return seen
-        if time.monotonic() >= end:
-            raise UsageError(
-                f"{folder} holds no records of a run: start one with 'mpiexec ... omb-py profile "
-                "...', or name its folder"
-            )
-        if not told:
-            say(f"waiting up to {wait_s:g} s for a run to begin in {folder}")
-            told = True
-        time.sleep(min(POLL_SECONDS, max(0.0, end - time.monotonic())))
+    seen = watcher.observe()
+    if seen is None and wait_s > 0:
+        say(f"waiting up to {wait_s:g} s for a run to begin in {folder}")
+        seen = poll(watcher.observe, POLL_SECONDS, wait_s)
+    if seen is None:
+        raise UsageError(
+            f"{folder} holds no records of a run: start one with 'mpiexec ... omb-py profile ...', "
+            "or name its folder"
+        )
+    return seen
 
 
 def follow(watcher: Watcher, seen: Observation, interval: float) -> Iterator[Observation]:
