@@ -15,6 +15,7 @@ from os.path import abspath, dirname, exists, join, realpath
 from omb_py.core import BEGAN
 from omb_py.core.errors import UsageError
 from omb_py.core.mpi import abi, launcher
+from omb_py.core.waiting import poll
 
 HERE = dirname(__file__)
 GENERATORS = ("compilation.py", "wrapped_routines.py", "wrappers.py")
@@ -40,18 +41,23 @@ def cached_library() -> str:
     if launcher.rank() == 0:
         return _compile_for_all(mpicc, path)
     began = time.monotonic()
-    while not _is_ours(path):
+
+    def is_over() -> bool:
+        if _is_ours(path):
+            return True
         _pass_on(_failure(path))
         waited = time.monotonic() - began
-        if waited > SECONDS_TO_BEGIN and not _under_way(path, waited):
-            if launcher.local_rank() == 0:  # of a node that does not see rank 0's folder
-                return _compiled(mpicc, path)
-            raise UsageError(
-                f"rank 0 has not compiled {path} within {waited:.0f} s: set "
-                "OMB_PY_CACHE_DIR to a folder that all nodes see"
-            )
-        time.sleep(SECONDS_BETWEEN_LOOKS)
-    return path
+        return waited > SECONDS_TO_BEGIN and not _under_way(path, waited)
+
+    poll(is_over, SECONDS_BETWEEN_LOOKS)
+    if _is_ours(path):
+        return path
+    if launcher.local_rank() == 0:  # of a node that does not see rank 0's folder
+        return _compiled(mpicc, path)
+    raise UsageError(
+        f"rank 0 has not compiled {path} within {time.monotonic() - began:.0f} s: set "
+        "OMB_PY_CACHE_DIR to a folder that all nodes see"
+    )
 
 
 def compiler() -> str:
