@@ -39,32 +39,51 @@ NAME = r"(MPI_\w+(?: \(started\))?)"
 COLUMNS = r"\s+#calls\s+avg\. bytes\s+time\(sec\)"
 ROUTINES = re.compile(rf"MPI(?:-IO)? Routine{COLUMNS}")
 SIZES = re.compile(NAME + COLUMNS)
-TASKS = re.compile(r"taskid(?:\s+host(?:name)?(\s+cpu)?)?\s+comm\(s\)\s.*")
 PARTS = re.compile(r"(Data for communicator sizes .*)|Summary for on-node communication")
 NUMBERS = r"(\d{1,12})\s+(\d{1,15}\.\d)\s+(\d{1,12}\.\d{3})"
 ROUTINE = re.compile(rf"{NAME}\s+{NUMBERS}")
 SIZE = re.compile(NUMBERS)
-REST = r"((?:\s+\d{1,12}\.\d\d){5})(?:\s+(\d{1,18}))?"
-TASK = re.compile(rf"(\d{{1,9}})\s+(\S+){REST}")
-TASK_ON_CPU = re.compile(rf"(\d{{1,9}})\s+(\S+)\s+-?\d{{1,9}}{REST}")
-TASK_IN_KIB = re.compile(r"(\d{1,9})((?:\s+\d{1,12}\.\d\d){3})\s+(\d{1,15})\s+(\d{1,18})")
-"""The row of an older mpitrace: without a host and the system's time."""
+RANK = r"(?P<rank>\d{1,9})"
+TIME = r"(?:\s+\d{1,12}\.\d\d)"
+SWITCHES = r"\s+(?P<switches>\d{1,18})"
+ON_HOST = rf"(?P<seconds>{TIME}{{4}})\s+(?P<MiB>\d{{1,12}}\.\d\d)(?:{SWITCHES})?"
+OLDER = rf"(?P<seconds>{TIME}{{3}})\s+(?P<KiB>\d{{1,15}}){SWITCHES}"
+"""Of an older mpitrace: without a host and the system's time."""
+
+HEADS = (
+    (SIZES, SIZE),
+    (ROUTINES, ROUTINE),
+    *(
+        (re.compile(rf"taskid\s+{names}comm\(s\)\s.*"), re.compile(row))
+        for names, row in (
+            ("", RANK + OLDER),
+            (r"host(?:name)?\s+", rf"{RANK}\s+(?P<host>\S+){ON_HOST}"),
+            (r"host(?:name)?\s+cpu\s+", rf"{RANK}\s+(?P<host>\S+)\s+-?\d{{1,9}}{ON_HOST}"),
+        )
+    ),
+    (re.compile(""), None),
+)
+"""Lines above tables, with the rows below them; an empty line has none."""
 
 RULE = re.compile(r"-{5,}")
 
-KIBIBYTE = 1024
+UNITS = {"MiB": MEBIBYTE, "KiB": 1024}
 SECONDS = r"= (\d{1,12}\.\d{3}) seconds"
-TOTALS = {
-    "communication_s": re.compile(
-        rf"total communication time {SECONDS}(?: \(including synchronization\))?\."
-    ),
-    "elapsed_s": re.compile(rf"total elapsed time\s+{SECONDS}\."),
-    "user_s": re.compile(rf"user cpu time\s+{SECONDS}\."),
-    "system_s": re.compile(rf"system time\s+{SECONDS}\."),
-    "io_s": re.compile(rf"total MPI-IO time\s+{SECONDS}\."),
-}
-MEMORY = re.compile(r"max resident set size\s+= (\d{1,12}\.\d{3}) (?:MBytes|MiB)\.")
-MEMORY_IN_KIB = re.compile(r"maximum memory size\s+= (\d{1,15}) KBytes\.")
+SYNCHRONIZATION = r" \(including synchronization\)"
+TOTALS = tuple(
+    (name, unit, re.compile(form))
+    for name, unit, form in (
+        ("communication_s", 1, rf"total communication time {SECONDS}(?:{SYNCHRONIZATION})?\."),
+        ("elapsed_s", 1, rf"total elapsed time\s+{SECONDS}\."),
+        ("user_s", 1, rf"user cpu time\s+{SECONDS}\."),
+        ("system_s", 1, rf"system time\s+{SECONDS}\."),
+        ("io_s", 1, rf"total MPI-IO time\s+{SECONDS}\."),
+        ("memory_bytes", MEBIBYTE, r"max resident set size\s+= (\d{1,12}\.\d{3}) M(?:Bytes|iB)\."),
+        ("memory_bytes", UNITS["KiB"], r"maximum memory size\s+= (\d{1,15}) KBytes\."),
+    )
+)
+"""Values of `RankProfile`, their units, and their lines."""
+
 POSITION = re.compile(r"MPI task (\d{1,9}) of \d{1,9} had the (\w+) communication time\.")
 COMMUNICATION = re.compile(
     r"(minimum|median|maximum)\s+communication time = (\d{1,12}\.\d{3}) sec for task (\d{1,9})"
@@ -130,10 +149,9 @@ def parse(source: Source, path: str) -> RankFile:
 class _Found:
     """The parts found up to a line.
 
-    ``table`` is the expression of the rows that are expected. ``begun``: the next rule ends a table
-    of routines, and is not the one under its head. ``of_part``: tables are those of communicators
-    of one size, or of a node (``on_node``, with sizes of their own). ``places`` are the extremes
-    that this rank has.
+    ``table`` is the expression of the rows that are expected; those of ``skipped`` ones are of
+    communicators of one size, or of a node. ``begun``: the next rule ends a table of routines, and
+    is not the one under its head. ``places`` are the extremes that this rank has.
     """
 
     rank: int = -1
@@ -148,8 +166,7 @@ class _Found:
     table: re.Pattern[str] | None = None
     routine: str = ""
     begun: bool = False
-    of_part: bool = False
-    on_node: bool = False
+    skipped: set[re.Pattern[str]] = field(default_factory=set)
 
     def take(self, line: str, number: int) -> bool:
         """Take a line; False where another profile begins."""
@@ -162,16 +179,11 @@ class _Found:
             parts = "each size of communicators" if match[1] else "communication on a node"
             note = f"its tables for {parts} are left out"
             self.notes += [] if note in self.notes else [note]
-            self.of_part = True
-            self.on_node = self.on_node or not match[1]
-        elif match := SIZES.fullmatch(line):
-            self.table, self.routine = None if self.on_node else SIZE, match[1]
-        elif ROUTINES.fullmatch(line):
-            self.table, self.begun = None if self.of_part else ROUTINE, False
-        elif match := TASKS.fullmatch(line):
-            self.table = TASK_ON_CPU if match[1] else TASK if "host" in line else TASK_IN_KIB
-        elif not line:
-            self.table = None
+            self.skipped |= {ROUTINE} if match[1] else {ROUTINE, SIZE}  # a node has its own sizes
+        elif heads := [(match, rows) for form, rows in HEADS if (match := form.fullmatch(line))]:
+            ((head, rows),) = heads
+            self.table, self.begun = None if rows in self.skipped else rows, False
+            self.routine = head[1] if rows is SIZE else ""
         elif RULE.fullmatch(line):
             self.table = self.table if self.table is ROUTINE and not self.begun else None
             self.begun = True
@@ -193,36 +205,19 @@ class _Found:
                 name[0] if name else self.routine, int(calls), float(nbytes), float(seconds)
             )
             (self.routines if name else self.sizes).append(row)
-        elif self.table is TASK_IN_KIB:
-            rank, numbers, kib, switches = match.groups()
-            seconds = dict(zip(SECONDS_OF_TASKS, map(float, numbers.split()), strict=False))
-            self._task(rank, seconds, int(kib) * KIBIBYTE, switches)
         else:
-            rank, host, numbers, switches = match.groups()
-            *times, memory = map(float, numbers.split())
-            seconds = dict(zip(SECONDS_OF_TASKS, times, strict=True))
-            self._task(rank, seconds, memory * MEBIBYTE, switches, host)
-
-    def _task(
-        self,
-        rank: str,
-        seconds: dict[str, float],
-        memory: float,
-        switches: str | None,
-        host: str | None = None,
-    ) -> None:
-        last = None if switches is None else int(switches)
-        known: dict[str, Any] = {"memory_bytes": memory, "switches": last, **seconds}
-        self.others.append(RankProfile(int(rank), host, **known))
+            told = match.groupdict()
+            times = map(float, told["seconds"].split())
+            known: dict[str, Any] = dict(zip(SECONDS_OF_TASKS, times, strict=False))
+            (memory,) = (float(told[one]) * size for one, size in UNITS.items() if one in told)
+            switches = told["switches"] and int(told["switches"])
+            known |= {"memory_bytes": memory, "switches": switches}
+            self.others.append(RankProfile(int(told["rank"]), told.get("host"), **known))
 
     def _total(self, line: str) -> None:
-        for name, form in TOTALS.items():
+        for name, unit, form in TOTALS:
             if match := form.fullmatch(line):
-                self.told.setdefault(name, float(match[1]))
-        if match := MEMORY.fullmatch(line):
-            self.told.setdefault("memory_bytes", float(match[1]) * MEBIBYTE)
-        if match := MEMORY_IN_KIB.fullmatch(line):
-            self.told.setdefault("memory_bytes", int(match[1]) * KIBIBYTE)
+                self.told.setdefault(name, float(match[1]) * unit)
         if match := COMMUNICATION.fullmatch(line):
             self.extremes.setdefault(match[1], Extreme(float(match[2]), int(match[3])))
         if match := MOST.fullmatch(line):
