@@ -10,7 +10,7 @@ gives o, since each leaves after the previous one; a window of large ones gives 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import inf, sqrt
 from statistics import median
@@ -189,42 +189,54 @@ def path_of(model: Model, curve: Curve, hosts: int, prefix: str, comments: dict[
     """Return the costs of messages between two ranks."""
     fitted = curve.fits
     windows = next(filter(None, (curve_of(model, name, hosts) for name in WINDOWS)), None)
-    smallest = float(curve.points.times[curve.points.sizes == curve.points.sizes.min()].min())
-    first = fitted[0].alpha if fitted[0].alpha > 0 else smallest
-    if windows is None:
-        overhead = first / 4
-        comments[f"{prefix}latency_us"] = "half of the smallest latency: no window was measured"
-        bandwidth = 1 / min(one.beta for one in fitted if one.beta > 0)
-        comments[f"{prefix}bandwidth_MBps"] = "latency's slope, since no window was measured"
-    else:
-        times, sizes = windows.points.times, windows.points.sizes
-        each, size = float(times[sizes == sizes.min()].min()), float(sizes.min())
-        # a window ends with the last message's latency and that of its answer
-        overhead = min(
-            max(first / MOST, each - 2 * first / (windows.window or USUAL_WINDOW)), first / 2
-        )
-        comments[f"{prefix}latency_us"] = (
-            f"latency {first:.4g} us less two overheads of {overhead:.4g} us ({windows.benchmark}, "
-            f"{size_text(size)}: {each:.4g} us each)"
-        )
-        end = windows.fits[-1]
-        bandwidth = 1 / end.beta if end.beta > 0 else float((sizes / times).max())
-        comments[f"{prefix}bandwidth_MBps"] = (
-            f"{windows.benchmark}, {size_text(end.first)} to {size_text(end.last)}"
-        )
-    latency = first - 2 * overhead
+    first = fitted[0].alpha if fitted[0].alpha > 0 else smallest(curve)
+    overhead, comments[f"{prefix}latency_us"] = overhead_of(first, windows)
+    bandwidth, comments[f"{prefix}bandwidth_MBps"] = bandwidth_of(fitted, windows)
     protocols = []
     for number, one in enumerate(fitted):
-        begin, last = one.first, one.last
-        # where the fit's alpha is less than any message takes, the middle of the range is kept
-        middle = sqrt(max(1.0, begin) * last)
-        handshake = max(0.0, one.alpha - first)
-        per_byte = one.beta + min(0.0, one.alpha - first) / middle
-        up_to = last if one is not fitted[-1] else inf
-        protocols.append(Protocol(up_to, overhead, handshake, max(0.0, per_byte - 1 / bandwidth)))
+        protocols.append(protocol_of(one, first, overhead, bandwidth))
         comments[f"{prefix}protocols.{number}.up_to"] = (
-            f"latency, {size_text(begin)} to {size_text(last)}: {one.alpha:.4g} us + bytes / "
-            + (f"{1 / one.beta:.4g} MB/s" if one.beta > 0 else "infinity")
+            f"latency, {size_text(one.first)} to {size_text(one.last)}: {one.alpha:.4g} us + "
+            "bytes / " + (f"{1 / one.beta:.4g} MB/s" if one.beta > 0 else "infinity")
         )
     eager = eager_of(model, hosts, fitted, prefix, comments)
-    return Path(latency, bandwidth, eager, tuple(protocols))
+    protocols[-1] = replace(protocols[-1], up_to=inf)
+    return Path(first - 2 * overhead, bandwidth, eager, tuple(protocols))
+
+
+def smallest(curve: Curve) -> float:
+    """Return the time of the smallest message."""
+    return float(curve.points.times[curve.points.sizes == curve.points.sizes.min()].min())
+
+
+def overhead_of(first: float, windows: Curve | None) -> tuple[float, str]:
+    """Return each rank's overhead in a smallest message of latency ``first``, and its source."""
+    if windows is None:
+        return first / 4, "half of the smallest latency: no window was measured"
+    each = smallest(windows)
+    # a window ends with the last message's latency and that of its answer
+    gap = each - 2 * first / (windows.window or USUAL_WINDOW)
+    overhead = min(max(first / MOST, gap), first / 2)
+    return overhead, (
+        f"latency {first:.4g} us less two overheads of {overhead:.4g} us ({windows.benchmark}, "
+        f"{size_text(float(windows.points.sizes.min()))}: {each:.4g} us each)"
+    )
+
+
+def bandwidth_of(fitted: Sequence[Fit], windows: Curve | None) -> tuple[float, str]:
+    """Return the bandwidth of windows, or else of ``fitted`` latencies, and its source."""
+    if windows is None:
+        slope = min(one.beta for one in fitted if one.beta > 0)
+        return 1 / slope, "latency's slope, since no window was measured"
+    end, points = windows.fits[-1], windows.points
+    source = f"{windows.benchmark}, {size_text(end.first)} to {size_text(end.last)}"
+    return 1 / end.beta if end.beta > 0 else float((points.sizes / points.times).max()), source
+
+
+def protocol_of(one: Fit, first: float, overhead: float, bandwidth: float) -> Protocol:
+    """Return the costs of the messages of a range of latencies."""
+    # where the fit's alpha is less than any message takes, the middle of the range is kept
+    middle = sqrt(max(1.0, one.first) * one.last)
+    per_byte = one.beta + min(0.0, one.alpha - first) / middle
+    handshake = max(0.0, one.alpha - first)
+    return Protocol(one.last, overhead, handshake, max(0.0, per_byte - 1 / bandwidth))
