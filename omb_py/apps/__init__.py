@@ -95,7 +95,10 @@ class Kernel(ABC, Generic[P]):
 
     @abstractmethod
     def result(self) -> Any:
-        """Return the result that rank 0 compares with the reference; collective and not timed."""
+        """Return the result that rank 0 compares with the reference; collective and not timed.
+
+        It comes by mpi4py, not by the binding, which must not carry what it is judged by.
+        """
 
     def parts(self) -> list[Detail]:
         """Return details of the last `solve`, by default what ``team.part`` timed; collective."""

@@ -19,7 +19,7 @@ from omb_py.apps import (
     option,
     share,
 )
-from omb_py.apps.runtime.distribution import collect, exchange, exchange_option, random_numbers
+from omb_py.apps.runtime.distribution import exchange, exchange_option, random_numbers
 from omb_py.apps.runtime.team import Team
 from omb_py.core.calls.skew import Skew
 from omb_py.core.errors import UsageError
@@ -113,7 +113,7 @@ class Dispatch(Kernel[Routing]):
             int((self.team.on_host(array.data) != elements(self.problem, tokens)).sum())
             for array, tokens in ((self._visiting, self._guests), (self._back, self._tokens))
         ]
-        return collect(self.team, np.array(wrong))
+        return self.team.comm.gather(np.array(wrong))
 
 
 def routed(problem: Routing, ranks: int, rank: int) -> tuple[Any, Any]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from omb_py.apps import Application, CheckedResult, Kernel, Sequential, option, share
-from omb_py.apps.runtime.distribution import collect, exchange, exchange_option, random_numbers
+from omb_py.apps.runtime.distribution import exchange, exchange_option, random_numbers
 from omb_py.apps.runtime.team import Array, Team
 from omb_py.core.calls import Call
 
@@ -30,27 +30,26 @@ class Merge(Kernel[Tables]):
     """
 
     def __init__(self, team: Team, problem: Tables) -> None:
+        import numpy as np
+
         super().__init__(team, problem)
         rows = [generate(problem, side, team.ranks, team.rank) for side in (0, 1)]
         self._tables = self._parts = [team.filled(table).data for table in rows]
         self._packed: list[Array] = []
         self._exchanges: list[Any] = []
         self._joined: Any = None
-        self._counts: list[tuple[Any, Any]] = []
+        self._arriving = self._expected = np.zeros(0)
         if team.ranks == 1:
             return
         self._packed = [team.array(table.shape, "int64") for table in rows]
-        import numpy as np
-
         self._leaving, arriving = (team.array((team.ranks, 2), "int64") for _ in range(2))
         sides = [array.message((2,) * team.ranks) for array in (self._leaving, arriving)]
         self._exchanges.append(team.bind(Call("alltoall", tuple(sides))))
         self._partition()
         leaving = team.on_host(self._leaving.data)
-        expected = np.array(team.comm.alltoall(list(leaving)))
-        self._counts.append((arriving.data, expected))
+        self._arriving, self._expected = arriving.data, np.array(team.comm.alltoall(list(leaving)))
         width, self._parts = 1 + problem.payload, []
-        counts = [rows.T * width for rows in (leaving, expected)]
+        counts = [rows.T * width for rows in (leaving, self._expected)]
         for packed, given, got in zip(self._packed, *map(list, counts), strict=True):
             received = team.array((int(got.sum()) // width, width), "int64")
             sides = [packed.message(given.tolist(), "v"), received.message(got.tolist(), "v")]
@@ -79,10 +78,9 @@ class Merge(Kernel[Tables]):
         """Return the checksums of each rank's rows, and its wrong counts of rows."""
         import numpy as np
 
-        host = self.team.on_host
-        wrong = sum(int((host(came) != expected).sum()) for came, expected in self._counts)
-        sums = checksums(*map(host, self._joined))
-        return collect(self.team, np.append(sums, np.uint64(wrong)))
+        sums = checksums(*map(self.team.on_host, self._joined))
+        wrong = self.team.on_host(self._arriving) != self._expected
+        return self.team.comm.gather(np.append(sums, np.uint64(wrong.sum())))
 
 
 def join(xp: Any, left: Any, right: Any) -> tuple[Any, Any]:

@@ -13,7 +13,7 @@ from omb_py.apps.runtime.team import Team
 from omb_py.benchmarks import Case, CheckedIteration, Content, collective
 from omb_py.core.calls import Call, Slot, Step
 from omb_py.core.datatypes import find_types
-from omb_py.core.errors import OmbError, OutOfMemoryError, SharedError, UsageError
+from omb_py.core.errors import OutOfMemoryError, UsageError
 from omb_py.core.job.by_mpi import job_of
 from omb_py.core.mpi import THREAD_LEVELS
 from omb_py.measure.validation import DataCheck
@@ -26,25 +26,12 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 REDUCING = ("allreduce", "reduce", "reduce_scatter")
+BETWEEN_TWO = "send recv isend irecv sendrecv".split()
 COLLECTIVES = (
-    "allgather",
-    "allgatherv",
-    "alltoall",
-    "alltoallv",
-    "barrier",
-    "bcast",
-    "gather",
-    "gatherv",
-    "scatter",
+    *"allgather allgatherv alltoall alltoallv barrier bcast gather gatherv scatter".split(),
     *REDUCING,
 )
-ANSWERS = {
-    "send": "recv",
-    "recv": "send",
-    "isend": "irecv",
-    "irecv": "isend",
-    "sendrecv": "sendrecv",
-}
+ANSWERS = dict(zip(BETWEEN_TWO, "recv send irecv isend sendrecv".split(), strict=True))
 """Calls between two ranks, and what the partner makes of each."""
 
 COMPLETED = ("isend", "irecv")
@@ -103,15 +90,14 @@ class ReplayPlan:
         """Return the calls that a rank makes, among them those that complete others."""
         found: Counter[tuple[str, float]] = Counter()
         for item in self.items:
-            if item.function in ANSWERS:
+            function = item.function
+            if function in ANSWERS:
                 if partner(rank, ranks) is None:
                     continue
-                function = item.function if rank % 2 == 0 else ANSWERS[item.function]
-                if function in COMPLETED:
-                    found["waitall", 0] += item.calls
-                found[function, item.nbytes] += item.calls
-            else:
-                found[item.function, item.nbytes] += item.calls
+                function = function if rank % 2 == 0 else ANSWERS[function]
+            if function in COMPLETED:
+                found["waitall", 0] += item.calls
+            found[function, item.nbytes] += item.calls
         return found
 
 
@@ -128,21 +114,11 @@ def plan_of(member: RankProfile, scale: float, leave_out: Iterable[str]) -> Repl
     """
     every = [(routine, calls) for (routine, _), calls in by_size([member]).items()]
     unwanted = {function_of(name) for name in leave_out}
-    there = {function_of(routine) for routine, _ in every}
-    if strangers := sorted(unwanted - there):
+    if strangers := sorted(unwanted.difference(function_of(routine) for routine, _ in every)):
         raise UsageError(f"--leave-out {strangers[0]}: the profile has no calls of it")
     kept = {*COLLECTIVES, *ANSWERS} - unwanted
-    recorded: dict[tuple[str, str, int], tuple[str, Sums]] = {}
-    left_out = []
-    for routine, calls in every:
-        function = function_of(routine)
-        if function not in kept:
-            left_out.append((routine, calls))
-            continue
-        key = (function, *message_of(function, calls.average))
-        if known := recorded.get(key):
-            calls = calls.plus(known[1])
-        recorded[key] = routine, calls
+    left_out = tuple(one for one in every if function_of(one[0]) not in kept)
+    recorded = grouped(one for one in every if function_of(one[0]) in kept)
     if not recorded:
         only = ", ".join(sorted({routine for routine, _ in left_out}))
         why = f"no call of {only} can be replayed; " if only else ""
@@ -156,7 +132,17 @@ def plan_of(member: RankProfile, scale: float, leave_out: Iterable[str]) -> Repl
     )
     if (number := sum(item.calls for item in items)) > MAX_CALLS:
         raise UsageError(f"these would be {number} calls: choose a smaller --scale")
-    return ReplayPlan(items, tuple(left_out))
+    return ReplayPlan(items, left_out)
+
+
+def grouped(every: Iterable[tuple[str, Sums]]) -> dict[tuple[str, str, int], tuple[str, Sums]]:
+    """Return calls of routines by function, type and number of elements, with a routine of each."""
+    found: dict[tuple[str, str, int], tuple[str, Sums]] = {}
+    for routine, calls in every:
+        function = function_of(routine)
+        key = (function, *message_of(function, calls.average))
+        found[key] = routine, calls.plus(found[key][1]) if key in found else calls
+    return found
 
 
 ITEM_BYTES = {"int8": 1, "float32": 4, "int64": 8}
@@ -274,17 +260,10 @@ def shared_profile(path: str, comm: MPI.Intracomm) -> RankCalls:
 
     Raises `SharedError` on all ranks if rank 0 cannot read it.
     """
-    found: RankCalls | SharedError | None = None
-    if comm.rank == 0:
-        try:
-            found = rank_profile(path)
-        except OmbError as error:
-            found = SharedError(str(error), error.exit_code)
-    found = comm.bcast(found)
-    if isinstance(found, SharedError):
-        raise found
-    assert found is not None
-    return found
+    with job_of(comm).agreement():
+        found = rank_profile(path) if comm.rank == 0 else None
+    shared: RankCalls = comm.bcast(found)
+    return shared
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from omb_py.apps import Application, CheckedResult, Kernel, Sequential, option, share, shares
-from omb_py.apps.runtime.distribution import collect, exchange, exchange_option
+from omb_py.apps.runtime.distribution import exchange, exchange_option
 from omb_py.apps.runtime.team import Team
 from omb_py.core.calls import Call
 
@@ -64,7 +64,7 @@ class TransposeSum(Kernel[Square]):
         team, rows, every = self.team, self._bounds, (0, self.problem.size)
         wrong = team.on_host(self._sums.data) != elements(rows, every) + elements(every, rows).T
         total = float(team.on_host(self._total.data)[0])
-        return total, collect(team, wrong.sum())
+        return total, team.comm.gather(int(wrong.sum()))
 
 
 def elements(rows: tuple[int, int], columns: tuple[int, int]) -> Any:
@@ -82,7 +82,7 @@ def sequential(problem: Square) -> Sequential:
 
 def compare(problem: Square, found: Any, reference: float) -> CheckedResult:
     """Compare exactly: all values are whole numbers."""
-    total, wrong = found[0], int(sum(found[1])[0])
+    total, wrong = found[0], sum(found[1])
     text = f"the sum is {total:.0f}, NumPy's {reference:.0f}; {wrong} elements differ"
     return CheckedResult(total == reference and not wrong, text, abs(total - reference))
 

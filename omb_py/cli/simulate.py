@@ -175,8 +175,7 @@ def refuse_unused(target: str | None, checks: bool) -> None:
 
     if checks:
         refuse_options(CHOSEN, "is that of the measured rows with --check: leave it out")
-        why = "is not that of the file that --check writes into: change it in a copy of the file"
-        refuse_options(["topology"], why)
+        refuse_options(["topology"], "is not the file's, which --check writes: use a copy of it")
     elif target is not None:
         benchmark = named(target)
         if not benchmark.collective:

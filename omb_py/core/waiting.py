@@ -11,10 +11,7 @@ Found = TypeVar("Found")
 
 
 def poll(look: Callable[[], Found], pause: float, seconds: float = inf) -> Found:
-    """Return the first true result of ``look``, called again and again, or after ``seconds`` any.
-
-    Between two calls are ``pause`` seconds.
-    """
+    """Return the first true result of ``look``, called with pauses; after ``seconds`` any."""
     end = time.monotonic() + seconds
     while not (found := look()) and (left := end - time.monotonic()) > 0:
         time.sleep(min(pause, left))

@@ -85,22 +85,17 @@ def finish_writers(
 def _metadata(
     setting: Started, run: str, nodes: list[Node], bindings: Sequence[Binding]
 ) -> dict[str, str]:
-    from omb_py.results.metadata import (
-        describe_devices,
-        describe_nodes,
-        describe_placement,
-        process_metadata,
-    )
+    from omb_py.results import metadata
 
-    found = process_metadata(run) | setting.buffer.describe() | setting.job.describe()
+    found = metadata.process_metadata(run) | setting.buffer.describe() | setting.job.describe()
     for binding in bindings:
         for key, text in binding.describe().items():
             if found.setdefault(key, text) != text:
                 found[f"{binding.name}_{key}"] = text
-    found["hosts"] = describe_nodes(nodes)
-    if placement := describe_placement(nodes):
+    found["hosts"] = metadata.describe_nodes(nodes)
+    if placement := metadata.describe_placement(nodes):
         found["placement"] = placement
     if setting.buffer.device is not None:
-        found["devices"] = describe_devices(nodes)
+        found["devices"] = metadata.describe_devices(nodes)
         found["device_chosen"] = f"{'before' if setting.device_first else 'after'} MPI"
     return found

@@ -112,8 +112,7 @@ def placed_ranks(data: Mapping[str, str], ranks: int) -> tuple[int, ...]:
     """Return the node of each rank of a run; raise `UsageError` if it does not report them."""
     counts = [int(number) for number in re.findall(r"\S:(\d+)(?=\s|$)", data.get("hosts", ""))]
     blocks = [node for node, number in enumerate(counts) for _ in range(number)]
-    known = IN_BLOCKS if len(counts) == 1 or set(counts) == {1} else ""
-    words = data.get("placement", known)
+    words = data.get("placement", IN_BLOCKS if len(counts) == 1 or set(counts) == {1} else "")
     places = blocks if words == IN_BLOCKS else [int(one) for one in re.findall(r"\d+", words)]
     if len(places) != ranks or sorted(places) != blocks:
         raise UsageError("results that do not say which host each rank was on: measure again")

@@ -1,4 +1,4 @@
-"""The data of an application over its ranks: generated, divided into blocks, collected."""
+"""The data of an application over its ranks: generated, divided into blocks, exchanged."""
 
 from __future__ import annotations
 
@@ -114,12 +114,3 @@ def random_numbers(seed: tuple[int, ...], begin: int, end: int) -> Any:
     generator = np.random.PCG64(seed)
     generator.advance(begin)
     return np.random.Generator(generator).random(end - begin)
-
-
-def collect(team: Team, data: Any) -> list[Any] | None:
-    """Return each rank's array, flat and on the host, on rank 0; None elsewhere. Collective.
-
-    It goes by mpi4py, not by the binding: what is checked must not carry what it is judged by.
-    """
-    found: list[Any] | None = team.comm.gather(team.on_host(data).reshape(-1))
-    return found

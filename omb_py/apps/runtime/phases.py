@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from time import perf_counter
 from types import TracebackType
 from typing import Any
 
+from omb_py.bindings import BoundCall
 from omb_py.core.calls import Call
 from omb_py.core.memory import Local
 
@@ -55,6 +57,21 @@ class Phases:
         """Return the tally to which a call counts."""
         key = (call.function, message_bytes(call, ranks))
         return self.tallies.setdefault(key, Tally(*key))
+
+    def timed(self, made: BoundCall, phase: Phase, tallies: Sequence[Tally] = ()) -> BoundCall:
+        """Return ``made``, counted in all ``tallies``, its time in a phase and in the last one."""
+        seconds, last = self.seconds, tallies[-1] if tallies else Tally("", 0)
+
+        def make() -> None:
+            begin = perf_counter()
+            made()
+            spent = perf_counter() - begin
+            seconds[phase] += spent
+            last.seconds += spent
+            for tally in tallies:
+                tally.calls += 1
+
+        return make
 
 
 class Timed:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
@@ -10,14 +10,14 @@ from math import prod
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from omb_py.apps.runtime.phases import Phase, Phases, Tally, Timed
+from omb_py.apps.runtime.phases import Phase, Phases, Timed
 from omb_py.benchmarks import CheckedIteration, Content
 from omb_py.bindings import BINDINGS, Binding, BoundCall, calls_of
 from omb_py.buffers import Buffer
 from omb_py.core.calls import IN_PLACE, Call, Form, Iteration, Message, Operand, Step, Window
 from omb_py.core.datatypes import Datatype, find_types
 from omb_py.core.errors import OutOfMemoryError
-from omb_py.core.memory import Local, Memory
+from omb_py.core.memory import Memory
 from omb_py.core.options import Options
 from omb_py.core.waiting import poll
 from omb_py.measure import devices
@@ -95,7 +95,6 @@ class Team:
         self.computing: AbstractContextManager[None] = Timed(
             self.phases.seconds, Phase.COMPUTE, self._settle
         )
-        self._barrier = self.binding.barrier if self.ranks > 1 else None
         self._staging: Any = None
         self._teams: list[Team] = []
 
@@ -146,7 +145,7 @@ class Team:
         is given. Raises `UnsupportedError` when this binding, buffer and MPI library cannot do it.
         """
         steps = self._arranged(steps)
-        made = [self._made(step, phase) for step in steps]
+        made = [call for step in steps for call in self._made(step, phase)]
         if len(made) == 1:
             return made[0]
 
@@ -243,48 +242,31 @@ class Team:
         whole = written.elements * written.datatype.itemsize == written.memory.nbytes
         return [message for message in call.messages if message is not written or not whole]
 
-    def _made(self, step: Step, phase: Phase | None) -> BoundCall:
-        """Return one step, bound, timed and counted."""
-        deliver = self.binding.deliver
-        calls = calls_of(step)
-        bound = self.binding.bind(step)
-        if not self.binding.passes_addresses and any(map(_copied, calls)):
-            bound = partial(_bind_and_make, self.binding, step)
+    def _made(self, step: Step, phase: Phase | None) -> Iterator[BoundCall]:
+        """Yield one step, bound, timed and counted, after the barrier that splits off waiting."""
+        bound, phases = self._bound(step), self.phases
+        if self._split_wait and _collective(step):
+            yield phases.timed(self.binding.barrier, Phase.WAIT)
+        calls = [*calls_of(step), *[Call("waitall")] * isinstance(step, Window)]
+        tallies = [phases.tally(call, self.ranks) for call in calls]
         waits = isinstance(step, Call) and step.function in ("wait", "waitall")
-        seconds = self.phases.seconds
         phase = phase or (Phase.WAIT if waits else Phase.COMMUNICATE)
-        tallies = [self.phases.tally(call, self.ranks) for call in calls]
-        timed = tallies[-1] if tallies else Tally(step.name if isinstance(step, Local) else "", 0)
-        if isinstance(step, Window):
-            timed = self.phases.tally(Call("waitall"), self.ranks)
-            tallies.append(timed)
-        barrier = self._barrier if self._split_wait and _collective(step) else None
+        yield phases.timed(bound, phase, tallies)
 
-        def make() -> None:
-            begin = perf_counter()
-            if barrier is not None:
-                barrier()
-                came = perf_counter()
-                seconds[Phase.WAIT] += came - begin
-                begin = came
-            deliver(step, bound())
-            spent = perf_counter() - begin
-            seconds[phase] += spent
-            timed.seconds += spent
-            for tally in tallies:
-                tally.calls += 1
-
-        return make
+    def _bound(self, step: Step) -> BoundCall:
+        """Return one step, bound; what it receives is in memory when it returns."""
+        binding, bound = self.binding, self.binding.bind(step)
+        if binding.passes_addresses:
+            return bound
+        if any(map(_copied, calls_of(step))):
+            return lambda: binding.deliver(step, binding.bind(step)())
+        return lambda: binding.deliver(step, bound())
 
 
 def _copied(call: Call) -> bool:
     """Return whether an object sent in a call is a copy made when the call was bound."""
     memories = [message.memory for message in call.messages]
     return any(memory.payload() is not memory.array for memory in memories)
-
-
-def _bind_and_make(binding: Binding, step: Step) -> Any:
-    return binding.bind(step)()
 
 
 def _collective(step: Step) -> bool:

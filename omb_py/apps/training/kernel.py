@@ -72,8 +72,6 @@ class TrainingKernel(Kernel[Training]):
     def _boundaries(self) -> tuple[Boundary | None, Boundary | None]:
         """Return the boundaries with the stages before and after this one, if there are any."""
         team, before, after, dtype = self.team, None, None, self.problem.dtype
-        if self.depth == 1:
-            return None, None
         own = self._stages[self.position]
         stretches = dict.fromkeys(part for parts in self.shares for part in parts)
         if self.position > 0:
