@@ -104,13 +104,14 @@ class MadeRecord:
         sequence: int = 0,
         request: int = 0,
         communicator: Communicator | None = None,
+        order: int = 0,
     ) -> None:
         """An event and, for a call, its cell."""
         file = self.file
         comm = file.name(communicator_line(communicator or self.world))
         name = file.name(routine)
         times = (START + began, START + ended)
-        file.event(kind, name, comm, peer, tag, 0, *times, nbytes, request, sequence)
+        file.event(kind, name, comm, peer, tag, order, *times, nbytes, request, sequence)
         if kind is not EventKind.CALL:
             return
         cell = self._cells.setdefault((name, comm, peer, size_bin(nbytes)), [0, 0, 0, 1 << 62, 0])

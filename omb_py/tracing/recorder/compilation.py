@@ -99,10 +99,9 @@ def generated(declared: Mapping[str, Declaration]) -> dict[str, str]:
 
 def constants() -> list[str]:
     """Return the constants that Python and C share, as definitions in C."""
-    numbers = {kind.name: int(kind) for kind in layout.EventKind} | {
-        name: getattr(layout, name)
-        for name in ("NOBODY", "UNKNOWN_BYTES", "BIN_1_BYTES", "BETWEEN", "ELSEWHERE")
-    }
+    shared = ("NOBODY", "UNKNOWN_BYTES", "BIN_1_BYTES", "BETWEEN", "ELSEWHERE", *layout.ORDER)
+    numbers = {kind.name: int(kind) for kind in layout.EventKind}
+    numbers |= {name: getattr(layout, name) for name in shared}
     hashing = {name: getattr(layout, name) for name in ("FNV_START", "FNV_PRIME")}
     return [
         f'#define STARTED "{STARTED}"',

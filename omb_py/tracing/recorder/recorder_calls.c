@@ -9,6 +9,7 @@
 struct half { /* one direction of a message */
     int peer, tag;
     bool wildcard;
+    uint32_t order; /* of a receive: see ORDER_STEP in layout.py */
     int64_t nbytes, sequence;
 };
 
@@ -26,7 +27,13 @@ struct call {
 
 static struct table sequences = {.most = 1 << 18};
 static unsigned sequences_of; /* generation */
-static int64_t requests_begun;
+static int64_t requests_begun, receives_begun;
+static int wildcards_open; /* receives of any source or tag that have not been completed */
+
+static inline uint64_t direction(bool received, int communicator, int peer)
+{
+    return (uint64_t)received << 63 | (uint64_t)communicator << 32 | (uint32_t)peer;
+}
 
 /* How many messages of this direction there were, and one more; NULL for none yet. Locked. */
 static int64_t *message_count(bool received, int communicator, int peer, int tag)
@@ -34,9 +41,9 @@ static int64_t *message_count(bool received, int communicator, int peer, int tag
     if (sequences_of != generation) {
         clear(&sequences);
         sequences_of = generation;
+        wildcards_open = 0;
     }
-    uint64_t a = (uint64_t)received << 63 | (uint64_t)communicator << 32 | (uint32_t)peer;
-    return find(&sequences, a, (uint32_t)tag);
+    return find(&sequences, direction(received, communicator, peer), (uint32_t)tag);
 }
 
 /* The number of one more message of this direction; 0 where it has no peer, or too many have been
@@ -48,16 +55,53 @@ static int64_t next_message(bool received, int communicator, int peer, int tag)
     int64_t *count = message_count(received, communicator, peer, tag);
     if (count)
         return (*count)++;
-    uint64_t a = (uint64_t)received << 63 | (uint64_t)communicator << 32 | (uint32_t)peer;
-    return add(&sequences, a, (uint32_t)tag, 2);
+    return add(&sequences, direction(received, communicator, peer), (uint32_t)tag, 2);
 }
 
-static int64_t counted_message(bool received, int communicator, int peer, int tag)
+/* Whether a receive of any source or tag, which names this tag (-1: any), is open; `more` will be: they
+ * are counted as messages of nobody, from 1. Locked. */
+static bool wildcard_open(int communicator, int tag, int more)
 {
-    lock();
-    int64_t sequence = next_message(received, communicator, peer, tag);
-    unlock();
-    return sequence;
+    int64_t *count = message_count(true, communicator, NOBODY, tag);
+    if (count)
+        return (*count += more) > 1;
+    return more > 0 && add(&sequences, direction(true, communicator, NOBODY), (uint32_t)tag, 1 + more);
+}
+
+/* A receive takes its place among this rank's, and its number if it names its message. Locked. */
+static void post(struct half *half, int communicator)
+{
+    half->sequence = 0;
+    if (half->peer == NOBODY && !half->wildcard)
+        return;
+    bool mixed = half->wildcard ? wildcards_open > 0
+                                : wildcard_open(communicator, half->tag, 0) ||
+                                      wildcard_open(communicator, -1, 0);
+    half->order = (uint32_t)++receives_begun * ORDER_STEP | (mixed ? MIXED : 0);
+    if (half->wildcard) {
+        wildcard_open(communicator, half->tag, 1);
+        wildcards_open++;
+    } else {
+        half->sequence = next_message(true, communicator, half->peer, half->tag);
+    }
+}
+
+/* A receive of any source or tag has got this message, or none if there is no status. Locked. */
+static void settle(struct half *half, const struct communicator *where, int communicator,
+                   const MPI_Status *status)
+{
+    if (timeline) {
+        wildcards_open--;
+        wildcard_open(communicator, half->tag, -1);
+        if (half->order / ORDER_STEP != (uint32_t)receives_begun * ORDER_STEP / ORDER_STEP)
+            half->order |= MIXED;
+    }
+    if (!status)
+        return;
+    half->peer = world_rank(where, status->MPI_SOURCE);
+    half->tag = status->MPI_TAG;
+    if (timeline)
+        half->sequence = next_message(true, communicator, half->peer, half->tag);
 }
 
 /* Whether a call is to be recorded. */
@@ -109,8 +153,11 @@ static inline void sends(struct call *call, MPI_Comm comm, int peer, int tag)
     on_communicator(call, comm);
     call->half.peer = world_rank(call->where, peer);
     call->half.tag = tag;
-    if (timeline && !call->prepares)
-        call->half.sequence = counted_message(false, call->communicator, call->half.peer, tag);
+    if (!timeline || call->prepares)
+        return;
+    lock();
+    call->half.sequence = next_message(false, call->communicator, call->half.peer, tag);
+    unlock();
 }
 
 static inline void half_receives(struct call *call, struct half *half, int peer, int tag)
@@ -118,8 +165,11 @@ static inline void half_receives(struct call *call, struct half *half, int peer,
     half->peer = world_rank(call->where, peer);
     half->tag = tag == MPI_ANY_TAG ? -1 : tag;
     half->wildcard = peer == MPI_ANY_SOURCE || (tag == MPI_ANY_TAG && peer != MPI_PROC_NULL);
-    if (timeline && !half->wildcard && !call->prepares)
-        half->sequence = counted_message(true, call->communicator, half->peer, tag);
+    if (!timeline || call->prepares)
+        return;
+    lock();
+    post(half, call->communicator);
+    unlock();
 }
 
 static inline void receives(struct call *call, MPI_Comm comm, int peer, int tag)
@@ -179,6 +229,12 @@ static int64_t bytes_received(const MPI_Status *status)
     return count;
 }
 
+static void count_received(struct half *half, const MPI_Status *status)
+{
+    half->nbytes = bytes_received(status);
+    half->order |= half->order ? COUNTED : 0;
+}
+
 /* The whole of counts for each rank, of int or MPI_Count. */
 #define SUM(counts, ranks)                                                                         \
     __extension__({                                                                                \
@@ -227,12 +283,13 @@ static void half_received(struct call *call, struct half *half, int peer, const 
         return;
     }
     if (half->wildcard && told) {
-        half->peer = world_rank(call->where, status->MPI_SOURCE);
-        half->tag = status->MPI_TAG;
-        if (timeline)
-            half->sequence = counted_message(true, call->communicator, half->peer, half->tag);
+        lock();
+        settle(half, call->where, call->communicator, status);
+        unlock();
     }
-    half->nbytes = told && !call->own_status ? bytes_received(status) : posted;
+    half->nbytes = posted;
+    if (told && !call->own_status)
+        count_received(half, status);
 }
 
 /* The number of a routine's name in this record. */
@@ -304,22 +361,23 @@ static inline void call_returns(struct call *call)
 static void write_call(const struct call *call)
 {
     const struct half *half = &call->half;
-    bool later = call->receives && call->request; /* what arrives has its number in DONE */
     struct event event = {.kind = CALL,
                           .name = call->routine->number,
                           .communicator = call->communicator,
                           .peer = half->peer,
                           .tag = half->tag,
+                          .order = half->order,
                           .began = call->began,
                           .ended = call->ended,
                           .nbytes = half->nbytes,
                           .request = call->request,
-                          .sequence = later ? 0 : half->sequence};
+                          .sequence = half->sequence};
     write_event(&event);
     if (call->arrives && !call->request) {
         event.kind = ARRIVED;
         event.peer = call->second.peer;
         event.tag = call->second.tag;
+        event.order = call->second.order;
         event.nbytes = call->second.nbytes;
         event.sequence = call->second.sequence;
         write_event(&event);

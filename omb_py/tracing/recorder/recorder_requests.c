@@ -159,11 +159,10 @@ static void start_operation(struct operation *operation, int64_t began, int comm
     operation->request = ++requests_begun;
     if (operation->collective)
         half->sequence = operation->where ? ++operation->where->collectives : 0;
-    else if (half->wildcard)
-        half->sequence = 0;
+    else if (timeline && operation->receives)
+        post(half, communicator);
     else if (timeline)
-        half->sequence =
-            next_message(operation->receives, communicator, half->peer, half->tag);
+        half->sequence = next_message(false, communicator, half->peer, half->tag);
 }
 
 /* A message that was not sent or received after all has no number: the next one takes it.
@@ -193,18 +192,16 @@ static void write_done(struct operation *operation, const MPI_Status *status, in
         status = NULL;
     }
     struct half half = operation->half;
-    if (operation->receives && half.wildcard && status) {
-        half.peer = world_rank(operation->where, status->MPI_SOURCE);
-        half.tag = status->MPI_TAG;
-        half.sequence = next_message(true, operation->communicator, half.peer, half.tag);
-    }
+    if (operation->receives && half.wildcard)
+        settle(&half, operation->where, operation->communicator, status);
     if (operation->receives && status && half.peer != NOBODY)
-        half.nbytes = bytes_received(status);
+        count_received(&half, status);
     write_event(&(struct event){.kind = DONE,
                                 .name = operation->routine->number,
                                 .communicator = operation->communicator,
                                 .peer = half.peer,
                                 .tag = half.tag,
+                                .order = half.order,
                                 .began = operation->began,
                                 .ended = ended,
                                 .nbytes = half.nbytes,

@@ -293,9 +293,9 @@ static void match(struct call *call, MPI_Message message, const MPI_Status *stat
     matched->generation = generation;
     half->peer = world_rank(call->where, status->MPI_SOURCE);
     half->tag = status->MPI_TAG;
-    if (timeline)
-        half->sequence = counted_message(true, call->communicator, half->peer, half->tag);
     lock();
+    if (timeline)
+        post(half, call->communicator);
     free(pointer_in(&messages, KEY_OF(message)));
     if (!add(&messages, KEY_OF(message), 0, (intptr_t)matched))
         free(matched);

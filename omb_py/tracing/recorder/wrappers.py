@@ -160,7 +160,7 @@ def _receives() -> Iterator[Wrapper]:
         "Mrecv",
         "buf count datatype message status",
         matched + own,
-        "call.half.nbytes = bytes_received(status);",
+        "count_received(&call.half, status);",
     )
     yield _made(
         "Imrecv",

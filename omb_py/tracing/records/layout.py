@@ -101,13 +101,20 @@ EVENT = (
     ("communicator", "i"),
     ("peer", "i"),  # as in a cell
     ("tag", "i"),
-    ("unused", "i"),
+    ("order", "i"),  # of a receive: see `ORDER`
     ("began", "q"),
     ("ended", "q"),
     ("nbytes", "q"),
     ("request", "q"),  # number of the request that a call started, 0: none
     ("sequence", "q"),  # see `EventKind`
 )
+
+ORDER = ("ORDER_STEP", "MIXED", "COUNTED")
+ORDER_STEP, MIXED, COUNTED = 4, 1, 2
+"""Of a receive its place, from 1, among those of its rank in the order of their beginnings, times
+``ORDER_STEP``, plus flags. ``MIXED``: receives of any source or tag overlapped with it, so that its
+``sequence`` may be that of another one. ``COUNTED``: its bytes are those that came, else they are
+those that would have fitted."""
 
 HEADER_BYTES = 1024
 TEXT_BYTES = 16384
@@ -124,8 +131,8 @@ class EventKind(IntEnum):
     that the program named.
 
     ``sequence`` counts from 1. Of a message (send, receive) it is the number among those with the
-    same communicator, peer, tag and direction, equal on both sides; of a non-blocking one it stands
-    in DONE, and for sends in CALL, too. Of a collective call it is the number among those on its
+    same communicator, peer, tag and direction, equal on both sides; one that names no source or tag
+    gets it in DONE. Of a collective call it is the number among those on its
     communicator, equal on all its ranks. 0: unknown, or neither.
     """
 

@@ -1,17 +1,19 @@
 """Messages in records: which events send and receive them, and which belong together.
 
-A message is known by its communicator, source, destination, tag and number among those.
+A message is known by its communicator, source, destination, tag and number among those. MPI
+delivers in order: of the receives that got messages of one source and tag, the one that began first
+got the first, whatever source and tag they named.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from omb_py.tracing.records.layout import Communicator, EventKind
+from omb_py.tracing.records.layout import MIXED, ORDER_STEP, Communicator, EventKind
 from omb_py.tracing.records.routines import Role, nonblocking, role
 
 if TYPE_CHECKING:
@@ -41,12 +43,14 @@ UNKNOWN_COMMUNICATOR = -1
 class Sides:
     """The sides of messages that a rank recorded, as arrays of `SIDE`, calls before completions.
 
-    ``unnumbered`` sides are left out, since their message is unknown.
+    ``unnumbered`` sides are left out, since their message is unknown, as are ``mixed`` ones, which
+    overlap with receives of any source or tag whose messages were not recorded.
     """
 
     sends: NDArray[Any]
     receives: NDArray[Any]
     unnumbered: int
+    mixed: int = 0
 
 
 def sides_of(index: int, record: RankRecord, events: NDArray[Any], keys: dict[str, int]) -> Sides:
@@ -59,18 +63,58 @@ def sides_of(index: int, record: RankRecord, events: NDArray[Any], keys: dict[st
     begins = _of_names(names, events["name"], nonblocking)
     sends, receives = _masks(names, events, begins)
     sent = _numbered(index, rank, np.flatnonzero(sends), True, events, communicators, keys)
-    received = _numbered(index, rank, np.flatnonzero(receives), False, events, communicators, keys)
+    waiting = _waiting(events)
+    posted = np.flatnonzero(receives | (waiting & (events["peer"] >= 0)))
+    received = _numbered(index, rank, posted, False, events, communicators, keys)
+    doubtful = _put_in_order(received, events, waiting, record.lost_events > 0)
+    done = ~waiting[received["event"]]
     # a send that another call completes has its number in the call that begins it, if in any
     unnumbered = int((sends & ~begins).sum() - (~begins[sent["event"]]).sum())
-    return Sides(sent, received, unnumbered + int(receives.sum()) - len(received))
+    unnumbered += int(receives.sum() - done.sum())
+    return Sides(sent, received[done & ~doubtful], unnumbered, int((done & doubtful).sum()))
+
+
+def _waiting(events: NDArray[Any]) -> NDArray[Any]:
+    """Return a mask of calls that began receives whose completion was not recorded."""
+    order, done = events["order"], events["kind"] == EventKind.DONE
+    began = (events["kind"] == EventKind.CALL) & (order > 0) & (events["request"] > 0)
+    mask: NDArray[Any] = began & ~np.isin(order // ORDER_STEP, order[done] // ORDER_STEP)
+    return mask
+
+
+def _put_in_order(
+    sides: NDArray[Any], events: NDArray[Any], waiting: NDArray[Any], lossy: bool
+) -> NDArray[Any]:
+    """Let receives of messages of one kind have their numbers in the order of their beginnings.
+
+    Return a mask of those whose number is unknown: of a ``lossy`` record `MIXED` ones, else those
+    behind a ``waiting`` receive that may have got such a message, too.
+    """
+    order = events["order"][sides["event"]]
+    doubtful: NDArray[Any] = (order & MIXED) > 0
+    if lossy:
+        return doubtful
+    place = order // ORDER_STEP
+    kind = [sides[name] for name in ("tag", "source", "communicator")]
+    by_number = np.lexsort([sides["sequence"], *kind])
+    sides["sequence"][np.lexsort([sides["sequence"], place, *kind])] = sides["sequence"][by_number]
+    doubtful = np.zeros(len(sides), bool)
+    first: dict[tuple[int, ...], int] = {}
+    open_ = events[waiting & ((events["peer"] < 0) | (events["tag"] < 0))]
+    for *key, at in open_[["communicator", "peer", "tag", "order"]].tolist():
+        first[tuple(key)] = min(first.get(tuple(key), at), at)
+    for (communicator, peer, tag), at in first.items():
+        behind = (order > at) & (events["communicator"][sides["event"]] == communicator)
+        behind &= (sides["source"] == peer) | (peer < 0)
+        doubtful |= behind & ((sides["tag"] == tag) | (tag < 0))
+    return doubtful
 
 
 def partners(sides: NDArray[Any], others: NDArray[Any]) -> NDArray[Any]:
     """For each of ``sides`` the index of the first of ``others`` of the same message, else -1."""
     both = np.concatenate([others, sides])
     order = np.lexsort([both[name] for name in reversed(KEY)])
-    new = np.ones(len(both), bool)
-    new[1:] = ~_same_as_next(both[order])
+    new = ~same_as_before(both[order])
     found = np.empty(len(both), np.int64)
     found[order] = order[np.flatnonzero(new)][np.cumsum(new) - 1]
     mine = found[len(others) :]
@@ -81,9 +125,8 @@ def partners(sides: NDArray[Any], others: NDArray[Any]) -> NDArray[Any]:
 def unique(sides: NDArray[Any]) -> NDArray[Any]:
     """Sides by message, the first of those that are the same: a call before its completion."""
     ordered = sides[np.lexsort([sides[name] for name in reversed(KEY)])]
-    kept = np.ones(len(ordered), bool)
-    kept[1:] = ~_same_as_next(ordered)
-    return ordered[kept]
+    kept: NDArray[Any] = ordered[~same_as_before(ordered)]
+    return kept
 
 
 def _masks(
@@ -162,9 +205,10 @@ def _numbered(
     return numbered
 
 
-def _same_as_next(sides: NDArray[Any]) -> NDArray[Any]:
-    """Return a mask of ordered sides that belong to the same message as the next one."""
-    same = np.ones(max(0, len(sides) - 1), bool)
-    for name in KEY:
-        same &= sides[name][1:] == sides[name][:-1]
+def same_as_before(sides: NDArray[Any], fields: Sequence[str] = KEY) -> NDArray[Any]:
+    """Return a mask of ordered sides whose fields are those of the side before."""
+    same = np.ones(len(sides), bool)
+    same[:1] = False
+    for name in fields:
+        same[1:] &= sides[name][1:] == sides[name][:-1]
     return same

@@ -16,8 +16,8 @@ import numpy as np
 
 from omb_py.core.errors import UsageError
 from omb_py.core.text.words import count, some_ranks
-from omb_py.tracing.records.layout import EventKind
-from omb_py.tracing.records.messages import partners, sides_of, unique
+from omb_py.tracing.records.layout import COUNTED, EventKind
+from omb_py.tracing.records.messages import KEY, partners, same_as_before, sides_of, unique
 from omb_py.tracing.records.reading import NS, RankRecord
 from omb_py.tracing.records.run import Alignment, RecordedRun, open_run
 
@@ -87,7 +87,8 @@ class RankTimeline:
 class Messages:
     """Arrows of messages (`ARROW`), and the numbers of messages without one.
 
-    ``sent`` and ``received`` lack their other side; that of ``unnumbered`` ones is unknown.
+    ``sent`` and ``received`` lack their other side; that of ``unnumbered`` and ``mixed`` ones is
+    unknown (`records.messages.Sides`). ``unequal`` ones are of a kind whose bytes differ.
     ``backwards`` ended before they began, by up to ``most_backwards`` seconds, and ``beyond`` of
     them by more than the error bounds of the two clocks; an arrow cannot show that.
     """
@@ -96,6 +97,8 @@ class Messages:
     sent: int = 0
     received: int = 0
     unnumbered: int = 0
+    mixed: int = 0
+    unequal: int = 0
     backwards: int = 0
     most_backwards: float = 0.0
     beyond: int = 0
@@ -211,7 +214,7 @@ def apart(began: NDArray[Any], ended: NDArray[Any]) -> NDArray[Any]:
     return lanes
 
 
-def is_nested(began: NDArray[Any], ended: NDArray[Any]) -> NDArray[Any]:
+def nesting_lanes(began: NDArray[Any], ended: NDArray[Any]) -> NDArray[Any]:
     """Return the lane of each interval, so that of two in a lane that share a time one contains the
     other.
 
@@ -343,7 +346,7 @@ def assemble(alignment: Alignment) -> RankTimeline:
     made: list[str] = []
     parts = [laid(events, calls, apart, made, "calls")]
     parts[0]["other"] = inside[parts[0]["event"]]
-    parts.append(laid(events, phases, is_nested, made, "phases"))
+    parts.append(laid(events, phases, nesting_lanes, made, "phases"))
     parts.append(laid(events, requests, apart, made, "requests"))
     if record.header["events_capacity"] > 0:
         parts.append(computing(events[calls], events[phases], phases, complete_from, ended))
@@ -437,6 +440,21 @@ def in_order(slices: NDArray[Any]) -> NDArray[Any]:
     return by_lane
 
 
+PAIR = np.dtype(
+    [
+        *ARROW.descr,
+        ("message", np.int64),  # equal for those of one communicator, source, destination and tag
+        ("left", np.int64),
+        ("arrived", np.int64),
+        ("sent", np.int64),  # bytes
+        ("received", np.int64),
+        ("counted", bool),  # these bytes came, else no more would have fitted
+        ("error", np.float64),  # of the two clocks, seconds
+    ]
+)
+"""The two sides of a message; slices are NONE where an event has none."""
+
+
 def match(ranks: Sequence[RankTimeline], slices: Sequence[NDArray[Any]]) -> Messages:
     """Return the messages between ranks; ``slices`` has the slice of each rank's events, or NONE.
 
@@ -448,47 +466,58 @@ def match(ranks: Sequence[RankTimeline], slices: Sequence[NDArray[Any]]) -> Mess
     receives = unique(np.concatenate([one.receives for one in sides]))
     second = partners(sends, receives)
     first = np.flatnonzero(second >= 0)
-    unnumbered = sum(one.unnumbered for one in sides)
-    return outcome(ranks, slices, sends, receives, first, second[first], unnumbered)
+    return replace(
+        outcome(pairs_of(ranks, slices, sends[first], receives[second[first]])),
+        sent=len(sends) - len(first),
+        received=len(receives) - len(first),
+        unnumbered=sum(one.unnumbered for one in sides),
+        mixed=sum(one.mixed for one in sides),
+    )
 
 
-def outcome(
+def pairs_of(
     ranks: Sequence[RankTimeline],
     slices: Sequence[NDArray[Any]],
     sends: NDArray[Any],
     receives: NDArray[Any],
-    first: NDArray[Any],
-    second: NDArray[Any],
-    unnumbered: int,
-) -> Messages:
-    """Return the arrows of pairs, and the numbers of messages without an arrow."""
-    arrows = np.zeros(len(first), ARROW)
-    left, arrived = np.zeros(len(first), np.int64), np.zeros(len(first), np.int64)
-    bound = np.zeros(len(first))
-    sides = (("sender", "send", sends[first]), ("receiver", "receive", receives[second]))
+) -> NDArray[Any]:
+    """Return the pairs (`PAIR`) of these sides, which belong together one by one."""
+    pairs = np.zeros(len(sends), PAIR)
+    pairs["message"] = np.cumsum(~same_as_before(sends, KEY[:-1]))
+    sending = "sender", "send", "left", "began", "sent", sends
+    receiving = "receiver", "receive", "arrived", "ended", "received", receives
     for index, rank in enumerate(ranks):
-        error = rank.alignment.error
-        for name, slice_name, side in sides:
+        for who, slice_name, at, time, nbytes, side in (sending, receiving):
             mine = side["rank"] == index
-            events = side["event"][mine]
-            arrows[name][mine] = index
-            arrows[slice_name][mine] = slices[index][events]
-            bound[mine] += np.inf if error is None else error
-            if name == "sender":
-                left[mine] = rank.events["began"][events]
-            else:
-                arrived[mine] = rank.events["ended"][events]
-    late = left >= arrived
-    behind = (left - arrived)[late] * NS
-    drawn = ~late & (arrows["send"] != NONE) & (arrows["receive"] != NONE)
+            places = side["event"][mine]
+            events = rank.events[places]
+            pairs[who][mine], pairs[slice_name][mine] = index, slices[index][places]
+            pairs[at][mine], pairs[nbytes][mine] = events[time], events["nbytes"]
+            pairs["counted"][mine] |= (events["order"] & COUNTED) > 0
+            pairs["error"][mine] += np.inf if rank.alignment.error is None else rank.alignment.error
+    return pairs
+
+
+def outcome(pairs: NDArray[Any]) -> Messages:
+    """Return the arrows of pairs, and the numbers of those without one.
+
+    Where the bytes of a pair differ, numbers of messages are out of step: none of its kind has one.
+    """
+    known = (pairs["sent"] >= 0) & (pairs["received"] >= 0)
+    differ = np.where(
+        pairs["counted"], pairs["received"] != pairs["sent"], pairs["received"] < pairs["sent"]
+    )
+    unequal = np.isin(pairs["message"], pairs["message"][known & differ])
+    late = (pairs["left"] >= pairs["arrived"]) & ~unequal
+    behind = (pairs["left"] - pairs["arrived"])[late] * NS
+    drawn = pairs[~late & ~unequal & (pairs["send"] != NONE) & (pairs["receive"] != NONE)]
+    drawn = drawn[np.argsort(drawn["left"], kind="stable")]
     return Messages(
-        arrows[drawn][np.argsort(left[drawn], kind="stable")],
-        sent=len(sends) - len(first),
-        received=len(receives) - len(second),
-        unnumbered=unnumbered,
+        drawn[list(ARROW.names or ())].astype(ARROW),
+        unequal=int(unequal.sum()),
         backwards=int(late.sum()),
         most_backwards=float(behind.max()) if len(behind) else 0.0,
-        beyond=int((behind > bound[late]).sum()),
+        beyond=int((behind > pairs["error"][late]).sum()),
     )
 
 
@@ -555,17 +584,15 @@ def _lacking(timeline: Timeline) -> Iterator[str]:
 
 def _of_messages(timeline: Timeline) -> Iterator[str]:
     messages = timeline.messages
-    for number, what, other in (
-        (messages.sent, "send", "receive"),
-        (messages.received, "receive", "send"),
+    for number, what, why in (
+        (messages.sent, "send", "no receive was recorded that fits"),
+        (messages.received, "receive", "no send was recorded that fits"),
+        (messages.unnumbered, "more side", "the record does not tell which message it was"),
+        (messages.mixed, "receive", "what wildcards received meanwhile was not recorded"),
+        (messages.unequal, "message", "of its sender and tag, bytes sent and received differ"),
     ):
         if number:
-            yield f"{count(number, what)} without an arrow: no {other} was recorded that fits"
-    if messages.unnumbered:
-        yield (
-            f"{count(messages.unnumbered, 'more side')} of messages without an arrow: "
-            "the record does not tell which message it was"
-        )
+            yield f"{count(number, what)} without an arrow: {why}"
     if messages.backwards:
         worst = f"by up to {messages.most_backwards * 1e6:.3f} us"
         beyond = (

@@ -45,6 +45,7 @@ def elapsed(timeline: Timeline) -> tuple[float, int]:
         raise UsageError("they need all ranks, each rank's end, and one clock")
     awaited, messages = messages_awaited(timeline), timeline.messages
     unknown = messages.received + messages.unnumbered + messages.backwards
+    unknown += messages.mixed + messages.unequal
     rows = [one.events[["name", "communicator", "peer", "sequence"]].tolist() for one in ranks]
     communicators = [one.communicators for one in records]
     clocks = [rank.began for rank in ranks]

@@ -33,7 +33,8 @@ def test_the_messages_of_a_timeline_match_on_both_sides(messages: list[RankRecor
             peer, rest = int(event["peer"]), (int(event["tag"]), int(event["sequence"]))
             key = communicators[event["communicator"]].key
             what = role(name)
-            if what is Role.RECEIVE or kind is EventKind.ARRIVED:
+            posted = kind is EventKind.CALL and event["request"]
+            if (what is Role.RECEIVE and not posted) or kind is EventKind.ARRIVED:
                 received[(key, peer, record.rank, *rest)] += 1
             elif what in (Role.SEND, Role.SENDRECV) and (
                 kind is EventKind.CALL or name == "MPI_Send_init"

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.tracing.timeline.assembly import apart, gaps, innermost, is_nested, outer_first
+from omb_py.tracing.timeline.assembly import apart, gaps, innermost, nesting_lanes, outer_first
 
 Intervals = list[tuple[int, int]]
 
@@ -49,14 +49,14 @@ def test_there_are_no_more_lanes_than_intervals_at_a_time(intervals: Intervals) 
 
 @given(INTERVALS)
 def test_in_lanes_that_nest_one_contains_the_other(intervals: Intervals) -> None:
-    lanes = is_nested(*columns(intervals)).tolist()
+    lanes = nesting_lanes(*columns(intervals)).tolist()
     for (a, one), (b, other) in combinations(zip(lanes, intervals, strict=True), 2):
         assert a != b or not share(one, other) or contains(one, other) or contains(other, one)
 
 
 def test_what_nests_takes_one_lane() -> None:
-    assert is_nested(*columns([(5, 9), (0, 4), (0, 10), (2, 3), (10, 11)])).tolist() == [0] * 5
-    assert is_nested(*columns([(0, 10), (5, 12), (6, 11)])).tolist() == [0, 1, 1]
+    assert nesting_lanes(*columns([(5, 9), (0, 4), (0, 10), (2, 3), (10, 11)])).tolist() == [0] * 5
+    assert nesting_lanes(*columns([(0, 10), (5, 12), (6, 11)])).tolist() == [0, 1, 1]
 
 
 def test_later_of_two_equal_notes_is_outer() -> None:

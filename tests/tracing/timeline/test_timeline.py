@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from omb_py.tracing.records.layout import Communicator, EventKind
+from omb_py.tracing.records.layout import COUNTED, ORDER_STEP, Communicator, EventKind
 from omb_py.tracing.timeline import assembly
 from tests.helpers.refusals import assert_names
 from tests.tracing.made_records import MadeRecord
@@ -153,7 +153,7 @@ def test_sendrecv_is_one_slice_with_an_arrow_each_way(job: Job) -> None:
     for rank, record in enumerate(records):
         right, left = (rank + 1) % 3, (rank - 1) % 3
         times = (100 * rank, 1000)
-        record.call("MPI_Sendrecv", *times, peer=right, nbytes=8, tag=1, sequence=1)
+        record.call("MPI_Sendrecv", *times, peer=right, nbytes=4, tag=1, sequence=1)
         record.call(
             *("MPI_Sendrecv", *times),
             kind=EventKind.ARRIVED,
@@ -248,4 +248,34 @@ def test_what_has_no_other_side_is_counted_and_said(job: Job) -> None:
         ),
         strict=True,
     ):
+        assert_names(note, words)
+
+
+@pytest.mark.parametrize(
+    ("sent", "posted", "flags", "waits", "words"),
+    [
+        (8, 8, 0, None, ""),
+        (8, 16, 0, None, ""),
+        (8, 16, COUNTED, None, "2 messages without an arrow: bytes differ"),
+        (16, 8, 0, None, "2 messages without an arrow: bytes differ"),
+        (8, 8, 0, (0, -1), "2 receives without an arrow: wildcards"),
+        (8, 8, 0, (-1, 3), ""),
+    ],
+    ids=("equal", "room for more", "more came", "too small", "a wildcard waits", "of another tag"),
+)
+def test_sides_that_may_be_no_pair_have_no_arrow(
+    job: Job, sent: int, posted: int, flags: int, waits: tuple[int, int] | None, words: str
+) -> None:
+    first, second = job(2)
+    if waits:
+        peer, tag = waits
+        second.call("MPI_Irecv", 0, 1, request=1, order=ORDER_STEP, peer=peer, tag=tag)
+    for number, (out, into) in enumerate(((8, 8), (sent, posted)), start=1):
+        began = 100 * number
+        first.call("MPI_Send", began, began + 1, peer=1, nbytes=out, sequence=number)
+        order = ORDER_STEP * (number + 1) + flags
+        second.call("MPI_Recv", began, began + 9, peer=0, nbytes=into, sequence=number, order=order)
+    found = shown(first, second)
+    assert len(found.arrows) == (0 if words else 2)
+    for note in found.about["notes"][-1:] if words else ():
         assert_names(note, words)
