@@ -82,6 +82,6 @@ def _ended(path: str) -> bool:
     from omb_py.tracing.records import reading  # pathlib comes with it: not before the program
 
     try:
-        return reading.read(path).complete
+        return reading.read(path, events=False).complete
     except UsageError:
         return False

@@ -101,14 +101,14 @@ def load(paths: Sequence[str]) -> Profile:
     if not paths:
         raise UsageError("name the folder of a profile, or its files")
     if len(paths) == 1 and layout.record_paths(paths[0]):
-        return profile_of(open_run(paths[0]))
+        return profile_of(open_run(paths[0], events=False))
     found = [file for path in paths for file in _files(Path(path))]
     kinds = {kind_of(file): str(file) for file in found}
     if len(kinds) > 1:
         (one, first), (other, second), *_ = kinds.items()
         raise UsageError(f"{first} is {one}, {second} is {other}: give files of one kind")
     if RECORD in kinds:
-        return profile_of(run_of(map(read, found)))
+        return profile_of(run_of(read(file, events=False) for file in found))
     from omb_py.tracing.profile import mpitrace
 
     return mpitrace.profile_of([mpitrace.read_file(str(file)) for file in found])

@@ -51,13 +51,13 @@ class RecordedRun:
         return len(clocks) == 1 or all(one.error is not None for one in self.alignments)
 
 
-def open_run(folder: str | Path) -> RecordedRun:
+def open_run(folder: str | Path, events: bool = True) -> RecordedRun:
     """Return the run whose records are in a folder; records that are damaged leave the others
-    readable.
+    readable. ``events``: as of `reading.read`.
 
     Raises `UsageError` if there is no record or none can be read, and for records of several runs.
     """
-    records, faults = read_records(folder)
+    records, faults = read_records(folder, events)
     if not records:
         none = f"{folder} holds no records of omb-py profile: omb-py profile show prints others"
         raise UsageError(faults[0] if faults else none)
