@@ -21,6 +21,7 @@ from omb_py.tracing.profile.profile import Extreme, RankProfile, ranked, spread_
 from omb_py.tracing.profile.store import load
 from omb_py.tracing.profile.tables import Sums, by_size
 from omb_py.tracing.records.layout import record_names
+from omb_py.tracing.records.routines import sent_bytes
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -154,8 +155,7 @@ def message_of(function: str, nbytes: float) -> tuple[str, int]:
     8 bytes to reduce are one integer, as a framework's ranks agree on what is ready. Other
     sizes are of 4-byte floats, but for whole ones that 4 does not divide.
     """
-    if function == "sendrecv":
-        nbytes /= 2  # sent and received are counted together
+    nbytes = sent_bytes(function, nbytes)
     if function in REDUCING and (nbytes % 1 or nbytes % ITEM_BYTES["float32"] == 0):
         elements = round(nbytes / ITEM_BYTES["float32"])
         is_integer = elements * ITEM_BYTES["float32"] == ITEM_BYTES["int64"]

@@ -20,7 +20,13 @@ from omb_py.core.text.words import some_ranks
 from omb_py.tracing.counters import VERSION, Link, usage
 from omb_py.tracing.records.layout import NOBODY
 from omb_py.tracing.records.reading import RankRecord
-from omb_py.tracing.records.routines import Role, prepares, role
+from omb_py.tracing.records.routines import (
+    Role,
+    begins_collective,
+    prepares,
+    role,
+    sent_bytes,
+)
 from omb_py.tracing.records.run import RecordedRun
 
 Count = Annotated[int, Field(ge=0)]
@@ -103,6 +109,7 @@ Kind: TypeAlias = tuple[str, int, int]
 matter."""
 
 SENDS, WINDOWS = ("messages of the program", 0, 0), ("accesses to windows", 0, 0)
+KINDS = {Role.SEND: SENDS, Role.SENDRECV: SENDS, Role.ONE_SIDED: WINDOWS}
 
 
 @dataclass(frozen=True)
@@ -135,33 +142,25 @@ def requested_traffic(
         communicators = record.communicators
         for cell in record.cells:
             routine, peer = record.name(int(cell["routine"])), int(cell["peer"])
-            calls, nbytes = int(cell["calls"]), max(0, int(cell["nbytes"]))
-            if prepares(routine):
-                continue  # it sends nothing until it is started
-            what = role(routine)
-            if what is Role.COLLECTIVE:
+            nbytes, size = int(sent_bytes(routine, max(0, int(cell["nbytes"])))), 1
+            between: int | None = nbytes
+            kind = KINDS.get(role(routine))
+            if begins_collective(routine):
                 communicator = communicators.get(int(cell["communicator"]))
                 size = communicator.size if communicator is not None else record.ranks
-                if size > 1:
-                    one = found.setdefault((routine, size, int(cell["bin"])), Requested())
-                    one.calls += calls / size
-                    one.nbytes += nbytes
-                    one.between = 0 if alone else None  # the library chooses who sends to whom
+                kind = (routine, size, int(cell["bin"])) if size > 1 else None
+                between = 0 if alone else None  # the library chooses who sends to whom
+            elif peer == NOBODY or (kind == WINDOWS and not nbytes):
                 continue
-            if peer == NOBODY:
-                continue
-            if what is Role.ONE_SIDED and nbytes:
-                one = found.setdefault(WINDOWS, Requested())
-            elif what in (Role.SEND, Role.SENDRECV):
-                one = found.setdefault(SENDS, Requested())
-                # records count what such a call sends and receives together
-                nbytes = nbytes // 2 if what is Role.SENDRECV else nbytes
-            else:
-                continue
-            one.calls += calls
+            elif leaders.get(record.rank, -1) == leaders.get(peer, -1):
+                between = 0
+            if kind is None or prepares(routine):
+                continue  # it sends nothing, or not until it is started
+            one = found.setdefault(kind, Requested())
+            one.calls += int(cell["calls"]) / size
             one.nbytes += nbytes
-            if leaders.get(record.rank, -1) != leaders.get(peer, -1):
-                one.between = (one.between or 0) + nbytes
+            if one.between is not None:
+                one.between = None if between is None else one.between + between
     collectives = sorted(found.keys() - {SENDS, WINDOWS}, key=lambda kind: -found[kind].nbytes)
     return {kind: found[kind] for kind in (SENDS, WINDOWS, *collectives) if kind in found}
 

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
-from functools import cache, reduce
+from functools import reduce
 from typing import TypeVar
 
 from omb_py.core.dataclass import dataclass
 from omb_py.tracing.profile.profile import CallStats, Extreme, RankProfile, ranked, spread_of
 from omb_py.tracing.records.routines import (
     READ,
+    ROLES,
     WRITTEN,
     Role,
     base,
     file_call_completes,
     file_direction,
-    prepares,
     role,
+    sends_data,
 )
 
 Key = TypeVar("Key", bound=Hashable)
 
-ROLES = (
+ORDER = (
     Role.MANAGEMENT,
     Role.SEND,
     Role.RECEIVE,
@@ -32,17 +33,7 @@ ROLES = (
     Role.ONE_SIDED,
     Role.FILE,
 )
-ROUTINES = (
-    "comm_rank comm_size send ssend rsend bsend psend recv mrecv precv "
-    "wait waitall waitany waitsome test testall testany testsome parrived "
-    "bcast barrier reduce allreduce scan exscan reduce_scatter reduce_scatter_block gather gatherv "
-    "scatter scatterv allgather allgatherv alltoall alltoallv alltoallw"
-).split()
-"""The order of a profile, as mpitrace has it; other routines come after it."""
-
-SENDING = "send ssend rsend bsend psend sendrecv sendrecv_replace put rput accumulate raccumulate"
-SENDS = frozenset(SENDING.split())
-"""Routines whose peer gets data of the caller."""
+PLACES = {name: place for place, name in enumerate(ROLES)}
 
 
 @dataclass(frozen=True)
@@ -84,9 +75,9 @@ def cells_of(members: Iterable[RankProfile]) -> Iterable[CallStats]:
 def order(routine: str) -> tuple[int, int, str, bool, str]:
     """Return the sort key of a routine: by its role, blocking ones before non-blocking ones."""
     name = base(routine)
-    place = ROUTINES.index(name) if name in ROUTINES else len(ROUTINES)
+    place = PLACES.get(name, len(PLACES))
     plain = routine.lower().startswith(f"mpi_{name}")
-    return ROLES.index(role(routine)), place, name, not plain, routine
+    return ORDER.index(role(routine)), place, name, not plain, routine
 
 
 def is_file(routine: str) -> bool:
@@ -174,13 +165,6 @@ def peers(members: Iterable[RankProfile]) -> dict[tuple[int, int], Sums]:
         sums = group(cells, lambda cell: cell.peer)
         found.update({(member.rank, peer): sums[peer] for peer in sorted(sums)})
     return found
-
-
-@cache
-def sends_data(routine: str) -> bool:
-    """Return whether a routine's calls send data to their peer; persistent initialisation does
-    not."""
-    return base(routine) in SENDS and not prepares(routine)
 
 
 def sites(members: Iterable[RankProfile]) -> dict[tuple[str, str], Sums]:

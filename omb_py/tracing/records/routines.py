@@ -8,6 +8,7 @@ Everything else manages objects.
 from __future__ import annotations
 
 from enum import Enum
+from functools import cache
 
 STARTED = " (started)"
 """The suffix of the operation that a persistent request begins at each start, which takes no time
@@ -47,29 +48,30 @@ class Dependence(Enum):
 
 
 COLLECTIVES = {
+    "bcast": Dependence.ROOT,
+    "barrier": Dependence.ALL,
+    "reduce": Dependence.AT_ROOT,
+    "allreduce": Dependence.ALL,
+    "scan": Dependence.LOWER,
+    "exscan": Dependence.LOWER,
+    "reduce_scatter": Dependence.ALL,
+    "reduce_scatter_block": Dependence.ALL,
+    "gather": Dependence.AT_ROOT,
+    "gatherv": Dependence.AT_ROOT,
+    "scatter": Dependence.ROOT,
+    "scatterv": Dependence.ROOT,
     "allgather": Dependence.ALL,
     "allgatherv": Dependence.ALL,
-    "allreduce": Dependence.ALL,
     "alltoall": Dependence.ALL,
     "alltoallv": Dependence.ALL,
     "alltoallw": Dependence.ALL,
-    "barrier": Dependence.ALL,
-    "bcast": Dependence.ROOT,
-    "exscan": Dependence.LOWER,
-    "gather": Dependence.AT_ROOT,
-    "gatherv": Dependence.AT_ROOT,
     "neighbor_allgather": Dependence.NEIGHBOURS,
     "neighbor_allgatherv": Dependence.NEIGHBOURS,
     "neighbor_alltoall": Dependence.NEIGHBOURS,
     "neighbor_alltoallv": Dependence.NEIGHBOURS,
     "neighbor_alltoallw": Dependence.NEIGHBOURS,
-    "reduce": Dependence.AT_ROOT,
-    "reduce_scatter": Dependence.ALL,
-    "reduce_scatter_block": Dependence.ALL,
-    "scan": Dependence.LOWER,
-    "scatter": Dependence.ROOT,
-    "scatterv": Dependence.ROOT,
 }
+"""In the order of mpitrace's tables."""
 
 SYNCHRONIZING = {
     **dict.fromkeys(
@@ -90,20 +92,21 @@ SYNCHRONIZING = {
 
 ROLES = {
     **dict.fromkeys(COLLECTIVES, Role.COLLECTIVE),
-    **dict.fromkeys(("send", "bsend", "ssend", "rsend", "psend"), Role.SEND),
+    **dict.fromkeys(("send", "ssend", "rsend", "bsend", "psend"), Role.SEND),
     **dict.fromkeys(("recv", "mrecv", "precv"), Role.RECEIVE),
     **dict.fromkeys(("sendrecv", "sendrecv_replace"), Role.SENDRECV),
     **dict.fromkeys(
         "wait waitall waitany waitsome test testall testany testsome parrived".split(),
         Role.COMPLETION,
     ),
-    **dict.fromkeys(("probe", "mprobe"), Role.PROBE),
+    **dict.fromkeys(("mprobe", "probe"), Role.PROBE),
     **dict.fromkeys(
-        "put get accumulate get_accumulate fetch_and_op compare_and_swap rput rget raccumulate "
-        "rget_accumulate".split(),
+        "accumulate compare_and_swap fetch_and_op get get_accumulate put raccumulate rget "
+        "rget_accumulate rput".split(),
         Role.ONE_SIDED,
     ),
 }
+"""In the order of a profile, which is mpitrace's."""
 
 
 def base(routine: str) -> str:
@@ -129,6 +132,19 @@ def role(routine: str) -> Role:
     if name.startswith("file_"):
         return Role.FILE
     return Role.ONE_SIDED if name.startswith("win_") else ROLES.get(name, Role.MANAGEMENT)
+
+
+@cache
+def sends_data(routine: str) -> bool:
+    """Return whether a routine's calls send data of the caller to their peer."""
+    if role(routine) is Role.ONE_SIDED:
+        return base(routine) in ("put", "rput", "accumulate", "raccumulate")
+    return role(routine) in (Role.SEND, Role.SENDRECV) and not prepares(routine)
+
+
+def sent_bytes(routine: str, nbytes: float) -> float:
+    """Return what calls send of their bytes: those of MPI_Sendrecv count what it receives, too."""
+    return nbytes / 2 if role(routine) is Role.SENDRECV else nbytes
 
 
 READ, WRITTEN = "read", "written"
