@@ -143,11 +143,12 @@ def run_of(profile: Profile, name: str) -> Run:
     elapsed = profile.elapsed_s
     if elapsed is None:
         elapsed = max(one.elapsed_s or 0.0 for one in told)
+    elapsed -= min(one.stopped_s for one in told)
     if elapsed <= 0:
         raise UsageError(f"{name}: a run that took no time has no efficiency")
     outside = tuple(
-        max(0.0, (one.elapsed_s or 0.0) - (one.communication_s or 0.0) - (one.io_s or 0.0))
-        for one in told
+        max(0.0, (m.elapsed_s or 0) - (m.communication_s or 0) - (m.io_s or 0) - m.stopped_s)
+        for m in told
     )
     return Run(
         name,

@@ -28,6 +28,7 @@ from omb_py.buffers import Buffer
 from omb_py.core.calls.loop import no_garbage_collection
 from omb_py.core.errors import ValidationError
 from omb_py.core.job import Job, Node
+from omb_py.core.mpi.launcher import unrecorded
 from omb_py.core.options import Options
 from omb_py.measure import devices
 from omb_py.measure.host_load import HostLoad
@@ -367,7 +368,8 @@ def solve(kernel: Kernel[Any], team: Team) -> Solved:
 
     phases = team.phases
     phases.clear()
-    team.comm.Barrier()
+    with unrecorded():
+        team.comm.Barrier()
     with no_garbage_collection():
         begin = perf_counter()
         kernel.distribute()
@@ -377,8 +379,10 @@ def solve(kernel: Kernel[Any], team: Team) -> Solved:
         own = perf_counter() - begin
     phases.seconds[Phase.DISTRIBUTE] += distributed - begin
     tallies = tuple(replace(tally) for tally in phases.tallies.values() if tally.calls)
+    with unrecorded():
+        longest = team.comm.allreduce(own, MPI.MAX)
     return Solved(
-        team.comm.allreduce(own, MPI.MAX),
+        longest,
         own,
         dict(phases.seconds),
         tallies,

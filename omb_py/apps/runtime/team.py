@@ -18,6 +18,7 @@ from omb_py.core.calls import IN_PLACE, Call, Form, Iteration, Message, Operand,
 from omb_py.core.datatypes import Datatype, find_types
 from omb_py.core.errors import OutOfMemoryError
 from omb_py.core.memory import Memory
+from omb_py.core.mpi.launcher import unrecorded
 from omb_py.core.options import Options
 from omb_py.core.waiting import poll
 from omb_py.measure import devices
@@ -246,7 +247,7 @@ class Team:
         """Yield one step, bound, timed and counted, after the barrier that splits off waiting."""
         bound, phases = self._bound(step), self.phases
         if self._split_wait and _collective(step):
-            yield phases.timed(self.binding.barrier, Phase.WAIT)
+            yield phases.timed(unrecorded()(self.binding.barrier), Phase.WAIT)
         calls = [*calls_of(step), *[Call("waitall")] * isinstance(step, Window)]
         tallies = [phases.tally(call, self.ranks) for call in calls]
         waits = isinstance(step, Call) and step.function in ("wait", "waitall")
@@ -285,4 +286,5 @@ def alone(action: Callable[[], Result], comm: MPI.Intracomm) -> Result | None:
     try:
         return action() if comm.rank == 0 else None
     finally:
-        poll(comm.Ibarrier().Test, SLEEP_SECONDS)
+        with unrecorded():
+            poll(comm.Ibarrier().Test, SLEEP_SECONDS)

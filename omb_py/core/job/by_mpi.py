@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from omb_py.core import mpi
 from omb_py.core.job import Job, Op
+from omb_py.core.mpi.launcher import unrecorded
 from omb_py.core.mpi.startup_timer import INIT, MPI4PY, SESSION, Stages
 from omb_py.core.waiting import poll
 
@@ -38,6 +39,7 @@ class MPIJob(Job):
     def is_spawned(self) -> bool:
         return bool(self._mpi.Comm.Get_parent() != self._mpi.COMM_NULL)
 
+    @unrecorded()
     def barrier(self) -> None:
         self.comm.Barrier()
 
@@ -48,6 +50,7 @@ class MPIJob(Job):
     def allgather(self, data: bytes) -> list[bytes]:
         return self._gathered(data, self.ranks, self.comm.Allgather, self.comm.Allgatherv)
 
+    @unrecorded()
     def _gathered(
         self, data: bytes, ranks: int, numbers: Callable[..., None], parts: Callable[..., None]
     ) -> list[bytes]:
@@ -63,6 +66,7 @@ class MPIJob(Job):
             start += length
         return found
 
+    @unrecorded()
     def bcast(self, data: bytes, root: int = 0) -> bytes:
         length = array("q", [len(data)])
         self.comm.Bcast([length, 1, self._mpi.INT64_T], root)
@@ -76,12 +80,14 @@ class MPIJob(Job):
     def allreduce(self, values: array[float], op: Op) -> array[float]:
         return self._combined(values, op, self.comm.Allreduce)
 
+    @unrecorded()
     def _combined(self, values: array[float], op: Op, call: Callable[..., None]) -> array[float]:
         result, double = array("d", bytes(8 * len(values))), self._mpi.DOUBLE
         both = [values, len(values), double], [result, len(values), double]
         call(*both, getattr(self._mpi, op.upper()))
         return result
 
+    @unrecorded()
     def meet(self, values: array[float], seconds: float | None = None) -> array[float] | None:
         result, double = array("d", bytes(8 * len(values))), self._mpi.DOUBLE
         both = [values, len(values), double], [result, len(values), double]
@@ -94,13 +100,15 @@ class MPIJob(Job):
     def world(self) -> Job:
         return MPIJob(self._mpi.COMM_WORLD) if self._mpi.Is_initialized() else self
 
+    @unrecorded()
     def _split_by_host(self) -> Job:
         comm: Any = self.comm.Split_type(self._mpi.COMM_TYPE_SHARED)
         return MPIJob(comm)
 
     def free(self) -> None:
         self.free_host()
-        self.comm.Free()
+        with unrecorded():
+            self.comm.Free()
 
     def describe(self) -> dict[str, str]:
         import mpi4py

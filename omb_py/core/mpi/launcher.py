@@ -7,6 +7,7 @@ import os
 import stat
 import sys
 import time
+from collections.abc import Iterator
 
 STAGGER_SECONDS = 0.2
 LAUNCHER_SECONDS = 1.0
@@ -53,6 +54,25 @@ EXPECTED_RANKS = "OMB_PY_EXPECTED_RANKS"
 
 PROFILER = "OMB_PY_PROFILER"
 """The environment variable that names what profiles a rank, for its results to say."""
+
+
+@contextlib.contextmanager
+def unrecorded() -> Iterator[None]:
+    """Make omb-py's own calls of MPI, which the profile of an application does not count.
+
+    Not one inside of another.
+    """
+    if PROFILER not in os.environ:
+        yield
+        return
+    from mpi4py import MPI
+
+    MPI.Pcontrol(0)
+    try:
+        yield
+    finally:
+        MPI.Pcontrol(1)
+
 
 SHARED_FILES = "OMB_PY_SHARED_FILES"
 """A folder into which each rank writes which shared memory it has mapped."""

@@ -43,7 +43,8 @@ class RankProfile:
 
     Seconds: ``elapsed_s`` from beginning to end, ``communication_s`` in MPI without MPI-IO and
     ``io_s`` in MPI-IO (with the call in which a rank without an end is), ``user_s`` and
-    ``system_s`` of all threads' CPU time. ``memory_bytes`` is the largest resident set,
+    ``system_s`` of all threads' CPU time, ``stopped_s`` while recording was stopped, which is
+    neither communication nor computation. ``memory_bytes`` is the largest resident set,
     ``switches`` are involuntary. ``complete`` is false for a rank that did not come to its end.
     ``cells`` are None for a rank whose calls are unknown.
     """
@@ -59,6 +60,7 @@ class RankProfile:
     memory_bytes: float | None = None
     switches: int | None = None
     cells: tuple[CallStats, ...] | None = None
+    stopped_s: float = 0.0
 
 
 @dataclass(frozen=True)

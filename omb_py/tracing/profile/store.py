@@ -25,6 +25,7 @@ from omb_py.tracing.profile.profile import (
 from omb_py.tracing.profile.tables import communication_of, is_file
 from omb_py.tracing.records import layout
 from omb_py.tracing.records.reading import NS, RankRecord, read
+from omb_py.tracing.records.routines import STOPPED
 from omb_py.tracing.records.run import RecordedRun, open_run, run_of
 
 OF_RANKS = """rank host complete elapsed_s communication_s io_s user_s system_s memory_bytes
@@ -197,6 +198,7 @@ def _member(record: RankRecord) -> RankProfile:
         memory_bytes=header["memory_bytes"] or None,
         switches=header["switches"] if heard else None,
         cells=cells,
+        stopped_s=sum(cell.seconds for cell in cells if cell.routine == STOPPED),
     )
 
 

@@ -11,6 +11,7 @@ from omb_py.tracing.profile.profile import CallStats, Extreme, RankProfile, rank
 from omb_py.tracing.records.routines import (
     READ,
     ROLES,
+    STOPPED,
     WRITTEN,
     Role,
     base,
@@ -176,7 +177,7 @@ def sites(members: Iterable[RankProfile]) -> dict[tuple[str, str], Sums]:
 
 def communication_of(cells: Iterable[CallStats]) -> tuple[float, float]:
     """Return seconds in MPI but for its files, and in those."""
-    found = group(cells, lambda cell: cell.routine)
+    found = group(cells, lambda cell: cell.routine if cell.routine != STOPPED else None)
     inside = [
         sum(one.seconds for name, one in found.items() if is_file(name) is way)
         for way in (False, True)

@@ -40,9 +40,30 @@ int MPI_Finalize(void)
     return PMPI_Finalize();
 }
 
+static int64_t stopped_at;
+
+/* The time from MPI_Pcontrol(0) to MPI_Pcontrol(1) is one call, and the next stop may begin. Locked. */
+static void count_stop(int line)
+{
+    struct call stop = {.routine = &routines[ROUTINE_Pcontrol], .half.peer = NOBODY};
+    stop.half.nbytes = UNKNOWN_BYTES;
+    stop.began = stopped_at;
+    stop.ended = stopped_at = now();
+    count_call(NULL, stop.routine->number, 0, NOBODY, UNKNOWN_BYTES, stop.ended - stop.began,
+               line);
+    if (timeline)
+        write_call(&stop);
+}
+
 int MPI_Pcontrol(const int level, ...)
 {
+    int line = recording || stopped ? site() : 0;
+    number_of_routine(&routines[ROUTINE_Pcontrol]);
     lock();
+    if (stopped && header && started && !finished && level)
+        count_stop(line);
+    else if (!stopped)
+        stopped_at = now();
     stopped = level == 0;
     set_recording();
     unlock();

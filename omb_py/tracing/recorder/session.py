@@ -247,6 +247,8 @@ class Session:
         if self._file is None or self.ended:
             return False
         self.ended = True
+        if not self.finalized:
+            self._module.Pcontrol(1)  # a stop ends here
         ended = time.monotonic_ns()
         self._recorder.pause()
         annotation.detach()

@@ -28,7 +28,7 @@ from omb_py.tracing.recorder.wrapped_routines import (
 
 HAND_WRITTEN = (
     "Comm_free Comm_disconnect Win_free File_close Request_free Wait Test Waitall Testall Waitany "
-    "Testany Waitsome Testsome Start Startall"
+    "Testany Waitsome Testsome Start Startall Pcontrol"
 ).split()
 """Recorded by wrappers that stand in ``recorder_wrappers.c``; all versions of MPI have them."""
 

@@ -10,6 +10,9 @@ from __future__ import annotations
 from enum import Enum
 from functools import cache
 
+STOPPED = "MPI_Pcontrol"
+"""The time from ``MPI_Pcontrol(0)`` to ``MPI_Pcontrol(1)``, in which nothing was recorded."""
+
 STARTED = " (started)"
 """The suffix of the operation that a persistent request begins at each start, which takes no time
 of its own: ``MPI_Send (started)``."""
