@@ -226,4 +226,13 @@ OTHERS = {
     "Probe": "source tag comm status",
     "Iprobe": "source tag comm flag status",
     "Parrived": "request partition flag",
+    "Pready": "partition started",
+    "Pready_range": "first last started",
+    "Pready_list": "count partitions started",
+    "Buffer_detach": "address size",
+    "Buffer_flush": "",
+    "Comm_detach_buffer": "comm address size",
+    "Comm_flush_buffer": "comm",
+    "Session_detach_buffer": "session address size",
+    "Session_flush_buffer": "session",
 }

@@ -99,7 +99,9 @@ ROLES = {
     **dict.fromkeys(("recv", "mrecv", "precv"), Role.RECEIVE),
     **dict.fromkeys(("sendrecv", "sendrecv_replace"), Role.SENDRECV),
     **dict.fromkeys(
-        "wait waitall waitany waitsome test testall testany testsome parrived".split(),
+        "wait waitall waitany waitsome test testall testany testsome parrived buffer_detach "
+        "buffer_flush comm_detach_buffer comm_flush_buffer session_detach_buffer "
+        "session_flush_buffer".split(),
         Role.COMPLETION,
     ),
     **dict.fromkeys(("mprobe", "probe"), Role.PROBE),
