@@ -347,7 +347,7 @@ class ApplicationMeasurement:
         if not self._settings.check:
             return None
         self._progress("checking")
-        with self._job.agreement():
+        with self._job.agreement(), unrecorded():
             result = kernel.result()
         with self._job.agreement():
             return alone(lambda: self._compare(result), self._job.comm)
@@ -380,11 +380,5 @@ def solve(kernel: Kernel[Any], team: Team) -> Solved:
     phases.seconds[Phase.DISTRIBUTE] += distributed - begin
     tallies = tuple(replace(tally) for tally in phases.tallies.values() if tally.calls)
     with unrecorded():
-        longest = team.comm.allreduce(own, MPI.MAX)
-    return Solved(
-        longest,
-        own,
-        dict(phases.seconds),
-        tallies,
-        tuple(kernel.parts()),
-    )
+        longest, parts = team.comm.allreduce(own, MPI.MAX), tuple(kernel.parts())
+    return Solved(longest, own, dict(phases.seconds), tallies, parts)

@@ -22,7 +22,7 @@ def test_report_of_full_rings_reads_only_calls(tmp_path: Path) -> None:
         for number in range(EVENTS):
             record.call("MPI_Barrier", 10 * number, 10 * number + 5)
         record.finish(10 * EVENTS)
-    report(str(tmp_path), 2, quiet=True)  # modules are imported the first time
+    report(str(tmp_path), 2, "profile", quiet=True)  # modules are imported the first time
     before = bytes_read()
-    report(str(tmp_path), 2, quiet=True)
+    report(str(tmp_path), 2, "profile", quiet=True)
     assert bytes_read() - before < EVENTS
