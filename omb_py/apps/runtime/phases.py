@@ -102,13 +102,13 @@ def message_bytes(call: Call, ranks: int) -> float:
     """Return the size of a call's message as profiles count it.
 
     It is the size that a rank sends to another. For calls with a block for each rank it is one
-    block (the mean one for a v-form). For all others it is the whole data that the rank sends, or
-    receives if it only receives (mpitrace's convention, but for reduce_scatter and sendrecv, which
-    it counts whole).
+    block (the mean one for a v-form; of scatterv the rank's own). For all others it is the whole
+    data that the rank sends, or receives if it only receives (mpitrace's convention, but for
+    reduce_scatter and sendrecv, which it counts whole).
     """
     messages = call.messages
     if not messages:
         return 0
-    first = messages[0]
+    first = messages[-1 if call.function == "scatterv" else 0]
     whole = first.elements * first.datatype.itemsize
     return whole / ranks if len(first.counts) == ranks > 1 else whole
