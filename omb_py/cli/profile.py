@@ -194,6 +194,8 @@ class Ending:
 
     def _report(self) -> None:
         session = self._session
+        if session.aborting:
+            launcher.say(f"note: rank {session.rank} ends the job; {self._so_far}")
         if session.rank > 0 or session.aborting:
             return
         from omb_py.cli.profile_finish import report

@@ -212,6 +212,7 @@ def test_an_exit_code_under_mpi4py_ends_the_job(tmp_path: Path) -> None:
     words = ["profile", "-m", "mpi4py", "program.py"]
     done = run([MPIEXEC, "-n", "2", OMB_PY, *words], {}, tmp_path, 60)
     assert done.code == 3
+    assert "note: rank 1 ends the job; the profile so far: omb-py profile show" in done.err
 
 
 def test_a_profile_that_cannot_be_written_fails(tmp_path: Path) -> None:
