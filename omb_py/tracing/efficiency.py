@@ -33,8 +33,9 @@ class Run:
 
     ``name`` is its name on the command line, ``command`` the program that ran and its arguments, if
     known. ``ranks`` counts those of the job, even if some left no times. Seconds: ``outside`` has
-    the time that each rank spent outside MPI, ``elapsed`` is that from the first rank's start to
-    the last one's end, ``io`` that of all ranks in MPI's files. ``cpu`` is the CPU time of whole
+    the time that each rank spent outside MPI, and is empty if this is not known, since threads
+    other than the main one called MPI. ``elapsed`` is the time from the first rank's start to the
+    last one's end, ``io`` that of all ranks in MPI's files. ``cpu`` is the CPU time of whole
     processes, with all their threads, over their time from beginning to end, None if unknown.
     ``serialisation`` and ``transfer`` are the factors of communication efficiency, if known.
     """
@@ -89,9 +90,9 @@ class Scaling:
 def scaling(run: Run, reference: Run, weak: bool) -> Scaling | None:
     """Return a run's scaling; ``weak``: the work grew with the ranks, else it stayed the same.
 
-    None if this run computed nothing.
+    None if this run computed nothing, or the time outside MPI of one of them is not known.
     """
-    if run.total <= 0:
+    if not run.outside or not reference.outside or run.total <= 0:
         return None
     work = run.ranks / reference.ranks if weak else 1.0
     computation = work * reference.total / run.total
@@ -118,6 +119,8 @@ def load(paths: Sequence[str]) -> list[Run]:
 
 def on_ideal(run: Run) -> Run:
     """Return the run with the factors that an ideal network tells, or a note on what they need."""
+    if not run.outside:
+        return run
     try:
         if not record_paths(run.name):
             raise UsageError("they need the folder of omb-py profile --events N")
@@ -149,6 +152,7 @@ def run_of(profile: Profile, name: str) -> Run:
     outside = tuple(
         max(0.0, (m.elapsed_s or 0) - (m.communication_s or 0) - (m.io_s or 0) - m.stopped_s)
         for m in told
+        if not any(member.threaded for member in told)
     )
     return Run(
         name,
@@ -179,7 +183,7 @@ def _notes_of(profile: Profile, told: Sequence[RankProfile]) -> Iterator[str]:
         yield f"no data for {excluded} of {profile.ranks} ranks; they are excluded"
     polls = sum(cell.calls for one in told for cell in one.cells or () if _polls(cell.routine))
     more = [m.rank for m in told if (m.communication_s or 0) + (m.io_s or 0) > (m.elapsed_s or 0)]
-    if more:
+    if more and not any(member.threaded for member in told):
         yield (
             f"calls of {some_ranks(more)} took longer than the run: those of several threads at a "
             "time are added up, and the factors say little"
@@ -255,6 +259,8 @@ def suggested(runs: Sequence[Run]) -> tuple[bool | None, str]:
     the work did not; if it grew, that may be work, or slower cores, caches and memory.
     """
     first, last = runs[0], runs[-1]
+    if not all(run.outside for run in runs):
+        return None, "calls of several threads hide the time outside MPI"
     if any(run.cpu is not None and run.cpu < LITTLE_CPU for run in runs):
         return None, "ranks shared cores, slept or waited, which looks like work"
     if first.ranks == last.ranks or first.total <= 0 or last.total <= 0:
@@ -294,6 +300,11 @@ class FactorLine:
     shown: Callable[[float | None], str] = percent
 
 
+def known(value: Callable[[Run], float]) -> Callable[[Run, Series], float | None]:
+    """Return a value of a run; None if its time outside MPI is not known."""
+    return lambda run, _: value(run) if run.outside else None
+
+
 def compared(value: Callable[[Scaling], float]) -> Callable[[Run, Series], float | None]:
     """Return the value of a run's scaling; None if runs are not compared."""
 
@@ -307,10 +318,12 @@ def compared(value: Callable[[Scaling], float]) -> Callable[[Run, Series], float
 FILES = "files_s"
 LINES = (
     FactorLine("Global efficiency", "global_efficiency", compared(lambda to: to.whole)),
-    FactorLine("- Parallel efficiency", "parallel_efficiency", lambda run, _: run.parallel),
-    FactorLine("-- Load balance", "load_balance", lambda run, _: run.load_balance),
+    FactorLine("- Parallel efficiency", "parallel_efficiency", known(lambda run: run.parallel)),
+    FactorLine("-- Load balance", "load_balance", known(lambda run: run.load_balance)),
     FactorLine(
-        "-- Communication efficiency", "communication_efficiency", lambda run, _: run.communication
+        "-- Communication efficiency",
+        "communication_efficiency",
+        known(lambda run: run.communication),
     ),
     FactorLine(
         "--- Serialisation efficiency", "serialisation_efficiency", lambda run, _: run.serialisation
@@ -319,7 +332,7 @@ LINES = (
     FactorLine("- Computation scaling", "computation_scaling", compared(lambda to: to.computation)),
     FactorLine("Speed-up", "speedup", compared(lambda to: to.speedup), plain),
     FactorLine("Elapsed", "elapsed_s", lambda run, _: run.elapsed, seconds),
-    FactorLine("Outside MPI, all ranks", "outside_sum_s", lambda run, _: run.total, seconds),
+    FactorLine("Outside MPI, all ranks", "outside_sum_s", known(lambda run: run.total), seconds),
     FactorLine("MPI's files, all ranks", FILES, lambda run, _: run.io, seconds),
     FactorLine("CPU time / elapsed, threads together", "cpu_of_elapsed", lambda run, _: run.cpu),
 )
@@ -352,8 +365,8 @@ def row_of(run: Run, series: Series) -> dict[str, Any]:
         "scaling": series.kind,
         "reference_ranks": series.runs[0].ranks if series.kind else None,
         **{line.column: line.value(run, series) for line in LINES},
-        "outside_mean_s": fmean(run.outside),
-        "outside_max_s": max(run.outside),
+        "outside_mean_s": fmean(run.outside) if run.outside else None,
+        "outside_max_s": max(run.outside, default=None),
     }
 
 
@@ -377,6 +390,8 @@ def title(series: Series) -> str:
 
 def remarks(series: Series) -> Iterator[str]:
     """Yield sentences about the meaning of the table's lines."""
+    if not any(run.outside for run in series.runs):
+        return
     text = "Parallel efficiency = load balance x communication efficiency"
     if any(run.transfer for run in series.runs):
         text += "; communication efficiency = serialisation x transfer efficiency"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,10 @@ from omb_py.tracing.records.layout import (
     FNV_PRIME,
     FNV_START,
     NOBODY,
+    PEERS,
     PREFIX,
+    THREAD,
+    THREAD_FORMAT,
     Communicator,
     EventKind,
     path_in,
@@ -72,6 +76,17 @@ class WrittenFile(RecordFile):
         self.memory[at : at + len(packed)] = packed
         self.set("cells_used", len(packed) // CELL_FORMAT.size)
 
+    def thread(self, number: int = 0, *peers: int, **fields: int) -> None:
+        """Write a thread, with fields of `layout.THREAD`; by its number, 0: the main one."""
+        used = self.get("threads_used")
+        number = number or self.get("pid")
+        values = {"number": number, "threads": 1, "now_peers": len(peers), **fields}
+        waits = struct.pack(f"={PEERS}i", *peers, *[NOBODY] * (PEERS - len(peers)))
+        packed = [values.get(name, 0) for name, _ in THREAD[:-1]]
+        at = self.get("threads_at") + used * THREAD_FORMAT.size
+        THREAD_FORMAT.pack_into(self.memory, at, *packed, waits)
+        self.set("threads_used", used + 1)
+
     def close(self) -> None:
         """Unmap the file."""
         self.memory.release()
@@ -125,7 +140,15 @@ class MadeRecord:
         ]
 
     def finish(self, ended: int | None, **header: Any) -> reading.RankRecord:
-        """Write the cells and fields of the header; ``ended`` None leaves the rank unfinished."""
+        """Write the cells and fields of the header; ``ended`` None leaves the rank unfinished.
+
+        Fields of a thread are those of the main one.
+        """
+        now = {name: header.pop(name) for name in list(header) if name.startswith("now_")}
+        if now or self._cells:
+            cells = self._cells.values()
+            of_cells = {"calls": sum(one[0] for one in cells), "ns": sum(one[2] for one in cells)}
+            self.file.thread(0, *now.pop("now_peer", [NOBODY]), **{**of_cells, **now})
         self.file.write_cells([(*key, 0, 0, *cell) for key, cell in self._cells.items()])
         self.file.set("updated", START + (ended or 0))
         if ended is not None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from graphlib import CycleError, TopologicalSorter
+from typing import TypeAlias
 
 from omb_py.core.text.units import duration
 from omb_py.core.text.words import some_ranks
-from omb_py.tracing.monitor.snapshots import RankSnapshot, RankState, Snapshot
-from omb_py.tracing.records.layout import NOBODY, WORLD, Communicator
+from omb_py.tracing.monitor.snapshots import RankSnapshot, RankState, Snapshot, ThreadSnapshot
+from omb_py.tracing.records.layout import ANYONE, NOBODY, WORLD, Communicator
+from omb_py.tracing.records.reading import ThreadRecord
 from omb_py.tracing.records.routines import (
     Dependence,
     Role,
@@ -25,14 +27,27 @@ from omb_py.tracing.records.routines import (
 TWO_SIDED = (Role.SEND, Role.RECEIVE, Role.SENDRECV, Role.PROBE, Role.COMPLETION)
 
 
+class Needs(Enum):
+    """The ranks that end a wait: each of several, at least one of them, or perhaps others."""
+
+    EACH = "each"
+    SOME = "some"
+    OPEN = "open"
+
+
 @dataclass(frozen=True)
 class RankWait:
-    """A rank is in ``routine`` until each of ``others`` does its part."""
+    """A rank is in ``routine`` until ``others`` do their part, as far as it ``needs`` them.
+
+    ``anyone``: they are all ranks that could send to it.
+    """
 
     rank: int
     routine: str
     seconds: float
     others: tuple[int, ...]
+    needs: Needs = Needs.EACH
+    anyone: bool = False
 
 
 @dataclass(frozen=True)
@@ -62,46 +77,73 @@ def waiting(snapshot: Snapshot, min_wait_s: float, stale_after_s: float) -> Wait
     """Return the ranks that have waited for others for longer than ``min_wait_s``.
 
     A rank that is in a collective call waits for those that have begun fewer of them on its
-    communicator; one that sends, receives or waits for a message, for its peer. A message from any
-    source, and several requests at a time, do not show the awaited rank.
+    communicator; one that sends, receives, probes or waits for requests, for their peers. A rank of
+    which another thread is elsewhere may go on all the same.
     """
-    running = [one for one in snapshot.ranks if one.state(stale_after_s) is RankState.RUNS]
-    by_rank = {one.rank: one for one in snapshot.ranks}
     waits = {}
-    for one in running:
-        if one.now.routine and one.in_call_s >= min_wait_s:
-            others = awaited(one, snapshot.ranks, by_rank)
-            if others:
-                waits[one.rank] = RankWait(one.rank, one.now.routine, one.in_call_s, others)
+    for one in snapshot.ranks:
+        if one.state(stale_after_s) is RankState.RUNS:
+            found = [
+                RankWait(one.rank, _place(one, thread), thread.seconds, *told)
+                for thread in one.living
+                if thread.now.routine and thread.seconds >= min_wait_s
+                if (told := awaited(one, thread.now, snapshot.ranks))[0]
+            ]
+            if found:  # of several threads the longest, in spite of which the others may go on
+                wait = max(found, key=lambda wait: wait.seconds)
+                more = len(one.living) > 1
+                waits[one.rank] = replace(wait, needs=Needs.OPEN) if more else wait
     roots, circles = _traced(waits)
     return Waiting(waits, roots, circles)
 
 
-def awaited(
-    one: RankSnapshot, ranks: tuple[RankSnapshot, ...], by_rank: Mapping[int, RankSnapshot]
-) -> tuple[int, ...]:
-    """Return the ranks that ``one`` waits for; empty if that is not known."""
-    now = one.now
-    if begins_collective(now.routine) and now.communicator:
-        return _late(one, ranks)
-    if role(now.routine) in TWO_SIDED:
-        return (now.peer,) if now.peer in by_rank and now.peer != one.rank else ()
-    together = dependence(now.routine) in (Dependence.ALL, Dependence.GROUPS)
-    if together and not prepares(now.routine):
-        name = base(now.routine)
-        key = now.communicator.key if now.communicator else None
-        members = [other for other in ranks if key is None or key in other.communicators]
-        return tuple(other.rank for other in members if base(other.now.routine) != name)
-    return ()
+def _place(one: RankSnapshot, thread: ThreadSnapshot) -> str:
+    """Return the routine of a thread, with its name if the rank has others."""
+    return thread.now.routine + (f" of {thread.now.name}" if len(one.living) > 1 else "")
 
 
-def _late(one: RankSnapshot, ranks: tuple[RankSnapshot, ...]) -> tuple[int, ...]:
+Awaited: TypeAlias = tuple[tuple[int, ...], Needs, bool]
+"""As the last fields of `RankWait`."""
+
+
+def awaited(one: RankSnapshot, now: ThreadRecord, ranks: tuple[RankSnapshot, ...]) -> Awaited:
+    """Return the ranks that a thread of ``one`` waits for; none if that is not known."""
+    routine = now.awaited
+    if begins_collective(routine) and now.communicator:
+        return _late(one, now, ranks), Needs.EACH, False
+    if role(routine) in TWO_SIDED:
+        return _peers(one, now, ranks)
+    together = dependence(routine) in (Dependence.ALL, Dependence.GROUPS)
+    if not together or prepares(routine):
+        return (), Needs.EACH, False
+    name, key = base(routine), now.communicator.key if now.communicator else None
+    members = [other for other in ranks if key is None or key in other.communicators]
+    late = (m.rank for m in members if name not in (base(t.now.routine) for t in m.living))
+    return tuple(late), Needs.EACH, False
+
+
+def _peers(one: RankSnapshot, now: ThreadRecord, ranks: tuple[RankSnapshot, ...]) -> Awaited:
+    """Return the other sides of messages; requests of different kinds may complete each other."""
+    there, named = {other.rank for other in ranks}, set(now.peers) - {ANYONE}
+    anyone = ANYONE in now.peers
+    if anyone and now.communicator:
+        members = begun_by(now.communicator, ranks)
+        named |= (
+            (members.keys() - {one.rank}) if len(members) == now.communicator.size else {NOBODY}
+        )
+    mixed = role(now.awaited) is Role.COMPLETION or (anyone and not now.communicator)
+    needs = Needs.SOME if len(named) > 1 else Needs.EACH
+    others = tuple(sorted(named & there - {one.rank}))
+    return others, Needs.OPEN if mixed or named - set(others) else needs, anyone
+
+
+def _late(one: RankSnapshot, now: ThreadRecord, ranks: tuple[RankSnapshot, ...]) -> tuple[int, ...]:
     """Return the ranks that a collective call needs and that have not begun it."""
-    assert one.now.communicator is not None
-    mine, root = one.now.collectives, one.now.peer
-    begun = begun_by(one.now.communicator, ranks)
+    assert now.communicator is not None
+    mine, root = now.collectives, now.peer
+    begun = begun_by(now.communicator, ranks)
     late = tuple(rank for rank, calls in begun.items() if rank != one.rank and calls < mine)
-    needs = dependence(one.now.routine)
+    needs = dependence(now.awaited)
     if needs is Dependence.LOWER:
         return tuple(rank for rank in late if rank < one.rank)
     # What comes from the root may come through others that are late.
@@ -124,11 +166,29 @@ def begun_by(communicator: Communicator, ranks: tuple[RankSnapshot, ...]) -> dic
     return dict(sorted(begun.items()))
 
 
+def _stuck(waits: Mapping[int, RankWait]) -> set[int]:
+    """Return the ranks that wait for others of which none can go on."""
+    stuck, before = {rank for rank, wait in waits.items() if wait.needs is not Needs.OPEN}, -1
+    while len(stuck) != before:
+        before = len(stuck)
+        for rank in [*sorted(stuck), *sorted(stuck, reverse=True)]:
+            some = all if waits[rank].needs is Needs.SOME else any
+            if not some(other in stuck for other in waits[rank].others):
+                stuck.discard(rank)
+    return stuck
+
+
 def _traced(
     waits: Mapping[int, RankWait],
 ) -> tuple[dict[int, frozenset[int]], tuple[tuple[int, ...], ...]]:
-    """Whom each waits for in the end, and circles."""
-    graph = {rank: wait.others for rank, wait in waits.items()}
+    """Whom each waits for in the end, and circles; waits for one of several ranks lead no further,
+    unless none of these can go on."""
+    stuck, graph = _stuck(waits), {}
+    for rank, wait in waits.items():
+        inside = tuple(other for other in wait.others if other in stuck)
+        some = inside[:1] if rank in stuck else ()
+        graph[rank] = (inside or wait.others) if wait.needs is Needs.EACH else some
+    direct = {rank: frozenset(waits[rank].others) for rank, others in graph.items() if not others}
     circles: list[tuple[int, ...]] = []
     while True:
         try:
@@ -143,7 +203,7 @@ def _traced(
     for rank in order:
         others = graph.get(rank, ())
         ends[rank] = frozenset().union(*(ends[o] for o in others)) if others else frozenset([rank])
-    return {rank: ends[rank] for rank in graph if graph[rank]}, tuple(circles)
+    return {rank: ends[rank] for rank in graph if graph[rank]} | direct, tuple(circles)
 
 
 GONE = {
@@ -200,7 +260,7 @@ def circles(found: Waiting) -> Iterator[MonitorFinding]:
         steps = [found.waits[rank] for rank in circle[:LONGEST_CHAIN]]
         after = [*circle[1:], circle[0]]
         words = [
-            f"{wait.rank} waits in {wait.routine} for {other}"
+            f"{wait.rank} waits in {wait.routine} for {'any rank' if wait.anyone else other}"
             for wait, other in zip(steps, after, strict=False)
         ]
         if len(circle) > LONGEST_CHAIN:
@@ -217,11 +277,11 @@ def mismatches(
     """Yield ranks that are in different collective calls, where it should be the same."""
     calls: dict[tuple[str, int], dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
     for one in snapshot.ranks:
-        now = one.now
-        if one.state(stale_after_s) is not RankState.RUNS or one.in_call_s < min_wait_s:
+        if one.state(stale_after_s) is not RankState.RUNS:
             continue
-        if now.communicator and begins_collective(now.routine):
-            calls[now.communicator.key, now.collectives][base(now.routine)].append(one.rank)
+        for now in (thread.now for thread in one.living if thread.seconds >= min_wait_s):
+            if now.communicator and begins_collective(now.awaited):
+                calls[now.communicator.key, now.collectives][base(now.awaited)].append(one.rank)
     for (key, number), routines in calls.items():
         if len(routines) > 1:
             by_size = sorted(routines.items(), key=lambda item: len(item[1]))
@@ -263,7 +323,8 @@ def states(snapshot: Snapshot, stale_after_s: float) -> Iterator[MonitorFinding]
 
 
 def _last_seen(one: RankSnapshot) -> str:
-    where = f"in {one.now.routine}" if one.now.routine else "outside MPI"
+    inside = " and ".join(_place(one, thread) for thread in one.living if thread.now.routine)
+    where = f"in {inside}" if inside else "outside MPI"
     return f"last seen {where}, {duration(one.since_update_s)} ago"
 
 
@@ -272,7 +333,7 @@ def held_up(snapshot: Snapshot, found: Waiting, stale_after_s: float) -> Iterato
     in_circles = {rank for circle in found.circles for rank in circle}
     groups: dict[frozenset[int], list[RankWait]] = defaultdict(list)
     for rank, roots in found.roots.items():
-        if not roots & in_circles:
+        if not roots & in_circles and not found.waits[rank].anyone:
             groups[roots].append(found.waits[rank])
     by_rank = {one.rank: one for one in snapshot.ranks}
     for roots, waits in sorted(groups.items(), key=lambda item: sorted(item[0])):
@@ -280,7 +341,9 @@ def held_up(snapshot: Snapshot, found: Waiting, stale_after_s: float) -> Iterato
         routines = list(dict.fromkeys(wait.routine for wait in waits))
         longest = duration(max(wait.seconds for wait in waits))
         who = f"{some_ranks(ranks)} wait{'s' if len(ranks) == 1 else ''}"
-        held = f"{who} in {' and '.join(routines)} ({longest}) for {some_ranks(roots)}"
+        one = len(roots) > 1 and any(wait.needs is not Needs.EACH for wait in waits)
+        awaited = f"{'one or more of ' * one}{some_ranks(roots)}"
+        held = f"{who} in {' and '.join(routines)} ({longest}) for {awaited}"
         text = f"{held}{doing((by_rank[rank] for rank in roots), stale_after_s)}"
         chain = max((found.chain(rank) for rank in ranks), key=len)
         if 2 < len(chain) <= LONGEST_CHAIN:
@@ -295,12 +358,17 @@ def doing(ranks: Iterable[RankSnapshot], stale_after_s: float) -> str:
         state = one.state(stale_after_s)
         if state is not RankState.RUNS:
             found.append(GONE[state])
-        elif one.now.routine:
-            peer = f" of {one.now.peer}" if one.now.peer >= 0 else ""
-            found.append(f"is in {one.now.routine}{peer} ({duration(one.in_call_s)})")
         else:
-            idle = f" (at least {duration(one.idle_s)})" if one.idle_s >= 1 else ""
-            found.append(f"is outside MPI{idle}")
+            found.append(f"is {' and '.join(_doing(one, thread) for thread in one.living)}")
     if len(found) == 1:
         return f", which {found[0]}"
-    return ", which are outside MPI" if set(found) == {"is outside MPI"} else ""
+    idle = all(text.startswith("is outside MPI") and " and " not in text for text in found)
+    return ", which are outside MPI" if idle else ""
+
+
+def _doing(one: RankSnapshot, thread: ThreadSnapshot) -> str:
+    now, seconds = thread.now, duration(thread.seconds)
+    peer = f" of {now.peer}" if now.peer >= 0 else ""
+    idle = f" (at least {seconds})" if thread.seconds >= 1 else ""
+    words = f"in {now.routine}{peer} ({seconds})" if now.routine else f"outside MPI{idle}"
+    return f"{words} in {now.name}" if len(one.living) > 1 else words

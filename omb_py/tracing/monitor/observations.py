@@ -20,12 +20,15 @@ from omb_py.tracing.monitor.snapshots import (
     RankSnapshot,
     RankState,
     Snapshot,
+    ThreadSnapshot,
     changes,
     current_time,
-    inherit_idle,
     processes_of,
     take_snapshot,
 )
+from omb_py.tracing.records.layout import ANYONE, NOBODY
+from omb_py.tracing.records.reading import MAIN, ThreadRecord
+from omb_py.tracing.records.routines import Role, role
 from omb_py.tracing.records.run import read_records
 
 RECENT_SECONDS = 5.0
@@ -88,9 +91,10 @@ class Observation:
 
     @property
     def mpi(self) -> float | None:
-        """The mean of the shares of time in MPI."""
-        shares = [one.mpi_share for one in self.recent.values()]
-        return sum(shares) / len(shares) if shares else None
+        """The mean of the shares of time in MPI, None if others than the main threads call it."""
+        shares = [share for one in self.recent.values() for share in one.mpi_shares]
+        called = {thread.now.name for one in self.snapshot.ranks for thread in one.threads}
+        return sum(shares) / len(shares) if shares and called <= {MAIN} else None
 
 
 def summary(seen: Observation) -> str:
@@ -116,62 +120,88 @@ def lines(seen: Observation) -> list[str]:
 
 
 COLUMNS = (
-    *("rank", "host", "is in", "with", "for", "calls/s", "data", "read", "written", "in MPI"),
-    "memory",
+    *("rank", "thread", "host", "is in", "with", "for", "calls/s", "data", "read", "written"),
+    *("in MPI", "memory"),
 )
-OF_HOSTS, OF_FILES = ("host",), ("read", "written")
-"""Columns that are there where there are several hosts, and where files are used."""
+OF_THREADS, OF_HOSTS, OF_FILES = ("thread",), ("host",), ("read", "written")
+"""Columns that are there if a rank calls MPI in other threads, for several hosts, and for files."""
 
 
 def sheet(seen: Observation) -> Sheet:
-    """Return the table of all ranks; its title has the program, the whole run, and the findings."""
-    hosts = len({one.host for one in seen.snapshot.ranks}) > 1
-    hidden = [*([] if hosts else OF_HOSTS), *([] if seen.uses_files else OF_FILES)]
+    """Return the table of all ranks and their threads; its title has the program, the whole run,
+    and the findings."""
+    ranks = seen.snapshot.ranks
+    hosts = len({one.host for one in ranks}) > 1
+    threads = any(thread.now.name != MAIN for one in ranks for thread in _shown(seen, one))
+    hidden = [
+        *([] if threads else OF_THREADS),
+        *([] if hosts else OF_HOSTS),
+        *([] if seen.uses_files else OF_FILES),
+    ]
     shown = [place for place, name in enumerate(COLUMNS) if name not in hidden]
     rows = []
-    for one in seen.snapshot.ranks:
-        cells = _cells(seen, one)
-        rows.append(tuple(cells[place] for place in shown))
+    for one in ranks:
+        for thread in range(len(_shown(seen, one))):
+            cells = _cells(seen, one, thread)
+            rows.append(tuple(cells[place] for place in shown))
     program = [seen.snapshot.program] if seen.snapshot.program else []
     return Sheet(
         "\n".join([*program, summary(seen), *(one.text for one in seen.findings)]),
         tuple(COLUMNS[place] for place in shown),
         tuple(rows),
-        left=4 if hosts else 3,
+        left=3 + hosts + threads,
     )
 
 
-def _cells(seen: Observation, one: RankSnapshot) -> list[str]:
-    state, now = seen.state(one), one.now
-    rate, recent = seen.rates.get(one.rank), seen.recent.get(one.rank)
-    seconds = for_seconds(one, state)
-    runs = state is RankState.RUNS
-    peer = ""
-    if runs and now.routine:
-        label = now.communicator.label if now.communicator else ""
-        peer = str(now.peer) if now.peer >= 0 else label
+def _shown(seen: Observation, one: RankSnapshot) -> Sequence[ThreadSnapshot]:
+    """Return the threads with rows of their own; one only if the rank does not run."""
+    return one.living if seen.state(one) is RankState.RUNS else one.living[:1]
+
+
+def _cells(seen: Observation, one: RankSnapshot, place: int) -> list[str]:
+    """Return the cells of a thread; the first one's has those of the rank, too."""
+    state, thread = seen.state(one), one.living[place]
+    runs, now = state is RankState.RUNS, thread.now
+    rate = None if place else seen.rates.get(one.rank)
+    seconds = for_seconds(one, thread, state)
     return [
         str(one.rank),
+        now.name.removeprefix("thread ") if runs else "",
         one.host,
         now.routine or "outside MPI" if runs else state.value,
-        peer,
+        whom(now) if runs else "",
         "" if seconds is None else duration(seconds),
         scaled(rate.calls_per_s) if rate else "",
         scaled(rate.bytes_per_s, "B/s") if rate else "",
         scaled(rate.files_read_per_s, "B/s") if rate else "",
         scaled(rate.files_written_per_s, "B/s") if rate else "",
-        share_text(recent.mpi_share if recent else None),
-        scaled(one.memory, "B"),
+        share_text(_share(seen, one, place)),
+        "" if place else scaled(one.memory, "B"),
     ]
 
 
-def for_seconds(one: RankSnapshot, state: RankState) -> float | None:
+def _share(seen: Observation, one: RankSnapshot, place: int) -> float | None:
+    """Return the share of time in MPI of a rank's thread, None if it is not known."""
+    recent = seen.recent.get(one.rank)
+    return recent.mpi_shares[place] if recent else None
+
+
+def whom(now: ThreadRecord) -> str:
+    """Return the other side of a call: its peers, else its communicator; empty outside MPI."""
+    if not now.routine:
+        return ""
+    if now.peers == (NOBODY,):
+        label = now.communicator.label if now.communicator else ""
+        return label or ("unknown" if role(now.routine) is Role.COMPLETION else "")
+    words = {NOBODY: "unknown", ANYONE: "any rank"}
+    return ", ".join(words.get(peer, str(peer)) for peer in now.peers)
+
+
+def for_seconds(one: RankSnapshot, thread: ThreadSnapshot, state: RankState) -> float | None:
     """For how long, where that is known."""
     if state is RankState.ENDED:
         return None
-    if state is not RankState.RUNS:
-        return one.since_update_s
-    return one.in_call_s if one.now.routine else (one.idle_s or None)
+    return thread.seconds if state is RankState.RUNS else one.since_update_s
 
 
 def json_line(seen: Observation, epoch: float) -> str:
@@ -195,24 +225,36 @@ def json_line(seen: Observation, epoch: float) -> str:
 
 
 def _of_rank(seen: Observation, one: RankSnapshot) -> dict[str, Any]:
-    state, rate, recent = seen.state(one), seen.rates.get(one.rank), seen.recent.get(one.rank)
-    seconds, now = for_seconds(one, state), one.now
+    rate = seen.rates.get(one.rank)
+    threads = [_of_thread(seen, one, place) for place in range(len(_shown(seen, one)))]
     return {
         "rank": one.rank,
         "host": one.host,
-        "state": state.value,
-        "routine": now.routine or None,
-        "peer": now.peer if now.routine and now.peer >= 0 else None,
-        "communicator": now.communicator.label if now.routine and now.communicator else None,
-        "for_s": None if seconds is None else round(seconds, 3),
+        "state": seen.state(one).value,
+        **threads[0],
         "quiet_s": round(one.since_update_s, 3),
         "calls": one.calls,
         "bytes": one.nbytes,
         "files_read": one.read,
         "files_written": one.written,
         "rates": asdict(rate) if rate else None,
-        "mpi_share": round(recent.mpi_share, 4) if recent else None,
         "memory_bytes": one.memory,
+        "other_threads": threads[1:],
+    }
+
+
+def _of_thread(seen: Observation, one: RankSnapshot, place: int) -> dict[str, Any]:
+    thread = one.living[place]
+    now, share = thread.now, _share(seen, one, place)
+    seconds = for_seconds(one, thread, seen.state(one))
+    return {
+        "thread": now.name.removeprefix("thread "),
+        "routine": now.routine or None,
+        "peer": now.peer if now.routine and now.peer >= 0 else None,
+        "with": whom(now) or None,
+        "communicator": now.communicator.label if now.routine and now.communicator else None,
+        "for_s": None if seconds is None else round(seconds, 3),
+        "mpi_share": None if share is None else round(share, 4),
     }
 
 
@@ -238,7 +280,6 @@ class Watcher:
             return None
         now, past = time.monotonic(), self._past
         before = past[-1][1] if past else None
-        snapshot = inherit_idle(before, snapshot)
         while len(past) > 1 and past[1][0] <= now - RECENT_SECONDS:
             past.popleft()
         recent = changes(past[0][1] if past else None, snapshot)

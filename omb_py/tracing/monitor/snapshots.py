@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
 import numpy as np
 
 from omb_py.tracing.records.layout import Communicator
-from omb_py.tracing.records.reading import NS, Now, RankRecord
+from omb_py.tracing.records.reading import MAIN, NS, RankRecord, ThreadRecord
 from omb_py.tracing.records.routines import (
     READ,
     STARTED,
@@ -58,14 +58,25 @@ class ObservationTime:
 
 
 @dataclass(frozen=True)
+class ThreadSnapshot:
+    """The observed state of one thread: for ``seconds`` it has been where it is ``now``.
+
+    ``mpi_ns`` includes the part of a call under way.
+    """
+
+    now: ThreadRecord
+    seconds: float
+    mpi_ns: int
+
+
+@dataclass(frozen=True)
 class RankSnapshot:
     """The observed state of one rank.
 
     ``at`` and ``began`` are ns of its clock, ``at`` the time of this state. ``nbytes`` are those of
-    messages, ``read`` and ``written`` those of files. ``mpi_ns`` includes the part of a call under
-    way. ``since_update_s`` are the seconds since its last update, and ``idle_s`` those for which it
-    has made no call, as far as known. ``collectives`` are the calls begun on each of its
-    ``communicators``, both by key.
+    messages, ``read`` and ``written`` those of files. ``since_update_s`` are the seconds since its
+    last update. ``threads`` are those that have called MPI, in the order of their places in the
+    record. ``collectives`` are the calls begun on each of its ``communicators``, both by key.
     """
 
     rank: int
@@ -75,14 +86,12 @@ class RankSnapshot:
     ended: bool
     process: Process
     since_update_s: float
-    idle_s: float
     calls: int
     nbytes: int
     read: int
     written: int
-    mpi_ns: int
     memory: int
-    now: Now
+    threads: tuple[ThreadSnapshot, ...]
     communicators: Mapping[str, Communicator]
     collectives: Mapping[str, int]
 
@@ -92,9 +101,11 @@ class RankSnapshot:
         return (self.at - self.began) * NS
 
     @property
-    def in_call_s(self) -> float:
-        """Seconds for which it has been in the routine that it is in."""
-        return max(0, self.at - self.now.began) * NS if self.now.routine else 0.0
+    def living(self) -> tuple[ThreadSnapshot, ...]:
+        """The threads that have called MPI and not ended; the main one if there is no other."""
+        outside = ThreadRecord(MAIN, False, 0, 0, 0, "", "", None, 0, 0, ())
+        living = tuple(one for one in self.threads if not one.now.ended)
+        return living or (ThreadSnapshot(outside, self.elapsed_s, 0),)
 
     def state(self, stale_after_s: float) -> RankState:
         """Return the state, silent if the last update is older than ``stale_after_s``."""
@@ -126,7 +137,8 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Change:
-    """The work of a rank over a period: ``mpi_share`` is the part of it in MPI.
+    """The work of a rank over a period: ``mpi_shares`` are the parts of it that each of its living
+    threads spent in MPI.
 
     Bytes are as in `RankSnapshot`.
     """
@@ -135,7 +147,7 @@ class Change:
     bytes_per_s: float
     files_read_per_s: float
     files_written_per_s: float
-    mpi_share: float
+    mpi_shares: tuple[float, ...]
 
 
 def current_time() -> ObservationTime:
@@ -202,25 +214,9 @@ def rank_snapshot(
 ) -> RankSnapshot:
     """Return the state in one record; ``newest`` is the last update of any record
     (`last_update`)."""
-    header, now = record.header, record.now
-    said = max(int(header["updated"]), record.began)
-    here = record.host == seen_at.host and said <= seen_at.monotonic
-    quiet = seen_at.monotonic - said if here else newest - last_update(record)
-    at = said
-    if record.complete:
-        at = record.ended
-    elif here and process is not Process.GONE:
-        at = seen_at.monotonic
-    # a rank outside MPI says when it came out
-    idle = (at - now.began) * NS if not now.routine and now.began else 0.0
-    cells = record.cells
-    going_on = max(0, at - now.began) if now.routine and not record.complete else 0
-    communicators = record.communicators
-    counts = collective_calls(record, communicators)
+    header, cells, communicators = record.header, record.cells, record.communicators
+    at, quiet = clock(record, seen_at, newest, process)
     of_files = file_bytes(record)
-    if now.communicator and begins_collective(now.routine):
-        key = now.communicator.key
-        counts[key] = max(counts.get(key, 0), now.collectives)
     return RankSnapshot(
         rank=record.rank,
         host=record.host,
@@ -229,17 +225,34 @@ def rank_snapshot(
         ended=record.complete,
         process=process,
         since_update_s=max(0, quiet) * NS,
-        idle_s=idle,
         calls=calls_made(record) + int(header["cells_lost"]),
         nbytes=int(cells["nbytes"].sum()) - sum(of_files.values()),
         read=of_files[READ],
         written=of_files[WRITTEN],
-        mpi_ns=int(cells["ns"].sum()) + going_on,
         memory=int(header["memory_bytes"]),
-        now=now,
+        threads=tuple(activity(one, at, record.complete) for one in record.threads),
         communicators={one.key: one for one in communicators.values()},
-        collectives=counts,
+        collectives=collective_calls(record, communicators),
     )
+
+
+def clock(
+    record: RankRecord, seen_at: ObservationTime, newest: int, process: Process
+) -> tuple[int, int]:
+    """Return the time of a record's state (ns of its clock), and ns since its last update."""
+    said = max(int(record.header["updated"]), record.began)
+    here = record.host == seen_at.host and said <= seen_at.monotonic
+    quiet = seen_at.monotonic - said if here else newest - last_update(record)
+    if record.complete:
+        return record.ended, quiet
+    return seen_at.monotonic if here and process is not Process.GONE else said, quiet
+
+
+def activity(thread: ThreadRecord, at: int, complete: bool) -> ThreadSnapshot:
+    """Return the state of a thread at a time, ``complete`` if the rank has ended."""
+    since = max(0, at - thread.began)
+    going_on = since if thread.routine and not complete else 0
+    return ThreadSnapshot(thread, since * NS, thread.ns + going_on)
 
 
 def calls_made(record: RankRecord) -> int:
@@ -274,21 +287,11 @@ def collective_calls(
             if comm in communicators:
                 calls = of_routine["calls"][of_routine["communicator"] == comm].sum()
                 found[communicators[comm].key] += int(calls)
+    for now in record.threads:
+        if now.communicator and begins_collective(now.awaited):
+            key = now.communicator.key
+            found[key] = max(found.get(key, 0), now.collectives)
     return found
-
-
-def inherit_idle(before: Snapshot | None, after: Snapshot) -> Snapshot:
-    """Return a snapshot with idle times from the previous one: how long ranks have made no call."""
-    known = {one.rank: one for one in before.ranks} if before else {}
-    return replace(after, ranks=tuple(_idle(known.get(one.rank), one) for one in after.ranks))
-
-
-def _idle(before: RankSnapshot | None, after: RankSnapshot) -> RankSnapshot:
-    if before is None or before.began != after.began or after.now.routine or before.now.routine:
-        return after
-    if before.calls != after.calls or after.idle_s:
-        return after
-    return replace(after, idle_s=before.idle_s + max(0, after.at - before.at) * NS)
 
 
 def changes(before: Snapshot | None, after: Snapshot) -> dict[int, Change]:
@@ -304,8 +307,15 @@ def change(before: RankSnapshot | None, after: RankSnapshot) -> Change | None:
     seconds = (after.at - (base.at if base else after.began)) * NS
     if seconds <= 0:
         return None
-    calls, nbytes, read, written, mpi = (
+    calls, nbytes, read, written = (
         max(0, getattr(after, name) - (getattr(base, name) if base else 0)) / seconds
-        for name in ("calls", "nbytes", "read", "written", "mpi_ns")
+        for name in ("calls", "nbytes", "read", "written")
     )
-    return Change(calls, nbytes, read, written, min(1.0, mpi * NS))
+    known = [one.mpi_ns for one in base.threads] if base else []
+    spent = zip(after.threads, [*known, *[0] * len(after.threads)], strict=False)
+    shares = [
+        min(1.0, max(0, one.mpi_ns - before) * NS / seconds)
+        for one, before in spent
+        if not one.now.ended
+    ]
+    return Change(calls, nbytes, read, written, tuple(shares) or (0.0,))

@@ -46,7 +46,8 @@ class RankProfile:
     ``system_s`` of all threads' CPU time, ``stopped_s`` while recording was stopped, which is
     neither communication nor computation. ``memory_bytes`` is the largest resident set,
     ``switches`` are involuntary. ``complete`` is false for a rank that did not come to its end.
-    ``cells`` are None for a rank whose calls are unknown.
+    ``cells`` are None for a rank whose calls are unknown. If it is ``threaded``, times in MPI are
+    sums over threads, and may exceed the elapsed time.
     """
 
     rank: int
@@ -61,6 +62,7 @@ class RankProfile:
     switches: int | None = None
     cells: tuple[CallStats, ...] | None = None
     stopped_s: float = 0.0
+    threaded: bool = False
 
 
 @dataclass(frozen=True)

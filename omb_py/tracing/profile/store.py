@@ -12,7 +12,7 @@ from omb_py.core.dataclass import values
 from omb_py.core.errors import UsageError
 from omb_py.core.text import files
 from omb_py.core.text.tables import plain
-from omb_py.core.text.words import one_line, some_ranks
+from omb_py.core.text.words import count, first_of, one_line, some_ranks
 from omb_py.tracing.profile import text
 from omb_py.tracing.profile.profile import (
     LOST_NAME,
@@ -24,7 +24,7 @@ from omb_py.tracing.profile.profile import (
 )
 from omb_py.tracing.profile.tables import communication_of, is_file
 from omb_py.tracing.records import layout
-from omb_py.tracing.records.reading import NS, RankRecord, read
+from omb_py.tracing.records.reading import MAIN, NS, RankRecord, ThreadRecord, read
 from omb_py.tracing.records.routines import STOPPED
 from omb_py.tracing.records.run import RecordedRun, open_run, run_of
 
@@ -178,13 +178,13 @@ def _elapsed(run: RecordedRun) -> float | None:
 def _member(record: RankRecord) -> RankProfile:
     header, cells = record.header, tuple(_calls_of_rank(record))
     communication, in_files = communication_of(cells)
-    now = record.now
-    if not record.complete and now.routine and record.began <= now.began <= record.ended:
-        inside = (record.ended - now.began) * NS
-        if is_file(now.routine):
-            in_files += inside
-        else:
-            communication += inside
+    for now in record.threads:
+        if not record.complete and now.routine and record.began <= now.began <= record.ended:
+            inside = (record.ended - now.began) * NS
+            if is_file(now.routine):
+                in_files += inside
+            else:
+                communication += inside
     heard = header["updated"] > 0
     return RankProfile(
         rank=record.rank,
@@ -199,6 +199,7 @@ def _member(record: RankRecord) -> RankProfile:
         switches=header["switches"] if heard else None,
         cells=cells,
         stopped_s=sum(cell.seconds for cell in cells if cell.routine == STOPPED),
+        threaded=threaded(record),
     )
 
 
@@ -235,12 +236,25 @@ def _calls_of_rank(record: RankRecord) -> Iterable[CallStats]:
 
 
 def _notes(ordered: Sequence[RankRecord]) -> Iterable[str]:
+    several = [
+        f"rank {record.rank} ({'; '.join(map(_calls_of_thread, record.threads))})"
+        for record in filter(threaded, ordered)
+    ]
+    if several:
+        yield (
+            "other threads than the main one called MPI: times in MPI are sums over threads, and "
+            f"the time outside MPI is not known: {first_of(several, 4)}"
+        )
     for losses, sentence in (
         (_counts(ordered, "cells_lost"), "calls found no room in the record and are in no table"),
         (
             _counts(ordered, "names_lost"),
             f"names found no room in the record: routines are {LOST_NAME}, places and "
             "communicators are left out",
+        ),
+        (
+            _counts(ordered, "threads_lost"),
+            "threads found no room in the record: their calls are in no table of threads",
         ),
         (
             {record.rank: record.lost_events for record in ordered if record.lost_events},
@@ -252,6 +266,15 @@ def _notes(ordered: Sequence[RankRecord]) -> Iterable[str]:
     unheard = [record.rank for record in ordered if record.header["updated"] <= 0]
     if unheard:
         yield f"CPU time and memory of {some_ranks(unheard)} are not known"
+
+
+def threaded(record: RankRecord) -> bool:
+    """Return whether other threads than the main one called MPI."""
+    return any(one.name != MAIN or one.threads > 1 for one in record.threads)
+
+
+def _calls_of_thread(one: ThreadRecord) -> str:
+    return f"{one.name}: {count(one.calls, 'call')}, {one.ns * NS:.3f} s"
 
 
 def _counts(ordered: Sequence[RankRecord], name: str) -> dict[int, int]:

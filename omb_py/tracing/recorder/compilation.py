@@ -26,9 +26,10 @@ UNFINISHED = ".recorder-"  # begins the name of a folder in which a library is m
 LINES_OF_COMPILER = 3
 
 C_TYPES = {"i": "int32_t {}", "q": "int64_t {}", "d": "double {}", "64s": "char {}[64]"}
+C_TYPES["32s"] = "int32_t {}[PEERS]"
 INCLUDES = (
     "dlfcn errno fcntl inttypes mpi pthread sched stdbool stddef stdint stdio stdlib string "
-    "sys/mman sys/stat time unistd"
+    "sys/mman sys/stat sys/syscall time unistd"
 ).split()
 
 
@@ -85,7 +86,7 @@ def generated(declared: Mapping[str, Declaration]) -> dict[str, str]:
         "#define _GNU_SOURCE",
         *(f"#include <{name}.h>" for name in INCLUDES),
         *constants(),
-        *map(structure, ("header", "cell", "event"), LAYOUTS),
+        *map(structure, ("header", "cell", "event", "thread"), LAYOUTS),
         f"enum routine_number {{\n{numbers}    ROUTINES\n}};",
         "struct routine { const char *name; int number, started; struct cell *last; };",
         f"static struct routine routines[ROUTINES] = {{\n{rows}}};\n",
@@ -99,9 +100,9 @@ def generated(declared: Mapping[str, Declaration]) -> dict[str, str]:
 
 def constants() -> list[str]:
     """Return the constants that Python and C share, as definitions in C."""
-    shared = ("NOBODY", "UNKNOWN_BYTES", "BIN_1_BYTES", "BETWEEN", "ELSEWHERE", *layout.ORDER)
-    numbers = {kind.name: int(kind) for kind in layout.EventKind}
-    numbers |= {name: getattr(layout, name) for name in shared}
+    numbers = {kind.name: int(kind) for kind in layout.EventKind} | {
+        name: getattr(layout, name) for name in CONSTANTS
+    }
     hashing = {name: getattr(layout, name) for name in ("FNV_START", "FNV_PRIME")}
     return [
         f'#define STARTED "{STARTED}"',
@@ -110,7 +111,11 @@ def constants() -> list[str]:
     ]
 
 
-LAYOUTS = (layout.HEADER, layout.CELL, layout.EVENT)
+LAYOUTS = (layout.HEADER, layout.CELL, layout.EVENT, layout.THREAD)
+CONSTANTS = [
+    *"NOBODY ANYONE PEERS UNKNOWN_BYTES BIN_1_BYTES BETWEEN ELSEWHERE".split(),
+    *layout.ORDER,
+]
 
 
 def structure(name: str, fields: tuple[tuple[str, str], ...]) -> str:

@@ -70,6 +70,10 @@ class Recorder:
         """Record nothing from now on."""
         self._library.omb_py_pause(1)
 
+    def enter(self, routine: str) -> None:
+        """Publish that this thread is in a routine which nobody records."""
+        self._library.omb_py_enter(self.name(routine))
+
     def name(self, text: str) -> int:
         """Return the number of a name, which is written when it is new; 0 when there is no room."""
         number = self._numbers.get(text)

@@ -36,6 +36,7 @@ class RecordFile:
             "text": (layout.TEXT_BYTES, 1),
             "names": (layout.NAMES_BYTES, 1),
             "cells": (layout.CELLS, CELL_FORMAT.size),
+            "threads": (layout.THREADS, layout.THREAD_FORMAT.size),
             "events": (events, EVENT_FORMAT.size),
         }
         at = layout.HEADER_BYTES

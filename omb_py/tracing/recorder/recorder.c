@@ -120,6 +120,7 @@ static void clear(struct table *table)
 static struct header *header; /* NULL: there is none */
 static struct cell *cells;
 static struct event *events;
+static struct thread *threads;
 static char *names;
 static unsigned generation; /* counts records: numbers of names are those of one record */
 
@@ -134,6 +135,8 @@ static bool recording, timeline;
 
 static __thread struct {
     bool inside; /* a recorded call: what MPI calls meanwhile is a part of it */
+    unsigned generation;
+    struct thread *place; /* in the record of that generation */
     unsigned epoch;
     uint64_t handle;
     struct communicator *communicator; /* of handle, known in epoch */
@@ -231,6 +234,37 @@ static void write_event(const struct event *event)
     __atomic_store_n(&header->events_written, written + 1, __ATOMIC_RELEASE);
 }
 
+/* A thread that has ended leaves its place to another one. */
+static pthread_key_t at_thread_end;
+
+static void leave_place(void *place)
+{
+    lock();
+    if (header && !paused && mine.generation == generation)
+        ((struct thread *)place)->number *= -1;
+    unlock();
+}
+
+static void take_place(void)
+{
+    static struct thread nowhere;
+    lock();
+    int64_t used = header ? header->threads_used : 0, i = 0;
+    while (i < used && threads[i].number >= 0)
+        i++;
+    bool room = header && i < header->threads_capacity;
+    mine.generation = generation;
+    mine.place = room ? &threads[i] : &nowhere;
+    mine.place->threads++;
+    mine.place->number = syscall(SYS_gettid);
+    if (header) {
+        header->threads_lost += !room;
+        __atomic_store_n(&header->threads_used, used + (room && i == used), __ATOMIC_RELEASE);
+    }
+    unlock();
+    pthread_setspecific(at_thread_end, mine.place);
+}
+
 static void set_recording(void)
 {
     recording = header && started && !finished && !paused && !stopped;
@@ -267,9 +301,11 @@ int omb_py_open(const char *path)
     struct header *new = memory;
     cells = (struct cell *)((char *)memory + new->cells_at);
     events = (struct event *)((char *)memory + new->events_at);
+    threads = (struct thread *)((char *)memory + new->threads_at);
     names = (char *)memory + new->names_at;
     lines = 1;
-    generation++;
+    if (!generation++)
+        pthread_key_create(&at_thread_end, leave_place);
     for (int i = 0; i < ROUTINES; i++) {
         routines[i].number = routines[i].started = 0;
         routines[i].last = NULL;
@@ -308,6 +344,17 @@ int omb_py_name(const char *text, size_t length)
     int number = number_of_name(text, length);
     unlock();
     return number;
+}
+
+/* Say that this thread is in a routine that nobody records, and waits there for all ranks. */
+void omb_py_enter(int number)
+{
+    if (mine.generation != generation)
+        take_place();
+    struct thread *place = mine.place;
+    place->now_operation = place->now_communicator = place->now_collectives = place->now_peers = 0;
+    place->now_began = now();
+    __atomic_store_n(&place->now_name, number, __ATOMIC_RELEASE);
 }
 
 void omb_py_event(const struct event *event)

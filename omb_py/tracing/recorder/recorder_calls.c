@@ -21,6 +21,7 @@ struct call {
     bool prepares;          /* a persistent request, for later */
     bool apart;             /* its cell tells neither peer nor bytes */
     bool own_status;
+    bool told;              /* who is awaited, which otherwise the halves have */
     struct half half, second;
     int64_t request, began, ended;
 };
@@ -110,6 +111,8 @@ static inline bool call_begins(struct call *call, enum routine_number routine)
     if (!recording || mine.inside)
         return false;
     mine.inside = true;
+    if (mine.generation != generation)
+        take_place();
     *call = (struct call){.routine = &routines[routine], .half = {.peer = NOBODY}};
     call->half.nbytes = UNKNOWN_BYTES;
     return true;
@@ -338,19 +341,56 @@ static struct cell *count_call(struct cell *cell, int number, int communicator, 
     return cell;
 }
 
-/* Say where this rank is from now on, and read the clock. */
+/* Whom this thread waits for, as `omb-py watch` reads it: nobody, then one more and one more. */
+
+static inline void awaits_nobody(struct call *call)
+{
+    struct thread *place = mine.place;
+    call->told = true;
+    place->now_operation = place->now_communicator = place->now_collectives = place->now_peers = 0;
+}
+
+/* The ranks on the other side of an intercommunicator may have no records here. */
+static inline void awaits(const struct communicator *where, const struct half *half)
+{
+    struct thread *place = mine.place;
+    bool anyone = half->wildcard && half->peer == NOBODY && where && !where->inter;
+    int peer = anyone ? ANYONE : half->peer;
+    for (int64_t i = 0; i < place->now_peers; i++)
+        if (place->now_peer[i] == peer)
+            return;
+    if (place->now_peers < PEERS)
+        place->now_peer[place->now_peers++] = peer;
+    else
+        place->now_peer[PEERS - 1] = NOBODY;
+}
+
+static inline void probes(struct call *call, MPI_Comm comm, int source)
+{
+    on_communicator(call, comm);
+    struct half half = {world_rank(call->where, source), .wildcard = source == MPI_ANY_SOURCE};
+    awaits_nobody(call);
+    awaits(call->where, &half);
+}
+
+/* Say where this thread is from now on, and read the clock. */
 static inline void call_starts(struct call *call)
 {
-    struct header *seen = header;
+    struct thread *place = mine.place;
     int number = number_of_routine(call->routine);
     call->began = now();
-    if (seen) {
-        seen->now_communicator = call->communicator;
-        seen->now_peer = call->half.peer;
-        seen->now_began = call->began;
-        seen->now_collectives = call->where ? call->where->collectives : 0;
-        __atomic_store_n(&seen->now_name, number, __ATOMIC_RELEASE);
+    if (!call->told) {
+        awaits_nobody(call);
+        awaits(call->where, &call->half);
+        if (call->arrives)
+            awaits(call->where, &call->second);
     }
+    if (call->communicator) {
+        place->now_communicator = call->communicator;
+        place->now_collectives = call->where ? call->where->collectives : 0;
+    }
+    place->now_began = call->began;
+    __atomic_store_n(&place->now_name, number, __ATOMIC_RELEASE);
 }
 
 static inline void call_returns(struct call *call)
@@ -388,6 +428,7 @@ static inline void call_ends(struct call *call)
 {
     struct routine *routine = call->routine;
     struct header *seen = header;
+    struct thread *place = mine.place;
     int64_t nbytes = call->half.nbytes, spent = call->ended - call->began;
     int peer = call->half.peer, communicator = call->communicator;
     if (call->apart) {
@@ -404,12 +445,14 @@ static inline void call_ends(struct call *call)
             count_call(routine->last, routine->number, communicator, peer, nbytes, spent, line);
         if (timeline)
             write_call(call);
+        place->calls++;
+        place->ns += spent;
     }
     unlock();
-    if (seen) {
-        seen->now_name = 0;
-        seen->now_began = seen->updated = call->ended;
-    }
+    place->now_name = 0;
+    place->now_began = call->ended;
+    if (seen)
+        seen->updated = call->ended;
     mine.inside = false;
 }
 

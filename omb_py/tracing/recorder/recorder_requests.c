@@ -1,7 +1,7 @@
 /* Requests: what they stand for, from the call that begins an operation to the one that finds it
  * complete. A library may give the same handle to several operations that were complete at once: of
- * those the oldest is the first to be completed. Without a timeline only persistent ones and those
- * that make communicators are kept.
+ * those the oldest is the first to be completed. Without a timeline only the latest is kept: waits
+ * need no other, and a program may begin any number.
  */
 
 #ifndef RECORDER_REQUESTS_C
@@ -86,6 +86,31 @@ static struct operation *operation_of(uint64_t handle)
     return first ? &operations[*first] : NULL;
 }
 
+/* A message that was not sent or received after all has no number: the next one takes it.
+ * Locked. */
+static void take_back(struct operation *operation)
+{
+    struct half *half = &operation->half;
+    int64_t *count = half->sequence ? message_count(operation->receives, operation->communicator,
+                                                    half->peer, half->tag)
+                                    : NULL;
+    if (count && *count == half->sequence + 1 && operation->generation == generation)
+        --*count;
+    half->sequence = 0;
+}
+
+/* What a request stood for is no more. Locked. */
+static void forget_operations(uint64_t handle)
+{
+    struct operation *operation;
+    for (bool more = true; more && (operation = operation_of(handle)) && !operation->coming;) {
+        more = operation->followed;
+        if (operation->cancelled && operation->active && operation->receives)
+            take_back(operation);
+        drop_operation(handle);
+    }
+}
+
 static struct operation half_of(struct call *call, const struct half *half, bool receiving)
 {
     return (struct operation){.routine = call->routine,
@@ -100,16 +125,19 @@ static struct operation half_of(struct call *call, const struct half *half, bool
 /* A non-blocking call has begun what its request stands for. */
 static void begun(struct call *call, MPI_Request request)
 {
-    if (!timeline || request == MPI_REQUEST_NULL)
+    if (request == MPI_REQUEST_NULL)
         return;
     struct operation first = half_of(call, &call->half, call->receives);
-    struct operation second = half_of(call, &call->second, true);
     lock();
+    if (!timeline)
+        forget_operations(KEY_OF(request));
     first.request = call->request = ++requests_begun;
-    first.active = second.active = true;
+    first.active = true;
     first.followed = call->arrives;
     keep_operation(KEY_OF(request), first);
     if (call->arrives) {
+        struct operation second = half_of(call, &call->second, true);
+        second.active = true;
         second.request = ++requests_begun;
         keep_operation(KEY_OF(request), second);
     }
@@ -165,19 +193,6 @@ static void start_operation(struct operation *operation, int64_t began, int comm
         half->sequence = next_message(false, communicator, half->peer, half->tag);
 }
 
-/* A message that was not sent or received after all has no number: the next one takes it.
- * Locked. */
-static void take_back(struct operation *operation)
-{
-    struct half *half = &operation->half;
-    int64_t *count = half->sequence ? message_count(operation->receives, operation->communicator,
-                                                    half->peer, half->tag)
-                                    : NULL;
-    if (count && *count == half->sequence + 1 && operation->generation == generation)
-        --*count;
-    half->sequence = 0;
-}
-
 static bool was_cancelled(const struct operation *operation, const MPI_Status *status)
 {
     int cancelled = 0;
@@ -214,7 +229,7 @@ static void complete(uint64_t handle, const MPI_Status *status, int64_t ended)
 {
     lock();
     struct operation *operation = operation_of(handle);
-    for (bool more = true; operation && more; operation = operation_of(handle)) {
+    for (bool more = true; operation; operation = more ? operation_of(handle) : NULL) {
         more = operation->followed;
         if (operation->coming) {
             operation->coming->comm = *operation->into;
@@ -234,11 +249,34 @@ static void complete(uint64_t handle, const MPI_Status *status, int64_t ended)
 static void forget_request(uint64_t handle)
 {
     lock();
-    struct operation *operation = operation_of(handle);
-    if (operation && !operation->coming) {
-        if (operation->cancelled && operation->active && operation->receives)
-            take_back(operation);
-        drop_operation(handle);
+    forget_operations(handle);
+    unlock();
+}
+
+/* What a call waits for: of requests of one kind the routine and communicator are known. */
+static void awaits_requests(struct call *call, int count, const MPI_Request *array)
+{
+    const struct half nobody = {.peer = NOBODY};
+    struct thread *place = mine.place;
+    awaits_nobody(call);
+    lock();
+    for (int i = 0; i < count; i++) {
+        struct operation *one = operation_of(KEY_OF(array[i]));
+        bool known = one && one->routine && one->generation == generation;
+        if (array[i] == MPI_REQUEST_NULL || (known && !one->active))
+            continue;
+        int name = !known ? 0 : one->persistent ? one->routine->started : one->routine->number;
+        int communicator = known ? one->communicator : 0;
+        int64_t sequence = known ? one->half.sequence : 0;
+        bool first = !place->now_peers, same = name == place->now_operation;
+        same = first || (same && communicator == place->now_communicator);
+        place->now_operation = same ? name : 0;
+        place->now_communicator = same ? communicator : 0;
+        if (first || sequence < place->now_collectives)
+            place->now_collectives = sequence;
+        awaits(known ? one->where : NULL, known ? &one->half : &nobody);
+        if (known && one->followed && one->next)
+            awaits(one->where, &operations[one->next].half);
     }
     unlock();
 }

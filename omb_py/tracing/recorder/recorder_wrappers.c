@@ -140,8 +140,10 @@ static int64_t ended_at(bool recorded, const struct call *call)
     MPI_Status own;                                                                                \
     bool watched = requests.used > 0;                                                              \
     uint64_t handle = KEY_OF(*request);                                                            \
-    if (watched && status == MPI_STATUS_IGNORE)                                                    \
-        status = &own
+    if (watched && timeline && status == MPI_STATUS_IGNORE)                                        \
+        status = &own;                                                                             \
+    if (recorded)                                                                                  \
+    awaits_requests(&call, 1, request)
 
 WRAPPER(
     Wait, (MPI_Request * request, MPI_Status *status), (request, status), WATCHING_ONE, NOTHING,
@@ -180,7 +182,7 @@ static void watch_begins(struct watch *watch, int count, const MPI_Request *hand
     lock();
     for (int i = 0; watch->on && i < count; i++) {
         watch->handles[i] = KEY_OF(handles[i]);
-        struct operation *operation = operation_of(watch->handles[i]);
+        struct operation *operation = timeline ? operation_of(watch->handles[i]) : NULL;
         needed |= operation && (operation->half.wildcard || operation->cancelled);
     }
     unlock();
@@ -204,7 +206,9 @@ static void watch_ends(struct watch *watch)
 
 #define WATCHING(Statuses)                                                                         \
     struct watch watch;                                                                            \
-    watch_begins(&watch, count, array, Statuses)
+    watch_begins(&watch, count, array, Statuses);                                                  \
+    if (recorded)                                                                                  \
+    awaits_requests(&call, count, array)
 
 WRAPPER(
     Waitall, (int count, MPI_Request array[], MPI_Status statuses[]), (count, array, statuses),
@@ -225,7 +229,7 @@ WRAPPER(
 #define COMPLETING_ANY(Routine, Parameters, Arguments, Found)                                      \
     WRAPPER(                                                                                       \
         Routine, Parameters, Arguments, WATCHING(NULL);                                            \
-        if (watch.on && status == MPI_STATUS_IGNORE)                                               \
+        if (watch.on && timeline && status == MPI_STATUS_IGNORE)                                   \
             status = watch.own,                                                                    \
         NOTHING,                                                                                   \
         if (watch.on && result == MPI_SUCCESS && Found && *index >= 0 && *index < count)           \

@@ -273,17 +273,15 @@ class Session:
         """
         file = self._file
         assert file is not None
-        file.set("now_began", time.monotonic_ns())
-        file.set("now_communicator", 0)
-        file.set("now_name", self._recorder.name("MPI_Finalize"))
+        self._recorder.enter("MPI_Finalize")
         arrived, due, before = self._apart.Ibarrier(), 0.0, None
         while not arrived.Test():
             file.set("updated", time.monotonic_ns())
             if failed and time.monotonic() > due:
                 from omb_py.tracing.records.run import read_records
 
-                calls = [one.now for one in read_records(self.folder, events=False)[0]]
-                if calls == before and all(call.routine for call in calls):
+                calls = [one.stays() for one in read_records(self.folder, events=False)[0]]
+                if calls == before and all(calls):
                     return False
                 due, before = time.monotonic() + STUCK_SECONDS, calls
             time.sleep(SECONDS_BETWEEN_LOOKS)

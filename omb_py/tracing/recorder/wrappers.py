@@ -34,6 +34,7 @@ HAND_WRITTEN = (
 
 BEGUN = "begun(&call, *request);"
 PREPARES = "call.prepares = true;"
+PROBES = "probes(&call, comm, source);"
 
 
 DECLARATION = re.compile(r"\bint\s+(MPI_\w+)\s*\(([^()]*(?:\([^()]*\)[^()]*)*)\)[^;{}]*;")
@@ -102,8 +103,9 @@ def wrappers() -> Iterator[Wrapper]:
     yield from _files()
     yield from _communicators()
     for name, parameters in OTHERS.items():
-        before = "on_communicator(&call, comm);" if "comm" in parameters.split() else ""
-        yield _made(name, parameters, before)
+        words = parameters.split()
+        before = "on_communicator(&call, comm);" if "comm" in words else ""
+        yield _made(name, parameters, PROBES if "source" in words else before)
 
 
 def _made(routine: str, parameters: str, *snippets: str) -> Wrapper:
@@ -151,10 +153,11 @@ def _receives() -> Iterator[Wrapper]:
         yield _made(f"I{routine}", f"{parameters} comm request", both, after + later + BEGUN)
     matched = "receives_matched(&call, *message);"
     own = "if (status == MPI_STATUS_IGNORE) status = &own;"
-    probes = "on_communicator(&call, comm);" + own
     match = "match(&call, *message, status);"
-    yield _made("Mprobe", "source tag comm message status", probes, match)
-    yield _made("Improbe", "source tag comm flag message status", probes, f"if (*flag) {match}")
+    yield _made("Mprobe", "source tag comm message status", PROBES + own, match)
+    yield _made(
+        "Improbe", "source tag comm flag message status", PROBES + own, f"if (*flag) {match}"
+    )
     posted = "bytes_of(count, datatype)"
     yield _made(
         "Mrecv",

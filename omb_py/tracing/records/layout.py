@@ -1,10 +1,10 @@
 """Layout of a record: the file in which a rank keeps its calls of MPI while it makes them.
 
 A rank maps its file into memory and writes there, from Python or from C, so the file is complete
-even if the rank is killed, and other processes can read it meanwhile. A file has five sections:
-`HEADER`, text about the run (JSON), names, cells and events. Numbers have the machine's byte order.
-Names are lines of UTF-8, referred to by their number; the line of number 0 is empty. A communicator
-is a name, too: `PREFIX`, then its key, size and label as a list of JSON.
+even if the rank is killed, and other processes can read it meanwhile. A file has six sections:
+`HEADER`, text about the run (JSON), names, cells, threads and events. Numbers have the machine's
+byte order. Names are lines of UTF-8, referred to by their number; the line of number 0 is empty. A
+communicator is a name, too: `PREFIX`, then its key, size and label as a list of JSON.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MAGIC = b"OMBPYREC"
-VERSION = 4
+VERSION = 5
 SUFFIX = ".record"
 BEGINS = "rank-"
 PATTERN = f"{BEGINS}*{SUFFIX}"
 NS_PER_SECOND = 1e9
 
-TYPES = {"i": 4, "q": 8, "d": 8, "64s": 64}
-"""Bytes of the types of fields: integers of 32 and 64 bits, a double, a text."""
+TYPES = {"i": 4, "q": 8, "d": 8, "64s": 64, "32s": 32}
+"""Bytes of the types of fields: integers of 32 and 64 bits, a double, a text, `PEERS`."""
 
 NOBODY = -1
 """Instead of a rank: none, or not known."""
@@ -56,6 +56,10 @@ HEADER = (
     ("events_at", "q"),
     ("events_capacity", "q"),  # 0: no timeline
     ("events_written", "q"),  # in all; the ring keeps the last ones
+    ("threads_at", "q"),
+    ("threads_capacity", "q"),
+    ("threads_used", "q"),
+    ("threads_lost", "q"),  # threads there was no place for
     ("began", "q"),  # ns of this rank's monotonic clock, as all times
     ("began_epoch", "q"),  # ns since 1970
     ("ended", "q"),  # 0 while the rank runs, or was killed
@@ -64,11 +68,6 @@ HEADER = (
     ("system_ns", "q"),
     ("memory_bytes", "q"),  # largest resident set
     ("switches", "q"),  # involuntary context switches since the beginning
-    ("now_name", "q"),  # the routine that a rank is in, 0: none
-    ("now_communicator", "q"),
-    ("now_peer", "q"),
-    ("now_began", "q"),
-    ("now_collectives", "q"),  # collective calls begun on that communicator, with this one
     ("first_at", "q"),  # clock comparisons at the beginning and at the end: see Comparison
     ("first_offset", "d"),
     ("first_error", "d"),
@@ -116,10 +115,27 @@ ORDER_STEP, MIXED, COUNTED = 4, 1, 2
 ``sequence`` may be that of another one. ``COUNTED``: its bytes are those that came, else they are
 those that would have fitted."""
 
+THREAD = (
+    ("number", "q"),  # the system's; minus that if it has ended and left its place to another one
+    ("threads", "q"),  # that had this place, one after the other
+    ("calls", "q"),  # of all these, as ns
+    ("ns", "q"),
+    ("now_name", "q"),  # the routine that it is in, 0: none
+    ("now_operation", "q"),  # what began the requests that it waits for, 0: none, or different ones
+    ("now_communicator", "q"),
+    ("now_began", "q"),  # outside MPI: the end of the last call
+    ("now_collectives", "q"),  # collective calls begun on that communicator, up to this one
+    ("now_peers", "q"),  # how many of the following; of several, one or more are awaited
+    ("now_peer", "32s"),  # as in a cell, or `ANYONE`; `NOBODY` next to others: and unknown ones
+)
+"""A place for a thread that calls MPI; only that thread writes there."""
+
+PEERS = 8
 HEADER_BYTES = 1024
 TEXT_BYTES = 16384
 NAMES_BYTES = 262144
 CELLS = 8192
+THREADS = 64
 
 
 class EventKind(IntEnum):
@@ -156,7 +172,7 @@ def offsets(fields: tuple[tuple[str, str], ...]) -> dict[str, int]:
     return found
 
 
-HEADER_FORMAT, CELL_FORMAT, EVENT_FORMAT = map(fixed, (HEADER, CELL, EVENT))
+HEADER_FORMAT, CELL_FORMAT, EVENT_FORMAT, THREAD_FORMAT = map(fixed, (HEADER, CELL, EVENT, THREAD))
 HEADER_OFFSETS = offsets(HEADER)
 
 
@@ -243,6 +259,9 @@ BETWEEN = -1
 
 ELSEWHERE = -2
 """Stands for a process that does not belong to this rank's MPI_COMM_WORLD."""
+
+ANYONE = -3
+"""Stands for any rank of a communicator, as source."""
 
 FNV_START, FNV_PRIME = 0xCBF29CE484222325, 0x100000001B3
 """Constants of FNV-1a with 64 bits (G. Fowler, L. C. Noll, K.-P. Vo)."""

@@ -27,6 +27,7 @@ MAX_RANKS = 1 << 24
 """Most ranks of a record; one with more is damaged."""
 
 NS = 1e-9
+MAIN = "thread main"
 
 NUMPY_TYPES = {"i": "i4", "q": "i8", "d": "f8"}
 
@@ -48,17 +49,37 @@ class ClockComparison:
 
 
 @dataclass(frozen=True)
-class Now:
-    """A rank's activity at its last update: a routine (empty: outside MPI), and since when.
+class ThreadRecord:
+    """A thread of a rank, at its last update in a ``routine`` (empty: outside MPI) since ``began``.
 
-    ``collectives`` counts collective calls that it has begun on the communicator.
+    ``name`` has the system's number. ``calls`` and their ``ns`` include those of ``threads`` - 1
+    threads that ended before it began. ``operation`` is the routine that began the requests that it
+    waits for, empty without any and for different ones. Of several ``peers`` one or more are
+    awaited: ranks, `layout.ANYONE`, and `layout.NOBODY` for unknown ones. ``collectives`` counts
+    collective calls begun on the communicator, up to the one that it is in or waits for.
     """
 
+    name: str
+    ended: bool
+    threads: int
+    calls: int
+    ns: int
     routine: str
+    operation: str
     communicator: Communicator | None
-    peer: int
     began: int
     collectives: int
+    peers: tuple[int, ...]
+
+    @property
+    def peer(self) -> int:
+        """The only peer, `layout.NOBODY` without one."""
+        return self.peers[0] if len(self.peers) == 1 else layout.NOBODY
+
+    @property
+    def awaited(self) -> str:
+        """The routine whose end it waits for."""
+        return self.operation or self.routine
 
 
 @dataclass(frozen=True)
@@ -76,6 +97,7 @@ class RankRecord:
     names: list[str]
     packed_cells: bytes
     packed_events: bytes
+    packed_threads: bytes
 
     @cached_property
     def cells(self) -> NDArray[Any]:
@@ -150,17 +172,37 @@ class RankRecord:
         )
 
     @property
-    def now(self) -> Now:
-        """The present or last activity of the rank."""
-        header = self.header
-        number = int(header["now_communicator"])
-        return Now(
-            self.name(int(header["now_name"])),
-            layout.communicator_of(self.name(number)),
-            int(header["now_peer"]),
-            int(header["now_began"]),
-            int(header["now_collectives"]),
-        )
+    def threads(self) -> tuple[ThreadRecord, ...]:
+        """The threads that have called MPI, and what they do."""
+        found = []
+        for fields in layout.THREAD_FORMAT.iter_unpack(self.packed_threads):
+            number, threads, calls, ns, *names, began, begun, count, peers = fields
+            routine, operation, communicator = map(self.name, names)
+            found.append(
+                ThreadRecord(
+                    MAIN if abs(number) == self.header["pid"] else f"thread {abs(number)}",
+                    number < 0,
+                    threads,
+                    calls,
+                    ns,
+                    routine,
+                    operation,
+                    layout.communicator_of(communicator),
+                    began,
+                    begun,
+                    tuple(memoryview(peers).cast("i")[: max(0, count)]),
+                )
+            )
+        return tuple(found)
+
+    def stays(self) -> tuple[tuple[str, int], ...]:
+        """Return the calls that its threads are in, with their beginnings; empty unless all are.
+
+        A main thread that has made no call is not.
+        """
+        living = [one for one in self.threads if not one.ended]
+        within = all(one.routine for one in living) and MAIN in (one.name for one in living)
+        return tuple((one.routine, one.began) for one in living) if within else ()
 
     def name(self, number: int) -> str:
         """Return the name of a number, empty when it is not there."""
@@ -208,7 +250,7 @@ def _record(file: BinaryIO, path: str, with_events: bool) -> RankRecord:
     }
     if header["version"] != layout.VERSION:
         raise UsageError(f"{path} is a record of another version of omb-py: read it with that one")
-    used = (header[f"{part}_used"] for part in ("names", "cells", "text"))
+    used = (header[f"{part}_used"] for part in ("names", "cells", "text", "threads"))
     if min(used) < 0 or not 0 <= header["rank"] < header["ranks"] <= MAX_RANKS:
         raise UsageError(f"{path} is damaged: its header says so")
     text = _part(file, path, "text", header, header["text_used"])
@@ -221,6 +263,7 @@ def _record(file: BinaryIO, path: str, with_events: bool) -> RankRecord:
         names.decode(errors="replace").split("\n"),
         cells,
         _events(file, path, header) if with_events else b"",
+        _part(file, path, "threads", header, header["threads_used"] * layout.THREAD_FORMAT.size),
     )
 
 

@@ -108,13 +108,15 @@ def _missing(ordered: Sequence[RankRecord], size: int) -> Iterator[str]:
         f"no end of {some_ranks(record.rank for record in unfinished)}: the numbers are those up "
         f"to {when} s after the beginning, when they were last heard of"
     )
-    within: dict[str, list[RankRecord]] = {}
+    within: dict[str, list[tuple[int, int]]] = {}
     for record in unfinished:
-        if record.now.routine and record.now.began >= record.began:
-            within.setdefault(record.now.routine, []).append(record)
-    for routine, there in sorted(within.items()):
-        since = min(record.now.began - record.began for record in there) * NS
-        who = some_ranks(record.rank for record in there)
+        for one in record.threads:
+            if one.routine and one.began >= record.began:
+                there = record.rank, one.began - record.began
+                within.setdefault(one.routine, []).append(there)
+    for routine, found in sorted(within.items()):
+        since = min(after for _, after in found) * NS
+        who = some_ranks({rank for rank, _ in found})
         yield f"then {who} had been in {routine} since {since:.3f} s or later"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from omb_py.tracing.monitor.findings import Concern, MonitorFinding, findings
 from omb_py.tracing.monitor.snapshots import (
@@ -26,7 +27,7 @@ class Rank:
     """What one rank did, in seconds since its beginning, and what it does ``at`` a time."""
 
     routine: str = ""
-    peer: int = NOBODY
+    peer: int | Sequence[int] = NOBODY
     since: float = 0.0
     collectives: int = 0
     calls: Sequence[tuple[str, float, float, int]] = ()
@@ -37,6 +38,9 @@ class Rank:
     communicator: Communicator | None = None
     other_communicators: Sequence[Communicator] = ()
     process: Process = Process.THERE
+    operation: str = ""
+    threads: Sequence[Rank] = ()
+    """Other threads: their routine, peers, beginning, operation."""
     header: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -65,18 +69,32 @@ def made(folder: Path, number: int, size: int, rank: Rank, at: float) -> reading
         times = round(began * SECOND), round(ended * SECOND)
         written.call(routine, *times, nbytes=nbytes, communicator=rank.communicator)
     heard = at if rank.heard is None else rank.heard
-    now = {}
+    now: dict[str, Any] = {}
     if rank.routine:
-        now = {
-            "now_name": written.file.name(rank.routine),
-            "now_communicator": written.file.name(communicator_line(comm)),
-            "now_peer": rank.peer,
-            "now_began": ns(rank.since),
-            "now_collectives": rank.collectives,
-        }
+        now = {**now_of(written, rank, comm), "now_peer": peers_of(rank)}
+    elif rank.calls or rank.threads:
+        now = {"now_began": ns(max((end for _, _, end, _ in rank.calls), default=0.0))}
     end = round(heard * SECOND) if rank.ended else None
     written.finish(end, **now, updated=ns(heard), **rank.header)
+    for place, thread in enumerate(rank.threads):
+        written.file.thread(4711 + place, *peers_of(thread), **now_of(written, thread, comm))
     return reading.read(written.file.path, events=False)
+
+
+def now_of(written: MadeRecord, rank: Rank, comm: Communicator) -> dict[str, int]:
+    """What a thread does, as the fields of a record."""
+    return {
+        "now_name": written.file.name(rank.routine),
+        "now_operation": written.file.name(rank.operation),
+        "now_communicator": written.file.name(communicator_line(comm)),
+        "now_began": ns(rank.since),
+        "now_collectives": rank.collectives,
+    }
+
+
+def peers_of(rank: Rank) -> Sequence[int]:
+    """Whom it waits for."""
+    return [rank.peer] if isinstance(rank.peer, int) else rank.peer
 
 
 def ns(seconds: float) -> int:

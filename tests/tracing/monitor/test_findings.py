@@ -14,7 +14,6 @@ from omb_py.tracing.monitor.snapshots import (
     Process,
     RankState,
     changes,
-    inherit_idle,
 )
 from tests.helpers.refusals import assert_names
 from tests.tracing.monitor.scenes import Rank, look, said
@@ -22,7 +21,7 @@ from tests.tracing.monitor.scenes import Rank, look, said
 
 def test_a_wait_that_goes_on_counts_as_time_in_mpi(tmp_path: Path) -> None:
     seen = look(tmp_path, Rank("MPI_Recv", since=4.0), Rank())
-    assert changes(None, seen)[0].mpi_share == pytest.approx(0.6)
+    assert changes(None, seen)[0].mpi_shares == pytest.approx((0.6,))
 
 
 def test_rates_are_those_since_the_look_before(tmp_path: Path) -> None:
@@ -31,7 +30,7 @@ def test_rates_are_those_since_the_look_before(tmp_path: Path) -> None:
     after = look(tmp_path / "2", Rank(calls=[call] * 10), at=12.0)
     change = changes(before, after)[0]
     assert (change.calls_per_s, change.bytes_per_s) == (3.0, 300.0)
-    assert change.mpi_share == 1.0
+    assert change.mpi_shares == (1.0,)
 
 
 def test_a_folder_that_another_run_has_taken_begins_anew(tmp_path: Path) -> None:
@@ -41,14 +40,12 @@ def test_a_folder_that_another_run_has_taken_begins_anew(tmp_path: Path) -> None
     assert changes(before, after)[0].calls_per_s == pytest.approx(1 / 8)
 
 
-def test_time_without_a_call_spans_observations(tmp_path: Path) -> None:
-    seen = None
-    for number, at in enumerate((10.0, 11.0, 12.5)):
-        seen = inherit_idle(seen, look(tmp_path / str(number), Rank(), at=at))
-    assert seen is not None
-    assert seen.ranks[0].idle_s == pytest.approx(2.5)
-    called = look(tmp_path / "then", Rank(calls=[("MPI_Send", 13.0, 13.1, 1)]), at=14.0)
-    assert inherit_idle(seen, called).ranks[0].idle_s == 0.0
+def test_time_outside_mpi_begins_with_the_rank_or_its_last_call(tmp_path: Path) -> None:
+    (never,) = look(tmp_path / "1", Rank(), at=12.5).ranks[0].living
+    assert never.seconds == pytest.approx(12.5)
+    called = Rank(calls=[("MPI_Send", 13.0, 13.1, 1)])
+    (then,) = look(tmp_path / "2", called, at=14.0).ranks[0].living
+    assert then.seconds == pytest.approx(0.9)
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,7 @@ WAITS: dict[str, Case] = {
     "chain, for its last rank": (
         (receive(1), receive(2, 3.0), Rank("MPI_Ssend", 3, since=4.0), Rank()),
         *((3,), (0, 1, 2)),
-        "for rank 3, which is outside MPI; 0 for 1 for 2 for 3",
+        "for rank 3, which is outside MPI (at least 10.0 s); 0 for 1 for 2 for 3",
     ),
     "receive, for a rank that was killed": (
         (receive(1, 1.0, heard=6.0, process=Process.GONE), receive(0)),

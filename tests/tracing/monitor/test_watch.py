@@ -67,7 +67,8 @@ CIRCLE = """
 from mpi4py import MPI
 
 comm, token = MPI.COMM_WORLD, bytearray(8)
-comm.Recv(token, source=(comm.rank + 1) % comm.size)
+other = (comm.rank + 1) % comm.size
+CALL
 """
 
 FAILED = """
@@ -187,8 +188,12 @@ def test_chain_of_receives_is_shown(finding: Finding, tmp_path: Path) -> None:
 
 @pytest.mark.long
 @pytest.mark.any_library
-def test_a_deadlock_is_named(finding: Finding, tmp_path: Path) -> None:
-    with job(tmp_path, CIRCLE, 3):
+@pytest.mark.parametrize(
+    "call",
+    ["comm.Recv(token, other)", "comm.recv(source=other)", "comm.irecv(source=other).wait()"],
+)
+def test_a_deadlock_is_named(finding: Finding, tmp_path: Path, call: str) -> None:
+    with job(tmp_path, CIRCLE.replace("CALL", call), 3):
         finding("deadlock", ranks=[0, 1, 2])
 
 
