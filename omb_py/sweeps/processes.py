@@ -83,6 +83,9 @@ def lines(path: Path) -> Iterator[str]:
 MARK = "OMB_PY_SWEEP_POINT"
 """The environment variable by which processes of a point are known."""
 
+SWEEP = "OMB_PY_SWEEP_PROCESS"
+"""The environment variable with the number of the process that started them."""
+
 GRACE_SECONDS = 5.0
 """Seconds that a launcher has to end its ranks."""
 
@@ -104,7 +107,7 @@ def started(
     with guarded(mark):
         process = subprocess.Popen(
             command,
-            env={**environment, MARK: mark},
+            env={**environment, MARK: mark, SWEEP: str(os.getpid())},
             cwd=folder,
             stdin=subprocess.DEVNULL,
             stdout=log,
@@ -119,11 +122,13 @@ def started(
 
 @contextlib.contextmanager
 def guarded(mark: str) -> Iterator[None]:
-    """Have a process that ends all with the mark if this one is killed within the block.
+    """Have a process that ends what this one started with the mark if it is killed in the block.
 
     The death of a parent is one signal, which MPICH's launcher loses while it starts its ranks.
+    Another sweep may go on with the same point at once.
     """
     reader, writer = os.pipe()
+    sweep = os.getpid()
     pid = os.fork()
     if pid == 0:
         try:
@@ -131,7 +136,7 @@ def guarded(mark: str) -> Iterator[None]:
             os.dup2(reader, 0)
             os.closerange(1, os.sysconf("SC_OPEN_MAX"))
             if not os.read(0, 1):
-                clear(mark)
+                clear(mark, sweep)
         finally:
             os._exit(0)
     os.close(reader)
@@ -176,14 +181,15 @@ def signal_group(pid: int, number: signal.Signals) -> None:
         os.killpg(pid, number)
 
 
-def clear(mark: str) -> None:
+def clear(mark: str, sweep: int | None = None) -> None:
     """End every process on this host with the mark, which a killed sweep left.
 
-    Launchers that get the signal also end their ranks on other hosts.
+    ``sweep``: only what that process started. Launchers that get the signal also end their ranks on
+    other hosts.
     """
     for number in (signal.SIGTERM, signal.SIGKILL):
         deadline = time.monotonic() + GRACE_SECONDS
-        while left := list(processes_with(mark)):
+        while left := list(processes_with(mark, sweep)):
             for pid in left:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, number)
@@ -192,13 +198,13 @@ def clear(mark: str) -> None:
             time.sleep(0.05)
 
 
-def processes_with(mark: str) -> Iterator[int]:
-    """Yield the processes on this host that carry the mark, without this one."""
-    entry = f"{MARK}={mark}".encode()
+def processes_with(mark: str, sweep: int | None = None) -> Iterator[int]:
+    """Yield the processes on this host with the mark, of any sweep or one, without this one."""
+    wanted = {f"{MARK}={mark}".encode(), *([] if sweep is None else [f"{SWEEP}={sweep}".encode()])}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            entries = (folder / "environ").read_bytes().split(b"\0")
+            entries = set((folder / "environ").read_bytes().split(b"\0"))
         except OSError:
             continue
-        if entry in entries and int(folder.name) != os.getpid():
+        if wanted <= entries and int(folder.name) != os.getpid():
             yield int(folder.name)

@@ -314,7 +314,7 @@ def test_point_that_kills_a_launch_is_tried_alone(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_sweep_killed_in_a_launch_resumes(tmp_path: Path) -> None:
-    slow = {"iterations": 500}
+    slow = {"iterations": 100}
     text = NAME + experiment(
         benchmarks=["bcast", "reduce", "allreduce"], ranks=2, sizes="8:1M", options=slow
     )

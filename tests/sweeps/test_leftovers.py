@@ -57,6 +57,17 @@ def test_what_a_job_told_is_removed(tmp_path: Path, segment: Path) -> None:
     processes.remove(tmp_path / "nowhere")
 
 
+def test_guard_of_a_killed_sweep_leaves_the_next_sweeps_job(tmp_path: Path) -> None:
+    """Both have one mark, since the next sweep goes on with the same point."""
+    with (tmp_path / "log").open("wb") as log:
+        started = processes.started(["sleep", "60"], os.environ, "point", tmp_path, log)
+        with started as process:
+            processes.clear("point", os.getpid() + 1)
+            assert process.poll() is None
+            assert list(processes.processes_with("point", os.getpid())) == [process.pid]
+    assert list(processes.processes_with("point")) == []
+
+
 def test_what_was_there_before_stays(tmp_path: Path, segment: Path) -> None:
     processes.watch(tmp_path / "records")
     tell(tmp_path / "records", identity(str(segment)))
