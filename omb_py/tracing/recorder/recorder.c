@@ -247,7 +247,7 @@ static void leave_place(void *place)
 
 static void take_place(void)
 {
-    static struct thread nowhere;
+    static __thread struct thread nowhere; /* several threads would write behind its peers */
     lock();
     int64_t used = header ? header->threads_used : 0, i = 0;
     while (i < used && threads[i].number >= 0)
@@ -304,8 +304,10 @@ int omb_py_open(const char *path)
     threads = (struct thread *)((char *)memory + new->threads_at);
     names = (char *)memory + new->names_at;
     lines = 1;
-    if (!generation++)
+    if (!generation++) {
         pthread_key_create(&at_thread_end, leave_place);
+        pthread_atfork(lock, unlock, unlock); /* a child has no thread that would unlock */
+    }
     for (int i = 0; i < ROUTINES; i++) {
         routines[i].number = routines[i].started = 0;
         routines[i].last = NULL;

@@ -72,6 +72,21 @@ signal.signal(signal.SIGUSR1, lambda *_: print("handled", rank))
 os.kill(os.getpid(), signal.SIGUSR1)
 signal.raise_signal(signal.SIGUSR1)
 """,
+    "forks beside a thread in MPI": f"""
+{MPI}import os, threading, warnings
+warnings.simplefilter("ignore")
+requests, going = [comm.Recv_init(bytearray(1), source=rank) for _ in range(500)], True
+def poll():
+    while going: MPI.Request.Testall(requests)
+thread = threading.Thread(target=poll)
+thread.start()
+for _ in range(20):
+    child = os.fork()
+    if not child: os._exit(0)
+    os.waitpid(child, 0)
+going = False
+thread.join()
+""",
 }
 
 FAILING = ("annotations", "fails", "does not compile", "exits", "executes")
