@@ -178,6 +178,9 @@ class Ending:
                 self._report()
             else:
                 launcher.note(f"os.{call} came before MPI_Finalize; {self._so_far}", session.rank)
+        except KeyboardInterrupt:
+            self.failure = INTERRUPTED
+            self._end_job()
         except Exception as error:
             launcher.say(sentence(error))
             time.sleep(launcher.SECONDS_TO_BE_HEARD)

@@ -179,3 +179,18 @@ def test_end_leaves_results_and_a_profile_or_a_note(mpi: str, tmp_path: Path, en
     assert (tmp_path / "omb-profile" / "profile.txt").exists() == written
     early = " came before MPI_Finalize; the profile so far: omb-py profile show omb-profile"
     assert done.err.count(early) == (not written or "fails" in end)
+
+
+def test_interrupt_of_a_rank_that_awaits_others_ends_the_job_with_a_line(
+    mpi: str, tmp_path: Path
+) -> None:
+    text = """import os, signal, threading, time
+def later(): time.sleep(1); os.kill(os.getpid(), signal.SIGINT)
+if rank == 0: time.sleep(100)
+threading.Thread(target=later, daemon=True).start()
+"""
+    (tmp_path / "program.py").write_text(f"{MPI}{text}")
+    done = run([mpi, "-n", "2", OMB_PY, "profile", "program.py"], {}, tmp_path, 60)
+    assert "rank 1 failed and ends the job; the profile so far" in done.err
+    assert "Traceback" not in done.err
+    assert done.code == 130
