@@ -237,7 +237,7 @@ def _calls_of_rank(record: RankRecord) -> Iterable[CallStats]:
 
 def _notes(ordered: Sequence[RankRecord]) -> Iterable[str]:
     several = [
-        f"rank {record.rank} ({'; '.join(map(_calls_of_thread, record.threads))})"
+        f"rank {record.rank} ({first_of([*map(_calls_of_thread, record.threads)], 4, '; ')})"
         for record in filter(threaded, ordered)
     ]
     if several:
@@ -274,7 +274,8 @@ def threaded(record: RankRecord) -> bool:
 
 
 def _calls_of_thread(one: ThreadRecord) -> str:
-    return f"{one.name}: {count(one.calls, 'call')}, {one.ns * NS:.3f} s"
+    others = f" and {one.threads - 1} that ended before it" if one.threads > 1 else ""
+    return f"{one.name}{others}: {count(one.calls, 'call')}, {one.ns * NS:.3f} s"
 
 
 def _counts(ordered: Sequence[RankRecord], name: str) -> dict[int, int]:

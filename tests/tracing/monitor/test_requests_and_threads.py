@@ -129,6 +129,8 @@ def test_times_of_several_threads_give_no_factor(tmp_path: Path) -> None:
         record.call("MPI_Send", 0, 5 * SECOND, peer=1 - rank, nbytes=8)
         if rank:
             record.file.thread(4711, threads=3, calls=12, ns=6 * SECOND)
+            for number in range(4712, 4716):
+                record.file.thread(number)
         record.finish(7 * SECOND)
     series = series_of(load([str(tmp_path)]))
     assert [line[0] for line in sheet(series).rows] == ["Elapsed"]
@@ -136,4 +138,6 @@ def test_times_of_several_threads_give_no_factor(tmp_path: Path) -> None:
     row = row_of(series.runs[0], series)
     assert [row[name] for name in factors] == [None] * 4
     (note,) = (note for note in notes(series) if "threads" in note)
-    assert note.endswith("rank 1 (thread 4711: 12 calls, 6.000 s; thread main: 1 call, 5.000 s)")
+    several = "thread 4711 and 2 that ended before it: 12 calls, 6.000 s; thread 4712: 0 calls"
+    assert f"rank 1 ({several}" in note
+    assert note.endswith(" and 2 more)")
