@@ -67,7 +67,7 @@ def test_files_that_are_no_records_are_passed_over(omb_py: Run, tmp_path: Path) 
     (tmp_path / "omb-profile").mkdir()
     (tmp_path / "omb-profile" / "rank-000000.record").write_bytes(b"OMBPYREC" + bytes(2000))
     (tmp_path / "omb-profile" / "rank-000001.record").write_bytes(b"")
-    assert omb_py("watch", "--wait", "0").code == 2
+    assert_refused(omb_py("watch", "--wait", "0"), 2, "rank-000000.record version of omb-py")
 
 
 @pytest.mark.slow

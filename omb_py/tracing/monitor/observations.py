@@ -309,10 +309,12 @@ def wait_for_run(
         say(f"waiting up to {wait_s:g} s for a run to begin in {folder}")
         seen = poll(watcher.observe, POLL_SECONDS, wait_s)
     if seen is None:
-        raise UsageError(
+        _, faults = read_records(folder, events=False)
+        none = (
             f"{folder} holds no records of a run: start one with 'mpiexec ... omb-py profile ...', "
             "or name its folder"
         )
+        raise UsageError(faults[0] if faults else none)
     return seen
 
 
