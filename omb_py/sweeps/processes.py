@@ -89,6 +89,9 @@ SWEEP = "OMB_PY_SWEEP_PROCESS"
 GRACE_SECONDS = 5.0
 """Seconds that a launcher has to end its ranks."""
 
+SECONDS_TO_START = 0.2
+"""Seconds after which a launcher that was just being started carries its mark."""
+
 
 @contextlib.contextmanager
 def started(
@@ -136,6 +139,7 @@ def guarded(mark: str) -> Iterator[None]:
             os.dup2(reader, 0)
             os.closerange(1, os.sysconf("SC_OPEN_MAX"))
             if not os.read(0, 1):
+                time.sleep(SECONDS_TO_START)
                 clear(mark, sweep)
         finally:
             os._exit(0)
