@@ -106,10 +106,9 @@ def command(
         summary = str(folder.summary(first).resolve())
         arguments = [*of_launch(first), *(["--summary", summary] if len(points) > 1 else [])]
         for point in points:
-            entry = [*point.arguments(folder.missing(point)), *file_words(point, folder)]
-            arguments.append(shlex.join(entry))
+            arguments.append(shlex.join(words_for(point, folder)))
     else:
-        arguments = [*first.arguments(folder.missing(first)), "--quiet", *file_words(first, folder)]
+        arguments = [*words_for(first, folder), "--quiet"]
     library = machine.preload
     row = LAUNCHERS[launcher]
     return [
@@ -121,9 +120,13 @@ def command(
     ]
 
 
-def file_words(point: SweepPoint, folder: Folder) -> list[str]:
-    """Return the words that add a point's rows to a file; one without sizes has all rows anew."""
+def words_for(point: SweepPoint, folder: Folder) -> list[str]:
+    """Return the words that add a point's rows to a file; one without sizes has all rows anew.
+
+    Without a word for sizes a benchmark would measure others than those planned.
+    """
     return [
+        *point.arguments(folder.missing(point) or point.sizes),
         "--output",
         str(folder.csv(point).resolve()),
         *([] if selectable(point.benchmark) else ["--force"]),

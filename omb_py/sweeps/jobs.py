@@ -180,9 +180,9 @@ def check_left(job: BatchJob) -> None:
     fitting, larger = split(job.missing, here)
     for point in fitting:
         with locked(folder.lock(point.name)) as ours:
-            if ours:
+            if ours and folder.missing(point):
                 return
     if fitting:
-        raise NothingLeftError("another job measures what is left")
+        raise NothingLeftError("another job measures what is left, or has measured it")
     if larger:
         raise NothingLeftError(job.shortage(larger, here))

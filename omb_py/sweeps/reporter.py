@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from omb_py.core.text.units import duration
@@ -12,13 +13,20 @@ from omb_py.sweeps.points import SweepPoint
 
 
 class Reporter:
-    """Counts rows as points end; ``rows`` are those planned, ``there`` those there already."""
+    """Counts rows as points end; ``rows`` are planned, ``counts`` are there already, by point."""
 
-    def __init__(self, log: Path, rows: int, there: int) -> None:
+    def __init__(self, log: Path, rows: int, counts: Mapping[SweepPoint, int]) -> None:
         self._log = log
         self.rows = rows
-        self.there = there
+        self.counts = dict(counts)
+        self.added = 0
+        """Rows of this sweep's attempts; others in the folder add rows, too."""
         self.since = moment()
+
+    @property
+    def there(self) -> int:
+        """The planned rows that are known to be there."""
+        return sum(self.counts.values())
 
     def say(self, text: str) -> None:
         """Print one line, for people and for the log.
@@ -33,7 +41,7 @@ class Reporter:
 
     def ended(self, point: SweepPoint, attempt: Attempt) -> None:
         """Report that an attempt at a point is over."""
-        self.there += attempt.rows
+        self.added += attempt.rows
         took = f"{count(attempt.rows, 'row')} in {duration(attempt.seconds)}"
         outcome = "" if attempt.outcome == "done" else f" {attempt.outcome}"
         said = f": {attempt.said}" if attempt.said else ""

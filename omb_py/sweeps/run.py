@@ -34,7 +34,7 @@ def run_sweep(
     launcher = launchers.select(machine.launcher, machine.name) if points else machine.launcher
     software = software_here(machine.environment) if points else Software()
     folder.prepare(job.sweep, machine, software, mix)
-    there = sum(map(folder.there, plan.points))
+    there = {point: folder.there(point) for point in plan.points}
     reporter = Reporter(folder.root / "logs" / "sweep.output", plan.rows, there)
     with Stop(deadline).watching() as stop:
         larger, short = list[SweepPoint](), ""

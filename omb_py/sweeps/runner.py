@@ -153,7 +153,7 @@ class Runner:
         """
         alone = [point for point in points if self._failed(point)]
         waiting = [point for point in points if point not in alone]
-        before, causes = self.reporter.there, list[str]()
+        causes = list[str]()
         while (waiting or alone) and not self.stop:
             together = self._next(waiting) if waiting else (alone.pop(0),)
             begun = self.measure(together)
@@ -166,7 +166,7 @@ class Runner:
             if not self.reporter.there and len(causes) >= SAME_CAUSE:
                 stop_if_same(causes)
             waiting = [point for point in waiting if point not in begun]
-        return self.reporter.there > before
+        return self.reporter.added > 0
 
     def _failed(self, point: SweepPoint) -> bool:
         """Return whether the last attempt at a point failed."""
@@ -174,10 +174,7 @@ class Runner:
 
     def _next(self, waiting: Sequence[SweepPoint]) -> tuple[SweepPoint, ...]:
         """Return the first of the points, and those that share its launch."""
-        missing = [point for point in waiting if self.folder.missing(point)]
-        if self.launch_each or waiting[0] not in missing:
-            return (waiting[0],)
-        return launched_together(missing)
+        return (waiting[0],) if self.launch_each else launched_together(waiting)
 
     def clear(self) -> None:
         """End and remove the remains of killed sweeps, for points that no process measures now."""
@@ -191,15 +188,20 @@ class Runner:
         """Measure missing rows of points, several in one launch; return the points that were
         reached.
 
-        A single point is retried if it fails. Points that another process measures are skipped.
+        A single point is retried if it fails. Points that another process measures, or has
+        measured before their locks were free, are skipped.
         """
         with ExitStack() as held:
             ours = []
             for point in points:
-                if held.enter_context(locked(self.folder.lock(point.name))):
+                locks = held.enter_context(locked(self.folder.lock(point.name)))
+                if locks:
                     processes.clear(self._mark(point.name))
+                if not self.folder.missing(point):
+                    self.reporter.counts[point] = self.folder.there(point)
+                elif locks:
                     ours.append(point)
-                elif self.folder.missing(point):
+                else:
                     self.reporter.elsewhere(point)
                     self.elsewhere.append(point)
             taken = [point for point in points if point not in ours]
@@ -293,6 +295,7 @@ class Runner:
             point,
             PointState(attempts=(*state.attempts, attempt), given_up=(*state.given_up, *lost)),
         )
+        self.reporter.counts[point] = self.folder.there(point)
         self.reporter.ended(point, attempt)
         if code == NoLibraryError.exit_code and excuse:
             raise OmbError(f"nothing can be measured here: {excuse}")  # nor any other point

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 
 import pytest
@@ -208,6 +208,23 @@ def test_a_second_job_leaves_the_first_one_its_rows(site: Site) -> None:
     assert_names(rows, "0 of 8 rows")
     assert site.submissions() == []
     assert site.go_on() == 0
+
+
+def test_rows_measured_before_the_lock_is_free_are_not_left(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.prepare("slurm")
+
+    def finished(path: Path) -> AbstractContextManager[bool]:
+        rows = FOLDER.parent / "points" / f"{path.stem}.csv"
+        rows.parent.mkdir(exist_ok=True)
+        rows.write_text("bytes\n8\n16\n")
+        return locked(path)
+
+    monkeypatch.setattr(jobs, "locked", finished)
+    assert site.go_on() == 75
+    assert_names(site.lines[0], "chain ends another job measured")
+    assert_names(site.lines[1], "8 of 8 rows")
 
 
 def test_limit_of_jobs_proposes_one_job(site: Site) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -86,6 +88,64 @@ class StopAfter(Stop):
         return self.path.exists()
 
 
+def stand_in(script: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let `srun` be a shell script, which a runner looks at often."""
+    launcher = folder / "bin" / "srun"
+    launcher.parent.mkdir()
+    launcher.write_text(f"#!/bin/sh\n{script}\n")
+    launcher.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{launcher.parent}:{os.environ['PATH']}")
+    monkeypatch.setattr(runner, "LOOK_SECONDS", 0.02)
+
+
+class Shared(Folder):
+    """A folder in which another sweep measures rows just before a lock is free."""
+
+    rows: Mapping[str, tuple[int, ...]]
+    """Sizes by the bindings of points."""
+
+    def lock(self, name: str) -> Path:
+        binding = next((one for one in self.rows if f"-{one}-" in name), None)
+        if binding is not None:
+            path = self.root / "points" / f"{name}.csv"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("".join(f"{line}\n" for line in ("bytes", *self.rows[binding])))
+        return super().lock(name)
+
+
+@pytest.mark.parametrize(
+    ("rows", "launches", "there"),
+    [
+        ({"native": (8, 64), "buffer": (8, 64)}, [], 4),
+        ({"native": (8, 64), "buffer": (64,)}, ["8"], 3),
+        ({"native": (64,)}, ["8 8,64"], 1),
+    ],
+    ids=["all", "all but a row", "a row"],
+)
+@pytest.mark.parametrize("order", ["shuffled", "as written"])
+def test_rows_measured_elsewhere_before_the_locks_are_not_measured_again(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    rows: dict[str, tuple[int, ...]],
+    launches: list[str],
+    there: int,
+    order: str,
+) -> None:
+    stand_in(f'echo "$*" >> {tmp_path}/launches; exit 1', tmp_path, monkeypatch)
+    what = sweep({"bindings": ["native", "buffer"], "sizes": [8, 64]}, retries=0, order=order)
+    where = machine(launcher="srun")
+    job = BatchJob(what, where, "mine", "here", plan=plan(what, where), folder=tmp_path / "mine")
+    folder = Shared(job.root)
+    folder.rows = rows
+    reporter = Reporter(tmp_path / "log", job.plan.rows, {})
+    running = runner.Runner(job, folder, "srun", reporter, Stop())
+    assert running.run(job.plan.points) is False
+    log = tmp_path / "launches"
+    first = log.read_text().splitlines()[:1] if log.exists() else []
+    assert [" ".join(re.findall(r"--sizes (\S+?)'? ", line)) for line in first] == launches
+    assert reporter.there == there
+
+
 @pytest.mark.parametrize(
     ("script", "outcome", "exit_code"),
     [
@@ -102,16 +162,12 @@ def test_point_that_a_signal_interrupts_is_stopped_and_has_not_failed(
     outcome: str,
     exit_code: int | None,
 ) -> None:
-    launcher, begun = tmp_path / "bin" / "srun", tmp_path / "begun"
-    launcher.parent.mkdir()
-    launcher.write_text(f"#!/bin/sh\n{script.format(begun)}\n")
-    launcher.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{launcher.parent}:{os.environ['PATH']}")
-    monkeypatch.setattr(runner, "LOOK_SECONDS", 0.02)
+    begun = tmp_path / "begun"
+    stand_in(script.format(begun), tmp_path, monkeypatch)
     what, where = sweep(retries=0), machine(launcher="srun")
     job = BatchJob(what, where, "mine", "here", plan=plan(what, where), folder=tmp_path / "mine")
     folder = Folder(job.root)
-    reporter = Reporter(tmp_path / "log", job.plan.rows, 0)
+    reporter = Reporter(tmp_path / "log", job.plan.rows, {})
     running = runner.Runner(job, folder, "srun", reporter, StopAfter(begun))
     assert running.run(job.plan.points) is False
     (point,) = job.plan.points
