@@ -71,7 +71,8 @@ def command() -> None:
     type=click.Path(path_type=Path),
     help="Folder for the scripts, or .sh file for the only one.",
 )
-def render_command(output: Path | None, **wishes: Any) -> None:
+@click.option("--force", is_flag=True, help="Overwrite an edited script.")
+def render_command(output: Path | None, force: bool, **wishes: Any) -> None:
     """Print or write the batch scripts of SWEEP, one for each number of nodes."""
     with needing("sweep"):
         from omb_py.sweeps import jobs, render
@@ -84,15 +85,17 @@ def render_command(output: Path | None, **wishes: Any) -> None:
             f"there are {len(made)} scripts, one for each number of nodes: write them into a "
             "folder by --output DIR, choose one by --nodes, or take one job by --one-job"
         )
-    for job, text in made:
-        if output is None:
-            click.echo(text, nl=False)
-        else:
-            path = output if single else output / job.file_name
-            with files.failing("write", path):
-                make_folder(path.parent)
-            jobs.write(path, text)
-            click.echo(path, err=True)
+    if output is None:
+        click.echo(made[0][1], nl=False)
+        return
+    written = {output if single else output / job.file_name: text for job, text in made}
+    for path, text in written.items() if not force else ():
+        jobs.check_edited(path, text, "name another --output, or overwrite it by --force")
+    for path, text in written.items():
+        with files.failing("write", path):
+            make_folder(path.parent)
+        jobs.write(path, text)
+        click.echo(path, err=True)
 
 
 @command.command("submit")

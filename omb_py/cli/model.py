@@ -15,7 +15,7 @@ from omb_py.cli.analysis_options import (
     refuse_options,
 )
 from omb_py.core.errors import UsageError, needing
-from omb_py.core.text.files import write as write_file
+from omb_py.core.text import files as outputs
 from omb_py.core.text.words import first_of
 
 if TYPE_CHECKING:
@@ -62,6 +62,8 @@ def command(
     if topology is not None and network_file is None:
         raise UsageError("--topology is that of --network's file: name one")
     if network_file is not None:
+        outputs.refuse_same({"--network": network_file, "--output": to.path})
+        outputs.refuse_existing([network_file], click.get_current_context().params["force"])
         if results.rows.empty:
             refuse_options(
                 ("kind", "output"),
@@ -85,6 +87,6 @@ def write_network(results: Results, statistic: str, topology: str, name: str) ->
     topologies.parse(topology)
     benchmarks = sorted({curve.benchmark for curve in fitted.curves})
     found = calibration.calibrate(fitted, topology, f"measured by {first_of(benchmarks)}")
-    write_file(name, network.text_of(found.network, found.comments))
+    outputs.write(name, network.text_of(found.network, found.comments))
     for what in found.missing:
         note(f"{name}: a figure is not measured, for want of {what}")

@@ -6,6 +6,7 @@ It makes room for their records, then writes the text and the table of the profi
 from __future__ import annotations
 
 import os
+import re
 
 from omb_py.core.errors import UsageError
 from omb_py.core.mpi import launcher
@@ -19,6 +20,9 @@ SECONDS = 20.0
 
 PAUSE = 0.02
 
+WRITTEN = re.compile(r"profile\.(txt|csv)|traffic-\d+\.json")
+"""Names of what a run writes next to its records."""
+
 
 def prepare(folder: str, force: bool) -> None:
     """Make room for a new run's records in a folder, and see that files can be written there.
@@ -28,7 +32,8 @@ def prepare(folder: str, force: bool) -> None:
     """
     if os.path.exists(folder) and not os.path.isdir(folder):
         raise UsageError(f"--folder {folder} is a file: name a folder")
-    earlier = record_names(folder)
+    there = os.listdir(folder) if os.path.isdir(folder) else []
+    earlier = record_names(folder) + [name for name in there if WRITTEN.fullmatch(name)]
     if earlier and not force:
         raise UsageError(
             f"{folder} holds the profile of another run: name another folder with --folder, or "
@@ -39,7 +44,6 @@ def prepare(folder: str, force: bool) -> None:
         tried = os.path.join(folder, f".omb-py-{os.urandom(4).hex()}")
         with open(tried, "xb"):
             os.unlink(tried)
-    earlier += [name for name in os.listdir(folder) if name.startswith(("profile", "traffic-"))]
     for path in (os.path.join(folder, name) for name in earlier):
         with failing("remove", path):
             os.unlink(path)

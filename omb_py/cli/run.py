@@ -29,7 +29,7 @@ from omb_py.measure.suite import (
     summary_lines,
 )
 from omb_py.options.option import Option
-from omb_py.options.parse import make_options, reader
+from omb_py.options.parse import apart, long_words, make_options, named, reader
 from omb_py.options.table import OF_A_LAUNCH, common_parameters
 
 if TYPE_CHECKING:
@@ -212,14 +212,18 @@ def command(context: click.Context, /, **values: Any) -> int:
     """
     own = {name: values.pop(name) for name in OWN}
     common = {name: value for name, value in given(context).items() if name not in OWN}
-    words = tuple(word for word in sys.argv[2:] if word not in own["entries"])
-    launch = Launch(values, common, words)
+    force = values["force"]
+    if own["summary"] and not any(values[name] for name in ("output", "graph")):
+        values["force"] = common["force"] = False  # it is of the summary alone
+    launch = Launch(values, common, option_words(sys.argv[2:], context.command.params))
     entries = [one for text in own["entries"] for one in entries_of(text, launch)]
     if not entries:
         raise UsageError("name a benchmark, or a suite such as s:collective")
     refuse_unused(context, common, entries)
     options = make_options(values)
     path = own["summary"] or beside(options.output)
+    for one in (entry.options for entry in entries):
+        files.refuse_same({"--summary": path, "--output": one.output, "--samples": one.samples})
     load_before_mpi([options.binding, *(entry.options.binding for entry in entries)])
     with start_job("run", options, more=launched(entries, own)) as started:
         job = started.job
@@ -228,10 +232,21 @@ def command(context: click.Context, /, **values: Any) -> int:
         if own["scale"]:
             entries = list(scaled(entries, job.ranks))
         entries = list(cleared_once(entries))
-        summary = run_entries(started, entries, own["pair"], path, graph_writers)
+        summary = run_entries(started, entries, own["pair"], path, force, graph_writers)
         if job.rank == 0 and options.format == "text" and not options.quiet:
             click.echo("\n".join(summary_lines(summary)))
     return summary.exit_code
+
+
+def option_words(words: Iterable[str], parameters: Sequence[click.Parameter]) -> tuple[str, ...]:
+    """Return the options of a command line with their values, as they were typed."""
+    found, rest, known = list[str](), [*words], named(parameters)
+    while rest and rest[0] != "--":
+        left = apart(long_words([rest[0], "VALUE"], parameters), known)[1]
+        number = 1 if left else 2
+        found += rest[:number] if len(left) < 2 else ()
+        del rest[:number]
+    return tuple(found)
 
 
 def launched(entries: Sequence[Entry], own: Mapping[str, Any]) -> dict[str, object]:
@@ -252,13 +267,12 @@ def beside(output: str | None) -> str | None:
 
 def cleared_once(entries: Iterable[Entry]) -> Iterator[Entry]:
     """Yield the entries; with ``--force``, only the first entry of a file overwrites it."""
-    known: set[str | None] = set()
+    known: set[str] = set()
     for entry in entries:
         options = entry.options
-        if options.output in known:
-            options = replace(options, force=False)
-        known.add(options.output)
-        yield replace(entry, options=options)
+        own = {os.path.realpath(one) for one in (options.output, options.samples) if one}
+        yield replace(entry, options=replace(options, force=options.force and not own & known))
+        known |= own
 
 
 def refuse_unused(

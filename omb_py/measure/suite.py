@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from time import perf_counter
@@ -31,6 +32,7 @@ from omb_py.core.text.words import count
 from omb_py.measure.launch import StartedJob, adapted, measurement
 from omb_py.measure.measurement import RunContext
 from omb_py.measure.parts import PartJob, on_part
+from omb_py.results.columns import new_run
 from omb_py.results.writer import Writer
 
 WAITING, UNDER_WAY, MEASURED = "waiting", "under way", "measured"
@@ -71,7 +73,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Line:
-    """The outcome of an entry; ``exit_code`` is that of the benchmark in a launch of its own."""
+    """The outcome of an entry of a ``launch``; ``exit_code`` is that of the benchmark alone."""
 
     benchmark: str
     text: str
@@ -82,21 +84,40 @@ class Line:
     seconds: float = 0.0
     reason: str = ""
     suite: str = ""
+    launch: str = ""
 
 
 class Summary:
-    """The outcomes of a launch's entries, on rank 0 also in a file, as soon as they are known."""
+    """The outcomes of a launch's entries; on rank 0 also in a file, after those of others."""
 
-    def __init__(self, lines: Sequence[Line], path: str | None = None) -> None:
+    def __init__(self, lines: Sequence[Line], path: str | None, clear: bool) -> None:
+        """Raise `OmbError` for a file with other content, unless it is to ``clear``."""
         self.lines = list(lines)
         self._path = path
+        self._clear = clear
+        self._others()
 
     def update(self, number: int, **changes: Any) -> None:
         """Change what is known of an entry; raises `OmbError` if it cannot be written."""
         self.lines[number] = replace(self.lines[number], **changes)
         if self._path is not None:
-            text = json.dumps({"entries": [values(line) for line in self.lines]}, indent=1)
+            text = json.dumps({"entries": [*self._others(), *map(values, self.lines)]}, indent=1)
             files.write(self._path, f"{text}\n", "; choose another place for --summary")
+            self._clear = False
+
+    def _others(self) -> list[dict[str, Any]]:
+        """Return the entries of other launches that stay in the file."""
+        if self._path is None or self._clear or not os.path.isfile(self._path):
+            return []
+        own, content = self.lines[0].launch, files.read(self._path)
+        try:
+            entries = json.loads(content)["entries"] if content else []
+            return [entry for entry in entries if entry.get("launch") != own]
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+            raise UsageError(
+                f"{self._path} is not a summary of launches: choose another name for --summary, or "
+                "overwrite it with --force"
+            ) from error
 
     @property
     def exit_code(self) -> int:
@@ -163,21 +184,23 @@ def run_entries(
     entries: Sequence[Entry],
     pair: str,
     summary_path: str | None,
+    clear: bool,
     more_writers: MoreWriters,
 ) -> Summary:
     """Measure the entries one after the other; collective.
 
-    ``more_writers`` makes writers for an entry in addition to those that its options name. Raises
-    `SharedError` if the summary cannot be written.
+    ``more_writers`` makes writers for an entry in addition to those that its options name. The
+    summary has other launches, too, unless ``clear``. Raises `SharedError` if it cannot be written.
     """
     job = started.job
     job.noted = set()
-    placed = [ranks_of(entry, job.ranks, pair) for entry in entries]
+    placed, name = [ranks_of(entry, job.ranks, pair) for entry in entries], new_run()
     lines = [
-        Line(entry.benchmark.name, entry.text, len(ranks), suite=entry.suite)
+        Line(entry.benchmark.name, entry.text, len(ranks), suite=entry.suite, launch=name)
         for entry, ranks in zip(entries, placed, strict=True)
     ]
-    summary = Summary(lines, summary_path if job.rank == 0 else None)
+    with job.agreement():
+        summary = Summary(lines, summary_path if job.rank == 0 else None, clear)
     for number, (entry, ranks) in enumerate(zip(entries, placed, strict=True)):
         with job.agreement():
             summary.update(number, outcome=UNDER_WAY)

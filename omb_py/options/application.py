@@ -99,7 +99,7 @@ def make_request(application: Application[Any], values: Mapping[str, Any]) -> Ap
         for kind in (application.problem, RunSettings)
     )
     options = Options(**values)
-    check_output(options.output, options.force)
+    check_output(options.output, options.force, graph=options.graph)
     return ApplicationRequest(application, problem, run_settings, options)
 
 

@@ -139,7 +139,7 @@ def make_options(values: Mapping[str, Any]) -> Options:
         from omb_py.benchmarks.algorithms import check
 
         check(options)
-    check_output(options.output, options.force, options.samples)
+    check_output(options.output, options.force, options.samples, options.graph)
     return options
 
 

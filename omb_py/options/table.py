@@ -223,7 +223,7 @@ TABLE: dict[str, tuple[Row, ...]] = {
         Row("--samples", File(), None, "planned single",
             "Keep the time of every timed iteration in this .npy file."),
         Row("--force", bool, None, "",
-            "Overwrite the files of --output and --samples instead of appending to them."),
+            "Overwrite the files of results instead of appending to them."),
         Row("-G --graph", GRAPHS, (), "",
             "Draw the results in the terminal, or as BENCHMARK.png (...) in this folder.",
             show_default=False),

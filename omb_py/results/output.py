@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os.path
 import sys
+from collections.abc import Sequence
 from typing import Any, TextIO
 
 from omb_py.benchmarks import Benchmark
@@ -15,12 +16,14 @@ from omb_py.results.writer import Writer
 SUFFIXES = (".csv", ".json", ".jsonl")
 
 
-def check_output(path: str | None, force: bool, samples: str | None = None) -> None:
+def check_output(
+    path: str | None, force: bool, samples: str | None = None, graph: Sequence[str] = ()
+) -> None:
     """Raise `UsageError` when the suffix of a file names no format, or ``force`` no file.
 
-    ``path`` is the file of results, ``samples`` that of samples.
+    ``path`` is the file of results, ``samples`` that of samples, ``graph`` has formats of figures.
     """
-    if force and path is None and samples is None:
+    if force and path is None and samples is None and not {*graph} - {"tty"}:
         raise UsageError("--force overwrites the file that --output names: name one")
     if path is not None and os.path.splitext(path)[1] not in SUFFIXES:
         raise UsageError(f"--output {path}: name a file that ends in .csv or .json (or .jsonl)")

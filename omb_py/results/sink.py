@@ -88,7 +88,8 @@ class FileSink:
             if not clear:
                 begun(file)
             if not there and not os.fstat(file.fileno()).st_size:
-                os.unlink(path)  # under the lock, so that no process has begun to write to it
+                # under the lock, so that no process has begun to write to it; a link stays
+                os.unlink(os.path.realpath(path))
 
     def append(self, lines: bytes, metadata: bytes, header: bytes) -> None:
         """Add lines, after the run's metadata and the header where these are not there yet.

@@ -95,7 +95,8 @@ def submit(
             note(f"no row of {job.script} is missing: it is not submitted")
     texts = {job.script: render.script(job) for job in chosen}
     for job in chosen if not force else []:
-        check_edited(job, texts[job.script])
+        advice = f"submit it unchanged by {job.by_hand}, or overwrite it by --force"
+        check_edited(job.script, texts[job.script], advice)
     for script, text in texts.items():
         write(script, text)
     taken: list[str] = []
@@ -118,17 +119,13 @@ def submit(
         tell(taken[-1])
 
 
-def check_edited(job: BatchJob, text: str) -> None:
-    """Raise `UsageError` when the script was edited and another ``text`` would overwrite it."""
-    if not job.script.exists():
+def check_edited(script: Path, text: str, advice: str) -> None:
+    """Raise `UsageError`, with ``advice``, if another ``text`` would overwrite an edited script."""
+    if not script.is_file():
         return
-    with files.failing("read", job.script):
-        there = job.script.read_text(encoding="utf-8", errors="replace")
+    there = files.read(script).decode(errors="replace")
     if there != text and render.is_edited(there):
-        raise UsageError(
-            f"{job.script} was edited: submit it unchanged by {job.by_hand}, "
-            "or overwrite it by --force"
-        )
+        raise UsageError(f"{script} was edited: {advice}")
 
 
 # In a job.

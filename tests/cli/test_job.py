@@ -77,6 +77,12 @@ def test_a_script_is_printed_or_written(job: Command) -> None:
     assert job("render", *MINE, "--one-job", "--output", "some/where.sh") == []
     assert Path("some/where.sh").read_text().splitlines() == lines
     assert Path("some/where.sh").stat().st_mode & 0o111 == 0o111
+    Path("some/where.sh").write_text("mine\n")
+    with refuses(UsageError, "some/where.sh was edited --output --force"):
+        job("render", *MINE, "--one-job", "--output", "some/where.sh")
+    assert Path("some/where.sh").read_text() == "mine\n"
+    job("render", *MINE, "--one-job", "--output", "some/where.sh", "--force")
+    assert Path("some/where.sh").read_text().splitlines() == lines
 
 
 def test_several_scripts_go_into_a_folder(job: Command) -> None:

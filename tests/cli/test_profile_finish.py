@@ -16,6 +16,7 @@ from tests.helpers.refusals import assert_names
     ("folder", "words"),
     [
         ("run", "run profile of another run"),
+        ("table", "table profile of another run"),
         ("file", "--folder file is a file"),
         ("file/new", "cannot write file/new: Not a directory"),
         ("/proc/new", "cannot write /proc/new: with --folder"),
@@ -27,8 +28,10 @@ def test_places_that_cannot_be_written_are_refused(
     monkeypatch.chdir(tmp_path)
     Path("file").touch()
     Path("run").mkdir()
+    Path("table").mkdir()
     record = Path(path_in("run", 0))
     record.touch()
+    Path("table/profile.csv").touch()
     with pytest.raises(OmbError) as raised:
         prepare(folder, force=False)
     assert_names(raised.value, words)
@@ -37,7 +40,7 @@ def test_places_that_cannot_be_written_are_refused(
 
 def test_old_profile_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    for name in (f"rank-000000{SUFFIX}", "profile.txt", "traffic-000000.json", "notes.txt"):
+    for name in (f"rank-000000{SUFFIX}", "profile.txt", "traffic-000000.json", "profile-notes.txt"):
         Path(name).touch()
     prepare(".", force=True)
-    assert sorted(map(str, Path().iterdir())) == ["notes.txt"]
+    assert sorted(map(str, Path().iterdir())) == ["profile-notes.txt"]

@@ -58,6 +58,7 @@ def test_a_file_that_is_overwritten_has_the_rows_of_all(mpiexec: Run, tmp_path: 
     results = tmp_path / "s.csv"
     for _ in range(2):
         succeeded(mpiexec(2, "run", "latency", "bw", *QUICK, "-o", str(results), "--force"))
+        assert len(summary_of(tmp_path / "s.summary.json")) == 2
         assert [row["benchmark"] for row in rows_of(results)] == ["latency"] * 2 + ["bw"] * 2
 
 
@@ -209,6 +210,8 @@ def test_a_hang_ends_the_launch_within_its_timeout(mpiexec: Run, tmp_path: Path)
         (("latency 'x",), "closing quotation"),
         (("latency --sizes x",), "'x' number of bytes"),
         (("latency", "--pair", "0,2"), "--pair '0,2' 'near', 'far'"),
+        (("latency", "bw -o a.json", "--summary", "./a.json"), "--summary --output a.json"),
+        (("latency", "--force"), "--force --output"),
     ],
     ids=str,
 )

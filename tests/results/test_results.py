@@ -49,6 +49,14 @@ def test_tables_of_different_kinds_are_not_mixed(tmp_path: Path) -> None:
         open_csv(tmp_path / "rows.csv", OverheadRow, clear=False)
 
 
+def test_link_to_no_file_yet_stays_a_link(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.symlink_to("target.csv")
+    write_rows(path, "r", 2)
+    assert path.is_symlink()
+    assert len((tmp_path / "target.csv").read_text().splitlines()) > 2
+
+
 @pytest.mark.parametrize("suffix", ["csv", "json"])
 def test_what_a_killed_job_left_is_added_to(tmp_path: Path, suffix: str) -> None:
     """Wherever it ended, in the metadata, the header or a row: rows that were whole stay."""

@@ -124,8 +124,10 @@ def test_another_ending_names_the_format(name: str) -> None:
 
 def test_force_needs_one_file() -> None:
     check_output(None, True, "run.npy")
-    with pytest.raises(UsageError):
-        check_output(None, True)
+    check_output(None, True, graph=("png",))
+    for graph in ((), ("tty",)):
+        with pytest.raises(UsageError):
+            check_output(None, True, graph=graph)
 
 
 def test_a_label_without_room_is_refused_not_cut() -> None:

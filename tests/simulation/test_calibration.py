@@ -15,7 +15,7 @@ from omb_py.simulation import network
 from omb_py.simulation.calibration import Calibrated, calibrate
 from tests import ROOT
 from tests.conftest import OMB_PY, run, succeeded
-from tests.helpers.refusals import refuses
+from tests.helpers.refusals import assert_refused, refuses
 
 SIZES = [1 << power for power in range(0, 21, 2)]
 
@@ -128,7 +128,11 @@ def test_pairs_of_ranks_do_as_well(tmp_path: Path) -> None:
             row = ("r", "latency", size, 4, "numpy", sender, receiver, *hosts, time, time)
             lines.append(",".join(map(str, row)))
     (tmp_path / "pairs.csv").write_text("\n".join(lines) + "\n")
-    succeeded(run([OMB_PY, "model", "pairs.csv", "--network", "n.toml"], {}, tmp_path, 60))
+    command = [OMB_PY, "model", "pairs.csv", "--network", "n.toml"]
+    (tmp_path / "n.toml").write_text("mine")
+    assert_refused(run(command, {}, tmp_path, 60), 2, "n.toml exists --force")
+    assert (tmp_path / "n.toml").read_text() == "mine"
+    succeeded(run([*command, "--force"], {}, tmp_path, 60))
     found = network.read(tmp_path / "n.toml")
     assert found.between.bandwidth_MBps == pytest.approx(1000, rel=0.05)
     assert found.between.latency_us == pytest.approx(7 / 2, rel=0.05)

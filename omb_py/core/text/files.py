@@ -7,7 +7,7 @@ import errno
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO
 
@@ -69,6 +69,17 @@ def refuse_existing(paths: Iterable[str | Path], force: bool) -> None:
     """Raise `UsageError` for the first of ``paths`` that is a file already, unless ``force``."""
     if taken := None if force else next(filter(os.path.isfile, paths), None):
         raise UsageError(f"{taken} exists: name another file, or overwrite it with --force")
+
+
+def refuse_same(named: Mapping[str, str | None]) -> None:
+    """Raise `UsageError` if two options name one file; None is no file, a device is for all."""
+    known: dict[str, str] = {}
+    for option, path in named.items():
+        if path is None or is_special(Path(path)):
+            continue
+        other = known.setdefault(os.path.realpath(path), option)
+        if other != option:
+            raise UsageError(f"{other} and {option} both name {path}: choose another file for one")
 
 
 def write(path: str | Path, content: str | bytes, advice: str = "") -> None:
