@@ -48,7 +48,7 @@ from omb_py.core.errors import OmbError, UsageError
 from omb_py.core.text import files
 from omb_py.core.text.tables import Sheet, Target, content_of, write_content
 from omb_py.core.text.units import parse_decimal, size_text
-from omb_py.core.text.words import count, first_of
+from omb_py.core.text.words import count, first_of, from_csv_cell
 from omb_py.results.columns import CONFIGURATION, EXPERIMENT, IDENTITY
 
 SHIPPED = resources.files("omb_py") / "references"
@@ -254,7 +254,8 @@ def from_csv(text: str) -> list[dict[str, str]]:
     """Return the cells of a CSV file that are not empty."""
     frame = pd.read_csv(io.StringIO(text), dtype=str, comment="#", keep_default_na=False)
     return [
-        {str(name): cell for name, cell in row.items() if cell} for row in frame.to_dict("records")
+        {str(name): from_csv_cell(cell) for name, cell in row.items() if cell}
+        for row in frame.to_dict("records")
     ]
 
 

@@ -19,6 +19,7 @@ from omb_py.analysis.points import group_ids
 from omb_py.analysis.sources import label_sources, without_copies
 from omb_py.analysis.values import WORDS, own_number, with_values
 from omb_py.core.errors import OmbError, UsageError
+from omb_py.core.text.words import from_csv_cell
 from omb_py.results import application
 from omb_py.results.application import ApplicationRow
 from omb_py.results.columns import (
@@ -338,6 +339,9 @@ def parse(names: tuple[str, ...], tables: Sequence[Table], problems: list[Proble
                 right &= values % 1 == 0
             wrong |= texts.notna() & ~right.astype(bool)
             texts = values
+        else:
+            coded = texts[texts.str.contains("%", regex=False, na=False)]
+            texts[coded.index] = coded.map(from_csv_cell)
         frame[name] = texts
     for row in frame[wrong].itertuples():
         text_of_problem = "a field is not what its column holds; left out"

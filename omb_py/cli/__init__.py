@@ -13,6 +13,7 @@ import click
 from omb_py.core import VERSION
 from omb_py.core.errors import INTERRUPTED, OwnError, SharedError, UsageError, sentence
 from omb_py.core.mpi import launcher
+from omb_py.core.text.words import Screen
 
 if TYPE_CHECKING:
     from omb_py.core.job import Job
@@ -196,6 +197,9 @@ def main() -> NoReturn:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - to the end
     if COMPLETION in os.environ:  # a shell asks, in the middle of a line
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - to the end
+    for name in ("stdout", "stderr"):
+        if stream := getattr(sys, name):
+            setattr(sys, name, Screen(stream))
     program = os.path.basename(sys.argv[0])
     if program.startswith(PROGRAM) or program == RUN:
         sys.argv[1:1] = [program]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ from omb_py.cli.analysis_options import options, refuse_options
 from omb_py.core.errors import UsageError
 from omb_py.core.mpi import launcher as launchers
 from omb_py.core.text.files import make_folder
-from omb_py.core.text.words import count
+from omb_py.core.text.words import behind, count, printable
 from omb_py.options.types import Seconds, WholeNumber
 from omb_py.results.metadata import Runs
 
@@ -118,5 +119,5 @@ def progress() -> Iterator[Any]:
     """Yield a function that shows the present step on stderr, if that is a terminal."""
     from rich.console import Console
 
-    with Console(stderr=True).status("") as status:
-        yield status.update
+    with Console(file=behind(sys.stderr)).status("") as status:
+        yield lambda text: status.update(printable(text))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
 from omb_py.cli.analysis_options import (
@@ -14,7 +16,7 @@ from omb_py.cli.analysis_options import (
     refuse_options,
 )
 from omb_py.core.errors import OmbError, UsageError, needing
-from omb_py.core.text.words import first_of
+from omb_py.core.text.words import behind, first_of
 from omb_py.options.types import TextType
 
 TEXT = "text"
@@ -159,7 +161,7 @@ def command(
             note(sentence)
         for chart in charts.values():
             if chart.along is not None:
-                click.echo(terminal.text(chart, *size, colored) + "\n")
+                click.echo(terminal.text(chart, *size, colored) + "\n", behind(sys.stdout))
     if images or not in_terminal or output is not None:
         for path in figures.write(charts, output, images, page, force):
             click.echo(path)

@@ -101,9 +101,9 @@ def profiled(
         counters = TrafficCollector()
     folder = os.path.abspath(values["folder"])  # the program may go elsewhere
     session = Session(folder, about, values["events"] or 0, values["call_sites"], counters)
-    if sys.stdout is not sys.__stdout__ and sys.__stdout__ is not None:
+    if launcher.rank() != 0:
         sys.stdout.close()
-        sys.stdout = sys.__stdout__
+    sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__  # what the program prints is its own
     ending = Ending(session, values["folder"], values["quiet"])
     session.prepare(partial(ending.run, FINALIZE))
     atexit.register(ending.run)

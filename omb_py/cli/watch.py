@@ -12,6 +12,7 @@ import click
 from omb_py.cli import debug_option
 from omb_py.core.errors import needing
 from omb_py.core.text import tables
+from omb_py.core.text.words import behind
 from omb_py.options.types import Seconds
 
 if TYPE_CHECKING:
@@ -109,6 +110,7 @@ def draw(every: Iterable[Observation]) -> None:
 
     from omb_py.tracing.monitor.observations import sheet
 
-    with Live(console=Console(file=sys.stdout, highlight=False), auto_refresh=False) as live:
+    console = Console(file=behind(sys.stdout), highlight=False)
+    with Live(console=console, auto_refresh=False) as live:
         for seen in every:
             live.update(tables.rendered([sheet(seen)]), refresh=True)

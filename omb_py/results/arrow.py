@@ -13,6 +13,7 @@ from collections.abc import Iterable
 import pyarrow as pa
 from pyarrow import compute, csv, parquet
 
+from omb_py.core.text.words import csv_cell
 from omb_py.results.files import comments, header_of, line_of
 from omb_py.results.metadata import Runs
 
@@ -52,11 +53,13 @@ def to_csv(tables: Iterable[pa.Table], runs: Runs) -> bytes:
 
 
 def as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return a column as its cells are written: ``#`` would start a comment for a reader."""
+    """Return a column as its cells are written."""
     if pa.types.is_boolean(column.type):
         return compute.if_else(column, "True", "False")
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        return compute.replace_substring(column, "#", "%23")
+        coded = column.combine_chunks().dictionary_encode()
+        every = coded.dictionary.to_pylist()
+        return pa.array(map(csv_cell, every), pa.string()).take(coded.indices)
     return column
 
 

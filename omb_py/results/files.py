@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from omb_py.core.errors import UsageError
+from omb_py.core.text.words import csv_cell, printable
 from omb_py.results.columns import Record, percent_text, percentiles_text
 from omb_py.results.sink import Sink, open_sink
 from omb_py.results.writer import LineWriter
@@ -41,7 +42,8 @@ class CsvWriter(LineWriter):
 
 def comments(metadata: dict[str, str]) -> str:
     """Return metadata as lines ``# name: value``."""
-    return "".join(f"# {name}: {' '.join(value.split())}\n" for name, value in metadata.items())
+    lines = (f"# {name}: {' '.join(value.split())}" for name, value in metadata.items())
+    return "".join(f"{printable(line)}\n" for line in lines)
 
 
 def header_of(names: tuple[str, ...]) -> str:
@@ -76,14 +78,14 @@ def open_csv(path: Path, record: type[Record], clear: bool) -> CsvWriter:
 
 
 def cell(value: object) -> str:
-    """Return a value as one field; ``#`` would start a comment for a reader of the file."""
+    """Return a value as one field."""
     if value is None:
         return ""
     if isinstance(value, float):
         return format(value, ".9g")
     if isinstance(value, tuple):
         return percentiles_text(value)
-    return str(value).replace("#", "%23")
+    return csv_cell(str(value)) if isinstance(value, str) else str(value)
 
 
 BEGINNING = b'{"metadata"'

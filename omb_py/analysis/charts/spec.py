@@ -24,6 +24,7 @@ from altair.utils.schemapi import debug_mode
 from omb_py.analysis.points import BINDINGS
 from omb_py.core.errors import UsageError
 from omb_py.core.text.units import STEPS, digits, size_text, unit_of, value_text
+from omb_py.core.text.words import printable
 
 FORMATS = ("png", "svg", "pdf")
 
@@ -159,7 +160,7 @@ class Chart:
             parts.append({"data": {"values": [{}]}, "mark": mark, "encoding": place, **size})
         found = together("vconcat", parts, spacing=7, **heading(self.title, page.room, TITLE))
         config = re.sub(r"\$(\w+)", lambda name: page.tint(name[1]), json.dumps(STYLE["config"]))
-        return {"$schema": alt.SCHEMA_URL, "config": json.loads(config), **found}
+        return {"$schema": alt.SCHEMA_URL, "config": json.loads(config), **drawable(found)}
 
     def image(self, form: str, page: Page | None = None) -> bytes:
         """Return the content of a file of one of `FORMATS`.
@@ -381,7 +382,17 @@ class Measure:
 
 def lookup(labels: Mapping[Any, str]) -> str:
     """Return an expression for the labels of ticks."""
-    return f"{json.dumps({f'{place:.15g}': text for place, text in labels.items()})}[datum.value]"
+    texts = {f"{place:.15g}": printable(text) for place, text in labels.items()}
+    return f"{json.dumps(texts)}[datum.value]"
+
+
+def drawable(part: Any) -> Any:
+    """Return a part of a specification with its texts printable: no image can have others."""
+    if isinstance(part, dict):
+        return {name: drawable(value) for name, value in part.items()}
+    if isinstance(part, list | tuple):
+        return [drawable(value) for value in part]
+    return printable(part) if isinstance(part, str) else part
 
 
 def extent(points: float) -> dict[str, Any]:

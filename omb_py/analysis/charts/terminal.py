@@ -14,6 +14,7 @@ import plotext
 
 from omb_py.analysis.charts.spec import Chart, Measure, ticks_along, value_axis
 from omb_py.core.errors import UsageError
+from omb_py.core.text.words import printable
 
 WIDTH, HEIGHT = 80, 24
 """Columns and lines of a figure that does not go to a terminal."""
@@ -47,13 +48,13 @@ def text(chart: Chart, width: int, height: int, colored: bool = False) -> str:
     x, measure = chart.along
     over = "message size" if x == "bytes" else "ranks"
     head = ", ".join(filter(None, (measure.words, measure.statistic)))
-    parts = [f"{click.style(chart.title, bold=True)}: {head} over {over}"]
+    parts = [f"{click.style(printable(chart.title), bold=True)}: {head} over {over}"]
     for _, panel in chart.data.groupby("panel"):
-        parts += [str(panel["title"].iloc[0])] * bool(panel["title"].iloc[0])
+        parts += [printable(str(panel["title"].iloc[0]))] * bool(panel["title"].iloc[0])
         for name, style in panel.drop_duplicates("line")[["line", "style"]].itertuples(index=False):
-            parts.append(click.style(f"{MARKERS[style]} {name}", fg=COLORS[style]))
+            parts.append(click.style(f"{MARKERS[style]} {printable(name)}", fg=COLORS[style]))
         parts.append(plot(panel, x, measure, (width, height)))
-    found = "\n".join([*parts, *textwrap.wrap(chart.words, width)])
+    found = "\n".join([*parts, *textwrap.wrap(printable(chart.words), width)])
     return found if colored else click.unstyle(found)
 
 

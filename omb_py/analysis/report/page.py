@@ -31,7 +31,7 @@ from omb_py.core import VERSION
 from omb_py.core.errors import OmbError
 from omb_py.core.text.tables import Sheet
 from omb_py.core.text.units import value_text
-from omb_py.core.text.words import count
+from omb_py.core.text.words import count, printable
 from omb_py.results.columns import EXPERIMENT
 
 ADDRESS = re.compile(r"https?://(?!www\.w3\.org/)[^\s\"'`)]+")
@@ -135,6 +135,7 @@ def rendered(sections: Sequence[Section], drawn: Sequence[Chart], **values: Any)
     environment = jinja2.Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
     )
+    environment.finalize = lambda value: printable(value) if type(value) is str else value
     return environment.from_string(template("report.html.j2")).render(
         sections=sections,
         figures=[chart.title for chart in drawn],

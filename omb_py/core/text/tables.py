@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TextIO
 from omb_py.core.dataclass import dataclass
 from omb_py.core.errors import UsageError
 from omb_py.core.text import files
+from omb_py.core.text.words import behind, csv_cell, printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -113,7 +114,7 @@ def write(
 def write_content(to: Target, content: str | bytes) -> None:
     """Write a text or bytes to a target; raises `OmbError` when it cannot be written."""
     if to.path is not None:
-        files.write(to.path, content)
+        files.write(to.path, printable(content) if isinstance(content, str) else content)
     elif isinstance(content, str):
         sys.stdout.write(content)
         sys.stdout.flush()
@@ -125,6 +126,9 @@ def write_content(to: Target, content: str | bytes) -> None:
 def content_of(rows: pd.DataFrame, format_: str, facts: Mapping[str, object]) -> str | bytes:
     """Return rows as the content of a CSV, JSON or Parquet file; only JSON contains ``facts``."""
     if format_ == "csv":
+        texts = rows.select_dtypes(["object", "string"])
+        cells = texts.map(lambda cell: csv_cell(cell) if isinstance(cell, str) else cell)
+        rows = rows.assign(**cells).rename(columns=lambda name: csv_cell(str(name)))
         return str(rows.to_csv(index=False))
     if format_ == "parquet":
         out = io.BytesIO()
@@ -145,7 +149,7 @@ def on_console(made: Sequence[Sheet], notes: Iterable[str], out: TextIO) -> None
         return
     from rich.console import Console
 
-    Console(file=out, highlight=False).print(rendered(made, notes))
+    Console(file=behind(out), highlight=False).print(rendered(made, notes))
 
 
 def rendered(made: Sequence[Sheet], notes: Iterable[str] = ()) -> Group:
@@ -155,21 +159,24 @@ def rendered(made: Sequence[Sheet], notes: Iterable[str] = ()) -> Group:
     from rich.table import Table
     from rich.text import Text
 
+    def text(words: str, style: str = "") -> Text:
+        return Text(printable(words), style=style)
+
     parts: list[Text | Table] = []
     for sheet in made:
-        parts.append(Text(sheet.title, style="bold"))
+        parts.append(text(sheet.title, "bold"))
         if sheet.above:
-            parts.append(Text(sheet.above, style="dim"))
+            parts.append(text(sheet.above, "dim"))
         table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
         for index, name in enumerate(sheet.columns):
-            table.add_column(Text(name), justify="left" if index < sheet.left else "right")
+            table.add_column(text(name), justify="left" if index < sheet.left else "right")
         if sheet.rows:
             for cells in without_repetitions(sheet.rows):
-                table.add_row(*map(Text, cells))
+                table.add_row(*map(text, cells))
             parts.append(table)
-        parts += [Text(remark, style="dim") for remark in sheet.remarks]
+        parts += [text(remark, "dim") for remark in sheet.remarks]
         parts.append(Text())
-    return Group(*parts, *(Text(f"Note: {sentence}", style="yellow") for sentence in notes))
+    return Group(*parts, *(text(f"Note: {sentence}", "yellow") for sentence in notes))
 
 
 def plain(made: Iterable[Sheet], notes: Iterable[str]) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 UNCHANGED = ("series",)
 """Nouns whose plural is the singular."""
@@ -117,6 +119,56 @@ def first_ranges(ranges: Sequence[Range]) -> str:
     named = ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in ranges[:MAX_RANGES])
     others = sum(b - a + 1 for a, b in ranges[MAX_RANGES:])
     return named + (f" and {others} more" if others else "")
+
+
+def printable(text: str) -> str:
+    """Return a text with JSON's escapes for what a terminal may obey; newlines and tabs stay.
+
+    >>> print(printable(chr(27) + "[31m"))
+    \\u001b[31m
+    """
+    if text.replace("\n", "").replace("\t", "").isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in "\n\t" else f"\\u{ord(c):04x}" for c in text)
+
+
+class Screen:
+    """A stream whose texts are `printable`, for files, names and programs are strangers."""
+
+    def __init__(self, stream: Any) -> None:
+        self.stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+    def write(self, text: str) -> int:
+        self.stream.write(printable(text))
+        return len(text)
+
+
+def behind(stream: Any) -> Any:
+    """Return the stream behind a `Screen`, for escape sequences of omb-py's own."""
+    return getattr(stream, "stream", stream)
+
+
+IN_CSV = re.compile(r"[\x00-\x1f#\x7f-\x9f]|^[=+@-]|%(?=[0-9A-F]{2})")
+"""What a cell has as ``%`` and two digits: comments and control characters, and what spreadsheets
+run at its beginning."""
+
+
+def csv_cell(text: str) -> str:
+    """Return a text as a cell of a CSV file.
+
+    >>> csv_cell("=1+1 #2"), from_csv_cell("%3D1+1 %232")
+    ('%3D1+1 %232', '=1+1 #2')
+    """
+    return IN_CSV.sub(lambda found: f"%{ord(found[0]):02X}", text)
+
+
+def from_csv_cell(cell: str) -> str:
+    """Return the text of a cell that `csv_cell` made."""
+    escaped = "%([0189][0-9A-F]|2[35BD]|3D|40|7F)"
+    return re.sub(escaped, lambda found: chr(int(found[1], 16)), cell)
 
 
 def one_line(text: str) -> str:

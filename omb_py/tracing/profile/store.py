@@ -12,7 +12,7 @@ from omb_py.core.dataclass import values
 from omb_py.core.errors import UsageError
 from omb_py.core.text import files
 from omb_py.core.text.tables import plain
-from omb_py.core.text.words import count, first_of, one_line, some_ranks
+from omb_py.core.text.words import count, csv_cell, first_of, one_line, some_ranks
 from omb_py.tracing.profile import text
 from omb_py.tracing.profile.profile import (
     LOST_NAME,
@@ -71,7 +71,7 @@ def _row(kind: str, found: Mapping[str, Any]) -> dict[str, Any]:
     cells = {"row": kind, **found}
     for name, value in cells.items():
         if isinstance(value, str):
-            cells[name] = one_line(value)
+            cells[name] = csv_cell(one_line(value))
         elif isinstance(value, bool):
             cells[name] = ("no", "yes")[value]
     return cells

@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 from hypothesis import given
 
-from omb_py.core.text.words import one_line
+from omb_py.core.text.words import csv_cell, one_line
 from omb_py.tracing.profile import store
 from omb_py.tracing.profile.profile import Profile
 from omb_py.tracing.profile.store import load
@@ -28,9 +28,9 @@ def test_csv_has_every_rank_and_every_call(profile: Profile) -> None:
     ]
     every = [call for one in profile.members for call in one.cells or ()]
     assert list(of_calls["calls"]) == [str(call.calls) for call in every]
-    assert list(of_calls["routine"]) == [one_line(call.routine) for call in every]
+    assert list(of_calls["routine"]) == [csv_cell(one_line(call.routine)) for call in every]
     assert list(of_calls["communicator"]) == [
-        one_line(call.communicator.key) if call.communicator else "" for call in every
+        csv_cell(one_line(call.communicator.key)) if call.communicator else "" for call in every
     ]
 
 
