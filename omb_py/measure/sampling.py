@@ -29,8 +29,9 @@ MAX_AT_ONCE = 1 << 20
 MAX_COUNTED = 1 << 53
 """The largest number of iterations: up to it, the numbers that ranks exchange are exact."""
 
-REPORT_SECONDS = 0.01
-"""Seconds of a stretch below which the next one is four times as long, if progress is reported."""
+REPORT_SECONDS = 0.002
+"""Seconds of a stretch below which the next one is four times as long, if progress is reported; it
+is a quarter as long after ten times these seconds."""
 
 FIRST_STRETCH = 50
 GROWTH = 1.5
@@ -115,6 +116,8 @@ def run_counted(
             report(done, total)
             if elapsed < REPORT_SECONDS:
                 stretch = min(4 * stretch, MAX_AT_ONCE)
+            elif elapsed > 10 * REPORT_SECONDS:
+                stretch = max(1, stretch // 4)
     return seconds
 
 

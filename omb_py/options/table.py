@@ -178,8 +178,8 @@ TABLE: dict[str, tuple[Row, ...]] = {
             "Keep ranks together by a barrier after each iteration, or by a common start time."),
         Row("--cold", bool, None, "sized planned", "Flush the caches before each iteration."),
         Row("--timeout", SECONDS, None, "",
-            "End the job when a rank makes no progress for SECONDS (at the start or within one "
-            "size)."),
+            "End the job when a rank makes no progress for SECONDS: no step of its start, no "
+            "iteration and no solution ends."),
     ),
     "Data and checks": (
         Row("-u --validation-warmup", count(0), 5, "sized single",

@@ -297,9 +297,17 @@ def test_reported_stretches_lengthen(
     alone: Callable[..., Any],
 ) -> None:
     job = alone(lambda number: 1e-6)
-    run_counted(job, 0, 0, 50_000, lambda done, total: None)
+    run_counted(job, 0, 0, 10_000, lambda done, total: None)
     lengths = [length for _, length in job.runs]
-    assert lengths == [1, 4, 16, 64, 256, 1024, 4096, 16384, 16384, 50_000 - sum(lengths[:-1])]
+    assert lengths == [1, 4, 16, 64, 256, 1024, 4096, 4096, 10_000 - sum(lengths[:-1])]
+
+
+def test_reported_stretches_shorten_on_a_machine_that_gets_slow(
+    alone: Callable[..., Any],
+) -> None:
+    job = alone(lambda number: 1e-6 if number < 85 else 1.0)
+    run_counted(job, 0, 0, 426, lambda done, total: None)
+    assert [length for _, length in job.runs] == [1, 4, 16, 64, 256, 64, 16, 4, 1]
 
 
 def test_progress_is_told_of_each_stretch(alone: Callable[..., Any]) -> None:

@@ -1,4 +1,4 @@
-"""Ends a rank that makes no progress, or too little of it: ``--timeout``.
+"""Ends a rank that makes no progress: ``--timeout``.
 
 A child process watches, since no thread of a rank that waits inside MPI_Init could run: mpi4py
 holds the interpreter lock there. The child is forked before MPI starts and never touches it.
@@ -22,10 +22,6 @@ EXIT_SECONDS = 0.5
 
 ENDING = "ending MPI"
 
-RECENT = 0.5
-"""Part of the limit within which a working rank has reported an iteration."""
-
-
 LAUNCHER_SECONDS = 10.0, 5.0
 """Seconds of a launcher to end by itself after a rank was killed, then after it was signalled.
 
@@ -34,7 +30,7 @@ It waits for ever for hosts that the network no longer reaches.
 
 
 class Watchdog:
-    """Kills this process when more than ``timeout`` seconds pass between two stages.
+    """Kills this process when more than ``timeout`` seconds pass between two reports of progress.
 
     A launcher on this host that does not end then is ended, too.
     """
@@ -56,14 +52,24 @@ class Watchdog:
         os.close(reader)
 
     def progress(self, stage: str) -> None:
-        """Start counting anew; ``stage`` is what the rank does next, for the message."""
+        """Report that a stage begins: what the rank does next, for the message."""
         self._tell(f"{stage}\n")
+
+    def _tell(self, line: str) -> None:
+        """Start counting anew."""
         if self._nowhere is not None:
             # Where a job outlives its ranks, its exit code is 0 although all were killed. Only C
             # code can end a process that is inside MPI: that of faulthandler does, with code 1.
             import faulthandler
 
             faulthandler.dump_traceback_later(self._exit_after, exit=True, file=self._nowhere)
+        if not self._is_there:
+            return
+        try:
+            os.write(self._writer, line.encode())
+        except BrokenPipeError:
+            self._is_there = False
+            say(f"note: rank {self._rank}: what watches --timeout was killed: nothing ends a hang")
 
     def close(self) -> None:
         """Stop to watch: the process goes on with other work."""
@@ -80,47 +86,36 @@ class Watchdog:
         self.progress(ENDING)
 
     def alive(self, done: int, total: int) -> None:
-        """Report the number of iterations done in the stage, without counting anew."""
-        self._tell(f"{ALIVE}{done} of {total}\n")
-
-    def _tell(self, line: str) -> None:
-        if not self._is_there:
-            return
-        try:
-            os.write(self._writer, line.encode())
-        except BrokenPipeError:
-            self._is_there = False
-            say(f"note: rank {self._rank}: what watches --timeout was killed: nothing ends a hang")
+        """Report the iterations done in the stage, of ``total`` if that is known."""
+        self._tell(f"{ALIVE}, {done} of {total} iterations done\n" if total else f"{ALIVE}\n")
 
 
 def _watch(reader: int, parent: int, timeout: float, rank: int) -> None:
     stage, iterations, rest, launcher = "starting", "", b"", None
-    begin = heard = time.monotonic()
     # known before it is needed: a rank may be gone before its end is read
     above = launcher_process(direct=True) if rank == 0 and not outlives_ranks() else None
-    while begin + timeout > heard:
-        if not select.select([reader], [], [], max(0.0, begin + timeout - time.monotonic()))[0]:
-            break
+    while select.select([reader], [], [], timeout)[0]:
         report = os.read(reader, 65536)
         if not report:
             if launcher is not None:
                 _wait_for_launcher(launcher, timeout)
             return
         *lines, rest = (rest + report).split(b"\n")
-        heard = time.monotonic()
         for line in lines:
             text = line.decode()
             if text.startswith(ALIVE):
                 iterations = text.removeprefix(ALIVE)
             else:
-                stage, iterations, begin = text, "", heard
+                stage, iterations = text, ""
             launcher = above if stage == ENDING else None
-    works = iterations and begin + timeout - heard <= RECENT * timeout
     outlived = outlives_ranks()
     if not outlived:
         stagger(rank)
     if os.getppid() == parent:
-        text = reason(stage, iterations if works else None, timeout)
+        text = (
+            f"no progress for {timeout:g} s while {stage}{iterations}; a rank did not arrive, "
+            "hangs or is slow: look at the other ranks, or raise --timeout"
+        )
         if rank == 0 or not outlived:  # else no rank would end before it says the same
             with contextlib.suppress(OSError):  # what passes it on may have been killed
                 os.write(2, f"omb-py: rank {rank}: {text}\n".encode())
@@ -187,16 +182,3 @@ def descendants(process: int) -> list[int]:
     except OSError:
         return []
     return [*found, *(below for child in found for below in descendants(child))]
-
-
-def reason(stage: str, iterations: str | None, timeout: float) -> str:
-    """Return why the rank is ended: it is too slow, by its ``iterations``, or made no progress."""
-    if iterations is None:
-        return (
-            f"no progress for {timeout:g} s while {stage}; a rank did not arrive, hangs or is "
-            "slow: look at the other ranks, or raise --timeout"
-        )
-    return (
-        f"the time limit of {timeout:g} s passed while {stage}, {iterations} iterations done "
-        "(warm-up included): raise --timeout, or lower -i"
-    )

@@ -31,6 +31,25 @@ def test_a_rank_is_ended_also_when_nobody_reads_what_is_said() -> None:
     assert process.wait(30) == -signal.SIGKILL
 
 
+WORKING = """
+import time
+from omb_py.core.mpi.watchdog import Watchdog
+watchdog = Watchdog(1, rank=0)
+watchdog.progress("measuring")
+for done in range(20):
+    time.sleep(0.1)
+    watchdog.alive(done, 30)
+time.sleep(60)
+"""
+
+
+def test_iterations_are_progress_and_their_end_is_not() -> None:
+    command = [sys.executable, "-c", WORKING]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert not missing("no progress for 1 s measuring, 19 of 30 iterations done", done.stderr)
+
+
 RANK = "from omb_py.core.mpi.watchdog import Watchdog; Watchdog(0.5, rank=0).end()"
 
 
