@@ -56,8 +56,8 @@ def command(
     SWEEP is the name or the path of a configuration. Run the same command again after a crash, a
     full disk or the end of a job: rows are kept, and only missing ones are measured.
 
-    Exit codes: 0 every planned row is there, 1 some points failed, 75 stopped with more to do, or
-    what is missing needs more nodes.
+    Exit codes: 0 every planned row is there, 1 some points failed, 3 all rows are there that can be
+    measured here, 75 stopped with more to do, or what is missing needs more nodes.
     """
     began = time.monotonic()
     with needing("sweep"):

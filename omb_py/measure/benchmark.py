@@ -53,15 +53,9 @@ class BenchmarkMeasurement(Measurement):
         try:
             super().run()
         except SharedError:  # rows so far stay, and so do their samples
-            self._finish_samples()
+            self._finish()
             raise
-        self._finish_samples()
-        if self._imprecise:
-            sizes = ", ".join(str(size) for size in self._imprecise)
-            self.group.note(
-                f"--precision was not reached at {sizes} bytes: raise --max-time or "
-                "--max-iterations, or quiet the machine"
-            )
+        self._finish()
 
     def open_writers(self) -> list[Writer[Row]]:
         return benchmark_writers(self.benchmark, self.options)
@@ -72,11 +66,17 @@ class BenchmarkMeasurement(Measurement):
 
             self._samples = SampleKeeper(self.job, self.options.samples, self.options.force)
 
-    def _finish_samples(self) -> None:
-        """Complete the file of samples, if there is one; collective."""
+    def _finish(self) -> None:
+        """Complete the file of samples, if there is one, and report imprecision; collective."""
         samples, self._samples = self._samples, None
         if samples is not None:
             samples.finish()
+        if self._imprecise:
+            sizes = ", ".join(str(size) for size in self._imprecise)
+            self.group.note(
+                f"--precision was not reached at {sizes} bytes: raise --max-time or "
+                "--max-iterations, or quiet the machine"
+            )
 
     def measure_case(self, case: Case, writers: list[Writer[Any]]) -> None:
         job, options = self.group, self.options

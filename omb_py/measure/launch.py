@@ -19,7 +19,14 @@ from omb_py.buffers import BUFFERS, Buffer
 from omb_py.core import mpi
 from omb_py.core.dataclass import dataclass, replace
 from omb_py.core.datatypes import find_types
-from omb_py.core.errors import MissingPackageError, OmbError, UnsupportedError, UsageError
+from omb_py.core.errors import (
+    LeftOutError,
+    MissingPackageError,
+    OmbError,
+    SharedError,
+    UnsupportedError,
+    UsageError,
+)
 from omb_py.core.job import Job
 from omb_py.core.memory import Place
 from omb_py.core.mpi import THREAD_LEVELS, launcher
@@ -309,7 +316,8 @@ def measure_in_program(
 ) -> tuple[list[dict[str, Any]] | None, dict[str, dict[str, str]]]:
     """Return a benchmark's rows and their runs' metadata on rank 0, None elsewhere; collective.
 
-    Raises what a measurement does, and `UsageError` for what gives no rows here.
+    What is left out is a note if there are rows. Raises what a measurement does, and `UsageError`
+    for what gives no rows here.
     """
     from omb_py.results.writer import Collector
 
@@ -323,7 +331,14 @@ def measure_in_program(
         same_environment(),
         launch(benchmark, options, True, lambda: [collector, *more_writers()]) as context,
     ):
-        measurement(context).run()
+        try:
+            measurement(context).run()
+        except SharedError as error:
+            if error.exit_code != LeftOutError.exit_code:
+                raise
+            if not context.job.bcast_from_root(len(collector.rows)):
+                raise
+            context.job.note(str(error))
     return (collector.rows, collector.runs) if context.job.rank == 0 else (None, {})
 
 

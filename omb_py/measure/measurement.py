@@ -91,6 +91,7 @@ class Measurement(ABC):
         self._flush: tuple[Step, ...] = ()
         self._buffer = context.buffer
         self._nodes: tuple[int, ...] = ()
+        self._left_out: list[str] = []
         self._skipped: list[tuple[int, str]] = []
         self._skipped_types: list[tuple[str, str]] = []
         self._stepped: list[int] = []
@@ -124,7 +125,8 @@ class Measurement(ABC):
         self.get_ready()
         datatypes = self._context.datatypes
         sizes = sizes_by_type(self.benchmark, options, datatypes, self.largest_group)
-        notes = [note for found in sizes.values() for note in found.notes]
+        left_out = (words for found in sizes.values() for words in found.left_out)
+        self._left_out = [*dict.fromkeys(left_out)]
         threads, own_threads = 0, 1
         if "threads" in self.benchmark.options:
             threads = options.threads[0] + options.threads[1] * (job.ranks - 1)
@@ -135,7 +137,7 @@ class Measurement(ABC):
         unused = None
         if options.validate and options.sync == "clock":
             unused = "--sync clock has no effect with -c, which keeps ranks together by barriers"
-        job.note(*dict.fromkeys(notes), unused, oversubscription, devices.sharing(host.nodes))
+        job.note(unused, oversubscription, devices.sharing(host.nodes))
         job.note(*host.notes)
         conditions = dict(host.metadata)
         if self._context.command is not None:
@@ -199,7 +201,7 @@ class Measurement(ABC):
 
     def _report_skipped(self) -> None:
         """Raise `SharedError` if sizes or types were left out, with what and the first why."""
-        parts = []
+        parts = [*self._left_out]
         if self._skipped:
             listed = ", ".join(str(size) for size in dict(self._skipped))
             what = f"messages of {listed} bytes" if self.benchmark.sized else "what was requested"

@@ -14,20 +14,24 @@ from omb_py.core.options import GROWTH, Options
 
 @dataclass(frozen=True)
 class Sizes:
-    """Message sizes in bytes, and a sentence for each thing that a user might miss in them."""
+    """Message sizes in bytes, and words for each group of others that is left out."""
 
     sizes: tuple[int, ...]
-    notes: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def refusal(self) -> str:
+        """The error if there is no size."""
+        return f"no message size to measure of {self.left_out[-1]}; choose others by -m or --sizes"
 
 
 def message_sizes(benchmark: Benchmark, options: Options, datatype: Datatype, ranks: int) -> Sizes:
     """Return the sizes asked for that hold whole elements and fit the memory limit.
 
-    Sizes that are not whole elements are left out with a note; so are those with fewer elements
-    than the benchmark or the layout needs. Default sizes begin with the first that has enough
-    elements, as in native OMB, without a note. Over the memory limit, sizes that were asked for are
-    an error (`UsageError`) and default ones are left out with a note. If no size is left, the only
-    note states that.
+    Sizes that are not whole elements are left out; so are those with fewer elements than the
+    benchmark or the layout needs. Default sizes begin with the first that has enough elements, as
+    in native OMB, without a word. Over the memory limit, sizes that were asked for are an error
+    (`UsageError`) and default ones are left out. If no size is left, the only words state that.
     """
     if not benchmark.sized:
         return Sizes((0,))
@@ -36,16 +40,16 @@ def message_sizes(benchmark: Benchmark, options: Options, datatype: Datatype, ra
     asked = tuple(asked_sizes(benchmark, options, datatype.itemsize))
     whole = [size for size in asked if size % datatype.itemsize == 0]
     usable = [size for size in whole if _moves_data(benchmark, options, datatype, ranks, size)]
-    notes = []
+    left_out = []
     chosen = options.sizes is not None or options.smallest is not None
     begin = 0 if chosen else min(usable, default=0)
     ragged = [size for size in asked if size % datatype.itemsize and size >= begin]
     if ragged:
-        notes.append(f"left out {_list(ragged)} bytes: not whole elements of {datatype.name}")
+        left_out.append(f"{_list(ragged)} bytes: not whole elements of {datatype.name}")
     idle = [size for size in whole if size not in usable and size >= begin]
     if idle:
         why = _needs(benchmark, options, ranks)
-        notes.append(f"left out {_list(idle)} bytes of {datatype.name}: {why}")
+        left_out.append(f"{_list(idle)} bytes of {datatype.name}: {why}")
     fitting = [
         size for size in usable if benchmark.memory(options, size, ranks) <= options.memory_limit
     ]
@@ -57,25 +61,25 @@ def message_sizes(benchmark: Benchmark, options: Options, datatype: Datatype, ra
         )
         if options.largest is not None or options.sizes is not None or not fitting:
             raise UsageError(f"{too_large}: raise -M or measure smaller messages")
-        notes.append(f"left out: {too_large} (-M)")
+        left_out.append(f"{too_large} (-M)")
     if not fitting:
-        notes = [
-            f"no message size to measure: none of {_list(asked)} bytes holds whole elements of "
-            f"{datatype.name} for {ranks} ranks and this layout; choose others with -m or --sizes"
+        left_out = [
+            f"type {datatype.name}: none of {_list(asked)} bytes holds whole elements for {ranks} "
+            "ranks and this layout"
         ]
-    return Sizes(tuple(fitting), tuple(notes))
+    return Sizes(tuple(fitting), tuple(left_out))
 
 
 def sizes_by_type(
     benchmark: Benchmark, options: Options, datatypes: Iterable[Datatype], ranks: int
 ) -> dict[Datatype, Sizes]:
-    """Return the message sizes of each element type; a type without any keeps its note.
+    """Return the message sizes of each element type; a type without any has words on it.
 
     Raises `UsageError` when no type has a size to measure.
     """
     found = {datatype: message_sizes(benchmark, options, datatype, ranks) for datatype in datatypes}
     if not any(sizes.sizes for sizes in found.values()):
-        raise UsageError(next(iter(found.values())).notes[-1])
+        raise UsageError(next(iter(found.values())).refusal)
     return found
 
 

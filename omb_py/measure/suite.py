@@ -216,6 +216,9 @@ def run_entries(
                 launcher.say(f"{entry.text}: {reason}")
         else:
             outcome, code, reason = MEASURED, 0, ""
+        rows = int(job.bcast_from_root(counter.rows))
+        if rows and code == LeftOutError.exit_code:
+            outcome = MEASURED
         gc.collect()  # what failed may hold large buffers by its traceback
         seconds = round(perf_counter() - began, 3)
         with job.agreement():
@@ -223,7 +226,7 @@ def run_entries(
                 number,
                 outcome=outcome,
                 exit_code=code,
-                rows=counter.rows,
+                rows=rows,
                 seconds=seconds,
                 reason=reason,
             )

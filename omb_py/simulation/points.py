@@ -84,7 +84,7 @@ class SimulatedPoint:
                 raise UnsupportedError(f"{self.name} sends no messages that can be simulated")
             sizes = message_sizes(self.benchmark, options, self.datatype, self.ranks)
             if not sizes.sizes:
-                return sizes.notes[-1]
+                return sizes.refusal
             program = self.program()
             for rank in (0, self.ranks - 1):
                 next(program.operations(rank), None)

@@ -24,9 +24,11 @@ from omb_py.sweeps.toml import read
 
 DONE, SHORT, UNSUPPORTED, MISSING = "done", "short", "unsupported", "missing"
 FAILED, TIMED_OUT, STOPPED, HUNG = "failed", "timed out", "stopped", "hung"
+REFUSED = "refused"
 """Outcomes of an attempt: all rows are there; there was no memory for some, or no algorithm; no
 library can measure it; a package, device or library is missing, which the next start looks for
-again; it failed; it took too long; omb-py ended it, or did so after its last row."""
+again; it failed; it took too long; omb-py ended it, or did so after its last row; its options are
+wrong."""
 
 FAILURES = (FAILED, TIMED_OUT)
 """Outcomes that are worth a retry."""

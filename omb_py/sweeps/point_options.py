@@ -128,7 +128,7 @@ def planned_sizes(
     chosen = replace(options, sizes=tuple(fitting), smallest=None, largest=None)
     found = message_sizes(benchmark, options if asked is None else chosen, types[0], ranks)
     if not found.sizes:
-        raise UsageError(found.notes[-1])
+        raise UsageError(found.refusal)
     listed = asked is not None and ":" not in asked
     ragged = listed and len(found.sizes) < len(fitting)
     why = [(len(fitting) < len(wanted), OVER_MEMORY), (ragged, NOT_WHOLE)]

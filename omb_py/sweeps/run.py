@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 
-from omb_py.core.errors import OmbError, UsageError, needing
+from omb_py.core.errors import LeftOutError, OmbError, UsageError, needing
 from omb_py.core.text.words import count
 from omb_py.sweeps import launchers
 from omb_py.sweeps.batch import BatchJob, with_settings
 from omb_py.sweeps.commands import nodes_here
-from omb_py.sweeps.folder import FAILURES, MISSING, Folder, Software, software_here
+from omb_py.sweeps.folder import FAILURES, MISSING, REFUSED, Folder, Software, software_here
 from omb_py.sweeps.points import SweepPoint, in_order, plan, split
 from omb_py.sweeps.reasons import reasons
 from omb_py.sweeps.reporter import Reporter
@@ -125,8 +125,8 @@ def end(
     if not missing:
         but = ", but for what cannot be measured here" if given_up else ""
         reporter.say(f"complete{but}: {job.show_command}")
-        return code
-    failed = [point for point in here if states[point].outcome in FAILURES]
+        return LeftOutError.exit_code if given_up else code
+    failed = [point for point in here if states[point].outcome in (*FAILURES, REFUSED)]
     list_points(reporter, folder, failed, "failed")
     lacking = [point for point in here if states[point].outcome == MISSING]
     list_points(reporter, folder, lacking, "lacked a package, a device or a library")

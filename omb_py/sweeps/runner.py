@@ -439,7 +439,7 @@ def judge(code: int | None, ended: str | None, left: tuple[int, ...], excuse: st
         return ended
     meant = {
         LeftOutError.exit_code: outcomes.SHORT,
-        UsageError.exit_code: outcomes.UNSUPPORTED,
+        UsageError.exit_code: outcomes.REFUSED,
         UnsupportedError.exit_code: outcomes.UNSUPPORTED,
         MissingError.exit_code: outcomes.MISSING,
     }

@@ -45,34 +45,34 @@ def test_default_sizes_are_whole_elements() -> None:
     assert sizes_of("bw", datatype="int32", largest=16) == Sizes((4, 8, 16))
     found = sizes_of("bw", datatype="int32", smallest=1, largest=16)
     assert found.sizes == (4, 8, 16)
-    assert not missing("left out 1, 2 bytes: whole int32", found.notes)
+    assert not missing("1, 2 bytes: whole int32", found.left_out)
     found = sizes_of("bw", datatype="int32", sizes=(4, 6, 10))
     assert found.sizes == (4,)
-    assert not missing("left out 6, 10 bytes: whole int32", found.notes)
+    assert not missing("6, 10 bytes: whole int32", found.left_out)
 
 
 @pytest.mark.parametrize("size", [7, 28])
 def test_a_broken_element_is_noted_however_small(size: int) -> None:
     found = sizes_of("bw", datatype="float64", sizes=(size, 8))
-    assert not missing(f"left out {size} bytes: whole float64", found.notes)
+    assert not missing(f"{size} bytes: whole float64", found.left_out)
 
 
 def test_requested_uneven_sizes_are_noted() -> None:
-    assert sizes_of("reduce_scatter_block", ranks=3, largest=8).notes == ()
-    (note,) = sizes_of("reduce_scatter_block", ranks=3, sizes=(2, 3)).notes
+    assert sizes_of("reduce_scatter_block", ranks=3, largest=8).left_out == ()
+    (words,) = sizes_of("reduce_scatter_block", ranks=3, sizes=(2, 3)).left_out
     reason = "reduce_scatter_block on 3 ranks needs at least 3 elements"
-    assert note == f"left out 2 bytes of int8: {reason}"
-    (note,) = sizes_of("partitioned_latency", sizes=(4, 8, 12), partitions=8).notes
+    assert words == f"2 bytes of int8: {reason}"
+    (words,) = sizes_of("partitioned_latency", sizes=(4, 8, 12), partitions=8).left_out
     reason = "partitioned_latency has 8 parts of whole elements"
-    assert note == f"left out 4, 12 bytes of int8: {reason}"
-    (note,) = sizes_of("bcast", layout=parse_layout("vect:8:4"), sizes=(4, 8)).notes
-    assert note == "left out 4 bytes of int8: layout vect:8:4 sends nothing of them"
+    assert words == f"4, 12 bytes of int8: {reason}"
+    (words,) = sizes_of("bcast", layout=parse_layout("vect:8:4"), sizes=(4, 8)).left_out
+    assert words == "4 bytes of int8: layout vect:8:4 sends nothing of them"
 
 
 def test_the_memory_limit_cuts_default_sizes_with_a_note() -> None:
     found = sizes_of("alltoall", ranks=1024)
     assert found.sizes[-1] == 1 << 18
-    assert "memory limit of 536870912 bytes" in found.notes[0]
+    assert "memory limit of 536870912 bytes" in found.left_out[0]
 
 
 @pytest.mark.parametrize("asked", [{"largest": 1 << 20}, {"sizes": (1 << 20,)}])

@@ -429,6 +429,24 @@ def test_benchmark_without_data_to_check_fails(mpiexec: Run, tmp_path: Path) -> 
     assert "Pass" not in job.out
 
 
+@pytest.mark.parametrize(
+    ("words", "left_out", "measured"),
+    [
+        ("allreduce --sizes 2,8 -T float32", "2 bytes: whole float32", {"8"}),
+        ("reduce_scatter_block --sizes 4,8", "4 bytes mpi_int at least 2 elements", {"8"}),
+        ("allreduce -m 4:4 -T float32 -T float64", "type float64: none of 4 bytes", {"4"}),
+        ("latency -M 16384", "16384 … 4194304 bytes memory limit (-M)", None),
+        ("overhead latency --sizes 2,4 -T float32 --rounds 2", "2 bytes: whole float32", {"4"}),
+    ],
+)
+def test_sizes_and_types_left_out_are_exit_code_3(
+    mpiexec: Run, tmp_path: Path, words: str, left_out: str, measured: set[str] | None
+) -> None:
+    job = mpiexec(2, *words.split(), "-i", "3", "-x", "1", "-q", "--output", "rows.csv")
+    assert_refused(job, 3, f"left out {left_out}")
+    assert measured in (None, {row["bytes"] for row in rows_of(tmp_path / "rows.csv")})
+
+
 def test_a_type_that_cannot_be_measured_leaves_the_others(mpiexec: Run, tmp_path: Path) -> None:
     words = ("-i", "4", "-x", "1", "-T", "all", "-q", "--output", "rows.csv")
     job = mpiexec(2, "cas_latency", *words)

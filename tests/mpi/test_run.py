@@ -98,7 +98,7 @@ def test_a_scale_measures_on_2_4_and_all_ranks(mpiexec: Run, tmp_path: Path) -> 
 def test_failure_ends_only_its_benchmark(mpiexec: Run, tmp_path: Path) -> None:
     results = tmp_path / "s.csv"
     words = ["bcast -c --binding corrupting", "put_latency --binding pickle", "allreduce"]
-    words.append("latency --sizes 8,1G")
+    words += ["latency --sizes 8,1G", "allgather --sizes 2,4 -T float32"]
     job = mpiexec(2, "run", *words, *QUICK, "-o", str(results), **CORRUPTING)
     assert job.code == 1
     assert outcomes(tmp_path / "s.summary.json") == [
@@ -106,10 +106,12 @@ def test_failure_ends_only_its_benchmark(mpiexec: Run, tmp_path: Path) -> None:
         ("put_latency", "left out", 0),
         ("allreduce", "measured", 2),
         ("latency", "left out", 0),
+        ("allgather", "measured", 1),
     ]
+    assert summary_of(tmp_path / "s.summary.json")[-1]["exit_code"] == 3
     assert "Traceback" not in job.err
     assert "wrong data in bcast" in job.err
-    assert [row["validation"] for row in rows_of(results)] == ["Fail", "", ""]
+    assert [row["validation"] for row in rows_of(results)] == ["Fail", "", "", ""]
 
 
 @pytest.mark.parametrize(

@@ -354,18 +354,32 @@ def test_a_point_that_hangs_is_ended(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_what_cannot_be_measured_is_said_once_and_no_failure(tmp_path: Path) -> None:
+def test_what_cannot_be_measured_is_said_once_and_exit_code_3(tmp_path: Path) -> None:
     text = experiment(benchmarks="reduce_scatter", bindings=["pickle", "buffer"], ranks=2)
     on_gpus = experiment(buffers=["cupy", "dpnp"], ranks=2)
     sweep = SmallSweep(tmp_path, NAME + text + on_gpus)
     left_out = "machine here has no CUDA or ROCM devices (gpus_per_node = 0)"
     assert left_out in sweep.run("--dry-run").out
-    done = succeeded(sweep.run())
+    done = sweep.run()
+    assert done.code == 3
     assert left_out in done.out
     assert not missing("1 point could not be measured", done.out)
     assert not missing("complete, omb-py report out", done.out)
-    again = succeeded(sweep.run())
+    again = sweep.run()
+    assert again.code == 3
     assert "rows in" not in again.out
+
+
+@pytest.mark.long
+def test_wrong_options_of_a_point_fail_without_a_retry(tmp_path: Path) -> None:
+    wrong = {"iterations": 20, "num_pairs": [1, 2]}
+    text = experiment(benchmarks="mbw_mr", ranks=2, sizes=["8"], options=wrong)
+    sweep = SmallSweep(tmp_path, NAME + text)
+    done = sweep.run()
+    assert done.code == 1
+    assert not missing("1 point failed: -p: 2 ranks make at most 1 pairs", done.out)
+    assert done.out.count("refused,") == 1
+    assert "could not be measured" not in done.out
 
 
 @pytest.mark.long

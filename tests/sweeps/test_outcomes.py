@@ -15,6 +15,7 @@ from omb_py.sweeps.folder import (
     DONE,
     FAILED,
     MISSING,
+    REFUSED,
     SHORT,
     STOPPED,
     TIMED_OUT,
@@ -37,7 +38,7 @@ from tests.sweeps.configs import machine, sweep
         (3, None, (8,), "left out messages of 8 bytes", SHORT),
         (5, None, (8,), "binding pickle has no reduce_scatter", UNSUPPORTED),
         (8, None, (8,), "buffer cupy needs a device", MISSING),
-        (2, None, (8,), "start 3 ranks or more", UNSUPPORTED),
+        (2, None, (8,), "start 3 ranks or more", REFUSED),
         (2, None, (8,), None, FAILED),  # the launcher's own usage error
         (5, None, (8,), None, FAILED),
         (1, None, (8,), "the network is on fire", FAILED),

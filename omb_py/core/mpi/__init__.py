@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from omb_py.core.errors import NoLibraryError, UnsupportedError, UsageError, installing
+from omb_py.core.errors import NoLibraryError, UnsupportedError, installing
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -92,7 +92,7 @@ def initialize(thread_level: str) -> None:
 def open_session(thread_level: str) -> tuple[MPI.Session, MPI.Intracomm]:
     """Return a session and the communicator of all ranks, which MPI_Init would have made, too.
 
-    Raises `UsageError` when the library has no sessions.
+    Raises `UnsupportedError` when the library has no sessions.
     """
     from mpi4py import MPI
 
@@ -101,7 +101,8 @@ def open_session(thread_level: str) -> tuple[MPI.Session, MPI.Intracomm]:
     try:
         session = MPI.Session.Init(info)
     except (NotImplementedError, MPI.Exception) as error:
-        raise UsageError(f"this MPI library has no sessions ({error}): leave out -I") from error
+        text = f"this MPI library has no sessions ({error}): leave out -I"
+        raise UnsupportedError(text) from error
     finally:
         info.Free()
     group = session.Create_group("mpi://WORLD")
