@@ -398,10 +398,11 @@ def plain_name(name: str) -> str:
     return name.replace("-", "_").removeprefix("osu_")
 
 
-def find_benchmark(name: str, others: Iterable[str] = ()) -> Benchmark:
+def find_benchmark(name: str, others: Iterable[str] = (), what: str = "benchmark") -> Benchmark:
     """Return the benchmark ``name``; hyphens, underscores and a leading ``osu_`` don't matter.
 
-    Raises `UsageError` for an unknown name, with the nearest names, also among ``others``.
+    Raises `UsageError` for an unknown name of a ``what``, with the nearest names, also among
+    ``others``.
     """
     wanted, known = plain_name(name), []
     for benchmark in all_benchmarks():
@@ -412,4 +413,4 @@ def find_benchmark(name: str, others: Iterable[str] = ()) -> Benchmark:
 
     near = nearest(wanted, [*known, *others], most=3)
     hint = f"did you mean {' or '.join(near)}?" if near else "'omb-py list' names them all"
-    raise UsageError(f"unknown benchmark {name!r}: {hint}")
+    raise UsageError(f"unknown {what} {name!r}: {hint}")

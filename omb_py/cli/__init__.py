@@ -58,6 +58,9 @@ LAZY_COMMANDS = (
 STARTING_MPI = ("run", "overhead", "pairs", "profile")
 """Commands whose ranks start MPI, as those of benchmarks and applications do."""
 
+RANKS_OF_LAUNCHERS = ("-n", "-np", "--np")
+"""Options of launchers for the number of ranks."""
+
 WITHOUT_COMMAND: tuple[type[click.ClickException], ...] = tuple(
     found for found in [getattr(click.exceptions, "NoArgsIsHelpError", None)] if found
 )
@@ -103,7 +106,7 @@ class Commands(click.Group):
 
                 return application_command(APPLICATIONS.load(cmd_name))
             others = [*APPLICATIONS.names(), *LAZY_COMMANDS, *self.commands]
-            benchmark = find_benchmark(cmd_name, others)
+            benchmark = find_benchmark(cmd_name, others, "command or benchmark")
         from omb_py.cli.benchmark import benchmark_command
 
         return benchmark_command(benchmark, native=cmd_name.startswith(PROGRAM))
@@ -182,8 +185,17 @@ class OverheadCommands(click.Group):
 
         return overhead_command(find_benchmark(cmd_name))
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        from omb_py.cli.overhead import COMPARED, LAUNCHED
 
-@command.group("overhead", cls=OverheadCommands)
+        options = (row.option("").get_help_record(ctx) for row in (*COMPARED, *LAUNCHED))
+        with formatter.section("Options after BENCHMARK, and those of 'omb-py BENCHMARK --help'"):
+            formatter.write_dl([record for record in options if record is not None])
+        with formatter.section("Benchmarks"):
+            formatter.write_text(", ".join(self.list_commands(ctx)))
+
+
+@command.group("overhead", cls=OverheadCommands, subcommand_metavar="BENCHMARK [OPTIONS]")
 def overhead_group() -> None:
     """Compare bindings, interleaved in one job: what Python adds.
 
@@ -206,6 +218,8 @@ def main() -> NoReturn:
     waiting, code = others_wait(sys.argv[1:]), None
     try:
         arguments = sys.argv[1:] or ["--help"]
+        if arguments[0] == "help":
+            arguments = [*arguments[1:], "--help"]
         code = command.main(arguments, prog_name="omb-py", standalone_mode=False)
         waiting = False
         if sys.stdout is not None:
@@ -217,6 +231,8 @@ def main() -> NoReturn:
             error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else None
         )
         hint = f"; '{where} --help' shows the options" if where else ""
+        if isinstance(error, click.NoSuchOption) and error.option_name in RANKS_OF_LAUNCHERS:
+            hint = f"; it is the launcher's: mpiexec -n 2 {where}"
         leave(f"{error.format_message().rstrip('.')}{hint}", UsageError.exit_code, waiting)
     except click.Abort:
         leave("interrupted", INTERRUPTED)

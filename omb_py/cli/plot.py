@@ -84,7 +84,8 @@ UNUSED = {
     default="17.5cm",
     show_default=True,
     metavar="LENGTH",
-    help="Width that figures are printed at, as in 8.5cm (a column) or 17.5cm (a page). "
+    help="Width that figures are printed at, as in 8.5cm (a column) or 17.5cm (a page); in cm "
+    "without a unit. "
     "Text is 7 to 9 pt at every width.",
 )
 @click.option(

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from omb_py.benchmarks import Benchmark, Case, Plan
+from omb_py.benchmarks import Benchmark, Case, Plan, Ranks
 from omb_py.bindings import Binding
 from omb_py.buffers import TIMES_CACHE, Buffer
 from omb_py.core import BEGAN
@@ -435,9 +435,11 @@ def check_ranks(benchmark: Benchmark, options: Options, job: Job) -> None:
     job.check_launcher()
     ranks = job.ranks
     if not benchmark.ranks.allow(ranks):
+        number = ranks + 1 if benchmark.ranks is Ranks.EVEN else 2
+        program = "python PROGRAM" if job.guest else f"omb-py {benchmark.name}"
         raise UsageError(
             f"{benchmark.name} needs {benchmark.ranks.value}, and this job has {ranks}: "
-            "start it with another mpiexec -n"
+            f"start it with: mpiexec -n {number} {program}"
         )
     if "threads" in benchmark.options and job.thread_level != "multiple":
         raise UsageError(

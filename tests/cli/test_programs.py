@@ -17,7 +17,7 @@ from omb_py.core.errors import OmbError
 from omb_py.options.native import SINCE_7_5, has_program, translated
 from tests import ROOT
 from tests.conftest import Run, own_temporary_folder, succeeded
-from tests.helpers.refusals import assert_names, assert_refused
+from tests.helpers.refusals import assert_names, assert_refused, missing
 
 PROGRAMS = [one for one in all_benchmarks() if has_program(one)]
 
@@ -161,10 +161,25 @@ def test_table_of_letters_has_a_row_for_each_letter() -> None:
         ("run.py --benchmark bw --iterations 0", 2, "--iterations 0 range"),
         ("run.py --buffer numpy", 2, "Missing option --benchmark"),
         ("latency -d cuda", 2, "-d --buffer cupy"),
+        ("latency -np 2", 2, "launcher's: mpiexec -n 2 omb-py latency"),
+        ("latency --np 2", 2, "launcher's: mpiexec -n 2 omb-py latency"),
+        ("histroy", 2, "unknown command or benchmark 'histroy': did you mean history?"),
     ],
 )
 def test_program_wrong_option_refused(in_process: Run, words: str, code: int, named: str) -> None:
     assert_refused(in_process(*words.split(), CUDA_VISIBLE_DEVICES=""), code, named)
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        ("help", "Analyze results"),
+        ("help latency", "--sizes --binding"),
+        ("overhead --help", "--bindings --rounds --launches allreduce"),
+    ],
+)
+def test_help_has_the_options(in_process: Run, words: str, named: str) -> None:
+    assert not missing(named, succeeded(in_process(*words.split())).out)
 
 
 def test_values_mean_what_they_do_in_native_omb(monkeypatch: pytest.MonkeyPatch) -> None:

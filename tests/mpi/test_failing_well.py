@@ -16,6 +16,7 @@ from omb_py.benchmarks import all_benchmarks
 from tests.conftest import BIN, MPIEXEC, OMB_PY, Finished, Run, rows_of, run, succeeded
 from tests.helpers.battery import Battery, Line, each_line, line, refused
 from tests.helpers.refusals import ANY_CODE, ENDED, assert_names, assert_refused, missing
+from tests.mpi.vendor import VENDOR
 
 FEW = ("-i", "2", "-x", "1")
 QUICK = (*FEW, "--sizes", "8")
@@ -24,7 +25,9 @@ QUICK = (*FEW, "--sizes", "8")
 FOUND_BY: dict[Line, str] = {
     line(2, "alreduce"): "unknown benchmark 'alreduce' did you mean allreduce",
     line(2, "latency --no-such-option"): "--no-such-option",
-    line(3, "latency"): "exactly 2 ranks this job has 3",
+    line(
+        3, "latency"
+    ): "exactly 2 ranks this job has 3: start it with: mpiexec -n 2 omb-py latency",
     line(2, "latency_mt --thread-level single"): "latency_mt needs thread level multiple",
     line(2, "bw -clog:/proc/none"): "cannot write /proc/none for -clog",
     line(2, "latency --output no/folder/results.csv"): "there is no folder no",
@@ -39,7 +42,7 @@ WRONG: dict[Line, str] = {
     line(2, "latency -T mpi_string"): "unknown type 'mpi_string' mpi_char",
     line(1, "latency"): "exactly 2 ranks this job has 1",
     line(3, "bw"): "exactly 2 ranks",
-    line(3, "multi_lat"): "an even number of ranks this job has 3",
+    line(3, "multi_lat"): "an even number of ranks this job has 3 mpiexec -n 4",
     line(3, "mbw_mr"): "an even number of ranks",
     line(2, "mbw_mr -p 2"): "at most 1 pairs",
     line(2, "spawn --binding native -i 1"): "binding native has no comm_spawn",
@@ -365,6 +368,12 @@ def test_a_timeout_that_is_not_reached_changes_nothing(mpiexec: Run) -> None:
 def test_launcher_of_another_mpi_is_named(omb_py: Run) -> None:
     job = omb_py("latency", MV2_COMM_WORLD_SIZE="2")
     assert_refused(job, ANY_CODE, "the launcher started 2 processes mpiexec")
+
+
+@pytest.mark.skipif(VENDOR != "MPICH", reason="Open MPI starts under its own launcher")
+def test_mpich_under_mpirun_of_open_mpi_is_named(omb_py: Run) -> None:
+    job = omb_py("latency", OMPI_COMM_WORLD_RANK="0", OMPI_COMM_WORLD_SIZE="2")
+    assert_refused(job, 2, "Open MPI's mpirun started mpi4py's library MPICH use the mpiexec")
 
 
 def test_a_full_disk_is_said(mpiexec: Run, tmp_path: Path) -> None:

@@ -148,12 +148,13 @@ def world(
     """Start MPI and return the job of all its ranks; MPI is ended when the job is closed.
 
     MPI starts at ``thread_level``, by MPI_Init or by an MPI-4 session, timed by ``stages``. A
-    ``guest`` does not end MPI, because another program started it. Raises `UsageError` when there
-    is no MPI library or it cannot do so.
+    ``guest`` does not end MPI, because another program started it. Raises `UsageError` if the
+    launcher is another library's, and as `mpi.load` and `mpi.open_session` do.
     """
     stages = Stages() if stages is None else stages
     with stages.stage(MPI4PY):
         library = mpi.load()
+        mpi.check_launcher()
     opened: MPI.Session | None = None
     if session:
         with stages.stage(SESSION):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from omb_py.core.errors import NoLibraryError, UnsupportedError, installing
+from omb_py.core.errors import NoLibraryError, UnsupportedError, UsageError, installing
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -79,6 +80,23 @@ def _not_loaded(error: Exception) -> str:
         "mpi4py cannot load an MPI library: load the site's MPI module or set MPI4PY_LIBMPI; on a "
         f"machine without MPI, {installing('mpich')} ({' '.join(str(error).split())})"
     )
+
+
+def check_launcher() -> None:
+    """Raise `UsageError` if Open MPI's mpirun started a rank whose library ends in MPI_Init then.
+
+    MPICH does unless it was built with PMIx, which its configuration names.
+    """
+    from mpi4py import MPI
+
+    vendor = MPI.get_vendor()[0]
+    if vendor != "MPICH" or "OMPI_COMM_WORLD_RANK" not in os.environ or MPI.Is_initialized():
+        return
+    if "pmix" not in MPI.Get_library_version().lower():
+        raise UsageError(
+            f"Open MPI's mpirun started this rank, and mpi4py's library is {name()}: use the "
+            "mpiexec that belongs to it"
+        )
 
 
 def initialize(thread_level: str) -> None:
