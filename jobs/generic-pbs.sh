@@ -8,7 +8,7 @@
 ##PBS -A PROJECT
 #
 # Sweep scaling on generic-pbs, 1 and 2 nodes in one job: collectives over the number of ranks and nodes
-# Made by: omb-py job render scaling --machine generic-pbs --one-job  # 74d2cbab
+# Made by: omb-py job render scaling --machine generic-pbs --one-job  # 0c1224af
 # Submit it from the folder in which sweeps/scaling-generic-pbs is to be: qsub SCRIPT
 # Options on that command line hold for the first job only: for all, put them above.
 
@@ -46,10 +46,11 @@ command -v omb-py > /dev/null ||
 sweep=(scaling --machine generic-pbs)
 seconds=1740
 left=$((seconds - SECONDS))
-granted=$(
+time_left() {
     timeout 20 qstat -f "$job" | awk -F " = " -v used="$SECONDS" '
         /Resource_List.walltime/ { split($2, t, ":"); print 3600 * t[1] + 60 * t[2] + t[3] - used }'
-)
+}
+granted=$(time_left)
 if [[ "$granted" =~ ^-?[0-9]+$ ]]; then
     granted=$((granted - 60))
     [ "$granted" -ge "$left" ] || left=$granted
@@ -60,15 +61,31 @@ fi
 [ "$left" -ge 10 ] ||
     fail "only $left s of the walltime are left beside job.reserve = 60 s, too few to" \
         "measure anything: ask for more"
-SECONDS=0
 signalled=
 omb-py sweep "${sweep[@]}" --stop-after "${left}s" &
 pid=$!
-trap '
-    trap "" TERM
-    [ "$SECONDS" -ge "$left" ] || signalled=yes # a signal before its time is over
-    kill -TERM "$pid"
-' TERM
+left=$((left + SECONDS)) # now of the seconds of this script
+# shellcheck disable=SC2317 # traps call it
+stop() {
+    trap "" TERM USR1 USR2 HUP
+    kill -"$1" "$pid"
+    if [ "$SECONDS" -ge "$left" ]; then
+        return
+    fi
+    # USR1 and USR2 are warnings that were asked for; others come at the walltime, too.
+    case $1 in
+    TERM | HUP)
+        granted=$(time_left)
+        if ! [[ "$granted" =~ ^-?[0-9]+$ ]] || [ "$granted" -gt 60 ]; then
+            signalled=yes
+        fi
+        ;;
+    esac
+}
+trap 'stop TERM' TERM
+trap 'stop USR1' USR1
+trap 'stop USR2' USR2
+trap 'stop HUP' HUP
 wait "$pid"
 code=$?
 if [ "$code" -gt 128 ]; then # a signal ended the wait, not the sweep
@@ -78,7 +95,7 @@ fi
 
 # 75: there is more to do, and this job came further. Another one goes on, or it is said why not.
 if [ "$code" -eq 75 ]; then
-    trap "" TERM
+    trap "" TERM USR1 USR2 HUP
     omb-py job continue "$job" "${sweep[@]}" \
         --chain resubmit ${signalled:+--signalled}
     exit

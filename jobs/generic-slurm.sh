@@ -5,11 +5,12 @@
 #SBATCH --exclusive
 #SBATCH --time=00:30:00
 #SBATCH --output=%x.o%j
+#SBATCH --open-mode=append
 ##SBATCH --partition=QUEUE
 ##SBATCH --account=PROJECT
 #
 # Sweep scaling on generic-slurm, 1 and 2 nodes in one job: collectives over the number of ranks and nodes
-# Made by: omb-py job render scaling --machine generic-slurm --one-job  # 604f998f
+# Made by: omb-py job render scaling --machine generic-slurm --one-job  # d6b0cdd4
 # Submit it from the folder in which sweeps/scaling-generic-slurm is to be: sbatch SCRIPT
 # Options on that command line hold for the first job only: for all, put them above.
 
@@ -47,10 +48,16 @@ command -v omb-py > /dev/null ||
 sweep=(scaling --machine generic-slurm)
 seconds=1740
 left=$((seconds - SECONDS))
-granted=$(
-    end=$(timeout 20 squeue --noheader --format=%e --jobs "$job") &&
-        echo "$(($(date -d "$end" +%s) - $(date +%s)))"
-)
+time_left() {
+    timeout 20 squeue --noheader --jobs "$job" \
+        --Format=State:20,PreemptTime:30,EndTime:30,Reason:60 | {
+        read -r state preempted end reason
+        if [ "$reason" = TimeLimit ] || [ "$state $preempted" = "RUNNING N/A" ]; then
+            end=$(date -d "$end" +%s) && echo "$((end - $(date +%s)))"
+        fi
+    }
+}
+granted=$(time_left)
 if [[ "$granted" =~ ^-?[0-9]+$ ]]; then
     granted=$((granted - 60))
     [ "$granted" -ge "$left" ] || left=$granted
@@ -61,15 +68,31 @@ fi
 [ "$left" -ge 10 ] ||
     fail "only $left s of the walltime are left beside job.reserve = 60 s, too few to" \
         "measure anything: ask for more"
-SECONDS=0
 signalled=
 omb-py sweep "${sweep[@]}" --stop-after "${left}s" &
 pid=$!
-trap '
-    trap "" TERM
-    [ "$SECONDS" -ge "$left" ] || signalled=yes # a signal before its time is over
-    kill -TERM "$pid"
-' TERM
+left=$((left + SECONDS)) # now of the seconds of this script
+# shellcheck disable=SC2317 # traps call it
+stop() {
+    trap "" TERM USR1 USR2 HUP
+    kill -"$1" "$pid"
+    if [ "$SECONDS" -ge "$left" ]; then
+        return
+    fi
+    # USR1 and USR2 are warnings that were asked for; others come at the walltime, too.
+    case $1 in
+    TERM | HUP)
+        granted=$(time_left)
+        if ! [[ "$granted" =~ ^-?[0-9]+$ ]] || [ "$granted" -gt 60 ]; then
+            signalled=yes
+        fi
+        ;;
+    esac
+}
+trap 'stop TERM' TERM
+trap 'stop USR1' USR1
+trap 'stop USR2' USR2
+trap 'stop HUP' HUP
 wait "$pid"
 code=$?
 if [ "$code" -gt 128 ]; then # a signal ended the wait, not the sweep
@@ -79,7 +102,7 @@ fi
 
 # 75: there is more to do, and this job came further. Another one goes on, or it is said why not.
 if [ "$code" -eq 75 ]; then
-    trap "" TERM
+    trap "" TERM USR1 USR2 HUP
     omb-py job continue "$job" "${sweep[@]}" \
         --chain resubmit ${signalled:+--signalled}
     exit

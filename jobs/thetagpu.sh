@@ -7,7 +7,7 @@
 ##COBALT -A PROJECT
 #
 # Sweep scaling on thetagpu, 2 nodes: collectives over the number of ranks and nodes
-# Made by: omb-py job render scaling --machine thetagpu --nodes 2  # 92c17aa7
+# Made by: omb-py job render scaling --machine thetagpu --nodes 2  # f42cefcf
 # Submit it from the folder in which sweeps/scaling-thetagpu is to be: qsub-gpu SCRIPT
 # Options on that command line hold for the first job only: for all, put them above.
 # Fill in the account above: the scheduler takes no job without one.
@@ -42,9 +42,10 @@ command -v omb-py > /dev/null ||
 sweep=(scaling --machine thetagpu --nodes 2)
 seconds=1740
 left=$((seconds - SECONDS))
-granted=$(
+time_left() {
     [ -z "$COBALT_ENDTIME" ] || echo "$((COBALT_ENDTIME - $(date +%s)))"
-)
+}
+granted=$(time_left)
 if [[ "$granted" =~ ^-?[0-9]+$ ]]; then
     granted=$((granted - 60))
     [ "$granted" -ge "$left" ] || left=$granted
@@ -55,15 +56,31 @@ fi
 [ "$left" -ge 10 ] ||
     fail "only $left s of the walltime are left beside job.reserve = 60 s, too few to" \
         "measure anything: ask for more"
-SECONDS=0
 signalled=
 omb-py sweep "${sweep[@]}" --stop-after "${left}s" &
 pid=$!
-trap '
-    trap "" TERM
-    [ "$SECONDS" -ge "$left" ] || signalled=yes # a signal before its time is over
-    kill -TERM "$pid"
-' TERM
+left=$((left + SECONDS)) # now of the seconds of this script
+# shellcheck disable=SC2317 # traps call it
+stop() {
+    trap "" TERM USR1 USR2 HUP
+    kill -"$1" "$pid"
+    if [ "$SECONDS" -ge "$left" ]; then
+        return
+    fi
+    # USR1 and USR2 are warnings that were asked for; others come at the walltime, too.
+    case $1 in
+    TERM | HUP)
+        granted=$(time_left)
+        if ! [[ "$granted" =~ ^-?[0-9]+$ ]] || [ "$granted" -gt 60 ]; then
+            signalled=yes
+        fi
+        ;;
+    esac
+}
+trap 'stop TERM' TERM
+trap 'stop USR1' USR1
+trap 'stop USR2' USR2
+trap 'stop HUP' HUP
 wait "$pid"
 code=$?
 if [ "$code" -gt 128 ]; then # a signal ended the wait, not the sweep
@@ -73,7 +90,7 @@ fi
 
 # 75: there is more to do, and this job came further. Another one goes on, or it is said why not.
 if [ "$code" -eq 75 ]; then
-    trap "" TERM
+    trap "" TERM USR1 USR2 HUP
     omb-py job continue "$job" "${sweep[@]}" \
         --chain resubmit ${signalled:+--signalled}
     exit

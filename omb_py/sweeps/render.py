@@ -55,7 +55,6 @@ def script(job: BatchJob) -> str:
         without_account=bool(without_account(job.machine)),
         submit_folder=Safe(submit_folder(scheduler)),
         number=Safe(number(scheduler)),
-        signals=Safe(" ".join(scheduler.warnings)),
     )
     text = "\n".join(line.rstrip() for line in text.split("\n")).rstrip("\n") + "\n"
     return MADE_BY.sub(rf"\g<1>  # {digest(text)}", text, count=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Sequence
 from contextlib import suppress
 
@@ -132,7 +133,8 @@ def end(
     list_points(reporter, folder, lacking, "lacked a package, a device or a library")
     why = ""
     if stop:
-        by = "its time was over" if stop.signal is None else f"signal {stop.signal} came"
+        warned = stop.signal in (None, signal.SIGUSR1, signal.SIGUSR2)
+        by = "its time was over" if warned else f"signal {stop.signal} came"
         why = f"stopped because {by}{'' if added else ', and nothing was measured'}; "
     first = "mend that, and " if len(lacking) == len(here) else ""
     again = [f"{first}run the same command again"] if here else []

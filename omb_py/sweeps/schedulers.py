@@ -41,9 +41,8 @@ class Scheduler:
 
     ``settings`` are the resources of `JobSettings` that it knows. Without a host file,
     ``node_count_variables`` or ``node_count_command`` give the number of a job's nodes.
-    ``warnings`` are the signals it sends before a job's end. ``time_left`` is a command of bash
-    that prints how many seconds the job ``$job`` may still run, if its script began ``$SECONDS``
-    ago; ``asked`` is the scheduler's command in it.
+    ``time_left`` is a command of bash that prints how many seconds the job ``$job`` may still run,
+    if its script began ``$SECONDS`` ago; ``asked`` is the scheduler's command in it.
 
     ``names`` are other names of its commands, as on a host of two clusters, and ``patience`` the
     seconds that they may take.
@@ -63,7 +62,6 @@ class Scheduler:
     host_file_variable: str | None = None
     node_count_variables: tuple[str, ...] = ()
     node_count_command: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ("TERM",)
     time_left: str = ":"
     asked: str = ""
     names: Mapping[str, str] = field(default_factory=dict)
@@ -169,6 +167,16 @@ QSTAT = (
     """3600 * t[1] + 60 * t[2] + t[3] - used }'"""
 )
 
+# A job that was cancelled, requeued or preempted has no time that is over.
+SQUEUE = f"""\
+{ANSWER} squeue --noheader --jobs "$job" \\
+        --Format=State:20,PreemptTime:30,EndTime:30,Reason:60 | {{
+        read -r state preempted end reason
+        if [ "$reason" = TimeLimit ] || [ "$state $preempted" = "RUNNING N/A" ]; then
+            end=$(date -d "$end" +%s) && echo "$((end - $(date +%s)))"
+        fi
+    }}"""
+
 SCHEDULERS: Mapping[str, Scheduler] = {
     "pbs": Scheduler(  # PBS Pro and OpenPBS; reference guide, "Job Attributes"
         title="PBS",
@@ -214,10 +222,7 @@ SCHEDULERS: Mapping[str, Scheduler] = {
         settings=frozenset({"attributes", "filesystems"}),
         job_id_variables=("SLURM_JOB_ID",),
         folder_variables=("SLURM_SUBMIT_DIR",),
-        time_left=(
-            f'end=$({ANSWER} squeue --noheader --format=%e --jobs "$job") &&\n'
-            '        echo "$(($(date -d "$end" +%s) - $(date +%s)))"'
-        ),
+        time_left=SQUEUE,
         asked="squeue",
         node_count_variables=("SLURM_JOB_NUM_NODES", "SLURM_NNODES"),
     ),
@@ -236,7 +241,6 @@ SCHEDULERS: Mapping[str, Scheduler] = {
         asked="bjobs",
         folder_variables=("LS_SUBCWD",),
         host_file_variable="LSB_DJOB_HOSTFILE",
-        warnings=("TERM", "USR2"),
     ),
     "flux": Scheduler(
         title="Flux",

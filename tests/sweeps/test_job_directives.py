@@ -63,6 +63,8 @@ SLURM = (
     r"--licenses=\w+(,\w+)*",
     rf"--time={CLOCK}",
     r"--output=%x\.o%j",
+    r"--open-mode=append",
+    r"--requeue",
     rf"--partition={WORD}",
     rf"--account={WORD}",
     rf"--qos={WORD}",
@@ -157,7 +159,7 @@ def test_directives_are_of_the_schedulers_grammar(job: BatchJob) -> None:
 
 @pytest.mark.parametrize("job", CASES)
 def test_what_is_left_to_fill_in_is_of_the_grammar_too(job: BatchJob) -> None:
-    settings = job.settings
+    settings = job.machine.job  # a queue that is a QOS is in directives
     unread = job.scheduler.unread
     lines = render.script(job).splitlines()
     offered = [line.removeprefix(unread).strip() for line in lines if line.startswith(f"{unread} ")]

@@ -25,7 +25,7 @@ MACHINES = [name for name in shipped_names("machines") if name != "local"]
 IN_JOBS = ["thetagpu", "generic-pbs", "generic-torque", "generic-slurm"]
 
 WAITS = """\
-trap 'echo stopped >> stopped; exit 75' TERM
+trap 'echo stopped >> stopped; exit 75' TERM USR1 USR2 HUP
 touch ready
 while :; do sleep 0.02; done
 """
@@ -130,7 +130,7 @@ Job Id: 7.server
 TEN_MINUTES = {
     "pbs": ("qstat", QSTAT.format("00:10:00")),
     "torque": ("qstat", QSTAT.format("00:10:00").replace("    ", "\t")),
-    "slurm": ("squeue", "in ten minutes"),
+    "slurm": ("squeue", ""),
     "lsf": ("bjobs", "0:10 L"),
     "flux": ("flux", "600"),
 }
@@ -148,7 +148,7 @@ def in_ten_minutes(scheduler: str, sandbox: Sandbox) -> dict[str, str]:
         return {"COBALT_ENDTIME": str(round(time.time()) + 600)}
     program, text = TEN_MINUTES[scheduler]
     ends = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(time.time() + 600))
-    text = ends if scheduler == "slurm" else text
+    text = f"RUNNING N/A {ends} None" if scheduler == "slurm" else text
     sandbox.stand_in(program, f"cat <<'END'\n{text}\nEND")
     return {}
 
@@ -207,19 +207,35 @@ def signalled(
     return ran.code, ran.continued
 
 
-def test_a_signal_before_the_time_is_over_is_told_to_continue(tmp_path: Path) -> None:
-    sandbox = Sandbox(tmp_path, WAITS)
-    text = render.script(own_job())
-    _, continued = signalled(sandbox, text, signal.SIGTERM, SLURM_JOB_ID="7")
-    assert continued == [["--chain", "resubmit", "--signalled"]]
+ENDS = "2026-01-01T00:00:00"
+SIGNALLED = ["--signalled"]
 
 
 @pytest.mark.parametrize(
-    ("scheduler", "number"), [("slurm", signal.SIGTERM), ("lsf", signal.SIGUSR2)]
+    ("number", "answer", "told"),
+    [
+        (signal.SIGTERM, f"COMPLETING N/A {ENDS} None", SIGNALLED),  # scancel
+        (signal.SIGHUP, f"RUNNING {ENDS} {ENDS} None", SIGNALLED),  # preempted, with a grace time
+        (signal.SIGTERM, "slurm_load_jobs error", SIGNALLED),
+        (signal.SIGTERM, f"COMPLETING N/A {ENDS} TimeLimit", []),
+        (signal.SIGUSR1, "", []),  # a warning that a directive asked for
+        (signal.SIGUSR2, "", []),
+    ],
 )
-def test_job_out_of_time_continues_in_another(scheduler: str, number: int, tmp_path: Path) -> None:
-    text = render.script(own_job(scheduler)).replace('-ge "$left" ] || sig', "-ge 0 ] || sig")
-    code, continued = signalled(Sandbox(tmp_path, WAITS), text, number)
+def test_signal_that_is_the_walltime_continues_the_chain(
+    number: int, answer: str, told: list[str], tmp_path: Path
+) -> None:
+    sandbox = Sandbox(tmp_path, WAITS)
+    asked = f"if [ -e ready ]; then echo '{answer}'; fi"
+    sandbox.stand_in("squeue", asked)
+    code, continued = signalled(sandbox, render.script(own_job()), number, SLURM_JOB_ID="7")
+    assert (code, continued) == (0, [["--chain", "resubmit", *told]])
+
+
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+def test_job_out_of_time_continues_in_another(scheduler: str, tmp_path: Path) -> None:
+    text = render.script(own_job(scheduler)).replace('"$SECONDS" -ge "$left"', "1 -ge 0")
+    code, continued = signalled(Sandbox(tmp_path, WAITS), text, signal.SIGTERM)
     assert (code, continued) == (0, [["--chain", "resubmit"]])
 
 
