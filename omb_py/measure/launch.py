@@ -105,6 +105,9 @@ def start_job(
                 shared_memory.record(records)
             job.expect(None if in_program else launcher.expected_ranks())
             job.start_together(failure, launched)
+            if job.rank == 0 and launcher.expected_ranks() is not None:
+                with suppress(OSError):
+                    os.unlink(launcher.NOT_STARTED)
             assert buffer is not None
             device_first = local_rank is not None or job.ranks == 1
             if buffer.device is not None and not device_first:

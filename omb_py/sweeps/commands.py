@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import socket
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -22,6 +23,8 @@ from omb_py.sweeps.schedulers import ask
 
 PASSED_ON = (*TELLING_PREFIXES, "PYTHONPATH", "LD_LIBRARY_PATH", "OMB_PY_")
 """Beginnings of variables that ranks on other nodes need as much as those on this one."""
+
+SSH_PORT, ANSWER_SECONDS = 22, 2.0
 
 
 def placement(point: SweepPoint, machine: Machine, hosts: Path | None = None) -> Placement:
@@ -85,6 +88,19 @@ def nodes_here(machine: Machine) -> int | None:
         with suppress(OmbError, OSError):
             said = ask(scheduler.in_job, scheduler.node_count_command).stdout.strip()
     return int(said) if said.isdecimal() and int(said) > 0 else None
+
+
+def silent(hosts: Sequence[str]) -> list[str]:
+    """Return the hosts that neither take nor refuse a connection, as a dead one does."""
+    found = []
+    for host in hosts:
+        try:
+            socket.create_connection((host, SSH_PORT), ANSWER_SECONDS).close()
+        except ConnectionRefusedError:
+            pass
+        except OSError:
+            found.append(host)
+    return found
 
 
 def command(

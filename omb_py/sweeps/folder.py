@@ -48,7 +48,8 @@ NO_SIZE = 0
 class Attempt(BaseModel):
     """One start of the launcher. ``seconds`` it took, ``rows`` it added, ``said`` is its excuse.
 
-    ``hung`` if it had to be ended after its last row, as MPI needs it where ranks have failed.
+    ``hung`` if it had to be ended after its last row, as MPI needs it where ranks have failed;
+    ``began`` is false if it ended before its ranks had met.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -60,6 +61,7 @@ class Attempt(BaseModel):
     rows: int
     said: str = ""
     hung: bool = False
+    began: bool = True
 
 
 class PointState(BaseModel):

@@ -72,6 +72,11 @@ class SweepPoint:
         return self.nodes * self.ranks_per_node
 
     @property
+    def place(self) -> str:
+        """The nodes and ranks of the launch."""
+        return f"{count(self.nodes, 'node')} x {count(self.ranks_per_node, 'rank')}"
+
+    @property
     def ranks(self) -> int:
         """Number of ranks that measure."""
         if self.part in PAIRS:

@@ -51,7 +51,7 @@ def run_sweep(
         runner = Runner(job, folder, launcher, reporter, stop, launch_each=launch_each)
         runner.clear()
         added = runner.run(points)
-        code = end(reporter, job, folder, stop, added, larger, short, runner.elsewhere)
+        code = end(reporter, job, folder, stop, added, larger, short, runner)
         show_table(job, reporter)
         return code
 
@@ -99,12 +99,11 @@ def end(
     added: bool,
     larger: Sequence[SweepPoint],
     short: str,
-    elsewhere: Sequence[SweepPoint] = (),
+    runner: Runner,
 ) -> int:
     """Print the outcome and the next command; return the exit code.
 
-    ``short`` is why there are too few nodes for ``larger`` points. Other processes were measuring
-    those ``elsewhere``.
+    ``short`` is why there are too few nodes for ``larger`` points.
     """
     points = job.points
     states = {point: folder.state(point) for point in points}
@@ -118,8 +117,9 @@ def end(
     missing = {point: len(sizes) for point in points if (sizes := folder.missing(point))}
     list_points(reporter, folder, given_up, "could not be measured here")
     here = [point for point in missing if point not in {*larger}]
-    others = bool(here) and all(point in elsewhere for point in here)
-    code = exit_code(stop, not missing, added, too_few_nodes=not here, elsewhere=others)
+    others = bool(here) and all(point in runner.elsewhere for point in here)
+    alone = [point for point in here if point not in runner.left_out]
+    code = exit_code(stop, not missing, added, too_few_nodes=not alone, elsewhere=others)
     if not missing and not any(map(folder.there, points)):
         reporter.say("nothing was measured: mend the reasons above, or choose another sweep")
         return OmbError.exit_code
@@ -127,7 +127,7 @@ def end(
         but = ", but for what cannot be measured here" if given_up else ""
         reporter.say(f"complete{but}: {job.show_command}")
         return LeftOutError.exit_code if given_up else code
-    failed = [point for point in here if states[point].outcome in (*FAILURES, REFUSED)]
+    failed = [point for point in alone if states[point].outcome in (*FAILURES, REFUSED)]
     list_points(reporter, folder, failed, "failed")
     lacking = [point for point in here if states[point].outcome == MISSING]
     list_points(reporter, folder, lacking, "lacked a package, a device or a library")
@@ -136,7 +136,7 @@ def end(
         warned = stop.signal in (None, signal.SIGUSR1, signal.SIGUSR2)
         by = "its time was over" if warned else f"signal {stop.signal} came"
         why = f"stopped because {by}{'' if added else ', and nothing was measured'}; "
-    first = "mend that, and " if len(lacking) == len(here) else ""
+    first = "mend that, and " if not alone or len(lacking) == len(here) else ""
     again = [f"{first}run the same command again"] if here else []
     if others:
         again = ["another omb-py sweep in this folder measures them"]

@@ -27,6 +27,7 @@ from omb_py.core.errors import (
     UnsupportedError,
     UsageError,
 )
+from omb_py.core.mpi.launcher import NOT_STARTED
 from omb_py.core.mpi.recovery import HUNG as FINALIZE_HUNG
 from omb_py.core.text.units import duration
 from omb_py.core.text.words import count
@@ -45,7 +46,8 @@ UNFINISHED = 75
 """Exit code of a sweep that has more to do, later or on more nodes: sysexits' "try again"."""
 
 SAME_CAUSE = 3
-"""Points that fail in the same words before the first row: the cause is not in the points."""
+"""Points that fail in the same words before the first row, or before their ranks meet: the cause is
+not in the points."""
 
 LOOK_SECONDS = 0.5
 END_SECONDS = 20.0
@@ -144,6 +146,8 @@ class Runner:
     """True if each point has its own launch."""
     broken: list[SweepPoint] = field(default_factory=list)
     """Points that failed in a launch with others."""
+    left_out: list[SweepPoint] = field(default_factory=list)
+    """Points at places where no launch succeeds."""
 
     def run(self, points: Sequence[SweepPoint]) -> bool:
         """Measure missing rows, points that failed before last; return whether any row was added.
@@ -153,7 +157,7 @@ class Runner:
         """
         alone = [point for point in points if self._failed(point)]
         waiting = [point for point in points if point not in alone]
-        causes = list[str]()
+        causes, launches = list[str](), dict[str, list[str]]()
         while (waiting or alone) and not self.stop:
             together = self._next(waiting) if waiting else (alone.pop(0),)
             begun = self.measure(together)
@@ -163,10 +167,36 @@ class Runner:
             for point in begun:
                 last = self.folder.state(point).last
                 causes.append(last.said if last and last.outcome == outcomes.FAILED else "")
-            if not self.reporter.there and len(causes) >= SAME_CAUSE:
+                if point in self.elsewhere:
+                    continue
+                if last and last.outcome in outcomes.FAILURES and not last.began:
+                    launches.setdefault(point.place, []).append(last.said)
+                else:
+                    launches.pop(point.place, None)
+            if not self.reporter.there:
                 stop_if_same(causes)
             waiting = [point for point in waiting if point not in begun]
+            place = begun[0].place if begun else ""
+            if alike(launches.get(place, [])[-SAME_CAUSE:]):
+                self.leave_out([point for point in points if point.place == place])
+                waiting = [point for point in waiting if point.place != place]
+                alone = [point for point in alone if point.place != place]
         return self.reporter.added > 0
+
+    def leave_out(self, points: Sequence[SweepPoint]) -> None:
+        """Report that the missing rows of points at one place are left out, and its dead hosts."""
+        missing = [point for point in points if self.folder.missing(point)]
+        failed = next(filter(self._failed, missing))
+        last = self.folder.state(failed).last
+        names = commands.hosts(self.job.machine) or []
+        dead = commands.silent(names[: points[0].nodes]) if points[0].nodes > 1 else []
+        unheard = f"; no answer from {', '.join(dead)}" if dead else ""
+        self.left_out.extend(missing)
+        self.reporter.say(
+            f"left out {count(len(missing), 'point')} on {points[0].place}: {SAME_CAUSE} launches "
+            f"in a row failed before their ranks met: {last.said if last else ''}{unheard} "
+            f"({self.folder.log(failed)})"
+        )
 
     def _failed(self, point: SweepPoint) -> bool:
         """Return whether the last attempt at a point failed."""
@@ -229,7 +259,7 @@ class Runner:
         shared = SharedLaunch(self.folder, points)
         with writing(shared.summary):
             shared.summary.unlink(missing_ok=True)
-        code, ended = self._launch(points, shared)
+        code, ended, began = self._launch(points, shared)
         self._settle(shared)
         broken = shared.under_way if shared.begun else points[0]
         if broken is not None:
@@ -238,7 +268,8 @@ class Runner:
                 with writing(log):
                     shutil.copyfile(log, self.folder.log(broken))
             seconds = time.monotonic() - shared.since
-            self._note(broken, shared.rows(broken), seconds, code, ended, last_words(log))
+            rows = shared.rows(broken)
+            self._note(broken, rows, seconds, code, ended, last_words(log), began)
         return shared.begun or [points[0]]
 
     def _settle(self, shared: SharedLaunch) -> None:
@@ -250,9 +281,10 @@ class Runner:
 
     def _attempt(self, point: SweepPoint) -> Attempt:
         began, before = time.monotonic(), len(self.folder.measured(point))
-        code, ended = self._launch([point])
+        code, ended, met = self._launch([point])
         seconds, rows = time.monotonic() - began, len(self.folder.measured(point)) - before
-        return self._note(point, rows, seconds, code, ended, last_words(self.folder.log(point)))
+        words = last_words(self.folder.log(point))
+        return self._note(point, rows, seconds, code, ended, words, met)
 
     def _note(
         self,
@@ -262,6 +294,7 @@ class Runner:
         code: int | None,
         ended: str | None,
         words: tuple[str | None, str],
+        began: bool = True,
     ) -> Attempt:
         """Keep how an attempt at a point went, which took ``seconds`` and is over now.
 
@@ -279,7 +312,10 @@ class Runner:
             said = ""
         hung = ended == outcomes.HUNG or FINALIZE_HUNG in (excuse or "")
         if outcome == outcomes.TIMED_OUT:
-            said = f"not at its end after {duration(self.job.sweep.time_limit)} (time_limit)"
+            limit = f"{duration(self.job.sweep.time_limit)} (time_limit)"
+            said = f"not at its end after {limit}"
+            if not began:
+                said = f"its ranks had not met after {limit}{f': {others}' if others else ''}"
         attempt = Attempt(
             started=moment(time.time() - seconds),
             seconds=round(seconds, 3),
@@ -288,6 +324,7 @@ class Runner:
             rows=rows,
             said=said,
             hung=hung,
+            began=began,
         )
         state = self.folder.state(point)
         lost = left if outcome in (outcomes.SHORT, outcomes.UNSUPPORTED) else ()
@@ -303,8 +340,9 @@ class Runner:
 
     def _launch(
         self, points: Sequence[SweepPoint], shared: SharedLaunch | None = None
-    ) -> tuple[int | None, str | None]:
-        """Run the launcher of points to its end; return its exit code, or how it was ended.
+    ) -> tuple[int | None, str | None, bool]:
+        """Run the launcher of points to its end; return its exit code, or how it was ended, and
+        whether its ranks met.
 
         It is logged, and runs, in the folders of the first point. Several points are ``shared``.
         """
@@ -319,6 +357,7 @@ class Runner:
             clear_scratch(scratch)
             for path in (scratch, log.parent, csvs[0].parent):
                 path.mkdir(parents=True, exist_ok=True)
+            (scratch / NOT_STARTED).touch()
             telling = processes.watch(records) if point.nodes == 1 else {}
             with (
                 log.open("ab") as file,
@@ -340,8 +379,9 @@ class Runner:
             except OmbError:
                 clear_scratch(scratch)
                 raise
+        began = not (scratch / NOT_STARTED).exists()
         clear_scratch(scratch)
-        return (None if ended else process.returncode), ended
+        return (None if ended else process.returncode), ended, began
 
     def _host_file(self, point: SweepPoint) -> Path | None:
         """Return a file of the nodes that this point runs on, if the launcher needs one.
@@ -389,11 +429,17 @@ class Runner:
 
 
 def stop_if_same(causes: Sequence[str]) -> None:
-    """Raise `OmbError` if all points failed in the same words, but for their numbers."""
-    if causes[0] and len({re.sub(r"\d+", "0", cause) for cause in causes}) == 1:
+    """Raise `OmbError` if all points failed alike."""
+    if alike(causes):
         raise OmbError(
             f"the first {len(causes)} points failed alike, so no other one is started: {causes[0]}"
         )
+
+
+def alike(causes: Sequence[str]) -> bool:
+    """Return whether these are `SAME_CAUSE` causes, in the same words but for their numbers."""
+    same = {re.sub(r"\d+", "0", cause) for cause in causes}
+    return len(causes) >= SAME_CAUSE and len(same) == 1 and same != {""}
 
 
 def share_mode(log: Path, written: Iterable[Path]) -> None:

@@ -563,6 +563,35 @@ def test_one_cause_of_all_points_stops_the_sweep(tmp_path: Path) -> None:
     assert commands == [2, 2, 2]
 
 
+DEAD_NODE = """\
+#!/bin/sh
+case "$*" in *--ntasks=2*) echo "srun: error: $$: no route to node"; {ends} ;; esac
+while [ "${{1#--}}" != "$1" ]; do shift; done
+exec "$@"
+"""
+
+
+@pytest.mark.parametrize(
+    ("ends", "words"), [("exit 1", ""), ("exec sleep 60", "had not met after 4.0 s (time_limit)")]
+)
+def test_dead_node_costs_three_launches_and_is_named(tmp_path: Path, ends: str, words: str) -> None:
+    (tmp_path / "srun").write_text(DEAD_NODE.format(ends=ends))
+    (tmp_path / "srun").chmod(0o755)
+    (tmp_path / "hosts").write_text("localhost\nnode2.invalid\n")
+    benchmarks = ["allreduce", "bcast", "barrier", "gather", "reduce"]
+    text = NAME.replace("1", "0") + 'time_limit = "4s"\n' + experiment(ranks=1)
+    text += experiment(benchmarks=benchmarks, ranks=2, nodes=2)
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    machine = 'name = "here"\nlauncher = "srun"\nnodes = 2\nhost_file = "hosts"\n'
+    sweep = SmallSweep(tmp_path, text, machine, {"PATH": path})
+    done = sweep.run()
+    assert done.code == 75, done.out
+    (line,) = [line for line in done.out.splitlines() if line.startswith("left out")]
+    assert_names(line, f"5 points on 2 nodes x 1 rank {words} no route answer from node2.invalid")
+    assert done.out.count(" failed, 0 rows") + done.out.count(" timed out, 0 rows") == 3
+    assert sweep.run().code == 1, "nothing was added"
+
+
 def test_a_sweep_without_one_row_fails(tmp_path: Path) -> None:
     text = experiment(benchmarks="reduce_scatter", bindings="pickle", ranks=2)
     sweep = SmallSweep(tmp_path, NAME + text)

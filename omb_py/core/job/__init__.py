@@ -299,8 +299,7 @@ class Job(ABC):
         """Raise `SharedError` when it is not these ranks that MPI has, if a number is given."""
         if ranks not in (None, self.ranks) and not self.is_spawned:
             raise SharedError(
-                f"{ranks} ranks were started and MPI has {self.ranks}: the launcher is not that of "
-                f"the MPI library that mpi4py found ({mpi.version()})"
+                f"{ranks} ranks were started and MPI has {self.ranks}: {right_launcher()}"
             )
 
     def start_together(
@@ -442,15 +441,19 @@ class Job(ABC):
     def check_launcher(self) -> None:
         """Raise `SharedError` when the launcher started more ranks than MPI reports."""
         if self.ranks == 1 and launcher.ranks() > 1:
-            by_slurm = (
-                ", or srun --mpi=pmix (srun --mpi=list names what this Slurm has)"
-                if "SLURM_PROCID" in os.environ
-                else ""
-            )
             raise SharedError(
                 f"the launcher started {launcher.ranks()} processes, but each is alone in MPI: "
-                f"use the mpiexec that belongs to mpi4py's library, {mpi.name()}{by_slurm}"
+                f"{right_launcher()}"
             )
+
+
+def right_launcher() -> str:
+    """Return what starts ranks that find each other."""
+    text = f"use the mpiexec that belongs to mpi4py's library, {mpi.name()}"
+    if "SLURM_PROCID" in os.environ:
+        text += ", or srun --mpi=pmix (srun --mpi=list names what this Slurm has"
+        text += "; for sweeps, launcher_options in the machine file)"
+    return text
 
 
 def node_line(words: Iterable[str]) -> str:

@@ -52,6 +52,9 @@ LOCAL_RANK_VARIABLES = (
 EXPECTED_RANKS = "OMB_PY_EXPECTED_RANKS"
 """The number of ranks that the author of the launcher's command line wanted."""
 
+NOT_STARTED = "not-started"
+"""A file in the folder of a sweep's ranks: rank 0 removes it when all ranks have met."""
+
 PROFILER = "OMB_PY_PROFILER"
 """The environment variable that names what profiles a rank, for its results to say."""
 
