@@ -34,6 +34,8 @@ def script(job: BatchJob) -> str:
             f"a walltime of {clock(settings.walltime)} leaves nothing but job.reserve = "
             f"{settings.reserve:g} s: ask for more"
         )
+    queue, account = map(Safe, scheduler.queue_and_account)
+    offered = (f"{queue}QUEUE", job.machine.job.queue), (f"{account}PROJECT", settings.account)
     template = environment().get_template(f"{job.machine.scheduler}.sh.j2")
     modules = job.machine.modules or job.machine.module_paths
     text = template.render(
@@ -48,6 +50,8 @@ def script(job: BatchJob) -> str:
         login=Safe(" -l" if modules else ""),
         own_venv=job.machine.virtual_environment != DEFAULT_VENV,
         sentinel=Safe(scheduler.sentinel),
+        named=((queue, settings.queue), (account, settings.account)),
+        unnamed=[Safe(f"{scheduler.unread} {line}") for line, name in offered if not name],
         by_hand=scheduler.by_hand,
         scheduler_title=scheduler.title,
         time_left=Safe(time_left(scheduler)),

@@ -39,7 +39,8 @@ class Scheduler:
     the words before a script; ``again`` submits from inside a job. ``number`` finds a job's number
     in the output of ``submit``.
 
-    ``settings`` are the resources of `JobSettings` that it knows. Without a host file,
+    ``settings`` are the resources of `JobSettings` that it knows, ``queue_and_account`` the words
+    before these names. Without a host file,
     ``node_count_variables`` or ``node_count_command`` give the number of a job's nodes.
     ``time_left`` is a command of bash that prints how many seconds the job ``$job`` may still run,
     if its script began ``$SECONDS`` ago; ``asked`` is the scheduler's command in it.
@@ -53,6 +54,7 @@ class Scheduler:
     submit: tuple[str, ...]
     number: re.Pattern[str]
     settings: frozenset[str] = frozenset()
+    queue_and_account: tuple[str, str] = ("-q ", "-A ")
     disabled: str = ""
     from_standard_input: bool = False
     again: tuple[str, ...] = ()
@@ -217,6 +219,7 @@ SCHEDULERS: Mapping[str, Scheduler] = {
     "slurm": Scheduler(
         title="Slurm",
         sentinel="#SBATCH",
+        queue_and_account=("--partition=", "--account="),
         submit=("sbatch", "--parsable"),
         number=re.compile(r"^(\d+)(?:;\S+)?\s*$", re.ASCII | re.MULTILINE),
         settings=frozenset({"attributes", "filesystems"}),
@@ -229,6 +232,7 @@ SCHEDULERS: Mapping[str, Scheduler] = {
     "lsf": Scheduler(
         title="LSF",
         sentinel="#BSUB",
+        queue_and_account=("-q ", "-P "),
         submit=("bsub",),
         from_standard_input=True,
         number=re.compile(r"^(?:Job <)?(\d+)(?:>.*)?\s*$", re.ASCII | re.MULTILINE),
@@ -245,6 +249,7 @@ SCHEDULERS: Mapping[str, Scheduler] = {
     "flux": Scheduler(
         title="Flux",
         sentinel="#flux:",
+        queue_and_account=("--queue=", "--bank="),
         disabled="#flux: #",
         submit=("flux", "batch"),
         again=("flux", "--parent", "batch"),
