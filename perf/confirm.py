@@ -26,7 +26,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from omb_py.core.job import THROTTLE
+from omb_py.core.mpi import THROTTLE
 from perf.jobs import BIN, ENVIRONMENT, HERE, OMB_PY, compile_c
 
 CALL_US = 20_000

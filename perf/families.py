@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from omb_py.benchmarks import Benchmark, all_benchmarks
-from omb_py.core.job import THROTTLE
+from omb_py.core.mpi import THROTTLE
 from perf.jobs import BIN, ENVIRONMENT, OMB_PY, OVERSUBSCRIBED, parsed
 
 ROOT = Path(__file__).parent.parent

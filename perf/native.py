@@ -33,7 +33,7 @@ import pandas as pd
 
 from omb_py.benchmarks import Benchmark, own_benchmarks
 from omb_py.core.errors import OmbError
-from omb_py.core.job import THROTTLE
+from omb_py.core.mpi import THROTTLE
 from omb_py.core.text.units import parse_bytes
 from omb_py.sweeps import native
 from perf.jobs import ENVIRONMENT, OVERSUBSCRIBED, compile_c

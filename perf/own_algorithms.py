@@ -18,7 +18,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from statistics import median
 
-from omb_py.core.job import THROTTLE
+from omb_py.core.mpi import THROTTLE
 from omb_py.core.options import LIBRARY
 from omb_py.core.text.units import digits, parse_bytes, size_text
 from perf.jobs import BIN, ENVIRONMENT

@@ -367,7 +367,7 @@ def same_environment() -> Iterator[None]:
     try:
         yield
     finally:
-        for name in os.environ.keys() - before.keys() - STARTED_WITH:
+        for name in os.environ.keys() - before.keys() - STARTED_WITH - mpi.THROTTLE.keys():
             del os.environ[name]
         os.environ.update(before)
 

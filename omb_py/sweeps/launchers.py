@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+from omb_py.core import mpi
 from omb_py.core.errors import OmbError, UsageError
-from omb_py.core.job import THROTTLE
 from omb_py.sweeps.files import write_atomically
 
 # Slots for Open MPI's ranks in a job of PBS, Torque or Cobalt.
@@ -149,7 +149,7 @@ def mpich(place: Placement) -> list[str]:
 
 def stepping_aside(place: Placement) -> dict[str, str]:
     """Return variables with which ranks of MPICH that share cores yield them while they wait."""
-    return THROTTLE if place.oversubscribed else {}
+    return mpi.THROTTLE if place.oversubscribed else {}
 
 
 def intel_pinning(place: Placement) -> dict[str, str]:

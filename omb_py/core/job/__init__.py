@@ -31,12 +31,6 @@ Op: TypeAlias = Literal["sum", "min", "max"]
 ESCAPED = "surrogateescape"
 """Error handler by which a text keeps bytes that are not UTF-8: names of files have them."""
 
-THROTTLE = {
-    "MPIR_CVAR_CH4_PROGRESS_THROTTLE": "1",
-    "MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT": "16",
-}
-"""MPICH's variables that let a rank that waits sleep: without them it spins on its core."""
-
 MEETING_SECONDS = 5.0
 """Time that ranks with the same error get to come to its end: a rank that waits longer is alone."""
 
@@ -82,6 +76,8 @@ class Job(ABC):
     """The level of thread support that was granted, by MPI's names."""
     spins = False
     """True if a waiting rank keeps its core busy, unless its environment sets it."""
+    steps_aside = False
+    """True if omb-py itself made waiting ranks yield their core, when it started MPI."""
     debug = False
     """True if a failure shows its traceback."""
     guest = False
@@ -433,8 +429,10 @@ class Job(ABC):
         many = f"{threads} threads" if threads else f"{node.ranks} ranks"
         text = f"{many} share {cores} cores of {node.host}: "
         text += "times include waiting for a core"
-        if next(iter(THROTTLE)) not in os.environ and self.spins:
-            variables = " ".join(f"{name}={value}" for name, value in THROTTLE.items())
+        variables = " ".join(f"{name}={value}" for name, value in mpi.THROTTLE.items())
+        if self.steps_aside:
+            text += f"; omb-py set {variables}, so that waiting ranks of MPICH yield theirs"
+        elif self.spins and mpi.THROTTLE.keys().isdisjoint(os.environ):
             text += f"; {variables} makes ranks of MPICH that wait step aside"
         return text
 

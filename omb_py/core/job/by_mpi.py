@@ -155,6 +155,7 @@ def world(
     with stages.stage(MPI4PY):
         library = mpi.load()
         mpi.check_launcher()
+    steps_aside = mpi.step_aside()
     opened: MPI.Session | None = None
     if session:
         with stages.stage(SESSION):
@@ -165,5 +166,6 @@ def world(
         comm = library.COMM_WORLD
     job = MPIJob(comm)
     job.session, job.guest, job.ends_mpi = opened, guest, not guest
+    job.steps_aside = steps_aside
     job.thread_level = thread_level if session else mpi.granted_level()
     return job

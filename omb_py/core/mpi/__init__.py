@@ -8,6 +8,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from omb_py.core.errors import NoLibraryError, UnsupportedError, UsageError, installing
+from omb_py.core.mpi import launcher
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -51,6 +52,12 @@ def check(functions: Iterable[str]) -> None:
             f"{vendor} cannot do MPI_{lacking.capitalize()} in a session: leave out -I"
         )
 
+
+THROTTLE = {
+    "MPIR_CVAR_CH4_PROGRESS_THROTTLE": "1",
+    "MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT": "16",
+}
+"""MPICH's variables that let a rank that waits sleep: without them it spins on its core."""
 
 THREAD_LEVELS = ("single", "funneled", "serialized", "multiple")
 """MPI's levels of thread support, in order."""
@@ -97,6 +104,22 @@ def check_launcher() -> None:
             f"Open MPI's mpirun started this rank, and mpi4py's library is {name()}: use the "
             "mpiexec that belongs to it"
         )
+
+
+def step_aside() -> bool:
+    """Set `THROTTLE` for MPICH on a node of more ranks than cores; return whether that was done.
+
+    MPI is loaded, and reads the variables when it starts. What the environment has stays.
+    """
+    from mpi4py import MPI
+
+    if MPI.get_vendor()[0] != "MPICH" or MPI.Is_initialized():
+        return False
+    crowded = (launcher.local_ranks() or 0) > (os.cpu_count() or 1)
+    if not crowded or not THROTTLE.keys().isdisjoint(os.environ):
+        return False
+    os.environ.update(THROTTLE)
+    return True
 
 
 def initialize(thread_level: str) -> None:
