@@ -122,7 +122,7 @@ def run(
     *,
     buffer: str = "numpy",
     binding: str | None = None,
-    sizes: Iterable[int] | str | None = None,
+    sizes: Iterable[int] | int | str | None = None,
     iterations: int | None = None,
     warmup: int | str | None = None,
     window: int | None = None,
@@ -144,24 +144,27 @@ def run(
     """
     from omb_py.benchmarks import find_benchmark
     from omb_py.cli.benchmark import graph_writers
-    from omb_py.measure.launch import measure_in_program
+    from omb_py.measure.launch import failing_together, measure_in_program
     from omb_py.options.parse import parse, words_of
 
+    if isinstance(sizes, Iterable) and not isinstance(sizes, str):
+        sizes = ",".join(map(str, sizes))
     named = {
         "buffer": buffer,
         "binding": binding,
-        "sizes": sizes if sizes is None or isinstance(sizes, str) else tuple(sizes),
+        "sizes": sizes,
         "iterations": iterations,
         "warmup": warmup,
         "window_size": window,
         "type": type,
-        "validation": validation,
+        "validation": validation or None,
         "output": output,
     }
-    given = {name: value for name, value in named.items() if value not in (None, False)} | options
+    given = {name: value for name, value in named.items() if value is not None} | options
     try:
-        found = find_benchmark(benchmark)
-        chosen = parse(found, words_of(found, given))
+        with failing_together():
+            found = find_benchmark(benchmark)
+            chosen = parse(found, words_of(found, given))
         rows, runs = measure_in_program(found, chosen, partial(graph_writers, chosen))
     except OmbError as error:
         error.args = (in_python(str(error)), *error.args[1:])

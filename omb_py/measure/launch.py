@@ -66,8 +66,7 @@ def start_job(
     ``numpy_apart`` times the import of NumPy as a stage of its own. A GPU context that comes after
     MPI_Init costs Open MPI 5 its direct copies between GPUs.
     """
-    launched = {"benchmark": (name,), **alike(options)}
-    launched |= {key: (value,) for key, value in (more or {}).items()}
+    launched = launched_as(name, options) | {key: (value,) for key, value in (more or {}).items()}
     stages = Stages() if stages is None else stages
     watchdog = None
     if options.timeout is not None:
@@ -124,6 +123,11 @@ def start_job(
             yield StartedJob(job, buffer, watchdog, device_first)
             if watchdog is not None and not in_program:
                 watchdog.end()
+
+
+def launched_as(name: str, options: Options) -> dict[str, tuple[Any, ...]]:
+    """Return what ranks that run ``name`` must have alike, by the names of what sets them."""
+    return {"benchmark": (name,), **alike(options)}
 
 
 def _job(options: Options, stages: Stages, guest: bool) -> Job:
@@ -324,25 +328,45 @@ def measure_in_program(
     """
     from omb_py.results.writer import Collector
 
-    if not benchmark.planned:
-        over = "the start of a job, which is over" if benchmark.start_up else "ranks that fail"
-        raise UsageError(f"{benchmark.name} measures {over}: run it alone")
+    with failing_together():
+        if not benchmark.planned:
+            over = "the start of a job, which is over" if benchmark.start_up else "ranks that fail"
+            raise UsageError(f"{benchmark.name} measures {over}: run it alone")
     options = replace(options, quiet=True, format="csv")
     collector = Collector()
-    with (
-        mpi_left_started(options.thread_level),
-        same_environment(),
-        launch(benchmark, options, True, lambda: [collector, *more_writers()]) as context,
-    ):
-        try:
-            measurement(context).run()
-        except SharedError as error:
-            if error.exit_code != LeftOutError.exit_code:
-                raise
-            if not context.job.bcast_from_root(len(collector.rows)):
-                raise
-            context.job.note(str(error))
+    with mpi_left_started(options.thread_level), same_environment():
+        if options.session:  # ranks without it would not come where the others open it
+            guest(options.thread_level).start_together(None, launched_as(benchmark.name, options))
+        with launch(benchmark, options, True, lambda: [collector, *more_writers()]) as context:
+            try:
+                measurement(context).run()
+            except SharedError as error:
+                if error.exit_code != LeftOutError.exit_code:
+                    raise
+                if not context.job.bcast_from_root(len(collector.rows)):
+                    raise
+                context.job.note(str(error))
     return (collector.rows, collector.runs) if context.job.rank == 0 else (None, {})
+
+
+@contextmanager
+def failing_together() -> Iterator[None]:
+    """Make an error of this rank in the block one of all ranks, once they start in `start_job`."""
+    try:
+        yield
+    except OmbError as error:
+        if launcher.is_alone():
+            raise
+        level = Options.thread_level
+        with mpi_left_started(level):
+            guest(level).start_together(error, None)
+
+
+def guest(thread_level: str) -> Job:
+    """Return the job of all ranks in a user's program, where omb-py does not end MPI."""
+    from omb_py.core.job import by_mpi
+
+    return by_mpi.world(thread_level, session=False, guest=True)
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import re
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -98,6 +99,49 @@ def test_mpi_starts_and_ends_after_a_refused_run(mpi: str, tmp_path: Path, optio
     job = run([mpi, "-n", "2", sys.executable, "-c", program], {}, tmp_path, timeout=60)
     assert job.out.splitlines() == ["sum 2", "sum 2"], job.err
     assert job.code == 0, job.err
+
+
+OF_RANKS = """
+import os, omb_py
+own = [OF_RANK_0, OF_RANK_1][int(os.environ.get("PMI_RANK") or os.environ["OMPI_COMM_WORLD_RANK"])]
+try:
+    found = omb_py.run(own.pop("benchmark", "latency"), **{"sizes": 8, "iterations": 5} | own)
+    text = found and [found.rows[0][name] for name in ("bytes", "iterations", "warmup")]
+except omb_py.OmbError as error:
+    text = error
+os.write(1, f"{text}{os.linesep}".encode())
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "words"),
+    [
+        ({}, {"sizes": "16"}, "another sizes (16, not 8) than rank 0"),
+        ({}, {"benchmark": "bw"}, "another benchmark (bw, not latency) than rank 0"),
+        ({}, {"benchmark": "no_such"}, "unknown benchmark 'no_such'"),
+        ({"benchmark": "init", "sizes": None, "iterations": None}, {}, "run it alone"),
+        ({"no_such": 1}, {}, "no option 'no_such'"),
+        ({"session": True}, {}, "another session (off, not on) than rank 0"),
+        ({"benchmark": "bcast", "coll_algorithm": "x"}, {"benchmark": "bcast"}, "no algorithm 'x'"),
+        ({"iterations": 0}, {"iterations": 0}, "iterations: 0 is not in the range"),
+        ({"sizes": []}, {"sizes": []}, "sizes"),
+    ],
+)
+def test_arguments_that_differ_or_are_wrong_are_one_sentence_on_every_rank(
+    mpi: str, tmp_path: Path, first: dict[str, Any], second: dict[str, Any], words: str
+) -> None:
+    program = OF_RANKS.replace("OF_RANK_0", repr(first)).replace("OF_RANK_1", repr(second))
+    job = succeeded(run([mpi, "-n", "2", sys.executable, "-c", program], {}, tmp_path, timeout=60))
+    one, other = job.out.splitlines()
+    assert one == other
+    assert words in one
+
+
+@pytest.mark.any_library
+def test_a_warmup_of_0_and_a_single_size_are_taken(mpi: str, tmp_path: Path) -> None:
+    program = OF_RANKS.replace("OF_RANK_0, OF_RANK_1", "{'warmup': 0}, {'warmup': 0}")
+    job = succeeded(run([mpi, "-n", "2", sys.executable, "-c", program], {}, tmp_path, timeout=60))
+    assert sorted(job.out.splitlines()) == ["None", "[8, 5, 0]"]
 
 
 WITHOUT_PANDAS = """
