@@ -215,10 +215,12 @@ def load(named: str, system: str | None = None) -> pd.DataFrame:
                 f"choose from {', '.join(shipped())}"
             )
         path = SHIPPED / f"{named}.csv"
-    with files.failing("read", named):
-        text = path.read_text(encoding="utf-8")
+    text = path.read_text(encoding="utf-8") if published else files.read_text(path)
     try:
-        rows = from_reframe(json.loads(text)) if named.endswith(".json") else from_csv(text)
+        if named.endswith(".json"):
+            rows = from_reframe(files.parsed(text, json.loads, named, "JSON", OmbError))
+        else:
+            rows = from_csv(text)
         frame = pd.DataFrame([typed(row, place) for place, row in enumerate(rows, 1)])
         if frame.empty:
             raise ValueError("it has no row")

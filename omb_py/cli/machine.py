@@ -8,6 +8,7 @@ import click
 
 from omb_py.cli.analysis_options import note
 from omb_py.core.errors import needing
+from omb_py.core.text import files
 
 
 @click.group("machine")
@@ -47,9 +48,10 @@ def show_command(name: str) -> None:
     Edit the lines that end in "# yours", then: omb-py machine check ./mycluster.toml
     """
     with needing("sweep"):
+        from omb_py.core.text import files
         from omb_py.sweeps import catalog
 
-    click.echo(catalog.find("machines", name).read_text(encoding="utf-8"), nl=False)
+    click.echo(files.read_text(catalog.find("machines", name)), nl=False)
 
 
 @command.command("check")

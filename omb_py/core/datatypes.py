@@ -246,10 +246,7 @@ def number_pairs(path: str, option: str, form: str) -> tuple[tuple[int, int], ..
     """
     from omb_py.core.text import files
 
-    try:
-        text = files.read(path, UsageError).decode()
-    except UnicodeDecodeError as error:
-        raise UsageError(f"cannot read {path}: it is not UTF-8 text") from error
+    text = files.read_text(path, UsageError)
     lines = [line.partition("#")[0].strip() for line in text.splitlines()]
     return tuple(
         numbers(re.sub(r"\s*,\s*", ",", line), ",", f"{option}: {path}, line {number}", form)

@@ -161,10 +161,7 @@ def read(path: FilePath) -> Network:
 
     from pydantic import TypeAdapter, ValidationError
 
-    try:
-        document = tomllib.loads(files.read(path).decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} is not TOML: {error}") from error
+    document = files.parsed(files.read_text(path), tomllib.loads, path, "TOML", UsageError)
     try:
         found = TypeAdapter(Network).validate_python(document)
     except ValidationError as error:
@@ -215,7 +212,7 @@ def write_checked(path: FilePath, checked: tuple[Checked, ...]) -> None:
 
     Raises `OmbError` if the file cannot be written.
     """
-    before, _, _ = files.read(path).decode().partition(CHECKED)
+    before, _, _ = files.read_text(path).partition(CHECKED)
     lines = [before.rstrip("\n"), "", CHECKED.rstrip("\n")]
     for one in checked:
         lines += ["[[checked]]", *entries(one, "", {}), ""]

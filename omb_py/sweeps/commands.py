@@ -59,11 +59,7 @@ def hosts(machine: Machine) -> list[str] | None:
     name = machine.host_file or (os.environ.get(variable) if variable else None)
     if not name:
         return None
-    try:
-        lines = files.read(name).decode().splitlines()
-    except UnicodeDecodeError as error:
-        raise OmbError(f"cannot read the file of hosts {name}: it is not UTF-8 text") from error
-    words = (line.partition("#")[0].split() for line in lines)
+    words = (line.partition("#")[0].split() for line in files.read_text(name).splitlines())
     names = list(dict.fromkeys(word[0].partition(":")[0] for word in words if word))
     if not names:
         raise OmbError(f"the file of hosts {name} names no host: write one name a line")

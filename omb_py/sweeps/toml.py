@@ -10,7 +10,7 @@ from typing import Any, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from omb_py.core.errors import OmbError, UsageError
+from omb_py.core.errors import UsageError
 from omb_py.core.text import files
 from omb_py.core.text.words import nearest
 from omb_py.sweeps.field_types import unfitting
@@ -38,14 +38,8 @@ def read(path: Path, model: type[Model]) -> Model:
     Raises `OmbError` when it cannot be read and `UsageError` when it is not TOML or not such a
     model, naming the line, the key and permitted values.
     """
-    try:
-        text = files.read(path).decode().replace("\r\n", "\n")
-    except UnicodeDecodeError as error:
-        raise OmbError(f"cannot read {path}: it is not UTF-8 text") from error
-    try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{path} is not TOML: {error}") from error
+    text = files.read_text(path)
+    document = files.parsed(text, tomllib.loads, path, "TOML", UsageError)
     try:
         return model.model_validate(document)
     except ValidationError as error:

@@ -141,7 +141,7 @@ def read_matrix(path: str) -> Skew:
     """
     from omb_py.core.text import files
 
-    lines = files.read(path, UsageError).decode(errors="replace").splitlines()
+    lines = files.read_text(path, UsageError).splitlines()
     rows = []
     for number, line in enumerate(lines, start=1):
         words = line.partition("#")[0].replace(",", " ").split()

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import errno
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from omb_py.core.errors import OmbError, UsageError
 
@@ -42,6 +43,29 @@ def read(path: str | Path, error: type[OmbError] = OmbError) -> bytes:
     if len(content) > LARGEST:
         raise error(f"{path} is larger than {LARGEST >> 20} MiB, the most that is read")
     return content
+
+
+def read_text(path: str | Path, error: type[OmbError] = OmbError) -> str:
+    """Return a file's text, UTF-8 or UTF-16 with its mark; raise as `read`, and for other bytes."""
+    content = read(path, error)
+    wide = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    try:
+        return content.decode("utf-16" if wide else "utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as fault:
+        raise error(f"cannot read {path}: it is not UTF-8 text") from fault
+
+
+def parsed(
+    text: str, parse: Callable[[str], Any], path: str | Path, kind: str, error: type[OmbError]
+) -> Any:
+    """Return a text as ``parse`` reads it; raise an ``error`` for one that is not of its ``kind``,
+    or too deep."""
+    try:
+        return parse(text)
+    except ValueError as fault:
+        raise error(f"{path} is not {kind}: {fault}") from fault
+    except RecursionError as fault:
+        raise error(f"{path} is not {kind} that can be read: it is nested too deeply") from fault
 
 
 def check(path: str | Path, error: type[OmbError] = OmbError, largest: float = LARGEST) -> None:
